@@ -1,0 +1,3 @@
+//! The proxy daemon.
+
+fn main() {}

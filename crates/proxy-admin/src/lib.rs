@@ -1,0 +1,1 @@
+//! Health, status, upstreams, routes, explain, metrics.

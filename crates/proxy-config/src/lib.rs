@@ -1,0 +1,1 @@
+//! KDL text to a model, or every fault with its place and a way to mend it.

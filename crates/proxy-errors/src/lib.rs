@@ -1,0 +1,1 @@
+//! What went wrong: said fully to the log and carefully to the client.

@@ -1,0 +1,1 @@
+//! How fast, how many, how large.

@@ -1,0 +1,1 @@
+//! A configuration known to be right, and the registry of its settings.

@@ -1,0 +1,1 @@
+//! One request from head to log line.

@@ -1,0 +1,1 @@
+//! A compiled configuration and the decision it takes.

@@ -1,0 +1,1 @@
+//! A connection to a target kept for the next request.

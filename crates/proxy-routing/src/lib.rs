@@ -1,0 +1,1 @@
+//! Which route a request belongs to, and why not the others.

@@ -1,0 +1,1 @@
+//! Workers, listeners, reload, drain, hand-over.

@@ -1,0 +1,1 @@
+//! Fake upstreams, a raw client and the real binary, for black-box tests.

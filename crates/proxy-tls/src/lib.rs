@@ -1,0 +1,1 @@
+//! Certificates in, rustls configurations out.

@@ -1,0 +1,1 @@
+//! The targets behind a name, and which is next.
