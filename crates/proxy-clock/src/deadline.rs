@@ -30,6 +30,8 @@ pub enum Timer {
     TunnelIdle,
     /// Reading what a client still sends after an early answer.
     Linger,
+    /// The whole exchange.
+    Total,
 }
 
 impl Timer {
@@ -48,6 +50,7 @@ impl Timer {
             Self::ResponseBody => "response body",
             Self::TunnelIdle => "tunnel idle",
             Self::Linger => "linger",
+            Self::Total => "request",
         }
     }
 }
@@ -64,7 +67,13 @@ impl Deadline {
     /// Starts `timer`; whatever ran before is forgotten.
     #[inline]
     pub fn start(&self, clock: &Clock, timer: Timer, wait: Duration) {
-        self.at.set(Some((clock.after(wait), timer, wait)));
+        self.start_at(clock.after(wait), timer, wait);
+    }
+
+    /// Starts `timer`, which was to be `wait` long and runs out at `at`.
+    #[inline]
+    pub(crate) fn start_at(&self, at: Tick, timer: Timer, wait: Duration) {
+        self.at.set(Some((at, timer, wait)));
     }
 
     /// Stops whatever runs.

@@ -8,7 +8,9 @@
 mod clock;
 mod deadline;
 mod sweep;
+mod timers;
 
 pub use clock::{Clock, TICK, Tick};
 pub use deadline::{Deadline, Timer};
 pub use sweep::{Entry, Sweep};
+pub use timers::Timers;
