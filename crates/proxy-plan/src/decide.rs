@@ -82,7 +82,7 @@ impl Plan {
     /// The route of a request.
     fn route(&self, head: &RequestHead<'_>) -> Result<&RoutePlan, Problem> {
         if head.method == Method::CONNECT {
-            return Err(Problem::new(Reason::ConnectMethodRefused));
+            return Err(Problem::new(Reason::ConnectMethodRefused, Detail::None));
         }
         let listener = self.listeners.get(head.listener);
         let seen = Seen::of(head, listener)?;
@@ -90,20 +90,19 @@ impl Plan {
         found
             .or_else(|| listener?.default_route)
             .and_then(|index| self.routes.get(index))
-            .ok_or_else(|| Problem::new(Reason::RouteNotFound))
+            .ok_or_else(|| Problem::new(Reason::RouteNotFound, Detail::None))
     }
 
     fn forward<'p>(&'p self, position: usize, view: &impl View) -> Outcome<'p> {
         let Some(upstream) = self.upstreams.get(position) else {
-            return Outcome::Refuse(Problem::new(Reason::InternalError));
+            return Outcome::Refuse(Problem::new(Reason::InternalError, Detail::None));
         };
         let turn = view.turn(upstream);
         let chosen = view.with_ready(upstream, |ready| upstream.balancing.choose(turn, ready));
         match chosen {
             Some(target) => Outcome::Forward(upstream, target),
             None => Outcome::Refuse(
-                Problem::new(Reason::AllTargetsUnhealthy)
-                    .with(Detail::name(upstream.name.as_ref())),
+                Problem::new(Reason::AllTargetsUnhealthy, Detail::name(upstream.name.as_ref())),
             ),
         }
     }
@@ -163,20 +162,21 @@ impl<'a> Seen<'a> {
 
 /// A body of `current` bytes where `limit` are allowed.
 fn body_too_large(current: u64, limit: u64) -> Problem {
-    Problem::new(Reason::BodySizeLimit).with(Detail::Limit { current, limit })
+    Problem::new(Reason::BodySizeLimit, Detail::Limit { current, limit })
 }
 
 fn path_problem(fault: PathFault) -> Problem {
-    Problem::new(match fault {
+    let reason = match fault {
         PathFault::EncodedSlash => Reason::EncodedSlash,
         PathFault::Backslash => Reason::EncodedBackslash,
         PathFault::Nul => Reason::EncodedNul,
         PathFault::BadEscape => Reason::BadPathEscape,
         PathFault::LeavesRoot => Reason::PathEscapesRoot,
         PathFault::NotAbsolute => Reason::BadRequestTarget,
-    })
+    };
+    Problem::new(reason, Detail::None)
 }
 
 fn host_problem(fault: HostFault) -> Problem {
-    Problem::new(Reason::InvalidHost).with(Detail::text(fault.to_string()))
+    Problem::new(Reason::InvalidHost, Detail::text(fault.to_string()))
 }

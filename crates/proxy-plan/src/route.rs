@@ -107,6 +107,6 @@ fn error_form(form: ServiceForm) -> ErrorForm {
     match form {
         ServiceForm::Api => ErrorForm::Api,
         ServiceForm::Web => ErrorForm::Web,
-        ServiceForm::Negotiated => ErrorForm::Negotiated,
+        ServiceForm::Negotiated => ErrorForm::Unsaid,
     }
 }

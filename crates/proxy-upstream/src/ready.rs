@@ -12,17 +12,16 @@ pub struct Ready {
 impl Ready {
     /// Those of `targets` that are healthy now. Targets beyond 65 535 are left out.
     #[must_use]
-    pub fn of(targets: &[Arc<TargetState>]) -> Self {
+    pub fn of<'t>(targets: impl Iterator<Item = &'t Arc<TargetState>>) -> Self {
         let mut ready = Self::default();
         ready.refresh(targets);
         ready
     }
 
     /// Looks at `targets` again, reusing the list's memory.
-    pub fn refresh(&mut self, targets: &[Arc<TargetState>]) {
+    pub fn refresh<'t>(&mut self, targets: impl Iterator<Item = &'t Arc<TargetState>>) {
         self.targets.clear();
         let healthy = targets
-            .iter()
             .zip(0..=u16::MAX)
             .filter(|(target, _)| target.is_healthy())
             .map(|(_, index)| index);
@@ -45,15 +44,15 @@ mod tests {
     #[test]
     fn an_unhealthy_target_leaves_the_list_and_comes_back() {
         let targets: Vec<_> = (0..3).map(|_| Arc::new(TargetState::default())).collect();
-        let mut ready = Ready::of(&targets);
+        let mut ready = Ready::of(targets.iter());
         assert_eq!(ready.targets(), [0, 1, 2]);
 
         targets[1].fail("refused".to_owned(), SystemTime::UNIX_EPOCH);
-        ready.refresh(&targets);
+        ready.refresh(targets.iter());
         assert_eq!(ready.targets(), [0, 2]);
 
         targets[1].recover();
-        ready.refresh(&targets);
+        ready.refresh(targets.iter());
         assert_eq!(ready.targets(), [0, 1, 2]);
     }
 }
