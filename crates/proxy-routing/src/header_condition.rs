@@ -78,7 +78,12 @@ impl fmt::Display for HeaderCondition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.value {
             None => write!(f, "{}", self.name),
-            Some(value) => write!(f, "{}: {}", self.name, String::from_utf8_lossy(value.as_bytes())),
+            Some(value) => write!(
+                f,
+                "{}: {}",
+                self.name,
+                String::from_utf8_lossy(value.as_bytes())
+            ),
         }
     }
 }

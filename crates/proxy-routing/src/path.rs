@@ -186,6 +186,9 @@ const fn is_unreserved(byte: u8) -> bool {
 /// A `pchar` of RFC 3986 §3.3 that needs no escape, or the separator.
 const fn is_path_byte(byte: u8) -> bool {
     is_unreserved(byte)
-        || matches!(byte, b'/' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b',')
+        || matches!(
+            byte,
+            b'/' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b','
+        )
         || matches!(byte, b';' | b'=' | b':' | b'@')
 }
