@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
 /// A load ends by itself after this time, whether or not anyone stops it.
-const LONGEST: Duration = Duration::from_secs(120);
+const LONGEST: Duration = Duration::from_mins(2);
 
 /// What to ask, of whom, how often.
 #[derive(Clone, Debug)]
