@@ -1,1 +1,44 @@
 //! A configuration known to be right, and the registry of its settings.
+//!
+//! Nothing here reads a file. `proxy-config` turns text into a [`Model`]; whoever holds one may
+//! rely on every name being defined, every number being in range and every pattern compiling.
+
+mod address;
+mod admin;
+mod agent;
+mod control_plane;
+mod health;
+mod limits;
+mod listener;
+mod matches;
+mod model;
+mod observability;
+mod place;
+mod policies;
+mod route;
+mod system;
+mod upstream;
+
+pub use address::{BindAddress, Host, TargetAddress};
+pub use admin::Admin;
+pub use agent::{Agent, AgentBreaker, AgentEncoding, FailureMode};
+pub use control_plane::ControlPlane;
+pub use health::{HealthCheck, HealthCheckKind};
+pub use limits::Limits;
+pub use listener::{
+    Certificate, ClientAuth, ClientAuthMode, Listener, ListenerProtocol, ListenerTimeouts,
+    ListenerTls, PathPolicy, TlsVersion,
+};
+pub use matches::Matches;
+pub use model::{AgentIndex, Model, RouteIndex, UpstreamIndex};
+pub use observability::{AccessLog, ErrorLog, LogLevel, LogTarget, Observability};
+pub use place::{FileId, Origin, Place, Setting, SourceFile, Sources};
+pub use policies::{
+    HeaderEdits, HeaderField, Policies, RateKey, RateLimit, Retry, RetryCause, RouteTimeouts,
+};
+pub use route::{BuiltinHandler, CircuitBreaker, Route, Service, ServiceForm, StaticFiles};
+pub use system::System;
+pub use upstream::{
+    ConnectionPool, LoadBalancing, Target, Upstream, UpstreamProtocol, UpstreamTimeouts,
+    UpstreamTls,
+};

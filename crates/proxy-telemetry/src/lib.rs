@@ -1,1 +1,29 @@
 //! Every metric name and log record, once.
+//!
+//! Workers count into cells of their own and write log lines into batches of their own; other
+//! threads add the cells up and carry the batches away. Nothing here reads a clock.
+
+pub mod names;
+
+mod cells;
+mod exposition;
+mod metric;
+mod process;
+pub mod reference;
+mod registry;
+mod route_table;
+mod snapshot;
+mod vocabulary;
+
+pub use cells::{
+    AgentCells, AgentTotal, BOUNDS_NS, Counter, GaugeCell, Histogram, HistogramTotal, Outcome,
+    RouteCells, RouteTotal, SharedCounter, TargetCells, TargetTotal, UpstreamCells, UpstreamTotal,
+    WorkerCells, WorkerTotal,
+};
+pub use exposition::{Build, Format, Scrape};
+pub use metric::{CounterOf, GaugeOf, Kind, Metric};
+pub use process::Process;
+pub use registry::{DEFAULT_MAX_SERIES, Registry, RegistrySettings};
+pub use route_table::{RouteTable, UNMATCHED};
+pub use snapshot::{Snapshot, TargetName};
+pub use vocabulary::{AgentDecision, AgentEvent, Limit, Protocol};

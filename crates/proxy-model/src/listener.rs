@@ -1,0 +1,165 @@
+//! Where clients connect, and how they are spoken to.
+
+use crate::{BindAddress, Place, RouteIndex, Setting};
+use ipnet::IpNet;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// One listening socket.
+#[derive(Clone, Debug)]
+pub struct Listener {
+    /// Its name, unique among listeners.
+    pub name: String,
+    /// Its block.
+    pub place: Place,
+    /// Where it binds.
+    pub address: Setting<BindAddress>,
+    /// What it speaks.
+    pub protocol: Setting<ListenerProtocol>,
+    /// The route for requests that no route matches; none answers 404.
+    pub default_route: Option<Setting<RouteIndex>>,
+    /// Peers whose forwarding headers are believed.
+    pub trusted_proxies: Vec<Setting<IpNet>>,
+    /// What happens to paths that can be read in two ways.
+    pub path_policy: Setting<PathPolicy>,
+    /// Whether our own errors carry `Proxy-Status` with the reason. [RFC 9209]
+    pub expose_reasons: Setting<bool>,
+    /// Whether HTTP/2 with prior knowledge is spoken without TLS.
+    pub h2c: Setting<bool>,
+    /// Whether every connection begins with a PROXY protocol header, v1 or v2.
+    pub proxy_protocol: Setting<bool>,
+    /// Most streams at once on one HTTP/2 connection.
+    pub max_concurrent_streams: Setting<u32>,
+    /// Connections the system queues before they are accepted.
+    pub backlog: Setting<u32>,
+    /// How long clients may take.
+    pub timeouts: ListenerTimeouts,
+    /// Certificates and the like; present exactly when the protocol is `https`.
+    pub tls: Option<ListenerTls>,
+}
+
+/// What a listener speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ListenerProtocol {
+    /// HTTP without TLS.
+    Http,
+    /// HTTP over TLS.
+    Https,
+}
+
+/// What happens to paths that the proxy and an upstream could read differently: encoded `/`, `\`
+/// or NUL, and dot segments that leave the root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PathPolicy {
+    /// Refused with 400.
+    Strict,
+    /// Passed on as they came; matching sees the encoded bytes as they are.
+    Forward,
+}
+
+/// How long clients may take. A timer that runs out while nothing was asked closes silently.
+#[derive(Clone, Debug)]
+pub struct ListenerTimeouts {
+    /// From the first byte of a request's head to its last.
+    pub header: Setting<Duration>,
+    /// Between two reads of a request body.
+    pub body_idle: Setting<Duration>,
+    /// Between two writes of a response that the client takes.
+    pub write_idle: Setting<Duration>,
+    /// Between two requests on one connection.
+    pub keep_alive: Setting<Duration>,
+    /// The whole TLS handshake, or the PROXY protocol header.
+    pub handshake: Setting<Duration>,
+}
+
+/// TLS towards clients.
+#[derive(Clone, Debug)]
+pub struct ListenerTls {
+    /// Its block.
+    pub place: Place,
+    /// Certificates; the first answers clients whose server name no other one covers.
+    pub certificates: Vec<Certificate>,
+    /// Lowest version spoken.
+    pub min_version: Setting<TlsVersion>,
+    /// Highest version spoken.
+    pub max_version: Setting<TlsVersion>,
+    /// Protocols offered by ALPN, most wanted first. [RFC 7301]
+    pub alpn: Vec<Setting<String>>,
+    /// Whether and how clients prove who they are.
+    pub client_auth: Option<ClientAuth>,
+}
+
+/// A certificate chain and its key.
+#[derive(Clone, Debug)]
+pub struct Certificate {
+    /// The chain, leaf first, PEM.
+    pub cert_file: Setting<PathBuf>,
+    /// The private key, PEM.
+    pub key_file: Setting<PathBuf>,
+    /// Server names it answers; empty means those the certificate itself names.
+    pub server_names: Vec<Setting<String>>,
+}
+
+/// Client certificates.
+#[derive(Clone, Debug)]
+pub struct ClientAuth {
+    /// Authorities whose certificates are accepted, PEM.
+    pub ca_file: Setting<PathBuf>,
+    /// Whether a client must show one.
+    pub mode: Setting<ClientAuthMode>,
+}
+
+/// Whether a client must show a certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ClientAuthMode {
+    /// Without a good certificate, requests are answered 495.
+    Required,
+    /// A client may show none; one that is shown must be good.
+    Optional,
+}
+
+/// A version of TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TlsVersion {
+    /// TLS 1.2. [RFC 5246]
+    V1_2,
+    /// TLS 1.3. [RFC 8446]
+    V1_3,
+}
+
+impl fmt::Display for ListenerProtocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Http => "http",
+            Self::Https => "https",
+        })
+    }
+}
+
+impl fmt::Display for PathPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Strict => "strict",
+            Self::Forward => "forward",
+        })
+    }
+}
+
+impl fmt::Display for ClientAuthMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Required => "required",
+            Self::Optional => "optional",
+        })
+    }
+}
+
+impl fmt::Display for TlsVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::V1_2 => "1.2",
+            Self::V1_3 => "1.3",
+        })
+    }
+}

@@ -1,0 +1,20 @@
+//! Which requests a route takes.
+
+use crate::Setting;
+use http::Method;
+
+/// Conditions of a route. Several of one kind are alternatives; different kinds must all hold;
+/// none at all holds for every request.
+#[derive(Clone, Debug, Default)]
+pub struct Matches {
+    /// Hosts, exact or `*.` wildcards.
+    pub hosts: Vec<Setting<String>>,
+    /// Exact paths, prefixes and regular expressions.
+    pub paths: Vec<Setting<String>>,
+    /// Request headers.
+    pub headers: Vec<Setting<String>>,
+    /// Methods.
+    pub methods: Vec<Setting<Method>>,
+    /// Query parameters.
+    pub query_params: Vec<Setting<String>>,
+}
