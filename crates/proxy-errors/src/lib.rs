@@ -1,1 +1,34 @@
 //! What went wrong: said fully to the log and carefully to the client.
+//!
+//! Every failure has one [`Reason`], every reason belongs to one [`ErrorType`], and a [`Problem`]
+//! is a reason with what is known about this one case. Nothing here decides whether to answer.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
+
+mod error_type;
+mod reason;
+
+mod limit_type;
+mod status_text;
+
+mod detail;
+mod message;
+mod problem;
+
+mod accept;
+mod response_form;
+
+mod grpc;
+mod html;
+mod json;
+
+mod reference;
+
+pub use detail::Detail;
+pub use error_type::ErrorType;
+pub use grpc::GrpcStatus;
+pub use limit_type::LimitType;
+pub use problem::Problem;
+pub use reason::Reason;
+pub use reference::reference_page;
+pub use response_form::{ResponseForm, ServiceForm};
+pub use status_text::status_text;

@@ -1,1 +1,30 @@
 //! Which route a request belongs to, and why not the others.
+//!
+//! [`Router::find`] never reads a clock, never allocates, and never scans the rules it does not
+//! need: rules are filed by host, then by path, then by what tells them apart.
+
+mod head;
+mod host;
+mod path;
+
+mod header_condition;
+mod host_pattern;
+mod path_pattern;
+mod pattern_fault;
+mod query_condition;
+mod rule;
+
+mod rank;
+mod router;
+
+pub use head::Head;
+pub use header_condition::HeaderCondition;
+pub use host::{Host, HostFault, normal_host};
+pub use host_pattern::HostPattern;
+pub use path::{PathFault, canonical_path, forgiving_path};
+pub use path_pattern::PathPattern;
+pub use pattern_fault::PatternFault;
+pub use query_condition::QueryCondition;
+pub use rank::Because;
+pub use router::Router;
+pub use rule::{DEFAULT_PRIORITY, Rule};

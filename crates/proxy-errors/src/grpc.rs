@@ -1,0 +1,92 @@
+//! The same problem for gRPC callers: a status code and a message in trailers.
+
+use crate::Problem;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use std::fmt::Write;
+
+/// The status codes of gRPC, by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum GrpcStatus {
+    /// Not an error.
+    Ok = 0,
+    /// The caller cancelled the call.
+    Cancelled = 1,
+    /// An error of no other kind.
+    Unknown = 2,
+    /// The request can never be served as it is.
+    InvalidArgument = 3,
+    /// Time ran out.
+    DeadlineExceeded = 4,
+    /// What was asked for does not exist.
+    NotFound = 5,
+    /// What should be made exists already.
+    AlreadyExists = 6,
+    /// The caller may not do this.
+    PermissionDenied = 7,
+    /// A limit is used up.
+    ResourceExhausted = 8,
+    /// The system is not in the state this needs.
+    FailedPrecondition = 9,
+    /// The call was aborted by another.
+    Aborted = 10,
+    /// The request reaches beyond the valid range.
+    OutOfRange = 11,
+    /// The method is not served here.
+    Unimplemented = 12,
+    /// Something that should not happen did.
+    Internal = 13,
+    /// Not now; callers may try again.
+    Unavailable = 14,
+    /// Data is lost.
+    DataLoss = 15,
+    /// The caller is not known.
+    Unauthenticated = 16,
+}
+
+impl GrpcStatus {
+    /// The number sent in `grpc-status`, 0 to 16.
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        self as u8
+    }
+}
+
+impl Problem {
+    /// What gRPC callers are told in `grpc-status`.
+    #[must_use]
+    pub const fn grpc_status(&self) -> GrpcStatus {
+        self.reason().grpc_status()
+    }
+
+    /// What gRPC callers are told in `grpc-message`: the client's message, percent-encoded as the
+    /// gRPC protocol asks.
+    #[must_use]
+    pub fn grpc_message(&self) -> String {
+        percent_encoded(&self.client_message())
+    }
+
+    /// Sets the fields of a trailers-only response, which is sent with status 200.
+    pub fn write_grpc_headers(&self, headers: &mut HeaderMap) {
+        let content_type = HeaderValue::from_static("application/grpc");
+        headers.insert(http::header::CONTENT_TYPE, content_type);
+        let status = HeaderValue::from(u16::from(self.grpc_status().code()));
+        headers.insert(HeaderName::from_static("grpc-status"), status);
+        if let Ok(message) = HeaderValue::try_from(self.grpc_message()) {
+            headers.insert(HeaderName::from_static("grpc-message"), message);
+        }
+    }
+}
+
+fn percent_encoded(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if matches!(byte, b' '..=b'~') && byte != b'%' {
+            out.push(char::from(byte));
+        } else {
+            // Writing into a String cannot fail.
+            write!(out, "%{byte:02X}").unwrap_or_default();
+        }
+    }
+    out
+}

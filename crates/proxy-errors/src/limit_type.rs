@@ -1,0 +1,63 @@
+//! What a limit counts.
+
+use std::fmt;
+
+/// What was over its limit, as the message of a `LIMIT_EXCEEDED` error names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LimitType {
+    /// Bytes of a header section, or of one name or value in it.
+    HeaderSize,
+    /// Number of header fields.
+    HeaderCount,
+    /// Bytes of a body.
+    BodySize,
+    /// Requests, or stream resets, in a time.
+    RequestRate,
+    /// Open connections.
+    ConnectionCount,
+    /// Requests being served.
+    InFlightRequests,
+    /// Bytes that a compressed body unfolds to, outright or per byte sent.
+    DecompressionSize,
+    /// Bytes of a body held in memory.
+    BufferSize,
+    /// Requests waiting for their turn.
+    QueueDepth,
+}
+
+impl LimitType {
+    /// Every limit type.
+    pub const ALL: [Self; 9] = [
+        Self::HeaderSize,
+        Self::HeaderCount,
+        Self::BodySize,
+        Self::RequestRate,
+        Self::ConnectionCount,
+        Self::InFlightRequests,
+        Self::DecompressionSize,
+        Self::BufferSize,
+        Self::QueueDepth,
+    ];
+
+    /// The limit type in messages, logs and metrics.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::HeaderSize => "header_size",
+            Self::HeaderCount => "header_count",
+            Self::BodySize => "body_size",
+            Self::RequestRate => "request_rate",
+            Self::ConnectionCount => "connection_count",
+            Self::InFlightRequests => "in_flight_requests",
+            Self::DecompressionSize => "decompression_size",
+            Self::BufferSize => "buffer_size",
+            Self::QueueDepth => "queue_depth",
+        }
+    }
+}
+
+impl fmt::Display for LimitType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

@@ -1,0 +1,196 @@
+//! Why a request failed: a closed set, each reason with one owner among the error types.
+
+use crate::{ErrorType, GrpcStatus, LimitType};
+use http::StatusCode;
+use std::fmt;
+use std::time::Duration;
+
+/// Declares [`Reason`]: one row holds all that is written down about a reason.
+macro_rules! reasons {
+    ($(
+        $(#[doc = $doc:literal])+
+        $variant:ident $name:literal $owner:ident $(($limit:ident))? $(=> $status:literal)?,
+            $token:literal, $phrase:literal;
+    )+) => {
+        /// Why a request failed.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Reason {
+            $($(#[doc = $doc])+ $variant,)+
+        }
+
+        impl Reason {
+            /// Every reason, in the order of the reference page.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            pub(super) const fn row(self) -> Row {
+                match self {
+                    $(Self::$variant => Row {
+                        name: $name,
+                        owner: ErrorType::$owner,
+                        limit_type: optional!($(LimitType::$limit)?),
+                        status: optional!($($status)?),
+                        token: $token,
+                        phrase: $phrase,
+                        doc: concat!($($doc),+),
+                    },)+
+                }
+            }
+        }
+    };
+}
+
+macro_rules! optional {
+    () => {
+        None
+    };
+    ($value:expr) => {
+        Some($value)
+    };
+}
+
+mod table;
+
+pub use table::Reason;
+
+pub(crate) struct Row {
+    name: &'static str,
+    owner: ErrorType,
+    limit_type: Option<LimitType>,
+    status: Option<u16>,
+    token: &'static str,
+    phrase: &'static str,
+    doc: &'static str,
+}
+
+impl Reason {
+    /// The reason in logs, metric labels and `Proxy-Status` details, for example
+    /// `connect_refused`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        self.row().name
+    }
+
+    /// The type that owns the reason.
+    #[must_use]
+    pub const fn error_type(self) -> ErrorType {
+        self.row().owner
+    }
+
+    /// The reason's place in [`Reason::ALL`], for tables with one slot per reason.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
+    /// The status it is answered with: its owner's, or one of its own.
+    #[must_use]
+    pub fn status(self) -> StatusCode {
+        let own = self.row().status;
+        own.and_then(|code| StatusCode::from_u16(code).ok())
+            .unwrap_or_else(|| self.error_type().status())
+    }
+
+    /// The status under `limits { standard-statuses #true }`: 431 for header limits.
+    #[must_use]
+    pub fn standard_status(self) -> StatusCode {
+        if matches!(
+            self.limit_type(),
+            Some(LimitType::HeaderSize | LimitType::HeaderCount)
+        ) {
+            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
+        } else {
+            self.status()
+        }
+    }
+
+    /// The error type of `Proxy-Status` [RFC 9209 §2.3].
+    #[must_use]
+    pub const fn proxy_status(self) -> &'static str {
+        self.row().token
+    }
+
+    /// A few words that may be shown to anyone.
+    #[must_use]
+    pub const fn phrase(self) -> &'static str {
+        self.row().phrase
+    }
+
+    /// What the reason means, in one sentence.
+    #[must_use]
+    pub const fn doc(self) -> &'static str {
+        self.row().doc.trim_ascii()
+    }
+
+    /// What was counted, for reasons that are limits.
+    #[must_use]
+    pub const fn limit_type(self) -> Option<LimitType> {
+        self.row().limit_type
+    }
+
+    /// What gRPC callers are told. [gRPC's `http-grpc-status-mapping.md`, and better where the
+    /// reason knows more than the status]
+    #[must_use]
+    pub const fn grpc_status(self) -> GrpcStatus {
+        if matches!(self, Self::ClientAborted) {
+            return GrpcStatus::Cancelled;
+        }
+        if matches!(self, Self::MethodNotAllowed | Self::ConnectMethodRefused) {
+            return GrpcStatus::Unimplemented;
+        }
+        // Passing shortages: gRPC clients retry UNAVAILABLE, but not RESOURCE_EXHAUSTED.
+        if matches!(self.row().status, Some(503 | 504)) {
+            return GrpcStatus::Unavailable;
+        }
+        self.error_type().grpc_status()
+    }
+
+    /// Whether a client may send the same request again.
+    #[must_use]
+    pub fn retryable(self) -> bool {
+        let passing = self.error_type() == ErrorType::LimitExceeded
+            && self.status() == StatusCode::SERVICE_UNAVAILABLE;
+        let hopeless = self == Self::TlsVerifyFailed;
+        passing || (self.error_type().retryable() && !hopeless)
+    }
+
+    /// The `Retry-After` of reasons that always have one.
+    #[must_use]
+    pub fn retry_after(self) -> Option<Duration> {
+        let passing = matches!(
+            self.error_type(),
+            ErrorType::LimitExceeded | ErrorType::ServiceUnavailable
+        );
+        let told = passing && self.status() == StatusCode::SERVICE_UNAVAILABLE;
+        (told || self.error_type() == ErrorType::RateLimit).then_some(Duration::from_secs(1))
+    }
+
+    /// Whether HTTP lays the failure at the client's door: its status is 4xx.
+    #[must_use]
+    pub fn is_client_fault(self) -> bool {
+        self.status().is_client_error()
+    }
+
+    /// Whether it is a failure of the upstream, for its breaker, its health and its metrics. What
+    /// the client does, or the proxy itself, never is.
+    #[must_use]
+    pub const fn counts_against_upstream(self) -> bool {
+        let theirs = matches!(
+            self.error_type(),
+            ErrorType::Upstream | ErrorType::ResponseValidation
+        );
+        let their_delay = matches!(
+            self,
+            Self::ConnectTimeout
+                | Self::UpstreamWriteTimeout
+                | Self::ResponseHeaderTimeout
+                | Self::ResponseReadTimeout
+        );
+        theirs || their_delay
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

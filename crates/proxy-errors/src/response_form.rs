@@ -1,0 +1,66 @@
+//! The form in which an error is answered.
+
+use crate::accept::prefers_html;
+
+/// What a route says about its clients.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ServiceForm {
+    /// `service-type "api"`: programs.
+    Api,
+    /// `service-type "web"`: people.
+    Web,
+    /// Nothing: the request decides.
+    #[default]
+    Unsaid,
+}
+
+/// The form of an error's answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ResponseForm {
+    /// The JSON error body.
+    Json,
+    /// The HTML page.
+    Html,
+    /// A trailers-only gRPC response.
+    Grpc,
+}
+
+impl ResponseForm {
+    /// The form for a request with this `Accept` and `Content-Type`. gRPC callers get gRPC, then
+    /// the route decides, then `Accept`: HTML only where it prefers `text/html`.
+    #[must_use]
+    pub fn choose(
+        service: ServiceForm,
+        accept: Option<&[u8]>,
+        content_type: Option<&[u8]>,
+    ) -> Self {
+        if content_type.is_some_and(is_grpc) {
+            return Self::Grpc;
+        }
+        match service {
+            ServiceForm::Web => Self::Html,
+            ServiceForm::Unsaid if accept.is_some_and(prefers_html) => Self::Html,
+            ServiceForm::Api | ServiceForm::Unsaid => Self::Json,
+        }
+    }
+
+    /// The `Content-Type` of such an answer.
+    #[must_use]
+    pub const fn content_type(self) -> &'static str {
+        match self {
+            Self::Json => "application/json",
+            Self::Html => "text/html; charset=utf-8",
+            Self::Grpc => "application/grpc",
+        }
+    }
+}
+
+/// `application/grpc`, `application/grpc+proto` and the like, but not `application/grpc-web`, whose
+/// callers read a body.
+fn is_grpc(content_type: &[u8]) -> bool {
+    const NAME: &[u8] = b"application/grpc";
+    let Some((name, rest)) = content_type.split_at_checked(NAME.len()) else {
+        return false;
+    };
+    name.eq_ignore_ascii_case(NAME) && matches!(rest, [] | [b'+' | b';' | b' ', ..])
+}

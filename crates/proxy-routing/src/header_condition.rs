@@ -1,0 +1,89 @@
+//! A `header` condition: a field is there, or has a value.
+
+use crate::PatternFault;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use std::fmt;
+
+/// Which header fields a rule accepts.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct HeaderCondition {
+    name: HeaderName,
+    value: Option<HeaderValue>,
+}
+
+impl HeaderCondition {
+    /// Reads `X-A` (the field is there) or `X-A: value` (one of its lines has this value).
+    ///
+    /// # Errors
+    /// [`PatternFault::HeaderName`] or [`PatternFault::HeaderValue`].
+    pub fn parse(text: &str) -> Result<Self, PatternFault> {
+        match text.split_once(':') {
+            Some((name, value)) => Self::equals(name, value),
+            None => Self::present(text),
+        }
+    }
+
+    /// The field `name` is there, whatever its value.
+    ///
+    /// # Errors
+    /// [`PatternFault::HeaderName`].
+    pub fn present(name: &str) -> Result<Self, PatternFault> {
+        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| PatternFault::HeaderName)?;
+        Ok(Self { name, value: None })
+    }
+
+    /// One line of the field `name` has exactly `value`, case included. Space around either is
+    /// dropped; a list such as `a, b` is one value.
+    ///
+    /// # Errors
+    /// [`PatternFault::HeaderName`] or [`PatternFault::HeaderValue`].
+    pub fn equals(name: &str, value: &str) -> Result<Self, PatternFault> {
+        let present = Self::present(name.trim_matches([' ', '\t']))?;
+        let value = HeaderValue::from_str(value.trim_matches([' ', '\t']))
+            .map_err(|_| PatternFault::HeaderValue)?;
+        Ok(Self {
+            value: Some(value),
+            ..present
+        })
+    }
+
+    /// Whether the condition holds for a request with these fields.
+    #[must_use]
+    pub fn holds(&self, headers: &HeaderMap) -> bool {
+        match &self.value {
+            None => headers.contains_key(&self.name),
+            Some(value) => headers.get_all(&self.name).iter().any(|line| line == value),
+        }
+    }
+
+    /// The field's name.
+    #[must_use]
+    pub fn name(&self) -> &HeaderName {
+        &self.name
+    }
+
+    /// The value it must have; `None` when any will do.
+    #[must_use]
+    pub fn value(&self) -> Option<&HeaderValue> {
+        self.value.as_ref()
+    }
+
+    /// Whether this holds wherever `other` does.
+    pub(crate) fn covers(&self, other: &Self) -> bool {
+        self.name == other.name && (self.value.is_none() || self.value == other.value)
+    }
+}
+
+impl fmt::Display for HeaderCondition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.value {
+            None => write!(f, "{}", self.name),
+            Some(value) => write!(
+                f,
+                "{}: {}",
+                self.name,
+                String::from_utf8_lossy(value.as_bytes())
+            ),
+        }
+    }
+}

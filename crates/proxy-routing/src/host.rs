@@ -1,0 +1,123 @@
+//! The host of a request in the one form that is compared.
+
+use std::borrow::Cow;
+use std::net::Ipv6Addr;
+
+/// Longest host name, in bytes; a DNS name has at most 253.
+const MAX_NAME_BYTES: usize = 255;
+
+/// A host and the port written after it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Host<'a> {
+    /// Lower case, without port and trailing dot; IPv6 literals in brackets and in the short form
+    /// of RFC 5952. Borrowed when it was written so.
+    pub name: Cow<'a, str>,
+    /// The port, if one was written.
+    pub port: Option<u16>,
+}
+
+/// Why a host was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HostFault {
+    /// There is no name.
+    #[error("the host is empty")]
+    Empty,
+    /// The name is longer than 255 bytes.
+    #[error("the host is longer than 255 bytes")]
+    TooLong,
+    /// A byte that no host name may hold; `%` and `@` are among them.
+    #[error("the host holds a character that is not allowed")]
+    Character,
+    /// Two dots in a row, or a leading dot.
+    #[error("the host holds an empty label")]
+    EmptyLabel,
+    /// What follows the colon is not a number from 0 to 65535.
+    #[error("the port is not a number from 0 to 65535")]
+    Port,
+    /// The brackets do not hold an IPv6 address.
+    #[error("the brackets do not hold an IPv6 address")]
+    Literal,
+}
+
+/// Reads `host [":" port]` as it stands in `Host`, `:authority` or a request target.
+///
+/// The grammar is RFC 3986 §3.2.2 less what HTTP has no use for: percent-encoded names, empty
+/// labels, zone identifiers and future address forms are refused.
+///
+/// # Errors
+/// [`HostFault`] says what is wrong with the text.
+pub fn normal_host(text: &str) -> Result<Host<'_>, HostFault> {
+    let (name, port) = split(text)?;
+    let name = match name.strip_prefix('[') {
+        Some(inner) => literal(name, inner)?,
+        None => registered_name(name)?,
+    };
+    Ok(Host { name, port })
+}
+
+fn split(text: &str) -> Result<(&str, Option<u16>), HostFault> {
+    let after = if text.starts_with('[') {
+        text.find(']').ok_or(HostFault::Literal)? + 1
+    } else {
+        text.find(':').unwrap_or(text.len())
+    };
+    let (name, rest) = text.split_at(after);
+    match rest.strip_prefix(':') {
+        None if rest.is_empty() => Ok((name, None)),
+        None => Err(HostFault::Literal),
+        Some("") => Ok((name, None)),
+        Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+            let port = digits.parse().map_err(|_| HostFault::Port)?;
+            Ok((name, Some(port)))
+        }
+        Some(_) => Err(HostFault::Port),
+    }
+}
+
+fn literal<'a>(whole: &'a str, inner: &str) -> Result<Cow<'a, str>, HostFault> {
+    let address: Ipv6Addr = inner
+        .strip_suffix(']')
+        .and_then(|text| text.parse().ok())
+        .ok_or(HostFault::Literal)?;
+    let short = format!("[{address}]");
+    if short == whole {
+        Ok(Cow::Borrowed(whole))
+    } else {
+        Ok(Cow::Owned(short))
+    }
+}
+
+fn registered_name(name: &str) -> Result<Cow<'_, str>, HostFault> {
+    let name = name.strip_suffix('.').unwrap_or(name);
+    if name.is_empty() {
+        return Err(HostFault::Empty);
+    }
+    if MAX_NAME_BYTES < name.len() {
+        return Err(HostFault::TooLong);
+    }
+    let mut before = b'.';
+    let mut upper = false;
+    for byte in name.bytes() {
+        match byte {
+            b'.' if before == b'.' => return Err(HostFault::EmptyLabel),
+            b'A'..=b'Z' => upper = true,
+            _ if is_name_byte(byte) => {}
+            _ => return Err(HostFault::Character),
+        }
+        before = byte;
+    }
+    if before == b'.' {
+        return Err(HostFault::EmptyLabel);
+    }
+    if upper {
+        Ok(Cow::Owned(name.to_ascii_lowercase()))
+    } else {
+        Ok(Cow::Borrowed(name))
+    }
+}
+
+const fn is_name_byte(byte: u8) -> bool {
+    matches!(byte,
+        b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~'
+        | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b',' | b';' | b'=')
+}

@@ -1,0 +1,77 @@
+//! A `host` condition: one name, or all names below one.
+
+use crate::{PatternFault, normal_host};
+use std::fmt;
+
+/// Which hosts a rule accepts.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct HostPattern {
+    kind: HostKind,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum HostKind {
+    /// This host only.
+    Exact(Box<str>),
+    /// Hosts that end in this, which begins with a dot; every host when it is empty.
+    Below(Box<str>),
+}
+
+impl HostPattern {
+    /// Reads `example.com`, `*.example.com` (one or more labels before it, so not `example.com`
+    /// itself), `[::1]`, or `*` (every request that names a host).
+    ///
+    /// # Errors
+    /// [`PatternFault::Host`], [`PatternFault::HostPort`] or [`PatternFault::Wildcard`].
+    pub fn parse(text: &str) -> Result<Self, PatternFault> {
+        let kind = match (text, text.strip_prefix("*.")) {
+            ("*", _) => HostKind::Below("".into()),
+            (_, Some(parent)) if parent.starts_with('[') => return Err(PatternFault::Wildcard),
+            (_, Some(parent)) => HostKind::Below(format!(".{}", plain_name(parent)?).into()),
+            (name, None) => HostKind::Exact(plain_name(name)?.into()),
+        };
+        Ok(Self { kind })
+    }
+
+    /// Whether `host`, in the form [`normal_host`] gives, is accepted.
+    #[must_use]
+    pub fn matches(&self, host: &str) -> bool {
+        match &self.kind {
+            HostKind::Exact(name) => **name == *host,
+            HostKind::Below(suffix) => suffix.len() < host.len() && host.ends_with(&**suffix),
+        }
+    }
+
+    /// Whether every host that `other` accepts is accepted here too.
+    pub(crate) fn covers(&self, other: &Self) -> bool {
+        match (&self.kind, &other.kind) {
+            (_, HostKind::Exact(name)) => self.matches(name),
+            (HostKind::Exact(_), HostKind::Below(_)) => false,
+            (HostKind::Below(wide), HostKind::Below(narrow)) => narrow.ends_with(&**wide),
+        }
+    }
+
+    pub(crate) fn kind(&self) -> &HostKind {
+        &self.kind
+    }
+}
+
+fn plain_name(text: &str) -> Result<String, PatternFault> {
+    if text.contains('*') {
+        return Err(PatternFault::Wildcard);
+    }
+    let host = normal_host(text)?;
+    match host.port {
+        None if !text.ends_with(':') => Ok(host.name.into_owned()),
+        None | Some(_) => Err(PatternFault::HostPort),
+    }
+}
+
+impl fmt::Display for HostPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            HostKind::Exact(name) => f.write_str(name),
+            HostKind::Below(suffix) => write!(f, "*{suffix}"),
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! The path of a request in the one form that is matched.
+
+use std::borrow::Cow;
+
+/// Why a path was refused: two readers could understand it differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PathFault {
+    /// `%2F`, which some servers take for a separator.
+    #[error("the path holds an encoded slash")]
+    EncodedSlash,
+    /// `%5C` or a raw `\`, which some servers take for a separator.
+    #[error("the path holds a backslash")]
+    Backslash,
+    /// `%00` or a raw NUL, where some servers end the path.
+    #[error("the path holds a NUL")]
+    Nul,
+    /// A `%` that two hexadecimal digits do not follow.
+    #[error("the path holds a broken percent escape")]
+    BadEscape,
+    /// More `..` segments than segments before them.
+    #[error("the path leaves its root")]
+    LeavesRoot,
+    /// Neither a leading `/` nor the asterisk form.
+    #[error("the path does not begin with a slash")]
+    NotAbsolute,
+}
+
+/// The path that routes are matched against.
+///
+/// Escapes of unreserved characters are decoded [RFC 3986 §6.2.2.2], other escapes are kept with
+/// upper-case digits, bytes that a path may not hold raw are escaped, dot segments are removed
+/// [RFC 3986 §5.2.4], `//` is kept. An empty path becomes `/`; `*` [RFC 9112 §3.2.4] stays. The
+/// outcome is ASCII, and canonical again. A path that is canonical already is borrowed.
+///
+/// # Errors
+/// [`PathFault`], the first one met.
+pub fn canonical_path(raw: &str) -> Result<Cow<'_, str>, PathFault> {
+    match forgiving_path(raw) {
+        (path, None) => Ok(path),
+        (_, Some(fault)) => Err(fault),
+    }
+}
+
+/// As [`canonical_path`], for callers that let faulty paths through: the fault is told beside the
+/// path, what it concerns is kept in its escaped form, and `..` stops at the root.
+pub fn forgiving_path(raw: &str) -> (Cow<'_, str>, Option<PathFault>) {
+    if is_canonical(raw.as_bytes()) || raw == "*" {
+        return (Cow::Borrowed(raw), None);
+    }
+    if raw.is_empty() {
+        return (Cow::Borrowed("/"), None);
+    }
+    if !raw.starts_with('/') {
+        return (Cow::Borrowed(raw), Some(PathFault::NotAbsolute));
+    }
+    let (text, unescaping) = unescape(raw);
+    let (path, left_root) = without_dot_segments(&text);
+    let leaving = left_root.then_some(PathFault::LeavesRoot);
+    (Cow::Owned(path), unescaping.or(leaving))
+}
+
+fn is_canonical(path: &[u8]) -> bool {
+    if path.first() != Some(&b'/') {
+        return false;
+    }
+    let mut rest = path;
+    let mut before = b'/';
+    while let [byte, tail @ ..] = rest {
+        rest = match byte {
+            b'.' if before == b'/' && ends_dot_segment(tail) => return false,
+            b'%' => match kept_escape(tail) {
+                Some(after) => after,
+                None => return false,
+            },
+            _ if is_path_byte(*byte) => tail,
+            _ => return false,
+        };
+        before = *byte;
+    }
+    true
+}
+
+fn ends_dot_segment(after_dot: &[u8]) -> bool {
+    matches!(after_dot, [] | [b'/', ..] | [b'.'] | [b'.', b'/', ..])
+}
+
+/// What follows an escape that is written as the canonical form writes it.
+fn kept_escape(after_percent: &[u8]) -> Option<&[u8]> {
+    let [high, low, after @ ..] = after_percent else {
+        return None;
+    };
+    let upper = !high.is_ascii_lowercase() && !low.is_ascii_lowercase();
+    let byte = escaped_byte(*high, *low)?;
+    let kept = upper && !is_unreserved(byte) && escape_fault(byte).is_none();
+    kept.then_some(after)
+}
+
+fn unescape(raw: &str) -> (String, Option<PathFault>) {
+    let mut text = String::with_capacity(raw.len());
+    let mut first = None;
+    let mut rest = raw.as_bytes();
+    while let [byte, tail @ ..] = rest {
+        rest = tail;
+        let fault = match (byte, tail) {
+            (b'%', [high, low, after @ ..]) if escaped_byte(*high, *low).is_some() => {
+                let byte = escaped_byte(*high, *low).unwrap_or_default();
+                rest = after;
+                push(&mut text, byte, is_unreserved(byte));
+                escape_fault(byte)
+            }
+            (b'%', _) => {
+                text.push('%');
+                Some(PathFault::BadEscape)
+            }
+            (b'/', _) => {
+                text.push('/');
+                None
+            }
+            (byte, _) => {
+                push(&mut text, *byte, is_path_byte(*byte));
+                escape_fault(*byte)
+            }
+        };
+        first = first.or(fault);
+    }
+    (text, first)
+}
+
+fn push(text: &mut String, byte: u8, raw: bool) {
+    if raw {
+        text.push(char::from(byte));
+        return;
+    }
+    text.push('%');
+    text.push(upper_hex(byte >> 4));
+    text.push(upper_hex(byte & 0x0F));
+}
+
+fn without_dot_segments(path: &str) -> (String, bool) {
+    let mut out = String::with_capacity(path.len());
+    let mut left_root = false;
+    let mut segments = path.split('/').skip(1).peekable();
+    while let Some(segment) = segments.next() {
+        match segment {
+            "." => {}
+            ".." => match out.rfind('/') {
+                Some(parent) => out.truncate(parent),
+                None => left_root = true,
+            },
+            _ => {
+                out.push('/');
+                out.push_str(segment);
+                continue;
+            }
+        }
+        if segments.peek().is_none() {
+            out.push('/');
+        }
+    }
+    (out, left_root)
+}
+
+fn escape_fault(byte: u8) -> Option<PathFault> {
+    match byte {
+        b'/' => Some(PathFault::EncodedSlash),
+        b'\\' => Some(PathFault::Backslash),
+        0 => Some(PathFault::Nul),
+        _ => None,
+    }
+}
+
+fn escaped_byte(high: u8, low: u8) -> Option<u8> {
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    u8::try_from(digit(high)? * 16 + digit(low)?).ok()
+}
+
+fn upper_hex(digit: u8) -> char {
+    let digit = char::from_digit(u32::from(digit), 16).unwrap_or('0');
+    digit.to_ascii_uppercase()
+}
+
+const fn is_unreserved(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
+}
+
+/// A `pchar` of RFC 3986 §3.3 that needs no escape, or the separator.
+const fn is_path_byte(byte: u8) -> bool {
+    is_unreserved(byte)
+        || matches!(
+            byte,
+            b'/' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b','
+        )
+        || matches!(byte, b';' | b'=' | b':' | b'@')
+}

@@ -1,0 +1,154 @@
+//! A `path`, `path-prefix` or `path-regex` condition.
+
+use crate::{PathFault, PatternFault, forgiving_path};
+use regex::bytes::{Regex, RegexBuilder};
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+/// Most memory one compiled regex may take, in bytes.
+const REGEX_SIZE_LIMIT: usize = 1 << 20;
+/// Most memory one regex's search cache may take on one thread, in bytes.
+const REGEX_CACHE_LIMIT: usize = 1 << 18;
+/// Deepest nesting of groups in a regex.
+const REGEX_NEST_LIMIT: u32 = 64;
+
+/// Which paths a rule accepts. Two patterns are equal when they are written alike.
+#[derive(Clone, Debug)]
+pub struct PathPattern {
+    kind: PathKind,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum PathKind {
+    Exact(Box<str>),
+    Prefix(Box<str>),
+    Regex(Regex),
+}
+
+impl PathPattern {
+    /// This path and no other. The text is brought into canonical form first.
+    ///
+    /// # Errors
+    /// [`PatternFault::Path`] or [`PatternFault::PathEnd`].
+    pub fn exact(text: &str) -> Result<Self, PatternFault> {
+        let kind = PathKind::Exact(canonical(text)?);
+        Ok(Self { kind })
+    }
+
+    /// `/api` accepts `/api` and `/api/…` but not `/apix`; a prefix that ends in `/` accepts
+    /// whatever begins with it. The text is brought into canonical form first.
+    ///
+    /// # Errors
+    /// [`PatternFault::Path`] or [`PatternFault::PathEnd`].
+    pub fn prefix(text: &str) -> Result<Self, PatternFault> {
+        let kind = PathKind::Prefix(canonical(text)?);
+        Ok(Self { kind })
+    }
+
+    /// Paths in which the regex finds a match. It is searched for, not anchored: write `^` and `$`
+    /// where they are meant. It sees the canonical path, which is ASCII with upper-case escapes;
+    /// classes such as `\d` are ASCII too.
+    ///
+    /// # Errors
+    /// [`PatternFault::RegexSyntax`], [`PatternFault::RegexTooLarge`] (1 MiB compiled) or
+    /// [`PatternFault::RegexNotAscii`].
+    pub fn regex(text: &str) -> Result<Self, PatternFault> {
+        if !text.is_ascii() {
+            return Err(PatternFault::RegexNotAscii);
+        }
+        let regex = RegexBuilder::new(text)
+            .unicode(false)
+            .size_limit(REGEX_SIZE_LIMIT)
+            .dfa_size_limit(REGEX_CACHE_LIMIT)
+            .nest_limit(REGEX_NEST_LIMIT)
+            .build()
+            .map_err(|fault| match fault {
+                regex::Error::CompiledTooBig(limit) => PatternFault::RegexTooLarge(limit),
+                other => PatternFault::RegexSyntax(other.to_string()),
+            })?;
+        let kind = PathKind::Regex(regex);
+        Ok(Self { kind })
+    }
+
+    /// Whether `path`, in the form [`canonical_path`](crate::canonical_path) gives, is accepted.
+    #[must_use]
+    pub fn matches(&self, path: &str) -> bool {
+        match &self.kind {
+            PathKind::Exact(text) => **text == *path,
+            PathKind::Prefix(text) => has_prefix(path, text),
+            PathKind::Regex(regex) => regex.is_match(path.as_bytes()),
+        }
+    }
+
+    /// The text of the condition; paths in canonical form.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match &self.kind {
+            PathKind::Exact(text) | PathKind::Prefix(text) => text,
+            PathKind::Regex(regex) => regex.as_str(),
+        }
+    }
+
+    /// The setting that makes such a condition: `path`, `path-prefix` or `path-regex`.
+    #[must_use]
+    pub fn setting(&self) -> &'static str {
+        match &self.kind {
+            PathKind::Exact(_) => "path",
+            PathKind::Prefix(_) => "path-prefix",
+            PathKind::Regex(_) => "path-regex",
+        }
+    }
+
+    /// Whether every path that `other` accepts is surely accepted here too.
+    pub(crate) fn covers(&self, other: &Self) -> bool {
+        match (&self.kind, &other.kind) {
+            (_, PathKind::Exact(text)) => self.matches(text),
+            (PathKind::Prefix(wide), PathKind::Prefix(narrow)) => has_prefix(narrow, wide),
+            _ => self == other,
+        }
+    }
+
+    pub(crate) fn kind(&self) -> &PathKind {
+        &self.kind
+    }
+}
+
+fn has_prefix(path: &str, prefix: &str) -> bool {
+    path.strip_prefix(prefix)
+        .is_some_and(|rest| prefix.ends_with('/') || rest.is_empty() || rest.starts_with('/'))
+}
+
+/// An encoded separator is no fault here: a listener may be told to let such paths through.
+fn canonical(text: &str) -> Result<Box<str>, PatternFault> {
+    if text.contains(['?', '#']) {
+        return Err(PatternFault::PathEnd);
+    }
+    if !text.starts_with('/') {
+        return Err(PathFault::NotAbsolute.into());
+    }
+    match forgiving_path(text) {
+        (path, None | Some(PathFault::EncodedSlash | PathFault::Backslash)) => Ok(path.into()),
+        (_, Some(fault)) => Err(fault.into()),
+    }
+}
+
+impl PartialEq for PathPattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.setting() == other.setting() && self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for PathPattern {}
+
+impl Hash for PathPattern {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.setting().hash(state);
+        self.as_str().hash(state);
+    }
+}
+
+impl fmt::Display for PathPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {:?}", self.setting(), self.as_str())
+    }
+}

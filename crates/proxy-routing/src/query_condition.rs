@@ -1,0 +1,116 @@
+//! A `query-param` condition: a parameter is there, or has a value.
+
+use crate::PatternFault;
+use std::fmt;
+
+/// Which query parameters a rule accepts.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct QueryCondition {
+    name: Box<str>,
+    value: Option<Box<str>>,
+}
+
+impl QueryCondition {
+    /// Reads `name` (the parameter is there) or `name=value` (it has this value once).
+    ///
+    /// # Errors
+    /// [`PatternFault::QueryName`].
+    pub fn parse(text: &str) -> Result<Self, PatternFault> {
+        match text.split_once('=') {
+            Some((name, value)) => Self::equals(name, value),
+            None => Self::present(text),
+        }
+    }
+
+    /// The parameter `name` is there, with or without a value.
+    ///
+    /// # Errors
+    /// [`PatternFault::QueryName`] when the name is empty.
+    pub fn present(name: &str) -> Result<Self, PatternFault> {
+        if name.is_empty() {
+            return Err(PatternFault::QueryName);
+        }
+        let name = name.into();
+        Ok(Self { name, value: None })
+    }
+
+    /// The parameter `name` has exactly `value` at least once. Both are written plainly: the
+    /// request's escapes, and `+` for a space, are decoded before they are compared.
+    ///
+    /// # Errors
+    /// [`PatternFault::QueryName`] when the name is empty.
+    pub fn equals(name: &str, value: &str) -> Result<Self, PatternFault> {
+        let value = Some(value.into());
+        Ok(Self {
+            value,
+            ..Self::present(name)?
+        })
+    }
+
+    /// Whether the condition holds for a request with this query.
+    #[must_use]
+    pub fn holds(&self, query: &str) -> bool {
+        pairs(query).any(|(name, value)| {
+            let wanted = self.value.as_deref();
+            decoded(name).eq(self.name.bytes())
+                && wanted.is_none_or(|wanted| decoded(value).eq(wanted.bytes()))
+        })
+    }
+
+    /// The parameter's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The value it must have; `None` when any will do.
+    #[must_use]
+    pub fn value(&self) -> Option<&str> {
+        self.value.as_deref()
+    }
+
+    /// Whether this holds wherever `other` does.
+    pub(crate) fn covers(&self, other: &Self) -> bool {
+        self.name == other.name && (self.value.is_none() || self.value == other.value)
+    }
+}
+
+/// The named parameters of a query, still encoded.
+pub(crate) fn pairs(query: &str) -> impl Iterator<Item = (&str, &str)> {
+    query
+        .split('&')
+        .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+        .filter(|(name, _)| !name.is_empty())
+}
+
+/// The bytes that `text` stands for; a broken escape stands for itself.
+pub(crate) fn decoded(text: &str) -> impl Iterator<Item = u8> {
+    let mut rest = text.as_bytes();
+    std::iter::from_fn(move || {
+        let [byte, tail @ ..] = rest else {
+            return None;
+        };
+        rest = tail;
+        match (byte, tail) {
+            (b'+', _) => Some(b' '),
+            (b'%', [high, low, after @ ..]) => {
+                let digit = |byte: &u8| char::from(*byte).to_digit(16);
+                let Some((high, low)) = digit(high).zip(digit(low)) else {
+                    return Some(b'%');
+                };
+                rest = after;
+                u8::try_from(high * 16 + low).ok()
+            }
+            _ => Some(*byte),
+        }
+    })
+}
+
+impl fmt::Display for QueryCondition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.value {
+            None => f.write_str(&self.name),
+            Some(value) => write!(f, "{}={value}", self.name),
+        }
+    }
+}
