@@ -77,7 +77,7 @@ pub fn run(options: &Options) -> Result<(), StartFault> {
 pub fn load(config: Option<&PathBuf>) -> Result<Loaded, Report> {
     match config {
         Some(path) => proxy_config::load(path),
-        None => Ok(proxy_config::default_config()),
+        None => proxy_config::embedded(),
     }
 }
 
