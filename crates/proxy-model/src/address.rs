@@ -1,8 +1,9 @@
 //! Addresses: where the proxy listens, and where it connects to.
 
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// Where a listener binds.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -31,6 +32,126 @@ pub enum Host {
     Name(Box<str>),
 }
 
+/// Why text is not an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AddressFault {
+    /// There is no `:port`.
+    #[error("the port is missing")]
+    NoPort,
+    /// The port is no number of 0 to 65535.
+    #[error("the port is not a number of at most 65535")]
+    Port,
+    /// Nothing can be reached at port 0.
+    #[error("port 0 cannot be connected to")]
+    PortZero,
+    /// There is nothing before the port.
+    #[error("the host is missing; `0.0.0.0` and `[::]` stand for all addresses")]
+    NoHost,
+    /// An IPv6 address without brackets.
+    #[error("an IPv6 address stands in brackets, as in `[::1]:80`")]
+    Brackets,
+    /// A name where only an IP address will do.
+    #[error("a listener needs an IP address; names are not resolved here")]
+    Name,
+    /// Neither an IP address nor a name that DNS allows.
+    #[error("the host is neither an IP address nor a host name")]
+    Host,
+    /// A URL, where a host and a port are enough.
+    #[error("write the host and the port only, without a scheme or a path")]
+    Url,
+    /// `unix:` without an absolute path.
+    #[error("a Unix socket is written `unix:/path`")]
+    UnixPath,
+}
+
+/// Reads an IP address and a port; `localhost` is 127.0.0.1.
+///
+/// # Errors
+///
+/// When the text is anything else.
+pub(crate) fn socket_address(text: &str) -> Result<SocketAddr, AddressFault> {
+    let (host, port) = host_and_port(text)?;
+    match host {
+        Host::Ip(ip) => Ok(SocketAddr::new(ip, port)),
+        Host::Name(name) if *name == *"localhost" => Ok((Ipv4Addr::LOCALHOST, port).into()),
+        Host::Name(_) => Err(AddressFault::Name),
+    }
+}
+
+fn host_and_port(text: &str) -> Result<(Host, u16), AddressFault> {
+    if text.contains('/') {
+        return Err(AddressFault::Url);
+    }
+    let (host, port) = text.rsplit_once(':').ok_or(AddressFault::NoPort)?;
+    if host.is_empty() {
+        return Err(AddressFault::NoHost);
+    }
+    let bracketed = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'));
+    let host = match bracketed {
+        Some(inside) => inside
+            .parse::<Ipv6Addr>()
+            .map_err(|_| AddressFault::Host)?
+            .into(),
+        None if host.contains(':') => return Err(AddressFault::Brackets),
+        None => return Ok((plain_host(host)?, self::port(port)?)),
+    };
+    Ok((Host::Ip(host), self::port(port)?))
+}
+
+fn port(text: &str) -> Result<u16, AddressFault> {
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    let port = text.parse().ok().filter(|_| digits);
+    port.ok_or(AddressFault::Port)
+}
+
+/// A name as DNS allows it: labels of letters, digits, `-` and `_`. [RFC 1123 §2.1]
+fn plain_host(text: &str) -> Result<Host, AddressFault> {
+    if let Ok(ip) = text.parse::<Ipv4Addr>() {
+        return Ok(Host::Ip(ip.into()));
+    }
+    let name = text.strip_suffix('.').unwrap_or(text);
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    let is_label = |label: &str| {
+        (1..=63).contains(&label.len())
+            && label.bytes().all(is_letter)
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    // A name of digits only would be a mistyped address.
+    let is_number = name
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'.');
+    if name.len() > 253 || is_number || !name.split('.').all(is_label) {
+        return Err(AddressFault::Host);
+    }
+    Ok(Host::Name(name.to_ascii_lowercase().into()))
+}
+
+impl FromStr for BindAddress {
+    type Err = AddressFault;
+
+    fn from_str(text: &str) -> Result<Self, AddressFault> {
+        match text.strip_prefix("unix:") {
+            Some(path) if path.starts_with('/') => Ok(Self::Unix(path.into())),
+            Some(_) => Err(AddressFault::UnixPath),
+            None => socket_address(text).map(Self::Tcp),
+        }
+    }
+}
+
+impl FromStr for TargetAddress {
+    type Err = AddressFault;
+
+    fn from_str(text: &str) -> Result<Self, AddressFault> {
+        match host_and_port(text)? {
+            (_, 0) => Err(AddressFault::PortZero),
+            (host, port) => Ok(Self { host, port }),
+        }
+    }
+}
+
 impl fmt::Display for BindAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -55,6 +176,58 @@ impl fmt::Display for Host {
         match self {
             Self::Ip(ip) => ip.fmt(f),
             Self::Name(name) => name.fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn listeners_take_ip_addresses_and_unix_sockets() {
+        for text in ["0.0.0.0:8080", "[::]:80", "127.0.0.1:0", "unix:/run/a.sock"] {
+            assert_eq!(text.parse::<BindAddress>().unwrap().to_string(), text);
+        }
+        let local = "localhost:80".parse::<BindAddress>().unwrap();
+        assert_eq!(local.to_string(), "127.0.0.1:80");
+    }
+
+    #[test]
+    fn what_a_listener_cannot_bind_says_why() {
+        let cases = [
+            ("8080", AddressFault::NoPort),
+            (":8080", AddressFault::NoHost),
+            ("0.0.0.0:", AddressFault::Port),
+            ("0.0.0.0:65536", AddressFault::Port),
+            ("0.0.0.0:+80", AddressFault::Port),
+            ("::1:80", AddressFault::Brackets),
+            ("[::1]", AddressFault::Brackets),
+            ("[::1]x:80", AddressFault::Brackets),
+            ("app.internal:80", AddressFault::Name),
+            ("http://0.0.0.0:80", AddressFault::Url),
+            ("256.0.0.1:80", AddressFault::Host),
+            ("unix:run", AddressFault::UnixPath),
+        ];
+        for (text, fault) in cases {
+            assert_eq!(text.parse::<BindAddress>(), Err(fault), "{text}");
+        }
+    }
+
+    #[test]
+    fn targets_take_names_in_any_case_and_no_port_zero() {
+        let target = "App.Internal.:8080".parse::<TargetAddress>().unwrap();
+        assert_eq!(target.to_string(), "app.internal:8080");
+        let six = "[2001:db8::1]:443".parse::<TargetAddress>().unwrap();
+        assert_eq!(six.to_string(), "[2001:db8::1]:443");
+        for (text, fault) in [
+            ("app:0", AddressFault::PortZero),
+            ("-app:80", AddressFault::Host),
+            ("a..b:80", AddressFault::Host),
+            ("a b:80", AddressFault::Host),
+            ("[::g]:80", AddressFault::Host),
+        ] {
+            assert_eq!(text.parse::<TargetAddress>(), Err(fault), "{text}");
         }
     }
 }

@@ -33,6 +33,13 @@ pub enum FailureMode {
     Closed,
 }
 
+/// How an agent is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AgentTransport {
+    /// Over a Unix socket.
+    UnixSocket,
+}
+
 /// How frames' payloads are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AgentEncoding {

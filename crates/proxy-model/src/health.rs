@@ -20,6 +20,19 @@ pub struct HealthCheck {
     pub unhealthy_threshold: Setting<u32>,
 }
 
+/// A health check's `type`, before its own settings are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum HealthCheckType {
+    /// A GET.
+    Http,
+    /// A connection.
+    Tcp,
+    /// The gRPC health protocol.
+    Grpc,
+    /// A model server's list of models.
+    Inference,
+}
+
 /// What a health check asks.
 #[derive(Clone, Debug)]
 pub enum HealthCheckKind {
@@ -36,8 +49,8 @@ pub enum HealthCheckKind {
     Tcp,
     /// The gRPC health protocol.
     Grpc {
-        /// The service asked about; empty asks about the server as a whole.
-        service: Setting<String>,
+        /// The service asked about; none asks about the server as a whole.
+        service: Option<Setting<String>>,
     },
     /// A model server's list of models.
     Inference {

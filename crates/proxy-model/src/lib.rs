@@ -16,17 +16,20 @@ mod observability;
 mod place;
 mod policies;
 mod route;
+mod size;
 mod system;
 mod upstream;
 
-pub use address::{BindAddress, Host, TargetAddress};
+pub mod registry;
+
+pub use address::{AddressFault, BindAddress, Host, TargetAddress};
 pub use admin::Admin;
-pub use agent::{Agent, AgentBreaker, AgentEncoding, FailureMode};
+pub use agent::{Agent, AgentBreaker, AgentEncoding, AgentTransport, FailureMode};
 pub use control_plane::ControlPlane;
-pub use health::{HealthCheck, HealthCheckKind};
+pub use health::{HealthCheck, HealthCheckKind, HealthCheckType};
 pub use limits::Limits;
 pub use listener::{
-    Certificate, ClientAuth, ClientAuthMode, Listener, ListenerProtocol, ListenerTimeouts,
+    Alpn, Certificate, ClientAuth, ClientAuthMode, Listener, ListenerProtocol, ListenerTimeouts,
     ListenerTls, PathPolicy, TlsVersion,
 };
 pub use matches::Matches;
@@ -34,9 +37,12 @@ pub use model::{AgentIndex, Model, RouteIndex, UpstreamIndex};
 pub use observability::{AccessLog, ErrorLog, LogLevel, LogTarget, Observability};
 pub use place::{FileId, Origin, Place, Setting, SourceFile, Sources};
 pub use policies::{
-    HeaderEdits, HeaderField, Policies, RateKey, RateLimit, Retry, RetryCause, RouteTimeouts,
+    HeaderEdits, HeaderField, Policies, RateKey, RateKeyFault, RateLimit, Retry, RetryCause,
+    RouteTimeouts,
 };
-pub use route::{BuiltinHandler, CircuitBreaker, Route, Service, ServiceForm, StaticFiles};
+pub use route::{
+    BuiltinHandler, CircuitBreaker, Route, Service, ServiceForm, ServiceType, StaticFiles,
+};
 pub use system::System;
 pub use upstream::{
     ConnectionPool, LoadBalancing, Target, Upstream, UpstreamProtocol, UpstreamTimeouts,

@@ -85,7 +85,7 @@ pub struct ListenerTls {
     /// Highest version spoken.
     pub max_version: Setting<TlsVersion>,
     /// Protocols offered by ALPN, most wanted first. [RFC 7301]
-    pub alpn: Vec<Setting<String>>,
+    pub alpn: Vec<Setting<Alpn>>,
     /// Whether and how clients prove who they are.
     pub client_auth: Option<ClientAuth>,
 }
@@ -117,6 +117,15 @@ pub enum ClientAuthMode {
     Required,
     /// A client may show none; one that is shown must be good.
     Optional,
+}
+
+/// A protocol offered by ALPN. [RFC 7301]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Alpn {
+    /// HTTP/2.
+    H2,
+    /// HTTP/1.1.
+    Http11,
 }
 
 /// A version of TLS.
@@ -151,6 +160,15 @@ impl fmt::Display for ClientAuthMode {
         f.write_str(match self {
             Self::Required => "required",
             Self::Optional => "optional",
+        })
+    }
+}
+
+impl fmt::Display for Alpn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::H2 => "h2",
+            Self::Http11 => "http/1.1",
         })
     }
 }

@@ -3,6 +3,7 @@
 use crate::{Place, Setting};
 use http::{HeaderName, HeaderValue};
 use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 /// A route's policies. What is absent leaves the upstream's or the global setting in force.
@@ -141,6 +142,34 @@ impl RetryCause {
 impl fmt::Display for RetryCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+/// Why text is not a rate key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RateKeyFault {
+    /// It is none of the keys.
+    #[error("write `client_ip`, `header:<name>`, `path` or `route`")]
+    Unknown,
+    /// What follows `header:` is no header name.
+    #[error("what follows `header:` is not a header name")]
+    Header,
+}
+
+impl FromStr for RateKey {
+    type Err = RateKeyFault;
+
+    fn from_str(text: &str) -> Result<Self, RateKeyFault> {
+        if let Some(name) = text.strip_prefix("header:") {
+            let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| RateKeyFault::Header)?;
+            return Ok(Self::Header(name));
+        }
+        match text {
+            "client_ip" | "client-ip" => Ok(Self::ClientIp),
+            "path" => Ok(Self::Path),
+            "route" => Ok(Self::Route),
+            _ => Err(RateKeyFault::Unknown),
+        }
     }
 }
 

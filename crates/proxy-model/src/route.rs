@@ -56,6 +56,19 @@ pub enum BuiltinHandler {
     Welcome,
 }
 
+/// A route's `service-type`, as it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ServiceType {
+    /// An upstream; errors in JSON.
+    Api,
+    /// An upstream; errors as HTML pages.
+    Web,
+    /// The proxy itself.
+    Builtin,
+    /// Files of a folder.
+    Static,
+}
+
 /// In which form our own errors are told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ServiceForm {

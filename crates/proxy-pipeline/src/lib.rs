@@ -26,21 +26,22 @@ mod answer;
 mod builtin;
 mod failure;
 mod panic;
+mod unread;
 
 mod client;
 mod correlation;
 mod time;
 mod tunnel;
 
-pub use answer::{RawAnswer, raw_answer};
+pub use answer::RawAnswer;
 pub use body::{Body, BodyError};
-pub use builtin::Documents;
 pub use client::{Client, Stream, Switched};
 pub use correlation::{IdSource, is_acceptable};
-pub use failure::framing_problem;
+pub use failure::{framing_problem, timeout_problem};
 pub use forwarding::Peer;
 pub use pipeline::handle;
 pub use request_body::{BodyFault, RequestBody};
-pub use state::{ActivePlan, Shared, UpstreamLinks, Worker};
+pub use state::{ActivePlan, Logs, Shared, UpstreamLinks, Worker};
+pub use unread::refuse_unread;
 pub use time::Time;
 pub use tunnel::{Carried, TunnelEnd, join};

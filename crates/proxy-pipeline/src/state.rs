@@ -1,14 +1,18 @@
 //! What a worker owns, and what all workers see.
 
-use crate::builtin::Documents;
 use crate::correlation::IdSource;
 use crate::request_body::RequestBody;
 use crate::time::Time;
 use proxy_clock::{Clock, Sweep};
+use proxy_framing::HeadLimits;
 use proxy_limits::Gauge;
+use proxy_model::Observability;
 use proxy_plan::{Plan, UpstreamPlan};
-use proxy_pool::{ConnectSettings, Pool};
-use proxy_telemetry::{Registry, RouteTable, TargetCells, UpstreamCells, WorkerCells, WorkerLog};
+use proxy_pool::{ConnectSettings, Pool, TargetSlot};
+use proxy_telemetry::{
+    AccessFormat, Lifecycle, OptionalField, Registry, RouteTable, TargetCells, UpstreamCells,
+    WorkerCells, WorkerLog,
+};
 use proxy_upstream::Ready;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -21,8 +25,8 @@ pub struct Shared {
     pub in_flight: Gauge,
     /// Client connections over all workers.
     pub connections: Gauge,
-    /// What builtin handlers answer with.
-    pub documents: Arc<dyn Documents>,
+    /// What the process says of itself.
+    pub lifecycle: Arc<Lifecycle>,
 }
 
 /// What one worker owns. Not `Send`.
@@ -41,11 +45,37 @@ pub struct Worker {
     /// What it counts.
     pub cells: Arc<WorkerCells>,
     /// What it writes down.
-    pub log: RefCell<WorkerLog>,
+    pub logs: RefCell<Logs>,
     /// Whether connections end as soon as they can.
     pub draining: Cell<bool>,
     pub(crate) ids: IdSource,
     active: RefCell<Rc<ActivePlan>>,
+}
+
+/// A worker's ends of the logs.
+#[derive(Debug)]
+pub struct Logs {
+    /// One line per request.
+    pub access: WorkerLog,
+    /// Failures and limits met.
+    pub errors: WorkerLog,
+}
+
+impl Logs {
+    /// Logs that go nowhere.
+    #[must_use]
+    pub fn off() -> Self {
+        Self {
+            access: WorkerLog::off(),
+            errors: WorkerLog::off(),
+        }
+    }
+
+    /// Hands over what has been written down.
+    pub fn flush(&mut self) {
+        self.access.flush();
+        self.errors.flush();
+    }
 }
 
 /// A plan as one worker carries it out.
@@ -57,8 +87,9 @@ pub struct ActivePlan {
     pub(crate) upstreams: Vec<ActiveUpstream>,
     /// Whether header limits are answered 431.
     pub(crate) standard_statuses: bool,
-    /// Whether requests leave an access record.
-    pub(crate) access_log: bool,
+    /// How requests are written down; none where they are not.
+    pub(crate) access_format: Option<AccessFormat>,
+    pub(crate) response_limits: HeadLimits,
 }
 
 /// An upstream as one worker calls it.
@@ -97,7 +128,8 @@ impl ActivePlan {
             routes: RouteTable::new(Arc::clone(registry), worker, ids.collect()),
             upstreams,
             standard_statuses: *model.limits.standard_statuses,
-            access_log: *model.observability.access_log.enabled,
+            access_format: access_format(&model.observability),
+            response_limits: RESPONSE_LIMITS,
             plan,
         }
     }
@@ -107,6 +139,22 @@ impl ActivePlan {
         for (upstream, active) in self.plan.upstreams().iter().zip(&self.upstreams) {
             let states = upstream.targets.iter().map(|target| &target.state);
             active.ready.borrow_mut().refresh(states);
+        }
+    }
+}
+
+impl ActivePlan {
+    /// Tells the metrics how many idle connections there are.
+    pub fn publish_pools(&self, pool: &Pool<RequestBody>) {
+        for (upstream, active) in self.plan.upstreams().iter().zip(&self.upstreams) {
+            let idle = upstream.targets.iter().map(|target| {
+                let idle = pool.idle(TargetSlot(target.slot));
+                u64::try_from(idle).unwrap_or(u64::MAX)
+            });
+            let idle = idle.sum();
+            let busy: u64 = active.targets.iter().map(|cells| cells.active.get()).sum();
+            active.cells.pool_idle.set(idle);
+            active.cells.pool_size.set(idle + busy);
         }
     }
 }
@@ -141,7 +189,7 @@ impl Worker {
         time: Time,
         active: ActivePlan,
         cells: Arc<WorkerCells>,
-        log: WorkerLog,
+        logs: Logs,
     ) -> Self {
         let clock = Rc::new(Clock::default());
         let seed = unpredictable();
@@ -152,7 +200,7 @@ impl Worker {
             pool: Rc::new(Pool::new(Rc::clone(&clock))),
             clock,
             cells,
-            log: RefCell::new(log),
+            logs: RefCell::new(logs),
             draining: Cell::new(false),
             ids: IdSource::new(seed),
             active: RefCell::new(Rc::new(active)),
@@ -170,6 +218,23 @@ impl Worker {
     pub fn adopt(&self, active: ActivePlan) {
         self.active.replace(Rc::new(active));
     }
+}
+
+/// What a target may send before it is taken to be broken.
+const RESPONSE_LIMITS: HeadLimits = HeadLimits {
+    max_head_bytes: 64 * 1024,
+    max_header_count: 256,
+    max_name_bytes: 1024,
+    max_value_bytes: 32 * 1024,
+    max_target_bytes: 1024,
+};
+
+fn access_format(observability: &Observability) -> Option<AccessFormat> {
+    let redact = observability.redact_query.iter();
+    observability.access_log.enabled.then(|| AccessFormat {
+        fields: vec![OptionalField::UserAgent, OptionalField::Referer],
+        redact_query: redact.map(|name| name.value.clone()).collect(),
+    })
 }
 
 fn unpredictable() -> u64 {

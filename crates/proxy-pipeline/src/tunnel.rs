@@ -1,5 +1,7 @@
 //! Two streams joined after `101 Switching Protocols`.
 
+use crate::client::Switched;
+use crate::failure::timeout_problem;
 use proxy_clock::{Clock, Deadline, Timer};
 use proxy_pool::Tunnel;
 use std::io;
@@ -160,5 +162,28 @@ impl Half {
             self.state = State::Ending;
         }
         Poll::Ready(Ok(()))
+    }
+}
+
+impl Switched {
+    /// Carries bytes between `client` and the target until the tunnel ends; then the request is over.
+    pub async fn carry<C>(self, client: C, early: &[u8], timing: (&Clock, &Deadline))
+    where
+        C: AsyncRead + AsyncWrite + Unpin,
+    {
+        let Self {
+            tunnel,
+            idle,
+            permit,
+            mut closing,
+        } = self;
+        let (end, carried) = join(client, tunnel, early, idle, timing).await;
+        if let TunnelEnd::Idle(after) = end {
+            closing.facts.problem = Some(Box::new(timeout_problem(Timer::TunnelIdle, after)));
+        }
+        closing.facts.bytes_out = carried.down;
+        closing.facts.tunnelled_in = carried.up;
+        closing.facts.complete = true;
+        drop(permit);
     }
 }

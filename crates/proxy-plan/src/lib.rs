@@ -7,17 +7,14 @@
 mod compile;
 mod decide;
 mod directory;
-mod explain;
 mod listener;
 mod plan;
-mod render;
 mod route;
 mod upstream;
 mod view;
 
 pub use decide::{Decision, Outcome, RequestHead};
 pub use directory::Directory;
-pub use explain::{EffectiveSetting, Explanation, Rejected};
 pub use listener::ListenerPlan;
 pub use plan::Plan;
 pub use route::{RoutePlan, RouteTimes, Service};

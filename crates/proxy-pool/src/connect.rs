@@ -66,11 +66,14 @@ pub async fn wait_for_place(
     loop {
         // A place may come free on another worker, which cannot wake this one.
         timers.start(Timer::UpstreamConnect, Duration::ZERO);
-        poll_fn(|_| match timers.deadline().take_expired() {
-            Some(_) => Poll::Ready(()),
+        let (timer, after) = poll_fn(|_| match timers.deadline().take_expired() {
+            Some(expired) => Poll::Ready(expired),
             None => Poll::Pending,
         })
         .await;
+        if timer == Timer::Total {
+            return Err(ConnectFault::TimedOut { timer, after });
+        }
         if let Ok(permit) = limit.acquire() {
             return Ok(permit);
         }
@@ -123,7 +126,7 @@ async fn expiring<T>(
             return Poll::Ready(Ok(done));
         }
         match deadline.take_expired() {
-            Some((_, after)) => Poll::Ready(Err(ConnectFault::TimedOut { after })),
+            Some((timer, after)) => Poll::Ready(Err(ConnectFault::TimedOut { timer, after })),
             None => Poll::Pending,
         }
     })

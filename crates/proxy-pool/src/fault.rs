@@ -20,6 +20,8 @@ pub enum ConnectFault {
     /// The connection was not there in time.
     #[error("no connection within {after:?}")]
     TimedOut {
+        /// The timer: connecting, or the whole exchange.
+        timer: Timer,
         /// The time that was allowed.
         after: Duration,
     },

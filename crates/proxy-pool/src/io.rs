@@ -3,7 +3,7 @@
 use crate::informational;
 use crate::transport::Transport;
 use crate::wire::Wire;
-use proxy_framing::{Eof, Fault, Scan, Stop};
+use proxy_framing::{Fault, Scan, Stop};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -31,9 +31,7 @@ impl UpstreamIo {
 
     fn judge(&self, fresh: &[u8]) -> Result<(), Fault> {
         if fresh.is_empty() {
-            return match self.wire.guard.borrow_mut().eof()? {
-                Eof::Clean | Eof::EndOfBody => Ok(()),
-            };
+            return self.wire.guard.borrow_mut().eof().map(|_| ());
         }
         let mut rest = fresh;
         let mut guard = self.wire.guard.borrow_mut();

@@ -1,18 +1,20 @@
 //! Every metric name and log record, once.
-//!
-//! Workers count into cells of their own and write log lines into batches of their own; other
-//! threads add the cells up and carry the batches away. Nothing here reads a clock.
+#![doc = include_str!("../README.md")]
 
 pub mod names;
 
 mod cells;
 mod exposition;
+mod lifecycle;
+mod log;
 mod metric;
 mod process;
+mod record;
 pub mod reference;
 mod registry;
 mod route_table;
 mod snapshot;
+mod stats;
 mod vocabulary;
 
 pub use cells::{
@@ -21,9 +23,13 @@ pub use cells::{
     WorkerCells, WorkerTotal,
 };
 pub use exposition::{Build, Format, Scrape};
+pub use lifecycle::{Lifecycle, timestamp};
+pub use log::{Destination, LogCounters, LogCounts, LogFault, LogWriter, WorkerLog};
 pub use metric::{CounterOf, GaugeOf, Kind, Metric};
 pub use process::Process;
+pub use record::{AccessFormat, AccessRecord, ErrorRecord, Level, LimitRecord, OptionalField};
 pub use registry::{DEFAULT_MAX_SERIES, Registry, RegistrySettings};
 pub use route_table::{RouteTable, UNMATCHED};
 pub use snapshot::{Snapshot, TargetName};
+pub use stats::{LimitUse, MemoryUse};
 pub use vocabulary::{AgentDecision, AgentEvent, Limit, Protocol};

@@ -49,7 +49,7 @@ impl<'page> Samples<'page> {
 
     /// A time in seconds.
     pub(crate) fn seconds(&mut self, time: Duration) {
-        self.sample("", "", &seconds_text(time.as_micros()));
+        self.sample("", "", &seconds_text(time.as_nanos()));
     }
 
     /// A histogram: cumulative buckets, sum and count.
@@ -64,7 +64,7 @@ impl<'page> Samples<'page> {
             self.sample("_bucket", &labels, itoa::Buffer::new().format(count));
             labels.truncate(own);
         }
-        self.sample("_sum", &labels, &seconds_text(total.sum_us));
+        self.sample("_sum", &labels, &seconds_text(total.sum_ns));
         self.sample("_count", &labels, itoa::Buffer::new().format(count));
     }
 
@@ -102,8 +102,8 @@ pub(crate) fn bound_text(ns: u64) -> String {
     }
 }
 
-fn seconds_text(us: u128) -> String {
-    format!("{}.{:06}", us / 1_000_000, us % 1_000_000)
+fn seconds_text(ns: u128) -> String {
+    format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
 }
 
 fn push_label(labels: &mut String, name: &str, value: &str) {

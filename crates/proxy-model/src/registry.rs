@@ -1,0 +1,37 @@
+//! Every setting there is: name, kind, range, default, meaning, and who enforces it.
+//!
+//! The decoder takes ranges and defaults from these rows, the reference page and the schema are
+//! printed from them, and a setting that has no effect yet is refused by its row. There is no
+//! second place for any of it.
+
+mod complaint;
+mod kind;
+mod number;
+mod spec;
+mod table;
+mod text;
+mod word;
+
+pub mod admin;
+pub mod agents;
+pub mod circuit_breaker;
+pub mod control_plane;
+pub mod health_check;
+pub mod limits;
+pub mod listener_tls;
+pub mod listeners;
+pub mod matches;
+pub mod observability;
+pub mod policies;
+pub mod routes;
+pub mod system;
+pub mod top;
+pub mod upstreams;
+
+pub use complaint::{Complaint, Raw};
+pub use kind::{Block, Kind, Pair, Shape, Shaped, Word};
+pub use number::{Decimal, Integer, Size, Time, Whole};
+pub use spec::{Absent, Given, Many, Presence, Required, SettingSpec, Spec, Status, Unset};
+pub use table::{all, not_yet};
+pub use text::{Later, Text, Written};
+pub use word::{Choice, Flag, Meaning};

@@ -1,0 +1,32 @@
+//! The `admin` block.
+
+use super::table::{file, settings, text, written};
+use super::text::Written;
+use super::{Given, Text, Unset};
+use crate::address::socket_address;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+fn address(text: &str) -> Result<Option<SocketAddr>, String> {
+    if text == "off" {
+        return Ok(None);
+    }
+    let address = socket_address(text).map_err(|fault| fault.to_string())?;
+    Ok(Some(address))
+}
+
+settings! {
+    /// Where the admin interface listens, or `"off"`. Off loopback there must be a `token-file`.
+    ADDRESS: Text<Option<SocketAddr>>, Given<Written<Option<SocketAddr>>> =
+        text("admin.address", "an address to listen on, or `off`", "127.0.0.1:9090", address)
+            .or(written("127.0.0.1:9090", || Some((Ipv4Addr::LOCALHOST, 9090).into())))
+            .enforced("proxy-admin", "the_admin_interface_answers_at_its_address");
+    /// The file that holds the token which callers must send as `Authorization: Bearer`.
+    TOKEN_FILE: Text<PathBuf>, Unset = file("admin.token-file", "a file", "admin.token")
+        .optional("no token is asked for")
+        .enforced("proxy-admin", "the_admin_interface_asks_for_its_token");
+    /// A Unix socket where it listens too. Who may open it may ask.
+    UNIX_SOCKET: Text<PathBuf>, Unset = file("admin.unix-socket", "a socket", "/run/proxy-admin.sock")
+        .optional("there is none")
+        .enforced("proxy-admin", "the_admin_interface_answers_at_its_socket");
+}

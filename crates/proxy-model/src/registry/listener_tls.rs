@@ -1,0 +1,93 @@
+//! The `tls` block of a listener.
+
+use super::table::{block, choice, file, settings, word, words};
+use super::word::Meaning;
+use super::{Block, Choice, Given, Many, Required, Text, Unset};
+use crate::{Alpn, ClientAuthMode, TlsVersion};
+use std::path::PathBuf;
+
+const VERSIONS: &[Meaning<TlsVersion>] = &[
+    word("1.2", TlsVersion::V1_2, "TLS 1.2"),
+    word("1.3", TlsVersion::V1_3, "TLS 1.3"),
+];
+
+const MODES: &[Meaning<ClientAuthMode>] = &[
+    word(
+        "required",
+        ClientAuthMode::Required,
+        "requests without a good certificate are answered 495",
+    ),
+    word(
+        "optional",
+        ClientAuthMode::Optional,
+        "a client may show none; one that is shown must be good",
+    ),
+];
+
+const PROTOCOLS: &[Meaning<Alpn>] = &[
+    word("h2", Alpn::H2, "HTTP/2"),
+    word("http/1.1", Alpn::Http11, "HTTP/1.1"),
+];
+
+settings! {
+    /// TLS towards clients. Goes with `protocol "https"`.
+    TLS: Block, Unset = block("listeners.listener.tls")
+        .optional("there is no TLS")
+        .not_yet("edge");
+    /// The certificate chain, leaf first, PEM. It answers clients whose server name no other
+    /// certificate covers.
+    CERT_FILE: Text<PathBuf>, Unset =
+        file("listeners.listener.tls.cert-file", "a certificate file", "cert.pem")
+            .optional("there must be a `certificate` block")
+            .not_yet("edge");
+    /// The private key of `cert-file`, PEM.
+    KEY_FILE: Text<PathBuf>, Unset =
+        file("listeners.listener.tls.key-file", "a key file", "key.pem")
+            .optional("there must be a `certificate` block")
+            .not_yet("edge");
+    /// The lowest version of TLS spoken.
+    MIN_VERSION: Choice<TlsVersion>, Given<TlsVersion> =
+        choice("listeners.listener.tls.min-version", VERSIONS)
+            .or(TlsVersion::V1_2)
+            .not_yet("edge");
+    /// The highest version of TLS spoken.
+    MAX_VERSION: Choice<TlsVersion>, Given<TlsVersion> =
+        choice("listeners.listener.tls.max-version", VERSIONS)
+            .or(TlsVersion::V1_3)
+            .not_yet("edge");
+    /// Protocols offered, most wanted first. None written offers `h2` and `http/1.1`.
+    ALPN: Choice<Alpn>, Many = choice("listeners.listener.tls.alpn", PROTOCOLS)
+        .many()
+        .not_yet("edge");
+    /// A further certificate, for other server names.
+    CERTIFICATE: Block, Many = block("listeners.listener.tls.certificate").many().not_yet("edge");
+    /// Its chain, leaf first, PEM.
+    CERTIFICATE_CERT_FILE: Text<PathBuf>, Required =
+        file("listeners.listener.tls.certificate.cert-file", "a certificate file", "cert.pem")
+            .not_yet("edge");
+    /// Its private key, PEM.
+    CERTIFICATE_KEY_FILE: Text<PathBuf>, Required =
+        file("listeners.listener.tls.certificate.key-file", "a key file", "key.pem")
+            .not_yet("edge");
+    /// A server name it answers. None written answers those the certificate itself names.
+    SERVER_NAME: Text<String>, Many = words(
+        "listeners.listener.tls.certificate.server-name",
+        "a host name or a wildcard",
+        "*.example.com",
+    )
+    .many()
+    .not_yet("edge");
+    /// Clients prove who they are by certificates.
+    CLIENT_AUTH: Block, Unset = block("listeners.listener.tls.client-auth")
+        .optional("clients are not asked")
+        .not_yet("edge");
+    /// Authorities whose certificates are accepted, PEM.
+    CLIENT_AUTH_CA_FILE: Text<PathBuf>, Required =
+        file("listeners.listener.tls.client-auth.ca-file", "a certificate file", "ca.pem")
+            .not_yet("edge");
+    /// Whether a client must show a certificate.
+    CLIENT_AUTH_MODE: Choice<ClientAuthMode>, Given<ClientAuthMode> =
+        choice("listeners.listener.tls.client-auth.mode", MODES)
+            .or(ClientAuthMode::Required)
+            .not_yet("edge");
+}

@@ -1,0 +1,138 @@
+//! The `listeners` block.
+
+use super::table::{
+    choice, flag, integer, later_word, named, settings, text, time, time_from, word, words,
+};
+use super::text::Later;
+use super::word::Meaning;
+use super::{Block, Choice, Flag, Given, Integer, Many, Required, Spec, Text, Time, Unset};
+use crate::{BindAddress, ListenerProtocol, PathPolicy};
+use ipnet::IpNet;
+use std::net::IpAddr;
+use std::time::Duration;
+
+const HOUR: Duration = Duration::from_hours(1);
+
+const PROTOCOLS: &[Meaning<ListenerProtocol>] = &[
+    word("http", ListenerProtocol::Http, "HTTP without TLS"),
+    later_word(
+        word("https", ListenerProtocol::Https, "HTTP over TLS"),
+        "edge",
+    ),
+];
+
+const PATH_POLICIES: &[Meaning<PathPolicy>] = &[
+    word("strict", PathPolicy::Strict, "refused with 400"),
+    word(
+        "forward",
+        PathPolicy::Forward,
+        "passed on as they came; routes are matched with the encoded bytes as they are",
+    ),
+];
+
+const fn address() -> Spec<Text<BindAddress>, Required> {
+    let mut spec = text(
+        "listeners.listener.address",
+        "an address to listen on",
+        "0.0.0.0:8080",
+        |text| {
+            text.parse::<BindAddress>()
+                .map_err(|fault| fault.to_string())
+        },
+    );
+    spec.kind.later = Some(Later {
+        is: |address| matches!(address, BindAddress::Unix(_)),
+        example: "unix:/run/proxy.sock",
+        doc: "a Unix socket",
+        issue: "edge",
+    });
+    spec
+}
+
+fn network(text: &str) -> Result<IpNet, String> {
+    let network = text.parse::<IpNet>().ok();
+    let one = || text.parse::<IpAddr>().ok().map(IpNet::from);
+    network
+        .or_else(one)
+        .ok_or_else(|| "write an IP address, or a network as `10.0.0.0/8`".to_owned())
+}
+
+settings! {
+    /// One listening socket.
+    LISTENER: Block, Many = named("listeners.listener", "a name")
+        .many()
+        .enforced("proxy-server", "every_listener_is_bound");
+    /// Where it binds: an IP address and a port, `[::]:80` for IPv6. Port 0 lets the system choose.
+    ADDRESS: Text<BindAddress>, Required = address()
+        .enforced("proxy-server", "a_listener_answers_at_its_address");
+    /// What it speaks.
+    PROTOCOL: Choice<ListenerProtocol>, Given<ListenerProtocol> =
+        choice("listeners.listener.protocol", PROTOCOLS)
+            .or(ListenerProtocol::Http)
+            .enforced("proxy-server", "an_http_listener_speaks_http");
+    /// The route that takes requests which no route matches.
+    DEFAULT_ROUTE: Text<String>, Unset = words("listeners.listener.default-route", "a route's id", "app")
+        .optional("such requests are answered 404 `ROUTE_NOT_FOUND`")
+        .enforced("proxy-pipeline", "unmatched_requests_take_the_default_route");
+    /// Peers whose `X-Forwarded-*` and `Forwarded` headers are believed. The client's address is
+    /// then the right-most one that is not in these networks.
+    TRUSTED_PROXIES: Text<IpNet>, Many =
+        text("listeners.listener.trusted-proxies", "a network", "10.0.0.0/8", network)
+            .many()
+            .enforced("proxy-pipeline", "only_trusted_proxies_name_the_client");
+    /// What happens to paths that an upstream could read differently: encoded `/`, `\` and NUL,
+    /// and dot segments that leave the root.
+    PATH_POLICY: Choice<PathPolicy>, Given<PathPolicy> =
+        choice("listeners.listener.path-policy", PATH_POLICIES)
+            .or(PathPolicy::Strict)
+            .enforced("proxy-pipeline", "ambiguous_paths_are_refused_unless_they_are_forwarded");
+    /// Whether our own errors carry `Proxy-Status` with the reason (RFC 9209).
+    EXPOSE_REASONS: Flag, Given<bool> = flag("listeners.listener.expose-reasons")
+        .or(false)
+        .enforced("proxy-pipeline", "reasons_are_told_only_where_they_are_exposed");
+    /// Whether HTTP/2 is spoken without TLS to clients that begin with it.
+    H2C: Flag, Given<bool> = flag("listeners.listener.h2c").or(false).not_yet("edge");
+    /// Whether every connection begins with a PROXY protocol header, version 1 or 2. Connections
+    /// without one are closed.
+    PROXY_PROTOCOL: Flag, Given<bool> = flag("listeners.listener.proxy-protocol")
+        .or(false)
+        .not_yet("edge");
+    /// Most streams at once on one HTTP/2 connection.
+    MAX_CONCURRENT_STREAMS: Integer<u32>, Given<u32> =
+        integer("listeners.listener.max-concurrent-streams", 1, 10_000, "streams")
+            .or(128)
+            .not_yet("edge");
+    /// Connections that the system keeps waiting until they are accepted. The system may have a
+    /// lower limit of its own.
+    BACKLOG: Integer<u32>, Given<u32> = integer("listeners.listener.backlog", 1, 65_535, "connections")
+        .or(1_024)
+        .enforced("proxy-server", "a_listener_has_its_backlog");
+    /// How long clients may take.
+    TIMEOUTS: Block, Unset = super::table::block("listeners.listener.timeouts")
+        .optional("each time has its default")
+        .enforced("proxy-config", "every_block_is_decoded");
+    /// From the first byte of a request's head to its last. Then 408, and the connection closes.
+    HEADER: Time, Given<Duration> = time("listeners.listener.timeouts.header-secs", HOUR)
+        .or(Duration::from_secs(30))
+        .enforced("proxy-pipeline", "a_slow_head_is_answered_408");
+    /// Between two reads of a request body. Then 408, and the connection closes.
+    BODY_IDLE: Time, Given<Duration> = time("listeners.listener.timeouts.body-idle-secs", HOUR)
+        .or(Duration::from_secs(30))
+        .enforced("proxy-pipeline", "a_body_that_stands_still_is_answered_408");
+    /// How long a client may take nothing of a response that is ready. Then the connection closes.
+    WRITE_IDLE: Time, Given<Duration> = time("listeners.listener.timeouts.write-idle-secs", HOUR)
+        .or(Duration::from_mins(1))
+        .enforced("proxy-pipeline", "a_client_that_takes_nothing_is_cut_off");
+    /// How long a connection may rest between two requests.
+    KEEP_ALIVE: Time, Given<Duration> = time("listeners.listener.timeouts.keep-alive-secs", HOUR)
+        .or(Duration::from_secs(75))
+        .enforced("proxy-pipeline", "a_resting_connection_is_closed");
+    /// The TLS handshake, and the PROXY protocol header.
+    HANDSHAKE: Time, Given<Duration> = time_from(
+        "listeners.listener.timeouts.handshake-secs",
+        Duration::from_millis(1),
+        Duration::from_mins(5),
+    )
+    .or(Duration::from_secs(10))
+    .not_yet("edge");
+}

@@ -1,0 +1,68 @@
+//! The `matches` block of a route.
+
+use super::table::{block, pair, settings, text};
+use super::{Block, Many, Pair, Text, Unset};
+use http::Method;
+use proxy_routing::{HostPattern, PathPattern};
+
+fn method(text: &str) -> Result<Method, String> {
+    let upper = text.to_ascii_uppercase();
+    let known = Method::from_bytes(text.as_bytes()).map_err(|fault| fault.to_string())?;
+    if known.as_str() != upper && Method::from_bytes(upper.as_bytes()).is_ok() {
+        return Err(format!("methods are written in capitals: `{upper}`"));
+    }
+    Ok(known)
+}
+
+settings! {
+    /// Which requests the route takes. Several conditions of one kind are alternatives; different
+    /// kinds must all hold; no condition takes every request.
+    MATCHES: Block, Unset = block("routes.route.matches")
+        .optional("every request")
+        .enforced("proxy-config", "every_block_is_decoded");
+    /// A host, without port; case does not matter. `*.example.com` stands for one or more labels
+    /// before `.example.com`.
+    HOST: Text<HostPattern>, Many =
+        text("routes.route.matches.host", "a host or a wildcard", "*.example.com", |text| {
+            HostPattern::parse(text).map_err(|fault| fault.to_string())
+        })
+        .many()
+        .enforced("proxy-routing", "hosts_are_compared_without_case_and_port");
+    /// The whole path. Paths are compared after decoding unreserved characters and removing dot
+    /// segments.
+    PATH: Text<PathPattern>, Many =
+        text("routes.route.matches.path", "a path", "/favicon.ico", |text| {
+            PathPattern::exact(text).map_err(|fault| fault.to_string())
+        })
+        .many()
+        .enforced("proxy-routing", "an_exact_path_matches_only_itself");
+    /// The beginning of the path: `/api` takes `/api` and `/api/…`, not `/apix`. One that ends in
+    /// `/` takes every path that begins with it.
+    PATH_PREFIX: Text<PathPattern>, Many =
+        text("routes.route.matches.path-prefix", "a path", "/api", |text| {
+            PathPattern::prefix(text).map_err(|fault| fault.to_string())
+        })
+        .many()
+        .enforced("proxy-routing", "a_prefix_ends_at_a_segment");
+    /// A regular expression that is found in the path; `^` and `$` anchor it.
+    PATH_REGEX: Text<PathPattern>, Many =
+        text("routes.route.matches.path-regex", "a regular expression", "^/users/[0-9]+$", |text| {
+            PathPattern::regex(text).map_err(|fault| fault.to_string())
+        })
+        .many()
+        .enforced("proxy-routing", "a_regex_matches_where_it_is_found");
+    /// A request header, which must be there, or must have a value: `header "X-Env" "beta"`.
+    HEADER: Pair, Many =
+        pair("routes.route.matches.header", "a header name, and a value if it matters", "\"X-Env\" \"beta\"")
+            .many()
+            .enforced("proxy-routing", "a_header_condition_compares_the_value");
+    /// A method, in capitals.
+    METHOD: Text<Method>, Many = text("routes.route.matches.method", "a method", "GET", method)
+        .many()
+        .enforced("proxy-routing", "a_method_condition_compares_the_method");
+    /// A query parameter, which must be there, or must have a value: `query-param "v" "2"`.
+    QUERY_PARAM: Pair, Many =
+        pair("routes.route.matches.query-param", "a parameter, and a value if it matters", "\"v\" \"2\"")
+            .many()
+            .enforced("proxy-routing", "a_query_condition_compares_the_value");
+}

@@ -1,0 +1,254 @@
+//! Kinds that are numbers: counts, ratios, sizes and times.
+
+use super::{Complaint, Kind, Raw, Shape, Shaped};
+use crate::size::{self, show_size};
+use std::fmt;
+use std::time::Duration;
+
+/// A whole number in a range.
+#[derive(Clone, Copy, Debug)]
+pub struct Integer<T> {
+    pub(super) least: T,
+    pub(super) greatest: T,
+    pub(super) unit: &'static str,
+    pub(super) words: &'static [(&'static str, i32)],
+}
+
+/// A number in a range.
+#[derive(Clone, Copy, Debug)]
+pub struct Decimal {
+    pub(super) least: f64,
+    pub(super) greatest: f64,
+    pub(super) unit: &'static str,
+}
+
+/// Bytes in a range.
+#[derive(Clone, Copy, Debug)]
+pub struct Size {
+    pub(super) least: u64,
+    pub(super) greatest: u64,
+}
+
+/// A time in a range; written in whole seconds or milliseconds, as the name ends.
+#[derive(Clone, Copy, Debug)]
+pub struct Time {
+    pub(super) least: Duration,
+    pub(super) greatest: Duration,
+}
+
+/// A number that [`Integer`] can hold.
+pub trait Whole: Copy + Ord + fmt::Display + Into<i128> + TryFrom<i128> + From<u8> {}
+
+impl<T: Copy + Ord + fmt::Display + Into<i128> + TryFrom<i128> + From<u8>> Whole for T {}
+
+impl<T: Whole> Shaped for Integer<T> {
+    fn shape(&self) -> Shape {
+        let Self {
+            least,
+            greatest,
+            unit,
+            words,
+        } = *self;
+        Shape::Integer {
+            least: least.into(),
+            greatest: greatest.into(),
+            unit,
+            words,
+        }
+    }
+}
+
+impl<T: Whole> Kind for Integer<T> {
+    type Value = T;
+    type Given = T;
+
+    fn read(&self, _name: &str, raw: Raw<'_>) -> Result<T, Complaint> {
+        let number = match raw {
+            Raw::Integer(number) => number,
+            Raw::Text(text) if !self.words.is_empty() => self.word(text)?,
+            Raw::Text(_) | Raw::Decimal(_) | Raw::Flag(_) | Raw::Null => {
+                return Err(raw.is_not("a whole number"));
+            }
+        };
+        let in_range = |value: &T| (self.least..=self.greatest).contains(value);
+        let value = T::try_from(number).ok().filter(in_range);
+        value.ok_or_else(|| Complaint::Range {
+            least: self.least.to_string(),
+            greatest: self.greatest.to_string(),
+        })
+    }
+
+    fn give(&self, given: T) -> T {
+        given
+    }
+
+    fn show(&self, _name: &str, given: T) -> String {
+        given.to_string()
+    }
+}
+
+impl<T> Integer<T> {
+    fn word(&self, text: &str) -> Result<i128, Complaint> {
+        let known = self.words.iter().find(|(word, _)| *word == text);
+        let words = || self.words.iter().map(|(word, _)| *word).collect();
+        known
+            .map(|(_, number)| i128::from(*number))
+            .ok_or_else(|| Complaint::Word { known: words() })
+    }
+}
+
+impl Shaped for Decimal {
+    fn shape(&self) -> Shape {
+        let Self {
+            least,
+            greatest,
+            unit,
+        } = *self;
+        Shape::Decimal {
+            least,
+            greatest,
+            unit,
+        }
+    }
+}
+
+impl Kind for Decimal {
+    type Value = f64;
+    type Given = f64;
+
+    fn read(&self, _name: &str, raw: Raw<'_>) -> Result<f64, Complaint> {
+        let number = match raw {
+            Raw::Decimal(number) => number,
+            #[expect(clippy::cast_precision_loss, reason = "ranges end far below 2^53")]
+            Raw::Integer(number) => number as f64,
+            Raw::Text(_) | Raw::Flag(_) | Raw::Null => return Err(raw.is_not("a number")),
+        };
+        if (self.least..=self.greatest).contains(&number) {
+            return Ok(number);
+        }
+        Err(Complaint::Range {
+            least: format!("{:?}", self.least),
+            greatest: format!("{:?}", self.greatest),
+        })
+    }
+
+    fn give(&self, given: f64) -> f64 {
+        given
+    }
+
+    fn show(&self, _name: &str, given: f64) -> String {
+        format!("{given:?}")
+    }
+}
+
+impl Shaped for Size {
+    fn shape(&self) -> Shape {
+        let Self { least, greatest } = *self;
+        Shape::Size { least, greatest }
+    }
+}
+
+impl Kind for Size {
+    type Value = u64;
+    type Given = u64;
+
+    fn read(&self, _name: &str, raw: Raw<'_>) -> Result<u64, Complaint> {
+        let out_of_range = || Complaint::Range {
+            least: show_size(self.least),
+            greatest: show_size(self.greatest),
+        };
+        let bytes = match raw {
+            Raw::Integer(number) => u64::try_from(number).map_err(|_| out_of_range())?,
+            Raw::Text(text) => size::parse(text).map_err(|fault| Complaint::Form {
+                what: "a size such as `500MB` or `512KiB`",
+                reason: fault.to_string(),
+            })?,
+            Raw::Decimal(_) | Raw::Flag(_) | Raw::Null => {
+                return Err(raw.is_not("a number of bytes or a size such as `500MB`"));
+            }
+        };
+        if (self.least..=self.greatest).contains(&bytes) {
+            return Ok(bytes);
+        }
+        Err(out_of_range())
+    }
+
+    fn give(&self, given: u64) -> u64 {
+        given
+    }
+
+    fn show(&self, _name: &str, given: u64) -> String {
+        given.to_string()
+    }
+}
+
+impl Shaped for Time {
+    fn shape(&self) -> Shape {
+        let Self { least, greatest } = *self;
+        Shape::Time {
+            least_ms: millis(least),
+            greatest_ms: millis(greatest),
+        }
+    }
+
+    /// Every time may be written in either unit.
+    fn alias(&self, name: &'static str) -> Option<String> {
+        let stem = |suffix| name.strip_suffix(suffix);
+        let in_millis = stem("-secs").or(stem("-seconds"));
+        in_millis
+            .map(|stem| format!("{stem}-ms"))
+            .or_else(|| stem("-ms").map(|stem| format!("{stem}-secs")))
+    }
+}
+
+impl Kind for Time {
+    type Value = Duration;
+    type Given = Duration;
+
+    fn read(&self, name: &str, raw: Raw<'_>) -> Result<Duration, Complaint> {
+        let Raw::Integer(number) = raw else {
+            let unit = if is_millis(name) {
+                "milliseconds"
+            } else {
+                "seconds"
+            };
+            return Err(raw.is_not(format!("a whole number of {unit}")));
+        };
+        let duration = u64::try_from(number).ok().map(|number| {
+            if is_millis(name) {
+                Duration::from_millis(number)
+            } else {
+                Duration::from_secs(number)
+            }
+        });
+        let in_range = |value: &Duration| (self.least..=self.greatest).contains(value);
+        duration.filter(in_range).ok_or_else(|| Complaint::Range {
+            least: in_unit(name, self.least, true),
+            greatest: in_unit(name, self.greatest, false),
+        })
+    }
+
+    fn give(&self, given: Duration) -> Duration {
+        given
+    }
+
+    fn show(&self, name: &str, given: Duration) -> String {
+        in_unit(name, given, true)
+    }
+}
+
+fn is_millis(name: &str) -> bool {
+    name.ends_with("-ms")
+}
+
+fn in_unit(name: &str, duration: Duration, up: bool) -> String {
+    if is_millis(name) {
+        return duration.as_millis().to_string();
+    }
+    let part = u64::from(up && duration.subsec_nanos() > 0);
+    (duration.as_secs() + part).to_string()
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

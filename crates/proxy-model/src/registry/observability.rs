@@ -1,0 +1,76 @@
+//! The `observability` block.
+
+use super::table::{block, choice, flag, integer, settings, text, word, words, written};
+use super::text::Written;
+use super::word::Meaning;
+use super::{Block, Choice, Flag, Given, Integer, Many, Text, Unset};
+use crate::{LogLevel, LogTarget};
+
+const LEVELS: &[Meaning<LogLevel>] = &[
+    word("error", LogLevel::Error, "an operator must act"),
+    word(
+        "warn",
+        LogLevel::Warn,
+        "a limit was hit, or a fault recovered from",
+    ),
+    word("info", LogLevel::Info, "starts, reloads, drains"),
+    word("debug", LogLevel::Debug, "decisions, for development"),
+    word("trace", LogLevel::Trace, "everything"),
+];
+
+fn target(text: &str) -> Result<LogTarget, String> {
+    match text {
+        "" => Err("it is empty".to_owned()),
+        "stdout" => Ok(LogTarget::Stdout),
+        "stderr" => Ok(LogTarget::Stderr),
+        path => Ok(LogTarget::File(path.into())),
+    }
+}
+
+settings! {
+    /// One line of JSON for each request.
+    ACCESS_LOG: Block, Unset = block("observability.access-log")
+        .optional("each setting has its default")
+        .enforced("proxy-config", "every_block_is_decoded");
+    /// Whether it is written at all.
+    ACCESS_ENABLED: Flag, Given<bool> = flag("observability.access-log.enabled")
+        .or(true)
+        .enforced("proxy-telemetry", "a_disabled_access_log_writes_nothing");
+    /// Where to: `stdout`, `stderr` or a file. Files are opened again on reload.
+    ACCESS_PATH: Text<LogTarget>, Given<Written<LogTarget>> = text(
+        "observability.access-log.path",
+        "`stdout`, `stderr` or a file",
+        "/var/log/proxy/access.log",
+        target,
+    )
+    .or(written("stdout", || LogTarget::Stdout))
+    .enforced("proxy-telemetry", "the_access_log_goes_where_it_should");
+    /// Lines that wait for a slow disk. Further ones are dropped and counted; a request never
+    /// waits for its line.
+    ACCESS_BUFFER: Integer<u32>, Given<u32> =
+        integer("observability.access-log.buffer-lines", 1, 1_000_000, "lines")
+            .or(8_192)
+            .enforced("proxy-telemetry", "lines_over_the_buffer_are_dropped_and_counted");
+    /// Faults, limits hit, reloads; one line of JSON each.
+    ERROR_LOG: Block, Unset = block("observability.error-log")
+        .optional("each setting has its default")
+        .enforced("proxy-config", "every_block_is_decoded");
+    /// The least important records that are written.
+    ERROR_LEVEL: Choice<LogLevel>, Given<LogLevel> = choice("observability.error-log.level", LEVELS)
+        .or(LogLevel::Info)
+        .enforced("proxy-telemetry", "records_below_the_level_are_not_written");
+    /// Where to: `stdout`, `stderr` or a file. Files are opened again on reload.
+    ERROR_PATH: Text<LogTarget>, Given<Written<LogTarget>> = text(
+        "observability.error-log.path",
+        "`stdout`, `stderr` or a file",
+        "/var/log/proxy/error.log",
+        target,
+    )
+    .or(written("stdout", || LogTarget::Stdout))
+    .enforced("proxy-telemetry", "the_error_log_goes_where_it_should");
+    /// Query parameters whose values are never written, whatever the case of their names.
+    REDACT_QUERY: Text<String>, Many =
+        words("observability.redact-query", "a parameter's name", "token")
+            .many()
+            .enforced("proxy-telemetry", "redacted_query_values_are_never_written");
+}

@@ -1,0 +1,135 @@
+//! The `routes` block.
+
+use super::number::Integer;
+use super::spec::row;
+use super::table::{block, choice, file, flag, later_word, named, settings, word, words};
+use super::text::Written;
+use super::word::Meaning;
+use super::{Block, Choice, Flag, Given, Many, Required, Spec, Text, Unset};
+use crate::{BuiltinHandler, ServiceType};
+use std::path::PathBuf;
+
+const PRIORITIES: &[(&str, i32)] = &[
+    ("low", 10),
+    ("normal", 50),
+    ("high", 100),
+    ("critical", 1_000),
+];
+
+const SERVICE_TYPES: &[Meaning<ServiceType>] = &[
+    word(
+        "api",
+        ServiceType::Api,
+        "an upstream; our own errors are told in JSON",
+    ),
+    word(
+        "web",
+        ServiceType::Web,
+        "an upstream; our own errors are told as HTML pages",
+    ),
+    word(
+        "builtin",
+        ServiceType::Builtin,
+        "the proxy itself; goes with `builtin-handler`",
+    ),
+    later_word(
+        word(
+            "static",
+            ServiceType::Static,
+            "files of a folder; goes with `static-files`",
+        ),
+        "edge",
+    ),
+];
+
+const HANDLERS: &[Meaning<BuiltinHandler>] = &[
+    word(
+        "health",
+        BuiltinHandler::Health,
+        "`{\"status\":\"healthy\"}`",
+    ),
+    word(
+        "ready",
+        BuiltinHandler::Ready,
+        "200 when the proxy takes traffic, else 503",
+    ),
+    word(
+        "status",
+        BuiltinHandler::Status,
+        "version, uptime and reloads",
+    ),
+    word(
+        "metrics",
+        BuiltinHandler::Metrics,
+        "metrics in Prometheus text format",
+    ),
+    word("not-found", BuiltinHandler::NotFound, "404"),
+    word(
+        "welcome",
+        BuiltinHandler::Welcome,
+        "a page that says the proxy runs",
+    ),
+];
+
+const fn priority() -> Spec<Integer<i32>, Required> {
+    row(
+        "routes.route.priority",
+        Integer {
+            least: -1_000_000,
+            greatest: 1_000_000,
+            unit: "",
+            words: PRIORITIES,
+        },
+    )
+}
+
+settings! {
+    /// One route: which requests, and where to.
+    ROUTE: Block, Many = named("routes.route", "an id")
+        .many()
+        .enforced("proxy-plan", "every_route_is_in_the_plan");
+    /// Higher is asked first. `low` is 10, `normal` 50, `high` 100, `critical` 1000. Among equals
+    /// the more specific match wins, then the order of the file.
+    PRIORITY: Integer<i32>, Given<i32> = priority()
+        .or(50)
+        .enforced("proxy-routing", "the_higher_priority_wins");
+    /// The upstream that answers.
+    UPSTREAM: Text<String>, Unset = words("routes.route.upstream", "an upstream's name", "app")
+        .optional("the route is `builtin` or `static`")
+        .enforced("proxy-pipeline", "a_route_forwards_to_its_upstream");
+    /// Who answers, and in which form our own errors are told.
+    SERVICE_TYPE: Choice<ServiceType>, Unset = choice("routes.route.service-type", SERVICE_TYPES)
+        .optional("an upstream; our own errors are HTML for clients that prefer it, else JSON")
+        .enforced("proxy-pipeline", "errors_are_told_in_the_form_of_the_service_type");
+    /// What the proxy answers by itself. Goes with `service-type "builtin"`.
+    BUILTIN_HANDLER: Choice<BuiltinHandler>, Unset =
+        choice("routes.route.builtin-handler", HANDLERS)
+            .optional("the route is not `builtin`")
+            .enforced("proxy-pipeline", "each_builtin_handler_answers");
+    /// Files of a folder. Goes with `service-type "static"`.
+    STATIC_FILES: Block, Unset = block("routes.route.static-files")
+        .optional("the route is not `static`")
+        .not_yet("edge");
+    /// The folder.
+    STATIC_ROOT: Text<PathBuf>, Required =
+        file("routes.route.static-files.root", "a folder", "/srv/www").not_yet("edge");
+    /// The file that answers for a folder.
+    STATIC_INDEX: Text<String>, Given<Written<String>> =
+        words("routes.route.static-files.index", "a file name", "index.html")
+            .or(super::table::written("index.html", || "index.html".to_owned()))
+            .not_yet("edge");
+    /// The file, relative to the root, that answers for paths which are none, as single-page
+    /// applications want it.
+    STATIC_FALLBACK: Text<String>, Unset =
+        words("routes.route.static-files.fallback", "a file name", "index.html")
+            .optional("such paths are answered 404")
+            .not_yet("edge");
+    /// Whether `.br`, `.zst` and `.gz` neighbours of a file are sent to clients that take them.
+    STATIC_PRECOMPRESSED: Flag, Given<bool> = flag("routes.route.static-files.precompressed")
+        .or(false)
+        .not_yet("edge");
+    /// Agents that are asked about each request, in this order.
+    AGENTS: Text<String>, Many = words("routes.route.agents", "an agent's name", "waf")
+        .many()
+        .not_yet("agents");
+}

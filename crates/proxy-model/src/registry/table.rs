@@ -1,0 +1,223 @@
+//! How rows are written, and all of them together.
+
+use super::kind::{Block, Pair};
+use super::number::{Decimal, Integer, Size, Time};
+use super::spec::{Required, row};
+use super::text::{Text, Written};
+use super::word::{Choice, Flag, Meaning};
+use super::{
+    SettingSpec, Shape, Spec, admin, agents, circuit_breaker, control_plane, health_check, limits,
+    listener_tls, listeners, matches, observability, policies, routes, system, top, upstreams,
+};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Declares rows as constants, and the list of them. A row's documentation is its comment, so
+/// that the code's and the operator's reference cannot differ.
+macro_rules! settings {
+    ($($(#[doc = $doc:literal])+ $name:ident: $kind:ty, $presence:ty = $row:expr;)+) => {
+        $(
+            $(#[doc = $doc])+
+            pub const $name: $crate::registry::Spec<$kind, $presence> =
+                $row.doc(concat!($($doc, "\n"),+));
+        )+
+
+        /// The rows of this file, in order.
+        pub(super) fn rows() -> Vec<$crate::registry::SettingSpec> {
+            vec![$($name.describe()),+]
+        }
+    };
+}
+pub(super) use settings;
+
+/// All settings, in the order of the reference.
+pub fn all() -> Vec<SettingSpec> {
+    let files = [
+        top::rows(),
+        system::rows(),
+        listeners::rows(),
+        listener_tls::rows(),
+        routes::rows(),
+        matches::rows(),
+        policies::rows(),
+        circuit_breaker::rows(),
+        upstreams::rows(),
+        health_check::rows(),
+        agents::rows(),
+        limits::rows(),
+        admin::rows(),
+        observability::rows(),
+        control_plane::rows(),
+    ];
+    files.into_iter().flatten().collect()
+}
+
+/// How many settings, and words of settings, are refused because they have no effect yet.
+pub fn not_yet() -> usize {
+    let words = |spec: &SettingSpec| match &spec.shape {
+        Shape::Choice(words) => words.iter().filter(|word| word.not_yet.is_some()).count(),
+        Shape::Text { later, .. } => usize::from(later.is_some()),
+        Shape::Flag
+        | Shape::Integer { .. }
+        | Shape::Decimal { .. }
+        | Shape::Size { .. }
+        | Shape::Time { .. }
+        | Shape::Pair { .. }
+        | Shape::Block { .. } => 0,
+    };
+    all()
+        .iter()
+        .map(|spec| {
+            if spec.not_yet().is_some() {
+                1
+            } else {
+                words(spec)
+            }
+        })
+        .sum()
+}
+
+pub(super) const fn flag(path: &'static str) -> Spec<Flag, Required> {
+    row(path, Flag)
+}
+
+pub(super) const fn integer<T: Copy>(
+    path: &'static str,
+    least: T,
+    greatest: T,
+    unit: &'static str,
+) -> Spec<Integer<T>, Required> {
+    row(
+        path,
+        Integer {
+            least,
+            greatest,
+            unit,
+            words: &[],
+        },
+    )
+}
+
+pub(super) const fn decimal(
+    path: &'static str,
+    least: f64,
+    greatest: f64,
+    unit: &'static str,
+) -> Spec<Decimal, Required> {
+    row(
+        path,
+        Decimal {
+            least,
+            greatest,
+            unit,
+        },
+    )
+}
+
+pub(super) const fn size(path: &'static str, least: u64, greatest: u64) -> Spec<Size, Required> {
+    row(path, Size { least, greatest })
+}
+
+/// A time of at least one millisecond.
+pub(super) const fn time(path: &'static str, greatest: Duration) -> Spec<Time, Required> {
+    time_from(path, Duration::from_millis(1), greatest)
+}
+
+pub(super) const fn time_from(
+    path: &'static str,
+    least: Duration,
+    greatest: Duration,
+) -> Spec<Time, Required> {
+    row(path, Time { least, greatest })
+}
+
+pub(super) const fn choice<T: Copy>(
+    path: &'static str,
+    words: &'static [Meaning<T>],
+) -> Spec<Choice<T>, Required> {
+    row(path, Choice { words })
+}
+
+pub(super) const fn word<T>(name: &'static str, value: T, doc: &'static str) -> Meaning<T> {
+    Meaning {
+        name,
+        value,
+        doc,
+        not_yet: None,
+    }
+}
+
+pub(super) const fn later_word<T: Copy>(meaning: Meaning<T>, issue: &'static str) -> Meaning<T> {
+    Meaning {
+        name: meaning.name,
+        value: meaning.value,
+        doc: meaning.doc,
+        not_yet: Some(issue),
+    }
+}
+
+pub(super) const fn text<T>(
+    path: &'static str,
+    what: &'static str,
+    example: &'static str,
+    parse: fn(&str) -> Result<T, String>,
+) -> Spec<Text<T>, Required> {
+    row(
+        path,
+        Text {
+            what,
+            example,
+            parse,
+            later: None,
+        },
+    )
+}
+
+/// A file or folder, relative to the folder of the file that names it.
+pub(super) const fn file(
+    path: &'static str,
+    what: &'static str,
+    example: &'static str,
+) -> Spec<Text<PathBuf>, Required> {
+    text(path, what, example, |text| match text {
+        "" => Err("it is empty".to_owned()),
+        text => Ok(text.into()),
+    })
+}
+
+/// The name of something that stands elsewhere, or any other words.
+pub(super) const fn words(
+    path: &'static str,
+    what: &'static str,
+    example: &'static str,
+) -> Spec<Text<String>, Required> {
+    text(path, what, example, |text| match text {
+        "" => Err("it is empty".to_owned()),
+        text => Ok(text.to_owned()),
+    })
+}
+
+pub(super) const fn written<T>(text: &'static str, value: fn() -> T) -> Written<T> {
+    Written { text, value }
+}
+
+pub(super) const fn pair(
+    path: &'static str,
+    what: &'static str,
+    example: &'static str,
+) -> Spec<Pair, Required> {
+    row(path, Pair { what, example })
+}
+
+pub(super) const fn block(path: &'static str) -> Spec<Block, Required> {
+    row(path, Block { argument: None })
+}
+
+pub(super) const fn named(path: &'static str, argument: &'static str) -> Spec<Block, Required> {
+    row(
+        path,
+        Block {
+            argument: Some(argument),
+        },
+    )
+}

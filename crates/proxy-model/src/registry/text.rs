@@ -1,0 +1,111 @@
+//! Kinds that are text of some form.
+
+use super::{Complaint, Kind, Raw, Shape, Shaped, Word};
+use std::fmt;
+
+/// Text of some form.
+pub struct Text<T> {
+    pub(super) what: &'static str,
+    pub(super) example: &'static str,
+    pub(super) parse: fn(&str) -> Result<T, String>,
+    pub(super) later: Option<Later<T>>,
+}
+
+/// A form of text that is understood and has no effect yet.
+pub struct Later<T> {
+    pub(super) is: fn(&T) -> bool,
+    pub(super) example: &'static str,
+    pub(super) doc: &'static str,
+    pub(super) issue: &'static str,
+}
+
+/// A default of a [`Text`]: as it is written, and as it is.
+pub struct Written<T> {
+    pub(super) text: &'static str,
+    pub(super) value: fn() -> T,
+}
+
+impl<T> Shaped for Text<T> {
+    fn shape(&self) -> Shape {
+        Shape::Text {
+            what: self.what,
+            example: self.example,
+            later: self.later.map(|later| Word {
+                name: later.example,
+                doc: later.doc,
+                not_yet: Some(later.issue),
+            }),
+        }
+    }
+}
+
+impl<T> Kind for Text<T> {
+    type Value = T;
+    type Given = Written<T>;
+
+    fn read(&self, _name: &str, raw: Raw<'_>) -> Result<T, Complaint> {
+        let Raw::Text(text) = raw else {
+            return Err(raw.is_not(format!("{}, as in \"{}\"", self.what, self.example)));
+        };
+        (self.parse)(text).map_err(|reason| Complaint::Form {
+            what: self.what,
+            reason,
+        })
+    }
+
+    fn not_yet(&self, value: &T) -> Option<&'static str> {
+        let later = self.later.filter(|later| (later.is)(value));
+        later.map(|later| later.issue)
+    }
+
+    fn give(&self, given: Written<T>) -> T {
+        (given.value)()
+    }
+
+    fn show(&self, _name: &str, given: Written<T>) -> String {
+        format!("\"{}\"", given.text)
+    }
+}
+
+// Derived, these would ask the same of `T`, which is only ever behind a function.
+impl<T> Clone for Text<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Text<T> {}
+
+impl<T> Clone for Later<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Later<T> {}
+
+impl<T> Clone for Written<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Written<T> {}
+
+impl<T> fmt::Debug for Text<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Text").field(&self.what).finish()
+    }
+}
+
+impl<T> fmt::Debug for Later<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Later").field(&self.example).finish()
+    }
+}
+
+impl<T> fmt::Debug for Written<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Written").field(&self.text).finish()
+    }
+}

@@ -1,0 +1,162 @@
+//! The `upstreams` block.
+
+use super::table::{
+    block, choice, file, integer, later_word, named, settings, text, time, word, words,
+};
+use super::word::Meaning;
+use super::{Block, Choice, Given, Integer, Many, Required, Text, Time, Unset};
+use crate::{LoadBalancing, TargetAddress, UpstreamProtocol};
+use std::path::PathBuf;
+use std::time::Duration;
+
+const HOUR: Duration = Duration::from_hours(1);
+const DAY: Duration = Duration::from_hours(24);
+const WEEK: Duration = Duration::from_hours(24 * 7);
+
+const BALANCING: &[Meaning<LoadBalancing>] = &[
+    word(
+        "round_robin",
+        LoadBalancing::RoundRobin,
+        "one after the other",
+    ),
+    later_word(
+        word(
+            "least_connections",
+            LoadBalancing::LeastConnections,
+            "the one with the fewest requests in flight",
+        ),
+        "resilience",
+    ),
+    later_word(
+        word(
+            "weighted",
+            LoadBalancing::Weighted,
+            "in proportion to their weights",
+        ),
+        "resilience",
+    ),
+    later_word(
+        word(
+            "ip_hash",
+            LoadBalancing::IpHash,
+            "by the client's address, so that a client stays with its target",
+        ),
+        "resilience",
+    ),
+];
+
+const PROTOCOLS: &[Meaning<UpstreamProtocol>] = &[
+    word("h1", UpstreamProtocol::H1, "HTTP/1.1"),
+    later_word(
+        word(
+            "h2",
+            UpstreamProtocol::H2,
+            "HTTP/2, by ALPN over TLS, by prior knowledge without",
+        ),
+        "edge",
+    ),
+];
+
+settings! {
+    /// A group of targets that can answer the same requests.
+    UPSTREAM: Block, Many = named("upstreams.upstream", "a name")
+        .many()
+        .enforced("proxy-plan", "every_upstream_is_in_the_plan");
+    /// The targets. `target` may stand in the upstream itself as well.
+    TARGETS: Block, Many = block("upstreams.upstream.targets")
+        .many()
+        .enforced("proxy-config", "every_block_is_decoded");
+    /// One place where requests can be sent: `target "10.0.0.1:80"`, or with a block.
+    TARGET: Block, Many = named("upstreams.upstream.targets.target", "its address")
+        .many()
+        .also(&["upstreams.upstream"])
+        .enforced("proxy-upstream", "every_target_gets_its_turn");
+    /// Where it is: a host and a port. Names are resolved again as their records expire.
+    ADDRESS: Text<TargetAddress>, Required = text(
+        "upstreams.upstream.targets.target.address",
+        "a host and a port",
+        "10.0.0.1:8080",
+        |text| text.parse::<TargetAddress>().map_err(|fault| fault.to_string()),
+    )
+    .enforced("proxy-pipeline", "a_route_forwards_to_its_upstream");
+    /// Its share under `weighted`; 0 gets no new requests.
+    WEIGHT: Integer<u32>, Given<u32> =
+        integer("upstreams.upstream.targets.target.weight", 0, 10_000, "")
+            .or(1)
+            .not_yet("resilience");
+    /// How the next target is chosen.
+    LOAD_BALANCING: Choice<LoadBalancing>, Given<LoadBalancing> =
+        choice("upstreams.upstream.load-balancing", BALANCING)
+            .or(LoadBalancing::RoundRobin)
+            .aliases(&["load_balancing"])
+            .enforced("proxy-upstream", "round_robin_gives_each_ready_target_the_same_share");
+    /// What targets speak.
+    PROTOCOL: Choice<UpstreamProtocol>, Given<UpstreamProtocol> =
+        choice("upstreams.upstream.protocol", PROTOCOLS)
+            .or(UpstreamProtocol::H1)
+            .enforced("proxy-pipeline", "an_upstream_is_spoken_to_in_its_protocol");
+    /// TLS towards the targets. Without it they are spoken to in plaintext, whatever the port.
+    TLS: Block, Unset = block("upstreams.upstream.tls").optional("plaintext").not_yet("edge");
+    /// Server name asked for and verified.
+    SNI: Text<String>, Unset = words("upstreams.upstream.tls.sni", "a host name", "api.example.com")
+        .optional("the target's host")
+        .not_yet("edge");
+    /// Authorities that are trusted, PEM.
+    CA_FILE: Text<PathBuf>, Unset =
+        file("upstreams.upstream.tls.ca-file", "a certificate file", "ca.pem")
+            .optional("those of the system")
+            .not_yet("edge");
+    /// Our own certificate chain, PEM. Goes with `key-file`.
+    CERT_FILE: Text<PathBuf>, Unset =
+        file("upstreams.upstream.tls.cert-file", "a certificate file", "cert.pem")
+            .optional("we show none")
+            .not_yet("edge");
+    /// Our own private key, PEM. Goes with `cert-file`.
+    KEY_FILE: Text<PathBuf>, Unset = file("upstreams.upstream.tls.key-file", "a key file", "key.pem")
+        .optional("we show none")
+        .not_yet("edge");
+    /// Time until the response begins.
+    TIMEOUT: Time, Unset = time("upstreams.upstream.timeout-secs", DAY)
+        .optional("`timeouts { request-secs }`")
+        .deprecated("timeouts { request-secs }")
+        .enforced("proxy-pipeline", "a_late_response_head_is_answered_504");
+    /// How long targets may take.
+    TIMEOUTS: Block, Unset = block("upstreams.upstream.timeouts")
+        .optional("each time has its default")
+        .enforced("proxy-config", "every_block_is_decoded");
+    /// To connect, TLS included. Then 504, or another target.
+    CONNECT: Time, Given<Duration> = time("upstreams.upstream.timeouts.connect-secs", HOUR)
+        .or(Duration::from_secs(5))
+        .enforced("proxy-pipeline", "a_slow_connect_is_answered_504");
+    /// From the end of the request to the head of the response. Then 504.
+    REQUEST: Time, Given<Duration> = time("upstreams.upstream.timeouts.request-secs", DAY)
+        .or(Duration::from_mins(1))
+        .enforced("proxy-pipeline", "a_late_response_head_is_answered_504");
+    /// Between two reads of a response, and between two writes of a request that a target takes.
+    READ: Time, Given<Duration> = time("upstreams.upstream.timeouts.read-secs", DAY)
+        .or(Duration::from_mins(1))
+        .enforced("proxy-pipeline", "a_response_that_stands_still_is_cut_off");
+    /// Without a byte either way once a connection is upgraded, as `WebSocket` connections are.
+    IDLE: Time, Given<Duration> = time("upstreams.upstream.timeouts.idle-secs", WEEK)
+        .or(HOUR)
+        .enforced("proxy-pipeline", "an_upgraded_connection_that_rests_is_closed");
+    /// Connections kept and allowed.
+    CONNECTION_POOL: Block, Unset = block("upstreams.upstream.connection-pool")
+        .optional("each setting has its default")
+        .enforced("proxy-config", "every_block_is_decoded");
+    /// Most connections to one target.
+    MAX_CONNECTIONS: Integer<u32>, Unset =
+        integer("upstreams.upstream.connection-pool.max-connections", 1, 1_000_000, "connections")
+            .optional("no limit but the global ones")
+            .enforced("proxy-pool", "no_more_connections_are_opened_than_allowed");
+    /// Most idle connections kept to one target. 0 keeps none.
+    MAX_IDLE: Integer<u32>, Unset =
+        integer("upstreams.upstream.connection-pool.max-idle", 0, 1_000_000, "connections")
+            .optional("`limits { max-idle-connections-per-upstream }`")
+            .enforced("proxy-pool", "no_more_idle_connections_are_kept_than_allowed");
+    /// How long an idle connection is kept. Set it below the targets' own keep-alive time.
+    IDLE_TIMEOUT: Time, Given<Duration> =
+        time("upstreams.upstream.connection-pool.idle-timeout-secs", HOUR)
+            .or(Duration::from_mins(1))
+            .enforced("proxy-pool", "an_idle_connection_is_closed_in_time");
+}

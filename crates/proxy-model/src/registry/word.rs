@@ -1,0 +1,103 @@
+//! Kinds that are words: switches, and one of a few.
+
+use super::{Complaint, Kind, Raw, Shape, Shaped, Word};
+
+/// `#true` or `#false`.
+#[derive(Clone, Copy, Debug)]
+pub struct Flag;
+
+/// One of a few words. `-` and `_` are the same in them.
+#[derive(Clone, Copy, Debug)]
+pub struct Choice<T: 'static> {
+    pub(super) words: &'static [Meaning<T>],
+}
+
+/// A word of a [`Choice`], and what it stands for.
+#[derive(Clone, Copy, Debug)]
+pub struct Meaning<T> {
+    pub(super) name: &'static str,
+    pub(super) value: T,
+    pub(super) doc: &'static str,
+    pub(super) not_yet: Option<&'static str>,
+}
+
+impl Shaped for Flag {
+    fn shape(&self) -> Shape {
+        Shape::Flag
+    }
+}
+
+impl Kind for Flag {
+    type Value = bool;
+    type Given = bool;
+
+    fn read(&self, _name: &str, raw: Raw<'_>) -> Result<bool, Complaint> {
+        match raw {
+            Raw::Flag(flag) => Ok(flag),
+            Raw::Text(_) | Raw::Integer(_) | Raw::Decimal(_) | Raw::Null => {
+                Err(raw.is_not("`#true` or `#false`"))
+            }
+        }
+    }
+
+    fn give(&self, given: bool) -> bool {
+        given
+    }
+
+    fn show(&self, _name: &str, given: bool) -> String {
+        format!("#{given}")
+    }
+}
+
+impl<T: Copy + PartialEq> Shaped for Choice<T> {
+    fn shape(&self) -> Shape {
+        let words = self.words.iter().map(|meaning| Word {
+            name: meaning.name,
+            doc: meaning.doc,
+            not_yet: meaning.not_yet,
+        });
+        Shape::Choice(words.collect())
+    }
+}
+
+impl<T: Copy + PartialEq> Kind for Choice<T> {
+    type Value = T;
+    type Given = T;
+
+    fn read(&self, _name: &str, raw: Raw<'_>) -> Result<T, Complaint> {
+        let known = || self.words.iter().map(|meaning| meaning.name).collect();
+        let Raw::Text(text) = raw else {
+            let words: Vec<String> = self
+                .words
+                .iter()
+                .map(|word| format!("`{}`", word.name))
+                .collect();
+            return Err(raw.is_not(format!("one of {}", words.join(", "))));
+        };
+        let meaning = self
+            .words
+            .iter()
+            .find(|meaning| is_same(meaning.name, text));
+        let value = meaning.map(|meaning| meaning.value);
+        value.ok_or_else(|| Complaint::Word { known: known() })
+    }
+
+    fn not_yet(&self, value: &T) -> Option<&'static str> {
+        let meaning = self.words.iter().find(|meaning| meaning.value == *value);
+        meaning.and_then(|meaning| meaning.not_yet)
+    }
+
+    fn give(&self, given: T) -> T {
+        given
+    }
+
+    fn show(&self, _name: &str, given: T) -> String {
+        let meaning = self.words.iter().find(|meaning| meaning.value == given);
+        meaning.map_or_else(String::new, |meaning| format!("\"{}\"", meaning.name))
+    }
+}
+
+fn is_same(name: &str, written: &str) -> bool {
+    let plain = |c| if c == '-' { '_' } else { c };
+    name.chars().map(plain).eq(written.chars().map(plain))
+}

@@ -1,0 +1,97 @@
+//! Sizes as people write them.
+
+use std::fmt;
+
+const UNITS: [(&str, u64); 9] = [
+    ("TiB", 1 << 40),
+    ("GiB", 1 << 30),
+    ("MiB", 1 << 20),
+    ("KiB", 1 << 10),
+    ("TB", 1_000_000_000_000),
+    ("GB", 1_000_000_000),
+    ("MB", 1_000_000),
+    ("KB", 1_000),
+    ("B", 1),
+];
+
+/// Why text is not a size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SizeFault {
+    NoNumber,
+    NoUnit,
+    UnknownUnit,
+    TooLarge,
+}
+
+/// Bytes of a whole number with a unit: `500MB` is 500 × 10^6, `500MiB` is 500 × 2^20. Case does
+/// not matter, a space may stand between.
+pub(crate) fn parse(text: &str) -> Result<u64, SizeFault> {
+    let text = text.trim();
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let (number, unit) = text.split_at(digits);
+    if number.is_empty() {
+        return Err(SizeFault::NoNumber);
+    }
+    let unit = unit.trim_start();
+    if unit.is_empty() {
+        return Err(SizeFault::NoUnit);
+    }
+    let known = UNITS
+        .iter()
+        .find(|(name, _)| name.eq_ignore_ascii_case(unit));
+    let (_, factor) = known.ok_or(SizeFault::UnknownUnit)?;
+    let number: u64 = number.parse().map_err(|_| SizeFault::TooLarge)?;
+    number.checked_mul(*factor).ok_or(SizeFault::TooLarge)
+}
+
+/// A number of bytes in the largest unit that shows it exactly.
+pub(crate) fn show_size(bytes: u64) -> String {
+    let exact = UNITS
+        .iter()
+        .find(|(_, factor)| bytes >= *factor && bytes.is_multiple_of(*factor));
+    match exact {
+        Some((unit, factor)) if *factor > 1 => format!("{}{unit}", bytes / factor),
+        _ => bytes.to_string(),
+    }
+}
+
+impl fmt::Display for SizeFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoNumber => "it does not begin with a whole number",
+            Self::NoUnit => "there is no unit; write the bytes as a number, without quotes",
+            Self::UnknownUnit => "the unit is none of B, KB, MB, GB, TB, KiB, MiB, GiB, TiB",
+            Self::TooLarge => "it is too large",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimal_units_are_powers_of_ten_and_binary_units_powers_of_two() {
+        assert_eq!(parse("500MB"), Ok(500_000_000));
+        assert_eq!(parse("500MiB"), Ok(524_288_000));
+        assert_eq!(parse("1 kib"), Ok(1024));
+        assert_eq!(parse("0B"), Ok(0));
+    }
+
+    #[test]
+    fn what_is_not_a_size_says_why() {
+        assert_eq!(parse("MB"), Err(SizeFault::NoNumber));
+        assert_eq!(parse("500"), Err(SizeFault::NoUnit));
+        assert_eq!(parse("1.5GB"), Err(SizeFault::UnknownUnit));
+        assert_eq!(parse("99999999TiB"), Err(SizeFault::TooLarge));
+        assert_eq!(parse(""), Err(SizeFault::NoNumber));
+    }
+
+    #[test]
+    fn a_size_is_shown_in_its_largest_exact_unit() {
+        assert_eq!(show_size(1_048_576), "1MiB");
+        assert_eq!(show_size(2_000_000), "2MB");
+        assert_eq!(show_size(8_191), "8191");
+        assert_eq!(show_size(0), "0");
+    }
+}
