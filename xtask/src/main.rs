@@ -1,3 +1,80 @@
 //! Developer tasks: `cargo xtask <task>`.
 
-fn main() {}
+mod clock;
+mod command;
+mod demo;
+mod reference;
+mod setup;
+mod terminal;
+mod test_all;
+mod tidy;
+mod trouble;
+mod workspace;
+
+use crate::trouble::Trouble;
+use crate::workspace::Workspace;
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Developer tasks of the proxy.
+#[derive(Debug, Parser)]
+#[command(bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Run all that a change must pass, stopping at the first fault
+    TestAll {
+        /// Leave out the slow steps: documentation and dependency policy
+        #[arg(long)]
+        fast: bool,
+    },
+    /// Install what the tests need and this machine lacks
+    Setup {
+        /// Also install the peers and tools that the benchmarks need
+        #[arg(long)]
+        bench: bool,
+    },
+    /// Check layers, sizes and noise, and print figures
+    Tidy,
+    /// Write the generated pages under docs/reference
+    Reference {
+        /// Write nothing; fail if a page is out of date
+        #[arg(long)]
+        check: bool,
+    },
+    /// Start proxyd between you and two small upstreams, until Ctrl-C
+    Demo {
+        /// Drive the demo with real clients, print a verdict per check, and exit
+        #[arg(long)]
+        check: bool,
+        /// Build proxyd with optimisation
+        #[arg(long)]
+        release: bool,
+    },
+}
+
+fn main() -> ExitCode {
+    match perform(&Arguments::parse().task) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Trouble::Said) => ExitCode::FAILURE,
+        Err(trouble) => {
+            terminal::complain(trouble.told());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn perform(task: &Task) -> Result<(), Trouble> {
+    let workspace = Workspace::find()?;
+    match *task {
+        Task::TestAll { fast } => test_all::run(&workspace, fast),
+        Task::Setup { bench } => setup::run(&workspace, bench),
+        Task::Tidy => tidy::run(&workspace),
+        Task::Reference { check } => reference::run(&workspace, check),
+        Task::Demo { check, release } => demo::run(&workspace, check, release),
+    }
+}

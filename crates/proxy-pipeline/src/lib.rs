@@ -1,1 +1,47 @@
-//! One request from head to log line.
+//! One request from head to log line. Read `pipeline.rs` first.
+//!
+//! State is `Plan` (immutable), `Worker` (one core's, never shared) or `Shared` (atomics only). A
+//! policy returns or leaves a fact; `failure.rs` alone turns a failure into an answer; the record of
+//! a request and all it holds are settled when its response body is dropped.
+
+mod pipeline;
+
+mod exchange;
+mod state;
+mod view;
+
+mod forward;
+mod forwarding;
+mod hop;
+mod names;
+mod policy;
+mod replay;
+mod upgrade;
+
+mod body;
+mod closing;
+mod request_body;
+
+mod answer;
+mod builtin;
+mod failure;
+mod panic;
+mod unread;
+
+mod client;
+mod correlation;
+mod time;
+mod tunnel;
+
+pub use answer::RawAnswer;
+pub use body::{Body, BodyError};
+pub use client::{Client, Stream, Switched};
+pub use correlation::{IdSource, is_acceptable};
+pub use failure::{framing_problem, timeout_problem};
+pub use forwarding::Peer;
+pub use pipeline::handle;
+pub use request_body::{BodyFault, RequestBody};
+pub use state::{ActivePlan, Logs, Shared, UpstreamLinks, Worker};
+pub use unread::refuse_unread;
+pub use time::Time;
+pub use tunnel::{Carried, TunnelEnd, join};

@@ -1,1 +1,22 @@
 //! A compiled configuration and the decision it takes.
+//!
+//! A [`Plan`] is made once from a model and never changes. [`Plan::decide`] is the one decision that
+//! the running proxy carries out, that `explain` shows and that tests ask for: pure, from the
+//! request's head, a [`View`] of what is up, and the time.
+
+mod compile;
+mod decide;
+mod directory;
+mod listener;
+mod plan;
+mod route;
+mod upstream;
+mod view;
+
+pub use decide::{Decision, Outcome, RequestHead};
+pub use directory::Directory;
+pub use listener::ListenerPlan;
+pub use plan::Plan;
+pub use route::{RoutePlan, RouteTimes, Service};
+pub use upstream::{TargetPlan, UpstreamPlan};
+pub use view::{AllWell, View};

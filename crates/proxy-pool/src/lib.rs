@@ -1,1 +1,24 @@
-//! A connection to a target kept for the next request.
+//! A connection to a target kept for the next request, one pool per worker.
+//!
+//! Nothing here is `Send`: a pool belongs to one thread. A connection is not a task of its own; it is
+//! driven by whoever waits for its response ([`Connection::send`]) or reads its body
+//! ([`ResponseBody`]), so that a slow client slows its own upstream and nothing else, and no wake-up
+//! crosses tasks.
+
+mod body;
+mod connect;
+mod connection;
+mod fault;
+mod informational;
+mod io;
+mod pool;
+mod transport;
+mod wire;
+
+pub use body::ResponseBody;
+pub use connect::{ConnectSettings, connect, wait_for_place};
+pub use connection::{Connection, Tunnel};
+pub use fault::{ConnectFault, SendFault};
+pub use pool::{ConnectionLimit, Pool, PoolSettings, TargetSlot};
+pub use transport::Transport;
+pub use wire::{Exchange, Wire};

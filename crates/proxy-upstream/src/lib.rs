@@ -1,1 +1,12 @@
 //! The targets behind a name, and which is next.
+//!
+//! A [`TargetState`] is what all workers know of one target; a [`Ready`] list is one worker's view of
+//! the targets that may be called; [`Balancing`] picks one of them.
+
+mod balancing;
+mod ready;
+mod target;
+
+pub use balancing::Balancing;
+pub use ready::Ready;
+pub use target::{TargetState, Unhealthy};

@@ -1,0 +1,175 @@
+//! A deadline: one cell to set, one flag to ask.
+
+use crate::{Clock, Tick};
+use std::cell::{Cell, RefCell};
+use std::task::Waker;
+use std::time::Duration;
+
+/// What a deadline is for. The name stands in answers and logs: "Timeout: {operation} after …".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Timer {
+    /// TLS handshake with a client.
+    Handshake,
+    /// The rest of a request's head.
+    RequestHeader,
+    /// The next bytes of a request's body from the client.
+    RequestBody,
+    /// A connection that waits for its next request.
+    KeepAlive,
+    /// The client takes no more bytes of the answer.
+    ResponseWrite,
+    /// A connection to a target.
+    UpstreamConnect,
+    /// The target takes no more bytes of the request.
+    UpstreamWrite,
+    /// The head of the target's response.
+    ResponseHeader,
+    /// The next bytes of the target's response body.
+    ResponseBody,
+    /// A tunnel (WebSocket) in which nothing moves.
+    TunnelIdle,
+    /// Reading what a client still sends after an early answer.
+    Linger,
+    /// The whole exchange.
+    Total,
+}
+
+impl Timer {
+    /// The operation as clients and operators read it.
+    #[must_use]
+    pub const fn operation(self) -> &'static str {
+        match self {
+            Self::Handshake => "tls handshake",
+            Self::RequestHeader => "request header",
+            Self::RequestBody => "request body",
+            Self::KeepAlive => "keep-alive",
+            Self::ResponseWrite => "response write",
+            Self::UpstreamConnect => "upstream connect",
+            Self::UpstreamWrite => "upstream write",
+            Self::ResponseHeader => "response header",
+            Self::ResponseBody => "response body",
+            Self::TunnelIdle => "tunnel idle",
+            Self::Linger => "linger",
+            Self::Total => "request",
+        }
+    }
+}
+
+/// The one deadline that a connection or a stream has at a time.
+#[derive(Debug, Default)]
+pub struct Deadline {
+    at: Cell<Option<(Tick, Timer, Duration)>>,
+    expired: Cell<Option<(Timer, Duration)>>,
+    waker: RefCell<Option<Waker>>,
+}
+
+impl Deadline {
+    /// Starts `timer`; whatever ran before is forgotten.
+    #[inline]
+    pub fn start(&self, clock: &Clock, timer: Timer, wait: Duration) {
+        self.start_at(clock.after(wait), timer, wait);
+    }
+
+    /// Starts `timer`, which was to be `wait` long and runs out at `at`.
+    #[inline]
+    pub(crate) fn start_at(&self, at: Tick, timer: Timer, wait: Duration) {
+        self.at.set(Some((at, timer, wait)));
+    }
+
+    /// Stops whatever runs.
+    #[inline]
+    pub fn stop(&self) {
+        self.at.set(None);
+    }
+
+    /// The timer that runs.
+    pub fn running(&self) -> Option<Timer> {
+        self.at.get().map(|(_, timer, _)| timer)
+    }
+
+    /// The timer that has run out and how long it was, told once.
+    #[inline]
+    pub fn take_expired(&self) -> Option<(Timer, Duration)> {
+        self.expired.take()
+    }
+
+    /// The timer that has run out, if nobody has taken it yet.
+    #[inline]
+    pub fn expired(&self) -> Option<Timer> {
+        self.expired.get().map(|(timer, _)| timer)
+    }
+
+    /// Remembers whom to wake. Called from the polling task; cheap when it is the same as before.
+    pub fn watch(&self, waker: &Waker) {
+        let mut held = self.waker.borrow_mut();
+        if !held.as_ref().is_some_and(|known| known.will_wake(waker)) {
+            *held = Some(waker.clone());
+        }
+    }
+
+    /// Wakes the watcher.
+    pub fn wake(&self) {
+        let waker = self.waker.borrow().clone();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Marks the deadline as expired and wakes its watcher when its time has come.
+    pub(crate) fn check(&self, now: Tick) {
+        if let Some((at, timer, wait)) = self.at.get()
+            && at <= now
+        {
+            self.at.set(None);
+            self.expired.set(Some((timer, wait)));
+            self.wake();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::task::Wake;
+
+    #[derive(Default)]
+    struct Count(AtomicU32);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_deadline_expires_once_and_wakes_its_watcher() {
+        let (clock, deadline) = (Clock::default(), Deadline::default());
+        let count = Arc::new(Count::default());
+        deadline.watch(&Waker::from(Arc::clone(&count)));
+        let wait = Duration::from_secs(1);
+        deadline.start(&clock, Timer::ResponseHeader, wait);
+
+        clock.advance_to(wait);
+        deadline.check(clock.now());
+        assert_eq!(deadline.expired(), None);
+
+        clock.advance_to(wait + crate::TICK);
+        deadline.check(clock.now());
+        assert_eq!(count.0.load(Ordering::Relaxed), 1);
+        assert_eq!(deadline.take_expired(), Some((Timer::ResponseHeader, wait)));
+        assert_eq!(deadline.take_expired(), None);
+    }
+
+    #[test]
+    fn a_stopped_deadline_never_expires() {
+        let (clock, deadline) = (Clock::default(), Deadline::default());
+        deadline.start(&clock, Timer::KeepAlive, Duration::ZERO);
+        deadline.stop();
+
+        clock.advance_to(Duration::from_secs(9));
+        deadline.check(clock.now());
+        assert_eq!(deadline.expired(), None);
+    }
+}

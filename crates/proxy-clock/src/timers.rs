@@ -1,0 +1,114 @@
+//! The timers of one exchange, under an end of its own.
+
+use crate::{Clock, Deadline, Tick, Timer};
+use std::rc::Rc;
+use std::time::Duration;
+
+/// Starts and stops the timers of one exchange on its deadline; none outlives the exchange's end.
+#[derive(Clone, Debug)]
+pub struct Timers {
+    clock: Rc<Clock>,
+    deadline: Rc<Deadline>,
+    end: Option<(Tick, Duration)>,
+}
+
+impl Timers {
+    /// Timers on `deadline`; with `total`, the whole exchange ends after that long.
+    #[must_use]
+    pub fn new(clock: Rc<Clock>, deadline: Rc<Deadline>, total: Option<Duration>) -> Self {
+        let end = total.map(|total| (clock.after(total), total));
+        let timers = Self {
+            clock,
+            deadline,
+            end,
+        };
+        timers.stop();
+        timers
+    }
+
+    /// Starts `timer` anew.
+    #[inline]
+    pub fn start(&self, timer: Timer, wait: Duration) {
+        let at = self.clock.after(wait);
+        match self.end {
+            Some((end, total)) if end <= at => self.deadline.start_at(end, Timer::Total, total),
+            Some(_) | None => self.deadline.start_at(at, timer, wait),
+        }
+    }
+
+    /// Starts `timer` unless it runs already: waking up is not progress.
+    #[inline]
+    pub fn ensure(&self, timer: Timer, wait: Duration) {
+        match self.deadline.running() {
+            Some(running) if running == timer || running == Timer::Total => {}
+            Some(_) | None => self.start(timer, wait),
+        }
+    }
+
+    /// Stops the timer that runs; the exchange's own end stays.
+    #[inline]
+    pub fn stop(&self) {
+        match self.end {
+            Some((end, total)) => self.deadline.start_at(end, Timer::Total, total),
+            None => self.deadline.stop(),
+        }
+    }
+
+    /// The deadline they run on.
+    #[inline]
+    pub fn deadline(&self) -> &Deadline {
+        &self.deadline
+    }
+
+    /// The clock they run by.
+    #[inline]
+    pub fn clock(&self) -> &Rc<Clock> {
+        &self.clock
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn timers(total: Option<Duration>) -> Timers {
+        Timers::new(Rc::default(), Rc::default(), total)
+    }
+
+    #[test]
+    fn a_timer_within_the_whole_keeps_its_name() {
+        let timers = timers(Some(10 * SECOND));
+        timers.start(Timer::ResponseHeader, SECOND);
+
+        assert_eq!(timers.deadline().running(), Some(Timer::ResponseHeader));
+        timers.stop();
+        assert_eq!(timers.deadline().running(), Some(Timer::Total));
+    }
+
+    #[test]
+    fn no_timer_outlives_the_whole() {
+        let timers = timers(Some(SECOND));
+        timers.start(Timer::ResponseHeader, 10 * SECOND);
+        timers.clock().advance_to(2 * SECOND);
+        timers.deadline().check(timers.clock().now());
+
+        assert_eq!(
+            timers.deadline().take_expired(),
+            Some((Timer::Total, SECOND))
+        );
+    }
+
+    #[test]
+    fn waking_up_does_not_give_more_time() {
+        let timers = timers(None);
+        timers.ensure(Timer::ResponseBody, SECOND);
+        timers.clock().advance_to(SECOND);
+        timers.ensure(Timer::ResponseBody, SECOND);
+        timers.clock().advance_to(2 * SECOND);
+        timers.deadline().check(timers.clock().now());
+
+        assert_eq!(timers.deadline().expired(), Some(Timer::ResponseBody));
+    }
+}

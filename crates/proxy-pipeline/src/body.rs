@@ -1,0 +1,170 @@
+//! The response body, and what must live as long as it does.
+
+use crate::closing::Closing;
+use crate::failure::send_problem;
+use crate::request_body::RequestBody;
+use bytes::Bytes;
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use proxy_clock::{Timer, Timers};
+use proxy_pool::{ResponseBody, SendFault};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+/// A response body. Its drop settles the request: the record is written and what it held is given
+/// back.
+#[derive(Debug)]
+pub struct Body {
+    source: Source,
+    closing: Option<Closing>,
+}
+
+/// The response could not be brought to its end; the connection says so by breaking off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the response broke off: {reason}")]
+pub struct BodyError {
+    /// Why, in one word.
+    pub reason: &'static str,
+}
+
+#[derive(Debug)]
+enum Source {
+    Bytes(Bytes),
+    Upstream(Box<Arriving>),
+}
+
+/// A body that is still coming from upstream.
+#[derive(Debug)]
+struct Arriving {
+    body: ResponseBody<RequestBody>,
+    timers: Timers,
+    read_time: Duration,
+}
+
+impl Body {
+    pub(crate) fn bytes(bytes: Bytes) -> Self {
+        Self {
+            source: Source::Bytes(bytes),
+            closing: None,
+        }
+    }
+
+    pub(crate) fn upstream(
+        body: ResponseBody<RequestBody>,
+        timers: Timers,
+        read_time: Duration,
+    ) -> Self {
+        let source = if body.is_end_stream() {
+            Source::Bytes(Bytes::new())
+        } else {
+            Source::Upstream(Box::new(Arriving {
+                body,
+                timers,
+                read_time,
+            }))
+        };
+        Self {
+            source,
+            closing: None,
+        }
+    }
+
+    /// Ties the end of the request to the end of this body.
+    pub(crate) fn closing(mut self, closing: Closing) -> Self {
+        self.closing = Some(closing);
+        self
+    }
+
+    /// The bytes of a body that is held whole; none of one that is still arriving.
+    pub(crate) fn into_bytes(mut self) -> Bytes {
+        match &mut self.source {
+            Source::Bytes(bytes) => std::mem::take(bytes),
+            Source::Upstream(_) => Bytes::new(),
+        }
+    }
+
+    fn fail(&mut self, fault: &SendFault<()>) -> BodyError {
+        let upstream = self.closing.as_ref().map(Closing::upstream_name);
+        let problem = send_problem(fault, upstream.unwrap_or_default(), None);
+        let reason = problem.reason().as_str();
+        if let Some(closing) = &mut self.closing {
+            closing.facts.problem = Some(Box::new(problem));
+        }
+        BodyError { reason }
+    }
+}
+
+impl Arriving {
+    fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, SendFault<()>>>> {
+        match self.body.poll_frame(cx) {
+            Poll::Pending => {}
+            Poll::Ready(frame) => {
+                self.timers.stop();
+                return Poll::Ready(frame);
+            }
+        }
+        self.timers.ensure(Timer::ResponseBody, self.read_time);
+        match self.timers.deadline().take_expired() {
+            Some((timer, after)) => {
+                Poll::Ready(Some(Err(SendFault::TimedOut { timer, after })))
+            }
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl HttpBody for Body {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let polled = match &mut self.source {
+            Source::Bytes(bytes) if bytes.is_empty() => Poll::Ready(None),
+            Source::Bytes(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
+            Source::Upstream(arriving) => arriving.poll(cx),
+        };
+        match polled {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(None) => {
+                self.source = Source::Bytes(Bytes::new());
+                Poll::Ready(None)
+            }
+            Poll::Ready(Some(Ok(frame))) => {
+                if let Some(closing) = &mut self.closing {
+                    closing.facts.bytes_out += frame.data_ref().map_or(0, Bytes::len) as u64;
+                }
+                Poll::Ready(Some(Ok(frame)))
+            }
+            Poll::Ready(Some(Err(fault))) => Poll::Ready(Some(Err(self.fail(&fault)))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.source {
+            Source::Bytes(bytes) => bytes.is_empty(),
+            Source::Upstream(arriving) => arriving.body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.source {
+            Source::Bytes(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Source::Upstream(arriving) => arriving.body.size_hint(),
+        }
+    }
+}
+
+impl Drop for Body {
+    fn drop(&mut self) {
+        let complete = self.is_end_stream();
+        if let Some(closing) = &mut self.closing {
+            closing.facts.complete = complete;
+        }
+    }
+}

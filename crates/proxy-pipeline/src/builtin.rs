@@ -1,0 +1,57 @@
+//! Answers the proxy gives by itself.
+
+use crate::answer::Answer;
+use http::header::ACCEPT;
+use http::request::Parts;
+use http::{HeaderValue, Method, StatusCode};
+use proxy_errors::{Detail, Problem, Reason};
+use proxy_model::BuiltinHandler;
+use proxy_telemetry::{Format, Lifecycle};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
+const WELCOME: &str = include_str!("welcome.html");
+
+/// Answers with the document that `handler` stands for; only GET and HEAD ask for documents.
+pub(crate) fn answer(
+    handler: BuiltinHandler,
+    lifecycle: &Lifecycle,
+    head: &Parts,
+    unix_time: std::time::Duration,
+) -> Result<Answer, Problem> {
+    if handler == BuiltinHandler::NotFound {
+        return Err(Problem::new(Reason::RouteNotFound, Detail::None));
+    }
+    if head.method != Method::GET && head.method != Method::HEAD {
+        return Err(Problem::new(Reason::MethodNotAllowed, Detail::None));
+    }
+    let now: SystemTime = UNIX_EPOCH + unix_time;
+    let (status, content_type, body) = match handler {
+        BuiltinHandler::Health => (StatusCode::OK, JSON, lifecycle.health().to_string()),
+        BuiltinHandler::Status => (StatusCode::OK, JSON, lifecycle.status(now).to_string()),
+        BuiltinHandler::Ready => {
+            let (ready, body) = lifecycle.readiness();
+            let status = if ready {
+                StatusCode::OK
+            } else {
+                StatusCode::SERVICE_UNAVAILABLE
+            };
+            (status, JSON, body.to_string())
+        }
+        BuiltinHandler::Metrics => {
+            let accept = head.headers.get(ACCEPT).and_then(|value| value.to_str().ok());
+            let format = Format::accepted(accept.unwrap_or_default());
+            let content_type = HeaderValue::from_static(format.content_type());
+            (StatusCode::OK, content_type, lifecycle.metrics(format, now))
+        }
+        BuiltinHandler::Welcome | BuiltinHandler::NotFound => {
+            (StatusCode::OK, HTML, WELCOME.to_owned())
+        }
+    };
+    Ok(Answer {
+        status,
+        content_type,
+        body: body.into(),
+    })
+}

@@ -1,0 +1,113 @@
+//! What the pipeline shares with the connection that a request came on.
+
+use crate::closing::Closing;
+use crate::forwarding::Peer;
+use proxy_clock::{Deadline, Timer};
+use proxy_framing::Fault;
+use proxy_limits::Permit;
+use proxy_pool::Tunnel;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+
+/// One client connection, as its requests see it.
+#[derive(Debug)]
+pub struct Client {
+    /// Position in the plan in force of the listener that accepted the connection.
+    pub listener: Rc<Cell<usize>>,
+    /// Who is at the other end.
+    pub peer: Peer,
+    /// Whether one request at a time owns the connection: HTTP/1.x, not HTTP/2.
+    pub exclusive: bool,
+    /// Requests being served.
+    pub in_flight: Cell<u32>,
+    /// Requests begun so far.
+    pub requests: Cell<u64>,
+    /// Whether the connection must end with the response under way.
+    pub close: Cell<bool>,
+    /// What was wrong with the client's bytes, if anything was.
+    pub fault: Cell<Option<Fault>>,
+    /// The timer that the connection was given up for, if it was.
+    pub fate: Cell<Option<(Timer, Duration)>>,
+    interim: RefCell<Vec<u8>>,
+    offer: RefCell<Option<Offer>>,
+    switched: RefCell<Option<Switched>>,
+}
+
+/// A connection that has left HTTP: the upstream's side, and what ends with it.
+#[derive(Debug)]
+pub struct Switched {
+    /// The upstream's half.
+    pub tunnel: Tunnel,
+    /// The longest silence, both ways.
+    pub idle: Duration,
+    pub(crate) permit: Option<Permit>,
+    pub(crate) closing: Closing,
+}
+
+type Offer = (Tunnel, Option<Permit>, Duration);
+
+/// One request's way to its connection.
+#[derive(Clone, Debug)]
+pub struct Stream {
+    /// The connection.
+    pub client: Rc<Client>,
+    /// The one deadline that the request has at a time.
+    pub deadline: Rc<Deadline>,
+}
+
+impl Client {
+    /// A connection on which nothing has happened yet.
+    #[must_use]
+    pub fn new(listener: Rc<Cell<usize>>, peer: Peer, exclusive: bool) -> Self {
+        Self {
+            listener,
+            peer,
+            exclusive,
+            in_flight: Cell::new(0),
+            requests: Cell::new(0),
+            close: Cell::new(false),
+            fault: Cell::new(None),
+            fate: Cell::new(None),
+            interim: RefCell::default(),
+            offer: RefCell::default(),
+            switched: RefCell::default(),
+        }
+    }
+
+    /// Bytes to be written before the next response: heads of 1xx responses.
+    #[inline]
+    pub fn take_interim(&self) -> Option<Vec<u8>> {
+        if self.interim.borrow().is_empty() {
+            return None;
+        }
+        Some(self.interim.take())
+    }
+
+    /// Whether something waits to be written before the next response.
+    #[inline]
+    pub fn has_interim(&self) -> bool {
+        !self.interim.borrow().is_empty()
+    }
+
+    pub(crate) fn announce(&self, heads: &[u8]) {
+        self.interim.borrow_mut().extend_from_slice(heads);
+    }
+
+    /// The upstream's half, once the answer `101` has been written.
+    pub fn take_switched(&self) -> Option<Switched> {
+        self.switched.take()
+    }
+
+    pub(crate) fn offer(&self, tunnel: Tunnel, permit: Option<Permit>, idle: Duration) {
+        self.offer.replace(Some((tunnel, permit, idle)));
+    }
+
+    pub(crate) fn take_offer(&self) -> Option<Offer> {
+        self.offer.take()
+    }
+
+    pub(crate) fn switch(&self, switched: Switched) {
+        self.switched.replace(Some(switched));
+    }
+}

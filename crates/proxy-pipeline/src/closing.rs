@@ -1,0 +1,239 @@
+//! The end of a request, however it came: what it held is given back and its record is written.
+
+use crate::client::Client;
+use crate::request_body::Progress;
+use crate::state::{ActivePlan, ActiveUpstream, Worker};
+use http::uri::PathAndQuery;
+use http::{HeaderValue, Method, StatusCode};
+use proxy_errors::{Detail, LimitType, Problem, Reason};
+use proxy_limits::Permit;
+use proxy_telemetry::{
+    AccessRecord, ErrorRecord, Level, Limit, LimitRecord, Outcome, Protocol, TargetCells,
+};
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// Dropped when a request is over; that settles it.
+#[derive(Debug)]
+pub(crate) struct Closing {
+    pub(crate) worker: Rc<Worker>,
+    pub(crate) active: Rc<ActivePlan>,
+    pub(crate) client: Rc<Client>,
+    pub(crate) facts: Facts,
+}
+
+/// What is known of a request so far.
+#[derive(Debug)]
+pub(crate) struct Facts {
+    pub(crate) began: Duration,
+    pub(crate) correlation_id: HeaderValue,
+    pub(crate) protocol: Protocol,
+    pub(crate) client_ip: IpAddr,
+    pub(crate) route: Option<usize>,
+    pub(crate) upstream: Option<(usize, u16)>,
+    /// None until there is an answer.
+    pub(crate) status: Option<StatusCode>,
+    pub(crate) bytes_out: u64,
+    /// Bytes from the client after a switch of protocols.
+    pub(crate) tunnelled_in: u64,
+    pub(crate) complete: bool,
+    pub(crate) retries: u32,
+    pub(crate) upstream_took: Option<Duration>,
+    pub(crate) upload: Option<Rc<Progress>>,
+    pub(crate) problem: Option<Box<Problem>>,
+    pub(crate) permit: Option<Permit>,
+    pub(crate) written: Option<Box<Written>>,
+}
+
+/// What only the access log wants to know.
+#[derive(Debug)]
+pub(crate) struct Written {
+    pub(crate) method: Method,
+    pub(crate) target: Option<PathAndQuery>,
+    pub(crate) host: Option<HeaderValue>,
+    pub(crate) user_agent: Option<HeaderValue>,
+    pub(crate) referer: Option<HeaderValue>,
+}
+
+impl Closing {
+    /// The upstream asked last.
+    pub(crate) fn upstream_name(&self) -> &str {
+        let upstream = self.facts.upstream.and_then(|(upstream, _)| {
+            let upstreams = self.active.plan.upstreams();
+            upstreams.get(upstream)
+        });
+        upstream.map_or("", |upstream| &upstream.name)
+    }
+
+    pub(crate) fn active_upstream(&self) -> Option<(&ActiveUpstream, &TargetCells)> {
+        let (upstream, target) = self.facts.upstream?;
+        let active = self.active.upstreams.get(upstream)?;
+        Some((active, active.targets.get(usize::from(target))?))
+    }
+
+    fn settle(&mut self) {
+        let now = self.worker.time.elapsed();
+        self.client.in_flight.set(self.client.in_flight.get().saturating_sub(1));
+        self.worker.cells.requests_in_flight.sub(1);
+        self.facts.permit = None;
+        let aborted = self.blame_the_client();
+        if let Some((_, target)) = self.active_upstream() {
+            target.active.sub(1);
+        }
+        let status = self.facts.status.map_or(499, |status| status.as_u16());
+        let failed = self.facts.problem.is_some() && !aborted || status >= 500;
+        let took = now.saturating_sub(self.facts.began);
+        let outcome = Outcome {
+            status,
+            took,
+            bytes_in: self.bytes_in(),
+            bytes_out: self.facts.bytes_out,
+            failed,
+            aborted,
+        };
+        self.active.routes.route(self.facts.route).record(&outcome);
+        if let Some(problem) = &self.facts.problem {
+            self.record_problem(problem, status, took);
+        }
+        if let Some(written) = &self.facts.written {
+            self.record_access(written, &outcome, now);
+        }
+    }
+
+    /// An exchange without an answer, or with half of one, for which nobody else is to blame, was
+    /// given up by the client.
+    fn blame_the_client(&mut self) -> bool {
+        let facts = &mut self.facts;
+        if facts.problem.is_none() && (facts.status.is_none() || !facts.complete) {
+            let problem = match self.client.fate.take() {
+                Some((timer, after)) => crate::failure::timeout_problem(timer, after),
+                None => Problem::new(Reason::ClientAborted, Detail::None),
+            };
+            facts.problem = Some(Box::new(problem));
+        }
+        let problem = facts.problem.as_ref();
+        problem.is_some_and(|problem| problem.reason() == Reason::ClientAborted)
+    }
+
+    fn bytes_in(&self) -> u64 {
+        let upload = self.facts.upload.as_ref();
+        upload.map_or(0, |progress| progress.bytes.get()) + self.facts.tunnelled_in
+    }
+
+    fn route_id(&self) -> Option<&str> {
+        let route = self.active.plan.routes().get(self.facts.route?)?;
+        Some(&route.id)
+    }
+
+    #[cold]
+    fn record_problem(&self, problem: &Problem, status: u16, took: Duration) {
+        let (facts, worker) = (&self.facts, &self.worker);
+        let reason = problem.reason();
+        worker.cells.failed(u16::try_from(reason.index()).unwrap_or(u16::MAX));
+        if reason == Reason::ClientAborted {
+            return;
+        }
+        let at = worker.time.unix(facts.began + took);
+        let client_ip = facts.client_ip.to_string();
+        let correlation_id = facts.correlation_id.to_str().unwrap_or_default();
+        let message = problem.log_message();
+        if let Some(limit_type) = reason.limit_type() {
+            let limit_type = limit(limit_type);
+            worker.cells.limit_met(limit_type);
+            let (actual, limit) = counted(problem.detail());
+            worker.logs.borrow_mut().errors.limit(&LimitRecord {
+                at,
+                message: &message,
+                limit_type,
+                limit,
+                actual,
+                client_ip: &client_ip,
+                trace_id: Some(correlation_id),
+            });
+        }
+        let upstream = self.upstream_name();
+        worker.logs.borrow_mut().errors.error(&ErrorRecord {
+            level: if status >= 500 { Level::Error } else { Level::Warn },
+            at,
+            correlation_id,
+            error_type: problem.error_type().name(),
+            http_status: status,
+            message: &message,
+            reason: reason.as_str(),
+            upstream: Some(upstream).filter(|name| !name.is_empty()),
+            route: self.route_id(),
+            client_ip: &client_ip,
+            took,
+        });
+    }
+
+    fn record_access(&self, written: &Written, outcome: &Outcome, now: Duration) {
+        let facts = &self.facts;
+        let peer = &self.client.peer;
+        let other_ip = (facts.client_ip != peer.ip).then(|| facts.client_ip.to_string());
+        let peer_ip = peer.ip_value.to_str().unwrap_or_default();
+        let problem = facts.problem.as_deref();
+        let upstreams = self.active.plan.upstreams();
+        let upstream = facts
+            .upstream
+            .and_then(|(upstream, target)| Some((upstreams.get(upstream)?, target)));
+        let target = upstream.and_then(|(upstream, target)| {
+            let target = upstream.targets.get(usize::from(target))?;
+            Some(&*target.label)
+        });
+        let path = written.target.as_ref().map_or("", PathAndQuery::as_str);
+        let record = AccessRecord {
+            at: self.worker.time.unix(now),
+            correlation_id: facts.correlation_id.to_str().unwrap_or_default(),
+            route: self.route_id(),
+            upstream: upstream.map(|(upstream, _)| &*upstream.name),
+            target,
+            client_ip: other_ip.as_deref().unwrap_or(peer_ip),
+            method: written.method.as_str().as_bytes(),
+            host: written.host.as_ref().map(HeaderValue::as_bytes),
+            path: path.as_bytes(),
+            status: outcome.status,
+            took: outcome.took,
+            bytes_in: outcome.bytes_in,
+            bytes_out: outcome.bytes_out,
+            protocol: facts.protocol,
+            reason: problem.map(|problem| problem.reason().as_str()),
+            error_type: problem.map(|problem| problem.error_type().name()),
+            retries: facts.retries,
+            upstream_took: facts.upstream_took,
+            user_agent: written.user_agent.as_ref().map(HeaderValue::as_bytes),
+            referer: written.referer.as_ref().map(HeaderValue::as_bytes),
+        };
+        if let Some(format) = &self.active.access_format {
+            self.worker.logs.borrow_mut().access.access(&record, format);
+        }
+    }
+}
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        self.settle();
+    }
+}
+
+fn counted(detail: &Detail) -> (u64, u64) {
+    match detail {
+        Detail::Limit { current, limit } => (*current, *limit),
+        Detail::None | Detail::Text(_) | Detail::Named { .. } | Detail::After(_) => (0, 0),
+    }
+}
+
+fn limit(of: LimitType) -> Limit {
+    match of {
+        LimitType::HeaderSize => Limit::HeaderSize,
+        LimitType::HeaderCount => Limit::HeaderCount,
+        LimitType::BodySize => Limit::BodySize,
+        LimitType::RequestRate => Limit::RequestRate,
+        LimitType::ConnectionCount => Limit::ConnectionCount,
+        LimitType::InFlightRequests => Limit::InFlightRequests,
+        LimitType::DecompressionSize => Limit::DecompressionSize,
+        LimitType::BufferSize => Limit::BufferSize,
+        LimitType::QueueDepth => Limit::QueueDepth,
+    }
+}

@@ -1,0 +1,226 @@
+//! The request in hand: what it holds and what it has learned.
+
+use crate::answer::{Answer, Telling, tell};
+use crate::body::Body;
+use crate::client::{Client, Stream};
+use crate::closing::{Closing, Facts, Written};
+use crate::correlation::is_acceptable;
+use crate::forwarding::client_ip;
+use crate::hop::Found;
+use crate::names;
+use crate::state::{ActivePlan, ActiveUpstream, Worker};
+use http::header::{ACCEPT, CONNECTION, CONTENT_TYPE, HOST, REFERER, USER_AGENT};
+use http::request::Parts;
+use http::{HeaderValue, Method, Response, StatusCode, Version};
+use proxy_clock::Timers;
+use proxy_errors::{Problem, ResponseForm, ServiceForm};
+use proxy_plan::{ListenerPlan, RoutePlan};
+use proxy_telemetry::{Protocol, TargetCells};
+use std::rc::Rc;
+use std::time::Duration;
+
+/// One request in hand. Dropped early, it still leaves its record: see [`Closing`].
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    pub(crate) closing: Closing,
+    pub(crate) method: Method,
+    pub(crate) found: Found,
+    stream: Stream,
+    form: Form,
+}
+
+/// What decides in which form errors are told.
+#[derive(Debug)]
+struct Form {
+    service: ServiceForm,
+    accept: Option<HeaderValue>,
+    content_type: Option<HeaderValue>,
+}
+
+impl Exchange {
+    pub(crate) fn begin(
+        worker: Rc<Worker>,
+        active: Rc<ActivePlan>,
+        stream: Stream,
+        head: &Parts,
+    ) -> Self {
+        let client = Rc::clone(&stream.client);
+        let found = Found::in_head(&head.headers);
+        let began = worker.time.elapsed();
+        let protocol = protocol(head.version);
+        client.in_flight.set(client.in_flight.get() + 1);
+        client.requests.set(client.requests.get() + 1);
+        worker.cells.requests_in_flight.add(1);
+        worker.cells.request(protocol);
+        let listener = active.plan.listeners().get(client.listener.get());
+        let trusted = listener.map_or(&[][..], |listener| &listener.trusted_proxies);
+        let facts = Facts {
+            began,
+            correlation_id: correlation_id(&worker, head, found, began),
+            protocol,
+            client_ip: client_ip(&client.peer, &head.headers, found, trusted),
+            route: None,
+            upstream: None,
+            status: None,
+            bytes_out: 0,
+            tunnelled_in: 0,
+            complete: false,
+            retries: 0,
+            upstream_took: None,
+            upload: None,
+            problem: None,
+            permit: None,
+            written: active.access_format.is_some().then(|| Box::new(written(head))),
+        };
+        Self {
+            closing: Closing {
+                worker,
+                active,
+                client,
+                facts,
+            },
+            method: head.method.clone(),
+            found,
+            stream,
+            form: Form::of(head),
+        }
+    }
+
+    pub(crate) fn worker(&self) -> &Rc<Worker> {
+        &self.closing.worker
+    }
+
+    pub(crate) fn client(&self) -> &Rc<Client> {
+        &self.closing.client
+    }
+
+    pub(crate) fn facts(&mut self) -> &mut Facts {
+        &mut self.closing.facts
+    }
+
+    pub(crate) fn correlation_id(&self) -> &HeaderValue {
+        &self.closing.facts.correlation_id
+    }
+
+    /// The listener that the request came in by, as the plan in force knows it.
+    pub(crate) fn listener(&self) -> Option<&ListenerPlan> {
+        let listeners = self.closing.active.plan.listeners();
+        listeners.get(self.closing.client.listener.get())
+    }
+
+    pub(crate) fn enter(&mut self, route: &RoutePlan) {
+        self.form.service = route.form;
+        self.closing.facts.route = Some(route.index);
+    }
+
+    /// The timers of this exchange, which ends at `end_by` whatever happens.
+    pub(crate) fn timers(&self, total: Option<Duration>) -> Timers {
+        let clock = Rc::clone(&self.closing.worker.clock);
+        Timers::new(clock, Rc::clone(&self.stream.deadline), total)
+    }
+
+    /// Notes that this target is asked now.
+    pub(crate) fn ask(&mut self, upstream: usize, target: u16) {
+        if let Some((_, cells)) = self.closing.active_upstream() {
+            cells.active.sub(1);
+        }
+        self.closing.facts.upstream = Some((upstream, target));
+        if let Some((upstream, cells)) = self.closing.active_upstream() {
+            upstream.cells.attempts.add(1);
+            cells.requests.add(1);
+            cells.active.add(1);
+        }
+    }
+
+    /// The upstream and target asked last.
+    pub(crate) fn asked(&self) -> Option<(&ActiveUpstream, &TargetCells)> {
+        self.closing.active_upstream()
+    }
+
+    /// The answer to a request that was not served.
+    pub(crate) fn refuse(&mut self, problem: Problem) -> Response<Body> {
+        let problem = if self.closing.active.standard_statuses {
+            let status = problem.reason().standard_status();
+            problem.with_status(status)
+        } else {
+            problem
+        };
+        let Form {
+            service,
+            accept,
+            content_type,
+        } = &self.form;
+        let telling = Telling {
+            form: ResponseForm::choose(
+                *service,
+                accept.as_ref().map(HeaderValue::as_bytes),
+                content_type.as_ref().map(HeaderValue::as_bytes),
+            ),
+            correlation_id: &self.closing.facts.correlation_id,
+            method: &self.method,
+            expose_reason: self.listener().is_some_and(|listener| listener.expose_reasons),
+        };
+        let response = tell(&problem, telling);
+        self.closing.facts.problem = Some(Box::new(problem));
+        response
+    }
+
+    pub(crate) fn answer(&self, answer: Answer) -> Response<Body> {
+        answer.into_response(&self.method)
+    }
+
+    /// Names the response and ties everything to the end of its body.
+    pub(crate) fn finish(self, mut response: Response<Body>) -> Response<Body> {
+        let Self { mut closing, .. } = self;
+        let headers = response.headers_mut();
+        headers.insert(names::CORRELATION_ID, closing.facts.correlation_id.clone());
+        if closing.client.exclusive && (closing.worker.draining.get() || closing.client.close.get())
+        {
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        closing.facts.status = Some(response.status());
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            let client = Rc::clone(&closing.client);
+            return client.hold_while_switched(closing, response);
+        }
+        response.map(|body| body.closing(closing))
+    }
+}
+
+impl Form {
+    fn of(head: &Parts) -> Self {
+        Self {
+            service: ServiceForm::Unsaid,
+            accept: head.headers.get(ACCEPT).cloned(),
+            content_type: head.headers.get(CONTENT_TYPE).cloned(),
+        }
+    }
+}
+
+fn correlation_id(worker: &Worker, head: &Parts, found: Found, began: Duration) -> HeaderValue {
+    let sent = found
+        .has(Found::CORRELATION_ID)
+        .then(|| head.headers.get(names::CORRELATION_ID))
+        .flatten()
+        .filter(|id| is_acceptable(id.as_bytes()));
+    sent.cloned()
+        .unwrap_or_else(|| worker.ids.next(worker.time.unix(began)))
+}
+
+fn protocol(version: Version) -> Protocol {
+    match version {
+        Version::HTTP_10 => Protocol::Http10,
+        Version::HTTP_2 => Protocol::Http2,
+        _ => Protocol::Http11,
+    }
+}
+
+fn written(head: &Parts) -> Written {
+    Written {
+        method: head.method.clone(),
+        target: head.uri.path_and_query().cloned(),
+        host: head.headers.get(HOST).cloned(),
+        user_agent: head.headers.get(USER_AGENT).cloned(),
+        referer: head.headers.get(REFERER).cloned(),
+    }
+}

@@ -1,0 +1,182 @@
+//! Every way in which a request is not served, as the problem it is told as.
+
+use crate::request_body::BodyFault;
+use proxy_clock::Timer;
+use proxy_errors::{Detail, Problem, Reason};
+use proxy_framing::Fault;
+use proxy_pool::{ConnectFault, SendFault};
+use std::io;
+use std::time::Duration;
+
+/// What a client sent is no request, or one that is too large.
+#[must_use]
+pub fn framing_problem(fault: Fault) -> Problem {
+    let limit = |reason, actual: u32, limit: u32| {
+        let (current, limit) = (u64::from(actual), u64::from(limit));
+        Problem::new(reason, Detail::Limit { current, limit })
+    };
+    match fault {
+        Fault::HeaderSize { actual, limit: max } | Fault::TargetSize { actual, limit: max } => {
+            limit(Reason::HeaderSizeLimit, actual, max)
+        }
+        Fault::HeaderCount { actual, limit: max } => limit(Reason::HeaderCountLimit, actual, max),
+        Fault::NameSize { actual, limit: max } => limit(Reason::HeaderNameLimit, actual, max),
+        Fault::ValueSize { actual, limit: max } => limit(Reason::HeaderValueLimit, actual, max),
+        fault => Problem::new(request_reason(fault), Detail::text(fault.to_string())),
+    }
+}
+
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "faults that only a response can have are no client's"
+)]
+fn request_reason(fault: Fault) -> Reason {
+    match fault {
+        Fault::BareLf => Reason::BareLf,
+        Fault::BareCr => Reason::BareCr,
+        Fault::NulByte => Reason::NulByte,
+        Fault::ObsFold | Fault::SpaceBeforeFields => Reason::ObsFold,
+        Fault::SpaceBeforeColon => Reason::SpaceBeforeColon,
+        Fault::EmptyName | Fault::BadNameByte => Reason::BadHeaderName,
+        Fault::ControlByteInValue => Reason::BadHeaderValue,
+        Fault::MissingHost => Reason::MissingHost,
+        Fault::RepeatedHost => Reason::RepeatedHost,
+        Fault::BadHost => Reason::InvalidHost,
+        Fault::ConflictingContentLength | Fault::RepeatedContentLength => {
+            Reason::ConflictingContentLength
+        }
+        Fault::BadContentLength => Reason::BadContentLength,
+        Fault::ContentLengthWithTransferEncoding => Reason::ContentLengthWithTransferEncoding,
+        Fault::TransferEncodingNotChunked | Fault::TransferEncodingInHttp10 => {
+            Reason::BadTransferEncoding
+        }
+        Fault::BadChunkSize | Fault::BadChunkExtension | Fault::ChunkDataNotTerminated => {
+            Reason::BadChunk
+        }
+        Fault::BadTrailer => Reason::BadTrailer,
+        _ => Reason::BadRequestLine,
+    }
+}
+
+/// No connection to a target came about.
+pub(crate) fn connect_problem(fault: &ConnectFault, upstream: &str) -> Problem {
+    let named = |text: String| Detail::named(upstream, text);
+    match fault {
+        ConnectFault::NoAddress => Problem::new(Reason::DnsFailed, named(fault.to_string())),
+        ConnectFault::Full { .. } => {
+            Problem::new(Reason::NoFreeConnection, named(fault.to_string()))
+        }
+        ConnectFault::TimedOut { timer, after } => timeout_problem(*timer, *after),
+        ConnectFault::Io(error) => Problem::new(connect_reason(error), named(error.to_string())),
+        ConnectFault::Tls(error) => Problem::new(tls_reason(error), named(error.to_string())),
+    }
+}
+
+fn connect_reason(error: &io::Error) -> Reason {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "io::ErrorKind grows")]
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => Reason::ConnectRefused,
+        io::ErrorKind::ConnectionReset => Reason::ConnectReset,
+        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
+            Reason::ConnectUnreachable
+        }
+        io::ErrorKind::TimedOut => Reason::ConnectTimeout,
+        _ => Reason::ConnectFailed,
+    }
+}
+
+fn tls_reason(error: &io::Error) -> Reason {
+    let certificate = error
+        .get_ref()
+        .is_some_and(|cause| cause.to_string().starts_with("invalid peer certificate"));
+    if certificate {
+        Reason::TlsVerifyFailed
+    } else {
+        Reason::TlsHandshakeFailed
+    }
+}
+
+/// A request that was given to a connection has no response.
+pub(crate) fn send_problem<R>(
+    fault: &SendFault<R>,
+    upstream: &str,
+    body: Option<BodyFault>,
+) -> Problem {
+    let named = |text: String| Detail::named(upstream, text);
+    match (fault, body) {
+        (_, Some(BodyFault::TooLarge { seen, limit })) => {
+            let current = seen;
+            Problem::new(Reason::BodySizeLimit, Detail::Limit { current, limit })
+        }
+        (_, Some(BodyFault::CutOff)) => Problem::new(Reason::ClientAborted, Detail::None),
+        (SendFault::TimedOut { timer, after }, None) => timeout_problem(*timer, *after),
+        (SendFault::BadResponse(fault), None) => {
+            Problem::new(response_reason(*fault), named(fault.to_string()))
+        }
+        (SendFault::Closed(Some(error)), None) => Problem::new(
+            match error.kind() == io::ErrorKind::ConnectionReset {
+                true => Reason::UpstreamReset,
+                false => Reason::UpstreamClosedEarly,
+            },
+            named(error.to_string()),
+        ),
+        (SendFault::Closed(None) | SendFault::Unsent(_) | SendFault::RequestBody, None) => {
+            Problem::new(Reason::UpstreamClosedEarly, named(fault.to_string()))
+        }
+        (SendFault::Http(error), None) => {
+            Problem::new(Reason::BadResponseHeader, named(error.to_string()))
+        }
+    }
+}
+
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "what is left are faults in a response's fields"
+)]
+fn response_reason(fault: Fault) -> Reason {
+    match fault {
+        Fault::BadStatusLine | Fault::BadStatusCode | Fault::BadVersion => Reason::BadStatusLine,
+        Fault::TooManyInformational => Reason::TooManyInformational,
+        Fault::UnaskedUpgrade => Reason::UnaskedUpgrade,
+        Fault::Truncated => Reason::ResponseTruncated,
+        Fault::UnexpectedData => Reason::BadStatusLine,
+        Fault::ConflictingContentLength
+        | Fault::RepeatedContentLength
+        | Fault::BadContentLength
+        | Fault::ContentLengthWithTransferEncoding => Reason::ResponseConflictingLength,
+        Fault::TransferEncodingNotChunked
+        | Fault::TransferEncodingInHttp10
+        | Fault::BadChunkSize
+        | Fault::BadChunkExtension
+        | Fault::ChunkDataNotTerminated
+        | Fault::BadTrailer => Reason::ResponseBadChunk,
+        Fault::HeaderSize { .. }
+        | Fault::HeaderCount { .. }
+        | Fault::NameSize { .. }
+        | Fault::ValueSize { .. }
+        | Fault::TargetSize { .. } => Reason::UpstreamHeaderTooLarge,
+        _ => Reason::BadResponseHeader,
+    }
+}
+
+/// A timer ran out.
+#[must_use]
+pub fn timeout_problem(timer: Timer, after: Duration) -> Problem {
+    Problem::new(timeout_reason(timer), Detail::After(after))
+}
+
+/// The reason that stands for a timer.
+pub(crate) const fn timeout_reason(timer: Timer) -> Reason {
+    match timer {
+        Timer::Handshake => Reason::ClientTlsFailed,
+        Timer::RequestHeader | Timer::KeepAlive | Timer::Linger => Reason::RequestHeaderTimeout,
+        Timer::RequestBody => Reason::RequestBodyTimeout,
+        Timer::ResponseWrite => Reason::ClientWriteTimeout,
+        Timer::UpstreamConnect => Reason::ConnectTimeout,
+        Timer::UpstreamWrite => Reason::UpstreamWriteTimeout,
+        Timer::ResponseHeader => Reason::ResponseHeaderTimeout,
+        Timer::ResponseBody => Reason::ResponseReadTimeout,
+        Timer::TunnelIdle => Reason::TunnelIdleTimeout,
+        Timer::Total => Reason::RequestTimeout,
+    }
+}

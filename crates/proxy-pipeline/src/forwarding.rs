@@ -1,0 +1,215 @@
+//! Who the client is, and how the upstream is told.
+//!
+//! Forwarding headers of a peer that is not trusted are dropped: anybody can write them.
+
+use crate::hop::Found;
+use crate::names;
+use http::header::{FORWARDED, HeaderMap, HeaderName, HeaderValue, VIA};
+use ipnet::IpNet;
+use std::net::IpAddr;
+
+const OUR_VIA: HeaderValue = HeaderValue::from_static("1.1 proxyd");
+const HTTP: HeaderValue = HeaderValue::from_static("http");
+const HTTPS: HeaderValue = HeaderValue::from_static("https");
+
+/// Who is at the other end of a connection.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    /// The peer's address; behind a PROXY protocol header, the one it tells.
+    pub ip: IpAddr,
+    /// The same as a header value, made once for all requests of the connection.
+    pub ip_value: HeaderValue,
+    /// Whether the peer's forwarding headers are believed.
+    pub trusted: bool,
+    /// Whether the connection is encrypted.
+    pub tls: bool,
+}
+
+impl Peer {
+    /// The peer at `ip`, believed if it is in one of `trusted`.
+    #[must_use]
+    pub fn new(ip: IpAddr, tls: bool, trusted: &[IpNet]) -> Self {
+        let ip = ip.to_canonical();
+        let ip_value = HeaderValue::from_str(&ip.to_string())
+            .unwrap_or_else(|_| HeaderValue::from_static("unknown"));
+        Self {
+            ip,
+            ip_value,
+            trusted: is_trusted(ip, trusted),
+            tls,
+        }
+    }
+}
+
+/// The address that limits, hashing, logs and agents go by: the peer, or behind trusted peers the
+/// right-most hop of `X-Forwarded-For` that is not one of them.
+pub(crate) fn client_ip(
+    peer: &Peer,
+    headers: &HeaderMap,
+    found: Found,
+    trusted: &[IpNet],
+) -> IpAddr {
+    if !peer.trusted || !found.has(Found::FORWARDING) {
+        return peer.ip;
+    }
+    let mut client = peer.ip;
+    let lines = headers.get_all(names::FORWARDED_FOR).iter().rev();
+    for hop in lines.flat_map(|line| line.to_str().unwrap_or_default().rsplit(',')) {
+        let Some(ip) = parse_hop(hop.trim()) else {
+            break;
+        };
+        client = ip;
+        if !is_trusted(ip, trusted) {
+            break;
+        }
+    }
+    client
+}
+
+/// Tells the upstream who asked, how and for which host.
+#[inline]
+pub(crate) fn apply(peer: &Peer, headers: &mut HeaderMap, found: Found, host: Option<HeaderValue>) {
+    let scheme = if peer.tls { HTTPS } else { HTTP };
+    if found.has(Found::FORWARDING) {
+        return apply_over_present(peer, headers, scheme, host);
+    }
+    headers.insert(names::FORWARDED_FOR, peer.ip_value.clone());
+    headers.insert(names::FORWARDED_PROTO, scheme);
+    if let Some(host) = host {
+        headers.insert(names::FORWARDED_HOST, host);
+    }
+    headers.insert(VIA, OUR_VIA);
+}
+
+#[cold]
+fn apply_over_present(
+    peer: &Peer,
+    headers: &mut HeaderMap,
+    scheme: HeaderValue,
+    host: Option<HeaderValue>,
+) {
+    if !peer.trusted {
+        for name in [
+            names::FORWARDED_FOR,
+            names::FORWARDED_PROTO,
+            names::FORWARDED_HOST,
+            FORWARDED,
+            VIA,
+        ] {
+            headers.remove(name);
+        }
+    }
+    extend_list(headers, names::FORWARDED_FOR, &peer.ip_value);
+    extend_list(headers, VIA, &OUR_VIA);
+    headers.entry(names::FORWARDED_PROTO).or_insert(scheme);
+    if let Some(host) = host {
+        headers.entry(names::FORWARDED_HOST).or_insert(host);
+    }
+}
+
+/// Adds `last` to the comma-separated list of all fields of this name.
+fn extend_list(headers: &mut HeaderMap, name: HeaderName, last: &HeaderValue) {
+    let mut list = Vec::new();
+    for value in headers.get_all(&name) {
+        list.extend_from_slice(value.as_bytes());
+        list.extend_from_slice(b", ");
+    }
+    list.extend_from_slice(last.as_bytes());
+    let whole = HeaderValue::from_bytes(&list).unwrap_or_else(|_| last.clone());
+    headers.insert(name, whole);
+}
+
+fn is_trusted(ip: IpAddr, trusted: &[IpNet]) -> bool {
+    trusted.iter().any(|net| net.contains(&ip))
+}
+
+/// An address with or without port, IPv6 with or without brackets.
+fn parse_hop(hop: &str) -> Option<IpAddr> {
+    let ip = hop.parse::<IpAddr>().ok();
+    let ip = ip.or_else(|| {
+        let host = match hop.strip_prefix('[') {
+            Some(rest) => rest.split_once(']')?.0,
+            None => hop.rsplit_once(':')?.0,
+        };
+        host.parse().ok()
+    });
+    ip.map(|ip| ip.to_canonical())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TRUSTED: &str = "10.0.0.0/8";
+
+    fn peer(ip: &str) -> (Peer, Vec<IpNet>) {
+        let trusted = vec![TRUSTED.parse().unwrap()];
+        (Peer::new(ip.parse().unwrap(), false, &trusted), trusted)
+    }
+
+    fn head(lines: &[&'static str]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for line in lines {
+            headers.append(names::FORWARDED_FOR, HeaderValue::from_static(line));
+        }
+        headers
+    }
+
+    fn client(peer_ip: &str, lines: &[&'static str]) -> String {
+        let (peer, trusted) = peer(peer_ip);
+        let headers = head(lines);
+        client_ip(&peer, &headers, Found::in_head(&headers), &trusted).to_string()
+    }
+
+    #[test]
+    fn a_stranger_cannot_claim_another_address() {
+        assert_eq!(client("192.0.2.1", &["1.1.1.1"]), "192.0.2.1");
+    }
+
+    #[test]
+    fn behind_trusted_hops_the_right_most_stranger_is_the_client() {
+        for (lines, expected) in [
+            (&["1.1.1.1, 2.2.2.2, 10.0.0.9"][..], "2.2.2.2"),
+            (&["1.1.1.1", "2.2.2.2", "10.0.0.9"], "2.2.2.2"),
+            (&["10.0.0.1, 10.0.0.2"], "10.0.0.1"),
+            (&["1.1.1.1, junk, 10.0.0.2"], "10.0.0.2"),
+            (&["[2001:db8::1]:443"], "2001:db8::1"),
+            (&["1.2.3.4:5678"], "1.2.3.4"),
+            (&[""], "10.0.0.7"),
+        ] {
+            assert_eq!(client("10.0.0.7", lines), expected, "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn a_stranger_s_forwarding_headers_are_replaced() {
+        let (peer, _) = peer("192.0.2.1");
+        let mut headers = head(&["1.1.1.1"]);
+        headers.insert(names::FORWARDED_PROTO, HTTPS);
+        headers.insert(FORWARDED, HeaderValue::from_static("for=1.1.1.1"));
+        headers.insert(VIA, HeaderValue::from_static("1.1 liar"));
+        let found = Found::in_head(&headers);
+        apply(&peer, &mut headers, found, Some(HeaderValue::from_static("a.test")));
+
+        assert_eq!(headers[names::FORWARDED_FOR], "192.0.2.1");
+        assert_eq!(headers[names::FORWARDED_PROTO], "http");
+        assert_eq!(headers[names::FORWARDED_HOST], "a.test");
+        assert_eq!(headers[VIA], "1.1 proxyd");
+        assert!(!headers.contains_key(FORWARDED));
+    }
+
+    #[test]
+    fn a_trusted_peer_s_lists_are_continued() {
+        let (peer, _) = peer("10.0.0.7");
+        let mut headers = head(&["1.1.1.1", "2.2.2.2"]);
+        headers.insert(names::FORWARDED_PROTO, HTTPS);
+        headers.insert(VIA, HeaderValue::from_static("2 edge"));
+        let found = Found::in_head(&headers);
+        apply(&peer, &mut headers, found, Some(HeaderValue::from_static("a.test")));
+
+        assert_eq!(headers[names::FORWARDED_FOR], "1.1.1.1, 2.2.2.2, 10.0.0.7");
+        assert_eq!(headers.get_all(names::FORWARDED_FOR).iter().count(), 1);
+        assert_eq!(headers[names::FORWARDED_PROTO], "https");
+        assert_eq!(headers[VIA], "2 edge, 1.1 proxyd");
+    }
+}

@@ -1,0 +1,239 @@
+//! Headers that concern one connection only, found in one pass and removed before any other rule.
+//!
+//! [RFC 9110 §7.6.1]: fields that `Connection` names are removed first, then `Connection` itself and
+//! its kin. Names that the proxy sets or relies on cannot be nominated away.
+
+use crate::names;
+use http::header::{
+    CONNECTION, CONTENT_LENGTH, EXPECT, FORWARDED, HOST, HeaderName, TE, TRANSFER_ENCODING,
+    UPGRADE, VIA,
+};
+use http::{HeaderMap, HeaderValue};
+
+/// What a head holds that needs care.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Found(u16);
+
+impl Found {
+    pub(crate) const TE: u16 = 1;
+    pub(crate) const UPGRADE: u16 = 1 << 1;
+    pub(crate) const CONNECTION: u16 = 1 << 2;
+    pub(crate) const KEEP_ALIVE: u16 = 1 << 3;
+    pub(crate) const PROXY_CONNECTION: u16 = 1 << 4;
+    pub(crate) const TRANSFER_ENCODING: u16 = 1 << 5;
+    pub(crate) const EXPECT: u16 = 1 << 6;
+    pub(crate) const HTTP2_SETTINGS: u16 = 1 << 7;
+    pub(crate) const FORWARDING: u16 = 1 << 8;
+    pub(crate) const CORRELATION_ID: u16 = 1 << 9;
+
+    /// Fields that end with this connection.
+    const HOP: u16 = Self::TE
+        | Self::UPGRADE
+        | Self::CONNECTION
+        | Self::KEEP_ALIVE
+        | Self::PROXY_CONNECTION
+        | Self::TRANSFER_ENCODING
+        | Self::EXPECT
+        | Self::HTTP2_SETTINGS;
+
+    /// Looks at each name once; the length decides which few it can be.
+    pub(crate) fn in_head(headers: &HeaderMap) -> Self {
+        let mut found = 0;
+        for name in headers.keys() {
+            found |= match name.as_str().len() {
+                2 if *name == TE => Self::TE,
+                3 if *name == VIA => Self::FORWARDING,
+                6 if *name == EXPECT => Self::EXPECT,
+                7 if *name == UPGRADE => Self::UPGRADE,
+                9 if *name == FORWARDED => Self::FORWARDING,
+                10 if *name == CONNECTION => Self::CONNECTION,
+                10 if *name == names::KEEP_ALIVE => Self::KEEP_ALIVE,
+                14 if *name == names::HTTP2_SETTINGS => Self::HTTP2_SETTINGS,
+                15 if *name == names::FORWARDED_FOR => Self::FORWARDING,
+                16 if *name == names::PROXY_CONNECTION => Self::PROXY_CONNECTION,
+                16 if *name == names::FORWARDED_HOST => Self::FORWARDING,
+                16 if *name == names::CORRELATION_ID => Self::CORRELATION_ID,
+                17 if *name == TRANSFER_ENCODING => Self::TRANSFER_ENCODING,
+                17 if *name == names::FORWARDED_PROTO => Self::FORWARDING,
+                _ => 0,
+            };
+        }
+        Self(found)
+    }
+
+    /// Whether any of `bits` was found.
+    #[inline]
+    pub(crate) const fn has(self, bits: u16) -> bool {
+        self.0 & bits != 0
+    }
+}
+
+/// The protocol that a head asks to switch to: `Upgrade`, when `Connection` names it.
+pub(crate) fn wanted_upgrade(headers: &HeaderMap, found: Found) -> Option<HeaderValue> {
+    if !found.has(Found::UPGRADE) || !found.has(Found::CONNECTION) {
+        return None;
+    }
+    let named = headers
+        .get_all(CONNECTION)
+        .iter()
+        .any(|value| names_in(value).any(|name| name.eq_ignore_ascii_case("upgrade")));
+    let protocol = headers.get(UPGRADE).filter(|_| named)?;
+    // Not a protocol that could be tunnelled: HTTP/2 is spoken by this proxy itself or not at all.
+    let is_h2c = protocol.as_bytes().eq_ignore_ascii_case(b"h2c");
+    (!is_h2c).then(|| protocol.clone())
+}
+
+/// Whether the sender takes trailers. [RFC 9110 §10.1.4]
+pub(crate) fn takes_trailers(headers: &HeaderMap, found: Found) -> bool {
+    found.has(Found::TE)
+        && headers
+            .get_all(TE)
+            .iter()
+            .any(|value| names_in(value).any(|name| name.eq_ignore_ascii_case("trailers")))
+}
+
+/// Removes what concerns one connection only.
+#[inline]
+pub(crate) fn strip(headers: &mut HeaderMap, found: Found) {
+    if found.has(Found::HOP) {
+        strip_found(headers, found);
+    }
+}
+
+#[cold]
+fn strip_found(headers: &mut HeaderMap, found: Found) {
+    if found.has(Found::CONNECTION) {
+        strip_nominated(headers);
+        headers.remove(CONNECTION);
+    }
+    for (bit, name) in [
+        (Found::TE, TE),
+        (Found::UPGRADE, UPGRADE),
+        (Found::KEEP_ALIVE, names::KEEP_ALIVE),
+        (Found::PROXY_CONNECTION, names::PROXY_CONNECTION),
+        (Found::TRANSFER_ENCODING, TRANSFER_ENCODING),
+        (Found::EXPECT, EXPECT),
+        (Found::HTTP2_SETTINGS, names::HTTP2_SETTINGS),
+    ] {
+        if found.has(bit) {
+            headers.remove(name);
+        }
+    }
+}
+
+fn strip_nominated(headers: &mut HeaderMap) {
+    let usual = |value: &HeaderValue| {
+        let value = value.as_bytes();
+        value.eq_ignore_ascii_case(b"keep-alive") || value.eq_ignore_ascii_case(b"close")
+    };
+    if headers.get_all(CONNECTION).iter().all(usual) {
+        return;
+    }
+    let nominated: Vec<HeaderName> = headers
+        .get_all(CONNECTION)
+        .iter()
+        .flat_map(names_in)
+        .filter_map(|name| HeaderName::from_bytes(name.as_bytes()).ok())
+        .filter(|name| !is_protected(name))
+        .collect();
+    for name in nominated {
+        headers.remove(name);
+    }
+}
+
+/// Names that end-to-end meaning, framing or the proxy itself rests on.
+fn is_protected(name: &HeaderName) -> bool {
+    [
+        CONTENT_LENGTH,
+        HOST,
+        FORWARDED,
+        VIA,
+        names::CORRELATION_ID,
+        names::FORWARDED_FOR,
+        names::FORWARDED_HOST,
+        names::FORWARDED_PROTO,
+    ]
+    .contains(name)
+}
+
+fn names_in(value: &HeaderValue) -> impl Iterator<Item = &str> {
+    let list = value.to_str().unwrap_or_default();
+    list.split(',').map(str::trim).filter(|name| !name.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(fields: &[(&'static str, &'static str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in fields {
+            headers.append(*name, HeaderValue::from_static(value));
+        }
+        headers
+    }
+
+    fn stripped(fields: &[(&'static str, &'static str)]) -> Vec<String> {
+        let mut headers = head(fields);
+        let found = Found::in_head(&headers);
+        strip(&mut headers, found);
+        headers.keys().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn fields_that_connection_names_go_with_it() {
+        let kept = stripped(&[
+            ("connection", "keep-alive, x-secret"),
+            ("connection", "X-Other"),
+            ("x-secret", "1"),
+            ("x-other", "2"),
+            ("x-kept", "3"),
+        ]);
+
+        assert_eq!(kept, ["x-kept"]);
+    }
+
+    #[test]
+    fn names_the_proxy_relies_on_cannot_be_nominated_away() {
+        let kept = stripped(&[
+            (
+                "connection",
+                "x-forwarded-for, via, host, content-length, x-correlation-id",
+            ),
+            ("x-forwarded-for", "1.2.3.4"),
+            ("host", "a"),
+            ("content-length", "0"),
+        ]);
+
+        assert_eq!(kept, ["x-forwarded-for", "host", "content-length"]);
+    }
+
+    #[test]
+    fn every_hop_by_hop_field_is_removed() {
+        let kept = stripped(&[
+            ("connection", "upgrade, http2-settings"),
+            ("keep-alive", "timeout=5"),
+            ("proxy-connection", "keep-alive"),
+            ("te", "trailers"),
+            ("transfer-encoding", "chunked"),
+            ("upgrade", "h2c"),
+            ("http2-settings", "AAMAAABkAAQAAP__"),
+            ("expect", "100-continue"),
+            ("trailer", "x-sum"),
+        ]);
+
+        assert_eq!(kept, ["trailer"]);
+    }
+
+    #[test]
+    fn an_upgrade_counts_only_when_connection_names_it() {
+        let asked = head(&[("connection", "Keep-Alive, Upgrade"), ("upgrade", "websocket")]);
+        let unasked = head(&[("connection", "keep-alive"), ("upgrade", "websocket")]);
+        let h2c = head(&[("connection", "upgrade"), ("upgrade", "h2c")]);
+
+        let wanted = |headers: &HeaderMap| wanted_upgrade(headers, Found::in_head(headers));
+        assert_eq!(wanted(&asked).unwrap(), "websocket");
+        assert_eq!(wanted(&unasked), None);
+        assert_eq!(wanted(&h2c), None);
+    }
+}

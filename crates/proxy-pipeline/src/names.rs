@@ -1,0 +1,12 @@
+//! Header names that `http` has no constant for.
+
+use http::HeaderName;
+
+pub(crate) const CORRELATION_ID: HeaderName = HeaderName::from_static("x-correlation-id");
+pub(crate) const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+pub(crate) const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+pub(crate) const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+pub(crate) const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
+pub(crate) const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
+pub(crate) const PROXY_STATUS: HeaderName = HeaderName::from_static("proxy-status");
+pub(crate) const HTTP2_SETTINGS: HeaderName = HeaderName::from_static("http2-settings");

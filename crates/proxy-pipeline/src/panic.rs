@@ -1,0 +1,59 @@
+//! A panic in one request ends that request and nothing else.
+
+use proxy_errors::{Detail, Problem, Reason};
+use std::any::Any;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::task::Poll;
+
+/// The outcome of `work`, or the panic it ended in as a problem.
+pub(crate) async fn contain<T>(
+    work: impl Future<Output = Result<T, Problem>>,
+) -> Result<T, Problem> {
+    let mut work = pin!(work);
+    poll_fn(|cx| {
+        // After a panic the future is dropped and never polled again: what it left half done is not
+        // looked at by anybody else.
+        let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx)));
+        polled.unwrap_or_else(|panic| Poll::Ready(Err(problem(&*panic))))
+    })
+    .await
+}
+
+fn problem(panic: &(dyn Any + Send)) -> Problem {
+    let said = panic.downcast_ref::<&str>().map(ToString::to_string);
+    let said = said.or_else(|| panic.downcast_ref::<String>().cloned());
+    let text = said.unwrap_or_else(|| "a panic without words".to_owned());
+    Problem::new(Reason::Panic, Detail::text(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::task::{Context, Waker};
+
+    #[test]
+    fn a_panic_becomes_a_problem_that_says_what_happened() {
+        let quiet = std::panic::take_hook();
+        std::panic::set_hook(Box::new(|_| {}));
+        let mut cx = Context::from_waker(Waker::noop());
+        let polled = pin!(contain::<()>(async { panic!("oh no") })).poll(&mut cx);
+        std::panic::set_hook(quiet);
+
+        let Poll::Ready(Err(problem)) = polled else {
+            unreachable!("a panic ends the work at once");
+        };
+        assert_eq!(problem.reason(), Reason::Panic);
+        assert_eq!(problem.status(), 500);
+        assert_eq!(problem.detail(), &Detail::text("oh no"));
+    }
+
+    #[test]
+    fn work_that_does_not_panic_is_left_alone() {
+        let mut cx = Context::from_waker(Waker::noop());
+        let polled = pin!(contain(async { Ok(7) })).poll(&mut cx);
+
+        assert_eq!(polled, Poll::Ready(Ok(7)));
+    }
+}

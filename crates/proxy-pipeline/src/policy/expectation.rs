@@ -1,0 +1,18 @@
+//! Refuses expectations that the proxy cannot meet. [RFC 9110 §10.1.1]
+
+use crate::hop::Found;
+use http::HeaderMap;
+use http::header::EXPECT;
+use proxy_errors::{Detail, Problem, Reason};
+
+/// `100-continue` is met when the upstream takes the body; nothing else is known.
+pub(crate) fn check(headers: &HeaderMap, found: Found) -> Result<(), Problem> {
+    if !found.has(Found::EXPECT) {
+        return Ok(());
+    }
+    let mut expectations = headers.get_all(EXPECT).iter();
+    if expectations.all(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue")) {
+        return Ok(());
+    }
+    Err(Problem::new(Reason::UnsupportedExpectation, Detail::None))
+}

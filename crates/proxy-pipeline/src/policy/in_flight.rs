@@ -1,0 +1,19 @@
+//! Refuses new requests while too many are being served.
+
+use crate::exchange::Exchange;
+use proxy_errors::{Detail, Problem, Reason};
+
+/// Takes a place among the requests in flight, held until the response's body ends.
+pub(crate) fn admit(exchange: &mut Exchange) -> Result<(), Problem> {
+    match exchange.worker().shared.in_flight.acquire() {
+        Ok(permit) => {
+            exchange.facts().permit = Some(permit);
+            Ok(())
+        }
+        Err(full) => {
+            let (current, limit) = (u64::from(full.held), u64::from(full.max));
+            let detail = Detail::Limit { current, limit };
+            Err(Problem::new(Reason::InFlightLimit, detail))
+        }
+    }
+}

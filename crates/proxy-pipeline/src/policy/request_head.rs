@@ -1,0 +1,75 @@
+//! Makes a client's request head one that may go upstream.
+
+use crate::exchange::Exchange;
+use crate::hop;
+use crate::policy::header_edits;
+use crate::{forwarding, names};
+use http::header::{CONNECTION, HOST, TE, TRANSFER_ENCODING, UPGRADE};
+use http::request::Parts;
+use http::uri::PathAndQuery;
+use http::{HeaderValue, Uri, Version};
+use proxy_plan::RoutePlan;
+
+const CHUNKED: HeaderValue = HeaderValue::from_static("chunked");
+const TRAILERS: HeaderValue = HeaderValue::from_static("trailers");
+
+/// How the body of the request is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Length {
+    /// There is none, or its length is in the head.
+    Known,
+    /// It comes in chunks.
+    Chunked,
+}
+
+/// Removes what concerned the client's connection, adds what upstreams are told, and applies the
+/// route's edits. Gives the protocol that the client wants to switch to, if any.
+pub(crate) fn apply(
+    exchange: &Exchange,
+    route: &RoutePlan,
+    head: &mut Parts,
+    length: Length,
+) -> Option<HeaderValue> {
+    let found = exchange.found;
+    let upgrade = match head.version {
+        Version::HTTP_11 => hop::wanted_upgrade(&head.headers, found),
+        _ => None,
+    };
+    let trailers = hop::takes_trailers(&head.headers, found);
+    into_origin_form(head);
+    let headers = &mut head.headers;
+    hop::strip(headers, found);
+    let host = headers.get(HOST).cloned();
+    forwarding::apply(&exchange.client().peer, headers, found, host);
+    headers.insert(names::CORRELATION_ID, exchange.correlation_id().clone());
+    header_edits::apply(&route.request_headers, headers);
+    if let Some(protocol) = &upgrade {
+        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+        headers.insert(UPGRADE, protocol.clone());
+    } else if trailers {
+        headers.insert(CONNECTION, HeaderValue::from_static("te"));
+        headers.insert(TE, TRAILERS);
+    }
+    if length == Length::Chunked {
+        // Said outright: hyper takes a GET without it to have no body.
+        headers.insert(TRANSFER_ENCODING, CHUNKED);
+    }
+    upgrade
+}
+
+/// The target as origin servers want it, the host in `Host`. [RFC 9112 §3.2.1, §3.2.2]
+fn into_origin_form(head: &mut Parts) {
+    head.version = Version::HTTP_11;
+    let Some(authority) = head.uri.authority() else {
+        return;
+    };
+    if let Ok(host) = HeaderValue::from_str(without_userinfo(authority.as_str())) {
+        head.headers.insert(HOST, host);
+    }
+    let path = head.uri.path_and_query().cloned();
+    head.uri = Uri::from(path.unwrap_or_else(|| PathAndQuery::from_static("/")));
+}
+
+fn without_userinfo(authority: &str) -> &str {
+    authority.rsplit_once('@').map_or(authority, |(_, host)| host)
+}

@@ -1,0 +1,17 @@
+//! Makes a target's response head one that may go to the client.
+
+use crate::hop::{self, Found};
+use crate::policy::header_edits;
+use http::Version;
+use http::response::Parts;
+use proxy_plan::RoutePlan;
+
+/// Removes what concerned the upstream connection and applies the route's edits.
+#[inline]
+pub(crate) fn apply(route: &RoutePlan, head: &mut Parts) {
+    let found = Found::in_head(&head.headers);
+    hop::strip(&mut head.headers, found);
+    header_edits::apply(&route.response_headers, &mut head.headers);
+    // A target that speaks HTTP/1.0 says nothing about what the client speaks.
+    head.version = Version::HTTP_11;
+}

@@ -1,0 +1,159 @@
+//! A request's body on its way upstream: counted, bounded, and timed by progress.
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use proxy_clock::{Timer, Timers};
+use std::cell::Cell;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+/// A request's body.
+#[derive(Debug, Default)]
+pub struct RequestBody(Option<Upload>);
+
+#[derive(Debug)]
+struct Upload {
+    incoming: Incoming,
+    progress: Rc<Progress>,
+}
+
+/// What became of a body, told to whoever waits for the response.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    pub(crate) bytes: Cell<u64>,
+    pub(crate) fault: Cell<Option<BodyFault>>,
+    pub(crate) complete: Cell<bool>,
+    limit: u64,
+    times: Times,
+    timers: Timers,
+}
+
+/// How long each side may make the other wait.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    /// The client between two pieces of its body.
+    pub(crate) body_idle: Duration,
+    /// The upstream between two pieces that it takes.
+    pub(crate) write: Duration,
+    /// The upstream from the last piece to the head of its response.
+    pub(crate) response: Duration,
+}
+
+/// Why a request's body broke off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BodyFault {
+    /// Larger than allowed.
+    #[error("over {limit} bytes")]
+    TooLarge {
+        /// Bytes seen so far.
+        seen: u64,
+        /// The most that is allowed.
+        limit: u64,
+    },
+    /// The client hung up, or sent what is no body.
+    #[error("cut off by the client")]
+    CutOff,
+}
+
+impl RequestBody {
+    /// `incoming`, of which at most `limit` bytes are let through.
+    pub(crate) fn new(
+        incoming: Incoming,
+        limit: u64,
+        times: Times,
+        timers: Timers,
+    ) -> (Self, Rc<Progress>) {
+        let progress = Rc::new(Progress {
+            bytes: Cell::new(0),
+            fault: Cell::new(None),
+            complete: Cell::new(false),
+            limit,
+            times,
+            timers,
+        });
+        let upload = Upload {
+            incoming,
+            progress: Rc::clone(&progress),
+        };
+        (Self(Some(upload)), progress)
+    }
+}
+
+impl Progress {
+    fn took(&self, bytes: usize) -> Result<(), BodyFault> {
+        let seen = self.bytes.get().saturating_add(bytes as u64);
+        self.bytes.set(seen);
+        if seen > self.limit {
+            return Err(BodyFault::TooLarge {
+                seen,
+                limit: self.limit,
+            });
+        }
+        self.timers.start(Timer::UpstreamWrite, self.times.write);
+        Ok(())
+    }
+
+    fn ended(&self) {
+        if !self.complete.replace(true) {
+            self.timers.start(Timer::ResponseHeader, self.times.response);
+        }
+    }
+
+    fn failed(&self, fault: BodyFault) -> BodyFault {
+        self.fault.set(Some(fault));
+        fault
+    }
+}
+
+impl Body for RequestBody {
+    type Data = Bytes;
+    type Error = BodyFault;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyFault>>> {
+        let Some(Upload { incoming, progress }) = &mut self.0 else {
+            return Poll::Ready(None);
+        };
+        match Pin::new(&mut *incoming).poll_frame(cx) {
+            Poll::Pending => {
+                progress
+                    .timers
+                    .ensure(Timer::RequestBody, progress.times.body_idle);
+                Poll::Pending
+            }
+            Poll::Ready(None) => {
+                progress.ended();
+                Poll::Ready(None)
+            }
+            Poll::Ready(Some(Err(_))) => {
+                Poll::Ready(Some(Err(progress.failed(BodyFault::CutOff))))
+            }
+            Poll::Ready(Some(Ok(frame))) => {
+                if let Err(fault) = progress.took(frame.data_ref().map_or(0, Bytes::len)) {
+                    return Poll::Ready(Some(Err(progress.failed(fault))));
+                }
+                if incoming.is_end_stream() {
+                    progress.ended();
+                }
+                Poll::Ready(Some(Ok(frame)))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0
+            .as_ref()
+            .is_none_or(|upload| upload.incoming.is_end_stream())
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.0
+            .as_ref()
+            .map_or_else(|| SizeHint::with_exact(0), |upload| upload.incoming.size_hint())
+    }
+}

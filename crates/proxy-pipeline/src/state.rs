@@ -1,0 +1,243 @@
+//! What a worker owns, and what all workers see.
+
+use crate::correlation::IdSource;
+use crate::request_body::RequestBody;
+use crate::time::Time;
+use proxy_clock::{Clock, Sweep};
+use proxy_framing::HeadLimits;
+use proxy_limits::Gauge;
+use proxy_model::Observability;
+use proxy_plan::{Plan, UpstreamPlan};
+use proxy_pool::{ConnectSettings, Pool, TargetSlot};
+use proxy_telemetry::{
+    AccessFormat, Lifecycle, OptionalField, Registry, RouteTable, TargetCells, UpstreamCells,
+    WorkerCells, WorkerLog,
+};
+use proxy_upstream::Ready;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// What all workers see at once.
+#[derive(Debug)]
+pub struct Shared {
+    /// Requests in flight over all workers.
+    pub in_flight: Gauge,
+    /// Client connections over all workers.
+    pub connections: Gauge,
+    /// What the process says of itself.
+    pub lifecycle: Arc<Lifecycle>,
+}
+
+/// What one worker owns. Not `Send`.
+#[derive(Debug)]
+pub struct Worker {
+    /// State seen by all workers.
+    pub shared: Arc<Shared>,
+    /// The worker's time, exactly.
+    pub time: Time,
+    /// The worker's time, in ticks.
+    pub clock: Rc<Clock>,
+    /// The deadlines of all its connections and streams.
+    pub sweep: Rc<Sweep>,
+    /// Idle connections to targets.
+    pub pool: Rc<Pool<RequestBody>>,
+    /// What it counts.
+    pub cells: Arc<WorkerCells>,
+    /// What it writes down.
+    pub logs: RefCell<Logs>,
+    /// Whether connections end as soon as they can.
+    pub draining: Cell<bool>,
+    pub(crate) ids: IdSource,
+    active: RefCell<Rc<ActivePlan>>,
+}
+
+/// A worker's ends of the logs.
+#[derive(Debug)]
+pub struct Logs {
+    /// One line per request.
+    pub access: WorkerLog,
+    /// Failures and limits met.
+    pub errors: WorkerLog,
+}
+
+impl Logs {
+    /// Logs that go nowhere.
+    #[must_use]
+    pub fn off() -> Self {
+        Self {
+            access: WorkerLog::off(),
+            errors: WorkerLog::off(),
+        }
+    }
+
+    /// Hands over what has been written down.
+    pub fn flush(&mut self) {
+        self.access.flush();
+        self.errors.flush();
+    }
+}
+
+/// A plan as one worker carries it out.
+#[derive(Debug)]
+pub struct ActivePlan {
+    /// The plan.
+    pub plan: Arc<Plan>,
+    pub(crate) routes: RouteTable,
+    pub(crate) upstreams: Vec<ActiveUpstream>,
+    /// Whether header limits are answered 431.
+    pub(crate) standard_statuses: bool,
+    /// How requests are written down; none where they are not.
+    pub(crate) access_format: Option<AccessFormat>,
+    pub(crate) response_limits: HeadLimits,
+}
+
+/// An upstream as one worker calls it.
+#[derive(Debug)]
+pub(crate) struct ActiveUpstream {
+    pub(crate) turn: Cell<u32>,
+    pub(crate) ready: RefCell<Ready>,
+    pub(crate) cells: Arc<UpstreamCells>,
+    pub(crate) targets: Vec<Arc<TargetCells>>,
+    pub(crate) links: UpstreamLinks,
+}
+
+/// How an upstream's targets are reached, by target.
+#[derive(Clone, Debug)]
+pub struct UpstreamLinks {
+    /// By position of the target.
+    pub targets: Vec<ConnectSettings>,
+}
+
+impl ActivePlan {
+    /// `plan` for the worker of this number, with the ways to its upstreams' targets.
+    #[must_use]
+    pub fn new(
+        plan: Arc<Plan>,
+        links: Vec<UpstreamLinks>,
+        registry: &Arc<Registry>,
+        worker: usize,
+    ) -> Self {
+        let ids = plan.routes().iter().map(|route| Arc::clone(&route.id));
+        let upstreams = plan.upstreams().iter().zip(links);
+        let upstreams = upstreams
+            .map(|(upstream, links)| ActiveUpstream::new(upstream, links, registry, worker))
+            .collect();
+        let model = plan.model();
+        Self {
+            routes: RouteTable::new(Arc::clone(registry), worker, ids.collect()),
+            upstreams,
+            standard_statuses: *model.limits.standard_statuses,
+            access_format: access_format(&model.observability),
+            response_limits: RESPONSE_LIMITS,
+            plan,
+        }
+    }
+
+    /// Looks again which targets are healthy.
+    pub fn refresh(&self) {
+        for (upstream, active) in self.plan.upstreams().iter().zip(&self.upstreams) {
+            let states = upstream.targets.iter().map(|target| &target.state);
+            active.ready.borrow_mut().refresh(states);
+        }
+    }
+}
+
+impl ActivePlan {
+    /// Tells the metrics how many idle connections there are.
+    pub fn publish_pools(&self, pool: &Pool<RequestBody>) {
+        for (upstream, active) in self.plan.upstreams().iter().zip(&self.upstreams) {
+            let idle = upstream.targets.iter().map(|target| {
+                let idle = pool.idle(TargetSlot(target.slot));
+                u64::try_from(idle).unwrap_or(u64::MAX)
+            });
+            let idle = idle.sum();
+            let busy: u64 = active.targets.iter().map(|cells| cells.active.get()).sum();
+            active.cells.pool_idle.set(idle);
+            active.cells.pool_size.set(idle + busy);
+        }
+    }
+}
+
+impl ActiveUpstream {
+    fn new(
+        upstream: &UpstreamPlan,
+        links: UpstreamLinks,
+        registry: &Registry,
+        worker: usize,
+    ) -> Self {
+        let targets = upstream.targets.iter();
+        let cells = targets
+            .clone()
+            .map(|target| registry.target(worker, &upstream.name, &target.label));
+        Self {
+            // Workers begin at different targets, or a few requests would all go to the first.
+            turn: Cell::new(u32::try_from(worker).unwrap_or_default()),
+            ready: RefCell::new(Ready::of(targets.clone().map(|target| &target.state))),
+            cells: registry.upstream(worker, &upstream.name),
+            targets: cells.collect(),
+            links,
+        }
+    }
+}
+
+impl Worker {
+    /// A worker that starts with `active`.
+    #[must_use]
+    pub fn new(
+        shared: Arc<Shared>,
+        time: Time,
+        active: ActivePlan,
+        cells: Arc<WorkerCells>,
+        logs: Logs,
+    ) -> Self {
+        let clock = Rc::new(Clock::default());
+        let seed = unpredictable();
+        Self {
+            shared,
+            time,
+            sweep: Rc::default(),
+            pool: Rc::new(Pool::new(Rc::clone(&clock))),
+            clock,
+            cells,
+            logs: RefCell::new(logs),
+            draining: Cell::new(false),
+            ids: IdSource::new(seed),
+            active: RefCell::new(Rc::new(active)),
+        }
+    }
+
+    /// The plan that new requests start under.
+    #[must_use]
+    #[inline]
+    pub fn active(&self) -> Rc<ActivePlan> {
+        Rc::clone(&self.active.borrow())
+    }
+
+    /// Puts `active` in force for requests that start from now on.
+    pub fn adopt(&self, active: ActivePlan) {
+        self.active.replace(Rc::new(active));
+    }
+}
+
+/// What a target may send before it is taken to be broken.
+const RESPONSE_LIMITS: HeadLimits = HeadLimits {
+    max_head_bytes: 64 * 1024,
+    max_header_count: 256,
+    max_name_bytes: 1024,
+    max_value_bytes: 32 * 1024,
+    max_target_bytes: 1024,
+};
+
+fn access_format(observability: &Observability) -> Option<AccessFormat> {
+    let redact = observability.redact_query.iter();
+    observability.access_log.enabled.then(|| AccessFormat {
+        fields: vec![OptionalField::UserAgent, OptionalField::Referer],
+        redact_query: redact.map(|name| name.value.clone()).collect(),
+    })
+}
+
+fn unpredictable() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(0_u8)
+}

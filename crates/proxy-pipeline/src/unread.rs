@@ -1,0 +1,78 @@
+//! The answer to what never became a request: bytes that are none, a head that took too long, a
+//! connection too many.
+
+use crate::answer::{RawAnswer, raw_answer};
+use crate::client::Client;
+use crate::closing::{Closing, Facts, Written};
+use crate::correlation::is_acceptable;
+use crate::state::Worker;
+use http::{HeaderValue, Method};
+use proxy_errors::Problem;
+use proxy_telemetry::Protocol;
+use std::rc::Rc;
+use std::time::UNIX_EPOCH;
+
+/// Writes the refusal down and gives the bytes to answer with. `named` is the correlation ID that
+/// could still be read, if any.
+#[must_use]
+pub fn refuse_unread(
+    worker: &Rc<Worker>,
+    client: &Rc<Client>,
+    problem: Problem,
+    named: Option<&[u8]>,
+) -> RawAnswer {
+    let active = worker.active();
+    let began = worker.time.elapsed();
+    let unix_time = worker.time.unix(began);
+    let correlation_id = named
+        .filter(|id| is_acceptable(id))
+        .and_then(|id| HeaderValue::from_bytes(id).ok())
+        .unwrap_or_else(|| worker.ids.next(unix_time));
+    let problem = if active.standard_statuses {
+        let status = problem.reason().standard_status();
+        problem.with_status(status)
+    } else {
+        problem
+    };
+    let listener = active.plan.listeners().get(client.listener.get());
+    let expose = listener.is_some_and(|listener| listener.expose_reasons);
+    let answer = raw_answer(&problem, &correlation_id, expose, UNIX_EPOCH + unix_time);
+    client.in_flight.set(client.in_flight.get() + 1);
+    worker.cells.requests_in_flight.add(1);
+    worker.cells.request(Protocol::Http11);
+    drop(Closing {
+        worker: Rc::clone(worker),
+        facts: Facts {
+            began,
+            correlation_id,
+            protocol: Protocol::Http11,
+            client_ip: client.peer.ip,
+            route: None,
+            upstream: None,
+            status: Some(answer.status),
+            bytes_out: answer.bytes.len() as u64,
+            tunnelled_in: 0,
+            complete: true,
+            retries: 0,
+            upstream_took: None,
+            upload: None,
+            problem: Some(Box::new(problem)),
+            permit: None,
+            written: active.access_format.is_some().then(|| Box::new(unread())),
+        },
+        active,
+        client: Rc::clone(client),
+    });
+    answer
+}
+
+fn unread() -> Written {
+    Written {
+        // Not a method anybody sends.
+        method: Method::from_bytes(b"-").unwrap_or_default(),
+        target: None,
+        host: None,
+        user_agent: None,
+        referer: None,
+    }
+}

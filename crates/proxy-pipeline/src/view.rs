@@ -1,0 +1,20 @@
+//! What a worker knows when it decides.
+
+use crate::state::ActivePlan;
+use proxy_plan::{UpstreamPlan, View};
+
+impl View for ActivePlan {
+    #[inline]
+    fn turn(&self, upstream: &UpstreamPlan) -> u32 {
+        let active = self.upstreams.get(upstream.index);
+        active.map_or(0, |active| active.turn.get())
+    }
+
+    #[inline]
+    fn with_ready<T>(&self, upstream: &UpstreamPlan, with: impl FnOnce(&[u16]) -> T) -> T {
+        match self.upstreams.get(upstream.index) {
+            Some(active) => with(active.ready.borrow().targets()),
+            None => with(&[]),
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! From a model to a plan.
+
+use crate::{Directory, ListenerPlan, Plan, RoutePlan, UpstreamPlan};
+use proxy_model::{Model, Route, Setting};
+use proxy_routing::{Router, Rule};
+use std::sync::Arc;
+
+impl Plan {
+    /// Compiles `model`. Targets that `directory` knows keep their state.
+    #[must_use]
+    pub fn compile(generation: u64, model: Arc<Model>, directory: &mut Directory) -> Self {
+        directory.begin();
+        let upstreams = model.upstreams.iter().enumerate();
+        let upstreams = upstreams
+            .map(|(index, upstream)| {
+                UpstreamPlan::compile(index, upstream, &model.limits, directory)
+            })
+            .collect();
+        directory.finish();
+        let routes = model.routes.iter().enumerate();
+        let routes = routes
+            .map(|(index, route)| {
+                RoutePlan::compile(index, route, &model.upstreams, &model.limits)
+            })
+            .collect();
+        Self {
+            generation,
+            router: Router::new(model.routes.iter().map(rule).collect()),
+            listeners: model.listeners.iter().map(ListenerPlan::compile).collect(),
+            routes,
+            upstreams,
+            model,
+        }
+    }
+}
+
+fn rule(route: &Route) -> Rule {
+    let matches = &route.matches;
+    Rule {
+        id: route.id.clone(),
+        priority: *route.priority,
+        hosts: values(&matches.hosts),
+        paths: values(&matches.paths),
+        headers: values(&matches.headers),
+        methods: values(&matches.methods),
+        query_params: values(&matches.query_params),
+    }
+}
+
+fn values<T: Clone>(settings: &[Setting<T>]) -> Vec<T> {
+    settings.iter().map(|setting| setting.value.clone()).collect()
+}

@@ -1,0 +1,182 @@
+//! The decision: from a request's head to who answers it, or why nobody does.
+
+use crate::{ListenerPlan, Plan, RoutePlan, Service, UpstreamPlan, View};
+use http::uri::PathAndQuery;
+use http::{HeaderMap, Method};
+use proxy_errors::{Detail, Problem, Reason};
+use proxy_model::BuiltinHandler;
+use proxy_routing::{Head, HostFault, PathFault, canonical_path, forgiving_path, normal_host};
+use std::borrow::Cow;
+use std::time::Duration;
+
+/// What a decision looks at in a request.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestHead<'a> {
+    /// Position of the listener it came in by.
+    pub listener: usize,
+    /// The method.
+    pub method: &'a Method,
+    /// `Host` or `:authority`, as the client sent it; empty when there is none.
+    pub host: &'a str,
+    /// The path and query, as the client sent them; none for `CONNECT`.
+    pub target: Option<&'a PathAndQuery>,
+    /// The header fields.
+    pub headers: &'a HeaderMap,
+    /// The length of the body, if it was announced.
+    pub content_length: Option<u64>,
+}
+
+/// What is done with a request.
+#[derive(Debug)]
+pub struct Decision<'p> {
+    /// The route, if one takes the request.
+    pub route: Option<&'p RoutePlan>,
+    /// Who answers.
+    pub outcome: Outcome<'p>,
+    /// When the whole exchange must be over, if its route says so.
+    pub end_by: Option<Duration>,
+}
+
+/// Who answers a request.
+#[derive(Debug)]
+pub enum Outcome<'p> {
+    /// A target of an upstream: its position in [`UpstreamPlan::targets`].
+    Forward(&'p UpstreamPlan, u16),
+    /// The proxy itself.
+    Answer(BuiltinHandler),
+    /// Nobody; the client is told why.
+    Refuse(Problem),
+}
+
+impl Plan {
+    /// Decides about a request that came at `now`, the time since an epoch of the caller's.
+    ///
+    /// Pure: the same plan, head, view and time give the same decision.
+    pub fn decide<'p>(
+        &'p self,
+        head: &RequestHead<'_>,
+        view: &impl View,
+        now: Duration,
+    ) -> Decision<'p> {
+        let route = match self.route(head) {
+            Ok(route) => route,
+            Err(problem) => return Decision::refuse(None, problem),
+        };
+        if let Some(announced) = head.content_length
+            && announced > route.max_body_bytes
+        {
+            let problem = body_too_large(announced, route.max_body_bytes);
+            return Decision::refuse(Some(route), problem);
+        }
+        let outcome = match route.service {
+            Service::Builtin(handler) => Outcome::Answer(handler),
+            Service::Upstream(position) => self.forward(position, view),
+        };
+        Decision {
+            route: Some(route),
+            outcome,
+            end_by: route.times.total.map(|total| now.saturating_add(total)),
+        }
+    }
+
+    /// The route of a request.
+    fn route(&self, head: &RequestHead<'_>) -> Result<&RoutePlan, Problem> {
+        if head.method == Method::CONNECT {
+            return Err(Problem::new(Reason::ConnectMethodRefused, Detail::None));
+        }
+        let listener = self.listeners.get(head.listener);
+        let seen = Seen::of(head, listener)?;
+        let found = self.router.find(&seen.as_head(head));
+        found
+            .or_else(|| listener?.default_route)
+            .and_then(|index| self.routes.get(index))
+            .ok_or_else(|| Problem::new(Reason::RouteNotFound, Detail::None))
+    }
+
+    fn forward<'p>(&'p self, position: usize, view: &impl View) -> Outcome<'p> {
+        let Some(upstream) = self.upstreams.get(position) else {
+            return Outcome::Refuse(Problem::new(Reason::InternalError, Detail::None));
+        };
+        let turn = view.turn(upstream);
+        let chosen = view.with_ready(upstream, |ready| upstream.balancing.choose(turn, ready));
+        match chosen {
+            Some(target) => Outcome::Forward(upstream, target),
+            None => Outcome::Refuse(
+                Problem::new(Reason::AllTargetsUnhealthy, Detail::name(upstream.name.as_ref())),
+            ),
+        }
+    }
+}
+
+impl<'p> Decision<'p> {
+    fn refuse(route: Option<&'p RoutePlan>, problem: Problem) -> Self {
+        Self {
+            route,
+            outcome: Outcome::Refuse(problem),
+            end_by: None,
+        }
+    }
+}
+
+/// A head in the one form that routes are matched against.
+#[derive(Debug)]
+pub(crate) struct Seen<'a> {
+    host: Cow<'a, str>,
+    path: Cow<'a, str>,
+    query: &'a str,
+}
+
+impl<'a> Seen<'a> {
+    pub(crate) fn of(
+        head: &RequestHead<'a>,
+        listener: Option<&ListenerPlan>,
+    ) -> Result<Self, Problem> {
+        let host = match head.host {
+            "" => Cow::Borrowed(""),
+            host => normal_host(host).map_err(host_problem)?.name,
+        };
+        let raw = head.target.map_or("/", PathAndQuery::path);
+        let path = if listener.is_none_or(|listener| listener.strict_paths) {
+            canonical_path(raw).map_err(path_problem)?
+        } else {
+            forgiving_path(raw).0
+        };
+        let query = head.target.and_then(PathAndQuery::query);
+        Ok(Self {
+            host,
+            path,
+            query: query.unwrap_or_default(),
+        })
+    }
+
+    pub(crate) fn as_head<'s>(&'s self, head: &RequestHead<'s>) -> Head<'s> {
+        Head {
+            method: head.method,
+            host: &self.host,
+            path: &self.path,
+            query: self.query,
+            headers: head.headers,
+        }
+    }
+}
+
+/// A body of `current` bytes where `limit` are allowed.
+fn body_too_large(current: u64, limit: u64) -> Problem {
+    Problem::new(Reason::BodySizeLimit, Detail::Limit { current, limit })
+}
+
+fn path_problem(fault: PathFault) -> Problem {
+    let reason = match fault {
+        PathFault::EncodedSlash => Reason::EncodedSlash,
+        PathFault::Backslash => Reason::EncodedBackslash,
+        PathFault::Nul => Reason::EncodedNul,
+        PathFault::BadEscape => Reason::BadPathEscape,
+        PathFault::LeavesRoot => Reason::PathEscapesRoot,
+        PathFault::NotAbsolute => Reason::BadRequestTarget,
+    };
+    Problem::new(reason, Detail::None)
+}
+
+fn host_problem(fault: HostFault) -> Problem {
+    Problem::new(Reason::InvalidHost, Detail::text(fault.to_string()))
+}

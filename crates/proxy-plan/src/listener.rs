@@ -1,0 +1,48 @@
+//! What a plan knows of a listener.
+
+use ipnet::IpNet;
+use proxy_model::{Listener, PathPolicy};
+use std::time::Duration;
+
+/// A listener's part in decisions and in the care for its connections.
+#[derive(Clone, Debug)]
+pub struct ListenerPlan {
+    /// The listener's name.
+    pub name: String,
+    /// The route of requests that no other route takes.
+    pub default_route: Option<usize>,
+    /// Peers whose forwarding headers are believed.
+    pub trusted_proxies: Vec<IpNet>,
+    /// Whether paths that can be read in two ways are refused.
+    pub strict_paths: bool,
+    /// Whether our own errors carry `Proxy-Status`.
+    pub expose_reasons: bool,
+    /// Time for a request's head.
+    pub header_time: Duration,
+    /// Time between two pieces of a request's body.
+    pub body_idle_time: Duration,
+    /// Time between two writes that the client takes.
+    pub write_idle_time: Duration,
+    /// Time between two requests.
+    pub keep_alive_time: Duration,
+    /// Time for a TLS handshake.
+    pub handshake_time: Duration,
+}
+
+impl ListenerPlan {
+    pub(crate) fn compile(listener: &Listener) -> Self {
+        let times = &listener.timeouts;
+        Self {
+            name: listener.name.clone(),
+            default_route: listener.default_route.map(|route| route.value.position()),
+            trusted_proxies: listener.trusted_proxies.iter().map(|net| net.value).collect(),
+            strict_paths: *listener.path_policy == PathPolicy::Strict,
+            expose_reasons: *listener.expose_reasons,
+            header_time: *times.header,
+            body_idle_time: *times.body_idle,
+            write_idle_time: *times.write_idle,
+            keep_alive_time: *times.keep_alive,
+            handshake_time: *times.handshake,
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! A configuration, compiled.
+
+use crate::{ListenerPlan, RoutePlan, UpstreamPlan};
+use proxy_model::Model;
+use proxy_routing::Router;
+use std::sync::Arc;
+
+/// A compiled configuration. Immutable: a reload makes another.
+#[derive(Debug)]
+pub struct Plan {
+    pub(crate) generation: u64,
+    pub(crate) model: Arc<Model>,
+    pub(crate) router: Router,
+    pub(crate) listeners: Vec<ListenerPlan>,
+    pub(crate) routes: Vec<RoutePlan>,
+    pub(crate) upstreams: Vec<UpstreamPlan>,
+}
+
+impl Plan {
+    /// Counts the plans of this process; the first is 1.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// The configuration it was made from.
+    #[must_use]
+    pub fn model(&self) -> &Arc<Model> {
+        &self.model
+    }
+
+    /// Finds the route of a request.
+    #[must_use]
+    pub fn router(&self) -> &Router {
+        &self.router
+    }
+
+    /// The listeners, in file order.
+    #[must_use]
+    pub fn listeners(&self) -> &[ListenerPlan] {
+        &self.listeners
+    }
+
+    /// The routes, in file order.
+    #[must_use]
+    pub fn routes(&self) -> &[RoutePlan] {
+        &self.routes
+    }
+
+    /// The upstreams, in file order.
+    #[must_use]
+    pub fn upstreams(&self) -> &[UpstreamPlan] {
+        &self.upstreams
+    }
+}

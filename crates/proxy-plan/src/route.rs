@@ -1,0 +1,112 @@
+//! What a plan knows of a route.
+
+use proxy_errors::ServiceForm as ErrorForm;
+use proxy_model::{self as model, BuiltinHandler, HeaderEdits, Limits, ServiceForm, Upstream};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A route's part in decisions and in carrying them out.
+#[derive(Debug)]
+pub struct RoutePlan {
+    /// Position among the plan's routes.
+    pub index: usize,
+    /// The route's id.
+    pub id: Arc<str>,
+    /// Who answers.
+    pub service: Service,
+    /// In which form our own errors are told.
+    pub form: ErrorForm,
+    /// Largest request body, in bytes.
+    pub max_body_bytes: u64,
+    /// How long everything may take.
+    pub times: RouteTimes,
+    /// Changes to what goes upstream.
+    pub request_headers: HeaderEdits,
+    /// Changes to what goes to the client.
+    pub response_headers: HeaderEdits,
+}
+
+/// Who answers a route's requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Service {
+    /// The upstream at this position.
+    Upstream(usize),
+    /// The proxy itself.
+    Builtin(BuiltinHandler),
+}
+
+/// How long the parts of an exchange may take: the route's own times, else its upstream's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RouteTimes {
+    /// To connect to a target.
+    pub connect: Duration,
+    /// From the request's last byte to the response's head.
+    pub response: Duration,
+    /// Between two reads of a response.
+    pub read: Duration,
+    /// Without a byte either way once a connection is upgraded.
+    pub tunnel_idle: Duration,
+    /// From the request's head to the last byte of the response, even while bytes move.
+    pub total: Option<Duration>,
+}
+
+impl RoutePlan {
+    pub(crate) fn compile(
+        index: usize,
+        route: &model::Route,
+        upstreams: &[Upstream],
+        limits: &Limits,
+    ) -> Self {
+        let service = match &route.service {
+            model::Service::Upstream(upstream) => Service::Upstream(upstream.value.position()),
+            model::Service::Builtin(handler) => Service::Builtin(handler.value),
+            // Refused as not implemented yet when a configuration is read.
+            model::Service::Static(_) => Service::Builtin(BuiltinHandler::NotFound),
+        };
+        let upstream = match service {
+            Service::Upstream(position) => upstreams.get(position),
+            Service::Builtin(_) => None,
+        };
+        let policies = &route.policies;
+        Self {
+            index,
+            id: route.id.as_str().into(),
+            service,
+            form: error_form(*route.form),
+            max_body_bytes: policies
+                .max_body_size
+                .map_or(*limits.max_body_size_bytes, |max| *max),
+            times: RouteTimes::compile(route, upstream),
+            request_headers: policies.request_headers.clone(),
+            response_headers: policies.response_headers.clone(),
+        }
+    }
+}
+
+impl RouteTimes {
+    fn compile(route: &model::Route, upstream: Option<&Upstream>) -> Self {
+        let own = &route.policies.timeouts;
+        let total = own.request.map(|time| *time);
+        let Some(theirs) = upstream.map(|upstream| &upstream.timeouts) else {
+            return Self {
+                total,
+                ..Self::default()
+            };
+        };
+        Self {
+            connect: *own.connect.unwrap_or(theirs.connect),
+            response: *theirs.request,
+            read: *own.read.unwrap_or(theirs.read),
+            tunnel_idle: *own.idle.unwrap_or(theirs.idle),
+            total,
+        }
+    }
+}
+
+fn error_form(form: ServiceForm) -> ErrorForm {
+    match form {
+        ServiceForm::Api => ErrorForm::Api,
+        ServiceForm::Web => ErrorForm::Web,
+        ServiceForm::Negotiated => ErrorForm::Unsaid,
+    }
+}

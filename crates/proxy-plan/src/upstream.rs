@@ -1,0 +1,80 @@
+//! What a plan knows of an upstream.
+
+use crate::Directory;
+use proxy_model::{Limits, LoadBalancing, TargetAddress, Upstream};
+use proxy_upstream::{Balancing, TargetState};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The targets behind a name, compiled.
+#[derive(Debug)]
+pub struct UpstreamPlan {
+    /// Position among the plan's upstreams.
+    pub index: usize,
+    /// The upstream's name.
+    pub name: Arc<str>,
+    /// The targets, in the order of the configuration.
+    pub targets: Vec<TargetPlan>,
+    /// How the next one is chosen.
+    pub balancing: Balancing,
+    /// Idle connections kept to one target, over all workers.
+    pub max_idle: u32,
+    /// Connections to one target at once, over all workers.
+    pub max_connections: Option<u32>,
+    /// How long an idle connection is kept.
+    pub idle_for: Duration,
+}
+
+/// One target, compiled.
+#[derive(Debug)]
+pub struct TargetPlan {
+    /// The slot that stays with the target over plans.
+    pub slot: u32,
+    /// Where it is, as it was written.
+    pub address: TargetAddress,
+    /// The same as text.
+    pub label: Arc<str>,
+    /// What all workers know of it.
+    pub state: Arc<TargetState>,
+}
+
+impl UpstreamPlan {
+    pub(crate) fn compile(
+        index: usize,
+        upstream: &Upstream,
+        limits: &Limits,
+        directory: &mut Directory,
+    ) -> Self {
+        let targets = upstream.targets.iter().map(|target| {
+            let (slot, state) = directory.enter(upstream, target);
+            TargetPlan {
+                slot,
+                address: target.address.value.clone(),
+                label: target.address.to_string().into(),
+                state,
+            }
+        });
+        let pool = &upstream.connection_pool;
+        Self {
+            index,
+            name: upstream.name.as_str().into(),
+            targets: targets.collect(),
+            balancing: balancing(*upstream.load_balancing),
+            max_idle: pool
+                .max_idle
+                .map_or(*limits.max_idle_connections_per_upstream, |max| *max),
+            max_connections: pool.max_connections.map(|max| *max),
+            idle_for: *pool.idle_timeout,
+        }
+    }
+}
+
+/// Kinds that are not carried out yet are refused when a configuration is read.
+fn balancing(wanted: LoadBalancing) -> Balancing {
+    match wanted {
+        LoadBalancing::RoundRobin
+        | LoadBalancing::LeastConnections
+        | LoadBalancing::Weighted
+        | LoadBalancing::IpHash => Balancing::RoundRobin,
+    }
+}

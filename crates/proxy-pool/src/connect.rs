@@ -1,0 +1,134 @@
+//! Opens a connection to a target.
+
+use crate::fault::ConnectFault;
+use crate::pool::{ConnectionLimit, Waiting};
+use crate::transport::Transport;
+use proxy_clock::{Deadline, Timer, Timers};
+use proxy_limits::Permit;
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::ServerName;
+
+/// How a target is called.
+#[derive(Clone)]
+pub struct ConnectSettings {
+    /// Time for TCP and TLS together, over all addresses.
+    pub timeout: Duration,
+    /// With TLS, and the name its certificate must carry.
+    pub tls: Option<(TlsConnector, ServerName<'static>)>,
+}
+
+impl std::fmt::Debug for ConnectSettings {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { timeout, tls } = self;
+        formatter
+            .debug_struct("ConnectSettings")
+            .field("timeout", timeout)
+            .field("tls", &tls.as_ref().map(|(_, name)| name))
+            .finish()
+    }
+}
+
+/// Connects to the first of `addresses` that answers.
+///
+/// # Errors
+/// [`ConnectFault`]; that of the last address when all were tried.
+pub async fn connect(
+    addresses: &[SocketAddr],
+    settings: &ConnectSettings,
+    timers: &Timers,
+) -> Result<Transport, ConnectFault> {
+    timers.start(Timer::UpstreamConnect, settings.timeout);
+    let connected = expiring(timers.deadline(), attempt(addresses, settings)).await;
+    timers.stop();
+    connected?
+}
+
+/// Waits for a place among the connections that `limit` allows, no longer than `timeout`.
+///
+/// # Errors
+/// [`ConnectFault::Full`] when there was none in time.
+pub async fn wait_for_place(
+    limit: &ConnectionLimit,
+    timeout: Duration,
+    timers: &Timers,
+) -> Result<Permit, ConnectFault> {
+    if let Ok(permit) = limit.acquire() {
+        return Ok(permit);
+    }
+    let _waiting = Waiting::new(limit);
+    let until = timers.clock().after(timeout);
+    loop {
+        // A place may come free on another worker, which cannot wake this one.
+        timers.start(Timer::UpstreamConnect, Duration::ZERO);
+        let (timer, after) = poll_fn(|_| match timers.deadline().take_expired() {
+            Some(expired) => Poll::Ready(expired),
+            None => Poll::Pending,
+        })
+        .await;
+        if timer == Timer::Total {
+            return Err(ConnectFault::TimedOut { timer, after });
+        }
+        if let Ok(permit) = limit.acquire() {
+            return Ok(permit);
+        }
+        if until <= timers.clock().now() {
+            return Err(ConnectFault::Full { max: limit.max() });
+        }
+    }
+}
+
+async fn attempt(
+    addresses: &[SocketAddr],
+    settings: &ConnectSettings,
+) -> Result<Transport, ConnectFault> {
+    let mut last = ConnectFault::NoAddress;
+    for address in addresses {
+        match attempt_one(*address, settings).await {
+            Ok(transport) => return Ok(transport),
+            Err(fault) => last = fault,
+        }
+    }
+    Err(last)
+}
+
+async fn attempt_one(
+    address: SocketAddr,
+    settings: &ConnectSettings,
+) -> Result<Transport, ConnectFault> {
+    let stream = TcpStream::connect(address)
+        .await
+        .map_err(ConnectFault::Io)?;
+    stream.set_nodelay(true).map_err(ConnectFault::Io)?;
+    let Some((connector, name)) = &settings.tls else {
+        return Ok(Transport::Tcp(stream));
+    };
+    let stream = connector
+        .connect(name.clone(), stream)
+        .await
+        .map_err(ConnectFault::Tls)?;
+    Ok(Transport::Tls(Box::new(stream)))
+}
+
+/// `future`, unless the deadline passes first.
+async fn expiring<T>(
+    deadline: &Deadline,
+    future: impl Future<Output = T>,
+) -> Result<T, ConnectFault> {
+    let mut future = pin!(future);
+    poll_fn(|cx| {
+        if let Poll::Ready(done) = future.as_mut().poll(cx) {
+            return Poll::Ready(Ok(done));
+        }
+        match deadline.take_expired() {
+            Some((timer, after)) => Poll::Ready(Err(ConnectFault::TimedOut { timer, after })),
+            None => Poll::Pending,
+        }
+    })
+    .await
+}

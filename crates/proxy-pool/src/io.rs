@@ -1,0 +1,152 @@
+//! The stream that hyper reads responses from and writes requests to.
+
+use crate::informational;
+use crate::transport::Transport;
+use crate::wire::Wire;
+use proxy_framing::{Fault, Scan, Stop};
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// Writes up to this size are gathered into one: cheaper than a vectored write.
+const SMALL_WRITE: usize = 2048;
+
+/// Watches a transport: judges what the target sends, counts, and gathers small writes.
+#[derive(Debug)]
+pub(crate) struct UpstreamIo {
+    transport: Transport,
+    wire: Rc<Wire>,
+}
+
+impl UpstreamIo {
+    pub(crate) fn new(transport: Transport, wire: Rc<Wire>) -> Self {
+        Self { transport, wire }
+    }
+
+    pub(crate) fn into_transport(self) -> Transport {
+        self.transport
+    }
+
+    fn judge(&self, fresh: &[u8]) -> Result<(), Fault> {
+        if fresh.is_empty() {
+            return self.wire.guard.borrow_mut().eof().map(|_| ());
+        }
+        let mut rest = fresh;
+        let mut guard = self.wire.guard.borrow_mut();
+        loop {
+            let Scan { accepted, stop } = guard.scan(rest);
+            match stop {
+                None => return Ok(()),
+                Some(Stop::Fault(fault)) => return Err(fault),
+                Some(Stop::Upgrade) => {
+                    guard.pass_through();
+                    rest = rest.get(accepted..).unwrap_or_default();
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn note_informational(&self, fresh: &[u8]) {
+        let wire = &self.wire;
+        if wire.interim_over.get() {
+            return;
+        }
+        if wire.received.get() == 0 && !informational::may_start(fresh) {
+            wire.interim_over.set(true);
+            return;
+        }
+        informational::collect(wire, fresh);
+    }
+
+    fn wrote(&self, count: usize) {
+        self.wire.sent.set(self.wire.sent.get() + count as u64);
+    }
+}
+
+impl AsyncRead for UpstreamIo {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let me = self.get_mut();
+        let before = buf.filled().len();
+        ready!(Pin::new(&mut me.transport).poll_read(cx, buf))?;
+        let fresh = buf.filled().get(before..).unwrap_or_default();
+        me.note_informational(fresh);
+        me.wire
+            .received
+            .set(me.wire.received.get() + fresh.len() as u64);
+        if let Err(fault) = me.judge(fresh) {
+            me.wire.fault.set(Some(fault));
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, fault)));
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for UpstreamIo {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let me = self.get_mut();
+        let written = ready!(Pin::new(&mut me.transport).poll_write(cx, bytes))?;
+        if me.wire.replayable.get() {
+            let sent = bytes.get(..written).unwrap_or_default();
+            me.wire.head.borrow_mut().extend_from_slice(sent);
+        }
+        me.wrote(written);
+        Poll::Ready(Ok(written))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        if let [one] = pieces {
+            return self.poll_write(cx, one);
+        }
+        let me = self.get_mut();
+        let total: usize = pieces.iter().map(|piece| piece.len()).sum();
+        let written = if total <= SMALL_WRITE {
+            let mut scratch = [0; SMALL_WRITE];
+            let gathered = gather(&mut scratch, pieces);
+            ready!(Pin::new(&mut me.transport).poll_write(cx, gathered))?
+        } else {
+            ready!(Pin::new(&mut me.transport).poll_write_vectored(cx, pieces))?
+        };
+        me.wrote(written);
+        Poll::Ready(Ok(written))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().transport).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().transport).poll_shutdown(cx)
+    }
+}
+
+/// Copies `pieces` into `scratch` as far as they fit and gives the filled part.
+fn gather<'s>(scratch: &'s mut [u8], pieces: &[IoSlice<'_>]) -> &'s [u8] {
+    let mut filled = 0;
+    for piece in pieces {
+        let Some(place) = scratch.get_mut(filled..filled + piece.len()) else {
+            break;
+        };
+        place.copy_from_slice(piece);
+        filled += piece.len();
+    }
+    scratch.get(..filled).unwrap_or_default()
+}

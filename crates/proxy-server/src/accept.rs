@@ -1,0 +1,118 @@
+//! Takes connections from one listening socket.
+
+use crate::connection;
+use crate::settings::ConnectionSettings;
+use crate::transport::Transport;
+use crate::turn_away;
+use proxy_limits::Permit;
+use proxy_pipeline::{Peer, Worker};
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
+
+/// How long to wait when the process has no file descriptor left.
+const REST: Duration = Duration::from_millis(50);
+
+/// A listener as one worker serves it.
+#[derive(Debug)]
+pub(crate) struct Door {
+    /// Position of the listener in the plan in force.
+    pub(crate) index: Rc<Cell<usize>>,
+    /// How its connections are treated from now on.
+    pub(crate) settings: RefCell<Rc<ConnectionSettings>>,
+    /// Told when no more connections are to be taken.
+    pub(crate) closed: Notify,
+    /// Connections that are being told that there are too many.
+    pub(crate) turned_away: Cell<u32>,
+}
+
+/// Accepts until the door is closed, then whatever already waits, so that no client is reset.
+pub(crate) async fn run(worker: Rc<Worker>, door: Rc<Door>, listener: TcpListener) {
+    loop {
+        tokio::select! {
+            biased;
+            () = door.closed.notified() => break,
+            accepted = listener.accept() => match accepted {
+                Ok((stream, peer)) => welcome(&worker, &door, stream, peer),
+                Err(error) if is_passing(&error) => {}
+                Err(error) => {
+                    tracing::error!(%error, "cannot accept connections");
+                    tokio::time::sleep(REST).await;
+                }
+            },
+        }
+    }
+    while let Some(Ok((stream, peer))) = accept_waiting(&listener).await {
+        welcome(&worker, &door, stream, peer);
+    }
+}
+
+/// A connection that waits already, if there is one.
+async fn accept_waiting(listener: &TcpListener) -> Option<io::Result<(TcpStream, SocketAddr)>> {
+    tokio::select! {
+        biased;
+        accepted = listener.accept() => Some(accepted),
+        () = std::future::ready(()) => None,
+    }
+}
+
+fn welcome(worker: &Rc<Worker>, door: &Rc<Door>, stream: TcpStream, peer: SocketAddr) {
+    worker.cells.connections_accepted.add(1);
+    let peer = greet(worker, door, peer);
+    let transport = Transport::Tcp(stream);
+    let worker = Rc::clone(worker);
+    match worker.shared.connections.acquire() {
+        Ok(permit) => {
+            let settings = Rc::clone(&door.settings.borrow());
+            let index = Rc::clone(&door.index);
+            tokio::task::spawn_local(async move {
+                let _open = Open::new(&worker, permit);
+                connection::serve(Rc::clone(&worker), settings, index, transport, peer).await;
+            });
+        }
+        Err(full) => turn_away::start(worker, door, transport, peer, full),
+    }
+}
+
+fn greet(worker: &Worker, door: &Door, peer: SocketAddr) -> Peer {
+    let active = worker.active();
+    let listener = active.plan.listeners().get(door.index.get());
+    let trusted = listener.map_or(&[][..], |listener| &listener.trusted_proxies);
+    Peer::new(peer.ip(), false, trusted)
+}
+
+/// A connection that counts as open until this is dropped.
+struct Open<'w> {
+    worker: &'w Worker,
+    _permit: Permit,
+}
+
+impl<'w> Open<'w> {
+    fn new(worker: &'w Worker, permit: Permit) -> Self {
+        worker.cells.connections_active.add(1);
+        Self {
+            worker,
+            _permit: permit,
+        }
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.worker.cells.connections_active.sub(1);
+    }
+}
+
+/// Faults of the connection that was to be accepted, not of the listener. See accept(2).
+fn is_passing(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::Interrupted
+    )
+}

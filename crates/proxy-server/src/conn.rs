@@ -1,0 +1,89 @@
+//! The state of one client connection that its socket, its HTTP parser and its deadlines share.
+
+use bytes::Bytes;
+use proxy_clock::{Clock, Deadline, Timer};
+use proxy_framing::{HeadLimits, RequestGuard};
+use proxy_pipeline::Client;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+
+/// How long a connection may keep its buffers while nothing happens on it.
+pub(crate) const RESTLESS: Duration = Duration::from_secs(2);
+
+/// One client connection.
+#[derive(Debug)]
+pub(crate) struct Conn {
+    pub(crate) client: Rc<Client>,
+    pub(crate) deadline: Rc<Deadline>,
+    pub(crate) clock: Rc<Clock>,
+    pub(crate) guard: RefCell<RequestGuard>,
+    /// Bytes behind a request that may switch protocols: HTTP or not, nobody knows yet.
+    pub(crate) held: RefCell<Bytes>,
+    pub(crate) undecided: Cell<bool>,
+    pub(crate) eof: Cell<bool>,
+    pub(crate) write_blocked: Cell<bool>,
+    pub(crate) write_time: Duration,
+}
+
+impl Conn {
+    pub(crate) fn new(
+        client: Rc<Client>,
+        clock: Rc<Clock>,
+        limits: HeadLimits,
+        write_time: Duration,
+    ) -> Self {
+        Self {
+            client,
+            deadline: Rc::default(),
+            clock,
+            guard: RefCell::new(RequestGuard::new(limits)),
+            held: RefCell::default(),
+            undecided: Cell::new(false),
+            eof: Cell::new(false),
+            write_blocked: Cell::new(false),
+            write_time,
+        }
+    }
+
+    /// Whether no request is being served, read or answered.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.client.in_flight.get() == 0
+            && !self.write_blocked.get()
+            && !self.undecided.get()
+            && self.client.fault.get().is_none()
+            && self.guard.borrow().between_messages()
+    }
+
+    /// Starts the timer for what the connection waits for, unless it runs already.
+    pub(crate) fn arm(&self, header_time: Duration, keep_alive_time: Duration) {
+        if self.client.in_flight.get() > 0 || self.write_blocked.get() {
+            return;
+        }
+        let (timer, time) = if self.guard.borrow().between_messages() {
+            (Timer::KeepAlive, keep_alive_time)
+        } else {
+            (Timer::RequestHeader, header_time)
+        };
+        if self.deadline.running() != Some(timer) {
+            self.deadline.start(&self.clock, timer, time);
+        }
+    }
+
+    /// The client takes no bytes just now.
+    pub(crate) fn blocked(&self) {
+        if !self.write_blocked.replace(true) {
+            let time = self.write_time;
+            self.deadline.start(&self.clock, Timer::ResponseWrite, time);
+        }
+    }
+
+    /// The client took bytes.
+    pub(crate) fn unblocked(&self) {
+        if self.write_blocked.replace(false)
+            && self.deadline.running() == Some(Timer::ResponseWrite)
+        {
+            self.deadline.stop();
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! What a listener's connections need to know, made once for each plan.
+
+use hyper::server::conn::http1;
+use proxy_framing::HeadLimits;
+use proxy_model::Limits;
+use proxy_plan::ListenerPlan;
+use std::time::Duration;
+
+/// Longest request target, in bytes. [RFC 9112 §3] asks for 8000 at least.
+const MAX_TARGET_BYTES: u32 = 16 * 1024;
+
+/// How connections of one listener are treated.
+#[derive(Debug)]
+pub(crate) struct ConnectionSettings {
+    pub(crate) limits: HeadLimits,
+    pub(crate) http1: http1::Builder,
+    pub(crate) header_time: Duration,
+    pub(crate) keep_alive_time: Duration,
+    pub(crate) write_time: Duration,
+}
+
+impl ConnectionSettings {
+    pub(crate) fn new(listener: &ListenerPlan, limits: &Limits) -> Self {
+        Self {
+            limits: head_limits(limits),
+            http1: http1_builder(limits),
+            header_time: listener.header_time,
+            keep_alive_time: listener.keep_alive_time,
+            write_time: listener.write_idle_time,
+        }
+    }
+}
+
+fn head_limits(limits: &Limits) -> HeadLimits {
+    let bytes = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
+    HeadLimits {
+        max_head_bytes: bytes(*limits.max_header_size_bytes),
+        max_header_count: *limits.max_header_count,
+        max_name_bytes: bytes(*limits.max_header_name_bytes),
+        max_value_bytes: bytes(*limits.max_header_value_bytes),
+        max_target_bytes: MAX_TARGET_BYTES,
+    }
+}
+
+/// hyper's own limits must never speak: they answer without a correlation ID.
+fn http1_builder(limits: &Limits) -> http1::Builder {
+    const HYPERS_OWN_COUNT: u32 = 100;
+    const HYPERS_OWN_BUFFER: u64 = 400 * 1024;
+    let mut builder = http1::Builder::new();
+    builder.header_read_timeout(None::<Duration>);
+    if *limits.max_header_count > HYPERS_OWN_COUNT {
+        builder.max_headers(*limits.max_header_count as usize);
+    }
+    if *limits.max_header_size_bytes > HYPERS_OWN_BUFFER / 2 {
+        let room = limits.max_header_size_bytes.saturating_mul(2);
+        builder.max_buf_size(usize::try_from(room).unwrap_or(usize::MAX));
+    }
+    builder
+}

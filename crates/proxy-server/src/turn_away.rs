@@ -1,0 +1,59 @@
+//! Connections beyond `max-total-connections`: told so, as long as that stays cheap.
+
+use crate::accept::Door;
+use crate::conn::Conn;
+use crate::linger;
+use crate::transport::Transport;
+use proxy_errors::{Detail, Problem, Reason};
+use proxy_limits::Full;
+use proxy_pipeline::{Client, Peer, Worker, refuse_unread};
+use std::rc::Rc;
+
+/// Connections of one worker and listener that are being told at once; the rest are closed without a word.
+const MOST: u32 = 256;
+
+/// Answers 503 and closes.
+pub(crate) fn start(
+    worker: Rc<Worker>,
+    door: &Rc<Door>,
+    mut transport: Transport,
+    peer: Peer,
+    full: Full,
+) {
+    let Some(place) = Place::take(door) else {
+        return;
+    };
+    let settings = Rc::clone(&door.settings.borrow());
+    tokio::task::spawn_local(async move {
+        let index = Rc::clone(&place.0.index);
+        let client = Rc::new(Client::new(index, peer, true));
+        let clock = Rc::clone(&worker.clock);
+        let conn = Conn::new(client, clock, settings.limits, settings.write_time);
+        let entry = worker.sweep.register(Rc::clone(&conn.deadline));
+        let (current, limit) = (u64::from(full.held), u64::from(full.max));
+        let problem = Problem::new(Reason::ConnectionLimit, Detail::Limit { current, limit });
+        let answer = refuse_unread(&worker, &conn.client, problem, None);
+        linger::answer(&mut transport, &answer.bytes, &conn).await;
+        drop((entry, place));
+    });
+}
+
+/// One of [`MOST`].
+struct Place(Rc<Door>);
+
+impl Place {
+    fn take(door: &Rc<Door>) -> Option<Self> {
+        let taken = door.turned_away.get();
+        (taken < MOST).then(|| {
+            door.turned_away.set(taken + 1);
+            Self(Rc::clone(door))
+        })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let taken = &self.0.turned_away;
+        taken.set(taken.get().saturating_sub(1));
+    }
+}

@@ -1,0 +1,248 @@
+//! One worker: a thread with a runtime, sockets and connections of its own.
+
+use crate::accept::{self, Door};
+use crate::settings::ConnectionSettings;
+use proxy_clock::TICK;
+use proxy_limits::Gauge;
+use proxy_pipeline::{ActivePlan, Logs, Shared, Time, UpstreamLinks, Worker};
+use proxy_plan::Plan;
+use proxy_pool::PoolSettings;
+use proxy_telemetry::Registry;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::io;
+use std::net::TcpListener;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::{Notify, oneshot};
+use tokio::time::MissedTickBehavior;
+
+/// Names a listener over plans: the position of its address among all that were ever bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct DoorId(pub(crate) u32);
+
+/// A plan and all that a worker needs to carry it out.
+#[derive(Debug)]
+pub(crate) struct Adoption {
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) links: Vec<UpstreamLinks>,
+    /// By slot of the target.
+    pub(crate) pools: Vec<Option<PoolSettings>>,
+    /// The listeners, in the plan's order, and the new sockets among them.
+    pub(crate) doors: Vec<(DoorId, Option<TcpListener>)>,
+    /// New ends of the logs, if their destinations changed.
+    pub(crate) logs: Option<Logs>,
+}
+
+/// What the control thread tells a worker.
+#[derive(Debug)]
+pub(crate) enum Command {
+    /// Carry out this plan from now on; answer when that is so.
+    Adopt(Box<Adoption>, oneshot::Sender<()>),
+    /// Look again which targets are healthy.
+    Refresh,
+    /// Take no more connections, end those that are idle, and leave when none is left.
+    Drain,
+    /// Leave now.
+    Stop,
+}
+
+/// The control thread's end of a worker.
+#[derive(Debug)]
+pub(crate) struct Handle {
+    pub(crate) commands: UnboundedSender<Command>,
+    pub(crate) thread: JoinHandle<()>,
+}
+
+/// What every worker is started with.
+#[derive(Clone, Debug)]
+pub(crate) struct Common {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) registry: Arc<Registry>,
+}
+
+/// Starts the worker of this number.
+pub(crate) fn start(number: usize, common: Common, first: Adoption) -> io::Result<Handle> {
+    let (commands, inbox) = unbounded_channel();
+    let thread = std::thread::Builder::new()
+        .name(format!("proxy-worker-{number}"))
+        .spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build_local(tokio::runtime::LocalOptions::default());
+            match runtime {
+                Ok(runtime) => runtime.block_on(run(number, common, first, inbox)),
+                Err(error) => tracing::error!(%error, "cannot start a worker"),
+            }
+        })?;
+    Ok(Handle { commands, thread })
+}
+
+async fn run(
+    number: usize,
+    common: Common,
+    first: Adoption,
+    mut inbox: UnboundedReceiver<Command>,
+) {
+    let mut post = Post::new(number, common, first);
+    let mut ticks = tokio::time::interval(TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    loop {
+        tokio::select! {
+            command = inbox.recv() => match command {
+                Some(Command::Adopt(adoption, done)) => {
+                    post.adopt(*adoption);
+                    // Nobody waits for it any more when the process is on its way out.
+                    drop(done.send(()));
+                }
+                Some(Command::Refresh) => post.worker.active().refresh(),
+                Some(Command::Drain) => post.drain(),
+                Some(Command::Stop) | None => break,
+            },
+            _ = ticks.tick() => {
+                post.tick();
+                if post.worker.draining.get() && post.worker.sweep.is_empty() {
+                    break;
+                }
+            }
+        }
+    }
+    post.flush();
+}
+
+/// A worker and its listeners.
+struct Post {
+    number: usize,
+    registry: Arc<Registry>,
+    worker: Rc<Worker>,
+    doors: BTreeMap<DoorId, Rc<Door>>,
+    beats: u32,
+}
+
+impl Post {
+    fn new(number: usize, common: Common, first: Adoption) -> Self {
+        let Common { shared, registry } = common;
+        let Adoption {
+            plan,
+            links,
+            pools,
+            doors,
+            logs,
+        } = first;
+        let active = ActivePlan::new(plan, links, &registry, number);
+        let cells = registry.worker(number);
+        let logs = logs.unwrap_or_else(Logs::off);
+        let worker = Worker::new(shared, Time::start(), active, cells, logs);
+        let mut post = Self {
+            number,
+            registry,
+            worker: Rc::new(worker),
+            doors: BTreeMap::new(),
+            beats: 0,
+        };
+        post.worker.pool.adopt(pools);
+        post.arrange(doors);
+        post
+    }
+
+    fn adopt(&mut self, adoption: Adoption) {
+        let Adoption {
+            plan,
+            links,
+            pools,
+            doors,
+            logs,
+        } = adoption;
+        let active = ActivePlan::new(plan, links, &self.registry, self.number);
+        self.worker.adopt(active);
+        self.worker.pool.adopt(pools);
+        if let Some(logs) = logs {
+            self.worker.logs.replace(logs);
+        }
+        self.arrange(doors);
+    }
+
+    /// Opens the doors that are new, closes those that are gone, and tells the others their place.
+    fn arrange(&mut self, doors: Vec<(DoorId, Option<TcpListener>)>) {
+        let active = self.worker.active();
+        let limits = &active.plan.model().limits;
+        let mut old = std::mem::take(&mut self.doors);
+        for (index, (id, socket)) in doors.into_iter().enumerate() {
+            let Some(listener) = active.plan.listeners().get(index) else {
+                continue;
+            };
+            let settings = Rc::new(ConnectionSettings::new(listener, limits));
+            let door = old.remove(&id).unwrap_or_else(|| Rc::new(Door::new(&settings)));
+            door.index.set(index);
+            door.settings.replace(settings);
+            if let Some(socket) = socket {
+                self.open(&door, socket);
+            }
+            self.doors.insert(id, door);
+        }
+        for door in old.into_values() {
+            door.closed.notify_one();
+        }
+    }
+
+    fn open(&self, door: &Rc<Door>, socket: TcpListener) {
+        match tokio::net::TcpListener::from_std(socket) {
+            Ok(listener) => {
+                let accepting = accept::run(Rc::clone(&self.worker), Rc::clone(door), listener);
+                tokio::task::spawn_local(accepting);
+            }
+            Err(error) => tracing::error!(%error, "cannot use a listening socket"),
+        }
+    }
+
+    fn drain(&self) {
+        self.worker.draining.set(true);
+        for door in self.doors.values() {
+            door.closed.notify_one();
+        }
+        self.worker.pool.clear();
+        self.worker.sweep.wake_all();
+    }
+
+    fn tick(&mut self) {
+        const BEATS_PER_SECOND: u32 = 10;
+        let worker = &self.worker;
+        worker.clock.advance_to(worker.time.elapsed());
+        worker.sweep.run(worker.clock.now());
+        worker.logs.borrow_mut().flush();
+        self.beats = self.beats.wrapping_add(1);
+        if self.beats.is_multiple_of(BEATS_PER_SECOND) {
+            worker.pool.sweep();
+            worker.active().publish_pools(&worker.pool);
+        }
+    }
+
+    fn flush(&self) {
+        self.worker.logs.borrow_mut().flush();
+    }
+}
+
+impl Door {
+    fn new(settings: &Rc<ConnectionSettings>) -> Self {
+        Self {
+            index: Rc::new(Cell::new(0)),
+            settings: RefCell::new(Rc::clone(settings)),
+            closed: Notify::new(),
+            turned_away: Cell::new(0),
+        }
+    }
+}
+
+/// The gauges that all workers share, for the limits of `plan`.
+pub(crate) fn gauges(plan: &Plan) -> (Gauge, Gauge) {
+    let limits = &plan.model().limits;
+    let in_flight = Gauge::new(*limits.max_in_flight_requests);
+    let connections = Gauge::new(*limits.max_total_connections);
+    (in_flight, connections)
+}
+
+/// How long a worker may take to adopt a plan before the reload is called stuck.
+pub(crate) const ADOPTION_TIME: Duration = Duration::from_secs(10);

@@ -1,0 +1,144 @@
+//! Samples of one metric, written as text.
+
+use super::Format;
+use crate::cells::{BOUNDS_NS, HistogramTotal};
+use crate::metric::Metric;
+use std::borrow::Cow;
+use std::time::Duration;
+
+/// Writes the samples of one metric.
+#[derive(Debug)]
+pub(crate) struct Samples<'page> {
+    page: &'page mut String,
+    metric: &'page Metric,
+}
+
+impl<'page> Samples<'page> {
+    /// Writes what comes before the samples.
+    pub(crate) fn begin(page: &'page mut String, metric: &'page Metric, format: Format) -> Self {
+        let family = match format {
+            Format::Prometheus => metric.name,
+            Format::OpenMetrics => metric.name.strip_suffix("_total").unwrap_or(metric.name),
+        };
+        for part in ["# HELP ", family, " ", metric.help, "\n"] {
+            page.push_str(part);
+        }
+        for part in ["# TYPE ", family, " ", metric.kind.name(), "\n"] {
+            page.push_str(part);
+        }
+        Self { page, metric }
+    }
+
+    /// A whole number, with the values of the metric's labels.
+    pub(crate) fn count(&mut self, values: &[&str], n: u64) {
+        let labels = labels_text(self.metric.labels, values);
+        self.rendered(&labels, n);
+    }
+
+    /// A whole number, where it is not zero.
+    pub(crate) fn count_met(&mut self, values: &[&str], n: u64) {
+        if n > 0 {
+            self.count(values, n);
+        }
+    }
+
+    /// A whole number, with labels that are text already.
+    pub(crate) fn rendered(&mut self, labels: &str, n: u64) {
+        self.sample("", labels, itoa::Buffer::new().format(n));
+    }
+
+    /// A time in seconds.
+    pub(crate) fn seconds(&mut self, time: Duration) {
+        self.sample("", "", &seconds_text(time.as_nanos()));
+    }
+
+    /// A histogram: cumulative buckets, sum and count.
+    pub(crate) fn histogram(&mut self, values: &[&str], total: &HistogramTotal) {
+        let mut labels = labels_text(self.metric.labels, values);
+        let own = labels.len();
+        let bounds = BOUNDS_NS.into_iter().map(bound_text);
+        let mut count = 0;
+        for (bucket, bound) in total.buckets.iter().zip(bounds.chain(["+Inf".to_owned()])) {
+            count += bucket;
+            push_label(&mut labels, "le", &bound);
+            self.sample("_bucket", &labels, itoa::Buffer::new().format(count));
+            labels.truncate(own);
+        }
+        self.sample("_sum", &labels, &seconds_text(total.sum_ns));
+        self.sample("_count", &labels, itoa::Buffer::new().format(count));
+    }
+
+    fn sample(&mut self, suffix: &str, labels: &str, value: &str) {
+        self.page.push_str(self.metric.name);
+        self.page.push_str(suffix);
+        if !labels.is_empty() {
+            self.page.push('{');
+            self.page.push_str(labels);
+            self.page.push('}');
+        }
+        self.page.push(' ');
+        self.page.push_str(value);
+        self.page.push('\n');
+    }
+}
+
+/// Labels as they stand between the braces.
+pub(crate) fn labels_text(names: &[&str], values: &[&str]) -> String {
+    let mut labels = String::new();
+    for (name, value) in names.iter().zip(values) {
+        push_label(&mut labels, name, value);
+    }
+    labels
+}
+
+/// A bucket's upper bound in seconds, in the canonical form of `OpenMetrics`.
+pub(crate) fn bound_text(ns: u64) -> String {
+    let text = format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000);
+    let trimmed = text.trim_end_matches('0');
+    if trimmed.ends_with('.') {
+        format!("{trimmed}0")
+    } else {
+        trimmed.to_owned()
+    }
+}
+
+fn seconds_text(ns: u128) -> String {
+    format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
+}
+
+fn push_label(labels: &mut String, name: &str, value: &str) {
+    if !labels.is_empty() {
+        labels.push(',');
+    }
+    labels.push_str(name);
+    labels.push_str("=\"");
+    labels.push_str(&escaped(value));
+    labels.push('"');
+}
+
+fn escaped(value: &str) -> Cow<'_, str> {
+    if !value.contains(['\\', '"', '\n']) {
+        return Cow::Borrowed(value);
+    }
+    let value = value.replace('\\', "\\\\").replace('"', "\\\"");
+    Cow::Owned(value.replace('\n', "\\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn label_values_are_escaped() {
+        let labels = labels_text(&["route", "status"], &["a\"b\\c\nd", "200"]);
+
+        assert_eq!(labels, r#"route="a\"b\\c\nd",status="200""#);
+    }
+
+    #[test]
+    fn bounds_are_written_in_seconds() {
+        assert_eq!(bound_text(100_000), "0.0001");
+        assert_eq!(bound_text(2_500_000_000), "2.5");
+        assert_eq!(bound_text(60_000_000_000), "60.0");
+    }
+}

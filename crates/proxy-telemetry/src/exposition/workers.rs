@@ -1,0 +1,74 @@
+//! Samples made from what workers count for themselves.
+
+use super::{Samples, Scrape};
+use crate::vocabulary::{Limit, Protocol};
+
+pub(crate) fn requests_in_flight(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
+    samples.count(&[], scrape.snapshot.workers.requests_in_flight);
+}
+
+pub(crate) fn connections_open(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
+    let workers = &scrape.snapshot.workers;
+    samples.count(&[], workers.connections_active + workers.connections_idle);
+}
+
+pub(crate) fn connections_active(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
+    samples.count(&[], scrape.snapshot.workers.connections_active);
+}
+
+pub(crate) fn connections_idle(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
+    samples.count(&[], scrape.snapshot.workers.connections_idle);
+}
+
+pub(crate) fn connections_accepted(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
+    samples.count(&[], scrape.snapshot.workers.connections_accepted);
+}
+
+pub(crate) fn handshakes(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
+    let workers = &scrape.snapshot.workers;
+    samples.count(&["completed"], workers.handshakes_completed);
+    samples.count(&["failed"], workers.handshakes_failed);
+}
+
+pub(crate) fn protocols(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
+    let counts = scrape.snapshot.workers.protocols;
+    for (protocol, count) in Protocol::ALL.into_iter().zip(counts) {
+        samples.count(&[protocol.name()], count);
+    }
+}
+
+pub(crate) fn errors(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
+    let words = scrape.snapshot.reasons.iter().chain(&["other"]);
+    for (reason, count) in words.zip(&scrape.snapshot.workers.failures) {
+        samples.count(&[reason], *count);
+    }
+}
+
+pub(crate) fn blocked(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
+    let words = scrape.snapshot.reasons.iter().chain(&["other"]);
+    for (reason, count) in words.zip(&scrape.snapshot.workers.blocked) {
+        samples.count_met(&[reason], *count);
+    }
+}
+
+pub(crate) fn limits(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
+    for limit in Limit::ALL {
+        samples.count(&[limit.name()], scrape.snapshot.workers.limit(limit));
+    }
+}
+
+pub(crate) fn header_size_exceeded(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
+    samples.count(&[], scrape.snapshot.workers.limit(Limit::HeaderSize));
+}
+
+pub(crate) fn body_size_exceeded(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
+    samples.count(&[], scrape.snapshot.workers.limit(Limit::BodySize));
+}
+
+pub(crate) fn connection_limit_reached(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
+    samples.count(&[], scrape.snapshot.workers.limit(Limit::ConnectionCount));
+}
+
+pub(crate) fn rate_limit_exceeded(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
+    samples.count(&[], scrape.snapshot.workers.limit(Limit::RequestRate));
+}

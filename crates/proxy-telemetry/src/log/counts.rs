@@ -1,0 +1,88 @@
+//! How many lines were made, written and lost.
+
+use crate::cells::SharedCounter;
+use crate::names;
+use crate::registry::Registry;
+use std::sync::Arc;
+
+/// The metrics a log counts into.
+#[derive(Clone, Debug, Default)]
+pub struct LogCounters {
+    written: Arc<SharedCounter>,
+    lost: Arc<SharedCounter>,
+    errors: Arc<SharedCounter>,
+}
+
+/// What became of the lines that left the workers' batches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LogCounts {
+    /// Lines that left a worker's batch: the sum of the other three.
+    pub made: u64,
+    /// Lines that reached the destination.
+    pub written: u64,
+    /// Lines given up because the destination was too slow or refused them.
+    pub lost: u64,
+    /// Lines still on their way.
+    pub pending: u64,
+}
+
+/// One log's own books beside the metrics, which outlive it and may be shared.
+#[derive(Debug)]
+pub(crate) struct Books {
+    made: SharedCounter,
+    written: SharedCounter,
+    lost: SharedCounter,
+    metrics: LogCounters,
+}
+
+impl LogCounters {
+    /// The metrics of the log `name`, for example `access`.
+    pub fn registered(registry: &Registry, name: &str) -> Self {
+        Self {
+            written: registry.counter(&names::LOG_LINES_WRITTEN_TOTAL, [name]),
+            lost: registry.counter(&names::LOG_LINES_LOST_TOTAL, [name]),
+            errors: registry.counter(&names::LOG_WRITE_ERRORS_TOTAL, [name]),
+        }
+    }
+}
+
+impl Books {
+    pub(crate) fn new(metrics: LogCounters) -> Self {
+        Self {
+            made: SharedCounter::default(),
+            written: SharedCounter::default(),
+            lost: SharedCounter::default(),
+            metrics,
+        }
+    }
+
+    pub(crate) fn made(&self, lines: u64) {
+        self.made.add(lines);
+    }
+
+    pub(crate) fn written(&self, lines: u64) {
+        self.written.add(lines);
+        self.metrics.written.add(lines);
+    }
+
+    pub(crate) fn lost(&self, lines: u64) {
+        self.lost.add(lines);
+        self.metrics.lost.add(lines);
+    }
+
+    pub(crate) fn failed(&self) {
+        self.metrics.errors.add(1);
+    }
+
+    pub(crate) fn counts(&self) -> LogCounts {
+        // Lines are entered as made first: read last, they cannot be fewer than their parts.
+        let (written, lost) = (self.written.get(), self.lost.get());
+        let made = self.made.get();
+        LogCounts {
+            made,
+            written,
+            lost,
+            pending: made.saturating_sub(written + lost),
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Writes whole lines, and knows how many got through.
+
+use super::destination::append_to;
+use std::fmt;
+use std::io::{self, ErrorKind, Write};
+use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
+
+/// How long to leave a destination alone that cannot take more just now.
+const REST: Duration = Duration::from_millis(5);
+
+/// Something an operator should know about a log, told once when it begins and once when it ends.
+#[derive(Debug)]
+pub enum LogFault {
+    /// Lines cannot be written; they are lost from now on.
+    Write(io::Error),
+    /// The file cannot be opened again; lines still go to the file that was open.
+    Reopen(io::Error),
+    /// Lines are written again.
+    Recovered {
+        /// Lines lost since writing began to fail.
+        lost: u64,
+    },
+}
+
+/// A place that takes lines.
+pub(crate) struct Sink {
+    out: Box<dyn Write + Send>,
+    path: Option<PathBuf>,
+    /// Whether the last byte written was in the middle of a line.
+    torn: bool,
+}
+
+/// A batch was not written to its end.
+#[derive(Debug)]
+pub(crate) struct Cut {
+    /// Lines that did not get through whole.
+    pub(crate) lost: u64,
+    /// Why.
+    pub(crate) cause: io::Error,
+}
+
+impl Sink {
+    /// A sink over `out`, which is the file at `path` if it is one.
+    pub(crate) fn new(out: Box<dyn Write + Send>, path: Option<PathBuf>) -> Self {
+        Self {
+            out,
+            path,
+            torn: false,
+        }
+    }
+
+    /// Writes whole lines.
+    pub(crate) fn write(&mut self, lines: &[u8]) -> Result<(), Cut> {
+        let rest = &mut &*lines;
+        self.mend()
+            .and_then(|()| self.write_all(rest))
+            .and_then(|()| self.out.flush())
+            .map_err(|cause| Cut {
+                lost: line_count(rest),
+                cause,
+            })
+    }
+
+    /// Opens the file again, after it has been moved away.
+    pub(crate) fn reopen(&mut self) -> io::Result<()> {
+        if let Some(path) = &self.path {
+            self.out = Box::new(append_to(path)?);
+            self.torn = false;
+        }
+        Ok(())
+    }
+
+    /// Ends a line that was cut off, so that the next stands by itself.
+    fn mend(&mut self) -> io::Result<()> {
+        if self.torn {
+            self.write_all(&mut &b"\n"[..])?;
+        }
+        Ok(())
+    }
+
+    /// Writes `rest`, and leaves in it what was not written.
+    fn write_all(&mut self, rest: &mut &[u8]) -> io::Result<()> {
+        while !rest.is_empty() {
+            match self.out.write(rest) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(taken) => {
+                    let (done, left) = rest.split_at_checked(taken).unwrap_or((rest, &[]));
+                    self.torn = !done.ends_with(b"\n");
+                    *rest = left;
+                }
+                Err(cause) if cause.kind() == ErrorKind::Interrupted => {}
+                Err(cause) if cause.kind() == ErrorKind::WouldBlock => thread::park_timeout(REST),
+                Err(cause) => return Err(cause),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Sink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sink")
+            .field("path", &self.path)
+            .field("torn", &self.torn)
+            .finish_non_exhaustive()
+    }
+}
+
+fn line_count(bytes: &[u8]) -> u64 {
+    let lines = bytes.split_inclusive(|byte| *byte == b'\n').count();
+    u64::try_from(lines).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::VecDeque;
+    use std::sync::mpsc::{Sender, channel};
+
+    /// Takes as many bytes as the script says, or fails; what it took goes down the channel.
+    struct Scripted {
+        script: VecDeque<Result<usize, ErrorKind>>,
+        taken: Sender<Vec<u8>>,
+    }
+
+    impl Write for Scripted {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let most = self.script.pop_front().unwrap_or(Ok(usize::MAX))?;
+            let taken = most.min(bytes.len());
+            self.taken.send(bytes[..taken].to_vec()).unwrap();
+            Ok(taken)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn written(
+        script: impl Into<VecDeque<Result<usize, ErrorKind>>>,
+        batches: &[&str],
+    ) -> (String, Vec<u64>) {
+        let (taken, all) = channel();
+        let script = script.into();
+        let mut sink = Sink::new(Box::new(Scripted { script, taken }), None);
+        let lost = batches
+            .iter()
+            .map(|batch| {
+                sink.write(batch.as_bytes())
+                    .map_or_else(|cut| cut.lost, |()| 0)
+            })
+            .collect();
+        drop(sink);
+        let bytes: Vec<u8> = all.iter().flatten().collect();
+        (String::from_utf8(bytes).unwrap(), lost)
+    }
+
+    #[test]
+    fn short_writes_and_interruptions_lose_nothing() {
+        let script = [
+            Ok(1),
+            Err(ErrorKind::Interrupted),
+            Ok(2),
+            Err(ErrorKind::WouldBlock),
+        ];
+
+        let (text, lost) = written(script, &["one\ntwo\n"]);
+
+        assert_eq!((text.as_str(), lost), ("one\ntwo\n", vec![0]));
+    }
+
+    #[test]
+    fn a_line_that_was_cut_counts_as_lost_and_does_not_spoil_the_next() {
+        let script = [Ok(6), Err(ErrorKind::StorageFull)];
+
+        let (text, lost) = written(script, &["one\ntwo\nthree\n", "four\n"]);
+
+        assert_eq!((text.as_str(), lost), ("one\ntw\nfour\n", vec![2, 0]));
+    }
+
+    #[test]
+    fn a_cut_between_lines_needs_no_mending() {
+        let script = [Ok(4), Err(ErrorKind::StorageFull)];
+
+        let (text, lost) = written(script, &["one\ntwo\n", "three\n"]);
+
+        assert_eq!((text.as_str(), lost), ("one\nthree\n", vec![1, 0]));
+    }
+
+    #[test]
+    fn while_mending_fails_whole_batches_are_lost() {
+        let full = || Err(ErrorKind::StorageFull);
+        let script = [Ok(1), full(), full(), Ok(0)];
+
+        let (text, lost) = written(script, &["one\n", "two\n", "a\nb\n", "three\n"]);
+
+        assert_eq!((text.as_str(), lost), ("o\nthree\n", vec![1, 1, 2, 0]));
+    }
+}

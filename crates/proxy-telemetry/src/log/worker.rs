@@ -1,0 +1,159 @@
+//! A worker's end of a log.
+
+use super::BATCH_BYTES;
+use super::batch::{Batch, Message};
+use super::counts::Books;
+use crate::record::{AccessFormat, AccessRecord, ErrorRecord, LimitRecord, TimestampText};
+use std::mem;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+
+/// A batch is begun with room for this many bytes, so that its last line rarely makes it grow.
+const BEGUN_BYTES: usize = BATCH_BYTES + 4 * 1024;
+
+/// Buffers that wait for their worker to need them.
+const SPARE_BUFFERS: usize = 4;
+
+/// One worker's end of a log. Owned by the worker; never waits.
+#[derive(Debug)]
+pub struct WorkerLog {
+    batch: Vec<u8>,
+    lines: u64,
+    /// Lines of the batch that the books know of, because it could not be handed over before.
+    entered: u64,
+    clock: TimestampText,
+    /// None when the log is off.
+    wire: Option<Wire>,
+}
+
+#[derive(Debug)]
+struct Wire {
+    inbox: SyncSender<Message>,
+    spare: Receiver<Vec<u8>>,
+    home: SyncSender<Vec<u8>>,
+    books: Arc<Books>,
+}
+
+impl WorkerLog {
+    pub(crate) fn new(inbox: SyncSender<Message>, books: Arc<Books>) -> Self {
+        let (home, spare) = sync_channel(SPARE_BUFFERS);
+        Self::over(Some(Wire {
+            inbox,
+            spare,
+            home,
+            books,
+        }))
+    }
+
+    /// An end of no log: records are not even made.
+    pub fn off() -> Self {
+        Self::over(None)
+    }
+
+    fn over(wire: Option<Wire>) -> Self {
+        Self {
+            batch: Vec::new(),
+            lines: 0,
+            entered: 0,
+            clock: TimestampText::default(),
+            wire,
+        }
+    }
+
+    /// Whether records go anywhere; where not, there is no need to gather their facts.
+    #[inline]
+    pub fn is_on(&self) -> bool {
+        self.wire.is_some()
+    }
+
+    /// Writes down a request that is over.
+    #[inline]
+    pub fn access(&mut self, record: &AccessRecord<'_>, format: &AccessFormat) {
+        if self.is_on() {
+            record.write(&mut self.batch, &mut self.clock, format);
+            self.end_line();
+        }
+    }
+
+    /// Writes down a failure.
+    pub fn error(&mut self, record: &ErrorRecord<'_>) {
+        if self.is_on() {
+            record.write(&mut self.batch, &mut self.clock);
+            self.end_line();
+        }
+    }
+
+    /// Writes down a limit that was met.
+    pub fn limit(&mut self, record: &LimitRecord<'_>) {
+        if self.is_on() {
+            record.write(&mut self.batch, &mut self.clock);
+            self.end_line();
+        }
+    }
+
+    /// Hands over what has been written down, for the worker to call at each tick. What the
+    /// channel has no room for is kept for the next.
+    pub fn flush(&mut self) {
+        if self.lines > 0 {
+            self.hand_over();
+        }
+    }
+
+    #[inline]
+    fn end_line(&mut self) {
+        self.lines += 1;
+        if self.batch.len() >= BATCH_BYTES {
+            self.hand_over();
+            self.give_up();
+        }
+    }
+
+    /// Hands the batch over if there is room, else keeps it.
+    #[cold]
+    fn hand_over(&mut self) {
+        let Some(wire) = &self.wire else {
+            return;
+        };
+        // Entered before they can be written, for the books never to show more written than made.
+        wire.books.made(self.lines - self.entered);
+        self.entered = self.lines;
+        let batch = Batch {
+            bytes: mem::take(&mut self.batch),
+            lines: self.lines,
+            home: wire.home.clone(),
+            books: Arc::clone(&wire.books),
+        };
+        match wire.inbox.try_send(Message::Batch(batch)) {
+            Ok(()) => {
+                let spare = wire.spare.try_recv().ok();
+                self.batch = spare.unwrap_or_else(|| Vec::with_capacity(BEGUN_BYTES));
+                self.lines = 0;
+                self.entered = 0;
+            }
+            Err(TrySendError::Full(message) | TrySendError::Disconnected(message)) => {
+                if let Message::Batch(batch) = message {
+                    self.batch = batch.take_back();
+                }
+            }
+        }
+    }
+
+    /// Gives up what could not be handed over.
+    fn give_up(&mut self) {
+        if let Some(wire) = &self.wire {
+            wire.books.lost(self.lines);
+        }
+        self.batch.clear();
+        self.lines = 0;
+        self.entered = 0;
+    }
+}
+
+impl Drop for WorkerLog {
+    fn drop(&mut self) {
+        if self.lines > 0 {
+            self.hand_over();
+            self.give_up();
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! The thread that carries batches to their destination.
+
+use super::QUEUED_BATCHES;
+use super::batch::{Batch, Message};
+use super::counts::{Books, LogCounters, LogCounts};
+use super::destination::Destination;
+use super::sink::{Cut, LogFault, Sink};
+use super::worker::WorkerLog;
+use std::fmt;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+/// One log: gives workers their ends, and owns the thread at the other.
+#[derive(Debug)]
+pub struct LogWriter {
+    books: Arc<Books>,
+    /// None when the log is off.
+    thread: Option<Thread>,
+}
+
+/// What is told to the writer beside lines.
+#[derive(Debug, Default)]
+struct Requests {
+    reopen: AtomicBool,
+    close: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Thread {
+    inbox: SyncSender<Message>,
+    requests: Arc<Requests>,
+    /// Hangs up when the thread has ended.
+    ended: Receiver<()>,
+}
+
+/// What lives on the thread.
+struct Carrier {
+    sink: Sink,
+    inbox: Receiver<Message>,
+    requests: Arc<Requests>,
+    books: Arc<Books>,
+    report: Box<dyn FnMut(LogFault) + Send>,
+    /// Lines lost since writing began to fail; none while it works.
+    failing: Option<u64>,
+}
+
+impl LogWriter {
+    /// Opens `destination` and starts the thread. `report` is called on that thread.
+    ///
+    /// # Errors
+    /// When the destination cannot be opened or the thread not started.
+    pub fn start(
+        destination: &Destination,
+        metrics: LogCounters,
+        report: impl FnMut(LogFault) + Send + 'static,
+    ) -> io::Result<Self> {
+        let Some(file) = destination.open()? else {
+            return Ok(Self {
+                books: Arc::new(Books::new(metrics)),
+                thread: None,
+            });
+        };
+        let path = match destination {
+            Destination::File(path) => Some(path.clone()),
+            Destination::Stdout | Destination::Stderr | Destination::Off => None,
+        };
+        Self::spawn(Box::new(file), path, metrics, Box::new(report))
+    }
+
+    /// A log that goes to `out`, for those who embed it.
+    ///
+    /// # Errors
+    /// When the thread cannot be started.
+    pub fn over(
+        out: impl Write + Send + 'static,
+        metrics: LogCounters,
+        report: impl FnMut(LogFault) + Send + 'static,
+    ) -> io::Result<Self> {
+        Self::spawn(Box::new(out), None, metrics, Box::new(report))
+    }
+
+    fn spawn(
+        out: Box<dyn Write + Send>,
+        path: Option<PathBuf>,
+        metrics: LogCounters,
+        report: Box<dyn FnMut(LogFault) + Send>,
+    ) -> io::Result<Self> {
+        let books = Arc::new(Books::new(metrics));
+        let requests = Arc::new(Requests::default());
+        let (inbox, waiting) = sync_channel(QUEUED_BATCHES);
+        let (end, ended) = sync_channel(1);
+        let carrier = Carrier {
+            sink: Sink::new(out, path),
+            inbox: waiting,
+            requests: Arc::clone(&requests),
+            books: Arc::clone(&books),
+            report,
+            failing: None,
+        };
+        thread::Builder::new()
+            .name("proxy-log".to_owned())
+            .spawn(move || {
+                carrier.run();
+                drop(end);
+            })?;
+        let thread = Thread {
+            inbox,
+            requests,
+            ended,
+        };
+        Ok(Self {
+            books,
+            thread: Some(thread),
+        })
+    }
+
+    /// An end for one worker.
+    pub fn worker(&self) -> WorkerLog {
+        let thread = self.thread.as_ref();
+        thread.map_or_else(WorkerLog::off, |thread| {
+            WorkerLog::new(thread.inbox.clone(), Arc::clone(&self.books))
+        })
+    }
+
+    /// Asks the thread to open its file again, after it has been moved away. Lines handed over
+    /// before may still go to the old file. Does nothing for other destinations.
+    pub fn reopen(&self) {
+        if let Some(thread) = &self.thread {
+            thread.requests.reopen.store(true, Ordering::Release);
+            thread.wake();
+        }
+    }
+
+    /// What became of the lines handed over until now.
+    pub fn counts(&self) -> LogCounts {
+        self.books.counts()
+    }
+
+    /// Writes what has been handed over and ends the thread, waiting for it no longer than
+    /// `patience`. Lines that a worker hands over later are lost, and counted so: drop the
+    /// workers' ends first. After a deadline missed the thread is left to itself, and lines it
+    /// still holds are `pending`.
+    pub fn close(self, patience: Duration) -> LogCounts {
+        if let Some(thread) = self.thread {
+            thread.requests.close.store(true, Ordering::Release);
+            thread.wake();
+            match thread.ended.recv_timeout(patience) {
+                Ok(()) | Err(RecvTimeoutError::Disconnected | RecvTimeoutError::Timeout) => {}
+            }
+        }
+        self.books.counts()
+    }
+}
+
+impl Thread {
+    /// Makes the thread look at its requests. When there is no room for the message, there are
+    /// others that wake it.
+    fn wake(&self) {
+        drop(self.inbox.try_send(Message::Wake));
+    }
+}
+
+impl Carrier {
+    fn run(mut self) {
+        while let Some(message) = self.next() {
+            if self.requests.reopen.swap(false, Ordering::Acquire)
+                && let Err(cause) = self.sink.reopen()
+            {
+                self.books.failed();
+                (self.report)(LogFault::Reopen(cause));
+            }
+            match message {
+                Message::Batch(batch) => self.carry(batch),
+                Message::Wake => {}
+            }
+        }
+    }
+
+    /// The next message; none when it is time to end.
+    fn next(&self) -> Option<Message> {
+        match self.inbox.try_recv() {
+            Ok(message) => Some(message),
+            Err(TryRecvError::Empty) if self.requests.close.load(Ordering::Acquire) => None,
+            Err(TryRecvError::Empty) => self.inbox.recv().ok(),
+            Err(TryRecvError::Disconnected) => None,
+        }
+    }
+
+    fn carry(&mut self, mut batch: Batch) {
+        match self.sink.write(&batch.bytes) {
+            Ok(()) => {
+                batch.settle(0);
+                if let Some(lost) = self.failing.take() {
+                    (self.report)(LogFault::Recovered { lost });
+                }
+            }
+            Err(Cut { lost, cause }) => {
+                batch.settle(lost);
+                self.books.failed();
+                if self.failing.is_none() {
+                    (self.report)(LogFault::Write(cause));
+                }
+                *self.failing.get_or_insert(0) += lost;
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Carrier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Carrier")
+            .field("sink", &self.sink)
+            .field("failing", &self.failing)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,152 @@
+//! Text inside a JSON string: nothing a client sent can end the line, the string, or fool an eye.
+
+/// Longest text of one field, in bytes; what is longer is cut and ends in `…`.
+pub(crate) const MAX_TEXT_BYTES: usize = 8192;
+
+const ONES: u64 = u64::from_ne_bytes([1; 8]);
+const HIGHS: u64 = u64::from_ne_bytes([0x80; 8]);
+const SPACES: u64 = u64::from_ne_bytes([b' '; 8]);
+const QUOTES: u64 = u64::from_ne_bytes([b'"'; 8]);
+const BACKSLASHES: u64 = u64::from_ne_bytes([b'\\'; 8]);
+
+/// Appends `text`, escaped where needed.
+///
+/// Escaped are, besides quote and backslash: controls of C0 and C1, DEL, line and paragraph
+/// separators, and the controls of writing direction, as `\uXXXX`; bytes that are not UTF-8 as
+/// the four characters `\xNN`.
+#[inline]
+pub(crate) fn push(out: &mut Vec<u8>, text: &[u8]) {
+    if text.len() <= MAX_TEXT_BYTES && is_plain(text) {
+        out.extend_from_slice(text);
+    } else {
+        push_with_care(out, text);
+    }
+}
+
+/// Whether every byte is printable ASCII other than quote and backslash.
+#[inline]
+fn is_plain(text: &[u8]) -> bool {
+    if let Some(last) = text.last_chunk::<8>() {
+        let (words, _) = text.as_chunks::<8>();
+        let marks = words
+            .iter()
+            .fold(marks(*last), |all, word| all | marks(*word));
+        return marks == 0;
+    }
+    if let (Some([a, b, c, d]), Some([e, f, g, h])) = (text.first_chunk(), text.last_chunk()) {
+        return marks([*a, *b, *c, *d, *e, *f, *g, *h]) == 0;
+    }
+    text.iter()
+        .all(|byte| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\'))
+}
+
+/// Not zero when one of eight bytes is not plain.
+///
+/// A byte below a bound borrows into its high bit when the bound is taken from it; one above
+/// 0x7e carries into it when one is added. Bytes whose high bit is set are marked by themselves,
+/// and a borrow or carry that reaches a neighbour starts at a byte that is marked, too.
+#[inline]
+fn marks(bytes: [u8; 8]) -> u64 {
+    let word = u64::from_ne_bytes(bytes);
+    let below_space = word.wrapping_sub(SPACES);
+    let quote = (word ^ QUOTES).wrapping_sub(ONES);
+    let backslash = (word ^ BACKSLASHES).wrapping_sub(ONES);
+    let above_tilde = word.wrapping_add(ONES);
+    (below_space | quote | backslash | above_tilde | word) & HIGHS
+}
+
+#[cold]
+fn push_with_care(out: &mut Vec<u8>, text: &[u8]) {
+    let kept = text.get(..MAX_TEXT_BYTES).unwrap_or(text);
+    for chunk in kept.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            push_character(out, character);
+        }
+        for byte in chunk.invalid() {
+            out.extend_from_slice(b"\\\\x");
+            push_hex(out, u32::from(*byte), 2);
+        }
+    }
+    if kept.len() < text.len() {
+        out.extend_from_slice("…".as_bytes());
+    }
+}
+
+fn push_character(out: &mut Vec<u8>, character: char) {
+    match character {
+        '"' => out.extend_from_slice(b"\\\""),
+        '\\' => out.extend_from_slice(b"\\\\"),
+        '\n' => out.extend_from_slice(b"\\n"),
+        '\r' => out.extend_from_slice(b"\\r"),
+        '\t' => out.extend_from_slice(b"\\t"),
+        '\0'..='\x1f'
+        | '\x7f'..='\u{9f}'
+        | '\u{61c}'
+        | '\u{200e}'..='\u{200f}'
+        | '\u{2028}'..='\u{202e}'
+        | '\u{2066}'..='\u{2069}' => {
+            out.extend_from_slice(b"\\u");
+            push_hex(out, u32::from(character), 4);
+        }
+        _ => out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
+    }
+}
+
+fn push_hex(out: &mut Vec<u8>, number: u32, digits: u32) {
+    let nibbles = (0..digits).rev().map(|at| number >> (4 * at) & 0xf);
+    let characters = nibbles.filter_map(|nibble| char::from_digit(nibble, 16));
+    out.extend(characters.filter_map(|digit| u8::try_from(digit).ok()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pushed(text: &[u8]) -> String {
+        let mut out = Vec::new();
+        push(&mut out, text);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn each_byte_is_plain_or_not_wherever_it_stands() {
+        for byte in 0..=u8::MAX {
+            let plain = matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\';
+            for len in 1..=17 {
+                for at in 0..len {
+                    let mut text = vec![b'a'; len];
+                    text[at] = byte;
+                    assert_eq!(is_plain(&text), plain, "{byte:#x} at {at} of {len}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_could_end_a_line_or_fool_an_eye_is_escaped() {
+        let cases: [(&[u8], &str); 9] = [
+            (b"plain text, 20 bytes", "plain text, 20 bytes"),
+            (b"a\"b\\c", r#"a\"b\\c"#),
+            (b"one\r\ntwo\tthree", r"one\r\ntwo\tthree"),
+            (b"\x1b[31m\0\x7f", r"\u001b[31m\u0000\u007f"),
+            ("c1 \u{85}\u{9b}".as_bytes(), r"c1 \u0085\u009b"),
+            ("\u{202e}gpj\u{2066}".as_bytes(), r"\u202egpj\u2066"),
+            ("\u{2028}\u{200f}\u{61c}".as_bytes(), r"\u2028\u200f\u061c"),
+            ("grüße 世界 🦀".as_bytes(), "grüße 世界 🦀"),
+            (b"bad \xff\xc3( end", r"bad \\xff\\xc3( end"),
+        ];
+        for (text, written) in cases {
+            assert_eq!(pushed(text), written);
+        }
+    }
+
+    #[test]
+    fn a_long_text_is_cut() {
+        let text = vec![b'a'; MAX_TEXT_BYTES + 1];
+
+        let written = pushed(&text);
+
+        assert_eq!(written, format!("{}…", "a".repeat(MAX_TEXT_BYTES)));
+        assert_eq!(pushed(&text[1..]).len(), MAX_TEXT_BYTES);
+    }
+}

@@ -1,0 +1,65 @@
+//! One JSON object on one line, written straight into a batch.
+
+use super::escape;
+use super::timestamp::{TimestampText, push_three};
+use std::time::Duration;
+
+/// A line being written.
+///
+/// Keys are given as they stand in the line, with all punctuation around them, so that each is
+/// one copy of a length the compiler knows.
+pub(crate) struct Line<'batch>(pub(crate) &'batch mut Vec<u8>);
+
+impl Line<'_> {
+    /// Text as it is.
+    #[inline]
+    pub(crate) fn raw(&mut self, text: &str) {
+        self.0.extend_from_slice(text.as_bytes());
+    }
+
+    /// A time; `key` ends in the opening quote.
+    #[inline]
+    pub(crate) fn time(&mut self, key: &str, clock: &mut TimestampText, at: Duration) {
+        self.raw(key);
+        clock.push(self.0, at);
+        self.0.push(b'"');
+    }
+
+    /// A string; `key` ends in the opening quote.
+    #[inline]
+    pub(crate) fn text(&mut self, key: &str, value: &[u8]) {
+        self.raw(key);
+        escape::push(self.0, value);
+        self.0.push(b'"');
+    }
+
+    /// A string, if there is one; `key` ends in the opening quote.
+    #[inline]
+    pub(crate) fn optional(&mut self, key: &str, value: Option<&str>) {
+        if let Some(value) = value {
+            self.text(key, value.as_bytes());
+        }
+    }
+
+    /// A whole number; `key` ends in the colon.
+    #[inline]
+    pub(crate) fn number(&mut self, key: &str, value: u64) {
+        self.raw(key);
+        self.raw(itoa::Buffer::new().format(value));
+    }
+
+    /// Milliseconds with three decimals; `key` ends in the colon.
+    #[inline]
+    pub(crate) fn millis(&mut self, key: &str, time: Duration) {
+        let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        self.number(key, millis);
+        self.0.push(b'.');
+        push_three(self.0, time.subsec_micros() % 1000);
+    }
+
+    /// The end of the object and of the line.
+    #[inline]
+    pub(crate) fn end(self) {
+        self.0.extend_from_slice(b"}\n");
+    }
+}

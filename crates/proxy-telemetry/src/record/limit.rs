@@ -1,0 +1,42 @@
+//! What is written down when a limit was met.
+
+use super::error::Level;
+use super::json::Line;
+use super::timestamp::TimestampText;
+use crate::vocabulary::Limit;
+use std::time::Duration;
+
+/// A limit that a request or connection ran into.
+#[derive(Clone, Copy, Debug)]
+pub struct LimitRecord<'a> {
+    /// When it happened, since the Unix epoch.
+    pub at: Duration,
+    /// What happened.
+    pub message: &'a str,
+    /// Which limit.
+    pub limit_type: Limit,
+    /// What is allowed.
+    pub limit: u64,
+    /// What was met.
+    pub actual: u64,
+    /// The client's address, as limits see it.
+    pub client_ip: &'a str,
+    /// The correlation ID of the request; none for a connection without one.
+    pub trace_id: Option<&'a str>,
+}
+
+impl LimitRecord<'_> {
+    /// Appends the record to `batch` as one line.
+    pub(crate) fn write(&self, batch: &mut Vec<u8>, clock: &mut TimestampText) {
+        let mut line = Line(batch);
+        line.text("{\"level\":\"", Level::Warn.name().as_bytes());
+        line.time(",\"timestamp\":\"", clock, self.at);
+        line.text(",\"message\":\"", self.message.as_bytes());
+        line.text(",\"limit_type\":\"", self.limit_type.name().as_bytes());
+        line.number(",\"limit\":", self.limit);
+        line.number(",\"actual\":", self.actual);
+        line.text(",\"client_ip\":\"", self.client_ip.as_bytes());
+        line.optional(",\"trace_id\":\"", self.trace_id);
+        line.end();
+    }
+}

@@ -1,0 +1,223 @@
+//! Who counts where: hands out cells by name and adds them up.
+
+mod family;
+mod series;
+
+use crate::cells::{
+    AgentCells, Cells, GaugeCell, RouteCells, SharedCounter, TargetCells, UpstreamCells,
+    WorkerCells, WorkerTotal,
+};
+use crate::metric::{CounterOf, GaugeOf};
+use crate::snapshot::{Snapshot, TargetName};
+use family::{Family, Name};
+use series::SeriesTable;
+use std::sync::{Arc, MutexGuard, PoisonError};
+
+/// What [`RegistrySettings::max_series`] should be where nobody says otherwise.
+pub const DEFAULT_MAX_SERIES: usize = 10_000;
+
+/// A search for names that nobody uses any more looks at every name; after one that found none
+/// this many names are refused before the next.
+const REFUSALS_BETWEEN_SWEEPS: u64 = 64;
+
+/// How a registry counts.
+#[derive(Clone, Copy, Debug)]
+pub struct RegistrySettings {
+    /// The words of failure reasons; cells take a reason by its position here. `other` is not
+    /// among them: it stands for positions beyond the list.
+    pub reasons: &'static [&'static str],
+    /// Most names that get series of their own: routes, upstreams, targets, agents, and label
+    /// sets of single counters and gauges, together. A name stands for a bounded number of lines.
+    pub max_series: usize,
+}
+
+/// Hands out cells and adds them up.
+///
+/// The same name gives the same cells again, so counts live on over reloads. Cells that nobody
+/// holds any more keep their place and their counts until the place is needed; then their counts
+/// move to the label value `overflow`, as do those of names that find no place.
+///
+/// Cells belong to the worker they were asked for: one thread writes to them. Asking takes a lock,
+/// which a scrape holds for as long as it takes to list the names, well below a millisecond; ask
+/// once and keep the answer.
+#[derive(Debug)]
+pub struct Registry {
+    reasons: &'static [&'static str],
+    max_series: usize,
+    state: Lock,
+}
+
+#[expect(
+    clippy::disallowed_types,
+    reason = "taken once per name and worker and by scrapes, never per request"
+)]
+type Lock = std::sync::Mutex<State>;
+
+#[derive(Debug, Default)]
+struct State {
+    workers: Vec<Arc<WorkerCells>>,
+    routes: Family<Arc<str>, RouteCells>,
+    upstreams: Family<Arc<str>, UpstreamCells>,
+    targets: Family<TargetName, TargetCells>,
+    agents: Family<Arc<str>, AgentCells>,
+    series: SeriesTable,
+    refused: u64,
+    next_sweep: u64,
+}
+
+impl Registry {
+    /// A registry that knows no names yet.
+    pub fn new(settings: RegistrySettings) -> Self {
+        let RegistrySettings {
+            reasons,
+            max_series,
+        } = settings;
+        Self {
+            reasons,
+            max_series,
+            state: Lock::default(),
+        }
+    }
+
+    /// The cells of worker `index`.
+    pub fn worker(&self, index: usize) -> Arc<WorkerCells> {
+        let mut state = self.lock();
+        let missing = (index + 1).saturating_sub(state.workers.len());
+        let fresh = || Arc::new(WorkerCells::new(self.reasons.len()));
+        state.workers.extend((0..missing).map(|_| fresh()));
+        state.workers.get(index).map_or_else(fresh, Arc::clone)
+    }
+
+    /// The cells of a route on a worker.
+    pub fn route(&self, worker: usize, id: &str) -> Arc<RouteCells> {
+        self.cells(worker, id.into(), |state| &mut state.routes)
+    }
+
+    /// The cells of an upstream on a worker.
+    pub fn upstream(&self, worker: usize, name: &str) -> Arc<UpstreamCells> {
+        self.cells(worker, name.into(), |state| &mut state.upstreams)
+    }
+
+    /// The cells of a target on a worker.
+    pub fn target(&self, worker: usize, upstream: &str, address: &str) -> Arc<TargetCells> {
+        let name = TargetName {
+            upstream: upstream.into(),
+            address: address.into(),
+        };
+        self.cells(worker, name, |state| &mut state.targets)
+    }
+
+    /// The cells of an agent on a worker.
+    pub fn agent(&self, worker: usize, name: &str) -> Arc<AgentCells> {
+        self.cells(worker, name.into(), |state| &mut state.agents)
+    }
+
+    /// A counter by the values of its labels. Any thread may count.
+    pub fn counter<const N: usize>(
+        &self,
+        counter: &CounterOf<N>,
+        values: [&str; N],
+    ) -> Arc<SharedCounter> {
+        let metric = &counter.metric;
+        let mut state = self.lock();
+        if let Some(found) = state.series.find_counter(metric, &values) {
+            return found;
+        }
+        if N == 0 || state.has_place(self.max_series) {
+            state.series.add_counter(metric, &values)
+        } else {
+            state.series.overflow_counter(metric)
+        }
+    }
+
+    /// A gauge by the values of its labels, shown for as long as somebody holds it. Any thread
+    /// may set it. A gauge that finds no place is never shown.
+    pub fn gauge<const N: usize>(&self, gauge: &GaugeOf<N>, values: [&str; N]) -> Arc<GaugeCell> {
+        let metric = &gauge.metric;
+        let mut state = self.lock();
+        if let Some(found) = state.series.find_gauge(metric, &values) {
+            return found;
+        }
+        if N == 0 || state.has_place(self.max_series) {
+            state.series.add_gauge(metric, &values)
+        } else {
+            Arc::default()
+        }
+    }
+
+    /// Everything counted up to now, over all workers.
+    pub fn snapshot(&self) -> Snapshot {
+        let mut state = self.lock();
+        let workers = state.workers.clone();
+        let routes = state.routes.view();
+        let upstreams = state.upstreams.view();
+        let targets = state.targets.view();
+        let agents = state.agents.view();
+        let series = state.series.values();
+        let series_dropped = state.refused;
+        drop(state);
+
+        let mut total = WorkerTotal::default();
+        for cells in &workers {
+            cells.add_to(&mut total);
+        }
+        Snapshot {
+            workers: total,
+            routes: routes.totals(),
+            upstreams: upstreams.totals(),
+            targets: targets.totals(),
+            agents: agents.totals(),
+            reasons: self.reasons,
+            series_dropped,
+            series,
+        }
+    }
+
+    fn cells<K: Name, C: Cells>(
+        &self,
+        worker: usize,
+        name: K,
+        family: fn(&mut State) -> &mut Family<K, C>,
+    ) -> Arc<C> {
+        let mut state = self.lock();
+        if let Some(found) = family(&mut state).find(&name, worker) {
+            return found;
+        }
+        if family(&mut state).knows(&name) || state.has_place(self.max_series) {
+            family(&mut state).add(name, worker)
+        } else {
+            family(&mut state).add_overflow(worker)
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Whether one more name may have a place; makes one if it can.
+    fn has_place(&mut self, max: usize) -> bool {
+        if self.names() >= max && self.refused >= self.next_sweep {
+            self.routes.evict();
+            self.upstreams.evict();
+            self.targets.evict();
+            self.agents.evict();
+            self.series.evict();
+            if self.names() >= max {
+                self.next_sweep = self.refused + REFUSALS_BETWEEN_SWEEPS;
+            }
+        }
+        let has_place = self.names() < max;
+        self.refused += u64::from(!has_place);
+        has_place
+    }
+
+    fn names(&self) -> usize {
+        self.routes.len()
+            + self.upstreams.len()
+            + self.targets.len()
+            + self.agents.len()
+            + self.series.len()
+    }
+}

@@ -1,0 +1,159 @@
+//! Cells of one kind, by name and worker.
+
+use crate::cells::Cells;
+use crate::snapshot::TargetName;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What stands for all names that have no place of their own.
+pub(crate) const OVERFLOW: &str = "overflow";
+
+/// What cells are found by.
+pub(crate) trait Name: Clone + Ord {
+    /// The name that stands for all without a place.
+    fn overflow() -> Self;
+}
+
+/// The cells of one name, by worker. Replaced whole when a worker joins, so that a scrape takes
+/// them with one clone.
+type Slots<C> = Arc<[Option<Arc<C>>]>;
+
+/// Cells of one kind, by name and worker.
+#[derive(Debug)]
+pub(crate) struct Family<K, C: Cells> {
+    entries: BTreeMap<K, Slots<C>>,
+    overflow: Slots<C>,
+    /// Counts of names whose place was given to others.
+    evicted: Option<C::Total>,
+}
+
+/// What a scrape takes along to add up without the lock.
+pub(crate) struct View<K, C: Cells> {
+    entries: Vec<(K, Slots<C>)>,
+    overflow: Slots<C>,
+    evicted: Option<C::Total>,
+}
+
+impl<K, C: Cells> Default for Family<K, C> {
+    fn default() -> Self {
+        Self {
+            entries: BTreeMap::new(),
+            overflow: Arc::default(),
+            evicted: None,
+        }
+    }
+}
+
+impl<K: Name, C: Cells> Family<K, C> {
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(crate) fn find(&self, name: &K, worker: usize) -> Option<Arc<C>> {
+        self.entries.get(name)?.get(worker)?.clone()
+    }
+
+    /// Whether `name` needs no new place.
+    pub(crate) fn knows(&self, name: &K) -> bool {
+        self.entries.contains_key(name) || *name == K::overflow()
+    }
+
+    pub(crate) fn add(&mut self, name: K, worker: usize) -> Arc<C> {
+        if name == K::overflow() {
+            return self.add_overflow(worker);
+        }
+        place(self.entries.entry(name).or_default(), worker)
+    }
+
+    pub(crate) fn add_overflow(&mut self, worker: usize) -> Arc<C> {
+        place(&mut self.overflow, worker)
+    }
+
+    /// Gives up the places of names that nobody holds; their counts live on in the overflow.
+    pub(crate) fn evict(&mut self) {
+        let evicted = &mut self.evicted;
+        self.entries.retain(|_, slots| {
+            let unused = is_unused(slots);
+            if unused {
+                add_up(slots, evicted.get_or_insert_default());
+            }
+            !unused
+        });
+    }
+
+    pub(crate) fn view(&self) -> View<K, C> {
+        let entries = self.entries.iter();
+        View {
+            entries: entries
+                .map(|(name, slots)| (name.clone(), Arc::clone(slots)))
+                .collect(),
+            overflow: Arc::clone(&self.overflow),
+            evicted: self.evicted.clone(),
+        }
+    }
+}
+
+impl<K: Name, C: Cells> View<K, C> {
+    /// The sums by name, `overflow` last where there is one.
+    pub(crate) fn totals(self) -> Vec<(K, C::Total)> {
+        let sum = |slots: &Slots<C>, mut total| {
+            add_up(slots, &mut total);
+            total
+        };
+        let entries = self.entries.into_iter();
+        let mut totals: Vec<_> = entries
+            .map(|(name, slots)| (name, sum(&slots, C::Total::default())))
+            .collect();
+        if self.evicted.is_some() || !self.overflow.is_empty() {
+            let evicted = self.evicted.unwrap_or_default();
+            totals.push((K::overflow(), sum(&self.overflow, evicted)));
+        }
+        totals
+    }
+}
+
+impl Name for Arc<str> {
+    fn overflow() -> Self {
+        OVERFLOW.into()
+    }
+}
+
+impl Name for TargetName {
+    fn overflow() -> Self {
+        Self {
+            upstream: OVERFLOW.into(),
+            address: OVERFLOW.into(),
+        }
+    }
+}
+
+fn place<C: Cells>(slots: &mut Slots<C>, worker: usize) -> Arc<C> {
+    if let Some(Some(cells)) = slots.get(worker) {
+        return Arc::clone(cells);
+    }
+    let cells = Arc::new(C::default());
+    let mut wider = slots.to_vec();
+    if wider.len() <= worker {
+        wider.resize(worker + 1, None);
+    }
+    if let Some(slot) = wider.get_mut(worker) {
+        *slot = Some(Arc::clone(&cells));
+    }
+    *slots = wider.into();
+    cells
+}
+
+/// Whether only the registry holds these cells. `get_mut` rather than a look at the count: it
+/// also makes the last holder's writes visible here.
+fn is_unused<C>(slots: &mut Slots<C>) -> bool {
+    Arc::get_mut(slots).is_some_and(|slots| {
+        let mut cells = slots.iter_mut().flatten();
+        cells.all(|cells| Arc::get_mut(cells).is_some())
+    })
+}
+
+fn add_up<C: Cells>(slots: &Slots<C>, total: &mut C::Total) {
+    for cells in slots.iter().flatten() {
+        cells.add_to(total);
+    }
+}

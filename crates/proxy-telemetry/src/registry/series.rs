@@ -1,0 +1,120 @@
+//! Counters and gauges that are asked for one by one, by metric and labels.
+
+use super::family::OVERFLOW;
+use crate::cells::{GaugeCell, SharedCounter};
+use crate::exposition::labels_text;
+use crate::metric::Metric;
+use crate::snapshot::SeriesValue;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The metric's name, and its labels as text.
+type Key = (&'static str, Arc<str>);
+
+/// Single counters and gauges.
+#[derive(Debug, Default)]
+pub(crate) struct SeriesTable {
+    counters: BTreeMap<Key, Series>,
+    gauges: BTreeMap<Key, Arc<GaugeCell>>,
+    overflow: BTreeMap<&'static str, Series>,
+}
+
+#[derive(Debug)]
+struct Series {
+    cell: Arc<SharedCounter>,
+    label_names: &'static [&'static str],
+}
+
+impl SeriesTable {
+    pub(crate) fn len(&self) -> usize {
+        self.counters.len() + self.gauges.len()
+    }
+
+    pub(crate) fn find_counter(
+        &mut self,
+        metric: &Metric,
+        values: &[&str],
+    ) -> Option<Arc<SharedCounter>> {
+        if !values.is_empty() && values.iter().all(|value| *value == OVERFLOW) {
+            return Some(self.overflow_counter(metric));
+        }
+        let found = self.counters.get(&key(metric, values))?;
+        Some(Arc::clone(&found.cell))
+    }
+
+    pub(crate) fn find_gauge(&self, metric: &Metric, values: &[&str]) -> Option<Arc<GaugeCell>> {
+        self.gauges.get(&key(metric, values)).map(Arc::clone)
+    }
+
+    pub(crate) fn add_counter(&mut self, metric: &Metric, values: &[&str]) -> Arc<SharedCounter> {
+        let series = Series::new(metric.labels);
+        let cell = Arc::clone(&series.cell);
+        self.counters.insert(key(metric, values), series);
+        cell
+    }
+
+    pub(crate) fn add_gauge(&mut self, metric: &Metric, values: &[&str]) -> Arc<GaugeCell> {
+        let cell = Arc::default();
+        self.gauges.insert(key(metric, values), Arc::clone(&cell));
+        cell
+    }
+
+    pub(crate) fn overflow_counter(&mut self, metric: &Metric) -> Arc<SharedCounter> {
+        let overflow = self.overflow.entry(metric.name);
+        Arc::clone(&overflow.or_insert_with(|| Series::new(metric.labels)).cell)
+    }
+
+    /// Gives up the places of counters that nobody holds; their counts live on in the overflow.
+    pub(crate) fn evict(&mut self) {
+        let overflow = &mut self.overflow;
+        self.counters.retain(|(name, labels), series| {
+            if labels.is_empty() || Arc::get_mut(&mut series.cell).is_none() {
+                return true;
+            }
+            let kept = overflow.entry(name);
+            let kept = kept.or_insert_with(|| Series::new(series.label_names));
+            kept.cell.add(series.cell.get());
+            false
+        });
+        self.forget_gauges();
+    }
+
+    /// The values by metric.
+    pub(crate) fn values(&mut self) -> BTreeMap<&'static str, Vec<SeriesValue>> {
+        self.forget_gauges();
+        let mut values: BTreeMap<_, Vec<SeriesValue>> = BTreeMap::new();
+        for ((name, labels), series) in &self.counters {
+            let value = (Arc::clone(labels), series.cell.get());
+            values.entry(*name).or_default().push(value);
+        }
+        for ((name, labels), gauge) in &self.gauges {
+            let value = (Arc::clone(labels), gauge.get());
+            values.entry(*name).or_default().push(value);
+        }
+        for (name, series) in &self.overflow {
+            let words = vec![OVERFLOW; series.label_names.len()];
+            let labels = labels_text(series.label_names, &words).into();
+            let value = (labels, series.cell.get());
+            values.entry(*name).or_default().push(value);
+        }
+        values
+    }
+
+    /// A gauge whose owner is gone tells nothing any more.
+    fn forget_gauges(&mut self) {
+        self.gauges.retain(|_, gauge| Arc::get_mut(gauge).is_none());
+    }
+}
+
+impl Series {
+    fn new(label_names: &'static [&'static str]) -> Self {
+        Self {
+            cell: Arc::default(),
+            label_names,
+        }
+    }
+}
+
+fn key(metric: &Metric, values: &[&str]) -> Key {
+    (metric.name, labels_text(metric.labels, values).into())
+}

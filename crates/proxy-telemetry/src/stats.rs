@@ -1,0 +1,110 @@
+//! The document of `/admin/stats`.
+
+use crate::cells::{HistogramTotal, RouteTotal};
+use crate::snapshot::Snapshot;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// How much of a limit is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LimitUse<'a> {
+    /// The limit's name, as in the configuration.
+    pub name: &'a str,
+    /// What is used now, in the limit's unit.
+    pub current: u64,
+    /// What is allowed; none when there is no limit.
+    pub limit: Option<u64>,
+    /// Requests or connections refused because of it.
+    pub rejected: u64,
+}
+
+/// How much memory is used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryUse {
+    /// Resident memory, in bytes; none where the system does not tell.
+    pub rss_bytes: Option<u64>,
+    /// What the configured limits allow, in bytes; none when there is no limit.
+    pub limit_bytes: Option<u64>,
+    /// Whether connections are refused because memory is short.
+    pub shedding: bool,
+}
+
+impl Snapshot {
+    /// The document of `/admin/stats`: totals, then the same by status class, route and reason,
+    /// then the use of `limits` and `memory`.
+    pub fn stats(&self, limits: &[LimitUse<'_>], memory: MemoryUse) -> Value {
+        let MemoryUse {
+            rss_bytes,
+            limit_bytes,
+            shedding,
+        } = memory;
+        json!({
+            "requests_total": self.requests(),
+            "requests_in_flight": self.workers.requests_in_flight,
+            "connections_active": self.workers.connections_active,
+            "connections_idle": self.workers.connections_idle,
+            "by_status": by_class(self.routes.iter().map(|(_, total)| total)),
+            "by_route": object(self.routes.iter().map(|(id, total)| (id, route(total)))),
+            "by_reason": self.failures(),
+            "limits": object(limits.iter().map(|used| (used.name, limit(used)))),
+            "memory": {
+                "rss_bytes": rss_bytes,
+                "limit_bytes": limit_bytes,
+                "shedding": shedding,
+            },
+        })
+    }
+
+    fn failures(&self) -> BTreeMap<&'static str, u64> {
+        let words = self.reasons.iter().copied().chain(["other"]);
+        let counts = words.zip(self.workers.failures.iter().copied());
+        counts.filter(|(_, count)| *count > 0).collect()
+    }
+}
+
+fn by_class<'a>(routes: impl Iterator<Item = &'a RouteTotal>) -> BTreeMap<String, u64> {
+    let mut classes = BTreeMap::new();
+    for total in routes {
+        for (status, count) in total.by_status() {
+            *classes.entry(format!("{}xx", status / 100)).or_default() += count;
+        }
+        if total.other_statuses() > 0 {
+            *classes.entry("other".to_owned()).or_default() += total.other_statuses();
+        }
+    }
+    classes
+}
+
+fn route(total: &RouteTotal) -> Value {
+    json!({
+        "requests": total.requests(),
+        "errors": total.failed,
+        "latency_ms": {
+            "p50": millis(&total.duration, 500),
+            "p95": millis(&total.duration, 950),
+            "p99": millis(&total.duration, 990),
+        },
+    })
+}
+
+fn limit(used: &LimitUse<'_>) -> Value {
+    let LimitUse {
+        name: _,
+        current,
+        limit,
+        rejected,
+    } = *used;
+    json!({ "current": current, "limit": limit, "rejected": rejected })
+}
+
+/// A quantile in milliseconds, to the microsecond; null when nothing was counted.
+fn millis(histogram: &HistogramTotal, permille: u16) -> Option<f64> {
+    let time = histogram.quantile(permille)?;
+    Some((time.as_secs_f64() * 1e6).round() / 1e3)
+}
+
+fn object(members: impl Iterator<Item = (impl AsRef<str>, Value)>) -> Map<String, Value> {
+    members
+        .map(|(name, value)| (name.as_ref().to_owned(), value))
+        .collect()
+}

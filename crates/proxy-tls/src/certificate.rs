@@ -1,0 +1,237 @@
+//! One certificate with its key, ready to be served, and where it came from.
+
+use crate::fault::{TlsFault, TlsWarning};
+use crate::file::{Contents, Digest, digest};
+use crate::leaf::Leaf;
+use crate::settings::CertificateSource;
+use crate::staple::Staple;
+use crate::{expiry, pem, provider};
+use rustls::sign::CertifiedKey;
+use rustls::{InconsistentKeys, SignatureAlgorithm, SignatureScheme};
+use rustls_pki_types::CertificateDer;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// A chain and the key that belongs to it.
+#[derive(Clone)]
+pub(crate) struct Certificate {
+    source: CertificateSource,
+    digest: Digest,
+    key: Arc<CertifiedKey>,
+    leaf: Leaf,
+    staple: Option<Staple>,
+}
+
+/// What the files of one certificate held.
+#[derive(Debug)]
+pub(crate) struct SourceContents {
+    cert: Contents,
+    key: Contents,
+    ocsp: Option<Contents>,
+}
+
+impl SourceContents {
+    /// Reads all files, or says of each why it cannot be read.
+    pub(crate) fn read(source: &CertificateSource) -> Result<Self, Vec<TlsFault>> {
+        let CertificateSource {
+            cert_file,
+            key_file,
+            ocsp_file,
+        } = source;
+        let cert = Contents::read(cert_file);
+        let key = Contents::read(key_file);
+        let ocsp = ocsp_file.as_deref().map(Contents::read).transpose();
+        match (cert, key, ocsp) {
+            (Ok(cert), Ok(key), Ok(ocsp)) => Ok(Self { cert, key, ocsp }),
+            (cert, key, ocsp) => Err([cert.err(), key.err(), ocsp.err()]
+                .into_iter()
+                .flatten()
+                .collect()),
+        }
+    }
+
+    pub(crate) fn parts(&self) -> [Option<&Contents>; 3] {
+        [Some(&self.cert), Some(&self.key), self.ocsp.as_ref()]
+    }
+
+    pub(crate) fn digest(&self) -> Digest {
+        digest(self.parts())
+    }
+}
+
+impl Certificate {
+    /// Reads and checks all files of `source`.
+    pub(crate) fn load(source: &CertificateSource) -> Result<Self, Vec<TlsFault>> {
+        let contents = SourceContents::read(source)?;
+        Self::parse(source, &contents).map_err(|fault| vec![fault])
+    }
+
+    /// Checks that the chain is X.509 and that the key and the staple belong to its leaf.
+    pub(crate) fn parse(
+        source: &CertificateSource,
+        contents: &SourceContents,
+    ) -> Result<Self, TlsFault> {
+        let CertificateSource {
+            cert_file,
+            key_file,
+            ocsp_file,
+        } = source;
+        let chain = pem::certificates(cert_file, &contents.cert)?;
+        let leaf = leaf(&chain).map_err(|position| TlsFault::BadCertificate {
+            file: cert_file.clone(),
+            position,
+        })?;
+        let key = provider::intermediate()
+            .key_provider
+            .load_private_key(pem::private_key(key_file, &contents.key)?)
+            .map_err(|_| TlsFault::BadKey {
+                file: key_file.clone(),
+            })?;
+        let staple = match (ocsp_file, &contents.ocsp) {
+            (Some(file), Some(ocsp)) => Some(staple(file, ocsp, &leaf)?),
+            (_, _) => None,
+        };
+        let mut key = CertifiedKey::new(chain, key);
+        match key.keys_match() {
+            Ok(()) | Err(rustls::Error::InconsistentKeys(InconsistentKeys::Unknown)) => {}
+            Err(_) => {
+                return Err(TlsFault::KeyMismatch {
+                    cert_file: cert_file.clone(),
+                    key_file: key_file.clone(),
+                });
+            }
+        }
+        key.ocsp = staple.as_ref().map(|staple| staple.der.clone());
+        Ok(Self {
+            source: source.clone(),
+            digest: contents.digest(),
+            key: Arc::new(key),
+            leaf,
+            staple,
+        })
+    }
+
+    pub(crate) fn source(&self) -> &CertificateSource {
+        &self.source
+    }
+
+    pub(crate) fn file(&self) -> &PathBuf {
+        &self.source.cert_file
+    }
+
+    pub(crate) fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    pub(crate) fn key(&self) -> &Arc<CertifiedKey> {
+        &self.key
+    }
+
+    pub(crate) fn leaf(&self) -> &Leaf {
+        &self.leaf
+    }
+
+    /// True when the key can sign in one of these ways.
+    pub(crate) fn signs_with(&self, schemes: &[SignatureScheme]) -> bool {
+        self.key.key.choose_scheme(schemes).is_some()
+    }
+
+    /// Where it stands among certificates for the same name: ECDSA signs and verifies in a
+    /// fraction of the time RSA takes.
+    pub(crate) fn rank(&self) -> u8 {
+        let algorithm = self.key.key.algorithm();
+        if algorithm == SignatureAlgorithm::ECDSA {
+            0
+        } else if algorithm == SignatureAlgorithm::ED25519 {
+            1
+        } else {
+            2
+        }
+    }
+
+    /// Why this certificate must not take the place of `current` at `now`: a valid one is
+    /// not given up for one that clients refuse.
+    pub(crate) fn worse_than(&self, current: &Self, now: SystemTime) -> Option<TlsFault> {
+        if current.out_of_date(now).is_some() {
+            return None;
+        }
+        self.out_of_date(now)
+    }
+
+    fn out_of_date(&self, now: SystemTime) -> Option<TlsFault> {
+        let file = self.file().clone();
+        let Leaf {
+            not_before,
+            not_after,
+            ..
+        } = self.leaf;
+        if not_after < now {
+            return Some(TlsFault::Expired { file, not_after });
+        }
+        (now < not_before).then_some(TlsFault::NotYetValid { file, not_before })
+    }
+
+    /// The same certificate without its staple, if that became stale and is still served.
+    pub(crate) fn without_stale_staple(&self, now: SystemTime) -> Option<Self> {
+        self.key.ocsp.as_ref()?;
+        self.staple.as_ref()?.stale_since(now)?;
+        let mut key = CertifiedKey::clone(&self.key);
+        key.ocsp = None;
+        Some(Self {
+            key: Arc::new(key),
+            ..self.clone()
+        })
+    }
+
+    /// What an operator should know about this certificate at `now`.
+    pub(crate) fn warnings(&self, now: SystemTime) -> Vec<TlsWarning> {
+        let mut warnings = Vec::new();
+        let file = self.file();
+        let Leaf {
+            not_before,
+            not_after,
+            ..
+        } = self.leaf;
+        if self.leaf.names.is_empty() {
+            warnings.push(TlsWarning::Nameless { file: file.clone() });
+        }
+        if now < not_before {
+            let file = file.clone();
+            warnings.push(TlsWarning::NotYetValid { file, not_before });
+        }
+        warnings.extend(expiry::warning(file, not_after, now));
+        let stale = self.staple.as_ref().and_then(|old| old.stale_since(now));
+        if let (Some(file), Some(next_update)) = (self.source.ocsp_file.clone(), stale) {
+            warnings.push(TlsWarning::StapleStale { file, next_update });
+        }
+        warnings
+    }
+}
+
+impl fmt::Debug for Certificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Certificate")
+            .field("source", &self.source)
+            .field("names", &self.leaf.names)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The facts of the chain's first certificate, or the position of one that is not X.509.
+fn leaf(chain: &[CertificateDer<'static>]) -> Result<Leaf, usize> {
+    let mut first = None;
+    for (position, der) in (1_usize..).zip(chain) {
+        let facts = Leaf::parse(der).ok_or(position)?;
+        first.get_or_insert(facts);
+    }
+    first.ok_or(1)
+}
+
+fn staple(file: &Path, ocsp: &Contents, leaf: &Leaf) -> Result<Staple, TlsFault> {
+    Staple::parse(ocsp.bytes(), &leaf.serial).map_err(|reason| TlsFault::BadStaple {
+        file: file.to_owned(),
+        reason,
+    })
+}

@@ -1,0 +1,246 @@
+//! One upstream's TLS: settings in, a shared rustls configuration out.
+
+use crate::certificate::{Certificate, SourceContents};
+use crate::expiry::CertificateInfo;
+use crate::fault::{TlsFault, TlsWarning};
+use crate::file::{Contents, Digest, digest};
+use crate::roots::PlatformRoots;
+use crate::settings::{Alpn, CertificateSource, ClientTlsSettings, TlsVersion};
+use crate::{provider, roots};
+use arc_swap::ArcSwap;
+use rustls::client::{Resumption, WebPkiServerVerifier};
+use rustls::sign::SingleCertAndKey;
+use rustls::{ClientConfig, RootCertStore};
+use rustls_pki_types::ServerName;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// Sessions kept per upstream: eight for each of 32 server names; the oldest name goes first.
+const SESSIONS: usize = 32 * 8;
+
+/// One upstream's trust and identity, and the configuration its connections share.
+///
+/// Whoever holds one speaks TLS: there is no way to get a plaintext connection from it.
+#[derive(Debug)]
+pub struct ClientTls {
+    settings: ClientTlsSettings,
+    /// Held when the settings name no roots of their own.
+    platform: Option<Arc<RootCertStore>>,
+    active: ArcSwap<Active>,
+}
+
+/// What changes together when any file changes: sessions made under the old roots or the old
+/// identity are forgotten with them.
+#[derive(Debug)]
+struct Active {
+    config: Arc<ClientConfig>,
+    certificate: Option<Certificate>,
+    digest: Digest,
+}
+
+/// What the upstream's files held.
+#[derive(Debug)]
+struct FileContents {
+    ca: Option<Contents>,
+    certificate: Option<SourceContents>,
+}
+
+/// A text that is neither a host name nor an IP address.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{name:?} is neither a host name nor an IP address")]
+pub struct BadServerName {
+    /// The text as written.
+    pub name: String,
+}
+
+impl ClientTls {
+    /// Reads every file of the settings and builds the configuration; `platform` is read only
+    /// when the settings have no `ca_file`.
+    ///
+    /// # Errors
+    /// Every [`TlsFault`] found.
+    pub fn load(
+        settings: ClientTlsSettings,
+        platform: &PlatformRoots,
+    ) -> Result<Self, Vec<TlsFault>> {
+        let platform = match settings.ca_file {
+            Some(_) => None,
+            None => Some(platform.get().map_err(|fault| vec![fault])?),
+        };
+        let contents = FileContents::read(&settings)?;
+        let active = activate(&settings, platform.as_ref(), &contents);
+        Ok(Self {
+            active: ArcSwap::from_pointee(active.map_err(|fault| vec![fault])?),
+            platform,
+            settings,
+        })
+    }
+
+    /// The configuration for the next connection. To be asked for with each one.
+    pub fn config(&self) -> Arc<ClientConfig> {
+        Arc::clone(&self.active.load().config)
+    }
+
+    /// The name to ask a target for and to verify: the configured one, else the target's host.
+    ///
+    /// # Errors
+    /// [`BadServerName`] when the target's host is no name and no address.
+    pub fn server_name(&self, target_host: &str) -> Result<ServerName<'static>, BadServerName> {
+        server_name(self.settings.sni.as_ref(), target_host)
+    }
+
+    /// The client certificate, if there is one.
+    pub fn certificates(&self) -> Vec<CertificateInfo> {
+        let active = self.active.load();
+        active.certificate.iter().map(CertificateInfo::of).collect()
+    }
+
+    /// What an operator should know about the client certificate at `now`.
+    pub fn warnings(&self, now: SystemTime) -> Vec<TlsWarning> {
+        let active = self.active.load();
+        let warnings = active.certificate.iter().flat_map(|one| one.warnings(now));
+        // A client certificate is known by its subject and needs no host name.
+        warnings
+            .filter(|warning| !matches!(warning, TlsWarning::Nameless { .. }))
+            .collect()
+    }
+
+    /// The settings it was loaded from: equal settings need no new `ClientTls` on reload.
+    pub fn settings(&self) -> &ClientTlsSettings {
+        &self.settings
+    }
+
+    /// The files it was loaded from.
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        let mut files: Vec<_> = self.settings.ca_file.iter().cloned().collect();
+        if let Some(source) = identity(self.settings.client_certificate.as_ref()) {
+            files.extend([source.cert_file, source.key_file]);
+        }
+        files
+    }
+
+    /// Reads the files again; true if they differ and are in use now.
+    pub(crate) fn reload(&self, now: SystemTime) -> Result<bool, Vec<TlsFault>> {
+        let contents = FileContents::read(&self.settings)?;
+        let current = self.active.load();
+        if contents.digest() == current.digest {
+            return Ok(false);
+        }
+        let next = activate(&self.settings, self.platform.as_ref(), &contents)
+            .map_err(|fault| vec![fault])?;
+        if let (Some(new), Some(old)) = (&next.certificate, &current.certificate)
+            && let Some(fault) = new.worse_than(old, now)
+        {
+            return Err(vec![fault]);
+        }
+        self.active.store(Arc::new(next));
+        Ok(true)
+    }
+}
+
+/// The name to ask a target for and to verify: `sni`, else the target's host, which may be an
+/// IP address, with or without brackets.
+///
+/// # Errors
+/// [`BadServerName`] when the target's host is no name and no address.
+pub fn server_name(
+    sni: Option<&ServerName<'static>>,
+    target_host: &str,
+) -> Result<ServerName<'static>, BadServerName> {
+    if let Some(name) = sni {
+        return Ok(name.clone());
+    }
+    let bare = target_host
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'))
+        .unwrap_or(target_host);
+    let bare = bare.strip_suffix('.').unwrap_or(bare);
+    ServerName::try_from(bare.to_owned()).map_err(|_| BadServerName {
+        name: target_host.to_owned(),
+    })
+}
+
+impl FileContents {
+    fn read(settings: &ClientTlsSettings) -> Result<Self, Vec<TlsFault>> {
+        let ca = settings.ca_file.as_deref().map(Contents::read).transpose();
+        let identity = identity(settings.client_certificate.as_ref());
+        let certificate = identity.as_ref().map(SourceContents::read).transpose();
+        match (ca, certificate) {
+            (Ok(ca), Ok(certificate)) => Ok(Self { ca, certificate }),
+            (ca, certificate) => {
+                let mut faults: Vec<_> = ca.err().into_iter().collect();
+                faults.extend(certificate.err().into_iter().flatten());
+                Err(faults)
+            }
+        }
+    }
+
+    fn digest(&self) -> Digest {
+        let certificate = self.certificate.iter().flat_map(SourceContents::parts);
+        digest(std::iter::once(self.ca.as_ref()).chain(certificate))
+    }
+}
+
+/// The client certificate without what only servers use.
+fn identity(configured: Option<&CertificateSource>) -> Option<CertificateSource> {
+    configured.map(|source| CertificateSource {
+        ocsp_file: None,
+        ..source.clone()
+    })
+}
+
+fn activate(
+    settings: &ClientTlsSettings,
+    platform: Option<&Arc<RootCertStore>>,
+    contents: &FileContents,
+) -> Result<Active, TlsFault> {
+    let ClientTlsSettings {
+        sni: _, // Each connection asks `ClientTls::server_name`.
+        ca_file,
+        client_certificate,
+        min_version,
+        alpn,
+    } = settings;
+    let trusted = match (ca_file, &contents.ca, platform) {
+        (Some(file), Some(ca), _) => roots::from_pem(file, ca)?,
+        (_, _, Some(platform)) => Arc::clone(platform),
+        (_, _, None) => return Err(TlsFault::NoPlatformRoots),
+    };
+    let certificate = match (identity(client_certificate.as_ref()), &contents.certificate) {
+        (Some(source), Some(contents)) => Some(Certificate::parse(&source, contents)?),
+        (_, _) => None,
+    };
+    Ok(Active {
+        config: config(trusted, certificate.as_ref(), *min_version, alpn)?,
+        certificate,
+        digest: contents.digest(),
+    })
+}
+
+fn config(
+    trusted: Arc<RootCertStore>,
+    certificate: Option<&Certificate>,
+    min_version: TlsVersion,
+    alpn: &[Alpn],
+) -> Result<Arc<ClientConfig>, TlsFault> {
+    let provider = provider::intermediate();
+    let verifier = WebPkiServerVerifier::builder_with_provider(trusted, Arc::clone(&provider))
+        .build()
+        .map_err(|error| TlsFault::Refused {
+            reason: error.to_string(),
+        })?;
+    let trusting = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(min_version.and_newer())?
+        .with_webpki_verifier(verifier);
+    let mut config = match certificate {
+        None => trusting.with_no_client_auth(),
+        Some(certificate) => trusting.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(
+            Arc::clone(certificate.key()),
+        ))),
+    };
+    config.alpn_protocols = alpn.iter().map(|one| one.offered().to_vec()).collect();
+    config.resumption = Resumption::in_memory_sessions(SESSIONS);
+    config.enable_early_data = false;
+    Ok(Arc::new(config))
+}

@@ -1,0 +1,176 @@
+//! Client certificates: asked for in the handshake, judged after it.
+//!
+//! A failed handshake can tell a browser nothing. So every client gets through that proves it
+//! holds the key of whatever certificate it shows, and HTTP answers 495 to those whose
+//! certificate is missing or bad.
+
+use crate::classify::VerifyFailure;
+use crate::fault::TlsFault;
+use crate::file::{Contents, Digest, digest};
+use crate::settings::ClientAuth;
+use crate::{leaf, provider, roots};
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{DigitallySignedStruct, DistinguishedName, Error, ServerConnection, SignatureScheme};
+use rustls_pki_types::{CertificateDer, UnixTime};
+use std::fmt;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// What became of the client's certificate. It holds for the whole connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClientAuthVerdict {
+    /// The listener asks for none.
+    NotAsked,
+    /// The client showed none.
+    Missing {
+        /// True when the listener insists on one.
+        required: bool,
+    },
+    /// It leads to a trusted root and is valid.
+    Verified {
+        /// Its subject, for logs and headers; for people to read, not to be parsed.
+        subject: String,
+    },
+    /// The client showed one that is not trusted, whether or not one is required.
+    Rejected {
+        /// What is wrong with it.
+        reason: VerifyFailure,
+    },
+}
+
+impl ClientAuthVerdict {
+    /// True when every request of the connection must be answered 495.
+    pub const fn is_refusal(&self) -> bool {
+        match self {
+            Self::NotAsked | Self::Verified { .. } => false,
+            Self::Missing { required } => *required,
+            Self::Rejected { .. } => true,
+        }
+    }
+}
+
+impl fmt::Display for ClientAuthVerdict {
+    /// What may be told to the client: it names no root and no subject but its own.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotAsked => f.write_str("client certificate not asked for"),
+            Self::Missing { required: false } => f.write_str("client certificate missing"),
+            Self::Missing { required: true } => f.write_str("client certificate required"),
+            Self::Verified { subject } => write!(f, "client certificate of {subject}"),
+            Self::Rejected { reason } => write!(f, "client certificate {reason}"),
+        }
+    }
+}
+
+/// The roots client certificates must lead to.
+#[derive(Clone, Debug)]
+pub(crate) struct ClientAuthority {
+    verifier: Arc<dyn ClientCertVerifier>,
+    required: bool,
+    digest: Digest,
+}
+
+impl ClientAuthority {
+    /// Reads the roots of a listener; none when it does not ask for certificates.
+    pub(crate) fn load(settings: &ClientAuth) -> Result<Option<Self>, TlsFault> {
+        let Some((ca_file, required)) = settings.demand() else {
+            return Ok(None);
+        };
+        let contents = Contents::read(ca_file)?;
+        let builder = WebPkiClientVerifier::builder_with_provider(
+            roots::from_pem(ca_file, &contents)?,
+            provider::intermediate(),
+        );
+        let verifier = builder.build().map_err(|error| TlsFault::Refused {
+            reason: error.to_string(),
+        })?;
+        Ok(Some(Self {
+            verifier,
+            required,
+            digest: digest([Some(&contents)]),
+        }))
+    }
+
+    pub(crate) fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// The verifier to give to rustls.
+    pub(crate) fn lenient(&self) -> Arc<dyn ClientCertVerifier> {
+        Arc::new(Lenient(Arc::clone(&self.verifier)))
+    }
+
+    /// Judges a finished handshake.
+    pub(crate) fn verdict(
+        &self,
+        connection: &ServerConnection,
+        now: SystemTime,
+    ) -> ClientAuthVerdict {
+        let chain = connection.peer_certificates().unwrap_or_default();
+        let Some((leaf, intermediates)) = chain.split_first() else {
+            return ClientAuthVerdict::Missing {
+                required: self.required,
+            };
+        };
+        let since_epoch = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = UnixTime::since_unix_epoch(since_epoch);
+        match self.verifier.verify_client_cert(leaf, intermediates, now) {
+            Ok(_) => ClientAuthVerdict::Verified {
+                subject: leaf::subject(leaf).unwrap_or_default(),
+            },
+            Err(error) => ClientAuthVerdict::Rejected {
+                reason: VerifyFailure::of(&error),
+            },
+        }
+    }
+}
+
+/// Checks that a client holds the key of the certificate it shows, and nothing more.
+#[derive(Debug)]
+struct Lenient(Arc<dyn ClientCertVerifier>);
+
+impl ClientCertVerifier for Lenient {
+    fn client_auth_mandatory(&self) -> bool {
+        false
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        self.0.root_hint_subjects()
+    }
+
+    fn verify_client_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        // `ClientAuthority::verdict` decides once HTTP can answer.
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.0
+            .verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.0
+            .verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_verify_schemes()
+    }
+}

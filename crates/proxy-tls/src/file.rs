@@ -1,0 +1,122 @@
+//! Files read whole and bounded, and the marks by which a change is noticed.
+
+use crate::fault::TlsFault;
+use aws_lc_rs::digest::{Context, SHA256, SHA256_OUTPUT_LEN};
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+use zeroize::Zeroizing;
+
+/// A SHA-256 of everything one certificate or one set of roots was made from.
+pub(crate) type Digest = [u8; SHA256_OUTPUT_LEN];
+
+/// Bundles of every public root stay well below this.
+const MAX_BYTES: u64 = 4 << 20;
+
+/// A file system may give two writes this close to each other the same time.
+const CLOCK_GRAIN: Duration = Duration::from_secs(2);
+
+/// What a file held; wiped when dropped, as it may be a key.
+pub(crate) struct Contents(Zeroizing<Vec<u8>>);
+
+impl Contents {
+    /// Reads a regular file of at most 4 MiB.
+    pub(crate) fn read(path: &Path) -> Result<Self, TlsFault> {
+        let file = || path.to_owned();
+        let too_large = || TlsFault::TooLarge {
+            file: file(),
+            limit_bytes: MAX_BYTES,
+        };
+        let fault = |error: io::Error| {
+            let (file, kind) = (file(), error.kind());
+            if kind == io::ErrorKind::NotFound {
+                return TlsFault::Missing { file };
+            }
+            TlsFault::Unreadable { file, kind }
+        };
+        // Opening a pipe would wait for its writer.
+        let metadata = fs::metadata(path).map_err(fault)?;
+        if !metadata.is_file() {
+            return Err(TlsFault::NotAFile { file: file() });
+        }
+        if MAX_BYTES < metadata.len() {
+            return Err(too_large());
+        }
+        // Room for one byte more, so that reading to the end never moves a key in memory.
+        let room = usize::try_from(metadata.len() + 1).unwrap_or_default();
+        let mut bytes = Zeroizing::new(Vec::with_capacity(room));
+        File::open(path)
+            .and_then(|opened| opened.take(MAX_BYTES + 1).read_to_end(&mut bytes))
+            .map_err(fault)?;
+        if usize::try_from(MAX_BYTES).is_ok_and(|most| most < bytes.len()) {
+            return Err(too_large());
+        }
+        Ok(Self(bytes))
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Contents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Contents({} bytes)", self.0.len())
+    }
+}
+
+/// One digest over several files, each of which may be absent.
+pub(crate) fn digest<'a>(files: impl IntoIterator<Item = Option<&'a Contents>>) -> Digest {
+    let mut context = Context::new(&SHA256);
+    for file in files {
+        let bytes = file.map(Contents::bytes);
+        let length = bytes.map_or(u64::MAX, |bytes| bytes.len() as u64);
+        context.update(&length.to_be_bytes());
+        context.update(bytes.unwrap_or_default());
+    }
+    sha256(context)
+}
+
+/// The digest of one certificate's DER, by which people name it.
+pub(crate) fn fingerprint(der: &[u8]) -> Digest {
+    let mut context = Context::new(&SHA256);
+    context.update(der);
+    sha256(context)
+}
+
+fn sha256(context: Context) -> Digest {
+    let mut digest = Digest::default();
+    digest.copy_from_slice(context.finish().as_ref());
+    digest
+}
+
+/// What a file system tells of a file without its content being read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    modified: SystemTime,
+    device: u64,
+    inode: u64,
+    size_bytes: u64,
+}
+
+impl Stamp {
+    /// The stamp of what `path` leads to, through any links; none when there is nothing.
+    pub(crate) fn of(path: &Path) -> Option<Self> {
+        let metadata = fs::metadata(path).ok()?;
+        Some(Self {
+            modified: metadata.modified().ok()?,
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            size_bytes: metadata.len(),
+        })
+    }
+
+    /// True once any later write must show in the stamp.
+    pub(crate) fn is_settled(self, now: SystemTime) -> bool {
+        now.duration_since(self.modified)
+            .is_ok_and(|age| CLOCK_GRAIN < age)
+    }
+}

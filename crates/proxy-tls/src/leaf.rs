@@ -1,0 +1,93 @@
+//! What a leaf certificate says of itself: its hosts, its time, its subject.
+
+use crate::file::{Digest, fingerprint};
+use std::net::IpAddr;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use x509_parser::certificate::X509Certificate;
+use x509_parser::extensions::GeneralName;
+use x509_parser::prelude::FromDer;
+use x509_parser::time::ASN1Time;
+
+/// The facts of one leaf. The common name is not among them. [RFC 9525 §2]
+#[derive(Clone, Debug)]
+pub(crate) struct Leaf {
+    pub(crate) names: Names,
+    pub(crate) not_before: SystemTime,
+    pub(crate) not_after: SystemTime,
+    pub(crate) serial: Vec<u8>,
+    pub(crate) fingerprint: Digest,
+}
+
+/// The hosts a leaf speaks for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Names {
+    /// Lower case; a wildcard keeps its `*.`.
+    pub(crate) dns: Vec<Box<str>>,
+    pub(crate) ips: Vec<IpAddr>,
+}
+
+impl Leaf {
+    /// Reads a certificate; none when it is not X.509.
+    pub(crate) fn parse(der: &[u8]) -> Option<Self> {
+        let (_, certificate) = X509Certificate::from_der(der).ok()?;
+        let validity = certificate.validity();
+        Some(Self {
+            names: Names::of(&certificate)?,
+            not_before: system_time(validity.not_before),
+            not_after: system_time(validity.not_after),
+            serial: certificate.raw_serial().to_vec(),
+            fingerprint: fingerprint(der),
+        })
+    }
+}
+
+impl Names {
+    fn of(certificate: &X509Certificate<'_>) -> Option<Self> {
+        let mut names = Self::default();
+        let Some(extension) = certificate.subject_alternative_name().ok()? else {
+            return Some(names);
+        };
+        for name in &extension.value.general_names {
+            if let GeneralName::DNSName(dns) = name {
+                names.dns.push(dns.to_ascii_lowercase().into_boxed_str());
+            } else if let GeneralName::IPAddress(bytes) = name {
+                names.ips.extend(ip(bytes));
+            }
+        }
+        Some(names)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.dns.is_empty() && self.ips.is_empty()
+    }
+
+    /// True when a name here covers `host`, which is in lower case. A wildcard stands for
+    /// exactly one label. [RFC 9525 §6.3]
+    pub(crate) fn cover(&self, host: &str) -> bool {
+        let parent = host.split_once('.').map(|(_, parent)| parent);
+        self.dns.iter().any(|name| match name.strip_prefix("*.") {
+            Some(domain) => Some(domain) == parent,
+            None => &**name == host,
+        })
+    }
+}
+
+/// The subject of a certificate for people to read, such as `CN=robot, O=Example`.
+pub(crate) fn subject(der: &[u8]) -> Option<String> {
+    let (_, certificate) = X509Certificate::from_der(der).ok()?;
+    Some(certificate.subject().to_string())
+}
+
+pub(crate) fn system_time(time: ASN1Time) -> SystemTime {
+    let seconds = u64::try_from(time.timestamp()).unwrap_or_default();
+    UNIX_EPOCH
+        .checked_add(Duration::from_secs(seconds))
+        .unwrap_or(UNIX_EPOCH)
+}
+
+fn ip(bytes: &[u8]) -> Option<IpAddr> {
+    <[u8; 4]>::try_from(bytes)
+        .map(IpAddr::from)
+        .or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from))
+        .ok()
+}

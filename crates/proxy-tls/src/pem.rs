@@ -1,0 +1,110 @@
+//! Certificates and keys found in PEM text, or a precise word on why there are none.
+
+use crate::fault::TlsFault;
+use crate::file::Contents;
+use rustls_pki_types::pem::{self, PemObject, SectionKind};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use std::path::Path;
+use zeroize::Zeroizing;
+
+const BEGIN: &str = "-----BEGIN ";
+/// How OpenSSL marked encryption before PKCS#8. [RFC 1421 §4.6.1.1]
+const OLD_ENCRYPTION: &[u8] = b"Proc-Type: 4,ENCRYPTED";
+
+/// Every certificate of the file, in its order; at least one.
+pub(crate) fn certificates(
+    path: &Path,
+    contents: &Contents,
+) -> Result<Vec<CertificateDer<'static>>, TlsFault> {
+    let mut chain = Vec::new();
+    for section in sections(contents) {
+        let (kind, der) = section.map_err(|error| damage(path, &error))?;
+        if kind == SectionKind::Certificate {
+            chain.push(CertificateDer::from(der));
+        } else {
+            drop(Zeroizing::new(der));
+        }
+    }
+    if chain.is_empty() {
+        return Err(match labels(contents) {
+            found if found.is_empty() => TlsFault::NotPem {
+                file: path.to_owned(),
+            },
+            found => TlsFault::NoCertificate {
+                file: path.to_owned(),
+                found,
+            },
+        });
+    }
+    Ok(chain)
+}
+
+/// The first private key of the file.
+pub(crate) fn private_key(
+    path: &Path,
+    contents: &Contents,
+) -> Result<PrivateKeyDer<'static>, TlsFault> {
+    let file = || path.to_owned();
+    if contains(contents.bytes(), OLD_ENCRYPTION) {
+        return Err(TlsFault::EncryptedKey { file: file() });
+    }
+    for section in sections(contents) {
+        let (kind, der) = section.map_err(|error| damage(path, &error))?;
+        if let Some(key) = PrivateKeyDer::from_pem(kind, der) {
+            return Ok(key);
+        }
+    }
+    let found = labels(contents);
+    if found.iter().any(|label| label == "ENCRYPTED PRIVATE KEY") {
+        return Err(TlsFault::EncryptedKey { file: file() });
+    }
+    if found.is_empty() {
+        return Err(TlsFault::NotPem { file: file() });
+    }
+    Err(TlsFault::NoKey {
+        file: file(),
+        found,
+    })
+}
+
+fn sections(
+    contents: &Contents,
+) -> impl Iterator<Item = Result<(SectionKind, Vec<u8>), pem::Error>> {
+    <(SectionKind, Vec<u8>)>::pem_slice_iter(contents.bytes())
+}
+
+fn damage(path: &Path, error: &pem::Error) -> TlsFault {
+    let what = match error {
+        pem::Error::MissingSectionEnd { .. } => "the last section has no END line",
+        pem::Error::IllegalSectionStart { .. } => "a BEGIN line is malformed",
+        pem::Error::Base64Decode(_) => "a section is not Base64",
+        pem::Error::Io(_) | pem::Error::NoItemsFound | pem::Error::SectionTooLarge | _ => {
+            "it cannot be read"
+        }
+    };
+    TlsFault::DamagedPem {
+        file: path.to_owned(),
+        what,
+    }
+}
+
+/// The kinds of sections the file begins, each once.
+fn labels(contents: &Contents) -> Vec<String> {
+    let mut labels: Vec<String> = Vec::new();
+    for line in String::from_utf8_lossy(contents.bytes()).lines() {
+        let Some(rest) = line.strip_prefix(BEGIN) else {
+            continue;
+        };
+        let label = rest.trim_end().trim_end_matches('-');
+        if !labels.iter().any(|known| known == label) {
+            labels.push(label.to_owned());
+        }
+    }
+    labels
+}
+
+fn contains(haystack: &[u8], needle: &[u8]) -> bool {
+    haystack
+        .windows(needle.len())
+        .any(|window| window == needle)
+}

@@ -1,0 +1,173 @@
+//! Which certificate a client is shown, by the name it asks for and what it can verify.
+
+use crate::certificate::Certificate;
+use crate::leaf::Names;
+use arc_swap::ArcSwap;
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// The longest host name. [RFC 1035 §2.3.4]
+const MAX_HOST_BYTES: usize = 253;
+
+/// One listener's certificates; any of them can be swapped while handshakes run.
+#[derive(Debug)]
+pub(crate) struct CertificateStore {
+    index: ArcSwap<Index>,
+}
+
+impl CertificateStore {
+    /// A store in which the first certificate serves every name that no other covers.
+    pub(crate) fn new(certificates: Vec<Arc<Certificate>>) -> Self {
+        Self {
+            index: ArcSwap::from_pointee(Index::new(certificates)),
+        }
+    }
+
+    /// See [`ServerTls::covers`](crate::ServerTls::covers).
+    pub(crate) fn covers(&self, sni: Option<&str>, host: &str) -> bool {
+        let Some(sni) = sni else { return true };
+        if host.eq_ignore_ascii_case(sni) {
+            return true;
+        }
+        let mut buffer = [0; MAX_HOST_BYTES];
+        let Some(host) = lower_case(host, &mut buffer) else {
+            return false;
+        };
+        let index = self.index.load();
+        let served = index.for_name(sni);
+        let needed = index.for_name(host);
+        let same = |one: &Arc<Certificate>| needed.iter().any(|other| Arc::ptr_eq(one, other));
+        served.iter().any(same) || served.iter().any(|one| speaks_for(&one.leaf().names, host))
+    }
+
+    /// What `read` makes of every certificate, in the order configured.
+    pub(crate) fn each<T>(&self, read: impl Fn(&Certificate) -> T) -> Vec<T> {
+        let index = self.index.load();
+        index.certificates.iter().map(|one| read(one)).collect()
+    }
+
+    pub(crate) fn get(&self, position: usize) -> Option<Arc<Certificate>> {
+        self.index.load().certificates.get(position).cloned()
+    }
+
+    /// Puts another certificate in the place of one; handshakes under way keep the old one.
+    pub(crate) fn replace(&self, position: usize, next: Certificate) {
+        let next = Arc::new(next);
+        self.index.rcu(|index| {
+            let mut certificates = index.certificates.clone();
+            if let Some(place) = certificates.get_mut(position) {
+                *place = Arc::clone(&next);
+            }
+            Index::new(certificates)
+        });
+    }
+
+    /// Stops serving the staple of one certificate once it is stale; true if it did.
+    pub(crate) fn drop_stale_staple(&self, position: usize, now: SystemTime) -> bool {
+        let bare = self
+            .get(position)
+            .and_then(|current| current.without_stale_staple(now));
+        let Some(bare) = bare else { return false };
+        self.replace(position, bare);
+        true
+    }
+}
+
+impl ResolvesServerCert for CertificateStore {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let index = self.index.load();
+        // rustls hands the name over in lower case and without a final dot.
+        let candidates = hello
+            .server_name()
+            .map_or(index.default.as_slice(), |name| index.for_name(name));
+        let chosen = match candidates {
+            [only] => Some(only),
+            several => several
+                .iter()
+                .find(|one| one.signs_with(hello.signature_schemes()))
+                .or(several.first()),
+        };
+        chosen.map(|certificate| Arc::clone(certificate.key()))
+    }
+}
+
+/// Certificates by name. Those for one name stand in the order they are preferred.
+#[derive(Debug)]
+struct Index {
+    certificates: Vec<Arc<Certificate>>,
+    exact: HashMap<Box<str>, Vec<Arc<Certificate>>>,
+    /// By what follows `*.`.
+    wildcard: HashMap<Box<str>, Vec<Arc<Certificate>>>,
+    default: Vec<Arc<Certificate>>,
+}
+
+impl Index {
+    fn new(certificates: Vec<Arc<Certificate>>) -> Self {
+        let mut exact: HashMap<Box<str>, Vec<Arc<Certificate>>> = HashMap::new();
+        let mut wildcard: HashMap<Box<str>, Vec<Arc<Certificate>>> = HashMap::new();
+        // A stable sort: among equals the first configured wins.
+        let mut preferred = certificates.clone();
+        preferred.sort_by_key(|certificate| certificate.rank());
+        for certificate in &preferred {
+            for name in &certificate.leaf().names.dns {
+                let (names, name) = match name.strip_prefix("*.") {
+                    Some(domain) => (&mut wildcard, domain),
+                    None => (&mut exact, &**name),
+                };
+                let candidates = names.entry(name.into()).or_default();
+                candidates.push(Arc::clone(certificate));
+            }
+        }
+        let default = siblings_of_first(&certificates, preferred);
+        Self {
+            certificates,
+            exact,
+            wildcard,
+            default,
+        }
+    }
+
+    /// Certificates for a name in lower case: exact before wildcard before default.
+    fn for_name(&self, name: &str) -> &[Arc<Certificate>] {
+        let parent = || name.split_once('.').map(|(_, parent)| parent);
+        self.exact
+            .get(name)
+            .or_else(|| parent().and_then(|parent| self.wildcard.get(parent)))
+            .unwrap_or(&self.default)
+    }
+}
+
+/// The first certificate and those with other keys for the very same names.
+fn siblings_of_first(
+    certificates: &[Arc<Certificate>],
+    mut preferred: Vec<Arc<Certificate>>,
+) -> Vec<Arc<Certificate>> {
+    if let Some(first) = certificates.first() {
+        let names = &first.leaf().names.dns;
+        preferred.retain(|one| {
+            Arc::ptr_eq(one, first) || (!names.is_empty() && one.leaf().names.dns == *names)
+        });
+    }
+    preferred
+}
+
+fn speaks_for(names: &Names, host: &str) -> bool {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    match bare.parse::<IpAddr>() {
+        Ok(ip) => names.ips.contains(&ip),
+        Err(_) => names.cover(host),
+    }
+}
+
+/// `host` in lower case and without its final dot; none when it is too long to be one.
+fn lower_case<'a>(host: &str, buffer: &'a mut [u8; MAX_HOST_BYTES]) -> Option<&'a str> {
+    let host = host.strip_suffix('.').unwrap_or(host);
+    let lower = buffer.get_mut(..host.len())?;
+    lower.copy_from_slice(host.as_bytes());
+    lower.make_ascii_lowercase();
+    std::str::from_utf8(lower).ok()
+}

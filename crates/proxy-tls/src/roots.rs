@@ -1,0 +1,52 @@
+//! Whom to trust: the platform's roots or those of a file.
+
+use crate::fault::TlsFault;
+use crate::file::Contents;
+use crate::pem;
+use rustls::RootCertStore;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+/// The platform's roots, read from disk when they are first needed and then shared.
+///
+/// One instance serves a whole process. `SSL_CERT_FILE` and `SSL_CERT_DIR` are honoured.
+#[derive(Debug, Default)]
+pub struct PlatformRoots {
+    loaded: OnceLock<Arc<RootCertStore>>,
+}
+
+impl PlatformRoots {
+    /// Roots that were not read yet.
+    pub const fn new() -> Self {
+        Self {
+            loaded: OnceLock::new(),
+        }
+    }
+
+    pub(crate) fn get(&self) -> Result<Arc<RootCertStore>, TlsFault> {
+        let roots = self.loaded.get_or_init(|| {
+            let mut roots = RootCertStore::empty();
+            // Platforms carry a few roots that are too old to be parsed.
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+            Arc::new(roots)
+        });
+        if roots.is_empty() {
+            return Err(TlsFault::NoPlatformRoots);
+        }
+        Ok(Arc::clone(roots))
+    }
+}
+
+/// The certificates of a file as roots; each of them must be usable.
+pub(crate) fn from_pem(path: &Path, contents: &Contents) -> Result<Arc<RootCertStore>, TlsFault> {
+    let mut roots = RootCertStore::empty();
+    for (position, certificate) in (1..).zip(pem::certificates(path, contents)?) {
+        roots
+            .add(certificate)
+            .map_err(|_| TlsFault::BadCertificate {
+                file: path.to_owned(),
+                position,
+            })?;
+    }
+    Ok(Arc::new(roots))
+}

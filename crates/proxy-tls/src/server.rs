@@ -1,0 +1,191 @@
+//! One listener's TLS: settings in, a shared rustls configuration out.
+
+use crate::certificate::Certificate;
+use crate::client_auth::{ClientAuthVerdict, ClientAuthority};
+use crate::expiry::CertificateInfo;
+use crate::fault::{TlsFault, TlsWarning};
+use crate::file::Digest;
+use crate::provider;
+use crate::resolver::CertificateStore;
+use crate::settings::{Alpn, ServerTlsSettings, TlsVersion};
+use crate::tickets::TicketKeys;
+use arc_swap::ArcSwap;
+use rustls::server::{NoServerSessionStorage, ServerSessionMemoryCache};
+use rustls::{ServerConfig, ServerConnection};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// Sessions kept for TLS 1.2 clients that do not know tickets; the oldest goes first.
+const TLS12_SESSIONS: usize = 256;
+const TLS13_TICKETS: usize = 2;
+
+/// One listener's certificates and the configuration its connections share.
+#[derive(Debug)]
+pub struct ServerTls {
+    settings: ServerTlsSettings,
+    store: Arc<CertificateStore>,
+    tickets: Arc<TicketKeys>,
+    active: ArcSwap<Active>,
+}
+
+/// What changes together when the roots for clients change.
+#[derive(Debug)]
+struct Active {
+    config: Arc<ServerConfig>,
+    authority: Option<ClientAuthority>,
+}
+
+impl ServerTls {
+    /// Reads every file of the settings and builds the configuration.
+    ///
+    /// Expired certificates are [warnings](Self::warnings): a listener that serves one name
+    /// badly is worth more than one that serves none.
+    ///
+    /// # Errors
+    /// Every [`TlsFault`] found.
+    pub fn load(
+        settings: ServerTlsSettings,
+        tickets: &Arc<TicketKeys>,
+        now: SystemTime,
+    ) -> Result<Self, Vec<TlsFault>> {
+        let ServerTlsSettings {
+            certificates,
+            min_version,
+            client_auth,
+            alpn,
+        } = &settings;
+        let mut loaded = Vec::with_capacity(certificates.len());
+        let mut faults = Vec::new();
+        for source in certificates {
+            match Certificate::load(source) {
+                Ok(one) => loaded.push(Arc::new(one.without_stale_staple(now).unwrap_or(one))),
+                Err(found) => faults.extend(found),
+            }
+        }
+        if certificates.is_empty() {
+            faults.push(TlsFault::NoCertificateConfigured);
+        }
+        let authority = ClientAuthority::load(client_auth).unwrap_or_else(|fault| {
+            faults.push(fault);
+            None
+        });
+        if !faults.is_empty() {
+            return Err(faults);
+        }
+        let store = Arc::new(CertificateStore::new(loaded));
+        let config = config(*min_version, alpn, authority.as_ref(), &store, tickets)
+            .map_err(|fault| vec![fault])?;
+        Ok(Self {
+            store,
+            tickets: Arc::clone(tickets),
+            active: ArcSwap::from_pointee(Active { config, authority }),
+            settings,
+        })
+    }
+
+    /// The configuration for the next connection. To be asked for with each one.
+    pub fn config(&self) -> Arc<ServerConfig> {
+        Arc::clone(&self.active.load().config)
+    }
+
+    /// Judges the client's certificate. To be asked once, when the handshake is finished.
+    pub fn verdict(&self, connection: &ServerConnection, now: SystemTime) -> ClientAuthVerdict {
+        match &self.active.load().authority {
+            None => ClientAuthVerdict::NotAsked,
+            Some(authority) => authority.verdict(connection, now),
+        }
+    }
+
+    /// True unless `host` (without a port, in any case) needs another certificate than the
+    /// one served for `sni`, which is
+    /// [`server_name`](rustls::server::ServerConnection::server_name) of the connection: then
+    /// the request belongs on another connection and is to be answered 421. [RFC 9110 §7.4]
+    ///
+    /// They agree when they are the same name, when the served certificate covers the host,
+    /// when the host would have been served the same certificate, and when there was no SNI.
+    pub fn covers(&self, sni: Option<&str>, host: &str) -> bool {
+        self.store.covers(sni, host)
+    }
+
+    /// Every certificate served, in the order configured.
+    pub fn certificates(&self) -> Vec<CertificateInfo> {
+        self.store.each(CertificateInfo::of)
+    }
+
+    /// What an operator should know about the certificates at `now`.
+    pub fn warnings(&self, now: SystemTime) -> Vec<TlsWarning> {
+        let each = self.store.each(|certificate| certificate.warnings(now));
+        each.into_iter().flatten().collect()
+    }
+
+    /// The settings it was loaded from: equal settings need no new `ServerTls` on reload.
+    pub fn settings(&self) -> &ServerTlsSettings {
+        &self.settings
+    }
+
+    pub(crate) fn store(&self) -> &Arc<CertificateStore> {
+        &self.store
+    }
+
+    pub(crate) fn ca_file(&self) -> Option<&PathBuf> {
+        let (ca_file, _required) = self.settings.client_auth.demand()?;
+        Some(ca_file)
+    }
+
+    /// Reads the roots for clients again; true if they differ and are in use now.
+    pub(crate) fn reload_authority(&self) -> Result<bool, TlsFault> {
+        let authority = ClientAuthority::load(&self.settings.client_auth)?;
+        let digest = |authority: &Option<ClientAuthority>| -> Option<Digest> {
+            authority.as_ref().map(ClientAuthority::digest)
+        };
+        if digest(&authority) == digest(&self.active.load().authority) {
+            return Ok(false);
+        }
+        let config = config(
+            self.settings.min_version,
+            &self.settings.alpn,
+            authority.as_ref(),
+            &self.store,
+            &self.tickets,
+        )?;
+        self.active.store(Arc::new(Active { config, authority }));
+        Ok(true)
+    }
+}
+
+fn config(
+    min_version: TlsVersion,
+    alpn: &[Alpn],
+    authority: Option<&ClientAuthority>,
+    store: &Arc<CertificateStore>,
+    tickets: &Arc<TicketKeys>,
+) -> Result<Arc<ServerConfig>, TlsFault> {
+    let versioned = ServerConfig::builder_with_provider(provider::intermediate())
+        .with_protocol_versions(min_version.and_newer())?;
+    let verified = match authority {
+        None => versioned.with_no_client_auth(),
+        Some(authority) => versioned.with_client_cert_verifier(authority.lenient()),
+    };
+    let mut config = verified.with_cert_resolver(Arc::clone(store) as _);
+    config.alpn_protocols = alpn
+        .iter()
+        .flat_map(|protocol| protocol.accepted())
+        .map(|name| name.to_vec())
+        .collect();
+    config.ignore_client_order = false;
+    config.max_early_data_size = 0;
+    config.send_half_rtt_data = false;
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.send_tls13_tickets = 0;
+    // A resumed session brings the client's certificate of old, or its lack of one, and could
+    // come from another listener. Who must show a certificate shows it on every connection.
+    if authority.is_none() {
+        config.ticketer = Arc::clone(tickets) as _;
+        config.send_tls13_tickets = TLS13_TICKETS;
+        if min_version == TlsVersion::V1_2 {
+            config.session_storage = ServerSessionMemoryCache::new(TLS12_SESSIONS);
+        }
+    }
+    Ok(Arc::new(config))
+}

@@ -1,0 +1,18 @@
+//! Certificates, configurations and real handshakes, in memory.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "tests may fail loudly"
+)]
+
+mod client_auth;
+mod expiry;
+mod load;
+mod profile;
+mod resumption;
+mod sni;
+mod staple;
+mod support;
+mod upstream;
+mod watch;
+mod watch_trust;

@@ -1,0 +1,161 @@
+//! Sessions resume on any worker and after any reload, until their key is too old.
+
+use crate::support::{Leaf, Site, TICKETS_EVERY, Witness, connect, now, site, tickets};
+use proxy_tls::{ServerTls, TicketKeys, TlsFault, TlsVersion};
+use rustls::client::{Resumption, Tls12Resumption};
+use rustls::server::ProducesTickets;
+use rustls::version::{TLS12, TLS13};
+use rustls::{ClientConfig, HandshakeKind, SupportedProtocolVersion};
+use std::sync::Arc;
+use std::time::Duration;
+
+fn kind(client: &Arc<ClientConfig>, server: &ServerTls) -> HandshakeKind {
+    let mut pair = connect(client, &server.config(), "a.example").unwrap();
+    pair.talk();
+    pair.server.handshake_kind().unwrap()
+}
+
+/// A second listener, as after a reload, with these ticket keys.
+fn another(site: &Site, keys: &Arc<TicketKeys>) -> ServerTls {
+    ServerTls::load(site.server.settings().clone(), keys, now()).unwrap()
+}
+
+/// A client that stands one full handshake only: its witness can be called once.
+fn client(version: &'static SupportedProtocolVersion) -> Arc<ClientConfig> {
+    Arc::new(Witness::of_everything().config(&[version]))
+}
+
+/// A client with no memory of earlier sessions.
+fn forgetful(site: &Site) -> Arc<ClientConfig> {
+    let mut config = ClientConfig::clone(&site.client.config());
+    config.resumption = Resumption::in_memory_sessions(8);
+    Arc::new(config)
+}
+
+#[test]
+fn a_session_resumes_on_every_listener_with_the_same_keys() {
+    let site = site(&[Leaf::new(&["a.example"])]);
+    let keys = tickets();
+    let (before, after) = (another(&site, &keys), another(&site, &keys));
+
+    for version in [&TLS12, &TLS13] {
+        let client = client(version);
+        assert_eq!(kind(&client, &before), HandshakeKind::Full);
+        assert_eq!(kind(&client, &after), HandshakeKind::Resumed);
+        assert_eq!(kind(&client, &before), HandshakeKind::Resumed);
+    }
+}
+
+#[test]
+fn a_session_does_not_resume_under_other_keys() {
+    let site = site(&[Leaf::new(&["a.example"])]);
+    let (one, other) = (another(&site, &tickets()), another(&site, &tickets()));
+
+    let client = site.client.config();
+    assert_eq!(kind(&client, &one), HandshakeKind::Full);
+    assert_eq!(kind(&client, &other), HandshakeKind::Full);
+}
+
+#[test]
+fn a_session_outlives_two_turns_of_the_keys_and_not_three() {
+    let site = site(&[Leaf::new(&["a.example"])]);
+    for (turns, expected) in [
+        (1, HandshakeKind::Resumed),
+        (2, HandshakeKind::Resumed),
+        (3, HandshakeKind::Full),
+    ] {
+        let keys = tickets();
+        let server = another(&site, &keys);
+        let client = forgetful(&site);
+        assert_eq!(kind(&client, &server), HandshakeKind::Full);
+        for turn in 1..=turns {
+            assert_eq!(keys.rotate(now() + TICKETS_EVERY * turn), Ok(true));
+        }
+        assert_eq!(kind(&client, &server), expected, "{turns} turns");
+    }
+}
+
+#[test]
+fn keys_turn_only_when_they_are_due() {
+    let keys = tickets();
+    let ticket = keys.encrypt(b"session").unwrap();
+
+    assert_eq!(keys.rotate(now() + TICKETS_EVERY / 2), Ok(false));
+    assert_eq!(keys.decrypt(&ticket).as_deref(), Some(&b"session"[..]));
+    // After a long sleep of the machine, what is too old is forgotten at once.
+    assert_eq!(keys.rotate(now() + TICKETS_EVERY * 3), Ok(true));
+    assert_eq!(keys.decrypt(&ticket), None);
+    // A clock that was set back must not keep a key in use for years.
+    assert_eq!(keys.rotate(now()), Ok(true));
+}
+
+#[test]
+fn a_ticket_that_was_tampered_with_opens_nothing() {
+    let keys = tickets();
+    let ticket = keys.encrypt(b"session").unwrap();
+
+    for position in 0..ticket.len() {
+        let mut forged = ticket.clone();
+        forged[position] ^= 1;
+        assert_eq!(keys.decrypt(&forged), None, "byte {position}");
+        assert_eq!(keys.decrypt(&ticket[..position]), None, "{position} bytes");
+    }
+    assert_ne!(keys.encrypt(b"session").unwrap(), ticket);
+}
+
+#[test]
+fn a_session_too_large_to_be_honest_gets_no_ticket() {
+    assert_eq!(tickets().encrypt(&vec![0; 100_000]), None);
+}
+
+#[test]
+fn the_lifetime_told_to_clients_is_the_one_kept() {
+    let told = u64::from(tickets().lifetime());
+
+    assert_eq!(Duration::from_secs(told), TICKETS_EVERY * 2);
+}
+
+#[test]
+fn a_senseless_pace_is_refused() {
+    for every in [
+        Duration::ZERO,
+        Duration::from_secs(59),
+        Duration::from_hours(49),
+    ] {
+        let refused = TicketKeys::new(every, now()).unwrap_err();
+        assert_eq!(refused, TlsFault::TicketPace(every));
+    }
+}
+
+#[test]
+fn keys_are_not_in_debug_output() {
+    assert_eq!(
+        format!("{:?}", tickets()),
+        "TicketKeys { every: 14400s, .. }"
+    );
+}
+
+#[test]
+fn a_tls_1_2_client_without_tickets_resumes_by_session_id() {
+    let site = site(&[Leaf::new(&["a.example"])]);
+    let mut config = Witness::of_everything().config(&[&TLS12]);
+    config.resumption =
+        Resumption::in_memory_sessions(8).tls12_resumption(Tls12Resumption::SessionIdOnly);
+    let client = Arc::new(config);
+
+    assert_eq!(kind(&client, &site.server), HandshakeKind::Full);
+    assert_eq!(kind(&client, &site.server), HandshakeKind::Resumed);
+}
+
+#[test]
+fn a_listener_for_tls_1_3_alone_keeps_no_sessions() {
+    let site = site(&[Leaf::new(&["a.example"])]);
+    let mut settings = site.server.settings().clone();
+    settings.min_version = TlsVersion::V1_3;
+    let server = ServerTls::load(settings, &tickets(), now()).unwrap();
+
+    assert!(!server.config().session_storage.can_cache());
+    let client = client(&TLS13);
+    assert_eq!(kind(&client, &server), HandshakeKind::Full);
+    assert_eq!(kind(&client, &server), HandshakeKind::Resumed);
+}

@@ -1,0 +1,123 @@
+//! Which certificate a client is shown, and which hosts it may then ask for.
+
+use crate::support::{Ca, Dir, KeyKind, Leaf, Witness, connect, server, site};
+use proxy_tls::ServerTls;
+use rustls::SignatureScheme;
+use rustls::version::{TLS12, TLS13};
+use std::sync::Arc;
+
+/// The leaf that `server` shows to a client asking for `name`.
+fn shown(server: &ServerTls, name: &str) -> Vec<u8> {
+    let client = Arc::new(Witness::of_everything().config(&[&TLS13]));
+    connect(&client, &server.config(), name)
+        .unwrap()
+        .leaf()
+        .to_vec()
+}
+
+#[test]
+fn the_certificate_follows_the_name_asked_for() {
+    let dir = Dir::new();
+    let ca = Ca::new("root");
+    let first = ca.issue(&Leaf::new(&["a.example"]));
+    let wild = ca.issue(&Leaf::new(&["*.b.example", "b.example"]));
+    let exact = ca.issue(&Leaf::new(&["Shop.b.example"]));
+    let sources = [("first", &first), ("wild", &wild), ("exact", &exact)]
+        .map(|(stem, issued)| dir.put(stem, issued));
+    let server = server(sources.to_vec());
+
+    let cases = [
+        ("a.example", &first),
+        ("A.Example", &first),
+        ("b.example", &wild),
+        ("www.b.example", &wild),
+        ("shop.b.example", &exact),
+        // A wildcard stands for one label, neither for none nor for two.
+        ("deep.www.b.example", &first),
+        ("unknown.example", &first),
+        // No SNI is sent for an address.
+        ("192.0.2.1", &first),
+    ];
+    for (name, expected) in cases {
+        assert_eq!(shown(&server, name), expected.der, "{name}");
+    }
+}
+
+#[test]
+fn a_client_that_knows_ecdsa_is_not_shown_rsa() {
+    let dir = Dir::new();
+    let ca = Ca::new("root");
+    let rsa = ca.issue(&Leaf {
+        kind: KeyKind::Rsa,
+        ..Leaf::new(&["a.example"])
+    });
+    let ecdsa = ca.issue(&Leaf::new(&["a.example"]));
+    let server = server(vec![dir.put("rsa", &rsa), dir.put("ecdsa", &ecdsa)]);
+
+    let both = [
+        SignatureScheme::RSA_PSS_SHA256,
+        SignatureScheme::ECDSA_NISTP256_SHA256,
+    ];
+    let cases = [
+        (&both[..], "a.example", &ecdsa),
+        (&both[..], "unknown.example", &ecdsa),
+        (&[SignatureScheme::RSA_PSS_SHA256], "a.example", &rsa),
+        (&[SignatureScheme::RSA_PSS_SHA256], "unknown.example", &rsa),
+    ];
+    for (schemes, name, expected) in cases {
+        for version in [&TLS12, &TLS13] {
+            let client = Arc::new(Witness::new(schemes).config(&[version]));
+            let pair = connect(&client, &server.config(), name).unwrap();
+            assert_eq!(pair.leaf(), expected.der, "{schemes:?} {name}");
+        }
+    }
+}
+
+#[test]
+fn an_ed25519_certificate_is_served() {
+    let site = site(&[Leaf {
+        kind: KeyKind::Ed25519,
+        ..Leaf::new(&["a.example"])
+    }]);
+
+    assert!(connect(&site.client.config(), &site.server.config(), "a.example").is_ok());
+}
+
+#[test]
+fn a_host_that_needs_another_certificate_is_misdirected() {
+    let site = site(&[
+        Leaf::new(&["a.example", "*.a.example", "192.0.2.1"]),
+        Leaf::new(&["b.example"]),
+        Leaf::new(&["shop.a.example"]),
+    ]);
+
+    let agree = [
+        (None, "b.example"),
+        (Some("a.example"), "A.example"),
+        (Some("a.example"), "www.a.example"),
+        (Some("a.example"), "WWW.a.example."),
+        (Some("a.example"), "192.0.2.1"),
+        // Covered by the served wildcard, though it has a certificate of its own.
+        (Some("a.example"), "shop.a.example"),
+        // The first certificate is served for both.
+        (Some("a.example"), "unknown.example"),
+        (Some("localhost"), "a.example"),
+        (Some("unknown.example"), "other.example"),
+    ];
+    for (sni, host) in agree {
+        assert!(site.server.covers(sni, host), "{sni:?} {host}");
+    }
+    let disagree = [
+        (Some("a.example"), "b.example"),
+        (Some("b.example"), "a.example"),
+        (Some("b.example"), "192.0.2.1"),
+        (Some("b.example"), "unknown.example"),
+        (Some("shop.a.example"), "www.a.example"),
+        (Some("b.example"), ""),
+    ];
+    for (sni, host) in disagree {
+        assert!(!site.server.covers(sni, host), "{sni:?} {host}");
+    }
+    let endless = "x".repeat(300);
+    assert!(!site.server.covers(Some("b.example"), &endless));
+}

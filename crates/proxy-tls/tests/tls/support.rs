@@ -1,0 +1,87 @@
+//! Authorities, certificate files and two TLS ends that talk through buffers.
+
+mod files;
+mod handshake;
+mod witness;
+
+pub(crate) use files::{Ca, Dir, Issued, KeyKind, Leaf, written};
+pub(crate) use handshake::{Pair, connect};
+pub(crate) use witness::Witness;
+
+use proxy_tls::{
+    Alpn, CertificateSource, ClientAuth, ClientTls, ClientTlsSettings, PlatformRoots, ServerTls,
+    ServerTlsSettings, TicketKeys, TlsVersion,
+};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// A moment in 2027, within the life of every certificate that is not said to be expired.
+pub(crate) fn now() -> SystemTime {
+    UNIX_EPOCH + Duration::from_hours(500_000)
+}
+
+pub(crate) const TICKETS_EVERY: Duration = Duration::from_hours(4);
+
+pub(crate) fn tickets() -> Arc<TicketKeys> {
+    TicketKeys::new(TICKETS_EVERY, now()).unwrap()
+}
+
+pub(crate) fn server_settings(certificates: Vec<CertificateSource>) -> ServerTlsSettings {
+    ServerTlsSettings {
+        certificates,
+        min_version: TlsVersion::V1_2,
+        client_auth: ClientAuth::None,
+        alpn: vec![Alpn::H2, Alpn::Http1],
+    }
+}
+
+pub(crate) fn server(certificates: Vec<CertificateSource>) -> Arc<ServerTls> {
+    load_server(server_settings(certificates))
+}
+
+pub(crate) fn load_server(settings: ServerTlsSettings) -> Arc<ServerTls> {
+    Arc::new(ServerTls::load(settings, &tickets(), now()).unwrap())
+}
+
+pub(crate) fn client_settings(ca_file: &Path) -> ClientTlsSettings {
+    ClientTlsSettings {
+        sni: None,
+        ca_file: Some(ca_file.to_owned()),
+        client_certificate: None,
+        min_version: TlsVersion::V1_2,
+        alpn: vec![Alpn::Http1],
+    }
+}
+
+pub(crate) fn client(ca_file: &Path) -> Arc<ClientTls> {
+    load_client(client_settings(ca_file))
+}
+
+pub(crate) fn load_client(settings: ClientTlsSettings) -> Arc<ClientTls> {
+    Arc::new(ClientTls::load(settings, &PlatformRoots::new()).unwrap())
+}
+
+/// An authority, its root in a file, and one listener with certificates for these names.
+pub(crate) struct Site {
+    pub(crate) dir: Dir,
+    pub(crate) ca: Ca,
+    pub(crate) server: Arc<ServerTls>,
+    pub(crate) client: Arc<ClientTls>,
+}
+
+pub(crate) fn site(leaves: &[Leaf]) -> Site {
+    let dir = Dir::new();
+    let ca = Ca::new("root");
+    let ca_file = dir.write("ca.pem", ca.pem());
+    let sources = (0..)
+        .zip(leaves)
+        .map(|(number, leaf)| dir.put(&format!("leaf{number}"), &ca.issue(leaf)));
+    let server = server(sources.collect());
+    Site {
+        client: client(&ca_file),
+        dir,
+        ca,
+        server,
+    }
+}

@@ -1,0 +1,103 @@
+//! Two TLS ends that talk through buffers.
+
+use rustls::{ClientConfig, ClientConnection, Error, ServerConfig, ServerConnection};
+use rustls_pki_types::ServerName;
+use std::io::{Read, Write};
+use std::sync::Arc;
+
+#[derive(Debug)]
+pub(crate) struct Pair {
+    pub(crate) client: ClientConnection,
+    pub(crate) server: ServerConnection,
+}
+
+/// What each end says of a handshake that failed.
+#[derive(Debug)]
+pub(crate) struct Broken {
+    pub(crate) client: Option<Error>,
+    pub(crate) server: Option<Error>,
+}
+
+/// Shakes hands; `name` is a host name or an IP address.
+pub(crate) fn connect(
+    client: &Arc<ClientConfig>,
+    server: &Arc<ServerConfig>,
+    name: &str,
+) -> Result<Pair, Box<Broken>> {
+    let mut pair = Pair::new(client, server, name);
+    pair.shake()?;
+    Ok(pair)
+}
+
+impl Pair {
+    pub(crate) fn new(client: &Arc<ClientConfig>, server: &Arc<ServerConfig>, name: &str) -> Self {
+        let name = ServerName::try_from(name.to_owned()).unwrap();
+        Self {
+            client: ClientConnection::new(Arc::clone(client), name).unwrap(),
+            server: ServerConnection::new(Arc::clone(server)).unwrap(),
+        }
+    }
+
+    /// Lets both ends talk until they have nothing more to say.
+    pub(crate) fn shake(&mut self) -> Result<(), Box<Broken>> {
+        let (mut client, mut server) = (None, None);
+        while self.client.wants_write() || self.server.wants_write() {
+            if let Err(error) = self.hear_client() {
+                server.get_or_insert(error);
+            }
+            if let Err(error) = self.hear_server() {
+                client.get_or_insert(error);
+            }
+        }
+        if client.is_some() || server.is_some() {
+            return Err(Box::new(Broken { client, server }));
+        }
+        assert!(!self.client.is_handshaking() && !self.server.is_handshaking());
+        Ok(())
+    }
+
+    /// Brings to the server what the client has said.
+    pub(crate) fn hear_client(&mut self) -> Result<(), Error> {
+        let mut wire = Vec::new();
+        while self.client.wants_write() {
+            self.client.write_tls(&mut wire).unwrap();
+        }
+        let mut rest = wire.as_slice();
+        while !rest.is_empty() {
+            self.server.read_tls(&mut rest).unwrap();
+            self.server.process_new_packets()?;
+        }
+        Ok(())
+    }
+
+    /// Brings to the client what the server has said.
+    pub(crate) fn hear_server(&mut self) -> Result<(), Error> {
+        let mut wire = Vec::new();
+        while self.server.wants_write() {
+            self.server.write_tls(&mut wire).unwrap();
+        }
+        let mut rest = wire.as_slice();
+        while !rest.is_empty() {
+            self.client.read_tls(&mut rest).unwrap();
+            self.client.process_new_packets()?;
+        }
+        Ok(())
+    }
+
+    /// The leaf the client was shown.
+    pub(crate) fn leaf(&self) -> &[u8] {
+        self.client.peer_certificates().unwrap()[0].as_ref()
+    }
+
+    /// Sends a word each way through the finished connection.
+    pub(crate) fn talk(&mut self) {
+        self.client.writer().write_all(b"ping").unwrap();
+        self.server.writer().write_all(b"pong").unwrap();
+        self.shake().unwrap();
+        let mut heard = [0; 4];
+        self.server.reader().read_exact(&mut heard).unwrap();
+        assert_eq!(&heard, b"ping");
+        self.client.reader().read_exact(&mut heard).unwrap();
+        assert_eq!(&heard, b"pong");
+    }
+}

@@ -1,0 +1,65 @@
+//! `cargo xtask demo --check`: the demo drives itself and gives a verdict per check.
+
+mod bulk;
+mod drain;
+mod plain;
+mod reload;
+
+use super::stage::Stage;
+use crate::setup;
+use crate::terminal::{complain, say};
+use crate::trouble::Trouble;
+use crate::workspace::Workspace;
+use std::path::Path;
+
+/// Does something to the stage and says what it saw.
+type Check = fn(&mut Stage) -> Result<String, Trouble>;
+
+/// In order; the last one ends proxyd.
+const CHECKS: &[(&str, Check)] = &[
+    ("each route leads to its upstream", plain::routes),
+    ("two targets take turns", plain::turns),
+    ("the proxy answers for itself", plain::health),
+    ("an unknown path is explained", plain::error),
+    ("the admin side tells how things are", plain::admin),
+    ("a WebSocket echoes", plain::websocket),
+    ("a download of 1 GiB is whole", bulk::download),
+    ("an upload of 1 GiB is whole", bulk::upload),
+    ("memory stayed under 64 MiB", bulk::memory),
+    ("a reload under load fails no request", reload::good),
+    ("a reload of a bad file changes nothing", reload::bad),
+    ("a drain under load fails no request", drain::drain),
+];
+
+/// Runs every check, even after one has failed.
+pub(super) fn run(workspace: &Workspace, binary: &Path, quickstart: &Path) -> Result<(), Trouble> {
+    setup::for_demo(workspace)?;
+    let mut stage = Stage::set(binary, quickstart)?;
+    let mut failed = 0_usize;
+    for (name, check) in CHECKS {
+        match check(&mut stage) {
+            Ok(seen) => say(format!("ok      {name}: {seen}")),
+            Err(trouble) => {
+                failed += 1;
+                say(format!("FAILED  {name}: {}", trouble.told()));
+            }
+        }
+    }
+    if failed > 0 {
+        complain(format!("the end of proxyd's log:\n{}", stage.log()));
+    }
+    say(format!("{} passed, {failed} failed", CHECKS.len() - failed));
+    if failed > 0 {
+        Err(Trouble::Said)
+    } else {
+        Ok(())
+    }
+}
+
+/// `Ok` if it holds, else what was seen instead.
+fn ensure(holds: bool, seen: impl FnOnce() -> String) -> Result<(), Trouble> {
+    if holds {
+        return Ok(());
+    }
+    Err(Trouble::Finding(seen()))
+}

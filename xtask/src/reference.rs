@@ -1,0 +1,83 @@
+//! `cargo xtask reference`: the pages under `docs/reference` that are made from code.
+
+use crate::terminal::say;
+use crate::trouble::Trouble;
+use crate::workspace::Workspace;
+use std::fs;
+use std::path::Path;
+
+/// A page and the function that writes it.
+struct Page {
+    file: &'static str,
+    generate: fn() -> String,
+}
+
+/// Every generated page. A crate that can describe itself gets one row here.
+const PAGES: &[Page] = &[];
+
+/// Writes every page, or with `check` fails if one is out of date.
+pub(crate) fn run(workspace: &Workspace, check: bool) -> Result<(), Trouble> {
+    let folder = workspace.root().join("docs/reference");
+    let stale = stale(&folder, PAGES);
+    if !check {
+        return write(&folder, &stale);
+    }
+    if stale.is_empty() {
+        say(format!("reference: {} pages up to date", PAGES.len()));
+        return Ok(());
+    }
+    let files: Vec<&str> = stale.iter().map(|page| page.file).collect();
+    Err(Trouble::Finding(format!(
+        "out of date in docs/reference: {}; run `cargo xtask reference`",
+        files.join(", ")
+    )))
+}
+
+fn stale<'a>(folder: &Path, pages: &'a [Page]) -> Vec<&'a Page> {
+    pages
+        .iter()
+        .filter(|page| {
+            let written = fs::read_to_string(folder.join(page.file));
+            written.ok().as_deref() != Some((page.generate)().as_str())
+        })
+        .collect()
+}
+
+fn write(folder: &Path, pages: &[&Page]) -> Result<(), Trouble> {
+    for page in pages {
+        let path = folder.join(page.file);
+        fs::create_dir_all(folder)
+            .and_then(|()| fs::write(&path, (page.generate)()))
+            .map_err(|source| Trouble::File { path, source })?;
+        say(format!("reference: wrote docs/reference/{}", page.file));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: &[Page] = &[Page {
+        file: "one.md",
+        generate: || "# One\n".to_owned(),
+    }];
+
+    #[test]
+    fn a_missing_page_is_stale_until_it_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+
+        let found = stale(folder.path(), ONE);
+        assert_eq!(found.len(), 1);
+        write(folder.path(), &found).unwrap();
+        assert!(stale(folder.path(), ONE).is_empty());
+    }
+
+    #[test]
+    fn a_page_edited_by_hand_is_stale() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("one.md"), "# One, edited\n").unwrap();
+
+        assert_eq!(stale(folder.path(), ONE).len(), 1);
+    }
+}

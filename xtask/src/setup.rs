@@ -1,0 +1,86 @@
+//! `cargo xtask setup`: install what the tests need and this machine lacks.
+
+mod debian;
+
+use crate::command;
+use crate::terminal::say;
+use crate::trouble::Trouble;
+use crate::workspace::Workspace;
+
+/// The release line of cargo-deny that reads our `deny.toml`.
+const DENY_VERSION: &str = "^0.20";
+
+/// Installs what is missing.
+///
+/// # Errors
+/// Names everything that is missing still.
+pub(crate) fn run(workspace: &Workspace, bench: bool) -> Result<(), Trouble> {
+    all_here(&install(workspace, bench))
+}
+
+/// Installs the programs that the demo's checks call, where missing.
+///
+/// # Errors
+/// Names those that are missing still.
+pub(crate) fn for_demo(workspace: &Workspace) -> Result<(), Trouble> {
+    all_here(&debian::install(workspace, false))
+}
+
+/// Installs what is missing and returns what could not be installed, each with the reason.
+pub(crate) fn install(workspace: &Workspace, bench: bool) -> Vec<String> {
+    let mut missing = debian::install(workspace, bench);
+    missing.extend(rust_component(workspace, "rustfmt", "fmt"));
+    missing.extend(rust_component(workspace, "clippy", "clippy"));
+    missing.extend(cargo_deny(workspace));
+    missing
+}
+
+fn all_here(missing: &[String]) -> Result<(), Trouble> {
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let missing = missing.join(", ");
+    Err(Trouble::Finding(format!("still missing: {missing}")))
+}
+
+fn rust_component(workspace: &Workspace, component: &str, subcommand: &str) -> Option<String> {
+    if has_subcommand(workspace, subcommand) {
+        say(format!("setup: {component} is here"));
+        return None;
+    }
+    let mut add = workspace.command("rustup");
+    let added = command::run(add.args(["component", "add", component]));
+    outcome(component, added)
+}
+
+/// A debug build: it takes under a minute on two cores, a release build fifteen times that.
+fn cargo_deny(workspace: &Workspace) -> Option<String> {
+    if has_subcommand(workspace, "deny") {
+        say("setup: cargo-deny is here");
+        return None;
+    }
+    let installed = command::run(&mut workspace.cargo(&[
+        "install",
+        "--locked",
+        "--debug",
+        "--version",
+        DENY_VERSION,
+        "cargo-deny",
+    ]));
+    outcome("cargo-deny", installed)
+}
+
+/// Whether `cargo <subcommand>` is installed.
+pub(crate) fn has_subcommand(workspace: &Workspace, subcommand: &str) -> bool {
+    command::works(&mut workspace.cargo(&[subcommand, "--version"]))
+}
+
+fn outcome(tool: &str, installed: Result<(), Trouble>) -> Option<String> {
+    match installed {
+        Ok(()) => {
+            say(format!("setup: {tool} installed"));
+            None
+        }
+        Err(trouble) => Some(format!("{tool} ({})", trouble.told())),
+    }
+}

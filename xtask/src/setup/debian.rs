@@ -1,0 +1,101 @@
+//! Debian packages: which, why, and how they are installed.
+
+use crate::command;
+use crate::terminal::say;
+use crate::trouble::Trouble;
+use crate::workspace::Workspace;
+use rustix::process::geteuid;
+use std::process::Command;
+
+/// A Debian package and the program by which its presence is known.
+struct Package {
+    name: &'static str,
+    program: &'static str,
+    reason: &'static str,
+    bench_only: bool,
+}
+
+const PACKAGES: &[Package] = &[
+    Package {
+        name: "git",
+        program: "git",
+        reason: "tidy asks it which files belong to the project",
+        bench_only: false,
+    },
+    Package {
+        name: "curl",
+        program: "curl",
+        reason: "the demo's checks want a client that we did not write",
+        bench_only: false,
+    },
+    Package {
+        name: "nginx",
+        program: "nginx",
+        reason: "a peer to measure against",
+        bench_only: true,
+    },
+    Package {
+        name: "haproxy",
+        program: "haproxy",
+        reason: "a peer to measure against",
+        bench_only: true,
+    },
+    Package {
+        name: "valgrind",
+        program: "valgrind",
+        reason: "counts instructions, the same on every run",
+        bench_only: true,
+    },
+];
+
+/// Installs the packages that are missing and returns those that are missing still.
+pub(super) fn install(workspace: &Workspace, bench: bool) -> Vec<String> {
+    let wanted = || {
+        let all = PACKAGES.iter();
+        all.filter(|package| bench || !package.bench_only)
+    };
+    let absent: Vec<&Package> = wanted().filter(|package| !is_here(package)).collect();
+    for package in wanted().filter(|package| is_here(package)) {
+        say(format!("setup: {} is here", package.name));
+    }
+    if absent.is_empty() {
+        return Vec::new();
+    }
+    let trouble = apt(workspace, &absent).err();
+    for package in absent.iter().filter(|package| is_here(package)) {
+        say(format!(
+            "setup: {} installed: {}",
+            package.name, package.reason
+        ));
+    }
+    let still = absent.into_iter().filter(|package| !is_here(package));
+    still
+        .map(|package| {
+            let cause = trouble.as_ref().map(Trouble::told).unwrap_or_default();
+            format!("{} ({}) {cause}", package.name, package.reason)
+        })
+        .collect()
+}
+
+fn is_here(package: &Package) -> bool {
+    command::find(package.program).is_some()
+}
+
+fn apt(workspace: &Workspace, absent: &[&Package]) -> Result<(), Trouble> {
+    command::run(as_root(workspace, "apt-get").args(["--quiet", "update"]))?;
+    let mut install = as_root(workspace, "apt-get");
+    install.args(["--quiet", "--yes", "--no-install-recommends", "install"]);
+    command::run(install.args(absent.iter().map(|package| package.name)))
+}
+
+fn as_root(workspace: &Workspace, program: &str) -> Command {
+    let mut command = if geteuid().is_root() {
+        workspace.command(program)
+    } else {
+        let mut sudo = workspace.command("sudo");
+        sudo.arg(program);
+        sudo
+    };
+    command.env("DEBIAN_FRONTEND", "noninteractive");
+    command
+}

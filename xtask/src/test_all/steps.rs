@@ -1,0 +1,139 @@
+//! The steps of `test-all`, in order.
+
+use super::tally::Tally;
+use crate::command;
+use crate::reference;
+use crate::setup;
+use crate::tidy;
+use crate::trouble::Trouble;
+use crate::workspace::Workspace;
+
+/// One step.
+pub(super) struct Step {
+    /// What the step is called on the terminal.
+    pub(super) name: &'static str,
+    /// Whether `--fast` leaves it out.
+    pub(super) thorough: bool,
+    /// Does it; tests are counted into the tally.
+    pub(super) run: fn(&Workspace, &Tally) -> Result<Ending, Trouble>,
+}
+
+/// How a step without fault ended.
+pub(super) enum Ending {
+    /// It ran.
+    Done,
+    /// It could not run on this machine, for this reason.
+    Skipped(String),
+}
+
+/// Cheap steps stand first, so that most faults show within seconds.
+pub(super) const STEPS: &[Step] = &[
+    step("setup", set_up),
+    step("fmt", format),
+    step("tidy", tidy),
+    step("clippy", lint),
+    thorough("doc", document),
+    step("tests", test),
+    step("doctests", test_documentation),
+    step("reference", check_reference),
+    thorough("deny", check_dependencies),
+];
+
+type Run = fn(&Workspace, &Tally) -> Result<Ending, Trouble>;
+
+const fn step(name: &'static str, run: Run) -> Step {
+    Step {
+        name,
+        thorough: false,
+        run,
+    }
+}
+
+const fn thorough(name: &'static str, run: Run) -> Step {
+    Step {
+        name,
+        thorough: true,
+        run,
+    }
+}
+
+fn set_up(workspace: &Workspace, _: &Tally) -> Result<Ending, Trouble> {
+    let missing = setup::install(workspace, false);
+    if missing.is_empty() {
+        return Ok(Ending::Done);
+    }
+    absent(workspace, format!("missing: {}", missing.join(", ")))
+}
+
+fn format(workspace: &Workspace, _: &Tally) -> Result<Ending, Trouble> {
+    command::run(&mut workspace.cargo(&["fmt", "--all", "--check"])).map(|()| Ending::Done)
+}
+
+fn tidy(workspace: &Workspace, _: &Tally) -> Result<Ending, Trouble> {
+    tidy::run(workspace).map(|()| Ending::Done)
+}
+
+fn lint(workspace: &Workspace, _: &Tally) -> Result<Ending, Trouble> {
+    let mut clippy = workspace.cargo(&["clippy", "--workspace", "--all-targets", "--locked"]);
+    command::run(clippy.args(["--", "-D", "warnings"])).map(|()| Ending::Done)
+}
+
+fn document(workspace: &Workspace, _: &Tally) -> Result<Ending, Trouble> {
+    let mut doc = workspace.cargo(&["doc", "--workspace", "--no-deps", "--locked"]);
+    command::run(doc.env("RUSTDOCFLAGS", "-D warnings")).map(|()| Ending::Done)
+}
+
+fn test(workspace: &Workspace, tally: &Tally) -> Result<Ending, Trouble> {
+    let arguments: &[&str] = if setup::has_subcommand(workspace, "nextest") {
+        &[
+            "nextest",
+            "run",
+            "--workspace",
+            "--locked",
+            "--no-fail-fast",
+        ]
+    } else {
+        &[
+            "test",
+            "--workspace",
+            "--locked",
+            "--no-fail-fast",
+            "--lib",
+            "--bins",
+            "--tests",
+            "--examples",
+        ]
+    };
+    counted(workspace, arguments, tally)
+}
+
+fn test_documentation(workspace: &Workspace, tally: &Tally) -> Result<Ending, Trouble> {
+    let arguments = ["test", "--workspace", "--locked", "--no-fail-fast", "--doc"];
+    counted(workspace, &arguments, tally)
+}
+
+fn counted(workspace: &Workspace, arguments: &[&str], tally: &Tally) -> Result<Ending, Trouble> {
+    let mut tests = workspace.cargo(arguments);
+    let status = command::watch(&mut tests, &|line| tally.read(line))?;
+    command::succeeded(&tests, status).map(|()| Ending::Done)
+}
+
+fn check_reference(workspace: &Workspace, _: &Tally) -> Result<Ending, Trouble> {
+    reference::run(workspace, true).map(|()| Ending::Done)
+}
+
+/// Advisories are left out: their database is fetched, and a day's news must not fail old code.
+fn check_dependencies(workspace: &Workspace, _: &Tally) -> Result<Ending, Trouble> {
+    if !setup::has_subcommand(workspace, "deny") {
+        return absent(workspace, "cargo-deny is missing".to_owned());
+    }
+    let arguments = ["deny", "--locked", "check", "bans", "licenses", "sources"];
+    command::run(&mut workspace.cargo(&arguments)).map(|()| Ending::Done)
+}
+
+fn absent(workspace: &Workspace, what: String) -> Result<Ending, Trouble> {
+    if workspace.is_ci() {
+        return Err(Trouble::Finding(what));
+    }
+    Ok(Ending::Skipped(what))
+}

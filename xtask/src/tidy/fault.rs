@@ -1,0 +1,46 @@
+//! One thing that `tidy` found, and where.
+
+use std::fmt;
+
+/// A fault in a file, or in a crate as a whole.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Fault {
+    place: String,
+    line: Option<usize>,
+    what: String,
+}
+
+impl Fault {
+    /// A fault of a file or crate as a whole.
+    pub(super) fn whole(place: &str, what: impl Into<String>) -> Self {
+        Self {
+            place: place.to_owned(),
+            line: None,
+            what: what.into(),
+        }
+    }
+
+    /// A fault on one line; `index` counts from 0.
+    pub(super) fn on_line(place: &str, index: usize, what: impl Into<String>) -> Self {
+        Self {
+            place: place.to_owned(),
+            line: Some(index + 1),
+            what: what.into(),
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(out, "{}:{line}: {}", self.place, self.what),
+            None => write!(out, "{}: {}", self.place, self.what),
+        }
+    }
+}
+
+/// The faults as a person reads them, for comparison in tests.
+#[cfg(test)]
+pub(super) fn told(faults: &[Fault]) -> Vec<String> {
+    faults.iter().map(ToString::to_string).collect()
+}

@@ -1,0 +1,93 @@
+//! The figures that `tidy` prints: how large the project is, and where it is largest.
+
+use super::graph::Graph;
+use super::sizes;
+use super::source::Source;
+use super::tree::{File, Tree};
+
+const LONGEST_SHOWN: usize = 5;
+
+/// The figures, a line each.
+pub(super) fn table(tree: &Tree, graph: &Graph) -> String {
+    let sizes = sizes::sizes(tree);
+    let longest: Vec<String> = sizes
+        .iter()
+        .take(LONGEST_SHOWN)
+        .map(|(lines, path)| format!("{path} {lines}"))
+        .collect();
+    let code: usize = tree
+        .rust()
+        .map(|(file, source)| product(file, source))
+        .sum();
+    let all: usize = tree.rust().map(|(_, source)| written(&source.code)).sum();
+    let tests: usize = tree.rust().map(|(_, source)| tests_in(source)).sum();
+    [
+        ("crates", graph.members().count().to_string()),
+        (
+            "lines of code",
+            format!("{code}, and {} of tests", all - code),
+        ),
+        (
+            "files",
+            format!("{}, median {} lines", sizes.len(), sizes::median(&sizes)),
+        ),
+        ("longest", longest.join(", ")),
+        ("tests", tests.to_string()),
+        (
+            "linked by proxyd",
+            format!("{} packages", linked(graph, "proxyd")),
+        ),
+    ]
+    .map(|(name, figure)| format!("{name:<17} {figure}"))
+    .join("\n")
+}
+
+fn product(file: &File, source: &Source) -> usize {
+    if file.is_test() {
+        return 0;
+    }
+    source.code.get(..source.tests_start).map_or(0, written)
+}
+
+/// Lines that hold code: neither blank nor only a comment.
+fn written(lines: &[String]) -> usize {
+    lines.iter().filter(|line| !line.trim().is_empty()).count()
+}
+
+fn tests_in(source: &Source) -> usize {
+    let marks = ["#[test]", "#[tokio::test"];
+    let is_mark = |line: &&String| marks.iter().any(|mark| line.trim().starts_with(mark));
+    source.code.iter().filter(is_mark).count()
+}
+
+fn linked(graph: &Graph, name: &str) -> usize {
+    let package = graph.members().find(|package| package.name == name);
+    package.map_or(0, |package| graph.reached(package).len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_part_code_from_tests_and_comments() {
+        let tree = Tree::of(&[
+            (
+                "crates/a/src/lib.rs",
+                "//! A.\n\nfn a() {}\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn b() {}\n}\n",
+            ),
+            ("crates/a/tests/c.rs", "//! C.\n#[test]\nfn c() {}\n"),
+        ]);
+        let graph = Graph::ours(&[("proxyd", "bin", &["b"]), ("b", "", &[])]);
+
+        assert_eq!(
+            table(&tree, &graph),
+            "crates            1\n\
+             lines of code     1, and 7 of tests\n\
+             files             1, median 3 lines\n\
+             longest           crates/a/src/lib.rs 3\n\
+             tests             2\n\
+             linked by proxyd  1 packages"
+        );
+    }
+}

@@ -1,0 +1,38 @@
+//! Every Rust file opens with a sentence that says what the reader will find.
+
+use super::fault::Fault;
+use super::tree::Tree;
+
+/// Files that open with anything else.
+pub(super) fn faults(tree: &Tree) -> Vec<Fault> {
+    tree.rust()
+        .filter(|(file, _)| {
+            let first = file.text.lines().next().unwrap_or_default();
+            first.strip_prefix("//! ").is_none_or(str::is_empty)
+        })
+        .map(|(file, _)| Fault::on_line(&file.path, 0, "must open with a `//!` sentence"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tidy::fault::told;
+
+    #[test]
+    fn a_file_opens_with_its_sentence() {
+        let tree = Tree::of(&[
+            ("a.rs", "//! Says it.\n"),
+            ("b.rs", "use std::fmt;\n//! Late.\n"),
+            ("c.rs", ""),
+        ]);
+
+        assert_eq!(
+            told(&faults(&tree)),
+            [
+                "b.rs:1: must open with a `//!` sentence",
+                "c.rs:1: must open with a `//!` sentence",
+            ]
+        );
+    }
+}

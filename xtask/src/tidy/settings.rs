@@ -1,0 +1,77 @@
+//! Settings are taken whole: a pattern of a settings type has no `..`, so that a setting which is
+//! read and not applied does not compile.
+
+use super::fault::Fault;
+use super::tree::Tree;
+
+/// Patterns of types named `…Settings` that leave fields out.
+pub(super) fn faults(tree: &Tree) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for (file, source) in tree.rust() {
+        let code = source.code.join("\n");
+        let ends = code
+            .match_indices("Settings")
+            .map(|(at, name)| at + name.len());
+        for end in ends {
+            if code.get(end..).is_some_and(leaves_fields_out) {
+                let line = code
+                    .get(..end)
+                    .map_or(0, |before| before.matches('\n').count());
+                let what = "takes settings apart with `..`: name every field";
+                faults.push(Fault::on_line(&file.path, line, what));
+            }
+        }
+    }
+    faults
+}
+
+/// Whether ` { … .. }` stands here. In a struct expression a value follows the dots.
+fn leaves_fields_out(after: &str) -> bool {
+    let Some(fields) = after.trim_start().strip_prefix('{') else {
+        return false;
+    };
+    let mut depth = 1_u32;
+    for (at, c) in fields.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            let inside = fields.get(..at).unwrap_or_default();
+            return inside.trim_end().ends_with("..");
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tidy::fault::told;
+
+    #[test]
+    fn dots_in_a_settings_pattern_are_a_fault() {
+        let tree = Tree::of(&[(
+            "a.rs",
+            "//! A.\nlet PoolSettings {\n    max_idle,\n    ..\n} = settings;\nlet Settings { a, .. } = b;\n",
+        )]);
+        assert_eq!(
+            told(&faults(&tree)),
+            [
+                "a.rs:2: takes settings apart with `..`: name every field",
+                "a.rs:6: takes settings apart with `..`: name every field",
+            ]
+        );
+    }
+
+    #[test]
+    fn whole_patterns_other_types_and_expressions_are_none() {
+        let tree = Tree::of(&[(
+            "a.rs",
+            "let Settings { a, b: Other { .. } } = s;\nlet Head { .. } = h;\n\
+             let s = Settings { a, ..base };\nstruct Settings { a: u8 }\nuse Settings;\n",
+        )]);
+        assert_eq!(told(&faults(&tree)), [""; 0]);
+    }
+}

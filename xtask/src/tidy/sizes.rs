@@ -1,0 +1,80 @@
+//! How long files may be.
+
+use super::fault::Fault;
+use super::tree::Tree;
+
+/// Most lines of a file, its tests not counted.
+const MOST_LINES: usize = 600;
+/// Most lines of the file in the middle.
+const MOST_MEDIAN: usize = 150;
+
+/// Files that are too long, and a median that is.
+pub(super) fn faults(tree: &Tree) -> Vec<Fault> {
+    let sizes = sizes(tree);
+    let mut faults: Vec<Fault> = sizes
+        .iter()
+        .filter(|(lines, _)| *lines > MOST_LINES)
+        .map(|(lines, path)| {
+            let what = format!("{lines} lines without tests; at most {MOST_LINES}, split by idea");
+            Fault::whole(path, what)
+        })
+        .collect();
+    let median = median(&sizes);
+    if median > MOST_MEDIAN {
+        let what = format!("the median file has {median} lines; at most {MOST_MEDIAN}");
+        faults.push(Fault::whole("all files", what));
+    }
+    faults
+}
+
+/// Lines without tests of every file that is not a test itself, longest first.
+pub(super) fn sizes(tree: &Tree) -> Vec<(usize, &str)> {
+    let mut sizes: Vec<(usize, &str)> = tree
+        .rust()
+        .filter(|(file, _)| !file.is_test())
+        .map(|(file, source)| (source.tests_start, file.path.as_str()))
+        .collect();
+    sizes.sort_unstable_by(|a, b| b.cmp(a));
+    sizes
+}
+
+/// The size in the middle.
+pub(super) fn median(sizes: &[(usize, &str)]) -> usize {
+    sizes.get(sizes.len() / 2).map_or(0, |(lines, _)| *lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tidy::fault::told;
+
+    #[test]
+    fn tests_do_not_count() {
+        let code = "let a = 1;\n".repeat(600);
+        let with_tests = format!("{code}#[cfg(test)]\nmod tests {{\n{code}}}\n");
+        let too_long = format!("{code}let b = 2;\n");
+        let tree = Tree::of(&[
+            ("a/src/fits.rs", &with_tests),
+            ("a/src/long.rs", &too_long),
+            ("a/src/s1.rs", "//! Short.\n"),
+            ("a/src/s2.rs", "//! Short.\n"),
+            ("a/src/s3.rs", "//! Short.\n"),
+            ("a/tests/all.rs", &too_long),
+        ]);
+
+        assert_eq!(
+            told(&faults(&tree)),
+            ["a/src/long.rs: 601 lines without tests; at most 600, split by idea"]
+        );
+    }
+
+    #[test]
+    fn a_long_median_is_a_fault() {
+        let tree = Tree::of(&[("a/src/a.rs", &"a();\n".repeat(151))]);
+
+        assert_eq!(
+            told(&faults(&tree)),
+            ["all files: the median file has 151 lines; at most 150"]
+        );
+    }
+}

@@ -1,0 +1,101 @@
+//! The files that belong to the project, read once for all checks.
+
+use super::source::Source;
+use crate::command;
+use crate::trouble::Trouble;
+use crate::workspace::Workspace;
+use std::fs;
+
+/// Every file that git tracks or would track.
+#[derive(Debug, Default)]
+pub(super) struct Tree {
+    /// In the order of their paths.
+    pub(super) files: Vec<File>,
+}
+
+/// One file.
+#[derive(Debug)]
+pub(super) struct File {
+    /// From the root folder, with `/`.
+    pub(super) path: String,
+    /// Empty for a file that is not UTF-8.
+    pub(super) text: String,
+    /// The text taken apart, for Rust files.
+    pub(super) source: Option<Source>,
+}
+
+impl Tree {
+    /// Reads the project's files.
+    pub(super) fn read(workspace: &Workspace) -> Result<Self, Trouble> {
+        let listing = command::read(workspace.command("git").args([
+            "ls-files",
+            "-z",
+            "--cached",
+            "--others",
+            "--exclude-standard",
+        ]))?;
+        let mut paths: Vec<&str> = listing.split_terminator('\0').collect();
+        paths.sort_unstable();
+        paths.dedup();
+        let mut tree = Self::default();
+        for path in paths {
+            let full = workspace.root().join(path);
+            // Deleted here, but not yet for git.
+            if !full.is_file() {
+                continue;
+            }
+            let bytes = fs::read(&full).map_err(|source| Trouble::File { path: full, source })?;
+            let text = String::from_utf8(bytes).unwrap_or_default();
+            tree.files.push(File::new(path, text));
+        }
+        Ok(tree)
+    }
+
+    /// The Rust files, each with its text taken apart.
+    pub(super) fn rust(&self) -> impl Iterator<Item = (&File, &Source)> {
+        self.files
+            .iter()
+            .filter_map(|file| Some((file, file.source.as_ref()?)))
+    }
+
+    /// The file at this path.
+    pub(super) fn file(&self, path: &str) -> Option<&File> {
+        self.files.iter().find(|file| file.path == path)
+    }
+
+    /// A tree of these files, for tests.
+    #[cfg(test)]
+    pub(super) fn of(files: &[(&str, &str)]) -> Self {
+        let files = files.iter();
+        Self {
+            files: files
+                .map(|(path, text)| File::new(path, (*text).to_owned()))
+                .collect(),
+        }
+    }
+}
+
+impl File {
+    fn new(path: &str, text: String) -> Self {
+        let source = (extension(path) == "rs").then(|| Source::of(&text));
+        Self {
+            path: path.to_owned(),
+            text,
+            source,
+        }
+    }
+
+    /// Whether the whole file is test code.
+    pub(super) fn is_test(&self) -> bool {
+        self.path.starts_with("tests/") || self.path.contains("/tests/")
+    }
+
+    /// The end of the name, after the last dot.
+    pub(super) fn extension(&self) -> &str {
+        extension(&self.path)
+    }
+}
+
+fn extension(path: &str) -> &str {
+    path.rsplit_once('.').map_or("", |(_, end)| end)
+}

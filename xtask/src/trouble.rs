@@ -1,0 +1,52 @@
+//! Why a task could not be done.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+use thiserror::Error;
+
+/// Why a task could not be done.
+#[derive(Debug, Error)]
+pub(crate) enum Trouble {
+    /// A program could not be started.
+    #[error("cannot run {program}")]
+    Start { program: String, source: io::Error },
+    /// A program ran and did not succeed.
+    #[error("{program} failed ({status})")]
+    Ended { program: String, status: ExitStatus },
+    /// A file could not be read or written.
+    #[error("cannot read or write {path}", path = path.display())]
+    File { path: PathBuf, source: io::Error },
+    /// The operating system refused something else.
+    #[error("cannot {deed}")]
+    System {
+        deed: &'static str,
+        source: io::Error,
+    },
+    /// A program's answer was not the JSON it promises.
+    #[error("{program} did not print JSON")]
+    Json {
+        program: &'static str,
+        source: serde_json::Error,
+    },
+    /// The task ran and found something wrong, in its own words.
+    #[error("{0}")]
+    Finding(String),
+    /// The task has already said all there is to say.
+    #[error("failed, as said above")]
+    Said,
+}
+
+impl Trouble {
+    /// The message with all its causes, on one line.
+    pub(crate) fn told(&self) -> String {
+        let mut line = self.to_string();
+        let mut cause = std::error::Error::source(self);
+        while let Some(inner) = cause {
+            line.push_str(": ");
+            line.push_str(&inner.to_string());
+            cause = inner.source();
+        }
+        line
+    }
+}

@@ -1,0 +1,95 @@
+//! Where the project lies, and how cargo is called in it.
+
+use crate::command;
+use crate::trouble::Trouble;
+use serde_json::Value;
+use std::env;
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The checkout that this task was built from.
+#[derive(Debug)]
+pub(crate) struct Workspace {
+    root: PathBuf,
+    ci: bool,
+}
+
+impl Workspace {
+    /// The workspace of the running task.
+    pub(crate) fn find() -> Result<Self, Trouble> {
+        let manifest_dir = env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+        let root = manifest_dir.as_deref().and_then(Path::parent);
+        let Some(root) = root else {
+            return Err(Trouble::Finding(
+                "run this as `cargo xtask <task>`".to_owned(),
+            ));
+        };
+        Ok(Self {
+            root: root.to_owned(),
+            ci: env::var_os("CI").is_some_and(|value| value == "true"),
+        })
+    }
+
+    /// The folder of the root `Cargo.toml`.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Whether a missing tool is a fault (`CI=true`) or a skip.
+    pub(crate) fn is_ci(&self) -> bool {
+        self.ci
+    }
+
+    /// A command that runs in the root folder.
+    pub(crate) fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(&self.root);
+        command
+    }
+
+    /// `cargo` with these arguments, in the root folder.
+    pub(crate) fn cargo(&self, arguments: &[&str]) -> Command {
+        let program = env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+        let mut command = self.command(&program);
+        command.args(arguments);
+        // Output is read on its way to the terminal, so cargo cannot see the terminal itself.
+        if env::var_os("CARGO_TERM_COLOR").is_none() {
+            let coloured = io::stdout().is_terminal() && !self.ci;
+            command.env(
+                "CARGO_TERM_COLOR",
+                if coloured { "always" } else { "never" },
+            );
+        }
+        // A clean checkout is built once: incremental files would be written and never read.
+        if self.ci {
+            command.env("CARGO_INCREMENTAL", "0");
+        }
+        command
+    }
+
+    /// `cargo metadata` with the dependency graph of this machine's platform.
+    pub(crate) fn metadata(&self) -> Result<Value, Trouble> {
+        let host = command::read(self.command("rustc").args(["--print", "host-tuple"]))?;
+        let text = command::read(&mut self.cargo(&[
+            "metadata",
+            "--format-version=1",
+            "--locked",
+            "--filter-platform",
+            host.trim(),
+        ]))?;
+        serde_json::from_str(&text).map_err(|source| Trouble::Json {
+            program: "cargo metadata",
+            source,
+        })
+    }
+
+    /// The folder that cargo builds into.
+    pub(crate) fn target_dir(&self) -> Result<PathBuf, Trouble> {
+        let metadata = self.metadata()?;
+        let folder = metadata.get("target_directory").and_then(Value::as_str);
+        folder
+            .map(PathBuf::from)
+            .ok_or_else(|| Trouble::Finding("cargo metadata names no target folder".to_owned()))
+    }
+}
