@@ -12,6 +12,7 @@ mod websocket;
 use self::addresses::{Addresses, QUICKSTART};
 use self::proxy::{Log, Proxy};
 use crate::command;
+use crate::setup;
 use crate::terminal::say;
 use crate::trouble::Trouble;
 use crate::workspace::Workspace;
@@ -25,19 +26,48 @@ const CONFIG: &str = "examples/configs/quickstart.kdl";
 /// How long proxyd may take to end after Ctrl-C.
 const ENDING: Duration = Duration::from_secs(35);
 
-/// Builds proxyd, then shows it until Ctrl-C, or with `check` puts it through its paces.
-pub(crate) fn run(workspace: &Workspace, check: bool, release: bool) -> Result<(), Trouble> {
-    let binary = build(workspace, release)?;
-    let config = workspace.root().join(CONFIG);
-    if check {
-        return check::run(workspace, &binary, &config);
+/// How the demo's checks ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Verdict {
+    /// Checks that saw what they must.
+    pub(crate) passed: u64,
+    /// Checks that saw something else.
+    pub(crate) failed: u64,
+}
+
+impl Verdict {
+    /// Whether nothing failed.
+    pub(crate) fn to_result(self) -> Result<(), Trouble> {
+        match self.failed {
+            0 => Ok(()),
+            _ => Err(Trouble::Said),
+        }
     }
+}
+
+/// Builds proxyd, then shows it until Ctrl-C, or with `checked` puts it through its paces.
+pub(crate) fn run(workspace: &Workspace, checked: bool, release: bool) -> Result<(), Trouble> {
+    if checked {
+        let verdict = check(workspace, release)?;
+        let Verdict { passed, failed } = verdict;
+        say(format!("{passed} passed, {failed} failed"));
+        return verdict.to_result();
+    }
+    let binary = build(workspace, release)?;
     let [one, two] = [QUICKSTART.one, QUICKSTART.two].map(addresses::listen);
     upstream::serve("one", one?)?;
     upstream::serve("two", two?)?;
+    let config = workspace.root().join(CONFIG);
     let mut proxy = Proxy::start(&binary, &config, Log::Terminal)?;
     invite(&QUICKSTART, &proxy);
     block_on(show(&mut proxy))?
+}
+
+/// Builds proxyd and drives it, a line per check.
+pub(crate) fn check(workspace: &Workspace, release: bool) -> Result<Verdict, Trouble> {
+    setup::for_demo(workspace)?;
+    let binary = build(workspace, release)?;
+    check::run(&binary, &workspace.root().join(CONFIG))
 }
 
 /// Runs a future on a runtime of its own, on this thread.
