@@ -20,6 +20,7 @@ use rustix::process::Signal;
 use std::future::Future;
 use std::path::PathBuf;
 use std::time::Duration;
+use tokio::net::TcpStream;
 
 /// The configuration that the demo shows.
 const CONFIG: &str = "examples/configs/quickstart.kdl";
@@ -59,7 +60,6 @@ pub(crate) fn run(workspace: &Workspace, checked: bool, release: bool) -> Result
     upstream::serve("two", two?)?;
     let config = workspace.root().join(CONFIG);
     let mut proxy = Proxy::start(&binary, &config, Log::Terminal)?;
-    invite(&QUICKSTART, &proxy);
     block_on(show(&mut proxy))?
 }
 
@@ -94,6 +94,13 @@ fn build(workspace: &Workspace, release: bool) -> Result<PathBuf, Trouble> {
 }
 
 async fn show(proxy: &mut Proxy) -> Result<(), Trouble> {
+    while TcpStream::connect(QUICKSTART.web).await.is_err() {
+        if let Some(status) = proxy.status()? {
+            return Err(Trouble::Finding(format!("proxyd did not start ({status})")));
+        }
+        stage::rest().await;
+    }
+    invite(&QUICKSTART, proxy);
     tokio::select! {
         status = proxy.ended() => {
             return Err(Trouble::Finding(format!("proxyd ended by itself ({})", status?)));
@@ -126,10 +133,10 @@ demo: proxyd (process {pid}) listens on {web}; its upstreams are {one} and {two}
   curl -i http://{web}/two                       the route to upstream two
   curl http://{web}/                             both in turn: ask twice
   curl -d hello http://{web}/one/echo            the body comes back
-  curl -o /dev/null http://{web}/one/download?bytes=1000000000
+  curl -o /dev/null 'http://{web}/one/download?bytes=1000000000'
   curl -T FILE http://{web}/upload               counted; up to 2 GiB on this route
   curl -i http://{web}/nowhere                   an error, with its correlation ID
-  curl http://{admin}/status                     the admin side
+  curl http://{admin}/status                       the admin side
   curl http://{admin}/admin/upstreams
   curl http://{admin}/metrics
 
