@@ -73,12 +73,21 @@ impl Value {
     pub(crate) fn new(known: Known) -> Self {
         match known {
             Known::Other => Self::Plain,
-            Known::Host => Self::Host(Host { authority: Authority::Empty, ended: false }),
+            Known::Host => Self::Host(Host {
+                authority: Authority::Empty,
+                ended: false,
+            }),
             Known::Upgrade => Self::Upgrade,
             Known::Connection => Self::Options(Options::new()),
-            Known::ContentLength => Self::Length(Length { value: 0, stage: Stage::Empty }),
+            Known::ContentLength => Self::Length(Length {
+                value: 0,
+                stage: Stage::Empty,
+            }),
             Known::CorrelationId => Self::Correlation,
-            Known::TransferEncoding => Self::Coding(Coding { letters: 0, ended: false }),
+            Known::TransferEncoding => Self::Coding(Coding {
+                letters: 0,
+                ended: false,
+            }),
         }
     }
 
@@ -127,7 +136,10 @@ impl Length {
             }
             b'0'..=b'9' if self.stage != Stage::Ended => {
                 let digit = u64::from(byte - b'0');
-                let value = self.value.checked_mul(10).and_then(|ten| ten.checked_add(digit));
+                let value = self
+                    .value
+                    .checked_mul(10)
+                    .and_then(|ten| ten.checked_add(digit));
                 let value = value.filter(|&value| value <= LONGEST_BODY);
                 self.value = value.ok_or(Fault::BadContentLength)?;
                 self.stage = Stage::Begun;
@@ -169,7 +181,10 @@ impl Coding {
 
 impl Options {
     const fn new() -> Self {
-        Self { option: Option_::Upgrade(0), upgrade: false }
+        Self {
+            option: Option_::Upgrade(0),
+            upgrade: false,
+        }
     }
 
     fn push(&mut self, byte: u8) {
@@ -199,7 +214,10 @@ impl Options {
             Option_::UpgradeGap => true,
             Option_::Other => false,
         };
-        *self = Self { option: Option_::Upgrade(0), upgrade: self.upgrade || whole };
+        *self = Self {
+            option: Option_::Upgrade(0),
+            upgrade: self.upgrade || whole,
+        };
     }
 
     /// Whether `upgrade` was among the options.
