@@ -215,9 +215,11 @@ impl<'t> Migration<'t> {
         if before.split_at(start).1.trim().is_empty() && rest.trim().is_empty() {
             return Span::new(start, head.end() + newline);
         }
-        let separator = rest.trim_start().starts_with(';');
-        let width = rest.len() - rest.trim_start().len() + 1;
-        Span::new(head.start(), head.end() + if separator { width } else { 0 })
+        let Some(behind) = rest.trim_start().strip_prefix(';') else {
+            return head;
+        };
+        let kept = behind.trim_start_matches(' ').len();
+        Span::new(head.start(), head.end() + rest.len() - kept)
     }
 }
 

@@ -11,6 +11,8 @@ use std::path::PathBuf;
 const MAX_FILE: u64 = 16 << 20;
 /// Most bytes that are read of all files together.
 const MAX_ALL: u64 = 64 << 20;
+/// Bytes of a file that are kept behind the first that is not UTF-8.
+const SHOWN_OF_BINARY: usize = 256;
 /// Files within files, at most.
 const MAX_INCLUDES_DEEP: usize = 8;
 
@@ -83,7 +85,9 @@ impl Reader<'_> {
             Ok(text) => text,
             Err(fault) => {
                 let at = fault.utf8_error().valid_up_to();
-                let text = String::from_utf8_lossy(fault.as_bytes()).into_owned();
+                let shown = fault.as_bytes().get(..at + SHOWN_OF_BINARY);
+                let shown = shown.unwrap_or(fault.as_bytes());
+                let text = String::from_utf8_lossy(shown).into_owned();
                 let file = self.add(name, &text);
                 let span = Span::new(at, at + char::REPLACEMENT_CHARACTER.len_utf8());
                 self.fault(FaultCode::NotUtf8, file, span, "this is not UTF-8");

@@ -1,7 +1,7 @@
 //! Moving through the text: spaces, comments and line ends.
 
 use super::chars::{is_newline, is_space};
-use super::{Dialect, Span, SyntaxFault, Value};
+use super::{Dialect, Span, SyntaxFault, Trouble, Value};
 
 /// A place in the text, moving forward.
 #[derive(Clone, Debug)]
@@ -138,7 +138,8 @@ impl<'t> Scanner<'t> {
                 let span = Span::new(start, start + 2);
                 return Err(SyntaxFault::new(span, "this comment is never closed")
                     .label("opened here")
-                    .help("comments nest: each `/*` needs a `*/`"));
+                    .help("comments nest: each `/*` needs a `*/`")
+                    .trouble(Trouble::OpenText));
             }
         }
     }

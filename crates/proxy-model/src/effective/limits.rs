@@ -1,8 +1,8 @@
 //! The settings of the `limits` block.
 
 use super::{List, plain};
-use crate::Limits;
 use crate::registry::limits as spec;
+use crate::{Limits, Setting};
 
 pub(super) fn limits(list: &mut List, limits: &Limits) {
     let Limits {
@@ -18,16 +18,16 @@ pub(super) fn limits(list: &mut List, limits: &Limits) {
         max_connections_per_client,
         max_connections_per_route,
         max_total_connections,
-        max_idle_connections_per_upstream,
+        max_idle_connections_per_upstream: idle,
         max_in_flight_requests,
-        max_in_flight_requests_per_worker,
+        max_in_flight_requests_per_worker: per_worker,
         max_queued_requests,
         max_agent_queue_depth,
         max_agent_body_bytes,
         max_agent_response_bytes,
-        max_requests_per_second_global,
-        max_requests_per_second_per_client,
-        max_requests_per_second_per_route,
+        max_requests_per_second_global: global,
+        max_requests_per_second_per_client: per_client,
+        max_requests_per_second_per_route: per_route,
         max_memory_bytes,
         max_memory_percent,
         standard_statuses,
@@ -45,8 +45,6 @@ pub(super) fn limits(list: &mut List, limits: &Limits) {
     ] {
         list.put(spec, size, plain);
     }
-    let idle = max_idle_connections_per_upstream;
-    let per_worker = max_in_flight_requests_per_worker;
     for (spec, count) in [
         (&spec::MAX_HEADER_COUNT, max_header_count),
         (
@@ -63,22 +61,7 @@ pub(super) fn limits(list: &mut List, limits: &Limits) {
     ] {
         list.put(spec, count, plain);
     }
-    for (spec, rate) in [
-        (
-            &spec::MAX_REQUESTS_PER_SECOND_GLOBAL,
-            max_requests_per_second_global,
-        ),
-        (
-            &spec::MAX_REQUESTS_PER_SECOND_PER_CLIENT,
-            max_requests_per_second_per_client,
-        ),
-        (
-            &spec::MAX_REQUESTS_PER_SECOND_PER_ROUTE,
-            max_requests_per_second_per_route,
-        ),
-    ] {
-        list.put_any(spec, rate.as_ref(), plain);
-    }
+    rates(list, [global, per_client, per_route]);
     list.put(
         &spec::MAX_DECOMPRESSION_RATIO,
         max_decompression_ratio,
@@ -91,4 +74,15 @@ pub(super) fn limits(list: &mut List, limits: &Limits) {
         plain,
     );
     list.put(&spec::STANDARD_STATUSES, standard_statuses, plain);
+}
+
+fn rates(list: &mut List, rates: [&Option<Setting<u32>>; 3]) {
+    let specs = [
+        &spec::MAX_REQUESTS_PER_SECOND_GLOBAL,
+        &spec::MAX_REQUESTS_PER_SECOND_PER_CLIENT,
+        &spec::MAX_REQUESTS_PER_SECOND_PER_ROUTE,
+    ];
+    for (spec, rate) in specs.into_iter().zip(rates) {
+        list.put_any(spec, rate.as_ref(), plain);
+    }
 }
