@@ -4,7 +4,7 @@ use crate::cli::{Cli, ConfigCommand, Subcommands};
 use crate::logging;
 use crate::terminal::{complain, say};
 use proxy_config::Loaded;
-use proxy_server::{Build, Options, StartFault};
+use proxy_server::{Build, Options, Source, StartFault};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -39,7 +39,7 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
             say(format_args!("proxyd {} ({})", BUILD.version, BUILD.commit));
             ExitCode::SUCCESS
         }
-        None if test => self::test(config.as_ref(), verbose),
+        None if test => self::test(config, verbose),
         None if verbose => {
             complain("--verbose goes with --test");
             ExitCode::from(USAGE)
@@ -51,7 +51,7 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
 fn serve(config: Option<PathBuf>) -> ExitCode {
     logging::start();
     let options = Options {
-        config,
+        config: source(config),
         build: BUILD,
     };
     match proxy_server::run(&options) {
@@ -67,9 +67,10 @@ fn serve(config: Option<PathBuf>) -> ExitCode {
     }
 }
 
-fn test(config: Option<&PathBuf>, verbose: bool) -> ExitCode {
-    let name = config.map_or("(embedded)".into(), |path| path.display().to_string());
-    match proxy_server::load(config) {
+fn test(config: Option<PathBuf>, verbose: bool) -> ExitCode {
+    let name = config.as_ref().map(|path| path.display().to_string());
+    let name = name.unwrap_or_else(|| "(embedded)".to_owned());
+    match proxy_server::load(&source(config)) {
         Ok(loaded) => {
             show_warnings(&loaded);
             if verbose {
@@ -87,7 +88,7 @@ fn test(config: Option<&PathBuf>, verbose: bool) -> ExitCode {
 }
 
 fn check(file: &Path, strict: bool, json: bool) -> ExitCode {
-    let (report, usable) = match proxy_server::load(Some(&file.to_path_buf())) {
+    let (report, usable) = match proxy_server::load(&Source::File(file.to_path_buf())) {
         Ok(loaded) => (loaded.warnings, true),
         Err(report) => (report, false),
     };
@@ -119,6 +120,10 @@ fn migrate(file: &Path, output: &Path) -> ExitCode {
     };
     let _ = (text, output);
     ExitCode::from(FAULTS)
+}
+
+fn source(config: Option<PathBuf>) -> Source {
+    config.map_or(Source::Embedded, Source::File)
 }
 
 fn show_warnings(loaded: &Loaded) {

@@ -26,5 +26,5 @@ mod pools;
 mod resolve;
 
 pub use listen::BindFault;
-pub use process::{Build, Options, StartFault, load, run};
+pub use process::{Build, Options, Source, StartFault, load, run};
 pub use server::ApplyFault;

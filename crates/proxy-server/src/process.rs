@@ -6,6 +6,7 @@ use proxy_config::{FaultCode, Loaded, Report};
 use proxy_errors::Reason;
 use proxy_telemetry::{DEFAULT_MAX_SERIES, Lifecycle, Registry, RegistrySettings, names};
 use sd_notify::NotifyState;
+use std::borrow::Cow;
 use std::io;
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -20,10 +21,21 @@ const LOOK: Duration = Duration::from_millis(50);
 /// What the process is started with.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The configuration; none serves a welcome page.
-    pub config: Option<PathBuf>,
+    /// Where the configuration comes from, at the start and at each reload.
+    pub config: Source,
     /// What was built.
     pub build: Build,
+}
+
+/// Where a configuration comes from.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// A file, and what it includes.
+    File(PathBuf),
+    /// A text, for those who embed the proxy.
+    Text(Cow<'static, str>),
+    /// None: a welcome page on port 8080.
+    Embedded,
 }
 
 /// What was built, for `--version`, `/status` and `/admin/version`.
@@ -74,15 +86,16 @@ pub fn run(options: &Options) -> Result<(), StartFault> {
 ///
 /// # Errors
 /// Every fault that was found.
-pub fn load(config: Option<&PathBuf>) -> Result<Loaded, Report> {
+pub fn load(config: &Source) -> Result<Loaded, Report> {
     match config {
-        Some(path) => proxy_config::load(path),
-        None => proxy_config::embedded(),
+        Source::File(path) => proxy_config::load(path),
+        Source::Text(text) => proxy_config::parse(text, "(text)"),
+        Source::Embedded => proxy_config::embedded(),
     }
 }
 
 async fn live(options: &Options) -> Result<(), StartFault> {
-    let loaded = load(options.config.as_ref()).map_err(StartFault::Config)?;
+    let loaded = load(&options.config).map_err(StartFault::Config)?;
     warn(&loaded);
     let settings = RegistrySettings {
         reasons: &REASONS,
@@ -135,7 +148,7 @@ enum End {
 }
 
 struct Process {
-    config: Option<PathBuf>,
+    config: Source,
     server: Server,
     admin: admin::Admin,
     registry: Arc<Registry>,
@@ -189,7 +202,7 @@ impl Process {
     }
 
     async fn try_reload(&mut self) -> Result<(), StartFault> {
-        let loaded = load(self.config.as_ref()).map_err(StartFault::Config)?;
+        let loaded = load(&self.config).map_err(StartFault::Config)?;
         warn(&loaded);
         let model = Arc::new(loaded.model);
         let applied = self.server.apply(Arc::clone(&model)).await;
