@@ -41,8 +41,9 @@ pub fn canonical_path(raw: &str) -> Result<Cow<'_, str>, PathFault> {
     }
 }
 
-/// As [`canonical_path`], for callers that let faulty paths through: the fault is told beside the
-/// path, what it concerns is kept in its escaped form, and `..` stops at the root.
+/// As [`canonical_path`], for callers that let faulty paths through: the first fault is told beside
+/// the path, what it concerns stands there in escaped form, and `..` stops at the root. A path that
+/// does not begin with a slash comes back as it is.
 pub fn forgiving_path(raw: &str) -> (Cow<'_, str>, Option<PathFault>) {
     if is_canonical(raw.as_bytes()) || raw == "*" {
         return (Cow::Borrowed(raw), None);
@@ -109,16 +110,12 @@ fn unescape(raw: &str) -> (String, Option<PathFault>) {
                 escape_fault(byte)
             }
             (b'%', _) => {
-                text.push('%');
+                push(&mut text, b'%', false);
                 Some(PathFault::BadEscape)
-            }
-            (b'/', _) => {
-                text.push('/');
-                None
             }
             (byte, _) => {
                 push(&mut text, *byte, is_path_byte(*byte));
-                escape_fault(*byte)
+                escape_fault(*byte).filter(|_| *byte != b'/')
             }
         };
         first = first.or(fault);
