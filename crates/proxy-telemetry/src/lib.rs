@@ -1,7 +1,5 @@
 //! Every metric name and log record, once.
-//!
-//! Workers count into cells of their own and write log lines into batches of their own; other
-//! threads add the cells up and carry the batches away. Nothing here reads a clock.
+#![doc = include_str!("../README.md")]
 
 pub mod names;
 
