@@ -44,8 +44,8 @@ pub(crate) fn parse(text: &str) -> Result<u64, SizeFault> {
     number.checked_mul(*factor).ok_or(SizeFault::TooLarge)
 }
 
-/// A number of bytes in the largest unit that shows it exactly.
-pub(crate) fn show_size(bytes: u64) -> String {
+/// A number of bytes in the largest unit that shows it exactly: `10MiB`, `8191`.
+pub fn show_size(bytes: u64) -> String {
     let exact = UNITS
         .iter()
         .find(|(_, factor)| bytes >= *factor && bytes.is_multiple_of(*factor));
