@@ -180,7 +180,8 @@ impl Exchange {
         }
         closing.facts.status = Some(response.status());
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-            return closing.client.hold_while_switched(closing, response);
+            let client = Rc::clone(&closing.client);
+            return client.hold_while_switched(closing, response);
         }
         response.map(|body| body.closing(closing))
     }

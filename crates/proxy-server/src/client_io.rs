@@ -60,7 +60,8 @@ impl ClientIo {
         match stop {
             Stop::Fault(fault) => {
                 self.conn.client.fault.set(Some(fault));
-                if self.conn.guard.borrow().in_body() {
+                // What came before the fault goes first: it may hold the head of this very request.
+                if accepted == 0 && self.conn.guard.borrow().in_body() {
                     return Some(Err(refused(fault)));
                 }
             }

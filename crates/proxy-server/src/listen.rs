@@ -47,6 +47,27 @@ pub(crate) fn bind(address: &BindAddress, backlog: u32, count: usize) -> Result<
     })
 }
 
+/// Takes the socket for `address` out of those that were opened for this process, if there is one.
+/// Workers share it: the queue of waiting connections is one.
+pub(crate) fn inherit(
+    inherited: &mut Vec<TcpListener>,
+    address: &BindAddress,
+    count: usize,
+) -> Option<Sockets> {
+    let BindAddress::Tcp(wanted) = address else {
+        return None;
+    };
+    let is_wanted = |socket: &TcpListener| socket.local_addr().is_ok_and(|bound| bound == *wanted);
+    let place = inherited.iter().position(is_wanted)?;
+    let socket = inherited.swap_remove(place);
+    socket.set_nonblocking(true).ok()?;
+    let sockets: io::Result<Vec<_>> = (0..count).map(|_| socket.try_clone()).collect();
+    Some(Sockets {
+        address: *wanted,
+        sockets: sockets.ok()?,
+    })
+}
+
 /// Whether nobody else listens on `address`: a socket that does not share must be able to bind it.
 fn probe(address: SocketAddr) -> io::Result<()> {
     if address.port() == 0 {
@@ -70,7 +91,7 @@ fn socket(address: SocketAddr) -> io::Result<Socket> {
     let domain = Domain::for_address(address);
     let socket = Socket::new(domain, Type::STREAM.nonblocking().cloexec(), Some(Protocol::TCP))?;
     if address.is_ipv6() {
-        socket.set_only_v6(false)?;
+        socket.set_only_v6(true)?;
     }
     socket.set_reuse_address(true)?;
     Ok(socket)

@@ -6,7 +6,7 @@ use proxy_clock::TICK;
 use proxy_limits::Gauge;
 use proxy_pipeline::{ActivePlan, Logs, Shared, Time, UpstreamLinks, Worker};
 use proxy_plan::Plan;
-use proxy_pool::{ConnectionLimit, PoolSettings};
+use proxy_pool::PoolSettings;
 use proxy_telemetry::Registry;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -234,25 +234,6 @@ impl Door {
             turned_away: Cell::new(0),
         }
     }
-}
-
-/// How the connections of each target are kept by one of `workers` workers, by slot.
-pub(crate) fn pool_settings(plan: &Plan, slots: u32, workers: usize) -> Vec<Option<PoolSettings>> {
-    let mut settings = vec![None; slots as usize];
-    for upstream in plan.upstreams() {
-        for target in &upstream.targets {
-            let max_idle = (upstream.max_idle as usize).div_ceil(workers.max(1));
-            let limit = upstream.max_connections;
-            if let Some(place) = settings.get_mut(target.slot as usize) {
-                *place = Some(PoolSettings {
-                    max_idle,
-                    idle_for: upstream.idle_for,
-                    limit: limit.map(|max| Arc::new(ConnectionLimit::new(max))),
-                });
-            }
-        }
-    }
-    settings
 }
 
 /// The gauges that all workers share, for the limits of `plan`.

@@ -5,6 +5,7 @@ pub mod names;
 
 mod cells;
 mod exposition;
+mod lifecycle;
 mod log;
 mod metric;
 mod process;
@@ -22,6 +23,7 @@ pub use cells::{
     WorkerCells, WorkerTotal,
 };
 pub use exposition::{Build, Format, Scrape};
+pub use lifecycle::{Lifecycle, timestamp};
 pub use log::{Destination, LogCounters, LogCounts, LogFault, LogWriter, WorkerLog};
 pub use metric::{CounterOf, GaugeOf, Kind, Metric};
 pub use process::Process;

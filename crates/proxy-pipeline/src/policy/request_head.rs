@@ -1,7 +1,7 @@
 //! Makes a client's request head one that may go upstream.
 
 use crate::exchange::Exchange;
-use crate::hop::{self, Found};
+use crate::hop;
 use crate::policy::header_edits;
 use crate::{forwarding, names};
 use http::header::{CONNECTION, HOST, TE, TRANSFER_ENCODING, UPGRADE};

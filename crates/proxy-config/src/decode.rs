@@ -1,0 +1,28 @@
+//! Nodes to a model: every block has its file, and every fault is found before anything is given up.
+
+mod block;
+mod decoder;
+mod field;
+mod known;
+mod names;
+mod suggest;
+mod values;
+
+mod admin;
+mod agents;
+mod control_plane;
+mod headers;
+mod health_check;
+mod limits;
+mod listener_tls;
+mod listeners;
+mod matches;
+mod observability;
+mod policies;
+mod routes;
+mod system;
+mod top;
+mod upstreams;
+
+pub(crate) use decoder::Decoder;
+pub(crate) use top::model;
