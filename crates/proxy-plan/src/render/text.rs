@@ -5,7 +5,7 @@ mod table;
 use crate::explain::{Answerer, Candidate, Lost, Named, Nearest, Readiness, Rejected, Taken, Text};
 use crate::{EffectiveSetting, Explanation};
 use proxy_errors::Problem;
-use proxy_routing::{Because, Unmet};
+use proxy_routing::{Because, ConditionKind, Unmet};
 use std::net::IpAddr;
 use table::Table;
 
@@ -192,7 +192,11 @@ fn why_text(why: &Lost, priority: i32) -> String {
 
 fn unmet_text(unmet: &Unmet) -> String {
     let Unmet { kind, wanted, got } = unmet;
-    format!("{kind}: wants {wanted}, got {got}")
+    // Conditions on the path say themselves what they are.
+    if *kind == ConditionKind::Path {
+        return format!("wants {wanted}, got {got}");
+    }
+    format!("wants {kind} {wanted}, got {got}")
 }
 
 fn in_force(settings: &[EffectiveSetting]) -> String {
