@@ -45,6 +45,7 @@ pub use policies::{
 pub use route::{
     BuiltinHandler, CircuitBreaker, Route, Service, ServiceForm, ServiceType, StaticFiles,
 };
+pub use size::show_size;
 pub use system::System;
 pub use upstream::{
     ConnectionPool, LoadBalancing, Target, Upstream, UpstreamProtocol, UpstreamTimeouts,
