@@ -16,11 +16,21 @@ pub(crate) struct Faults {
 impl Faults {
     pub(crate) fn push(&mut self, fault: Fault) {
         self.errors |= fault.severity() == Severity::Error;
-        if self.list.len() < MAX_KEPT {
-            self.list.push(fault);
+        if self.is_full() {
+            self.drop_one();
         } else {
-            self.dropped += 1;
+            self.list.push(fault);
         }
+    }
+
+    /// Whether further faults are only counted.
+    pub(crate) fn is_full(&self) -> bool {
+        self.list.len() >= MAX_KEPT
+    }
+
+    /// Counts a fault that is not kept.
+    pub(crate) fn drop_one(&mut self) {
+        self.dropped += 1;
     }
 
     /// Whether the configuration cannot be used.

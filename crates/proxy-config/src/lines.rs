@@ -31,14 +31,14 @@ impl Lines {
 
     /// The place of `span` in `text`, the text these lines are of.
     pub(crate) fn place(&self, file: FileId, text: &str, span: Span) -> Place {
-        let start = span.start.min(text.len());
+        let start = span.start().min(text.len());
         let line = self.starts.partition_point(|at| *at <= start);
         let line_start = self.starts.get(line.wrapping_sub(1)).copied().unwrap_or(0);
         let column = self.characters(text, start) - self.characters(text, line_start) + 1;
         Place {
             file,
             offset: short(start),
-            len: short(span.end.saturating_sub(start)),
+            len: short(span.end().saturating_sub(start)),
             line: short(line),
             column: short(column),
         }

@@ -1,7 +1,7 @@
 //! Files to nodes: size, encoding, includes, and the two versions of KDL.
 
 use crate::faults::Faults;
-use crate::kdl::{self, Dialect, Node, Span, SyntaxFault, Trouble, Value};
+use crate::kdl::{self, Dialect, Node, Parsed, Span, SyntaxFault, Trouble, Value};
 use crate::lines::Lines;
 use crate::{Fault, FaultCode, Files};
 use proxy_model::{FileId, Place, Sources};
@@ -93,7 +93,7 @@ impl Reader<'_> {
         let file = self.add(name, &text);
         if let Some(span) = forbidden(&text) {
             let code = text
-                .get(span.start..span.end)
+                .get(span.start()..span.end())
                 .and_then(|text| text.chars().next());
             let code = code.map_or(0, u32::from);
             let message = format!("the character U+{code:04X} may not stand in a configuration");
@@ -204,6 +204,7 @@ impl Reader<'_> {
         } = syntax;
         let code = match trouble {
             Trouble::TooDeep => FaultCode::NestingTooDeep,
+            Trouble::TooMany => FaultCode::FileTooLarge,
             Trouble::Local | Trouble::OpenText | Trouble::OtherDialect | Trouble::StrayBrace => {
                 FaultCode::Syntax
             }
@@ -222,21 +223,28 @@ impl Reader<'_> {
 /// Reads a text as KDL 2, then as KDL 1. When it is neither, the faults are those of KDL 2,
 /// unless it is KDL 1 up to its first fault.
 fn nodes_of(text: &str) -> Result<Vec<Node>, Vec<SyntaxFault>> {
-    let second = kdl::parse(text, Dialect::V2);
-    if second.faults.is_empty() {
-        return Ok(second.nodes);
+    let Parsed {
+        nodes,
+        faults: second,
+    } = kdl::parse(text, Dialect::V2);
+    if second.is_empty() {
+        return Ok(nodes);
     }
-    let first = kdl::parse(text, Dialect::V1);
-    match (first.faults.first(), second.faults.first()) {
-        (None, _) => Ok(first.nodes),
+    drop(nodes);
+    let Parsed {
+        nodes,
+        faults: first,
+    } = kdl::parse(text, Dialect::V1);
+    match (first.first(), second.first()) {
+        (None, _) => Ok(nodes),
         (Some(in_first), Some(in_second))
             if in_second.trouble == Trouble::OtherDialect
                 && in_first.trouble != Trouble::OtherDialect
-                && in_first.span.start > in_second.span.start =>
+                && in_first.span.start() > in_second.span.start() =>
         {
-            Err(first.faults)
+            Err(first)
         }
-        _ => Err(second.faults),
+        _ => Err(second),
     }
 }
 

@@ -21,7 +21,7 @@ pub(crate) fn write(out: &mut impl Write, sources: &Sources, fault: &Fault) -> f
     snippet(
         out,
         sources,
-        Mark {
+        &Mark {
             place: fault.place,
             label: &fault.label,
             with: '^',
@@ -32,7 +32,7 @@ pub(crate) fn write(out: &mut impl Write, sources: &Sources, fault: &Fault) -> f
         snippet(
             out,
             sources,
-            Mark {
+            &Mark {
                 place: *place,
                 label,
                 with: '-',
@@ -57,13 +57,13 @@ struct Mark<'a> {
     margin: usize,
 }
 
-fn snippet(out: &mut impl Write, sources: &Sources, mark: Mark<'_>) -> fmt::Result {
+fn snippet(out: &mut impl Write, sources: &Sources, mark: &Mark<'_>) -> fmt::Result {
     let Mark {
         place,
         label,
         with,
         margin,
-    } = mark;
+    } = *mark;
     let name = plain(sources.name(place.file));
     let arrow = if with == '^' { "-->" } else { ":::" };
     writeln!(

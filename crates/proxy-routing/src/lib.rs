@@ -4,6 +4,7 @@
 //! need: rules are filed by host, then by path, then by what tells them apart.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
+mod byte_set;
 mod head;
 mod host;
 mod path;

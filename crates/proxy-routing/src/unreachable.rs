@@ -32,14 +32,13 @@ impl Router {
 
     fn coverer_in(&self, bucket: &Bucket, at: usize, rule: &Rule) -> Option<usize> {
         let lists = bucket.lists_around(rule);
-        let mut others = lists
-            .flat_map(|list| list.iter().take(MOST))
-            .map(|c| c.bound.rule());
+        let others = lists.flat_map(|list| list.iter().take(MOST));
+        let mut others = others.map(|candidate| candidate.bound.rule());
         others.find(|other| {
-            let coverer = self.rules().get(*other);
-            *other != at
-                && coverer.is_some_and(|coverer| covers(coverer, rule))
-                && coverer.is_some_and(|coverer| outranks((*other, coverer), (at, rule)))
+            let other_rule = self.rules().get(*other).filter(|_| *other != at);
+            other_rule.is_some_and(|other_rule| {
+                covers(other_rule, rule) && outranks((*other, other_rule), (at, rule))
+            })
         })
     }
 }

@@ -20,7 +20,6 @@ use proxy_pipeline::{
     Client, Peer, Stream, Worker, framing_problem, handle, refuse_unread, timeout_problem,
 };
 use std::cell::Cell;
-use std::convert::Infallible;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
@@ -95,8 +94,7 @@ async fn talk(
             client: Rc::clone(&conn.client),
             deadline: Rc::clone(&conn.deadline),
         };
-        let response = handle(Rc::clone(worker), stream, request);
-        async move { Ok::<_, Infallible>(response.await) }
+        handle(Rc::clone(worker), stream, request)
     });
     let io = TokioIo::new(ClientIo::new(transport, Rc::clone(conn)));
     let mut http = Box::new(settings.http1.serve_connection(io, service));

@@ -172,14 +172,13 @@ impl Server {
         for listener in &plan.model().listeners {
             let (address, backlog) = (&listener.address.value, *listener.backlog);
             let same = |door: &&KnownDoor| door.address == *address && door.backlog == backlog;
-            let (id, bound, fresh) = match self.doors.iter().find(same) {
-                Some(door) => (door.id, door.bound, None),
-                None => {
-                    let sockets = self.open(address, backlog, workers)?;
-                    let id = DoorId(self.next_door);
-                    self.next_door += 1;
-                    (id, sockets.address, Some(sockets.sockets))
-                }
+            let (id, bound, fresh) = if let Some(door) = self.doors.iter().find(same) {
+                (door.id, door.bound, None)
+            } else {
+                let sockets = self.open(address, backlog, workers)?;
+                let id = DoorId(self.next_door);
+                self.next_door += 1;
+                (id, sockets.address, Some(sockets.sockets))
             };
             arrangement.known.push(KnownDoor {
                 id,

@@ -53,6 +53,7 @@ const ROWS: &[Row] = &[
             &["proxy-limits"],
             &["proxy-errors"],
             &["proxy-framing"],
+            &["proxy-clock"],
             &["control-wire"],
         ],
     },

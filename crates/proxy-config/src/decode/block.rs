@@ -2,13 +2,16 @@
 
 use super::decoder::Decoder;
 use super::field::{Field, Found, Written};
-use super::known::KnownName;
+use super::known::Meaning;
 use super::suggest::nearest;
 use crate::kdl::{Entry, Node, Value};
 use crate::{Fault, FaultCode};
 use proxy_model::registry::{self, Spec};
 use proxy_model::{FileId, Place, Setting};
 use std::cell::RefCell;
+
+/// Known names that a fault lists, at most.
+const MAX_NAMES: usize = 12;
 
 /// A block being decoded. Several nodes of one name make one block.
 #[derive(Debug)]
@@ -18,6 +21,8 @@ pub(super) struct Block<'t> {
     fields: RefCell<Vec<Field<'t>>>,
     /// Whether a block around it is refused already, so that its settings need not be.
     muted: bool,
+    /// Names that unknown ones were perhaps meant to be; they are not called missing as well.
+    meant: Vec<&'static str>,
 }
 
 impl<'t> Block<'t> {
@@ -34,15 +39,16 @@ impl<'t> Block<'t> {
             nodes,
             fields: RefCell::default(),
             muted,
+            meant: Vec::new(),
         };
         let mut fields = Vec::new();
-        for (file, node) in &block.nodes {
+        for (file, node) in block.nodes.clone() {
             let properties = node.entries.iter().filter(|entry| entry.name.is_some());
             let children = node.children.iter().flatten();
             let written = properties
                 .map(Written::Property)
                 .chain(children.map(Written::Node));
-            fields.extend(written.filter_map(|written| block.field(d, *file, written)));
+            fields.extend(written.filter_map(|written| block.field(d, file, written)));
         }
         block.fields = RefCell::new(fields);
         block
@@ -55,22 +61,24 @@ impl<'t> Block<'t> {
             nodes: Vec::new(),
             fields: RefCell::default(),
             muted: false,
+            meant: Vec::new(),
         }
     }
 
     /// The top of all files.
     pub(super) fn top(d: &mut Decoder<'t, '_>) -> Self {
-        let block = Self::empty();
+        let mut block = Self::empty();
         let nodes: Vec<_> = d.nodes().collect();
         let fields = nodes
             .into_iter()
-            .filter_map(|(file, node)| block.field(d, file, Written::Node(node)));
-        block.fields.replace(fields.collect());
+            .filter_map(|(file, node)| block.field(d, file, Written::Node(node)))
+            .collect();
+        block.fields = RefCell::new(fields);
         block
     }
 
     fn field(
-        &self,
+        &mut self,
         d: &mut Decoder<'t, '_>,
         file: FileId,
         written: Written<'t>,
@@ -81,20 +89,24 @@ impl<'t> Block<'t> {
             written,
         };
         let place = field.place(d);
-        let Some(known) = d.known.find(self.path, field.name()).cloned() else {
+        let Some(known) = d.known.find(self.path, field.name()) else {
+            // What is only counted need not be written.
+            if d.is_full() {
+                d.drop_one();
+                return None;
+            }
             let fault = self.unknown(d, field.name(), place);
             d.push(fault);
             return None;
         };
-        let KnownName {
-            name,
+        let Meaning {
             path,
             not_yet,
             deprecated,
-            ..
         } = known;
+        let name = field.name();
         if let Some(issue) = not_yet.filter(|_| !self.muted) {
-            let fault = not_yet_fault(format!("`{name}`"), issue, place);
+            let fault = not_yet_fault(&format!("`{name}`"), issue, place);
             d.push(fault);
         }
         if let Some(instead) = deprecated {
@@ -107,11 +119,13 @@ impl<'t> Block<'t> {
         Some(Field { path, ..field })
     }
 
-    fn unknown(&self, d: &Decoder<'_, '_>, name: &str, place: Place) -> Fault {
+    fn unknown(&mut self, d: &Decoder<'_, '_>, name: &str, place: Place) -> Fault {
         let message = format!("unknown setting `{name}`{}", self.within(d));
         let fault = Fault::new(FaultCode::UnknownSetting, place, message);
         let known = d.known.names(self.path);
         if let Some(near) = nearest(name, known.iter().map(|known| &*known.name)) {
+            let meant = known.iter().find(|known| *known.name == *near);
+            self.meant.extend(meant.map(|known| known.meaning.path));
             return fault.label(format!("did you mean `{near}`?"));
         }
         let elsewhere = d.known.elsewhere(name);
@@ -123,10 +137,15 @@ impl<'t> Block<'t> {
         }
         let main = known.iter().filter(|known| known.is_main);
         let names: Vec<String> = main.map(|known| format!("`{}`", known.name)).collect();
-        match names.is_empty() {
-            true => fault.label("nothing is set here"),
-            false => fault.help(format!("known here: {}", names.join(", "))),
+        if names.is_empty() {
+            return fault.label("nothing is set here");
         }
+        let rest = match names.len().saturating_sub(MAX_NAMES) {
+            0 => String::new(),
+            rest => format!(" and {rest} more"),
+        };
+        let shown: Vec<&str> = names.iter().take(MAX_NAMES).map(String::as_str).collect();
+        fault.help(format!("known here: {}{rest}", shown.join(", ")))
     }
 
     /// The block's own name and title, for messages: ` in route "api"`.
@@ -164,6 +183,11 @@ impl<'t> Block<'t> {
         self.fields.borrow().iter().any(|field| field.path == path)
     }
 
+    /// Whether an unknown name was perhaps meant to be that of `path`.
+    pub(super) fn was_meant(&self, path: &str) -> bool {
+        self.meant.contains(&path)
+    }
+
     /// Where the name of `path` is written, if it is.
     pub(super) fn place_of(&self, d: &Decoder<'_, '_>, path: &str) -> Option<Place> {
         let fields = self.fields.borrow();
@@ -177,6 +201,10 @@ impl<'t> Block<'t> {
     }
 
     fn take_if(&self, wanted: impl Fn(&Field<'t>) -> bool) -> Vec<Field<'t>> {
+        // Most of what a block may have is not written, and asking for it must cost nothing.
+        if !self.fields.borrow().iter().any(&wanted) {
+            return Vec::new();
+        }
         let fields = self.fields.take();
         let (taken, left) = fields.into_iter().partition(wanted);
         self.fields.replace(left);
@@ -204,7 +232,7 @@ impl<'t> Block<'t> {
         }
         let nodes = fields
             .iter()
-            .filter_map(|field| self.as_block(d, field))
+            .filter_map(|field| field.as_block(d))
             .collect();
         Some(self.gathered(d, spec, nodes))
     }
@@ -232,27 +260,12 @@ impl<'t> Block<'t> {
         let fields = self.take(spec.path);
         let nodes: Vec<_> = fields
             .iter()
-            .filter_map(|field| self.as_block(d, field))
+            .filter_map(|field| field.as_block(d))
             .collect();
         let blocks = nodes
             .into_iter()
             .map(|node| Self::open(d, spec.path, vec![node], muted));
         blocks.collect()
-    }
-
-    fn as_block(&self, d: &mut Decoder<'t, '_>, field: &Field<'t>) -> Option<(FileId, &'t Node)> {
-        if let Some(node) = field.node() {
-            if let Some(annotation) = node.annotation {
-                let place = d.place(field.file, annotation);
-                let message = "settings know their own types; leave the annotation out";
-                d.fault(FaultCode::UnexpectedAnnotation, place, message);
-            }
-            return Some((field.file, node));
-        }
-        let place = field.place(d);
-        let message = format!("`{}` is a block, not a value", field.name());
-        d.fault(FaultCode::WrongType, place, message);
-        None
     }
 
     /// The only one of `fields`; every further one is faulted.
@@ -338,7 +351,7 @@ impl<'t> Block<'t> {
 }
 
 /// The fault of a setting, or a word, that has no effect yet.
-pub(super) fn not_yet_fault(what: String, issue: &str, place: Place) -> Fault {
+pub(super) fn not_yet_fault(what: &str, issue: &str, place: Place) -> Fault {
     let message = format!("{what} is not implemented yet");
     let fault = Fault::new(FaultCode::NotImplementedYet, place, message);
     fault

@@ -48,12 +48,30 @@ impl<'t, 'f> Decoder<'t, 'f> {
         self.faults.has_errors()
     }
 
+    /// Whether further faults are only counted.
+    pub(super) fn is_full(&self) -> bool {
+        self.faults.is_full()
+    }
+
+    pub(super) fn drop_one(&mut self) {
+        self.faults.drop_one();
+    }
+
     pub(super) fn push(&mut self, fault: Fault) {
         self.faults.push(fault);
     }
 
     pub(super) fn fault(&mut self, code: FaultCode, place: Place, message: impl Into<String>) {
         self.push(Fault::new(code, place, message));
+    }
+
+    /// What is written at `place`.
+    pub(super) fn text_at(&self, place: Place) -> String {
+        let file = self.sources().file(place.file);
+        let start = usize::try_from(place.offset).unwrap_or(usize::MAX);
+        let end = start.saturating_add(usize::try_from(place.len).unwrap_or(usize::MAX));
+        let text = file.and_then(|file| file.text.get(start..end));
+        text.unwrap_or_default().to_owned()
     }
 
     /// A path as it is seen from the folder of the file that names it.

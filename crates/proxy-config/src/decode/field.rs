@@ -105,6 +105,23 @@ impl<'t> Field<'t> {
         Some((&entry.value, d.place(self.file, entry.span)))
     }
 
+    /// The node of a block; a property is faulted.
+    pub(super) fn as_block(&self, d: &mut Decoder<'_, '_>) -> Option<(FileId, &'t Node)> {
+        let Some(node) = self.node() else {
+            let place = self.place(d);
+            d.fault(
+                FaultCode::WrongType,
+                place,
+                format!("`{}` is a block, not a value", self.name()),
+            );
+            return None;
+        };
+        if let Some(annotation) = node.annotation {
+            self.annotated(d, annotation);
+        }
+        Some((self.file, node))
+    }
+
     fn annotated(&self, d: &mut Decoder<'_, '_>, annotation: Span) {
         let place = d.place(self.file, annotation);
         let message = "settings know their own types; leave the annotation out";

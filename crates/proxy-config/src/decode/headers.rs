@@ -134,36 +134,46 @@ fn make(
 }
 
 fn removed<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>, rows: &Rows) -> Vec<Setting<HeaderName>> {
-    let mut names = Vec::new();
+    let mut removed = Vec::new();
     for field in b.take(rows.remove.path) {
-        let block = field.node().and_then(|node| node.children.as_ref());
-        let written: Vec<(String, Place)> = match block {
-            Some(children) => {
-                let named = children.iter().map(|node| {
-                    (
-                        node.name.text.to_string(),
-                        d.place(field.file, node.name.span),
-                    )
-                });
-                named.collect()
-            }
-            None => {
-                let values = field.values(d).unwrap_or_default();
-                let names = values
-                    .iter()
-                    .filter_map(|found| b.read(d, rows.remove, "remove", found));
-                names
-                    .filter_map(|name| Some((name.value.clone(), name.place()?)))
-                    .collect()
-            }
-        };
-        for (name, place) in written {
+        for (name, place) in names_to_remove(d, b, rows, &field) {
             let name = header_name(d, &name, place);
             let name = name.filter(|name| allowed(d, rows, name, Edit::Remove, place));
-            names.extend(name.map(|name| Setting::at(name, place)));
+            removed.extend(name.map(|name| Setting::at(name, place)));
         }
     }
-    names
+    removed
+}
+
+/// `remove "A" "B"`, or `remove { "A"; "B" }`.
+fn names_to_remove<'t>(
+    d: &mut Decoder<'t, '_>,
+    b: &Block<'t>,
+    rows: &Rows,
+    field: &Field<'t>,
+) -> Vec<(String, Place)> {
+    let block = field.node().and_then(|node| node.children.as_ref());
+    let Some(children) = block else {
+        let values = field.values(d).unwrap_or_default();
+        let read = |found| b.read(d, rows.remove, "remove", found);
+        let names = values.iter().filter_map(read);
+        return names
+            .filter_map(|name| Some((name.value.clone(), name.place()?)))
+            .collect();
+    };
+    for node in children.iter().filter(|node| !node.entries.is_empty()) {
+        let place = d.place(field.file, node.head);
+        d.fault(
+            FaultCode::UnexpectedValue,
+            place,
+            "a header to remove has a name only",
+        );
+    }
+    let names = children.iter().map(|node| {
+        let place = d.place(field.file, node.name.span);
+        (node.name.text.to_string(), place)
+    });
+    names.collect()
 }
 
 fn header_name(d: &mut Decoder<'_, '_>, name: &str, place: Place) -> Option<HeaderName> {

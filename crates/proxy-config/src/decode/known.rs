@@ -15,6 +15,12 @@ pub(crate) struct KnownName {
     pub(crate) name: Box<str>,
     /// Whether it is the name that the reference uses.
     pub(crate) is_main: bool,
+    pub(crate) meaning: Meaning,
+}
+
+/// What a name stands for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Meaning {
     pub(crate) path: &'static str,
     /// The piece of work that will give it its effect, if it has none yet.
     pub(crate) not_yet: Option<&'static str>,
@@ -33,8 +39,9 @@ impl Known {
     }
 
     /// What `name` stands for in `block`.
-    pub(crate) fn find(&self, block: &str, name: &str) -> Option<&KnownName> {
-        self.names(block).iter().find(|known| *known.name == *name)
+    pub(crate) fn find(&self, block: &str, name: &str) -> Option<Meaning> {
+        let known = self.names(block).iter().find(|known| *known.name == *name);
+        known.map(|known| known.meaning)
     }
 
     /// Everything that may stand in `block`.
@@ -52,23 +59,19 @@ impl Known {
     }
 }
 
-fn names_of(spec: &SettingSpec) -> impl Iterator<Item = KnownName> {
-    let main = KnownName {
-        name: spec.name().into(),
-        is_main: true,
+fn names_of(spec: &SettingSpec) -> Vec<KnownName> {
+    let meaning = Meaning {
         path: spec.path,
         not_yet: spec.not_yet(),
         deprecated: spec.deprecated,
     };
-    let alias = main.clone();
-    let aliases: Vec<KnownName> = spec
-        .aliases
-        .iter()
-        .map(|name| KnownName {
-            name: name.as_str().into(),
-            is_main: false,
-            ..alias.clone()
-        })
-        .collect();
-    std::iter::once(main).chain(aliases)
+    let name = |name: &str, is_main| KnownName {
+        name: name.into(),
+        is_main,
+        meaning,
+    };
+    let aliases = spec.aliases.iter().map(|alias| name(alias, false));
+    std::iter::once(name(spec.name(), true))
+        .chain(aliases)
+        .collect()
 }

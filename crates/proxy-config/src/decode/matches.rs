@@ -65,6 +65,7 @@ fn bad_regex(fault: &PatternFault, place: Place) -> Fault {
     // The last line is the reason; those before show where it is.
     let (shown, reason) = text.rsplit_once('\n').unwrap_or(("", &text));
     let reason = reason.strip_prefix("error: ").unwrap_or(reason);
+    let shown = shown.strip_prefix("regex parse error:\n").unwrap_or(shown);
     let fault = Fault::new(
         FaultCode::BadRegex,
         place,

@@ -123,7 +123,7 @@ impl Wanted {
                 d.fault(FaultCode::Conflict, place, message);
             }
             // A setting that stands for another type says enough.
-            (true, None) if !others => {
+            (true, None) if !others && !b.was_meant(self.path) => {
                 let place = b.place(d);
                 let message = format!("`{name}` is missing{}", b.within(d));
                 let fault = Fault::new(FaultCode::MissingSetting, place, message);

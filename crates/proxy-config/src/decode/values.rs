@@ -36,7 +36,7 @@ impl<'t> Block<'t> {
         spec: &Spec<K, Required>,
     ) -> Option<Setting<K::Value>> {
         let fields = self.take(spec.path);
-        if fields.is_empty() {
+        if fields.is_empty() && !self.was_meant(spec.path) {
             self.missing(d, spec.name());
         }
         let field = self.once(d, &fields)?;
@@ -158,28 +158,17 @@ impl<'t> Block<'t> {
             Ok(value) => {
                 let issue = spec.kind.not_yet(&value).filter(|_| !self.is_muted());
                 if let Some(issue) = issue {
-                    let text = self.text_at(d, *place);
-                    d.push(not_yet_fault(format!("`{name} {text}`"), issue, *place));
+                    let text = d.text_at(*place);
+                    d.push(not_yet_fault(&format!("`{name} {text}`"), issue, *place));
                 }
                 Some(Setting::at(value, *place))
             }
             Err(complaint) => {
-                let fault = complain(name, &self.text_at(d, *place), complaint, *place);
+                let fault = complain(name, &d.text_at(*place), complaint, *place);
                 d.push(fault);
                 None
             }
         }
-    }
-
-    /// What is written at `place`.
-    pub(super) fn text_at(&self, d: &Decoder<'_, '_>, place: Place) -> String {
-        let file = d.sources().file(place.file);
-        let start = usize::try_from(place.offset).unwrap_or(usize::MAX);
-        let end = start.saturating_add(usize::try_from(place.len).unwrap_or(usize::MAX));
-        let text = file
-            .and_then(|file| file.text.get(start..end))
-            .unwrap_or_default();
-        text.to_owned()
     }
 }
 
@@ -207,7 +196,7 @@ fn complain(name: &str, written: &str, complaint: Complaint, place: Place) -> Fa
             Fault::new(FaultCode::OutOfRange, place, message).label(label)
         }
         Complaint::Word { known } => {
-            let message = format!("`{name}` does not take {written}");
+            let message = format!("`{name}` does not take {}", as_text(written));
             let words: Vec<String> = known.iter().map(|word| format!("`{word}`")).collect();
             let fault = Fault::new(FaultCode::UnknownWord, place, message);
             let fault = fault.help(format!("one of {}", words.join(", ")));
@@ -217,8 +206,17 @@ fn complain(name: &str, written: &str, complaint: Complaint, place: Place) -> Fa
             }
         }
         Complaint::Form { what, reason } => {
-            let message = format!("{written} is not {what}");
+            let message = format!("{} is not {what}", as_text(written));
             Fault::new(FaultCode::BadValue, place, message).label(reason)
         }
+    }
+}
+
+/// Text as it is written, set off from the sentence around it.
+fn as_text(written: &str) -> String {
+    if written.starts_with(['"', '#']) {
+        written.to_owned()
+    } else {
+        format!("`{written}`")
     }
 }

@@ -6,6 +6,8 @@ use super::{Dialect, Entry, Name, Node, Span, SyntaxFault, Trouble, Value};
 
 /// Blocks within blocks, at most.
 pub(crate) const MAX_DEPTH: usize = 32;
+/// Nodes, arguments and properties of one file, at most; each takes about a hundred bytes.
+const MAX_ITEMS: usize = 2_000_000;
 /// Faults noted of one file, at most; after that reading stops.
 const MAX_FAULTS: usize = 1_000;
 
@@ -29,12 +31,13 @@ pub(crate) fn parse(text: &str, dialect: Dialect) -> Parsed {
         suspect: None,
         faults: Vec::new(),
         shaken: false,
+        items: 0,
         given_up: false,
     };
     parser.scanner.eat("\u{feff}");
     let nodes = parser.nodes();
     let mut faults = parser.faults;
-    faults.sort_by_key(|fault| fault.span.start);
+    faults.sort_by_key(|fault| fault.span.start());
     Parsed { nodes, faults }
 }
 
@@ -47,6 +50,8 @@ struct Parser<'t> {
     faults: Vec<SyntaxFault>,
     /// Whether text was left open, so that braces may have been taken for text.
     shaken: bool,
+    /// Nodes, arguments and properties so far.
+    items: usize,
     /// Whether nothing more is read.
     given_up: bool,
 }
@@ -63,27 +68,33 @@ impl Parser<'_> {
     fn nodes(&mut self) -> Vec<Node> {
         let mut nodes = Vec::new();
         while !self.given_up {
-            match self.next_node() {
-                Ok(Some(node)) => nodes.extend(node),
-                Ok(None) => break,
+            match self.next_node(&mut nodes) {
+                Ok(true) => {}
+                Ok(false) => break,
                 Err(fault) => self.recover(fault),
             }
         }
         nodes
     }
 
-    /// The next node of this block; an inner none for one that is commented out by `/-`.
-    fn next_node(&mut self) -> Read<Option<Option<Node>>> {
+    /// Reads the next node of this block. False when there is none.
+    fn next_node(&mut self, nodes: &mut Vec<Node>) -> Read<bool> {
         self.scanner.line_space()?;
         match self.scanner.peek() {
-            None => return Ok(None),
-            Some('}') if !self.open.is_empty() => return Ok(None),
+            None => return Ok(false),
+            Some('}') if !self.open.is_empty() => return Ok(false),
             Some('}') => return Err(self.stray_brace()),
             Some(_) => {}
         }
         let skipped = self.slashdash()?;
         let node = self.node()?;
-        Ok(Some((!skipped).then_some(node)))
+        self.items += 1 + node.entries.len();
+        if self.items > MAX_ITEMS && !self.given_up {
+            let message = format!("more than {MAX_ITEMS} names and values");
+            return Err(SyntaxFault::new(node.head, message).trouble(Trouble::TooMany));
+        }
+        nodes.extend((!skipped).then_some(node));
+        Ok(true)
     }
 
     fn node(&mut self) -> Read<Node> {
@@ -100,7 +111,7 @@ impl Parser<'_> {
         let mut after_block = false;
         loop {
             let spaced = self.scanner.node_space()?;
-            if self.ends_node() {
+            if self.given_up || self.ends_node() {
                 break;
             }
             let skipped = self.slashdash()?;
@@ -117,13 +128,13 @@ impl Parser<'_> {
                     return Err(behind_block(&entry));
                 }
                 if !skipped {
-                    node.head.end = entry.span.end;
+                    node.head = node.head.to(entry.span);
                     node.entries.push(entry);
                 }
             } else {
                 return Err(self.scanner.unexpected("a space before the next value"));
             }
-            node.whole.end = self.scanner.at;
+            node.whole = self.scanner.since(node.whole.start());
         }
         Ok(node)
     }
@@ -228,7 +239,7 @@ impl Parser<'_> {
     fn recover(&mut self, fault: SyntaxFault) {
         let is_stray = fault.trouble == Trouble::StrayBrace;
         // Always past the fault's beginning, so that reading ends.
-        self.scanner.at = self.scanner.at.max(fault.span.end);
+        self.scanner.at = self.scanner.at.max(fault.span.end());
         if !is_stray {
             skip_node(&mut self.scanner);
         }
@@ -239,7 +250,7 @@ impl Parser<'_> {
 
     fn note(&mut self, fault: SyntaxFault) {
         self.shaken |= fault.trouble == Trouble::OpenText;
-        self.given_up |= fault.trouble == Trouble::TooDeep;
+        self.given_up |= matches!(fault.trouble, Trouble::TooDeep | Trouble::TooMany);
         self.faults.push(fault);
         self.given_up |= self.faults.len() >= MAX_FAULTS;
     }

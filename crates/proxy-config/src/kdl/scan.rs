@@ -17,7 +17,7 @@ impl<'t> Scanner<'t> {
     }
 
     pub(super) fn slice(&self, span: Span) -> &'t str {
-        self.text.get(span.start..span.end).unwrap_or_default()
+        self.text.get(span.start()..span.end()).unwrap_or_default()
     }
 
     pub(super) fn since(&self, start: usize) -> Span {

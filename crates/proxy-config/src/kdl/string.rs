@@ -33,7 +33,7 @@ impl Scanner<'_> {
         let start = self.at;
         self.eat("r");
         let hashes = self.skip_while(|c| c == '#');
-        let hashes = hashes.end - hashes.start;
+        let hashes = hashes.end() - hashes.start();
         if self.dialect == Dialect::V2 && self.is_at("\"\"\"") {
             return multiline::read(self, hashes);
         }
@@ -146,7 +146,7 @@ pub(crate) fn quoted(text: &str) -> String {
             '\r' => quoted.push_str("\\r"),
             '\t' => quoted.push_str("\\t"),
             c if is_newline(c) || super::chars::is_forbidden(c) => {
-                quoted.push_str(&format!("\\u{{{:x}}}", u32::from(c)));
+                quoted.extend(c.escape_unicode());
             }
             c => quoted.push(c),
         }

@@ -26,6 +26,8 @@ pub(crate) enum Trouble {
     OtherDialect,
     /// Blocks are too deep; nothing after it is read.
     TooDeep,
+    /// There is too much; nothing after it is read.
+    TooMany,
 }
 
 impl SyntaxFault {

@@ -7,11 +7,11 @@ pub(crate) enum Dialect {
     V2,
 }
 
-/// A stretch of the text, in bytes.
+/// A stretch of the text, in bytes. Texts are far smaller than 4 GiB.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Span {
-    pub(crate) start: usize,
-    pub(crate) end: usize,
+    start: u32,
+    end: u32,
 }
 
 /// One node: a name, its arguments and properties, and the nodes in its braces.
@@ -57,11 +57,29 @@ pub(crate) enum Value {
 }
 
 impl Span {
-    pub(crate) const fn new(start: usize, end: usize) -> Self {
-        Self { start, end }
+    pub(crate) fn new(start: usize, end: usize) -> Self {
+        let short = |at| u32::try_from(at).unwrap_or(u32::MAX);
+        Self {
+            start: short(start),
+            end: short(end),
+        }
     }
 
+    /// The first byte.
+    pub(crate) const fn start(self) -> usize {
+        self.start as usize
+    }
+
+    /// The byte behind the last.
+    pub(crate) const fn end(self) -> usize {
+        self.end as usize
+    }
+
+    /// From the beginning of this one to the end of the other.
     pub(crate) const fn to(self, other: Self) -> Self {
-        Self::new(self.start, other.end)
+        Self {
+            start: self.start,
+            end: other.end,
+        }
     }
 }

@@ -105,7 +105,7 @@ impl Scanner<'_> {
             (Dialect::V1, "false") => return Ok(Value::Flag(false)),
             (Dialect::V1, "null") => return Ok(Value::Null),
             (Dialect::V2, "r") if self.is_at("\"") || self.is_at("#") => {
-                let span = span.to(Span::new(span.end, span.end + 1));
+                let span = span.to(Span::new(span.end(), span.end() + 1));
                 return Err(
                     SyntaxFault::new(span, "raw text is written #\"…\"# in KDL 2")
                         .trouble(Trouble::OtherDialect),

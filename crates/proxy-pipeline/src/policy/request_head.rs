@@ -1,7 +1,7 @@
 //! Makes a client's request head one that may go upstream.
 
 use crate::exchange::Exchange;
-use crate::hop;
+use crate::hop::{self, Found};
 use crate::policy::header_edits;
 use crate::{forwarding, names};
 use http::header::{CONNECTION, HOST, TE, TRANSFER_ENCODING, UPGRADE};
@@ -25,23 +25,27 @@ pub(crate) enum Length {
 /// Removes what concerned the client's connection, adds what upstreams are told, and applies the
 /// route's edits. Gives the protocol that the client wants to switch to, if any.
 pub(crate) fn apply(
-    exchange: &Exchange,
+    exchange: &mut Exchange,
     route: &RoutePlan,
-    head: &mut Parts,
     length: Length,
 ) -> Option<HeaderValue> {
-    let found = exchange.found;
+    let Exchange {
+        head,
+        found,
+        closing,
+        ..
+    } = exchange;
     let upgrade = match head.version {
         Version::HTTP_11 => hop::wanted_upgrade(&head.headers, found),
         _ => None,
     };
     let trailers = hop::takes_trailers(&head.headers, found);
-    into_origin_form(head);
+    into_origin_form(head, found);
     let headers = &mut head.headers;
     hop::strip(headers, found);
-    let host = headers.get(HOST).cloned();
-    forwarding::apply(&exchange.client().peer, headers, found, host);
-    headers.insert(names::CORRELATION_ID, exchange.correlation_id().clone());
+    let host = found.host.take();
+    forwarding::apply(&closing.client.peer, headers, found, host);
+    headers.insert(names::CORRELATION_ID, closing.facts.correlation_id.clone());
     header_edits::apply(&route.request_headers, headers);
     if let Some(protocol) = &upgrade {
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
@@ -58,12 +62,12 @@ pub(crate) fn apply(
 }
 
 /// The target as origin servers want it, the host in `Host`. [RFC 9112 §3.2.1, §3.2.2]
-fn into_origin_form(head: &mut Parts) {
-    head.version = Version::HTTP_11;
+fn into_origin_form(head: &mut Parts, found: &mut Found) {
     let Some(authority) = head.uri.authority() else {
         return;
     };
     if let Ok(host) = HeaderValue::from_str(without_userinfo(authority.as_str())) {
+        found.host = Some(host.clone());
         head.headers.insert(HOST, host);
     }
     let path = head.uri.path_and_query().cloned();

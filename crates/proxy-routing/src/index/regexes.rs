@@ -89,23 +89,27 @@ impl Regexes {
         mut best: Option<Rank>,
         mut visit: impl FnMut(Group) -> Option<Rank>,
     ) {
-        let mut visit_all = |groups: &mut dyn Iterator<Item = &Group>| {
-            for group in groups {
-                if Some(group.top) <= best {
-                    break;
-                }
-                best = visit(*group);
-            }
-            best
-        };
-        let mut best = visit_all(&mut self.always.iter());
+        try_all(self.always.iter(), &mut best, &mut visit);
         for set in &self.sets {
             if best < Some(set.top) {
                 set.literals.owners_in(path, |owners| {
-                    let mut groups = owners.iter().filter_map(|at| set.groups.get(*at));
-                    best = visit_all(&mut groups);
+                    let groups = owners.iter().filter_map(|at| set.groups.get(*at));
+                    try_all(groups, &mut best, &mut visit);
                 });
             }
         }
+    }
+}
+
+fn try_all<'a>(
+    groups: impl Iterator<Item = &'a Group>,
+    best: &mut Option<Rank>,
+    visit: &mut impl FnMut(Group) -> Option<Rank>,
+) {
+    for group in groups {
+        if Some(group.top) <= *best {
+            return;
+        }
+        *best = visit(*group);
     }
 }
