@@ -95,6 +95,12 @@ impl Body {
 }
 
 impl Arriving {
+    /// Whether the client takes nothing just now: then its time runs, whatever the upstream does.
+    #[inline]
+    fn waits_for_the_client(&self) -> bool {
+        self.timers.deadline().running() == Some(Timer::ResponseWrite)
+    }
+
     fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -102,9 +108,14 @@ impl Arriving {
         match self.body.poll_frame(cx) {
             Poll::Pending => {}
             Poll::Ready(frame) => {
-                self.timers.stop();
+                if !self.waits_for_the_client() {
+                    self.timers.stop();
+                }
                 return Poll::Ready(frame);
             }
+        }
+        if self.waits_for_the_client() {
+            return Poll::Pending;
         }
         self.timers.ensure(Timer::ResponseBody, self.read_time);
         match self.timers.deadline().take_expired() {
