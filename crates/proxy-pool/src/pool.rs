@@ -103,7 +103,7 @@ impl Drop for Waiting<'_> {
 impl<B: Body + 'static> Pool<B> {
     /// Takes a connection back, if it is good for another request and there is room.
     pub fn put(&self, slot: TargetSlot, mut connection: Connection<B>) {
-        if !connection.is_ready() {
+        if !connection.is_ready() || connection.wire().fault.get().is_some() {
             return;
         }
         let mut shelves = self.shelves.borrow_mut();
