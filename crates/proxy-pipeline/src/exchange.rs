@@ -70,7 +70,10 @@ impl Exchange {
             upload: None,
             problem: None,
             permit: None,
-            written: active.access_format.is_some().then(|| Box::new(written(head))),
+            written: active
+                .access_format
+                .is_some()
+                .then(|| Box::new(written(head))),
         };
         Self {
             closing: Closing {
@@ -158,7 +161,9 @@ impl Exchange {
             ),
             correlation_id: &self.closing.facts.correlation_id,
             method: &self.method,
-            expose_reason: self.listener().is_some_and(|listener| listener.expose_reasons),
+            expose_reason: self
+                .listener()
+                .is_some_and(|listener| listener.expose_reasons),
         };
         let response = tell(&problem, telling);
         self.closing.facts.problem = Some(Box::new(problem));

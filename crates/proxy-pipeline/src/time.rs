@@ -12,7 +12,10 @@ pub struct Time {
 impl Time {
     /// Time that begins now.
     #[must_use]
-    #[expect(clippy::disallowed_methods, reason = "the clock module reads the clock")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the clock module reads the clock"
+    )]
     pub fn start() -> Self {
         let unix_start = SystemTime::now().duration_since(UNIX_EPOCH);
         Self {
@@ -24,7 +27,10 @@ impl Time {
     /// Time since the start. Never goes back.
     #[must_use]
     #[inline]
-    #[expect(clippy::disallowed_methods, reason = "the clock module reads the clock")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the clock module reads the clock"
+    )]
     pub fn elapsed(&self) -> Duration {
         self.start.elapsed()
     }

@@ -71,5 +71,7 @@ fn into_origin_form(head: &mut Parts) {
 }
 
 fn without_userinfo(authority: &str) -> &str {
-    authority.rsplit_once('@').map_or(authority, |(_, host)| host)
+    authority
+        .rsplit_once('@')
+        .map_or(authority, |(_, host)| host)
 }
