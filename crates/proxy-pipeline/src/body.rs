@@ -97,6 +97,7 @@ impl Body {
 }
 
 impl Arriving {
+<<<<<<< HEAD
     /// Whether the client takes nothing just now: then its time runs, whatever the upstream does.
     #[inline]
     fn waits_for_the_client(&self) -> bool {
@@ -107,6 +108,9 @@ impl Arriving {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, SendFault<()>>>> {
+=======
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, SendFault<()>>>> {
+>>>>>>> h/bench
         match self.body.poll_frame(cx) {
             Poll::Pending => {}
             Poll::Ready(frame) => {
@@ -121,9 +125,7 @@ impl Arriving {
         }
         self.timers.ensure(Timer::ResponseBody, self.read_time);
         match self.timers.deadline().take_expired() {
-            Some((timer, after)) => {
-                Poll::Ready(Some(Err(SendFault::TimedOut { timer, after })))
-            }
+            Some((timer, after)) => Poll::Ready(Some(Err(SendFault::TimedOut { timer, after }))),
             None => Poll::Pending,
         }
     }
