@@ -4,7 +4,7 @@ use crate::cli::{Cli, ConfigCommand, Subcommands};
 use crate::logging;
 use crate::terminal::{complain, say};
 use proxy_config::Loaded;
-use proxy_plan::EffectiveSetting;
+use proxy_plan::render;
 use proxy_server::{Build, Options, Source, StartFault};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -101,7 +101,11 @@ fn check(file: &Path, strict: bool, json: bool) -> ExitCode {
     }
     let passed = usable && (clean || !strict);
     if !json && passed {
-        let found = if clean { "no issues" } else { "usable, see the warnings" };
+        let found = if clean {
+            "no issues"
+        } else {
+            "usable, see the warnings"
+        };
         say(format_args!("{}: {found}", file.display()));
     }
     if passed {
@@ -149,7 +153,5 @@ fn show_warnings(loaded: &Loaded) {
 }
 
 fn show_effective(loaded: &Loaded) {
-    for setting in EffectiveSetting::all(&loaded.model) {
-        say(setting);
-    }
+    say(render::in_force(&loaded.model).trim_end());
 }

@@ -3,7 +3,7 @@
 use crate::process::Build;
 use crate::server::Server;
 use proxy_admin::{Access, AdminState, BuildInfo, Listener, Sources, Token};
-use proxy_model::{Admin as Settings, BindAddress};
+use proxy_model::Admin as Settings;
 use proxy_telemetry::{Lifecycle, Registry};
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixListener;
@@ -81,14 +81,8 @@ impl Admin {
         } = settings;
         let token = token_file.as_ref().map(|file| read_token(&file.value));
         let token = token.transpose()?;
-        let tcp = match &address.value {
-            Some(BindAddress::Tcp(address)) => Some(*address),
-            Some(BindAddress::Unix(_)) | None => None,
-        };
-        let path = match &address.value {
-            Some(BindAddress::Unix(path)) => Some(path),
-            Some(BindAddress::Tcp(_)) | None => unix_socket.as_ref().map(|path| &path.value),
-        };
+        let tcp = address.value;
+        let path = unix_socket.as_ref().map(|path| &path.value);
         if self.tcp.as_ref().map(|desk| desk.address) != tcp {
             let opened = tcp.map(|address| self.open_tcp(address, token.clone()));
             self.tcp = opened.transpose()?;

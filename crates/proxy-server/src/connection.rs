@@ -49,7 +49,12 @@ pub(crate) async fn serve(
 ) {
     let client = Rc::new(Client::new(listener, peer, true));
     let clock = Rc::clone(&worker.clock);
-    let conn = Rc::new(Conn::new(client, clock, settings.limits, settings.write_time));
+    let conn = Rc::new(Conn::new(
+        client,
+        clock,
+        settings.limits,
+        settings.write_time,
+    ));
     let entry = worker.sweep.register(Rc::clone(&conn.deadline));
     let mut transport = transport;
     while hibernate(&worker, &settings, &conn, &transport).await {
@@ -60,7 +65,9 @@ pub(crate) async fn serve(
             End::Over => {
                 if let Some(switched) = conn.client.take_switched() {
                     let unread = [&*unread, &*conn.held.borrow()].concat();
-                    switched.carry(rest, &unread, (&conn.clock, &conn.deadline)).await;
+                    switched
+                        .carry(rest, &unread, (&conn.clock, &conn.deadline))
+                        .await;
                 } else if !conn.eof.get() {
                     linger::close(&mut rest, &conn).await;
                 }
@@ -170,7 +177,11 @@ async fn hibernate(
             return Poll::Ready(ready.is_ok());
         }
         let over = conn.deadline.take_expired().is_some() || worker.draining.get();
-        if over { Poll::Ready(false) } else { Poll::Pending }
+        if over {
+            Poll::Ready(false)
+        } else {
+            Poll::Pending
+        }
     })
     .await;
     worker.cells.connections_idle.sub(1);

@@ -81,7 +81,8 @@ impl Server {
             connections,
             lifecycle,
         };
-        let logs = OpenLogs::open(&plan.model().observability, &registry).map_err(ApplyFault::Log)?;
+        let logs =
+            OpenLogs::open(&plan.model().observability, &registry).map_err(ApplyFault::Log)?;
         let mut server = Self {
             common: Common {
                 shared: Arc::new(shared),
@@ -99,7 +100,10 @@ impl Server {
         let count = worker_count(server.plan.model());
         let plan = Arc::clone(&server.plan);
         let arrangement = server.arrange(&plan, count)?;
-        for (number, adoption) in server.adoptions(&plan, arrangement, count, true).enumerate() {
+        for (number, adoption) in server
+            .adoptions(&plan, arrangement, count, true)
+            .enumerate()
+        {
             let common = server.common.clone();
             let handle = worker::start(number, common, adoption).map_err(ApplyFault::Thread)?;
             server.workers.push(handle);
@@ -145,7 +149,9 @@ impl Server {
         } = &*self.common.shared;
         set(in_flight, *limits.max_in_flight_requests);
         set(connections, *limits.max_total_connections);
-        let adoptions: Vec<_> = self.adoptions(&plan, arrangement, count, new_logs).collect();
+        let adoptions: Vec<_> = self
+            .adoptions(&plan, arrangement, count, new_logs)
+            .collect();
         self.plan = plan;
         self.publish(adoptions).await
     }
@@ -156,7 +162,10 @@ impl Server {
         for (worker, adoption) in self.workers.iter().zip(adoptions) {
             let (done, answer) = oneshot::channel();
             let command = Command::Adopt(Box::new(adoption), done);
-            worker.commands.send(command).map_err(|_| ApplyFault::Stuck)?;
+            worker
+                .commands
+                .send(command)
+                .map_err(|_| ApplyFault::Stuck)?;
             answers.push(answer);
         }
         for answer in answers {
@@ -253,14 +262,19 @@ impl Server {
 
     /// Whether every worker has left.
     pub(crate) fn is_over(&self) -> bool {
-        self.workers.iter().all(|worker| worker.thread.is_finished())
+        self.workers
+            .iter()
+            .all(|worker| worker.thread.is_finished())
     }
 
     /// Ends everything now.
     pub(crate) fn stop(self) {
         self.tell(|| Command::Stop);
-        let threads: Vec<JoinHandle<()>> =
-            self.workers.into_iter().map(|worker| worker.thread).collect();
+        let threads: Vec<JoinHandle<()>> = self
+            .workers
+            .into_iter()
+            .map(|worker| worker.thread)
+            .collect();
         for thread in threads {
             if thread.join().is_err() {
                 tracing::error!("a worker panicked");
@@ -294,7 +308,10 @@ fn worker_count(model: &Model) -> usize {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the control thread tells the time")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the control thread tells the time"
+)]
 pub(crate) fn now() -> std::time::SystemTime {
     std::time::SystemTime::now()
 }
