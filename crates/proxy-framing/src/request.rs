@@ -155,6 +155,7 @@ impl RequestGuard {
         self.correlation.value()
     }
 
+    /// Out of line: what comes whole and plain never gets here.
     #[inline(never)]
     fn read(&mut self, input: &mut Input<'_>) -> Result<(), Stop> {
         loop {

@@ -170,6 +170,7 @@ impl ResponseGuard {
         self.heads_seen
     }
 
+    /// Out of line: what comes whole and plain never gets here.
     #[inline(never)]
     fn read(&mut self, input: &mut Input<'_>) -> Result<(), Stop> {
         loop {

@@ -74,7 +74,9 @@ impl Closing {
 
     fn settle(&mut self) {
         let now = self.worker.time.elapsed();
-        self.client.in_flight.set(self.client.in_flight.get().saturating_sub(1));
+        self.client
+            .in_flight
+            .set(self.client.in_flight.get().saturating_sub(1));
         self.worker.cells.requests_in_flight.sub(1);
         self.facts.permit = None;
         let aborted = self.blame_the_client();
@@ -130,7 +132,9 @@ impl Closing {
     fn record_problem(&self, problem: &Problem, status: u16, took: Duration) {
         let (facts, worker) = (&self.facts, &self.worker);
         let reason = problem.reason();
-        worker.cells.failed(u16::try_from(reason.index()).unwrap_or(u16::MAX));
+        worker
+            .cells
+            .failed(u16::try_from(reason.index()).unwrap_or(u16::MAX));
         if reason == Reason::ClientAborted {
             return;
         }
@@ -154,7 +158,11 @@ impl Closing {
         }
         let upstream = self.upstream_name();
         worker.logs.borrow_mut().errors.error(&ErrorRecord {
-            level: if status >= 500 { Level::Error } else { Level::Warn },
+            level: if status >= 500 {
+                Level::Error
+            } else {
+                Level::Warn
+            },
             at,
             correlation_id,
             error_type: problem.error_type().name(),

@@ -42,6 +42,6 @@ pub use forwarding::Peer;
 pub use pipeline::handle;
 pub use request_body::{BodyFault, RequestBody};
 pub use state::{ActivePlan, Logs, Shared, UpstreamLinks, Worker};
-pub use unread::refuse_unread;
 pub use time::Time;
 pub use tunnel::{Carried, TunnelEnd, join};
+pub use unread::refuse_unread;

@@ -199,7 +199,8 @@ fn requests_over_the_limit_are_answered_503_until_there_is_room() {
     assert_eq!(first.response().status, 200);
     // The same connection is welcome again once there is room.
     assert_eq!(second.ask(get("/", &[])).status, 200);
-    assert!(metric(&mut second, "proxy_blocked_requests_total") >= 1.0);
+    let name = "proxy_limit_exceeded_total{limit=\"in_flight_requests\"}";
+    assert!((metric(&mut second, name) - 1.0).abs() < f64::EPSILON);
 }
 
 #[test]

@@ -8,7 +8,7 @@ fn routes(upstream: &Upstream, routes: &[(&str, &str)]) -> Config {
     let mut config = Config::new().upstream("u", &target(upstream));
     for (id, matches) in routes {
         let settings =
-            format!("upstream \"u\"; {matches}; response-headers {{ set \"X-Route\" \"{id}\" }}");
+            format!("upstream \"u\"\n{matches}\nresponse-headers {{ set \"X-Route\" \"{id}\" }}");
         config = config.route(id, &settings);
     }
     config

@@ -1,7 +1,7 @@
 //! Upstreams that fail: what the client is told, what the operator reads.
 
 use crate::support::{Config, reason, refusal, request};
-use proxy_testkit::{Broken, Upstream, closed_port, get};
+use proxy_testkit::{Broken, Gate, Upstream, closed_port, get};
 
 fn failing(answer: &'static [u8]) -> Upstream {
     Upstream::start(move |served| {
@@ -165,37 +165,72 @@ fn a_body_that_breaks_off_is_not_made_whole() {
 
 #[test]
 fn chunks_that_turn_bad_cut_the_response_off() {
-    let upstream =
-        failing(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\ngood\r\nxyz\r\n");
+    let gate = Gate::new();
+    let begun = gate.clone();
+    let upstream = Upstream::start(move |served| {
+        served.request();
+        served.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\ngood\r\n");
+        begun.wait();
+        served.send("xyz\r\n");
+        served.end();
+    });
     let proxyd = Config::to(&upstream).start();
     let mut client = proxyd.connect();
 
     client.send(get("/", &[]));
-    let mut head = client.head();
-    let id = head.correlation_id();
-    let cut = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| client.body(&mut head)));
+    let head = client.head();
+    assert_eq!(client.exactly(9).unwrap(), b"4\r\ngood\r\n");
+    gate.open();
+    let (rest, _) = client.rest().unwrap();
 
-    assert!(cut.is_err());
-    assert_eq!(
-        proxyd.access_record(&id).text("reason"),
-        "response_bad_chunk"
-    );
+    assert!(rest.is_empty(), "{rest:?}");
+    let record = proxyd.access_record(&head.correlation_id());
+    assert_eq!(record.text("reason"), "response_bad_chunk");
 }
 
+const STOLEN: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nstolen";
+
 #[test]
-fn bytes_behind_a_response_are_never_the_next_answer() {
+fn bytes_right_behind_a_response_are_never_the_next_answer() {
     let upstream = Upstream::start(|served| {
         while let Some(request) = served.request() {
-            served.send(proxy_testkit::ok(request.target));
+            let mut answer = proxy_testkit::ok(request.target);
             if served.number() == 0 {
-                served.send("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nstolen");
+                answer.extend(STOLEN);
             }
+            served.send(answer);
         }
     });
     let proxyd = Config::to(&upstream).start();
     let mut client = proxyd.connect();
 
     for path in ["/one", "/two", "/three"] {
+        assert_eq!(client.ask(get(path, &[])).text(), path);
+    }
+}
+
+#[test]
+fn bytes_on_a_resting_connection_are_never_the_next_answer() {
+    let (resting, sent) = (Gate::new(), Gate::new());
+    let gates = (resting.clone(), sent.clone());
+    let upstream = Upstream::start(move |served| {
+        while let Some(request) = served.request() {
+            served.send(proxy_testkit::ok(request.target));
+            if served.number() == 0 {
+                gates.0.wait();
+                served.send(STOLEN);
+                gates.1.open();
+            }
+        }
+    });
+    let proxyd = Config::to(&upstream).start();
+    let mut client = proxyd.connect();
+    assert_eq!(client.ask(get("/one", &[])).text(), "/one");
+
+    resting.open();
+    sent.wait();
+
+    for path in ["/two", "/three"] {
         assert_eq!(client.ask(get(path, &[])).text(), path);
     }
 }
