@@ -26,21 +26,20 @@ pub(crate) fn for_clients(heads: &[u8]) -> Vec<u8> {
 }
 
 fn keep(head: &[u8], kept: &mut Vec<u8>) {
-    let nominated: Vec<&[u8]> = lines(head)
+    let mut lines = head.split_inclusive(|byte| *byte == b'\n');
+    kept.extend_from_slice(lines.next().unwrap_or_default());
+    let nominated: Vec<&[u8]> = lines
+        .clone()
         .filter(|line| is_named(line, b"connection"))
         .flat_map(|line| value(line).split(|byte| *byte == b','))
         .map(<[u8]>::trim_ascii)
         .collect();
-    for line in lines(head) {
+    for line in lines {
         let mut unfit = UNFIT.iter().chain(&nominated);
         if !unfit.any(|name| is_named(line, name)) {
             kept.extend_from_slice(line);
         }
     }
-}
-
-fn lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
-    head.split_inclusive(|byte| *byte == b'\n')
 }
 
 fn is_named(line: &[u8], name: &[u8]) -> bool {
