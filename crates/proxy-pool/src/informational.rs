@@ -52,7 +52,7 @@ mod tests {
         max_header_count: 100,
         max_name_bytes: 256,
         max_value_bytes: 4096,
-        max_target_bytes: 8192,
+        max_target_bytes: 1024,
     };
 
     fn collected(pieces: &[&[u8]]) -> Vec<u8> {
