@@ -1,7 +1,7 @@
 //! The `listeners` block.
 
 use super::table::{
-    choice, flag, integer, later_word, named, settings, text, time, time_from, word, words,
+    choice, flag, integer, named, settings, text, time, time_from, word, words,
 };
 use super::text::Later;
 use super::word::Meaning;
@@ -15,10 +15,7 @@ const HOUR: Duration = Duration::from_hours(1);
 
 const PROTOCOLS: &[Meaning<ListenerProtocol>] = &[
     word("http", ListenerProtocol::Http, "HTTP without TLS"),
-    later_word(
-        word("https", ListenerProtocol::Https, "HTTP over TLS"),
-        "edge",
-    ),
+    word("https", ListenerProtocol::Https, "HTTP over TLS"),
 ];
 
 const PATH_POLICIES: &[Meaning<PathPolicy>] = &[
@@ -134,5 +131,5 @@ settings! {
         Duration::from_mins(5),
     )
     .or(Duration::from_secs(10))
-    .not_yet("edge");
+    .enforced("proxy-server", "a_handshake_that_stands_still_is_cut_off");
 }
