@@ -1,11 +1,14 @@
 //! Nodes to a model: every block has its file, and every fault is found before anything is given up.
 
 mod block;
+mod contents;
 mod decoder;
 mod field;
 mod known;
 mod names;
 mod suggest;
+mod title;
+mod unknown;
 mod values;
 
 mod admin;
@@ -22,6 +25,8 @@ mod policies;
 mod routes;
 mod system;
 mod top;
+#[cfg(test)]
+mod unenforced;
 mod upstreams;
 
 pub(crate) use decoder::Decoder;

@@ -16,9 +16,11 @@ mod string;
 mod syntax_fault;
 mod tree;
 mod value;
+mod versions;
 
 pub(crate) use chars::is_forbidden;
-pub(crate) use parser::{Parsed, parse};
+pub(crate) use parser::{Parsed, parse, parse_with_words};
 pub(crate) use string::{is_bare, quoted};
 pub(crate) use syntax_fault::{SyntaxFault, Trouble};
 pub(crate) use tree::{Dialect, Entry, Name, Node, Span, Value};
+pub(crate) use versions::{forbidden, read};

@@ -10,6 +10,7 @@ mod files;
 mod kdl;
 mod lines;
 mod load;
+mod migrate;
 mod render;
 mod report;
 
@@ -17,8 +18,11 @@ mod decode;
 mod read;
 mod warnings;
 
+pub mod reference;
+
 pub use fault::{Fault, Severity};
 pub use fault_code::FaultCode;
 pub use files::Files;
 pub use load::{Loaded, embedded, load, load_from, parse};
+pub use migrate::{Migrated, migrate};
 pub use report::Report;

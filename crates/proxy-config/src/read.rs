@@ -1,7 +1,7 @@
 //! Files to nodes: size, encoding, includes, and the two versions of KDL.
 
 use crate::faults::Faults;
-use crate::kdl::{self, Dialect, Node, Parsed, Span, SyntaxFault, Trouble, Value};
+use crate::kdl::{self, Node, Span, SyntaxFault, Trouble, Value};
 use crate::lines::Lines;
 use crate::{Fault, FaultCode, Files};
 use proxy_model::{FileId, Place, Sources};
@@ -11,6 +11,8 @@ use std::path::PathBuf;
 const MAX_FILE: u64 = 16 << 20;
 /// Most bytes that are read of all files together.
 const MAX_ALL: u64 = 64 << 20;
+/// Bytes of a file that are kept behind the first that is not UTF-8.
+const SHOWN_OF_BINARY: usize = 256;
 /// Files within files, at most.
 const MAX_INCLUDES_DEEP: usize = 8;
 
@@ -83,7 +85,9 @@ impl Reader<'_> {
             Ok(text) => text,
             Err(fault) => {
                 let at = fault.utf8_error().valid_up_to();
-                let text = String::from_utf8_lossy(fault.as_bytes()).into_owned();
+                let shown = fault.as_bytes().get(..at + SHOWN_OF_BINARY);
+                let shown = shown.unwrap_or(fault.as_bytes());
+                let text = String::from_utf8_lossy(shown).into_owned();
                 let file = self.add(name, &text);
                 let span = Span::new(at, at + char::REPLACEMENT_CHARACTER.len_utf8());
                 self.fault(FaultCode::NotUtf8, file, span, "this is not UTF-8");
@@ -91,24 +95,23 @@ impl Reader<'_> {
             }
         };
         let file = self.add(name, &text);
-        if let Some(span) = forbidden(&text) {
-            let code = text
-                .get(span.start()..span.end())
-                .and_then(|text| text.chars().next());
-            let code = code.map_or(0, u32::from);
-            let message = format!("the character U+{code:04X} may not stand in a configuration");
-            self.fault(FaultCode::Syntax, file, span, message);
+        if let Some(span) = kdl::forbidden(&text) {
+            let fault = forbidden_fault(&text, span, self.texts.place(file, span));
+            self.texts.faults.push(fault);
             return Ok(());
         }
-        match nodes_of(&text) {
+        match kdl::read(&text) {
             Ok(nodes) => {
                 self.within.push(self.files.identity(name));
                 self.take(file, name, nodes);
                 self.within.pop();
             }
-            Err(faults) => faults
-                .into_iter()
-                .for_each(|fault| self.syntax_fault(file, fault)),
+            Err(faults) => {
+                for fault in faults {
+                    let place = self.texts.place(file, fault.span);
+                    self.texts.faults.push(syntax_fault(fault, place));
+                }
+            }
         }
         Ok(())
     }
@@ -194,66 +197,40 @@ impl Reader<'_> {
         self.texts.sources.add(name, text)
     }
 
-    fn syntax_fault(&mut self, file: FileId, syntax: SyntaxFault) {
-        let SyntaxFault {
-            span,
-            message,
-            label,
-            help,
-            trouble,
-        } = syntax;
-        let code = match trouble {
-            Trouble::TooDeep => FaultCode::NestingTooDeep,
-            Trouble::TooMany => FaultCode::FileTooLarge,
-            Trouble::Local | Trouble::OpenText | Trouble::OtherDialect | Trouble::StrayBrace => {
-                FaultCode::Syntax
-            }
-        };
-        let place = self.texts.place(file, span);
-        let fault = Fault::new(code, place, message).label(label);
-        self.texts.faults.push(Fault { help, ..fault });
-    }
-
     fn fault(&mut self, code: FaultCode, file: FileId, span: Span, message: impl Into<String>) {
         let place = self.texts.place(file, span);
         self.texts.faults.push(Fault::new(code, place, message));
     }
 }
 
-/// Reads a text as KDL 2, then as KDL 1. When it is neither, the faults are those of KDL 2,
-/// unless it is KDL 1 up to its first fault.
-fn nodes_of(text: &str) -> Result<Vec<Node>, Vec<SyntaxFault>> {
-    let Parsed {
-        nodes,
-        faults: second,
-    } = kdl::parse(text, Dialect::V2);
-    if second.is_empty() {
-        return Ok(nodes);
-    }
-    drop(nodes);
-    let Parsed {
-        nodes,
-        faults: first,
-    } = kdl::parse(text, Dialect::V1);
-    match (first.first(), second.first()) {
-        (None, _) => Ok(nodes),
-        (Some(in_first), Some(in_second))
-            if in_second.trouble == Trouble::OtherDialect
-                && in_first.trouble != Trouble::OtherDialect
-                && in_first.span.start() > in_second.span.start() =>
-        {
-            Err(first)
+/// The fault of a text that is not KDL.
+pub(crate) fn syntax_fault(syntax: SyntaxFault, place: Place) -> Fault {
+    let SyntaxFault {
+        span: _,
+        message,
+        label,
+        help,
+        trouble,
+    } = syntax;
+    let code = match trouble {
+        Trouble::TooDeep => FaultCode::NestingTooDeep,
+        Trouble::TooMany => FaultCode::FileTooLarge,
+        Trouble::Local | Trouble::OpenText | Trouble::OtherDialect | Trouble::StrayBrace => {
+            FaultCode::Syntax
         }
-        _ => Err(second),
-    }
+    };
+    let fault = Fault::new(code, place, message).label(label);
+    Fault { help, ..fault }
 }
 
-/// The first character that may not stand in a configuration. A byte order mark may lead it.
-fn forbidden(text: &str) -> Option<Span> {
-    let start = if text.starts_with('\u{feff}') { 3 } else { 0 };
-    let rest = text.get(start..)?;
-    let (at, c) = rest.char_indices().find(|(_, c)| kdl::is_forbidden(*c))?;
-    Some(Span::new(start + at, start + at + c.len_utf8()))
+/// The fault of a character that may stand nowhere.
+pub(crate) fn forbidden_fault(text: &str, span: Span, place: Place) -> Fault {
+    let c = text
+        .get(span.start()..span.end())
+        .and_then(|text| text.chars().next());
+    let code = c.map_or(0, u32::from);
+    let message = format!("the character U+{code:04X} may not stand in a configuration");
+    Fault::new(FaultCode::Syntax, place, message)
 }
 
 /// `path`, as seen from the folder of the file `name`.

@@ -3,13 +3,14 @@
 use crate::faults::Faults;
 use crate::{Fault, FaultCode, Loaded};
 use proxy_model::{Model, Route, Service, Upstream};
-use proxy_routing::PathPattern;
+use proxy_routing::{PathPattern, Router};
 use std::collections::HashSet;
 
 /// Files that the process needs beside its connections.
 const DESCRIPTORS_FOR_OURSELVES: u64 = 100;
 
 pub(crate) fn find(model: &Model, faults: &mut Faults) {
+    unreachable_routes(model, faults);
     unused_upstreams(model, faults);
     plaintext_to_tls_ports(model, faults);
     regexes_that_could_be_plain(model, faults);
@@ -40,6 +41,30 @@ impl Loaded {
                     "set it to {room} or less, or raise the limit (`ulimit -n`)"
                 )),
         );
+    }
+}
+
+fn unreachable_routes(model: &Model, faults: &mut Faults) {
+    let defaults = model
+        .listeners
+        .iter()
+        .filter_map(|listener| listener.default_route);
+    let defaults: HashSet<usize> = defaults.map(|index| index.position()).collect();
+    let router = Router::new(model.routes.iter().map(Route::rule).collect());
+    for (covered, by) in router.unreachable() {
+        let route = |index: usize| {
+            model
+                .routes
+                .get(index)
+                .filter(|_| !defaults.contains(&covered))
+        };
+        let Some((covered, by)) = route(covered).zip(route(by)) else {
+            continue;
+        };
+        let message = format!("no request can reach route \"{}\"", covered.id);
+        let fault = Fault::new(FaultCode::UnreachableRoute, covered.place, message);
+        let label = format!("route \"{}\" takes them all", by.id);
+        faults.push(fault.related(by.place, label));
     }
 }
 

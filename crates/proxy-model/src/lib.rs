@@ -7,6 +7,7 @@ mod address;
 mod admin;
 mod agent;
 mod control_plane;
+mod effective;
 mod health;
 mod limits;
 mod listener;
@@ -26,6 +27,7 @@ pub use address::{AddressFault, BindAddress, Host, TargetAddress};
 pub use admin::Admin;
 pub use agent::{Agent, AgentBreaker, AgentEncoding, AgentTransport, FailureMode};
 pub use control_plane::ControlPlane;
+pub use effective::{EffectiveSetting, effective};
 pub use health::{HealthCheck, HealthCheckKind, HealthCheckType};
 pub use limits::Limits;
 pub use listener::{
@@ -43,6 +45,7 @@ pub use policies::{
 pub use route::{
     BuiltinHandler, CircuitBreaker, Route, Service, ServiceForm, ServiceType, StaticFiles,
 };
+pub use size::show_size;
 pub use system::System;
 pub use upstream::{
     ConnectionPool, LoadBalancing, Target, Upstream, UpstreamProtocol, UpstreamTimeouts,

@@ -41,7 +41,10 @@ pub(crate) fn answer(
             (status, JSON, body.to_string())
         }
         BuiltinHandler::Metrics => {
-            let accept = head.headers.get(ACCEPT).and_then(|value| value.to_str().ok());
+            let accept = head
+                .headers
+                .get(ACCEPT)
+                .and_then(|value| value.to_str().ok());
             let format = Format::accepted(accept.unwrap_or_default());
             let content_type = HeaderValue::from_static(format.content_type());
             (StatusCode::OK, content_type, lifecycle.metrics(format, now))

@@ -73,7 +73,9 @@ impl Closing {
 
     fn settle(&mut self) {
         let now = self.worker.time.elapsed();
-        self.client.in_flight.set(self.client.in_flight.get().saturating_sub(1));
+        self.client
+            .in_flight
+            .set(self.client.in_flight.get().saturating_sub(1));
         self.worker.cells.requests_in_flight.sub(1);
         self.facts.permit = None;
         let aborted = self.blame_the_client();

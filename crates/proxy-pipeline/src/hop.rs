@@ -213,7 +213,9 @@ fn is_protected(name: &HeaderName) -> bool {
 
 fn names_in(value: &HeaderValue) -> impl Iterator<Item = &str> {
     let list = value.to_str().unwrap_or_default();
-    list.split(',').map(str::trim).filter(|name| !name.is_empty())
+    list.split(',')
+        .map(str::trim)
+        .filter(|name| !name.is_empty())
 }
 
 #[cfg(test)]
@@ -282,7 +284,10 @@ mod tests {
 
     #[test]
     fn an_upgrade_counts_only_when_connection_names_it() {
-        let asked = head(&[("connection", "Keep-Alive, Upgrade"), ("upgrade", "websocket")]);
+        let asked = head(&[
+            ("connection", "Keep-Alive, Upgrade"),
+            ("upgrade", "websocket"),
+        ]);
         let unasked = head(&[("connection", "keep-alive"), ("upgrade", "websocket")]);
         let h2c = head(&[("connection", "upgrade"), ("upgrade", "h2c")]);
 

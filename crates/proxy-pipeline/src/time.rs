@@ -13,7 +13,10 @@ pub struct Time {
 impl Time {
     /// Time that begins now.
     #[must_use]
-    #[expect(clippy::disallowed_methods, reason = "the clock module reads the clock")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the clock module reads the clock"
+    )]
     pub fn start() -> Self {
         let unix_start = SystemTime::now().duration_since(UNIX_EPOCH);
         Self {
@@ -25,6 +28,13 @@ impl Time {
     /// Time since the start. Never goes back.
     #[must_use]
     #[inline]
+<<<<<<< HEAD
+=======
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the clock module reads the clock"
+    )]
+>>>>>>> h/bench
     pub fn elapsed(&self) -> Duration {
         Duration::from_nanos(monotonic_ns().saturating_sub(self.start_ns))
     }

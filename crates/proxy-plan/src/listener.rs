@@ -39,7 +39,11 @@ impl ListenerPlan {
         Self {
             name: listener.name.clone(),
             default_route: listener.default_route.map(|route| route.value.position()),
-            trusted_proxies: listener.trusted_proxies.iter().map(|net| net.value).collect(),
+            trusted_proxies: listener
+                .trusted_proxies
+                .iter()
+                .map(|net| net.value)
+                .collect(),
             strict_paths: *listener.path_policy == PathPolicy::Strict,
             expose_reasons: *listener.expose_reasons,
             header_time: *times.header,

@@ -65,7 +65,10 @@ pub(crate) async fn attend(
         }
         Err(failure) => {
             let client = Rc::new(Client::new(listener, peer, true));
-            let patience = Patience { clock: &worker.clock, deadline: &deadline };
+            let patience = Patience {
+                clock: &worker.clock,
+                deadline: &deadline,
+            };
             Box::pin(failure.settle(&worker, &client, &settings, patience)).await;
         }
     }
@@ -78,7 +81,10 @@ async fn agree(
     stream: TcpStream,
     deadline: &Deadline,
 ) -> Result<Agreed, Failure> {
-    let patience = Patience { clock: &worker.clock, deadline };
+    let patience = Patience {
+        clock: &worker.clock,
+        deadline,
+    };
     match &settings.tls {
         Some(tls) => {
             let time = settings.handshake_time;

@@ -56,7 +56,9 @@ pub(crate) async fn serve(worker: Rc<Worker>, settings: Rc<ConnectionSettings>, 
             End::Over => {
                 if let Some(switched) = conn.client.take_switched() {
                     let unread = [&*unread, &*conn.held.borrow()].concat();
-                    switched.carry(rest, &unread, (&conn.clock, &conn.deadline)).await;
+                    switched
+                        .carry(rest, &unread, (&conn.clock, &conn.deadline))
+                        .await;
                 } else if !conn.eof.get() {
                     linger::close(&mut rest, conn.patience()).await;
                 }
@@ -168,7 +170,11 @@ async fn hibernate(
             return Poll::Ready(ready.is_ok());
         }
         let over = conn.deadline.take_expired().is_some() || worker.draining.get();
-        if over { Poll::Ready(false) } else { Poll::Pending }
+        if over {
+            Poll::Ready(false)
+        } else {
+            Poll::Pending
+        }
     })
     .await;
     worker.cells.connections_idle.sub(1);

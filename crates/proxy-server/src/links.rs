@@ -17,7 +17,9 @@ pub(crate) fn of(upstream: &UpstreamPlan, tls: Option<&Outward>) -> UpstreamLink
         // A target without a name would have no link at all, rather than one in plaintext.
         Some(Outward { tls, names }) => {
             let names = names.iter().cloned();
-            names.map(|name| link(Some((Arc::clone(tls), name)))).collect()
+            names
+                .map(|name| link(Some((Arc::clone(tls), name))))
+                .collect()
         }
         None => vec![link(None); upstream.targets.len()],
     };

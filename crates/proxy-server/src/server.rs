@@ -89,7 +89,8 @@ impl Server {
             connections,
             lifecycle,
         };
-        let logs = OpenLogs::open(&plan.model().observability, &registry).map_err(ApplyFault::Log)?;
+        let logs =
+            OpenLogs::open(&plan.model().observability, &registry).map_err(ApplyFault::Log)?;
         let mut server = Self {
             common: Common {
                 shared: Arc::new(shared),
@@ -165,7 +166,10 @@ impl Server {
         for (worker, adoption) in self.workers.iter().zip(adoptions) {
             let (done, answer) = oneshot::channel();
             let command = Command::Adopt(Box::new(adoption), done);
-            worker.commands.send(command).map_err(|_| ApplyFault::Stuck)?;
+            worker
+                .commands
+                .send(command)
+                .map_err(|_| ApplyFault::Stuck)?;
             answers.push(answer);
         }
         for answer in answers {
@@ -274,14 +278,19 @@ impl Server {
 
     /// Whether every worker has left.
     pub(crate) fn is_over(&self) -> bool {
-        self.workers.iter().all(|worker| worker.thread.is_finished())
+        self.workers
+            .iter()
+            .all(|worker| worker.thread.is_finished())
     }
 
     /// Ends everything now.
     pub(crate) fn stop(self) {
         self.tell(|| Command::Stop);
-        let threads: Vec<JoinHandle<()>> =
-            self.workers.into_iter().map(|worker| worker.thread).collect();
+        let threads: Vec<JoinHandle<()>> = self
+            .workers
+            .into_iter()
+            .map(|worker| worker.thread)
+            .collect();
         for thread in threads {
             if thread.join().is_err() {
                 tracing::error!("a worker panicked");
@@ -317,7 +326,10 @@ fn worker_count(model: &Model) -> usize {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the control thread tells the time")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the control thread tells the time"
+)]
 pub(crate) fn now() -> std::time::SystemTime {
     std::time::SystemTime::now()
 }

@@ -84,7 +84,11 @@ impl Vault {
             };
             loaded.upstreams.push(outward);
         }
-        if found.is_empty() { Ok(loaded) } else { Err(found) }
+        if found.is_empty() {
+            Ok(loaded)
+        } else {
+            Err(found)
+        }
     }
 
     fn outward(

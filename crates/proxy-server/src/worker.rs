@@ -186,7 +186,9 @@ impl Post {
                 continue;
             };
             let settings = Rc::new(ConnectionSettings::new(listener, limits, tls));
-            let door = old.remove(&id).unwrap_or_else(|| Rc::new(Door::new(&settings)));
+            let door = old
+                .remove(&id)
+                .unwrap_or_else(|| Rc::new(Door::new(&settings)));
             door.index.set(index);
             door.settings.replace(settings);
             if let Some(socket) = socket {

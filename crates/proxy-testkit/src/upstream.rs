@@ -83,7 +83,6 @@ impl Upstream {
     }
 
     /// Waits until `count` requests have been read, and gives all of them.
-    #[must_use]
     #[track_caller]
     pub fn wait_for_requests(&self, count: usize) -> Vec<Request> {
         self.requests.wait_for(count)
@@ -111,7 +110,6 @@ impl Upstream {
 
     /// Waits until the proxy has ended `count` connections, and gives which and how, in order. Only a
     /// script that still reads sees an end.
-    #[must_use]
     #[track_caller]
     pub fn wait_for_ends(&self, count: usize) -> Vec<(usize, End)> {
         self.ends.wait_for(count)

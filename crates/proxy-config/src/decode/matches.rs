@@ -91,7 +91,10 @@ fn pairs<'t, T>(
         };
         match make(name, value) {
             Ok(condition) => conditions.push(Setting::at(condition, place)),
-            Err(fault) => d.fault(FaultCode::BadValue, place, fault.to_string()),
+            Err(fault) => {
+                let message = format!("this `{}` condition cannot be read", field.name());
+                d.push(Fault::new(FaultCode::BadValue, place, message).label(fault.to_string()));
+            }
         }
     }
     conditions

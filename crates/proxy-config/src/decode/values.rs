@@ -156,7 +156,7 @@ impl<'t> Block<'t> {
     ) -> Option<Setting<K::Value>> {
         match spec.read(name, raw(value)) {
             Ok(value) => {
-                let issue = spec.kind.not_yet(&value).filter(|_| !self.is_muted());
+                let issue = spec.kind.not_yet(&value).filter(|_| !self.muted);
                 if let Some(issue) = issue {
                     let text = d.text_at(*place);
                     d.push(not_yet_fault(&format!("`{name} {text}`"), issue, *place));

@@ -1,7 +1,7 @@
 //! Every tree is compared with the one that the `kdl` crate reads.
 
 use super::{Dialect, Entry, Node, Value, parse};
-use kdl::{KdlDocument, KdlValue};
+use kdl::{KdlDocument, KdlIdentifier, KdlValue};
 use proptest::prelude::*;
 use std::fmt::Write;
 
@@ -32,7 +32,7 @@ fn theirs(document: &KdlDocument, out: &mut String) {
     for node in document.nodes() {
         write!(out, "{:?}", node.name().value()).unwrap();
         for entry in node.entries() {
-            let name = entry.name().map(|name| name.value());
+            let name = entry.name().map(KdlIdentifier::value);
             match entry.value() {
                 KdlValue::String(text) => write!(out, " {name:?}={text:?}").unwrap(),
                 KdlValue::Integer(number) => write!(out, " {name:?}={number}i").unwrap(),

@@ -120,6 +120,7 @@ fn resolve_line(line: &str, span: Span) -> Result<Box<str>, SyntaxFault> {
         text: &inside,
         at: 0,
         dialect: Dialect::V2,
+        words: None,
     };
     scanner
         .quoted()
@@ -135,6 +136,7 @@ mod tests {
             text: source,
             at: 0,
             dialect: Dialect::V2,
+            words: None,
         };
         let text = scanner.quoted().map_err(|fault| fault.message)?;
         assert!(scanner.rest().is_empty(), "{source}");

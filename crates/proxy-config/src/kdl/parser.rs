@@ -21,11 +21,24 @@ pub(crate) struct Parsed {
 
 /// Reads `text` as `dialect`.
 pub(crate) fn parse(text: &str, dialect: Dialect) -> Parsed {
+    run(text, dialect, None).0
+}
+
+/// Reads `text` as KDL 1, and gives each name and value with its place, in the order of the text;
+/// those that are commented out by `/-` are among them.
+pub(crate) fn parse_with_words(text: &str) -> (Parsed, Words) {
+    run(text, Dialect::V1, Some(Vec::new()))
+}
+
+type Words = Vec<(Span, Value)>;
+
+fn run(text: &str, dialect: Dialect, words: Option<Words>) -> (Parsed, Words) {
     let mut parser = Parser {
         scanner: Scanner {
             text,
             at: 0,
             dialect,
+            words,
         },
         open: Vec::new(),
         suspect: None,
@@ -38,7 +51,10 @@ pub(crate) fn parse(text: &str, dialect: Dialect) -> Parsed {
     let nodes = parser.nodes();
     let mut faults = parser.faults;
     faults.sort_by_key(|fault| fault.span.start());
-    Parsed { nodes, faults }
+    (
+        Parsed { nodes, faults },
+        parser.scanner.words.unwrap_or_default(),
+    )
 }
 
 struct Parser<'t> {
@@ -103,7 +119,7 @@ impl Parser<'_> {
         let mut node = Node {
             annotation,
             head: name.span,
-            whole: name.span,
+            block: Span::default(),
             name,
             entries: Vec::new(),
             children: None,
@@ -117,10 +133,12 @@ impl Parser<'_> {
             let skipped = self.slashdash()?;
             if self.scanner.is_at("{") {
                 after_block = true;
+                let start = self.scanner.at;
                 let children = self.block()?;
                 if !skipped {
                     self.only_block(&node)?;
                     node.children = Some(children);
+                    node.block = self.scanner.since(start);
                 }
             } else if spaced {
                 let entry = self.entry()?;
@@ -134,7 +152,6 @@ impl Parser<'_> {
             } else {
                 return Err(self.scanner.unexpected("a space before the next value"));
             }
-            node.whole = self.scanner.since(node.whole.start());
         }
         Ok(node)
     }

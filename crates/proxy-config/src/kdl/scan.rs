@@ -1,7 +1,7 @@
 //! Moving through the text: spaces, comments and line ends.
 
 use super::chars::{is_newline, is_space};
-use super::{Dialect, Span, SyntaxFault};
+use super::{Dialect, Span, SyntaxFault, Trouble, Value};
 
 /// A place in the text, moving forward.
 #[derive(Clone, Debug)]
@@ -9,6 +9,8 @@ pub(super) struct Scanner<'t> {
     pub(super) text: &'t str,
     pub(super) at: usize,
     pub(super) dialect: Dialect,
+    /// The names and values read so far, where they are wanted.
+    pub(super) words: Option<Vec<(Span, Value)>>,
 }
 
 impl<'t> Scanner<'t> {
@@ -136,7 +138,8 @@ impl<'t> Scanner<'t> {
                 let span = Span::new(start, start + 2);
                 return Err(SyntaxFault::new(span, "this comment is never closed")
                     .label("opened here")
-                    .help("comments nest: each `/*` needs a `*/`"));
+                    .help("comments nest: each `/*` needs a `*/`")
+                    .trouble(Trouble::OpenText));
             }
         }
     }

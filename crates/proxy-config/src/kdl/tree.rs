@@ -22,10 +22,10 @@ pub(crate) struct Node {
     pub(crate) name: Name,
     pub(crate) entries: Vec<Entry>,
     pub(crate) children: Option<Vec<Node>>,
-    /// From the name to the last entry; the braces are not in it.
+    /// From the name to the last entry; the block is not in it.
     pub(crate) head: Span,
-    /// From the name to the closing brace.
-    pub(crate) whole: Span,
+    /// The block, braces included; empty where there is none.
+    pub(crate) block: Span,
 }
 
 /// A name of a node or a property.

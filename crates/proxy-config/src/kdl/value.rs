@@ -38,7 +38,7 @@ impl Scanner<'_> {
         self.text_or_value(Wanted::Value)
     }
 
-    fn text_or_value(&mut self, what: Wanted) -> Read<(Value, Span)> {
+    fn text_or_value(&mut self, wanted: Wanted) -> Read<(Value, Span)> {
         let start = self.at;
         let value = match self.peek() {
             Some('"') => Value::Text(self.quoted()?),
@@ -46,10 +46,14 @@ impl Scanner<'_> {
             Some('r') if self.is_raw_v1() => Value::Text(self.raw()?),
             Some(_) | None => {
                 let span = self.bare();
-                return self.bare_value(span, what).map(|value| (value, span));
+                self.bare_value(span, wanted)?
             }
         };
-        Ok((value, self.since(start)))
+        let span = self.since(start);
+        if let Some(words) = &mut self.words {
+            words.push((span, value.clone()));
+        }
+        Ok((value, span))
     }
 
     fn is_raw_v1(&self) -> bool {

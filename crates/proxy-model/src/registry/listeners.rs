@@ -1,8 +1,6 @@
 //! The `listeners` block.
 
-use super::table::{
-    choice, flag, integer, named, settings, text, time, time_from, word, words,
-};
+use super::table::{choice, flag, integer, named, settings, text, time, time_from, word, words};
 use super::text::Later;
 use super::word::Meaning;
 use super::{Block, Choice, Flag, Given, Integer, Many, Required, Spec, Text, Time, Unset};

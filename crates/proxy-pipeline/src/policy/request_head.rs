@@ -75,5 +75,7 @@ fn into_origin_form(head: &mut Parts, found: &mut Found) {
 }
 
 fn without_userinfo(authority: &str) -> &str {
-    authority.rsplit_once('@').map_or(authority, |(_, host)| host)
+    authority
+        .rsplit_once('@')
+        .map_or(authority, |(_, host)| host)
 }

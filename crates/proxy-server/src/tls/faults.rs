@@ -49,7 +49,9 @@ fn bad(place: Place, fault: &TlsFault) -> Fault {
 
 fn doubtful(place: Place, warning: &TlsWarning) -> Fault {
     let code = match warning {
-        TlsWarning::Expired { .. } | TlsWarning::ExpiresSoon { .. } => FaultCode::CertificateExpires,
+        TlsWarning::Expired { .. } | TlsWarning::ExpiresSoon { .. } => {
+            FaultCode::CertificateExpires
+        }
         TlsWarning::NotYetValid { .. }
         | TlsWarning::Nameless { .. }
         | TlsWarning::StapleStale { .. } => FaultCode::DoubtfulCertificate,

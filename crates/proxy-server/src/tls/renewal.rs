@@ -52,7 +52,10 @@ fn say(change: &Change) {
         Change::Kept { faults } => {
             let faults: Vec<_> = faults.iter().map(TlsFault::to_string).collect();
             let faults = faults.join("; ");
-            tracing::error!(faults, "a new certificate cannot be used; the old one stays");
+            tracing::error!(
+                faults,
+                "a new certificate cannot be used; the old one stays"
+            );
         }
     }
 }

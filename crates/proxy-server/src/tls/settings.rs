@@ -20,7 +20,10 @@ pub(super) fn of_listener(tls: &ListenerTls) -> ServerTlsSettings {
         alpn,
         client_auth,
     } = tls;
-    let offered: Vec<Alpn> = alpn.iter().map(|protocol| offered(protocol.value)).collect();
+    let offered: Vec<Alpn> = alpn
+        .iter()
+        .map(|protocol| offered(protocol.value))
+        .collect();
     ServerTlsSettings {
         certificates: certificates.iter().map(source).collect(),
         min_version: version(min_version.value),
@@ -56,14 +59,15 @@ pub(super) fn of_upstream(
     Ok(ClientTlsSettings {
         sni: sni.transpose()?,
         ca_file: ca_file.as_ref().map(|file| file.value.clone()),
-        client_certificate: cert_file.as_ref().zip(key_file.as_ref()).map(|(cert, key)| {
-            CertificateSource {
+        client_certificate: cert_file
+            .as_ref()
+            .zip(key_file.as_ref())
+            .map(|(cert, key)| CertificateSource {
                 cert_file: cert.value.clone(),
                 key_file: key.value.clone(),
                 ocsp_file: None,
                 server_names: Vec::new(),
-            }
-        }),
+            }),
         min_version: TlsVersion::V1_2,
         alpn: match upstream.protocol.value {
             UpstreamProtocol::H1 => vec![Alpn::Http1],

@@ -1,0 +1,215 @@
+//! An explanation as a page for a terminal.
+
+mod table;
+
+use crate::explain::{Answerer, Candidate, Lost, Named, Nearest, Readiness, Rejected, Taken, Text};
+use crate::{EffectiveSetting, Explanation};
+use proxy_errors::Problem;
+use proxy_routing::{Because, ConditionKind, Unmet};
+use std::net::IpAddr;
+use table::Table;
+
+/// Routes that are written out before the rest is only counted.
+const MOST_ROUTES: usize = 20;
+
+/// The explanation as a page: aligned, in plain ASCII unless the configuration is not, control
+/// characters escaped.
+#[must_use]
+pub fn text(explanation: &Explanation) -> String {
+    let Explanation {
+        method,
+        host,
+        path,
+        query,
+        client_ip,
+        listener,
+        winner,
+        answerer,
+        rejected,
+        settings,
+    } = explanation;
+    let mut page = Table::line(&format!("{method} {}{}", host.sent, target(path, query)));
+    let mut facts = Table::default();
+    if let Some(listener) = listener {
+        facts.row(["listener", &placed(listener)]);
+    }
+    request(&mut facts, host, path, *client_ip);
+    if let Some(winner) = winner {
+        facts.row(["route", &placed(&winner.route)]);
+        taken(&mut facts, &winner.taken);
+    }
+    answer(&mut facts, answerer);
+    page.push('\n');
+    page.push_str(&facts.page());
+    page.push_str(&others(rejected));
+    page.push_str(&in_force(settings));
+    page
+}
+
+fn target(path: &Text, query: &str) -> String {
+    if query.is_empty() {
+        return path.sent.clone();
+    }
+    format!("{}?{query}", path.sent)
+}
+
+fn placed(named: &Named) -> String {
+    format!("{} ({})", named.name, named.source)
+}
+
+fn request(facts: &mut Table<2>, host: &Text, path: &Text, client_ip: Option<IpAddr>) {
+    facts.row(["host", &both(host)]);
+    facts.row(["path", &both(path)]);
+    if let Some(ip) = client_ip {
+        facts.row(["client", &ip.to_string()]);
+    }
+}
+
+/// What routes see, and what was sent if that differs.
+fn both(text: &Text) -> String {
+    let Text { sent, seen } = text;
+    match seen {
+        None => format!("{sent} (refused)"),
+        Some(seen) if seen.is_empty() => "none".to_owned(),
+        Some(seen) if seen == sent => seen.clone(),
+        Some(seen) => format!("{seen} (sent as {sent})"),
+    }
+}
+
+fn taken(facts: &mut Table<2>, taken: &Taken) {
+    let conditions = match taken {
+        Taken::Matched(conditions) => conditions,
+        Taken::Default { source } => {
+            let text = format!("none; it is the listener's default-route ({source})");
+            facts.row(["matched", &text]);
+            return;
+        }
+    };
+    if conditions.is_empty() {
+        facts.row(["matched", "every request"]);
+    }
+    for (position, condition) in conditions.iter().enumerate() {
+        let label = if position == 0 { "matched" } else { "" };
+        let (setting, value) = (condition.setting, &condition.value);
+        facts.row([label, &format!("{setting} {value} ({})", condition.source)]);
+    }
+}
+
+fn answer(facts: &mut Table<2>, answerer: &Answerer) {
+    match answerer {
+        Answerer::Upstream {
+            upstream,
+            target: _,
+            candidates,
+        } => {
+            facts.row(["answer", &format!("upstream {}", placed(upstream))]);
+            targets(facts, candidates);
+        }
+        Answerer::Builtin(handler) => {
+            facts.row(["answer", &format!("the proxy itself: {handler}")]);
+        }
+        Answerer::Nobody {
+            problem,
+            nearest,
+            candidates,
+        } => {
+            refusal(facts, problem, nearest.as_ref());
+            targets(facts, candidates);
+        }
+    }
+}
+
+fn refusal(facts: &mut Table<2>, problem: &Problem, nearest: Option<&Nearest>) {
+    let (status, code) = (problem.status().as_u16(), problem.error_type().code());
+    facts.row(["answer", &format!("{status} {code}")]);
+    facts.row([
+        "reason",
+        &format!("{}: {}", problem.reason(), problem.log_message()),
+    ]);
+    if let Some(Nearest { route, unmet }) = nearest {
+        facts.row([
+            "nearest",
+            &format!("{}: {}", placed(route), unmet_text(unmet)),
+        ]);
+    }
+}
+
+fn targets(facts: &mut Table<2>, candidates: &[Candidate]) {
+    let longest = candidates
+        .iter()
+        .map(|one| one.address.chars().count())
+        .max();
+    let width = longest.unwrap_or_default();
+    for (position, Candidate { address, readiness }) in candidates.iter().enumerate() {
+        let label = if position == 0 { "targets" } else { "" };
+        let state = match readiness {
+            Readiness::Next => "next",
+            Readiness::Ready => "ready",
+            Readiness::Unhealthy(None) => "unhealthy",
+            Readiness::Unhealthy(Some(error)) => &format!("unhealthy: {error}"),
+        };
+        facts.row([label, &format!("{address:width$}  {state}")]);
+    }
+}
+
+/// The routes that do not take the request: those that could have, then the others.
+fn others(rejected: &[Rejected]) -> String {
+    if rejected.is_empty() {
+        return String::new();
+    }
+    let outranked = |one: &&Rejected| matches!(one.why, Lost::Outranked { .. });
+    let close = rejected.iter().filter(outranked);
+    let far = rejected.iter().filter(|one| !outranked(one));
+    let mut table = Table::default();
+    for Rejected {
+        route,
+        why,
+        priority,
+    } in close.chain(far).take(MOST_ROUTES)
+    {
+        table.row([&route.name, &why_text(why, *priority), &route.source]);
+    }
+    let mut page = format!("\nother routes\n{}", table.indented());
+    let more = rejected.len().saturating_sub(MOST_ROUTES);
+    if more > 0 {
+        page.push_str(&Table::line(&format!("  and {more} more, all in --json")));
+    }
+    page
+}
+
+fn why_text(why: &Lost, priority: i32) -> String {
+    match why {
+        Lost::Condition(unmet) => unmet_text(unmet),
+        Lost::Outranked { by, because } => match because {
+            Because::Priority => format!("matches; {by} is above its priority {priority}"),
+            Because::Path => format!("matches; the path of {by} is more specific"),
+            Because::Host => format!("matches; the host of {by} is more specific"),
+            Because::Headers => format!("matches; more headers of {by} match"),
+            Because::Order => format!("matches; {by} stands before it"),
+        },
+    }
+}
+
+fn unmet_text(unmet: &Unmet) -> String {
+    let Unmet { kind, wanted, got } = unmet;
+    // Conditions on the path say themselves what they are.
+    if *kind == ConditionKind::Path {
+        return format!("wants {wanted}, got {got}");
+    }
+    format!("wants {kind} {wanted}, got {got}")
+}
+
+fn in_force(settings: &[EffectiveSetting]) -> String {
+    let mut page = String::new();
+    for block in settings.chunk_by(|one, next| one.block == next.block) {
+        let mut table = Table::default();
+        for setting in block {
+            table.row([setting.name(), &setting.value.to_string(), &setting.origin]);
+        }
+        let heading = block.first().map_or("", |setting| &setting.block);
+        page.push('\n');
+        page.push_str(&Table::line(heading));
+        page.push_str(&table.indented());
+    }
+    page
+}
