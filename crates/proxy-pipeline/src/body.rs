@@ -97,7 +97,6 @@ impl Body {
 }
 
 impl Arriving {
-<<<<<<< HEAD
     /// Whether the client takes nothing just now: then its time runs, whatever the upstream does.
     #[inline]
     fn waits_for_the_client(&self) -> bool {
@@ -108,9 +107,6 @@ impl Arriving {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, SendFault<()>>>> {
-=======
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, SendFault<()>>>> {
->>>>>>> h/bench
         match self.body.poll_frame(cx) {
             Poll::Pending => {}
             Poll::Ready(frame) => {

@@ -65,14 +65,7 @@ impl Exchange {
             upload: None,
             problem: None,
             permit: None,
-<<<<<<< HEAD
             written: active.access_format.is_some().then(|| Box::new(written(&head))),
-=======
-            written: active
-                .access_format
-                .is_some()
-                .then(|| Box::new(written(head))),
->>>>>>> h/bench
         };
         let html = found.has(Found::ACCEPTS_HTML);
         Self {
@@ -184,15 +177,8 @@ impl Exchange {
         let telling = Telling {
             form: ResponseForm::choose(self.service, accept, content_type),
             correlation_id: &self.closing.facts.correlation_id,
-<<<<<<< HEAD
             method: &self.head.method,
             expose_reason: self.listener().is_some_and(|listener| listener.expose_reasons),
-=======
-            method: &self.method,
-            expose_reason: self
-                .listener()
-                .is_some_and(|listener| listener.expose_reasons),
->>>>>>> h/bench
         };
         let response = tell(&problem, telling);
         self.closing.facts.problem = Some(Box::new(problem));
