@@ -14,10 +14,7 @@ const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 const WELCOME: &str = include_str!("welcome.html");
 
 /// Answers with the document that `handler` stands for; only GET and HEAD ask for documents.
-pub(crate) fn answer(
-    handler: BuiltinHandler,
-    exchange: &Exchange,
-) -> Result<Answer, Problem> {
+pub(crate) fn answer(handler: BuiltinHandler, exchange: &Exchange) -> Result<Answer, Problem> {
     if handler == BuiltinHandler::NotFound {
         return Err(Problem::new(Reason::RouteNotFound, Detail::None));
     }

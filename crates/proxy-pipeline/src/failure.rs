@@ -144,10 +144,9 @@ pub(crate) fn send_problem<R>(
 )]
 fn response_reason(fault: Fault) -> Reason {
     match fault {
-        Fault::BadStatusLine
-        | Fault::BadStatusCode
-        | Fault::BadVersion
-        | Fault::UnexpectedData => Reason::BadStatusLine,
+        Fault::BadStatusLine | Fault::BadStatusCode | Fault::BadVersion | Fault::UnexpectedData => {
+            Reason::BadStatusLine
+        }
         Fault::TooManyInformational => Reason::TooManyInformational,
         Fault::UnaskedUpgrade => Reason::UnaskedUpgrade,
         Fault::Truncated => Reason::ResponseTruncated,

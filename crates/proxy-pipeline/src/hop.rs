@@ -5,8 +5,8 @@
 
 use crate::names;
 use http::header::{
-    ACCEPT, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, FORWARDED, HOST, HeaderName, TE, TRANSFER_ENCODING,
-    UPGRADE, VIA,
+    ACCEPT, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, FORWARDED, HOST, HeaderName, TE,
+    TRANSFER_ENCODING, UPGRADE, VIA,
 };
 use http::{HeaderMap, HeaderValue};
 
@@ -107,7 +107,10 @@ fn rare(name: &HeaderName) -> u16 {
 
 fn accepts_html(accept: &HeaderValue) -> u16 {
     let text = accept.as_bytes();
-    let named = text.len() >= 9 && text.windows(9).any(|at| at.eq_ignore_ascii_case(b"text/html"));
+    let named = text.len() >= 9
+        && text
+            .windows(9)
+            .any(|at| at.eq_ignore_ascii_case(b"text/html"));
     if named { Found::ACCEPTS_HTML } else { 0 }
 }
 

@@ -28,13 +28,6 @@ impl Time {
     /// Time since the start. Never goes back.
     #[must_use]
     #[inline]
-<<<<<<< HEAD
-=======
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the clock module reads the clock"
-    )]
->>>>>>> h/bench
     pub fn elapsed(&self) -> Duration {
         Duration::from_nanos(monotonic_ns().saturating_sub(self.start_ns))
     }
@@ -50,8 +43,13 @@ impl Time {
 /// The monotonic clock, whose difference of two readings is all that matters. Fewer instructions than
 /// `Instant`, which keeps seconds and nanoseconds apart.
 #[inline]
-#[expect(clippy::cast_sign_loss, reason = "the monotonic clock is never negative")]
+#[expect(
+    clippy::cast_sign_loss,
+    reason = "the monotonic clock is never negative"
+)]
 fn monotonic_ns() -> u64 {
     let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::Monotonic);
-    (tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(tv_nsec as u64)
+    (tv_sec as u64)
+        .wrapping_mul(1_000_000_000)
+        .wrapping_add(tv_nsec as u64)
 }

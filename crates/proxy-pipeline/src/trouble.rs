@@ -33,7 +33,9 @@ pub(crate) fn write_down(worker: &Worker, problem: &Problem, circumstances: &Cir
         route,
     } = *circumstances;
     let reason = problem.reason();
-    worker.cells.failed(u16::try_from(reason.index()).unwrap_or(u16::MAX));
+    worker
+        .cells
+        .failed(u16::try_from(reason.index()).unwrap_or(u16::MAX));
     if reason == Reason::ClientAborted {
         return;
     }
@@ -54,7 +56,11 @@ pub(crate) fn write_down(worker: &Worker, problem: &Problem, circumstances: &Cir
         });
     }
     worker.logs.borrow_mut().errors.error(&ErrorRecord {
-        level: if status >= 500 { Level::Error } else { Level::Warn },
+        level: if status >= 500 {
+            Level::Error
+        } else {
+            Level::Warn
+        },
         at,
         correlation_id,
         error_type: problem.error_type().name(),

@@ -16,5 +16,8 @@ pub(crate) fn check(client: &Client) -> Result<(), Problem> {
         ClientAuthVerdict::Missing { required: true } => Reason::ClientCertificateMissing,
         ClientAuthVerdict::Rejected { .. } => Reason::ClientCertificateInvalid,
     };
-    Err(Problem::new(reason, Detail::text(session.verdict.to_string())))
+    Err(Problem::new(
+        reason,
+        Detail::text(session.verdict.to_string()),
+    ))
 }
