@@ -60,10 +60,14 @@ fn every_word_without_effect_is_refused() {
     for spec in registry::all() {
         let words = match &spec.shape {
             Shape::Choice(words) => words.clone(),
-            Shape::Text {
-                later: Some(word), ..
-            } => vec![word.clone()],
-            _ => continue,
+            Shape::Text { later, .. } => later.iter().cloned().collect(),
+            Shape::Flag
+            | Shape::Integer { .. }
+            | Shape::Decimal { .. }
+            | Shape::Size { .. }
+            | Shape::Time { .. }
+            | Shape::Pair { .. }
+            | Shape::Block { .. } => Vec::new(),
         };
         for word in words.iter().filter(|word| word.not_yet.is_some()) {
             let text = with(spec.path, &format!("{:?}", word.name));
@@ -104,7 +108,11 @@ fn ends(spec: &SettingSpec) -> Vec<(String, bool)> {
             (format!("{:?}", least - 0.5), false),
             (format!("{:?}", greatest + 0.5), false),
         ],
-        _ => Vec::new(),
+        Shape::Flag
+        | Shape::Choice(_)
+        | Shape::Text { .. }
+        | Shape::Pair { .. }
+        | Shape::Block { .. } => Vec::new(),
     }
 }
 
@@ -160,8 +168,7 @@ fn every_setting_that_is_written_is_in_force() {
             continue;
         };
         let value = match spec.path {
-            "routes.route.upstream" => "\"other\"".to_owned(),
-            "listeners.listener.default-route" => "\"other\"".to_owned(),
+            "routes.route.upstream" | "listeners.listener.default-route" => "\"other\"".to_owned(),
             _ => value,
         };
         let text = with(spec.path, &value);

@@ -115,9 +115,10 @@ fn what_makes_upstreams_resilient_is_decoded() {
         matches!(kind(b), HealthCheckKind::Inference { endpoint, expected_models }
         if *endpoint == "/v1/models" && expected_models.len() == 2)
     );
-    assert!(
-        matches!(kind(c), HealthCheckKind::Grpc { service: Some(service) } if *service == "shop.Cart")
-    );
+    let HealthCheckKind::Grpc { service } = kind(c) else {
+        panic!("a gRPC check is written");
+    };
+    assert_eq!(service.unwrap().value, "shop.Cart");
     assert!(matches!(kind(d), HealthCheckKind::Tcp));
 
     let route = &model.routes[0];

@@ -57,14 +57,11 @@ pub(crate) fn in_unit(spec: &SettingSpec, millis: u64) -> String {
 
 fn title(block: &str) -> &'static str {
     match block {
-        "upstreams.upstream.targets.target" => "",
         "upstreams.upstream.health-check.type" => "\"http\" ",
         "agents.agent.transport" => "\"unix_socket\" ",
-        "agents.agent.unix-socket" => "",
-        block => match spec(block).shape {
-            Shape::Block { argument: Some(_) } => "\"x\" ",
-            _ => "",
-        },
+        "agents.agent.unix-socket" | "upstreams.upstream.targets.target" => "",
+        block if matches!(spec(block).shape, Shape::Block { argument: Some(_) }) => "\"x\" ",
+        _ => "",
     }
 }
 
@@ -98,7 +95,8 @@ fn beside(block: &str, inner: &str) -> String {
     let name = |line: &str| line.split(' ').next().unwrap().to_owned();
     lines.retain(|line| name(line) != name(inner));
     lines.dedup_by_key(|line| name(line));
-    lines.iter().map(|line| format!("{line}\n")).collect()
+    lines.push(String::new());
+    lines.join("\n")
 }
 
 fn spec(path: &str) -> SettingSpec {
