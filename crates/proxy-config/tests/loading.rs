@@ -4,7 +4,7 @@
 use proxy_config::{FaultCode, Files, Loaded, Report, embedded, load, load_from, parse};
 use proxy_model::{
     BindAddress, BuiltinHandler, Host, ListenerProtocol, LoadBalancing, LogLevel, LogTarget, Model,
-    PathPolicy, Route, Service, ServiceForm, UpstreamProtocol,
+    PathPolicy, Service, ServiceForm, UpstreamProtocol,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -57,6 +57,11 @@ fn every_block_is_decoded() {
     assert_eq!(*public.timeouts.write_idle, Duration::from_secs(25));
     assert_eq!(*public.timeouts.keep_alive, Duration::from_secs(90));
     assert!(matches!(&six.address.value, BindAddress::Tcp(address) if address.is_ipv6()));
+}
+
+#[test]
+fn limits_admin_and_logs_are_decoded() {
+    let model = fixture("every_block.kdl");
 
     assert_eq!(*model.limits.max_header_count, 50);
     assert_eq!(*model.limits.max_header_value_bytes, 8192);
@@ -82,7 +87,7 @@ fn every_block_is_decoded() {
 }
 
 #[test]
-fn a_route_has_its_conditions_and_policies() {
+fn a_route_has_its_conditions_and_its_form() {
     let model = fixture("every_block.kdl");
     let [api, site, health, fallback] = model.routes.as_slice() else {
         unreachable!("four routes are written");
@@ -111,8 +116,16 @@ fn a_route_has_its_conditions_and_policies() {
     );
     assert_eq!(*health.priority, 1000);
     assert_eq!(*fallback.priority, -1);
+}
 
-    let Route { policies, .. } = api;
+#[test]
+fn a_route_has_its_policies() {
+    let model = fixture("every_block.kdl");
+    let [api, site, ..] = model.routes.as_slice() else {
+        unreachable!("four routes are written");
+    };
+
+    let policies = &api.policies;
     let times = &policies.timeouts;
     assert_eq!(*times.connect.unwrap(), Duration::from_secs(2));
     assert_eq!(*times.request.unwrap(), Duration::from_mins(5));
