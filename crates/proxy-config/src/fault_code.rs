@@ -113,8 +113,11 @@ fault_codes! {
     RegexCouldBePrefix = "regex-could-be-prefix", Warning;
     /// A setting has a successor; `config migrate` writes it.
     DeprecatedSetting = "deprecated-setting", Warning;
-    /// A certificate expires within 14 days.
+    /// A certificate expires within 14 days, or has expired.
     CertificateExpires = "certificate-expires", Warning;
+    /// A certificate serves fewer clients than meant: it is not valid yet, names no host, or its
+    /// OCSP response is stale.
+    DoubtfulCertificate = "doubtful-certificate", Warning;
 }
 
 impl fmt::Display for FaultCode {

@@ -22,7 +22,10 @@ impl Authority {
         let next = match (*self, byte) {
             (Self::Empty, b'[') => Some(Self::Literal { len: 0, colons: 0 }),
             (Self::Empty | Self::Name, _) if octets::is_unreserved(byte) => Some(Self::Name),
-            (Self::Name | Self::LiteralEnd, b':') => Some(Self::Port { digits: 0, value: 0 }),
+            (Self::Name | Self::LiteralEnd, b':') => Some(Self::Port {
+                digits: 0,
+                value: 0,
+            }),
             (Self::Literal { len, colons }, _) => literal(len, colons, byte),
             (Self::Port { digits, value }, b'0'..=b'9') => port(digits, value, byte),
             (Self::Empty | Self::Name | Self::LiteralEnd | Self::Port { .. }, _) => None,
@@ -53,7 +56,10 @@ fn literal(len: u8, colons: u8, byte: u8) -> Option<Authority> {
         b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F' | b'.' | b':'
             if len < LONGEST && colons <= MOST_COLONS =>
         {
-            Some(Authority::Literal { len: len + 1, colons })
+            Some(Authority::Literal {
+                len: len + 1,
+                colons,
+            })
         }
         _ => None,
     }
@@ -63,5 +69,8 @@ fn port(digits: u8, value: u16, byte: u8) -> Option<Authority> {
     const LONGEST: u8 = 5;
     let digit = u16::from(byte.wrapping_sub(b'0'));
     let value = value.checked_mul(10)?.checked_add(digit)?;
-    (digits < LONGEST).then_some(Authority::Port { digits: digits + 1, value })
+    (digits < LONGEST).then_some(Authority::Port {
+        digits: digits + 1,
+        value,
+    })
 }

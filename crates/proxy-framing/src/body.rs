@@ -33,7 +33,11 @@ impl Body {
         match self {
             Self::Length(left) => {
                 *left -= input.skip(*left);
-                Ok(if *left == 0 { Progress::Done } else { Progress::Hungry })
+                Ok(if *left == 0 {
+                    Progress::Done
+                } else {
+                    Progress::Hungry
+                })
             }
             Self::Trailers(fields) => fields.scan(input, limits, &mut Correlation::Absent),
             Self::UntilClose | Self::Chunked(_) => {

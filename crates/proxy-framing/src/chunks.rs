@@ -33,7 +33,12 @@ enum Step {
 
 impl Chunks {
     pub(crate) const fn new() -> Self {
-        Self { step: Step::Size, digits: 0, extension_bytes: 0, left: 0 }
+        Self {
+            step: Step::Size,
+            digits: 0,
+            extension_bytes: 0,
+            left: 0,
+        }
     }
 
     /// Reads on, to the end of the last chunk's line or of the input.
@@ -67,12 +72,13 @@ impl Chunks {
             input.at += 2;
             self.next_chunk();
         }
-        if self.step == Step::Size && self.digits == 0 {
-            if let Some((size, bytes)) = plain::chunk_size(input.rest()) {
-                input.at += bytes;
-                self.left = size;
-                self.begin_data();
-            }
+        if self.step == Step::Size
+            && self.digits == 0
+            && let Some((size, bytes)) = plain::chunk_size(input.rest())
+        {
+            input.at += bytes;
+            self.left = size;
+            self.begin_data();
         }
     }
 
@@ -106,14 +112,20 @@ impl Chunks {
     }
 
     fn extension(&mut self, extension: Extension, byte: u8) -> Result<(), Fault> {
-        let next = extension.after(byte).filter(|_| self.extension_bytes < MOST_EXTENSION_BYTES);
+        let next = extension
+            .after(byte)
+            .filter(|_| self.extension_bytes < MOST_EXTENSION_BYTES);
         self.step = Step::Extension(next.ok_or(Fault::BadChunkExtension)?);
         self.extension_bytes += 1;
         Ok(())
     }
 
     fn begin_data(&mut self) {
-        self.step = if self.left == 0 { Step::End } else { Step::Data };
+        self.step = if self.left == 0 {
+            Step::End
+        } else {
+            Step::Data
+        };
     }
 
     fn next_chunk(&mut self) {

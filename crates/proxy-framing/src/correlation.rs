@@ -13,7 +13,10 @@ pub(crate) enum Correlation {
     #[default]
     Absent,
     /// In the present piece, from one place to another.
-    Here { start: u32, end: u32 },
+    Here {
+        start: u32,
+        end: u32,
+    },
     Kept(Box<Kept>),
 }
 
@@ -80,7 +83,10 @@ impl Correlation {
         };
         let mut kept = Box::new(Kept::new());
         let value = piece.get(start as usize..end as usize).unwrap_or_default();
-        value.trim_ascii_start().iter().for_each(|&byte| kept.push(byte));
+        value
+            .trim_ascii_start()
+            .iter()
+            .for_each(|&byte| kept.push(byte));
         kept.close();
         *self = Self::Kept(kept);
     }
@@ -98,7 +104,11 @@ impl Correlation {
 
 impl Kept {
     const fn new() -> Self {
-        Self { state: State::Open, len: 0, bytes: [0; LONGEST] }
+        Self {
+            state: State::Open,
+            len: 0,
+            bytes: [0; LONGEST],
+        }
     }
 
     fn push(&mut self, byte: u8) {

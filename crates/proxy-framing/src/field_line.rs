@@ -49,7 +49,12 @@ pub(crate) enum Event {
 
 impl Line {
     pub(crate) const fn new() -> Self {
-        Self { step: Step::Start, candidates: Candidates::ALL, len: 0, value: Value::Plain }
+        Self {
+            step: Step::Start,
+            candidates: Candidates::ALL,
+            len: 0,
+            value: Value::Plain,
+        }
     }
 
     /// How the value of the name just told is to be read.
@@ -64,7 +69,8 @@ impl Line {
         }
         let room = room.min(limits.max_value_bytes.saturating_sub(self.len));
         let rest = rest.get(..room as usize).unwrap_or(rest);
-        let run = u32::try_from(runs::value(rest)).unwrap_or(room);
+        let run = rest.len() - runs::after_value(rest).len();
+        let run = u32::try_from(run).unwrap_or(room);
         self.len += run;
         run
     }
@@ -102,9 +108,10 @@ impl Line {
             }
             b' ' | b'\t' => Err(Fault::SpaceBeforeColon),
             _ if !octets::is_token(byte) => Err(Fault::BadNameByte),
-            _ if limits.max_name_bytes <= self.len => {
-                Err(Fault::NameSize { actual: self.len + 1, limit: limits.max_name_bytes })
-            }
+            _ if limits.max_name_bytes <= self.len => Err(Fault::NameSize {
+                actual: self.len + 1,
+                limit: limits.max_name_bytes,
+            }),
             _ => {
                 self.candidates.narrow(self.len, byte);
                 self.step = Step::Name;
@@ -120,11 +127,18 @@ impl Line {
         }
         let limit = limits.max_value_bytes;
         if limit <= self.len && !octets::is_space(byte) {
-            return Err(Fault::ValueSize { actual: self.len.saturating_add(1), limit });
+            return Err(Fault::ValueSize {
+                actual: self.len.saturating_add(1),
+                limit,
+            });
         }
         self.step = Step::Value;
         self.len = self.len.saturating_add(1);
         self.value.push(byte)?;
-        Ok(if self.value == Value::Correlation { Event::Correlation } else { Event::Nothing })
+        Ok(if self.value == Value::Correlation {
+            Event::Correlation
+        } else {
+            Event::Nothing
+        })
     }
 }

@@ -1,13 +1,14 @@
 //! A section of field lines: what it says about framing, and how large it is.
 
+mod plain_lines;
+
 use crate::correlation::Correlation;
 use crate::fault::Fault;
 use crate::field_line::{Event, Line, Step};
 use crate::input::{Input, Progress};
 use crate::limits::HeadLimits;
 use crate::message::Version;
-use crate::names::{self, Known};
-use crate::plain;
+use crate::names::Known;
 use crate::values::Value;
 
 /// Most bytes of trailer lines: hyper refuses to hold 16 KiB with the empty line.
@@ -98,73 +99,6 @@ impl Fields {
         }
     }
 
-    /// Takes the lines that are whole, plain and within the limits, and stops before any other;
-    /// true when the empty line was taken too.
-    #[inline]
-    pub(crate) fn plain_lines(
-        &mut self,
-        input: &mut Input<'_>,
-        limits: &HeadLimits,
-        correlation: &mut Correlation,
-    ) -> bool {
-        let shortest = limits.max_name_bytes.min(limits.max_value_bytes) as usize;
-        let whole = input.rest();
-        let mut rest = whole.get(..self.room(limits) as usize).unwrap_or(whole);
-        let before = rest.len();
-        let mut count = self.count;
-        while count < limits.max_header_count
-            && let Some(line) = plain::line(rest)
-        {
-            let fits = rest.len() - line.after.len() <= shortest || line_fits(&line, limits);
-            if !fits || !self.plain_value(&line, input, correlation) {
-                break;
-            }
-            count += 1;
-            rest = line.after;
-        }
-        let taken = before - rest.len();
-        self.count = count;
-        self.size += taken as u32;
-        input.at += taken;
-        let done = input.rest().starts_with(b"\r\n") && self.may_end().is_ok();
-        input.at += if done { 2 } else { 0 };
-        done
-    }
-
-    /// Reads a value that is spelt as usual; false, and nothing changed, when it is not.
-    #[inline]
-    fn plain_value(
-        &mut self,
-        line: &plain::Line<'_>,
-        input: &Input<'_>,
-        correlation: &mut Correlation,
-    ) -> bool {
-        match (names::known(line.name), self.section) {
-            (Known::Other, _) | (Known::CorrelationId, Section::Trailers) => true,
-            (_, Section::Trailers) => false,
-            (Known::ContentLength, _) => {
-                plain::number(line.value).is_some_and(|length| self.length(length).is_ok())
-            }
-            (Known::TransferEncoding, _) => {
-                names::same(line.value, b"chunked") && self.chunked().is_ok()
-            }
-            (_, Section::Response(_)) => true,
-            (Known::Host, Section::Request(_)) => plain::host(line) && self.host().is_ok(),
-            (Known::Connection, Section::Request(_)) => {
-                names::same(line.value, b"keep-alive") || names::same(line.value, b"close")
-            }
-            (Known::Upgrade, Section::Request(_)) => {
-                self.upgrade = true;
-                true
-            }
-            (Known::CorrelationId, Section::Request(_)) => {
-                let start = input.bytes.len() - line.from_value.len();
-                correlation.found(start, start + line.value.len());
-                true
-            }
-        }
-    }
-
     fn push(
         &mut self,
         byte: u8,
@@ -198,7 +132,10 @@ impl Fields {
             b' ' | b'\t' => Err(Fault::ObsFold),
             _ if limits.max_header_count <= self.count => {
                 let limit = limits.max_header_count;
-                Err(Fault::HeaderCount { actual: self.count + 1, limit })
+                Err(Fault::HeaderCount {
+                    actual: self.count + 1,
+                    limit,
+                })
             }
             _ => self.grow(limits),
         }
@@ -291,7 +228,10 @@ impl Fields {
     fn grow(&mut self, limits: &HeadLimits) -> Result<(), Fault> {
         if self.room(limits) == 0 {
             let limit = self.most_bytes(limits);
-            return Err(Fault::HeaderSize { actual: limit.saturating_add(1), limit });
+            return Err(Fault::HeaderSize {
+                actual: limit.saturating_add(1),
+                limit,
+            });
         }
         self.size += 1;
         Ok(())
@@ -308,10 +248,4 @@ impl Fields {
             Section::Trailers => limits.max_head_bytes.min(LONGEST_TRAILERS),
         }
     }
-}
-
-/// Whether a long line's name and value are within the limits.
-fn line_fits(line: &plain::Line<'_>, limits: &HeadLimits) -> bool {
-    line.name.len() <= limits.max_name_bytes as usize
-        && line.value.len() <= limits.max_value_bytes as usize
 }

@@ -18,10 +18,10 @@
 //!
 //! # How it is fast
 //!
-//! Lines that are whole, plain and within the limits are recognised sixteen bytes at a time. All
-//! else — a line cut by a read, an unusual byte, a fault — is left to a machine that takes one byte
-//! at a time and is the only authority on what is wrong. The recogniser may say "I don't know"
-//! but never anything the machine would not; the tests hold the two against each other.
+//! Lines that are whole, plain and within the limits are recognised eight or sixteen bytes at a
+//! time. All else — a line cut by a read, an unusual byte, a fault — is left to a machine that takes
+//! one byte at a time and is the only authority on what is wrong. The recogniser may say "I don't
+//! know" but never anything the machine would not; the tests hold the two against each other.
 //!
 //! # Examples
 //!

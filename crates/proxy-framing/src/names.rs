@@ -20,19 +20,24 @@ const CONTENT_LENGTH: &[u8; 14] = b"content-length";
 const CORRELATION_ID: &[u8; 16] = b"x-correlation-id";
 const TRANSFER_ENCODING: &[u8; 17] = b"transfer-encoding";
 
-/// Which field a whole name means; the name must be a token.
+/// Whether the name of `len` bytes that leads `line` may be one of those that matter.
 #[inline]
+pub(crate) fn looks_known(line: &[u8], len: usize) -> bool {
+    matches!(len, 4 | 7 | 10 | 14 | 16 | 17)
+        && line
+            .first()
+            .is_some_and(|first| matches!(first | 0x20, b'c' | b'h' | b't' | b'u' | b'x'))
+}
+
+/// Which field a whole name means; the name must be a token.
 pub(crate) fn known(name: &[u8]) -> Known {
-    let Some(first) = name.first() else {
-        return Known::Other;
-    };
-    match (name.len(), first | 0x20) {
-        (4, b'h') if same(name, HOST) => Known::Host,
-        (7, b'u') if same(name, UPGRADE) => Known::Upgrade,
-        (10, b'c') if same(name, CONNECTION) => Known::Connection,
-        (14, b'c') if same(name, CONTENT_LENGTH) => Known::ContentLength,
-        (16, b'x') if same(name, CORRELATION_ID) => Known::CorrelationId,
-        (17, b't') if same(name, TRANSFER_ENCODING) => Known::TransferEncoding,
+    match name.len() {
+        4 if same(name, HOST) => Known::Host,
+        7 if same(name, UPGRADE) => Known::Upgrade,
+        10 if same(name, CONNECTION) => Known::Connection,
+        14 if same(name, CONTENT_LENGTH) => Known::ContentLength,
+        16 if same(name, CORRELATION_ID) => Known::CorrelationId,
+        17 if same(name, TRANSFER_ENCODING) => Known::TransferEncoding,
         _ => Known::Other,
     }
 }

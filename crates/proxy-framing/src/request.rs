@@ -36,7 +36,10 @@ enum Part {
     /// A message that asks for an upgrade is complete.
     Stopped,
     Tunnel,
-    Faulted { fault: Fault, in_body: bool },
+    Faulted {
+        fault: Fault,
+        in_body: bool,
+    },
 }
 
 impl RequestGuard {
@@ -62,9 +65,16 @@ impl RequestGuard {
         let mut input = Input::new(bytes);
         self.plain_heads(&mut input);
         let done = input.at == bytes.len() && self.between_messages();
-        let stop = if done { None } else { self.read(&mut input).err() };
+        let stop = if done {
+            None
+        } else {
+            self.read(&mut input).err()
+        };
         self.correlation.keep(bytes);
-        Scan { accepted: input.at, stop }
+        Scan {
+            accepted: input.at,
+            stop,
+        }
     }
 
     /// Goes on with the next request, after an upgrade that was declined.
@@ -98,7 +108,10 @@ impl RequestGuard {
             Part::Faulted { fault, .. } => Err(*fault),
             Part::Line(_) | Part::Fields(_) | Part::Body(_) => {
                 let in_body = self.in_body();
-                self.part = Part::Faulted { fault: Fault::Truncated, in_body };
+                self.part = Part::Faulted {
+                    fault: Fault::Truncated,
+                    in_body,
+                };
                 Err(Fault::Truncated)
             }
         }
@@ -120,7 +133,10 @@ impl RequestGuard {
 
     /// Whether a body is not complete, or was refused.
     pub fn in_body(&self) -> bool {
-        matches!(self.part, Part::Body(_) | Part::Faulted { in_body: true, .. })
+        matches!(
+            self.part,
+            Part::Body(_) | Part::Faulted { in_body: true, .. }
+        )
     }
 
     /// Bytes accepted of the present head, its request line included; 0 outside of a head.
@@ -139,6 +155,7 @@ impl RequestGuard {
         self.correlation.value()
     }
 
+    /// Out of line: what comes whole and plain never gets here.
     #[inline(never)]
     fn read(&mut self, input: &mut Input<'_>) -> Result<(), Stop> {
         loop {
@@ -164,7 +181,10 @@ impl RequestGuard {
                     self.plain_heads(input);
                 }
                 Err(fault) => {
-                    self.part = Part::Faulted { fault, in_body: self.in_body() };
+                    self.part = Part::Faulted {
+                        fault,
+                        in_body: self.in_body(),
+                    };
                     return Err(Stop::Fault(fault));
                 }
             }
@@ -175,10 +195,10 @@ impl RequestGuard {
     fn plain_heads(&mut self, input: &mut Input<'_>) {
         while let Part::Line(line) = &self.part
             && line.is_untouched()
-            && let Some((version, size)) = request_line::plain(input.rest(), &self.limits)
+            && let Some((version, after)) = request_line::plain(input.rest(), &self.limits)
         {
             let from = input.at;
-            input.at += size;
+            input.at = input.bytes.len() - after.len();
             self.upgrade = false;
             let mut fields = Fields::new(Section::Request(version));
             if fields.plain_lines(input, &self.limits, &mut self.correlation) {
@@ -205,7 +225,11 @@ impl RequestGuard {
             }
             Part::Body(_) | Part::Stopped | Part::Tunnel | Part::Faulted { .. } => {
                 let upgrade = self.upgrade;
-                self.part = if upgrade { Part::Stopped } else { Part::Line(RequestLine::new()) };
+                self.part = if upgrade {
+                    Part::Stopped
+                } else {
+                    Part::Line(RequestLine::new())
+                };
             }
         }
     }

@@ -41,8 +41,11 @@ enum Step {
     End,
 }
 
-const SPECIAL: [(&[u8], Method); 3] =
-    [(b"CONNECT", Method::Connect), (b"OPTIONS", Method::Options), (b"PRI", Method::Pri)];
+const SPECIAL: [(&[u8], Method); 3] = [
+    (b"CONNECT", Method::Connect),
+    (b"OPTIONS", Method::Options),
+    (b"PRI", Method::Pri),
+];
 
 impl RequestLine {
     pub(crate) const fn new() -> Self {
@@ -69,7 +72,10 @@ impl RequestLine {
 
     /// What a complete line says.
     pub(crate) fn asked(&self) -> Asked {
-        Asked { version: self.version, connect: self.method == Method::Connect }
+        Asked {
+            version: self.version,
+            connect: self.method == Method::Connect,
+        }
     }
 
     /// Reads on, to the end of the line or of the input.
@@ -91,7 +97,11 @@ impl RequestLine {
     fn push(&mut self, byte: u8, limits: &HeadLimits) -> Result<(), Fault> {
         match (self.step, byte) {
             (Step::BlankLf | Step::Lf, b'\n') => {
-                self.step = if self.step == Step::Lf { Step::End } else { Step::Blank };
+                self.step = if self.step == Step::Lf {
+                    Step::End
+                } else {
+                    Step::Blank
+                };
                 Ok(())
             }
             (Step::BlankLf | Step::Lf, _) => Err(Fault::BareCr),
@@ -149,7 +159,10 @@ impl RequestLine {
         }
         let limit = limits.max_target_bytes;
         if limit <= self.len {
-            return Err(Fault::TargetSize { actual: limit + 1, limit });
+            return Err(Fault::TargetSize {
+                actual: limit + 1,
+                limit,
+            });
         }
         if !self.target.push(byte, self.method) {
             return Err(Fault::BadTarget);
@@ -179,26 +192,32 @@ impl RequestLine {
     }
 }
 
-/// A whole request line with a common method and a path of common bytes: its version and bytes
-/// with the CRLF.
-pub(crate) fn plain(bytes: &[u8], limits: &HeadLimits) -> Option<(Version, usize)> {
+/// What the whole request line that leads `bytes` says and what follows it, if its method is a
+/// common one and its target a path of common bytes.
+#[inline]
+pub(crate) fn plain<'a>(bytes: &'a [u8], limits: &HeadLimits) -> Option<(Version, &'a [u8])> {
     const HTTP11: u64 = u64::from_le_bytes(*b"HTTP/1.1");
     const HTTP10: u64 = u64::from_le_bytes(*b"HTTP/1.0");
-    let target = match bytes {
-        [b'G', b'E', b'T', b' ', target @ ..]
-        | [b'P', b'U', b'T', b' ', target @ ..]
-        | [b'P', b'O', b'S', b'T', b' ', target @ ..]
-        | [b'H', b'E', b'A', b'D', b' ', target @ ..] => target,
-        _ => return None,
+    let ([b'G', b'E', b'T', b' ', target @ ..]
+    | [b'P', b'U', b'T', b' ', target @ ..]
+    | [b'P', b'O', b'S', b'T', b' ', target @ ..]
+    | [b'H', b'E', b'A', b'D', b' ', target @ ..]) = bytes
+    else {
+        return None;
     };
-    let (target, after) = target.split_at_checked(runs::target(target))?;
-    let (word, after) = after.strip_prefix(b" ")?.split_first_chunk()?;
-    let version = match u64::from_le_bytes(*word) {
+    let after = runs::after_target(target);
+    let fits = target.len() - after.len() <= limits.max_target_bytes as usize;
+    let [b' ', after @ ..] = after else {
+        return None;
+    };
+    let (version, after) = after.split_first_chunk()?;
+    let version = match u64::from_le_bytes(*version) {
         HTTP11 => Version::Http11,
         HTTP10 => Version::Http10,
         _ => return None,
     };
-    let after = after.strip_prefix(b"\r\n")?;
-    let fits = target.first() == Some(&b'/') && target.len() <= limits.max_target_bytes as usize;
-    fits.then_some((version, bytes.len() - after.len()))
+    let [b'\r', b'\n', after @ ..] = after else {
+        return None;
+    };
+    (fits && target.first() == Some(&b'/')).then_some((version, after))
 }

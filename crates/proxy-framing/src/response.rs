@@ -9,7 +9,7 @@ use crate::input::{Input, Progress};
 use crate::limits::HeadLimits;
 use crate::message::Answered;
 use crate::scan::{Eof, Scan, Stop};
-use crate::status_line::StatusLine;
+use crate::status_line::{self, StatusLine};
 
 /// Most interim responses to one request.
 const MOST_INFORMATIONAL: u8 = 16;
@@ -50,7 +50,10 @@ enum Part {
     /// The head of a 101, or of a 2xx to a `CONNECT`, is complete.
     Stopped,
     Tunnel,
-    Faulted { fault: Fault, in_body: bool },
+    Faulted {
+        fault: Fault,
+        in_body: bool,
+    },
 }
 
 impl ResponseGuard {
@@ -83,8 +86,17 @@ impl ResponseGuard {
     /// [`pass_through`](Self::pass_through) and give them again. A fault is for good.
     pub fn scan(&mut self, bytes: &[u8]) -> Scan {
         let mut input = Input::new(bytes);
-        let stop = self.read(&mut input).err();
-        Scan { accepted: input.at, stop }
+        self.plain_heads(&mut input);
+        let done = input.at == bytes.len() && self.between_messages();
+        let stop = if done {
+            None
+        } else {
+            self.read(&mut input).err()
+        };
+        Scan {
+            accepted: input.at,
+            stop,
+        }
     }
 
     /// Accepts everything from here on, after an upgrade.
@@ -105,14 +117,17 @@ impl ResponseGuard {
             Part::Line(line) if line.is_blank() && self.expected.is_none() => Ok(Eof::Idle),
             Part::Line(line) if line.is_blank() && self.informational == 0 => Ok(Eof::Unanswered),
             Part::Body(Body::UntilClose) => {
-                self.finish();
+                self.go_on();
                 Ok(Eof::BodyEnd)
             }
             Part::Stopped | Part::Tunnel => Ok(Eof::Tunnel),
             Part::Faulted { fault, .. } => Err(*fault),
             Part::Line(_) | Part::Fields(_) | Part::Body(_) => {
                 let in_body = self.in_body();
-                self.part = Part::Faulted { fault: Fault::Truncated, in_body };
+                self.part = Part::Faulted {
+                    fault: Fault::Truncated,
+                    in_body,
+                };
                 Err(Fault::Truncated)
             }
         }
@@ -139,7 +154,10 @@ impl ResponseGuard {
 
     /// Whether a body is not complete, or was refused.
     pub fn in_body(&self) -> bool {
-        matches!(self.part, Part::Body(_) | Part::Faulted { in_body: true, .. })
+        matches!(
+            self.part,
+            Part::Body(_) | Part::Faulted { in_body: true, .. }
+        )
     }
 
     /// Bytes accepted of the present head, its status line included; 0 outside of a head.
@@ -152,18 +170,18 @@ impl ResponseGuard {
         self.heads_seen
     }
 
+    /// Out of line: what comes whole and plain never gets here.
+    #[inline(never)]
     fn read(&mut self, input: &mut Input<'_>) -> Result<(), Stop> {
         loop {
             let from = input.at;
             let (expected, informational) = (self.expected, self.informational);
             let progress = match &mut self.part {
                 Part::Line(_) if expected.is_none() => idle(input),
-                Part::Line(line) => {
-                    line.scan(input, &self.limits, |status| may(status, expected, informational))
-                }
-                Part::Fields(fields) => {
-                    fields.scan(input, &self.limits, &mut Correlation::Absent)
-                }
+                Part::Line(line) => line.scan(input, &self.limits, |status| {
+                    may(status, expected, informational)
+                }),
+                Part::Fields(fields) => fields.scan(input, &self.limits, &mut Correlation::Absent),
                 Part::Body(body) => body.scan(input, &self.limits),
                 Part::Stopped => return Err(Stop::Upgrade),
                 Part::Tunnel => {
@@ -173,16 +191,42 @@ impl ResponseGuard {
                 Part::Faulted { fault, .. } => return Err(Stop::Fault(*fault)),
             };
             if !matches!(self.part, Part::Body(_)) {
-                let step = u32::try_from(input.at - from).unwrap_or(u32::MAX);
-                self.head_bytes = self.head_bytes.saturating_add(step);
+                self.count_head(input.at - from);
             }
             match progress {
                 Ok(Progress::Hungry) => return Ok(()),
-                Ok(Progress::Done) => self.go_on(),
+                Ok(Progress::Done) => {
+                    self.go_on();
+                    self.plain_heads(input);
+                }
                 Err(fault) => {
-                    self.part = Part::Faulted { fault, in_body: self.in_body() };
+                    self.part = Part::Faulted {
+                        fault,
+                        in_body: self.in_body(),
+                    };
                     return Err(Stop::Fault(fault));
                 }
+            }
+        }
+    }
+
+    /// Takes heads as long as they are whole and plain, and the plain lines of the one that is not.
+    fn plain_heads(&mut self, input: &mut Input<'_>) {
+        while let Part::Line(line) = &self.part
+            && line.is_blank()
+            && self.expected.is_some()
+            && let Some((answered, after)) = status_line::plain(input.rest(), &self.limits)
+            && may(answered.status, self.expected, self.informational).is_ok()
+        {
+            let from = input.at;
+            input.at = input.bytes.len() - after.len();
+            self.answered = answered;
+            let mut fields = Fields::new(Section::Response(answered.version));
+            if fields.plain_lines(input, &self.limits, &mut Correlation::Absent) {
+                self.end_head(fields.sums().extent);
+            } else {
+                self.count_head(input.at - from);
+                self.part = Part::Fields(fields);
             }
         }
     }
@@ -197,16 +241,21 @@ impl ResponseGuard {
             }
             Part::Fields(fields) => {
                 let extent = fields.sums().extent;
-                self.head_bytes = 0;
-                self.heads_seen += 1;
-                self.begin_body(extent);
+                self.part = Part::Line(StatusLine::new());
+                self.end_head(extent);
             }
-            Part::Body(_) | Part::Stopped | Part::Tunnel | Part::Faulted { .. } => self.finish(),
+            Part::Body(_) | Part::Stopped | Part::Tunnel | Part::Faulted { .. } => {
+                self.part = Part::Line(StatusLine::new());
+                self.expected = None;
+            }
         }
     }
 
-    /// Decides how long the body is. [RFC 9112 §6.3]
-    fn begin_body(&mut self, extent: Extent) {
+    /// Leaves a head that is complete; the part is the next status line already.
+    /// [RFC 9112 §6.3]
+    fn end_head(&mut self, extent: Extent) {
+        self.head_bytes = 0;
+        self.heads_seen += 1;
         let body = match (self.answered.status, self.expected, extent) {
             (101, ..) | (200..=299, Some(RequestKind::Connect), _) => {
                 self.part = Part::Stopped;
@@ -214,11 +263,11 @@ impl ResponseGuard {
             }
             (100..=199, ..) => {
                 self.informational += 1;
-                self.part = Part::Line(StatusLine::new());
                 return;
             }
             (204 | 304, ..) | (_, Some(RequestKind::Head), _) | (.., Extent::Length(0)) => {
-                return self.finish();
+                self.expected = None;
+                return;
             }
             (.., Extent::Chunked) => Body::Chunked(Chunks::new()),
             (.., Extent::Length(length)) => Body::Length(length),
@@ -227,9 +276,9 @@ impl ResponseGuard {
         self.part = Part::Body(body);
     }
 
-    fn finish(&mut self) {
-        self.part = Part::Line(StatusLine::new());
-        self.expected = None;
+    fn count_head(&mut self, bytes: usize) {
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        self.head_bytes = self.head_bytes.saturating_add(bytes);
     }
 }
 
@@ -244,7 +293,8 @@ fn idle(input: &Input<'_>) -> Result<Progress, Fault> {
 /// Whether a response with this status may come now.
 fn may(status: u16, expected: Option<RequestKind>, informational: u8) -> Result<(), Fault> {
     match status {
-        101 if expected != Some(RequestKind::Upgrade) => Err(Fault::UnaskedUpgrade),
+        101 if expected == Some(RequestKind::Upgrade) => Ok(()),
+        101 => Err(Fault::UnaskedUpgrade),
         100..=199 if MOST_INFORMATIONAL <= informational => Err(Fault::TooManyInformational),
         _ => Ok(()),
     }

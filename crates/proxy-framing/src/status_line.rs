@@ -34,17 +34,25 @@ enum Step {
 
 impl StatusLine {
     pub(crate) const fn new() -> Self {
-        Self { step: Step::Version, version: Version::Http11, status: 0, len: 0 }
+        Self {
+            step: Step::Version,
+            version: Version::Http11,
+            status: 0,
+            len: 0,
+        }
     }
 
     /// Whether no byte came.
-    pub(crate) fn is_blank(&self) -> bool {
+    pub(crate) fn is_blank(self) -> bool {
         self.step == Step::Version && self.len == 0
     }
 
     /// What a complete line says.
-    pub(crate) fn answered(&self) -> Answered {
-        Answered { version: self.version, status: self.status }
+    pub(crate) fn answered(self) -> Answered {
+        Answered {
+            version: self.version,
+            status: self.status,
+        }
     }
 
     /// Reads on, to the end of the line or of the input; `may` judges the status code as soon as
@@ -56,9 +64,6 @@ impl StatusLine {
         may: impl Fn(u16) -> Result<(), Fault>,
     ) -> Result<Progress, Fault> {
         while let Some(byte) = input.peek() {
-            if self.is_blank() && self.plain(input, limits, &may) {
-                return Ok(Progress::Done);
-            }
             self.push(byte, limits, &may)?;
             input.at += 1;
             if self.step == Step::End {
@@ -66,24 +71,6 @@ impl StatusLine {
             }
         }
         Ok(Progress::Hungry)
-    }
-
-    fn plain(
-        &mut self,
-        input: &mut Input<'_>,
-        limits: &HeadLimits,
-        may: impl Fn(u16) -> Result<(), Fault>,
-    ) -> bool {
-        let Some((version, status, size)) = plain(input.rest(), limits) else {
-            return false;
-        };
-        if may(status).is_err() {
-            return false;
-        }
-        self.version = version;
-        self.status = status;
-        input.at += size;
-        true
     }
 
     fn push(
@@ -131,11 +118,7 @@ impl StatusLine {
         Ok(())
     }
 
-    fn push_code(
-        &mut self,
-        byte: u8,
-        may: impl Fn(u16) -> Result<(), Fault>,
-    ) -> Result<(), Fault> {
+    fn push_code(&mut self, byte: u8, may: impl Fn(u16) -> Result<(), Fault>) -> Result<(), Fault> {
         if self.len == 0 && !matches!(byte, b'1'..=b'5') {
             return Err(Fault::BadStatusCode);
         }
@@ -154,29 +137,45 @@ impl StatusLine {
             return Err(Fault::ControlByteInValue);
         }
         if limit <= self.len {
-            return Err(Fault::TargetSize { actual: limit + 1, limit });
+            return Err(Fault::TargetSize {
+                actual: limit + 1,
+                limit,
+            });
         }
         self.len += 1;
         Ok(())
     }
 }
 
-/// A whole status line whose reason has no tab: version, code and bytes with the CRLF.
-fn plain(bytes: &[u8], limits: &HeadLimits) -> Option<(Version, u16, usize)> {
-    let (version, after) = match bytes {
-        [b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'1', after @ ..] => (Version::Http11, after),
-        [b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'0', after @ ..] => (Version::Http10, after),
+/// What the whole status line that leads `bytes` says and what follows it, if its reason has no
+/// tab.
+#[inline]
+pub(crate) fn plain<'a>(bytes: &'a [u8], limits: &HeadLimits) -> Option<(Answered, &'a [u8])> {
+    const HTTP11: u64 = u64::from_le_bytes(*b"HTTP/1.1");
+    const HTTP10: u64 = u64::from_le_bytes(*b"HTTP/1.0");
+    let (version, after) = bytes.split_first_chunk()?;
+    let version = match u64::from_le_bytes(*version) {
+        HTTP11 => Version::Http11,
+        HTTP10 => Version::Http10,
         _ => return None,
     };
-    let [b' ', a @ b'1'..=b'5', b @ b'0'..=b'9', c @ b'0'..=b'9', b' ', after @ ..] = after else {
+    let [
+        b' ',
+        a @ b'1'..=b'5',
+        b @ b'0'..=b'9',
+        c @ b'0'..=b'9',
+        b' ',
+        reason @ ..,
+    ] = after
+    else {
         return None;
     };
     let digit = |byte: &u8| u16::from(byte - b'0');
     let status = digit(a) * 100 + digit(b) * 10 + digit(c);
-    let (reason, after) = after.split_at_checked(runs::value(after))?;
-    let [b'\r', b'\n', after @ ..] = after else {
+    let from_end = runs::after_value(reason);
+    let fits = reason.len() - from_end.len() <= limits.max_target_bytes as usize;
+    let [b'\r', b'\n', after @ ..] = from_end else {
         return None;
     };
-    let fits = reason.len() <= limits.max_target_bytes as usize;
-    fits.then_some((version, status, bytes.len() - after.len()))
+    fits.then_some((Answered { version, status }, after))
 }

@@ -85,7 +85,11 @@ fn first(byte: u8, method: Method) -> Option<Target> {
 
 fn scheme(place: u8, byte: u8) -> Option<Target> {
     const COLON: u8 = 5;
-    let place = if place + 1 == COLON && byte == b':' { COLON } else { place };
+    let place = if place + 1 == COLON && byte == b':' {
+        COLON
+    } else {
+        place
+    };
     if SCHEME.get(usize::from(place)) != Some(&byte.to_ascii_lowercase()) {
         return None;
     }

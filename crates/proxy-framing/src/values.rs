@@ -8,7 +8,7 @@ use crate::octets;
 const CHUNKED: &[u8; 7] = b"chunked";
 const UPGRADE: &[u8; 7] = b"upgrade";
 /// 2⁶³ − 1: far beyond any body, and one sum cannot overflow an `u64`.
-const LONGEST_BODY: u64 = i64::MAX as u64;
+const LONGEST_BODY: u64 = u64::MAX / 2;
 
 /// What has been seen of a value; whitespace around it is not part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,12 +56,12 @@ pub(crate) struct Coding {
 /// A list of connection options in which `upgrade` may occur. [RFC 9110 §7.6.1]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Options {
-    option: Option_,
+    word: Word,
     upgrade: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Option_ {
+enum Word {
     /// As many letters of `upgrade`, and nothing else.
     Upgrade(u8),
     /// The whole of it, and whitespace.
@@ -73,12 +73,21 @@ impl Value {
     pub(crate) fn new(known: Known) -> Self {
         match known {
             Known::Other => Self::Plain,
-            Known::Host => Self::Host(Host { authority: Authority::Empty, ended: false }),
+            Known::Host => Self::Host(Host {
+                authority: Authority::Empty,
+                ended: false,
+            }),
             Known::Upgrade => Self::Upgrade,
             Known::Connection => Self::Options(Options::new()),
-            Known::ContentLength => Self::Length(Length { value: 0, stage: Stage::Empty }),
+            Known::ContentLength => Self::Length(Length {
+                value: 0,
+                stage: Stage::Empty,
+            }),
             Known::CorrelationId => Self::Correlation,
-            Known::TransferEncoding => Self::Coding(Coding { letters: 0, ended: false }),
+            Known::TransferEncoding => Self::Coding(Coding {
+                letters: 0,
+                ended: false,
+            }),
         }
     }
 
@@ -127,7 +136,10 @@ impl Length {
             }
             b'0'..=b'9' if self.stage != Stage::Ended => {
                 let digit = u64::from(byte - b'0');
-                let value = self.value.checked_mul(10).and_then(|ten| ten.checked_add(digit));
+                let value = self
+                    .value
+                    .checked_mul(10)
+                    .and_then(|ten| ten.checked_add(digit));
                 let value = value.filter(|&value| value <= LONGEST_BODY);
                 self.value = value.ok_or(Fault::BadContentLength)?;
                 self.stage = Stage::Begun;
@@ -169,7 +181,10 @@ impl Coding {
 
 impl Options {
     const fn new() -> Self {
-        Self { option: Option_::Upgrade(0), upgrade: false }
+        Self {
+            word: Word::Upgrade(0),
+            upgrade: false,
+        }
     }
 
     fn push(&mut self, byte: u8) {
@@ -178,28 +193,31 @@ impl Options {
             return;
         }
         let space = octets::is_space(byte);
-        self.option = match self.option {
-            Option_::Upgrade(0) if space => Option_::Upgrade(0),
-            Option_::Upgrade(letters) if space && usize::from(letters) == UPGRADE.len() => {
-                Option_::UpgradeGap
+        self.word = match self.word {
+            Word::Upgrade(0) if space => Word::Upgrade(0),
+            Word::Upgrade(letters) if space && usize::from(letters) == UPGRADE.len() => {
+                Word::UpgradeGap
             }
-            Option_::Upgrade(letters)
+            Word::Upgrade(letters)
                 if UPGRADE.get(usize::from(letters)) == Some(&byte.to_ascii_lowercase()) =>
             {
-                Option_::Upgrade(letters + 1)
+                Word::Upgrade(letters + 1)
             }
-            Option_::UpgradeGap if space => Option_::UpgradeGap,
-            Option_::Upgrade(_) | Option_::UpgradeGap | Option_::Other => Option_::Other,
+            Word::UpgradeGap if space => Word::UpgradeGap,
+            Word::Upgrade(_) | Word::UpgradeGap | Word::Other => Word::Other,
         };
     }
 
     fn end_option(&mut self) {
-        let whole = match self.option {
-            Option_::Upgrade(letters) => usize::from(letters) == UPGRADE.len(),
-            Option_::UpgradeGap => true,
-            Option_::Other => false,
+        let whole = match self.word {
+            Word::Upgrade(letters) => usize::from(letters) == UPGRADE.len(),
+            Word::UpgradeGap => true,
+            Word::Other => false,
         };
-        *self = Self { option: Option_::Upgrade(0), upgrade: self.upgrade || whole };
+        *self = Self {
+            word: Word::Upgrade(0),
+            upgrade: self.upgrade || whole,
+        };
     }
 
     /// Whether `upgrade` was among the options.

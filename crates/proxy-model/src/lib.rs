@@ -18,6 +18,7 @@ mod observability;
 mod place;
 mod policies;
 mod route;
+mod secret;
 mod size;
 mod system;
 mod upstream;
@@ -28,7 +29,7 @@ pub use address::{AddressFault, BindAddress, Host, TargetAddress};
 pub use admin::Admin;
 pub use agent::{Agent, AgentBreaker, AgentEncoding, AgentTransport, FailureMode};
 pub use control_plane::ControlPlane;
-pub use effective::{EffectiveSetting, effective};
+pub use effective::{EffectiveSetting, Part, effective, effective_in};
 pub use health::{HealthCheck, HealthCheckKind, HealthCheckType};
 pub use limits::Limits;
 pub use listener::{
@@ -46,6 +47,8 @@ pub use policies::{
 pub use route::{
     BuiltinHandler, CircuitBreaker, Route, Service, ServiceForm, ServiceType, StaticFiles,
 };
+pub use secret::{redacted_field, redacted_header, redacted_parameter};
+pub use size::show_size;
 pub use system::System;
 pub use upstream::{
     ConnectionPool, LoadBalancing, Target, Upstream, UpstreamProtocol, UpstreamTimeouts,

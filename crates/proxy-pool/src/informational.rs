@@ -18,7 +18,10 @@ pub(crate) fn collect(wire: &Wire, fresh: &[u8]) {
     let mut partial = wire.interim.borrow_mut();
     partial.extend_from_slice(fresh);
     while partial.starts_with(START) {
-        let Some(end) = partial.windows(HEAD_END.len()).position(|at| at == HEAD_END) else {
+        let Some(end) = partial
+            .windows(HEAD_END.len())
+            .position(|at| at == HEAD_END)
+        else {
             return;
         };
         let head: Vec<u8> = partial.drain(..end + HEAD_END.len()).collect();
@@ -44,8 +47,16 @@ mod tests {
     use super::*;
     use proxy_framing::HeadLimits;
 
+    const LIMITS: HeadLimits = HeadLimits {
+        max_head_bytes: 8192,
+        max_header_count: 100,
+        max_name_bytes: 256,
+        max_value_bytes: 4096,
+        max_target_bytes: 1024,
+    };
+
     fn collected(pieces: &[&[u8]]) -> Vec<u8> {
-        let wire = Wire::new(HeadLimits::default());
+        let wire = Wire::new(LIMITS);
         for piece in pieces {
             collect(&wire, piece);
         }

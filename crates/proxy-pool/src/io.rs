@@ -29,21 +29,26 @@ impl UpstreamIo {
         self.transport
     }
 
-    fn judge(&self, fresh: &[u8]) -> Result<(), Fault> {
+    /// How many bytes of `fresh` are for hyper. Those behind a whole response are not; whoever reads
+    /// on is told the fault.
+    fn judge(&self, fresh: &[u8]) -> Result<usize, Fault> {
         if fresh.is_empty() {
-            return self.wire.guard.borrow_mut().eof().map(|_| ());
+            return self.wire.guard.borrow_mut().eof().map(|_| 0);
         }
-        let mut rest = fresh;
+        let mut taken = 0;
         let mut guard = self.wire.guard.borrow_mut();
         loop {
+            let rest = fresh.get(taken..).unwrap_or_default();
             let Scan { accepted, stop } = guard.scan(rest);
+            taken += accepted;
             match stop {
-                None => return Ok(()),
-                Some(Stop::Fault(fault)) => return Err(fault),
-                Some(Stop::Upgrade) => {
-                    guard.pass_through();
-                    rest = rest.get(accepted..).unwrap_or_default();
+                None => return Ok(fresh.len()),
+                Some(Stop::Fault(fault @ Fault::UnexpectedData)) if taken > 0 => {
+                    self.wire.fault.set(Some(fault));
+                    return Ok(taken);
                 }
+                Some(Stop::Fault(fault)) => return Err(fault),
+                Some(Stop::Upgrade) => guard.pass_through(),
             }
         }
     }
@@ -73,6 +78,9 @@ impl AsyncRead for UpstreamIo {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let me = self.get_mut();
+        if let Some(fault) = me.wire.fault.get() {
+            return Poll::Ready(Err(refused(fault)));
+        }
         let before = buf.filled().len();
         ready!(Pin::new(&mut me.transport).poll_read(cx, buf))?;
         let fresh = buf.filled().get(before..).unwrap_or_default();
@@ -80,11 +88,16 @@ impl AsyncRead for UpstreamIo {
         me.wire
             .received
             .set(me.wire.received.get() + fresh.len() as u64);
-        if let Err(fault) = me.judge(fresh) {
-            me.wire.fault.set(Some(fault));
-            return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, fault)));
+        match me.judge(fresh) {
+            Ok(count) => {
+                buf.set_filled(before + count);
+                Poll::Ready(Ok(()))
+            }
+            Err(fault) => {
+                me.wire.fault.set(Some(fault));
+                Poll::Ready(Err(refused(fault)))
+            }
         }
-        Poll::Ready(Ok(()))
     }
 }
 
@@ -136,6 +149,10 @@ impl AsyncWrite for UpstreamIo {
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.get_mut().transport).poll_shutdown(cx)
     }
+}
+
+fn refused(fault: Fault) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, fault)
 }
 
 /// Copies `pieces` into `scratch` as far as they fit and gives the filled part.

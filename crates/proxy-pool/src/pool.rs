@@ -103,7 +103,7 @@ impl Drop for Waiting<'_> {
 impl<B: Body + 'static> Pool<B> {
     /// Takes a connection back, if it is good for another request and there is room.
     pub fn put(&self, slot: TargetSlot, mut connection: Connection<B>) {
-        if !connection.is_ready() {
+        if !connection.is_ready() || connection.wire().fault.get().is_some() {
             return;
         }
         let mut shelves = self.shelves.borrow_mut();
@@ -199,7 +199,11 @@ where
         let mut size = 0;
         for shelf in self.shelves.borrow_mut().iter_mut() {
             let Shelf { settings, idle } = shelf;
-            if settings.limit.as_ref().is_some_and(|limit| limit.is_wanted()) {
+            if settings
+                .limit
+                .as_ref()
+                .is_some_and(|limit| limit.is_wanted())
+            {
                 idle.clear();
             }
             idle.retain_mut(|connection| {

@@ -7,8 +7,8 @@
 )]
 
 use proxy_telemetry::{
-    AccessFormat, AccessRecord, Destination, LogCounters, LogWriter, Outcome, Protocol, Registry,
-    RegistrySettings, RouteTable,
+    AccessFormat, AccessRecord, Build, Destination, Format, LogCounters, LogWriter, Outcome,
+    Process, Protocol, Registry, RegistrySettings, RouteTable, Scrape,
 };
 use std::env;
 use std::hint::black_box;
@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 const REPEAT: u64 = 2_000_000;
 const ROUNDS: usize = 5;
+const ROUTES: usize = 10_000;
 
 fn main() {
     let words: Vec<String> = env::args().skip(1).collect();
@@ -31,6 +32,7 @@ fn main() {
             report("record", record);
             report("count", count);
             report("access", access);
+            scrape();
         }
     }
 }
@@ -126,10 +128,39 @@ fn access(repeat: u64) {
     black_box(log.close(Duration::from_secs(10)));
 }
 
+/// Times a scrape of many routes.
+fn scrape() {
+    let registry = registry();
+    for route in 0..ROUTES {
+        for worker in 0..2 {
+            registry
+                .route(worker, &format!("route-{route}"))
+                .record(&outcome(7));
+        }
+    }
+    let begun = Instant::now();
+    let snapshot = registry.snapshot();
+    let merged = begun.elapsed();
+    let scrape = Scrape {
+        snapshot: &snapshot,
+        process: &Process::read(),
+        build: Build {
+            version: "0",
+            commit: "0",
+        },
+        now: Duration::ZERO,
+        started: Duration::ZERO,
+    };
+    let page = scrape.page(Format::Prometheus);
+    let written = begun.elapsed().saturating_sub(merged);
+    let bytes = page.len();
+    println!("scrape of {ROUTES} routes: merged in {merged:?}, {bytes} bytes in {written:?}");
+}
+
 fn registry() -> Registry {
     Registry::new(RegistrySettings {
         reasons: &["connect_refused"],
-        max_series: 100,
+        max_series: ROUTES,
     })
 }
 

@@ -1,7 +1,9 @@
 //! The steps of `test-all`, in order.
 
 use super::tally::Tally;
+use crate::bench::{self, Guarded};
 use crate::command;
+use crate::demo;
 use crate::reference;
 use crate::setup;
 use crate::tidy;
@@ -35,8 +37,10 @@ pub(super) const STEPS: &[Step] = &[
     thorough("doc", document),
     step("tests", test),
     step("doctests", test_documentation),
+    thorough("demo", drive_demo),
     step("reference", check_reference),
     thorough("deny", check_dependencies),
+    thorough("guard", guard_cost),
 ];
 
 type Run = fn(&Workspace, &Tally) -> Result<Ending, Trouble>;
@@ -118,6 +122,15 @@ fn counted(workspace: &Workspace, arguments: &[&str], tally: &Tally) -> Result<E
     command::succeeded(&tests, status).map(|()| Ending::Done)
 }
 
+fn drive_demo(workspace: &Workspace, tally: &Tally) -> Result<Ending, Trouble> {
+    if command::find("curl").is_none() {
+        return absent(workspace, "curl is missing".to_owned());
+    }
+    let verdict = demo::check(workspace, false)?;
+    tally.add(verdict.passed, verdict.failed);
+    verdict.to_result().map(|()| Ending::Done)
+}
+
 fn check_reference(workspace: &Workspace, _: &Tally) -> Result<Ending, Trouble> {
     reference::run(workspace, true).map(|()| Ending::Done)
 }
@@ -129,6 +142,13 @@ fn check_dependencies(workspace: &Workspace, _: &Tally) -> Result<Ending, Troubl
     }
     let arguments = ["deny", "--locked", "check", "bans", "licenses", "sources"];
     command::run(&mut workspace.cargo(&arguments)).map(|()| Ending::Done)
+}
+
+fn guard_cost(workspace: &Workspace, _: &Tally) -> Result<Ending, Trouble> {
+    Ok(match bench::guard(workspace)? {
+        Guarded::Held => Ending::Done,
+        Guarded::Skipped(why) => Ending::Skipped(why),
+    })
 }
 
 fn absent(workspace: &Workspace, what: String) -> Result<Ending, Trouble> {

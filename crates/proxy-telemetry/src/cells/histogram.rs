@@ -28,6 +28,12 @@ pub const BOUNDS_NS: [u64; 18] = [
     60_000_000_000,
 ];
 
+/// The upper bound of each bucket in seconds, in the canonical form of `OpenMetrics`.
+pub(crate) const BOUNDS_TEXT: [&str; BUCKETS] = [
+    "0.0001", "0.00025", "0.0005", "0.001", "0.0025", "0.005", "0.01", "0.025", "0.05", "0.1",
+    "0.25", "0.5", "1.0", "2.5", "5.0", "10.0", "30.0", "60.0", "+Inf",
+];
+
 const BUCKETS: usize = BOUNDS_NS.len() + 1;
 
 /// For a number whose highest bit is at this place: the first bucket it may belong to, and the
@@ -122,6 +128,15 @@ mod tests {
             for ns in [edge.saturating_sub(1), edge, edge.saturating_add(1)] {
                 assert_eq!(bucket_of(ns), searched(ns), "{ns} ns");
             }
+        }
+    }
+
+    #[test]
+    fn bounds_are_the_same_in_words_and_numbers() {
+        for (ns, text) in BOUNDS_NS.into_iter().zip(BOUNDS_TEXT) {
+            let (whole, part) = text.split_once('.').unwrap();
+            let written = format!("{whole}{part:0<9}").parse();
+            assert_eq!(written, Ok(ns), "{text}");
         }
     }
 

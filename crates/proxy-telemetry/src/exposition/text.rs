@@ -1,7 +1,7 @@
 //! Samples of one metric, written as text.
 
 use super::Format;
-use crate::cells::{BOUNDS_NS, HistogramTotal};
+use crate::cells::{BOUNDS_TEXT, HistogramTotal};
 use crate::metric::Metric;
 use std::borrow::Cow;
 use std::time::Duration;
@@ -56,11 +56,10 @@ impl<'page> Samples<'page> {
     pub(crate) fn histogram(&mut self, values: &[&str], total: &HistogramTotal) {
         let mut labels = labels_text(self.metric.labels, values);
         let own = labels.len();
-        let bounds = BOUNDS_NS.into_iter().map(bound_text);
         let mut count = 0;
-        for (bucket, bound) in total.buckets.iter().zip(bounds.chain(["+Inf".to_owned()])) {
+        for (bucket, bound) in total.buckets.iter().zip(BOUNDS_TEXT) {
             count += bucket;
-            push_label(&mut labels, "le", &bound);
+            push_label(&mut labels, "le", bound);
             self.sample("_bucket", &labels, itoa::Buffer::new().format(count));
             labels.truncate(own);
         }
@@ -89,17 +88,6 @@ pub(crate) fn labels_text(names: &[&str], values: &[&str]) -> String {
         push_label(&mut labels, name, value);
     }
     labels
-}
-
-/// A bucket's upper bound in seconds, in the canonical form of `OpenMetrics`.
-pub(crate) fn bound_text(ns: u64) -> String {
-    let text = format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000);
-    let trimmed = text.trim_end_matches('0');
-    if trimmed.ends_with('.') {
-        format!("{trimmed}0")
-    } else {
-        trimmed.to_owned()
-    }
 }
 
 fn seconds_text(ns: u128) -> String {
@@ -133,12 +121,5 @@ mod tests {
         let labels = labels_text(&["route", "status"], &["a\"b\\c\nd", "200"]);
 
         assert_eq!(labels, r#"route="a\"b\\c\nd",status="200""#);
-    }
-
-    #[test]
-    fn bounds_are_written_in_seconds() {
-        assert_eq!(bound_text(100_000), "0.0001");
-        assert_eq!(bound_text(2_500_000_000), "2.5");
-        assert_eq!(bound_text(60_000_000_000), "60.0");
     }
 }
