@@ -17,7 +17,6 @@ fn decoded(text: &str) -> Model {
     let report = decoder.into_faults().into_report(texts.sources.clone());
     let not_yet = |fault: &crate::Fault| fault.code == FaultCode::NotImplementedYet;
     assert!(report.faults().iter().all(not_yet), "{report}");
-    assert!(report.has_errors());
     model
 }
 

@@ -78,9 +78,11 @@ fn beside(block: &str, inner: &str) -> String {
         "upstreams.upstream" if inner.starts_with("target") => &[],
         "upstreams.upstream" => &["target \"127.0.0.1:9000\""],
         "agents.agent" => &["unix-socket \"/run/x.sock\"", "failure-mode \"open\""],
-        "listeners.listener" if inner.starts_with("tls") => {
-            &["address \"127.0.0.1:1\"", "protocol \"https\""]
+        "listeners.listener" if inner.starts_with("tls") => &["protocol \"https\""],
+        "listeners.listener" if inner.starts_with("protocol \"https\"") => {
+            &["tls { cert-file \"a.pem\"; key-file \"a.key\" }"]
         }
+        "listeners.listener.tls" => &["cert-file \"a.pem\"", "key-file \"a.key\""],
         _ => &[],
     };
     let required = registry::all()
