@@ -66,9 +66,10 @@ settings! {
             .or(ListenerProtocol::Http)
             .enforced("proxy-server", "an_http_listener_speaks_http");
     /// The route that takes requests which no route matches.
-    DEFAULT_ROUTE: Text<String>, Unset = words("listeners.listener.default-route", "a route's id", "app")
-        .optional("such requests are answered 404 `ROUTE_NOT_FOUND`")
-        .enforced("proxy-pipeline", "unmatched_requests_take_the_default_route");
+    DEFAULT_ROUTE: Text<String>, Unset =
+        words("listeners.listener.default-route", "a route's id", "app")
+            .optional("such requests are answered 404 `ROUTE_NOT_FOUND`")
+            .enforced("proxy-pipeline", "unmatched_requests_take_the_default_route");
     /// Peers whose `X-Forwarded-*` and `Forwarded` headers are believed. The client's address is
     /// then the right-most one that is not in these networks.
     TRUSTED_PROXIES: Text<IpNet>, Many =
@@ -99,9 +100,10 @@ settings! {
             .not_yet("edge");
     /// Connections that the system keeps waiting until they are accepted. The system may have a
     /// lower limit of its own.
-    BACKLOG: Integer<u32>, Given<u32> = integer("listeners.listener.backlog", 1, 65_535, "connections")
-        .or(1_024)
-        .enforced("proxy-server", "a_listener_has_its_backlog");
+    BACKLOG: Integer<u32>, Given<u32> =
+        integer("listeners.listener.backlog", 1, 65_535, "connections")
+            .or(1_024)
+            .enforced("proxy-server", "a_listener_has_its_backlog");
     /// How long clients may take.
     TIMEOUTS: Block, Unset = super::table::block("listeners.listener.timeouts")
         .optional("each time has its default")

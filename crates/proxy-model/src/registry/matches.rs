@@ -52,17 +52,23 @@ settings! {
         .many()
         .enforced("proxy-routing", "a_regex_matches_where_it_is_found");
     /// A request header, which must be there, or must have a value: `header "X-Env" "beta"`.
-    HEADER: Pair, Many =
-        pair("routes.route.matches.header", "a header name, and a value if it matters", "\"X-Env\" \"beta\"")
-            .many()
-            .enforced("proxy-routing", "a_header_condition_compares_the_value");
+    HEADER: Pair, Many = pair(
+        "routes.route.matches.header",
+        "a header name, and a value if it matters",
+        "\"X-Env\" \"beta\"",
+    )
+    .many()
+    .enforced("proxy-routing", "a_header_condition_compares_the_value");
     /// A method, in capitals.
     METHOD: Text<Method>, Many = text("routes.route.matches.method", "a method", "GET", method)
         .many()
         .enforced("proxy-routing", "a_method_condition_compares_the_method");
     /// A query parameter, which must be there, or must have a value: `query-param "v" "2"`.
-    QUERY_PARAM: Pair, Many =
-        pair("routes.route.matches.query-param", "a parameter, and a value if it matters", "\"v\" \"2\"")
-            .many()
-            .enforced("proxy-routing", "a_query_condition_compares_the_value");
+    QUERY_PARAM: Pair, Many = pair(
+        "routes.route.matches.query-param",
+        "a parameter, and a value if it matters",
+        "\"v\" \"2\"",
+    )
+    .many()
+    .enforced("proxy-routing", "a_query_condition_compares_the_value");
 }

@@ -59,9 +59,10 @@ settings! {
         .optional("no limit on the whole; the upstream's `request-secs` until the response begins")
         .enforced("proxy-pipeline", "a_route_timeout_cuts_the_whole_exchange");
     /// To connect to a target.
-    CONNECT: Time, Unset = time("routes.route.policies.timeouts.connect-secs", Duration::from_hours(1))
-        .optional("the upstream's `connect-secs`")
-        .enforced("proxy-pipeline", "a_route_has_its_own_connect_timeout");
+    CONNECT: Time, Unset =
+        time("routes.route.policies.timeouts.connect-secs", Duration::from_hours(1))
+            .optional("the upstream's `connect-secs`")
+            .enforced("proxy-pipeline", "a_route_has_its_own_connect_timeout");
     /// Between two reads of a response.
     READ: Time, Unset = time("routes.route.policies.timeouts.read-secs", DAY)
         .optional("the upstream's `read-secs`")
@@ -108,15 +109,21 @@ settings! {
         .also(ROUTE)
         .enforced("proxy-config", "every_block_is_decoded");
     /// Puts a field in place of all of that name: `set "X-Env" "beta"` or `set { "X-Env" "beta" }`.
-    SET_REQUEST: Pair, Many =
-        pair("routes.route.policies.request-headers.set", "a header name and a value", "\"X-Env\" \"beta\"")
-            .many()
-            .enforced("proxy-pipeline", "request_headers_are_set_added_and_removed");
+    SET_REQUEST: Pair, Many = pair(
+        "routes.route.policies.request-headers.set",
+        "a header name and a value",
+        "\"X-Env\" \"beta\"",
+    )
+    .many()
+    .enforced("proxy-pipeline", "request_headers_are_set_added_and_removed");
     /// Puts a field beside those of that name.
-    ADD_REQUEST: Pair, Many =
-        pair("routes.route.policies.request-headers.add", "a header name and a value", "\"X-Env\" \"beta\"")
-            .many()
-            .enforced("proxy-pipeline", "request_headers_are_set_added_and_removed");
+    ADD_REQUEST: Pair, Many = pair(
+        "routes.route.policies.request-headers.add",
+        "a header name and a value",
+        "\"X-Env\" \"beta\"",
+    )
+    .many()
+    .enforced("proxy-pipeline", "request_headers_are_set_added_and_removed");
     /// Takes fields away. Removing comes before setting, setting before adding.
     REMOVE_REQUEST: Text<String>, Many =
         words("routes.route.policies.request-headers.remove", "a header name", "X-Debug")

@@ -112,9 +112,10 @@ settings! {
             .optional("we show none")
             .not_yet("edge");
     /// Our own private key, PEM. Goes with `cert-file`.
-    KEY_FILE: Text<PathBuf>, Unset = file("upstreams.upstream.tls.key-file", "a key file", "key.pem")
-        .optional("we show none")
-        .not_yet("edge");
+    KEY_FILE: Text<PathBuf>, Unset =
+        file("upstreams.upstream.tls.key-file", "a key file", "key.pem")
+            .optional("we show none")
+            .not_yet("edge");
     /// Time until the response begins.
     TIMEOUT: Time, Unset = time("upstreams.upstream.timeout-secs", DAY)
         .optional("`timeouts { request-secs }`")
