@@ -19,3 +19,9 @@ impl Stopwatch {
         self.0.elapsed()
     }
 }
+
+/// Waits. A task that looks at other processes has nothing better to wait for.
+#[expect(clippy::disallowed_methods, reason = "no request waits for a task")]
+pub(crate) fn pause(time: Duration) {
+    std::thread::sleep(time);
+}

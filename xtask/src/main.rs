@@ -1,5 +1,6 @@
 //! Developer tasks: `cargo xtask <task>`.
 
+mod bench;
 mod clock;
 mod command;
 mod demo;
@@ -55,6 +56,18 @@ enum Task {
         #[arg(long)]
         release: bool,
     },
+    /// Measure proxyd beside its peers
+    Bench(bench::Options),
+    /// Be the load of a benchmark, as told on standard input
+    #[command(hide = true)]
+    Load {
+        /// The core to stay on
+        #[arg(long)]
+        core: usize,
+        /// The port of the upstream
+        #[arg(long)]
+        backend_port: u16,
+    },
 }
 
 fn main() -> ExitCode {
@@ -76,5 +89,7 @@ fn perform(task: &Task) -> Result<(), Trouble> {
         Task::Tidy => tidy::run(&workspace),
         Task::Reference { check } => reference::run(&workspace, check),
         Task::Demo { check, release } => demo::run(&workspace, check, release),
+        Task::Bench(ref options) => bench::run(&workspace, options),
+        Task::Load { core, backend_port } => bench::load(core, backend_port),
     }
 }

@@ -76,13 +76,15 @@ pub enum FaultCode {
     RegexCouldBePrefix,
     /// A setting that has a successor.
     DeprecatedSetting,
-    /// A certificate that expires soon.
+    /// A certificate that expires soon, or has expired.
     CertificateExpires,
+    /// A certificate that serves fewer clients than meant.
+    DoubtfulCertificate,
 }
 
 impl FaultCode {
     /// All of them, in the order of the reference.
-    pub const ALL: [Self; 36] = [
+    pub const ALL: [Self; 37] = [
         Self::UnreadableFile,
         Self::FileTooLarge,
         Self::NotUtf8,
@@ -119,6 +121,7 @@ impl FaultCode {
         Self::RegexCouldBePrefix,
         Self::DeprecatedSetting,
         Self::CertificateExpires,
+        Self::DoubtfulCertificate,
     ];
 
     /// Its name in reports and in JSON.
@@ -142,6 +145,7 @@ impl FaultCode {
                 | Self::RegexCouldBePrefix
                 | Self::DeprecatedSetting
                 | Self::CertificateExpires
+                | Self::DoubtfulCertificate
         );
         if is_warning {
             Severity::Warning
@@ -188,7 +192,8 @@ impl FaultCode {
             Self::TooManyConnections => ("too-many-connections", "More connections are allowed than the process may have files, less 100."),
             Self::RegexCouldBePrefix => ("regex-could-be-prefix", "A regular expression says no more than `path` or `path-prefix` would, which are faster."),
             Self::DeprecatedSetting => ("deprecated-setting", "A setting has a successor; `config migrate` writes it."),
-            Self::CertificateExpires => ("certificate-expires", "A certificate expires within 14 days."),
+            Self::CertificateExpires => ("certificate-expires", "A certificate expires within 14 days, or has expired."),
+            Self::DoubtfulCertificate => ("doubtful-certificate", "A certificate serves fewer clients than meant: it is not valid yet, names no host, or its OCSP response is stale."),
         }
     }
 }

@@ -103,10 +103,7 @@ impl Arriving {
         self.timers.deadline().running() == Some(Timer::ResponseWrite)
     }
 
-    fn poll(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, SendFault<()>>>> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, SendFault<()>>>> {
         match self.body.poll_frame(cx) {
             Poll::Pending => {}
             Poll::Ready(frame) => {
@@ -121,9 +118,7 @@ impl Arriving {
         }
         self.timers.ensure(Timer::ResponseBody, self.read_time);
         match self.timers.deadline().take_expired() {
-            Some((timer, after)) => {
-                Poll::Ready(Some(Err(SendFault::TimedOut { timer, after })))
-            }
+            Some((timer, after)) => Poll::Ready(Some(Err(SendFault::TimedOut { timer, after }))),
             None => Poll::Pending,
         }
     }

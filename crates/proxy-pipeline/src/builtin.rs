@@ -14,10 +14,7 @@ const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 const WELCOME: &str = include_str!("welcome.html");
 
 /// Answers with the document that `handler` stands for; only GET and HEAD ask for documents.
-pub(crate) fn answer(
-    handler: BuiltinHandler,
-    exchange: &Exchange,
-) -> Result<Answer, Problem> {
+pub(crate) fn answer(handler: BuiltinHandler, exchange: &Exchange) -> Result<Answer, Problem> {
     if handler == BuiltinHandler::NotFound {
         return Err(Problem::new(Reason::RouteNotFound, Detail::None));
     }
@@ -41,7 +38,10 @@ pub(crate) fn answer(
             (status, JSON, body.to_string())
         }
         BuiltinHandler::Metrics => {
-            let accept = head.headers.get(ACCEPT).and_then(|value| value.to_str().ok());
+            let accept = head
+                .headers
+                .get(ACCEPT)
+                .and_then(|value| value.to_str().ok());
             let format = Format::accepted(accept.unwrap_or_default());
             let content_type = HeaderValue::from_static(format.content_type());
             (StatusCode::OK, content_type, lifecycle.metrics(format, now))

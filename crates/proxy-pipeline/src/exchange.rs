@@ -65,7 +65,10 @@ impl Exchange {
             upload: None,
             problem: None,
             permit: None,
-            written: active.access_format.is_some().then(|| Box::new(written(&head))),
+            written: active
+                .access_format
+                .is_some()
+                .then(|| Box::new(written(&head))),
         };
         let html = found.has(Found::ACCEPTS_HTML);
         Self {
@@ -172,13 +175,18 @@ impl Exchange {
             problem
         };
         // Only its beginning matters to the choice, and only gRPC's.
-        let content_type = self.found.has(Found::GRPC).then_some(&b"application/grpc"[..]);
+        let content_type = self
+            .found
+            .has(Found::GRPC)
+            .then_some(&b"application/grpc"[..]);
         let accept = self.accept.as_ref().map(HeaderValue::as_bytes);
         let telling = Telling {
             form: ResponseForm::choose(self.service, accept, content_type),
             correlation_id: &self.closing.facts.correlation_id,
             method: &self.head.method,
-            expose_reason: self.listener().is_some_and(|listener| listener.expose_reasons),
+            expose_reason: self
+                .listener()
+                .is_some_and(|listener| listener.expose_reasons),
         };
         let response = tell(&problem, telling);
         self.closing.facts.problem = Some(Box::new(problem));

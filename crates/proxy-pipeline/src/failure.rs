@@ -5,6 +5,7 @@ use proxy_clock::Timer;
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_framing::Fault;
 use proxy_pool::{ConnectFault, SendFault};
+use proxy_tls::{TlsFailure, classify_io};
 use std::io;
 use std::time::Duration;
 
@@ -90,13 +91,16 @@ fn connect_reason(error: &io::Error) -> Reason {
 }
 
 fn tls_reason(error: &io::Error) -> Reason {
-    let certificate = error
-        .get_ref()
-        .is_some_and(|cause| cause.to_string().starts_with("invalid peer certificate"));
-    if certificate {
-        Reason::TlsVerifyFailed
-    } else {
-        Reason::TlsHandshakeFailed
+    match classify_io(error) {
+        Some(TlsFailure::Verify(_)) => Reason::TlsVerifyFailed,
+        Some(
+            TlsFailure::Alert(_)
+            | TlsFailure::Incompatible
+            | TlsFailure::NotTls
+            | TlsFailure::Protocol
+            | TlsFailure::Local,
+        )
+        | None => Reason::TlsHandshakeFailed,
     }
 }
 
@@ -140,10 +144,9 @@ pub(crate) fn send_problem<R>(
 )]
 fn response_reason(fault: Fault) -> Reason {
     match fault {
-        Fault::BadStatusLine
-        | Fault::BadStatusCode
-        | Fault::BadVersion
-        | Fault::UnexpectedData => Reason::BadStatusLine,
+        Fault::BadStatusLine | Fault::BadStatusCode | Fault::BadVersion | Fault::UnexpectedData => {
+            Reason::BadStatusLine
+        }
         Fault::TooManyInformational => Reason::TooManyInformational,
         Fault::UnaskedUpgrade => Reason::UnaskedUpgrade,
         Fault::Truncated => Reason::ResponseTruncated,

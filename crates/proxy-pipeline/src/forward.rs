@@ -270,13 +270,18 @@ impl Attempts<'_, '_> {
             return;
         }
         if let Some((upstream, target)) = self.exchange.asked() {
-            upstream.cells.failed(u16::try_from(reason.index()).unwrap_or(u16::MAX));
+            upstream
+                .cells
+                .failed(u16::try_from(reason.index()).unwrap_or(u16::MAX));
             target.failures.add(1);
         }
     }
 
     fn problem(&self, fault: &SendFault<Request<RequestBody>>) -> Problem {
-        let upload = self.upload.as_ref().and_then(|progress| progress.fault.get());
+        let upload = self
+            .upload
+            .as_ref()
+            .and_then(|progress| progress.fault.get());
         if let (Some(BodyFault::CutOff), Some(fault)) = (upload, self.exchange.client().fault.get())
         {
             return framing_problem(fault);

@@ -206,7 +206,13 @@ mod tests {
         headers.insert(FORWARDED, HeaderValue::from_static("for=1.1.1.1"));
         headers.insert(VIA, HeaderValue::from_static("1.1 liar"));
         let found = Found::in_head(&headers);
-        apply(&peer, &mut headers, &found, via(Version::HTTP_11), Some(HeaderValue::from_static("a.test")));
+        apply(
+            &peer,
+            &mut headers,
+            &found,
+            via(Version::HTTP_11),
+            Some(HeaderValue::from_static("a.test")),
+        );
 
         assert_eq!(headers[names::FORWARDED_FOR], "192.0.2.1");
         assert_eq!(headers[names::FORWARDED_PROTO], "http");
@@ -222,7 +228,13 @@ mod tests {
         headers.insert(names::FORWARDED_PROTO, HTTPS);
         headers.insert(VIA, HeaderValue::from_static("2 edge"));
         let found = Found::in_head(&headers);
-        apply(&peer, &mut headers, &found, via(Version::HTTP_11), Some(HeaderValue::from_static("a.test")));
+        apply(
+            &peer,
+            &mut headers,
+            &found,
+            via(Version::HTTP_11),
+            Some(HeaderValue::from_static("a.test")),
+        );
 
         assert_eq!(headers[names::FORWARDED_FOR], "1.1.1.1, 2.2.2.2, 10.0.0.7");
         assert_eq!(headers.get_all(names::FORWARDED_FOR).iter().count(), 1);

@@ -5,8 +5,8 @@
 
 use crate::names;
 use http::header::{
-    ACCEPT, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, FORWARDED, HOST, HeaderName, TE, TRANSFER_ENCODING,
-    UPGRADE, VIA,
+    ACCEPT, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, FORWARDED, HOST, HeaderName, TE,
+    TRANSFER_ENCODING, UPGRADE, VIA,
 };
 use http::{HeaderMap, HeaderValue};
 
@@ -107,7 +107,10 @@ fn rare(name: &HeaderName) -> u16 {
 
 fn accepts_html(accept: &HeaderValue) -> u16 {
     let text = accept.as_bytes();
-    let named = text.len() >= 9 && text.windows(9).any(|at| at.eq_ignore_ascii_case(b"text/html"));
+    let named = text.len() >= 9
+        && text
+            .windows(9)
+            .any(|at| at.eq_ignore_ascii_case(b"text/html"));
     if named { Found::ACCEPTS_HTML } else { 0 }
 }
 
@@ -213,7 +216,9 @@ fn is_protected(name: &HeaderName) -> bool {
 
 fn names_in(value: &HeaderValue) -> impl Iterator<Item = &str> {
     let list = value.to_str().unwrap_or_default();
-    list.split(',').map(str::trim).filter(|name| !name.is_empty())
+    list.split(',')
+        .map(str::trim)
+        .filter(|name| !name.is_empty())
 }
 
 #[cfg(test)]
@@ -283,7 +288,10 @@ mod tests {
 
     #[test]
     fn an_upgrade_counts_only_when_connection_names_it() {
-        let asked = head(&[("connection", "Keep-Alive, Upgrade"), ("upgrade", "websocket")]);
+        let asked = head(&[
+            ("connection", "Keep-Alive, Upgrade"),
+            ("upgrade", "websocket"),
+        ]);
         let unasked = head(&[("connection", "keep-alive"), ("upgrade", "websocket")]);
         let h2c = head(&[("connection", "upgrade"), ("upgrade", "h2c")]);
 

@@ -65,7 +65,10 @@ mod tests {
         let kept = for_clients(heads);
         let expected = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n\
             HTTP/1.1 102 Processing\r\nx-a: 3\r\n\r\n";
-        assert_eq!(kept.escape_ascii().to_string(), expected.escape_ascii().to_string());
+        assert_eq!(
+            kept.escape_ascii().to_string(),
+            expected.escape_ascii().to_string()
+        );
     }
 
     #[test]

@@ -27,6 +27,7 @@ mod answer;
 mod builtin;
 mod failure;
 mod panic;
+mod trouble;
 mod unread;
 
 mod client;
@@ -36,13 +37,14 @@ mod tunnel;
 
 pub use answer::RawAnswer;
 pub use body::{Body, BodyError};
-pub use client::{Client, Stream, Switched};
+pub use client::{Client, Stream, Switched, TlsSession};
 pub use correlation::{IdSource, is_acceptable};
 pub use failure::{framing_problem, timeout_problem};
 pub use forwarding::Peer;
 pub use pipeline::handle;
 pub use request_body::{BodyFault, RequestBody};
 pub use state::{ActivePlan, Logs, Shared, UpstreamLinks, Worker};
-pub use unread::refuse_unread;
 pub use time::Time;
+pub use trouble::note_connection;
 pub use tunnel::{Carried, TunnelEnd, join};
+pub use unread::refuse_unread;

@@ -3,7 +3,7 @@
 use crate::body::Body;
 use crate::client::Stream;
 use crate::exchange::Exchange;
-use crate::policy::{expectation, in_flight};
+use crate::policy::{client_certificate, expectation, in_flight, misdirected};
 use crate::state::Worker;
 use crate::{builtin, forward, panic};
 use http::{Request, Response};
@@ -36,7 +36,10 @@ async fn serve(exchange: &mut Exchange) -> Result<Response<Body>, Problem> {
     // A request keeps the plan it began with, even if a reload happens meanwhile.
     let active = Rc::clone(exchange.active());
     let now = exchange.began();
-    let decision = active.plan.decide(&exchange.request_head(), &*active, now);
+    let head = exchange.request_head();
+    client_certificate::check(exchange.client())?;
+    misdirected::check(exchange.client(), head.host)?;
+    let decision = active.plan.decide(&head, &*active, now);
     let Some(route) = decision.route else {
         return refused(decision.outcome);
     };

@@ -5,8 +5,8 @@
 //! copy it will hardly ever need.
 
 use crate::request_body::RequestBody;
-use http::{HeaderName, HeaderValue, Method, Request, Uri};
 use http::header::HeaderMap;
+use http::{HeaderName, HeaderValue, Method, Request, Uri};
 
 const MAX_FIELDS: usize = 512;
 

@@ -98,7 +98,8 @@ impl Progress {
 
     fn ended(&self) {
         if !self.complete.replace(true) {
-            self.timers.start(Timer::ResponseHeader, self.times.response);
+            self.timers
+                .start(Timer::ResponseHeader, self.times.response);
         }
     }
 
@@ -130,9 +131,7 @@ impl Body for RequestBody {
                 progress.ended();
                 Poll::Ready(None)
             }
-            Poll::Ready(Some(Err(_))) => {
-                Poll::Ready(Some(Err(progress.failed(BodyFault::CutOff))))
-            }
+            Poll::Ready(Some(Err(_))) => Poll::Ready(Some(Err(progress.failed(BodyFault::CutOff)))),
             Poll::Ready(Some(Ok(frame))) => {
                 if let Err(fault) = progress.took(frame.data_ref().map_or(0, Bytes::len)) {
                     return Poll::Ready(Some(Err(progress.failed(fault))));
@@ -152,8 +151,9 @@ impl Body for RequestBody {
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.0
-            .as_ref()
-            .map_or_else(|| SizeHint::with_exact(0), |upload| upload.incoming.size_hint())
+        self.0.as_ref().map_or_else(
+            || SizeHint::with_exact(0),
+            |upload| upload.incoming.size_hint(),
+        )
     }
 }

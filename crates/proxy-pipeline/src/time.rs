@@ -13,7 +13,10 @@ pub struct Time {
 impl Time {
     /// Time that begins now.
     #[must_use]
-    #[expect(clippy::disallowed_methods, reason = "the clock module reads the clock")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the clock module reads the clock"
+    )]
     pub fn start() -> Self {
         let unix_start = SystemTime::now().duration_since(UNIX_EPOCH);
         Self {
@@ -40,8 +43,13 @@ impl Time {
 /// The monotonic clock, whose difference of two readings is all that matters. Fewer instructions than
 /// `Instant`, which keeps seconds and nanoseconds apart.
 #[inline]
-#[expect(clippy::cast_sign_loss, reason = "the monotonic clock is never negative")]
+#[expect(
+    clippy::cast_sign_loss,
+    reason = "the monotonic clock is never negative"
+)]
 fn monotonic_ns() -> u64 {
     let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::Monotonic);
-    (tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(tv_nsec as u64)
+    (tv_sec as u64)
+        .wrapping_mul(1_000_000_000)
+        .wrapping_add(tv_nsec as u64)
 }

@@ -59,9 +59,7 @@ where
             deadline.start(clock, Timer::TunnelIdle, idle);
         }
         match (upward, downward) {
-            (Poll::Ready(Err(_)), _) | (_, Poll::Ready(Err(_))) => {
-                Poll::Ready(TunnelEnd::Broken)
-            }
+            (Poll::Ready(Err(_)), _) | (_, Poll::Ready(Err(_))) => Poll::Ready(TunnelEnd::Broken),
             (Poll::Ready(Ok(())), Poll::Ready(Ok(()))) => Poll::Ready(TunnelEnd::Closed),
             (Poll::Pending, _) | (_, Poll::Pending) => match deadline.take_expired() {
                 Some((_, after)) => Poll::Ready(TunnelEnd::Idle(after)),

@@ -38,7 +38,9 @@ pub(crate) fn switch(
     head.headers
         .insert(CONNECTION, HeaderValue::from_static("upgrade"));
     head.headers.insert(UPGRADE, protocol);
-    exchange.client().offer(tunnel, permit, route.times.tunnel_idle);
+    exchange
+        .client()
+        .offer(tunnel, permit, route.times.tunnel_idle);
     Ok(Response::from_parts(head, Body::bytes(Bytes::new())))
 }
 

@@ -19,9 +19,7 @@ impl Plan {
         directory.finish();
         let routes = model.routes.iter().enumerate();
         let routes = routes
-            .map(|(index, route)| {
-                RoutePlan::compile(index, route, &model.upstreams, &model.limits)
-            })
+            .map(|(index, route)| RoutePlan::compile(index, route, &model.upstreams, &model.limits))
             .collect();
         Self {
             generation,
@@ -48,5 +46,8 @@ fn rule(route: &Route) -> Rule {
 }
 
 fn values<T: Clone>(settings: &[Setting<T>]) -> Vec<T> {
-    settings.iter().map(|setting| setting.value.clone()).collect()
+    settings
+        .iter()
+        .map(|setting| setting.value.clone())
+        .collect()
 }

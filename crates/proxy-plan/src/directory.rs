@@ -46,7 +46,11 @@ impl Directory {
     }
 
     /// The slot and state of `target`, new or as it was.
-    pub(crate) fn enter(&mut self, upstream: &Upstream, target: &Target) -> (u32, Arc<TargetState>) {
+    pub(crate) fn enter(
+        &mut self,
+        upstream: &Upstream,
+        target: &Target,
+    ) -> (u32, Arc<TargetState>) {
         let identity = Identity {
             upstream: upstream.name.clone(),
             address: target.address.to_string(),

@@ -201,7 +201,9 @@ fn send_fault<B>(wire: &Wire, mut error: SendError<B>) -> SendFault<Request<B>> 
     if error.is_user() {
         return SendFault::RequestBody;
     }
-    let io = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
+    let io = error
+        .source()
+        .and_then(|cause| cause.downcast_ref::<io::Error>());
     match io {
         Some(io) => SendFault::Closed(Some(io::Error::new(io.kind(), io.to_string()))),
         None if error.is_incomplete_message() || error.is_canceled() || error.is_closed() => {

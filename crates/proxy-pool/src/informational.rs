@@ -18,7 +18,10 @@ pub(crate) fn collect(wire: &Wire, fresh: &[u8]) {
     let mut partial = wire.interim.borrow_mut();
     partial.extend_from_slice(fresh);
     while partial.starts_with(START) {
-        let Some(end) = partial.windows(HEAD_END.len()).position(|at| at == HEAD_END) else {
+        let Some(end) = partial
+            .windows(HEAD_END.len())
+            .position(|at| at == HEAD_END)
+        else {
             return;
         };
         let head: Vec<u8> = partial.drain(..end + HEAD_END.len()).collect();

@@ -199,7 +199,11 @@ where
         let mut size = 0;
         for shelf in self.shelves.borrow_mut().iter_mut() {
             let Shelf { settings, idle } = shelf;
-            if settings.limit.as_ref().is_some_and(|limit| limit.is_wanted()) {
+            if settings
+                .limit
+                .as_ref()
+                .is_some_and(|limit| limit.is_wanted())
+            {
                 idle.clear();
             }
             idle.retain_mut(|connection| {

@@ -10,10 +10,13 @@ mod server;
 mod worker;
 
 mod accept;
+mod attend;
 mod client_io;
 mod conn;
 mod connection;
+mod handshake;
 mod linger;
+mod patience;
 mod settings;
 mod transport;
 mod turn_away;
@@ -24,6 +27,7 @@ mod listen;
 mod logs;
 mod pools;
 mod resolve;
+mod tls;
 
 pub use listen::BindFault;
 pub use process::{Build, Options, Source, StartFault, load, run};

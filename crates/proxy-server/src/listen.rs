@@ -27,7 +27,11 @@ pub(crate) struct Sockets {
 }
 
 /// Binds `count` sockets to `address`; connections are spread over them by the kernel.
-pub(crate) fn bind(address: &BindAddress, backlog: u32, count: usize) -> Result<Sockets, BindFault> {
+pub(crate) fn bind(
+    address: &BindAddress,
+    backlog: u32,
+    count: usize,
+) -> Result<Sockets, BindFault> {
     let BindAddress::Tcp(wanted) = address else {
         let source = io::Error::from(io::ErrorKind::Unsupported);
         return Err(fault(address, source));
@@ -38,7 +42,9 @@ pub(crate) fn bind(address: &BindAddress, backlog: u32, count: usize) -> Result<
     let mut sockets = Vec::with_capacity(count);
     for _ in 0..count {
         let socket = open(bound, backlog).map_err(|source| fault(address, source))?;
-        bound = socket.local_addr().map_err(|source| fault(address, source))?;
+        bound = socket
+            .local_addr()
+            .map_err(|source| fault(address, source))?;
         sockets.push(socket);
     }
     Ok(Sockets {
@@ -89,7 +95,11 @@ fn open(address: SocketAddr, backlog: u32) -> io::Result<TcpListener> {
 
 fn socket(address: SocketAddr) -> io::Result<Socket> {
     let domain = Domain::for_address(address);
-    let socket = Socket::new(domain, Type::STREAM.nonblocking().cloexec(), Some(Protocol::TCP))?;
+    let socket = Socket::new(
+        domain,
+        Type::STREAM.nonblocking().cloexec(),
+        Some(Protocol::TCP),
+    )?;
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
     }

@@ -1,7 +1,7 @@
 //! The life of the process: start, signals, reloads, the end.
 
 use crate::server::{ApplyFault, Server, now};
-use crate::{admin, resolve};
+use crate::{admin, resolve, tls};
 use proxy_config::{FaultCode, Loaded, Report};
 use proxy_errors::Reason;
 use proxy_telemetry::{DEFAULT_MAX_SERIES, Lifecycle, Registry, RegistrySettings, names};
@@ -82,11 +82,25 @@ pub fn run(options: &Options) -> Result<(), StartFault> {
     runtime.block_on(live(options))
 }
 
-/// The configuration that `options` name, checked as far as that is possible without serving it.
+/// The configuration that `options` name, checked as far as that is possible without serving it:
+/// certificates are read, too.
 ///
 /// # Errors
 /// Every fault that was found.
 pub fn load(config: &Source) -> Result<Loaded, Report> {
+    let mut loaded = read(config)?;
+    match tls::check(&loaded.model, now()) {
+        Ok(doubtful) => {
+            for fault in doubtful {
+                loaded.warnings.push(fault);
+            }
+            Ok(loaded)
+        }
+        Err(faults) => Err(Report::new(loaded.model.sources.clone(), faults)),
+    }
+}
+
+fn read(config: &Source) -> Result<Loaded, Report> {
     match config {
         Source::File(path) => proxy_config::load(path),
         Source::Text(text) => proxy_config::parse(text, "(text)"),
@@ -158,7 +172,10 @@ struct Process {
 impl Process {
     async fn serve(&mut self, signals: &mut Signals) -> End {
         let mut resolving = tokio::time::interval(resolve::EVERY);
-        resolving.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut tending = tokio::time::interval(tls::EVERY);
+        for interval in [&mut resolving, &mut tending] {
+            interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        }
         loop {
             tokio::select! {
                 event = signals.next() => match event {
@@ -172,6 +189,7 @@ impl Process {
                         self.server.refresh();
                     }
                 }
+                _ = tending.tick() => self.server.tend_certificates(),
             }
         }
     }
@@ -235,8 +253,14 @@ impl Process {
 
 /// A listener that cannot be bound is told like any other fault of the configuration: with its place.
 fn at_its_place(fault: ApplyFault, model: &proxy_model::Model) -> StartFault {
-    let ApplyFault::Bind(bind) = &fault else {
-        return StartFault::Apply(fault);
+    let bind = match &fault {
+        ApplyFault::Bind(bind) => bind,
+        ApplyFault::Tls(faults) => {
+            return StartFault::Config(Report::new(model.sources.clone(), faults.clone()));
+        }
+        ApplyFault::Log(_) | ApplyFault::Thread(_) | ApplyFault::Stuck => {
+            return StartFault::Apply(fault);
+        }
     };
     let listener = model
         .listeners

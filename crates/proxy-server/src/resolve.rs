@@ -31,7 +31,10 @@ pub(crate) async fn first(plan: &Plan, now: SystemTime) {
 }
 
 fn named(plan: &Plan) -> Vec<(Box<str>, u16, Arc<TargetState>)> {
-    let targets = plan.upstreams().iter().flat_map(|upstream| &upstream.targets);
+    let targets = plan
+        .upstreams()
+        .iter()
+        .flat_map(|upstream| &upstream.targets);
     targets
         .filter_map(|target| match &target.address.host {
             Host::Ip(_) => None,

@@ -3,7 +3,9 @@
 use crate::listen::{self, BindFault, Sockets};
 use crate::logs::OpenLogs;
 use crate::pools::Pools;
-use crate::worker::{self, ADOPTION_TIME, Adoption, Command, Common, DoorId, Handle};
+use crate::tls::{Holdings, Vault};
+use crate::worker::{self, ADOPTION_TIME, Adoption, Command, Common, DoorId, Entrance, Handle};
+use proxy_config::Fault;
 use proxy_limits::Gauge;
 use proxy_model::{BindAddress, Model};
 use proxy_pipeline::{Shared, UpstreamLinks};
@@ -21,6 +23,9 @@ pub enum ApplyFault {
     /// An address cannot be listened on.
     #[error(transparent)]
     Bind(#[from] BindFault),
+    /// Certificates, keys or roots cannot be used; at least one fault.
+    #[error("certificates cannot be used")]
+    Tls(Vec<Fault>),
     /// A log cannot be opened.
     #[error("cannot open a log: {0}")]
     Log(#[source] io::Error),
@@ -42,6 +47,7 @@ pub(crate) struct Server {
     next_door: u32,
     pools: Pools,
     logs: OpenLogs,
+    vault: Vault,
     inherited: Vec<TcpListener>,
     plan: Arc<Plan>,
 }
@@ -72,6 +78,8 @@ impl Server {
         lifecycle: Arc<Lifecycle>,
         inherited: Vec<TcpListener>,
     ) -> Result<Self, ApplyFault> {
+        let vault = Vault::new(now()).map_err(ApplyFault::Tls)?;
+        let holdings = vault.load(&model, now()).map_err(ApplyFault::Tls)?;
         let mut directory = Directory::default();
         let plan = Arc::new(Plan::compile(1, model, &mut directory));
         crate::resolve::first(&plan, now()).await;
@@ -81,7 +89,8 @@ impl Server {
             connections,
             lifecycle,
         };
-        let logs = OpenLogs::open(&plan.model().observability, &registry).map_err(ApplyFault::Log)?;
+        let logs =
+            OpenLogs::open(&plan.model().observability, &registry).map_err(ApplyFault::Log)?;
         let mut server = Self {
             common: Common {
                 shared: Arc::new(shared),
@@ -93,13 +102,16 @@ impl Server {
             next_door: 0,
             pools: Pools::default(),
             logs,
+            vault,
             inherited,
             plan,
         };
         let count = worker_count(server.plan.model());
         let plan = Arc::clone(&server.plan);
         let arrangement = server.arrange(&plan, count)?;
-        for (number, adoption) in server.adoptions(&plan, arrangement, count, true).enumerate() {
+        let adoptions = server.adoptions(&plan, arrangement, &holdings, count, true);
+        server.vault.adopt(holdings, &server.common.registry);
+        for (number, adoption) in adoptions.enumerate() {
             let common = server.common.clone();
             let handle = worker::start(number, common, adoption).map_err(ApplyFault::Thread)?;
             server.workers.push(handle);
@@ -112,6 +124,11 @@ impl Server {
         &self.plan
     }
 
+    /// What all workers see at once.
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.common.shared
+    }
+
     /// Where each listener of the plan in force is bound, in the plan's order.
     pub(crate) fn bound(&self) -> impl Iterator<Item = SocketAddr> {
         self.doors.iter().map(|door| door.bound)
@@ -119,6 +136,7 @@ impl Server {
 
     /// Puts `model` in force everywhere, or nowhere.
     pub(crate) async fn apply(&mut self, model: Arc<Model>) -> Result<(), ApplyFault> {
+        let holdings = self.vault.load(&model, now()).map_err(ApplyFault::Tls)?;
         let generation = self.plan.generation() + 1;
         let plan = Arc::new(Plan::compile(generation, model, &mut self.directory));
         let count = self.workers.len();
@@ -140,7 +158,9 @@ impl Server {
         } = &*self.common.shared;
         set(in_flight, *limits.max_in_flight_requests);
         set(connections, *limits.max_total_connections);
-        let adoptions: Vec<_> = self.adoptions(&plan, arrangement, count, new_logs).collect();
+        let adoptions = self.adoptions(&plan, arrangement, &holdings, count, new_logs);
+        let adoptions = adoptions.collect();
+        self.vault.adopt(holdings, &self.common.registry);
         self.plan = plan;
         self.publish(adoptions).await
     }
@@ -151,7 +171,10 @@ impl Server {
         for (worker, adoption) in self.workers.iter().zip(adoptions) {
             let (done, answer) = oneshot::channel();
             let command = Command::Adopt(Box::new(adoption), done);
-            worker.commands.send(command).map_err(|_| ApplyFault::Stuck)?;
+            worker
+                .commands
+                .send(command)
+                .map_err(|_| ApplyFault::Stuck)?;
             answers.push(answer);
         }
         for answer in answers {
@@ -208,16 +231,23 @@ impl Server {
         &mut self,
         plan: &Arc<Plan>,
         arrangement: Arrangement,
+        holdings: &Holdings,
         workers: usize,
         new_logs: bool,
     ) -> impl Iterator<Item = Adoption> + use<> {
         let Arrangement { known, mut fresh } = arrangement;
         let pools = self.pools.settings(plan, self.directory.slots(), workers);
-        let links = links(plan);
+        let links = links(plan, holdings);
         let mut adoptions = Vec::with_capacity(workers);
         for _ in 0..workers {
             let sockets = fresh.iter_mut().map(|sockets| sockets.as_mut()?.pop());
-            let doors = known.iter().map(|door| door.id).zip(sockets).collect();
+            let doors = known.iter().zip(sockets).zip(&holdings.listeners);
+            let doors = doors.map(|((door, socket), tls)| Entrance {
+                id: door.id,
+                socket,
+                tls: tls.clone(),
+            });
+            let doors = doors.collect();
             adoptions.push(Adoption {
                 plan: Arc::clone(plan),
                 links: links.clone(),
@@ -228,6 +258,11 @@ impl Server {
         }
         self.doors = known;
         adoptions.into_iter()
+    }
+
+    /// Takes certificates that changed on disk into use.
+    pub(crate) fn tend_certificates(&mut self) {
+        self.vault.tend(&self.common.registry, now());
     }
 
     /// Lets every worker look again which targets are healthy.
@@ -248,14 +283,19 @@ impl Server {
 
     /// Whether every worker has left.
     pub(crate) fn is_over(&self) -> bool {
-        self.workers.iter().all(|worker| worker.thread.is_finished())
+        self.workers
+            .iter()
+            .all(|worker| worker.thread.is_finished())
     }
 
     /// Ends everything now.
     pub(crate) fn stop(self) {
         self.tell(|| Command::Stop);
-        let threads: Vec<JoinHandle<()>> =
-            self.workers.into_iter().map(|worker| worker.thread).collect();
+        let threads: Vec<JoinHandle<()>> = self
+            .workers
+            .into_iter()
+            .map(|worker| worker.thread)
+            .collect();
         for thread in threads {
             if thread.join().is_err() {
                 tracing::error!("a worker panicked");
@@ -276,9 +316,11 @@ fn set(gauge: &Gauge, max: u32) {
     gauge.set_max(max);
 }
 
-fn links(plan: &Plan) -> Vec<UpstreamLinks> {
-    let upstreams = plan.upstreams().iter();
-    upstreams.map(crate::links::of).collect()
+fn links(plan: &Plan, holdings: &Holdings) -> Vec<UpstreamLinks> {
+    let upstreams = plan.upstreams().iter().zip(&holdings.upstreams);
+    upstreams
+        .map(|(upstream, tls)| crate::links::of(upstream, tls.as_ref()))
+        .collect()
 }
 
 /// Workers to start: as many as there are cores where the configuration leaves it open.
@@ -289,7 +331,10 @@ fn worker_count(model: &Model) -> usize {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the control thread tells the time")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the control thread tells the time"
+)]
 pub(crate) fn now() -> std::time::SystemTime {
     std::time::SystemTime::now()
 }

@@ -1,6 +1,7 @@
 //! The steps of `test-all`, in order.
 
 use super::tally::Tally;
+use crate::bench::{self, Guarded};
 use crate::command;
 use crate::demo;
 use crate::reference;
@@ -39,6 +40,7 @@ pub(super) const STEPS: &[Step] = &[
     thorough("demo", drive_demo),
     step("reference", check_reference),
     thorough("deny", check_dependencies),
+    thorough("guard", guard_cost),
 ];
 
 type Run = fn(&Workspace, &Tally) -> Result<Ending, Trouble>;
@@ -140,6 +142,13 @@ fn check_dependencies(workspace: &Workspace, _: &Tally) -> Result<Ending, Troubl
     }
     let arguments = ["deny", "--locked", "check", "bans", "licenses", "sources"];
     command::run(&mut workspace.cargo(&arguments)).map(|()| Ending::Done)
+}
+
+fn guard_cost(workspace: &Workspace, _: &Tally) -> Result<Ending, Trouble> {
+    Ok(match bench::guard(workspace)? {
+        Guarded::Held => Ending::Done,
+        Guarded::Skipped(why) => Ending::Skipped(why),
+    })
 }
 
 fn absent(workspace: &Workspace, what: String) -> Result<Ending, Trouble> {

@@ -1,8 +1,6 @@
 //! The `listeners` block.
 
-use super::table::{
-    choice, flag, integer, later_word, named, settings, text, time, time_from, word, words,
-};
+use super::table::{choice, flag, integer, named, settings, text, time, time_from, word, words};
 use super::text::Later;
 use super::word::Meaning;
 use super::{Block, Choice, Flag, Given, Integer, Many, Required, Spec, Text, Time, Unset};
@@ -15,10 +13,7 @@ const HOUR: Duration = Duration::from_hours(1);
 
 const PROTOCOLS: &[Meaning<ListenerProtocol>] = &[
     word("http", ListenerProtocol::Http, "HTTP without TLS"),
-    later_word(
-        word("https", ListenerProtocol::Https, "HTTP over TLS"),
-        "edge",
-    ),
+    word("https", ListenerProtocol::Https, "HTTP over TLS"),
 ];
 
 const PATH_POLICIES: &[Meaning<PathPolicy>] = &[
@@ -134,5 +129,5 @@ settings! {
         Duration::from_mins(5),
     )
     .or(Duration::from_secs(10))
-    .not_yet("edge");
+    .enforced("proxy-server", "a_handshake_that_stands_still_is_cut_off");
 }

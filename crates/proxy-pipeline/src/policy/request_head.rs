@@ -84,9 +84,13 @@ fn into_origin_form(head: &mut Parts, found: &mut Found) {
 fn own_host(to: Destination<'_>) -> HeaderValue {
     let target = to.upstream.targets.get(usize::from(to.target));
     let label = target.map(|target| HeaderValue::from_str(&target.label));
-    label.and_then(Result::ok).unwrap_or(HeaderValue::from_static(""))
+    label
+        .and_then(Result::ok)
+        .unwrap_or(HeaderValue::from_static(""))
 }
 
 fn without_userinfo(authority: &str) -> &str {
-    authority.rsplit_once('@').map_or(authority, |(_, host)| host)
+    authority
+        .rsplit_once('@')
+        .map_or(authority, |(_, host)| host)
 }

@@ -1,0 +1,190 @@
+//! `cargo xtask bench`: proxyd beside Debian's nginx and `HAProxy`, one core each, in one run.
+
+mod arena;
+mod capacity;
+mod cases;
+mod certificate;
+mod chart;
+mod configuration;
+mod contest;
+mod contestant;
+mod cores;
+mod count;
+mod effort;
+mod figure;
+mod fresh;
+mod grid;
+mod guard;
+mod load;
+mod loader;
+mod machine;
+mod meter;
+mod options;
+mod order;
+mod page;
+mod proof;
+mod publish;
+mod reload;
+mod report;
+#[cfg(test)]
+mod report_fixture;
+mod rounds;
+mod running;
+mod stage;
+mod statistics;
+mod tables;
+mod targets;
+
+use self::arena::Arena;
+use self::cases::Case;
+use self::contest::Contest;
+use self::contestant::{OURS, Program};
+use self::machine::Machine;
+use self::report::{CaseReport, Report};
+use self::targets::{Standing, Targets, Verdict};
+use crate::clock::Stopwatch;
+use crate::terminal::{complain, say};
+use crate::trouble::Trouble;
+use crate::workspace::Workspace;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+pub(crate) use self::guard::{Guarded, guard};
+pub(crate) use self::options::Options;
+
+/// What a run must reach.
+const TARGETS: &str = "bench-targets.toml";
+
+/// Measures, shows, and keeps what was measured; `--gate` judges it too.
+pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), Trouble> {
+    let cases = options.cases()?;
+    let arena = Arena::prepare(workspace)?;
+    let targets = Targets::load(&arena.kept(TARGETS))?;
+    let watch = Stopwatch::start();
+    let report = measure(workspace, &arena, options, &cases)?;
+    keep(&arena, &report)?;
+    let verdicts = targets.judge(&report);
+    show(&report, &verdicts);
+    say(format!("bench: {:.1} s", watch.elapsed().as_secs_f64()));
+    if options.publish {
+        publish::write(workspace.root(), &report, &verdicts)?;
+    }
+    if !options.gate {
+        return Ok(());
+    }
+    judge(&verdicts)
+}
+
+/// Follows orders on standard input: what the hidden task `load` does.
+pub(crate) fn load(core: usize, backend_port: u16) -> Result<(), Trouble> {
+    load::serve(core, backend_port)
+}
+
+fn measure(
+    workspace: &Workspace,
+    arena: &Arena,
+    options: &Options,
+    cases: &[Case],
+) -> Result<Report, Trouble> {
+    let effort = options.effort();
+    let mut contest = Contest::open(arena, effort, &options.peers)?;
+    let capacity_per_second = capacity::per_second(arena, &mut contest.loader, effort)?;
+    say(format!(
+        "bench: the load by itself makes {capacity_per_second:.0} requests a second"
+    ));
+    let mut report = Report {
+        machine: Machine::describe(workspace, &arena.cores)?,
+        effort,
+        versions: versions(arena),
+        capacity_per_second,
+        cases: Vec::new(),
+    };
+    for case in cases {
+        let watch = Stopwatch::start();
+        let held = contest.hold(case)?;
+        say(format!(
+            "bench: {} ({:.1} s)",
+            summary(&held),
+            watch.elapsed().as_secs_f64()
+        ));
+        report.cases.push(held);
+    }
+    Ok(report)
+}
+
+fn versions(arena: &Arena) -> BTreeMap<String, String> {
+    let programs = [
+        (OURS, Program::Proxyd),
+        ("nginx", Program::Nginx),
+        ("haproxy", Program::Haproxy),
+    ];
+    let said = programs.into_iter().filter_map(|(name, program)| {
+        let version = program.version(&arena.built(OURS))?;
+        Some((name.to_owned(), version))
+    });
+    said.collect()
+}
+
+/// A case on one line: each contestant's first figure.
+fn summary(case: &CaseReport) -> String {
+    let figure = case.figures.first().copied();
+    let entries = case.entries.iter().map(|entry| {
+        let spread = figure.and_then(|figure| Some((figure, entry.spread(figure)?)));
+        match spread {
+            Some((figure, spread)) => {
+                let doubt = if entry.is_doubtful() { "?" } else { "" };
+                format!("{} {}{doubt}", entry.name, figure.written(spread.median))
+            }
+            None => format!("{} –", entry.name),
+        }
+    });
+    format!("{}: {}", case.name, entries.collect::<Vec<_>>().join(", "))
+}
+
+fn show(report: &Report, verdicts: &[Verdict]) {
+    for grid in [tables::peers(report), tables::ours(report)] {
+        if !grid.is_empty() {
+            say(format!("\n{}", grid.plain()));
+        }
+    }
+    let ran = |verdict: &&Verdict| verdict.standing != Standing::LeftOut;
+    let ran: Vec<Verdict> = verdicts.iter().filter(ran).cloned().collect();
+    if !ran.is_empty() {
+        say(format!("\n{}", tables::targets(&ran).plain()));
+    }
+    say("");
+    for remark in tables::remarks(report) {
+        complain(remark);
+    }
+}
+
+/// Writes the run and its picture under `target/bench`.
+fn keep(arena: &Arena, report: &Report) -> Result<(), Trouble> {
+    let files = [
+        (arena.file("report.json"), publish::json(report)?),
+        (arena.file("report.svg"), chart::svg(report)),
+    ];
+    for (path, text) in files {
+        say(format!("bench: wrote {}", path.display()));
+        write(path, &text)?;
+    }
+    Ok(())
+}
+
+fn write(path: PathBuf, text: &str) -> Result<(), Trouble> {
+    fs::write(&path, text).map_err(|source| Trouble::File { path, source })
+}
+
+fn judge(verdicts: &[Verdict]) -> Result<(), Trouble> {
+    let failed = verdicts.iter().filter(|verdict| verdict.standing.fails());
+    let failed = failed.count();
+    if failed == 0 {
+        say("bench: every target that was measured is met");
+        return Ok(());
+    }
+    Err(Trouble::Finding(format!(
+        "bench: {failed} of {} targets missed",
+        verdicts.len()
+    )))
+}

@@ -1,0 +1,340 @@
+//! What is measured: every case, in the order in which it is.
+
+use super::contestant::Setup;
+use super::figure::Figure;
+use super::order::{Answer, Carrier, Rhythm};
+
+/// One case.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Case {
+    /// What targets and the command line call it.
+    pub(super) name: &'static str,
+    /// What it does, in words.
+    pub(super) title: &'static str,
+    /// Who takes part.
+    pub(super) field: Field,
+    /// What is done.
+    pub(super) plan: Plan,
+    /// The figures that matter.
+    pub(super) figures: &'static [Figure],
+    /// Whether a quick run leaves it out.
+    pub(super) thorough: bool,
+}
+
+/// Who takes part in a case.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Field {
+    /// proxyd and its peers, set up alike.
+    Peers(Setup),
+    /// proxyd alone, in several set-ups by name; the first is the measure of the others.
+    Ours(&'static [(&'static str, Setup)]),
+}
+
+/// What is done in a case.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Plan {
+    /// Requests are made of running proxies, in turns.
+    Load(Load),
+    /// So many connections ask once each of a fresh process and rest.
+    Idle(u32),
+    /// A fresh process is looked at, and nothing more.
+    Start,
+    /// The configuration is loaded again and again while requests come at a fixed rate.
+    Reload(Load),
+    /// Instructions and system calls are counted in a fresh process.
+    Count,
+}
+
+/// Requests, how they are carried and when they are made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Load {
+    pub(super) carrier: Carrier,
+    pub(super) answer: Answer,
+    pub(super) body_bytes: usize,
+    pub(super) browser: bool,
+    pub(super) connections: u32,
+    pub(super) streams: u32,
+    pub(super) rhythm: Rhythm,
+}
+
+/// A small GET, 64 connections, each asking as soon as it is answered.
+pub(super) const GET: Load = Load {
+    carrier: Carrier::Plain,
+    answer: Answer::Small,
+    body_bytes: 0,
+    browser: false,
+    connections: 64,
+    streams: 1,
+    rhythm: Rhythm::Closed,
+};
+
+const TLS: Setup = Setup {
+    tls: true,
+    ..Setup::PLAIN
+};
+
+const CPU: &[Figure] = &[Figure::CpuMicros];
+const LATENCY: &[Figure] = &[Figure::P50Micros, Figure::P99Micros, Figure::P999Micros];
+
+/// All cases. Those with the same set-up stand together, and use the same processes.
+pub(super) const CASES: &[Case] = &[
+    peers("get-64", "GET 100 B, 64 connections", GET, CPU),
+    peers(
+        "get-1",
+        "GET 100 B, 1 connection",
+        Load {
+            connections: 1,
+            ..GET
+        },
+        &[Figure::P50Micros],
+    ),
+    peers(
+        "get-512",
+        "GET 100 B, 512 connections",
+        Load {
+            connections: 512,
+            ..GET
+        },
+        &[Figure::CpuMicros, Figure::P99Micros],
+    ),
+    peers(
+        "get-10k",
+        "GET 10 KiB, 64 connections",
+        Load {
+            answer: Answer::Medium,
+            ..GET
+        },
+        CPU,
+    ),
+    peers(
+        "get-1m",
+        "GET 1 MiB, 16 connections",
+        Load {
+            answer: Answer::Large,
+            connections: 16,
+            ..GET
+        },
+        CPU,
+    ),
+    peers(
+        "post-10k",
+        "POST 10 KiB, 64 connections",
+        Load {
+            body_bytes: 10 << 10,
+            ..GET
+        },
+        CPU,
+    ),
+    peers(
+        "browser",
+        "GET 100 B with a browser's headers, 64 connections",
+        Load {
+            browser: true,
+            ..GET
+        },
+        CPU,
+    ),
+    peers(
+        "rate-10k",
+        "10 000 requests a second, 64 connections",
+        at_rate(10_000),
+        LATENCY,
+    ),
+    peers(
+        "rate-30k",
+        "30 000 requests a second, 64 connections",
+        at_rate(30_000),
+        LATENCY,
+    ),
+    with_tls(
+        "tls",
+        "GET 100 B, HTTP/1.1 over TLS, 64 connections",
+        Load {
+            carrier: Carrier::Tls,
+            ..GET
+        },
+    ),
+    with_tls(
+        "h2",
+        "GET 100 B, HTTP/2 over TLS, 16 connections of 16 streams",
+        Load {
+            carrier: Carrier::Http2,
+            connections: 16,
+            streams: 16,
+            ..GET
+        },
+    ),
+    with_tls(
+        "handshake",
+        "full TLS 1.3 handshake, GET 100 B, close; 64 at once",
+        Load {
+            carrier: Carrier::Tls,
+            rhythm: Rhythm::Fresh,
+            ..GET
+        },
+    ),
+    Case {
+        name: "two-workers",
+        title: "GET 100 B, 64 connections, two workers on two cores",
+        field: Field::Peers(Setup {
+            workers: 2,
+            ..Setup::PLAIN
+        }),
+        plan: Plan::Load(GET),
+        figures: &[Figure::CpuMicros, Figure::PerSecond],
+        thorough: false,
+    },
+    Case {
+        name: "idle",
+        title: "7 000 idle connections",
+        field: Field::Peers(Setup::PLAIN),
+        plan: Plan::Idle(7_000),
+        figures: &[Figure::ConnectionBytes, Figure::RssBytes],
+        thorough: false,
+    },
+    ours(
+        "access-log",
+        "GET 100 B, 64 connections, with an access log",
+        Plan::Load(GET),
+        &[("no log", Setup::PLAIN), ("access log", LOGGED)],
+        CPU,
+    ),
+    ours(
+        "routes",
+        "GET 100 B, 64 connections, many routes",
+        Plan::Load(GET),
+        &[
+            ("10 routes", routes(10)),
+            ("1 000 routes", routes(1_000)),
+            ("10 000 routes", routes(10_000)),
+        ],
+        CPU,
+    ),
+    ours(
+        "upstreams",
+        "GET 100 B, 64 connections, 1 000 routes to many upstreams",
+        Plan::Load(GET),
+        &[
+            ("10 upstreams", upstreams(10)),
+            ("1 000 upstreams", upstreams(1_000)),
+        ],
+        CPU,
+    ),
+    Case {
+        thorough: true,
+        ..ours(
+            "route-memory",
+            "a process with many routes",
+            Plan::Start,
+            &[("10 routes", routes(10)), ("10 000 routes", routes(10_000))],
+            &[Figure::RssBytes, Figure::RouteBytes],
+        )
+    },
+    Case {
+        thorough: true,
+        ..ours(
+            "reload",
+            "reloads of 10 000 routes during 5 000 requests a second",
+            Plan::Reload(at_rate(5_000)),
+            &[("10 000 routes", routes(10_000))],
+            &[Figure::ReloadMillis, Figure::P99Micros],
+        )
+    },
+    Case {
+        name: "count",
+        title: "GET 100 B, 1 connection, counted",
+        field: Field::Peers(Setup::PLAIN),
+        plan: Plan::Count,
+        figures: &[Figure::Instructions, Figure::SystemCalls],
+        thorough: false,
+    },
+];
+
+const LOGGED: Setup = Setup {
+    access_log: true,
+    ..Setup::PLAIN
+};
+
+const fn routes(routes: u32) -> Setup {
+    Setup {
+        routes,
+        ..Setup::PLAIN
+    }
+}
+
+const fn upstreams(upstreams: u32) -> Setup {
+    Setup {
+        routes: 1_000,
+        upstreams,
+        ..Setup::PLAIN
+    }
+}
+
+const fn at_rate(rate: u32) -> Load {
+    Load {
+        rhythm: Rhythm::PerSecond(rate),
+        ..GET
+    }
+}
+
+const fn peers(
+    name: &'static str,
+    title: &'static str,
+    load: Load,
+    figures: &'static [Figure],
+) -> Case {
+    Case {
+        name,
+        title,
+        field: Field::Peers(Setup::PLAIN),
+        plan: Plan::Load(load),
+        figures,
+        thorough: false,
+    }
+}
+
+const fn with_tls(name: &'static str, title: &'static str, load: Load) -> Case {
+    Case {
+        field: Field::Peers(TLS),
+        ..peers(name, title, load, CPU)
+    }
+}
+
+const fn ours(
+    name: &'static str,
+    title: &'static str,
+    plan: Plan,
+    setups: &'static [(&'static str, Setup)],
+    figures: &'static [Figure],
+) -> Case {
+    Case {
+        name,
+        title,
+        field: Field::Ours(setups),
+        plan,
+        figures,
+        thorough: false,
+    }
+}
+
+impl Load {
+    /// Whether it keeps a proxy busy without a pause, so that the proxy and not the load sets
+    /// the pace.
+    pub(super) fn is_saturating(&self) -> bool {
+        let at_once = self.connections.saturating_mul(self.streams);
+        matches!(self.rhythm, Rhythm::Closed | Rhythm::Fresh) && at_once >= 64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_case_has_a_name_of_its_own() {
+        let mut names: Vec<&str> = CASES.iter().map(|case| case.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), CASES.len());
+    }
+}

@@ -1,0 +1,26 @@
+//! The certificate that all contestants show, made anew for each run.
+
+use super::arena::Arena;
+use crate::trouble::Trouble;
+use std::fs;
+
+/// The certificate's file.
+pub(super) const CERTIFICATE: &str = "certificate.pem";
+/// The file of its private key.
+pub(super) const KEY: &str = "key.pem";
+/// Both in one file, as `HAProxy` wants them.
+pub(super) const BOTH: &str = "both.pem";
+
+/// Makes a P-256 key and a certificate for it.
+pub(super) fn make(arena: &Arena) -> Result<(), Trouble> {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]);
+    let made =
+        made.map_err(|cause| Trouble::Finding(format!("no certificate could be made: {cause}")))?;
+    let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+    let both = format!("{certificate}{key}");
+    for (name, text) in [(CERTIFICATE, certificate), (KEY, key), (BOTH, both)] {
+        let path = arena.file(name);
+        fs::write(&path, text).map_err(|source| Trouble::File { path, source })?;
+    }
+    Ok(())
+}

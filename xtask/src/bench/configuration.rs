@@ -1,0 +1,152 @@
+//! The configurations of contestants: templates of the `bench` folder, filled in.
+
+use super::arena::{Arena, BACKEND_PORT};
+use super::certificate::{BOTH, CERTIFICATE, KEY};
+use super::contestant::{Program, Setup};
+use crate::trouble::Trouble;
+use std::fs;
+use std::path::PathBuf;
+
+/// The ports that one contestant listens on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ports {
+    /// For clients.
+    pub(super) clients: u16,
+    /// For operators; proxyd only.
+    pub(super) admin: u16,
+}
+
+/// The template of a program for a set-up, under the `bench` folder. None for a program that
+/// brings its own configuration.
+fn template(program: &Program, tls: bool) -> Option<&'static str> {
+    match (program, tls) {
+        (Program::Proxyd, false) => Some("proxyd/plain.kdl"),
+        (Program::Proxyd, true) => Some("proxyd/tls.kdl"),
+        (Program::Nginx, false) => Some("nginx/plain.conf"),
+        (Program::Nginx, true) => Some("nginx/tls.conf"),
+        (Program::Haproxy, false) => Some("haproxy/plain.cfg"),
+        (Program::Haproxy, true) => Some("haproxy/tls.cfg"),
+        (Program::Other(_), _) => None,
+    }
+}
+
+/// Writes the configuration of a program and says where it lies.
+pub(super) fn write(
+    arena: &Arena,
+    program: &Program,
+    setup: &Setup,
+    ports: Ports,
+) -> Result<Option<PathBuf>, Trouble> {
+    let Some(template) = template(program, setup.tls) else {
+        return Ok(None);
+    };
+    let kept = arena.kept(template);
+    let text = fs::read_to_string(&kept).map_err(|source| Trouble::File { path: kept, source })?;
+    let mut text = fill(&text, &values(arena, setup, ports))?;
+    if *program == Program::Proxyd {
+        text.push_str(&growth(setup));
+    }
+    let path = arena.file(&format!("{}-{}", ports.clients, template.replace('/', "-")));
+    fs::write(&path, text).map_err(|source| Trouble::File {
+        path: path.clone(),
+        source,
+    })?;
+    Ok(Some(path))
+}
+
+fn values(arena: &Arena, setup: &Setup, ports: Ports) -> [(&'static str, String); 9] {
+    let file = |name: &str| arena.file(name).display().to_string();
+    let access_log = if setup.access_log {
+        format!("path \"{}\"", file("access.log"))
+    } else {
+        "enabled #false".to_owned()
+    };
+    [
+        ("workers", setup.workers.to_string()),
+        ("port", ports.clients.to_string()),
+        ("admin-port", ports.admin.to_string()),
+        ("backend", format!("127.0.0.1:{BACKEND_PORT}")),
+        ("folder", arena.folder().display().to_string()),
+        ("certificate", file(CERTIFICATE)),
+        ("key", file(KEY)),
+        ("certificate-and-key", file(BOTH)),
+        ("access-log", access_log),
+    ]
+}
+
+/// Puts values where the template names them between two `@`.
+fn fill(template: &str, values: &[(&str, String)]) -> Result<String, Trouble> {
+    let mut text = template.to_owned();
+    for (name, value) in values {
+        text = text.replace(&format!("@{name}@"), value);
+    }
+    if let Some((_, unknown)) = text.split_once('@') {
+        let unknown = unknown.split('@').next().unwrap_or_default();
+        return Err(Trouble::Finding(format!(
+            "a configuration under bench/ names @{unknown}@, which means nothing"
+        )));
+    }
+    Ok(text)
+}
+
+/// Routes and upstreams beside those of the template.
+fn growth(setup: &Setup) -> String {
+    if setup.routes == 0 {
+        return String::new();
+    }
+    let upstream = |route: u32| match route.checked_rem(setup.upstreams) {
+        Some(number) => format!("u{number}"),
+        None => "backend".to_owned(),
+    };
+    let routes: Vec<String> = (0..setup.routes)
+        .map(|route| {
+            format!(
+                "    route \"r{route}\" {{ matches {{ path-prefix \"/r{route}\" }}; \
+                 upstream \"{upstream}\" }}\n",
+                upstream = upstream(route)
+            )
+        })
+        .collect();
+    let upstreams: Vec<String> = (0..setup.upstreams)
+        .map(|number| {
+            format!(
+                "    upstream \"u{number}\" {{ targets {{ target \"127.0.0.1:{BACKEND_PORT}\" }}; \
+                 connection-pool {{ max-idle 1024 }} }}\n"
+            )
+        })
+        .collect();
+    let (routes, upstreams) = (routes.concat(), upstreams.concat());
+    format!("\nroutes {{\n{routes}}}\n\nupstreams {{\n{upstreams}}}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_go_where_they_are_named() {
+        let values = [("port", "1".to_owned()), ("admin-port", "2".to_owned())];
+        let filled = fill("a @port@ b @admin-port@ @port@", &values).unwrap();
+        assert_eq!(filled, "a 1 b 2 1");
+        assert!(fill("@prot@", &values).is_err());
+    }
+
+    #[test]
+    fn routes_share_the_upstreams_out() {
+        let setup = Setup {
+            routes: 3,
+            upstreams: 2,
+            ..Setup::PLAIN
+        };
+        let text = growth(&setup);
+        for part in [
+            "route \"r0\" { matches { path-prefix \"/r0\" }; upstream \"u0\" }",
+            "route \"r1\" { matches { path-prefix \"/r1\" }; upstream \"u1\" }",
+            "route \"r2\" { matches { path-prefix \"/r2\" }; upstream \"u0\" }",
+            "upstream \"u1\" { targets",
+        ] {
+            assert!(text.contains(part), "{part}");
+        }
+        assert_eq!(growth(&Setup::PLAIN), "");
+    }
+}

@@ -1,0 +1,87 @@
+//! Which processor cores there are, and who stays on which.
+
+use crate::trouble::Trouble;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use std::io;
+
+/// The cores that this process may use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Cores(Vec<usize>);
+
+impl Cores {
+    /// Asks the system.
+    pub(super) fn of_this_process() -> Result<Self, Trouble> {
+        let allowed = sched_getaffinity(None).map_err(|errno| Trouble::System {
+            deed: "ask which cores there are",
+            source: errno.into(),
+        })?;
+        let cores = Self(
+            (0..CpuSet::MAX_CPU)
+                .filter(|core| allowed.is_set(*core))
+                .collect(),
+        );
+        if cores.0.len() < 2 {
+            return Err(Trouble::Finding(
+                "a proxy and its load need a core each, and there is only one".to_owned(),
+            ));
+        }
+        Ok(cores)
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The core of a proxy with one worker.
+    pub(super) fn first(&self) -> usize {
+        self.0.first().copied().unwrap_or_default()
+    }
+
+    /// The core of the load.
+    pub(super) fn last(&self) -> usize {
+        self.0.last().copied().unwrap_or_default()
+    }
+
+    /// Whether so many cores for a proxy leave the last one to the load.
+    pub(super) fn spare_one_beside(&self, cores: usize) -> bool {
+        cores < self.0.len()
+    }
+
+    /// Does something on the first so many cores; processes started meanwhile stay there.
+    pub(super) fn on_first<T>(&self, count: usize, deed: impl FnOnce() -> T) -> io::Result<T> {
+        let first: Vec<usize> = self.0.iter().copied().take(count).collect();
+        sched_setaffinity(None, &set(&first))?;
+        let done = deed();
+        sched_setaffinity(None, &set(&self.0))?;
+        Ok(done)
+    }
+}
+
+/// Keeps this thread, and those it starts, on one core.
+pub(super) fn stay_on(core: usize) -> io::Result<()> {
+    sched_setaffinity(None, &set(&[core])).map_err(io::Error::from)
+}
+
+fn set(cores: &[usize]) -> CpuSet {
+    let mut set = CpuSet::new();
+    for core in cores {
+        set.set(*core);
+    }
+    set
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_starts_on_the_first_core_stays_there_and_nothing_else_does() {
+        let Ok(cores) = Cores::of_this_process() else {
+            return;
+        };
+        let there = cores.on_first(1, || sched_getaffinity(None)).unwrap();
+        assert_eq!(there.unwrap().count(), 1);
+        assert_eq!(Cores::of_this_process().unwrap(), cores);
+    }
+}

@@ -1,0 +1,43 @@
+//! How much is measured: how often, and how long each time.
+
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// Rounds and times of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Effort {
+    /// Samples of each contestant in each case, taken in turns.
+    pub(super) rounds: u32,
+    /// How often a void sample is taken anew before it is left at that.
+    pub(super) repeats: u32,
+    /// How long a proxy is driven before anything is measured.
+    pub(super) warm: Duration,
+    /// How long is measured.
+    pub(super) span: Duration,
+    /// How long idle connections rest before memory is read. proxyd lets go of their buffers
+    /// after two seconds, its peers at once.
+    pub(super) settle: Duration,
+    /// Rounds of cases that start a process anew for each sample.
+    pub(super) fresh_rounds: u32,
+}
+
+impl Effort {
+    /// Enough for figures that may be published.
+    pub(super) const FULL: Self = Self {
+        rounds: 7,
+        repeats: 3,
+        warm: Duration::from_millis(500),
+        span: Duration::from_secs(2),
+        settle: Duration::from_secs(5),
+        fresh_rounds: 3,
+    };
+    /// Enough to see that a change is no disaster.
+    pub(super) const QUICK: Self = Self {
+        rounds: 1,
+        repeats: 1,
+        warm: Duration::from_millis(60),
+        span: Duration::from_millis(240),
+        settle: Duration::from_millis(2_700),
+        fresh_rounds: 1,
+    };
+}

@@ -1,0 +1,110 @@
+//! The guard of `test-all`: a small GET costs what it is known to cost, counted and not timed.
+
+use super::TARGETS;
+use super::arena::{Arena, BACKEND_PORT};
+use super::contestant::{Contestant, OURS, Program, Setup};
+use super::count::{self, PerRequest};
+use super::loader::Loader;
+use super::targets::{Guard, Targets};
+use crate::command;
+use crate::terminal::say;
+use crate::trouble::Trouble;
+use crate::workspace::Workspace;
+
+/// How the guard ended without a fault.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Guarded {
+    /// The counts are those that are committed.
+    Held,
+    /// A tool is missing, or nothing to compare with is committed.
+    Skipped(String),
+}
+
+/// Counts what a small GET costs proxyd, and compares.
+pub(crate) fn guard(workspace: &Workspace) -> Result<Guarded, Trouble> {
+    let targets = Targets::load(&workspace.root().join("bench").join(TARGETS))?;
+    let Some(guard) = targets.guard else {
+        let why = format!("bench/{TARGETS} holds no [guard] to compare with");
+        return Ok(Guarded::Skipped(why));
+    };
+    if command::find("valgrind").is_none() {
+        return Ok(Guarded::Skipped("valgrind is missing".to_owned()));
+    }
+    let arena = Arena::prepare(workspace)?;
+    let mut loader = Loader::start(&arena, arena.cores.last(), BACKEND_PORT)?;
+    let contestant = Contestant {
+        name: OURS.to_owned(),
+        program: Program::Proxyd,
+        setup: Setup::PLAIN,
+    };
+    let found = count::per_request(&arena, &mut loader, &contestant)?;
+    let faults = faults(&guard, &found);
+    if faults.is_empty() {
+        say(format!(
+            "guard: {:.0} instructions and {:.2} system calls for a small GET",
+            found.instructions, found.system_calls
+        ));
+        return Ok(Guarded::Held);
+    }
+    Err(Trouble::Finding(format!(
+        "a small GET costs {}; if it should, write it into bench/{TARGETS}",
+        faults.join(" and ")
+    )))
+}
+
+/// Counts that differ by too much, either way: what has become cheaper is written down too, so
+/// that it stays so.
+fn faults(guard: &Guard, found: &PerRequest) -> Vec<String> {
+    let Guard {
+        instructions,
+        system_calls,
+        tolerance,
+    } = *guard;
+    let counts = [
+        ("instructions", instructions, found.instructions),
+        ("system calls", system_calls, found.system_calls),
+    ];
+    let differing = counts
+        .into_iter()
+        .filter(|(_, known, found)| (found - known).abs() > known * tolerance);
+    differing
+        .map(|(what, known, found)| format!("{found:.2} {what} instead of {known:.2}"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GUARD: Guard = Guard {
+        instructions: 20_000.0,
+        system_calls: 8.0,
+        tolerance: 0.03,
+    };
+
+    fn found(instructions: f64, system_calls: f64) -> Vec<String> {
+        let found = PerRequest {
+            instructions,
+            system_calls,
+        };
+        faults(&GUARD, &found)
+    }
+
+    #[test]
+    fn small_differences_are_none() {
+        assert_eq!(found(20_500.0, 8.0), [""; 0]);
+        assert_eq!(found(19_500.0, 8.02), [""; 0]);
+    }
+
+    #[test]
+    fn more_and_less_are_told_alike() {
+        assert_eq!(
+            found(20_700.0, 9.0),
+            [
+                "20700.00 instructions instead of 20000.00",
+                "9.00 system calls instead of 8.00"
+            ]
+        );
+        assert_eq!(found(19_000.0, 8.0).len(), 1);
+    }
+}

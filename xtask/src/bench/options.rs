@@ -1,0 +1,117 @@
+//! What the command line of `cargo xtask bench` says.
+
+use super::cases::{CASES, Case, Plan};
+use super::contestant::Peer;
+use super::effort::Effort;
+use crate::trouble::Trouble;
+
+/// How to measure, and what.
+#[derive(Debug, clap::Args)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of the command line"
+)]
+pub(crate) struct Options {
+    /// One short sample each, within 40 s: enough to see that a change is no disaster
+    #[arg(long)]
+    quick: bool,
+    /// Exit 1 when a target of bench/bench-targets.toml is missed; counts instructions too
+    #[arg(long)]
+    pub(super) gate: bool,
+    /// Also count instructions and system calls per request, under callgrind
+    #[arg(long)]
+    instr: bool,
+    /// Write docs/performance.md and what it is made from
+    #[arg(long)]
+    pub(super) publish: bool,
+    /// Also measure this proxy, which must forward HTTP to 127.0.0.1:21000
+    #[arg(long = "peer", value_name = "NAME=COMMAND,PORT")]
+    pub(super) peers: Vec<Peer>,
+    /// Measure these cases only
+    #[arg(long, value_name = "CASE")]
+    only: Vec<String>,
+}
+
+impl Options {
+    /// Rounds and times.
+    pub(super) fn effort(&self) -> Effort {
+        if self.quick {
+            Effort::QUICK
+        } else {
+            Effort::FULL
+        }
+    }
+
+    /// The cases that are wanted.
+    pub(super) fn cases(&self) -> Result<Vec<Case>, Trouble> {
+        let unknown = self.only.iter().find(|name| !is_case(name));
+        if let Some(unknown) = unknown {
+            let names: Vec<&str> = CASES.iter().map(|case| case.name).collect();
+            return Err(Trouble::Finding(format!(
+                "no case is called {unknown}; there are {}",
+                names.join(", ")
+            )));
+        }
+        Ok(CASES
+            .iter()
+            .filter(|case| self.wants(case))
+            .copied()
+            .collect())
+    }
+
+    fn wants(&self, case: &Case) -> bool {
+        if !self.only.is_empty() {
+            return self.only.iter().any(|name| name == case.name);
+        }
+        if matches!(case.plan, Plan::Count) {
+            return self.instr || self.gate;
+        }
+        !(self.quick && case.thorough)
+    }
+}
+
+fn is_case(name: &str) -> bool {
+    CASES.iter().any(|case| case.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOTHING: Options = Options {
+        quick: false,
+        gate: false,
+        instr: false,
+        publish: false,
+        peers: Vec::new(),
+        only: Vec::new(),
+    };
+
+    fn names(options: &Options) -> Vec<&'static str> {
+        let cases = options.cases().unwrap();
+        cases.iter().map(|case| case.name).collect()
+    }
+
+    #[test]
+    fn counting_is_asked_for_and_quick_leaves_cases_out() {
+        let all = names(&NOTHING);
+        assert!(all.contains(&"reload") && !all.contains(&"count"));
+        let gate = names(&Options {
+            gate: true,
+            quick: true,
+            ..NOTHING
+        });
+        assert!(!gate.contains(&"reload") && gate.contains(&"count"));
+    }
+
+    #[test]
+    fn only_the_named_cases_are_measured() {
+        let only = |name: &str| Options {
+            only: vec![name.to_owned()],
+            quick: true,
+            ..NOTHING
+        };
+        assert_eq!(names(&only("reload")), ["reload"]);
+        assert!(only("get64").cases().is_err());
+    }
+}

@@ -1,0 +1,140 @@
+//! `docs/performance.md`: what was measured, how, on what, what came of it, and what it is worth.
+
+use super::arena::BACKEND_PORT;
+use super::grid::Grid;
+use super::report::Report;
+use super::tables;
+use super::targets::Verdict;
+
+/// The page for a run.
+pub(super) fn markdown(report: &Report, verdicts: &[Verdict]) -> String {
+    let remarks = tables::remarks(report);
+    let mut parts = vec![
+        OPENING.to_owned(),
+        format!("## On what\n\n{}", machine(report).markdown()),
+        format!("## How\n\n{}", how(report)),
+        format!(
+            "## Beside nginx and HAProxy\n\nMedians; ratios are medians of the rounds' ratios, with \
+             the least and the greatest of them. Less is better, except of requests a second.\n\n\
+             {}\n![proxyd beside its peers](performance.svg)\n",
+            tables::peers(report).markdown()
+        ),
+    ];
+    let ours = tables::ours(report);
+    if !ours.is_empty() {
+        parts.push(format!("## proxyd by itself\n\n{}", ours.markdown()));
+    }
+    parts.push(format!(
+        "## Targets\n\nWhat `bench/bench-targets.toml` asks for; `cargo xtask bench --gate` fails \
+         when a gate is missed.\n\n{}",
+        tables::targets(verdicts).markdown()
+    ));
+    if !remarks.is_empty() {
+        let items: Vec<String> = remarks.iter().map(|item| format!("- {item}\n")).collect();
+        let list = items.concat();
+        parts.push(format!("## Left out\n\n{list}"));
+    }
+    parts.push(LIMITS.to_owned());
+    parts.join("\n")
+}
+
+const OPENING: &str = "\
+# Performance
+
+<!-- Made by `cargo xtask bench --publish` from bench/results.json. Do not edit. -->
+
+What a request costs in proxyd, and what it costs in Debian's nginx and HAProxy, measured in one
+run on one machine. Every proxy does the same work, and proves it before anything is measured: it
+routes, forwards, adds `X-Forwarded-For` and a correlation ID, and answers with the upstream's
+bytes. proxyd also counts its metrics and enforces its limits and timeouts, as it always does.
+";
+
+const LIMITS: &str = "\
+## What these figures are worth
+
+- They compare. The microseconds are those of this machine; the ratios travel better, and even
+  they change with the kernel, the processor and the library versions.
+- Loopback has no wire and no loss. What a network costs is the same for all proxies and is not in
+  these figures.
+- CPU time is that of the proxy's threads, the kernel's work on their behalf included. Interrupts
+  that strike another core are not in it.
+- Latencies of closed loops are those of a proxy with no time to spare, where waiting in line is
+  most of them. Fixed rates show what a client sees at a load that leaves time to spare.
+- Two workers beside a load that spins need three cores. On two, the load shares the second core
+  and sleeps when idle; that case then shows a relation only.
+- Clients of TLS offer X25519 and AES-128-GCM and resume nothing; the certificate is P-256.
+- nginx and HAProxy are set up as `bench/` shows, for speed and for the same work. Whoever knows a
+  better setting is welcome to send it.
+
+## Measure it yourself
+
+```text
+cargo xtask setup --bench     nginx, HAProxy and valgrind, from Debian
+cargo xtask bench             about a quarter of an hour, on a machine with nothing else to do
+cargo xtask bench --quick     within 40 s
+```
+";
+
+fn machine(report: &Report) -> Grid {
+    let machine = &report.machine;
+    let mut grid = Grid::new(vec!["what".to_owned(), "which".to_owned()]);
+    let mut row = |what: &str, which: String| grid.push(vec![what.to_owned(), which]);
+    row(
+        "processor",
+        format!("{}, {} cores", machine.processor, machine.cores),
+    );
+    row("kernel", format!("Linux {}", machine.kernel));
+    row("compiler", machine.rustc.clone());
+    row("commit", machine.commit.clone());
+    row("day", machine.day.clone());
+    for (name, version) in &report.versions {
+        row(name, version.clone());
+    }
+    row(
+        "the load by itself",
+        format!("{:.0} requests a second", report.capacity_per_second),
+    );
+    grid
+}
+
+fn how(report: &Report) -> String {
+    let effort = report.effort;
+    format!(
+        "Each proxy has one worker on the first core. Clients and upstream are one thread on the \
+         last core, which never sleeps: a load that sleeps measures how fast a machine wakes up. \
+         Each case has {rounds} rounds; in each, every proxy is driven for {warm:.1} s and then \
+         measured for {span:.1} s, one after the other, in an order that turns round with every \
+         round. A sample with a failed request is void, and so is one in which a proxy used less \
+         than 90 % of its core although 64 requests or more were waiting; it is taken anew, up to \
+         {repeats} times. CPU time comes from `/proc/PID/task/*/schedstat`, memory from \
+         `smaps_rollup` (pages that a proxy's own processes share count once) after {settle:.1} s \
+         of rest, instructions and system calls from callgrind. The upstream, on port \
+         {BACKEND_PORT}, answers from memory.\n",
+        rounds = effort.rounds,
+        warm = effort.warm.as_secs_f64(),
+        span = effort.span.as_secs_f64(),
+        repeats = effort.repeats,
+        settle = effort.settle.as_secs_f64(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::report_fixture::report;
+
+    #[test]
+    fn the_page_names_the_machine_and_has_no_empty_parts() {
+        let page = markdown(&report(Vec::new()), &[]);
+        assert!(page.starts_with("# Performance\n"));
+        for part in [
+            "| processor | a processor, 2 cores |",
+            "| nginx | nginx/1.22.1 |",
+            "## What these figures are worth",
+        ] {
+            assert!(page.contains(part), "{part}");
+        }
+        assert!(!page.contains("## proxyd by itself"));
+        assert!(!page.contains("## Left out"));
+    }
+}

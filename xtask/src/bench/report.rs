@@ -1,0 +1,142 @@
+//! All that a run measured, as it is kept in JSON.
+
+use super::effort::Effort;
+use super::figure::Figure;
+use super::machine::Machine;
+use super::statistics::{self, Spread};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A whole run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Report {
+    pub(super) machine: Machine,
+    pub(super) effort: Effort,
+    /// What each program says of its version.
+    pub(super) versions: BTreeMap<String, String>,
+    /// Requests a second that the load can make and take answers to, by itself.
+    pub(super) capacity_per_second: f64,
+    pub(super) cases: Vec<CaseReport>,
+}
+
+/// One case of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct CaseReport {
+    /// What targets and the command line call it.
+    pub(super) name: String,
+    /// What it does, in words.
+    pub(super) title: String,
+    /// Whether proxyd is beside others here; else in several set-ups, the first of which is the
+    /// measure of the others.
+    pub(super) with_peers: bool,
+    /// The figures that matter in it; rounds hold others too.
+    pub(super) figures: Vec<Figure>,
+    pub(super) entries: Vec<Entry>,
+}
+
+/// One contestant in one case.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Entry {
+    pub(super) name: String,
+    /// Why it could not be measured.
+    pub(super) unsupported: Option<String>,
+    pub(super) rounds: Vec<Round>,
+}
+
+/// One sample.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Round {
+    pub(super) figures: BTreeMap<Figure, f64>,
+    /// Why it does not count, although it was taken anew.
+    pub(super) void: Option<String>,
+    /// How often it was taken anew.
+    pub(super) repeated: u32,
+}
+
+impl CaseReport {
+    /// An entry by its name.
+    pub(super) fn entry(&self, name: &str) -> Option<&Entry> {
+        self.entries.iter().find(|entry| entry.name == name)
+    }
+}
+
+impl Entry {
+    /// One that could not be measured.
+    pub(super) fn unsupported(name: &str, why: String) -> Self {
+        Self {
+            name: name.to_owned(),
+            unsupported: Some(why),
+            rounds: Vec::new(),
+        }
+    }
+
+    /// One that is to be measured.
+    pub(super) fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            unsupported: None,
+            rounds: Vec::new(),
+        }
+    }
+
+    /// Whether rounds were measured and none of them counts.
+    pub(super) fn is_doubtful(&self) -> bool {
+        !self.rounds.is_empty() && self.rounds.iter().all(|round| round.void.is_some())
+    }
+
+    /// The figure's median and range: over the rounds that count, else over those that do not.
+    pub(super) fn spread(&self, figure: Figure) -> Option<Spread> {
+        let doubtful = self.is_doubtful();
+        let rounds = self.rounds.iter();
+        let counting = rounds.filter(|round| doubtful || round.void.is_none());
+        statistics::spread(counting.filter_map(|round| round.figures.get(&figure).copied()))
+    }
+
+    /// How this entry's figure relates to another's, over the rounds that count for both.
+    pub(super) fn ratio(&self, to: &Self, figure: Figure) -> Option<Spread> {
+        let rounds = self.rounds.iter().zip(&to.rounds);
+        let both = rounds.filter(|(ours, theirs)| ours.void.is_none() && theirs.void.is_none());
+        statistics::spread(both.filter_map(|(ours, theirs)| {
+            let theirs = theirs.figures.get(&figure).filter(|value| **value != 0.0)?;
+            Some(ours.figures.get(&figure)? / theirs)
+        }))
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// An entry whose rounds hold these values of one figure; none is a void round with 99.
+    pub(in crate::bench) fn entry(name: &str, figure: Figure, values: &[Option<f64>]) -> Entry {
+        let rounds = values.iter().map(|value| Round {
+            figures: BTreeMap::from([(figure, value.unwrap_or(99.0))]),
+            void: value.is_none().then(|| "void".to_owned()),
+            repeated: 0,
+        });
+        Entry {
+            rounds: rounds.collect(),
+            ..Entry::new(name)
+        }
+    }
+
+    #[test]
+    fn void_rounds_count_for_nobody() {
+        let figure = Figure::CpuMicros;
+        let ours = entry("proxyd", figure, &[Some(9.0), None, Some(8.0)]);
+        let theirs = entry("nginx", figure, &[Some(10.0), Some(1.0), Some(10.0)]);
+
+        let ratio = ours.ratio(&theirs, figure).unwrap();
+        assert_eq!((ratio.least, ratio.greatest), (0.8, 0.9));
+        assert!((ours.spread(figure).unwrap().greatest - 9.0).abs() < 1e-9);
+        assert!(!ours.is_doubtful());
+    }
+
+    #[test]
+    fn an_entry_without_a_round_that_counts_shows_what_it_has() {
+        let ours = entry("proxyd", Figure::CpuMicros, &[None]);
+        assert!(ours.is_doubtful());
+        assert!((ours.spread(Figure::CpuMicros).unwrap().median - 99.0).abs() < 1e-9);
+        assert_eq!(ours.ratio(&ours, Figure::CpuMicros), None);
+    }
+}

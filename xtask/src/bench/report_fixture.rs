@@ -1,0 +1,24 @@
+//! Reports for tests.
+
+use super::effort::Effort;
+use super::machine::Machine;
+use super::report::{CaseReport, Report};
+use std::collections::BTreeMap;
+
+/// A report of these cases, measured nowhere.
+pub(super) fn report(cases: Vec<CaseReport>) -> Report {
+    Report {
+        machine: Machine {
+            processor: "a processor".to_owned(),
+            cores: 2,
+            kernel: "6.1".to_owned(),
+            rustc: "rustc 1.95.0".to_owned(),
+            commit: "0123456789ab".to_owned(),
+            day: "2026-11-20".to_owned(),
+        },
+        effort: Effort::QUICK,
+        versions: BTreeMap::from([("nginx".to_owned(), "nginx/1.22.1".to_owned())]),
+        capacity_per_second: 200_000.0,
+        cases,
+    }
+}

@@ -1,0 +1,222 @@
+//! Samples of running proxies, taken in turns, so that what changes with time strikes all alike.
+
+use super::cases::Load;
+use super::contest::Contest;
+use super::contestant::{Contestant, Setup};
+use super::figure::{Figure, number};
+use super::order::{Asking, Drive, Sample, Span};
+use super::report::{Entry, Round};
+use super::stage;
+use crate::trouble::Trouble;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::time::Duration;
+
+/// The part of its cores that a proxy must use for a sample to show the proxy and not the load.
+const LEAST_SHARE: f64 = 0.9;
+/// Where the set-up with an access log writes it.
+const ACCESS_LOG: &str = "access.log";
+
+/// Takes every round of every contestant.
+pub(super) fn take(
+    contest: &mut Contest<'_>,
+    contestants: &[Contestant],
+    load: &Load,
+) -> Result<Vec<Entry>, Trouble> {
+    let Contest {
+        arena,
+        loader,
+        stage,
+        ..
+    } = contest;
+    stage.set(arena, loader, contestants)?;
+    let mut entries: Vec<Entry> = stage.cast().iter().map(entry).collect();
+    for round in 0..contest.effort.rounds {
+        let mut turns: Vec<usize> = (0..entries.len()).collect();
+        if round % 2 == 1 {
+            turns.reverse();
+        }
+        for turn in turns {
+            let Some(entry) = entries.get_mut(turn) else {
+                continue;
+            };
+            if entry.unsupported.is_none() {
+                entry.rounds.push(sample(contest, turn, load)?);
+            }
+        }
+    }
+    Ok(entries)
+}
+
+fn entry<T>((who, running): &(Contestant, Result<T, String>)) -> Entry {
+    match running {
+        Ok(_) => Entry::new(&who.name),
+        Err(why) => Entry::unsupported(&who.name, why.clone()),
+    }
+}
+
+/// Takes a sample, and again if it is void.
+fn sample(contest: &mut Contest<'_>, turn: usize, load: &Load) -> Result<Round, Trouble> {
+    let mut round = Round::default();
+    for repeated in 0..=contest.effort.repeats {
+        round = once(contest, turn, load)?;
+        round.repeated = repeated;
+        if round.void.is_none() {
+            break;
+        }
+    }
+    Ok(round)
+}
+
+fn once(contest: &mut Contest<'_>, turn: usize, load: &Load) -> Result<Round, Trouble> {
+    let Some((contestant, Ok(running))) = contest.stage.cast().get(turn) else {
+        return Ok(Round::default());
+    };
+    let setup = contestant.setup;
+    let alone = contest.arena.cores.spare_one_beside(setup.workers);
+    let mut drive = drive(load, &setup, running.ports.clients, &running.family);
+    drive.warm = contest.effort.warm;
+    drive.span = Span::Time(contest.effort.span);
+    drive.spin = alone;
+    let outcome = stage::reason(contest.loader.drive(drive))?;
+    empty_access_log(contest, &setup)?;
+    let sample = match outcome {
+        Ok(sample) => sample,
+        Err(why) => {
+            return Ok(Round {
+                void: Some(why),
+                ..Round::default()
+            });
+        }
+    };
+    let share = (load.is_saturating() && alone).then_some(setup.workers);
+    Ok(Round {
+        void: void(&sample, share),
+        figures: figures(&sample),
+        repeated: 0,
+    })
+}
+
+/// An order for this load; it still wants its times.
+pub(super) fn drive(load: &Load, setup: &Setup, port: u16, watch: &[i32]) -> Drive {
+    Drive {
+        port,
+        carrier: load.carrier,
+        asking: Asking {
+            paths: setup.paths(load.answer.letter()),
+            answer: load.answer,
+            body_bytes: load.body_bytes,
+            browser: load.browser,
+        },
+        connections: load.connections,
+        streams: load.streams,
+        rhythm: load.rhythm,
+        warm: Duration::ZERO,
+        span: Span::Requests(0),
+        spin: true,
+        watch: watch.to_vec(),
+        capture: false,
+    }
+}
+
+/// Why a sample does not count; `saturated` says how many cores the proxy had to use up.
+pub(super) fn void(sample: &Sample, saturated: Option<usize>) -> Option<String> {
+    if let Some(failure) = &sample.failure {
+        return Some(format!("{} requests failed: {failure}", sample.failed));
+    }
+    if sample.answered == 0 {
+        return Some("nothing was answered".to_owned());
+    }
+    let cores = u32::try_from(saturated?).unwrap_or(u32::MAX);
+    let share = share(sample) / f64::from(cores);
+    (share < LEAST_SHARE).then(|| format!("it used {:.0} % of its core only", share * 100.0))
+}
+
+/// The figures of a sample.
+pub(super) fn figures(sample: &Sample) -> BTreeMap<Figure, f64> {
+    let micros = |time: Duration| time.as_secs_f64() * 1e6;
+    let answered = number(sample.answered.max(1));
+    BTreeMap::from([
+        (Figure::CpuMicros, micros(sample.cpu) / answered),
+        (Figure::Share, share(sample)),
+        (
+            Figure::PerSecond,
+            number(sample.answered) / sample.time.as_secs_f64().max(1e-9),
+        ),
+        (Figure::P50Micros, micros(sample.p50)),
+        (Figure::P99Micros, micros(sample.p99)),
+        (Figure::P999Micros, micros(sample.p999)),
+    ])
+}
+
+fn share(sample: &Sample) -> f64 {
+    sample.cpu.as_secs_f64() / sample.time.as_secs_f64().max(1e-9)
+}
+
+/// The log is appended to, so that it can be cut off while proxyd has it open.
+fn empty_access_log(contest: &Contest<'_>, setup: &Setup) -> Result<(), Trouble> {
+    if !setup.access_log {
+        return Ok(());
+    }
+    let path = contest.arena.file(ACCESS_LOG);
+    match fs::OpenOptions::new().write(true).open(&path) {
+        Ok(file) => file
+            .set_len(0)
+            .map_err(|source| Trouble::File { path, source }),
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(source) => Err(Trouble::File { path, source }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Sample {
+        Sample {
+            answered: 1_000,
+            time: Duration::from_secs(1),
+            cpu: Duration::from_millis(950),
+            ..Sample::default()
+        }
+    }
+
+    #[test]
+    fn a_good_sample_counts_and_is_divided_by_its_requests() {
+        assert_eq!(void(&sample(), Some(1)), None);
+        let figures = figures(&sample());
+        let cpu = figures.get(&Figure::CpuMicros).unwrap();
+        assert!((cpu - 950.0).abs() < 1e-6);
+        let rate = figures.get(&Figure::PerSecond).unwrap();
+        assert!((rate - 1_000.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn failures_and_idle_cores_make_a_sample_void() {
+        let failed = Sample {
+            failed: 3,
+            failure: Some("status 502".to_owned()),
+            ..sample()
+        };
+        assert_eq!(
+            void(&failed, None).unwrap(),
+            "3 requests failed: status 502"
+        );
+        let silent = Sample {
+            answered: 0,
+            ..sample()
+        };
+        assert!(void(&silent, None).is_some());
+        assert_eq!(
+            void(&sample(), Some(2)).unwrap(),
+            "it used 48 % of its core only"
+        );
+        let idle = Sample {
+            cpu: Duration::from_millis(100),
+            ..sample()
+        };
+        assert_eq!(void(&idle, None), None);
+        assert!(void(&idle, Some(1)).is_some());
+    }
+}

@@ -1,0 +1,253 @@
+//! A proxy that runs: started on its cores, waited for, and never left behind.
+
+use super::arena::Arena;
+use super::configuration::{self, Ports};
+use super::contestant::{Contestant, Program};
+use super::meter;
+use crate::clock::{self, Stopwatch};
+use crate::command;
+use crate::trouble::Trouble;
+use rustix::process::{Pid, Signal, kill_process};
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
+use std::net::{Ipv4Addr, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+/// Longest that a proxy may take to listen.
+const STARTING: Duration = Duration::from_secs(15);
+/// Longest that it may take to listen under valgrind.
+const STARTING_SLOWLY: Duration = Duration::from_mins(2);
+/// Longest that it may take to end after it was told to.
+const ENDING: Duration = Duration::from_secs(20);
+/// How often a process is looked at.
+const TICK: Duration = Duration::from_millis(10);
+/// Lines of its log that are shown when it fails.
+const LOG_LINES: usize = 6;
+
+/// A proxy's processes, killed when dropped.
+#[derive(Debug)]
+pub(super) struct Running {
+    /// Where it listens.
+    pub(super) ports: Ports,
+    /// The process that was started, and those it started.
+    pub(super) family: Vec<i32>,
+    child: Child,
+    log: PathBuf,
+}
+
+/// How a proxy's program is run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Run {
+    /// As it is.
+    Bare,
+    /// Under callgrind, in one process; its counts go to this file.
+    Counted(PathBuf),
+}
+
+impl Running {
+    /// Starts a contestant and waits until it listens.
+    ///
+    /// # Errors
+    /// In words what is missing or went wrong: such a contestant is left out.
+    pub(super) fn start(
+        arena: &Arena,
+        contestant: &Contestant,
+        run: &Run,
+    ) -> Result<Self, Trouble> {
+        let program = &contestant.program;
+        let ports = match program {
+            Program::Other(peer) => Ports {
+                clients: peer.port,
+                admin: 0,
+            },
+            Program::Proxyd | Program::Nginx | Program::Haproxy => Ports {
+                clients: arena.free_port()?,
+                admin: arena.free_port()?,
+            },
+        };
+        let config = configuration::write(arena, program, &contestant.setup, ports)?;
+        let words = words(arena, program, config, run)?;
+        let log = arena.file(&format!("{}-{}.log", ports.clients, contestant.name));
+        let mut running = Self {
+            ports,
+            family: Vec::new(),
+            child: spawn(arena, &words, contestant.setup.workers, &log)?,
+            log,
+        };
+        let patience = match run {
+            Run::Bare => STARTING,
+            Run::Counted(_) => STARTING_SLOWLY,
+        };
+        running.await_listening(patience)?;
+        running.family = meter::family(running.process());
+        Ok(running)
+    }
+
+    /// Sends a signal to the process that was started.
+    pub(super) fn signal(&self, signal: Signal) -> Result<(), Trouble> {
+        send(self.process(), signal)
+    }
+
+    /// Tells it to end, and waits until it has.
+    pub(super) fn end(mut self) -> Result<(), Trouble> {
+        self.signal(Signal::TERM)?;
+        let watch = Stopwatch::start();
+        while self.status()?.is_none() {
+            if watch.elapsed() > ENDING {
+                return Err(self.failed("did not end when it was told to"));
+            }
+            clock::pause(TICK);
+        }
+        Ok(())
+    }
+
+    fn process(&self) -> i32 {
+        i32::try_from(self.child.id()).unwrap_or(i32::MAX)
+    }
+
+    fn await_listening(&mut self, patience: Duration) -> Result<(), Trouble> {
+        let watch = Stopwatch::start();
+        while TcpStream::connect((Ipv4Addr::LOCALHOST, self.ports.clients)).is_err() {
+            if let Some(status) = self.status()? {
+                return Err(self.failed(&format!("ended ({status})")));
+            }
+            if watch.elapsed() > patience {
+                return Err(self.failed("does not listen"));
+            }
+            clock::pause(TICK);
+        }
+        Ok(())
+    }
+
+    fn status(&mut self) -> Result<Option<ExitStatus>, Trouble> {
+        self.child.try_wait().map_err(|source| Trouble::System {
+            deed: "ask how a proxy is",
+            source,
+        })
+    }
+
+    /// What happened, and the end of the log.
+    fn failed(&self, what: &str) -> Trouble {
+        let log = fs::read_to_string(&self.log).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().map(str::trim).collect();
+        let first = lines.len().saturating_sub(LOG_LINES);
+        let end = lines.get(first..).unwrap_or_default().join(" / ");
+        let told = if end.is_empty() {
+            what.to_owned()
+        } else {
+            format!("{what}: {end}")
+        };
+        Trouble::Finding(told)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // A master that is killed leaves its workers behind; one that is told to end does not.
+        drop(self.signal(Signal::TERM));
+        let watch = Stopwatch::start();
+        while matches!(self.child.try_wait(), Ok(None)) {
+            if watch.elapsed() > ENDING {
+                for process in &self.family {
+                    drop(send(*process, Signal::KILL));
+                }
+                drop(self.child.kill());
+            }
+            clock::pause(TICK);
+        }
+    }
+}
+
+/// To a process that has ended, a signal means nothing.
+fn send(process: i32, signal: Signal) -> Result<(), Trouble> {
+    let Some(pid) = Pid::from_raw(process) else {
+        return Ok(());
+    };
+    match kill_process(pid, signal) {
+        Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
+        Err(errno) => Err(Trouble::System {
+            deed: "signal a proxy",
+            source: errno.into(),
+        }),
+    }
+}
+
+/// The command line of a program.
+fn words(
+    arena: &Arena,
+    program: &Program,
+    config: Option<PathBuf>,
+    run: &Run,
+) -> Result<Vec<OsString>, Trouble> {
+    let config = config.unwrap_or_default().into_os_string();
+    let mut words: Vec<OsString> = Vec::new();
+    if let Run::Counted(counts) = run {
+        let mut file = OsString::from("--callgrind-out-file=");
+        file.push(counts);
+        let valgrind = installed("valgrind")?;
+        words.extend([valgrind, "--tool=callgrind".into(), file]);
+        words.push("--collect-systime=yes".into());
+    }
+    match program {
+        Program::Proxyd => words.extend([
+            arena.built("proxyd").into_os_string(),
+            "--config".into(),
+            config,
+        ]),
+        Program::Nginx => {
+            let folder = arena.folder().as_os_str().to_owned();
+            let errors = arena.file("nginx-error.log").into_os_string();
+            words.extend([installed("nginx")?, "-p".into(), folder]);
+            words.extend(["-e".into(), errors, "-c".into(), config]);
+            if matches!(run, Run::Counted(_)) {
+                words.extend(["-g".into(), "master_process off;".into()]);
+            }
+        }
+        Program::Haproxy => {
+            words.extend([installed("haproxy")?, "-db".into(), "-f".into(), config]);
+        }
+        Program::Other(peer) => {
+            words.extend(peer.command.split_whitespace().map(OsString::from));
+        }
+    }
+    Ok(words)
+}
+
+fn installed(program: &str) -> Result<OsString, Trouble> {
+    let found = command::find(program).map(PathBuf::into_os_string);
+    found.ok_or_else(|| Trouble::Finding(format!("{program} is not installed")))
+}
+
+fn spawn(
+    arena: &Arena,
+    words: &[OsString],
+    workers: usize,
+    log: &PathBuf,
+) -> Result<Child, Trouble> {
+    let created = File::create(log).and_then(|out| Ok((out.try_clone()?, out)));
+    let (out, err) = created.map_err(|source| Trouble::File {
+        path: log.clone(),
+        source,
+    })?;
+    let [program, arguments @ ..] = words else {
+        return Err(Trouble::Finding("a peer without a command".to_owned()));
+    };
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .current_dir(arena.folder())
+        .stdin(Stdio::null())
+        .stdout(out)
+        .stderr(err);
+    let child: io::Result<Child> = arena
+        .cores
+        .on_first(workers, || command.spawn())
+        .and_then(|child| child);
+    child.map_err(|source| Trouble::Start {
+        program: program.display().to_string(),
+        source,
+    })
+}

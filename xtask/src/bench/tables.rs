@@ -1,0 +1,208 @@
+//! A run as tables: beside the peers, in several set-ups, and against the targets.
+
+use super::contestant::OURS;
+use super::figure::Figure;
+use super::grid::Grid;
+use super::report::{CaseReport, Entry, Report};
+use super::statistics::Spread;
+use super::targets::Verdict;
+
+/// What stands where there is nothing to say.
+const NOTHING: &str = "–";
+/// What stands behind a figure none of whose rounds counts.
+const DOUBTFUL: &str = " (void)";
+
+/// proxyd beside its peers: a row for each figure of each case.
+pub(super) fn peers(report: &Report) -> Grid {
+    let cases = || report.cases.iter().filter(|case| case.with_peers);
+    let names = names(cases());
+    let rivals: Vec<&str> = names.iter().copied().filter(|name| *name != OURS).collect();
+    let mut heading = vec!["case".to_owned(), "figure".to_owned()];
+    heading.extend(names.iter().map(|&name| name.to_owned()));
+    heading.extend(rivals.iter().map(|name| format!("÷ {name}")));
+    let mut grid = Grid::new(heading);
+    for case in cases() {
+        for figure in &case.figures {
+            let mut row = vec![case.title.clone(), figure.title().to_owned()];
+            row.extend(names.iter().map(|name| value(case.entry(name), *figure)));
+            let ratio = |name: &&str| relation(case.entry(OURS), case.entry(name), *figure);
+            row.extend(rivals.iter().map(ratio));
+            grid.push(row);
+        }
+    }
+    grid
+}
+
+/// proxyd in several set-ups: a row for each figure of each set-up.
+pub(super) fn ours(report: &Report) -> Grid {
+    let heading = ["case", "set-up", "figure", "proxyd", "÷ the first"];
+    let mut grid = Grid::new(heading.map(str::to_owned).to_vec());
+    for case in report.cases.iter().filter(|case| !case.with_peers) {
+        let first = case.entries.first();
+        for (place, entry) in case.entries.iter().enumerate() {
+            for figure in &case.figures {
+                grid.push(vec![
+                    case.title.clone(),
+                    entry.name.clone(),
+                    figure.title().to_owned(),
+                    value(Some(entry), *figure),
+                    if place == 0 {
+                        NOTHING.to_owned()
+                    } else {
+                        relation(Some(entry), first, *figure)
+                    },
+                ]);
+            }
+        }
+    }
+    grid
+}
+
+/// Every target and what became of it.
+pub(super) fn targets(verdicts: &[Verdict]) -> Grid {
+    let heading = ["case", "figure", "of", "measured", "gate", "goal", ""];
+    let mut grid = Grid::new(heading.map(str::to_owned).to_vec());
+    for verdict in verdicts {
+        let is_ratio = verdict.subject.contains('÷');
+        let written = |value: f64| {
+            if is_ratio {
+                format!("{value:.2}")
+            } else {
+                verdict.figure.written(value)
+            }
+        };
+        let measured = verdict.measured.map(|spread| written(spread.median));
+        grid.push(vec![
+            verdict.case.clone(),
+            verdict.figure.title().to_owned(),
+            verdict.subject.clone(),
+            measured.unwrap_or_else(|| NOTHING.to_owned()),
+            written(verdict.gate),
+            verdict.goal.map_or_else(|| NOTHING.to_owned(), written),
+            verdict.standing.word().to_owned(),
+        ]);
+    }
+    grid
+}
+
+/// What could not be measured, and why; what was taken in vain, and why. A line each.
+pub(super) fn remarks(report: &Report) -> Vec<String> {
+    let mut remarks = Vec::new();
+    for case in &report.cases {
+        for entry in &case.entries {
+            let name = format!("{}, {}", case.name, entry.name);
+            if let Some(why) = &entry.unsupported {
+                remarks.push(format!("{name}: unsupported: {why}"));
+            }
+            let void: Vec<&String> = entry
+                .rounds
+                .iter()
+                .filter_map(|r| r.void.as_ref())
+                .collect();
+            if let Some(why) = void.first() {
+                let (void, all) = (void.len(), entry.rounds.len());
+                remarks.push(format!("{name}: {void} of {all} rounds void: {why}"));
+            }
+        }
+    }
+    remarks
+}
+
+/// Names of entries in the order in which they first appear.
+fn names<'a>(cases: impl Iterator<Item = &'a CaseReport>) -> Vec<&'a str> {
+    let mut names = Vec::new();
+    for entry in cases.flat_map(|case| &case.entries) {
+        if !names.contains(&entry.name.as_str()) {
+            names.push(entry.name.as_str());
+        }
+    }
+    names
+}
+
+fn value(entry: Option<&Entry>, figure: Figure) -> String {
+    let Some(entry) = entry else {
+        return NOTHING.to_owned();
+    };
+    if entry.unsupported.is_some() {
+        return "unsupported".to_owned();
+    }
+    let Some(spread) = entry.spread(figure) else {
+        return NOTHING.to_owned();
+    };
+    let doubt = if entry.is_doubtful() { DOUBTFUL } else { "" };
+    format!("{}{doubt}", figure.written(spread.median))
+}
+
+/// The median of a ratio, and its range where there is one.
+fn relation(ours: Option<&Entry>, theirs: Option<&Entry>, figure: Figure) -> String {
+    let ratio = ours
+        .zip(theirs)
+        .and_then(|(ours, theirs)| ours.ratio(theirs, figure));
+    match ratio {
+        None => NOTHING.to_owned(),
+        Some(Spread {
+            least,
+            median,
+            greatest,
+        }) if least < greatest => format!("{median:.2} ({least:.2}–{greatest:.2})"),
+        Some(Spread { median, .. }) => format!("{median:.2}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::report::tests::entry;
+    use crate::bench::report_fixture::report;
+
+    const CPU: Figure = Figure::CpuMicros;
+
+    fn case(with_peers: bool, entries: Vec<Entry>) -> CaseReport {
+        CaseReport {
+            name: "get-64".to_owned(),
+            title: "GET".to_owned(),
+            with_peers,
+            figures: vec![CPU],
+            entries,
+        }
+    }
+
+    #[test]
+    fn peers_stand_in_columns_and_their_ratios_behind_them() {
+        let entries = vec![
+            entry(OURS, CPU, &[Some(9.0), Some(9.5), Some(10.0)]),
+            entry("nginx", CPU, &[Some(10.0), Some(10.0), Some(10.0)]),
+            Entry::unsupported("haproxy", "it is not installed".to_owned()),
+        ];
+        let report = report(vec![case(true, entries)]);
+        assert_eq!(
+            peers(&report).plain(),
+            "case  figure           proxyd   nginx     haproxy      ÷ nginx           ÷ haproxy\n\
+             GET   CPU per request  9.50 µs  10.00 µs  unsupported  0.95 (0.90–1.00)  –"
+        );
+        assert!(ours(&report).is_empty());
+        assert_eq!(
+            remarks(&report),
+            ["get-64, haproxy: unsupported: it is not installed"]
+        );
+    }
+
+    #[test]
+    fn set_ups_stand_in_rows_and_are_measured_by_the_first() {
+        let entries = vec![
+            entry("10 routes", CPU, &[Some(10.0)]),
+            entry("1 000 routes", CPU, &[Some(11.0)]),
+            entry("10 000 routes", CPU, &[None]),
+        ];
+        let report = report(vec![case(false, entries)]);
+        let plain = ours(&report).plain();
+        let lines: Vec<&str> = plain.lines().collect();
+        assert!(lines[1].ends_with("10.00 µs         –"));
+        assert!(lines[2].ends_with("11.00 µs         1.10"));
+        assert!(lines[3].ends_with("99.00 µs (void)  –"));
+        assert_eq!(
+            remarks(&report),
+            ["get-64, 10 000 routes: 1 of 1 rounds void: void"]
+        );
+    }
+}

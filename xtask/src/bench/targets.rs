@@ -1,0 +1,274 @@
+//! What `bench-targets.toml` asks for, and whether a run has it.
+
+use super::contestant::OURS;
+use super::figure::Figure;
+use super::report::Report;
+use super::statistics::Spread;
+use crate::trouble::Trouble;
+use serde::Deserialize;
+use std::fs;
+use std::path::Path;
+
+/// The whole file.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Targets {
+    /// What `cargo xtask test-all` compares with.
+    pub(super) guard: Option<Guard>,
+    /// Figures of one entry over those of another.
+    #[serde(default, rename = "ratio")]
+    ratios: Vec<Ratio>,
+    /// Figures by themselves.
+    #[serde(default, rename = "bound")]
+    bounds: Vec<Bound>,
+}
+
+/// The counts of proxyd as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Guard {
+    /// User instructions of one small GET.
+    pub(super) instructions: f64,
+    /// System calls of one small GET.
+    pub(super) system_calls: f64,
+    /// The part of a count by which it may differ.
+    pub(super) tolerance: f64,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Ratio {
+    case: String,
+    figure: Figure,
+    /// The entry that is judged; proxyd if it is not written.
+    of: Option<String>,
+    /// The entry it is compared with.
+    to: String,
+    /// The most that passes.
+    gate: f64,
+    /// What we are after.
+    goal: Option<f64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Bound {
+    case: String,
+    figure: Figure,
+    of: Option<String>,
+    /// The most that passes, in the figure's own unit.
+    gate: f64,
+    goal: Option<f64>,
+}
+
+/// What became of one target.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Verdict {
+    pub(super) case: String,
+    pub(super) figure: Figure,
+    /// What is judged, and by what measure.
+    pub(super) subject: String,
+    pub(super) measured: Option<Spread>,
+    pub(super) gate: f64,
+    pub(super) goal: Option<f64>,
+    pub(super) standing: Standing,
+}
+
+/// How a target stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// Reached, with nothing more to be after.
+    Met,
+    /// The gate is passed, the goal not reached.
+    Gate,
+    Missed,
+    /// The case ran, and has no figure that counts.
+    Unknown,
+    /// The case was not part of the run.
+    LeftOut,
+}
+
+impl Targets {
+    /// Reads the file.
+    pub(super) fn load(path: &Path) -> Result<Self, Trouble> {
+        let text = fs::read_to_string(path).map_err(|source| Trouble::File {
+            path: path.to_owned(),
+            source,
+        })?;
+        Self::parse(&text).map_err(|cause| Trouble::Finding(format!("{}: {cause}", path.display())))
+    }
+
+    fn parse(text: &str) -> Result<Self, toml::de::Error> {
+        toml::from_str(text)
+    }
+
+    /// Judges a run.
+    pub(super) fn judge(&self, report: &Report) -> Vec<Verdict> {
+        let ratios = self.ratios.iter().map(|ratio| ratio.judge(report));
+        let bounds = self.bounds.iter().map(|bound| bound.judge(report));
+        ratios.chain(bounds).collect()
+    }
+}
+
+impl Ratio {
+    fn judge(&self, report: &Report) -> Verdict {
+        let of = self.of.as_deref().unwrap_or(OURS);
+        let case = report.cases.iter().find(|case| case.name == self.case);
+        let measured = case.and_then(|case| {
+            let (ours, theirs) = (case.entry(of)?, case.entry(&self.to)?);
+            ours.ratio(theirs, self.figure)
+        });
+        Verdict {
+            case: self.case.clone(),
+            figure: self.figure,
+            subject: format!("{of} ÷ {}", self.to),
+            standing: standing(case.is_some(), measured, self.gate, self.goal),
+            measured,
+            gate: self.gate,
+            goal: self.goal,
+        }
+    }
+}
+
+impl Bound {
+    fn judge(&self, report: &Report) -> Verdict {
+        let of = self.of.as_deref().unwrap_or(OURS);
+        let case = report.cases.iter().find(|case| case.name == self.case);
+        let measured = case
+            .and_then(|case| case.entry(of))
+            .filter(|entry| !entry.is_doubtful())
+            .and_then(|entry| entry.spread(self.figure));
+        Verdict {
+            case: self.case.clone(),
+            figure: self.figure,
+            subject: of.to_owned(),
+            standing: standing(case.is_some(), measured, self.gate, self.goal),
+            measured,
+            gate: self.gate,
+            goal: self.goal,
+        }
+    }
+}
+
+fn standing(ran: bool, measured: Option<Spread>, gate: f64, goal: Option<f64>) -> Standing {
+    match measured {
+        None if ran => Standing::Unknown,
+        None => Standing::LeftOut,
+        Some(spread) if spread.median > gate => Standing::Missed,
+        Some(spread) if goal.is_some_and(|goal| spread.median > goal) => Standing::Gate,
+        Some(_) => Standing::Met,
+    }
+}
+
+impl Standing {
+    /// Whether a gate must close.
+    pub(super) fn fails(self) -> bool {
+        match self {
+            Self::Missed | Self::Unknown => true,
+            Self::Met | Self::Gate | Self::LeftOut => false,
+        }
+    }
+
+    /// In a word or two.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Met => "met",
+            Self::Gate => "gate met, goal not",
+            Self::Missed => "missed",
+            Self::Unknown => "no figure",
+            Self::LeftOut => "left out",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::cases::{CASES, Field};
+    use crate::bench::report::tests::entry;
+    use crate::bench::report::{CaseReport, Entry};
+    use crate::bench::report_fixture::report;
+
+    const OURS_TARGETS: &str = include_str!("../../../bench/bench-targets.toml");
+    const CPU: Figure = Figure::CpuMicros;
+
+    fn case(entries: Vec<Entry>) -> CaseReport {
+        CaseReport {
+            name: "get-64".to_owned(),
+            title: "GET".to_owned(),
+            with_peers: true,
+            figures: vec![CPU],
+            entries,
+        }
+    }
+
+    #[track_caller]
+    fn stands(ours: &[Option<f64>], expected: Standing) {
+        let targets = Targets::parse(
+            "[[ratio]]\ncase = \"get-64\"\nfigure = \"cpu-micros\"\nto = \"nginx\"\n\
+             gate = 0.95\ngoal = 0.88\n",
+        );
+        let theirs = vec![Some(10.0); ours.len()];
+        let report = report(vec![case(vec![
+            entry(OURS, CPU, ours),
+            entry("nginx", CPU, &theirs),
+        ])]);
+        let verdicts = targets.unwrap().judge(&report);
+        assert_eq!(verdicts[0].standing, expected);
+    }
+
+    #[test]
+    fn a_ratio_is_judged_by_its_median() {
+        stands(&[Some(8.0), Some(8.7), Some(20.0)], Standing::Met);
+        stands(&[Some(9.0)], Standing::Gate);
+        stands(&[Some(9.6)], Standing::Missed);
+        stands(&[None], Standing::Unknown);
+    }
+
+    #[test]
+    fn a_case_that_did_not_run_is_left_out() {
+        let targets = Targets::parse(OURS_TARGETS).unwrap();
+        let verdicts = targets.judge(&report(Vec::new()));
+        assert!(verdicts.iter().all(|v| v.standing == Standing::LeftOut));
+        assert!(!verdicts.is_empty());
+    }
+
+    #[test]
+    fn a_bound_has_the_figures_own_unit() {
+        let targets =
+            Targets::parse("[[bound]]\ncase = \"get-64\"\nfigure = \"cpu-micros\"\ngate = 10\n");
+        let report = report(vec![case(vec![entry(OURS, CPU, &[Some(10.5)])])]);
+        let verdicts = targets.unwrap().judge(&report);
+        assert_eq!(verdicts[0].standing, Standing::Missed);
+    }
+
+    #[test]
+    fn every_target_names_a_case_a_figure_and_contestants_that_there_are() {
+        let targets = Targets::parse(OURS_TARGETS).unwrap();
+        let peers = [OURS, "nginx", "haproxy"];
+        let ratios = targets.ratios.iter().map(|ratio| {
+            let names = vec![ratio.of.clone(), Some(ratio.to.clone())];
+            (&ratio.case, names)
+        });
+        let bounds = targets
+            .bounds
+            .iter()
+            .map(|bound| (&bound.case, vec![bound.of.clone()]));
+        for (name, contestants) in ratios.chain(bounds) {
+            let case = CASES.iter().find(|case| case.name == name).unwrap();
+            for contestant in contestants.into_iter().flatten() {
+                let is_here = match case.field {
+                    Field::Peers(_) => peers.contains(&contestant.as_str()),
+                    Field::Ours(setups) => setups.iter().any(|(name, _)| *name == contestant),
+                };
+                assert!(is_here, "{name}: {contestant}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_unknown_word_in_the_file_is_refused() {
+        assert!(Targets::parse("[[ratio]]\ncas = \"get-64\"\n").is_err());
+        assert!(Targets::parse("[limits]\n").is_err());
+    }
+}
