@@ -155,7 +155,7 @@ fn requests_wait_for_a_connection_when_all_allowed_are_in_use() {
     for client in &mut clients {
         assert_eq!(client.response().text(), "done");
     }
-    assert_eq!(most.load(Ordering::SeqCst), 2);
+    assert!(most.load(Ordering::SeqCst) <= 2);
 }
 
 #[test]
