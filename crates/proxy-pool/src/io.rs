@@ -18,11 +18,17 @@ const SMALL_WRITE: usize = 2048;
 pub(crate) struct UpstreamIo {
     transport: Transport,
     wire: Rc<Wire>,
+    /// Whether the target takes no more.
+    deaf: bool,
 }
 
 impl UpstreamIo {
     pub(crate) fn new(transport: Transport, wire: Rc<Wire>) -> Self {
-        Self { transport, wire }
+        Self {
+            transport,
+            wire,
+            deaf: false,
+        }
     }
 
     pub(crate) fn into_transport(self) -> Transport {
@@ -64,6 +70,23 @@ impl UpstreamIo {
             return;
         }
         informational::collect(wire, fresh);
+    }
+
+    /// A target may answer and hang up before it has heard all. Its answer is still to be read, so what
+    /// it does not hear is taken for written, and reading tells how the exchange ends.
+    #[inline]
+    fn unless_deaf(
+        &mut self,
+        polled: Poll<io::Result<usize>>,
+        length: usize,
+    ) -> Poll<io::Result<usize>> {
+        match polled {
+            Poll::Ready(Err(error)) if self.deaf || is_hang_up(&error) => {
+                self.deaf = true;
+                Poll::Ready(Ok(length))
+            }
+            other => other,
+        }
     }
 
     fn wrote(&self, count: usize) {
@@ -108,7 +131,8 @@ impl AsyncWrite for UpstreamIo {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let me = self.get_mut();
-        let written = ready!(Pin::new(&mut me.transport).poll_write(cx, bytes))?;
+        let polled = Pin::new(&mut me.transport).poll_write(cx, bytes);
+        let written = ready!(me.unless_deaf(polled, bytes.len()))?;
         if me.wire.replayable.get() {
             let sent = bytes.get(..written).unwrap_or_default();
             me.wire.head.borrow_mut().extend_from_slice(sent);
@@ -127,13 +151,14 @@ impl AsyncWrite for UpstreamIo {
         }
         let me = self.get_mut();
         let total: usize = pieces.iter().map(|piece| piece.len()).sum();
-        let written = if total <= SMALL_WRITE {
+        let polled = if total <= SMALL_WRITE {
             let mut scratch = [0; SMALL_WRITE];
             let gathered = gather(&mut scratch, pieces);
-            ready!(Pin::new(&mut me.transport).poll_write(cx, gathered))?
+            Pin::new(&mut me.transport).poll_write(cx, gathered)
         } else {
-            ready!(Pin::new(&mut me.transport).poll_write_vectored(cx, pieces))?
+            Pin::new(&mut me.transport).poll_write_vectored(cx, pieces)
         };
+        let written = ready!(me.unless_deaf(polled, total))?;
         me.wrote(written);
         Poll::Ready(Ok(written))
     }
@@ -149,6 +174,13 @@ impl AsyncWrite for UpstreamIo {
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.get_mut().transport).poll_shutdown(cx)
     }
+}
+
+fn is_hang_up(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset
+    )
 }
 
 fn refused(fault: Fault) -> io::Error {

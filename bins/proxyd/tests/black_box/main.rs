@@ -8,7 +8,9 @@
 
 mod support;
 
+mod aborts;
 mod bodies;
+mod builtins;
 mod correlation;
 mod error_forms;
 mod expectations;
@@ -17,8 +19,11 @@ mod header_edits;
 mod keep_alive;
 mod limits;
 mod paths;
+mod pools;
+mod retries;
 mod routing;
 mod streaming;
 mod timeouts;
+mod tunnels;
 mod upstream_failures;
 mod versions;
