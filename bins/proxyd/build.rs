@@ -8,7 +8,10 @@ fn main() {
     let commit = output("git", &["rev-parse", "--short=12", "HEAD"]);
     let rustc = output("rustc", &["--version"]);
     let built_at = match std::env::var("SOURCE_DATE_EPOCH") {
-        Ok(seconds) => output("date", &["-u", "-d", &format!("@{seconds}"), "+%Y-%m-%dT%H:%M:%SZ"]),
+        Ok(seconds) => output(
+            "date",
+            &["-u", "-d", &format!("@{seconds}"), "+%Y-%m-%dT%H:%M:%SZ"],
+        ),
         Err(_) => output("date", &["-u", "+%Y-%m-%dT%H:%M:%SZ"]),
     };
     println!("cargo::rustc-env=PROXYD_COMMIT={commit}");

@@ -7,7 +7,11 @@ use std::path::PathBuf;
 ///
 /// Without a configuration it serves a welcome page on port 8080.
 #[derive(Debug, Parser)]
-#[command(name = "proxyd", disable_version_flag = true, args_conflicts_with_subcommands = true)]
+#[command(
+    name = "proxyd",
+    disable_version_flag = true,
+    args_conflicts_with_subcommands = true
+)]
 pub(crate) struct Cli {
     /// The configuration to use.
     #[arg(short, long, value_name = "FILE", env = "PROXYD_CONFIG")]

@@ -34,7 +34,10 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
         Some(Subcommands::Config(ConfigCommand::Migrate { file, output })) => {
             migrate(&file, &output)
         }
-        Some(Subcommands::Explain(explain)) => { let _ = explain; ExitCode::from(USAGE) },
+        Some(Subcommands::Explain(explain)) => {
+            let _ = explain;
+            ExitCode::from(USAGE)
+        }
         None if version => {
             say(format_args!("proxyd {} ({})", BUILD.version, BUILD.commit));
             ExitCode::SUCCESS
@@ -100,7 +103,11 @@ fn check(file: &Path, strict: bool, json: bool) -> ExitCode {
     }
     let passed = usable && (clean || !strict);
     if !json && passed {
-        let found = if clean { "no issues" } else { "usable, see the warnings" };
+        let found = if clean {
+            "no issues"
+        } else {
+            "usable, see the warnings"
+        };
         say(format_args!("{}: {found}", file.display()));
     }
     if passed {
