@@ -16,7 +16,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         query: "",
         headers: &HeaderMap::new(),
     };
-    let found = router.find(&head).and_then(|index| router.rules().get(index));
+    let found = router
+        .find(&head)
+        .and_then(|index| router.rules().get(index));
     assert_eq!(found.map(|rule| rule.id.as_str()), Some("api"));
     Ok(())
 }

@@ -4,6 +4,7 @@ use crate::cli::{Cli, ConfigCommand, Subcommands};
 use crate::logging;
 use crate::terminal::{complain, say};
 use proxy_config::Loaded;
+use proxy_plan::render;
 use proxy_server::{Build, Options, Source, StartFault};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -34,10 +35,7 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
         Some(Subcommands::Config(ConfigCommand::Migrate { file, output })) => {
             migrate(&file, &output)
         }
-        Some(Subcommands::Explain(explain)) => {
-            let _ = explain;
-            ExitCode::from(USAGE)
-        }
+        Some(Subcommands::Explain(explain)) => crate::explain::run(explain),
         None if version => {
             say(format_args!("proxyd {} ({})", BUILD.version, BUILD.commit));
             ExitCode::SUCCESS
@@ -125,8 +123,23 @@ fn migrate(file: &Path, output: &Path) -> ExitCode {
             return ExitCode::from(FAULTS);
         }
     };
-    let _ = (text, output);
-    ExitCode::from(FAULTS)
+    let name = file.display().to_string();
+    let migrated = match proxy_config::migrate(&text, &name) {
+        Ok(migrated) => migrated,
+        Err(report) => {
+            complain(report);
+            return ExitCode::from(FAULTS);
+        }
+    };
+    if let Err(error) = std::fs::write(output, &migrated.text) {
+        complain(format_args!("cannot write {}: {error}", output.display()));
+        return ExitCode::from(FAULTS);
+    }
+    for note in &migrated.notes {
+        say(note);
+    }
+    say(format_args!("{} written", output.display()));
+    ExitCode::SUCCESS
 }
 
 fn source(config: Option<PathBuf>) -> Source {
@@ -140,5 +153,5 @@ fn show_warnings(loaded: &Loaded) {
 }
 
 fn show_effective(loaded: &Loaded) {
-    let _ = loaded;
+    say(render::in_force(&loaded.model).trim_end());
 }

@@ -9,7 +9,10 @@ use std::sync::Arc;
 
 /// Prints the explanation. 1 when the configuration has faults, 2 when nobody could send the request.
 pub(crate) fn run(explain: Explain) -> ExitCode {
-    let source = explain.config.clone().map_or(Source::Embedded, Source::File);
+    let source = explain
+        .config
+        .clone()
+        .map_or(Source::Embedded, Source::File);
     let loaded = match proxy_server::load(&source) {
         Ok(loaded) => loaded,
         Err(report) => {

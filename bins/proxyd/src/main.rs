@@ -2,6 +2,7 @@
 
 mod cli;
 mod commands;
+mod explain;
 mod logging;
 mod terminal;
 

@@ -1,4 +1,4 @@
-//! Every setting in force, with where it came from: what `/admin/config` lists.
+//! Every setting in force, with where it came from: what `/admin/config` and `explain` list.
 
 mod limits;
 mod listener;
@@ -6,8 +6,8 @@ mod process;
 mod route;
 mod upstream;
 
-use crate::registry::Spec;
-use crate::{Model, Origin, Setting};
+use crate::registry::{Spec, Status};
+use crate::{Listener, Model, Origin, Route, Setting, Upstream};
 use serde_json::Value;
 use std::fmt;
 use std::path::PathBuf;
@@ -18,6 +18,8 @@ use std::time::Duration;
 pub struct EffectiveSetting {
     /// Where it stands: `routes.route["api"].policies.max-body-size`.
     pub path: String,
+    /// Its row of the registry: `routes.route.policies.max-body-size`.
+    pub row: &'static str,
     /// Its value; times in seconds or milliseconds as the name ends, sizes in bytes. Secrets are
     /// `"(redacted)"`.
     pub value: Value,
@@ -25,15 +27,28 @@ pub struct EffectiveSetting {
     pub origin: Origin,
 }
 
+/// A part of a configuration.
+#[derive(Clone, Copy, Debug)]
+pub enum Part<'m> {
+    /// One listener.
+    Listener(&'m Listener),
+    /// One route.
+    Route(&'m Route),
+    /// One upstream.
+    Upstream(&'m Upstream),
+    /// The `limits` block.
+    Limits,
+}
+
 /// Every setting in force, in the order of the model. Those that were not written and have no
-/// default are left out.
+/// default are left out, and those that have no effect yet.
 pub fn effective(model: &Model) -> Vec<EffectiveSetting> {
     let Model {
         listeners,
         routes,
         upstreams,
         agents,
-        limits,
+        limits: _,
         admin,
         observability,
         system,
@@ -43,22 +58,19 @@ pub fn effective(model: &Model) -> Vec<EffectiveSetting> {
     let mut list = List::default();
     list.within("system", |list| process::system(list, system));
     for listener in listeners {
-        let block = named("listeners.listener", &listener.name);
-        list.within(&block, |list| listener::listener(list, model, listener));
+        list.part(model, Part::Listener(listener));
     }
     for route in routes {
-        let block = named("routes.route", &route.id);
-        list.within(&block, |list| route::route(list, model, route));
+        list.part(model, Part::Route(route));
     }
     for upstream in upstreams {
-        let block = named("upstreams.upstream", &upstream.name);
-        list.within(&block, |list| upstream::upstream(list, upstream));
+        list.part(model, Part::Upstream(upstream));
     }
     for agent in agents {
         let block = named("agents.agent", &agent.name);
         list.within(&block, |list| process::agent(list, agent));
     }
-    list.within("limits", |list| limits::limits(list, limits));
+    list.part(model, Part::Limits);
     list.within("admin", |list| process::admin(list, admin));
     list.within("observability", |list| {
         process::observability(list, observability);
@@ -71,6 +83,29 @@ pub fn effective(model: &Model) -> Vec<EffectiveSetting> {
     list.settings
 }
 
+/// As [`effective`], of one part of `model`.
+pub fn effective_in(model: &Model, part: Part<'_>) -> Vec<EffectiveSetting> {
+    let mut list = List::default();
+    list.part(model, part);
+    list.settings
+}
+
+impl EffectiveSetting {
+    /// Its name within its listener, route, upstream or agent, or else within its block:
+    /// `policies.max-body-size`.
+    pub fn name(&self) -> &'static str {
+        let named = [
+            "listeners.listener.",
+            "routes.route.",
+            "upstreams.upstream.",
+            "agents.agent.",
+        ];
+        let mut rests = named.iter().map(|block| self.row.strip_prefix(block));
+        let in_block = self.row.split_once('.').map_or(self.row, |(_, name)| name);
+        rests.find_map(|rest| rest).unwrap_or(in_block)
+    }
+}
+
 /// The settings so far, and the block that the next ones are in.
 #[derive(Debug, Default)]
 struct List {
@@ -79,6 +114,24 @@ struct List {
 }
 
 impl List {
+    fn part(&mut self, model: &Model, part: Part<'_>) {
+        match part {
+            Part::Listener(listener) => {
+                let block = named("listeners.listener", &listener.name);
+                self.within(&block, |list| listener::listener(list, model, listener));
+            }
+            Part::Route(route) => {
+                let block = named("routes.route", &route.id);
+                self.within(&block, |list| route::route(list, model, route));
+            }
+            Part::Upstream(upstream) => {
+                let block = named("upstreams.upstream", &upstream.name);
+                self.within(&block, |list| upstream::upstream(list, upstream));
+            }
+            Part::Limits => self.within("limits", |list| limits::limits(list, &model.limits)),
+        }
+    }
+
     fn within(&mut self, block: &str, write: impl FnOnce(&mut Self)) {
         let length = self.block.len();
         if length > 0 {
@@ -95,8 +148,12 @@ impl List {
         setting: &Setting<T>,
         show: impl Fn(&T) -> Value,
     ) {
+        if matches!(spec.status, Status::NotYet { .. }) {
+            return;
+        }
         self.settings.push(EffectiveSetting {
             path: format!("{}.{}", self.block, spec.name()),
+            row: spec.path,
             value: show(&setting.value),
             origin: setting.origin,
         });

@@ -17,6 +17,7 @@ mod observability;
 mod place;
 mod policies;
 mod route;
+mod secret;
 mod size;
 mod system;
 mod upstream;
@@ -27,7 +28,7 @@ pub use address::{AddressFault, BindAddress, Host, TargetAddress};
 pub use admin::Admin;
 pub use agent::{Agent, AgentBreaker, AgentEncoding, AgentTransport, FailureMode};
 pub use control_plane::ControlPlane;
-pub use effective::{EffectiveSetting, effective};
+pub use effective::{EffectiveSetting, Part, effective, effective_in};
 pub use health::{HealthCheck, HealthCheckKind, HealthCheckType};
 pub use limits::Limits;
 pub use listener::{
@@ -45,6 +46,7 @@ pub use policies::{
 pub use route::{
     BuiltinHandler, CircuitBreaker, Route, Service, ServiceForm, ServiceType, StaticFiles,
 };
+pub use secret::{redacted_field, redacted_header, redacted_parameter};
 pub use size::show_size;
 pub use system::System;
 pub use upstream::{

@@ -7,8 +7,8 @@ use crate::policy::request_head::{self, Length};
 use crate::policy::response_head;
 use crate::request_body::{BodyFault, Progress, RequestBody, Times};
 use crate::state::ActivePlan;
-use crate::{replay, upgrade};
-use http::{HeaderValue, Method, Request, Response, StatusCode};
+use crate::{interim, replay, upgrade};
+use http::{HeaderValue, Method, Request, Response, StatusCode, Version};
 use http_body::Body as _;
 use hyper::body::Incoming;
 use proxy_clock::{Timer, Timers};
@@ -59,7 +59,7 @@ pub(crate) async fn send(
         (Some(_), None) => Length::Chunked,
         (Some(_), Some(_)) | (None, _) => Length::Known,
     };
-    let asked = request_head::apply(exchange, to.route, length);
+    let asked = request_head::apply(exchange, to, length);
     let timers = exchange.timers(to.total);
     let wire = proxy_pool::Exchange {
         kind: kind(&exchange.head.method, asked.is_some()),
@@ -197,11 +197,13 @@ impl Attempts<'_, '_> {
             None => self.timers.start(Timer::ResponseHeader, times.response),
         }
         let client = Rc::clone(self.exchange.client());
+        // HTTP/1.0 knows one response for each request. [RFC 9110 §15.2]
+        let understands = client.exclusive && self.exchange.head.version == Version::HTTP_11;
         let deadline = self.timers.deadline();
         connection.send(self.wire, request, deadline, move |wire| {
             let heads = wire.take_informational();
-            if !heads.is_empty() && client.exclusive {
-                client.announce(&heads);
+            if !heads.is_empty() && understands {
+                client.announce(&interim::for_clients(&heads));
             }
         })
     }

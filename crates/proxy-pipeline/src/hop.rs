@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn names_the_proxy_relies_on_cannot_be_nominated_away() {
-        let kept = stripped(&[
+        let mut kept = stripped(&[
             (
                 "connection",
                 "x-forwarded-for, via, host, content-length, x-correlation-id",
@@ -265,7 +265,8 @@ mod tests {
             ("content-length", "0"),
         ]);
 
-        assert_eq!(kept, ["x-forwarded-for", "host", "content-length"]);
+        kept.sort();
+        assert_eq!(kept, ["content-length", "host", "x-forwarded-for"]);
     }
 
     #[test]

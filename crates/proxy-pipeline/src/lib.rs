@@ -13,6 +13,7 @@ mod view;
 mod forward;
 mod forwarding;
 mod hop;
+mod interim;
 mod names;
 mod policy;
 mod replay;

@@ -12,8 +12,9 @@ pub use rejected::{Lost, Rejected};
 pub use winner::{Condition, Taken, Winner};
 
 use crate::decide::Seen;
-use crate::{EffectiveSetting, Plan, RequestHead, View};
+use crate::{Plan, RequestHead, View};
 use http::uri::PathAndQuery;
+use proxy_model::{EffectiveSetting, Sources};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -42,6 +43,8 @@ pub struct Explanation {
     /// The settings that this request meets: those of its route, upstream and listener, and the
     /// limits that none of these override.
     pub settings: Vec<EffectiveSetting>,
+    /// The files that the settings' places are in.
+    pub sources: Sources,
 }
 
 /// Something of a request that is brought into one form before it is compared.
@@ -92,6 +95,7 @@ impl Plan {
             answerer: self.answerer(&decision, routing_head.as_ref(), view),
             rejected: routing_head.map_or_else(Vec::new, |head| self.rejected(&decision, &head)),
             settings: self.applied(&decision, head.listener),
+            sources: self.model.sources.clone(),
         }
     }
 

@@ -7,7 +7,6 @@
 mod compile;
 mod decide;
 mod directory;
-mod effective;
 pub mod explain;
 mod listener;
 mod plan;
@@ -18,7 +17,6 @@ mod view;
 
 pub use decide::{Decision, Outcome, RequestHead};
 pub use directory::Directory;
-pub use effective::{EffectiveSetting, SettingValue};
 pub use explain::{ExplainFault, ExplainRequest, Explanation};
 pub use listener::ListenerPlan;
 pub use plan::Plan;

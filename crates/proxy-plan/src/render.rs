@@ -1,7 +1,7 @@
-//! Explanations, for people and for programs.
+//! Explanations and settings, for people and for programs.
 
 mod json;
 mod text;
 
-pub use json::json;
-pub use text::text;
+pub use json::{json, setting};
+pub use text::{in_force, text};

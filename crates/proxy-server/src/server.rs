@@ -124,6 +124,11 @@ impl Server {
         &self.plan
     }
 
+    /// What all workers see at once.
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.common.shared
+    }
+
     /// Where each listener of the plan in force is bound, in the plan's order.
     pub(crate) fn bound(&self) -> impl Iterator<Item = SocketAddr> {
         self.doors.iter().map(|door| door.bound)

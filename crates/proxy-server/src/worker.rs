@@ -107,7 +107,7 @@ async fn run(
                 Some(Command::Adopt(adoption, done)) => {
                     post.adopt(*adoption);
                     // Nobody waits for it any more when the process is on its way out.
-                    drop(done.send(()));
+                    done.send(()).unwrap_or_default();
                 }
                 Some(Command::Refresh) => post.worker.active().refresh(),
                 Some(Command::Drain) => post.drain(),

@@ -8,12 +8,17 @@
 
 mod support;
 
+mod bodies;
 mod correlation;
 mod error_forms;
+mod expectations;
 mod forwarding;
 mod header_edits;
+mod keep_alive;
 mod limits;
 mod paths;
 mod routing;
+mod streaming;
 mod timeouts;
 mod upstream_failures;
+mod versions;

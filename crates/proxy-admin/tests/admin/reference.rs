@@ -64,6 +64,19 @@ async fn every_documented_path_answers_with_the_documented_fields() {
     }
 }
 
+#[test]
+fn every_documented_configuration_is_right() {
+    let blocks = PAGE.split("```kdl\n").skip(1);
+    let blocks: Vec<_> = blocks
+        .filter_map(|block| block.split("```").next())
+        .collect();
+    assert!(!blocks.is_empty());
+    for block in blocks {
+        let read = proxy_config::parse(block, "admin.md");
+        assert!(read.is_ok(), "{}", read.unwrap_err());
+    }
+}
+
 /// The names of all fields, at whatever depth.
 fn fields(value: &Value) -> BTreeSet<String> {
     let mut names = BTreeSet::new();

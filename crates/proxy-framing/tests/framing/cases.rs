@@ -1,5 +1,6 @@
 //! What a case of a table is.
 
+use proptest::prelude::ProptestConfig;
 use proxy_framing::{Fault, HeadLimits, RequestKind};
 
 /// The limits of the tables: the defaults of the `limits` block.
@@ -29,3 +30,12 @@ pub(crate) type RequestCase = (&'static str, Verdict, &'static [u8]);
 
 /// A name that says what is special, what was asked, the verdict, the bytes.
 pub(crate) type ResponseCase = (&'static str, RequestKind, Verdict, &'static [u8]);
+
+/// So many tries of a property. What fails becomes a case of a table, not a file of seeds.
+pub(crate) fn tries(cases: u32) -> ProptestConfig {
+    ProptestConfig {
+        cases,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
+}

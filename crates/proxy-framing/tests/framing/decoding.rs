@@ -7,7 +7,7 @@ use proptest::sample::select;
 use proptest::{prop_assert, prop_assert_eq, proptest};
 use proxy_framing::{RequestGuard, RequestKind};
 
-use crate::cases::LIMITS;
+use crate::cases::{self, LIMITS};
 use crate::drive::{Guard, expecting};
 
 /// A complete message.
@@ -260,6 +260,8 @@ pub(crate) fn legal_response() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
+    #![proptest_config(cases::tries(256))]
+
     #[test]
     fn requests_end_where_a_second_reading_says(bytes in legal_requests()) {
         let expected = requests(&bytes).iter().map(|message| message.end).collect::<Vec<_>>();

@@ -15,7 +15,7 @@ use hyper::service::service_fn;
 use proptest::proptest;
 use proxy_framing::{RequestGuard, RequestKind};
 
-use crate::cases::LIMITS;
+use crate::cases::{self, LIMITS};
 use crate::decoding::{self, Message};
 use crate::drive::{Guard, expecting};
 use crate::tables;
@@ -240,6 +240,8 @@ fn hyper_takes_every_byte_in_every_place_alike() {
 }
 
 proptest! {
+    #![proptest_config(cases::tries(256))]
+
     #[test]
     fn hyper_reads_legal_requests_alike(bytes in decoding::legal_requests()) {
         check_requests(&bytes);

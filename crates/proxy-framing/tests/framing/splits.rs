@@ -1,12 +1,12 @@
 //! No way of cutting a stream changes what becomes of it; tried on streams that nobody wrote.
 
 use proptest::collection::vec;
-use proptest::prelude::{ProptestConfig, Strategy, any, prop_oneof};
+use proptest::prelude::{Strategy, any, prop_oneof};
 use proptest::sample::{Index, select};
 use proptest::{prop_assert_eq, proptest};
 use proxy_framing::{HeadLimits, RequestGuard, RequestKind};
 
-use crate::cases::LIMITS;
+use crate::cases::{self, LIMITS};
 use crate::drive::{self, drive, expecting};
 use crate::tables;
 
@@ -134,7 +134,7 @@ fn pieces<'a>(bytes: &'a [u8], places: &[Index]) -> Vec<&'a [u8]> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 4096, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases::tries(4096))]
 
     #[test]
     fn requests_fare_the_same_however_they_are_cut(

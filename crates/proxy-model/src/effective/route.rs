@@ -5,9 +5,8 @@ use crate::registry::{circuit_breaker as breaker_spec, matches as match_spec};
 use crate::registry::{policies as policy_spec, routes as spec};
 use crate::{
     CircuitBreaker, HeaderEdits, HeaderField, Matches, Model, Policies, RateLimit, Retry, Route,
-    RouteTimeouts, Service, StaticFiles,
+    RouteTimeouts, Service, StaticFiles, redacted_field, redacted_header, redacted_parameter,
 };
-use http::header::{AUTHORIZATION, COOKIE, HeaderName, PROXY_AUTHORIZATION, SET_COOKIE};
 use proxy_routing::PathPattern;
 use serde_json::Value;
 
@@ -35,7 +34,14 @@ pub(super) fn route(list: &mut List, model: &Model, route: &Route) {
         Service::Builtin(handler) => list.put(&spec::BUILTIN_HANDLER, handler, text),
         Service::Static(files) => list.within("static-files", |list| static_files(list, files)),
     }
-    list.put(&spec::SERVICE_TYPE, form, text);
+    // What holds where none is written has no word.
+    if form.place().is_some() {
+        list.put(&spec::SERVICE_TYPE, form, |form| match service {
+            Service::Upstream(_) => text(form),
+            Service::Builtin(_) => "builtin".into(),
+            Service::Static(_) => "static".into(),
+        });
+    }
     list.within("policies", |list| self::policies(list, policies));
     if let Some(breaker) = circuit_breaker {
         list.within("circuit-breaker", |list| self::breaker(list, breaker));
@@ -62,9 +68,13 @@ fn conditions(list: &mut List, matches: &Matches) {
             _ => list.put(&match_spec::PATH_REGEX, pattern, text),
         }
     }
-    list.put_all(&match_spec::HEADER, headers, text);
+    list.put_all(&match_spec::HEADER, headers, |header| {
+        redacted_header(header).into()
+    });
     list.put_all(&match_spec::METHOD, methods, text);
-    list.put_all(&match_spec::QUERY_PARAM, query_params, text);
+    list.put_all(&match_spec::QUERY_PARAM, query_params, |parameter| {
+        redacted_parameter(parameter).into()
+    });
 }
 
 fn static_files(list: &mut List, files: &StaticFiles) {
@@ -97,8 +107,18 @@ fn policies(list: &mut List, policies: &Policies) {
     if let Some(limit) = rate_limit {
         list.within("rate-limit", |list| self::rate_limit(list, limit));
     }
-    list.within("request-headers", |list| edits(list, request_headers));
-    list.within("response-headers", |list| edits(list, response_headers));
+    list.within("request-headers", |list| {
+        let HeaderEdits { remove, set, add } = request_headers;
+        list.put_all(&policy_spec::REMOVE_REQUEST, remove, text);
+        list.put_all(&policy_spec::SET_REQUEST, set, header);
+        list.put_all(&policy_spec::ADD_REQUEST, add, header);
+    });
+    list.within("response-headers", |list| {
+        let HeaderEdits { remove, set, add } = response_headers;
+        list.put_all(&policy_spec::REMOVE_RESPONSE, remove, text);
+        list.put_all(&policy_spec::SET_RESPONSE, set, header);
+        list.put_all(&policy_spec::ADD_RESPONSE, add, header);
+    });
     list.put(&policy_spec::BUFFER_REQUESTS, buffer_requests, plain);
     list.put(&policy_spec::BUFFER_RESPONSES, buffer_responses, plain);
     if let Some(retry) = retry {
@@ -135,29 +155,8 @@ fn rate_limit(list: &mut List, limit: &RateLimit) {
     list.put(&policy_spec::KEY, key, text);
 }
 
-fn edits(list: &mut List, edits: &HeaderEdits) {
-    let HeaderEdits { remove, set, add } = edits;
-    list.put_all(&policy_spec::REMOVE_REQUEST, remove, text);
-    list.put_all(&policy_spec::SET_REQUEST, set, header);
-    list.put_all(&policy_spec::ADD_REQUEST, add, header);
-}
-
-/// A field as it is written, unless its value may be a secret.
 fn header(field: &HeaderField) -> Value {
-    let HeaderField { name, value } = field;
-    if is_secret(name) || value.is_sensitive() {
-        return format!("{name}: (redacted)").into();
-    }
-    text(field)
-}
-
-fn is_secret(name: &HeaderName) -> bool {
-    let known = [AUTHORIZATION, PROXY_AUTHORIZATION, COOKIE, SET_COOKIE];
-    let name_tells = |part| name.as_str().contains(part);
-    known.contains(name)
-        || ["token", "secret", "password", "api-key", "apikey"]
-            .into_iter()
-            .any(name_tells)
+    redacted_field(&field.name, &field.value).into()
 }
 
 fn retry(list: &mut List, retry: &Retry) {

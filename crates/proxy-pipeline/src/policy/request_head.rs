@@ -1,6 +1,7 @@
 //! Makes a client's request head one that may go upstream.
 
 use crate::exchange::Exchange;
+use crate::forward::Destination;
 use crate::hop::{self, Found};
 use crate::policy::header_edits;
 use crate::{forwarding, names};
@@ -8,7 +9,6 @@ use http::header::{CONNECTION, HOST, TE, TRANSFER_ENCODING, UPGRADE};
 use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderValue, Uri, Version};
-use proxy_plan::RoutePlan;
 
 const CHUNKED: HeaderValue = HeaderValue::from_static("chunked");
 const TRAILERS: HeaderValue = HeaderValue::from_static("trailers");
@@ -26,7 +26,7 @@ pub(crate) enum Length {
 /// route's edits. Gives the protocol that the client wants to switch to, if any.
 pub(crate) fn apply(
     exchange: &mut Exchange,
-    route: &RoutePlan,
+    to: Destination<'_>,
     length: Length,
 ) -> Option<HeaderValue> {
     let Exchange {
@@ -44,9 +44,13 @@ pub(crate) fn apply(
     let headers = &mut head.headers;
     hop::strip(headers, found);
     let host = found.host.take();
-    forwarding::apply(&closing.client.peer, headers, found, host);
+    if host.is_none() {
+        headers.insert(HOST, own_host(to));
+    }
+    let via = forwarding::via(head.version);
+    forwarding::apply(&closing.client.peer, headers, found, via, host);
     headers.insert(names::CORRELATION_ID, closing.facts.correlation_id.clone());
-    header_edits::apply(&route.request_headers, headers);
+    header_edits::apply(&to.route.request_headers, headers);
     if let Some(protocol) = &upgrade {
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
         headers.insert(UPGRADE, protocol.clone());
@@ -72,6 +76,15 @@ fn into_origin_form(head: &mut Parts, found: &mut Found) {
     }
     let path = head.uri.path_and_query().cloned();
     head.uri = Uri::from(path.unwrap_or_else(|| PathAndQuery::from_static("/")));
+}
+
+/// The target's own address, for a client of HTTP/1.0 that names no host: HTTP/1.1 asks for one.
+/// [RFC 9112 §3.2]
+#[cold]
+fn own_host(to: Destination<'_>) -> HeaderValue {
+    let target = to.upstream.targets.get(usize::from(to.target));
+    let label = target.map(|target| HeaderValue::from_str(&target.label));
+    label.and_then(Result::ok).unwrap_or(HeaderValue::from_static(""))
 }
 
 fn without_userinfo(authority: &str) -> &str {

@@ -1,9 +1,8 @@
 //! The settings that one request meets.
 
-use crate::effective::{limits, listener, route, upstream};
-use crate::{Decision, EffectiveSetting, Plan, RoutePlan, Service, UpstreamPlan};
+use crate::{Decision, Plan, RoutePlan, Service, UpstreamPlan};
 use proxy_model::registry::{limits as limit_rows, upstreams as upstream_rows};
-use proxy_model::{Route, Upstream};
+use proxy_model::{EffectiveSetting, Part, Route, Upstream, effective_in};
 
 impl Plan {
     /// The settings of the decision's route, its upstream, the limits and the listener, without
@@ -17,19 +16,20 @@ impl Plan {
         let own_route = decision.route.and_then(|one| model.routes.get(one.index));
         let own_upstream = decision.route.and_then(|one| self.upstream_of(one));
         let own_upstream = own_upstream.and_then(|one| model.upstreams.get(one.index));
-        let mut settings = Vec::new();
-        if let Some(own_route) = own_route {
-            settings.extend(route(model, own_route));
-        }
-        if let Some(own_upstream) = own_upstream {
-            settings.extend(upstream(&model.sources, own_upstream));
-        }
-        settings.extend(limits(&model.sources, &model.limits));
-        if let Some(own_listener) = model.listeners.get(listener_at) {
-            settings.extend(listener(model, own_listener));
-        }
+        let own_listener = model.listeners.get(listener_at);
+        let parts = [
+            own_route.map(Part::Route),
+            own_upstream.map(Part::Upstream),
+            Some(Part::Limits),
+            own_listener.map(Part::Listener),
+        ];
+        let parts = parts.into_iter().flatten();
+        let mut settings: Vec<_> = parts.flat_map(|part| effective_in(model, part)).collect();
         let overridden = overridden(own_route, own_upstream);
-        settings.retain(|setting| !overridden.contains(&setting.row));
+        // Targets are told as candidates.
+        let of_target =
+            |setting: &EffectiveSetting| setting.row.starts_with(upstream_rows::TARGET.path);
+        settings.retain(|one| !overridden.contains(&one.row) && !of_target(one));
         settings
     }
 

@@ -1,9 +1,8 @@
 //! The routes that do not take a request, and why.
 
 use super::Named;
-use crate::effective::Shown;
 use crate::{Decision, Plan};
-use proxy_model::{Matches, Setting};
+use proxy_model::{Setting, redacted_header, redacted_parameter};
 use proxy_routing::{Because, ConditionKind, Head, Lost as RuleLost, Unmet};
 
 /// Conditions that are written out before the rest is only counted.
@@ -64,30 +63,19 @@ impl Plan {
         let Some(route) = self.model.routes.get(index) else {
             return unmet;
         };
-        let Matches {
-            hosts: _,
-            paths: _,
-            methods: _,
-            headers,
-            query_params,
-        } = &route.matches;
-        match unmet.kind {
-            ConditionKind::Header => Unmet {
-                wanted: any_of(headers),
-                ..unmet
-            },
-            ConditionKind::Query => Unmet {
-                wanted: any_of(query_params),
-                ..unmet
-            },
-            ConditionKind::Host | ConditionKind::Path | ConditionKind::Method => unmet,
-        }
+        let matches = &route.matches;
+        let wanted = match unmet.kind {
+            ConditionKind::Header => any_of(&matches.headers, redacted_header),
+            ConditionKind::Query => any_of(&matches.query_params, redacted_parameter),
+            ConditionKind::Host | ConditionKind::Path | ConditionKind::Method => return unmet,
+        };
+        Unmet { wanted, ..unmet }
     }
 }
 
-fn any_of<T: Shown>(conditions: &[Setting<T>]) -> String {
+fn any_of<T>(conditions: &[Setting<T>], show: impl Fn(&T) -> String) -> String {
     let written = conditions.iter().take(MOST_WRITTEN);
-    let mut parts: Vec<String> = written.map(|one| one.value.shown().to_string()).collect();
+    let mut parts: Vec<String> = written.map(|one| show(one)).collect();
     if MOST_WRITTEN < conditions.len() {
         parts.push(format!("{} more", conditions.len() - MOST_WRITTEN));
     }

@@ -1,9 +1,8 @@
 //! The route that takes a request, and what made it do so.
 
 use super::Named;
-use crate::effective::Shown;
 use crate::{Decision, Plan};
-use proxy_model::{Route, Setting};
+use proxy_model::{Origin, Route, redacted_header, redacted_parameter};
 use proxy_routing::Head;
 
 /// The route that takes the request.
@@ -80,20 +79,24 @@ impl Plan {
             .query_params
             .iter()
             .filter(|one| one.holds(head.query));
-        let hosts = hosts.map(|host| self.condition("host", host));
-        let paths = paths.map(|path| self.condition(path.setting(), path));
-        let methods = methods.map(|method| self.condition("method", method));
-        let headers = headers.map(|header| self.condition("header", header));
-        let queries = queries.map(|query| self.condition("query-param", query));
+        let hosts = hosts.map(|one| self.condition("host", one.to_string(), one.origin));
+        let paths = paths.map(|one| {
+            let value = one.as_str().to_owned();
+            self.condition(one.setting(), value, one.origin)
+        });
+        let methods = methods.map(|one| self.condition("method", one.to_string(), one.origin));
+        let headers = headers.map(|one| self.condition("header", redacted_header(one), one.origin));
+        let queries =
+            queries.map(|one| self.condition("query-param", redacted_parameter(one), one.origin));
         let all = hosts.chain(paths).chain(methods).chain(headers);
         all.chain(queries).collect()
     }
 
-    fn condition<T: Shown>(&self, name: &'static str, setting: &Setting<T>) -> Condition {
+    fn condition(&self, setting: &'static str, value: String, origin: Origin) -> Condition {
         Condition {
-            setting: name,
-            value: setting.value.shown().to_string(),
-            source: self.model.sources.origin(setting.origin),
+            setting,
+            value,
+            source: self.model.sources.origin(origin),
         }
     }
 }

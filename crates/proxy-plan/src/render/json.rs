@@ -1,8 +1,9 @@
 //! An explanation as JSON, with keys that stay.
 
+use crate::Explanation;
 use crate::explain::{Answerer, Candidate, Lost, Named, Nearest, Readiness, Taken, Winner};
-use crate::{EffectiveSetting, Explanation};
 use proxy_errors::Problem;
+use proxy_model::{EffectiveSetting, Sources};
 use proxy_routing::{Because, Unmet};
 use serde_json::{Map, Value, json};
 
@@ -20,6 +21,7 @@ pub fn json(explanation: &Explanation) -> Value {
         answerer,
         rejected,
         settings,
+        sources,
     } = explanation;
     let rejected = rejected.iter().map(|one| {
         let mut object = named(&one.route);
@@ -27,7 +29,7 @@ pub fn json(explanation: &Explanation) -> Value {
         object.insert("why".to_owned(), lost(&one.why));
         Value::from(object)
     });
-    let settings = settings.iter().map(EffectiveSetting::to_json);
+    let settings = settings.iter().map(|one| setting(sources, one));
     json!({
         "request": {
             "method": method,
@@ -42,6 +44,18 @@ pub fn json(explanation: &Explanation) -> Value {
         "rejected": rejected.collect::<Vec<_>>(),
         "settings": settings.collect::<Vec<_>>(),
     })
+}
+
+/// A setting as `{path, value, origin}`, its place written as `file:line` or `default`.
+#[must_use]
+pub fn setting(sources: &Sources, setting: &EffectiveSetting) -> Value {
+    let EffectiveSetting {
+        path,
+        row: _,
+        value,
+        origin,
+    } = setting;
+    json!({ "path": path, "value": value, "origin": sources.origin(*origin) })
 }
 
 fn named(named: &Named) -> Map<String, Value> {

@@ -1,13 +1,16 @@
 //! An explanation as a page for a terminal.
 
 mod table;
+mod value;
 
+use crate::Explanation;
 use crate::explain::{Answerer, Candidate, Lost, Named, Nearest, Readiness, Rejected, Taken, Text};
-use crate::{EffectiveSetting, Explanation};
 use proxy_errors::Problem;
+use proxy_model::{EffectiveSetting, Model, Sources, effective};
 use proxy_routing::{Because, ConditionKind, Unmet};
 use std::net::IpAddr;
 use table::Table;
+use value::Shapes;
 
 /// Routes that are written out before the rest is only counted.
 const MOST_ROUTES: usize = 20;
@@ -26,7 +29,8 @@ pub fn text(explanation: &Explanation) -> String {
         winner,
         answerer,
         rejected,
-        settings,
+        settings: applied,
+        sources,
     } = explanation;
     let mut page = Table::line(&format!("{method} {}{}", host.sent, target(path, query)));
     let mut facts = Table::default();
@@ -42,7 +46,8 @@ pub fn text(explanation: &Explanation) -> String {
     page.push('\n');
     page.push_str(&facts.page());
     page.push_str(&others(rejected));
-    page.push_str(&in_force(settings));
+    page.push('\n');
+    page.push_str(&settings(sources, applied));
     page
 }
 
@@ -199,17 +204,45 @@ fn unmet_text(unmet: &Unmet) -> String {
     format!("wants {kind} {wanted}, got {got}")
 }
 
-fn in_force(settings: &[EffectiveSetting]) -> String {
+/// Every setting in force in `model`, as a page.
+#[must_use]
+pub fn in_force(model: &Model) -> String {
+    settings(&model.sources, &effective(model))
+}
+
+/// Settings as a page: one table for each block, under its name.
+fn settings(sources: &Sources, settings: &[EffectiveSetting]) -> String {
+    let shapes = Shapes::of_registry();
     let mut page = String::new();
-    for block in settings.chunk_by(|one, next| one.block == next.block) {
+    for block in settings.chunk_by(|one, next| block_of(one) == block_of(next)) {
         let mut table = Table::default();
         for setting in block {
-            table.row([setting.name(), &setting.value.to_string(), &setting.origin]);
+            let value = shapes.shown(setting);
+            table.row([
+                name_in_block(setting),
+                &value,
+                &sources.origin(setting.origin),
+            ]);
         }
-        let heading = block.first().map_or("", |setting| &setting.block);
-        page.push('\n');
+        let heading = block.first().map_or("", |setting| block_of(setting));
+        if !page.is_empty() {
+            page.push('\n');
+        }
         page.push_str(&Table::line(heading));
         page.push_str(&table.indented());
     }
     page
+}
+
+/// The part of its path that a setting shares with the others of its block.
+fn block_of(setting: &EffectiveSetting) -> &str {
+    let path = setting.path.as_str();
+    let block = path.strip_suffix(setting.name());
+    let block = block.or_else(|| path.rsplit_once('.').map(|(block, _)| block));
+    block.map_or(path, |block| block.trim_end_matches('.'))
+}
+
+fn name_in_block(setting: &EffectiveSetting) -> &str {
+    let rest = setting.path.strip_prefix(block_of(setting));
+    rest.map_or("", |rest| rest.trim_start_matches('.'))
 }

@@ -2,79 +2,68 @@
 
 use crate::support::{SHOP, plan};
 use proxy_model::registry::{Status, all};
-use proxy_plan::EffectiveSetting;
-use serde_json::json;
+use proxy_model::{EffectiveSetting, effective};
+use proxy_plan::render;
+use serde_json::{Value, json};
 
-fn settings(text: &str) -> Vec<EffectiveSetting> {
-    EffectiveSetting::all(plan(text).model())
+fn of_shop() -> (Vec<EffectiveSetting>, Vec<Value>) {
+    let plan = plan(SHOP);
+    let settings = effective(plan.model());
+    let sources = &plan.model().sources;
+    let told = settings.iter().map(|one| render::setting(sources, one));
+    let told = told.collect();
+    (settings, told)
 }
 
 #[test]
 fn a_setting_says_where_it_was_written() {
-    let all = settings(SHOP);
-    let of = |path: &str| all.iter().find(|one| one.path() == path).unwrap().to_json();
+    let (_, told) = of_shop();
+    let of = |path: &str| told.iter().find(|one| one["path"] == path).unwrap();
 
-    let priority = json!({
-        "path": "routes.route[shop].priority", "value": 100, "origin": "edge.kdl:14",
-    });
-    assert_eq!(of("routes.route[shop].priority"), priority);
-    let balancing = json!({
-        "path": "upstreams.upstream[app].load-balancing",
-        "value": "round_robin",
-        "origin": "default",
-    });
-    assert_eq!(of("upstreams.upstream[app].load-balancing"), balancing);
-    let connect = of("upstreams.upstream[app].timeouts.connect-secs");
+    let path = "routes.route[\"shop\"].priority";
+    let priority = json!({ "path": path, "value": 100, "origin": "edge.kdl:14" });
+    assert_eq!(*of(path), priority);
+    let path = "upstreams.upstream[\"app\"].load-balancing";
+    let balancing = json!({ "path": path, "value": "round_robin", "origin": "default" });
+    assert_eq!(*of(path), balancing);
+    let connect = of("upstreams.upstream[\"app\"].timeouts.connect-secs");
     assert_eq!(connect["value"], 1.5);
-    let body = of("routes.route[shop].policies.max-body-size");
+    let body = of("routes.route[\"shop\"].policies.max-body-size");
     assert_eq!(body["value"], 500_000_000);
-    let address = of("upstreams.upstream.targets.target[app/app.internal:80].address");
-    assert_eq!(address["value"], "app.internal:80");
 }
 
 #[test]
 fn every_setting_of_a_list_has_its_own_place() {
-    let all = settings(SHOP);
-    let prefixes = all
-        .iter()
-        .filter(|one| one.path() == "routes.route[shop].matches.path-prefix");
+    let (_, told) = of_shop();
+    let path = "routes.route[\"shop\"].matches.path-prefix";
+    let prefixes = told.iter().filter(|one| one["path"] == path);
     let prefixes: Vec<_> = prefixes
-        .map(|one| (one.value.to_string(), &*one.origin))
+        .map(|one| (&one["value"], &one["origin"]))
         .collect();
 
-    assert_eq!(
-        prefixes,
-        [
-            ("/api".to_owned(), "edge.kdl:17"),
-            ("/v1".to_owned(), "edge.kdl:18")
-        ]
-    );
+    let expected = [
+        json!("/api"),
+        json!("edge.kdl:17"),
+        json!("/v1"),
+        json!("edge.kdl:18"),
+    ];
+    let [a, b, c, d] = &expected;
+    assert_eq!(prefixes, [(a, b), (c, d)]);
 }
 
 #[test]
 fn settings_without_effect_are_not_in_force() {
     let rows = all();
-    for setting in settings(SHOP) {
+    for setting in of_shop().0 {
         let row = rows.iter().find(|row| row.path == setting.row).unwrap();
-        assert!(
-            matches!(row.status, Status::Enforced { .. }),
-            "{}",
-            setting.row
-        );
+        let enforced = matches!(row.status, Status::Enforced { .. });
+        assert!(enforced, "{}", setting.row);
     }
 }
 
 #[test]
-fn every_default_in_force_is_shown() {
-    let shown = settings(SHOP);
-    let once = ["system.", "limits.", "admin.", "observability."];
-    for row in all() {
-        let stands_once = once.iter().any(|block| row.path.starts_with(block));
-        let has_default = matches!(row.presence, proxy_model::registry::Presence::Default(_));
-        let enforced = matches!(row.status, Status::Enforced { .. });
-        if stands_once && has_default && enforced {
-            let found = shown.iter().any(|setting| setting.row == row.path);
-            assert!(found, "{} is in force and not shown", row.path);
-        }
-    }
+fn settings_are_read_block_by_block_with_their_units() {
+    let page = render::in_force(plan(SHOP).model());
+
+    insta::assert_snapshot!("in_force", page);
 }
