@@ -75,13 +75,16 @@ settings! {
     TRUSTED_PROXIES: Text<IpNet>, Many =
         text("listeners.listener.trusted-proxies", "a network", "10.0.0.0/8", network)
             .many()
-            .enforced("proxy-pipeline", "only_trusted_proxies_name_the_client");
+            .enforced(
+                "proxy-pipeline",
+                "a_trusted_proxy_s_claims_are_continued_and_name_the_client",
+            );
     /// What happens to paths that an upstream could read differently: encoded `/`, `\` and NUL,
     /// and dot segments that leave the root.
     PATH_POLICY: Choice<PathPolicy>, Given<PathPolicy> =
         choice("listeners.listener.path-policy", PATH_POLICIES)
             .or(PathPolicy::Strict)
-            .enforced("proxy-pipeline", "ambiguous_paths_are_refused_unless_they_are_forwarded");
+            .enforced("proxy-pipeline", "a_listener_may_forward_ambiguous_paths_as_they_came");
     /// Whether our own errors carry `Proxy-Status` with the reason (RFC 9209).
     EXPOSE_REASONS: Flag, Given<bool> = flag("listeners.listener.expose-reasons")
         .or(false)

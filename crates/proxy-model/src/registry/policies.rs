@@ -62,11 +62,11 @@ settings! {
     CONNECT: Time, Unset =
         time("routes.route.policies.timeouts.connect-secs", Duration::from_hours(1))
             .optional("the upstream's `connect-secs`")
-            .enforced("proxy-pipeline", "a_route_has_its_own_connect_timeout");
+            .enforced("proxy-pipeline", "a_route_has_its_own_read_and_connect_times");
     /// Between two reads of a response.
     READ: Time, Unset = time("routes.route.policies.timeouts.read-secs", DAY)
         .optional("the upstream's `read-secs`")
-        .enforced("proxy-pipeline", "a_route_has_its_own_read_timeout");
+        .enforced("proxy-pipeline", "a_route_has_its_own_read_and_connect_times");
     /// Without a byte either way once a connection is upgraded.
     IDLE: Time, Unset = time("routes.route.policies.timeouts.idle-secs", WEEK)
         .optional("the upstream's `idle-secs`")

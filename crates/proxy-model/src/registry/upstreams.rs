@@ -70,7 +70,7 @@ settings! {
     TARGET: Block, Many = named("upstreams.upstream.targets.target", "its address")
         .many()
         .also(&["upstreams.upstream"])
-        .enforced("proxy-upstream", "every_target_gets_its_turn");
+        .enforced("proxy-upstream", "round_robin_gives_each_ready_target_the_same_share");
     /// Where it is: a host and a port. Names are resolved again as their records expire.
     ADDRESS: Text<TargetAddress>, Required = text(
         "upstreams.upstream.targets.target.address",
@@ -78,7 +78,7 @@ settings! {
         "10.0.0.1:8080",
         |text| text.parse::<TargetAddress>().map_err(|fault| fault.to_string()),
     )
-    .enforced("proxy-pipeline", "a_route_forwards_to_its_upstream");
+    .enforced("proxy-pipeline", "the_target_goes_upstream_byte_for_byte");
     /// Its share under `weighted`; 0 gets no new requests.
     WEIGHT: Integer<u32>, Given<u32> =
         integer("upstreams.upstream.targets.target.weight", 0, 10_000, "")
