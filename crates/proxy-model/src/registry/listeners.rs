@@ -56,15 +56,15 @@ settings! {
     /// One listening socket.
     LISTENER: Block, Many = named("listeners.listener", "a name")
         .many()
-        .enforced("proxy-server", "every_listener_is_bound");
+        .enforced("proxy-server", "listeners_come_and_go");
     /// Where it binds: an IP address and a port, `[::]:80` for IPv6. Port 0 lets the system choose.
     ADDRESS: Text<BindAddress>, Required = address()
-        .enforced("proxy-server", "a_listener_answers_at_its_address");
+        .enforced("proxy-server", "listeners_of_one_address_stay_apart");
     /// What it speaks.
     PROTOCOL: Choice<ListenerProtocol>, Given<ListenerProtocol> =
         choice("listeners.listener.protocol", PROTOCOLS)
             .or(ListenerProtocol::Http)
-            .enforced("proxy-server", "an_http_listener_speaks_http");
+            .enforced("proxy-server", "a_connection_serves_request_after_request");
     /// The route that takes requests which no route matches.
     DEFAULT_ROUTE: Text<String>, Unset =
         words("listeners.listener.default-route", "a route's id", "app")

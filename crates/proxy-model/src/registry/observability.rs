@@ -44,7 +44,7 @@ settings! {
         target,
     )
     .or(written("stdout", || LogTarget::Stdout))
-    .enforced("proxy-telemetry", "the_access_log_goes_where_it_should");
+    .enforced("proxy-telemetry", "logs_go_to_files");
     /// Lines that wait for a slow disk. Further ones are dropped and counted; a request never
     /// waits for its line.
     ACCESS_BUFFER: Integer<u32>, Given<u32> =
@@ -52,7 +52,7 @@ settings! {
             .or(8_192)
             .enforced(
                 "proxy-telemetry",
-                "a_worker_does_not_wait_for_a_destination_that_takes_nothing",
+                "lines_over_the_buffer_are_dropped_and_counted",
             );
     /// Faults, limits hit, reloads; one line of JSON each.
     ERROR_LOG: Block, Unset = block("observability.error-log")
@@ -70,7 +70,7 @@ settings! {
         target,
     )
     .or(written("stdout", || LogTarget::Stdout))
-    .enforced("proxy-telemetry", "the_error_log_goes_where_it_should");
+    .enforced("proxy-telemetry", "logs_go_to_files");
     /// Query parameters whose values are never written, whatever the case of their names.
     REDACT_QUERY: Text<String>, Many =
         words("observability.redact-query", "a parameter's name", "token")

@@ -70,7 +70,7 @@ settings! {
     /// Without a byte either way once a connection is upgraded.
     IDLE: Time, Unset = time("routes.route.policies.timeouts.idle-secs", WEEK)
         .optional("the upstream's `idle-secs`")
-        .enforced("proxy-pipeline", "a_route_has_its_own_idle_timeout");
+        .enforced("proxy-pipeline", "an_upgraded_connection_that_rests_is_closed");
     /// Largest request body. Overrides `limits { max-body-size-bytes }` for this route, up or
     /// down. 0 refuses every body.
     MAX_BODY_SIZE: Size, Unset = size("routes.route.policies.max-body-size", 0, 1 << 40)

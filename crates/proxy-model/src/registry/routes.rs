@@ -87,7 +87,7 @@ settings! {
     /// One route: which requests, and where to.
     ROUTE: Block, Many = named("routes.route", "an id")
         .many()
-        .enforced("proxy-plan", "every_route_is_in_the_plan");
+        .enforced("proxy-plan", "an_exact_path_matches_only_itself");
     /// Higher is asked first. `low` is 10, `normal` 50, `high` 100, `critical` 1000. Among equals
     /// the more specific match wins, then the order of the file.
     PRIORITY: Integer<i32>, Given<i32> = priority()
@@ -105,7 +105,7 @@ settings! {
     BUILTIN_HANDLER: Choice<BuiltinHandler>, Unset =
         choice("routes.route.builtin-handler", HANDLERS)
             .optional("the route is not `builtin`")
-            .enforced("proxy-pipeline", "each_builtin_handler_answers");
+            .enforced("proxy-pipeline", "health_says_healthy");
     /// Files of a folder. Goes with `service-type "static"`.
     STATIC_FILES: Block, Unset = block("routes.route.static-files")
         .optional("the route is not `static`")

@@ -61,7 +61,7 @@ settings! {
     /// A group of targets that can answer the same requests.
     UPSTREAM: Block, Many = named("upstreams.upstream", "a name")
         .many()
-        .enforced("proxy-plan", "every_upstream_is_in_the_plan");
+        .enforced("proxy-plan", "routes_and_upstreams_change");
     /// The targets. `target` may stand in the upstream itself as well.
     TARGETS: Block, Many = block("upstreams.upstream.targets")
         .many()
@@ -94,7 +94,7 @@ settings! {
     PROTOCOL: Choice<UpstreamProtocol>, Given<UpstreamProtocol> =
         choice("upstreams.upstream.protocol", PROTOCOLS)
             .or(UpstreamProtocol::H1)
-            .enforced("proxy-pipeline", "an_upstream_is_spoken_to_in_its_protocol");
+            .enforced("proxy-pipeline", "one_connection_is_enough_for_one_request_at_a_time");
     /// TLS towards the targets. Without it they are spoken to in plaintext, whatever the port.
     TLS: Block, Unset = block("upstreams.upstream.tls").optional("plaintext").not_yet("edge");
     /// Server name asked for and verified.
@@ -149,7 +149,7 @@ settings! {
     MAX_CONNECTIONS: Integer<u32>, Unset =
         integer("upstreams.upstream.connection-pool.max-connections", 1, 1_000_000, "connections")
             .optional("no limit but the global ones")
-            .enforced("proxy-pool", "no_more_connections_are_opened_than_allowed");
+            .enforced("proxy-pool", "the_limit_on_connections_holds_over_all_workers");
     /// Most idle connections kept to one target. 0 keeps none.
     MAX_IDLE: Integer<u32>, Unset =
         integer("upstreams.upstream.connection-pool.max-idle", 0, 1_000_000, "connections")
