@@ -12,6 +12,7 @@ mod websocket;
 use self::addresses::{Addresses, QUICKSTART};
 use self::proxy::{Log, Proxy};
 use crate::command;
+use crate::setup;
 use crate::terminal::say;
 use crate::trouble::Trouble;
 use crate::workspace::Workspace;
@@ -19,25 +20,54 @@ use rustix::process::Signal;
 use std::future::Future;
 use std::path::PathBuf;
 use std::time::Duration;
+use tokio::net::TcpStream;
 
 /// The configuration that the demo shows.
 const CONFIG: &str = "examples/configs/quickstart.kdl";
 /// How long proxyd may take to end after Ctrl-C.
 const ENDING: Duration = Duration::from_secs(35);
 
-/// Builds proxyd, then shows it until Ctrl-C, or with `check` puts it through its paces.
-pub(crate) fn run(workspace: &Workspace, check: bool, release: bool) -> Result<(), Trouble> {
-    let binary = build(workspace, release)?;
-    let config = workspace.root().join(CONFIG);
-    if check {
-        return check::run(workspace, &binary, &config);
+/// How the demo's checks ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Verdict {
+    /// Checks that saw what they must.
+    pub(crate) passed: u64,
+    /// Checks that saw something else.
+    pub(crate) failed: u64,
+}
+
+impl Verdict {
+    /// Whether nothing failed.
+    pub(crate) fn to_result(self) -> Result<(), Trouble> {
+        match self.failed {
+            0 => Ok(()),
+            _ => Err(Trouble::Said),
+        }
     }
+}
+
+/// Builds proxyd, then shows it until Ctrl-C, or with `checked` puts it through its paces.
+pub(crate) fn run(workspace: &Workspace, checked: bool, release: bool) -> Result<(), Trouble> {
+    if checked {
+        let verdict = check(workspace, release)?;
+        let Verdict { passed, failed } = verdict;
+        say(format!("{passed} passed, {failed} failed"));
+        return verdict.to_result();
+    }
+    let binary = build(workspace, release)?;
     let [one, two] = [QUICKSTART.one, QUICKSTART.two].map(addresses::listen);
     upstream::serve("one", one?)?;
     upstream::serve("two", two?)?;
+    let config = workspace.root().join(CONFIG);
     let mut proxy = Proxy::start(&binary, &config, Log::Terminal)?;
-    invite(&QUICKSTART, &proxy);
     block_on(show(&mut proxy))?
+}
+
+/// Builds proxyd and drives it, a line per check.
+pub(crate) fn check(workspace: &Workspace, release: bool) -> Result<Verdict, Trouble> {
+    setup::for_demo(workspace)?;
+    let binary = build(workspace, release)?;
+    check::run(&binary, &workspace.root().join(CONFIG))
 }
 
 /// Runs a future on a runtime of its own, on this thread.
@@ -64,6 +94,13 @@ fn build(workspace: &Workspace, release: bool) -> Result<PathBuf, Trouble> {
 }
 
 async fn show(proxy: &mut Proxy) -> Result<(), Trouble> {
+    while TcpStream::connect(QUICKSTART.web).await.is_err() {
+        if let Some(status) = proxy.status()? {
+            return Err(Trouble::Finding(format!("proxyd did not start ({status})")));
+        }
+        stage::rest().await;
+    }
+    invite(&QUICKSTART, proxy);
     tokio::select! {
         status = proxy.ended() => {
             return Err(Trouble::Finding(format!("proxyd ended by itself ({})", status?)));
@@ -96,10 +133,10 @@ demo: proxyd (process {pid}) listens on {web}; its upstreams are {one} and {two}
   curl -i http://{web}/two                       the route to upstream two
   curl http://{web}/                             both in turn: ask twice
   curl -d hello http://{web}/one/echo            the body comes back
-  curl -o /dev/null http://{web}/one/download?bytes=1000000000
+  curl -o /dev/null 'http://{web}/one/download?bytes=1000000000'
   curl -T FILE http://{web}/upload               counted; up to 2 GiB on this route
   curl -i http://{web}/nowhere                   an error, with its correlation ID
-  curl http://{admin}/status                     the admin side
+  curl http://{admin}/status                       the admin side
   curl http://{admin}/admin/upstreams
   curl http://{admin}/metrics
 

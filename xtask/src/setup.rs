@@ -59,15 +59,12 @@ fn cargo_deny(workspace: &Workspace) -> Option<String> {
         say("setup: cargo-deny is here");
         return None;
     }
-    let installed = command::run(&mut workspace.cargo(&[
-        "install",
-        "--locked",
-        "--debug",
-        "--version",
-        DENY_VERSION,
-        "cargo-deny",
-    ]));
-    outcome("cargo-deny", installed)
+    let arguments = ["install", "--locked", "--debug", "--version", DENY_VERSION];
+    let mut install = workspace.cargo(&arguments);
+    install
+        .arg("cargo-deny")
+        .env("CARGO_PROFILE_DEV_DEBUG", "0");
+    outcome("cargo-deny", command::run(&mut install))
 }
 
 /// Whether `cargo <subcommand>` is installed.

@@ -1,3 +1,15 @@
 //! The proxy daemon.
 
-fn main() {}
+mod cli;
+mod commands;
+mod explain;
+mod logging;
+mod terminal;
+
+use clap::Parser;
+use cli::Cli;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    commands::run(Cli::parse())
+}

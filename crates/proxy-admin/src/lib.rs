@@ -1,1 +1,31 @@
-//! Health, status, upstreams, routes, explain, metrics.
+//! What operators ask a running proxy: health, status, metrics, and the configuration in force.
+//!
+//! [`serve`] answers at one listening socket, from an [`AdminState`] that all sockets share, to
+//! those whom the socket's [`Access`] admits. It runs beside other work on the control thread and
+//! never touches a worker.
+
+mod access;
+mod token;
+
+mod state;
+
+mod plan_documents;
+mod stats;
+mod upstreams;
+
+mod answer;
+mod clock;
+mod correlation;
+mod desk;
+mod endpoints;
+
+mod activity;
+mod connection;
+mod gate;
+mod refusal;
+mod serve;
+
+pub use access::Access;
+pub use serve::{Listener, serve};
+pub use state::{AdminState, BuildInfo, Sources};
+pub use token::{Token, TokenFault, WidePermissions};

@@ -64,7 +64,7 @@ pub struct Deadline {
 }
 
 impl Deadline {
-    /// Starts `timer`; whatever ran before is forgotten.
+    /// Starts `timer`; whatever ran before, or ran out and was not taken, is forgotten.
     #[inline]
     pub fn start(&self, clock: &Clock, timer: Timer, wait: Duration) {
         self.start_at(clock.after(wait), timer, wait);
@@ -73,12 +73,14 @@ impl Deadline {
     /// Starts `timer`, which was to be `wait` long and runs out at `at`.
     #[inline]
     pub(crate) fn start_at(&self, at: Tick, timer: Timer, wait: Duration) {
+        self.expired.set(None);
         self.at.set(Some((at, timer, wait)));
     }
 
-    /// Stops whatever runs.
+    /// Stops whatever runs; what ran out and was not taken is forgotten too.
     #[inline]
     pub fn stop(&self) {
+        self.expired.set(None);
         self.at.set(None);
     }
 
@@ -159,6 +161,23 @@ mod tests {
         deadline.check(clock.now());
         assert_eq!(count.0.load(Ordering::Relaxed), 1);
         assert_eq!(deadline.take_expired(), Some((Timer::ResponseHeader, wait)));
+        assert_eq!(deadline.take_expired(), None);
+    }
+
+    #[test]
+    fn what_ran_out_is_not_held_against_what_comes_next() {
+        let (clock, deadline) = (Clock::default(), Deadline::default());
+        deadline.start(&clock, Timer::KeepAlive, Duration::ZERO);
+        clock.advance_to(Duration::from_secs(1));
+        deadline.check(clock.now());
+
+        deadline.start(&clock, Timer::ResponseHeader, Duration::from_secs(9));
+        assert_eq!(deadline.take_expired(), None);
+
+        deadline.start(&clock, Timer::KeepAlive, Duration::ZERO);
+        clock.advance_to(Duration::from_secs(2));
+        deadline.check(clock.now());
+        deadline.stop();
         assert_eq!(deadline.take_expired(), None);
     }
 

@@ -36,9 +36,12 @@ impl Timers {
         }
     }
 
-    /// Starts `timer` unless it runs already: waking up is not progress.
+    /// Starts `timer` unless it runs already or has run out: waking up is not progress.
     #[inline]
     pub fn ensure(&self, timer: Timer, wait: Duration) {
+        if self.deadline.expired().is_some() {
+            return;
+        }
         match self.deadline.running() {
             Some(running) if running == timer || running == Timer::Total => {}
             Some(_) | None => self.start(timer, wait),
@@ -109,6 +112,8 @@ mod tests {
         timers.clock().advance_to(2 * SECOND);
         timers.deadline().check(timers.clock().now());
 
+        assert_eq!(timers.deadline().expired(), Some(Timer::ResponseBody));
+        timers.ensure(Timer::ResponseBody, SECOND);
         assert_eq!(timers.deadline().expired(), Some(Timer::ResponseBody));
     }
 }

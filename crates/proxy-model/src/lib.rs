@@ -2,11 +2,13 @@
 //!
 //! Nothing here reads a file. `proxy-config` turns text into a [`Model`]; whoever holds one may
 //! rely on every name being defined, every number being in range and every pattern compiling.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod address;
 mod admin;
 mod agent;
 mod control_plane;
+mod effective;
 mod health;
 mod limits;
 mod listener;
@@ -16,6 +18,7 @@ mod observability;
 mod place;
 mod policies;
 mod route;
+mod secret;
 mod size;
 mod system;
 mod upstream;
@@ -26,6 +29,7 @@ pub use address::{AddressFault, BindAddress, Host, TargetAddress};
 pub use admin::Admin;
 pub use agent::{Agent, AgentBreaker, AgentEncoding, AgentTransport, FailureMode};
 pub use control_plane::ControlPlane;
+pub use effective::{EffectiveSetting, Part, effective, effective_in};
 pub use health::{HealthCheck, HealthCheckKind, HealthCheckType};
 pub use limits::Limits;
 pub use listener::{
@@ -43,6 +47,8 @@ pub use policies::{
 pub use route::{
     BuiltinHandler, CircuitBreaker, Route, Service, ServiceForm, ServiceType, StaticFiles,
 };
+pub use secret::{redacted_field, redacted_header, redacted_parameter};
+pub use size::show_size;
 pub use system::System;
 pub use upstream::{
     ConnectionPool, LoadBalancing, Target, Upstream, UpstreamProtocol, UpstreamTimeouts,

@@ -28,6 +28,7 @@ pub mod system;
 pub mod top;
 pub mod upstreams;
 
+pub use crate::size::show_size;
 pub use complaint::{Complaint, Raw};
 pub use kind::{Block, Kind, Pair, Shape, Shaped, Word};
 pub use number::{Decimal, Integer, Size, Time, Whole};

@@ -1,6 +1,7 @@
 //! Which requests go where, and under which policies.
 
 use crate::{AgentIndex, Matches, Place, Policies, Setting, UpstreamIndex};
+use proxy_routing::Rule;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -108,6 +109,35 @@ pub struct CircuitBreaker {
     pub success_threshold: Setting<u32>,
     /// Requests at once that try whether the upstream is well again.
     pub half_open_max_requests: Setting<u32>,
+}
+
+impl Route {
+    /// The conditions as the router takes them.
+    pub fn rule(&self) -> Rule {
+        let Matches {
+            hosts,
+            paths,
+            headers,
+            methods,
+            query_params,
+        } = &self.matches;
+        Rule {
+            id: self.id.clone(),
+            priority: self.priority.value,
+            hosts: values(hosts),
+            paths: values(paths),
+            headers: values(headers),
+            methods: values(methods),
+            query_params: values(query_params),
+        }
+    }
+}
+
+fn values<T: Clone>(settings: &[Setting<T>]) -> Vec<T> {
+    settings
+        .iter()
+        .map(|setting| setting.value.clone())
+        .collect()
 }
 
 impl BuiltinHandler {

@@ -45,7 +45,7 @@ pub(crate) fn parse(text: &str) -> Result<u64, SizeFault> {
 }
 
 /// A number of bytes in the largest unit that shows it exactly.
-pub(crate) fn show_size(bytes: u64) -> String {
+pub fn show_size(bytes: u64) -> String {
     let exact = UNITS
         .iter()
         .find(|(_, factor)| bytes >= *factor && bytes.is_multiple_of(*factor));

@@ -108,7 +108,7 @@ pub struct RawAnswer {
 
 /// The answer to what could not be read as a request. The connection must be closed after it.
 #[must_use]
-pub fn raw_answer(
+pub(crate) fn raw_answer(
     problem: &Problem,
     correlation_id: &HeaderValue,
     expose_reason: bool,

@@ -31,6 +31,8 @@ pub struct BodyError {
 enum Source {
     Bytes(Bytes),
     Upstream(Box<Arriving>),
+    /// It broke off; the client is to get first what had come before.
+    Broken(BodyError),
 }
 
 /// A body that is still coming from upstream.
@@ -79,7 +81,7 @@ impl Body {
     pub(crate) fn into_bytes(mut self) -> Bytes {
         match &mut self.source {
             Source::Bytes(bytes) => std::mem::take(bytes),
-            Source::Upstream(_) => Bytes::new(),
+            Source::Upstream(_) | Source::Broken(_) => Bytes::new(),
         }
     }
 
@@ -95,13 +97,24 @@ impl Body {
 }
 
 impl Arriving {
+    /// Whether the client takes nothing just now: then its time runs, whatever the upstream does.
+    #[inline]
+    fn waits_for_the_client(&self) -> bool {
+        self.timers.deadline().running() == Some(Timer::ResponseWrite)
+    }
+
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, SendFault<()>>>> {
         match self.body.poll_frame(cx) {
             Poll::Pending => {}
             Poll::Ready(frame) => {
-                self.timers.stop();
+                if !self.waits_for_the_client() {
+                    self.timers.stop();
+                }
                 return Poll::Ready(frame);
             }
+        }
+        if self.waits_for_the_client() {
+            return Poll::Pending;
         }
         self.timers.ensure(Timer::ResponseBody, self.read_time);
         match self.timers.deadline().take_expired() {
@@ -123,6 +136,7 @@ impl HttpBody for Body {
             Source::Bytes(bytes) if bytes.is_empty() => Poll::Ready(None),
             Source::Bytes(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
             Source::Upstream(arriving) => arriving.poll(cx),
+            Source::Broken(error) => return Poll::Ready(Some(Err(*error))),
         };
         match polled {
             Poll::Pending => Poll::Pending,
@@ -136,7 +150,13 @@ impl HttpBody for Body {
                 }
                 Poll::Ready(Some(Ok(frame)))
             }
-            Poll::Ready(Some(Err(fault))) => Poll::Ready(Some(Err(self.fail(&fault)))),
+            Poll::Ready(Some(Err(fault))) => {
+                self.source = Source::Broken(self.fail(&fault));
+                // hyper forgets what it has not written yet when a body fails, and writes when it
+                // has to wait for one.
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
         }
     }
 
@@ -144,6 +164,7 @@ impl HttpBody for Body {
         match &self.source {
             Source::Bytes(bytes) => bytes.is_empty(),
             Source::Upstream(arriving) => arriving.body.is_end_stream(),
+            Source::Broken(_) => false,
         }
     }
 
@@ -151,6 +172,7 @@ impl HttpBody for Body {
         match &self.source {
             Source::Bytes(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Source::Upstream(arriving) => arriving.body.size_hint(),
+            Source::Broken(_) => SizeHint::default(),
         }
     }
 }

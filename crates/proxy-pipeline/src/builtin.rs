@@ -1,32 +1,30 @@
 //! Answers the proxy gives by itself.
 
 use crate::answer::Answer;
+use crate::exchange::Exchange;
 use http::header::ACCEPT;
-use http::request::Parts;
 use http::{HeaderValue, Method, StatusCode};
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_model::BuiltinHandler;
-use proxy_telemetry::{Format, Lifecycle};
-use std::time::{SystemTime, UNIX_EPOCH};
+use proxy_telemetry::Format;
+use std::time::UNIX_EPOCH;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 const WELCOME: &str = include_str!("welcome.html");
 
 /// Answers with the document that `handler` stands for; only GET and HEAD ask for documents.
-pub(crate) fn answer(
-    handler: BuiltinHandler,
-    lifecycle: &Lifecycle,
-    head: &Parts,
-    unix_time: std::time::Duration,
-) -> Result<Answer, Problem> {
+pub(crate) fn answer(handler: BuiltinHandler, exchange: &Exchange) -> Result<Answer, Problem> {
     if handler == BuiltinHandler::NotFound {
         return Err(Problem::new(Reason::RouteNotFound, Detail::None));
     }
+    let head = &exchange.head;
     if head.method != Method::GET && head.method != Method::HEAD {
         return Err(Problem::new(Reason::MethodNotAllowed, Detail::None));
     }
-    let now: SystemTime = UNIX_EPOCH + unix_time;
+    let worker = exchange.worker();
+    let now = UNIX_EPOCH + worker.time.unix(exchange.began());
+    let lifecycle = &worker.shared.lifecycle;
     let (status, content_type, body) = match handler {
         BuiltinHandler::Health => (StatusCode::OK, JSON, lifecycle.health().to_string()),
         BuiltinHandler::Status => (StatusCode::OK, JSON, lifecycle.status(now).to_string()),

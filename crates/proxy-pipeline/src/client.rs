@@ -6,8 +6,10 @@ use proxy_clock::{Deadline, Timer};
 use proxy_framing::Fault;
 use proxy_limits::Permit;
 use proxy_pool::Tunnel;
+use proxy_tls::{ClientAuthVerdict, ServerTls};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// One client connection, as its requests see it.
@@ -19,6 +21,8 @@ pub struct Client {
     pub peer: Peer,
     /// Whether one request at a time owns the connection: HTTP/1.x, not HTTP/2.
     pub exclusive: bool,
+    /// What its TLS handshake settled, if there was one.
+    pub session: Option<TlsSession>,
     /// Requests being served.
     pub in_flight: Cell<u32>,
     /// Requests begun so far.
@@ -32,6 +36,17 @@ pub struct Client {
     interim: RefCell<Vec<u8>>,
     offer: RefCell<Option<Offer>>,
     switched: RefCell<Option<Switched>>,
+}
+
+/// What a TLS handshake settled, for every request of its connection.
+#[derive(Debug)]
+pub struct TlsSession {
+    /// The listener's TLS.
+    pub server: Arc<ServerTls>,
+    /// The name the client asked for.
+    pub server_name: Option<Box<str>>,
+    /// What became of the client's certificate.
+    pub verdict: ClientAuthVerdict,
 }
 
 /// A connection that has left HTTP: the upstream's side, and what ends with it.
@@ -64,6 +79,7 @@ impl Client {
             listener,
             peer,
             exclusive,
+            session: None,
             in_flight: Cell::new(0),
             requests: Cell::new(0),
             close: Cell::new(false),
@@ -73,6 +89,12 @@ impl Client {
             offer: RefCell::default(),
             switched: RefCell::default(),
         }
+    }
+
+    /// The same connection, after this handshake.
+    #[must_use]
+    pub fn secured(self, session: Option<TlsSession>) -> Self {
+        Self { session, ..self }
     }
 
     /// Bytes to be written before the next response: heads of 1xx responses.

@@ -3,13 +3,12 @@
 use crate::client::Client;
 use crate::request_body::Progress;
 use crate::state::{ActivePlan, ActiveUpstream, Worker};
+use crate::trouble::{Circumstances, write_down};
 use http::uri::PathAndQuery;
 use http::{HeaderValue, Method, StatusCode};
-use proxy_errors::{Detail, LimitType, Problem, Reason};
+use proxy_errors::{Detail, Problem, Reason};
 use proxy_limits::Permit;
-use proxy_telemetry::{
-    AccessRecord, ErrorRecord, Level, Limit, LimitRecord, Outcome, Protocol, TargetCells,
-};
+use proxy_telemetry::{AccessRecord, Outcome, Protocol, TargetCells};
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::Duration;
@@ -130,50 +129,17 @@ impl Closing {
 
     #[cold]
     fn record_problem(&self, problem: &Problem, status: u16, took: Duration) {
-        let (facts, worker) = (&self.facts, &self.worker);
-        let reason = problem.reason();
-        worker
-            .cells
-            .failed(u16::try_from(reason.index()).unwrap_or(u16::MAX));
-        if reason == Reason::ClientAborted {
-            return;
-        }
-        let at = worker.time.unix(facts.began + took);
-        let client_ip = facts.client_ip.to_string();
-        let correlation_id = facts.correlation_id.to_str().unwrap_or_default();
-        let message = problem.log_message();
-        if let Some(limit_type) = reason.limit_type() {
-            let limit_type = limit(limit_type);
-            worker.cells.limit_met(limit_type);
-            let (actual, limit) = counted(problem.detail());
-            worker.logs.borrow_mut().errors.limit(&LimitRecord {
-                at,
-                message: &message,
-                limit_type,
-                limit,
-                actual,
-                client_ip: &client_ip,
-                trace_id: Some(correlation_id),
-            });
-        }
         let upstream = self.upstream_name();
-        worker.logs.borrow_mut().errors.error(&ErrorRecord {
-            level: if status >= 500 {
-                Level::Error
-            } else {
-                Level::Warn
-            },
-            at,
-            correlation_id,
-            error_type: problem.error_type().name(),
-            http_status: status,
-            message: &message,
-            reason: reason.as_str(),
+        let circumstances = Circumstances {
+            at: self.worker.time.unix(self.facts.began + took),
+            took,
+            correlation_id: self.facts.correlation_id.to_str().unwrap_or_default(),
+            client_ip: self.facts.client_ip,
+            status,
             upstream: Some(upstream).filter(|name| !name.is_empty()),
             route: self.route_id(),
-            client_ip: &client_ip,
-            took,
-        });
+        };
+        write_down(&self.worker, problem, &circumstances);
     }
 
     fn record_access(&self, written: &Written, outcome: &Outcome, now: Duration) {
@@ -222,26 +188,5 @@ impl Closing {
 impl Drop for Closing {
     fn drop(&mut self) {
         self.settle();
-    }
-}
-
-fn counted(detail: &Detail) -> (u64, u64) {
-    match detail {
-        Detail::Limit { current, limit } => (*current, *limit),
-        Detail::None | Detail::Text(_) | Detail::Named { .. } | Detail::After(_) => (0, 0),
-    }
-}
-
-fn limit(of: LimitType) -> Limit {
-    match of {
-        LimitType::HeaderSize => Limit::HeaderSize,
-        LimitType::HeaderCount => Limit::HeaderCount,
-        LimitType::BodySize => Limit::BodySize,
-        LimitType::RequestRate => Limit::RequestRate,
-        LimitType::ConnectionCount => Limit::ConnectionCount,
-        LimitType::InFlightRequests => Limit::InFlightRequests,
-        LimitType::DecompressionSize => Limit::DecompressionSize,
-        LimitType::BufferSize => Limit::BufferSize,
-        LimitType::QueueDepth => Limit::QueueDepth,
     }
 }

@@ -8,13 +8,16 @@ use crate::correlation::is_acceptable;
 use crate::forwarding::client_ip;
 use crate::hop::Found;
 use crate::names;
+use crate::request_body::RequestBody;
 use crate::state::{ActivePlan, ActiveUpstream, Worker};
-use http::header::{ACCEPT, CONNECTION, CONTENT_TYPE, HOST, REFERER, USER_AGENT};
+use http::header::{ACCEPT, CONNECTION, HOST, REFERER, USER_AGENT};
 use http::request::Parts;
-use http::{HeaderValue, Method, Response, StatusCode, Version};
+use http::uri::Authority;
+use http::{HeaderValue, Request, Response, StatusCode, Version};
+use hyper::body::Incoming;
 use proxy_clock::Timers;
 use proxy_errors::{Problem, ResponseForm, ServiceForm};
-use proxy_plan::{ListenerPlan, RoutePlan};
+use proxy_plan::{ListenerPlan, RequestHead, RoutePlan};
 use proxy_telemetry::{Protocol, TargetCells};
 use std::rc::Rc;
 use std::time::Duration;
@@ -22,28 +25,20 @@ use std::time::Duration;
 /// One request in hand. Dropped early, it still leaves its record: see [`Closing`].
 #[derive(Debug)]
 pub(crate) struct Exchange {
-    pub(crate) closing: Closing,
-    pub(crate) method: Method,
+    pub(crate) head: Parts,
+    pub(crate) body: Option<Incoming>,
     pub(crate) found: Found,
-    stream: Stream,
-    form: Form,
-}
-
-/// What decides in which form errors are told.
-#[derive(Debug)]
-struct Form {
+    pub(crate) closing: Closing,
     service: ServiceForm,
+    /// `Accept`, where it speaks of HTML: nobody else needs it when the head has gone upstream.
     accept: Option<HeaderValue>,
-    content_type: Option<HeaderValue>,
+    stream: Stream,
 }
 
 impl Exchange {
-    pub(crate) fn begin(
-        worker: Rc<Worker>,
-        active: Rc<ActivePlan>,
-        stream: Stream,
-        head: &Parts,
-    ) -> Self {
+    pub(crate) fn begin(worker: Rc<Worker>, stream: Stream, request: Request<Incoming>) -> Self {
+        let (head, body) = request.into_parts();
+        let active = worker.active();
         let client = Rc::clone(&stream.client);
         let found = Found::in_head(&head.headers);
         let began = worker.time.elapsed();
@@ -56,9 +51,9 @@ impl Exchange {
         let trusted = listener.map_or(&[][..], |listener| &listener.trusted_proxies);
         let facts = Facts {
             began,
-            correlation_id: correlation_id(&worker, head, found, began),
+            correlation_id: correlation_id(&worker, &head, &found, began),
             protocol,
-            client_ip: client_ip(&client.peer, &head.headers, found, trusted),
+            client_ip: client_ip(&client.peer, &head.headers, &found, trusted),
             route: None,
             upstream: None,
             status: None,
@@ -73,20 +68,55 @@ impl Exchange {
             written: active
                 .access_format
                 .is_some()
-                .then(|| Box::new(written(head))),
+                .then(|| Box::new(written(&head))),
         };
+        let html = found.has(Found::ACCEPTS_HTML);
         Self {
+            accept: html.then(|| head.headers.get(ACCEPT).cloned()).flatten(),
+            head,
+            body: Some(body),
+            found,
             closing: Closing {
                 worker,
                 active,
                 client,
                 facts,
             },
-            method: head.method.clone(),
-            found,
+            service: ServiceForm::Unsaid,
             stream,
-            form: Form::of(head),
         }
+    }
+
+    /// What the decision looks at.
+    pub(crate) fn request_head(&self) -> RequestHead<'_> {
+        let authority = self.head.uri.authority().map(Authority::as_str);
+        let host = || self.found.host.as_ref()?.to_str().ok();
+        RequestHead {
+            listener: self.closing.client.listener.get(),
+            method: &self.head.method,
+            host: authority.or_else(host).unwrap_or_default(),
+            target: self.head.uri.path_and_query(),
+            headers: &self.head.headers,
+            content_length: self.found.content_length,
+        }
+    }
+
+    /// The request as it goes upstream; only the method stays.
+    pub(crate) fn take_request(&mut self, body: RequestBody) -> Request<RequestBody> {
+        let mut request = Request::new(body);
+        *request.method_mut() = self.head.method.clone();
+        *request.uri_mut() = std::mem::take(&mut self.head.uri);
+        *request.headers_mut() = std::mem::take(&mut self.head.headers);
+        request
+    }
+
+    pub(crate) fn active(&self) -> &Rc<ActivePlan> {
+        &self.closing.active
+    }
+
+    /// When the request came, since the worker's start.
+    pub(crate) fn began(&self) -> Duration {
+        self.closing.facts.began
     }
 
     pub(crate) fn worker(&self) -> &Rc<Worker> {
@@ -101,10 +131,6 @@ impl Exchange {
         &mut self.closing.facts
     }
 
-    pub(crate) fn correlation_id(&self) -> &HeaderValue {
-        &self.closing.facts.correlation_id
-    }
-
     /// The listener that the request came in by, as the plan in force knows it.
     pub(crate) fn listener(&self) -> Option<&ListenerPlan> {
         let listeners = self.closing.active.plan.listeners();
@@ -112,7 +138,7 @@ impl Exchange {
     }
 
     pub(crate) fn enter(&mut self, route: &RoutePlan) {
-        self.form.service = route.form;
+        self.service = route.form;
         self.closing.facts.route = Some(route.index);
     }
 
@@ -148,19 +174,16 @@ impl Exchange {
         } else {
             problem
         };
-        let Form {
-            service,
-            accept,
-            content_type,
-        } = &self.form;
+        // Only its beginning matters to the choice, and only gRPC's.
+        let content_type = self
+            .found
+            .has(Found::GRPC)
+            .then_some(&b"application/grpc"[..]);
+        let accept = self.accept.as_ref().map(HeaderValue::as_bytes);
         let telling = Telling {
-            form: ResponseForm::choose(
-                *service,
-                accept.as_ref().map(HeaderValue::as_bytes),
-                content_type.as_ref().map(HeaderValue::as_bytes),
-            ),
+            form: ResponseForm::choose(self.service, accept, content_type),
             correlation_id: &self.closing.facts.correlation_id,
-            method: &self.method,
+            method: &self.head.method,
             expose_reason: self
                 .listener()
                 .is_some_and(|listener| listener.expose_reasons),
@@ -171,7 +194,7 @@ impl Exchange {
     }
 
     pub(crate) fn answer(&self, answer: Answer) -> Response<Body> {
-        answer.into_response(&self.method)
+        answer.into_response(&self.head.method)
     }
 
     /// Names the response and ties everything to the end of its body.
@@ -185,23 +208,14 @@ impl Exchange {
         }
         closing.facts.status = Some(response.status());
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-            return closing.client.hold_while_switched(closing, response);
+            let client = Rc::clone(&closing.client);
+            return client.hold_while_switched(closing, response);
         }
         response.map(|body| body.closing(closing))
     }
 }
 
-impl Form {
-    fn of(head: &Parts) -> Self {
-        Self {
-            service: ServiceForm::Unsaid,
-            accept: head.headers.get(ACCEPT).cloned(),
-            content_type: head.headers.get(CONTENT_TYPE).cloned(),
-        }
-    }
-}
-
-fn correlation_id(worker: &Worker, head: &Parts, found: Found, began: Duration) -> HeaderValue {
+fn correlation_id(worker: &Worker, head: &Parts, found: &Found, began: Duration) -> HeaderValue {
     let sent = found
         .has(Found::CORRELATION_ID)
         .then(|| head.headers.get(names::CORRELATION_ID))

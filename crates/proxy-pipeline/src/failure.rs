@@ -5,11 +5,16 @@ use proxy_clock::Timer;
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_framing::Fault;
 use proxy_pool::{ConnectFault, SendFault};
+use proxy_tls::{TlsFailure, classify_io};
 use std::io;
 use std::time::Duration;
 
 /// What a client sent is no request, or one that is too large.
 #[must_use]
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "faults other than limits are told apart below"
+)]
 pub fn framing_problem(fault: Fault) -> Problem {
     let limit = |reason, actual: u32, limit: u32| {
         let (current, limit) = (u64::from(actual), u64::from(limit));
@@ -86,13 +91,16 @@ fn connect_reason(error: &io::Error) -> Reason {
 }
 
 fn tls_reason(error: &io::Error) -> Reason {
-    let certificate = error
-        .get_ref()
-        .is_some_and(|cause| cause.to_string().starts_with("invalid peer certificate"));
-    if certificate {
-        Reason::TlsVerifyFailed
-    } else {
-        Reason::TlsHandshakeFailed
+    match classify_io(error) {
+        Some(TlsFailure::Verify(_)) => Reason::TlsVerifyFailed,
+        Some(
+            TlsFailure::Alert(_)
+            | TlsFailure::Incompatible
+            | TlsFailure::NotTls
+            | TlsFailure::Protocol
+            | TlsFailure::Local,
+        )
+        | None => Reason::TlsHandshakeFailed,
     }
 }
 
@@ -114,9 +122,10 @@ pub(crate) fn send_problem<R>(
             Problem::new(response_reason(*fault), named(fault.to_string()))
         }
         (SendFault::Closed(Some(error)), None) => Problem::new(
-            match error.kind() == io::ErrorKind::ConnectionReset {
-                true => Reason::UpstreamReset,
-                false => Reason::UpstreamClosedEarly,
+            if error.kind() == io::ErrorKind::ConnectionReset {
+                Reason::UpstreamReset
+            } else {
+                Reason::UpstreamClosedEarly
             },
             named(error.to_string()),
         ),
@@ -135,11 +144,12 @@ pub(crate) fn send_problem<R>(
 )]
 fn response_reason(fault: Fault) -> Reason {
     match fault {
-        Fault::BadStatusLine | Fault::BadStatusCode | Fault::BadVersion => Reason::BadStatusLine,
+        Fault::BadStatusLine | Fault::BadStatusCode | Fault::BadVersion | Fault::UnexpectedData => {
+            Reason::BadStatusLine
+        }
         Fault::TooManyInformational => Reason::TooManyInformational,
         Fault::UnaskedUpgrade => Reason::UnaskedUpgrade,
         Fault::Truncated => Reason::ResponseTruncated,
-        Fault::UnexpectedData => Reason::BadStatusLine,
         Fault::ConflictingContentLength
         | Fault::RepeatedContentLength
         | Fault::BadContentLength

@@ -7,10 +7,8 @@ use crate::policy::request_head::{self, Length};
 use crate::policy::response_head;
 use crate::request_body::{BodyFault, Progress, RequestBody, Times};
 use crate::state::ActivePlan;
-use crate::{replay, upgrade};
-use http::header::CONTENT_LENGTH;
-use http::request::Parts;
-use http::{HeaderValue, Method, Request, Response, StatusCode};
+use crate::{interim, replay, upgrade};
+use http::{HeaderValue, Method, Request, Response, StatusCode, Version};
 use http_body::Body as _;
 use hyper::body::Incoming;
 use proxy_clock::{Timer, Timers};
@@ -55,27 +53,26 @@ struct Link {
 pub(crate) async fn send(
     exchange: &mut Exchange,
     to: Destination<'_>,
-    mut head: Parts,
-    body: Incoming,
 ) -> Result<Response<Body>, Problem> {
-    let has_body = !body.is_end_stream();
-    let length = match (has_body, head.headers.contains_key(CONTENT_LENGTH)) {
-        (true, false) => Length::Chunked,
-        (true, true) | (false, _) => Length::Known,
+    let body = exchange.body.take().filter(|body| !body.is_end_stream());
+    let length = match (&body, exchange.found.content_length) {
+        (Some(_), None) => Length::Chunked,
+        (Some(_), Some(_)) | (None, _) => Length::Known,
     };
-    let asked = request_head::apply(exchange, to.route, &mut head, length);
+    let asked = request_head::apply(exchange, to, length);
     let timers = exchange.timers(to.total);
-    let (body, upload) = if has_body {
-        let (body, progress) = upload(exchange, to.route, body, &timers);
-        (body, Some(progress))
-    } else {
-        (RequestBody::default(), None)
+    let wire = proxy_pool::Exchange {
+        kind: kind(&exchange.head.method, asked.is_some()),
+        replayable: replay::may_repeat(&exchange.head.method, body.is_some()),
+    };
+    let (body, upload) = match body {
+        Some(body) => {
+            let (body, progress) = upload(exchange, to.route, body, &timers);
+            (body, Some(progress))
+        }
+        None => (RequestBody::default(), None),
     };
     exchange.facts().upload.clone_from(&upload);
-    let wire = proxy_pool::Exchange {
-        kind: kind(&head.method, asked.is_some()),
-        replayable: replay::may_repeat(&head.method, has_body),
-    };
     let active = Rc::clone(&exchange.closing.active);
     if let Some(upstream) = active.upstreams.get(to.upstream.index) {
         upstream.turn.set(upstream.turn.get().wrapping_add(1));
@@ -91,7 +88,7 @@ pub(crate) async fn send(
         upload,
         tried: Vec::new(),
     };
-    let request = Request::from_parts(head, body);
+    let request = attempts.exchange.take_request(body);
     let (response, link) = attempts.run(request).await?;
     attempts.bring_back(response, link, asked.as_ref())
 }
@@ -200,11 +197,13 @@ impl Attempts<'_, '_> {
             None => self.timers.start(Timer::ResponseHeader, times.response),
         }
         let client = Rc::clone(self.exchange.client());
+        // HTTP/1.0 knows one response for each request. [RFC 9110 §15.2]
+        let understands = client.exclusive && self.exchange.head.version == Version::HTTP_11;
         let deadline = self.timers.deadline();
         connection.send(self.wire, request, deadline, move |wire| {
             let heads = wire.take_informational();
-            if !heads.is_empty() && client.exclusive {
-                client.announce(&heads);
+            if !heads.is_empty() && understands {
+                client.announce(&interim::for_clients(&heads));
             }
         })
     }

@@ -4,11 +4,11 @@
 
 use crate::hop::Found;
 use crate::names;
+use http::Version;
 use http::header::{FORWARDED, HeaderMap, HeaderName, HeaderValue, VIA};
 use ipnet::IpNet;
 use std::net::IpAddr;
 
-const OUR_VIA: HeaderValue = HeaderValue::from_static("1.1 proxyd");
 const HTTP: HeaderValue = HeaderValue::from_static("http");
 const HTTPS: HeaderValue = HeaderValue::from_static("https");
 
@@ -46,7 +46,7 @@ impl Peer {
 pub(crate) fn client_ip(
     peer: &Peer,
     headers: &HeaderMap,
-    found: Found,
+    found: &Found,
     trusted: &[IpNet],
 ) -> IpAddr {
     if !peer.trusted || !found.has(Found::FORWARDING) {
@@ -66,19 +66,35 @@ pub(crate) fn client_ip(
     client
 }
 
+/// What the proxy adds to `Via` for a message received in `version`. [RFC 9110 §7.6.3]
+#[inline]
+pub(crate) fn via(version: Version) -> HeaderValue {
+    HeaderValue::from_static(match version {
+        Version::HTTP_10 => "1.0 proxyd",
+        Version::HTTP_2 => "2 proxyd",
+        _ => "1.1 proxyd",
+    })
+}
+
 /// Tells the upstream who asked, how and for which host.
 #[inline]
-pub(crate) fn apply(peer: &Peer, headers: &mut HeaderMap, found: Found, host: Option<HeaderValue>) {
+pub(crate) fn apply(
+    peer: &Peer,
+    headers: &mut HeaderMap,
+    found: &Found,
+    via: HeaderValue,
+    host: Option<HeaderValue>,
+) {
     let scheme = if peer.tls { HTTPS } else { HTTP };
     if found.has(Found::FORWARDING) {
-        return apply_over_present(peer, headers, scheme, host);
+        return apply_over_present(peer, headers, scheme, &via, host);
     }
     headers.insert(names::FORWARDED_FOR, peer.ip_value.clone());
     headers.insert(names::FORWARDED_PROTO, scheme);
     if let Some(host) = host {
         headers.insert(names::FORWARDED_HOST, host);
     }
-    headers.insert(VIA, OUR_VIA);
+    headers.insert(VIA, via);
 }
 
 #[cold]
@@ -86,6 +102,7 @@ fn apply_over_present(
     peer: &Peer,
     headers: &mut HeaderMap,
     scheme: HeaderValue,
+    via: &HeaderValue,
     host: Option<HeaderValue>,
 ) {
     if !peer.trusted {
@@ -100,7 +117,7 @@ fn apply_over_present(
         }
     }
     extend_list(headers, names::FORWARDED_FOR, &peer.ip_value);
-    extend_list(headers, VIA, &OUR_VIA);
+    extend_list(headers, VIA, via);
     headers.entry(names::FORWARDED_PROTO).or_insert(scheme);
     if let Some(host) = host {
         headers.entry(names::FORWARDED_HOST).or_insert(host);
@@ -158,7 +175,7 @@ mod tests {
     fn client(peer_ip: &str, lines: &[&'static str]) -> String {
         let (peer, trusted) = peer(peer_ip);
         let headers = head(lines);
-        client_ip(&peer, &headers, Found::in_head(&headers), &trusted).to_string()
+        client_ip(&peer, &headers, &Found::in_head(&headers), &trusted).to_string()
     }
 
     #[test]
@@ -192,7 +209,8 @@ mod tests {
         apply(
             &peer,
             &mut headers,
-            found,
+            &found,
+            via(Version::HTTP_11),
             Some(HeaderValue::from_static("a.test")),
         );
 
@@ -213,7 +231,8 @@ mod tests {
         apply(
             &peer,
             &mut headers,
-            found,
+            &found,
+            via(Version::HTTP_11),
             Some(HeaderValue::from_static("a.test")),
         );
 

@@ -5,14 +5,20 @@
 
 use crate::names;
 use http::header::{
-    CONNECTION, CONTENT_LENGTH, EXPECT, FORWARDED, HOST, HeaderName, TE, TRANSFER_ENCODING,
-    UPGRADE, VIA,
+    ACCEPT, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, FORWARDED, HOST, HeaderName, TE,
+    TRANSFER_ENCODING, UPGRADE, VIA,
 };
 use http::{HeaderMap, HeaderValue};
 
-/// What a head holds that needs care.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Found(u16);
+/// What a head holds that needs care: bits for names, and the two values that every request needs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Found {
+    bits: u16,
+    /// `Host`, as the client sent it.
+    pub(crate) host: Option<HeaderValue>,
+    /// The length of the body, if it was announced.
+    pub(crate) content_length: Option<u64>,
+}
 
 impl Found {
     pub(crate) const TE: u16 = 1;
@@ -25,6 +31,10 @@ impl Found {
     pub(crate) const HTTP2_SETTINGS: u16 = 1 << 7;
     pub(crate) const FORWARDING: u16 = 1 << 8;
     pub(crate) const CORRELATION_ID: u16 = 1 << 9;
+    /// The sender's `Accept` speaks of HTML.
+    pub(crate) const ACCEPTS_HTML: u16 = 1 << 10;
+    /// The sender calls by gRPC.
+    pub(crate) const GRPC: u16 = 1 << 11;
 
     /// Fields that end with this connection.
     const HOP: u16 = Self::TE
@@ -36,40 +46,88 @@ impl Found {
         | Self::EXPECT
         | Self::HTTP2_SETTINGS;
 
-    /// Looks at each name once; the length decides which few it can be.
+    /// Looks at each field once; the length of its name decides which few it can be.
     pub(crate) fn in_head(headers: &HeaderMap) -> Self {
-        let mut found = 0;
-        for name in headers.keys() {
-            found |= match name.as_str().len() {
-                2 if *name == TE => Self::TE,
-                3 if *name == VIA => Self::FORWARDING,
-                6 if *name == EXPECT => Self::EXPECT,
-                7 if *name == UPGRADE => Self::UPGRADE,
-                9 if *name == FORWARDED => Self::FORWARDING,
-                10 if *name == CONNECTION => Self::CONNECTION,
-                10 if *name == names::KEEP_ALIVE => Self::KEEP_ALIVE,
-                14 if *name == names::HTTP2_SETTINGS => Self::HTTP2_SETTINGS,
-                15 if *name == names::FORWARDED_FOR => Self::FORWARDING,
-                16 if *name == names::PROXY_CONNECTION => Self::PROXY_CONNECTION,
-                16 if *name == names::FORWARDED_HOST => Self::FORWARDING,
-                16 if *name == names::CORRELATION_ID => Self::CORRELATION_ID,
-                17 if *name == TRANSFER_ENCODING => Self::TRANSFER_ENCODING,
-                17 if *name == names::FORWARDED_PROTO => Self::FORWARDING,
-                _ => 0,
+        let mut found = Self::default();
+        for (name, value) in headers {
+            found.bits |= match name.as_str().len() {
+                4 if *name == HOST => {
+                    found.host = Some(value.clone());
+                    0
+                }
+                6 if *name == ACCEPT => accepts_html(value),
+                12 if *name == CONTENT_TYPE => calls_by_grpc(value),
+                14 if *name == CONTENT_LENGTH => {
+                    found.content_length = number(value);
+                    0
+                }
+                _ => rare(name),
             };
         }
-        Self(found)
+        found
+    }
+
+    /// The same for a response, of which only names matter.
+    pub(crate) fn in_response(headers: &HeaderMap) -> Self {
+        let names = headers.keys();
+        Self {
+            bits: names.fold(0, |bits, name| bits | rare(name)),
+            ..Self::default()
+        }
     }
 
     /// Whether any of `bits` was found.
     #[inline]
-    pub(crate) const fn has(self, bits: u16) -> bool {
-        self.0 & bits != 0
+    pub(crate) const fn has(&self, bits: u16) -> bool {
+        self.bits & bits != 0
     }
 }
 
+/// The bit of a name that most heads do not hold.
+#[inline]
+fn rare(name: &HeaderName) -> u16 {
+    match name.as_str().len() {
+        2 if *name == TE => Found::TE,
+        3 if *name == VIA => Found::FORWARDING,
+        6 if *name == EXPECT => Found::EXPECT,
+        7 if *name == UPGRADE => Found::UPGRADE,
+        9 if *name == FORWARDED => Found::FORWARDING,
+        10 if *name == CONNECTION => Found::CONNECTION,
+        10 if *name == names::KEEP_ALIVE => Found::KEEP_ALIVE,
+        14 if *name == names::HTTP2_SETTINGS => Found::HTTP2_SETTINGS,
+        15 if *name == names::FORWARDED_FOR => Found::FORWARDING,
+        16 if *name == names::PROXY_CONNECTION => Found::PROXY_CONNECTION,
+        16 if *name == names::FORWARDED_HOST => Found::FORWARDING,
+        16 if *name == names::CORRELATION_ID => Found::CORRELATION_ID,
+        17 if *name == TRANSFER_ENCODING => Found::TRANSFER_ENCODING,
+        17 if *name == names::FORWARDED_PROTO => Found::FORWARDING,
+        _ => 0,
+    }
+}
+
+fn accepts_html(accept: &HeaderValue) -> u16 {
+    let text = accept.as_bytes();
+    let named = text.len() >= 9
+        && text
+            .windows(9)
+            .any(|at| at.eq_ignore_ascii_case(b"text/html"));
+    if named { Found::ACCEPTS_HTML } else { 0 }
+}
+
+fn calls_by_grpc(content_type: &HeaderValue) -> u16 {
+    let start = content_type.as_bytes().get(..16);
+    match start {
+        Some(start) if start.eq_ignore_ascii_case(b"application/grpc") => Found::GRPC,
+        Some(_) | None => 0,
+    }
+}
+
+fn number(value: &HeaderValue) -> Option<u64> {
+    value.to_str().ok()?.parse().ok()
+}
+
 /// The protocol that a head asks to switch to: `Upgrade`, when `Connection` names it.
-pub(crate) fn wanted_upgrade(headers: &HeaderMap, found: Found) -> Option<HeaderValue> {
+pub(crate) fn wanted_upgrade(headers: &HeaderMap, found: &Found) -> Option<HeaderValue> {
     if !found.has(Found::UPGRADE) || !found.has(Found::CONNECTION) {
         return None;
     }
@@ -84,7 +142,7 @@ pub(crate) fn wanted_upgrade(headers: &HeaderMap, found: Found) -> Option<Header
 }
 
 /// Whether the sender takes trailers. [RFC 9110 §10.1.4]
-pub(crate) fn takes_trailers(headers: &HeaderMap, found: Found) -> bool {
+pub(crate) fn takes_trailers(headers: &HeaderMap, found: &Found) -> bool {
     found.has(Found::TE)
         && headers
             .get_all(TE)
@@ -94,14 +152,14 @@ pub(crate) fn takes_trailers(headers: &HeaderMap, found: Found) -> bool {
 
 /// Removes what concerns one connection only.
 #[inline]
-pub(crate) fn strip(headers: &mut HeaderMap, found: Found) {
+pub(crate) fn strip(headers: &mut HeaderMap, found: &Found) {
     if found.has(Found::HOP) {
         strip_found(headers, found);
     }
 }
 
 #[cold]
-fn strip_found(headers: &mut HeaderMap, found: Found) {
+fn strip_found(headers: &mut HeaderMap, found: &Found) {
     if found.has(Found::CONNECTION) {
         strip_nominated(headers);
         headers.remove(CONNECTION);
@@ -178,7 +236,7 @@ mod tests {
     fn stripped(fields: &[(&'static str, &'static str)]) -> Vec<String> {
         let mut headers = head(fields);
         let found = Found::in_head(&headers);
-        strip(&mut headers, found);
+        strip(&mut headers, &found);
         headers.keys().map(ToString::to_string).collect()
     }
 
@@ -197,7 +255,7 @@ mod tests {
 
     #[test]
     fn names_the_proxy_relies_on_cannot_be_nominated_away() {
-        let kept = stripped(&[
+        let mut kept = stripped(&[
             (
                 "connection",
                 "x-forwarded-for, via, host, content-length, x-correlation-id",
@@ -207,7 +265,8 @@ mod tests {
             ("content-length", "0"),
         ]);
 
-        assert_eq!(kept, ["x-forwarded-for", "host", "content-length"]);
+        kept.sort();
+        assert_eq!(kept, ["content-length", "host", "x-forwarded-for"]);
     }
 
     #[test]
@@ -236,7 +295,7 @@ mod tests {
         let unasked = head(&[("connection", "keep-alive"), ("upgrade", "websocket")]);
         let h2c = head(&[("connection", "upgrade"), ("upgrade", "h2c")]);
 
-        let wanted = |headers: &HeaderMap| wanted_upgrade(headers, Found::in_head(headers));
+        let wanted = |headers: &HeaderMap| wanted_upgrade(headers, &Found::in_head(headers));
         assert_eq!(wanted(&asked).unwrap(), "websocket");
         assert_eq!(wanted(&unasked), None);
         assert_eq!(wanted(&h2c), None);

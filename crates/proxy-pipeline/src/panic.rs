@@ -4,21 +4,19 @@ use proxy_errors::{Detail, Problem, Reason};
 use std::any::Any;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
+use std::pin::Pin;
 use std::task::Poll;
 
 /// The outcome of `work`, or the panic it ended in as a problem.
-pub(crate) async fn contain<T>(
-    work: impl Future<Output = Result<T, Problem>>,
-) -> Result<T, Problem> {
-    let mut work = pin!(work);
-    poll_fn(|cx| {
+pub(crate) fn contain<T>(
+    mut work: Pin<&mut impl Future<Output = Result<T, Problem>>>,
+) -> impl Future<Output = Result<T, Problem>> {
+    poll_fn(move |cx| {
         // After a panic the future is dropped and never polled again: what it left half done is not
         // looked at by anybody else.
         let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx)));
         polled.unwrap_or_else(|panic| Poll::Ready(Err(problem(&*panic))))
     })
-    .await
 }
 
 fn problem(panic: &(dyn Any + Send)) -> Problem {
@@ -31,6 +29,7 @@ fn problem(panic: &(dyn Any + Send)) -> Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::pin::pin;
     use std::task::{Context, Waker};
 
     #[test]
@@ -38,7 +37,7 @@ mod tests {
         let quiet = std::panic::take_hook();
         std::panic::set_hook(Box::new(|_| {}));
         let mut cx = Context::from_waker(Waker::noop());
-        let polled = pin!(contain::<()>(async { panic!("oh no") })).poll(&mut cx);
+        let polled = pin!(contain::<()>(pin!(async { panic!("oh no") }))).poll(&mut cx);
         std::panic::set_hook(quiet);
 
         let Poll::Ready(Err(problem)) = polled else {
@@ -52,7 +51,7 @@ mod tests {
     #[test]
     fn work_that_does_not_panic_is_left_alone() {
         let mut cx = Context::from_waker(Waker::noop());
-        let polled = pin!(contain(async { Ok(7) })).poll(&mut cx);
+        let polled = pin!(contain(pin!(async { Ok(7) }))).poll(&mut cx);
 
         assert_eq!(polled, Poll::Ready(Ok(7)));
     }

@@ -1,7 +1,9 @@
 //! Policies: small, alike, and called by name from the pipeline.
 
+pub(crate) mod client_certificate;
 pub(crate) mod expectation;
 pub(crate) mod header_edits;
 pub(crate) mod in_flight;
+pub(crate) mod misdirected;
 pub(crate) mod request_head;
 pub(crate) mod response_head;

@@ -7,14 +7,17 @@
 mod compile;
 mod decide;
 mod directory;
+pub mod explain;
 mod listener;
 mod plan;
+pub mod render;
 mod route;
 mod upstream;
 mod view;
 
 pub use decide::{Decision, Outcome, RequestHead};
 pub use directory::Directory;
+pub use explain::{ExplainFault, ExplainRequest, Explanation};
 pub use listener::ListenerPlan;
 pub use plan::Plan;
 pub use route::{RoutePlan, RouteTimes, Service};

@@ -27,6 +27,10 @@ pub struct ListenerPlan {
     pub keep_alive_time: Duration,
     /// Time for a TLS handshake.
     pub handshake_time: Duration,
+    /// Whether HTTP/2 is spoken without TLS to clients that begin with it.
+    pub h2c: bool,
+    /// Most streams at once on one HTTP/2 connection.
+    pub max_concurrent_streams: u32,
 }
 
 impl ListenerPlan {
@@ -47,6 +51,8 @@ impl ListenerPlan {
             write_idle_time: *times.write_idle,
             keep_alive_time: *times.keep_alive,
             handshake_time: *times.handshake,
+            h2c: *listener.h2c,
+            max_concurrent_streams: *listener.max_concurrent_streams,
         }
     }
 }

@@ -5,9 +5,11 @@ use crate::pool::{ConnectionLimit, Waiting};
 use crate::transport::Transport;
 use proxy_clock::{Deadline, Timer, Timers};
 use proxy_limits::Permit;
+use proxy_tls::ClientTls;
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 use tokio::net::TcpStream;
@@ -15,23 +17,12 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
 /// How a target is called.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct ConnectSettings {
     /// Time for TCP and TLS together, over all addresses.
     pub timeout: Duration,
-    /// With TLS, and the name its certificate must carry.
-    pub tls: Option<(TlsConnector, ServerName<'static>)>,
-}
-
-impl std::fmt::Debug for ConnectSettings {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { timeout, tls } = self;
-        formatter
-            .debug_struct("ConnectSettings")
-            .field("timeout", timeout)
-            .field("tls", &tls.as_ref().map(|(_, name)| name))
-            .finish()
-    }
+    /// With TLS, and the name its certificate must carry. None is plaintext.
+    pub tls: Option<(Arc<ClientTls>, ServerName<'static>)>,
 }
 
 /// Connects to the first of `addresses` that answers.
@@ -105,10 +96,11 @@ async fn attempt_one(
         .await
         .map_err(ConnectFault::Io)?;
     stream.set_nodelay(true).map_err(ConnectFault::Io)?;
-    let Some((connector, name)) = &settings.tls else {
+    let Some((tls, name)) = &settings.tls else {
         return Ok(Transport::Tcp(stream));
     };
-    let stream = connector
+    // Asked for with each connection: its files may have changed since the last one.
+    let stream = TlsConnector::from(tls.config())
         .connect(name.clone(), stream)
         .await
         .map_err(ConnectFault::Tls)?;

@@ -45,6 +45,19 @@ pub struct Tunnel {
     pub early: Bytes,
 }
 
+impl<B: Body + 'static> Connection<B> {
+    /// Counters and leftovers of the current exchange.
+    pub fn wire(&self) -> &Rc<Wire> {
+        &self.wire
+    }
+
+    /// Whether the next request may be sent now.
+    #[inline]
+    pub fn is_ready(&self) -> bool {
+        self.driver.is_some() && self.sender.is_ready()
+    }
+}
+
 impl<B> Connection<B>
 where
     B: Body + 'static,
@@ -76,17 +89,6 @@ where
             generation,
             idle_since: Tick::default(),
         })
-    }
-
-    /// Counters and leftovers of the current exchange.
-    pub fn wire(&self) -> &Rc<Wire> {
-        &self.wire
-    }
-
-    /// Whether the next request may be sent now.
-    #[inline]
-    pub fn is_ready(&self) -> bool {
-        self.driver.is_some() && self.sender.is_ready()
     }
 
     /// Sends `request` and waits for the head of its response; `notice` is called whenever something

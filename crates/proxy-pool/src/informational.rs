@@ -47,8 +47,16 @@ mod tests {
     use super::*;
     use proxy_framing::HeadLimits;
 
+    const LIMITS: HeadLimits = HeadLimits {
+        max_head_bytes: 8192,
+        max_header_count: 100,
+        max_name_bytes: 256,
+        max_value_bytes: 4096,
+        max_target_bytes: 1024,
+    };
+
     fn collected(pieces: &[&[u8]]) -> Vec<u8> {
-        let wire = Wire::new(HeadLimits::default());
+        let wire = Wire::new(LIMITS);
         for piece in pieces {
             collect(&wire, piece);
         }

@@ -73,6 +73,11 @@ impl ConnectionLimit {
         self.gauge.max()
     }
 
+    /// Moves the ceiling for connections made from now on.
+    pub fn set_max(&self, max: u32) {
+        self.gauge.set_max(max);
+    }
+
     fn is_wanted(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > 0
     }
@@ -92,6 +97,30 @@ impl<'l> Waiting<'l> {
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl<B: Body + 'static> Pool<B> {
+    /// Takes a connection back, if it is good for another request and there is room.
+    pub fn put(&self, slot: TargetSlot, mut connection: Connection<B>) {
+        if !connection.is_ready() || connection.wire().fault.get().is_some() {
+            return;
+        }
+        let mut shelves = self.shelves.borrow_mut();
+        let Some(shelf) = shelves.get_mut(slot.0 as usize) else {
+            return;
+        };
+        let wanted = shelf
+            .settings
+            .limit
+            .as_ref()
+            .is_some_and(|limit| limit.is_wanted());
+        if wanted || shelf.idle.len() >= shelf.settings.max_idle {
+            return;
+        }
+        connection.idle_since = self.clock.now();
+        shelf.idle.push(connection);
+        self.size.set(self.size.get() + 1);
     }
 }
 
@@ -142,28 +171,6 @@ where
             }
         }
         None
-    }
-
-    /// Takes a connection back, if it is good for another request and there is room.
-    pub fn put(&self, slot: TargetSlot, mut connection: Connection<B>) {
-        if !connection.is_ready() {
-            return;
-        }
-        let mut shelves = self.shelves.borrow_mut();
-        let Some(shelf) = shelves.get_mut(slot.0 as usize) else {
-            return;
-        };
-        let wanted = shelf
-            .settings
-            .limit
-            .as_ref()
-            .is_some_and(|limit| limit.is_wanted());
-        if wanted || shelf.idle.len() >= shelf.settings.max_idle {
-            return;
-        }
-        connection.idle_since = self.clock.now();
-        shelf.idle.push(connection);
-        self.size.set(self.size.get() + 1);
     }
 
     /// How connections of this target are kept.

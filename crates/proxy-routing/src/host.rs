@@ -1,10 +1,13 @@
 //! The host of a request in the one form that is compared.
 
+use crate::byte_set::ByteSet;
 use std::borrow::Cow;
 use std::net::Ipv6Addr;
 
 /// Longest host name, in bytes; a DNS name has at most 253.
 const MAX_NAME_BYTES: usize = 255;
+/// Characters of a registered name, less capitals and escapes. [RFC 3986 §3.2.2]
+const NAME: ByteSet = ByteSet::of(b"0123456789abcdefghijklmnopqrstuvwxyz-._~!$&'()*+,;=");
 
 /// A host and the port written after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,7 +104,7 @@ fn registered_name(name: &str) -> Result<Cow<'_, str>, HostFault> {
         match byte {
             b'.' if before == b'.' => return Err(HostFault::EmptyLabel),
             b'A'..=b'Z' => upper = true,
-            _ if is_name_byte(byte) => {}
+            _ if NAME.has(byte) => {}
             _ => return Err(HostFault::Character),
         }
         before = byte;
@@ -114,10 +117,4 @@ fn registered_name(name: &str) -> Result<Cow<'_, str>, HostFault> {
     } else {
         Ok(Cow::Borrowed(name))
     }
-}
-
-const fn is_name_byte(byte: u8) -> bool {
-    matches!(byte,
-        b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~'
-        | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b',' | b';' | b'=')
 }

@@ -1,5 +1,6 @@
 //! A `host` condition: one name, or all names below one.
 
+use crate::rank::narrow;
 use crate::{PatternFault, normal_host};
 use std::fmt;
 
@@ -9,7 +10,7 @@ pub struct HostPattern {
     kind: HostKind,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum HostKind {
     /// This host only.
     Exact(Box<str>),
@@ -48,6 +49,14 @@ impl HostPattern {
             (_, HostKind::Exact(name)) => self.matches(name),
             (HostKind::Exact(_), HostKind::Below(_)) => false,
             (HostKind::Below(wide), HostKind::Below(narrow)) => narrow.ends_with(&**wide),
+        }
+    }
+
+    /// Above that of every pattern that counts as less specific; 0 is left for no pattern.
+    pub(crate) fn specificity(&self) -> u32 {
+        match &self.kind {
+            HostKind::Exact(_) => u32::MAX,
+            HostKind::Below(suffix) => narrow(suffix.len()).saturating_add(1),
         }
     }
 

@@ -2,7 +2,9 @@
 //!
 //! [`Router::find`] never reads a clock, never allocates, and never scans the rules it does not
 //! need: rules are filed by host, then by path, then by what tells them apart.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
+mod byte_set;
 mod head;
 mod host;
 mod path;
@@ -14,17 +16,30 @@ mod pattern_fault;
 mod query_condition;
 mod rule;
 
+mod index;
 mod rank;
 mod router;
+mod search;
 
+mod condition;
+mod explain;
+mod nearest;
+mod regex_prefix;
+mod unreachable;
+
+pub use condition::{ConditionKind, Unmet};
+pub use explain::{Explanation, Lost};
 pub use head::Head;
 pub use header_condition::HeaderCondition;
 pub use host::{Host, HostFault, normal_host};
 pub use host_pattern::HostPattern;
+pub use nearest::Nearest;
 pub use path::{PathFault, canonical_path, forgiving_path};
 pub use path_pattern::PathPattern;
 pub use pattern_fault::PatternFault;
 pub use query_condition::QueryCondition;
 pub use rank::Because;
+pub use regex_prefix::regex_is_a_prefix;
 pub use router::Router;
 pub use rule::{DEFAULT_PRIORITY, Rule};
+pub use search::Work;

@@ -1,6 +1,15 @@
 //! The path of a request in the one form that is matched.
 
+use crate::byte_set::ByteSet;
 use std::borrow::Cow;
+
+/// Characters that mean the same escaped or not. [RFC 3986 §2.3]
+const UNRESERVED: ByteSet =
+    ByteSet::of(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-._~");
+/// Characters that stand in a path without an escape, and the separator. [RFC 3986 §3.3]
+const PATH: ByteSet = ByteSet::of(
+    b"/0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-._~!$&'()*+,;=:@",
+);
 
 /// Why a path was refused: two readers could understand it differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -41,8 +50,9 @@ pub fn canonical_path(raw: &str) -> Result<Cow<'_, str>, PathFault> {
     }
 }
 
-/// As [`canonical_path`], for callers that let faulty paths through: the fault is told beside the
-/// path, what it concerns is kept in its escaped form, and `..` stops at the root.
+/// As [`canonical_path`], for callers that let faulty paths through: the first fault is told beside
+/// the path, what it concerns stands there in escaped form, and `..` stops at the root. A path that
+/// does not begin with a slash comes back as it is.
 pub fn forgiving_path(raw: &str) -> (Cow<'_, str>, Option<PathFault>) {
     if is_canonical(raw.as_bytes()) || raw == "*" {
         return (Cow::Borrowed(raw), None);
@@ -60,11 +70,8 @@ pub fn forgiving_path(raw: &str) -> (Cow<'_, str>, Option<PathFault>) {
 }
 
 fn is_canonical(path: &[u8]) -> bool {
-    if path.first() != Some(&b'/') {
-        return false;
-    }
     let mut rest = path;
-    let mut before = b'/';
+    let mut before = 0;
     while let [byte, tail @ ..] = rest {
         rest = match byte {
             b'.' if before == b'/' && ends_dot_segment(tail) => return false,
@@ -72,12 +79,12 @@ fn is_canonical(path: &[u8]) -> bool {
                 Some(after) => after,
                 None => return false,
             },
-            _ if is_path_byte(*byte) => tail,
+            _ if PATH.has(*byte) => tail,
             _ => return false,
         };
         before = *byte;
     }
-    true
+    path.first() == Some(&b'/')
 }
 
 fn ends_dot_segment(after_dot: &[u8]) -> bool {
@@ -91,7 +98,7 @@ fn kept_escape(after_percent: &[u8]) -> Option<&[u8]> {
     };
     let upper = !high.is_ascii_lowercase() && !low.is_ascii_lowercase();
     let byte = escaped_byte(*high, *low)?;
-    let kept = upper && !is_unreserved(byte) && escape_fault(byte).is_none();
+    let kept = upper && !UNRESERVED.has(byte) && escape_fault(byte).is_none();
     kept.then_some(after)
 }
 
@@ -105,20 +112,16 @@ fn unescape(raw: &str) -> (String, Option<PathFault>) {
             (b'%', [high, low, after @ ..]) if escaped_byte(*high, *low).is_some() => {
                 let byte = escaped_byte(*high, *low).unwrap_or_default();
                 rest = after;
-                push(&mut text, byte, is_unreserved(byte));
+                push(&mut text, byte, UNRESERVED.has(byte));
                 escape_fault(byte)
             }
             (b'%', _) => {
-                text.push('%');
+                push(&mut text, b'%', false);
                 Some(PathFault::BadEscape)
             }
-            (b'/', _) => {
-                text.push('/');
-                None
-            }
             (byte, _) => {
-                push(&mut text, *byte, is_path_byte(*byte));
-                escape_fault(*byte)
+                push(&mut text, *byte, PATH.has(*byte));
+                escape_fault(*byte).filter(|_| *byte != b'/')
             }
         };
         first = first.or(fault);
@@ -177,18 +180,4 @@ fn escaped_byte(high: u8, low: u8) -> Option<u8> {
 fn upper_hex(digit: u8) -> char {
     let digit = char::from_digit(u32::from(digit), 16).unwrap_or('0');
     digit.to_ascii_uppercase()
-}
-
-const fn is_unreserved(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
-}
-
-/// A `pchar` of RFC 3986 §3.3 that needs no escape, or the separator.
-const fn is_path_byte(byte: u8) -> bool {
-    is_unreserved(byte)
-        || matches!(
-            byte,
-            b'/' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b','
-        )
-        || matches!(byte, b';' | b'=' | b':' | b'@')
 }

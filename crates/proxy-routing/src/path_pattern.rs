@@ -1,7 +1,10 @@
 //! A `path`, `path-prefix` or `path-regex` condition.
 
+use crate::rank::narrow;
 use crate::{PathFault, PatternFault, forgiving_path};
 use regex::bytes::{Regex, RegexBuilder};
+use regex_syntax::ParserBuilder;
+use regex_syntax::hir::Hir;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
@@ -62,10 +65,7 @@ impl PathPattern {
             .dfa_size_limit(REGEX_CACHE_LIMIT)
             .nest_limit(REGEX_NEST_LIMIT)
             .build()
-            .map_err(|fault| match fault {
-                regex::Error::CompiledTooBig(limit) => PatternFault::RegexTooLarge(limit),
-                other => PatternFault::RegexSyntax(other.to_string()),
-            })?;
+            .map_err(|fault| regex_fault(&fault))?;
         let kind = PathKind::Regex(regex);
         Ok(Self { kind })
     }
@@ -108,9 +108,44 @@ impl PathPattern {
         }
     }
 
+    /// The path or prefix; `None` for a regex.
+    pub(crate) fn text(&self) -> Option<&str> {
+        match &self.kind {
+            PathKind::Exact(text) | PathKind::Prefix(text) => Some(text),
+            PathKind::Regex(_) => None,
+        }
+    }
+
+    /// Above that of every pattern that counts as less specific; 0 is left for no pattern.
+    pub(crate) fn specificity(&self) -> u32 {
+        match &self.kind {
+            PathKind::Exact(_) => u32::MAX,
+            PathKind::Prefix(text) => narrow(text.len()).saturating_add(1),
+            PathKind::Regex(_) => 1,
+        }
+    }
+
     pub(crate) fn kind(&self) -> &PathKind {
         &self.kind
     }
+}
+
+fn regex_fault(fault: &regex::Error) -> PatternFault {
+    if let regex::Error::CompiledTooBig(limit) = fault {
+        PatternFault::RegexTooLarge(*limit)
+    } else {
+        PatternFault::RegexSyntax(fault.to_string())
+    }
+}
+
+/// The syntax tree of a path's regex, read as [`PathPattern::regex`] reads it.
+pub(crate) fn parse_regex(text: &str) -> Option<Hir> {
+    let mut parser = ParserBuilder::new()
+        .unicode(false)
+        .utf8(false)
+        .nest_limit(REGEX_NEST_LIMIT)
+        .build();
+    parser.parse(text).ok()
 }
 
 fn has_prefix(path: &str, prefix: &str) -> bool {

@@ -1,6 +1,7 @@
 //! One route's conditions.
 
-use crate::{HeaderCondition, HostPattern, PathPattern, QueryCondition};
+use crate::rank::narrow;
+use crate::{Head, HeaderCondition, HostPattern, PathPattern, QueryCondition};
 use http::Method;
 
 /// The priority of a rule that names none.
@@ -43,4 +44,59 @@ impl Rule {
             query_params: Vec::new(),
         }
     }
+
+    /// Whether host and path are all that the rule looks at.
+    pub(crate) fn is_bare(&self) -> bool {
+        self.headers.is_empty() && self.methods.is_empty() && self.query_params.is_empty()
+    }
+
+    pub(crate) fn host_holds(&self, head: &Head<'_>) -> bool {
+        holds(&self.hosts, |host| host.matches(head.host))
+    }
+
+    pub(crate) fn path_holds(&self, head: &Head<'_>) -> bool {
+        holds(&self.paths, |path| path.matches(head.path))
+    }
+
+    pub(crate) fn method_holds(&self, head: &Head<'_>) -> bool {
+        holds(&self.methods, |method| method == head.method)
+    }
+
+    pub(crate) fn header_holds(&self, head: &Head<'_>) -> bool {
+        holds(&self.headers, |header| header.holds(head.headers))
+    }
+
+    pub(crate) fn query_holds(&self, head: &Head<'_>) -> bool {
+        holds(&self.query_params, |parameter| parameter.holds(head.query))
+    }
+
+    /// How many header conditions hold; `None` if a method, header or query condition does not.
+    pub(crate) fn headers_held(&self, head: &Head<'_>) -> Option<u32> {
+        if !self.method_holds(head) {
+            return None;
+        }
+        let holding = self
+            .headers
+            .iter()
+            .filter(|header| header.holds(head.headers));
+        let count = holding.count();
+        let fits = (self.headers.is_empty() || 0 < count) && self.query_holds(head);
+        fits.then_some(narrow(count))
+    }
+
+    /// Drops repeated conditions, which say nothing but would count.
+    pub(crate) fn without_repeats(mut self) -> Self {
+        let mut headers = Vec::with_capacity(self.headers.len());
+        for header in self.headers {
+            if !headers.contains(&header) {
+                headers.push(header);
+            }
+        }
+        self.headers = headers;
+        self
+    }
+}
+
+fn holds<T>(conditions: &[T], holds: impl FnMut(&T) -> bool) -> bool {
+    conditions.is_empty() || conditions.iter().any(holds)
 }

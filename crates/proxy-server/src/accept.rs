@@ -1,8 +1,7 @@
 //! Takes connections from one listening socket.
 
-use crate::connection;
+use crate::attend::attend;
 use crate::settings::ConnectionSettings;
-use crate::transport::Transport;
 use crate::turn_away;
 use proxy_limits::Permit;
 use proxy_pipeline::{Peer, Worker};
@@ -63,7 +62,6 @@ async fn accept_waiting(listener: &TcpListener) -> Option<io::Result<(TcpStream,
 fn welcome(worker: &Rc<Worker>, door: &Rc<Door>, stream: TcpStream, peer: SocketAddr) {
     worker.cells.connections_accepted.add(1);
     let peer = greet(worker, door, peer);
-    let transport = Transport::Tcp(stream);
     let worker = Rc::clone(worker);
     match worker.shared.connections.acquire() {
         Ok(permit) => {
@@ -71,10 +69,10 @@ fn welcome(worker: &Rc<Worker>, door: &Rc<Door>, stream: TcpStream, peer: Socket
             let index = Rc::clone(&door.index);
             tokio::task::spawn_local(async move {
                 let _open = Open::new(&worker, permit);
-                connection::serve(Rc::clone(&worker), settings, index, transport, peer).await;
+                attend(Rc::clone(&worker), settings, index, stream, peer).await;
             });
         }
-        Err(full) => turn_away::start(worker, door, transport, peer, full),
+        Err(full) => turn_away::start(worker, door, stream, peer, full),
     }
 }
 
@@ -82,7 +80,8 @@ fn greet(worker: &Worker, door: &Door, peer: SocketAddr) -> Peer {
     let active = worker.active();
     let listener = active.plan.listeners().get(door.index.get());
     let trusted = listener.map_or(&[][..], |listener| &listener.trusted_proxies);
-    Peer::new(peer.ip(), false, trusted)
+    let tls = door.settings.borrow().tls.is_some();
+    Peer::new(peer.ip(), tls, trusted)
 }
 
 /// A connection that counts as open until this is dropped.

@@ -60,7 +60,8 @@ impl ClientIo {
         match stop {
             Stop::Fault(fault) => {
                 self.conn.client.fault.set(Some(fault));
-                if self.conn.guard.borrow().in_body() {
+                // What came before the fault goes first: it may hold the head of this very request.
+                if accepted == 0 && self.conn.guard.borrow().in_body() {
                     return Some(Err(refused(fault)));
                 }
             }
@@ -113,11 +114,11 @@ impl AsyncRead for ClientIo {
     ) -> Poll<io::Result<()>> {
         let me = self.get_mut();
         if let Some(fault) = me.conn.client.fault.get() {
-            return match me.conn.guard.borrow().in_body() {
-                true => Poll::Ready(Err(refused(fault))),
-                // The connection's owner looks at the fault when all earlier requests are answered.
-                false => Poll::Pending,
-            };
+            if me.conn.guard.borrow().in_body() {
+                return Poll::Ready(Err(refused(fault)));
+            }
+            // The connection's owner looks at the fault when all earlier requests are answered.
+            return Poll::Pending;
         }
         if me.conn.undecided.get() {
             return Poll::Pending;

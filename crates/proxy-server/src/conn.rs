@@ -1,8 +1,10 @@
 //! The state of one client connection that its socket, its HTTP parser and its deadlines share.
 
+use crate::patience::Patience;
+use crate::settings::ConnectionSettings;
 use bytes::Bytes;
 use proxy_clock::{Clock, Deadline, Timer};
-use proxy_framing::{HeadLimits, RequestGuard};
+use proxy_framing::RequestGuard;
 use proxy_pipeline::Client;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -30,19 +32,27 @@ impl Conn {
     pub(crate) fn new(
         client: Rc<Client>,
         clock: Rc<Clock>,
-        limits: HeadLimits,
-        write_time: Duration,
+        deadline: Rc<Deadline>,
+        settings: &ConnectionSettings,
     ) -> Self {
         Self {
             client,
-            deadline: Rc::default(),
+            deadline,
             clock,
-            guard: RefCell::new(RequestGuard::new(limits)),
+            guard: RefCell::new(RequestGuard::new(settings.limits)),
             held: RefCell::default(),
             undecided: Cell::new(false),
             eof: Cell::new(false),
             write_blocked: Cell::new(false),
-            write_time,
+            write_time: settings.write_time,
+        }
+    }
+
+    /// Its deadline, to wait by.
+    pub(crate) fn patience(&self) -> Patience<'_> {
+        Patience {
+            clock: &self.clock,
+            deadline: &self.deadline,
         }
     }
 

@@ -3,6 +3,7 @@
 //! While requests come, hyper owns the stream. Between requests the connection is taken apart so that
 //! thousands of idle ones cost little: see [`Conn::is_idle`] and [`hibernate`].
 
+use crate::attend::Line;
 use crate::client_io::ClientIo;
 use crate::conn::{Conn, RESTLESS};
 use crate::linger;
@@ -16,11 +17,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use proxy_clock::Timer;
 use proxy_framing::Fault;
-use proxy_pipeline::{
-    Client, Peer, Stream, Worker, framing_problem, handle, refuse_unread, timeout_problem,
-};
-use std::cell::Cell;
-use std::convert::Infallible;
+use proxy_pipeline::{Stream, Worker, framing_problem, handle, refuse_unread, timeout_problem};
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
@@ -40,19 +37,17 @@ enum End {
     Expired(Timer, Duration),
 }
 
-/// Serves `transport` until it ends.
-pub(crate) async fn serve(
-    worker: Rc<Worker>,
-    settings: Rc<ConnectionSettings>,
-    listener: Rc<Cell<usize>>,
-    transport: Transport,
-    peer: Peer,
-) {
-    let client = Rc::new(Client::new(listener, peer, true));
-    let clock = Rc::clone(&worker.clock);
-    let conn = Rc::new(Conn::new(client, clock, settings.limits, settings.write_time));
-    let entry = worker.sweep.register(Rc::clone(&conn.deadline));
-    let mut transport = transport;
+/// Serves `line` until it ends.
+pub(crate) async fn serve(worker: Rc<Worker>, settings: Rc<ConnectionSettings>, line: Line) {
+    let Line {
+        client,
+        deadline,
+        mut transport,
+        early,
+    } = line;
+    let conn = Conn::new(client, Rc::clone(&worker.clock), deadline, &settings);
+    conn.held.replace(early);
+    let conn = Rc::new(conn);
     while hibernate(&worker, &settings, &conn, &transport).await {
         let (end, mut rest, unread) = talk(&worker, &settings, &conn, transport).await;
         match end {
@@ -61,9 +56,11 @@ pub(crate) async fn serve(
             End::Over => {
                 if let Some(switched) = conn.client.take_switched() {
                     let unread = [&*unread, &*conn.held.borrow()].concat();
-                    switched.carry(rest, &unread, (&conn.clock, &conn.deadline)).await;
+                    switched
+                        .carry(rest, &unread, (&conn.clock, &conn.deadline))
+                        .await;
                 } else if !conn.eof.get() {
-                    linger::close(&mut rest, &conn).await;
+                    linger::close(&mut rest, conn.patience()).await;
                 }
                 break;
             }
@@ -79,7 +76,6 @@ pub(crate) async fn serve(
             End::Expired(..) => break,
         }
     }
-    drop(entry);
 }
 
 /// Lets hyper talk until there is a reason to stop. Gives the stream back, and what was read of it and
@@ -95,8 +91,7 @@ async fn talk(
             client: Rc::clone(&conn.client),
             deadline: Rc::clone(&conn.deadline),
         };
-        let response = handle(Rc::clone(worker), stream, request);
-        async move { Ok::<_, Infallible>(response.await) }
+        handle(Rc::clone(worker), stream, request)
     });
     let io = TokioIo::new(ClientIo::new(transport, Rc::clone(conn)));
     let mut http = Box::new(settings.http1.serve_connection(io, service));
@@ -156,6 +151,9 @@ async fn hibernate(
     conn: &Conn,
     transport: &Transport,
 ) -> bool {
+    if !conn.held.borrow().is_empty() {
+        return true;
+    }
     let first = conn.client.requests.get() == 0;
     let (timer, time) = if first {
         (Timer::RequestHeader, settings.header_time)
@@ -172,7 +170,11 @@ async fn hibernate(
             return Poll::Ready(ready.is_ok());
         }
         let over = conn.deadline.take_expired().is_some() || worker.draining.get();
-        if over { Poll::Ready(false) } else { Poll::Pending }
+        if over {
+            Poll::Ready(false)
+        } else {
+            Poll::Pending
+        }
     })
     .await;
     worker.cells.connections_idle.sub(1);
@@ -189,5 +191,5 @@ async fn refuse(
 ) {
     let named = conn.guard.borrow().correlation_id().map(<[u8]>::to_vec);
     let answer = refuse_unread(worker, &conn.client, problem, named.as_deref());
-    linger::answer(transport, &answer.bytes, conn).await;
+    linger::answer(transport, &answer.bytes, conn.write_time, conn.patience()).await;
 }

@@ -1,1 +1,34 @@
 //! Workers, listeners, reload, drain, hand-over.
+//!
+//! A worker is a thread that shares nothing with the others on a request's way: see `worker.rs`, then
+//! `accept.rs` and `connection.rs`. The control thread reads configurations and signals: see
+//! `process.rs` and `server.rs`.
+
+mod process;
+mod server;
+
+mod worker;
+
+mod accept;
+mod attend;
+mod client_io;
+mod conn;
+mod connection;
+mod handshake;
+mod linger;
+mod patience;
+mod settings;
+mod transport;
+mod turn_away;
+
+mod admin;
+mod links;
+mod listen;
+mod logs;
+mod pools;
+mod resolve;
+mod tls;
+
+pub use listen::BindFault;
+pub use process::{Build, Options, Source, StartFault, load, run};
+pub use server::ApplyFault;

@@ -27,7 +27,11 @@ pub(crate) struct Sockets {
 }
 
 /// Binds `count` sockets to `address`; connections are spread over them by the kernel.
-pub(crate) fn bind(address: &BindAddress, backlog: u32, count: usize) -> Result<Sockets, BindFault> {
+pub(crate) fn bind(
+    address: &BindAddress,
+    backlog: u32,
+    count: usize,
+) -> Result<Sockets, BindFault> {
     let BindAddress::Tcp(wanted) = address else {
         let source = io::Error::from(io::ErrorKind::Unsupported);
         return Err(fault(address, source));
@@ -38,12 +42,35 @@ pub(crate) fn bind(address: &BindAddress, backlog: u32, count: usize) -> Result<
     let mut sockets = Vec::with_capacity(count);
     for _ in 0..count {
         let socket = open(bound, backlog).map_err(|source| fault(address, source))?;
-        bound = socket.local_addr().map_err(|source| fault(address, source))?;
+        bound = socket
+            .local_addr()
+            .map_err(|source| fault(address, source))?;
         sockets.push(socket);
     }
     Ok(Sockets {
         address: bound,
         sockets,
+    })
+}
+
+/// Takes the socket for `address` out of those that were opened for this process, if there is one.
+/// Workers share it: the queue of waiting connections is one.
+pub(crate) fn inherit(
+    inherited: &mut Vec<TcpListener>,
+    address: &BindAddress,
+    count: usize,
+) -> Option<Sockets> {
+    let BindAddress::Tcp(wanted) = address else {
+        return None;
+    };
+    let is_wanted = |socket: &TcpListener| socket.local_addr().is_ok_and(|bound| bound == *wanted);
+    let place = inherited.iter().position(is_wanted)?;
+    let socket = inherited.swap_remove(place);
+    socket.set_nonblocking(true).ok()?;
+    let sockets: io::Result<Vec<_>> = (0..count).map(|_| socket.try_clone()).collect();
+    Some(Sockets {
+        address: *wanted,
+        sockets: sockets.ok()?,
     })
 }
 
@@ -68,9 +95,13 @@ fn open(address: SocketAddr, backlog: u32) -> io::Result<TcpListener> {
 
 fn socket(address: SocketAddr) -> io::Result<Socket> {
     let domain = Domain::for_address(address);
-    let socket = Socket::new(domain, Type::STREAM.nonblocking().cloexec(), Some(Protocol::TCP))?;
+    let socket = Socket::new(
+        domain,
+        Type::STREAM.nonblocking().cloexec(),
+        Some(Protocol::TCP),
+    )?;
     if address.is_ipv6() {
-        socket.set_only_v6(false)?;
+        socket.set_only_v6(true)?;
     }
     socket.set_reuse_address(true)?;
     Ok(socket)
@@ -120,5 +151,17 @@ mod tests {
         let fault = bind(&local(other.address.port()), 16, 1).unwrap_err();
         assert_eq!(fault.source.kind(), io::ErrorKind::AddrInUse);
         assert!(fault.to_string().contains("in use by another process"));
+    }
+
+    #[test]
+    fn a_listener_has_its_backlog() {
+        let bound = bind(&local(0), 1, 1).unwrap();
+
+        let wait = std::time::Duration::from_millis(100);
+        let connected = (0..6)
+            .map(|_| std::net::TcpStream::connect_timeout(&bound.address, wait))
+            .filter(Result::is_ok);
+        // One more than was asked for: Linux compares with "greater than".
+        assert_eq!(connected.collect::<Vec<_>>().len(), 2);
     }
 }

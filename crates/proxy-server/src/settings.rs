@@ -4,6 +4,8 @@ use hyper::server::conn::http1;
 use proxy_framing::HeadLimits;
 use proxy_model::Limits;
 use proxy_plan::ListenerPlan;
+use proxy_tls::ServerTls;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Longest request target, in bytes. [RFC 9112 §3] asks for 8000 at least.
@@ -14,16 +16,24 @@ const MAX_TARGET_BYTES: u32 = 16 * 1024;
 pub(crate) struct ConnectionSettings {
     pub(crate) limits: HeadLimits,
     pub(crate) http1: http1::Builder,
+    pub(crate) tls: Option<Arc<ServerTls>>,
+    pub(crate) handshake_time: Duration,
     pub(crate) header_time: Duration,
     pub(crate) keep_alive_time: Duration,
     pub(crate) write_time: Duration,
 }
 
 impl ConnectionSettings {
-    pub(crate) fn new(listener: &ListenerPlan, limits: &Limits) -> Self {
+    pub(crate) fn new(
+        listener: &ListenerPlan,
+        limits: &Limits,
+        tls: Option<Arc<ServerTls>>,
+    ) -> Self {
         Self {
             limits: head_limits(limits),
             http1: http1_builder(limits),
+            tls,
+            handshake_time: listener.handshake_time,
             header_time: listener.header_time,
             keep_alive_time: listener.keep_alive_time,
             write_time: listener.write_idle_time,

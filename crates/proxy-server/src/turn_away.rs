@@ -1,13 +1,15 @@
-//! Connections beyond `max-total-connections`: told so, as long as that stays cheap.
+//! Connections beyond `max-total-connections`: told so, as long as that stays cheap; by TLS it never is.
 
 use crate::accept::Door;
-use crate::conn::Conn;
 use crate::linger;
+use crate::patience::Patience;
 use crate::transport::Transport;
+use proxy_clock::Deadline;
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_limits::Full;
-use proxy_pipeline::{Client, Peer, Worker, refuse_unread};
+use proxy_pipeline::{Client, Peer, Worker, note_connection, refuse_unread};
 use std::rc::Rc;
+use tokio::net::TcpStream;
 
 /// Connections of one worker and listener that are being told at once; the rest are closed without a word.
 const MOST: u32 = 256;
@@ -16,7 +18,7 @@ const MOST: u32 = 256;
 pub(crate) fn start(
     worker: Rc<Worker>,
     door: &Rc<Door>,
-    mut transport: Transport,
+    stream: TcpStream,
     peer: Peer,
     full: Full,
 ) {
@@ -27,13 +29,22 @@ pub(crate) fn start(
     tokio::task::spawn_local(async move {
         let index = Rc::clone(&place.0.index);
         let client = Rc::new(Client::new(index, peer, true));
-        let clock = Rc::clone(&worker.clock);
-        let conn = Conn::new(client, clock, settings.limits, settings.write_time);
-        let entry = worker.sweep.register(Rc::clone(&conn.deadline));
+        let deadline = Rc::<Deadline>::default();
+        let entry = worker.sweep.register(Rc::clone(&deadline));
         let (current, limit) = (u64::from(full.held), u64::from(full.max));
         let problem = Problem::new(Reason::ConnectionLimit, Detail::Limit { current, limit });
-        let answer = refuse_unread(&worker, &conn.client, problem, None);
-        linger::answer(&mut transport, &answer.bytes, &conn).await;
+        if settings.tls.is_some() {
+            // An answer would take a handshake, and that is what costs.
+            note_connection(&worker, &client, &problem);
+            return;
+        }
+        let answer = refuse_unread(&worker, &client, problem, None);
+        let patience = Patience {
+            clock: &worker.clock,
+            deadline: &deadline,
+        };
+        let mut transport = Transport::Tcp(stream);
+        linger::answer(&mut transport, &answer.bytes, settings.write_time, patience).await;
         drop((entry, place));
     });
 }

@@ -6,8 +6,9 @@ use proxy_clock::TICK;
 use proxy_limits::Gauge;
 use proxy_pipeline::{ActivePlan, Logs, Shared, Time, UpstreamLinks, Worker};
 use proxy_plan::Plan;
-use proxy_pool::{ConnectionLimit, PoolSettings};
+use proxy_pool::PoolSettings;
 use proxy_telemetry::Registry;
+use proxy_tls::ServerTls;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::io;
@@ -31,10 +32,20 @@ pub(crate) struct Adoption {
     pub(crate) links: Vec<UpstreamLinks>,
     /// By slot of the target.
     pub(crate) pools: Vec<Option<PoolSettings>>,
-    /// The listeners, in the plan's order, and the new sockets among them.
-    pub(crate) doors: Vec<(DoorId, Option<TcpListener>)>,
+    /// The listeners, in the plan's order.
+    pub(crate) doors: Vec<Entrance>,
     /// New ends of the logs, if their destinations changed.
     pub(crate) logs: Option<Logs>,
+}
+
+/// One listener, as a worker is told of it.
+#[derive(Debug)]
+pub(crate) struct Entrance {
+    pub(crate) id: DoorId,
+    /// Its socket, if that is new.
+    pub(crate) socket: Option<TcpListener>,
+    /// TLS towards its clients.
+    pub(crate) tls: Option<Arc<ServerTls>>,
 }
 
 /// What the control thread tells a worker.
@@ -96,7 +107,7 @@ async fn run(
                 Some(Command::Adopt(adoption, done)) => {
                     post.adopt(*adoption);
                     // Nobody waits for it any more when the process is on its way out.
-                    drop(done.send(()));
+                    done.send(()).unwrap_or_default();
                 }
                 Some(Command::Refresh) => post.worker.active().refresh(),
                 Some(Command::Drain) => post.drain(),
@@ -166,16 +177,18 @@ impl Post {
     }
 
     /// Opens the doors that are new, closes those that are gone, and tells the others their place.
-    fn arrange(&mut self, doors: Vec<(DoorId, Option<TcpListener>)>) {
+    fn arrange(&mut self, doors: Vec<Entrance>) {
         let active = self.worker.active();
         let limits = &active.plan.model().limits;
         let mut old = std::mem::take(&mut self.doors);
-        for (index, (id, socket)) in doors.into_iter().enumerate() {
+        for (index, Entrance { id, socket, tls }) in doors.into_iter().enumerate() {
             let Some(listener) = active.plan.listeners().get(index) else {
                 continue;
             };
-            let settings = Rc::new(ConnectionSettings::new(listener, limits));
-            let door = old.remove(&id).unwrap_or_else(|| Rc::new(Door::new(&settings)));
+            let settings = Rc::new(ConnectionSettings::new(listener, limits, tls));
+            let door = old
+                .remove(&id)
+                .unwrap_or_else(|| Rc::new(Door::new(&settings)));
             door.index.set(index);
             door.settings.replace(settings);
             if let Some(socket) = socket {
@@ -234,25 +247,6 @@ impl Door {
             turned_away: Cell::new(0),
         }
     }
-}
-
-/// How the connections of each target are kept by one of `workers` workers, by slot.
-pub(crate) fn pool_settings(plan: &Plan, slots: u32, workers: usize) -> Vec<Option<PoolSettings>> {
-    let mut settings = vec![None; slots as usize];
-    for upstream in plan.upstreams() {
-        for target in &upstream.targets {
-            let max_idle = (upstream.max_idle as usize).div_ceil(workers.max(1));
-            let limit = upstream.max_connections;
-            if let Some(place) = settings.get_mut(target.slot as usize) {
-                *place = Some(PoolSettings {
-                    max_idle,
-                    idle_for: upstream.idle_for,
-                    limit: limit.map(|max| Arc::new(ConnectionLimit::new(max))),
-                });
-            }
-        }
-    }
-    settings
 }
 
 /// The gauges that all workers share, for the limits of `plan`.

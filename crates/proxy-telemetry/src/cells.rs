@@ -16,6 +16,7 @@ mod worker;
 
 pub use agent::{AgentCells, AgentTotal};
 pub use cell::{Counter, GaugeCell, SharedCounter};
+pub(crate) use histogram::BOUNDS_TEXT;
 pub use histogram::{BOUNDS_NS, Histogram, HistogramTotal};
 pub use route::{Outcome, RouteCells, RouteTotal};
 pub use target::{TargetCells, TargetTotal};

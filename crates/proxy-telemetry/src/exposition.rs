@@ -7,7 +7,7 @@ mod text;
 pub(crate) mod upstreams;
 pub(crate) mod workers;
 
-pub(crate) use text::{Samples, bound_text, labels_text};
+pub(crate) use text::{Samples, labels_text};
 
 use crate::metric::{Metric, Source};
 use crate::names::METRICS;

@@ -1,12 +1,11 @@
 //! Every metric name and log record, once.
-//!
-//! Workers count into cells of their own and write log lines into batches of their own; other
-//! threads add the cells up and carry the batches away. Nothing here reads a clock.
+#![doc = include_str!("../README.md")]
 
 pub mod names;
 
 mod cells;
 mod exposition;
+mod lifecycle;
 mod log;
 mod metric;
 mod process;
@@ -24,6 +23,7 @@ pub use cells::{
     WorkerCells, WorkerTotal,
 };
 pub use exposition::{Build, Format, Scrape};
+pub use lifecycle::{Lifecycle, timestamp};
 pub use log::{Destination, LogCounters, LogCounts, LogFault, LogWriter, WorkerLog};
 pub use metric::{CounterOf, GaugeOf, Kind, Metric};
 pub use process::Process;

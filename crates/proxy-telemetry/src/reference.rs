@@ -1,7 +1,6 @@
 //! The reference page of metrics, made from the table.
 
-use crate::cells::BOUNDS_NS;
-use crate::exposition::bound_text;
+use crate::cells::BOUNDS_TEXT;
 use crate::names::METRICS;
 use std::fmt::Write;
 
@@ -37,13 +36,12 @@ pub fn metrics_md() -> String {
             ),
         );
     }
-    let bounds: Vec<_> = BOUNDS_NS.into_iter().map(bound_text).collect();
     line(&mut page, format_args!(""));
     line(
         &mut page,
         format_args!(
-            "Histograms have buckets up to these seconds: {}, `+Inf`.",
-            bounds.join(", ")
+            "Histograms have buckets up to these seconds: {}.",
+            BOUNDS_TEXT.join(", ")
         ),
     );
     page
@@ -69,6 +67,6 @@ mod tests {
         assert!(
             page.contains("| `proxy_request_duration_seconds` | histogram | `route` | seconds |")
         );
-        assert!(page.ends_with("30.0, 60.0, `+Inf`.\n"));
+        assert!(page.ends_with("30.0, 60.0, +Inf.\n"));
     }
 }

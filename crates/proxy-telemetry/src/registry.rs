@@ -23,7 +23,8 @@ const REFUSALS_BETWEEN_SWEEPS: u64 = 64;
 /// How a registry counts.
 #[derive(Clone, Copy, Debug)]
 pub struct RegistrySettings {
-    /// The words of failure reasons; cells take a reason by its position here.
+    /// The words of failure reasons; cells take a reason by its position here. `other` is not
+    /// among them: it stands for positions beyond the list.
     pub reasons: &'static [&'static str],
     /// Most names that get series of their own: routes, upstreams, targets, agents, and label
     /// sets of single counters and gauges, together. A name stands for a bounded number of lines.
@@ -36,8 +37,9 @@ pub struct RegistrySettings {
 /// holds any more keep their place and their counts until the place is needed; then their counts
 /// move to the label value `overflow`, as do those of names that find no place.
 ///
-/// Cells belong to the worker they were asked for: one thread writes to them. Asking takes a lock
-/// that is held for microseconds; ask once and keep the answer.
+/// Cells belong to the worker they were asked for: one thread writes to them. Asking takes a lock,
+/// which a scrape holds for as long as it takes to list the names, well below a millisecond; ask
+/// once and keep the answer.
 #[derive(Debug)]
 pub struct Registry {
     reasons: &'static [&'static str],

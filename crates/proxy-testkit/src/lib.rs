@@ -1,1 +1,46 @@
 //! Fake upstreams, a raw client and the real binary, for black-box tests.
+//!
+//! Everything runs on threads and plain sockets, so that a test sees each byte and nothing is mended on
+//! the way. Whatever a test waits for has a deadline, [`PATIENCE`]; what does not come in time panics
+//! with what came instead.
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::missing_panics_doc,
+    reason = "a test that cannot go on fails loudly"
+)]
+
+mod patience;
+
+mod gate;
+mod journal;
+
+mod fields;
+mod message;
+mod wire;
+
+mod client;
+
+mod fakes;
+mod served;
+mod upstream;
+
+mod launch;
+mod log;
+mod ports;
+mod proxyd;
+
+pub use client::{RawClient, get};
+pub use fakes::ok;
+pub use fields::Fields;
+pub use gate::Gate;
+pub use journal::Journal;
+pub use launch::Launch;
+pub use log::{Log, Record};
+pub use message::{Framing, Request, Response};
+pub use patience::PATIENCE;
+pub use ports::{closed_port, free_port};
+pub use proxyd::{Proxyd, Reload};
+pub use served::Served;
+pub use upstream::Upstream;
+pub use wire::{Broken, End, Wire};

@@ -39,6 +39,7 @@ impl SourceContents {
             cert_file,
             key_file,
             ocsp_file,
+            server_names: _, // The index of a listener's certificates reads them.
         } = source;
         let cert = Contents::read(cert_file);
         let key = Contents::read(key_file);
@@ -77,6 +78,7 @@ impl Certificate {
             cert_file,
             key_file,
             ocsp_file,
+            server_names: _, // The index of a listener's certificates reads them.
         } = source;
         let chain = pem::certificates(cert_file, &contents.cert)?;
         let leaf = leaf(&chain).map_err(|position| TlsFault::BadCertificate {

@@ -186,6 +186,7 @@ impl FileContents {
 fn identity(configured: Option<&CertificateSource>) -> Option<CertificateSource> {
     configured.map(|source| CertificateSource {
         ocsp_file: None,
+        server_names: Vec::new(),
         ..source.clone()
     })
 }

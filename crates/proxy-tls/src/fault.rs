@@ -1,7 +1,7 @@
 //! Why TLS cannot be set up, and what is about to go wrong with it.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use x509_parser::time::ASN1Time;
 
@@ -205,6 +205,47 @@ pub enum TlsWarning {
         /// When a newer response was due.
         next_update: SystemTime,
     },
+}
+
+impl TlsFault {
+    /// The file that is at fault, if it is one file's fault.
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            Self::Missing { file }
+            | Self::Unreadable { file, .. }
+            | Self::NotAFile { file }
+            | Self::TooLarge { file, .. }
+            | Self::NotPem { file }
+            | Self::DamagedPem { file, .. }
+            | Self::NoCertificate { file, .. }
+            | Self::NoKey { file, .. }
+            | Self::EncryptedKey { file }
+            | Self::BadKey { file }
+            | Self::BadCertificate { file, .. }
+            | Self::KeyMismatch { key_file: file, .. }
+            | Self::Expired { file, .. }
+            | Self::NotYetValid { file, .. }
+            | Self::BadStaple { file, .. } => Some(file),
+            Self::NoCertificateConfigured
+            | Self::NoPlatformRoots
+            | Self::TicketPace(_)
+            | Self::NoRandomness
+            | Self::Refused { .. } => None,
+        }
+    }
+}
+
+impl TlsWarning {
+    /// The certificate's file, or that of its staple.
+    pub fn file(&self) -> &Path {
+        match self {
+            Self::Expired { file, .. }
+            | Self::ExpiresSoon { file, .. }
+            | Self::NotYetValid { file, .. }
+            | Self::Nameless { file }
+            | Self::StapleStale { file, .. } => file,
+        }
+    }
 }
 
 impl From<rustls::Error> for TlsFault {

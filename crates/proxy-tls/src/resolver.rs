@@ -109,14 +109,18 @@ impl Index {
     fn new(certificates: Vec<Arc<Certificate>>) -> Self {
         let mut exact: HashMap<Box<str>, Vec<Arc<Certificate>>> = HashMap::new();
         let mut wildcard: HashMap<Box<str>, Vec<Arc<Certificate>>> = HashMap::new();
-        // A stable sort: among equals the first configured wins.
+        // A name that was given to a certificate goes before one that it has by itself. A stable
+        // sort: among equals the first configured wins.
         let mut preferred = certificates.clone();
-        preferred.sort_by_key(|certificate| certificate.rank());
+        preferred.sort_by_key(|certificate| {
+            let unnamed = certificate.source().server_names.is_empty();
+            (unnamed, certificate.rank())
+        });
         for certificate in &preferred {
-            for name in &certificate.leaf().names.dns {
+            for name in served_names(certificate) {
                 let (names, name) = match name.strip_prefix("*.") {
                     Some(domain) => (&mut wildcard, domain),
-                    None => (&mut exact, &**name),
+                    None => (&mut exact, name),
                 };
                 let candidates = names.entry(name.into()).or_default();
                 candidates.push(Arc::clone(certificate));
@@ -139,6 +143,16 @@ impl Index {
             .or_else(|| parent().and_then(|parent| self.wildcard.get(parent)))
             .unwrap_or(&self.default)
     }
+}
+
+/// The names that a certificate is served for: those configured, else its own.
+fn served_names(certificate: &Certificate) -> impl Iterator<Item = &str> {
+    let configured = &certificate.source().server_names;
+    let own = configured
+        .is_empty()
+        .then(|| certificate.leaf().names.dns.iter());
+    let own = own.into_iter().flatten().map(|name| &**name);
+    configured.iter().map(String::as_str).chain(own)
 }
 
 /// The first certificate and those with other keys for the very same names.

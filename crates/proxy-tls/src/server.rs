@@ -7,7 +7,7 @@ use crate::fault::{TlsFault, TlsWarning};
 use crate::file::Digest;
 use crate::provider;
 use crate::resolver::CertificateStore;
-use crate::settings::{Alpn, ServerTlsSettings, TlsVersion};
+use crate::settings::{ServerTlsSettings, TlsVersion};
 use crate::tickets::TicketKeys;
 use arc_swap::ArcSwap;
 use rustls::server::{NoServerSessionStorage, ServerSessionMemoryCache};
@@ -51,9 +51,10 @@ impl ServerTls {
     ) -> Result<Self, Vec<TlsFault>> {
         let ServerTlsSettings {
             certificates,
-            min_version,
+            min_version: _, // `config` reads these.
+            max_version: _,
             client_auth,
-            alpn,
+            alpn: _,
         } = &settings;
         let mut loaded = Vec::with_capacity(certificates.len());
         let mut faults = Vec::new();
@@ -74,8 +75,8 @@ impl ServerTls {
             return Err(faults);
         }
         let store = Arc::new(CertificateStore::new(loaded));
-        let config = config(*min_version, alpn, authority.as_ref(), &store, tickets)
-            .map_err(|fault| vec![fault])?;
+        let config =
+            config(&settings, authority.as_ref(), &store, tickets).map_err(|fault| vec![fault])?;
         Ok(Self {
             store,
             tickets: Arc::clone(tickets),
@@ -143,8 +144,7 @@ impl ServerTls {
             return Ok(false);
         }
         let config = config(
-            self.settings.min_version,
-            &self.settings.alpn,
+            &self.settings,
             authority.as_ref(),
             &self.store,
             &self.tickets,
@@ -155,20 +155,20 @@ impl ServerTls {
 }
 
 fn config(
-    min_version: TlsVersion,
-    alpn: &[Alpn],
+    settings: &ServerTlsSettings,
     authority: Option<&ClientAuthority>,
     store: &Arc<CertificateStore>,
     tickets: &Arc<TicketKeys>,
 ) -> Result<Arc<ServerConfig>, TlsFault> {
     let versioned = ServerConfig::builder_with_provider(provider::intermediate())
-        .with_protocol_versions(min_version.and_newer())?;
+        .with_protocol_versions(settings.min_version.up_to(settings.max_version))?;
     let verified = match authority {
         None => versioned.with_no_client_auth(),
         Some(authority) => versioned.with_client_cert_verifier(authority.lenient()),
     };
     let mut config = verified.with_cert_resolver(Arc::clone(store) as _);
-    config.alpn_protocols = alpn
+    config.alpn_protocols = settings
+        .alpn
         .iter()
         .flat_map(|protocol| protocol.accepted())
         .map(|name| name.to_vec())
@@ -183,7 +183,7 @@ fn config(
     if authority.is_none() {
         config.ticketer = Arc::clone(tickets) as _;
         config.send_tls13_tickets = TLS13_TICKETS;
-        if min_version == TlsVersion::V1_2 {
+        if settings.min_version == TlsVersion::V1_2 {
             config.session_storage = ServerSessionMemoryCache::new(TLS12_SESSIONS);
         }
     }

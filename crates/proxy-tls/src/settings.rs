@@ -14,6 +14,8 @@ pub struct ServerTlsSettings {
     pub certificates: Vec<CertificateSource>,
     /// The oldest version a client may speak.
     pub min_version: TlsVersion,
+    /// The newest version a client may speak; not below `min_version`.
+    pub max_version: TlsVersion,
     /// Whether clients are asked for a certificate.
     pub client_auth: ClientAuth,
     /// Protocols offered, most preferred first. Empty: no ALPN is negotiated.
@@ -44,6 +46,9 @@ pub struct CertificateSource {
     pub key_file: PathBuf,
     /// A DER OCSP response about the leaf, stapled while it is fresh.
     pub ocsp_file: Option<PathBuf>,
+    /// The names a listener serves it for, in lower case, `*.` for one label; empty: those that
+    /// it covers itself. Upstreams have no use for them.
+    pub server_names: Vec<String>,
 }
 
 /// Whether a listener asks clients for a certificate.
@@ -131,11 +136,19 @@ impl Alpn {
 impl TlsVersion {
     /// This version and every newer one.
     pub(crate) fn and_newer(self) -> &'static [&'static SupportedProtocolVersion] {
-        static SINCE_1_2: [&SupportedProtocolVersion; 2] = [&TLS13, &TLS12];
-        static SINCE_1_3: [&SupportedProtocolVersion; 1] = [&TLS13];
-        match self {
-            Self::V1_2 => &SINCE_1_2,
-            Self::V1_3 => &SINCE_1_3,
+        self.up_to(Self::V1_3)
+    }
+
+    /// The versions from this one to `newest`; none when that is older.
+    pub(crate) fn up_to(self, newest: Self) -> &'static [&'static SupportedProtocolVersion] {
+        static BOTH: [&SupportedProtocolVersion; 2] = [&TLS13, &TLS12];
+        static ONLY_1_2: [&SupportedProtocolVersion; 1] = [&TLS12];
+        static ONLY_1_3: [&SupportedProtocolVersion; 1] = [&TLS13];
+        match (self, newest) {
+            (Self::V1_2, Self::V1_3) => &BOTH,
+            (Self::V1_2, Self::V1_2) => &ONLY_1_2,
+            (Self::V1_3, Self::V1_3) => &ONLY_1_3,
+            (Self::V1_3, Self::V1_2) => &[],
         }
     }
 }

@@ -62,6 +62,7 @@ impl Watcher {
                 cert_file,
                 key_file,
                 ocsp_file,
+                server_names: _,
             } = source.clone();
             let files = [cert_file, key_file].into_iter().chain(ocsp_file);
             self.entries.push(Entry::new(

@@ -5,11 +5,10 @@ mod drain;
 mod plain;
 mod reload;
 
+use super::Verdict;
 use super::stage::Stage;
-use crate::setup;
 use crate::terminal::{complain, say};
 use crate::trouble::Trouble;
-use crate::workspace::Workspace;
 use std::path::Path;
 
 /// Does something to the stage and says what it saw.
@@ -32,28 +31,28 @@ const CHECKS: &[(&str, Check)] = &[
 ];
 
 /// Runs every check, even after one has failed.
-pub(super) fn run(workspace: &Workspace, binary: &Path, quickstart: &Path) -> Result<(), Trouble> {
-    setup::for_demo(workspace)?;
+pub(super) fn run(binary: &Path, quickstart: &Path) -> Result<Verdict, Trouble> {
     let mut stage = Stage::set(binary, quickstart)?;
-    let mut failed = 0_usize;
+    let mut verdict = Verdict {
+        passed: 0,
+        failed: 0,
+    };
     for (name, check) in CHECKS {
         match check(&mut stage) {
-            Ok(seen) => say(format!("ok      {name}: {seen}")),
+            Ok(seen) => {
+                verdict.passed += 1;
+                say(format!("ok      {name}: {seen}"));
+            }
             Err(trouble) => {
-                failed += 1;
+                verdict.failed += 1;
                 say(format!("FAILED  {name}: {}", trouble.told()));
             }
         }
     }
-    if failed > 0 {
+    if verdict.failed > 0 {
         complain(format!("the end of proxyd's log:\n{}", stage.log()));
     }
-    say(format!("{} passed, {failed} failed", CHECKS.len() - failed));
-    if failed > 0 {
-        Err(Trouble::Said)
-    } else {
-        Ok(())
-    }
+    Ok(verdict)
 }
 
 /// `Ok` if it holds, else what was seen instead.

@@ -3,6 +3,7 @@
 use super::tally::Tally;
 use crate::bench::{self, Guarded};
 use crate::command;
+use crate::demo;
 use crate::reference;
 use crate::setup;
 use crate::tidy;
@@ -36,6 +37,7 @@ pub(super) const STEPS: &[Step] = &[
     thorough("doc", document),
     step("tests", test),
     step("doctests", test_documentation),
+    thorough("demo", drive_demo),
     step("reference", check_reference),
     thorough("deny", check_dependencies),
     thorough("guard", guard_cost),
@@ -118,6 +120,15 @@ fn counted(workspace: &Workspace, arguments: &[&str], tally: &Tally) -> Result<E
     let mut tests = workspace.cargo(arguments);
     let status = command::watch(&mut tests, &|line| tally.read(line))?;
     command::succeeded(&tests, status).map(|()| Ending::Done)
+}
+
+fn drive_demo(workspace: &Workspace, tally: &Tally) -> Result<Ending, Trouble> {
+    if command::find("curl").is_none() {
+        return absent(workspace, "curl is missing".to_owned());
+    }
+    let verdict = demo::check(workspace, false)?;
+    tally.add(verdict.passed, verdict.failed);
+    verdict.to_result().map(|()| Ending::Done)
 }
 
 fn check_reference(workspace: &Workspace, _: &Tally) -> Result<Ending, Trouble> {

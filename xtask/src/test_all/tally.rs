@@ -11,6 +11,12 @@ pub(super) struct Tally {
 }
 
 impl Tally {
+    /// Counts these in.
+    pub(super) fn add(&self, passed: u64, failed: u64) {
+        self.passed.fetch_add(passed, Ordering::Relaxed);
+        self.failed.fetch_add(failed, Ordering::Relaxed);
+    }
+
     /// Counts the line in if it closes a run of `cargo test` or nextest.
     pub(super) fn read(&self, line: &str) {
         let line = uncoloured(line);
@@ -24,12 +30,10 @@ impl Tally {
                 continue;
             };
             match words.next() {
-                Some("passed") => self.passed.fetch_add(number, Ordering::Relaxed),
-                Some("failed" | "timed" | "exec") => {
-                    self.failed.fetch_add(number, Ordering::Relaxed)
-                }
-                _ => continue,
-            };
+                Some("passed") => self.add(number, 0),
+                Some("failed" | "timed" | "exec") => self.add(0, number),
+                _ => {}
+            }
         }
     }
 }

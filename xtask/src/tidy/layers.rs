@@ -21,6 +21,7 @@ const ROWS: &[Row] = &[
         layer: "engine",
         chains: &[
             &["proxy-server", "proxy-pipeline"],
+            &["proxy-server", "proxy-admin"],
             &["proxy-admin"],
             &["control-api", "control-app"],
             &["control-ui", "control-app"],
@@ -53,6 +54,7 @@ const ROWS: &[Row] = &[
             &["proxy-limits"],
             &["proxy-errors"],
             &["proxy-framing"],
+            &["proxy-clock"],
             &["control-wire"],
         ],
     },

@@ -137,9 +137,17 @@ fn emoji(file: &File) -> Vec<Fault> {
     file.text
         .lines()
         .enumerate()
-        .filter(|(_, line)| line.chars().any(is_emoji))
+        .filter(|(index, line)| !is_test_data(file, *index) && line.chars().any(is_emoji))
         .map(|(index, _)| Fault::on_line(&file.path, index, "an emoji: use words"))
         .collect()
+}
+
+/// Whether the line is one of tests and has no comment: an emoji there is what is tested.
+fn is_test_data(file: &File, index: usize) -> bool {
+    file.source.as_ref().is_some_and(|source| {
+        let in_tests = file.is_test() || index >= source.tests_start;
+        in_tests && source.comments.get(index).is_none_or(String::is_empty)
+    })
 }
 
 fn is_emoji(c: char) -> bool {
@@ -234,5 +242,10 @@ mod tests {
             ["a.md:1: an emoji: use words"]
         );
         assert_eq!(found("fixtures/a.kdl", "x \"\u{1f680}\"\n"), [""; 0]);
+        let tests = "a(\"\u{1f680}\");\nb(); // \u{1f680}\n";
+        assert_eq!(
+            found("tests/a.rs", tests),
+            ["tests/a.rs:2: an emoji: use words"]
+        );
     }
 }

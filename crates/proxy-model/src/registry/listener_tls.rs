@@ -33,42 +33,44 @@ settings! {
     /// TLS towards clients. Goes with `protocol "https"`.
     TLS: Block, Unset = block("listeners.listener.tls")
         .optional("there is no TLS")
-        .not_yet("edge");
+        .enforced("proxy-server", "https_is_spoken_with_the_listeners_certificate");
     /// The certificate chain, leaf first, PEM. It answers clients whose server name no other
     /// certificate covers.
     CERT_FILE: Text<PathBuf>, Unset =
         file("listeners.listener.tls.cert-file", "a certificate file", "cert.pem")
             .optional("there must be a `certificate` block")
-            .not_yet("edge");
+            .enforced("proxy-server", "https_is_spoken_with_the_listeners_certificate");
     /// The private key of `cert-file`, PEM.
     KEY_FILE: Text<PathBuf>, Unset =
         file("listeners.listener.tls.key-file", "a key file", "key.pem")
             .optional("there must be a `certificate` block")
-            .not_yet("edge");
+            .enforced("proxy-server", "https_is_spoken_with_the_listeners_certificate");
     /// The lowest version of TLS spoken.
     MIN_VERSION: Choice<TlsVersion>, Given<TlsVersion> =
         choice("listeners.listener.tls.min-version", VERSIONS)
             .or(TlsVersion::V1_2)
-            .not_yet("edge");
+            .enforced("proxy-server", "a_version_outside_the_listeners_range_is_refused");
     /// The highest version of TLS spoken.
     MAX_VERSION: Choice<TlsVersion>, Given<TlsVersion> =
         choice("listeners.listener.tls.max-version", VERSIONS)
             .or(TlsVersion::V1_3)
-            .not_yet("edge");
+            .enforced("proxy-server", "a_version_outside_the_listeners_range_is_refused");
     /// Protocols offered, most wanted first. None written offers `h2` and `http/1.1`.
     ALPN: Choice<Alpn>, Many = choice("listeners.listener.tls.alpn", PROTOCOLS)
         .many()
-        .not_yet("edge");
+        .enforced("proxy-server", "the_listeners_protocols_are_offered");
     /// A further certificate, for other server names.
-    CERTIFICATE: Block, Many = block("listeners.listener.tls.certificate").many().not_yet("edge");
+    CERTIFICATE: Block, Many = block("listeners.listener.tls.certificate")
+        .many()
+        .enforced("proxy-server", "a_further_certificate_is_shown_to_who_asks_for_it");
     /// Its chain, leaf first, PEM.
     CERTIFICATE_CERT_FILE: Text<PathBuf>, Required =
         file("listeners.listener.tls.certificate.cert-file", "a certificate file", "cert.pem")
-            .not_yet("edge");
+            .enforced("proxy-server", "a_further_certificate_is_shown_to_who_asks_for_it");
     /// Its private key, PEM.
     CERTIFICATE_KEY_FILE: Text<PathBuf>, Required =
         file("listeners.listener.tls.certificate.key-file", "a key file", "key.pem")
-            .not_yet("edge");
+            .enforced("proxy-server", "a_further_certificate_is_shown_to_who_asks_for_it");
     /// A server name it answers. None written answers those the certificate itself names.
     SERVER_NAME: Text<String>, Many = words(
         "listeners.listener.tls.certificate.server-name",
@@ -76,18 +78,18 @@ settings! {
         "*.example.com",
     )
     .many()
-    .not_yet("edge");
+    .enforced("proxy-server", "a_certificate_is_shown_for_the_names_it_was_given_for");
     /// Clients prove who they are by certificates.
     CLIENT_AUTH: Block, Unset = block("listeners.listener.tls.client-auth")
         .optional("clients are not asked")
-        .not_yet("edge");
+        .enforced("proxy-server", "a_client_without_its_certificate_is_answered_495");
     /// Authorities whose certificates are accepted, PEM.
     CLIENT_AUTH_CA_FILE: Text<PathBuf>, Required =
         file("listeners.listener.tls.client-auth.ca-file", "a certificate file", "ca.pem")
-            .not_yet("edge");
+            .enforced("proxy-server", "a_client_without_its_certificate_is_answered_495");
     /// Whether a client must show a certificate.
     CLIENT_AUTH_MODE: Choice<ClientAuthMode>, Given<ClientAuthMode> =
         choice("listeners.listener.tls.client-auth.mode", MODES)
             .or(ClientAuthMode::Required)
-            .not_yet("edge");
+            .enforced("proxy-server", "a_client_may_leave_out_an_optional_certificate");
 }

@@ -269,9 +269,13 @@ impl SettingSpec {
         self.path.rsplit_once('.').map_or("", |(block, _)| block)
     }
 
-    /// Whether a file that has it is refused.
-    pub fn is_not_yet(&self) -> bool {
-        matches!(self.status, Status::NotYet { .. })
+    /// The piece of work that will give it its effect, when a file that has it is refused until
+    /// then.
+    pub fn not_yet(&self) -> Option<&'static str> {
+        match self.status {
+            Status::Enforced { .. } => None,
+            Status::NotYet { issue } => Some(issue),
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use http::header::EXPECT;
 use proxy_errors::{Detail, Problem, Reason};
 
 /// `100-continue` is met when the upstream takes the body; nothing else is known.
-pub(crate) fn check(headers: &HeaderMap, found: Found) -> Result<(), Problem> {
+pub(crate) fn check(headers: &HeaderMap, found: &Found) -> Result<(), Problem> {
     if !found.has(Found::EXPECT) {
         return Ok(());
     }

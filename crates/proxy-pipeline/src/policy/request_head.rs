@@ -1,6 +1,7 @@
 //! Makes a client's request head one that may go upstream.
 
 use crate::exchange::Exchange;
+use crate::forward::Destination;
 use crate::hop::{self, Found};
 use crate::policy::header_edits;
 use crate::{forwarding, names};
@@ -8,7 +9,6 @@ use http::header::{CONNECTION, HOST, TE, TRANSFER_ENCODING, UPGRADE};
 use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderValue, Uri, Version};
-use proxy_plan::RoutePlan;
 
 const CHUNKED: HeaderValue = HeaderValue::from_static("chunked");
 const TRAILERS: HeaderValue = HeaderValue::from_static("trailers");
@@ -25,24 +25,32 @@ pub(crate) enum Length {
 /// Removes what concerned the client's connection, adds what upstreams are told, and applies the
 /// route's edits. Gives the protocol that the client wants to switch to, if any.
 pub(crate) fn apply(
-    exchange: &Exchange,
-    route: &RoutePlan,
-    head: &mut Parts,
+    exchange: &mut Exchange,
+    to: Destination<'_>,
     length: Length,
 ) -> Option<HeaderValue> {
-    let found = exchange.found;
+    let Exchange {
+        head,
+        found,
+        closing,
+        ..
+    } = exchange;
     let upgrade = match head.version {
         Version::HTTP_11 => hop::wanted_upgrade(&head.headers, found),
         _ => None,
     };
     let trailers = hop::takes_trailers(&head.headers, found);
-    into_origin_form(head);
+    into_origin_form(head, found);
     let headers = &mut head.headers;
     hop::strip(headers, found);
-    let host = headers.get(HOST).cloned();
-    forwarding::apply(&exchange.client().peer, headers, found, host);
-    headers.insert(names::CORRELATION_ID, exchange.correlation_id().clone());
-    header_edits::apply(&route.request_headers, headers);
+    let host = found.host.take();
+    if host.is_none() {
+        headers.insert(HOST, own_host(to));
+    }
+    let via = forwarding::via(head.version);
+    forwarding::apply(&closing.client.peer, headers, found, via, host);
+    headers.insert(names::CORRELATION_ID, closing.facts.correlation_id.clone());
+    header_edits::apply(&to.route.request_headers, headers);
     if let Some(protocol) = &upgrade {
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
         headers.insert(UPGRADE, protocol.clone());
@@ -58,16 +66,27 @@ pub(crate) fn apply(
 }
 
 /// The target as origin servers want it, the host in `Host`. [RFC 9112 §3.2.1, §3.2.2]
-fn into_origin_form(head: &mut Parts) {
-    head.version = Version::HTTP_11;
+fn into_origin_form(head: &mut Parts, found: &mut Found) {
     let Some(authority) = head.uri.authority() else {
         return;
     };
     if let Ok(host) = HeaderValue::from_str(without_userinfo(authority.as_str())) {
+        found.host = Some(host.clone());
         head.headers.insert(HOST, host);
     }
     let path = head.uri.path_and_query().cloned();
     head.uri = Uri::from(path.unwrap_or_else(|| PathAndQuery::from_static("/")));
+}
+
+/// The target's own address, for a client of HTTP/1.0 that names no host: HTTP/1.1 asks for one.
+/// [RFC 9112 §3.2]
+#[cold]
+fn own_host(to: Destination<'_>) -> HeaderValue {
+    let target = to.upstream.targets.get(usize::from(to.target));
+    let label = target.map(|target| HeaderValue::from_str(&target.label));
+    label
+        .and_then(Result::ok)
+        .unwrap_or(HeaderValue::from_static(""))
 }
 
 fn without_userinfo(authority: &str) -> &str {

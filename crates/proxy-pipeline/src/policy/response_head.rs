@@ -9,8 +9,8 @@ use proxy_plan::RoutePlan;
 /// Removes what concerned the upstream connection and applies the route's edits.
 #[inline]
 pub(crate) fn apply(route: &RoutePlan, head: &mut Parts) {
-    let found = Found::in_head(&head.headers);
-    hop::strip(&mut head.headers, found);
+    let found = Found::in_response(&head.headers);
+    hop::strip(&mut head.headers, &found);
     header_edits::apply(&route.response_headers, &mut head.headers);
     // A target that speaks HTTP/1.0 says nothing about what the client speaks.
     head.version = Version::HTTP_11;

@@ -39,11 +39,11 @@ impl GaugeCell {
         self.0.store(seen.wrapping_add(n), Ordering::Relaxed);
     }
 
-    /// Takes `n` away, stopping at zero.
+    /// Takes `n` away. What falls below zero reads as zero.
     #[inline]
     pub fn sub(&self, n: u64) {
         let seen = self.0.load(Ordering::Relaxed);
-        self.0.store(seen.saturating_sub(n), Ordering::Relaxed);
+        self.0.store(seen.wrapping_sub(n), Ordering::Relaxed);
     }
 
     /// Makes the number `n`.
@@ -53,9 +53,9 @@ impl GaugeCell {
     }
 
     /// The number as of now.
-    #[inline]
     pub fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        let number = self.0.load(Ordering::Relaxed).cast_signed();
+        u64::try_from(number).unwrap_or_default()
     }
 }
 
@@ -81,12 +81,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_gauge_stops_at_zero() {
+    fn a_gauge_below_zero_reads_as_zero() {
         let gauge = GaugeCell::default();
         gauge.add(1);
-        gauge.sub(2);
-
+        gauge.sub(3);
         assert_eq!(gauge.get(), 0);
+
+        gauge.add(5);
+        assert_eq!(gauge.get(), 3);
     }
 
     #[test]

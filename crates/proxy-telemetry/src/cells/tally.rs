@@ -39,6 +39,19 @@ impl<const N: usize> Tally<N> {
     #[inline]
     pub(crate) fn add(&self, key: u16) {
         let key = u64::from(key);
+        if let Some(first) = self.slots.first() {
+            let word = first.load(Ordering::Relaxed);
+            if word >> COUNT_BITS == key {
+                first.store(word + 1, Ordering::Relaxed);
+                return;
+            }
+        }
+        self.add_later(key);
+    }
+
+    /// Counts a key that is not the first. Apart, to keep the common way small.
+    #[inline(never)]
+    fn add_later(&self, key: u64) {
         for slot in &self.slots {
             let word = slot.load(Ordering::Relaxed);
             if word >> COUNT_BITS == key {

@@ -1,7 +1,7 @@
 //! Samples of one metric, written as text.
 
 use super::Format;
-use crate::cells::{BOUNDS_NS, HistogramTotal};
+use crate::cells::{BOUNDS_TEXT, HistogramTotal};
 use crate::metric::Metric;
 use std::borrow::Cow;
 use std::time::Duration;
@@ -49,22 +49,21 @@ impl<'page> Samples<'page> {
 
     /// A time in seconds.
     pub(crate) fn seconds(&mut self, time: Duration) {
-        self.sample("", "", &seconds_text(time.as_micros()));
+        self.sample("", "", &seconds_text(time.as_nanos()));
     }
 
     /// A histogram: cumulative buckets, sum and count.
     pub(crate) fn histogram(&mut self, values: &[&str], total: &HistogramTotal) {
         let mut labels = labels_text(self.metric.labels, values);
         let own = labels.len();
-        let bounds = BOUNDS_NS.into_iter().map(bound_text);
         let mut count = 0;
-        for (bucket, bound) in total.buckets.iter().zip(bounds.chain(["+Inf".to_owned()])) {
+        for (bucket, bound) in total.buckets.iter().zip(BOUNDS_TEXT) {
             count += bucket;
-            push_label(&mut labels, "le", &bound);
+            push_label(&mut labels, "le", bound);
             self.sample("_bucket", &labels, itoa::Buffer::new().format(count));
             labels.truncate(own);
         }
-        self.sample("_sum", &labels, &seconds_text(total.sum_us));
+        self.sample("_sum", &labels, &seconds_text(total.sum_ns));
         self.sample("_count", &labels, itoa::Buffer::new().format(count));
     }
 
@@ -91,19 +90,8 @@ pub(crate) fn labels_text(names: &[&str], values: &[&str]) -> String {
     labels
 }
 
-/// A bucket's upper bound in seconds, in the canonical form of `OpenMetrics`.
-pub(crate) fn bound_text(ns: u64) -> String {
-    let text = format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000);
-    let trimmed = text.trim_end_matches('0');
-    if trimmed.ends_with('.') {
-        format!("{trimmed}0")
-    } else {
-        trimmed.to_owned()
-    }
-}
-
-fn seconds_text(us: u128) -> String {
-    format!("{}.{:06}", us / 1_000_000, us % 1_000_000)
+fn seconds_text(ns: u128) -> String {
+    format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
 }
 
 fn push_label(labels: &mut String, name: &str, value: &str) {
@@ -133,12 +121,5 @@ mod tests {
         let labels = labels_text(&["route", "status"], &["a\"b\\c\nd", "200"]);
 
         assert_eq!(labels, r#"route="a\"b\\c\nd",status="200""#);
-    }
-
-    #[test]
-    fn bounds_are_written_in_seconds() {
-        assert_eq!(bound_text(100_000), "0.0001");
-        assert_eq!(bound_text(2_500_000_000), "2.5");
-        assert_eq!(bound_text(60_000_000_000), "60.0");
     }
 }

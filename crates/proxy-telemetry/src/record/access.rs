@@ -79,6 +79,10 @@ impl AccessRecord<'_> {
         clock: &mut TimestampText,
         format: &AccessFormat,
     ) {
+        let AccessFormat {
+            fields,
+            redact_query,
+        } = format;
         let mut line = Line(batch);
         line.time("{\"timestamp\":\"", clock, self.at);
         line.text(",\"correlation_id\":\"", self.correlation_id.as_bytes());
@@ -91,7 +95,7 @@ impl AccessRecord<'_> {
             line.text(",\"host\":\"", host);
         }
         line.raw(",\"path\":\"");
-        redact::push_path(line.0, self.path, &format.redact_query);
+        redact::push_path(line.0, self.path, redact_query);
         line.number("\",\"status\":", u64::from(self.status));
         line.millis(",\"duration_ms\":", self.took);
         line.number(",\"bytes_in\":", self.bytes_in);
@@ -109,17 +113,11 @@ impl AccessRecord<'_> {
         if let Some(took) = self.upstream_took {
             line.millis(",\"upstream_ms\":", took);
         }
-        if !format.fields.is_empty() {
-            self.write_optional(&mut line, format);
-        }
+        self.write_optional(&mut line, fields, redact_query);
         line.end();
     }
 
-    fn write_optional(&self, line: &mut Line<'_>, format: &AccessFormat) {
-        let AccessFormat {
-            fields,
-            redact_query,
-        } = format;
+    fn write_optional(&self, line: &mut Line<'_>, fields: &[OptionalField], redact: &[String]) {
         for field in fields {
             match (field, self.user_agent, self.referer) {
                 (OptionalField::UserAgent, Some(agent), _) => {
@@ -127,7 +125,7 @@ impl AccessRecord<'_> {
                 }
                 (OptionalField::Referer, _, Some(referer)) => {
                     line.raw(",\"referer\":\"");
-                    redact::push_path(line.0, referer, redact_query);
+                    redact::push_path(line.0, referer, redact);
                     line.raw("\"");
                 }
                 (OptionalField::UserAgent, None, _) | (OptionalField::Referer, _, None) => {}

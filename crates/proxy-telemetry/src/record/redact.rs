@@ -8,9 +8,17 @@ const INSTEAD: &[u8] = b"REDACTED";
 ///
 /// Names compare without case and percent-decoded, so that spelling a name another way does not
 /// bring its value into the log.
+#[inline]
 pub(crate) fn push_path(out: &mut Vec<u8>, path: &[u8], names: &[String]) {
+    if names.is_empty() {
+        escape::push(out, path);
+    } else {
+        push_redacted(out, path, names);
+    }
+}
+
+fn push_redacted(out: &mut Vec<u8>, path: &[u8], names: &[String]) {
     let query = path.iter().position(|byte| *byte == b'?');
-    let query = query.filter(|_| !names.is_empty());
     let Some((before, query)) = query.and_then(|at| path.split_at_checked(at + 1)) else {
         escape::push(out, path);
         return;

@@ -68,6 +68,7 @@ fn certificate_and_key_may_share_a_file() {
         cert_file: both.clone(),
         key_file: both,
         ocsp_file: None,
+        server_names: Vec::new(),
     };
     assert!(load(&source).is_ok());
 }
@@ -81,6 +82,7 @@ fn every_missing_file_is_named_at_once() {
         cert_file: cert_file.clone(),
         key_file: key_file.clone(),
         ocsp_file: Some(ocsp_file.clone()),
+        server_names: Vec::new(),
     };
     let settings = ServerTlsSettings {
         client_auth: ClientAuth::Required {
@@ -197,6 +199,7 @@ fn a_key_of_another_certificate_is_refused() {
         cert_file,
         key_file,
         ocsp_file: _,
+        server_names: _,
     } = source.clone();
     let expected = TlsFault::KeyMismatch {
         cert_file,

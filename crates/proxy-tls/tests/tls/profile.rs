@@ -58,6 +58,18 @@ fn a_client_below_the_least_version_is_refused() {
 }
 
 #[test]
+fn a_client_above_the_greatest_version_is_refused() {
+    let site = plain();
+    let old = again(&site, |settings| settings.max_version = TlsVersion::V1_2);
+
+    for (version, accepted) in [(&TLS12, true), (&TLS13, false)] {
+        let client = Arc::new(Witness::of_everything().config(&[version]));
+        let outcome = connect(&client, &old.config(), "a.example");
+        assert_eq!(outcome.is_ok(), accepted, "{version:?}");
+    }
+}
+
+#[test]
 fn the_newest_common_version_is_spoken() {
     let site = plain();
 

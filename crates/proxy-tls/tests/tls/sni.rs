@@ -44,6 +44,27 @@ fn the_certificate_follows_the_name_asked_for() {
 }
 
 #[test]
+fn a_certificate_is_served_for_the_names_it_was_given_for() {
+    let dir = Dir::new();
+    let ca = Ca::new("root");
+    let first = ca.issue(&Leaf::new(&["a.example"]));
+    let other = ca.issue(&Leaf::new(&["a.example", "*.b.example"]));
+    let mut source = dir.put("other", &other);
+    source.server_names = vec!["www.b.example".to_owned(), "*.c.example".to_owned()];
+    let server = server(vec![dir.put("first", &first), source]);
+
+    let cases = [
+        ("a.example", &first),
+        ("www.b.example", &other),
+        ("shop.b.example", &first),
+        ("shop.c.example", &other),
+    ];
+    for (name, expected) in cases {
+        assert_eq!(shown(&server, name), expected.der, "{name}");
+    }
+}
+
+#[test]
 fn a_client_that_knows_ecdsa_is_not_shown_rsa() {
     let dir = Dir::new();
     let ca = Ca::new("root");

@@ -31,6 +31,7 @@ pub(crate) fn server_settings(certificates: Vec<CertificateSource>) -> ServerTls
     ServerTlsSettings {
         certificates,
         min_version: TlsVersion::V1_2,
+        max_version: TlsVersion::V1_3,
         client_auth: ClientAuth::None,
         alpn: vec![Alpn::H2, Alpn::Http1],
     }

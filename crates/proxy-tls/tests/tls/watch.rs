@@ -132,6 +132,7 @@ fn a_key_that_never_fits_is_said_once() {
         cert_file,
         key_file,
         ocsp_file: _,
+        server_names: _,
     } = watched.source.clone();
     let faults = vec![TlsFault::KeyMismatch {
         cert_file,
@@ -205,6 +206,7 @@ fn files_behind_a_link_are_swapped_by_the_link() {
         cert_file: dir.path("tls.crt"),
         key_file: dir.path("tls.key"),
         ocsp_file: None,
+        server_names: Vec::new(),
     };
     let server = server(vec![source.clone()]);
     let mut watcher = Watcher::new();

@@ -1,0 +1,27 @@
+//! What `--version` and `/admin/version` say about this build.
+
+use std::process::Command;
+
+fn main() {
+    println!("cargo::rerun-if-env-changed=SOURCE_DATE_EPOCH");
+    println!("cargo::rerun-if-changed=build.rs");
+    let commit = output("git", &["rev-parse", "--short=12", "HEAD"]);
+    let rustc = output("rustc", &["--version"]);
+    let built_at = match std::env::var("SOURCE_DATE_EPOCH") {
+        Ok(seconds) => output(
+            "date",
+            &["-u", "-d", &format!("@{seconds}"), "+%Y-%m-%dT%H:%M:%SZ"],
+        ),
+        Err(_) => output("date", &["-u", "+%Y-%m-%dT%H:%M:%SZ"]),
+    };
+    println!("cargo::rustc-env=PROXYD_COMMIT={commit}");
+    println!("cargo::rustc-env=PROXYD_RUSTC={rustc}");
+    println!("cargo::rustc-env=PROXYD_BUILT_AT={built_at}");
+}
+
+fn output(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output();
+    let text = output.ok().filter(|output| output.status.success());
+    let text = text.and_then(|output| String::from_utf8(output.stdout).ok());
+    text.map_or_else(|| "unknown".to_owned(), |text| text.trim().to_owned())
+}

@@ -1,0 +1,157 @@
+//! What each command does.
+
+use crate::cli::{Cli, ConfigCommand, Subcommands};
+use crate::logging;
+use crate::terminal::{complain, say};
+use proxy_config::Loaded;
+use proxy_plan::render;
+use proxy_server::{Build, Options, Source, StartFault};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const BUILD: Build = Build {
+    version: env!("CARGO_PKG_VERSION"),
+    commit: env!("PROXYD_COMMIT"),
+    built_at: env!("PROXYD_BUILT_AT"),
+    rustc: env!("PROXYD_RUSTC"),
+};
+
+const FAULTS: u8 = 1;
+const USAGE: u8 = 2;
+
+/// Does what was asked for. 0: done; 1: faults were found; 2: it was asked for in the wrong way.
+pub(crate) fn run(cli: Cli) -> ExitCode {
+    let Cli {
+        config,
+        test,
+        verbose,
+        version,
+        command,
+    } = cli;
+    match command {
+        Some(Subcommands::Config(ConfigCommand::Check { file, strict, json })) => {
+            check(&file, strict, json)
+        }
+        Some(Subcommands::Config(ConfigCommand::Migrate { file, output })) => {
+            migrate(&file, &output)
+        }
+        Some(Subcommands::Explain(explain)) => crate::explain::run(explain),
+        None if version => {
+            say(format_args!("proxyd {} ({})", BUILD.version, BUILD.commit));
+            ExitCode::SUCCESS
+        }
+        None if test => self::test(config, verbose),
+        None if verbose => {
+            complain("--verbose goes with --test");
+            ExitCode::from(USAGE)
+        }
+        None => serve(config),
+    }
+}
+
+fn serve(config: Option<PathBuf>) -> ExitCode {
+    logging::start();
+    let options = Options {
+        config: source(config),
+        build: BUILD,
+    };
+    match proxy_server::run(&options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(StartFault::Config(report)) => {
+            complain(report);
+            ExitCode::from(FAULTS)
+        }
+        Err(fault) => {
+            complain(format_args!("proxyd: {fault}"));
+            ExitCode::from(FAULTS)
+        }
+    }
+}
+
+fn test(config: Option<PathBuf>, verbose: bool) -> ExitCode {
+    let name = config.as_ref().map(|path| path.display().to_string());
+    let name = name.unwrap_or_else(|| "(embedded)".to_owned());
+    match proxy_server::load(&source(config)) {
+        Ok(loaded) => {
+            show_warnings(&loaded);
+            if verbose {
+                show_effective(&loaded);
+            }
+            say(format_args!("configuration file {name} test is successful"));
+            ExitCode::SUCCESS
+        }
+        Err(report) => {
+            complain(report);
+            complain(format_args!("configuration file {name} test failed"));
+            ExitCode::from(FAULTS)
+        }
+    }
+}
+
+fn check(file: &Path, strict: bool, json: bool) -> ExitCode {
+    let (report, usable) = match proxy_server::load(&Source::File(file.to_path_buf())) {
+        Ok(loaded) => (loaded.warnings, true),
+        Err(report) => (report, false),
+    };
+    let clean = report.is_empty();
+    if json {
+        say(report.to_json());
+    } else if !clean {
+        complain(&report);
+    }
+    let passed = usable && (clean || !strict);
+    if !json && passed {
+        let found = if clean {
+            "no issues"
+        } else {
+            "usable, see the warnings"
+        };
+        say(format_args!("{}: {found}", file.display()));
+    }
+    if passed {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(FAULTS)
+    }
+}
+
+fn migrate(file: &Path, output: &Path) -> ExitCode {
+    let text = match std::fs::read_to_string(file) {
+        Ok(text) => text,
+        Err(error) => {
+            complain(format_args!("cannot read {}: {error}", file.display()));
+            return ExitCode::from(FAULTS);
+        }
+    };
+    let name = file.display().to_string();
+    let migrated = match proxy_config::migrate(&text, &name) {
+        Ok(migrated) => migrated,
+        Err(report) => {
+            complain(report);
+            return ExitCode::from(FAULTS);
+        }
+    };
+    if let Err(error) = std::fs::write(output, &migrated.text) {
+        complain(format_args!("cannot write {}: {error}", output.display()));
+        return ExitCode::from(FAULTS);
+    }
+    for note in &migrated.notes {
+        say(note);
+    }
+    say(format_args!("{} written", output.display()));
+    ExitCode::SUCCESS
+}
+
+fn source(config: Option<PathBuf>) -> Source {
+    config.map_or(Source::Embedded, Source::File)
+}
+
+fn show_warnings(loaded: &Loaded) {
+    if !loaded.warnings.is_empty() {
+        complain(&loaded.warnings);
+    }
+}
+
+fn show_effective(loaded: &Loaded) {
+    say(render::in_force(&loaded.model).trim_end());
+}

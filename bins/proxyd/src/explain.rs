@@ -1,0 +1,55 @@
+//! `proxyd explain`: what becomes of a request that nobody sends.
+
+use crate::cli::Explain;
+use crate::terminal::{complain, say};
+use proxy_plan::{AllWell, Directory, ExplainFault, ExplainRequest, Explanation, Plan, render};
+use proxy_server::Source;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// Prints the explanation. 1 when the configuration has faults, 2 when nobody could send the request.
+pub(crate) fn run(explain: Explain) -> ExitCode {
+    let source = explain
+        .config
+        .clone()
+        .map_or(Source::Embedded, Source::File);
+    let loaded = match proxy_server::load(&source) {
+        Ok(loaded) => loaded,
+        Err(report) => {
+            complain(report);
+            return ExitCode::FAILURE;
+        }
+    };
+    let plan = Plan::compile(1, Arc::new(loaded.model), &mut Directory::default());
+    let json = explain.json;
+    match ask(explain, &plan) {
+        Ok(explanation) if json => say(render::json(&explanation)),
+        Ok(explanation) => say(render::text(&explanation).trim_end()),
+        Err(fault) => {
+            complain(format_args!("proxyd explain: {fault}"));
+            return ExitCode::from(2);
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn ask(explain: Explain, plan: &Plan) -> Result<Explanation, ExplainFault> {
+    let Explain {
+        config: _,
+        method,
+        url,
+        headers,
+        listener,
+        client_ip,
+        json: _,
+    } = explain;
+    let headers = headers.iter().map(|line| ExplainRequest::header(line));
+    let request = ExplainRequest {
+        method,
+        url,
+        headers: headers.collect::<Result<_, _>>()?,
+        client_ip,
+        listener,
+    };
+    request.ask(plan, &AllWell::of(plan))
+}

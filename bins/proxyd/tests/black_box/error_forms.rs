@@ -1,0 +1,174 @@
+//! In which form a client is told what failed.
+
+use crate::support::{Config, refusal, request};
+use proxy_testkit::{Response, closed_port, get};
+
+fn nobody_home(route: &str) -> Config {
+    let route = format!(r#"upstream "u"; {route}"#);
+    Config::new()
+        .route("all", &route)
+        .upstream("u", &format!("target \"{}\"", closed_port()))
+}
+
+#[track_caller]
+fn is_page(response: &Response) {
+    assert_eq!(
+        response.fields.get("content-type"),
+        Some("text/html; charset=utf-8")
+    );
+    let page = response.text();
+    assert!(page.contains("<title>502 Bad Gateway</title>"), "{page}");
+    assert!(page.contains("<h1>502 Bad Gateway</h1>"), "{page}");
+    assert!(page.contains(&response.correlation_id()), "{page}");
+}
+
+#[test]
+fn api_routes_tell_errors_in_json_whatever_the_client_accepts() {
+    let proxyd = nobody_home(r#"service-type "api""#).start();
+
+    let response = proxyd.connect().ask(get("/", &[("Accept", "text/html")]));
+
+    let message = refusal(&response, 502, "UPSTREAM_ERROR");
+    assert!(message.starts_with("Upstream error: u - "), "{message}");
+}
+
+#[test]
+fn web_routes_tell_errors_as_pages_whatever_the_client_accepts() {
+    let proxyd = nobody_home(r#"service-type "web""#).start();
+
+    let response = proxyd
+        .connect()
+        .ask(get("/", &[("Accept", "application/json")]));
+
+    assert_eq!(response.status, 502);
+    is_page(&response);
+}
+
+#[test]
+fn other_routes_tell_errors_as_pages_only_to_clients_that_prefer_them() {
+    let proxyd = nobody_home("").start();
+    let mut client = proxyd.connect();
+
+    for accept in [
+        "text/html",
+        "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8",
+    ] {
+        is_page(&client.ask(get("/", &[("Accept", accept)])));
+    }
+    for accept in [
+        "*/*",
+        "application/json",
+        "application/json, text/html;q=0.5",
+        "text/plain",
+    ] {
+        refusal(
+            &client.ask(get("/", &[("Accept", accept)])),
+            502,
+            "UPSTREAM_ERROR",
+        );
+    }
+    refusal(&client.ask(get("/", &[])), 502, "UPSTREAM_ERROR");
+}
+
+#[test]
+fn a_page_shows_when_to_try_again() {
+    let gate = proxy_testkit::Gate::new();
+    let upstream = proxy_testkit::Upstream::slow_reader(&gate);
+    let config = Config::through(&upstream, r#"service-type "web""#);
+    let proxyd = config.top("limits { max-in-flight-requests 1 }").start();
+    let mut first = proxyd.connect();
+    first.send(get("/", &[]));
+    upstream.wait_for_requests(1);
+
+    let response = proxyd.connect().ask(get("/", &[]));
+
+    assert_eq!(response.status, 503);
+    assert_eq!(response.fields.get("retry-after"), Some("1"));
+    assert!(response.text().contains("1 second"), "{}", response.text());
+    gate.open();
+    assert_eq!(first.response().status, 200);
+}
+
+#[test]
+fn grpc_callers_are_told_in_trailers_only() {
+    let proxyd = nobody_home("").start();
+
+    let fields = "Content-Type: application/grpc+proto\r\nTE: trailers\r\nContent-Length: 0\r\n";
+    let response = proxyd
+        .connect()
+        .ask(request("POST /pkg.Service/Do", fields, ""));
+
+    assert_eq!(response.status, 200);
+    assert_eq!(
+        response.fields.get("content-type"),
+        Some("application/grpc")
+    );
+    assert_eq!(response.fields.get("grpc-status"), Some("14"));
+    assert!(response.fields.has("grpc-message"));
+    assert!(response.body.is_empty());
+}
+
+#[test]
+fn the_answer_to_head_has_the_length_and_no_body() {
+    let proxyd = nobody_home("").start();
+    let mut client = proxyd.connect();
+
+    let whole = client.ask(get("/", &[]));
+    client.send(request("HEAD /", "", ""));
+    let head = client.response_to_head();
+
+    assert_eq!(head.status, 502);
+    assert_eq!(
+        head.fields.get("content-length"),
+        whole.fields.get("content-length")
+    );
+    // Nothing stands between this answer and the next.
+    assert_eq!(client.ask(get("/", &[])).status, 502);
+}
+
+#[test]
+fn clients_learn_no_addresses_and_operators_learn_all() {
+    let closed = closed_port();
+    let config = Config::new().route("all", r#"upstream "u""#);
+    let proxyd = config
+        .upstream("u", &format!("target \"{closed}\""))
+        .start();
+
+    let response = proxyd.connect().ask(get("/", &[]));
+
+    let message = refusal(&response, 502, "UPSTREAM_ERROR");
+    assert!(!message.contains(&closed.port().to_string()) && !message.contains("refused"));
+    let record = proxyd.error_record(&response.correlation_id());
+    assert!(record.text("message").contains("refused"), "{record:?}");
+    let record = proxyd.access_record(&response.correlation_id());
+    assert_eq!(record.text("target"), closed.to_string());
+}
+
+#[test]
+fn reasons_are_told_only_where_they_are_exposed() {
+    let exposing = nobody_home("").listener("expose-reasons #true").start();
+    let response = exposing.connect().ask(get("/", &[]));
+    let told = response.fields.get("proxy-status").unwrap();
+    assert!(told.starts_with("proxyd"), "{told}");
+    assert!(told.contains("error=connection_refused"), "{told}");
+    assert!(told.contains("connect_refused"), "{told}");
+
+    let silent = nobody_home("").start();
+    assert!(
+        !silent
+            .connect()
+            .ask(get("/", &[]))
+            .fields
+            .has("proxy-status")
+    );
+}
+
+#[test]
+fn errors_are_not_to_be_cached() {
+    let proxyd = nobody_home("").start();
+
+    let response = proxyd.connect().ask(get("/", &[]));
+
+    assert_eq!(response.fields.get("cache-control"), Some("no-store"));
+    assert!(response.fields.has("date"));
+}

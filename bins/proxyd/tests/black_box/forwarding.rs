@@ -1,0 +1,238 @@
+//! What the upstream is told about the client, and what it never hears.
+
+use crate::support::{Config, request};
+use proxy_testkit::{Upstream, get, ok};
+
+#[test]
+fn the_upstream_is_told_who_asked_how_and_for_which_host() {
+    let upstream = Upstream::saying("");
+    let proxyd = Config::to(&upstream).start();
+
+    proxyd
+        .connect()
+        .ask("GET / HTTP/1.1\r\nHost: shop.test:8443\r\n\r\n");
+
+    let fields = upstream.last_request().fields;
+    assert_eq!(fields.get("host"), Some("shop.test:8443"));
+    assert_eq!(fields.get("x-forwarded-for"), Some("127.0.0.1"));
+    assert_eq!(fields.get("x-forwarded-proto"), Some("http"));
+    assert_eq!(fields.get("x-forwarded-host"), Some("shop.test:8443"));
+    assert_eq!(fields.get("via"), Some("1.1 proxyd"));
+}
+
+const CLAIMS: &[(&str, &str)] = &[
+    ("X-Forwarded-For", "1.1.1.1, 2.2.2.2"),
+    ("X-Forwarded-For", "127.0.0.9"),
+    ("X-Forwarded-Proto", "https"),
+    ("X-Forwarded-Host", "claimed.test"),
+    ("Forwarded", "for=1.1.1.1"),
+    ("Via", "1.0 edge"),
+];
+
+#[test]
+fn a_stranger_s_claims_are_dropped() {
+    let upstream = Upstream::saying("");
+    let proxyd = Config::to(&upstream).start();
+
+    let response = proxyd.connect().ask(get("/", CLAIMS));
+
+    let fields = upstream.last_request().fields;
+    assert_eq!(fields.get("x-forwarded-for"), Some("127.0.0.1"));
+    assert_eq!(fields.get("x-forwarded-proto"), Some("http"));
+    assert_eq!(fields.get("x-forwarded-host"), Some("a.test"));
+    assert_eq!(fields.get("via"), Some("1.1 proxyd"));
+    assert!(!fields.has("forwarded"));
+    let record = proxyd.access_record(&response.correlation_id());
+    assert_eq!(record.text("client_ip"), "127.0.0.1");
+}
+
+#[test]
+fn a_trusted_proxy_s_claims_are_continued_and_name_the_client() {
+    let upstream = Upstream::saying("");
+    let config = Config::to(&upstream).listener(r#"trusted-proxies "127.0.0.0/8" "::1""#);
+    let proxyd = config.start();
+
+    let response = proxyd.connect().ask(get("/", CLAIMS));
+
+    let fields = upstream.last_request().fields;
+    let whole = "1.1.1.1, 2.2.2.2, 127.0.0.9, 127.0.0.1";
+    assert_eq!(fields.all("x-forwarded-for").join(", "), whole);
+    assert_eq!(fields.get("x-forwarded-proto"), Some("https"));
+    assert_eq!(fields.get("x-forwarded-host"), Some("claimed.test"));
+    assert_eq!(fields.all("via").join(", "), "1.0 edge, 1.1 proxyd");
+    let record = proxyd.access_record(&response.correlation_id());
+    assert_eq!(record.text("client_ip"), "2.2.2.2");
+}
+
+#[test]
+fn a_network_that_does_not_hold_the_peer_is_no_trust() {
+    let upstream = Upstream::saying("");
+    let proxyd = Config::to(&upstream)
+        .listener(r#"trusted-proxies "10.0.0.0/8""#)
+        .start();
+
+    proxyd.connect().ask(get("/", CLAIMS));
+
+    let fields = upstream.last_request().fields;
+    assert_eq!(fields.get("x-forwarded-for"), Some("127.0.0.1"));
+}
+
+#[test]
+fn fields_of_one_connection_do_not_reach_the_upstream() {
+    let upstream = Upstream::saying("");
+    let proxyd = Config::to(&upstream).start();
+
+    proxyd.connect().ask(get(
+        "/",
+        &[
+            ("Connection", "keep-alive, X-Private"),
+            ("Connection", "x-other"),
+            ("X-Private", "1"),
+            ("X-Other", "2"),
+            ("Keep-Alive", "timeout=5"),
+            ("Proxy-Connection", "keep-alive"),
+            ("Upgrade", "h2c"),
+            ("HTTP2-Settings", "AAMAAABkAAQAAP__"),
+            ("X-Kept", "3"),
+        ],
+    ));
+
+    let names = upstream.last_request().fields.names();
+    for name in [
+        "connection",
+        "x-private",
+        "x-other",
+        "keep-alive",
+        "proxy-connection",
+    ] {
+        assert!(!names.contains(&name.to_owned()), "{name} in {names:?}");
+    }
+    assert!(!names.contains(&"upgrade".to_owned()));
+    assert!(!names.contains(&"http2-settings".to_owned()));
+    assert!(names.contains(&"x-kept".to_owned()));
+}
+
+#[test]
+fn names_the_proxy_relies_on_cannot_be_nominated_away() {
+    let upstream = Upstream::echo();
+    let proxyd = Config::to(&upstream).start();
+
+    let nominations = "Connection: x-forwarded-for, x-forwarded-proto, x-forwarded-host, via, \
+        host, content-length, x-correlation-id\r\n";
+    let fields = format!("{nominations}Content-Length: 2\r\n");
+    let response = proxyd.connect().ask(request("POST /", &fields, "hi"));
+
+    assert_eq!(response.text(), "hi");
+    let fields = upstream.last_request().fields;
+    assert_eq!(fields.get("host"), Some("a.test"));
+    assert_eq!(fields.get("content-length"), Some("2"));
+    assert_eq!(fields.get("x-forwarded-for"), Some("127.0.0.1"));
+    assert_eq!(fields.get("x-forwarded-proto"), Some("http"));
+    assert_eq!(fields.get("x-forwarded-host"), Some("a.test"));
+    assert_eq!(fields.get("via"), Some("1.1 proxyd"));
+    assert_eq!(
+        fields.get("x-correlation-id"),
+        Some(response.correlation_id().as_str())
+    );
+}
+
+#[test]
+fn fields_of_the_upstream_s_connection_do_not_reach_the_client() {
+    let upstream = Upstream::answering(
+        "HTTP/1.1 200 OK\r\nConnection: keep-alive, X-Private\r\nKeep-Alive: timeout=5\r\n\
+         X-Private: 1\r\nProxy-Connection: keep-alive\r\nUpgrade: h2c\r\nX-Kept: 2\r\n\
+         Content-Length: 2\r\n\r\nok",
+    );
+    let proxyd = Config::to(&upstream).start();
+
+    let response = proxyd.connect().ask(get("/", &[]));
+
+    assert_eq!(response.text(), "ok");
+    assert_eq!(response.fields.get("x-kept"), Some("2"));
+    for name in [
+        "connection",
+        "keep-alive",
+        "x-private",
+        "proxy-connection",
+        "upgrade",
+    ] {
+        assert!(!response.fields.has(name), "{name}");
+    }
+}
+
+#[test]
+fn a_response_s_content_length_cannot_be_nominated_away() {
+    let upstream = Upstream::answering(
+        "HTTP/1.1 200 OK\r\nConnection: content-length\r\nContent-Length: 2\r\n\r\nok",
+    );
+    let proxyd = Config::to(&upstream).start();
+    let mut client = proxyd.connect();
+
+    for _ in 0..2 {
+        let response = client.ask(get("/", &[]));
+        assert_eq!((response.status, response.text().as_str()), (200, "ok"));
+    }
+}
+
+#[test]
+fn repeated_fields_keep_their_number_and_order_both_ways() {
+    let mut answer = b"HTTP/1.1 200 OK\r\nSet-Cookie: a=1\r\nSet-Cookie: b=2\r\n".to_vec();
+    answer.extend(b"Content-Length: 0\r\n\r\n");
+    let upstream = Upstream::answering(answer);
+    let proxyd = Config::to(&upstream).start();
+
+    let fields = [
+        ("X-List", "1"),
+        ("X-Between", "x"),
+        ("X-List", "2"),
+        ("X-Empty", ""),
+    ];
+    let response = proxyd.connect().ask(get("/", &fields));
+
+    let seen = upstream.last_request().fields;
+    assert_eq!(seen.all("x-list"), ["1", "2"]);
+    assert_eq!(seen.get("x-empty"), Some(""));
+    assert_eq!(response.fields.all("set-cookie"), ["a=1", "b=2"]);
+}
+
+#[test]
+fn te_is_passed_on_as_far_as_the_proxy_understands_it() {
+    let upstream = Upstream::saying("");
+    let proxyd = Config::to(&upstream).start();
+
+    let mut client = proxyd.connect();
+    client.ask(get("/", &[("TE", "gzip, trailers"), ("Connection", "TE")]));
+    client.ask(get("/", &[("TE", "gzip"), ("Connection", "TE")]));
+
+    let requests = upstream.requests();
+    assert_eq!(requests[0].fields.get("te"), Some("trailers"));
+    let named = requests[0].fields.get("connection").unwrap();
+    assert!(named.eq_ignore_ascii_case("te"), "{named}");
+    assert!(!requests[1].fields.has("te") && !requests[1].fields.has("connection"));
+}
+
+#[test]
+fn opaque_bytes_in_values_pass_both_ways() {
+    let mut answer = b"HTTP/1.1 200 OK\r\nX-Bytes: \xE9\xFF\r\nContent-Length: 0\r\n\r\n".to_vec();
+    let upstream = Upstream::answering(std::mem::take(&mut answer));
+    let proxyd = Config::to(&upstream).start();
+
+    let mut text = b"GET / HTTP/1.1\r\nHost: a.test\r\nX-Bytes: \x80\xFE\r\n\r\n".to_vec();
+    let response = proxyd.connect().ask(std::mem::take(&mut text));
+
+    let raw = upstream.last_request().raw;
+    assert!(raw.windows(4).any(|bytes| bytes == b" \x80\xFE\r"));
+    assert!(response.raw.windows(4).any(|bytes| bytes == b" \xE9\xFF\r"));
+}
+
+#[test]
+fn the_proxy_adds_no_field_of_its_own_to_a_forwarded_response_but_the_id() {
+    let upstream = Upstream::answering(ok("hi"));
+    let proxyd = Config::to(&upstream).start();
+
+    let mut names = proxyd.connect().ask(get("/", &[])).fields.names();
+
+    names.sort();
+    // A Date is added where the upstream sent none: RFC 9110 §6.6.1.
+    assert_eq!(names, ["content-length", "date", "x-correlation-id"]);
+}

@@ -1,0 +1,170 @@
+//! Several requests on one client connection.
+
+use crate::support::{Config, post, request};
+use proxy_testkit::{End, Gate, Upstream, get, ok};
+
+fn saying_the_target() -> Upstream {
+    Upstream::start(|served| {
+        while let Some(request) = served.request() {
+            served.send(ok(request.target));
+        }
+    })
+}
+
+#[test]
+fn a_connection_serves_request_after_request() {
+    let upstream = saying_the_target();
+    let proxyd = Config::to(&upstream).start();
+    let mut client = proxyd.connect();
+
+    for number in 0..50 {
+        let path = format!("/{number}");
+        assert_eq!(client.ask(get(&path, &[])).text(), path);
+    }
+    assert_eq!(upstream.connections(), 1);
+}
+
+#[test]
+fn a_client_that_wants_to_close_is_closed_after_its_answer() {
+    let upstream = Upstream::saying("bye");
+    let proxyd = Config::to(&upstream).start();
+    let mut client = proxyd.connect();
+
+    let response = client.ask(get("/", &[("Connection", "close")]));
+
+    assert_eq!(response.text(), "bye");
+    assert_eq!(response.fields.get("connection"), Some("close"));
+    assert_eq!(client.end(), End::Closed);
+}
+
+#[test]
+fn pipelined_requests_are_answered_in_order() {
+    let upstream = saying_the_target();
+    let proxyd = Config::to(&upstream).start();
+    let mut client = proxyd.connect();
+
+    let mut text = Vec::new();
+    for number in 0..20 {
+        text.extend(get(&format!("/{number}"), &[]));
+    }
+    client.send(text);
+
+    for number in 0..20 {
+        assert_eq!(client.response().text(), format!("/{number}"));
+    }
+}
+
+#[test]
+fn pipelined_requests_with_bodies_are_kept_apart() {
+    let upstream = Upstream::echo();
+    let proxyd = Config::to(&upstream).start();
+    let mut client = proxyd.connect();
+
+    let chunked = "Transfer-Encoding: chunked\r\n";
+    let text = [
+        post("/", "first"),
+        request("POST /", chunked, "6\r\nsecond\r\n0\r\n\r\n"),
+        post("/", ""),
+        post("/", "GET / HTTP/1.1\r\nHost: evil\r\n\r\n"),
+        post("/", "last"),
+    ];
+    client.send(text.concat());
+
+    for body in [
+        "first",
+        "second",
+        "",
+        "GET / HTTP/1.1\r\nHost: evil\r\n\r\n",
+        "last",
+    ] {
+        assert_eq!(client.response().text(), body);
+    }
+    assert_eq!(upstream.requests().len(), 5);
+}
+
+#[test]
+fn requests_before_a_broken_one_are_answered_first() {
+    let gate = Gate::new();
+    let wait = gate.clone();
+    let upstream = Upstream::start(move |served| {
+        while let Some(request) = served.request() {
+            wait.wait();
+            served.send(ok(request.target));
+        }
+    });
+    let proxyd = Config::to(&upstream).start();
+    let mut client = proxyd.connect();
+
+    let broken = b"GET /three HTTP/1.1\r\nHost : a\r\n\r\nGET /four HTTP/1.1\r\nHost: a\r\n\r\n";
+    client.send([get("/one", &[]), get("/two", &[]), broken.to_vec()].concat());
+    upstream.wait_for_requests(1);
+    gate.open();
+
+    assert_eq!(client.response().text(), "/one");
+    assert_eq!(client.response().text(), "/two");
+    let refused = client.response();
+    assert_eq!(
+        (refused.status, refused.error_code().as_str()),
+        (400, "PARSE")
+    );
+    client.finish();
+    assert_eq!(client.end(), End::Closed);
+    assert_eq!(upstream.requests().len(), 2);
+}
+
+#[test]
+fn nothing_behind_a_closing_request_is_served() {
+    let upstream = saying_the_target();
+    let proxyd = Config::to(&upstream).start();
+    let mut client = proxyd.connect();
+
+    let text = [get("/one", &[("Connection", "close")]), get("/two", &[])].concat();
+    client.send(text);
+
+    assert_eq!(client.response().text(), "/one");
+    client.finish();
+    let _ = client.end();
+    assert_eq!(upstream.requests().len(), 1);
+}
+
+#[test]
+fn empty_lines_before_a_request_do_no_harm() {
+    let upstream = saying_the_target();
+    let proxyd = Config::to(&upstream).start();
+    let mut client = proxyd.connect();
+
+    client.send("\r\n");
+    assert_eq!(client.ask(get("/one", &[])).text(), "/one");
+    client.send("\r\n");
+    assert_eq!(client.ask(get("/two", &[])).text(), "/two");
+}
+
+#[test]
+fn a_rested_connection_serves_on() {
+    let upstream = saying_the_target();
+    let proxyd = Config::to(&upstream).start();
+    let mut client = proxyd.connect();
+    assert_eq!(client.ask(get("/one", &[])).text(), "/one");
+
+    // Long enough for the proxy to take the connection apart and free its buffers.
+    client.be_patient_for(std::time::Duration::from_millis(2500));
+    assert!(client.peek().is_err());
+
+    client.be_patient_for(proxy_testkit::PATIENCE);
+    assert_eq!(client.ask(get("/two", &[])).text(), "/two");
+    client.send("GET /three HTTP/1.1\r\nHo");
+    assert_eq!(client.ask("st: a.test\r\n\r\n").text(), "/three");
+}
+
+#[test]
+fn a_head_in_single_bytes_is_understood() {
+    let upstream = saying_the_target();
+    let proxyd = Config::to(&upstream).start();
+    let mut client = proxyd.connect();
+
+    for byte in get("/drip", &[("X-A", "b")]) {
+        client.send([byte]);
+    }
+
+    assert_eq!(client.response().text(), "/drip");
+}

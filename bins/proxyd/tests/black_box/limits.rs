@@ -1,0 +1,243 @@
+//! How large and how many: header limits, body limits, places for requests and connections.
+
+use crate::support::{Config, METRICS, metric, post, reason, refusal, request, target};
+use proxy_testkit::{End, Gate, Upstream, get};
+
+fn limited(upstream: &Upstream, limits: &str) -> Config {
+    Config::to(upstream).top(&format!("limits {{ {limits} }}"))
+}
+
+/// Field lines that make a head too large in one way, and the reason that is then told.
+fn oversized() -> Vec<(String, &'static str, &'static str)> {
+    let many: String = (0..20).map(|n| format!("X-{n}: 1\r\n")).collect();
+    let large: String = (0..8)
+        .map(|n| format!("X-{n}: {}\r\n", "v".repeat(90)))
+        .collect();
+    vec![
+        (large, "header_size_limit", "header_size"),
+        (many, "header_count_limit", "header_count"),
+        (
+            format!("{}: 1\r\n", "n".repeat(40)),
+            "header_name_limit",
+            "header_size",
+        ),
+        (
+            format!("X: {}\r\n", "v".repeat(200)),
+            "header_value_limit",
+            "header_size",
+        ),
+    ]
+}
+
+const SMALL_HEADS: &str = "max-header-size-bytes 512; max-header-count 10; \
+    max-header-name-bytes 32; max-header-value-bytes 100";
+
+#[test]
+fn too_large_heads_are_answered_429_and_logged_as_limits() {
+    let upstream = Upstream::saying("");
+    let proxyd = limited(&upstream, SMALL_HEADS).start();
+
+    for (fields, told, limit_type) in oversized() {
+        let mut client = proxyd.connect();
+        let response = client.ask(request("GET /", &fields, ""));
+
+        let message = refusal(&response, 429, "LIMIT_EXCEEDED");
+        assert!(
+            message.starts_with(&format!("Limit exceeded: {limit_type} - ")),
+            "{message}"
+        );
+        assert_eq!(reason(&proxyd, &response), told);
+        let record = proxyd.limit_record(&response.correlation_id());
+        assert_eq!(record.text("level"), "WARN");
+        assert_eq!(record.text("limit_type"), limit_type);
+        assert_eq!(record.text("client_ip"), "127.0.0.1");
+        assert!(
+            record.number("limit") < record.number("actual"),
+            "{record:?}"
+        );
+        let _ = client.end();
+    }
+    assert!(upstream.requests().is_empty());
+}
+
+#[test]
+fn standard_statuses_answer_431() {
+    let upstream = Upstream::saying("");
+    let proxyd = limited(
+        &upstream,
+        &format!("{SMALL_HEADS}; standard-statuses #true"),
+    )
+    .start();
+
+    for (fields, told, _) in oversized() {
+        let response = proxyd.connect().ask(request("GET /", &fields, ""));
+
+        refusal(&response, 431, "LIMIT_EXCEEDED");
+        assert_eq!(reason(&proxyd, &response), told);
+    }
+}
+
+#[test]
+fn heads_at_the_default_limits_pass() {
+    let upstream = Upstream::saying("");
+    let proxyd = Config::to(&upstream).start();
+
+    // With Host there are 100 fields.
+    let many: String = (0..99).map(|n| format!("X-{n}: 1\r\n")).collect();
+    let name = format!("{}: 1\r\n", "n".repeat(256));
+    let value = format!("X: {}\r\n", "v".repeat(4096));
+    for fields in [many, name, value] {
+        let response = proxyd.connect().ask(request("GET /", &fields, ""));
+        assert_eq!(response.status, 200, "{}", response.text());
+    }
+    let one_more: String = (0..100).map(|n| format!("X-{n}: 1\r\n")).collect();
+    let response = proxyd.connect().ask(request("GET /", &one_more, ""));
+    refusal(&response, 429, "LIMIT_EXCEEDED");
+}
+
+#[test]
+fn a_body_announced_too_large_is_refused_before_it_comes() {
+    let upstream = Upstream::echo();
+    let proxyd = limited(&upstream, "max-body-size-bytes 10").start();
+    let mut client = proxyd.connect();
+
+    assert_eq!(client.ask(post("/", "ten bytes!")).text(), "ten bytes!");
+    let head = "Content-Length: 11\r\nExpect: 100-continue\r\n";
+    let response = client.ask(request("POST /", head, ""));
+
+    let message = refusal(&response, 413, "LIMIT_EXCEEDED");
+    assert_eq!(
+        message,
+        "Limit exceeded: body_size - Current value 11 exceeds limit 10"
+    );
+    assert_eq!(reason(&proxyd, &response), "body_size_limit");
+    assert_eq!(upstream.requests().len(), 1);
+    let record = proxyd.limit_record(&response.correlation_id());
+    assert_eq!(record.number("limit"), Some(10.0));
+}
+
+#[test]
+fn a_body_that_grows_too_large_is_refused_while_it_comes() {
+    let upstream = Upstream::start(|served| {
+        if served.head().is_some() {
+            served.end();
+        }
+    });
+    let proxyd = limited(&upstream, "max-body-size-bytes 10").start();
+
+    let text = request(
+        "POST /",
+        "Transfer-Encoding: chunked\r\n",
+        "8\r\n12345678\r\n",
+    );
+    let mut client = proxyd.connect();
+    client.send(text);
+    upstream.wait_for_requests(1);
+    client.send("8\r\n12345678\r\n");
+    let response = client.response();
+
+    refusal(&response, 413, "LIMIT_EXCEEDED");
+    assert_eq!(reason(&proxyd, &response), "body_size_limit");
+    // The upstream is left with a request that never ends, not with a whole one.
+    upstream.wait_for_ends(1);
+    let record = proxyd.error_record(&response.correlation_id());
+    assert_eq!(record.text("error_type"), "LimitExceeded");
+}
+
+#[test]
+fn a_route_has_its_own_body_limit() {
+    let upstream = Upstream::echo();
+    let proxyd = Config::new()
+        .route(
+            "small",
+            r#"upstream "u"; matches { path "/small" }; max-body-size "4B""#,
+        )
+        .route(
+            "large",
+            r#"upstream "u"; matches { path "/large" }; max-body-size "1KB""#,
+        )
+        .route("rest", r#"upstream "u""#)
+        .upstream("u", &target(&upstream))
+        .top("limits { max-body-size-bytes 10 }")
+        .start();
+    let body = |length: usize| "x".repeat(length);
+
+    for (path, length, status) in [
+        ("/small", 4, 200),
+        ("/small", 5, 413),
+        ("/rest", 10, 200),
+        ("/rest", 11, 413),
+        ("/large", 1000, 200),
+        ("/large", 1001, 413),
+    ] {
+        let response = proxyd.connect().ask(post(path, &body(length)));
+        assert_eq!(response.status, status, "{path} {length}");
+    }
+}
+
+#[test]
+fn requests_over_the_limit_are_answered_503_until_there_is_room() {
+    let gate = Gate::new();
+    let upstream = Upstream::slow_reader(&gate);
+    let proxyd = limited(&upstream, "max-in-flight-requests 1")
+        .route("metrics", &format!("priority 100; {METRICS}"))
+        .start();
+    let mut first = proxyd.connect();
+    first.send(get("/", &[]));
+    upstream.wait_for_requests(1);
+
+    let mut second = proxyd.connect();
+    let response = second.ask(get("/", &[]));
+
+    let message = refusal(&response, 503, "LIMIT_EXCEEDED");
+    assert!(message.contains("in_flight_requests"), "{message}");
+    assert_eq!(response.fields.get("retry-after"), Some("1"));
+    assert_eq!(reason(&proxyd, &response), "in_flight_limit");
+    let record = proxyd.limit_record(&response.correlation_id());
+    assert_eq!(record.text("limit_type"), "in_flight_requests");
+    gate.open();
+    assert_eq!(first.response().status, 200);
+    // The same connection is welcome again once there is room.
+    assert_eq!(second.ask(get("/", &[])).status, 200);
+    let name = "proxy_limit_exceeded_total{limit=\"in_flight_requests\"}";
+    assert!((metric(&mut second, name) - 1.0).abs() < f64::EPSILON);
+}
+
+#[test]
+fn a_client_that_leaves_gives_its_place_back() {
+    let gate = Gate::new();
+    let upstream = Upstream::slow_reader(&gate);
+    let proxyd = limited(&upstream, "max-in-flight-requests 1").start();
+    let mut first = proxyd.connect();
+    first.send(get("/", &[("X-Correlation-Id", "left")]));
+    upstream.wait_for_requests(1);
+
+    drop(first);
+    let record = proxyd.access_record("left");
+
+    assert_eq!(record.number("status"), Some(499.0));
+    gate.open();
+    assert_eq!(proxyd.connect().ask(get("/", &[])).status, 200);
+}
+
+#[test]
+fn connections_over_the_limit_are_answered_503_and_closed() {
+    let upstream = Upstream::saying("");
+    let proxyd = limited(&upstream, "max-total-connections 1").start();
+    let mut first = proxyd.connect();
+    assert_eq!(first.ask(get("/", &[])).status, 200);
+
+    let mut second = proxyd.connect();
+    let response = second.response();
+
+    refusal(&response, 503, "LIMIT_EXCEEDED");
+    assert_eq!(response.fields.get("retry-after"), Some("1"));
+    assert_eq!(response.fields.get("connection"), Some("close"));
+    assert_eq!(reason(&proxyd, &response), "connection_limit");
+    second.finish();
+    assert_eq!(second.end(), End::Closed);
+    first.finish();
+    assert_eq!(first.end(), End::Closed);
+    // The place is free again when the proxy has closed the first.
+    assert_eq!(proxyd.connect().ask(get("/", &[])).status, 200);
+}

@@ -1,0 +1,29 @@
+//! The real binary, asked over real sockets.
+#![expect(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests may fail loudly"
+)]
+
+mod support;
+
+mod aborts;
+mod bodies;
+mod builtins;
+mod correlation;
+mod error_forms;
+mod expectations;
+mod forwarding;
+mod header_edits;
+mod keep_alive;
+mod limits;
+mod paths;
+mod pools;
+mod retries;
+mod routing;
+mod streaming;
+mod timeouts;
+mod tunnels;
+mod upstream_failures;
+mod versions;

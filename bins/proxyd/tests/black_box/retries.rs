@@ -1,0 +1,208 @@
+//! Requests that are sent again, and those that must not be.
+
+use crate::support::{Config, METRICS, metric, post, reason, refusal, request, target};
+use proxy_testkit::{Gate, Upstream, closed_port, get, ok};
+
+/// Answers the first request on each connection and closes when the gate opens or the second comes,
+/// without a word.
+fn stale(gate: &Gate) -> Upstream {
+    let gate = gate.clone();
+    Upstream::start(move |served| {
+        if served.request().is_some() {
+            served.send(ok(served.number().to_string()));
+        }
+        if served.number() == 0 {
+            gate.wait();
+            return;
+        }
+        while served.request().is_some() {
+            served.send(ok(served.number().to_string()));
+        }
+    })
+}
+
+/// Answers once, then reads the next request's head and closes without a word.
+fn closing_on_the_second() -> Upstream {
+    Upstream::start(move |served| {
+        while served.request().is_some() {
+            served.send(ok(served.number().to_string()));
+            if served.number() == 0 {
+                served.head();
+                return;
+            }
+        }
+    })
+}
+
+#[test]
+fn a_connection_that_was_closed_while_it_rested_is_not_an_error() {
+    let gate = Gate::new();
+    let upstream = stale(&gate);
+    let proxyd = Config::to(&upstream).start();
+    let mut client = proxyd.connect();
+    assert_eq!(client.ask(get("/", &[])).text(), "0");
+    gate.open();
+
+    // Even a request that must not be repeated: nothing of it was sent.
+    let response = client.ask(post("/", "order"));
+
+    assert_eq!((response.status, response.text().as_str()), (200, "1"));
+    let orders = upstream
+        .requests()
+        .iter()
+        .filter(|seen| seen.body == b"order")
+        .count();
+    assert_eq!(orders, 1);
+}
+
+#[test]
+fn a_get_whose_kept_connection_ends_without_a_word_is_sent_again() {
+    let upstream = closing_on_the_second();
+    let config = Config::to(&upstream).route("metrics", &format!("priority 100; {METRICS}"));
+    let proxyd = config.start();
+    let mut client = proxyd.connect();
+    assert_eq!(client.ask(get("/", &[])).text(), "0");
+
+    let response = client.ask(get("/again?x=%41", &[("X-A", "1"), ("X-A", "2")]));
+
+    assert_eq!((response.status, response.text().as_str()), (200, "1"));
+    let seen = upstream.requests();
+    let (first, second) = (&seen[1], &seen[2]);
+    assert_eq!((first.connection, second.connection), (0, 1));
+    assert_eq!(first.raw, second.raw, "the same to the byte");
+    let record = proxyd.access_record(&response.correlation_id());
+    assert_eq!(record.number("retries"), Some(1.0));
+    assert!((metric(&mut client, "proxy_retries_total{upstream=\"u\"}") - 1.0).abs() < 0.1);
+    assert!((metric(&mut client, "proxy_pool_stale_total{upstream=\"u\"}") - 1.0).abs() < 0.1);
+}
+
+#[test]
+fn a_post_that_was_sent_is_not_sent_again() {
+    let upstream = closing_on_the_second();
+    let proxyd = Config::to(&upstream).start();
+    let mut client = proxyd.connect();
+    assert_eq!(client.ask(get("/", &[])).text(), "0");
+
+    let response = client.ask(post("/", "order"));
+
+    refusal(&response, 502, "UPSTREAM_ERROR");
+    let posts = upstream
+        .requests()
+        .iter()
+        .filter(|seen| seen.method == "POST")
+        .count();
+    assert_eq!(posts, 1);
+}
+
+#[test]
+fn a_post_without_a_body_that_was_sent_is_not_sent_again() {
+    let upstream = closing_on_the_second();
+    let proxyd = Config::to(&upstream).start();
+    let mut client = proxyd.connect();
+    assert_eq!(client.ask(get("/", &[])).text(), "0");
+
+    let response = client.ask(post("/", ""));
+
+    refusal(&response, 502, "UPSTREAM_ERROR");
+    let posts = upstream
+        .requests()
+        .iter()
+        .filter(|seen| seen.method == "POST")
+        .count();
+    assert_eq!(posts, 1);
+}
+
+#[test]
+fn a_request_whose_answer_had_begun_is_not_sent_again() {
+    let upstream = Upstream::start(|served| {
+        if served.request().is_some() {
+            served.send(ok("0"));
+        }
+        if served.request().is_some() {
+            served.send("HTTP/1.1 200 ");
+        }
+    });
+    let proxyd = Config::to(&upstream).start();
+    let mut client = proxyd.connect();
+    assert_eq!(client.ask(get("/", &[])).text(), "0");
+
+    let response = client.ask(get("/", &[]));
+
+    assert_eq!(response.status, 502);
+    assert_eq!(upstream.requests().len(), 2);
+}
+
+#[test]
+fn a_request_is_sent_again_once_and_not_for_ever() {
+    let upstream = Upstream::start(|served| {
+        if served.number() < 2 && served.request().is_some() {
+            served.send(ok("kept"));
+        }
+        served.head();
+    });
+    let proxyd = Config::to(&upstream).start();
+    let (mut one, mut two) = (proxyd.connect(), proxyd.connect());
+    // Two kept connections, both of which will end without a word.
+    one.send(get("/", &[]));
+    two.send(get("/", &[]));
+    assert_eq!((one.response().status, two.response().status), (200, 200));
+    let before = upstream.requests().len();
+
+    let response = one.ask(get("/", &[]));
+
+    refusal(&response, 502, "UPSTREAM_ERROR");
+    assert_eq!(reason(&proxyd, &response), "upstream_closed_early");
+    assert_eq!(upstream.requests().len() - before, 2);
+}
+
+#[test]
+fn a_target_that_refuses_is_passed_over_for_the_next() {
+    let upstream = Upstream::saying("alive");
+    let targets = format!("target \"{}\"; {}", closed_port(), target(&upstream));
+    let proxyd = Config::new()
+        .route("all", r#"upstream "u""#)
+        .upstream("u", &targets)
+        .start();
+
+    let mut retried = 0;
+    for _ in 0..4 {
+        // Any method may: nothing was sent.
+        let response = proxyd.connect().ask(post("/", "order"));
+        assert_eq!((response.status, response.text().as_str()), (200, "alive"));
+        let record = proxyd.access_record(&response.correlation_id());
+        assert_eq!(record.text("target"), upstream.address().to_string());
+        retried += u32::from(record.number("retries") == Some(1.0));
+    }
+    assert_eq!(retried, 2);
+}
+
+#[test]
+fn a_body_that_is_still_coming_goes_to_the_next_target_whole() {
+    let upstream = Upstream::echo();
+    let targets = format!("target \"{}\"; {}", closed_port(), target(&upstream));
+    let proxyd = Config::new()
+        .route("all", r#"upstream "u""#)
+        .upstream("u", &targets)
+        .start();
+
+    for _ in 0..2 {
+        let mut client = proxyd.connect();
+        client.send(request("POST /", "Content-Length: 10\r\n", "first"));
+        client.send("later");
+        assert_eq!(client.response().text(), "firstlater");
+    }
+}
+
+#[test]
+fn when_every_target_refuses_the_client_is_told() {
+    let targets = format!("target \"{}\"; target \"{}\"", closed_port(), closed_port());
+    let proxyd = Config::new()
+        .route("all", r#"upstream "u""#)
+        .upstream("u", &targets)
+        .start();
+
+    let response = proxyd.connect().ask(get("/", &[]));
+
+    refusal(&response, 502, "UPSTREAM_ERROR");
+    assert_eq!(reason(&proxyd, &response), "connect_refused");
+}

@@ -1,0 +1,353 @@
+//! Which route takes a request.
+
+use crate::support::{Config, refusal, request, target};
+use proxy_testkit::{Proxyd, Upstream};
+
+/// Routes by id and matches, all to one upstream; each says its id in the response.
+fn routes(upstream: &Upstream, routes: &[(&str, &str)]) -> Config {
+    let mut config = Config::new().upstream("u", &target(upstream));
+    for (id, matches) in routes {
+        let settings =
+            format!("upstream \"u\"\n{matches}\nresponse-headers {{ set \"X-Route\" \"{id}\" }}");
+        config = config.route(id, &settings);
+    }
+    config
+}
+
+/// The id of the route that takes a request with these first and field lines; `-` when none does.
+#[track_caller]
+fn route_of(proxyd: &Proxyd, line: &str, host: &str, fields: &str) -> String {
+    let text = format!("{line} HTTP/1.1\r\nHost: {host}\r\n{fields}\r\n");
+    let response = proxyd.connect().ask(text);
+    let route = response.fields.get("x-route");
+    if route.is_none() {
+        assert_eq!(response.error_code(), "ROUTE_NOT_FOUND");
+    }
+    route.unwrap_or("-").to_owned()
+}
+
+#[track_caller]
+fn paths_lead_to(proxyd: &Proxyd, cases: &[(&str, &str)]) {
+    for (path, route) in cases {
+        let line = format!("GET {path}");
+        assert_eq!(route_of(proxyd, &line, "a.test", ""), *route, "{path}");
+    }
+}
+
+#[track_caller]
+fn hosts_lead_to(proxyd: &Proxyd, cases: &[(&str, &str)]) {
+    for (host, route) in cases {
+        assert_eq!(route_of(proxyd, "GET /", host, ""), *route, "{host}");
+    }
+}
+
+#[test]
+fn an_exact_path_matches_only_itself() {
+    let upstream = Upstream::saying("");
+    let proxyd = routes(
+        &upstream,
+        &[("exact", r#"matches { path "/favicon.ico" }"#)],
+    )
+    .start();
+
+    paths_lead_to(
+        &proxyd,
+        &[
+            ("/favicon.ico", "exact"),
+            ("/favicon.ico?v=2", "exact"),
+            ("/favicon.ico/", "-"),
+            ("/favicon.icon", "-"),
+            ("/Favicon.ico", "-"),
+        ],
+    );
+}
+
+#[test]
+fn a_prefix_ends_at_a_segment_unless_it_ends_in_a_slash() {
+    let upstream = Upstream::saying("");
+    let proxyd = routes(
+        &upstream,
+        &[
+            ("segment", r#"matches { path-prefix "/api" }"#),
+            ("plain", r#"matches { path-prefix "/files/" }"#),
+        ],
+    )
+    .start();
+
+    paths_lead_to(
+        &proxyd,
+        &[
+            ("/api", "segment"),
+            ("/api/", "segment"),
+            ("/api/users", "segment"),
+            ("/api?x=1", "segment"),
+            ("/apix", "-"),
+            ("/files/", "plain"),
+            ("/files/a/b", "plain"),
+            ("/files", "-"),
+        ],
+    );
+}
+
+#[test]
+fn a_regex_is_found_in_the_path() {
+    let upstream = Upstream::saying("");
+    let proxyd = routes(
+        &upstream,
+        &[
+            ("anchored", r##"matches { path-regex #"^/users/\d+$"# }"##),
+            ("anywhere", r#"matches { path-regex "secret" }"#),
+        ],
+    )
+    .start();
+
+    paths_lead_to(
+        &proxyd,
+        &[
+            ("/users/17", "anchored"),
+            ("/users/x", "-"),
+            ("/users/17/posts", "-"),
+            ("/a/secret/b", "anywhere"),
+            ("/?secret", "-"),
+        ],
+    );
+}
+
+#[test]
+fn hosts_compare_without_case_and_port() {
+    let upstream = Upstream::saying("");
+    let proxyd = routes(&upstream, &[("host", r#"matches { host "Example.com" }"#)]).start();
+
+    hosts_lead_to(
+        &proxyd,
+        &[
+            ("example.com", "host"),
+            ("EXAMPLE.COM", "host"),
+            ("example.com:8080", "host"),
+            ("www.example.com", "-"),
+            ("example.org", "-"),
+        ],
+    );
+}
+
+#[test]
+fn a_wildcard_host_stands_for_one_or_more_labels() {
+    let upstream = Upstream::saying("");
+    let proxyd = routes(
+        &upstream,
+        &[("wild", r#"matches { host "*.example.com" }"#)],
+    )
+    .start();
+
+    hosts_lead_to(
+        &proxyd,
+        &[
+            ("a.example.com", "wild"),
+            ("a.b.example.com:80", "wild"),
+            ("A.Example.Com", "wild"),
+            ("example.com", "-"),
+            ("notexample.com", "-"),
+        ],
+    );
+}
+
+#[test]
+fn headers_methods_and_query_parameters_are_compared() {
+    let upstream = Upstream::saying("");
+    let proxyd = routes(
+        &upstream,
+        &[
+            ("value", r#"matches { header "X-Env" "beta" }"#),
+            ("there", r#"matches { header "X-Any" }"#),
+            ("method", r#"matches { method "PUT" }"#),
+            ("param", r#"matches { query-param "v" "2" }"#),
+            ("flag", r#"matches { query-param "debug" }"#),
+        ],
+    )
+    .start();
+
+    for (line, fields, route) in [
+        ("GET /", "x-env: beta\r\n", "value"),
+        ("GET /", "X-Env: gamma\r\n", "-"),
+        ("GET /", "x-any:\r\n", "there"),
+        ("PUT /", "Content-Length: 0\r\n", "method"),
+        ("PATCH /", "Content-Length: 0\r\n", "-"),
+        ("GET /?v=2", "", "param"),
+        ("GET /?a=b&v=2", "", "param"),
+        ("GET /?v=22", "", "-"),
+        ("GET /?debug", "", "flag"),
+        ("GET /?debug=1", "", "flag"),
+        ("GET /", "", "-"),
+    ] {
+        assert_eq!(
+            route_of(&proxyd, line, "a.test", fields),
+            route,
+            "{line} {fields}"
+        );
+    }
+}
+
+#[test]
+fn conditions_of_one_kind_are_alternatives_and_kinds_must_all_hold() {
+    let upstream = Upstream::saying("");
+    let matches = r#"matches {
+        host "a.test"; host "b.test"
+        path "/one"; path-prefix "/two"
+        method "GET"; method "HEAD"
+    }"#;
+    let proxyd = routes(&upstream, &[("both", matches)]).start();
+
+    for (line, host, route) in [
+        ("GET /one", "a.test", "both"),
+        ("GET /two/x", "b.test", "both"),
+        ("GET /three", "a.test", "-"),
+        ("GET /one", "c.test", "-"),
+        ("DELETE /one", "a.test", "-"),
+    ] {
+        assert_eq!(route_of(&proxyd, line, host, ""), route, "{line} {host}");
+    }
+}
+
+#[test]
+fn the_higher_priority_wins_whatever_the_order_and_the_path() {
+    let upstream = Upstream::saying("");
+    let proxyd = routes(
+        &upstream,
+        &[
+            ("exact", r#"matches { path "/a" }"#),
+            ("high", r#"priority "high"; matches { header "X-High" }"#),
+            (
+                "critical",
+                r#"priority "critical"; matches { header "X-Critical" }"#,
+            ),
+            ("low", r#"priority "low""#),
+            ("fiftyone", r#"priority 51; matches { header "X-More" }"#),
+        ],
+    )
+    .start();
+
+    for (path, fields, route) in [
+        ("/a", "", "exact"),
+        ("/b", "", "low"),
+        ("/a", "X-More: 1\r\n", "fiftyone"),
+        ("/a", "X-More: 1\r\nX-High: 1\r\n", "high"),
+        ("/a", "X-Critical: 1\r\nX-High: 1\r\n", "critical"),
+    ] {
+        let line = format!("GET {path}");
+        assert_eq!(
+            route_of(&proxyd, &line, "a.test", fields),
+            route,
+            "{path} {fields}"
+        );
+    }
+}
+
+#[test]
+fn among_equals_the_more_specific_route_wins_then_the_order_of_the_file() {
+    let upstream = Upstream::saying("");
+    let proxyd = routes(
+        &upstream,
+        &[
+            ("none", ""),
+            ("regex", r#"matches { path-regex "^/a" }"#),
+            ("short", r#"matches { path-prefix "/a" }"#),
+            ("long", r#"matches { path-prefix "/a/b" }"#),
+            ("exact", r#"matches { path "/a/b/c" }"#),
+            (
+                "second",
+                r#"matches { path "/a/b/c" ; method "GET" "PUT" }"#,
+            ),
+            ("wild", r#"matches { path "/h"; host "*.test" }"#),
+            ("host", r#"matches { path "/h"; host "a.test" }"#),
+            ("hostless", r#"matches { path "/h" }"#),
+            ("one", r#"matches { path "/n"; header "X-A" }"#),
+            (
+                "two",
+                r#"matches { path "/n"; header "X-A"; header "X-B" "b" }"#,
+            ),
+        ],
+    )
+    .start();
+
+    paths_lead_to(
+        &proxyd,
+        &[
+            ("/x", "none"),
+            ("/ax", "regex"),
+            ("/a/x", "short"),
+            ("/a/b/x", "long"),
+            ("/a/b/c", "exact"),
+            ("/h", "host"),
+        ],
+    );
+    assert_eq!(route_of(&proxyd, "GET /h", "b.test", ""), "wild");
+    assert_eq!(route_of(&proxyd, "GET /h", "b.org", ""), "hostless");
+    assert_eq!(route_of(&proxyd, "GET /n", "a.test", "X-A: 1\r\n"), "one");
+}
+
+#[test]
+fn unmatched_requests_take_the_default_route() {
+    let upstream = Upstream::saying("");
+    let config = routes(
+        &upstream,
+        &[
+            ("special", r#"matches { path "/special" }"#),
+            ("fallback", r#"matches { host "never.test" }"#),
+        ],
+    );
+    let proxyd = config.listener(r#"default-route "fallback""#).start();
+
+    paths_lead_to(&proxyd, &[("/special", "special"), ("/other", "fallback")]);
+}
+
+#[test]
+fn what_no_route_takes_is_answered_404() {
+    let upstream = Upstream::saying("");
+    let proxyd = routes(&upstream, &[("only", r#"matches { path "/only" }"#)]).start();
+
+    let response = proxyd.connect().ask(request("GET /other", "", ""));
+
+    refusal(&response, 404, "ROUTE_NOT_FOUND");
+    let record = proxyd.access_record(&response.correlation_id());
+    assert_eq!(record.text("reason"), "route_not_found");
+    assert!(!record.has("route") && !record.has("upstream"));
+    assert!(upstream.requests().is_empty());
+}
+
+#[test]
+fn each_listener_has_its_own_default_route() {
+    let upstream = Upstream::saying("");
+    let config = routes(
+        &upstream,
+        &[
+            ("one", r#"matches { host "one.test" }"#),
+            ("two", r#"matches { host "two.test" }"#),
+        ],
+    );
+    let second =
+        r#"listeners { listener "second" { address "127.0.0.1:0"; default-route "two" } }"#;
+    let proxyd = config
+        .listener(r#"default-route "one""#)
+        .top(second)
+        .start();
+
+    for (address, route) in proxyd.addresses().iter().zip(["one", "two"]) {
+        let response = proxy_testkit::RawClient::connect(*address).ask(request("GET /", "", ""));
+        assert_eq!(response.fields.get("x-route"), Some(route));
+    }
+}
+
+#[test]
+fn the_host_in_the_target_counts_and_goes_upstream() {
+    let upstream = Upstream::saying("");
+    let proxyd = routes(&upstream, &[("target", r#"matches { host "real.test" }"#)]).start();
+
+    let line = "GET http://real.test:81/a?b HTTP/1.1\r\nHost: other.test\r\n\r\n";
+    let response = proxyd.connect().ask(line);
+
+    assert_eq!(response.fields.get("x-route"), Some("target"));
+    let seen = upstream.last_request();
+    assert_eq!(seen.target, "/a?b");
+    assert_eq!(seen.fields.get("host"), Some("real.test:81"));
+    assert_eq!(seen.fields.get("x-forwarded-host"), Some("real.test:81"));
+}

@@ -1,0 +1,146 @@
+//! Configurations and checks that many tests share.
+
+use proxy_testkit::{Proxyd, RawClient, Response, Upstream};
+use std::fmt::Write;
+
+pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_proxyd");
+
+/// A configuration: one listener, one worker, and what a test adds.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Config {
+    listener: String,
+    routes: String,
+    upstreams: String,
+    top: String,
+}
+
+impl Config {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    /// One route, `all`, that leads everything to `upstream`, which is called `u`.
+    pub(crate) fn to(upstream: &Upstream) -> Self {
+        Self::new()
+            .route("all", r#"upstream "u""#)
+            .upstream("u", &target(upstream))
+    }
+
+    /// The same, with settings for the route.
+    pub(crate) fn through(upstream: &Upstream, route: &str) -> Self {
+        let route = format!(r#"upstream "u"; {route}"#);
+        Self::new()
+            .route("all", &route)
+            .upstream("u", &target(upstream))
+    }
+
+    /// The same as [`Config::to`], with settings for the upstream.
+    pub(crate) fn to_with(upstream: &Upstream, settings: &str) -> Self {
+        let settings = format!("{}; {settings}", target(upstream));
+        Self::new()
+            .route("all", r#"upstream "u""#)
+            .upstream("u", &settings)
+    }
+
+    /// More settings for the listener.
+    pub(crate) fn listener(mut self, settings: &str) -> Self {
+        writeln!(self.listener, "{settings}").unwrap();
+        self
+    }
+
+    pub(crate) fn route(mut self, id: &str, settings: &str) -> Self {
+        writeln!(self.routes, "route \"{id}\" {{ {settings} }}").unwrap();
+        self
+    }
+
+    pub(crate) fn upstream(mut self, name: &str, settings: &str) -> Self {
+        writeln!(self.upstreams, "upstream \"{name}\" {{ {settings} }}").unwrap();
+        self
+    }
+
+    /// More blocks.
+    pub(crate) fn top(mut self, blocks: &str) -> Self {
+        writeln!(self.top, "{blocks}").unwrap();
+        self
+    }
+
+    pub(crate) fn kdl(&self) -> String {
+        let Self {
+            listener,
+            routes,
+            upstreams,
+            top,
+        } = self;
+        let workers = if top.contains("worker-threads") {
+            ""
+        } else {
+            "worker-threads 1"
+        };
+        format!(
+            "listeners {{ listener \"main\" {{\naddress \"127.0.0.1:0\"\n{listener}}} }}\n\
+             routes {{\n{routes}}}\nupstreams {{\n{upstreams}}}\n{workers}\n{top}"
+        )
+    }
+
+    #[track_caller]
+    pub(crate) fn start(&self) -> Proxyd {
+        Proxyd::start(BINARY, &self.kdl())
+    }
+}
+
+/// The `target` line for an upstream.
+pub(crate) fn target(upstream: &Upstream) -> String {
+    format!("target \"{}\"", upstream.address())
+}
+
+/// Checks that `response` is the proxy's own refusal in JSON, and gives its message.
+#[track_caller]
+pub(crate) fn refusal(response: &Response, status: u16, code: &str) -> String {
+    assert_eq!(response.status, status, "{}", response.text());
+    assert_eq!(
+        response.fields.get("content-type"),
+        Some("application/json")
+    );
+    let body = response.json();
+    let error = &body["error"];
+    assert_eq!(error["code"], code, "{body}");
+    assert_eq!(error["correlation_id"], response.correlation_id());
+    error["message"].as_str().unwrap().to_owned()
+}
+
+/// The word for why the request behind `response` failed, as the access log tells it.
+#[track_caller]
+pub(crate) fn reason(proxyd: &Proxyd, response: &Response) -> String {
+    let record = proxyd.access_record(&response.correlation_id());
+    record.text("reason").to_owned()
+}
+
+/// Whether the proxy still serves: a request on a connection of its own is answered.
+#[track_caller]
+pub(crate) fn still_serves(proxyd: &Proxyd, request: &[u8]) {
+    assert_eq!(proxyd.connect().ask(request).status, 200);
+}
+
+/// A request with this first line, field lines and body, to the host `a.test`.
+pub(crate) fn request(line: &str, fields: &str, body: &str) -> String {
+    format!("{line} HTTP/1.1\r\nHost: a.test\r\n{fields}\r\n{body}")
+}
+
+/// A POST with its length in the head.
+pub(crate) fn post(target: &str, body: &str) -> String {
+    let length = format!("Content-Length: {}\r\n", body.len());
+    request(&format!("POST {target}"), &length, body)
+}
+
+/// Value of the first sample on the metrics page whose line begins with `name`.
+#[track_caller]
+pub(crate) fn metric(client: &mut RawClient, name: &str) -> f64 {
+    let page = client.ask(request("GET /metrics", "", "")).text();
+    let line = page.lines().find(|line| line.starts_with(name));
+    let line = line.unwrap_or_else(|| panic!("no {name} in:\n{page}"));
+    line.rsplit(' ').next().unwrap().parse().unwrap()
+}
+
+/// The route that answers with metrics.
+pub(crate) const METRICS: &str =
+    r#"matches { path "/metrics" }; service-type "builtin"; builtin-handler "metrics""#;

@@ -1,0 +1,380 @@
+//! Clients and upstreams that keep the proxy waiting.
+
+use crate::support::{Config, METRICS, metric, post, reason, refusal, request, target};
+use proxy_testkit::{End, Gate, RawClient, Upstream, get, ok};
+use std::net::SocketAddr;
+
+fn impatient(upstream: &Upstream, timeouts: &str) -> Config {
+    Config::to(upstream).listener(&format!("timeouts {{ {timeouts} }}"))
+}
+
+#[test]
+fn a_slow_head_is_answered_408() {
+    let upstream = Upstream::saying("");
+    let proxyd = impatient(&upstream, "header-ms 300").start();
+    let mut client = proxyd.connect();
+
+    client.send("GET / HTTP/1.1\r\nHost: a.test\r\n");
+    let response = client.response();
+
+    let message = refusal(&response, 408, "TIMEOUT");
+    assert!(
+        message.starts_with("Timeout: request header after 300ms"),
+        "{message}"
+    );
+    assert_eq!(response.fields.get("connection"), Some("close"));
+    assert_eq!(reason(&proxyd, &response), "request_header_timeout");
+    assert_eq!(client.end(), End::Closed);
+}
+
+#[test]
+fn a_head_that_drips_is_timed_from_its_first_byte() {
+    let upstream = Upstream::saying("");
+    let proxyd = impatient(&upstream, "header-ms 400").start();
+    let mut client = proxyd.connect();
+    assert_eq!(client.ask(get("/", &[])).status, 200);
+
+    client.send("GET / HTTP/1.1\r\n");
+    client.be_patient_for(std::time::Duration::from_millis(50));
+    // Each byte comes long before a silence would last 400 ms.
+    while client.peek().is_err() {
+        client.send("X");
+    }
+
+    let response = client.response();
+    refusal(&response, 408, "TIMEOUT");
+}
+
+#[test]
+fn a_connection_that_never_says_anything_is_closed_without_a_word() {
+    let upstream = Upstream::saying("");
+    let proxyd = impatient(&upstream, "header-ms 300").start();
+
+    assert_eq!(proxyd.connect().end(), End::Closed);
+}
+
+#[test]
+fn a_body_that_stands_still_is_answered_408() {
+    let upstream = Upstream::start(|served| {
+        served.head();
+        served.end();
+    });
+    let config = impatient(&upstream, "body-idle-ms 300");
+    let proxyd = config
+        .route("metrics", &format!("priority 100; {METRICS}"))
+        .start();
+    let mut client = proxyd.connect();
+
+    client.send(request("POST /", "Content-Length: 10\r\n", "half"));
+    let response = client.response();
+
+    let message = refusal(&response, 408, "TIMEOUT");
+    assert!(
+        message.starts_with("Timeout: request body after 300ms"),
+        "{message}"
+    );
+    assert_eq!(reason(&proxyd, &response), "request_body_timeout");
+    upstream.wait_for_ends(1);
+    let mut scraper = proxyd.connect();
+    let failures = metric_or_zero(&mut scraper, "proxy_upstream_failures_total{upstream=\"u\"");
+    assert!(
+        failures.abs() < f64::EPSILON,
+        "the client was slow, not the upstream"
+    );
+}
+
+/// The same as [`metric`], 0 for one that was never counted.
+fn metric_or_zero(client: &mut RawClient, name: &str) -> f64 {
+    let page = client.ask(request("GET /metrics", "", "")).text();
+    let lines = page.lines().filter(|line| line.starts_with(name));
+    lines
+        .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
+        .sum()
+}
+
+#[test]
+fn a_body_that_drips_is_not_cut_while_it_moves() {
+    let upstream = Upstream::echo();
+    let proxyd = impatient(&upstream, "body-idle-ms 600").start();
+    let mut client = proxyd.connect();
+    client.be_patient_for(std::time::Duration::from_millis(150));
+
+    client.send(request("POST /", "Content-Length: 8\r\n", ""));
+    for _ in 0..8 {
+        // Waits 150 ms for an answer that cannot come yet: 1.2 s in all.
+        assert!(client.peek().is_err());
+        client.send("x");
+    }
+
+    client.be_patient_for(proxy_testkit::PATIENCE);
+    assert_eq!(client.response().text(), "xxxxxxxx");
+}
+
+#[test]
+fn a_resting_connection_is_closed() {
+    let upstream = Upstream::saying("");
+    let proxyd = impatient(&upstream, "keep-alive-ms 300").start();
+    let mut client = proxyd.connect();
+
+    assert_eq!(client.ask(get("/", &[])).status, 200);
+    assert_eq!(client.end(), End::Closed);
+}
+
+#[test]
+fn a_client_that_takes_nothing_is_cut_off() {
+    let upstream = Upstream::start(|served| {
+        served.request();
+        served.send("HTTP/1.1 200 OK\r\nContent-Length: 100000000\r\n\r\n");
+        while served.send([0; 65536]) {}
+        served.end();
+    });
+    let proxyd = impatient(&upstream, "write-idle-ms 300").start();
+    let mut client = RawClient::connect_with_small_buffer(proxyd.address(), 4096);
+
+    client.send(get("/", &[("X-Correlation-Id", "deaf")]));
+    let record = proxyd.access_record("deaf");
+
+    assert_eq!(record.text("reason"), "client_write_timeout");
+    assert_eq!(record.text("error_type"), "Timeout");
+    assert!(record.number("bytes_out").unwrap() < 100_000_000.0);
+    drop(client);
+}
+
+#[test]
+fn a_late_response_head_is_answered_504() {
+    let upstream = Upstream::start(|served| {
+        served.request();
+        served.end();
+    });
+    let proxyd = Config::to_with(&upstream, "timeouts { request-ms 300 }").start();
+
+    let response = proxyd.connect().ask(get("/", &[]));
+
+    let message = refusal(&response, 504, "TIMEOUT");
+    assert!(
+        message.starts_with("Timeout: response header after 300ms"),
+        "{message}"
+    );
+    assert_eq!(reason(&proxyd, &response), "response_header_timeout");
+    assert_eq!(
+        proxyd
+            .error_record(&response.correlation_id())
+            .text("upstream"),
+        "u"
+    );
+    upstream.wait_for_ends(1);
+}
+
+#[test]
+fn the_time_for_the_response_begins_when_the_request_is_sent() {
+    let upstream = Upstream::echo();
+    let proxyd = Config::to_with(&upstream, "timeouts { request-ms 400 }").start();
+    let mut client = proxyd.connect();
+    client.be_patient_for(std::time::Duration::from_millis(200));
+
+    client.send(request("POST /", "Content-Length: 4\r\n", ""));
+    for _ in 0..4 {
+        assert!(client.peek().is_err());
+        client.send("x");
+    }
+
+    client.be_patient_for(proxy_testkit::PATIENCE);
+    assert_eq!(client.response().status, 200);
+}
+
+#[test]
+fn a_response_that_stands_still_is_cut_off() {
+    let upstream = Upstream::start(|served| {
+        served.request();
+        served.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
+        served.end();
+    });
+    let proxyd = Config::to_with(&upstream, "timeouts { read-ms 300 }").start();
+    let mut client = proxyd.connect();
+
+    client.send(get("/", &[]));
+    let head = client.head();
+    let (bytes, _) = client.rest().unwrap();
+
+    assert_eq!((head.status, bytes.as_slice()), (200, b"half".as_slice()));
+    let record = proxyd.access_record(&head.correlation_id());
+    assert_eq!(record.text("reason"), "response_read_timeout");
+    upstream.wait_for_ends(1);
+}
+
+#[test]
+fn a_slow_connect_is_answered_504() {
+    // Nobody takes connections from the queue, and the queue is full.
+    let (address, _queue) = full_queue();
+    let proxyd = Config::new()
+        .route("all", r#"upstream "u""#)
+        .upstream(
+            "u",
+            &format!("target \"{address}\"; timeouts {{ connect-ms 300 }}"),
+        )
+        .start();
+
+    let response = proxyd.connect().ask(get("/", &[]));
+
+    let message = refusal(&response, 504, "TIMEOUT");
+    assert!(
+        message.starts_with("Timeout: connect after 300ms"),
+        "{message}"
+    );
+    assert_eq!(reason(&proxyd, &response), "connect_timeout");
+}
+
+fn full_queue() -> (SocketAddr, Vec<std::net::TcpStream>) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    rustix::net::listen(&listener, 0).unwrap();
+    let address = listener.local_addr().unwrap();
+    let time = std::time::Duration::from_millis(200);
+    let connect = || std::net::TcpStream::connect_timeout(&address, time);
+    let mut queue = Vec::new();
+    while let Ok(stream) = connect() {
+        queue.push(stream);
+    }
+    // Kept open until the test is over, as are those that wait.
+    std::mem::forget(listener);
+    (address, queue)
+}
+
+#[test]
+fn an_upstream_that_takes_no_body_is_answered_504() {
+    let gate = Gate::new();
+    let upstream = Upstream::slow_reader(&gate);
+    let config = Config::to_with(&upstream, "timeouts { read-ms 300 }");
+    let proxyd = config.top("limits { max-body-size-bytes \"1GB\" }").start();
+    let mut client = proxyd.connect();
+
+    client.send(request("POST /", "Content-Length: 500000000\r\n", ""));
+    client.be_patient_for(std::time::Duration::from_millis(100));
+    while client.send_some(&[0; 65536]).is_ok() {}
+    client.be_patient_for(proxy_testkit::PATIENCE);
+    let response = client.response();
+
+    let message = refusal(&response, 504, "TIMEOUT");
+    assert!(
+        message.starts_with("Timeout: request to upstream after 300ms"),
+        "{message}"
+    );
+    assert_eq!(reason(&proxyd, &response), "upstream_write_timeout");
+    gate.open();
+}
+
+#[test]
+fn a_route_timeout_cuts_the_whole_exchange() {
+    let upstream = Upstream::start(|served| {
+        let request = served.request();
+        if request.is_some_and(|request| request.target == "/begun") {
+            served.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+            served.be_patient_for(std::time::Duration::from_millis(50));
+            while served.some().is_err() && served.send("1\r\nx\r\n") {}
+        }
+        served.end();
+    });
+    let proxyd = Config::through(&upstream, "timeouts { request-ms 400 }").start();
+
+    let response = proxyd.connect().ask(get("/late", &[]));
+    let message = refusal(&response, 504, "TIMEOUT");
+    assert!(message.contains("after 400ms"), "{message}");
+    assert_eq!(reason(&proxyd, &response), "request_timeout");
+
+    let mut client = proxyd.connect();
+    client.send(get("/begun", &[]));
+    let head = client.head();
+    let (bytes, _) = client.rest().unwrap();
+    assert!(!bytes.ends_with(b"0\r\n\r\n"), "it must not look whole");
+    let record = proxyd.access_record(&head.correlation_id());
+    assert_eq!(record.text("reason"), "request_timeout");
+}
+
+#[test]
+fn a_route_has_its_own_read_and_connect_times() {
+    let upstream = Upstream::start(|served| {
+        served.request();
+        served.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
+        served.end();
+    });
+    let proxyd = Config::new()
+        .route("quick", r#"upstream "u"; timeouts { read-ms 300 }"#)
+        .upstream(
+            "u",
+            &format!("{}; timeouts {{ read-secs 60 }}", target(&upstream)),
+        )
+        .start();
+    let mut client = proxyd.connect();
+
+    client.send(get("/", &[]));
+    let head = client.head();
+    let _ = client.rest().unwrap();
+
+    let record = proxyd.access_record(&head.correlation_id());
+    assert_eq!(record.text("reason"), "response_read_timeout");
+}
+
+#[test]
+fn a_response_that_moves_is_not_cut_by_any_total() {
+    let upstream = Upstream::start(|served| {
+        served.request();
+        served.send("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n");
+        served.be_patient_for(std::time::Duration::from_millis(150));
+        for _ in 0..8 {
+            // 1.2 s in all.
+            assert!(served.some().is_err());
+            served.send("x");
+        }
+    });
+    let proxyd = Config::to_with(&upstream, "timeouts { read-ms 500; request-ms 500 }").start();
+
+    assert_eq!(proxyd.connect().ask(get("/", &[])).text(), "xxxxxxxx");
+}
+
+#[test]
+fn after_a_timeout_the_target_is_asked_on_a_new_connection() {
+    let gate = Gate::new();
+    let waiting = gate.clone();
+    let upstream = Upstream::start(move |served| {
+        while served.request().is_some() {
+            if served.number() == 0 {
+                waiting.wait();
+            }
+            served.send(ok(served.number().to_string()));
+        }
+    });
+    let proxyd = Config::to_with(&upstream, "timeouts { request-ms 300 }").start();
+    let mut client = proxyd.connect();
+
+    assert_eq!(client.ask(get("/", &[])).status, 504);
+    gate.open();
+    // Never the late answer to the first request.
+    assert_eq!(client.ask(get("/", &[])).text(), "1");
+}
+
+#[test]
+fn a_refused_upload_leaves_the_next_client_alone() {
+    let upstream = Upstream::echo();
+    let proxyd = impatient(&upstream, "body-idle-ms 300").start();
+    let mut slow = proxyd.connect();
+    slow.send(request("POST /", "Content-Length: 10\r\n", "half"));
+    assert_eq!(slow.response().status, 408);
+
+    assert_eq!(proxyd.connect().ask(post("/", "whole")).text(), "whole");
+}
+
+#[test]
+fn the_metrics_page_counts_what_timed_out() {
+    let upstream = Upstream::start(|served| {
+        served.request();
+        served.end();
+    });
+    let config = Config::to_with(&upstream, "timeouts { request-ms 200 }");
+    let proxyd = config
+        .route("metrics", &format!("priority 100; {METRICS}"))
+        .start();
+    let mut client = proxyd.connect();
+    assert_eq!(client.ask(get("/", &[])).status, 504);
+
+    let name = "proxy_upstream_failures_total{upstream=\"u\",reason=\"response_header_timeout\"}";
+    assert!((metric(&mut client, name) - 1.0).abs() < f64::EPSILON);
+}

@@ -1,0 +1,207 @@
+//! Who may ask.
+
+use crate::token::Token;
+use arc_swap::ArcSwapOption;
+use http::header::{AUTHORIZATION, HOST};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue};
+use proxy_errors::{Detail, Problem, Reason};
+use proxy_routing::normal_host;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+/// Documents that probes read, who carry no token: that the process lives, and whether it takes
+/// traffic. Nothing else is told without one.
+const OPEN: [&str; 2] = ["/health", "/ready"];
+
+/// Who may ask at one listening socket.
+#[derive(Debug)]
+pub struct Access {
+    token: ArcSwapOption<Token>,
+    // Whether a browser on this machine can reach the socket.
+    reachable_by_browsers: bool,
+}
+
+impl Access {
+    /// A TCP socket: those who send `token`; without one, everybody who can reach it, except
+    /// browsers that were told another name for this machine.
+    ///
+    /// That exception is the guard against DNS rebinding: a page of some host may let its own name
+    /// resolve to 127.0.0.1 and then read answers as its own. Its requests bear its name in
+    /// `Host`, so without a token only IP addresses and `localhost` are let through there.
+    #[must_use]
+    pub fn tcp(token: Option<Token>) -> Self {
+        Self {
+            token: ArcSwapOption::new(token.map(Arc::new)),
+            reachable_by_browsers: true,
+        }
+    }
+
+    /// A Unix socket: whoever may open its file.
+    #[must_use]
+    pub fn unix() -> Self {
+        Self {
+            token: ArcSwapOption::empty(),
+            reachable_by_browsers: false,
+        }
+    }
+
+    /// Asks for `token` from the next request on.
+    pub fn change_token(&self, token: Option<Token>) {
+        self.token.store(token.map(Arc::new));
+    }
+
+    /// Whether this request may be answered.
+    pub(crate) fn admit(&self, head: &Parts) -> Result<(), Problem> {
+        if OPEN.contains(&head.uri.path()) {
+            return Ok(());
+        }
+        if let Some(token) = &*self.token.load() {
+            return check_token(token, &head.headers);
+        }
+        if self.reachable_by_browsers && !is_local(head) {
+            return Err(Problem::new(Reason::MisdirectedRequest, Detail::None));
+        }
+        Ok(())
+    }
+}
+
+fn check_token(token: &Token, headers: &HeaderMap) -> Result<(), Problem> {
+    let mut all = headers.get_all(AUTHORIZATION).iter();
+    let reason = match (all.next(), all.next()) {
+        (None, _) => Reason::CredentialsMissing,
+        (Some(one), None) if bearer(one).is_some_and(|shown| token.is(shown)) => return Ok(()),
+        (Some(_), _) => Reason::CredentialsInvalid,
+    };
+    Err(Problem::new(reason, Detail::None))
+}
+
+/// What follows the scheme `Bearer`, whose case does not matter. [RFC 9110 §11.1]
+fn bearer(value: &HeaderValue) -> Option<&[u8]> {
+    let (scheme, rest) = value.as_bytes().split_at_checked("Bearer ".len())?;
+    scheme
+        .eq_ignore_ascii_case(b"Bearer ")
+        .then(|| rest.trim_ascii())
+}
+
+/// Whether the request names an IP address or `localhost`. One that names nothing comes from no
+/// browser.
+fn is_local(head: &Parts) -> bool {
+    let named = match head.uri.authority() {
+        Some(authority) => Some(authority.as_str().as_bytes()),
+        None => head.headers.get(HOST).map(HeaderValue::as_bytes),
+    };
+    let Some(named) = named else {
+        return true;
+    };
+    let host = std::str::from_utf8(named)
+        .ok()
+        .and_then(|text| normal_host(text).ok());
+    host.is_some_and(|host| {
+        let name = &*host.name;
+        let is_v6 = name.starts_with('[');
+        is_v6
+            || name.parse::<Ipv4Addr>().is_ok()
+            || name == "localhost"
+            || name.ends_with(".localhost")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::Request;
+
+    fn request(uri: &str, headers: &[(&str, &str)]) -> Parts {
+        let mut request = Request::builder().uri(uri);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request.body(()).unwrap().into_parts().0
+    }
+
+    fn reason(access: &Access, uri: &str, headers: &[(&str, &str)]) -> Option<Reason> {
+        let admitted = access.admit(&request(uri, headers));
+        admitted.err().map(|problem| problem.reason())
+    }
+
+    #[test]
+    fn without_a_token_only_local_names_are_let_through() {
+        let access = Access::tcp(None);
+        for host in [
+            "127.0.0.1:9090",
+            "[::1]:9090",
+            "LOCALHOST",
+            "a.localhost:1",
+            "10.0.0.1",
+        ] {
+            assert_eq!(
+                reason(&access, "/status", &[("host", host)]),
+                None,
+                "{host}"
+            );
+        }
+        let misdirected = Some(Reason::MisdirectedRequest);
+        for host in [
+            "evil.example",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "127.1",
+        ] {
+            assert_eq!(
+                reason(&access, "/status", &[("host", host)]),
+                misdirected,
+                "{host}"
+            );
+        }
+        let absolute = "http://evil.example/status";
+        assert_eq!(
+            reason(&access, absolute, &[("host", "127.0.0.1")]),
+            misdirected
+        );
+        assert_eq!(reason(&access, "/status", &[]), None);
+        assert_eq!(
+            reason(&Access::unix(), "/status", &[("host", "x.example")]),
+            None
+        );
+    }
+
+    #[test]
+    fn a_token_must_be_sent_once_and_be_right() {
+        let access = Access::tcp(Some(Token::new("0123456789abcdef").unwrap()));
+        let auth = |value| ("authorization", value);
+        let good = auth("bEARER  0123456789abcdef ");
+        let invalid = Some(Reason::CredentialsInvalid);
+        let missing = Some(Reason::CredentialsMissing);
+
+        assert_eq!(reason(&access, "/status", &[good]), None);
+        assert_eq!(
+            reason(&access, "/status", &[good, ("host", "x.example")]),
+            None
+        );
+        assert_eq!(reason(&access, "/status", &[]), missing);
+        assert_eq!(reason(&access, "/status", &[good, good]), invalid);
+        for bad in [
+            "Bearer 0123456789abcdeX",
+            "Basic 0123456789abcdef",
+            "Bearer",
+            "",
+        ] {
+            assert_eq!(reason(&access, "/status", &[auth(bad)]), invalid, "{bad}");
+        }
+        access.change_token(None);
+        assert_eq!(reason(&access, "/status", &[]), None);
+    }
+
+    #[test]
+    fn probes_need_neither_a_token_nor_a_local_name() {
+        let access = Access::tcp(Some(Token::new("0123456789abcdef").unwrap()));
+        for path in ["/health", "/ready"] {
+            assert_eq!(reason(&access, path, &[("host", "x.example")]), None);
+        }
+        let missing = Some(Reason::CredentialsMissing);
+        for path in ["/health/", "/ready/../status", "/metrics", "/"] {
+            assert_eq!(reason(&access, path, &[]), missing, "{path}");
+        }
+    }
+}

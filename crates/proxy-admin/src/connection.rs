@@ -1,0 +1,75 @@
+//! One connection from its first byte to its last.
+
+use crate::activity::Activity;
+use crate::desk::Desk;
+use crate::gate::Gate;
+use crate::refusal::{close, framing_problem, refuse};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use proxy_errors::{Detail, Problem, Reason};
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+/// How long a head may take, and how long a connection may rest between two requests.
+const READ_TIME: Duration = Duration::from_secs(30);
+
+/// How long the last bytes may take to arrive.
+const CLOSING_TIME: Duration = Duration::from_secs(2);
+
+/// Bytes that hyper holds of what it reads or writes.
+const BUFFER_BYTES: usize = 16 * 1024;
+
+/// Serves `stream` until it ends, or until its present request is answered once `stopping` is true.
+pub(crate) async fn serve<S>(
+    stream: S,
+    desk: Desk,
+    activity: Activity,
+    mut stopping: watch::Receiver<bool>,
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let service = service_fn(|request| {
+        let desk = desk.clone();
+        async move { Ok::<_, Infallible>(desk.answer(request).await) }
+    });
+    let io = TokioIo::new(Gate::new(stream, activity));
+    let mut http = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(READ_TIME)
+        .max_buf_size(BUFFER_BYTES)
+        .half_close(true)
+        .serve_connection(io, service);
+    let ended = tokio::select! {
+        ended = &mut http => Some(ended),
+        () = told_to_stop(&mut stopping) => None,
+    };
+    let ended = if let Some(ended) = ended {
+        ended
+    } else {
+        Pin::new(&mut http).graceful_shutdown();
+        (&mut http).await
+    };
+    let gate = http.into_parts().io.into_inner();
+    let too_slow = ended.is_err_and(|error| error.is_timeout()) && gate.in_head();
+    let problem = match gate.fault() {
+        Some(fault) => Some(framing_problem(fault)),
+        None => {
+            too_slow.then(|| Problem::new(Reason::RequestHeaderTimeout, Detail::After(READ_TIME)))
+        }
+    };
+    let id = gate.correlation_id().map(<[u8]>::to_vec);
+    let stream = gate.into_stream();
+    match problem {
+        Some(problem) => refuse(stream, &problem, id.as_deref()).await,
+        None => drop(timeout(CLOSING_TIME, close(stream)).await),
+    }
+}
+
+async fn told_to_stop(stopping: &mut watch::Receiver<bool>) {
+    drop(stopping.wait_for(|stopping| *stopping).await);
+}

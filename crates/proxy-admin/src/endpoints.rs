@@ -1,0 +1,104 @@
+//! Every path of the admin interface, once.
+
+use crate::answer::{Refused, json, json_bytes, verdict};
+use crate::clock::now;
+use crate::state::{AdminState, BuildInfo};
+use crate::{stats, upstreams};
+use axum::Router;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodRouter, get};
+use http::HeaderMap;
+use http::header::{ACCEPT, CONTENT_TYPE, VARY};
+use proxy_errors::{Detail, Problem, Reason};
+use proxy_telemetry::Format;
+use serde_json::{Value, json as object};
+use std::sync::Arc;
+
+type Asked = State<Arc<AdminState>>;
+
+/// Every path, and who answers it. HEAD is answered as GET.
+fn endpoints() -> [(&'static str, MethodRouter<Arc<AdminState>>); 9] {
+    [
+        (
+            "/health",
+            get(|State(state): Asked| async move { json(&state.sources.lifecycle.health()) }),
+        ),
+        (
+            "/ready",
+            get(|State(state): Asked| async move {
+                let (ready, document) = state.sources.lifecycle.readiness();
+                verdict(ready, &document)
+            }),
+        ),
+        (
+            "/status",
+            get(|State(state): Asked| async move { json(&state.sources.lifecycle.status(now())) }),
+        ),
+        (
+            "/metrics",
+            get(|State(state): Asked, headers: HeaderMap| async move { metrics(&state, &headers) }),
+        ),
+        (
+            "/admin/upstreams",
+            get(|State(state): Asked| async move {
+                let snapshot = state.sources.registry.snapshot();
+                json(&upstreams::document(&state.plan.load().plan, &snapshot))
+            }),
+        ),
+        (
+            "/admin/stats",
+            get(|State(state): Asked| async move { json(&stats::document(&state)) }),
+        ),
+        (
+            "/admin/version",
+            get(|State(state): Asked| async move { json(&version(&state.sources.build)) }),
+        ),
+        (
+            "/admin/routes",
+            get(|State(state): Asked| async move { json_bytes(state.plan.load().routes()) }),
+        ),
+        (
+            "/admin/config",
+            get(|State(state): Asked| async move { json_bytes(state.plan.load().config()) }),
+        ),
+    ]
+}
+
+/// The router over [`endpoints`]; what it does not serve is refused.
+pub(crate) fn router(state: Arc<AdminState>) -> Router {
+    let refuse = |reason| Refused(Problem::new(reason, Detail::None));
+    let mut router = Router::new();
+    for (path, answered) in endpoints() {
+        router = router.route(path, answered);
+    }
+    router
+        .fallback(move || async move { refuse(Reason::RouteNotFound) })
+        .method_not_allowed_fallback(move || async move { refuse(Reason::MethodNotAllowed) })
+        .with_state(state)
+}
+
+fn metrics(state: &AdminState, headers: &HeaderMap) -> Response {
+    let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok());
+    let format = Format::accepted(accept.unwrap_or_default());
+    let page = state.sources.lifecycle.metrics(format, now());
+    let fields = [(CONTENT_TYPE, format.content_type()), (VARY, "accept")];
+    (fields, page).into_response()
+}
+
+fn version(build: &BuildInfo) -> Value {
+    let BuildInfo {
+        name,
+        version,
+        commit,
+        built_at,
+        rustc,
+    } = build;
+    object!({
+        "name": name,
+        "version": version,
+        "commit": commit,
+        "built_at": built_at,
+        "rustc": rustc,
+    })
+}

@@ -1,0 +1,78 @@
+//! The members of `/admin/routes`.
+
+use proxy_model::{Model, Part, Route, Service, effective_in};
+use proxy_plan::Plan;
+use serde_json::{Map, Value, json};
+
+/// The routes of `plan`, in the order in which they are considered.
+pub(super) fn in_matching_order(plan: &Plan) -> impl Iterator<Item = Value> {
+    let model = plan.model();
+    // A route is not bound to listeners: each one leads to all.
+    let listeners: Vec<&str> = model
+        .listeners
+        .iter()
+        .map(|one| one.name.as_str())
+        .collect();
+    let listeners = Value::from(listeners);
+    let order = plan.router().matching_order().into_iter();
+    order.filter_map(move |index| {
+        let route = model.routes.get(index)?;
+        Some(element(model, route, &listeners))
+    })
+}
+
+fn element(model: &Model, route: &Route, listeners: &Value) -> Value {
+    let mut matches = Map::new();
+    let mut policies = Map::new();
+    let mut others = Map::new();
+    for setting in effective_in(model, Part::Route(route)) {
+        let name = setting.name();
+        let value = setting.value;
+        if let Some(condition) = name.strip_prefix("matches.") {
+            add(&mut matches, condition, value);
+        } else if let Some(policy) = name.strip_prefix("policies.") {
+            put(&mut policies, policy, value);
+        } else if name.contains('.') || name == "agents" {
+            put(&mut policies, name, value);
+        } else {
+            others.insert(name.to_owned(), value);
+        }
+    }
+    let service_type = match &route.service {
+        Service::Upstream(_) => others.get("service-type").cloned(),
+        Service::Builtin(_) => Some("builtin".into()),
+        Service::Static(_) => Some("static".into()),
+    };
+    json!({
+        "id": route.id,
+        "priority": *route.priority,
+        "listeners": listeners,
+        "matches": matches,
+        "upstream": others.get("upstream"),
+        "service_type": service_type,
+        "builtin_handler": others.get("builtin-handler"),
+        "policies": policies,
+        "source": {
+            "file": model.sources.name(route.place.file),
+            "line": route.place.line,
+        },
+    })
+}
+
+/// A setting that may stand several times is always a list.
+fn put(object: &mut Map<String, Value>, name: &str, value: Value) {
+    if name == "agents" || name.contains("-headers.") {
+        add(object, name, value);
+    } else {
+        object.insert(name.to_owned(), value);
+    }
+}
+
+fn add(object: &mut Map<String, Value>, name: &str, value: Value) {
+    let list = object
+        .entry(name)
+        .or_insert_with(|| Value::Array(Vec::new()));
+    if let Value::Array(list) = list {
+        list.push(value);
+    }
+}

@@ -1,0 +1,146 @@
+//! The token that callers must send.
+
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use aws_lc_rs::digest::{Digest, SHA256, digest};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// Fewest characters of a token.
+const SHORTEST: usize = 16;
+
+/// Largest token file, in bytes.
+const LARGEST_FILE: usize = 4096;
+
+/// Permissions that a token file may have: its owner may read and write, its group may read.
+const WIDEST_MODE: u32 = 0o640;
+
+/// A bearer token. Only its digest is kept.
+#[derive(Clone)]
+pub struct Token(Digest);
+
+/// A token file that more people may use than should.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the token file has mode {0:04o}; 0640 is the widest that keeps the token secret")]
+pub struct WidePermissions(pub u32);
+
+/// Why a file holds no token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TokenFault {
+    /// It cannot be read.
+    #[error("the token file cannot be read: {0}")]
+    Unreadable(io::ErrorKind),
+    /// It is larger than 4096 bytes.
+    #[error("the token file is larger than 4096 bytes")]
+    TooLarge,
+    /// The token has fewer than 16 characters.
+    #[error("the token has {0} characters; 16 is the least")]
+    TooShort(usize),
+    /// The token holds something that cannot stand in a header field: white space, control
+    /// characters, letters beyond ASCII.
+    #[error("the token holds a character other than visible ASCII")]
+    Character,
+}
+
+impl Token {
+    /// Takes `text`, without the white space around it.
+    ///
+    /// # Errors
+    /// [`TokenFault::TooShort`] or [`TokenFault::Character`].
+    pub fn new(text: &str) -> Result<Self, TokenFault> {
+        let text = text.trim();
+        if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(TokenFault::Character);
+        }
+        if text.len() < SHORTEST {
+            return Err(TokenFault::TooShort(text.len()));
+        }
+        Ok(Self(digest(&SHA256, text.as_bytes())))
+    }
+
+    /// Reads the token in the file at `path`, and says so if others may read it too.
+    ///
+    /// # Errors
+    /// [`TokenFault`].
+    pub fn read(path: &Path) -> Result<(Self, Option<WidePermissions>), TokenFault> {
+        let unreadable = |error: io::Error| TokenFault::Unreadable(error.kind());
+        let file = File::open(path).map_err(unreadable)?;
+        let mode = file.metadata().map_err(unreadable)?.permissions().mode() & 0o777;
+        let mut bytes = Vec::new();
+        let most = u64::try_from(LARGEST_FILE).unwrap_or(u64::MAX);
+        let mut some = file.take(most.saturating_add(1));
+        some.read_to_end(&mut bytes).map_err(unreadable)?;
+        if LARGEST_FILE < bytes.len() {
+            return Err(TokenFault::TooLarge);
+        }
+        let text = String::from_utf8(bytes).map_err(|_| TokenFault::Character)?;
+        let wide = (mode & !WIDEST_MODE != 0).then_some(WidePermissions(mode));
+        Ok((Self::new(&text)?, wide))
+    }
+
+    /// Whether `shown` is this token. Takes as long for a near miss as for a far one.
+    pub(crate) fn is(&self, shown: &[u8]) -> bool {
+        let shown = digest(&SHA256, shown);
+        verify_slices_are_equal(self.0.as_ref(), shown.as_ref()).is_ok()
+    }
+}
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Token(hidden)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{self, Permissions};
+
+    fn file(text: &[u8], mode: u32) -> tempfile::NamedTempFile {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), text).unwrap();
+        fs::set_permissions(file.path(), Permissions::from_mode(mode)).unwrap();
+        file
+    }
+
+    #[test]
+    fn white_space_around_a_token_is_not_of_it() {
+        let file = file(b" 0123456789abcdef\n\n", 0o600);
+        let (token, wide) = Token::read(file.path()).unwrap();
+
+        assert!(token.is(b"0123456789abcdef"));
+        assert!(
+            !token.is(b"0123456789abcdeF") && !token.is(b"") && !token.is(b"0123456789abcdef0")
+        );
+        assert_eq!(wide, None);
+        assert_eq!(format!("{token:?}"), "Token(hidden)");
+    }
+
+    #[test]
+    fn a_file_that_others_may_read_is_told() {
+        for (mode, told) in [(0o640, false), (0o644, true), (0o660, true), (0o400, false)] {
+            let file = file(b"0123456789abcdef", mode);
+            let (_, wide) = Token::read(file.path()).unwrap();
+            assert_eq!(wide.is_some(), told, "{mode:o}");
+        }
+        let text = WidePermissions(0o644).to_string();
+        assert!(text.contains("mode 0644"), "{text}");
+    }
+
+    #[test]
+    fn what_is_no_token_says_why() {
+        let cases = [
+            (&b"short"[..], TokenFault::TooShort(5)),
+            (b"", TokenFault::TooShort(0)),
+            (b"two words of a token", TokenFault::Character),
+            (b"0123456789abcd\xff\xfe", TokenFault::Character),
+            (&[b'a'; 5000], TokenFault::TooLarge),
+        ];
+        for (text, fault) in cases {
+            assert_eq!(Token::read(file(text, 0o600).path()).unwrap_err(), fault);
+        }
+        let missing = Token::read(Path::new("/nowhere/admin.token")).unwrap_err();
+        assert_eq!(missing, TokenFault::Unreadable(io::ErrorKind::NotFound));
+    }
+}

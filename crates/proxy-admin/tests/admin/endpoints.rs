@@ -1,0 +1,119 @@
+//! What each path has in common: methods, fields, errors.
+
+use crate::support::{Admin, Answer};
+use tokio::io::AsyncWriteExt;
+
+const PATHS: [&str; 9] = [
+    "/health",
+    "/ready",
+    "/status",
+    "/metrics",
+    "/admin/upstreams",
+    "/admin/stats",
+    "/admin/version",
+    "/admin/routes",
+    "/admin/config",
+];
+
+#[tokio::test]
+async fn the_admin_interface_answers_at_its_address() {
+    let admin = Admin::open();
+    admin.sources.lifecycle.serves(1);
+
+    for path in PATHS {
+        let answer = admin.get(path).await;
+        assert_eq!(answer.status, 200, "{path}");
+        assert_eq!(answer.field("cache-control"), Some("no-store"), "{path}");
+        assert_eq!(
+            answer.field("x-content-type-options"),
+            Some("nosniff"),
+            "{path}"
+        );
+        let id = answer.field("x-correlation-id").unwrap();
+        assert!(id.len() == 36 && id.as_bytes()[14] == b'7', "{path}: {id}");
+        if path != "/metrics" {
+            assert_eq!(
+                answer.field("content-type"),
+                Some("application/json"),
+                "{path}"
+            );
+            answer.json();
+        }
+    }
+}
+
+#[tokio::test]
+async fn head_is_answered_as_get_without_the_body() {
+    let admin = Admin::open();
+    for path in ["/health", "/admin/routes", "/metrics", "/nowhere"] {
+        let (get, head) = (admin.get(path).await, admin.ask("HEAD", path, "").await);
+        assert_eq!(head.status, get.status, "{path}");
+        assert_eq!(head.body, "", "{path}");
+        assert_eq!(
+            head.field("content-type"),
+            get.field("content-type"),
+            "{path}"
+        );
+        let length: usize = head.field("content-length").unwrap().parse().unwrap();
+        assert!(length > 0, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn other_methods_are_told_what_is_allowed() {
+    let admin = Admin::open();
+    for method in ["POST", "PUT", "DELETE", "OPTIONS", "TRACE", "PROPFIND"] {
+        let answer = admin.ask(method, "/status", "").await;
+        assert_eq!(answer.status, 405, "{method}");
+        assert_eq!(answer.field("allow"), Some("GET,HEAD"), "{method}");
+        assert_eq!(answer.error_code(), "REQUEST_VALIDATION");
+    }
+    let connect = "CONNECT a.example:443 HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n";
+    assert_eq!(admin.send(connect).await.error_code(), "REQUEST_VALIDATION");
+}
+
+#[tokio::test]
+async fn unknown_paths_are_not_found() {
+    let admin = Admin::open();
+    for path in [
+        "/",
+        "/admin",
+        "/health/",
+        "//status",
+        "/STATUS",
+        "/admin/../status",
+        "/%73tatus",
+    ] {
+        let answer = admin.get(path).await;
+        assert_eq!(answer.status, 404, "{path}");
+        assert_eq!(answer.error_code(), "ROUTE_NOT_FOUND", "{path}");
+    }
+    assert_eq!(admin.get("/health?verbose=1").await.status, 200);
+}
+
+#[tokio::test]
+async fn an_acceptable_correlation_id_is_kept_and_any_other_replaced() {
+    let admin = Admin::open();
+    let answer = admin
+        .ask("GET", "/health", "X-Correlation-Id: a.B_c-1\r\n")
+        .await;
+    assert_eq!(answer.field("x-correlation-id"), Some("a.B_c-1"));
+
+    let answer = admin
+        .ask("GET", "/nowhere", "X-Correlation-Id: a b\r\n")
+        .await;
+    assert_eq!(answer.field("x-correlation-id").unwrap().len(), 36);
+    answer.error_code();
+}
+
+#[tokio::test]
+async fn one_connection_carries_many_requests() {
+    let admin = Admin::open();
+    let mut stream = admin.connect().await;
+    for _ in 0..3 {
+        let request = "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let answer = Answer::read_one(&mut stream).await;
+        assert_eq!(answer.body, r#"{"status":"healthy"}"#);
+    }
+}

@@ -1,0 +1,150 @@
+//! Callers that send garbage, too much, too slowly, or that read nothing.
+
+use crate::support::{Admin, Answer};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+#[tokio::test]
+async fn garbage_is_answered_in_our_form() {
+    let admin = Admin::open();
+    let cases = [
+        ("GET /\r\n\r\n", "PARSE"),
+        ("\u{1}\u{2}\u{3} garbage\r\n\r\n", "PARSE"),
+        ("GET /status HTTP/1.1\r\n\r\n", "PARSE"),
+        (
+            "GET /status HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+            "PARSE",
+        ),
+        ("GET /status HTTP/1.1\r\nHost : a\r\n\r\n", "PARSE"),
+        ("GET /status HTTP/1.1\nHost: a\n\n", "PARSE"),
+        ("GET /status HTTP/9.9\r\nHost: a\r\n\r\n", "PARSE"),
+        ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "PARSE"),
+        (
+            "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+            "PARSE",
+        ),
+    ];
+    for (request, code) in cases {
+        let answer = admin.send(request).await;
+        assert_eq!(answer.status, 400, "{request:?}");
+        assert_eq!(answer.error_code(), code, "{request:?}");
+        assert_eq!(answer.field("connection"), Some("close"), "{request:?}");
+    }
+    assert_eq!(admin.get("/health").await.status, 200);
+}
+
+#[tokio::test]
+async fn an_id_that_came_before_the_garbage_is_kept() {
+    let request = "GET / HTTP/1.1\r\nX-Correlation-Id: mine\r\nbroken line\r\n\r\n";
+    let answer = Admin::open().send(request).await;
+
+    assert_eq!(answer.status, 400);
+    assert_eq!(answer.field("x-correlation-id"), Some("mine"));
+}
+
+#[tokio::test]
+async fn heads_that_are_too_large_are_refused() {
+    let admin = Admin::open();
+    let long_value = format!("X-Long: {}\r\n", "v".repeat(5_000));
+    let many = "X-Many: v\r\n".repeat(100);
+    for fields in [long_value, many] {
+        let answer = admin.ask("GET", "/health", &fields).await;
+        assert_eq!(answer.status, 429, "{answer:?}");
+        assert_eq!(answer.error_code(), "LIMIT_EXCEEDED");
+    }
+    let path = format!("/{}", "p".repeat(3_000));
+    assert_eq!(admin.get(&path).await.error_code(), "LIMIT_EXCEEDED");
+}
+
+#[tokio::test]
+async fn requests_before_the_garbage_are_answered_first() {
+    let admin = Admin::open();
+    let mut stream = admin.connect().await;
+    let good = "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let both = format!("{good}{good}bad\r\n\r\n");
+    stream.write_all(both.as_bytes()).await.unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await.unwrap();
+
+    let statuses: Vec<_> = text
+        .match_indices("HTTP/1.1 ")
+        .map(|(at, _)| text.get(at + 9..at + 12).unwrap())
+        .collect();
+    assert_eq!(statuses, ["200", "200", "400"]);
+}
+
+#[tokio::test]
+async fn a_body_is_neither_read_nor_waited_for() {
+    let admin = Admin::open();
+    let request = "GET /health HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\nabc";
+    let mut stream = admin.connect().await;
+    stream.write_all(request.as_bytes()).await.unwrap();
+
+    let answer = Answer::read_one(&mut stream).await;
+    assert_eq!(answer.status, 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_head_is_given_up() {
+    let admin = Admin::open();
+    let mut stream = admin.connect().await;
+    stream
+        .write_all(b"GET /health HTTP/1.1\r\nHost: local")
+        .await
+        .unwrap();
+
+    let answer = Answer::read_all(&mut stream).await;
+    assert_eq!(answer.status, 408);
+    assert_eq!(answer.error_code(), "TIMEOUT");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resting_connection_is_closed_without_a_word() {
+    let admin = Admin::open();
+    let mut stream = admin.connect().await;
+    let request = "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    stream.write_all(request.as_bytes()).await.unwrap();
+    Answer::read_one(&mut stream).await;
+
+    let mut rest = Vec::new();
+    stream.read_to_end(&mut rest).await.unwrap();
+    assert_eq!(rest, b"");
+}
+
+#[tokio::test]
+async fn callers_that_hold_connections_keep_nobody_out() {
+    let admin = Admin::open();
+    let mut held = Vec::new();
+    for _ in 0..100 {
+        let mut stream = admin.connect().await;
+        stream
+            .write_all(b"GET /health HTTP/1.1\r\nHost: lo")
+            .await
+            .unwrap();
+        held.push(stream);
+    }
+    for _ in 0..3 {
+        assert_eq!(admin.get("/health").await.status, 200);
+    }
+    let mut rest = Vec::new();
+    let first = held[0].read_to_end(&mut rest);
+    let ended = tokio::time::timeout(Duration::from_secs(20), first).await;
+    assert!(ended.is_ok(), "the first one was held all the while");
+}
+
+#[tokio::test]
+async fn an_answer_under_way_is_finished_before_the_socket_closes() {
+    let admin = Admin::open();
+    let address = admin.address;
+    let mut resting = admin.connect().await;
+    let request = "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    resting.write_all(request.as_bytes()).await.unwrap();
+    assert_eq!(Answer::read_one(&mut resting).await.status, 200);
+
+    let ended = admin.tell_to_stop().await.unwrap();
+    assert!(ended.is_ok());
+    let mut rest = Vec::new();
+    resting.read_to_end(&mut rest).await.unwrap();
+    assert_eq!(rest, b"");
+    assert!(tokio::net::TcpStream::connect(address).await.is_err());
+}

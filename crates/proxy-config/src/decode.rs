@@ -1,0 +1,33 @@
+//! Nodes to a model: a file for each block, and every fault found before anything is given up.
+
+mod block;
+mod contents;
+mod decoder;
+mod field;
+mod known;
+mod names;
+mod suggest;
+mod title;
+mod unknown;
+mod values;
+
+mod admin;
+mod agents;
+mod control_plane;
+mod headers;
+mod health_check;
+mod limits;
+mod listener_tls;
+mod listeners;
+mod matches;
+mod observability;
+mod policies;
+mod routes;
+mod system;
+mod top;
+#[cfg(test)]
+mod unenforced;
+mod upstreams;
+
+pub(crate) use decoder::Decoder;
+pub(crate) use top::model;

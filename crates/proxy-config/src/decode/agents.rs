@@ -1,0 +1,83 @@
+//! The `agents` block.
+
+use super::block::Block;
+use super::decoder::Decoder;
+use crate::{Fault, FaultCode};
+use proxy_model::registry::agents as spec;
+use proxy_model::{Agent, AgentBreaker, Setting};
+use std::path::PathBuf;
+
+pub(super) fn agent<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Agent> {
+    let name = b.name(d);
+    let unix_socket = socket(d, b);
+    let failure_mode = b.required(d, &spec::FAILURE_MODE);
+    let timeout = b.setting(d, &spec::TIMEOUT);
+    let encoding = b.setting(d, &spec::ENCODING);
+    let circuit_breaker = breaker(d, b);
+    Some(Agent {
+        name: name?.value,
+        place: b.place(d),
+        unix_socket: unix_socket?,
+        failure_mode: failure_mode?,
+        timeout,
+        encoding,
+        circuit_breaker,
+    })
+}
+
+/// The socket, in any of its three spellings.
+fn socket<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Setting<PathBuf>> {
+    let direct = b.merged(d, &spec::UNIX_SOCKET);
+    let transport = b.merged(d, &spec::TRANSPORT);
+    let path = match (direct, transport) {
+        (Some(direct), None) => {
+            let path = direct.argument_or_setting(d, &spec::PATH);
+            direct.close(d);
+            path
+        }
+        (None, Some(transport)) => {
+            let kind = transport.arguments(d);
+            if kind.is_empty() {
+                transport.missing(d, "\"unix_socket\"");
+            }
+            for found in &kind {
+                transport.read(d, &spec::TRANSPORT, "transport", found);
+            }
+            let path = transport.required(d, &spec::PATH);
+            transport.close(d);
+            path
+        }
+        (Some(direct), Some(transport)) => {
+            let place = transport.place(d);
+            let message = "`transport` and `unix-socket` say the same";
+            let fault = Fault::new(FaultCode::RepeatedSetting, place, message);
+            d.push(
+                fault
+                    .label("again here")
+                    .related(direct.place(d), "first here"),
+            );
+            None
+        }
+        (None, None) => {
+            b.missing(d, "unix-socket");
+            None
+        }
+    };
+    let path = path?;
+    let place = path.place()?;
+    Some(Setting::at(
+        d.resolve(place, &path.value.to_string_lossy()),
+        place,
+    ))
+}
+
+fn breaker<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<AgentBreaker> {
+    let b = b.inner(d, &spec::CIRCUIT_BREAKER)?;
+    let breaker = AgentBreaker {
+        place: b.place(d),
+        failure_threshold: b.setting(d, &spec::FAILURE_THRESHOLD),
+        timeout: b.setting(d, &spec::BREAKER_TIMEOUT),
+    };
+    b.close(d);
+    Some(breaker)
+}

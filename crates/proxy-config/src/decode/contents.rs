@@ -1,0 +1,134 @@
+//! What is written in a block, taken piece by piece until nothing is left.
+
+use super::block::Block;
+use super::decoder::Decoder;
+use super::field::Field;
+use crate::kdl::Node;
+use crate::{Fault, FaultCode};
+use proxy_model::registry::{self, Spec};
+use proxy_model::{FileId, Place};
+
+impl<'t> Block<'t> {
+    /// Whether anything is written under the name of `path`.
+    pub(super) fn has(&self, path: &str) -> bool {
+        self.fields.borrow().iter().any(|field| field.path == path)
+    }
+
+    /// Whether an unknown name was perhaps meant to be that of `path`.
+    pub(super) fn was_meant(&self, path: &str) -> bool {
+        self.meant.contains(&path)
+    }
+
+    /// Where the name of `path` is written, if it is.
+    pub(super) fn place_of(&self, d: &Decoder<'_, '_>, path: &str) -> Option<Place> {
+        let fields = self.fields.borrow();
+        let field = fields.iter().find(|field| field.path == path);
+        field.map(|field| field.place(d))
+    }
+
+    /// Takes everything written under the name of `path`.
+    pub(super) fn take(&self, path: &str) -> Vec<Field<'t>> {
+        self.take_if(|field| field.path == path)
+    }
+
+    fn take_if(&self, wanted: impl Fn(&Field<'t>) -> bool) -> Vec<Field<'t>> {
+        // Most of what a block may have is not written, and asking for it must cost nothing.
+        if !self.fields.borrow().iter().any(&wanted) {
+            return Vec::new();
+        }
+        let fields = self.fields.take();
+        let (taken, left) = fields.into_iter().partition(wanted);
+        self.fields.replace(left);
+        taken
+    }
+
+    /// The block `spec` within this one; all nodes of that name are one. Settings of it that
+    /// stand out here, where that is understood, are in it as well.
+    pub(super) fn inner<D>(
+        &self,
+        d: &mut Decoder<'t, '_>,
+        spec: &Spec<registry::Block, D>,
+    ) -> Option<Self> {
+        let block = self.merged(d, spec)?;
+        block.no_arguments(d);
+        Some(block)
+    }
+
+    /// The same for a block that may have arguments, or is a setting with a block.
+    pub(super) fn merged<K, D>(&self, d: &mut Decoder<'t, '_>, spec: &Spec<K, D>) -> Option<Self> {
+        let fields = self.take(spec.path);
+        let is_loose = |field: &Field<'_>| parent(field.path) == spec.path;
+        if fields.is_empty() && !self.fields.borrow().iter().any(is_loose) {
+            return None;
+        }
+        let nodes = fields
+            .iter()
+            .filter_map(|field| field.as_block(d))
+            .collect();
+        Some(self.gathered(d, spec, nodes))
+    }
+
+    /// The block `spec` of these nodes, with its settings that stand out here.
+    pub(super) fn gathered<K, D>(
+        &self,
+        d: &mut Decoder<'t, '_>,
+        spec: &Spec<K, D>,
+        nodes: Vec<(FileId, &'t Node)>,
+    ) -> Self {
+        let block = Self::open(d, spec.path, nodes, self.muted || is_not_yet(spec));
+        let loose = self.take_if(|field| parent(field.path) == spec.path);
+        block.fields.borrow_mut().extend(loose);
+        block
+    }
+
+    /// The blocks called `spec` within this one, each by itself.
+    pub(super) fn each<D>(
+        &self,
+        d: &mut Decoder<'t, '_>,
+        spec: &Spec<registry::Block, D>,
+    ) -> Vec<Self> {
+        let muted = self.muted || is_not_yet(spec);
+        let fields = self.take(spec.path);
+        let nodes: Vec<_> = fields
+            .iter()
+            .filter_map(|field| field.as_block(d))
+            .collect();
+        let blocks = nodes
+            .into_iter()
+            .map(|node| Self::open(d, spec.path, vec![node], muted));
+        blocks.collect()
+    }
+
+    /// The only one of `fields`; every further one is faulted.
+    pub(super) fn once(&self, d: &mut Decoder<'t, '_>, fields: &[Field<'t>]) -> Option<Field<'t>> {
+        let (first, further) = fields.split_first()?;
+        for field in further {
+            let place = field.place(d);
+            let message = format!("`{}` is set twice{}", field.name(), self.within(d));
+            let fault = Fault::new(FaultCode::RepeatedSetting, place, message);
+            d.push(
+                fault
+                    .label("again here")
+                    .related(first.place(d), "first here"),
+            );
+        }
+        Some(*first)
+    }
+
+    /// Faults whatever was written and nobody read; nothing may be swallowed.
+    pub(super) fn close(self, d: &mut Decoder<'t, '_>) {
+        for field in self.fields.borrow().iter() {
+            let place = field.place(d);
+            let message = format!("`{}` has no effect{}", field.name(), self.within(d));
+            d.fault(FaultCode::Conflict, place, message);
+        }
+    }
+}
+
+fn is_not_yet<K, D>(spec: &Spec<K, D>) -> bool {
+    matches!(spec.status, registry::Status::NotYet { .. })
+}
+
+fn parent(path: &str) -> &str {
+    path.rsplit_once('.').map_or("", |(parent, _)| parent)
+}

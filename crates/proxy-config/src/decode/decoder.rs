@@ -1,0 +1,81 @@
+//! What all blocks share while they are decoded: the texts, and the faults found so far.
+
+use super::known::Known;
+use super::names::Names;
+use crate::faults::Faults;
+use crate::kdl::{Node, Span};
+use crate::read::{Texts, beside};
+use crate::{Fault, FaultCode, Files};
+use proxy_model::{FileId, Place, Sources};
+use std::path::PathBuf;
+
+pub(crate) struct Decoder<'t, 'f> {
+    texts: &'t Texts,
+    files: Files<'f>,
+    pub(super) known: Known,
+    pub(super) names: Names<'t>,
+    faults: Faults,
+}
+
+impl<'t, 'f> Decoder<'t, 'f> {
+    pub(crate) fn new(texts: &'t Texts, files: Files<'f>) -> Self {
+        Self {
+            texts,
+            files,
+            known: Known::new(),
+            names: Names::default(),
+            faults: Faults::default(),
+        }
+    }
+
+    pub(crate) fn into_faults(self) -> Faults {
+        self.faults
+    }
+
+    pub(super) fn sources(&self) -> &Sources {
+        &self.texts.sources
+    }
+
+    pub(super) fn nodes(&self) -> impl Iterator<Item = (FileId, &'t Node)> + use<'t> {
+        self.texts.nodes.iter().map(|(file, node)| (*file, node))
+    }
+
+    pub(super) fn place(&self, file: FileId, span: Span) -> Place {
+        self.texts.place(file, span)
+    }
+
+    /// Whether further faults are only counted.
+    pub(super) fn is_full(&self) -> bool {
+        self.faults.is_full()
+    }
+
+    pub(super) fn drop_one(&mut self) {
+        self.faults.drop_one();
+    }
+
+    pub(super) fn push(&mut self, fault: Fault) {
+        self.faults.push(fault);
+    }
+
+    pub(super) fn fault(&mut self, code: FaultCode, place: Place, message: impl Into<String>) {
+        self.push(Fault::new(code, place, message));
+    }
+
+    /// What is written at `place`.
+    pub(super) fn text_at(&self, place: Place) -> String {
+        let file = self.sources().file(place.file);
+        let start = usize::try_from(place.offset).unwrap_or(usize::MAX);
+        let end = start.saturating_add(usize::try_from(place.len).unwrap_or(usize::MAX));
+        let text = file.and_then(|file| file.text.get(start..end));
+        text.unwrap_or_default().to_owned()
+    }
+
+    /// A path as it is seen from the folder of the file that names it.
+    pub(super) fn resolve(&self, place: Place, path: &str) -> PathBuf {
+        beside(self.sources().name(place.file), path).into()
+    }
+
+    pub(super) fn lacks(&self, path: &std::path::Path) -> bool {
+        self.files.lacks(path)
+    }
+}

@@ -1,0 +1,141 @@
+//! One thing written in a block: a property, or a node.
+
+use super::decoder::Decoder;
+use crate::kdl::{Entry, Node, Span, Value};
+use crate::{Fault, FaultCode};
+use proxy_model::registry::Raw;
+use proxy_model::{FileId, Place};
+
+/// One thing written in a block.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Field<'t> {
+    /// What the registry calls it.
+    pub(super) path: &'static str,
+    pub(super) file: FileId,
+    pub(super) written: Written<'t>,
+}
+
+/// How it is written.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Written<'t> {
+    /// `name=value`.
+    Property(&'t Entry),
+    /// `name value … { … }`.
+    Node(&'t Node),
+}
+
+/// A value, and where it stands.
+pub(super) type Found<'t> = (&'t Value, Place);
+
+impl<'t> Field<'t> {
+    /// A node that no row of the registry speaks of.
+    pub(super) fn of_node(file: FileId, node: &'t Node) -> Self {
+        Self {
+            path: "",
+            file,
+            written: Written::Node(node),
+        }
+    }
+
+    /// Its name, as it is written.
+    pub(super) fn name(&self) -> &'t str {
+        match self.written {
+            Written::Property(entry) => entry.name.as_ref().map_or("", |name| &name.text),
+            Written::Node(node) => &node.name.text,
+        }
+    }
+
+    /// Where its name is written.
+    pub(super) fn place(&self, d: &Decoder<'_, '_>) -> Place {
+        let span = match self.written {
+            Written::Property(entry) => entry.name.as_ref().map_or(entry.span, |name| name.span),
+            Written::Node(node) => node.name.span,
+        };
+        d.place(self.file, span)
+    }
+
+    pub(super) fn node(&self) -> Option<&'t Node> {
+        match self.written {
+            Written::Property(_) => None,
+            Written::Node(node) => Some(node),
+        }
+    }
+
+    /// The values of a setting that has nothing but values. Anything else is faulted, and so is
+    /// a setting without any; then there is nothing to go on with.
+    pub(super) fn values(&self, d: &mut Decoder<'t, '_>) -> Option<Vec<Found<'t>>> {
+        let node = match self.written {
+            Written::Property(entry) => return self.value(d, entry).map(|found| vec![found]),
+            Written::Node(node) => node,
+        };
+        let name = &node.name.text;
+        let wrong = match (&node.children, node.entries.is_empty()) {
+            (Some(_), _) => Some((FaultCode::UnexpectedBlock, "takes a value, not a block")),
+            (None, true) => Some((FaultCode::MissingValue, "has no value")),
+            (None, false) => None,
+        };
+        if let Some((code, what)) = wrong {
+            let place = self.place(d);
+            d.fault(code, place, format!("`{name}` {what}"));
+            return None;
+        }
+        if let Some(annotation) = node.annotation {
+            self.annotated(d, annotation);
+        }
+        let entries = node.entries.iter().map(|entry| match &entry.name {
+            None => self.value(d, entry),
+            Some(property) => {
+                let place = d.place(self.file, property.span);
+                let message = format!("`{name}` takes a value, not properties");
+                d.fault(FaultCode::UnexpectedValue, place, message);
+                None
+            }
+        });
+        // All entries are looked at, so that all of their faults are found.
+        let found: Vec<Option<Found<'t>>> = entries.collect();
+        found.into_iter().collect()
+    }
+
+    /// The value of an entry, whatever its name.
+    pub(super) fn value(&self, d: &mut Decoder<'_, '_>, entry: &'t Entry) -> Option<Found<'t>> {
+        if let Some(annotation) = entry.annotation {
+            self.annotated(d, annotation);
+            return None;
+        }
+        Some((&entry.value, d.place(self.file, entry.span)))
+    }
+
+    /// The node of a block; a property is faulted.
+    pub(super) fn as_block(&self, d: &mut Decoder<'_, '_>) -> Option<(FileId, &'t Node)> {
+        let Some(node) = self.node() else {
+            let place = self.place(d);
+            d.fault(
+                FaultCode::WrongType,
+                place,
+                format!("`{}` is a block, not a value", self.name()),
+            );
+            return None;
+        };
+        if let Some(annotation) = node.annotation {
+            self.annotated(d, annotation);
+        }
+        Some((self.file, node))
+    }
+
+    fn annotated(&self, d: &mut Decoder<'_, '_>, annotation: Span) {
+        let place = d.place(self.file, annotation);
+        let message = "settings know their own types; leave the annotation out";
+        d.push(Fault::new(FaultCode::UnexpectedAnnotation, place, message));
+    }
+}
+
+/// A value as the registry reads it.
+pub(super) fn raw(value: &Value) -> Raw<'_> {
+    match value {
+        Value::Text(text) => Raw::Text(text),
+        Value::Integer(number) => Raw::Integer(*number),
+        Value::Decimal(number) => Raw::Decimal(*number),
+        Value::Flag(flag) => Raw::Flag(*flag),
+        Value::Null => Raw::Null,
+    }
+}

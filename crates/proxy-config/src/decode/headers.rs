@@ -1,0 +1,233 @@
+//! Edits of request and response headers.
+
+use super::block::Block;
+use super::decoder::Decoder;
+use super::field::{Field, Found};
+use crate::kdl::{Node, Value};
+use crate::{Fault, FaultCode};
+use http::{HeaderName, HeaderValue};
+use proxy_model::registry::{self, Many, Pair, Spec, Text, Unset};
+use proxy_model::{FileId, HeaderEdits, HeaderField, Place, Setting};
+
+/// The rows of one of the two blocks, and what may not be edited there.
+pub(super) struct Rows {
+    pub(super) block: &'static Spec<registry::Block, Unset>,
+    pub(super) set: &'static Spec<Pair, Many>,
+    pub(super) add: &'static Spec<Pair, Many>,
+    pub(super) remove: &'static Spec<Text<String>, Many>,
+    pub(super) protected: fn(&HeaderName, Edit) -> Option<&'static str>,
+}
+
+/// What is done to a header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Edit {
+    Set,
+    Add,
+    Remove,
+}
+
+pub(super) fn edits<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>, rows: &Rows) -> HeaderEdits {
+    let Some(b) = b.inner(d, rows.block) else {
+        return HeaderEdits::default();
+    };
+    let fields = |d: &mut Decoder<'t, '_>, path: &str, edit| {
+        let written = b.take(path);
+        let written = written.iter().flat_map(|field| header_fields(d, field));
+        let written: Vec<_> = written.collect();
+        let checked = written.into_iter().filter(|field: &Setting<HeaderField>| {
+            let place = field.place().unwrap_or_default();
+            allowed(d, rows, &field.name, edit, place)
+        });
+        checked.collect()
+    };
+    let edits = HeaderEdits {
+        set: fields(d, rows.set.path, Edit::Set),
+        add: fields(d, rows.add.path, Edit::Add),
+        remove: removed(d, &b, rows),
+    };
+    b.close(d);
+    edits
+}
+
+/// `set "N" "v"`, or `set { "N" "v" }`.
+fn header_fields<'t>(d: &mut Decoder<'t, '_>, field: &Field<'t>) -> Vec<Setting<HeaderField>> {
+    let Some(node) = field.node() else {
+        let place = field.place(d);
+        let message = format!("write `{} \"Name\" \"value\"`", field.name());
+        d.fault(FaultCode::UnexpectedValue, place, message);
+        return Vec::new();
+    };
+    let Some(children) = &node.children else {
+        return header_field(d, field).into_iter().collect();
+    };
+    for entry in &node.entries {
+        let place = d.place(field.file, entry.span);
+        let message = format!(
+            "`{}` takes a name and a value, or a block of them",
+            field.name()
+        );
+        d.fault(FaultCode::UnexpectedValue, place, message);
+    }
+    let named = children
+        .iter()
+        .filter_map(|child| named_field(d, field.file, child));
+    named.collect()
+}
+
+/// `set "N" "v"`: two arguments.
+fn header_field<'t>(d: &mut Decoder<'t, '_>, field: &Field<'t>) -> Option<Setting<HeaderField>> {
+    let values = field.values(d)?;
+    let [(Value::Text(name), name_place), value] = values.as_slice() else {
+        let place = field.place(d);
+        let message = format!("`{}` takes a header's name and its value", field.name());
+        let fault = Fault::new(FaultCode::MissingValue, place, message);
+        d.push(fault.help(format!("write `{} \"Name\" \"value\"`", field.name())));
+        return None;
+    };
+    make(d, name, *name_place, value)
+}
+
+/// `"N" "v"` within the braces of `set`: a node.
+fn named_field<'t>(
+    d: &mut Decoder<'t, '_>,
+    file: FileId,
+    node: &'t Node,
+) -> Option<Setting<HeaderField>> {
+    let field = Field::of_node(file, node);
+    let place = field.place(d);
+    let values = field.values(d)?;
+    if let Some((_, place)) = values.get(1) {
+        d.fault(
+            FaultCode::UnexpectedValue,
+            *place,
+            "a header has one value here",
+        );
+    }
+    make(d, &node.name.text, place, values.first()?)
+}
+
+fn make(
+    d: &mut Decoder<'_, '_>,
+    name: &str,
+    name_place: Place,
+    (value, value_place): &Found<'_>,
+) -> Option<Setting<HeaderField>> {
+    let name = header_name(d, name, name_place);
+    let Value::Text(text) = value else {
+        d.fault(
+            FaultCode::WrongType,
+            *value_place,
+            "a header's value is text",
+        );
+        return None;
+    };
+    let Ok(value) = HeaderValue::from_str(text) else {
+        let fault = Fault::new(
+            FaultCode::BadValue,
+            *value_place,
+            "this is not a header value",
+        );
+        d.push(fault.label("no line breaks, no other controls"));
+        return None;
+    };
+    Some(Setting::at(HeaderField { name: name?, value }, name_place))
+}
+
+fn removed<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>, rows: &Rows) -> Vec<Setting<HeaderName>> {
+    let mut removed = Vec::new();
+    for field in b.take(rows.remove.path) {
+        for (name, place) in names_to_remove(d, b, rows, &field) {
+            let name = header_name(d, &name, place);
+            let name = name.filter(|name| allowed(d, rows, name, Edit::Remove, place));
+            removed.extend(name.map(|name| Setting::at(name, place)));
+        }
+    }
+    removed
+}
+
+/// `remove "A" "B"`, or `remove { "A"; "B" }`.
+fn names_to_remove<'t>(
+    d: &mut Decoder<'t, '_>,
+    b: &Block<'t>,
+    rows: &Rows,
+    field: &Field<'t>,
+) -> Vec<(String, Place)> {
+    let block = field.node().and_then(|node| node.children.as_ref());
+    let Some(children) = block else {
+        let values = field.values(d).unwrap_or_default();
+        let read = |found| b.read(d, rows.remove, "remove", found);
+        let names = values.iter().filter_map(read);
+        return names
+            .filter_map(|name| Some((name.value.clone(), name.place()?)))
+            .collect();
+    };
+    for node in children.iter().filter(|node| !node.entries.is_empty()) {
+        let place = d.place(field.file, node.head);
+        d.fault(
+            FaultCode::UnexpectedValue,
+            place,
+            "a header to remove has a name only",
+        );
+    }
+    let names = children.iter().map(|node| {
+        let place = d.place(field.file, node.name.span);
+        (node.name.text.to_string(), place)
+    });
+    names.collect()
+}
+
+fn header_name(d: &mut Decoder<'_, '_>, name: &str, place: Place) -> Option<HeaderName> {
+    let parsed = HeaderName::from_bytes(name.as_bytes()).ok();
+    if parsed.is_none() {
+        d.fault(
+            FaultCode::BadValue,
+            place,
+            format!("`{name}` is not a header name"),
+        );
+    }
+    parsed
+}
+
+fn allowed(
+    d: &mut Decoder<'_, '_>,
+    rows: &Rows,
+    name: &HeaderName,
+    edit: Edit,
+    place: Place,
+) -> bool {
+    let Some(reason) = (rows.protected)(name, edit) else {
+        return true;
+    };
+    let message = format!("`{name}` cannot be edited");
+    d.push(Fault::new(FaultCode::ProtectedHeader, place, message).label(reason));
+    false
+}
+
+/// Why a request header is not the operator's to edit.
+pub(super) fn protected_in_requests(name: &HeaderName, edit: Edit) -> Option<&'static str> {
+    match name.as_str() {
+        "host" if edit != Edit::Set => Some("a request has exactly one; `set` replaces it"),
+        "x-forwarded-for" | "x-forwarded-proto" | "x-forwarded-host" | "via" => {
+            Some("the proxy writes it; `trusted-proxies` says what is kept of the client's")
+        }
+        name => protected(name),
+    }
+}
+
+/// Why a response header is not the operator's to edit.
+pub(super) fn protected_in_responses(name: &HeaderName, _edit: Edit) -> Option<&'static str> {
+    protected(name.as_str())
+}
+
+fn protected(name: &str) -> Option<&'static str> {
+    match name {
+        "content-length" | "transfer-encoding" | "trailer" | "te" => {
+            Some("it frames the message; the proxy writes it")
+        }
+        "connection" | "keep-alive" | "proxy-connection" | "upgrade" => {
+            Some("it is between two hops only; the proxy writes it")
+        }
+        "x-correlation-id" => Some("the proxy writes it"),
+        _ => None,
+    }
+}

@@ -1,0 +1,83 @@
+//! The `health-check` block of an upstream.
+
+use super::block::Block;
+use super::decoder::Decoder;
+use super::field::{Found, Written};
+use crate::FaultCode;
+use proxy_model::registry::health_check as spec;
+use proxy_model::{HealthCheck, HealthCheckKind, HealthCheckType};
+
+pub(super) fn health_check<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<HealthCheck> {
+    let b = b.inner(d, &spec::HEALTH_CHECK)?;
+    let kind = kind(d, &b);
+    let interval = b.setting(d, &spec::INTERVAL);
+    let timeout = b.setting(d, &spec::TIMEOUT);
+    let healthy_threshold = b.setting(d, &spec::HEALTHY_THRESHOLD);
+    let unhealthy_threshold = b.setting(d, &spec::UNHEALTHY_THRESHOLD);
+    if *timeout > *interval
+        && let Some(place) = timeout.place().or(interval.place())
+    {
+        let message = "`timeout-secs` is longer than `interval-secs`; questions would overlap";
+        d.fault(FaultCode::Conflict, place, message);
+    }
+    let place = b.place(d);
+    b.close(d);
+    Some(HealthCheck {
+        place,
+        kind: kind?,
+        interval,
+        timeout,
+        healthy_threshold,
+        unhealthy_threshold,
+    })
+}
+
+/// `type "http" { … }`, or `type="http"` with its settings beside it.
+fn kind<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<HealthCheckKind> {
+    let fields = b.take(spec::TYPE.path);
+    if fields.is_empty() {
+        b.missing(d, "type");
+    }
+    let field = b.once(d, &fields)?;
+    let (nodes, value) = match field.written {
+        Written::Property(entry) => (Vec::new(), field.value(d, entry)),
+        Written::Node(node) => (vec![(field.file, node)], None),
+    };
+    let settings = b.gathered(d, &spec::TYPE, nodes);
+    let value = value.or_else(|| only_argument(d, &settings));
+    let kind = value.and_then(|found| b.read(d, &spec::TYPE, "type", &found))?;
+    let kind = match kind.value {
+        HealthCheckType::Http => HealthCheckKind::Http {
+            path: settings.setting(d, &spec::PATH),
+            expected_status: settings.setting(d, &spec::EXPECTED_STATUS),
+            host: settings.optional(d, &spec::HOST),
+        },
+        HealthCheckType::Tcp => HealthCheckKind::Tcp,
+        HealthCheckType::Grpc => HealthCheckKind::Grpc {
+            service: settings.optional(d, &spec::SERVICE),
+        },
+        HealthCheckType::Inference => HealthCheckKind::Inference {
+            endpoint: settings.setting(d, &spec::ENDPOINT),
+            expected_models: settings.list(d, &spec::EXPECTED_MODELS),
+        },
+    };
+    settings.close(d);
+    Some(kind)
+}
+
+fn only_argument<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Found<'t>> {
+    let arguments = b.arguments(d);
+    for (_, place) in arguments.iter().skip(1) {
+        d.fault(
+            FaultCode::UnexpectedValue,
+            *place,
+            "a health check has one `type`",
+        );
+    }
+    let first = arguments.first().copied();
+    if first.is_none() {
+        let place = b.place(d);
+        d.fault(FaultCode::MissingValue, place, "`type` has no value");
+    }
+    first
+}

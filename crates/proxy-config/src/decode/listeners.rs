@@ -1,0 +1,124 @@
+//! The `listeners` block.
+
+use super::block::Block;
+use super::decoder::Decoder;
+use super::listener_tls::listener_tls;
+use super::names::Among;
+use crate::{Fault, FaultCode};
+use proxy_model::registry::listeners as spec;
+use proxy_model::{Listener, ListenerProtocol, ListenerTimeouts, RouteIndex, Setting};
+
+pub(super) fn listener<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Listener> {
+    let name = b.name(d);
+    let address = b.required(d, &spec::ADDRESS);
+    let protocol = b.setting(d, &spec::PROTOCOL);
+    let default_route = d.reference(b, &spec::DEFAULT_ROUTE, Among::Routes);
+    let trusted_proxies = b.list(d, &spec::TRUSTED_PROXIES);
+    let path_policy = b.setting(d, &spec::PATH_POLICY);
+    let expose_reasons = b.setting(d, &spec::EXPOSE_REASONS);
+    let h2c = b.setting(d, &spec::H2C);
+    let proxy_protocol = b.setting(d, &spec::PROXY_PROTOCOL);
+    let max_concurrent_streams = b.setting(d, &spec::MAX_CONCURRENT_STREAMS);
+    let backlog = b.setting(d, &spec::BACKLOG);
+    let timeouts = timeouts(d, b);
+    let place = b.place(d);
+    let has_tls = b.has(proxy_model::registry::listener_tls::TLS.path);
+    let tls = listener_tls(d, b);
+    let fault = contradiction(&protocol, has_tls, &h2c);
+    if let Some((place, message)) = fault {
+        d.fault(
+            FaultCode::Conflict,
+            place.unwrap_or_else(|| b.place(d)),
+            message,
+        );
+    }
+    Some(Listener {
+        name: name?.value,
+        place,
+        address: address?,
+        protocol,
+        default_route: default_route.map(|index| Setting {
+            value: RouteIndex(index.value),
+            origin: index.origin,
+        }),
+        trusted_proxies,
+        path_policy,
+        expose_reasons,
+        h2c,
+        proxy_protocol,
+        max_concurrent_streams,
+        backlog,
+        timeouts,
+        tls,
+    })
+}
+
+fn timeouts<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> ListenerTimeouts {
+    let b = b.inner(d, &spec::TIMEOUTS).unwrap_or_else(Block::empty);
+    let timeouts = ListenerTimeouts {
+        header: b.setting(d, &spec::HEADER),
+        body_idle: b.setting(d, &spec::BODY_IDLE),
+        write_idle: b.setting(d, &spec::WRITE_IDLE),
+        keep_alive: b.setting(d, &spec::KEEP_ALIVE),
+        handshake: b.setting(d, &spec::HANDSHAKE),
+    };
+    b.close(d);
+    timeouts
+}
+
+/// What about TLS cannot be meant, and where it is said.
+fn contradiction(
+    protocol: &Setting<ListenerProtocol>,
+    has_tls: bool,
+    h2c: &Setting<bool>,
+) -> Option<(Option<proxy_model::Place>, &'static str)> {
+    match (protocol.value, has_tls, h2c.value) {
+        (ListenerProtocol::Https, false, _) => {
+            Some((protocol.place(), "an `https` listener needs a `tls` block"))
+        }
+        (ListenerProtocol::Http, true, _) => Some((
+            protocol.place(),
+            "a listener with a `tls` block needs `protocol \"https\"`",
+        )),
+        (ListenerProtocol::Https, true, true) => Some((
+            h2c.place(),
+            "`h2c` is HTTP/2 without TLS; an `https` listener speaks HTTP/2 by ALPN",
+        )),
+        (ListenerProtocol::Https, true, false) | (ListenerProtocol::Http, false, _) => None,
+    }
+}
+
+/// Faults names and addresses that two listeners have.
+pub(super) fn no_two_alike(d: &mut Decoder<'_, '_>, listeners: &[Listener]) {
+    for (index, listener) in listeners.iter().enumerate() {
+        let earlier = listeners.iter().take(index);
+        let mut sharing = earlier.filter(|other| bind_alike(listener, other));
+        let Some((other, place)) = sharing.next().zip(listener.address.place()) else {
+            continue;
+        };
+        let message = format!(
+            "listener \"{}\" has the address of \"{}\"",
+            listener.name, other.name
+        );
+        let fault = Fault::new(FaultCode::AddressInUse, place, message).label("again here");
+        d.push(match other.address.place() {
+            Some(first) => fault.related(first, "first here"),
+            None => fault,
+        });
+    }
+}
+
+/// Whether two listeners cannot both be bound. Port 0 is another port each time.
+fn bind_alike(one: &Listener, other: &Listener) -> bool {
+    use proxy_model::BindAddress::{Tcp, Unix};
+    match (&one.address.value, &other.address.value) {
+        (Tcp(one), Tcp(other)) => {
+            let covers = one.ip() == other.ip()
+                || one.is_ipv4() == other.is_ipv4()
+                    && (one.ip().is_unspecified() || other.ip().is_unspecified());
+            one.port() == other.port() && one.port() != 0 && covers
+        }
+        (Unix(one), Unix(other)) => one == other,
+        (Tcp(_), Unix(_)) | (Unix(_), Tcp(_)) => false,
+    }
+}

@@ -1,0 +1,142 @@
+//! The `matches` block of a route.
+
+use super::block::Block;
+use super::decoder::Decoder;
+use super::field::{Field, Written};
+use crate::kdl::Value;
+use crate::{Fault, FaultCode};
+use proxy_model::registry::matches as spec;
+use proxy_model::registry::{Many, Pair, Spec, Text};
+use proxy_model::{Matches, Place, Setting};
+use proxy_routing::{HeaderCondition, PathPattern, PatternFault, QueryCondition};
+
+pub(super) fn matches<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Matches {
+    let Some(b) = b.inner(d, &spec::MATCHES) else {
+        return Matches::default();
+    };
+    let mut paths = b.list(d, &spec::PATH);
+    paths.extend(b.list(d, &spec::PATH_PREFIX));
+    paths.extend(regexes(d, &b, &spec::PATH_REGEX));
+    // As they are written, whatever their kind.
+    paths.sort_by_key(Setting::place);
+    let header = |name: &str, value: Option<&str>| match value {
+        Some(value) => HeaderCondition::equals(name, value),
+        None => HeaderCondition::parse(name),
+    };
+    let query = |name: &str, value: Option<&str>| match value {
+        Some(value) => QueryCondition::equals(name, value),
+        None => QueryCondition::parse(name),
+    };
+    let matches = Matches {
+        hosts: b.list(d, &spec::HOST),
+        paths,
+        headers: pairs(d, &b, &spec::HEADER, header),
+        methods: b.list(d, &spec::METHOD),
+        query_params: pairs(d, &b, &spec::QUERY_PARAM, query),
+    };
+    b.close(d);
+    matches
+}
+
+/// Regular expressions, with a fault of their own: it shows where in the expression it is.
+fn regexes<'t>(
+    d: &mut Decoder<'t, '_>,
+    b: &Block<'t>,
+    spec: &Spec<Text<PathPattern>, Many>,
+) -> Vec<Setting<PathPattern>> {
+    let mut patterns = Vec::new();
+    for field in b.take(spec.path) {
+        for found in field.values(d).unwrap_or_default() {
+            let (Value::Text(text), place) = found else {
+                b.read(d, spec, field.name(), &found);
+                continue;
+            };
+            match PathPattern::regex(text) {
+                Ok(pattern) => patterns.push(Setting::at(pattern, place)),
+                Err(fault) => d.push(bad_regex(&fault, place)),
+            }
+        }
+    }
+    patterns
+}
+
+fn bad_regex(fault: &PatternFault, place: Place) -> Fault {
+    let text = fault.to_string();
+    // The last line is the reason; those before show where it is.
+    let (shown, reason) = text.rsplit_once('\n').unwrap_or(("", &text));
+    let reason = reason.strip_prefix("error: ").unwrap_or(reason);
+    let shown = shown.strip_prefix("regex parse error:\n").unwrap_or(shown);
+    let fault = Fault::new(
+        FaultCode::BadRegex,
+        place,
+        "this regular expression does not compile",
+    );
+    match shown {
+        "" => fault.label(reason),
+        shown => fault.label(reason).help(shown),
+    }
+}
+
+/// Conditions of a name and perhaps a value: `header "N" "v"` or `header name="N" value="v"`.
+fn pairs<'t, T>(
+    d: &mut Decoder<'t, '_>,
+    b: &Block<'t>,
+    spec: &Spec<Pair, Many>,
+    make: impl Fn(&str, Option<&str>) -> Result<T, PatternFault>,
+) -> Vec<Setting<T>> {
+    let mut conditions = Vec::new();
+    for field in b.take(spec.path) {
+        let Some((name, value, place)) = name_and_value(d, &field) else {
+            continue;
+        };
+        match make(name, value) {
+            Ok(condition) => conditions.push(Setting::at(condition, place)),
+            Err(fault) => {
+                let message = format!("this `{}` condition cannot be read", field.name());
+                d.push(Fault::new(FaultCode::BadValue, place, message).label(fault.to_string()));
+            }
+        }
+    }
+    conditions
+}
+
+fn name_and_value<'t>(
+    d: &mut Decoder<'t, '_>,
+    field: &Field<'t>,
+) -> Option<(&'t str, Option<&'t str>, Place)> {
+    let node = match field.written {
+        Written::Node(node) if node.children.is_none() => node,
+        Written::Node(_) | Written::Property(_) => {
+            let place = field.place(d);
+            let message = format!("write `{} \"name\" \"value\"`", field.name());
+            d.fault(FaultCode::UnexpectedBlock, place, message);
+            return None;
+        }
+    };
+    let mut parts = [None, None];
+    let mut next = 0_usize;
+    for entry in &node.entries {
+        let (value, place) = field.value(d, entry)?;
+        let slot = match entry.name.as_ref().map(|name| &*name.text) {
+            None => next,
+            Some("name") => 0,
+            Some("value") => 1,
+            Some(_) => usize::MAX,
+        };
+        next = slot.saturating_add(1);
+        let free = parts.get_mut(slot).filter(|part| part.is_none());
+        let (Some(part), Value::Text(text)) = (free, value) else {
+            let message = format!("`{}` takes a name and a value, both text", field.name());
+            d.fault(FaultCode::UnexpectedValue, place, message);
+            return None;
+        };
+        *part = Some(&**text);
+    }
+    let place = d.place(field.file, node.head);
+    let [Some(name), value] = parts else {
+        let message = format!("`{}` has no name", field.name());
+        d.fault(FaultCode::MissingValue, place, message);
+        return None;
+    };
+    Some((name, value, place))
+}

@@ -1,0 +1,62 @@
+//! The `observability` block.
+
+use super::block::Block;
+use super::decoder::Decoder;
+use crate::FaultCode;
+use proxy_model::registry::observability as spec;
+use proxy_model::{AccessLog, ErrorLog, LogTarget, Observability, Setting};
+
+pub(super) fn observability<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Observability {
+    let access = b.inner(d, &spec::ACCESS_LOG).unwrap_or_else(Block::empty);
+    let error = b.inner(d, &spec::ERROR_LOG).unwrap_or_else(Block::empty);
+    let observability = Observability {
+        access_log: access_log(d, &access),
+        error_log: error_log(d, &error),
+        redact_query: lower(b.list(d, &spec::REDACT_QUERY)),
+    };
+    access.close(d);
+    error.close(d);
+    observability
+}
+
+fn access_log<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> AccessLog {
+    let path = b.setting(d, &spec::ACCESS_PATH);
+    AccessLog {
+        enabled: b.setting(d, &spec::ACCESS_ENABLED),
+        path: beside_its_file(d, path),
+        buffer_lines: b.setting(d, &spec::ACCESS_BUFFER),
+    }
+}
+
+fn error_log<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> ErrorLog {
+    let path = b.setting(d, &spec::ERROR_PATH);
+    ErrorLog {
+        level: b.setting(d, &spec::ERROR_LEVEL),
+        path: beside_its_file(d, path),
+    }
+}
+
+/// A log file's path, seen from the folder of the file that names it. The log may be new, its
+/// folder must exist.
+fn beside_its_file(d: &mut Decoder<'_, '_>, log: Setting<LogTarget>) -> Setting<LogTarget> {
+    let (LogTarget::File(path), Some(place)) = (&log.value, log.place()) else {
+        return log;
+    };
+    let path = d.resolve(place, &path.to_string_lossy());
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder.filter(|folder| d.lacks(folder)) {
+        let message = format!("the folder `{}` does not exist", folder.display());
+        d.fault(FaultCode::MissingFile, place, message);
+    }
+    Setting::at(LogTarget::File(path), place)
+}
+
+fn lower(names: Vec<Setting<String>>) -> Vec<Setting<String>> {
+    let lower = |name: Setting<String>| Setting {
+        value: name.value.to_lowercase(),
+        origin: name.origin,
+    };
+    names.into_iter().map(lower).collect()
+}

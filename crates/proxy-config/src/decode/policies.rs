@@ -1,0 +1,109 @@
+//! The `policies` block of a route.
+
+use super::block::Block;
+use super::decoder::Decoder;
+use super::headers::{Rows, edits, protected_in_requests, protected_in_responses};
+use crate::{Fault, FaultCode};
+use proxy_model::registry::policies as spec;
+use proxy_model::{Policies, RateLimit, Retry, RetryCause, RouteTimeouts, Setting};
+use std::time::Duration;
+
+const REQUEST: Rows = Rows {
+    block: &spec::REQUEST_HEADERS,
+    set: &spec::SET_REQUEST,
+    add: &spec::ADD_REQUEST,
+    remove: &spec::REMOVE_REQUEST,
+    protected: protected_in_requests,
+};
+
+const RESPONSE: Rows = Rows {
+    block: &spec::RESPONSE_HEADERS,
+    set: &spec::SET_RESPONSE,
+    add: &spec::ADD_RESPONSE,
+    remove: &spec::REMOVE_RESPONSE,
+    protected: protected_in_responses,
+};
+
+pub(super) fn policies<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Policies {
+    let b = b.inner(d, &spec::POLICIES).unwrap_or_else(Block::empty);
+    let policies = Policies {
+        timeouts: timeouts(d, &b),
+        max_body_size: b.optional(d, &spec::MAX_BODY_SIZE),
+        rate_limit: rate_limit(d, &b),
+        request_headers: edits(d, &b, &REQUEST),
+        response_headers: edits(d, &b, &RESPONSE),
+        buffer_requests: b.setting(d, &spec::BUFFER_REQUESTS),
+        buffer_responses: b.setting(d, &spec::BUFFER_RESPONSES),
+        retry: retry(d, &b),
+    };
+    b.close(d);
+    policies
+}
+
+fn timeouts<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> RouteTimeouts {
+    let flat = b.optional(d, &spec::TIMEOUT);
+    let b = b.inner(d, &spec::TIMEOUTS).unwrap_or_else(Block::empty);
+    let request = b.optional(d, &spec::REQUEST);
+    same_setting(d, flat.as_ref(), request.as_ref());
+    let timeouts = RouteTimeouts {
+        connect: b.optional(d, &spec::CONNECT),
+        request: request.or(flat),
+        read: b.optional(d, &spec::READ),
+        idle: b.optional(d, &spec::IDLE),
+    };
+    b.close(d);
+    timeouts
+}
+
+/// Faults the flat spelling of `request-secs` beside the nested one.
+pub(super) fn same_setting(
+    d: &mut Decoder<'_, '_>,
+    flat: Option<&Setting<Duration>>,
+    nested: Option<&Setting<Duration>>,
+) {
+    let place = |setting: Option<&Setting<Duration>>| setting.and_then(Setting::place);
+    if let Some((flat, nested)) = place(flat).zip(place(nested)) {
+        let message = "`timeout-secs` and `timeouts { request-secs }` are the same setting";
+        let fault = Fault::new(FaultCode::RepeatedSetting, flat.max(nested), message);
+        d.push(
+            fault
+                .label("again here")
+                .related(flat.min(nested), "first here"),
+        );
+    }
+}
+
+fn rate_limit<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<RateLimit> {
+    let b = b.inner(d, &spec::RATE_LIMIT)?;
+    let place = b.place(d);
+    let requests_per_second = b.required(d, &spec::REQUESTS_PER_SECOND);
+    let burst = b.optional(d, &spec::BURST);
+    let key = b.setting(d, &spec::KEY);
+    b.close(d);
+    let requests_per_second = requests_per_second?;
+    let burst = burst.unwrap_or_else(|| Setting::defaulted(requests_per_second.saturating_mul(10)));
+    Some(RateLimit {
+        place,
+        requests_per_second,
+        burst,
+        key,
+    })
+}
+
+fn retry<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Retry> {
+    let b = b.inner(d, &spec::RETRY)?;
+    let on = b.list(d, &spec::ON);
+    let first = on.first().and_then(Setting::place);
+    let causes: Vec<RetryCause> = on.into_iter().map(|cause| cause.value).collect();
+    let retry = Retry {
+        place: b.place(d),
+        attempts: b.setting(d, &spec::ATTEMPTS),
+        on: match first {
+            Some(place) => Setting::at(causes, place),
+            None => Setting::defaulted(vec![RetryCause::ConnectFailure, RetryCause::Reset]),
+        },
+        budget_percent: b.setting(d, &spec::BUDGET_PERCENT),
+    };
+    b.close(d);
+    Some(retry)
+}

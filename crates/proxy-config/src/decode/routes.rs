@@ -1,0 +1,169 @@
+//! The `routes` block.
+
+use super::block::Block;
+use super::decoder::Decoder;
+use super::matches::matches;
+use super::names::Among;
+use super::policies::policies;
+use crate::{Fault, FaultCode};
+use proxy_model::registry::{circuit_breaker, routes as spec};
+use proxy_model::{
+    AgentIndex, CircuitBreaker, Route, Service, ServiceForm, ServiceType, Setting, StaticFiles,
+    UpstreamIndex,
+};
+
+pub(super) fn route<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Route> {
+    let id = b.name(d);
+    let priority = b.setting(d, &spec::PRIORITY);
+    let service_type = b.optional(d, &spec::SERVICE_TYPE);
+    let service = service(d, b, service_type);
+    let matches = matches(d, b);
+    let policies = policies(d, b);
+    let circuit_breaker = breaker(d, b);
+    let agents = b.list(d, &spec::AGENTS);
+    let agents: Vec<_> = agents
+        .iter()
+        .filter_map(|name| d.resolve_name(Among::Agents, name))
+        .map(|index| Setting {
+            value: AgentIndex(index.value),
+            origin: index.origin,
+        })
+        .collect();
+    Some(Route {
+        id: id?.value,
+        place: b.place(d),
+        priority,
+        matches,
+        service: service?,
+        form: form(service_type),
+        policies,
+        circuit_breaker,
+        agents,
+    })
+}
+
+fn form(service_type: Option<Setting<ServiceType>>) -> Setting<ServiceForm> {
+    let Some(Setting { value, origin }) = service_type else {
+        return Setting::defaulted(ServiceForm::Negotiated);
+    };
+    let value = match value {
+        ServiceType::Api => ServiceForm::Api,
+        ServiceType::Web => ServiceForm::Web,
+        ServiceType::Builtin | ServiceType::Static => ServiceForm::Negotiated,
+    };
+    Setting { value, origin }
+}
+
+/// Who answers. Of upstream, handler and files a route has the one that its type asks for.
+fn service<'t>(
+    d: &mut Decoder<'t, '_>,
+    b: &Block<'t>,
+    service_type: Option<Setting<ServiceType>>,
+) -> Option<Service> {
+    let service_type = service_type.map(|service_type| service_type.value);
+    let upstream = Wanted {
+        path: spec::UPSTREAM.path,
+        by: matches!(
+            service_type,
+            None | Some(ServiceType::Api | ServiceType::Web)
+        ),
+        goes_with: "",
+    };
+    let handler = Wanted {
+        path: spec::BUILTIN_HANDLER.path,
+        by: service_type == Some(ServiceType::Builtin),
+        goes_with: "builtin",
+    };
+    let files = Wanted {
+        path: spec::STATIC_FILES.path,
+        by: service_type == Some(ServiceType::Static),
+        goes_with: "static",
+    };
+    let wanted = [upstream, handler, files];
+    let others = wanted
+        .iter()
+        .filter(|one| !one.by && b.has(one.path))
+        .count();
+    for one in wanted {
+        one.check(d, b, others > 0);
+    }
+    let upstream = d.reference(b, &spec::UPSTREAM, Among::Upstreams);
+    let handler = b.optional(d, &spec::BUILTIN_HANDLER);
+    let files = static_files(d, b);
+    match service_type {
+        None | Some(ServiceType::Api | ServiceType::Web) => upstream.map(|index| {
+            Service::Upstream(Setting {
+                value: UpstreamIndex(index.value),
+                origin: index.origin,
+            })
+        }),
+        Some(ServiceType::Builtin) => handler.map(Service::Builtin),
+        Some(ServiceType::Static) => files.map(Service::Static),
+    }
+}
+
+/// A setting that a route has because of its `service-type`, or must not have.
+#[derive(Clone, Copy)]
+struct Wanted {
+    path: &'static str,
+    by: bool,
+    /// The service type it belongs to; empty for all that have an upstream.
+    goes_with: &'static str,
+}
+
+impl Wanted {
+    fn check(self, d: &mut Decoder<'_, '_>, b: &Block<'_>, others: bool) {
+        let name = self.path.rsplit('.').next().unwrap_or_default();
+        match (self.by, b.place_of(d, self.path)) {
+            (false, Some(place)) => {
+                let message = match self.goes_with {
+                    "" => format!("`{name}` does not go with this `service-type`"),
+                    kind => format!("`{name}` goes with `service-type \"{kind}\"`"),
+                };
+                d.fault(FaultCode::Conflict, place, message);
+            }
+            // A setting that stands for another type says enough.
+            (true, None) if !others && !b.was_meant(self.path) => {
+                let place = b.place(d);
+                let message = format!("`{name}` is missing{}", b.within(d));
+                let fault = Fault::new(FaultCode::MissingSetting, place, message);
+                let fault = fault.label(format!("needs `{name}`"));
+                d.push(match self.goes_with {
+                    "" => fault.help("or `service-type \"builtin\"` with a `builtin-handler`"),
+                    _ => fault,
+                });
+            }
+            (true, _) | (false, None) => {}
+        }
+    }
+}
+
+fn static_files<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<StaticFiles> {
+    let b = b.inner(d, &spec::STATIC_FILES)?;
+    let place = b.place(d);
+    let root = b.required_file(d, &spec::STATIC_ROOT);
+    let index = b.setting(d, &spec::STATIC_INDEX);
+    let fallback = b.optional(d, &spec::STATIC_FALLBACK);
+    let precompressed = b.setting(d, &spec::STATIC_PRECOMPRESSED);
+    b.close(d);
+    Some(StaticFiles {
+        place,
+        root: root?,
+        index,
+        fallback,
+        precompressed,
+    })
+}
+
+fn breaker<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<CircuitBreaker> {
+    let b = b.inner(d, &circuit_breaker::CIRCUIT_BREAKER)?;
+    let breaker = CircuitBreaker {
+        place: b.place(d),
+        failure_threshold: b.setting(d, &circuit_breaker::FAILURE_THRESHOLD),
+        timeout: b.setting(d, &circuit_breaker::TIMEOUT),
+        success_threshold: b.setting(d, &circuit_breaker::SUCCESS_THRESHOLD),
+        half_open_max_requests: b.setting(d, &circuit_breaker::HALF_OPEN_MAX_REQUESTS),
+    };
+    b.close(d);
+    Some(breaker)
+}

@@ -1,0 +1,47 @@
+//! Names that were perhaps meant.
+
+/// The known name nearest to `written`, if one is near.
+pub(crate) fn nearest<'a>(
+    written: &str,
+    known: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    let written = plain(written);
+    let allowed = (written.chars().count() / 3).clamp(1, 4);
+    known
+        .into_iter()
+        .map(|name| (strsim::osa_distance(&written, &plain(name)), name))
+        .filter(|(distance, name)| *distance <= allowed && *distance < name.chars().count())
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, name)| name)
+}
+
+/// Case, `_` and a trailing `:` are what people get wrong most.
+fn plain(name: &str) -> String {
+    // Far longer than any name: distances cost the product of the lengths.
+    let name: String = name.chars().take(64).collect();
+    name.trim_end_matches([':', '='])
+        .to_lowercase()
+        .replace('_', "-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_of_the_keyboard_finds_the_name() {
+        let known = ["upstream", "priority", "policies", "host"];
+        let cases = [
+            ("upsteam", Some("upstream")),
+            ("Upstream:", Some("upstream")),
+            ("proirity", Some("priority")),
+            ("hots", Some("host")),
+            ("polices", Some("policies")),
+            ("banana", None),
+            ("x", None),
+        ];
+        for (written, meant) in cases {
+            assert_eq!(nearest(written, known), meant, "{written}");
+        }
+    }
+}

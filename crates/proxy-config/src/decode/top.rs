@@ -1,0 +1,126 @@
+//! The top of a configuration: its blocks, in the order in which they refer to each other.
+
+use super::agents::agent;
+use super::block::Block;
+use super::decoder::Decoder;
+use super::listeners::{listener, no_two_alike};
+use super::names::{Defined, Names};
+use super::routes::route;
+use super::upstreams::upstream;
+use super::{admin, control_plane, limits, observability, system};
+use proxy_model::registry::{self, Many, Spec, agents, listeners, routes, top, upstreams};
+use proxy_model::{Agent, Listener, Model, Route, Upstream};
+
+/// The model of everything that was read. It is right only if no fault was found.
+pub(crate) fn model(d: &mut Decoder<'_, '_>) -> Model {
+    let file = Block::top(d);
+    file.setting(d, &top::SCHEMA_VERSION);
+    file.take(top::TESTS.path);
+    let named = Named::of(d, &file);
+    let system = file.inner(d, &top::SYSTEM);
+    let limits = file.inner(d, &top::LIMITS);
+    let admin = file.inner(d, &top::ADMIN);
+    let observability = file.inner(d, &top::OBSERVABILITY);
+    let control_plane = file.inner(d, &top::CONTROL_PLANE);
+    file.close(d);
+    let lists = named.decode(d);
+    let control_plane = control_plane.map(|block| closing(d, block, control_plane::control_plane));
+    let model = Model {
+        listeners: lists.listeners,
+        routes: lists.routes,
+        upstreams: lists.upstreams,
+        agents: lists.agents,
+        limits: closing(d, written(limits), limits::limits),
+        admin: closing(d, written(admin), admin::admin),
+        observability: closing(d, written(observability), observability::observability),
+        system: closing(d, written(system), system::system),
+        control_plane: control_plane.flatten(),
+        sources: d.sources().clone(),
+    };
+    no_two_alike(d, &model.listeners);
+    model
+}
+
+/// A block, or one without anything in it, where every setting has its default.
+fn written(block: Option<Block<'_>>) -> Block<'_> {
+    block.unwrap_or_else(Block::empty)
+}
+
+fn closing<'t, T>(
+    d: &mut Decoder<'t, '_>,
+    block: Block<'t>,
+    decode: impl FnOnce(&mut Decoder<'t, '_>, &Block<'t>) -> T,
+) -> T {
+    let decoded = decode(d, &block);
+    block.close(d);
+    decoded
+}
+
+/// The blocks that have names.
+struct Named<'t> {
+    listeners: Vec<Block<'t>>,
+    routes: Vec<Block<'t>>,
+    upstreams: Vec<Block<'t>>,
+    agents: Vec<Block<'t>>,
+}
+
+/// What the blocks that have names become.
+struct Lists {
+    listeners: Vec<Listener>,
+    routes: Vec<Route>,
+    upstreams: Vec<Upstream>,
+    agents: Vec<Agent>,
+}
+
+impl<'t> Named<'t> {
+    /// Finds the blocks and notes their names, before anything refers to one.
+    fn of(d: &mut Decoder<'t, '_>, file: &Block<'t>) -> Self {
+        let named = Self {
+            listeners: members(d, file, &top::LISTENERS, &listeners::LISTENER),
+            routes: members(d, file, &top::ROUTES, &routes::ROUTE),
+            upstreams: members(d, file, &top::UPSTREAMS, &upstreams::UPSTREAM),
+            agents: members(d, file, &top::AGENTS, &agents::AGENT),
+        };
+        Defined::of(d, "listener", &named.listeners);
+        d.names = Names {
+            routes: Defined::of(d, "route", &named.routes),
+            upstreams: Defined::of(d, "upstream", &named.upstreams),
+            agents: Defined::of(d, "agent", &named.agents),
+        };
+        named
+    }
+
+    fn decode(self, d: &mut Decoder<'t, '_>) -> Lists {
+        Lists {
+            listeners: all(d, self.listeners, listener),
+            routes: all(d, self.routes, route),
+            upstreams: all(d, self.upstreams, upstream),
+            agents: all(d, self.agents, agent),
+        }
+    }
+}
+
+fn members<'t>(
+    d: &mut Decoder<'t, '_>,
+    file: &Block<'t>,
+    list: &Spec<registry::Block, Many>,
+    member: &Spec<registry::Block, Many>,
+) -> Vec<Block<'t>> {
+    let Some(list) = file.inner(d, list) else {
+        return Vec::new();
+    };
+    let members = list.each(d, member);
+    list.close(d);
+    members
+}
+
+fn all<'t, T>(
+    d: &mut Decoder<'t, '_>,
+    blocks: Vec<Block<'t>>,
+    decode: impl Fn(&mut Decoder<'t, '_>, &Block<'t>) -> Option<T>,
+) -> Vec<T> {
+    let decoded = blocks
+        .into_iter()
+        .filter_map(|block| closing(d, block, &decode));
+    decoded.collect()
+}

@@ -1,0 +1,184 @@
+//! What has no effect yet is refused, but decoded all the same: enabling it is a word in the
+//! registry, not a change here.
+
+use super::{Decoder, model};
+use crate::read::read;
+use crate::{FaultCode, Files};
+use proxy_model::{HealthCheckKind, LoadBalancing, Model, RetryCause, Service};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// The model of a text in which nothing is wrong but that it has no effect yet.
+fn decoded(text: &str) -> Model {
+    let files = BTreeMap::from([("x.kdl".to_owned(), text.as_bytes().to_vec())]);
+    let texts = read(Files::Memory(&files), "x.kdl");
+    let mut decoder = Decoder::new(&texts, Files::Memory(&files));
+    let model = model(&mut decoder);
+    let report = decoder.into_faults().into_report(texts.sources.clone());
+    let not_yet = |fault: &crate::Fault| fault.code == FaultCode::NotImplementedYet;
+    assert!(report.faults().iter().all(not_yet), "{report}");
+    model
+}
+
+#[test]
+fn tls_is_decoded() {
+    let model = decoded(
+        r#"
+        listeners {
+            listener "secure" {
+                address "0.0.0.0:443"
+                protocol "https"
+                proxy-protocol #true
+                max-concurrent-streams 10
+                tls {
+                    cert-file "a.pem"
+                    key-file "a.key"
+                    min-version "1.3"
+                    alpn "h2" "http/1.1"
+                    certificate { cert-file "b.pem"; key-file "b.key"; server-name "*.b.example" }
+                    client-auth { ca-file "ca.pem"; mode "optional" }
+                }
+            }
+        }
+        upstreams {
+            upstream "app" {
+                target "app:443"
+                protocol "h2"
+                tls { sni "app.example"; ca-file "ca.pem"; cert-file "c.pem"; key-file "c.key" }
+            }
+        }
+        "#,
+    );
+
+    let listener = &model.listeners[0];
+    let tls = listener.tls.as_ref().unwrap();
+    assert_eq!(tls.certificates.len(), 2);
+    assert_eq!(tls.alpn.len(), 2);
+    assert!(tls.client_auth.is_some());
+    assert_eq!(*listener.max_concurrent_streams, 10);
+    let tls = model.upstreams[0].tls.as_ref().unwrap();
+    assert_eq!(**tls.sni.as_ref().unwrap(), "app.example");
+    assert!(tls.key_file.is_some());
+}
+
+#[test]
+fn what_makes_upstreams_resilient_is_decoded() {
+    let model = decoded(
+        r#"
+        upstreams {
+            upstream "a" {
+                target "a:80" weight=3
+                load_balancing "least-connections"
+                health-check {
+                    type "http" { path "/up"; expected-status 204; host "a.example" }
+                    interval-secs 5
+                    timeout-secs 2
+                    healthy-threshold 3
+                    unhealthy-threshold 4
+                }
+            }
+            upstream "b" {
+                target "b:80"
+                health-check type="inference" { expected-models "llama3" "phi" }
+            }
+            upstream "c" { target "c:80"; health-check type="grpc" service="shop.Cart" }
+            upstream "d" { target "d:80"; health-check { type "tcp" } }
+        }
+        routes {
+            route "r" {
+                upstream "a"
+                circuit-breaker { failure-threshold 3; timeout-seconds 20; success-threshold 2 }
+                policies {
+                    retry { attempts 2; on "502" "reset"; budget-percent 10 }
+                    rate-limit { requests-per-second 5; key "header:X-Tenant" }
+                    buffer-requests #true
+                }
+            }
+        }
+        "#,
+    );
+
+    let [a, b, c, d] = model.upstreams.as_slice() else {
+        panic!("four upstreams are written");
+    };
+    assert_eq!(*a.load_balancing, LoadBalancing::LeastConnections);
+    assert_eq!(*a.targets[0].weight, 3);
+    let check = a.health_check.as_ref().unwrap();
+    assert_eq!(*check.unhealthy_threshold, 4);
+    assert!(
+        matches!(&check.kind, HealthCheckKind::Http { path, expected_status, .. }
+        if **path == "/up" && **expected_status == 204)
+    );
+    let kind = |upstream: &proxy_model::Upstream| upstream.health_check.clone().unwrap().kind;
+    assert!(
+        matches!(kind(b), HealthCheckKind::Inference { endpoint, expected_models }
+        if *endpoint == "/v1/models" && expected_models.len() == 2)
+    );
+    let HealthCheckKind::Grpc { service } = kind(c) else {
+        panic!("a gRPC check is written");
+    };
+    assert_eq!(service.unwrap().value, "shop.Cart");
+    assert!(matches!(kind(d), HealthCheckKind::Tcp));
+
+    let route = &model.routes[0];
+    let breaker = route.circuit_breaker.as_ref().unwrap();
+    assert_eq!(*breaker.timeout, Duration::from_secs(20));
+    assert_eq!(*breaker.half_open_max_requests, 1);
+    let retry = route.policies.retry.as_ref().unwrap();
+    assert_eq!(*retry.on, [RetryCause::BadGateway, RetryCause::Reset]);
+    let limit = route.policies.rate_limit.as_ref().unwrap();
+    assert_eq!((*limit.requests_per_second, *limit.burst), (5, 50));
+    assert_eq!(limit.key.to_string(), "header:x-tenant");
+}
+
+#[test]
+fn agents_static_files_and_the_control_plane_are_decoded() {
+    let model = decoded(
+        r#"
+        agents {
+            agent "a" { unix-socket "/run/a.sock"; failure-mode "open" }
+            agent "b" { unix-socket path="/run/b.sock"; failure-mode "closed"; timeout-ms 50 }
+            agent "c" {
+                transport "unix_socket" { path "/run/c.sock" }
+                failure-mode "closed"
+                encoding "message_pack"
+                circuit-breaker { failure-threshold 2 }
+            }
+        }
+        routes {
+            route "r" {
+                service-type "static"
+                static-files { root "/srv/www"; fallback "index.html"; precompressed #true }
+                agents "c" "a"
+            }
+        }
+        control-plane {
+            url "https://control.example"
+            heartbeat-interval-secs 10
+        }
+        tests { test "anything goes here" { request nonsense=#true } }
+        "#,
+    );
+
+    let sockets: Vec<_> = model
+        .agents
+        .iter()
+        .map(|agent| agent.unix_socket.to_str())
+        .collect();
+    assert_eq!(
+        sockets,
+        [
+            Some("/run/a.sock"),
+            Some("/run/b.sock"),
+            Some("/run/c.sock")
+        ]
+    );
+    assert_eq!(*model.agents[1].timeout, Duration::from_millis(50));
+    assert!(model.agents[2].circuit_breaker.is_some());
+    let route = &model.routes[0];
+    assert!(matches!(&route.service, Service::Static(files) if *files.index == "index.html"));
+    let agents: Vec<_> = route.agents.iter().map(|index| index.position()).collect();
+    assert_eq!(agents, [2, 0]);
+    let control_plane = model.control_plane.unwrap();
+    assert_eq!(*control_plane.heartbeat_interval, Duration::from_secs(10));
+}

@@ -1,0 +1,42 @@
+//! What is said of a name that nothing is called.
+
+use super::block::Block;
+use super::decoder::Decoder;
+use super::suggest::nearest;
+use crate::{Fault, FaultCode};
+use proxy_model::Place;
+
+/// Known names that a fault lists, at most.
+const MAX_NAMES: usize = 12;
+
+impl Block<'_> {
+    /// The fault of an unknown name, with what was perhaps meant.
+    pub(super) fn unknown(&mut self, d: &Decoder<'_, '_>, name: &str, place: Place) -> Fault {
+        let message = format!("unknown setting `{name}`{}", self.within(d));
+        let fault = Fault::new(FaultCode::UnknownSetting, place, message);
+        let known = d.known.names(self.path);
+        if let Some(near) = nearest(name, known.iter().map(|known| &*known.name)) {
+            let meant = known.iter().find(|known| *known.name == *near);
+            self.meant.extend(meant.map(|known| known.meaning.path));
+            return fault.label(format!("did you mean `{near}`?"));
+        }
+        let elsewhere = d.known.elsewhere(name);
+        if let Some(block) = elsewhere.first().filter(|block| !block.is_empty()) {
+            return fault.label(format!(
+                "`{name}` belongs in `{}`",
+                block.replace('.', " > ")
+            ));
+        }
+        let main = known.iter().filter(|known| known.is_main);
+        let names: Vec<String> = main.map(|known| format!("`{}`", known.name)).collect();
+        if names.is_empty() {
+            return fault.label("nothing is set here");
+        }
+        let rest = match names.len().saturating_sub(MAX_NAMES) {
+            0 => String::new(),
+            rest => format!(" and {rest} more"),
+        };
+        let shown: Vec<&str> = names.iter().take(MAX_NAMES).map(String::as_str).collect();
+        fault.help(format!("known here: {}{rest}", shown.join(", ")))
+    }
+}

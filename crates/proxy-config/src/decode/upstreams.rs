@@ -1,0 +1,137 @@
+//! The `upstreams` block.
+
+use super::block::Block;
+use super::decoder::Decoder;
+use super::health_check::health_check;
+use super::policies::same_setting;
+use crate::{Fault, FaultCode};
+use proxy_model::registry::upstreams as spec;
+use proxy_model::{ConnectionPool, Setting, Target, Upstream, UpstreamTimeouts, UpstreamTls};
+use std::collections::HashMap;
+
+/// Targets of one upstream, at most.
+const MAX_TARGETS: usize = 10_000;
+
+pub(super) fn upstream<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Upstream> {
+    let name = b.name(d);
+    let targets = targets(d, b);
+    let load_balancing = b.setting(d, &spec::LOAD_BALANCING);
+    let health_check = health_check(d, b);
+    let tls = tls(d, b);
+    let protocol = b.setting(d, &spec::PROTOCOL);
+    let timeouts = timeouts(d, b);
+    let connection_pool = connection_pool(d, b);
+    Some(Upstream {
+        name: name?.value,
+        place: b.place(d),
+        targets,
+        load_balancing,
+        health_check,
+        tls,
+        protocol,
+        timeouts,
+        connection_pool,
+    })
+}
+
+fn targets<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Vec<Target> {
+    let inner = b.inner(d, &spec::TARGETS).unwrap_or_else(Block::empty);
+    let blocks = inner.each(d, &spec::TARGET);
+    inner.close(d);
+    if blocks.is_empty() && !b.was_meant(spec::TARGET.path) && !b.was_meant(spec::TARGETS.path) {
+        b.missing(d, "target");
+    }
+    if let Some(block) = blocks.get(MAX_TARGETS) {
+        let place = block.place(d);
+        d.fault(
+            FaultCode::OutOfRange,
+            place,
+            format!("an upstream has at most {MAX_TARGETS} targets"),
+        );
+    }
+    let targets = blocks.into_iter().filter_map(|block| {
+        let address = block.argument_or_setting(d, &spec::ADDRESS);
+        let weight = block.setting(d, &spec::WEIGHT);
+        let place = block.place(d);
+        block.close(d);
+        Some(Target {
+            place,
+            address: address?,
+            weight,
+        })
+    });
+    let targets: Vec<Target> = targets.collect();
+    no_target_twice(d, &targets);
+    targets
+}
+
+fn no_target_twice(d: &mut Decoder<'_, '_>, targets: &[Target]) {
+    let mut seen = HashMap::new();
+    for target in targets {
+        let place = target.address.place().unwrap_or(target.place);
+        if let Some(first) = seen.insert(&target.address.value, place) {
+            let message = format!("target {} is there twice", target.address);
+            let fault = Fault::new(FaultCode::DuplicateName, place, message);
+            d.push(fault.label("again here").related(first, "first here"));
+        }
+    }
+}
+
+fn tls<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<UpstreamTls> {
+    let b = b.inner(d, &spec::TLS)?;
+    let has = [spec::CERT_FILE, spec::KEY_FILE].map(|spec| b.has(spec.path));
+    match has {
+        [true, false] => b.missing(d, spec::KEY_FILE.name()),
+        [false, true] => b.missing(d, spec::CERT_FILE.name()),
+        [true, true] | [false, false] => {}
+    }
+    let tls = UpstreamTls {
+        place: b.place(d),
+        sni: b.optional(d, &spec::SNI),
+        ca_file: b.file(d, &spec::CA_FILE),
+        cert_file: b.file(d, &spec::CERT_FILE),
+        key_file: b.file(d, &spec::KEY_FILE),
+    };
+    b.close(d);
+    Some(tls)
+}
+
+fn timeouts<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> UpstreamTimeouts {
+    let flat = b.optional(d, &spec::TIMEOUT);
+    let b = b.inner(d, &spec::TIMEOUTS).unwrap_or_else(Block::empty);
+    let request = b.setting(d, &spec::REQUEST);
+    same_setting(d, flat.as_ref(), Some(&request));
+    let timeouts = UpstreamTimeouts {
+        connect: b.setting(d, &spec::CONNECT),
+        request: flat.unwrap_or(request),
+        read: b.setting(d, &spec::READ),
+        idle: b.setting(d, &spec::IDLE),
+    };
+    b.close(d);
+    timeouts
+}
+
+fn connection_pool<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> ConnectionPool {
+    let b = b
+        .inner(d, &spec::CONNECTION_POOL)
+        .unwrap_or_else(Block::empty);
+    let max_connections: Option<Setting<u32>> = b.optional(d, &spec::MAX_CONNECTIONS);
+    let max_idle: Option<Setting<u32>> = b.optional(d, &spec::MAX_IDLE);
+    if let Some((idle, most)) = max_idle.zip(max_connections)
+        && *idle > *most
+        && let Some(place) = idle.place()
+    {
+        d.fault(
+            FaultCode::Conflict,
+            place,
+            "`max-idle` is above `max-connections`",
+        );
+    }
+    let pool = ConnectionPool {
+        max_connections,
+        max_idle,
+        idle_timeout: b.setting(d, &spec::IDLE_TIMEOUT),
+    };
+    b.close(d);
+    pool
+}

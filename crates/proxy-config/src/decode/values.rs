@@ -1,0 +1,222 @@
+//! Settings of a block, read by their rows in the registry.
+
+use super::block::{Block, not_yet_fault};
+use super::decoder::Decoder;
+use super::field::{Field, Found, raw};
+use super::suggest::nearest;
+use crate::{Fault, FaultCode};
+use proxy_model::registry::{Complaint, Given, Kind, Many, Required, Spec, Text, Unset};
+use proxy_model::{Place, Setting};
+use std::path::PathBuf;
+
+impl<'t> Block<'t> {
+    /// A setting with a default.
+    pub(super) fn setting<K: Kind>(
+        &self,
+        d: &mut Decoder<'t, '_>,
+        spec: &Spec<K, Given<K::Given>>,
+    ) -> Setting<K::Value> {
+        let written = self.written(d, spec);
+        written.unwrap_or_else(|| Setting::defaulted(spec.default()))
+    }
+
+    /// A setting that may be left out.
+    pub(super) fn optional<K: Kind>(
+        &self,
+        d: &mut Decoder<'t, '_>,
+        spec: &Spec<K, Unset>,
+    ) -> Option<Setting<K::Value>> {
+        self.written(d, spec)
+    }
+
+    /// A setting that must be there; a fault where it is not.
+    pub(super) fn required<K: Kind>(
+        &self,
+        d: &mut Decoder<'t, '_>,
+        spec: &Spec<K, Required>,
+    ) -> Option<Setting<K::Value>> {
+        let fields = self.take(spec.path);
+        if fields.is_empty() && !self.was_meant(spec.path) {
+            self.missing(d, spec.name());
+        }
+        let field = self.once(d, &fields)?;
+        self.read_one(d, spec, &field)
+    }
+
+    /// A setting that may be written any number of times, each with any number of values.
+    pub(super) fn list<K: Kind>(
+        &self,
+        d: &mut Decoder<'t, '_>,
+        spec: &Spec<K, Many>,
+    ) -> Vec<Setting<K::Value>> {
+        let mut list = Vec::new();
+        for field in self.take(spec.path) {
+            let values = field.values(d).unwrap_or_default();
+            let read = |found: &Found<'t>| self.read(d, spec, field.name(), found);
+            list.extend(values.iter().filter_map(read));
+        }
+        list
+    }
+
+    /// A path, seen from the folder of the file that names it; nothing need be there.
+    pub(super) fn path(
+        &self,
+        d: &mut Decoder<'t, '_>,
+        spec: &Spec<Text<PathBuf>, Unset>,
+    ) -> Option<Setting<PathBuf>> {
+        let written = self.written(d, spec)?;
+        let place = written.place()?;
+        let path = d.resolve(place, &written.value.to_string_lossy());
+        Some(Setting::at(path, place))
+    }
+
+    /// A file that must exist.
+    pub(super) fn file(
+        &self,
+        d: &mut Decoder<'t, '_>,
+        spec: &Spec<Text<PathBuf>, Unset>,
+    ) -> Option<Setting<PathBuf>> {
+        let written = self.written(d, spec)?;
+        Some(existing(d, written))
+    }
+
+    /// A file that must exist, of a setting that must be there.
+    pub(super) fn required_file(
+        &self,
+        d: &mut Decoder<'t, '_>,
+        spec: &Spec<Text<PathBuf>, Required>,
+    ) -> Option<Setting<PathBuf>> {
+        let written = self.required(d, spec)?;
+        Some(existing(d, written))
+    }
+
+    /// A setting that must be there, as the block's argument or by its name.
+    pub(super) fn argument_or_setting<K: Kind>(
+        &self,
+        d: &mut Decoder<'t, '_>,
+        spec: &Spec<K, Required>,
+    ) -> Option<Setting<K::Value>> {
+        let arguments = self.arguments(d);
+        let Some((first, further)) = arguments.split_first() else {
+            return self.required(d, spec);
+        };
+        for (_, place) in further {
+            let message = format!("there is one `{}` only", spec.name());
+            d.fault(FaultCode::UnexpectedValue, *place, message);
+        }
+        for field in self.take(spec.path) {
+            let place = field.place(d);
+            let message = format!("`{}` is set twice{}", spec.name(), self.within(d));
+            let fault = Fault::new(FaultCode::RepeatedSetting, place, message);
+            d.push(fault.label("again here").related(first.1, "first here"));
+        }
+        self.read(d, spec, spec.name(), first)
+    }
+
+    /// Faults the block for a setting that it lacks.
+    pub(super) fn missing(&self, d: &mut Decoder<'t, '_>, name: &str) {
+        let place = self.place(d);
+        let message = format!("`{name}` is missing{}", self.within(d));
+        let fault = Fault::new(FaultCode::MissingSetting, place, message);
+        d.push(fault.label(format!("needs `{name}`")));
+    }
+
+    fn written<K: Kind, D>(
+        &self,
+        d: &mut Decoder<'t, '_>,
+        spec: &Spec<K, D>,
+    ) -> Option<Setting<K::Value>> {
+        let fields = self.take(spec.path);
+        let field = self.once(d, &fields)?;
+        self.read_one(d, spec, &field)
+    }
+
+    /// The only value of a field.
+    pub(super) fn read_one<K: Kind, D>(
+        &self,
+        d: &mut Decoder<'t, '_>,
+        spec: &Spec<K, D>,
+        field: &Field<'t>,
+    ) -> Option<Setting<K::Value>> {
+        let values = field.values(d)?;
+        for (_, place) in values.iter().skip(1) {
+            let message = format!("`{}` takes one value", field.name());
+            d.fault(FaultCode::UnexpectedValue, *place, message);
+        }
+        self.read(d, spec, field.name(), values.first()?)
+    }
+
+    /// One value, read by its row.
+    pub(super) fn read<K: Kind, D>(
+        &self,
+        d: &mut Decoder<'t, '_>,
+        spec: &Spec<K, D>,
+        name: &str,
+        (value, place): &Found<'t>,
+    ) -> Option<Setting<K::Value>> {
+        match spec.read(name, raw(value)) {
+            Ok(value) => {
+                let issue = spec.kind.not_yet(&value).filter(|_| !self.muted);
+                if let Some(issue) = issue {
+                    let text = d.text_at(*place);
+                    d.push(not_yet_fault(&format!("`{name} {text}`"), issue, *place));
+                }
+                Some(Setting::at(value, *place))
+            }
+            Err(complaint) => {
+                let fault = complain(name, &d.text_at(*place), complaint, *place);
+                d.push(fault);
+                None
+            }
+        }
+    }
+}
+
+fn existing(d: &mut Decoder<'_, '_>, written: Setting<PathBuf>) -> Setting<PathBuf> {
+    let Some(place) = written.place() else {
+        return written;
+    };
+    let path = d.resolve(place, &written.value.to_string_lossy());
+    if d.lacks(&path) {
+        let message = format!("`{}` does not exist", path.display());
+        d.fault(FaultCode::MissingFile, place, message);
+    }
+    Setting::at(path, place)
+}
+
+fn complain(name: &str, written: &str, complaint: Complaint, place: Place) -> Fault {
+    match complaint {
+        Complaint::Type { expected, found } => {
+            let message = format!("`{name}` takes {expected}, not {found}");
+            Fault::new(FaultCode::WrongType, place, message).label(format!("this is {found}"))
+        }
+        Complaint::Range { least, greatest } => {
+            let message = format!("`{name}` is out of range");
+            let label = format!("at least {least}, at most {greatest}");
+            Fault::new(FaultCode::OutOfRange, place, message).label(label)
+        }
+        Complaint::Word { known } => {
+            let message = format!("`{name}` does not take {}", as_text(written));
+            let words: Vec<String> = known.iter().map(|word| format!("`{word}`")).collect();
+            let fault = Fault::new(FaultCode::UnknownWord, place, message);
+            let fault = fault.help(format!("one of {}", words.join(", ")));
+            match nearest(written.trim_matches('"'), known) {
+                Some(near) => fault.label(format!("did you mean `{near}`?")),
+                None => fault,
+            }
+        }
+        Complaint::Form { what, reason } => {
+            let message = format!("{} is not {what}", as_text(written));
+            Fault::new(FaultCode::BadValue, place, message).label(reason)
+        }
+    }
+}
+
+/// Text as it is written, set off from the sentence around it.
+fn as_text(written: &str) -> String {
+    if written.starts_with(['"', '#']) {
+        written.to_owned()
+    } else {
+        format!("`{written}`")
+    }
+}

@@ -1,0 +1,26 @@
+//! KDL 1 and 2, read by hand: in linear time, to a bounded depth, with every fault and its place.
+//!
+//! The `kdl` crate is the measure of what is right: the tests compare every tree with its. It is
+//! not used here because it takes a third of a microsecond for each byte and exponential time for
+//! nested `/-` blocks, and because its KDL 1 parser can panic.
+
+#[cfg(test)]
+mod agreement;
+mod chars;
+mod multiline;
+mod number;
+mod parser;
+mod recover;
+mod scan;
+mod string;
+mod syntax_fault;
+mod tree;
+mod value;
+mod versions;
+
+pub(crate) use chars::{is_forbidden, is_newline};
+pub(crate) use parser::{Parsed, parse, parse_with_words};
+pub(crate) use string::{is_bare, quoted};
+pub(crate) use syntax_fault::{SyntaxFault, Trouble};
+pub(crate) use tree::{Dialect, Entry, Name, Node, Span, Value};
+pub(crate) use versions::{forbidden, read};

@@ -1,0 +1,289 @@
+//! Nodes, their entries and their blocks. [KDL 2.0 §3.1–3.8]
+
+use super::recover::skip_node;
+use super::scan::Scanner;
+use super::{Dialect, Entry, Name, Node, Span, SyntaxFault, Trouble, Value};
+
+/// Blocks within blocks, at most.
+pub(crate) const MAX_DEPTH: usize = 32;
+/// Nodes, arguments and properties of one file, at most; each takes about a hundred bytes.
+const MAX_ITEMS: usize = 2_000_000;
+/// Faults noted of one file, at most; after that reading stops.
+const MAX_FAULTS: usize = 1_000;
+
+/// What reading a text gave.
+#[derive(Debug)]
+pub(crate) struct Parsed {
+    pub(crate) nodes: Vec<Node>,
+    /// In the order of the text. When there are any, the nodes are not all there.
+    pub(crate) faults: Vec<SyntaxFault>,
+}
+
+/// Reads `text` as `dialect`.
+pub(crate) fn parse(text: &str, dialect: Dialect) -> Parsed {
+    run(text, dialect, None).0
+}
+
+/// Reads `text` as KDL 1, and gives each name and value with its place, in the order of the text;
+/// those that are commented out by `/-` are among them.
+pub(crate) fn parse_with_words(text: &str) -> (Parsed, Words) {
+    run(text, Dialect::V1, Some(Vec::new()))
+}
+
+type Words = Vec<(Span, Value)>;
+
+fn run(text: &str, dialect: Dialect, words: Option<Words>) -> (Parsed, Words) {
+    let mut parser = Parser {
+        scanner: Scanner {
+            text,
+            at: 0,
+            dialect,
+            words,
+        },
+        open: Vec::new(),
+        suspect: None,
+        faults: Vec::new(),
+        shaken: false,
+        items: 0,
+        given_up: false,
+    };
+    parser.scanner.eat("\u{feff}");
+    let nodes = parser.nodes();
+    let mut faults = parser.faults;
+    faults.sort_by_key(|fault| fault.span.start());
+    (
+        Parsed { nodes, faults },
+        parser.scanner.words.unwrap_or_default(),
+    )
+}
+
+struct Parser<'t> {
+    scanner: Scanner<'t>,
+    /// The opening braces not yet closed.
+    open: Vec<Brace>,
+    /// The first brace whose closing one stands further left than its line begins.
+    suspect: Option<Span>,
+    faults: Vec<SyntaxFault>,
+    /// Whether text was left open, so that braces may have been taken for text.
+    shaken: bool,
+    /// Nodes, arguments and properties so far.
+    items: usize,
+    /// Whether nothing more is read.
+    given_up: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Brace {
+    span: Span,
+    indent: usize,
+}
+
+type Read<T> = Result<T, SyntaxFault>;
+
+impl Parser<'_> {
+    fn nodes(&mut self) -> Vec<Node> {
+        let mut nodes = Vec::new();
+        while !self.given_up {
+            match self.next_node(&mut nodes) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(fault) => self.recover(fault),
+            }
+        }
+        nodes
+    }
+
+    /// Reads the next node of this block. False when there is none.
+    fn next_node(&mut self, nodes: &mut Vec<Node>) -> Read<bool> {
+        self.scanner.line_space()?;
+        match self.scanner.peek() {
+            None => return Ok(false),
+            Some('}') if !self.open.is_empty() => return Ok(false),
+            Some('}') => return Err(self.stray_brace()),
+            Some(_) => {}
+        }
+        let skipped = self.slashdash()?;
+        let node = self.node()?;
+        self.items += 1 + node.entries.len();
+        if self.items > MAX_ITEMS && !self.given_up {
+            let message = format!("more than {MAX_ITEMS} names and values");
+            return Err(SyntaxFault::new(node.head, message).trouble(Trouble::TooMany));
+        }
+        nodes.extend((!skipped).then_some(node));
+        Ok(true)
+    }
+
+    fn node(&mut self) -> Read<Node> {
+        let annotation = self.scanner.annotation()?;
+        let name = self.scanner.node_name()?;
+        let mut node = Node {
+            annotation,
+            head: name.span,
+            block: Span::default(),
+            name,
+            entries: Vec::new(),
+            children: None,
+        };
+        let mut after_block = false;
+        loop {
+            let spaced = self.scanner.node_space()?;
+            if self.given_up || self.ends_node() {
+                break;
+            }
+            let skipped = self.slashdash()?;
+            if self.scanner.is_at("{") {
+                after_block = true;
+                let start = self.scanner.at;
+                let children = self.block()?;
+                if !skipped {
+                    only_block(&node, self.scanner.since(start))?;
+                    node.children = Some(children);
+                    node.block = self.scanner.since(start);
+                }
+            } else if spaced {
+                let entry = self.entry()?;
+                if after_block {
+                    return Err(behind_block(&entry));
+                }
+                if !skipped {
+                    node.head = node.head.to(entry.span);
+                    node.entries.push(entry);
+                }
+            } else {
+                return Err(self.scanner.unexpected("a space before the next value"));
+            }
+        }
+        Ok(node)
+    }
+
+    fn ends_node(&mut self) -> bool {
+        let scanner = &mut self.scanner;
+        scanner.line_comment()
+            || scanner.eat(";")
+            || scanner.eat_newline()
+            || matches!(scanner.peek(), None | Some('}'))
+    }
+
+    fn block(&mut self) -> Read<Vec<Node>> {
+        let start = self.scanner.at;
+        self.scanner.eat("{");
+        let span = self.scanner.since(start);
+        if self.open.len() >= MAX_DEPTH {
+            let message = format!("blocks stand {} deep here", MAX_DEPTH + 1);
+            let fault = SyntaxFault::new(span, message).trouble(Trouble::TooDeep);
+            return Err(fault.label(format!("at most {MAX_DEPTH} are read")));
+        }
+        let indent = indent_of_line(self.scanner.text, start);
+        self.open.push(Brace { span, indent });
+        let nodes = self.nodes();
+        self.open.pop();
+        self.close(Brace { span, indent });
+        Ok(nodes)
+    }
+
+    fn close(&mut self, brace: Brace) {
+        let start = self.scanner.at;
+        if !self.scanner.eat("}") {
+            // Only the outermost block is told of: the others follow from it.
+            if self.open.is_empty() && !self.shaken && !self.given_up {
+                let span = self.suspect.unwrap_or(brace.span);
+                let fault = SyntaxFault::new(span, "this block is never closed");
+                self.note(fault.label("opened here"));
+            }
+            return;
+        }
+        let line_start = line_start(self.scanner.text, start);
+        let before = self.scanner.slice(Span::new(line_start, start));
+        let leads_line = before.chars().all(char::is_whitespace);
+        if leads_line && before.chars().count() < brace.indent {
+            self.suspect.get_or_insert(brace.span);
+        }
+    }
+
+    fn entry(&mut self) -> Read<Entry> {
+        let annotation = self.scanner.annotation()?;
+        let (value, span) = self.scanner.value()?;
+        let after = self.scanner.at;
+        self.scanner.node_space()?;
+        if annotation.is_some() || !self.scanner.eat("=") {
+            self.scanner.at = after;
+            return Ok(Entry {
+                name: None,
+                annotation,
+                value,
+                span,
+            });
+        }
+        let Value::Text(text) = value else {
+            return Err(SyntaxFault::new(span, "a property's name is text"));
+        };
+        self.scanner.node_space()?;
+        let annotation = self.scanner.annotation()?;
+        let name = Some(Name { text, span });
+        let (value, span) = self.scanner.value()?;
+        Ok(Entry {
+            name,
+            annotation,
+            value,
+            span,
+        })
+    }
+
+    fn slashdash(&mut self) -> Read<bool> {
+        let there = self.scanner.eat("/-");
+        if there {
+            self.scanner.line_space()?;
+        }
+        Ok(there)
+    }
+
+    fn stray_brace(&mut self) -> SyntaxFault {
+        let start = self.scanner.at;
+        self.scanner.eat("}");
+        SyntaxFault::new(self.scanner.since(start), "this `}` closes nothing")
+            .label("no block is open")
+            .trouble(Trouble::StrayBrace)
+    }
+
+    fn recover(&mut self, fault: SyntaxFault) {
+        let is_stray = fault.trouble == Trouble::StrayBrace;
+        // Always past the fault's beginning, so that reading ends.
+        self.scanner.at = self.scanner.at.max(fault.span.end());
+        if !is_stray {
+            skip_node(&mut self.scanner);
+        }
+        if !(is_stray && self.shaken) {
+            self.note(fault);
+        }
+    }
+
+    fn note(&mut self, fault: SyntaxFault) {
+        self.shaken |= fault.trouble == Trouble::OpenText;
+        self.given_up |= matches!(fault.trouble, Trouble::TooDeep | Trouble::TooMany);
+        self.faults.push(fault);
+        self.given_up |= self.faults.len() >= MAX_FAULTS;
+    }
+}
+
+fn only_block(node: &Node, block: Span) -> Read<()> {
+    if node.children.is_none() {
+        return Ok(());
+    }
+    let brace = Span::new(block.start(), block.start() + 1);
+    Err(SyntaxFault::new(brace, "a node has one block only").label("a second block"))
+}
+
+fn behind_block(entry: &Entry) -> SyntaxFault {
+    let span = entry.name.as_ref().map_or(entry.span, |name| name.span);
+    SyntaxFault::new(span, "a value stands before the block, or on a new line")
+}
+
+fn line_start(text: &str, at: usize) -> usize {
+    let before = text.get(..at).unwrap_or_default();
+    before.rfind('\n').map_or(0, |newline| newline + 1)
+}
+
+fn indent_of_line(text: &str, at: usize) -> usize {
+    let line = text.get(line_start(text, at)..).unwrap_or_default();
+    line.chars().take_while(|c| matches!(c, ' ' | '\t')).count()
+}

@@ -1,0 +1,177 @@
+//! Values, names and type annotations.
+
+use super::chars::is_newline;
+use super::scan::Scanner;
+use super::string::{is_bare, is_keyword};
+use super::{Dialect, Name, Span, SyntaxFault, Trouble, Value, number};
+
+type Read<T> = Result<T, SyntaxFault>;
+
+/// What should stand where text is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    Name,
+    Value,
+}
+
+impl Wanted {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Name => "a name",
+            Self::Value => "a value",
+        }
+    }
+}
+
+impl Scanner<'_> {
+    pub(super) fn node_name(&mut self) -> Read<Name> {
+        let (value, span) = self.text_or_value(Wanted::Name)?;
+        match value {
+            Value::Text(text) => Ok(Name { text, span }),
+            Value::Integer(_) | Value::Decimal(_) | Value::Flag(_) | Value::Null => {
+                Err(SyntaxFault::new(span, "a node begins with a name").label("not a name"))
+            }
+        }
+    }
+
+    pub(super) fn value(&mut self) -> Read<(Value, Span)> {
+        self.text_or_value(Wanted::Value)
+    }
+
+    fn text_or_value(&mut self, wanted: Wanted) -> Read<(Value, Span)> {
+        let start = self.at;
+        let value = match self.peek() {
+            Some('"') => Value::Text(self.quoted()?),
+            Some('#') => self.hash()?,
+            Some('r') if self.is_raw_v1() => Value::Text(self.raw()?),
+            Some(_) | None => {
+                let span = self.bare();
+                self.bare_value(span, wanted)?
+            }
+        };
+        let span = self.since(start);
+        if let Some(words) = &mut self.words {
+            words.push((span, value.clone()));
+        }
+        Ok((value, span))
+    }
+
+    fn is_raw_v1(&self) -> bool {
+        let rest = self.rest().trim_start_matches('r');
+        let is_raw = rest.trim_start_matches('#').starts_with('"');
+        self.dialect == Dialect::V1 && is_raw && self.rest().len() == rest.len() + 1
+    }
+
+    /// Reads what begins with `#`: raw text or a keyword.
+    fn hash(&mut self) -> Read<Value> {
+        let start = self.at;
+        let rest = self.rest();
+        let is_raw = rest.trim_start_matches('#').starts_with('"');
+        if self.dialect == Dialect::V2 && is_raw {
+            return self.raw().map(Value::Text);
+        }
+        self.bump();
+        let word = self.bare();
+        let value = match self.slice(word) {
+            "true" => Value::Flag(true),
+            "false" => Value::Flag(false),
+            "null" => Value::Null,
+            "inf" => Value::Decimal(f64::INFINITY),
+            "-inf" => Value::Decimal(f64::NEG_INFINITY),
+            "nan" => Value::Decimal(f64::NAN),
+            _ => {
+                let span = self.since(start);
+                let message = format!("`{}` is no keyword", self.slice(span));
+                return Err(SyntaxFault::new(span, message).help(
+                    "known are `#true`, `#false` and `#null`; other text with `#` stands in quotes",
+                ));
+            }
+        };
+        if self.dialect == Dialect::V1 {
+            let span = self.since(start);
+            let message = format!(
+                "`{}` is KDL 2, but the file is read as KDL 1",
+                self.slice(span)
+            );
+            return Err(SyntaxFault::new(span, message).trouble(Trouble::OtherDialect));
+        }
+        Ok(value)
+    }
+
+    fn bare_value(&mut self, span: Span, what: Wanted) -> Read<Value> {
+        let text = self.slice(span);
+        if text.is_empty() {
+            return Err(self.unexpected(what.name()));
+        }
+        let dialect = self.dialect;
+        match (dialect, text) {
+            (Dialect::V1, "true") => return Ok(Value::Flag(true)),
+            (Dialect::V1, "false") => return Ok(Value::Flag(false)),
+            (Dialect::V1, "null") => return Ok(Value::Null),
+            (Dialect::V2, "r") if self.is_at("\"") || self.is_at("#") => {
+                let span = span.to(Span::new(span.end(), span.end() + 1));
+                return Err(
+                    SyntaxFault::new(span, "raw text is written #\"…\"# in KDL 2")
+                        .trouble(Trouble::OtherDialect),
+                );
+            }
+            (Dialect::V2, word) if is_keyword(word, dialect) => {
+                let message = format!("`{word}` is written `#{word}` in KDL 2");
+                return Err(SyntaxFault::new(span, message)
+                    .label(format!("write `#{word}`"))
+                    .help("a file is KDL 1 or KDL 2 throughout; quotes make it text")
+                    .trouble(Trouble::OtherDialect));
+            }
+            _ => {}
+        }
+        if is_bare(text, dialect) {
+            return self.bare_text(text, span, what);
+        }
+        number::read(text).ok_or_else(|| {
+            let message = format!("`{text}` is not a number");
+            SyntaxFault::new(span, message).help("text that begins with a digit stands in quotes")
+        })
+    }
+
+    /// Bare text is a name; as a value it needs quotes in KDL 1.
+    fn bare_text(&self, text: &str, span: Span, what: Wanted) -> Read<Value> {
+        let is_name = what == Wanted::Name || self.is_at("=");
+        if self.dialect == Dialect::V1 && !is_name {
+            let message = format!("text stands in quotes: \"{text}\"");
+            return Err(SyntaxFault::new(span, message).trouble(Trouble::OtherDialect));
+        }
+        Ok(Value::Text(text.into()))
+    }
+
+    /// A type annotation, if there is one: `(name)`.
+    pub(super) fn annotation(&mut self) -> Read<Option<Span>> {
+        let start = self.at;
+        if !self.eat("(") {
+            return Ok(None);
+        }
+        self.node_space()?;
+        self.node_name()?;
+        self.node_space()?;
+        if !self.eat(")") {
+            return Err(self.unexpected("`)`"));
+        }
+        let span = self.since(start);
+        self.node_space()?;
+        Ok(Some(span))
+    }
+
+    pub(super) fn unexpected(&self, wanted: &str) -> SyntaxFault {
+        let at = self.at;
+        let (found, length) = match self.peek() {
+            None => ("the end of the file".to_owned(), 0),
+            Some(c) if is_newline(c) => ("the end of the line".to_owned(), 0),
+            Some(c) => (format!("`{c}`"), c.len_utf8()),
+        };
+        let message = format!("expected {wanted}, found {found}");
+        let fault = SyntaxFault::new(Span::new(at, at + length), message);
+        if self.is_at("=") {
+            return fault.help("a setting is written `name value`, without `=`");
+        }
+        fault
+    }
+}

@@ -1,0 +1,45 @@
+//! Reading a text whose version nobody has said.
+
+use super::chars::is_forbidden;
+use super::{Dialect, Node, Parsed, Span, SyntaxFault, Trouble, parse};
+
+/// Reads a text as KDL 2, then as KDL 1. When it is neither, the faults are those of KDL 2,
+/// unless it is KDL 1 up to its first fault.
+pub(crate) fn read(text: &str) -> Result<Vec<Node>, Vec<SyntaxFault>> {
+    let Parsed {
+        nodes,
+        faults: second,
+    } = parse(text, Dialect::V2);
+    if second.is_empty() {
+        return Ok(nodes);
+    }
+    drop(nodes);
+    let ended_it =
+        |fault: &SyntaxFault| matches!(fault.trouble, Trouble::TooDeep | Trouble::TooMany);
+    if second.iter().any(ended_it) {
+        return Err(second);
+    }
+    let Parsed {
+        nodes,
+        faults: first,
+    } = parse(text, Dialect::V1);
+    match (first.first(), second.first()) {
+        (None, _) => Ok(nodes),
+        (Some(in_first), Some(in_second))
+            if in_second.trouble == Trouble::OtherDialect
+                && in_first.trouble != Trouble::OtherDialect
+                && in_first.span.start() > in_second.span.start() =>
+        {
+            Err(first)
+        }
+        _ => Err(second),
+    }
+}
+
+/// The first character that may not stand in a configuration. A byte order mark may lead it.
+pub(crate) fn forbidden(text: &str) -> Option<Span> {
+    let start = if text.starts_with('\u{feff}') { 3 } else { 0 };
+    let rest = text.get(start..)?;
+    let (at, c) = rest.char_indices().find(|(_, c)| is_forbidden(*c))?;
+    Some(Span::new(start + at, start + at + c.len_utf8()))
+}

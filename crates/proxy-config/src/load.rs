@@ -1,0 +1,70 @@
+//! The ways in: a file, a text, files in memory.
+
+use crate::decode::{self, Decoder};
+use crate::read::read;
+use crate::{Files, Report, warnings};
+use proxy_model::Model;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// A configuration that can be used.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The configuration.
+    pub model: Model,
+    /// What is doubtful about it.
+    pub warnings: Report,
+}
+
+/// Reads the configuration in the file at `path`, and whatever it includes.
+///
+/// # Errors
+///
+/// Everything that is wrong with it, and the warnings too.
+pub fn load(path: &Path) -> Result<Loaded, Report> {
+    load_from(Files::Disk, &path.to_string_lossy())
+}
+
+/// Reads a configuration from `text`, which `name` stands for in messages. There is nothing that
+/// it could include, and files that it names need not exist.
+///
+/// # Errors
+///
+/// Everything that is wrong with it, and the warnings too.
+pub fn parse(text: &str, name: &str) -> Result<Loaded, Report> {
+    let files = BTreeMap::from([(name.to_owned(), text.as_bytes().to_vec())]);
+    load_from(Files::Memory(&files), name)
+}
+
+/// Reads the configuration that begins in the file `name` of `files`.
+///
+/// # Errors
+///
+/// Everything that is wrong with it, and the warnings too.
+pub fn load_from(files: Files<'_>, name: &str) -> Result<Loaded, Report> {
+    let mut texts = read(files, name);
+    let faults = std::mem::take(&mut texts.faults);
+    // What cannot be read has left holes; what would be said of them would mislead.
+    if faults.has_errors() {
+        return Err(faults.into_report(texts.sources));
+    }
+    let mut decoder = Decoder::new(&texts, files);
+    let model = decode::model(&mut decoder);
+    let mut faults = decoder.into_faults();
+    if faults.has_errors() {
+        return Err(faults.into_report(texts.sources));
+    }
+    warnings::find(&model, &mut faults);
+    let warnings = faults.into_report(texts.sources);
+    Ok(Loaded { model, warnings })
+}
+
+/// The configuration that holds when there is no file: a welcome page and the health document on
+/// port 8080, the admin interface on 127.0.0.1:9090.
+///
+/// # Errors
+///
+/// None that a test has not found: the text is part of this crate.
+pub fn embedded() -> Result<Loaded, Report> {
+    parse(include_str!("embedded.kdl"), "embedded.kdl")
+}

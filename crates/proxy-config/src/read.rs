@@ -1,0 +1,242 @@
+//! Files to nodes: size, encoding, includes, and the two versions of KDL.
+
+use crate::faults::Faults;
+use crate::kdl::{self, Node, Span, SyntaxFault, Trouble, Value};
+use crate::lines::Lines;
+use crate::{Fault, FaultCode, Files};
+use proxy_model::{FileId, Place, Sources};
+use std::path::PathBuf;
+
+/// Largest file that is read, in bytes.
+const MAX_FILE: u64 = 16 << 20;
+/// Most bytes that are read of all files together.
+const MAX_ALL: u64 = 64 << 20;
+/// Bytes of a file that are kept behind the first that is not UTF-8.
+const SHOWN_OF_BINARY: usize = 256;
+/// Files within files, at most.
+const MAX_INCLUDES_DEEP: usize = 8;
+
+/// The files of a configuration, read.
+#[derive(Debug, Default)]
+pub(crate) struct Texts {
+    pub(crate) sources: Sources,
+    /// By file id.
+    pub(crate) lines: Vec<Lines>,
+    /// The nodes at the top of all files, those of an included file where its `include` stands.
+    pub(crate) nodes: Vec<(FileId, Node)>,
+    pub(crate) faults: Faults,
+}
+
+/// Reads `name` and whatever it includes.
+pub(crate) fn read(files: Files<'_>, name: &str) -> Texts {
+    let mut reader = Reader {
+        files,
+        texts: Texts::default(),
+        within: Vec::new(),
+        bytes: 0,
+    };
+    if let Err(fault) = reader.file(name) {
+        let file = reader.add(name, "");
+        let place = Place {
+            file,
+            line: 1,
+            column: 1,
+            ..Place::default()
+        };
+        reader.texts.faults.push(fault.at(place));
+    }
+    reader.texts
+}
+
+struct Reader<'f> {
+    files: Files<'f>,
+    texts: Texts,
+    /// The files that are being read, each included by the one before.
+    within: Vec<PathBuf>,
+    bytes: u64,
+}
+
+/// A fault of a whole file, said where it was asked for.
+struct Unread(FaultCode, String);
+
+impl Unread {
+    fn at(self, place: Place) -> Fault {
+        Fault::new(self.0, place, self.1)
+    }
+}
+
+impl Texts {
+    pub(crate) fn place(&self, file: FileId, span: Span) -> Place {
+        let index = usize::try_from(file.0).unwrap_or(usize::MAX);
+        match (self.lines.get(index), self.sources.file(file)) {
+            (Some(lines), Some(source)) => lines.place(file, &source.text, span),
+            _ => Place {
+                file,
+                ..Place::default()
+            },
+        }
+    }
+}
+
+impl Reader<'_> {
+    fn file(&mut self, name: &str) -> Result<(), Unread> {
+        let bytes = self.bytes_of(name)?;
+        let text = match String::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(fault) => {
+                let at = fault.utf8_error().valid_up_to();
+                let shown = fault.as_bytes().get(..at + SHOWN_OF_BINARY);
+                let shown = shown.unwrap_or(fault.as_bytes());
+                let text = String::from_utf8_lossy(shown).into_owned();
+                let file = self.add(name, &text);
+                let span = Span::new(at, at + char::REPLACEMENT_CHARACTER.len_utf8());
+                self.fault(FaultCode::NotUtf8, file, span, "this is not UTF-8");
+                return Ok(());
+            }
+        };
+        let file = self.add(name, &text);
+        if let Some(span) = kdl::forbidden(&text) {
+            let fault = forbidden_fault(&text, span, self.texts.place(file, span));
+            self.texts.faults.push(fault);
+            return Ok(());
+        }
+        match kdl::read(&text) {
+            Ok(nodes) => {
+                self.within.push(self.files.identity(name));
+                self.take(file, name, nodes);
+                self.within.pop();
+            }
+            Err(faults) => {
+                for fault in faults {
+                    let place = self.texts.place(file, fault.span);
+                    self.texts.faults.push(syntax_fault(fault, place));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn bytes_of(&mut self, name: &str) -> Result<Vec<u8>, Unread> {
+        let bytes = self.files.read(name, MAX_FILE).map_err(|fault| {
+            Unread(
+                FaultCode::UnreadableFile,
+                format!("`{name}` cannot be read: {fault}"),
+            )
+        })?;
+        let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        self.bytes = self.bytes.saturating_add(size);
+        if size > MAX_FILE {
+            let message = format!("`{name}` is larger than {} MiB", MAX_FILE >> 20);
+            return Err(Unread(FaultCode::FileTooLarge, message));
+        }
+        if self.bytes > MAX_ALL {
+            let message = format!("all files together are larger than {} MiB", MAX_ALL >> 20);
+            return Err(Unread(FaultCode::FileTooLarge, message));
+        }
+        Ok(bytes)
+    }
+
+    /// Keeps the nodes of a file, and puts included ones in the place of each `include`.
+    fn take(&mut self, file: FileId, name: &str, nodes: Vec<Node>) {
+        for node in nodes {
+            if &*node.name.text == "include" && node.children.is_none() {
+                self.include(file, name, &node);
+            } else {
+                self.texts.nodes.push((file, node));
+            }
+        }
+    }
+
+    fn include(&mut self, file: FileId, name: &str, node: &Node) {
+        if node.entries.is_empty() {
+            let message = "`include` needs a file name or a pattern";
+            self.fault(FaultCode::MissingValue, file, node.head, message);
+        }
+        for entry in &node.entries {
+            let Value::Text(pattern) = &entry.value else {
+                let message = "`include` takes file names or patterns";
+                self.fault(FaultCode::WrongType, file, entry.span, message);
+                continue;
+            };
+            self.include_all(name, pattern, self.texts.place(file, entry.span));
+        }
+    }
+
+    fn include_all(&mut self, name: &str, pattern: &str, place: Place) {
+        let pattern = beside(name, pattern);
+        let names = self.files.matching(&pattern);
+        if names.is_empty() {
+            let message = format!("no file matches `{pattern}`");
+            let fault = Fault::new(FaultCode::IncludeWithoutMatch, place, message);
+            self.texts
+                .faults
+                .push(fault.help("it is relative to the folder of this file"));
+        }
+        for included in names {
+            if let Err(fault) = self.included(&included) {
+                self.texts.faults.push(fault.at(place));
+            }
+        }
+    }
+
+    fn included(&mut self, name: &str) -> Result<(), Unread> {
+        let identity = self.files.identity(name);
+        if self.within.contains(&identity) {
+            let message = format!("`{name}` includes itself");
+            return Err(Unread(FaultCode::IncludeCycle, message));
+        }
+        if self.within.len() > MAX_INCLUDES_DEEP {
+            let message = format!("files include files more than {MAX_INCLUDES_DEEP} times over");
+            return Err(Unread(FaultCode::IncludeTooDeep, message));
+        }
+        self.file(name)
+    }
+
+    fn add(&mut self, name: &str, text: &str) -> FileId {
+        self.texts.lines.push(Lines::of(text));
+        self.texts.sources.add(name, text)
+    }
+
+    fn fault(&mut self, code: FaultCode, file: FileId, span: Span, message: impl Into<String>) {
+        let place = self.texts.place(file, span);
+        self.texts.faults.push(Fault::new(code, place, message));
+    }
+}
+
+/// The fault of a text that is not KDL.
+pub(crate) fn syntax_fault(syntax: SyntaxFault, place: Place) -> Fault {
+    let SyntaxFault {
+        span: _,
+        message,
+        label,
+        help,
+        trouble,
+    } = syntax;
+    let code = match trouble {
+        Trouble::TooDeep => FaultCode::NestingTooDeep,
+        Trouble::TooMany => FaultCode::FileTooLarge,
+        Trouble::Local | Trouble::OpenText | Trouble::OtherDialect | Trouble::StrayBrace => {
+            FaultCode::Syntax
+        }
+    };
+    let fault = Fault::new(code, place, message).label(label);
+    Fault { help, ..fault }
+}
+
+/// The fault of a character that may stand nowhere.
+pub(crate) fn forbidden_fault(text: &str, span: Span, place: Place) -> Fault {
+    let c = text
+        .get(span.start()..span.end())
+        .and_then(|text| text.chars().next());
+    let code = c.map_or(0, u32::from);
+    let message = format!("the character U+{code:04X} may not stand in a configuration");
+    Fault::new(FaultCode::Syntax, place, message)
+}
+
+/// `path`, as seen from the folder of the file `name`.
+pub(crate) fn beside(name: &str, path: &str) -> String {
+    match name.rsplit_once('/') {
+        Some((folder, _)) if !path.starts_with('/') => format!("{folder}/{path}"),
+        Some(_) | None => path.to_owned(),
+    }
+}

@@ -1,0 +1,126 @@
+//! Everything that is wrong with a configuration, together with its text.
+
+use crate::{Fault, Severity, render};
+use proxy_model::{Place, Sources};
+use serde_json::{Value, json};
+use std::fmt;
+
+/// Faults that a report shows; the rest are counted.
+const MAX_SHOWN: usize = 100;
+
+/// Faults, warnings or both, in the order of the text.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    sources: Sources,
+    faults: Vec<Fault>,
+    /// Faults that were found and not kept.
+    dropped: usize,
+}
+
+impl Report {
+    /// A report on `sources`. Sorts the faults by their places.
+    pub fn new(sources: Sources, mut faults: Vec<Fault>) -> Self {
+        faults.sort_by_key(|fault| fault.place);
+        Self {
+            sources,
+            faults,
+            dropped: 0,
+        }
+    }
+
+    pub(crate) fn and_dropped(mut self, dropped: usize) -> Self {
+        self.dropped = dropped;
+        self
+    }
+
+    /// The faults, in the order of the text.
+    pub fn faults(&self) -> &[Fault] {
+        &self.faults
+    }
+
+    /// The files that the faults' places are in.
+    pub fn sources(&self) -> &Sources {
+        &self.sources
+    }
+
+    /// Whether there is nothing to say.
+    pub fn is_empty(&self) -> bool {
+        self.faults.is_empty()
+    }
+
+    /// Whether the configuration cannot be used.
+    pub fn has_errors(&self) -> bool {
+        self.faults
+            .iter()
+            .any(|fault| fault.severity() == Severity::Error)
+    }
+
+    /// Adds one fault, at its place.
+    pub fn push(&mut self, fault: Fault) {
+        let at = self
+            .faults
+            .partition_point(|other| other.place <= fault.place);
+        self.faults.insert(at, fault);
+    }
+
+    /// The report for programs: `{faults: [{code, severity, message, file, line, column, length,
+    /// label, help, related: […]}], omitted}`.
+    pub fn to_json(&self) -> Value {
+        let faults: Vec<Value> = self
+            .shown()
+            .map(|fault| self.fault_to_json(fault))
+            .collect();
+        json!({ "faults": faults, "omitted": self.omitted() })
+    }
+
+    fn fault_to_json(&self, fault: &Fault) -> Value {
+        let related = fault
+            .related
+            .iter()
+            .map(|(place, label)| self.place_to_json(*place, label));
+        let mut json = self.place_to_json(fault.place, &fault.label);
+        if let Some(fields) = json.as_object_mut() {
+            fields.insert("code".to_owned(), fault.code.name().into());
+            fields.insert("severity".to_owned(), fault.severity().name().into());
+            fields.insert("message".to_owned(), fault.message.clone().into());
+            fields.insert("help".to_owned(), fault.help.clone().into());
+            fields.insert("related".to_owned(), related.collect());
+        }
+        json
+    }
+
+    fn place_to_json(&self, place: Place, label: &str) -> Value {
+        json!({
+            "file": self.sources.name(place.file),
+            "line": place.line,
+            "column": place.column,
+            "length": place.len,
+            "label": label,
+        })
+    }
+
+    fn shown(&self) -> impl Iterator<Item = &Fault> {
+        self.faults.iter().take(MAX_SHOWN)
+    }
+
+    fn omitted(&self) -> usize {
+        self.faults.len().saturating_sub(MAX_SHOWN) + self.dropped
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, fault) in self.shown().enumerate() {
+            if index > 0 {
+                writeln!(f)?;
+            }
+            render::write(f, &self.sources, fault)?;
+        }
+        match self.omitted() {
+            0 => Ok(()),
+            omitted => writeln!(f, "\nand {omitted} more"),
+        }
+    }
+}
+
+impl std::error::Error for Report {}

@@ -1,0 +1,154 @@
+//! What is doubtful about a configuration that can be used.
+
+use crate::faults::Faults;
+use crate::{Fault, FaultCode, Loaded};
+use proxy_model::{Model, Route, Service, Upstream};
+use proxy_routing::{PathPattern, Router};
+use std::collections::HashSet;
+
+/// Files that the process needs beside its connections.
+const DESCRIPTORS_FOR_OURSELVES: u64 = 100;
+
+pub(crate) fn find(model: &Model, faults: &mut Faults) {
+    unreachable_routes(model, faults);
+    unused_upstreams(model, faults);
+    plaintext_to_tls_ports(model, faults);
+    regexes_that_could_be_plain(model, faults);
+}
+
+impl Loaded {
+    /// Adds a warning when more connections are allowed than `descriptors`, the files that the
+    /// process may have open, leave room for.
+    pub fn compare_with_descriptors(&mut self, descriptors: u64) {
+        let limit = &self.model.limits.max_total_connections;
+        let room = descriptors.saturating_sub(DESCRIPTORS_FOR_OURSELVES);
+        if u64::from(limit.value) <= room {
+            return;
+        }
+        let message = format!(
+            "`max-total-connections` is {limit}, but the process may have {descriptors} files only"
+        );
+        let place = limit.place().unwrap_or_default();
+        let label = if limit.place().is_some() {
+            "too many"
+        } else {
+            "nothing is written here; this is the default"
+        };
+        self.warnings.push(
+            Fault::new(FaultCode::TooManyConnections, place, message)
+                .label(label)
+                .help(format!(
+                    "set it to {room} or less, or raise the limit (`ulimit -n`)"
+                )),
+        );
+    }
+}
+
+fn unreachable_routes(model: &Model, faults: &mut Faults) {
+    let defaults = model
+        .listeners
+        .iter()
+        .filter_map(|listener| listener.default_route);
+    let defaults: HashSet<usize> = defaults.map(|index| index.position()).collect();
+    let router = Router::new(model.routes.iter().map(Route::rule).collect());
+    for (covered, by) in router.unreachable() {
+        let route = |index: usize| {
+            model
+                .routes
+                .get(index)
+                .filter(|_| !defaults.contains(&covered))
+        };
+        let Some((covered, by)) = route(covered).zip(route(by)) else {
+            continue;
+        };
+        let message = format!("no request can reach route \"{}\"", covered.id);
+        let fault = Fault::new(FaultCode::UnreachableRoute, covered.place, message);
+        let label = format!("route \"{}\" takes them all", by.id);
+        faults.push(fault.related(by.place, label));
+    }
+}
+
+fn unused_upstreams(model: &Model, faults: &mut Faults) {
+    let named = |route: &Route| match &route.service {
+        Service::Upstream(index) => Some(index.position()),
+        Service::Builtin(_) | Service::Static(_) => None,
+    };
+    let used: HashSet<usize> = model.routes.iter().filter_map(named).collect();
+    for (index, upstream) in model.upstreams.iter().enumerate() {
+        if !used.contains(&index) {
+            let message = format!("no route names upstream \"{}\"", upstream.name);
+            faults.push(Fault::new(
+                FaultCode::UnusedUpstream,
+                upstream.place,
+                message,
+            ));
+        }
+    }
+}
+
+fn plaintext_to_tls_ports(model: &Model, faults: &mut Faults) {
+    let plain = |upstream: &&Upstream| upstream.tls.is_none();
+    for upstream in model.upstreams.iter().filter(plain) {
+        for target in upstream
+            .targets
+            .iter()
+            .filter(|target| target.address.port == 443)
+        {
+            let place = target.address.place().unwrap_or(target.place);
+            let message = format!("{} is spoken to in plaintext", target.address);
+            let fault = Fault::new(FaultCode::PlaintextToTlsPort, place, message);
+            faults.push(fault.label("port 443 usually means TLS").help(format!(
+                "add a `tls` block to upstream \"{}\" if it does",
+                upstream.name
+            )));
+        }
+    }
+}
+
+fn regexes_that_could_be_plain(model: &Model, faults: &mut Faults) {
+    for path in model.routes.iter().flat_map(|route| &route.matches.paths) {
+        let Some((place, instead)) = path.place().zip(plain_form(path)) else {
+            continue;
+        };
+        let message = "this regular expression says what a plain path says";
+        let fault = Fault::new(FaultCode::RegexCouldBePrefix, place, message);
+        faults.push(fault.label(format!("write `{instead}`, which is faster")));
+    }
+}
+
+/// The setting that says the same as a regular expression, where one does.
+fn plain_form(pattern: &PathPattern) -> Option<String> {
+    if pattern.setting() != "path-regex" {
+        return None;
+    }
+    let rest = pattern.as_str().strip_prefix('^')?;
+    let whole_segments = rest
+        .strip_suffix("(/.*)?$")
+        .or(rest.strip_suffix("(?:/.*)?$"));
+    if let Some(prefix) = whole_segments {
+        return literal(prefix).map(|prefix| format!("path-prefix \"{prefix}\""));
+    }
+    if let Some(path) = rest.strip_suffix('$').filter(|rest| !rest.ends_with(".*")) {
+        return literal(path).map(|path| format!("path \"{path}\""));
+    }
+    let open = rest.strip_suffix('$').unwrap_or(rest);
+    let open = open.strip_suffix(".*").unwrap_or(open);
+    let prefix = literal(open).filter(|prefix| prefix.ends_with('/'))?;
+    Some(format!("path-prefix \"{prefix}\""))
+}
+
+/// The text that an expression without any operator stands for.
+fn literal(expression: &str) -> Option<String> {
+    let mut text = String::new();
+    let mut chars = expression.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => text.push(chars.next().filter(char::is_ascii_punctuation)?),
+            '.' | '*' | '+' | '?' | '(' | ')' | '[' | ']' | '{' | '}' | '|' | '^' | '$' => {
+                return None;
+            }
+            c => text.push(c),
+        }
+    }
+    text.starts_with('/').then_some(text)
+}

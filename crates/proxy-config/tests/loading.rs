@@ -1,0 +1,428 @@
+//! What is written becomes the model; what is wrong is told once, in order, with its place.
+#![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
+
+use proxy_config::{FaultCode, Files, Loaded, Report, embedded, load, load_from, parse};
+use proxy_model::{
+    BindAddress, BuiltinHandler, Host, ListenerProtocol, LoadBalancing, LogLevel, LogTarget, Model,
+    PathPolicy, Service, ServiceForm, UpstreamProtocol,
+};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+fn fixture(name: &str) -> Model {
+    let path = Path::new("../../fixtures/config/valid").join(name);
+    load(&path).unwrap().model
+}
+
+fn in_memory(files: &[(&str, &str)]) -> Result<Loaded, Report> {
+    let files: BTreeMap<String, Vec<u8>> = files
+        .iter()
+        .map(|(name, text)| ((*name).to_owned(), text.as_bytes().to_vec()))
+        .collect();
+    load_from(Files::Memory(&files), "main.kdl")
+}
+
+fn codes(report: &Report) -> Vec<FaultCode> {
+    report.faults().iter().map(|fault| fault.code).collect()
+}
+
+fn strings<T: ToString>(values: impl IntoIterator<Item = T>) -> Vec<String> {
+    values.into_iter().map(|value| value.to_string()).collect()
+}
+
+#[test]
+fn every_block_is_decoded() {
+    let model = fixture("every_block.kdl");
+
+    assert_eq!(*model.system.worker_threads, 4);
+    assert_eq!(
+        *model.system.graceful_shutdown_timeout,
+        Duration::from_secs(45)
+    );
+    let [public, six] = model.listeners.as_slice() else {
+        unreachable!("two listeners are written");
+    };
+    assert_eq!(public.address.to_string(), "0.0.0.0:8080");
+    assert_eq!(*public.protocol, ListenerProtocol::Http);
+    let fallback = model.route(*public.default_route.unwrap()).unwrap();
+    assert_eq!(fallback.id, "fallback");
+    let trusted = ["10.0.0.0/8", "192.0.2.7/32", "2001:db8::/32"];
+    assert_eq!(strings(&public.trusted_proxies), trusted);
+    assert_eq!(*public.path_policy, PathPolicy::Forward);
+    assert!(*public.expose_reasons);
+    assert_eq!(*public.backlog, 4096);
+    assert_eq!(*public.timeouts.header, Duration::from_secs(10));
+    assert_eq!(*public.timeouts.body_idle, Duration::from_secs(20));
+    assert_eq!(*public.timeouts.write_idle, Duration::from_secs(25));
+    assert_eq!(*public.timeouts.keep_alive, Duration::from_secs(90));
+    assert!(matches!(&six.address.value, BindAddress::Tcp(address) if address.is_ipv6()));
+}
+
+#[test]
+fn limits_admin_and_logs_are_decoded() {
+    let model = fixture("every_block.kdl");
+
+    assert_eq!(*model.limits.max_header_count, 50);
+    assert_eq!(*model.limits.max_header_value_bytes, 8192);
+    assert_eq!(*model.limits.max_body_size_bytes, 1_000_000);
+    assert!(*model.limits.standard_statuses);
+    assert_eq!(model.admin.address.unwrap().to_string(), "0.0.0.0:9090");
+    assert!(
+        model
+            .admin
+            .token_file
+            .unwrap()
+            .ends_with("valid/parts/admin.token")
+    );
+    let logs = &model.observability;
+    let LogTarget::File(path) = &logs.access_log.path.value else {
+        unreachable!("a file is written");
+    };
+    assert!(path.ends_with("valid/parts/access.log"));
+    assert_eq!(*logs.access_log.buffer_lines, 1000);
+    assert_eq!(*logs.error_log.level, LogLevel::Warn);
+    assert_eq!(*logs.error_log.path, LogTarget::Stderr);
+    assert_eq!(strings(&logs.redact_query), ["token", "key"]);
+}
+
+#[test]
+fn a_route_has_its_conditions_and_its_form() {
+    let model = fixture("every_block.kdl");
+    let [api, site, health, fallback] = model.routes.as_slice() else {
+        unreachable!("four routes are written");
+    };
+
+    assert_eq!(*api.priority, 100);
+    assert_eq!(
+        strings(&api.matches.hosts),
+        ["api.example.com", "*.api.example.com"]
+    );
+    let paths = [
+        "path \"/login\"",
+        "path-prefix \"/v1\"",
+        "path-prefix \"/v2\"",
+        r#"path-regex "^/users/\\d+$""#,
+    ];
+    assert_eq!(strings(&api.matches.paths), paths);
+    assert_eq!(strings(&api.matches.headers), ["x-env: beta", "x-debug"]);
+    assert_eq!(strings(&api.matches.methods), ["GET", "POST"]);
+    assert_eq!(strings(&api.matches.query_params), ["v=2", "preview"]);
+    assert_eq!(*api.form, ServiceForm::Api);
+    assert_eq!(*site.form, ServiceForm::Web);
+    assert_eq!(*health.form, ServiceForm::Negotiated);
+    assert!(
+        matches!(&health.service, Service::Builtin(handler) if **handler == BuiltinHandler::Health)
+    );
+    assert_eq!(*health.priority, 1000);
+    assert_eq!(*fallback.priority, -1);
+}
+
+#[test]
+fn a_route_has_its_policies() {
+    let model = fixture("every_block.kdl");
+    let [api, site, ..] = model.routes.as_slice() else {
+        unreachable!("four routes are written");
+    };
+
+    let policies = &api.policies;
+    let times = &policies.timeouts;
+    assert_eq!(*times.connect.unwrap(), Duration::from_secs(2));
+    assert_eq!(*times.request.unwrap(), Duration::from_mins(5));
+    assert_eq!(*times.read.unwrap(), Duration::from_secs(30));
+    assert_eq!(*times.idle.unwrap(), Duration::from_mins(10));
+    assert_eq!(
+        *site.policies.timeouts.request.unwrap(),
+        Duration::from_secs(30)
+    );
+    assert_eq!(*policies.max_body_size.unwrap(), 500_000_000);
+    assert_eq!(
+        strings(&policies.request_headers.set),
+        ["x-env: beta", "host: app.internal"]
+    );
+    assert_eq!(strings(&policies.request_headers.add), ["x-seen-by: proxy"]);
+    assert_eq!(
+        strings(&policies.request_headers.remove),
+        ["x-debug", "x-trace"]
+    );
+    assert_eq!(
+        strings(&policies.response_headers.set),
+        ["x-frame-options: DENY"]
+    );
+    assert_eq!(strings(&policies.response_headers.remove), ["server"]);
+}
+
+#[test]
+fn an_upstream_has_its_targets_and_times() {
+    let model = fixture("every_block.kdl");
+    let upstream = model.upstreams.first().unwrap();
+
+    let targets = upstream.targets.iter().map(|target| &target.address.value);
+    let addresses = ["10.0.0.1:8080", "app.internal:8080", "[2001:db8::1]:8080"];
+    assert_eq!(strings(targets), addresses);
+    let second = &upstream.targets.get(1).unwrap().address.host;
+    assert_eq!(*second, Host::Name("app.internal".into()));
+    assert_eq!(*upstream.load_balancing, LoadBalancing::RoundRobin);
+    assert_eq!(*upstream.protocol, UpstreamProtocol::H1);
+    assert_eq!(*upstream.timeouts.connect, Duration::from_secs(3));
+    assert_eq!(*upstream.timeouts.request, Duration::from_secs(50));
+    assert_eq!(*upstream.timeouts.read, Duration::from_secs(40));
+    assert_eq!(*upstream.timeouts.idle, Duration::from_mins(30));
+    assert_eq!(*upstream.connection_pool.max_connections.unwrap(), 200);
+    assert_eq!(*upstream.connection_pool.max_idle.unwrap(), 50);
+    assert_eq!(
+        *upstream.connection_pool.idle_timeout,
+        Duration::from_secs(20)
+    );
+}
+
+#[test]
+fn other_spellings_say_the_same() {
+    let model = fixture("spellings.kdl");
+
+    assert_eq!(*model.system.worker_threads, 2);
+    let first = model.listeners.first().unwrap();
+    assert_eq!(*first.timeouts.header, Duration::from_millis(2500));
+    let route = model.routes.first().unwrap();
+    assert_eq!(*route.priority, 100);
+    assert_eq!(
+        strings(&route.matches.headers),
+        ["x-version: 2", "x-tenant: red"]
+    );
+    assert_eq!(strings(&route.matches.query_params), ["format=json"]);
+    assert_eq!(
+        *route.policies.timeouts.request.unwrap(),
+        Duration::from_secs(5)
+    );
+    assert_eq!(*route.policies.max_body_size.unwrap(), 10 << 20);
+    assert_eq!(
+        strings(&route.policies.request_headers.set),
+        ["x-a: 1", "x-b: 2"]
+    );
+    let upstream = model.upstreams.first().unwrap();
+    let targets = upstream.targets.iter().map(|target| target.address.port);
+    assert_eq!(targets.collect::<Vec<_>>(), [9002, 9003, 9001]);
+    assert_eq!(*upstream.timeouts.connect, Duration::from_millis(250));
+    assert_eq!(*model.limits.max_body_size_bytes, 1000);
+    assert_eq!(*model.admin.address, None);
+}
+
+#[test]
+fn kdl_1_is_read_as_well() {
+    let model = fixture("kdl_1.kdl");
+
+    assert!(*model.listeners.first().unwrap().expose_reasons);
+    let route = model.routes.first().unwrap();
+    let paths = [
+        r#"path-regex "^/users/\\d+$""#,
+        r#"path-regex "^/say/\"hi[0-9]\"$""#,
+    ];
+    assert_eq!(strings(&route.matches.paths), paths);
+    assert!(route.policies.timeouts.request.is_none());
+}
+
+#[test]
+fn blocks_that_stand_twice_are_joined() {
+    let model = fixture("blocks_twice.kdl");
+
+    let names: Vec<&str> = model
+        .listeners
+        .iter()
+        .map(|listener| listener.name.as_str())
+        .collect();
+    assert_eq!(names, ["a", "b"]);
+    assert_eq!(model.routes.len(), 2);
+    assert_eq!(model.upstreams.len(), 2);
+    assert_eq!(*model.limits.max_header_count, 20);
+    assert_eq!(*model.limits.max_in_flight_requests, 20);
+}
+
+#[test]
+fn included_files_are_read_in_the_order_of_their_names() {
+    let model = fixture("including.kdl");
+
+    let ids: Vec<&str> = model.routes.iter().map(|route| route.id.as_str()).collect();
+    assert_eq!(ids, ["one", "three", "two"]);
+    let place = model.routes.get(1).unwrap().place;
+    let file = model.sources.file_and_line(place);
+    assert_eq!(
+        file,
+        "../../fixtures/config/valid/parts/deeper/routes-3.kdl:1"
+    );
+}
+
+#[test]
+fn a_schema_version_from_the_future_is_refused() {
+    assert!(parse("schema-version 1", "x.kdl").is_ok());
+    let report = parse("schema-version 2", "x.kdl").unwrap_err();
+    assert_eq!(codes(&report), [FaultCode::OutOfRange]);
+}
+
+#[test]
+fn files_in_memory_include_each_other_and_nothing_else() {
+    let loaded = in_memory(&[
+        ("main.kdl", "include \"parts/*.kdl\" \"./limits.kdl\""),
+        ("parts/a.kdl", "include \"../more/b.kdl\""),
+        ("more/b.kdl", "system { worker-threads 7 }"),
+        ("limits.kdl", "limits { max-header-count 7 }"),
+    ])
+    .unwrap();
+    assert_eq!(*loaded.model.system.worker_threads, 7);
+    assert_eq!(*loaded.model.limits.max_header_count, 7);
+
+    let report = in_memory(&[("main.kdl", "include \"../fixtures.kdl\"")]).unwrap_err();
+    assert_eq!(codes(&report), [FaultCode::IncludeWithoutMatch]);
+}
+
+#[test]
+fn includes_end() {
+    let around = in_memory(&[
+        ("main.kdl", "include \"b.kdl\""),
+        ("b.kdl", "include \"main.kdl\""),
+    ]);
+    assert_eq!(codes(&around.unwrap_err()), [FaultCode::IncludeCycle]);
+
+    let mut files: Vec<(String, String)> = (0..20)
+        .map(|index| {
+            (
+                format!("{index}.kdl"),
+                format!("include \"{}.kdl\"", index + 1),
+            )
+        })
+        .collect();
+    files.push(("main.kdl".to_owned(), "include \"0.kdl\"".to_owned()));
+    let files: Vec<(&str, &str)> = files
+        .iter()
+        .map(|(name, text)| (&**name, &**text))
+        .collect();
+    assert_eq!(
+        codes(&in_memory(&files).unwrap_err()),
+        [FaultCode::IncludeTooDeep]
+    );
+}
+
+#[test]
+fn a_file_that_is_not_there_or_too_large_is_a_fault() {
+    let report = load(Path::new("no-such-file.kdl")).unwrap_err();
+    assert_eq!(codes(&report), [FaultCode::UnreadableFile]);
+    assert!(report.to_string().contains("no-such-file.kdl"));
+
+    let large = " ".repeat((16 << 20) + 1);
+    let report = parse(&large, "x.kdl").unwrap_err();
+    assert_eq!(codes(&report), [FaultCode::FileTooLarge]);
+
+    let many = "a;".repeat(2_000_001);
+    let report = parse(&many, "x.kdl").unwrap_err();
+    assert_eq!(codes(&report), [FaultCode::FileTooLarge]);
+
+    let mut part = vec![b' '; 16 << 20];
+    part.splice(0..1, [0xff]);
+    let mut files: BTreeMap<String, Vec<u8>> = ["1", "2", "3", "4"]
+        .map(|name| (name.to_owned(), part.clone()))
+        .into();
+    files.insert("main.kdl".to_owned(), b"include \"?\"".to_vec());
+    let report = load_from(Files::Memory(&files), "main.kdl").unwrap_err();
+    let codes = codes(&report);
+    assert_eq!(
+        codes
+            .iter()
+            .filter(|code| **code == FaultCode::FileTooLarge)
+            .count(),
+        1
+    );
+    assert_eq!(
+        codes
+            .iter()
+            .filter(|code| **code == FaultCode::NotUtf8)
+            .count(),
+        3
+    );
+}
+
+#[test]
+fn what_is_too_deep_is_a_fault_however_it_is_written() {
+    for unit in ["a {", "/- a {", "a /-{", "(a)a{", "a;a{", "a 1 {\n"] {
+        let report = parse(&unit.repeat(10_000), "x.kdl").unwrap_err();
+        assert_eq!(codes(&report), [FaultCode::NestingTooDeep], "{unit}");
+    }
+    let comments = format!("{}{}", "/*".repeat(10_000), "*/".repeat(10_000));
+    assert!(parse(&comments, "x.kdl").is_ok());
+}
+
+#[test]
+fn the_embedded_configuration_is_right() {
+    let Loaded { model, warnings } = embedded().unwrap();
+    assert!(warnings.is_empty(), "{warnings}");
+    assert_eq!(model.listeners.len(), 1);
+    assert_eq!(model.routes.len(), 2);
+}
+
+#[test]
+fn a_hundred_faults_are_shown_and_the_rest_is_counted() {
+    let report = parse(&"banana\n".repeat(20_000), "x.kdl").unwrap_err();
+
+    let shown = report.to_string();
+    assert_eq!(shown.matches("error[unknown-setting]").count(), 100);
+    assert!(shown.ends_with("\nand 19900 more\n"));
+    let json = report.to_json();
+    assert_eq!(json["faults"].as_array().unwrap().len(), 100);
+    assert_eq!(json["omitted"], 19_900);
+}
+
+#[test]
+fn a_report_is_also_json() {
+    let report = parse("limits {\n    max-heder-count 5\n}", "x.kdl").unwrap_err();
+
+    let expected = serde_json::json!({
+        "faults": [{
+            "code": "unknown-setting",
+            "severity": "error",
+            "message": "unknown setting `max-heder-count` in `limits`",
+            "file": "x.kdl",
+            "line": 2,
+            "column": 5,
+            "length": 15,
+            "label": "did you mean `max-header-count`?",
+            "help": null,
+            "related": [],
+        }],
+        "omitted": 0,
+    });
+    assert_eq!(report.to_json(), expected);
+}
+
+#[test]
+fn more_connections_than_descriptors_are_warned_of() {
+    let mut loaded = parse("limits { max-total-connections 1000 }", "x.kdl").unwrap();
+    loaded.compare_with_descriptors(1100);
+    assert!(loaded.warnings.is_empty());
+    loaded.compare_with_descriptors(1099);
+    assert_eq!(codes(&loaded.warnings), [FaultCode::TooManyConnections]);
+    assert!(
+        loaded
+            .warnings
+            .to_string()
+            .contains("set it to 999 or less")
+    );
+
+    let mut silent = parse("", "x.kdl").unwrap();
+    silent.compare_with_descriptors(1024);
+    assert_eq!(codes(&silent.warnings), [FaultCode::TooManyConnections]);
+}
+
+#[test]
+fn the_default_route_is_not_called_unreachable() {
+    let text = |default| {
+        format!(
+            "listeners {{ listener \"a\" {{ address \"127.0.0.1:1\"; {default} }} }}
+         routes {{
+             route \"all\" {{ service-type \"builtin\"; builtin-handler \"health\"; priority 60 }}
+             route \"rest\" {{ service-type \"builtin\"; builtin-handler \"not-found\" }}
+         }}"
+        )
+    };
+    let plain = parse(&text(""), "x.kdl").unwrap();
+    assert_eq!(codes(&plain.warnings), [FaultCode::UnreachableRoute]);
+    let default = parse(&text("default-route \"rest\""), "x.kdl").unwrap();
+    assert!(default.warnings.is_empty(), "{}", default.warnings);
+}

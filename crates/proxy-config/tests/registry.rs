@@ -1,0 +1,188 @@
+//! What the registry says of a setting is what the decoder does with it.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests may fail loudly")]
+
+#[path = "support/document.rs"]
+mod document;
+
+use document::{in_unit, sample, with};
+use proxy_config::{FaultCode, parse};
+use proxy_model::registry::{self, SettingSpec, Shape};
+use proxy_model::{Origin, effective};
+
+fn codes(text: &str) -> Vec<(FaultCode, String)> {
+    let faults = match parse(text, "x.kdl") {
+        Ok(_) => Vec::new(),
+        Err(report) => report.faults().to_vec(),
+    };
+    faults
+        .into_iter()
+        .map(|fault| (fault.code, fault.message))
+        .collect()
+}
+
+/// The setting itself, or the outermost block around it, that has no effect yet.
+fn outermost_not_yet(spec: &SettingSpec) -> Option<SettingSpec> {
+    let around = |outer: &SettingSpec| {
+        spec.path == outer.path || spec.path.starts_with(&format!("{}.", outer.path))
+    };
+    let mut all = registry::all().into_iter().filter(around);
+    all.find(|outer| outer.not_yet().is_some())
+}
+
+fn is_refused(text: &str, name: &str) -> bool {
+    codes(text).iter().any(|(code, message)| {
+        *code == FaultCode::NotImplementedYet && message.starts_with(&format!("`{name}"))
+    })
+}
+
+#[test]
+fn every_setting_without_effect_is_refused_by_its_name() {
+    let mut refused = 0;
+    for spec in registry::all() {
+        let Some(outer) = outermost_not_yet(&spec) else {
+            continue;
+        };
+        let value = sample(&spec).unwrap_or_else(|| "\"x\" {\n}".to_owned());
+        let text = with(spec.path, &value);
+        assert!(
+            is_refused(&text, outer.name()),
+            "{}\n{text}\n{:?}",
+            spec.path,
+            codes(&text)
+        );
+        refused += 1;
+    }
+    assert!(refused > 0);
+}
+
+#[test]
+fn every_word_without_effect_is_refused() {
+    for spec in registry::all() {
+        let words = match &spec.shape {
+            Shape::Choice(words) => words.clone(),
+            Shape::Text { later, .. } => later.iter().cloned().collect(),
+            Shape::Flag
+            | Shape::Integer { .. }
+            | Shape::Decimal { .. }
+            | Shape::Size { .. }
+            | Shape::Time { .. }
+            | Shape::Pair { .. }
+            | Shape::Block { .. } => Vec::new(),
+        };
+        for word in words.iter().filter(|word| word.not_yet.is_some()) {
+            let text = with(spec.path, &format!("{:?}", word.name));
+            assert!(is_refused(&text, spec.name()), "{text}\n{:?}", codes(&text));
+        }
+    }
+}
+
+/// A number and whether it is in the range, at and just beyond both ends.
+fn ends(spec: &SettingSpec) -> Vec<(String, bool)> {
+    let whole = |least: i128, greatest: i128| {
+        let ends = [
+            (least, true),
+            (greatest, true),
+            (least - 1, false),
+            (greatest + 1, false),
+        ];
+        ends.map(|(number, inside)| (number.to_string(), inside))
+            .to_vec()
+    };
+    match spec.shape {
+        Shape::Integer {
+            least, greatest, ..
+        } => whole(least, greatest),
+        Shape::Size { least, greatest } => whole(least.into(), greatest.into()),
+        Shape::Time {
+            least_ms,
+            greatest_ms,
+        } => {
+            let in_unit = |millis| in_unit(spec, millis).parse::<i128>().unwrap();
+            whole(in_unit(least_ms), in_unit(greatest_ms))
+        }
+        Shape::Decimal {
+            least, greatest, ..
+        } => vec![
+            (format!("{least:?}"), true),
+            (format!("{greatest:?}"), true),
+            (format!("{:?}", least - 0.5), false),
+            (format!("{:?}", greatest + 0.5), false),
+        ],
+        Shape::Flag
+        | Shape::Choice(_)
+        | Shape::Text { .. }
+        | Shape::Pair { .. }
+        | Shape::Block { .. } => Vec::new(),
+    }
+}
+
+#[test]
+fn the_ends_of_every_range_are_taken_and_nothing_beyond() {
+    let mut tried = 0;
+    for spec in registry::all() {
+        for (number, inside) in ends(&spec) {
+            let text = with(spec.path, &number);
+            let name = format!("`{}`", spec.name());
+            let out_of_range = codes(&text)
+                .into_iter()
+                .any(|(code, message)| code == FaultCode::OutOfRange && message.starts_with(&name));
+            assert_eq!(out_of_range, !inside, "{text}\n{:?}", codes(&text));
+            tried += 1;
+        }
+    }
+    assert!(tried > 100);
+}
+
+/// Where a setting's value is found when it is in force under another name.
+fn in_force_as(path: &'static str) -> Option<&'static str> {
+    match path {
+        "schema-version" | "include" => None,
+        "routes.route.policies.timeout-secs" => Some("routes.route.policies.timeouts.request-secs"),
+        "upstreams.upstream.timeout-secs" => Some("upstreams.upstream.timeouts.request-secs"),
+        "listeners.listener.tls.cert-file" => Some("listeners.listener.tls.certificate.cert-file"),
+        "listeners.listener.tls.key-file" => Some("listeners.listener.tls.certificate.key-file"),
+        path => Some(path),
+    }
+}
+
+#[test]
+fn every_setting_that_is_written_is_in_force() {
+    for spec in registry::all()
+        .iter()
+        .filter(|spec| outermost_not_yet(spec).is_none())
+    {
+        let (Some(value), Some(path)) = (sample(spec), in_force_as(spec.path)) else {
+            continue;
+        };
+        let value = match spec.path {
+            "routes.route.upstream" | "listeners.listener.default-route" => "\"other\"".to_owned(),
+            _ => value,
+        };
+        let text = with(spec.path, &value);
+        let loaded = parse(&text, "x.kdl").unwrap_or_else(|report| panic!("{text}\n{report}"));
+        let effective = effective(&loaded.model);
+        let written = effective
+            .iter()
+            .any(|setting| setting.row == path && setting.origin != Origin::Default);
+        assert!(written, "{text}\n{effective:#?}");
+    }
+}
+
+#[test]
+fn what_is_not_written_has_the_default_of_the_registry() {
+    let text = "listeners { listener \"a\" { address \"127.0.0.1:1\" } }";
+    let loaded = parse(text, "x.kdl").unwrap();
+    for setting in effective(&loaded.model) {
+        let spec = registry::all()
+            .into_iter()
+            .find(|spec| setting.row == spec.path);
+        let Some(spec) = spec.filter(|_| setting.origin == Origin::Default) else {
+            continue;
+        };
+        let registry::Presence::Default(default) = &spec.presence else {
+            panic!("{} has no default", spec.path);
+        };
+        let value = setting.value.to_string();
+        assert_eq!(default.trim_start_matches('#'), value, "{}", spec.path);
+    }
+}

@@ -1,0 +1,107 @@
+//! The smallest configuration in which a setting can stand.
+
+use proxy_model::registry::{self, Presence, SettingSpec, Shape};
+
+/// A configuration with `value` written for the setting at `path`.
+pub(crate) fn with(path: &str, value: &str) -> String {
+    let mut parts = path.split('.').collect::<Vec<_>>();
+    let name = parts.pop().unwrap();
+    let mut text = format!("{name} {value}");
+    let mut within = Vec::new();
+    for depth in (1..=parts.len()).rev() {
+        let block = parts
+            .iter()
+            .take(depth)
+            .copied()
+            .collect::<Vec<_>>()
+            .join(".");
+        within.push(block);
+    }
+    for block in within {
+        let inner = text;
+        let own = block.rsplit('.').next().unwrap();
+        let beside = beside(&block, &inner);
+        text = format!("{own} {}{{\n{inner}\n{beside}}}", title(&block));
+    }
+    let upstream = "upstreams { upstream \"other\" { target \"127.0.0.1:9999\" } }";
+    let route = "routes { route \"other\" { upstream \"other\" } }";
+    format!("{text}\n{upstream}\n{route}\n")
+}
+
+/// Values that a row of the registry takes, as they are written. None for blocks and pairs.
+pub(crate) fn sample(spec: &SettingSpec) -> Option<String> {
+    match &spec.shape {
+        Shape::Flag => Some("#true".to_owned()),
+        Shape::Integer { greatest, .. } => Some(greatest.to_string()),
+        Shape::Decimal { greatest, .. } => Some(format!("{greatest:?}")),
+        Shape::Size { greatest, .. } => Some(greatest.to_string()),
+        Shape::Time { greatest_ms, .. } => Some(in_unit(spec, *greatest_ms)),
+        Shape::Choice(words) => words
+            .iter()
+            .rfind(|word| word.not_yet.is_none())
+            .map(|word| format!("{:?}", word.name)),
+        Shape::Text { example, .. } => Some(format!("{example:?}")),
+        Shape::Pair { .. } | Shape::Block { .. } => None,
+    }
+}
+
+/// Milliseconds in the unit that the name of a time says.
+pub(crate) fn in_unit(spec: &SettingSpec, millis: u64) -> String {
+    let per = if spec.name().ends_with("-ms") {
+        1
+    } else {
+        1_000
+    };
+    millis.div_ceil(per).to_string()
+}
+
+fn title(block: &str) -> &'static str {
+    match block {
+        "upstreams.upstream.health-check.type" => "\"http\" ",
+        "agents.agent.transport" => "\"unix_socket\" ",
+        "agents.agent.unix-socket" | "upstreams.upstream.targets.target" => "",
+        block if matches!(spec(block).shape, Shape::Block { argument: Some(_) }) => "\"x\" ",
+        _ => "",
+    }
+}
+
+/// What a block needs beside `inner` to be complete.
+fn beside(block: &str, inner: &str) -> String {
+    let needs: &[&str] = match block {
+        "routes.route" if inner.starts_with("builtin-handler") => &["service-type \"builtin\""],
+        "routes.route" if inner.starts_with("static-files") => &["service-type \"static\""],
+        "routes.route" if inner.starts_with("service-type \"builtin\"") => {
+            &["builtin-handler \"health\""]
+        }
+        "routes.route" if inner.starts_with("upstream ") => &[],
+        "routes.route" => &["upstream \"other\""],
+        "upstreams.upstream" if inner.starts_with("target") => &[],
+        "upstreams.upstream" => &["target \"127.0.0.1:9000\""],
+        "agents.agent" => &["unix-socket \"/run/x.sock\"", "failure-mode \"open\""],
+        "listeners.listener" if inner.starts_with("tls") => &["protocol \"https\""],
+        "listeners.listener" if inner.starts_with("protocol \"https\"") => {
+            &["tls { cert-file \"a.pem\"; key-file \"a.key\" }"]
+        }
+        "listeners.listener.tls" => &["cert-file \"a.pem\"", "key-file \"a.key\""],
+        _ => &[],
+    };
+    let required = registry::all()
+        .into_iter()
+        .filter(|spec| spec.block() == block && spec.presence == Presence::Required);
+    let required = required.filter_map(|spec| Some(format!("{} {}", spec.name(), sample(&spec)?)));
+    let mut lines: Vec<String> = needs
+        .iter()
+        .map(|need| (*need).to_owned())
+        .chain(required)
+        .collect();
+    let name = |line: &str| line.split(' ').next().unwrap().to_owned();
+    lines.retain(|line| name(line) != name(inner));
+    lines.dedup_by_key(|line| name(line));
+    lines.push(String::new());
+    lines.join("\n")
+}
+
+fn spec(path: &str) -> SettingSpec {
+    let found = registry::all().into_iter().find(|spec| spec.path == path);
+    found.unwrap_or_else(|| panic!("{path} is not in the registry"))
+}

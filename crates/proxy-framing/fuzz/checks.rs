@@ -1,0 +1,113 @@
+//! What must hold for any bytes; shared by the fuzz targets and the test that replays their corpora.
+
+use httparse::{EMPTY_HEADER, Request, Response};
+use proxy_framing::{HeadLimits, RequestGuard, RequestKind, ResponseGuard, Scan, Stop};
+
+const LIMITS: HeadLimits = HeadLimits {
+    max_head_bytes: 8192,
+    max_header_count: 100,
+    max_name_bytes: 256,
+    max_value_bytes: 4096,
+    max_target_bytes: 8192,
+};
+
+/// A stream of requests: `data` whole.
+pub(crate) fn request(data: &[u8]) {
+    let mut guard = RequestGuard::new(LIMITS);
+    let whole = run(|piece| guard.scan(piece), [data]);
+    let heads = guard.heads_seen();
+    let mut guard = RequestGuard::new(LIMITS);
+    assert_eq!(run(|piece| guard.scan(piece), data.chunks(1)), whole);
+    assert_eq!(guard.heads_seen(), heads);
+
+    let mut headers = [EMPTY_HEADER; 101];
+    let accepted = data.get(..whole.0).unwrap_or_default();
+    let parsed = Request::new(&mut headers).parse(accepted);
+    assert_eq!(parsed.map(|status| status.is_complete()), Ok(0 < heads));
+}
+
+/// A kind of request, one byte, and what an upstream answers.
+pub(crate) fn response(data: &[u8]) {
+    let Some((&kind, data)) = data.split_first() else {
+        return;
+    };
+    let mut guard = expecting(kind, LIMITS);
+    let whole = run(|piece| guard.scan(piece), [data]);
+    let (heads, end) = (guard.heads_seen(), guard.eof());
+    let mut guard = expecting(kind, LIMITS);
+    assert_eq!(run(|piece| guard.scan(piece), data.chunks(1)), whole);
+    assert_eq!((guard.heads_seen(), guard.eof()), (heads, end));
+
+    let mut headers = [EMPTY_HEADER; 101];
+    let accepted = data.get(..whole.0).unwrap_or_default();
+    let parsed = Response::new(&mut headers).parse(accepted);
+    assert_eq!(parsed.map(|status| status.is_complete()), Ok(0 < heads));
+}
+
+/// A kind, five limits and two lengths of pieces, a byte each, and a stream.
+pub(crate) fn split(data: &[u8]) {
+    let [
+        kind,
+        head,
+        count,
+        name,
+        value,
+        target,
+        first,
+        other,
+        data @ ..,
+    ] = data
+    else {
+        return;
+    };
+    let limits = HeadLimits {
+        max_head_bytes: u32::from(*head) * 4,
+        max_header_count: u32::from(*count),
+        max_name_bytes: u32::from(*name),
+        max_value_bytes: u32::from(*value),
+        max_target_bytes: u32::from(*target),
+    };
+    let (front, back) = data.split_at(data.len().min(usize::from(*first)));
+    let pieces = || {
+        [front]
+            .into_iter()
+            .chain(back.chunks(usize::from(*other).max(1)))
+    };
+    if *kind < 128 {
+        let scan = |mut guard: RequestGuard| move |piece: &[u8]| guard.scan(piece);
+        let whole = run(scan(RequestGuard::new(limits)), [data]);
+        assert_eq!(run(scan(RequestGuard::new(limits)), pieces()), whole);
+    } else {
+        let scan = |mut guard: ResponseGuard| move |piece: &[u8]| guard.scan(piece);
+        let whole = run(scan(expecting(*kind, limits)), [data]);
+        assert_eq!(run(scan(expecting(*kind, limits)), pieces()), whole);
+    }
+}
+
+fn expecting(kind: u8, limits: HeadLimits) -> ResponseGuard {
+    let mut guard = ResponseGuard::new(limits);
+    guard.expect(match kind % 4 {
+        0 => RequestKind::Other,
+        1 => RequestKind::Head,
+        2 => RequestKind::Upgrade,
+        _ => RequestKind::Connect,
+    });
+    guard
+}
+
+/// How many bytes of the pieces are accepted, and why no more.
+fn run<'a>(
+    mut scan: impl FnMut(&[u8]) -> Scan,
+    pieces: impl IntoIterator<Item = &'a [u8]>,
+) -> (usize, Option<Stop>) {
+    let mut sum = 0;
+    for piece in pieces {
+        let Scan { accepted, stop } = scan(piece);
+        sum += accepted;
+        if stop.is_some() {
+            return (sum, stop);
+        }
+        assert_eq!(accepted, piece.len());
+    }
+    (sum, None)
+}

@@ -1,0 +1,76 @@
+//! `host[:port]` as it stands in a target or in `Host`, byte by byte.
+
+use crate::octets;
+
+/// How much of a `host[:port]` has been seen. [RFC 9110 §4.2, RFC 3986 §3.2]
+///
+/// Narrower than the grammar, and always within what `http::uri::Authority` takes: names hold
+/// unreserved bytes only (no `%`, no commas, no user information), an IP literal holds hexadecimal
+/// digits, dots and at most eight colons, a port is below 65 536.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Authority {
+    Empty,
+    Name,
+    Literal { len: u8, colons: u8 },
+    LiteralEnd,
+    Port { digits: u8, value: u16 },
+}
+
+impl Authority {
+    /// Takes one byte; false when it cannot stand here.
+    pub(crate) fn push(&mut self, byte: u8) -> bool {
+        let next = match (*self, byte) {
+            (Self::Empty, b'[') => Some(Self::Literal { len: 0, colons: 0 }),
+            (Self::Empty | Self::Name, _) if octets::is_unreserved(byte) => Some(Self::Name),
+            (Self::Name | Self::LiteralEnd, b':') => Some(Self::Port {
+                digits: 0,
+                value: 0,
+            }),
+            (Self::Literal { len, colons }, _) => literal(len, colons, byte),
+            (Self::Port { digits, value }, b'0'..=b'9') => port(digits, value, byte),
+            (Self::Empty | Self::Name | Self::LiteralEnd | Self::Port { .. }, _) => None,
+        };
+        if let Some(next) = next {
+            *self = next;
+        }
+        next.is_some()
+    }
+
+    /// Whether a host, with or without a port, is complete.
+    pub(crate) fn is_complete(self) -> bool {
+        matches!(self, Self::Name | Self::LiteralEnd | Self::Port { .. })
+    }
+
+    /// Whether a host with a port of at least one digit is complete.
+    pub(crate) fn has_port(self) -> bool {
+        matches!(self, Self::Port { digits: 1.., .. })
+    }
+}
+
+fn literal(len: u8, colons: u8, byte: u8) -> Option<Authority> {
+    const LONGEST: u8 = 45;
+    const MOST_COLONS: u8 = 8;
+    let colons = colons + u8::from(byte == b':');
+    match byte {
+        b']' if 1 < len => Some(Authority::LiteralEnd),
+        b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F' | b'.' | b':'
+            if len < LONGEST && colons <= MOST_COLONS =>
+        {
+            Some(Authority::Literal {
+                len: len + 1,
+                colons,
+            })
+        }
+        _ => None,
+    }
+}
+
+fn port(digits: u8, value: u16, byte: u8) -> Option<Authority> {
+    const LONGEST: u8 = 5;
+    let digit = u16::from(byte.wrapping_sub(b'0'));
+    let value = value.checked_mul(10)?.checked_add(digit)?;
+    (digits < LONGEST).then_some(Authority::Port {
+        digits: digits + 1,
+        value,
+    })
+}

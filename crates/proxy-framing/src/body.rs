@@ -1,0 +1,49 @@
+//! The body of a message, whichever way its end is told.
+
+use crate::chunks::Chunks;
+use crate::correlation::Correlation;
+use crate::fault::Fault;
+use crate::fields::{Fields, Section};
+use crate::input::{Input, Progress};
+use crate::limits::HeadLimits;
+
+/// A body that has begun. [RFC 9112 §6.3]
+#[derive(Debug)]
+pub(crate) enum Body {
+    /// So many bytes are still to come; never none.
+    Length(u64),
+    Chunked(Chunks),
+    Trailers(Fields),
+    UntilClose,
+}
+
+impl Body {
+    /// Reads on, to the end of the body or of the input.
+    pub(crate) fn scan(
+        &mut self,
+        input: &mut Input<'_>,
+        limits: &HeadLimits,
+    ) -> Result<Progress, Fault> {
+        if let Self::Chunked(chunks) = self {
+            if chunks.scan(input)? == Progress::Hungry {
+                return Ok(Progress::Hungry);
+            }
+            *self = Self::Trailers(Fields::new(Section::Trailers));
+        }
+        match self {
+            Self::Length(left) => {
+                *left -= input.skip(*left);
+                Ok(if *left == 0 {
+                    Progress::Done
+                } else {
+                    Progress::Hungry
+                })
+            }
+            Self::Trailers(fields) => fields.scan(input, limits, &mut Correlation::Absent),
+            Self::UntilClose | Self::Chunked(_) => {
+                input.skip(u64::MAX);
+                Ok(Progress::Hungry)
+            }
+        }
+    }
+}

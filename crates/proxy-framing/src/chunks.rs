@@ -1,0 +1,136 @@
+//! The chunks of a body, up to the line of the last one.
+
+use crate::extension::Extension;
+use crate::fault::Fault;
+use crate::input::{Input, Progress};
+use crate::octets;
+use crate::plain;
+
+const MOST_DIGITS: u8 = 16;
+/// Most bytes of extensions in one body; nobody sends them, and hyper gives up at 16 KiB.
+const MOST_EXTENSION_BYTES: u16 = 4096;
+
+/// The chunks of one body. [RFC 9112 §7.1]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Chunks {
+    step: Step,
+    digits: u8,
+    extension_bytes: u16,
+    /// The size being read, then the bytes of data still to come.
+    left: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Size,
+    Extension(Extension),
+    SizeLf,
+    Data,
+    DataCr,
+    DataLf,
+    End,
+}
+
+impl Chunks {
+    pub(crate) const fn new() -> Self {
+        Self {
+            step: Step::Size,
+            digits: 0,
+            extension_bytes: 0,
+            left: 0,
+        }
+    }
+
+    /// Reads on, to the end of the last chunk's line or of the input.
+    pub(crate) fn scan(&mut self, input: &mut Input<'_>) -> Result<Progress, Fault> {
+        loop {
+            if self.step == Step::Data {
+                self.left -= input.skip(self.left);
+                if 0 < self.left {
+                    return Ok(Progress::Hungry);
+                }
+                self.step = Step::DataCr;
+            }
+            self.plain(input);
+            if self.step == Step::End {
+                return Ok(Progress::Done);
+            }
+            if self.step == Step::Data {
+                continue;
+            }
+            let Some(byte) = input.peek() else {
+                return Ok(Progress::Hungry);
+            };
+            self.push(byte)?;
+            input.at += 1;
+        }
+    }
+
+    /// Takes a whole line end after data, and a whole size line without extensions.
+    fn plain(&mut self, input: &mut Input<'_>) {
+        if self.step == Step::DataCr && input.rest().starts_with(b"\r\n") {
+            input.at += 2;
+            self.next_chunk();
+        }
+        if self.step == Step::Size
+            && self.digits == 0
+            && let Some((size, bytes)) = plain::chunk_size(input.rest())
+        {
+            input.at += bytes;
+            self.left = size;
+            self.begin_data();
+        }
+    }
+
+    fn push(&mut self, byte: u8) -> Result<(), Fault> {
+        match (self.step, byte) {
+            (Step::DataCr, b'\r') => self.step = Step::DataLf,
+            (Step::DataLf, b'\n') => self.next_chunk(),
+            (Step::DataCr | Step::DataLf, _) => return Err(Fault::ChunkDataNotTerminated),
+            (Step::SizeLf, b'\n') => self.begin_data(),
+            (Step::SizeLf, _) => return Err(Fault::BareCr),
+            (_, 0) => return Err(Fault::NulByte),
+            (_, b'\n') => return Err(Fault::BareLf),
+            (Step::Size, b'\r') if 0 < self.digits => self.step = Step::SizeLf,
+            (Step::Size, b';' | b' ' | b'\t') if 0 < self.digits => {
+                self.extension(Extension::Gap, byte)?;
+            }
+            (Step::Size, _) => self.digit(byte)?,
+            (Step::Extension(extension), b'\r') if extension.may_end() => self.step = Step::SizeLf,
+            (Step::Extension(extension), _) => self.extension(extension, byte)?,
+            (Step::Data | Step::End, _) => {}
+        }
+        Ok(())
+    }
+
+    fn digit(&mut self, byte: u8) -> Result<(), Fault> {
+        let digit = octets::hex(byte).filter(|_| self.digits < MOST_DIGITS);
+        let digit = digit.ok_or(Fault::BadChunkSize)?;
+        self.left = self.left << 4 | u64::from(digit);
+        self.digits += 1;
+        Ok(())
+    }
+
+    fn extension(&mut self, extension: Extension, byte: u8) -> Result<(), Fault> {
+        let next = extension
+            .after(byte)
+            .filter(|_| self.extension_bytes < MOST_EXTENSION_BYTES);
+        self.step = Step::Extension(next.ok_or(Fault::BadChunkExtension)?);
+        self.extension_bytes += 1;
+        Ok(())
+    }
+
+    fn begin_data(&mut self) {
+        self.step = if self.left == 0 {
+            Step::End
+        } else {
+            Step::Data
+        };
+    }
+
+    fn next_chunk(&mut self) {
+        self.step = Step::Size;
+        self.digits = 0;
+        self.left = 0;
+    }
+}

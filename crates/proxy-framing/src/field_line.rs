@@ -1,0 +1,144 @@
+//! One field line, byte by byte: the authority on what is wrong with it.
+
+use crate::fault::Fault;
+use crate::limits::HeadLimits;
+use crate::names::{Candidates, Known};
+use crate::octets;
+use crate::runs;
+use crate::values::Value;
+
+/// A field line, or the empty line that ends a section.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Line {
+    pub(crate) step: Step,
+    candidates: Candidates,
+    /// Bytes of the name so far, then bytes since the value began.
+    len: u32,
+    value: Value,
+}
+
+/// What a [`Line`] waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// The first byte of a name, or the empty line.
+    Start,
+    Name,
+    /// Whitespace between the colon and the value.
+    Gap,
+    Value,
+    Lf,
+    /// The line feed of the empty line.
+    LastLf,
+}
+
+/// What one byte of a field line meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    Nothing,
+    /// The name is complete.
+    Named(Known),
+    /// The byte belongs to the value of the correlation ID.
+    Correlation,
+    /// The value is complete, but not yet its line.
+    Valued(Value),
+    /// The line is complete.
+    LineEnd,
+    /// The empty line is complete.
+    SectionEnd,
+}
+
+impl Line {
+    pub(crate) const fn new() -> Self {
+        Self {
+            step: Step::Start,
+            candidates: Candidates::ALL,
+            len: 0,
+            value: Value::Plain,
+        }
+    }
+
+    /// How the value of the name just told is to be read.
+    pub(crate) fn read_as(&mut self, value: Value) {
+        self.value = value;
+    }
+
+    /// How many bytes of `rest` surely are a plain part of the value, at most `room`.
+    pub(crate) fn run(&mut self, rest: &[u8], room: u32, limits: &HeadLimits) -> u32 {
+        if self.step != Step::Value || self.value != Value::Plain {
+            return 0;
+        }
+        let room = room.min(limits.max_value_bytes.saturating_sub(self.len));
+        let rest = rest.get(..room as usize).unwrap_or(rest);
+        let run = rest.len() - runs::after_value(rest).len();
+        let run = u32::try_from(run).unwrap_or(room);
+        self.len += run;
+        run
+    }
+
+    /// Takes one byte.
+    pub(crate) fn push(&mut self, byte: u8, limits: &HeadLimits) -> Result<Event, Fault> {
+        match (self.step, byte) {
+            (Step::Lf, b'\n') => Ok(Event::LineEnd),
+            (Step::LastLf, b'\n') => Ok(Event::SectionEnd),
+            (Step::Lf | Step::LastLf, _) => Err(Fault::BareCr),
+            (_, 0) => Err(Fault::NulByte),
+            (_, b'\n') => Err(Fault::BareLf),
+            (Step::Start, b'\r') => {
+                self.step = Step::LastLf;
+                Ok(Event::Nothing)
+            }
+            (Step::Start | Step::Name, _) => self.name(byte, limits),
+            (Step::Gap | Step::Value, b'\r') => {
+                self.step = Step::Lf;
+                Ok(Event::Valued(self.value))
+            }
+            (Step::Gap, b' ' | b'\t') => Ok(Event::Nothing),
+            (Step::Gap | Step::Value, _) => self.value(byte, limits),
+        }
+    }
+
+    fn name(&mut self, byte: u8, limits: &HeadLimits) -> Result<Event, Fault> {
+        match byte {
+            b':' if self.step == Step::Start => Err(Fault::EmptyName),
+            b':' => {
+                let known = self.candidates.known(self.len);
+                self.step = Step::Gap;
+                self.len = 0;
+                Ok(Event::Named(known))
+            }
+            b' ' | b'\t' => Err(Fault::SpaceBeforeColon),
+            _ if !octets::is_token(byte) => Err(Fault::BadNameByte),
+            _ if limits.max_name_bytes <= self.len => Err(Fault::NameSize {
+                actual: self.len + 1,
+                limit: limits.max_name_bytes,
+            }),
+            _ => {
+                self.candidates.narrow(self.len, byte);
+                self.step = Step::Name;
+                self.len += 1;
+                Ok(Event::Nothing)
+            }
+        }
+    }
+
+    fn value(&mut self, byte: u8, limits: &HeadLimits) -> Result<Event, Fault> {
+        if !octets::is_value(byte) {
+            return Err(Fault::ControlByteInValue);
+        }
+        let limit = limits.max_value_bytes;
+        if limit <= self.len && !octets::is_space(byte) {
+            return Err(Fault::ValueSize {
+                actual: self.len.saturating_add(1),
+                limit,
+            });
+        }
+        self.step = Step::Value;
+        self.len = self.len.saturating_add(1);
+        self.value.push(byte)?;
+        Ok(if self.value == Value::Correlation {
+            Event::Correlation
+        } else {
+            Event::Nothing
+        })
+    }
+}

@@ -1,0 +1,251 @@
+//! A section of field lines: what it says about framing, and how large it is.
+
+mod plain_lines;
+
+use crate::correlation::Correlation;
+use crate::fault::Fault;
+use crate::field_line::{Event, Line, Step};
+use crate::input::{Input, Progress};
+use crate::limits::HeadLimits;
+use crate::message::Version;
+use crate::names::Known;
+use crate::values::Value;
+
+/// Most bytes of trailer lines: hyper refuses to hold 16 KiB with the empty line.
+const LONGEST_TRAILERS: u32 = 16 * 1024 - 3;
+
+/// Where a section of field lines stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Section {
+    Request(Version),
+    Response(Version),
+    Trailers,
+}
+
+/// How long the body is, as far as the fields say it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    Unsaid,
+    Length(u64),
+    Chunked,
+}
+
+/// What a section of field lines says about what follows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sums {
+    pub(crate) extent: Extent,
+    /// The sender asks to change the protocol. [RFC 9110 §7.8]
+    pub(crate) asks_upgrade: bool,
+}
+
+/// A section of field lines, from its first byte to its empty line.
+#[derive(Debug)]
+pub(crate) struct Fields {
+    section: Section,
+    host: bool,
+    upgrade: bool,
+    upgrade_option: bool,
+    extent: Extent,
+    count: u32,
+    size: u32,
+    line: Line,
+}
+
+impl Fields {
+    pub(crate) const fn new(section: Section) -> Self {
+        Self {
+            section,
+            host: false,
+            upgrade: false,
+            upgrade_option: false,
+            extent: Extent::Unsaid,
+            count: 0,
+            size: 0,
+            line: Line::new(),
+        }
+    }
+
+    /// What the lines so far say.
+    pub(crate) fn sums(&self) -> Sums {
+        let heeded = self.section == Section::Request(Version::Http11);
+        Sums {
+            extent: self.extent,
+            asks_upgrade: heeded && self.upgrade && self.upgrade_option,
+        }
+    }
+
+    /// Reads on, to the end of the section or of the input.
+    pub(crate) fn scan(
+        &mut self,
+        input: &mut Input<'_>,
+        limits: &HeadLimits,
+        correlation: &mut Correlation,
+    ) -> Result<Progress, Fault> {
+        loop {
+            if self.line.step == Step::Start && self.plain_lines(input, limits, correlation) {
+                return Ok(Progress::Done);
+            }
+            let run = self.line.run(input.rest(), self.room(limits), limits);
+            self.size += run;
+            input.at += run as usize;
+            let Some(byte) = input.peek() else {
+                return Ok(Progress::Hungry);
+            };
+            let event = self.push(byte, limits, correlation)?;
+            input.at += 1;
+            if event == Event::SectionEnd {
+                return Ok(Progress::Done);
+            }
+        }
+    }
+
+    fn push(
+        &mut self,
+        byte: u8,
+        limits: &HeadLimits,
+        correlation: &mut Correlation,
+    ) -> Result<Event, Fault> {
+        match self.line.step {
+            Step::Start => self.start(byte, limits)?,
+            Step::LastLf => {}
+            Step::Name | Step::Gap | Step::Value | Step::Lf => self.grow(limits)?,
+        }
+        let event = self.line.push(byte, limits)?;
+        match event {
+            Event::Nothing | Event::SectionEnd => {}
+            Event::Named(known) => self.named(known, correlation)?,
+            Event::Correlation => correlation.push(byte),
+            Event::Valued(value) => self.valued(value, correlation)?,
+            Event::LineEnd => {
+                self.count += 1;
+                self.line = Line::new();
+            }
+        }
+        Ok(event)
+    }
+
+    fn start(&mut self, byte: u8, limits: &HeadLimits) -> Result<(), Fault> {
+        match byte {
+            b'\r' => self.may_end(),
+            0 | b'\n' => Ok(()),
+            b' ' | b'\t' if self.count == 0 => Err(Fault::SpaceBeforeFields),
+            b' ' | b'\t' => Err(Fault::ObsFold),
+            _ if limits.max_header_count <= self.count => {
+                let limit = limits.max_header_count;
+                Err(Fault::HeaderCount {
+                    actual: self.count + 1,
+                    limit,
+                })
+            }
+            _ => self.grow(limits),
+        }
+    }
+
+    fn named(&mut self, known: Known, correlation: &mut Correlation) -> Result<(), Fault> {
+        let known = match (self.section, known) {
+            (Section::Trailers, Known::Other | Known::CorrelationId) => Known::Other,
+            (Section::Trailers, _) => return Err(Fault::BadTrailer),
+            (Section::Response(_), Known::ContentLength | Known::TransferEncoding) => known,
+            (Section::Response(_), _) => Known::Other,
+            (Section::Request(_), Known::CorrelationId) if !correlation.open() => Known::Other,
+            (Section::Request(_), _) => known,
+        };
+        self.line.read_as(Value::new(known));
+        Ok(())
+    }
+
+    fn valued(&mut self, value: Value, correlation: &mut Correlation) -> Result<(), Fault> {
+        match value {
+            Value::Plain => Ok(()),
+            Value::Length(length) => self.length(length.end()?),
+            Value::Coding(coding) => {
+                coding.end()?;
+                self.chunked()
+            }
+            Value::Host(host) => {
+                host.end()?;
+                self.host()
+            }
+            Value::Options(options) => {
+                self.upgrade_option |= options.end();
+                Ok(())
+            }
+            Value::Upgrade => {
+                self.upgrade = true;
+                Ok(())
+            }
+            Value::Correlation => {
+                correlation.close();
+                Ok(())
+            }
+        }
+    }
+
+    fn length(&mut self, length: u64) -> Result<(), Fault> {
+        match self.extent {
+            Extent::Unsaid => {
+                self.extent = Extent::Length(length);
+                Ok(())
+            }
+            Extent::Length(before) if before == length => Err(Fault::RepeatedContentLength),
+            Extent::Length(_) => Err(Fault::ConflictingContentLength),
+            Extent::Chunked => Err(Fault::ContentLengthWithTransferEncoding),
+        }
+    }
+
+    fn chunked(&mut self) -> Result<(), Fault> {
+        if let Section::Request(Version::Http10) | Section::Response(Version::Http10) = self.section
+        {
+            return Err(Fault::TransferEncodingInHttp10);
+        }
+        match self.extent {
+            Extent::Unsaid => {
+                self.extent = Extent::Chunked;
+                Ok(())
+            }
+            Extent::Length(_) => Err(Fault::ContentLengthWithTransferEncoding),
+            Extent::Chunked => Err(Fault::TransferEncodingNotChunked),
+        }
+    }
+
+    fn host(&mut self) -> Result<(), Fault> {
+        if self.host {
+            return Err(Fault::RepeatedHost);
+        }
+        self.host = true;
+        Ok(())
+    }
+
+    /// Whether the section may end here.
+    fn may_end(&self) -> Result<(), Fault> {
+        if self.section == Section::Request(Version::Http11) && !self.host {
+            return Err(Fault::MissingHost);
+        }
+        Ok(())
+    }
+
+    /// Makes room for one more byte of the present line.
+    fn grow(&mut self, limits: &HeadLimits) -> Result<(), Fault> {
+        if self.room(limits) == 0 {
+            let limit = self.most_bytes(limits);
+            return Err(Fault::HeaderSize {
+                actual: limit.saturating_add(1),
+                limit,
+            });
+        }
+        self.size += 1;
+        Ok(())
+    }
+
+    /// Bytes that the section may still hold.
+    fn room(&self, limits: &HeadLimits) -> u32 {
+        self.most_bytes(limits).saturating_sub(self.size)
+    }
+
+    fn most_bytes(&self, limits: &HeadLimits) -> u32 {
+        match self.section {
+            Section::Request(_) | Section::Response(_) => limits.max_head_bytes,
+            Section::Trailers => limits.max_head_bytes.min(LONGEST_TRAILERS),
+        }
+    }
+}

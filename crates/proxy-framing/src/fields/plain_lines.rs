@@ -1,0 +1,99 @@
+//! Takes field lines that are spelt as usual, without a look at each byte.
+
+use super::{Fields, Section};
+use crate::correlation::Correlation;
+use crate::input::Input;
+use crate::limits::HeadLimits;
+use crate::names::{self, Known};
+use crate::plain;
+
+impl Fields {
+    /// Takes the lines that are whole, plain and within the limits, and stops before any other;
+    /// true when the empty line was taken too.
+    pub(crate) fn plain_lines(
+        &mut self,
+        input: &mut Input<'_>,
+        limits: &HeadLimits,
+        correlation: &mut Correlation,
+    ) -> bool {
+        let shortest = limits.max_name_bytes.min(limits.max_value_bytes) as usize;
+        let whole = input.rest();
+        let window = whole.get(..self.room(limits) as usize).unwrap_or(whole);
+        let mut rest = window;
+        let mut more = limits.max_header_count - self.count;
+        while 0 < more
+            && let Some((line, after)) = plain::line(rest)
+        {
+            if shortest < rest.len() - after.len() && !line_fits(line, limits) {
+                break;
+            }
+            if names::looks_known(rest, line.name_len)
+                && !self.plain_value(
+                    rest,
+                    line,
+                    input.at + window.len() - rest.len(),
+                    correlation,
+                )
+            {
+                break;
+            }
+            more -= 1;
+            rest = after;
+        }
+        let taken = window.len() - rest.len();
+        self.count = limits.max_header_count - more;
+        self.size += u32::try_from(taken).unwrap_or(u32::MAX);
+        input.at += taken;
+        let done = input.rest().starts_with(b"\r\n") && self.may_end().is_ok();
+        input.at += if done { 2 } else { 0 };
+        done
+    }
+
+    /// Reads the value of the line that leads `bytes` and stands at `at` in the input; false, and
+    /// nothing changed, when it is not spelt as usual.
+    #[inline(never)]
+    fn plain_value(
+        &mut self,
+        bytes: &[u8],
+        line: plain::Line,
+        at: usize,
+        correlation: &mut Correlation,
+    ) -> bool {
+        let name = bytes.get(..line.name_len).unwrap_or_default();
+        let space = usize::from(bytes.get(line.name_len + 1) == Some(&b' '));
+        let start = line.name_len + 1 + space;
+        let from_value = bytes.get(start..).unwrap_or_default();
+        let value = from_value.get(..line.value_len).unwrap_or_default();
+        match (names::known(name), self.section) {
+            (Known::Other, _) | (Known::CorrelationId, Section::Trailers) => true,
+            (_, Section::Trailers) => false,
+            (Known::ContentLength, _) => {
+                plain::number(value).is_some_and(|length| self.length(length).is_ok())
+            }
+            (Known::TransferEncoding, _) => {
+                names::same(value, b"chunked") && self.chunked().is_ok()
+            }
+            (_, Section::Response(_)) => true,
+            (Known::Host, Section::Request(_)) => {
+                plain::host(from_value, line.value_len) && self.host().is_ok()
+            }
+            (Known::Connection, Section::Request(_)) => {
+                names::same(value, b"keep-alive") || names::same(value, b"close")
+            }
+            (Known::Upgrade, Section::Request(_)) => {
+                self.upgrade = true;
+                true
+            }
+            (Known::CorrelationId, Section::Request(_)) => {
+                correlation.found(at + start, at + start + line.value_len);
+                true
+            }
+        }
+    }
+}
+
+/// Whether a long line's name and value are within the limits.
+fn line_fits(line: plain::Line, limits: &HeadLimits) -> bool {
+    line.name_len <= limits.max_name_bytes as usize
+        && line.value_len <= limits.max_value_bytes as usize
+}

@@ -1,0 +1,43 @@
+//! Which bytes may stand where, asked of one byte at a time.
+
+/// A byte of a token. [RFC 9110 §5.6.2]
+pub(crate) const fn is_token(byte: u8) -> bool {
+    matches!(byte,
+        b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'!' | b'#'..=b'\'' | b'*' | b'+' | b'-' | b'.'
+        | b'^' | b'_' | b'`' | b'|' | b'~')
+}
+
+/// A byte of a field's value, whitespace included. [RFC 9110 §5.5]
+pub(crate) const fn is_value(byte: u8) -> bool {
+    matches!(byte, b'\t' | b' '..=b'~' | 0x80..)
+}
+
+pub(crate) const fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t')
+}
+
+/// A byte of a path as the `http` crate's `Uri` takes it, without a fragment and in ASCII.
+pub(crate) const fn is_path(byte: u8) -> bool {
+    matches!(byte, b'!' | b'"' | b'$'..=b';' | b'=' | b'@'..=b'_' | b'a'..=b'~')
+}
+
+/// A byte of a query as the `http` crate's `Uri` takes it, without a fragment and in ASCII.
+pub(crate) const fn is_query(byte: u8) -> bool {
+    matches!(byte, b'!' | b'$'..=b';' | b'=' | b'?'..=b'~')
+}
+
+/// A byte of a registered name that needs no escaping. [RFC 3986 §2.3]
+pub(crate) const fn is_unreserved(byte: u8) -> bool {
+    matches!(byte, b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'-' | b'.' | b'_' | b'~')
+}
+
+/// The value of a hexadecimal digit.
+#[inline]
+pub(crate) const fn hex(byte: u8) -> Option<u8> {
+    match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        b'A'..=b'F' => Some(byte - b'A' + 10),
+        _ => None,
+    }
+}

@@ -1,0 +1,255 @@
+//! The guard for what a client sends.
+
+use crate::body::Body;
+use crate::chunks::Chunks;
+use crate::correlation::Correlation;
+use crate::fault::Fault;
+use crate::fields::{Extent, Fields, Section, Sums};
+use crate::input::{Input, Progress};
+use crate::limits::HeadLimits;
+use crate::request_line::{self, RequestLine};
+use crate::scan::{Eof, Scan, Stop};
+
+/// Watches the requests of one connection.
+///
+/// Give it every byte the client sends, once, in order, and hand on what it accepts. Pipelined
+/// requests are fine: one scan goes through as many as the bytes hold.
+///
+/// What a client sends after a request with `Connection: close` is still scanned; the caller
+/// should not read it.
+#[derive(Debug)]
+pub struct RequestGuard {
+    limits: HeadLimits,
+    part: Part,
+    /// The message asks for an upgrade, or is a `CONNECT`.
+    upgrade: bool,
+    head_bytes: u32,
+    heads_seen: u64,
+    correlation: Correlation,
+}
+
+#[derive(Debug)]
+enum Part {
+    Line(RequestLine),
+    Fields(Fields),
+    Body(Body),
+    /// A message that asks for an upgrade is complete.
+    Stopped,
+    Tunnel,
+    Faulted {
+        fault: Fault,
+        in_body: bool,
+    },
+}
+
+impl RequestGuard {
+    /// A guard for a connection on which nothing came yet.
+    #[must_use]
+    pub fn new(limits: HeadLimits) -> Self {
+        Self {
+            limits: limits.held(),
+            part: Part::Line(RequestLine::new()),
+            upgrade: false,
+            head_bytes: 0,
+            heads_seen: 0,
+            correlation: Correlation::Absent,
+        }
+    }
+
+    /// Judges the next bytes of the connection.
+    ///
+    /// With `stop` set, the bytes not accepted were not seen: give them again after
+    /// [`resume_http`](Self::resume_http) or [`pass_through`](Self::pass_through). A fault is for
+    /// good.
+    pub fn scan(&mut self, bytes: &[u8]) -> Scan {
+        let mut input = Input::new(bytes);
+        self.plain_heads(&mut input);
+        let done = input.at == bytes.len() && self.between_messages();
+        let stop = if done {
+            None
+        } else {
+            self.read(&mut input).err()
+        };
+        self.correlation.keep(bytes);
+        Scan {
+            accepted: input.at,
+            stop,
+        }
+    }
+
+    /// Goes on with the next request, after an upgrade that was declined.
+    ///
+    /// Does nothing unless the guard stopped for an upgrade.
+    pub fn resume_http(&mut self) {
+        if let Part::Stopped = self.part {
+            self.part = Part::Line(RequestLine::new());
+        }
+    }
+
+    /// Accepts everything from here on, after an upgrade that was granted.
+    ///
+    /// Does nothing unless the guard stopped for an upgrade: what was not asked for cannot be
+    /// granted.
+    pub fn pass_through(&mut self) {
+        if let Part::Stopped = self.part {
+            self.part = Part::Tunnel;
+        }
+    }
+
+    /// What it means that the client sends nothing more.
+    ///
+    /// # Errors
+    /// [`Fault::Truncated`] inside a message, or the fault that came before.
+    pub fn eof(&mut self) -> Result<Eof, Fault> {
+        match &self.part {
+            Part::Line(line) if line.is_blank() => Ok(Eof::Idle),
+            Part::Stopped => Ok(Eof::Idle),
+            Part::Tunnel => Ok(Eof::Tunnel),
+            Part::Faulted { fault, .. } => Err(*fault),
+            Part::Line(_) | Part::Fields(_) | Part::Body(_) => {
+                let in_body = self.in_body();
+                self.part = Part::Faulted {
+                    fault: Fault::Truncated,
+                    in_body,
+                };
+                Err(Fault::Truncated)
+            }
+        }
+    }
+
+    /// Whether no byte of a further request came; empty lines before it are not of it.
+    pub fn between_messages(&self) -> bool {
+        matches!(&self.part, Part::Line(line) if line.is_blank())
+    }
+
+    /// Whether a head has begun and is not complete, or was refused.
+    pub fn in_head(&self) -> bool {
+        match &self.part {
+            Part::Line(line) => !line.is_blank(),
+            Part::Fields(_) | Part::Faulted { in_body: false, .. } => true,
+            Part::Body(_) | Part::Stopped | Part::Tunnel | Part::Faulted { .. } => false,
+        }
+    }
+
+    /// Whether a body is not complete, or was refused.
+    pub fn in_body(&self) -> bool {
+        matches!(
+            self.part,
+            Part::Body(_) | Part::Faulted { in_body: true, .. }
+        )
+    }
+
+    /// Bytes accepted of the present head, its request line included; 0 outside of a head.
+    pub fn head_bytes_so_far(&self) -> u32 {
+        self.head_bytes
+    }
+
+    /// Complete heads that were accepted.
+    pub fn heads_seen(&self) -> u64 {
+        self.heads_seen
+    }
+
+    /// The `X-Correlation-Id` of the head that was refused, if it came before the fault and is of
+    /// 1 to 128 characters `[A-Za-z0-9._-]`.
+    pub fn correlation_id(&self) -> Option<&[u8]> {
+        self.correlation.value()
+    }
+
+    /// Out of line: what comes whole and plain never gets here.
+    #[inline(never)]
+    fn read(&mut self, input: &mut Input<'_>) -> Result<(), Stop> {
+        loop {
+            let from = input.at;
+            let progress = match &mut self.part {
+                Part::Line(line) => line.scan(input, &self.limits),
+                Part::Fields(fields) => fields.scan(input, &self.limits, &mut self.correlation),
+                Part::Body(body) => body.scan(input, &self.limits),
+                Part::Stopped => return Err(Stop::Upgrade),
+                Part::Tunnel => {
+                    input.skip(u64::MAX);
+                    return Ok(());
+                }
+                Part::Faulted { fault, .. } => return Err(Stop::Fault(*fault)),
+            };
+            if !matches!(self.part, Part::Body(_)) {
+                self.count_head(input.at - from);
+            }
+            match progress {
+                Ok(Progress::Hungry) => return Ok(()),
+                Ok(Progress::Done) => {
+                    self.go_on();
+                    self.plain_heads(input);
+                }
+                Err(fault) => {
+                    self.part = Part::Faulted {
+                        fault,
+                        in_body: self.in_body(),
+                    };
+                    return Err(Stop::Fault(fault));
+                }
+            }
+        }
+    }
+
+    /// Takes heads as long as they are whole and plain, and the plain lines of the one that is not.
+    fn plain_heads(&mut self, input: &mut Input<'_>) {
+        while let Part::Line(line) = &self.part
+            && line.is_untouched()
+            && let Some((version, after)) = request_line::plain(input.rest(), &self.limits)
+        {
+            let from = input.at;
+            input.at = input.bytes.len() - after.len();
+            self.upgrade = false;
+            let mut fields = Fields::new(Section::Request(version));
+            if fields.plain_lines(input, &self.limits, &mut self.correlation) {
+                self.end_head(&fields.sums());
+            } else {
+                self.count_head(input.at - from);
+                self.part = Part::Fields(fields);
+            }
+        }
+    }
+
+    /// Goes from a part that is complete to the next one.
+    fn go_on(&mut self) {
+        match &self.part {
+            Part::Line(line) => {
+                let asked = line.asked();
+                self.upgrade = asked.connect;
+                self.part = Part::Fields(Fields::new(Section::Request(asked.version)));
+            }
+            Part::Fields(fields) => {
+                let sums = fields.sums();
+                self.part = Part::Line(RequestLine::new());
+                self.end_head(&sums);
+            }
+            Part::Body(_) | Part::Stopped | Part::Tunnel | Part::Faulted { .. } => {
+                let upgrade = self.upgrade;
+                self.part = if upgrade {
+                    Part::Stopped
+                } else {
+                    Part::Line(RequestLine::new())
+                };
+            }
+        }
+    }
+
+    /// Leaves a head that is complete; the part is the next request line already.
+    fn end_head(&mut self, sums: &Sums) {
+        self.upgrade |= sums.asks_upgrade;
+        self.head_bytes = 0;
+        self.heads_seen += 1;
+        self.correlation.forget();
+        match sums.extent {
+            Extent::Chunked => self.part = Part::Body(Body::Chunked(Chunks::new())),
+            Extent::Length(length) if 0 < length => self.part = Part::Body(Body::Length(length)),
+            Extent::Unsaid | Extent::Length(_) if self.upgrade => self.part = Part::Stopped,
+            Extent::Unsaid | Extent::Length(_) => {}
+        }
+    }
+
+    fn count_head(&mut self, bytes: usize) {
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        self.head_bytes = self.head_bytes.saturating_add(bytes);
+    }
+}

@@ -1,0 +1,181 @@
+//! The status line of a response.
+
+use crate::fault::Fault;
+use crate::input::{Input, Progress};
+use crate::limits::HeadLimits;
+use crate::message::{Answered, Version};
+use crate::octets;
+use crate::runs;
+
+const VERSION: &[u8; 7] = b"HTTP/1.";
+
+/// A status line that may be cut anywhere.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StatusLine {
+    step: Step,
+    version: Version,
+    status: u16,
+    /// Bytes of the present part so far.
+    len: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Version,
+    /// The space before the code.
+    Space,
+    Code,
+    /// The space after the code, or the line end of those who leave it out.
+    Gap,
+    Reason,
+    Lf,
+    End,
+}
+
+impl StatusLine {
+    pub(crate) const fn new() -> Self {
+        Self {
+            step: Step::Version,
+            version: Version::Http11,
+            status: 0,
+            len: 0,
+        }
+    }
+
+    /// Whether no byte came.
+    pub(crate) fn is_blank(self) -> bool {
+        self.step == Step::Version && self.len == 0
+    }
+
+    /// What a complete line says.
+    pub(crate) fn answered(self) -> Answered {
+        Answered {
+            version: self.version,
+            status: self.status,
+        }
+    }
+
+    /// Reads on, to the end of the line or of the input; `may` judges the status code as soon as
+    /// it is known.
+    pub(crate) fn scan(
+        &mut self,
+        input: &mut Input<'_>,
+        limits: &HeadLimits,
+        may: impl Fn(u16) -> Result<(), Fault>,
+    ) -> Result<Progress, Fault> {
+        while let Some(byte) = input.peek() {
+            self.push(byte, limits, &may)?;
+            input.at += 1;
+            if self.step == Step::End {
+                return Ok(Progress::Done);
+            }
+        }
+        Ok(Progress::Hungry)
+    }
+
+    fn push(
+        &mut self,
+        byte: u8,
+        limits: &HeadLimits,
+        may: impl Fn(u16) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        match (self.step, byte) {
+            (Step::Lf, b'\n') => self.step = Step::End,
+            (Step::Lf, _) => return Err(Fault::BareCr),
+            (_, 0) => return Err(Fault::NulByte),
+            (_, b'\n') => return Err(Fault::BareLf),
+            (Step::Gap | Step::Reason, b'\r') => self.step = Step::Lf,
+            (Step::Version, _) => self.push_version(byte)?,
+            (Step::Space, b' ') => self.go(Step::Code),
+            (Step::Space, b'0'..=b'9') => return Err(Fault::BadVersion),
+            (Step::Code, b'0'..=b'9') => self.push_code(byte, may)?,
+            (Step::Gap, b' ') => self.go(Step::Reason),
+            (Step::Code | Step::Gap, _) => return Err(Fault::BadStatusCode),
+            (Step::Reason, _) => self.push_reason(byte, limits)?,
+            (Step::Space | Step::End, _) => return Err(Fault::BadStatusLine),
+        }
+        Ok(())
+    }
+
+    fn go(&mut self, step: Step) {
+        self.step = step;
+        self.len = 0;
+    }
+
+    fn push_version(&mut self, byte: u8) -> Result<(), Fault> {
+        let expected = VERSION.get(self.len as usize);
+        match (expected, byte) {
+            (Some(&expected), _) if byte == expected => {}
+            (None, b'0') => self.version = Version::Http10,
+            (None, b'1') => self.version = Version::Http11,
+            _ if self.len < 5 => return Err(Fault::BadStatusLine),
+            _ => return Err(Fault::BadVersion),
+        }
+        self.len += 1;
+        if expected.is_none() {
+            self.go(Step::Space);
+        }
+        Ok(())
+    }
+
+    fn push_code(&mut self, byte: u8, may: impl Fn(u16) -> Result<(), Fault>) -> Result<(), Fault> {
+        if self.len == 0 && !matches!(byte, b'1'..=b'5') {
+            return Err(Fault::BadStatusCode);
+        }
+        self.status = self.status * 10 + u16::from(byte - b'0');
+        self.len += 1;
+        if self.len == 3 {
+            may(self.status)?;
+            self.go(Step::Gap);
+        }
+        Ok(())
+    }
+
+    fn push_reason(&mut self, byte: u8, limits: &HeadLimits) -> Result<(), Fault> {
+        let limit = limits.max_target_bytes;
+        if !octets::is_value(byte) {
+            return Err(Fault::ControlByteInValue);
+        }
+        if limit <= self.len {
+            return Err(Fault::TargetSize {
+                actual: limit + 1,
+                limit,
+            });
+        }
+        self.len += 1;
+        Ok(())
+    }
+}
+
+/// What the whole status line that leads `bytes` says and what follows it, if its reason has no
+/// tab.
+#[inline]
+pub(crate) fn plain<'a>(bytes: &'a [u8], limits: &HeadLimits) -> Option<(Answered, &'a [u8])> {
+    const HTTP11: u64 = u64::from_le_bytes(*b"HTTP/1.1");
+    const HTTP10: u64 = u64::from_le_bytes(*b"HTTP/1.0");
+    let (version, after) = bytes.split_first_chunk()?;
+    let version = match u64::from_le_bytes(*version) {
+        HTTP11 => Version::Http11,
+        HTTP10 => Version::Http10,
+        _ => return None,
+    };
+    let [
+        b' ',
+        a @ b'1'..=b'5',
+        b @ b'0'..=b'9',
+        c @ b'0'..=b'9',
+        b' ',
+        reason @ ..,
+    ] = after
+    else {
+        return None;
+    };
+    let digit = |byte: &u8| u16::from(byte - b'0');
+    let status = digit(a) * 100 + digit(b) * 10 + digit(c);
+    let from_end = runs::after_value(reason);
+    let fits = reason.len() - from_end.len() <= limits.max_target_bytes as usize;
+    let [b'\r', b'\n', after @ ..] = from_end else {
+        return None;
+    };
+    fits.then_some((Answered { version, status }, after))
+}

@@ -1,0 +1,228 @@
+//! The values that framing depends on, byte by byte.
+
+use crate::authority::Authority;
+use crate::fault::Fault;
+use crate::names::Known;
+use crate::octets;
+
+const CHUNKED: &[u8; 7] = b"chunked";
+const UPGRADE: &[u8; 7] = b"upgrade";
+/// 2⁶³ − 1: far beyond any body, and one sum cannot overflow an `u64`.
+const LONGEST_BODY: u64 = u64::MAX / 2;
+
+/// What has been seen of a value; whitespace around it is not part of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Value {
+    /// Of no interest but its bytes.
+    Plain,
+    Length(Length),
+    Coding(Coding),
+    Host(Host),
+    Options(Options),
+    /// Its presence is all that counts.
+    Upgrade,
+    Correlation,
+}
+
+/// A decimal number that must not be a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Length {
+    value: u64,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Empty,
+    Begun,
+    /// Whitespace came; nothing else may follow.
+    Ended,
+}
+
+/// A host, or nothing: an empty `Host` is for targets without an authority. [RFC 9112 §3.2]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Host {
+    authority: Authority,
+    ended: bool,
+}
+
+/// The word `chunked`: how many of its letters came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Coding {
+    letters: u8,
+    ended: bool,
+}
+
+/// A list of connection options in which `upgrade` may occur. [RFC 9110 §7.6.1]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Options {
+    word: Word,
+    upgrade: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Word {
+    /// As many letters of `upgrade`, and nothing else.
+    Upgrade(u8),
+    /// The whole of it, and whitespace.
+    UpgradeGap,
+    Other,
+}
+
+impl Value {
+    pub(crate) fn new(known: Known) -> Self {
+        match known {
+            Known::Other => Self::Plain,
+            Known::Host => Self::Host(Host {
+                authority: Authority::Empty,
+                ended: false,
+            }),
+            Known::Upgrade => Self::Upgrade,
+            Known::Connection => Self::Options(Options::new()),
+            Known::ContentLength => Self::Length(Length {
+                value: 0,
+                stage: Stage::Empty,
+            }),
+            Known::CorrelationId => Self::Correlation,
+            Known::TransferEncoding => Self::Coding(Coding {
+                letters: 0,
+                ended: false,
+            }),
+        }
+    }
+
+    /// Takes one byte that a value can hold; the first one is not whitespace.
+    pub(crate) fn push(&mut self, byte: u8) -> Result<(), Fault> {
+        match self {
+            Self::Plain | Self::Upgrade | Self::Correlation => Ok(()),
+            Self::Length(length) => length.push(byte),
+            Self::Coding(coding) => coding.push(byte),
+            Self::Host(host) => host.push(byte),
+            Self::Options(options) => {
+                options.push(byte);
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Host {
+    fn push(&mut self, byte: u8) -> Result<(), Fault> {
+        if octets::is_space(byte) {
+            self.ended = true;
+            return Ok(());
+        }
+        if self.ended || !self.authority.push(byte) {
+            return Err(Fault::BadHost);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn end(self) -> Result<(), Fault> {
+        if self.authority != Authority::Empty && !self.authority.is_complete() {
+            return Err(Fault::BadHost);
+        }
+        Ok(())
+    }
+}
+
+impl Length {
+    fn push(&mut self, byte: u8) -> Result<(), Fault> {
+        match byte {
+            b',' => Err(Fault::RepeatedContentLength),
+            b' ' | b'\t' => {
+                self.stage = Stage::Ended;
+                Ok(())
+            }
+            b'0'..=b'9' if self.stage != Stage::Ended => {
+                let digit = u64::from(byte - b'0');
+                let value = self
+                    .value
+                    .checked_mul(10)
+                    .and_then(|ten| ten.checked_add(digit));
+                let value = value.filter(|&value| value <= LONGEST_BODY);
+                self.value = value.ok_or(Fault::BadContentLength)?;
+                self.stage = Stage::Begun;
+                Ok(())
+            }
+            _ => Err(Fault::BadContentLength),
+        }
+    }
+
+    pub(crate) fn end(self) -> Result<u64, Fault> {
+        if self.stage == Stage::Empty {
+            return Err(Fault::BadContentLength);
+        }
+        Ok(self.value)
+    }
+}
+
+impl Coding {
+    fn push(&mut self, byte: u8) -> Result<(), Fault> {
+        if octets::is_space(byte) {
+            self.ended = true;
+            return Ok(());
+        }
+        let expected = CHUNKED.get(usize::from(self.letters));
+        if self.ended || expected != Some(&byte.to_ascii_lowercase()) {
+            return Err(Fault::TransferEncodingNotChunked);
+        }
+        self.letters += 1;
+        Ok(())
+    }
+
+    pub(crate) fn end(self) -> Result<(), Fault> {
+        if usize::from(self.letters) < CHUNKED.len() {
+            return Err(Fault::TransferEncodingNotChunked);
+        }
+        Ok(())
+    }
+}
+
+impl Options {
+    const fn new() -> Self {
+        Self {
+            word: Word::Upgrade(0),
+            upgrade: false,
+        }
+    }
+
+    fn push(&mut self, byte: u8) {
+        if byte == b',' {
+            self.end_option();
+            return;
+        }
+        let space = octets::is_space(byte);
+        self.word = match self.word {
+            Word::Upgrade(0) if space => Word::Upgrade(0),
+            Word::Upgrade(letters) if space && usize::from(letters) == UPGRADE.len() => {
+                Word::UpgradeGap
+            }
+            Word::Upgrade(letters)
+                if UPGRADE.get(usize::from(letters)) == Some(&byte.to_ascii_lowercase()) =>
+            {
+                Word::Upgrade(letters + 1)
+            }
+            Word::UpgradeGap if space => Word::UpgradeGap,
+            Word::Upgrade(_) | Word::UpgradeGap | Word::Other => Word::Other,
+        };
+    }
+
+    fn end_option(&mut self) {
+        let whole = match self.word {
+            Word::Upgrade(letters) => usize::from(letters) == UPGRADE.len(),
+            Word::UpgradeGap => true,
+            Word::Other => false,
+        };
+        *self = Self {
+            word: Word::Upgrade(0),
+            upgrade: self.upgrade || whole,
+        };
+    }
+
+    /// Whether `upgrade` was among the options.
+    pub(crate) fn end(mut self) -> bool {
+        self.end_option();
+        self.upgrade
+    }
+}

@@ -1,0 +1,102 @@
+//! Drives a guard over bytes that come in pieces, and says what became of them.
+
+use proxy_framing::{Fault, HeadLimits, RequestGuard, RequestKind, ResponseGuard, Scan, Stop};
+
+use crate::cases::Verdict;
+
+/// What became of the bytes: how many were accepted in all, and the verdict.
+pub(crate) type Outcome = (usize, Verdict);
+
+/// What both guards can be asked.
+pub(crate) trait Guard {
+    fn scan(&mut self, bytes: &[u8]) -> Scan;
+    fn between_messages(&self) -> bool;
+}
+
+impl Guard for RequestGuard {
+    fn scan(&mut self, bytes: &[u8]) -> Scan {
+        self.scan(bytes)
+    }
+
+    fn between_messages(&self) -> bool {
+        self.between_messages()
+    }
+}
+
+impl Guard for ResponseGuard {
+    fn scan(&mut self, bytes: &[u8]) -> Scan {
+        self.scan(bytes)
+    }
+
+    fn between_messages(&self) -> bool {
+        self.between_messages()
+    }
+}
+
+/// A guard that was told what was asked.
+pub(crate) fn expecting(kind: RequestKind, limits: HeadLimits) -> ResponseGuard {
+    let mut guard = ResponseGuard::new(limits);
+    guard.expect(kind);
+    guard
+}
+
+/// Gives a guard the pieces, until it stops.
+pub(crate) fn drive<'a>(
+    guard: &mut impl Guard,
+    pieces: impl IntoIterator<Item = &'a [u8]>,
+) -> Outcome {
+    let mut accepted = 0;
+    let mut pieces = pieces.into_iter();
+    while let Some(piece) = pieces.next() {
+        let scan = guard.scan(piece);
+        accepted += scan.accepted;
+        let left = piece.len() - scan.accepted;
+        match scan.stop {
+            None => assert_eq!(left, 0, "all is accepted unless the guard stops"),
+            Some(stop) => {
+                assert_eq!(
+                    guard.scan(b"x"),
+                    Scan {
+                        accepted: 0,
+                        stop: Some(stop)
+                    }
+                );
+                let rest = pieces.map(<[u8]>::len).sum::<usize>();
+                return (accepted, stopped(stop, left + rest));
+            }
+        }
+    }
+    (
+        accepted,
+        if guard.between_messages() {
+            Verdict::Whole
+        } else {
+            Verdict::Open
+        },
+    )
+}
+
+fn stopped(stop: Stop, left: usize) -> Verdict {
+    match stop {
+        Stop::Fault(fault) => Verdict::Refused(fault),
+        Stop::Upgrade => Verdict::Upgrade(left),
+    }
+}
+
+/// What becomes of the bytes of requests in one piece.
+pub(crate) fn request(bytes: &[u8], limits: HeadLimits) -> Outcome {
+    drive(&mut RequestGuard::new(limits), [bytes])
+}
+
+/// What becomes of the bytes of a response in one piece.
+pub(crate) fn response(bytes: &[u8], kind: RequestKind, limits: HeadLimits) -> Outcome {
+    drive(&mut expecting(kind, limits), [bytes])
+}
+
+/// The fault with which requests are refused.
+pub(crate) fn refusal(bytes: &[u8], limits: HeadLimits) -> Option<Fault> {
+    match request(bytes, limits).1 {
+        Verdict::Refused(fault) => Some(fault),
+        Verdict::Whole | Verdict::Open | Verdict::Upgrade(_) => None,
+    }
+}

@@ -1,0 +1,23 @@
+//! The guards against tables of raw messages, every way of cutting them, two other parsers and the
+//! fuzzers' corpora.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests may fail loudly")]
+
+mod cases;
+mod drive;
+mod legal_requests;
+mod legal_responses;
+mod refused_bodies;
+mod refused_fields;
+mod refused_lengths;
+mod refused_lines;
+mod refused_responses;
+
+mod corpus;
+mod decoding;
+mod guards;
+mod httparse_agrees;
+mod hyper_agrees;
+mod limits;
+mod splits;
+mod tables;

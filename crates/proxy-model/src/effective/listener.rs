@@ -1,0 +1,87 @@
+//! The settings of a listener.
+
+use super::{List, path, plain, text};
+use crate::registry::{listener_tls as tls_spec, listeners as spec};
+use crate::{Certificate, ClientAuth, Listener, ListenerTimeouts, ListenerTls, Model};
+
+pub(super) fn listener(list: &mut List, model: &Model, listener: &Listener) {
+    let Listener {
+        name: _,
+        place: _,
+        address,
+        protocol,
+        default_route,
+        trusted_proxies,
+        path_policy,
+        expose_reasons,
+        h2c,
+        proxy_protocol,
+        max_concurrent_streams,
+        backlog,
+        timeouts,
+        tls,
+    } = listener;
+    list.put(&spec::ADDRESS, address, text);
+    list.put(&spec::PROTOCOL, protocol, text);
+    list.put_any(&spec::DEFAULT_ROUTE, default_route.as_ref(), |index| {
+        model.route(*index).map(|route| route.id.clone()).into()
+    });
+    list.put_all(&spec::TRUSTED_PROXIES, trusted_proxies, text);
+    list.put(&spec::PATH_POLICY, path_policy, text);
+    list.put(&spec::EXPOSE_REASONS, expose_reasons, plain);
+    list.put(&spec::H2C, h2c, plain);
+    list.put(&spec::PROXY_PROTOCOL, proxy_protocol, plain);
+    list.put(&spec::MAX_CONCURRENT_STREAMS, max_concurrent_streams, plain);
+    list.put(&spec::BACKLOG, backlog, plain);
+    list.within("timeouts", |list| times(list, timeouts));
+    if let Some(tls) = tls {
+        list.within("tls", |list| self::tls(list, tls));
+    }
+}
+
+fn times(list: &mut List, timeouts: &ListenerTimeouts) {
+    let ListenerTimeouts {
+        header,
+        body_idle,
+        write_idle,
+        keep_alive,
+        handshake,
+    } = timeouts;
+    list.time(&spec::HEADER, header);
+    list.time(&spec::BODY_IDLE, body_idle);
+    list.time(&spec::WRITE_IDLE, write_idle);
+    list.time(&spec::KEEP_ALIVE, keep_alive);
+    list.time(&spec::HANDSHAKE, handshake);
+}
+
+fn tls(list: &mut List, tls: &ListenerTls) {
+    let ListenerTls {
+        place: _,
+        certificates,
+        min_version,
+        max_version,
+        alpn,
+        client_auth,
+    } = tls;
+    for (index, certificate) in certificates.iter().enumerate() {
+        let Certificate {
+            cert_file,
+            key_file,
+            server_names,
+        } = certificate;
+        list.within(&format!("certificate[{index}]"), |list| {
+            list.put(&tls_spec::CERTIFICATE_CERT_FILE, cert_file, path);
+            list.put(&tls_spec::CERTIFICATE_KEY_FILE, key_file, path);
+            list.put_all(&tls_spec::SERVER_NAME, server_names, text);
+        });
+    }
+    list.put(&tls_spec::MIN_VERSION, min_version, text);
+    list.put(&tls_spec::MAX_VERSION, max_version, text);
+    list.put_all(&tls_spec::ALPN, alpn, text);
+    if let Some(ClientAuth { ca_file, mode }) = client_auth {
+        list.within("client-auth", |list| {
+            list.put(&tls_spec::CLIENT_AUTH_CA_FILE, ca_file, path);
+            list.put(&tls_spec::CLIENT_AUTH_MODE, mode, text);
+        });
+    }
+}

@@ -1,0 +1,192 @@
+//! The settings of a route.
+
+use super::{List, path, plain, text};
+use crate::registry::{circuit_breaker as breaker_spec, matches as match_spec};
+use crate::registry::{policies as policy_spec, routes as spec};
+use crate::{
+    CircuitBreaker, HeaderEdits, HeaderField, Matches, Model, Policies, RateLimit, Retry, Route,
+    RouteTimeouts, Service, StaticFiles, redacted_field, redacted_header, redacted_parameter,
+};
+use proxy_routing::PathPattern;
+use serde_json::Value;
+
+pub(super) fn route(list: &mut List, model: &Model, route: &Route) {
+    let Route {
+        id: _,
+        place: _,
+        priority,
+        matches,
+        service,
+        form,
+        policies,
+        circuit_breaker,
+        agents,
+    } = route;
+    list.put(&spec::PRIORITY, priority, plain);
+    list.within("matches", |list| conditions(list, matches));
+    match service {
+        Service::Upstream(index) => list.put(&spec::UPSTREAM, index, |index| {
+            model
+                .upstream(*index)
+                .map(|upstream| upstream.name.clone())
+                .into()
+        }),
+        Service::Builtin(handler) => list.put(&spec::BUILTIN_HANDLER, handler, text),
+        Service::Static(files) => list.within("static-files", |list| static_files(list, files)),
+    }
+    // What holds where none is written has no word.
+    if form.place().is_some() {
+        list.put(&spec::SERVICE_TYPE, form, |form| match service {
+            Service::Upstream(_) => text(form),
+            Service::Builtin(_) => "builtin".into(),
+            Service::Static(_) => "static".into(),
+        });
+    }
+    list.within("policies", |list| self::policies(list, policies));
+    if let Some(breaker) = circuit_breaker {
+        list.within("circuit-breaker", |list| self::breaker(list, breaker));
+    }
+    list.put_all(&spec::AGENTS, agents, |index| {
+        model.agent(*index).map(|agent| agent.name.clone()).into()
+    });
+}
+
+fn conditions(list: &mut List, matches: &Matches) {
+    let Matches {
+        hosts,
+        paths,
+        headers,
+        methods,
+        query_params,
+    } = matches;
+    list.put_all(&match_spec::HOST, hosts, text);
+    for pattern in paths {
+        let text = |pattern: &PathPattern| pattern.as_str().into();
+        match pattern.setting() {
+            "path" => list.put(&match_spec::PATH, pattern, text),
+            "path-prefix" => list.put(&match_spec::PATH_PREFIX, pattern, text),
+            _ => list.put(&match_spec::PATH_REGEX, pattern, text),
+        }
+    }
+    list.put_all(&match_spec::HEADER, headers, |header| {
+        redacted_header(header).into()
+    });
+    list.put_all(&match_spec::METHOD, methods, text);
+    list.put_all(&match_spec::QUERY_PARAM, query_params, |parameter| {
+        redacted_parameter(parameter).into()
+    });
+}
+
+fn static_files(list: &mut List, files: &StaticFiles) {
+    let StaticFiles {
+        place: _,
+        root,
+        index,
+        fallback,
+        precompressed,
+    } = files;
+    list.put(&spec::STATIC_ROOT, root, path);
+    list.put(&spec::STATIC_INDEX, index, text);
+    list.put_any(&spec::STATIC_FALLBACK, fallback.as_ref(), text);
+    list.put(&spec::STATIC_PRECOMPRESSED, precompressed, plain);
+}
+
+fn policies(list: &mut List, policies: &Policies) {
+    let Policies {
+        timeouts,
+        max_body_size,
+        rate_limit,
+        request_headers,
+        response_headers,
+        buffer_requests,
+        buffer_responses,
+        retry,
+    } = policies;
+    list.within("timeouts", |list| times(list, timeouts));
+    list.put_any(&policy_spec::MAX_BODY_SIZE, max_body_size.as_ref(), plain);
+    if let Some(limit) = rate_limit {
+        list.within("rate-limit", |list| self::rate_limit(list, limit));
+    }
+    list.within("request-headers", |list| {
+        let HeaderEdits { remove, set, add } = request_headers;
+        list.put_all(&policy_spec::REMOVE_REQUEST, remove, text);
+        list.put_all(&policy_spec::SET_REQUEST, set, header);
+        list.put_all(&policy_spec::ADD_REQUEST, add, header);
+    });
+    list.within("response-headers", |list| {
+        let HeaderEdits { remove, set, add } = response_headers;
+        list.put_all(&policy_spec::REMOVE_RESPONSE, remove, text);
+        list.put_all(&policy_spec::SET_RESPONSE, set, header);
+        list.put_all(&policy_spec::ADD_RESPONSE, add, header);
+    });
+    list.put(&policy_spec::BUFFER_REQUESTS, buffer_requests, plain);
+    list.put(&policy_spec::BUFFER_RESPONSES, buffer_responses, plain);
+    if let Some(retry) = retry {
+        list.within("retry", |list| self::retry(list, retry));
+    }
+}
+
+fn times(list: &mut List, timeouts: &RouteTimeouts) {
+    let RouteTimeouts {
+        connect,
+        request,
+        read,
+        idle,
+    } = timeouts;
+    list.any_time(&policy_spec::CONNECT, connect.as_ref());
+    list.any_time(&policy_spec::REQUEST, request.as_ref());
+    list.any_time(&policy_spec::READ, read.as_ref());
+    list.any_time(&policy_spec::IDLE, idle.as_ref());
+}
+
+fn rate_limit(list: &mut List, limit: &RateLimit) {
+    let RateLimit {
+        place: _,
+        requests_per_second,
+        burst,
+        key,
+    } = limit;
+    list.put(
+        &policy_spec::REQUESTS_PER_SECOND,
+        requests_per_second,
+        plain,
+    );
+    list.put(&policy_spec::BURST, burst, plain);
+    list.put(&policy_spec::KEY, key, text);
+}
+
+fn header(field: &HeaderField) -> Value {
+    redacted_field(&field.name, &field.value).into()
+}
+
+fn retry(list: &mut List, retry: &Retry) {
+    let Retry {
+        place: _,
+        attempts,
+        on,
+        budget_percent,
+    } = retry;
+    list.put(&policy_spec::ATTEMPTS, attempts, plain);
+    list.put(&policy_spec::ON, on, |causes| {
+        causes.iter().map(|cause| cause.name()).collect()
+    });
+    list.put(&policy_spec::BUDGET_PERCENT, budget_percent, plain);
+}
+
+fn breaker(list: &mut List, breaker: &CircuitBreaker) {
+    let CircuitBreaker {
+        place: _,
+        failure_threshold,
+        timeout,
+        success_threshold,
+        half_open_max_requests,
+    } = breaker;
+    list.put(&breaker_spec::FAILURE_THRESHOLD, failure_threshold, plain);
+    list.time(&breaker_spec::TIMEOUT, timeout);
+    list.put(&breaker_spec::SUCCESS_THRESHOLD, success_threshold, plain);
+    list.put(
+        &breaker_spec::HALF_OPEN_MAX_REQUESTS,
+        half_open_max_requests,
+        plain,
+    );
+}

@@ -1,0 +1,120 @@
+//! The settings of an upstream.
+
+use super::{List, path, plain, text};
+use crate::registry::{health_check as check_spec, upstreams as spec};
+use crate::{
+    ConnectionPool, HealthCheck, HealthCheckKind, Target, Upstream, UpstreamTimeouts, UpstreamTls,
+};
+
+pub(super) fn upstream(list: &mut List, upstream: &Upstream) {
+    let Upstream {
+        name: _,
+        place: _,
+        targets,
+        load_balancing,
+        health_check,
+        tls,
+        protocol,
+        timeouts,
+        connection_pool,
+    } = upstream;
+    for target in targets {
+        let Target {
+            place: _,
+            address,
+            weight,
+        } = target;
+        list.within(
+            &super::named("targets.target", &address.to_string()),
+            |list| {
+                list.put(&spec::ADDRESS, address, text);
+                list.put(&spec::WEIGHT, weight, plain);
+            },
+        );
+    }
+    list.put(&spec::LOAD_BALANCING, load_balancing, text);
+    if let Some(check) = health_check {
+        list.within("health-check", |list| self::health_check(list, check));
+    }
+    if let Some(tls) = tls {
+        list.within("tls", |list| self::tls(list, tls));
+    }
+    list.put(&spec::PROTOCOL, protocol, text);
+    list.within("timeouts", |list| times(list, timeouts));
+    list.within("connection-pool", |list| pool(list, connection_pool));
+}
+
+fn health_check(list: &mut List, check: &HealthCheck) {
+    let HealthCheck {
+        place: _,
+        kind,
+        interval,
+        timeout,
+        healthy_threshold,
+        unhealthy_threshold,
+    } = check;
+    list.within("type", |list| match kind {
+        HealthCheckKind::Http {
+            path,
+            expected_status,
+            host,
+        } => {
+            list.put(&check_spec::PATH, path, text);
+            list.put(&check_spec::EXPECTED_STATUS, expected_status, plain);
+            list.put_any(&check_spec::HOST, host.as_ref(), text);
+        }
+        HealthCheckKind::Tcp => {}
+        HealthCheckKind::Grpc { service } => {
+            list.put_any(&check_spec::SERVICE, service.as_ref(), text);
+        }
+        HealthCheckKind::Inference {
+            endpoint,
+            expected_models,
+        } => {
+            list.put(&check_spec::ENDPOINT, endpoint, text);
+            list.put_all(&check_spec::EXPECTED_MODELS, expected_models, text);
+        }
+    });
+    list.time(&check_spec::INTERVAL, interval);
+    list.time(&check_spec::TIMEOUT, timeout);
+    list.put(&check_spec::HEALTHY_THRESHOLD, healthy_threshold, plain);
+    list.put(&check_spec::UNHEALTHY_THRESHOLD, unhealthy_threshold, plain);
+}
+
+fn tls(list: &mut List, tls: &UpstreamTls) {
+    let UpstreamTls {
+        place: _,
+        sni,
+        ca_file,
+        cert_file,
+        key_file,
+    } = tls;
+    list.put_any(&spec::SNI, sni.as_ref(), text);
+    list.put_any(&spec::CA_FILE, ca_file.as_ref(), path);
+    list.put_any(&spec::CERT_FILE, cert_file.as_ref(), path);
+    list.put_any(&spec::KEY_FILE, key_file.as_ref(), path);
+}
+
+fn times(list: &mut List, timeouts: &UpstreamTimeouts) {
+    let UpstreamTimeouts {
+        connect,
+        request,
+        read,
+        idle,
+    } = timeouts;
+    list.time(&spec::CONNECT, connect);
+    list.time(&spec::REQUEST, request);
+    list.time(&spec::READ, read);
+    list.time(&spec::IDLE, idle);
+}
+
+fn pool(list: &mut List, pool: &ConnectionPool) {
+    let ConnectionPool {
+        max_connections,
+        max_idle,
+        idle_timeout,
+    } = pool;
+    list.put_any(&spec::MAX_CONNECTIONS, max_connections.as_ref(), plain);
+    list.put_any(&spec::MAX_IDLE, max_idle.as_ref(), plain);
+    list.time(&spec::IDLE_TIMEOUT, idle_timeout);
+}

@@ -1,0 +1,73 @@
+//! What must not be shown, wherever settings are.
+
+use http::{HeaderName, HeaderValue};
+use proxy_routing::{HeaderCondition, QueryCondition};
+
+/// Stands where a secret was.
+const REDACTED: &str = "(redacted)";
+
+/// Parts of the names of header fields and query parameters that carry secrets.
+const SECRET: [&str; 8] = [
+    "auth",
+    "cookie",
+    "credential",
+    "key",
+    "password",
+    "secret",
+    "session",
+    "token",
+];
+
+/// `name: value`, without the value if it may be a secret.
+pub fn redacted_field(name: &HeaderName, value: &HeaderValue) -> String {
+    if value.is_sensitive() || is_secret(name.as_str()) {
+        return format!("{name}: {REDACTED}");
+    }
+    format!("{name}: {}", String::from_utf8_lossy(value.as_bytes()))
+}
+
+/// A condition on a header, without the value if it may be a secret.
+pub fn redacted_header(condition: &HeaderCondition) -> String {
+    let name = condition.name();
+    let value = condition.value();
+    value.map_or_else(|| name.to_string(), |value| redacted_field(name, value))
+}
+
+/// A condition on a query parameter, without the value if it may be a secret.
+pub fn redacted_parameter(condition: &QueryCondition) -> String {
+    if condition.value().is_some() && is_secret(&condition.name().to_ascii_lowercase()) {
+        return format!("{}={REDACTED}", condition.name());
+    }
+    condition.to_string()
+}
+
+fn is_secret(name: &str) -> bool {
+    SECRET.iter().any(|part| name.contains(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_fields_that_carry_secrets_are_not_shown() {
+        let value = HeaderValue::from_static("s3cret");
+        for name in ["authorization", "x-api-key", "set-cookie", "x-vault-token"] {
+            let name = HeaderName::from_static(name);
+            assert_eq!(redacted_field(&name, &value), format!("{name}: (redacted)"));
+        }
+        let plain = HeaderName::from_static("x-env");
+        assert_eq!(redacted_field(&plain, &value), "x-env: s3cret");
+    }
+
+    #[test]
+    fn conditions_are_shown_without_secrets() {
+        let header = |text| redacted_header(&HeaderCondition::parse(text).unwrap());
+        assert_eq!(header("X-Api-Key: k-1"), "x-api-key: (redacted)");
+        assert_eq!(header("X-Api-Key"), "x-api-key");
+        let parameter = |text| redacted_parameter(&QueryCondition::parse(text).unwrap());
+        assert_eq!(parameter("Access_Token=t-1"), "Access_Token=(redacted)");
+        assert_eq!(parameter("token"), "token");
+        assert_eq!(parameter("v=2"), "v=2");
+    }
+}

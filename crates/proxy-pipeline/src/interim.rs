@@ -1,0 +1,80 @@
+//! Heads of 1xx responses, made fit for the client.
+
+/// Fields that end with the upstream's connection, or say how long a body is that is not there.
+/// [RFC 9110 §7.6.1, §8.6]
+const UNFIT: &[&[u8]] = &[
+    b"connection",
+    b"keep-alive",
+    b"proxy-connection",
+    b"te",
+    b"upgrade",
+    b"transfer-encoding",
+    b"content-length",
+];
+
+/// Whole heads, one behind the other, without the fields that are not for the client.
+pub(crate) fn for_clients(heads: &[u8]) -> Vec<u8> {
+    let mut kept = Vec::with_capacity(heads.len());
+    let mut rest = heads;
+    while !rest.is_empty() {
+        let end = rest.windows(4).position(|at| at == b"\r\n\r\n");
+        let (head, behind) = rest.split_at(end.map_or(rest.len(), |end| end + 4));
+        keep(head, &mut kept);
+        rest = behind;
+    }
+    kept
+}
+
+fn keep(head: &[u8], kept: &mut Vec<u8>) {
+    let mut lines = head.split_inclusive(|byte| *byte == b'\n');
+    kept.extend_from_slice(lines.next().unwrap_or_default());
+    let nominated: Vec<&[u8]> = lines
+        .clone()
+        .filter(|line| is_named(line, b"connection"))
+        .flat_map(|line| value(line).split(|byte| *byte == b','))
+        .map(<[u8]>::trim_ascii)
+        .collect();
+    for line in lines {
+        let mut unfit = UNFIT.iter().chain(&nominated);
+        if !unfit.any(|name| is_named(line, name)) {
+            kept.extend_from_slice(line);
+        }
+    }
+}
+
+fn is_named(line: &[u8], name: &[u8]) -> bool {
+    let own = line.split(|byte| *byte == b':').next();
+    own.is_some_and(|own| own.len() < line.len() && own.eq_ignore_ascii_case(name))
+}
+
+fn value(line: &[u8]) -> &[u8] {
+    let colon = line.iter().position(|byte| *byte == b':');
+    let behind = colon.and_then(|colon| line.get(colon + 1..));
+    behind.unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_concerns_one_connection_is_left_out_of_each_head() {
+        let heads = b"HTTP/1.1 103 Early Hints\r\nConnection: x-a, X-B\r\nx-a: 1\r\nX-b: 2\r\n\
+            Keep-Alive: 5\r\nLink: </a>\r\n\r\nHTTP/1.1 102 Processing\r\nx-a: 3\r\n\r\n";
+
+        let kept = for_clients(heads);
+        let expected = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n\
+            HTTP/1.1 102 Processing\r\nx-a: 3\r\n\r\n";
+        assert_eq!(
+            kept.escape_ascii().to_string(),
+            expected.escape_ascii().to_string()
+        );
+    }
+
+    #[test]
+    fn a_status_line_is_never_taken_for_a_field() {
+        let head = b"HTTP/1.1 103 a:b\r\nConnection: HTTP/1.1 103 a\r\n\r\n";
+
+        assert!(for_clients(head).starts_with(b"HTTP/1.1 103 a:b\r\n"));
+    }
+}

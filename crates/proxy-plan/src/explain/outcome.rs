@@ -1,0 +1,147 @@
+//! Who answers a request, and who else could.
+
+use super::Named;
+use crate::{Decision, Outcome, Plan, TargetPlan, UpstreamPlan, View};
+use proxy_errors::{Problem, Reason};
+use proxy_model::BuiltinHandler;
+use proxy_routing::{Head, Unmet};
+
+/// Who answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answerer {
+    /// A target of an upstream.
+    Upstream {
+        /// The upstream.
+        upstream: Named,
+        /// The address of the target that is next.
+        target: String,
+        /// Every target, in the order of the configuration.
+        candidates: Vec<Candidate>,
+    },
+    /// The proxy itself.
+    Builtin(BuiltinHandler),
+    /// Nobody: the request is refused.
+    Nobody {
+        /// What is wrong.
+        problem: Problem,
+        /// Where no route matches: the one that nearly did.
+        nearest: Option<Nearest>,
+        /// Where no target may be called: all of them.
+        candidates: Vec<Candidate>,
+    },
+}
+
+/// A target of the upstream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// Its address.
+    pub address: String,
+    /// Whether it may be called.
+    pub readiness: Readiness,
+}
+
+/// Whether a target may be called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Readiness {
+    /// It is next.
+    Next,
+    /// It may be, and is not next.
+    Ready,
+    /// It may not; the last failure, if one is known.
+    Unhealthy(Option<String>),
+}
+
+/// The route that would nearly have taken the request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Nearest {
+    /// The route.
+    pub route: Named,
+    /// Its first condition that does not hold.
+    pub unmet: Unmet,
+}
+
+impl Plan {
+    pub(super) fn answerer(
+        &self,
+        decision: &Decision<'_>,
+        head: Option<&Head<'_>>,
+        view: &impl View,
+    ) -> Answerer {
+        match &decision.outcome {
+            Outcome::Forward(upstream, next) => Answerer::Upstream {
+                upstream: self.named_upstream(upstream),
+                target: target_label(upstream, *next),
+                candidates: candidates(upstream, Some(*next), view),
+            },
+            Outcome::Answer(handler) => Answerer::Builtin(*handler),
+            Outcome::Refuse(problem) => Answerer::Nobody {
+                problem: problem.clone(),
+                nearest: head.and_then(|head| self.nearest(problem, head)),
+                candidates: self.refused_by(decision, problem, view),
+            },
+        }
+    }
+
+    fn named_upstream(&self, upstream: &UpstreamPlan) -> Named {
+        let place = self
+            .model
+            .upstreams
+            .get(upstream.index)
+            .map(|one| one.place);
+        Named {
+            name: upstream.name.to_string(),
+            source: self.model.sources.file_and_line(place.unwrap_or_default()),
+        }
+    }
+
+    fn nearest(&self, problem: &Problem, head: &Head<'_>) -> Option<Nearest> {
+        if problem.reason() != Reason::RouteNotFound {
+            return None;
+        }
+        let nearest = self.router.nearest(head)?;
+        Some(Nearest {
+            route: self.named_route(nearest.rule)?,
+            unmet: self.without_secrets(nearest.rule, nearest.unmet),
+        })
+    }
+
+    fn refused_by(
+        &self,
+        decision: &Decision<'_>,
+        problem: &Problem,
+        view: &impl View,
+    ) -> Vec<Candidate> {
+        if problem.reason() != Reason::AllTargetsUnhealthy {
+            return Vec::new();
+        }
+        let upstream = decision.route.and_then(|route| self.upstream_of(route));
+        upstream.map_or_else(Vec::new, |upstream| candidates(upstream, None, view))
+    }
+}
+
+fn target_label(upstream: &UpstreamPlan, target: u16) -> String {
+    let target = upstream.targets.get(usize::from(target));
+    target.map_or_else(String::new, |target| target.label.to_string())
+}
+
+fn candidates(upstream: &UpstreamPlan, next: Option<u16>, view: &impl View) -> Vec<Candidate> {
+    let all = upstream.targets.iter().zip(0..=u16::MAX);
+    view.with_ready(upstream, |ready| {
+        all.map(|(target, index)| Candidate {
+            address: target.label.to_string(),
+            readiness: if next == Some(index) {
+                Readiness::Next
+            } else if ready.contains(&index) {
+                Readiness::Ready
+            } else {
+                Readiness::Unhealthy(last_error(target))
+            },
+        })
+        .collect()
+    })
+}
+
+fn last_error(target: &TargetPlan) -> Option<String> {
+    let trouble = target.state.trouble()?;
+    Some(trouble.last_error.clone())
+}

@@ -1,0 +1,222 @@
+//! A question about a request, as people and programs put it.
+
+use super::Explanation;
+use crate::{Plan, RequestHead, View};
+use http::header::{CONTENT_LENGTH, HOST};
+use http::uri::PathAndQuery;
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use proxy_model::{BindAddress, Listener, ListenerProtocol};
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// A request to be explained.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExplainRequest {
+    /// The method, in capitals as a client sends it.
+    pub method: String,
+    /// A path with or without a query, or an absolute `http` or `https` URL.
+    pub url: String,
+    /// Header fields. A `Host` here counts more than the URL's.
+    pub headers: Vec<(String, String)>,
+    /// The client's address.
+    pub client_ip: Option<IpAddr>,
+    /// The listener that the request comes in by. Unless it is named, it is the first one of the
+    /// URL's port and scheme, else of its scheme, else the first of all.
+    pub listener: Option<String>,
+}
+
+/// Why a question makes no sense.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ExplainFault {
+    /// The method is no token.
+    #[error("`{0}` is not a method")]
+    Method(String),
+    /// The URL is neither a path nor an absolute URL.
+    #[error("`{0}` is neither a path that begins with `/` nor an http or https URL")]
+    Url(String),
+    /// A header is not `Name: value`.
+    #[error("`{0}` is not a header; write `Name: value`")]
+    Header(String),
+    /// There are two `Host` fields.
+    #[error("there are two `Host` headers")]
+    TwoHosts,
+    /// `Content-Length` is not a number.
+    #[error("`{0}` is not a content length")]
+    ContentLength(String),
+    /// There is no listener of this name.
+    #[error("there is no listener `{name}`; there are: {}", known.join(", "))]
+    Listener {
+        /// The name asked for.
+        name: String,
+        /// The names there are.
+        known: Vec<String>,
+    },
+}
+
+/// A URL, taken apart.
+#[derive(Debug)]
+struct Parts {
+    protocol: Option<ListenerProtocol>,
+    authority: String,
+    // None for `CONNECT`.
+    target: Option<PathAndQuery>,
+}
+
+impl ExplainRequest {
+    /// Reads `Name: value`, as `-H` gives it.
+    ///
+    /// # Errors
+    /// [`ExplainFault::Header`] when there is no colon or the name or value holds what it may not.
+    pub fn header(line: &str) -> Result<(String, String), ExplainFault> {
+        let fault = || ExplainFault::Header(line.to_owned());
+        let (name, value) = line.split_once(':').ok_or_else(fault)?;
+        let pair = (name.to_owned(), value.trim().to_owned());
+        read_header(&pair)?;
+        Ok(pair)
+    }
+
+    /// What `plan` does with the request, and why.
+    ///
+    /// # Errors
+    /// [`ExplainFault`] when no client could send this.
+    pub fn ask(&self, plan: &Plan, view: &impl View) -> Result<Explanation, ExplainFault> {
+        let Self {
+            method,
+            url,
+            headers,
+            client_ip,
+            listener,
+        } = self;
+        let method = Method::from_bytes(method.as_bytes())
+            .map_err(|_| ExplainFault::Method(method.clone()))?;
+        let parts = Parts::read(url, &method)?;
+        let headers = read_headers(headers)?;
+        let host = match headers.get(HOST) {
+            Some(host) => String::from_utf8_lossy(host.as_bytes()).into_owned(),
+            None => parts.authority.clone(),
+        };
+        let head = RequestHead {
+            listener: listener_position(plan, listener.as_deref(), &parts)?,
+            method: &method,
+            host: &host,
+            target: parts.target.as_ref(),
+            headers: &headers,
+            content_length: content_length(&headers)?,
+        };
+        let mut explanation = plan.explain(&head, view, Duration::ZERO);
+        explanation.client_ip = *client_ip;
+        Ok(explanation)
+    }
+}
+
+impl Parts {
+    fn read(url: &str, method: &Method) -> Result<Self, ExplainFault> {
+        let fault = || ExplainFault::Url(url.to_owned());
+        let target = |text: &str| text.parse::<PathAndQuery>().map_err(|_| fault());
+        if *method == Method::CONNECT {
+            return Ok(Self {
+                protocol: None,
+                authority: url.to_owned(),
+                target: None,
+            });
+        }
+        if url.starts_with('/') || url == "*" {
+            return Ok(Self {
+                protocol: None,
+                authority: String::new(),
+                target: Some(target(url)?),
+            });
+        }
+        let (scheme, rest) = url.split_once("://").ok_or_else(fault)?;
+        let protocol = match scheme.to_ascii_lowercase().as_str() {
+            "http" => ListenerProtocol::Http,
+            "https" => ListenerProtocol::Https,
+            _ => return Err(fault()),
+        };
+        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        let (authority, rest) = rest.split_at(end);
+        if authority.is_empty() {
+            return Err(fault());
+        }
+        let rest = if rest.starts_with('/') {
+            target(rest)?
+        } else {
+            target(&format!("/{rest}"))?
+        };
+        Ok(Self {
+            protocol: Some(protocol),
+            authority: authority.to_owned(),
+            target: Some(rest),
+        })
+    }
+
+    /// The port a client would connect to, if the URL says where.
+    fn port(&self) -> Option<u16> {
+        let default = match self.protocol? {
+            ListenerProtocol::Http => 80,
+            ListenerProtocol::Https => 443,
+        };
+        let host = proxy_routing::normal_host(&self.authority).ok()?;
+        Some(host.port.unwrap_or(default))
+    }
+}
+
+fn read_headers(pairs: &[(String, String)]) -> Result<HeaderMap, ExplainFault> {
+    let mut headers = HeaderMap::new();
+    for pair in pairs {
+        let (name, value) = read_header(pair)?;
+        if name == HOST && headers.contains_key(HOST) {
+            return Err(ExplainFault::TwoHosts);
+        }
+        headers.append(name, value);
+    }
+    Ok(headers)
+}
+
+fn read_header(
+    (name, value): &(String, String),
+) -> Result<(HeaderName, HeaderValue), ExplainFault> {
+    let fault = || ExplainFault::Header(format!("{name}: {value}"));
+    let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| fault())?;
+    let value = HeaderValue::from_str(value).map_err(|_| fault())?;
+    Ok((name, value))
+}
+
+fn content_length(headers: &HeaderMap) -> Result<Option<u64>, ExplainFault> {
+    let Some(value) = headers.get(CONTENT_LENGTH) else {
+        return Ok(None);
+    };
+    let text = String::from_utf8_lossy(value.as_bytes());
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let number = text.parse().ok().filter(|_| digits);
+    match number {
+        Some(number) => Ok(Some(number)),
+        None => Err(ExplainFault::ContentLength(text.into_owned())),
+    }
+}
+
+fn listener_position(
+    plan: &Plan,
+    name: Option<&str>,
+    parts: &Parts,
+) -> Result<usize, ExplainFault> {
+    let listeners = &plan.model().listeners;
+    if let Some(name) = name {
+        let position = listeners.iter().position(|listener| listener.name == name);
+        return position.ok_or_else(|| ExplainFault::Listener {
+            name: name.to_owned(),
+            known: listeners
+                .iter()
+                .map(|listener| listener.name.clone())
+                .collect(),
+        });
+    }
+    let speaks = |listener: &Listener| parts.protocol == Some(*listener.protocol);
+    let at_port = |listener: &Listener| match &*listener.address {
+        BindAddress::Tcp(address) => parts.port() == Some(address.port()),
+        BindAddress::Unix(_) => false,
+    };
+    let exact = listeners.iter().position(|one| speaks(one) && at_port(one));
+    let position = exact.or_else(|| listeners.iter().position(speaks));
+    Ok(position.unwrap_or_default())
+}

@@ -1,0 +1,83 @@
+//! The routes that do not take a request, and why.
+
+use super::Named;
+use crate::{Decision, Plan};
+use proxy_model::{Setting, redacted_header, redacted_parameter};
+use proxy_routing::{Because, ConditionKind, Head, Lost as RuleLost, Unmet};
+
+/// Conditions that are written out before the rest is only counted.
+const MOST_WRITTEN: usize = 8;
+
+/// A route that does not take the request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rejected {
+    /// The route.
+    pub route: Named,
+    /// Its priority.
+    pub priority: i32,
+    /// Why.
+    pub why: Lost,
+}
+
+/// Why a route does not take a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lost {
+    /// Its first condition that does not hold. Secrets of the configuration are hidden in it.
+    Condition(Unmet),
+    /// Its conditions hold, but another route is above it.
+    Outranked {
+        /// That route's id.
+        by: String,
+        /// What decided between the two.
+        because: Because,
+    },
+}
+
+impl Plan {
+    pub(super) fn rejected(&self, decision: &Decision<'_>, head: &Head<'_>) -> Vec<Rejected> {
+        let taken_by = decision.route.map(|route| route.index);
+        let lost = self.router.explain(head).lost.into_iter();
+        let lost = lost.filter(|(index, _)| Some(*index) != taken_by);
+        lost.filter_map(|(index, why)| {
+            Some(Rejected {
+                route: self.named_route(index)?,
+                priority: *self.model.routes.get(index)?.priority,
+                why: self.why(index, why)?,
+            })
+        })
+        .collect()
+    }
+
+    fn why(&self, index: usize, lost: RuleLost) -> Option<Lost> {
+        match lost {
+            RuleLost::Condition(unmet) => Some(Lost::Condition(self.without_secrets(index, unmet))),
+            RuleLost::Outranked { by, because } => {
+                let by = self.model.routes.get(by)?.id.clone();
+                Some(Lost::Outranked { by, because })
+            }
+        }
+    }
+
+    /// `unmet`, a condition of the route at `index`, as anybody may read it.
+    pub(super) fn without_secrets(&self, index: usize, unmet: Unmet) -> Unmet {
+        let Some(route) = self.model.routes.get(index) else {
+            return unmet;
+        };
+        let matches = &route.matches;
+        let wanted = match unmet.kind {
+            ConditionKind::Header => any_of(&matches.headers, redacted_header),
+            ConditionKind::Query => any_of(&matches.query_params, redacted_parameter),
+            ConditionKind::Host | ConditionKind::Path | ConditionKind::Method => return unmet,
+        };
+        Unmet { wanted, ..unmet }
+    }
+}
+
+fn any_of<T>(conditions: &[Setting<T>], show: impl Fn(&T) -> String) -> String {
+    let written = conditions.iter().take(MOST_WRITTEN);
+    let mut parts: Vec<String> = written.map(|one| show(one)).collect();
+    if MOST_WRITTEN < conditions.len() {
+        parts.push(format!("{} more", conditions.len() - MOST_WRITTEN));
+    }
+    parts.join(" or ")
+}

@@ -1,0 +1,172 @@
+//! An explanation as JSON, with keys that stay.
+
+use crate::Explanation;
+use crate::explain::{Answerer, Candidate, Lost, Named, Nearest, Readiness, Taken, Winner};
+use proxy_errors::Problem;
+use proxy_model::{EffectiveSetting, Sources};
+use proxy_routing::{Because, Unmet};
+use serde_json::{Map, Value, json};
+
+/// The explanation as one object.
+#[must_use]
+pub fn json(explanation: &Explanation) -> Value {
+    let Explanation {
+        method,
+        host,
+        path,
+        query,
+        client_ip,
+        listener,
+        winner,
+        answerer,
+        rejected,
+        settings,
+        sources,
+    } = explanation;
+    let rejected = rejected.iter().map(|one| {
+        let mut object = named(&one.route);
+        object.insert("priority".to_owned(), one.priority.into());
+        object.insert("why".to_owned(), lost(&one.why));
+        Value::from(object)
+    });
+    let settings = settings.iter().map(|one| setting(sources, one));
+    json!({
+        "request": {
+            "method": method,
+            "host": { "sent": host.sent, "matched": host.seen },
+            "path": { "sent": path.sent, "canonical": path.seen },
+            "query": query,
+            "client_ip": client_ip.map(|ip| ip.to_string()),
+        },
+        "listener": listener.as_ref().map(named),
+        "route": winner.as_ref().map(won),
+        "outcome": outcome(answerer),
+        "rejected": rejected.collect::<Vec<_>>(),
+        "settings": settings.collect::<Vec<_>>(),
+    })
+}
+
+/// A setting as `{path, value, origin}`, its place written as `file:line` or `default`.
+#[must_use]
+pub fn setting(sources: &Sources, setting: &EffectiveSetting) -> Value {
+    let EffectiveSetting {
+        path,
+        row: _,
+        value,
+        origin,
+    } = setting;
+    json!({ "path": path, "value": value, "origin": sources.origin(*origin) })
+}
+
+fn named(named: &Named) -> Map<String, Value> {
+    let Named { name, source } = named;
+    let mut object = Map::new();
+    object.insert("name".to_owned(), name.as_str().into());
+    object.insert("source".to_owned(), source.as_str().into());
+    object
+}
+
+fn won(winner: &Winner) -> Value {
+    let Winner {
+        route,
+        priority,
+        taken,
+    } = winner;
+    let (matched, default_route) = match taken {
+        Taken::Matched(conditions) => (conditions.as_slice(), None),
+        Taken::Default { source } => (&[][..], Some(source)),
+    };
+    let matched = matched.iter().map(|condition| {
+        json!({
+            "condition": condition.setting,
+            "value": condition.value,
+            "source": condition.source,
+        })
+    });
+    let mut object = named(route);
+    object.insert("priority".to_owned(), (*priority).into());
+    object.insert("matched".to_owned(), matched.collect());
+    object.insert(
+        "default_route".to_owned(),
+        json!(default_route.map(|source| json!({ "source": source }))),
+    );
+    object.into()
+}
+
+fn outcome(answerer: &Answerer) -> Value {
+    match answerer {
+        Answerer::Upstream {
+            upstream,
+            target,
+            candidates: all,
+        } => json!({
+            "action": "forward",
+            "upstream": named(upstream),
+            "target": target,
+            "candidates": candidates(all),
+        }),
+        Answerer::Builtin(handler) => json!({
+            "action": "answer",
+            "handler": handler.name(),
+        }),
+        Answerer::Nobody {
+            problem,
+            nearest,
+            candidates: all,
+        } => refusal(problem, nearest.as_ref(), all),
+    }
+}
+
+fn refusal(problem: &Problem, nearest: Option<&Nearest>, all: &[Candidate]) -> Value {
+    let nearest = nearest.map(|nearest| {
+        let mut object = named(&nearest.route);
+        object.insert("unmet".to_owned(), unmet(&nearest.unmet));
+        object
+    });
+    json!({
+        "action": "refuse",
+        "status": problem.status().as_u16(),
+        "code": problem.error_type().code(),
+        "reason": problem.reason().as_str(),
+        "message": problem.client_message(),
+        "detail": problem.log_message(),
+        "nearest": nearest,
+        "candidates": candidates(all),
+    })
+}
+
+fn candidates(all: &[Candidate]) -> Value {
+    let all = all.iter().map(|candidate| {
+        let (state, last_error) = match &candidate.readiness {
+            Readiness::Next => ("next", None),
+            Readiness::Ready => ("ready", None),
+            Readiness::Unhealthy(last_error) => ("unhealthy", last_error.as_deref()),
+        };
+        json!({ "address": candidate.address, "state": state, "last_error": last_error })
+    });
+    all.collect()
+}
+
+fn lost(why: &Lost) -> Value {
+    match why {
+        Lost::Condition(condition) => json!({ "unmet": unmet(condition) }),
+        Lost::Outranked { by, because } => {
+            json!({ "outranked_by": by, "because": because_word(*because) })
+        }
+    }
+}
+
+fn unmet(unmet: &Unmet) -> Value {
+    let Unmet { kind, wanted, got } = unmet;
+    json!({ "condition": kind.as_str(), "wanted": wanted, "got": got })
+}
+
+fn because_word(because: Because) -> &'static str {
+    match because {
+        Because::Priority => "priority",
+        Because::Path => "path",
+        Because::Host => "host",
+        Because::Headers => "headers",
+        Because::Order => "order",
+    }
+}

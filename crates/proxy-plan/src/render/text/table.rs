@@ -1,0 +1,108 @@
+//! Rows of text whose columns are aligned.
+
+use std::iter;
+
+/// A cell wider than this does not push the next column of other rows to the right.
+const WIDEST: usize = 60;
+
+/// Rows of `N` cells.
+#[derive(Debug)]
+pub(super) struct Table<const N: usize> {
+    rows: Vec<[String; N]>,
+}
+
+impl<const N: usize> Default for Table<N> {
+    fn default() -> Self {
+        Self { rows: Vec::new() }
+    }
+}
+
+impl Table<1> {
+    /// One line.
+    pub(super) fn line(text: &str) -> String {
+        format!("{}\n", plain(text))
+    }
+}
+
+impl<const N: usize> Table<N> {
+    pub(super) fn row(&mut self, cells: [&str; N]) {
+        self.rows.push(cells.map(plain));
+    }
+
+    /// The rows, one a line.
+    pub(super) fn page(&self) -> String {
+        self.lines("")
+    }
+
+    /// The same, two columns to the right.
+    pub(super) fn indented(&self) -> String {
+        self.lines("  ")
+    }
+
+    fn lines(&self, indent: &str) -> String {
+        let widths: Vec<usize> = (0..N).map(|column| self.width(column)).collect();
+        let mut page = String::new();
+        for row in &self.rows {
+            let mut line = indent.to_owned();
+            for (cell, width) in row.iter().zip(&widths) {
+                let missing = width.saturating_sub(cell.chars().count());
+                line.push_str(cell);
+                line.extend(iter::repeat_n(' ', missing + 2));
+            }
+            page.push_str(line.trim_end());
+            page.push('\n');
+        }
+        page
+    }
+
+    fn width(&self, column: usize) -> usize {
+        let cells = self.rows.iter().filter_map(|row| row.get(column));
+        let widths = cells.map(|cell| cell.chars().count());
+        widths
+            .filter(|width| *width <= WIDEST)
+            .max()
+            .unwrap_or_default()
+    }
+}
+
+/// `text` without anything that a terminal would obey.
+fn plain(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if letter.is_control() {
+            out.extend(letter.escape_default());
+        } else {
+            out.push(letter);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_aligned_and_lines_end_without_spaces() {
+        let mut table = Table::default();
+        table.row(["a", "long cell", "x"]);
+        table.row(["longer", "b", ""]);
+
+        assert_eq!(table.page(), "a       long cell  x\nlonger  b\n");
+    }
+
+    #[test]
+    fn a_terminal_is_not_commanded() {
+        assert_eq!(plain("a\u{1b}[2Jb\n"), "a\\u{1b}[2Jb\\n");
+    }
+
+    #[test]
+    fn one_very_wide_cell_widens_no_other_row() {
+        let wide = "w".repeat(WIDEST + 1);
+        let mut table = Table::default();
+        table.row([&wide, "x"]);
+        table.row(["a", "y"]);
+
+        assert_eq!(table.page(), format!("{wide}  x\na  y\n"));
+    }
+}

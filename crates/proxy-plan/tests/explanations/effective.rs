@@ -1,0 +1,69 @@
+//! Which settings are in force, and what is said of them.
+
+use crate::support::{SHOP, plan};
+use proxy_model::registry::{Status, all};
+use proxy_model::{EffectiveSetting, effective};
+use proxy_plan::render;
+use serde_json::{Value, json};
+
+fn of_shop() -> (Vec<EffectiveSetting>, Vec<Value>) {
+    let plan = plan(SHOP);
+    let settings = effective(plan.model());
+    let sources = &plan.model().sources;
+    let told = settings.iter().map(|one| render::setting(sources, one));
+    let told = told.collect();
+    (settings, told)
+}
+
+#[test]
+fn a_setting_says_where_it_was_written() {
+    let (_, told) = of_shop();
+    let of = |path: &str| told.iter().find(|one| one["path"] == path).unwrap();
+
+    let path = "routes.route[\"shop\"].priority";
+    let priority = json!({ "path": path, "value": 100, "origin": "edge.kdl:14" });
+    assert_eq!(*of(path), priority);
+    let path = "upstreams.upstream[\"app\"].load-balancing";
+    let balancing = json!({ "path": path, "value": "round_robin", "origin": "default" });
+    assert_eq!(*of(path), balancing);
+    let connect = of("upstreams.upstream[\"app\"].timeouts.connect-secs");
+    assert_eq!(connect["value"], 1.5);
+    let body = of("routes.route[\"shop\"].policies.max-body-size");
+    assert_eq!(body["value"], 500_000_000);
+}
+
+#[test]
+fn every_setting_of_a_list_has_its_own_place() {
+    let (_, told) = of_shop();
+    let path = "routes.route[\"shop\"].matches.path-prefix";
+    let prefixes = told.iter().filter(|one| one["path"] == path);
+    let prefixes: Vec<_> = prefixes
+        .map(|one| (&one["value"], &one["origin"]))
+        .collect();
+
+    let expected = [
+        json!("/api"),
+        json!("edge.kdl:17"),
+        json!("/v1"),
+        json!("edge.kdl:18"),
+    ];
+    let [a, b, c, d] = &expected;
+    assert_eq!(prefixes, [(a, b), (c, d)]);
+}
+
+#[test]
+fn settings_without_effect_are_not_in_force() {
+    let rows = all();
+    for setting in of_shop().0 {
+        let row = rows.iter().find(|row| row.path == setting.row).unwrap();
+        let enforced = matches!(row.status, Status::Enforced { .. });
+        assert!(enforced, "{}", setting.row);
+    }
+}
+
+#[test]
+fn settings_are_read_block_by_block_with_their_units() {
+    let page = render::in_force(plan(SHOP).model());
+
+    insta::assert_snapshot!("in_force", page);
+}

@@ -1,0 +1,257 @@
+//! What explain says: the decision, why the others lost, and where every setting stands.
+
+use crate::support::{Only, SHOP, explain, plan, request};
+use proxy_errors::Reason;
+use proxy_plan::explain::{Answerer, Lost, Readiness, Taken};
+use proxy_plan::{AllWell, Decision, ExplainFault, Outcome, RequestHead, render};
+use proxy_routing::Because;
+use std::time::{Duration, SystemTime};
+
+#[test]
+fn a_forwarded_request_is_explained_on_one_page() {
+    let explanation = explain(SHOP, "GET http://Shop.Example.com:8080/api/./cart?x=1");
+
+    insta::assert_snapshot!("forwarded", render::text(&explanation));
+    insta::assert_json_snapshot!("forwarded_json", render::json(&explanation));
+}
+
+#[test]
+fn a_default_route_is_named_as_such() {
+    let explanation = explain(SHOP, "GET http://other.example:8080/nowhere");
+
+    let winner = explanation.winner.as_ref().unwrap();
+    assert_eq!(winner.route.name, "fallback");
+    let source = "edge.kdl:4".to_owned();
+    assert_eq!(winner.taken, Taken::Default { source });
+    assert!(
+        explanation
+            .rejected
+            .iter()
+            .all(|one| one.route.name != "fallback")
+    );
+    insta::assert_snapshot!("default_route", render::text(&explanation));
+}
+
+#[test]
+fn a_request_without_route_is_told_the_nearest_one() {
+    let explanation = explain(SHOP, "PUT http://other.example:8081/apix");
+
+    insta::assert_snapshot!("no_route", render::text(&explanation));
+    insta::assert_json_snapshot!("no_route_json", render::json(&explanation));
+}
+
+#[test]
+fn a_refused_path_is_shown_as_it_was_sent() {
+    let explanation = explain(SHOP, "GET http://shop.example.com:8080/api/%2Fcart");
+
+    assert_eq!(explanation.path.sent, "/api/%2Fcart");
+    assert_eq!(explanation.path.seen, None);
+    assert!(explanation.rejected.is_empty());
+    let Answerer::Nobody { problem, .. } = &explanation.answerer else {
+        panic!("{:?}", explanation.answerer);
+    };
+    assert_eq!(problem.reason(), Reason::EncodedSlash);
+    let page = render::text(&explanation);
+    assert!(
+        page.contains("path      /api/%2Fcart (refused)\n"),
+        "{page}"
+    );
+}
+
+#[test]
+fn the_same_path_is_taken_where_the_listener_forwards_it() {
+    let asked = request("GET http://shop.example.com:8081/api/%2Fcart");
+    let explanation = asked.ask(&plan(SHOP), &Only(&[0])).unwrap();
+
+    assert_eq!(explanation.listener.unwrap().name, "internal");
+    assert_eq!(explanation.winner.unwrap().route.name, "shop");
+}
+
+#[test]
+fn targets_that_may_not_be_called_say_why() {
+    let plan = plan(SHOP);
+    let trouble = "connection refused".to_owned();
+    plan.upstreams()[0].targets[1]
+        .state
+        .fail(trouble, SystemTime::UNIX_EPOCH);
+
+    let asked = request("GET http://shop.example.com:8080/api");
+    let some = asked.ask(&plan, &Only(&[0, 2])).unwrap();
+    let Answerer::Upstream {
+        target, candidates, ..
+    } = &some.answerer
+    else {
+        panic!("{:?}", some.answerer);
+    };
+    assert_eq!(target, "app.internal:80");
+    let unhealthy = Readiness::Unhealthy(Some("connection refused".to_owned()));
+    let states: Vec<_> = candidates.iter().map(|one| one.readiness.clone()).collect();
+    assert_eq!(states, [Readiness::Ready, unhealthy, Readiness::Next]);
+
+    let none = asked.ask(&plan, &Only(&[])).unwrap();
+    let page = render::text(&none);
+    assert!(
+        page.contains("answer    503 NO_HEALTHY_UPSTREAM\n"),
+        "{page}"
+    );
+    assert!(
+        page.contains("10.0.0.2:8080    unhealthy: connection refused\n"),
+        "{page}"
+    );
+}
+
+#[test]
+fn secrets_of_the_configuration_are_never_told() {
+    let explanation = explain(SHOP, "GET http://shop.example.com:8080/api");
+
+    let told = format!(
+        "{}{}",
+        render::text(&explanation),
+        render::json(&explanation)
+    );
+    assert!(told.contains("x-api-key: (redacted)"));
+    assert!(told.contains("x-beta-token: (redacted)"));
+    assert!(!told.contains("k-12345") && !told.contains("b-67890"));
+}
+
+#[test]
+fn what_a_route_overrides_is_not_shown_twice() {
+    let explanation = explain(SHOP, "GET http://shop.example.com:8080/api");
+
+    let paths: Vec<_> = explanation
+        .settings
+        .iter()
+        .map(|one| one.path.as_str())
+        .collect();
+    let has = |path: &str| paths.contains(&path);
+    assert!(has("routes.route[\"shop\"].policies.timeouts.connect-secs"));
+    assert!(!has("upstreams.upstream[\"app\"].timeouts.connect-secs"));
+    assert!(has("upstreams.upstream[\"app\"].timeouts.request-secs"));
+    assert!(!has("limits.max-body-size-bytes"));
+    assert!(!has("limits.max-idle-connections-per-upstream"));
+
+    let plain = explain(SHOP, "POST http://a.example:8080/api");
+    let paths: Vec<_> = plain.settings.iter().map(|one| one.path.as_str()).collect();
+    assert!(paths.contains(&"upstreams.upstream[\"app\"].timeouts.connect-secs"));
+    assert!(paths.contains(&"limits.max-body-size-bytes"));
+}
+
+#[test]
+fn every_loser_is_told_why() {
+    let explanation = explain(SHOP, "GET http://shop.example.com:8080/api");
+
+    let why = |id: &str| {
+        let rejected = explanation.rejected.iter();
+        let mut of_route = rejected.filter(|one| one.route.name == id);
+        of_route.next().unwrap().why.clone()
+    };
+    let by = "shop".to_owned();
+    let because = Because::Priority;
+    assert_eq!(why("plain"), Lost::Outranked { by, because });
+    let Lost::Condition(unmet) = why("admin") else {
+        panic!("{:?}", why("admin"));
+    };
+    assert_eq!(
+        (&*unmet.wanted, &*unmet.got),
+        ("admin.example.com", "shop.example.com")
+    );
+}
+
+#[test]
+fn an_explanation_is_the_decision() {
+    let plan = plan(SHOP);
+    let view = AllWell::of(&plan);
+    for line in [
+        "GET http://shop.example.com:8080/api",
+        "GET http://shop.example.com:8080/api/..%2f",
+        "POST http://shop.example.com:8080/api Content-Length:600000000",
+        "POST http://a.example:8080/api Content-Length:600000000",
+        "DELETE http://a.example:8081/x",
+        "CONNECT a.example:443",
+        "OPTIONS * Host:a.example",
+    ] {
+        let asked = request(line);
+        let explanation = asked.ask(&plan, &view).unwrap();
+        let decision = decide(&plan, &asked, &view, &explanation.host.sent);
+        let route = decision.route.map(|route| route.id.to_string());
+        assert_eq!(
+            explanation.winner.map(|one| one.route.name),
+            route,
+            "{line}"
+        );
+        let agree = match (&explanation.answerer, &decision.outcome) {
+            (Answerer::Upstream { target, .. }, Outcome::Forward(upstream, next)) => {
+                *target == *upstream.targets[usize::from(*next)].label
+            }
+            (Answerer::Builtin(ours), Outcome::Answer(theirs)) => ours == theirs,
+            (Answerer::Nobody { problem, .. }, Outcome::Refuse(theirs)) => problem == theirs,
+            _ => false,
+        };
+        assert!(
+            agree,
+            "{line}: {:?} {:?}",
+            explanation.answerer, decision.outcome
+        );
+    }
+}
+
+fn decide<'p>(
+    plan: &'p proxy_plan::Plan,
+    asked: &proxy_plan::ExplainRequest,
+    view: &AllWell,
+    host: &str,
+) -> Decision<'p> {
+    let uri: http::Uri = asked.url.parse().unwrap();
+    let headers = asked.headers.iter();
+    let headers: http::HeaderMap = headers
+        .map(|(name, value)| {
+            let name: http::HeaderName = name.parse().unwrap();
+            (name, value.parse().unwrap())
+        })
+        .collect();
+    let length = headers.get("content-length");
+    let head = RequestHead {
+        listener: usize::from(asked.url.contains(":8081")),
+        method: &asked.method.parse().unwrap(),
+        host,
+        target: uri.path_and_query(),
+        headers: &headers,
+        content_length: length.map(|value| value.to_str().unwrap().parse().unwrap()),
+    };
+    plan.decide(&head, view, Duration::ZERO)
+}
+
+#[test]
+fn a_host_header_counts_more_than_the_url() {
+    let explanation = explain(SHOP, "GET http://127.0.0.1:8080/api Host:shop.example.com");
+
+    assert_eq!(explanation.host.sent, "shop.example.com");
+    assert_eq!(explanation.listener.unwrap().name, "public");
+}
+
+#[test]
+fn questions_that_no_client_could_put_are_faults() {
+    let plan = plan(SHOP);
+    let view = AllWell::of(&plan);
+    let fault = |line: &str| request(line).ask(&plan, &view).unwrap_err();
+    assert_eq!(fault("G@T /"), ExplainFault::Method("G@T".to_owned()));
+    for url in ["ftp://a/", "a.example", "http://", "/a b\u{1}"] {
+        let mut asked = request("GET /");
+        asked.url = url.to_owned();
+        let fault = asked.ask(&plan, &view).unwrap_err();
+        assert_eq!(fault, ExplainFault::Url(url.to_owned()));
+    }
+    assert_eq!(fault("GET / Host:a Host:b"), ExplainFault::TwoHosts);
+    let length = ExplainFault::ContentLength("-1".to_owned());
+    assert_eq!(fault("PUT / Content-Length:-1"), length);
+
+    let mut asked = request("GET /");
+    asked.listener = Some("private".to_owned());
+    let fault = asked.ask(&plan, &view).unwrap_err();
+    let text = "there is no listener `private`; there are: public, internal";
+    assert_eq!(fault.to_string(), text);
+
+    for line in ["no colon", ": x", "A: b\u{7}"] {
+        assert!(proxy_plan::ExplainRequest::header(line).is_err(), "{line}");
+    }
+}

@@ -1,0 +1,151 @@
+//! The kinds of condition, and what a request shows instead of what one wants.
+
+use crate::{Head, HeaderCondition, QueryCondition, Rule};
+use http::header::{AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION};
+use std::fmt::{self, Display};
+
+/// Conditions of a kind that are written out before the rest is only counted.
+const MOST_WRITTEN: usize = 8;
+
+/// A kind of condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConditionKind {
+    /// `host`.
+    Host,
+    /// `path`, `path-prefix` and `path-regex`.
+    Path,
+    /// `method`.
+    Method,
+    /// `header`.
+    Header,
+    /// `query-param`.
+    Query,
+}
+
+/// A condition that does not hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unmet {
+    /// Its kind.
+    pub kind: ConditionKind,
+    /// What the rule asks for; alternatives are joined by "or".
+    pub wanted: String,
+    /// What the request shows. It holds text of the client's, so it is for operators' eyes rather
+    /// than for logs; credentials are left out.
+    pub got: String,
+}
+
+impl ConditionKind {
+    /// Every kind, in the order in which they are looked at.
+    pub const ALL: [Self; 5] = [
+        Self::Host,
+        Self::Path,
+        Self::Method,
+        Self::Header,
+        Self::Query,
+    ];
+
+    /// The kind as a word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Host => "host",
+            Self::Path => "path",
+            Self::Method => "method",
+            Self::Header => "header",
+            Self::Query => "query-param",
+        }
+    }
+
+    /// Whether `rule` has no condition of this kind, or one that holds.
+    pub(crate) fn holds(self, rule: &Rule, head: &Head<'_>) -> bool {
+        match self {
+            Self::Host => rule.host_holds(head),
+            Self::Path => rule.path_holds(head),
+            Self::Method => rule.method_holds(head),
+            Self::Header => rule.header_holds(head),
+            Self::Query => rule.query_holds(head),
+        }
+    }
+
+    /// The first kind that does not hold.
+    pub(crate) fn first_unmet(rule: &Rule, head: &Head<'_>) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| !kind.holds(rule, head))
+    }
+
+    /// This kind's conditions beside what the request shows.
+    pub(crate) fn describe(self, rule: &Rule, head: &Head<'_>) -> Unmet {
+        let (wanted, got) = match self {
+            Self::Host => (any_of(&rule.hosts), or_none(head.host)),
+            Self::Path => (any_of(&rule.paths), head.path.to_owned()),
+            Self::Method => (any_of(&rule.methods), head.method.to_string()),
+            Self::Header => (any_of(&rule.headers), shown_headers(&rule.headers, head)),
+            Self::Query => (
+                any_of(&rule.query_params),
+                shown_query(&rule.query_params, head),
+            ),
+        };
+        let kind = self;
+        Unmet { kind, wanted, got }
+    }
+}
+
+impl Display for ConditionKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+fn any_of(conditions: &[impl Display]) -> String {
+    let written = conditions
+        .iter()
+        .take(MOST_WRITTEN)
+        .map(ToString::to_string);
+    let mut parts: Vec<String> = written.collect();
+    if MOST_WRITTEN < conditions.len() {
+        parts.push(format!("{} more", conditions.len() - MOST_WRITTEN));
+    }
+    parts.join(" or ")
+}
+
+fn or_none(text: &str) -> String {
+    if text.is_empty() {
+        "none".to_owned()
+    } else {
+        text.to_owned()
+    }
+}
+
+fn shown_headers(conditions: &[HeaderCondition], head: &Head<'_>) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    for name in conditions
+        .iter()
+        .take(MOST_WRITTEN)
+        .map(HeaderCondition::name)
+    {
+        let secret = [AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION].contains(name);
+        for value in head.headers.get_all(name).iter().take(MOST_WRITTEN) {
+            if secret || value.is_sensitive() {
+                parts.push(format!("{name}: (hidden)"));
+            } else {
+                parts.push(format!(
+                    "{name}: {}",
+                    String::from_utf8_lossy(value.as_bytes())
+                ));
+            }
+        }
+    }
+    parts.dedup();
+    or_none(&parts.join(", "))
+}
+
+fn shown_query(conditions: &[QueryCondition], head: &Head<'_>) -> String {
+    let named = head.query.split('&').filter(|pair| {
+        let mut names = conditions
+            .iter()
+            .map(QueryCondition::name)
+            .map(QueryCondition::present);
+        names.any(|present| present.is_ok_and(|present| present.holds(pair)))
+    });
+    let parts: Vec<&str> = named.take(MOST_WRITTEN).collect();
+    or_none(&parts.join("&"))
+}

@@ -1,0 +1,72 @@
+//! Why a request belongs to one rule and not to the others.
+
+use crate::rank::Rank;
+use crate::{Because, ConditionKind, Head, HostPattern, PathPattern, Router, Rule, Unmet, index};
+
+/// The outcome for every rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explanation {
+    /// The rule that wins, if any accepts the request.
+    pub winner: Option<usize>,
+    /// Every other rule, in configuration order, and why it does not win.
+    pub lost: Vec<(usize, Lost)>,
+}
+
+/// Why a rule does not win.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lost {
+    /// It does not accept the request: its first condition that does not hold.
+    Condition(Unmet),
+    /// It accepts the request but another rule is above it.
+    Outranked {
+        /// The rule that wins.
+        by: usize,
+        /// What decided between the two.
+        because: Because,
+    },
+}
+
+impl Router {
+    /// Looks at every rule and tells what became of it. Made for people: it takes time and memory
+    /// for each rule.
+    #[must_use]
+    pub fn explain(&self, head: &Head<'_>) -> Explanation {
+        let winner = self.find(head);
+        let best = winner.and_then(|at| Some((at, rank(at, self.rules().get(at)?, head)?)));
+        let others = self.rules().iter().enumerate();
+        let others = others.filter(|(at, _)| Some(*at) != winner);
+        let lost = others.filter_map(|(at, rule)| Some((at, lost(at, rule, head, best)?)));
+        Explanation {
+            winner,
+            lost: lost.collect(),
+        }
+    }
+}
+
+fn lost(at: usize, rule: &Rule, head: &Head<'_>, best: Option<(usize, Rank)>) -> Option<Lost> {
+    if let Some(kind) = ConditionKind::first_unmet(rule, head) {
+        return Some(Lost::Condition(kind.describe(rule, head)));
+    }
+    let own = rank(at, rule, head)?;
+    let (by, best) = best?;
+    let because = best.above(&own);
+    Some(Lost::Outranked { by, because })
+}
+
+/// The rank of `rule` for `head`: that of the most specific of its conditions that hold.
+fn rank(at: usize, rule: &Rule, head: &Head<'_>) -> Option<Rank> {
+    let paths = rule.paths.iter().filter(|path| path.matches(head.path));
+    let hosts = rule.hosts.iter().filter(|host| host.matches(head.host));
+    Some(Rank {
+        path: paths
+            .map(PathPattern::specificity)
+            .max()
+            .unwrap_or_default(),
+        host: hosts
+            .map(HostPattern::specificity)
+            .max()
+            .unwrap_or_default(),
+        headers: rule.headers_held(head)?,
+        ..index::best_rank(at, rule)
+    })
+}

@@ -1,0 +1,171 @@
+//! Rules filed by host, then by path, then by what tells them apart.
+
+mod bucket;
+mod hash;
+mod keyed;
+mod literal;
+mod nest;
+mod regexes;
+mod site;
+mod table;
+
+use crate::host_pattern::HostKind;
+use crate::path_pattern::PathKind;
+use crate::rank::{Rank, narrow};
+use crate::{HostPattern, PathPattern, Rule};
+use regex::bytes::Regex;
+use site::Draft;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+
+pub(crate) use bucket::{Bucket, Candidate};
+pub(crate) use nest::Nest;
+pub(crate) use site::Site;
+
+/// Where each rule is filed: once for every pair of its hosts and paths.
+#[derive(Debug)]
+pub(crate) struct Index {
+    sites: Vec<Site>,
+    /// Sites of one host.
+    exact: Nest,
+    /// Sites of all hosts below one.
+    below: Nest,
+    exact_count: usize,
+    /// The site of rules without a host.
+    anywhere: Option<usize>,
+}
+
+/// An index and the regexes that its groups name.
+pub(crate) fn file(rules: &[Rule]) -> (Index, Vec<Regex>) {
+    let mut drafts: BTreeMap<Option<&HostKind>, Draft<'_>> = BTreeMap::new();
+    let mut regexes = RegexList::default();
+    for (index, rule) in rules.iter().enumerate() {
+        for host in conditions_or_none(&rule.hosts) {
+            let draft = drafts.entry(host.map(HostPattern::kind)).or_default();
+            for path in conditions_or_none(&rule.paths) {
+                let candidate = candidate(index, rule, host, path);
+                let regex = path.and_then(|path| regexes.add(path));
+                draft.add(path.map(PathPattern::kind), regex, candidate);
+            }
+        }
+    }
+    (Index::new(drafts, &regexes.texts, rules), regexes.compiled)
+}
+
+/// A condition matches by itself; a missing one matches as if there were one that takes all.
+fn conditions_or_none<T>(conditions: &[T]) -> impl Iterator<Item = Option<&T>> {
+    let none = conditions.is_empty().then_some(None);
+    conditions.iter().map(Some).chain(none)
+}
+
+fn candidate(
+    index: usize,
+    rule: &Rule,
+    host: Option<&HostPattern>,
+    path: Option<&PathPattern>,
+) -> Candidate {
+    let bound = Rank {
+        path: path.map_or(0, PathPattern::specificity),
+        host: host.map_or(0, HostPattern::specificity),
+        ..best_rank(index, rule)
+    };
+    let bare = rule.is_bare();
+    Candidate { bound, bare }
+}
+
+/// Each regex once, however many rules have it.
+#[derive(Debug, Default)]
+struct RegexList {
+    ids: HashMap<String, usize>,
+    texts: Vec<String>,
+    compiled: Vec<Regex>,
+}
+
+impl RegexList {
+    fn add(&mut self, path: &PathPattern) -> Option<usize> {
+        let PathKind::Regex(regex) = path.kind() else {
+            return None;
+        };
+        if let Some(id) = self.ids.get(regex.as_str()) {
+            return Some(*id);
+        }
+        let id = self.compiled.len();
+        self.ids.insert(regex.as_str().to_owned(), id);
+        self.texts.push(regex.as_str().to_owned());
+        self.compiled.push(regex.clone());
+        Some(id)
+    }
+}
+
+impl Index {
+    fn new(
+        drafts: BTreeMap<Option<&HostKind>, Draft<'_>>,
+        regexes: &[String],
+        rules: &[Rule],
+    ) -> Self {
+        let (mut exact, mut below, mut anywhere) = (Vec::new(), Vec::new(), None);
+        let (mut exact_sites, mut below_sites) = (Vec::new(), Vec::new());
+        for (host, draft) in drafts {
+            let Some(site) = draft.finish(regexes, rules) else {
+                continue;
+            };
+            match host {
+                None => anywhere = Some(site),
+                Some(HostKind::Exact(name)) => {
+                    exact.push((name.clone(), site.top));
+                    exact_sites.push(site);
+                }
+                Some(HostKind::Below(suffix)) => {
+                    below.push((suffix.clone(), site.top));
+                    below_sites.push(site);
+                }
+            }
+        }
+        let exact_count = exact_sites.len();
+        let mut sites = exact_sites;
+        sites.append(&mut below_sites);
+        let anywhere = anywhere.map(|site| {
+            sites.push(site);
+            sites.len() - 1
+        });
+        Self {
+            sites,
+            exact: Nest::of_wholes(exact),
+            below: Nest::of_suffixes(below),
+            exact_count,
+            anywhere,
+        }
+    }
+
+    /// The sites of `host`, the most specific first.
+    pub(crate) fn sites_for(&self, host: &str) -> impl Iterator<Item = &Site> + use<'_> {
+        let exact = self.exact.exact(host).map(|link| link.target);
+        let below = self.below.outwards(self.below.longest_suffix(host));
+        let below = below.map(|link| self.exact_count + link.target);
+        let targets = exact.into_iter().chain(below).chain(self.anywhere);
+        targets.filter_map(|target| self.sites.get(target))
+    }
+
+    /// The sites whose hosts are all that `host` accepts, or more; all hosts if it is `None`.
+    pub(crate) fn sites_around(&self, host: Option<&HostPattern>) -> Vec<&Site> {
+        match host.map(HostPattern::kind) {
+            None => self.sites_for("").collect(),
+            Some(HostKind::Exact(name)) => self.sites_for(name).collect(),
+            // No exact host begins with a dash and a dot, and any label will do before a suffix.
+            Some(HostKind::Below(suffix)) => self.sites_for(&format!("-{suffix}")).collect(),
+        }
+    }
+}
+
+/// The best rank that `rule` can have for any request.
+pub(crate) fn best_rank(index: usize, rule: &Rule) -> Rank {
+    let paths = rule.paths.iter().map(PathPattern::specificity);
+    let hosts = rule.hosts.iter().map(HostPattern::specificity);
+    Rank {
+        priority: rule.priority,
+        path: paths.max().unwrap_or_default(),
+        host: hosts.max().unwrap_or_default(),
+        headers: narrow(rule.headers.len()),
+        order: Reverse(narrow(index)),
+    }
+}

@@ -1,0 +1,59 @@
+//! The rules filed under one host and one path.
+
+use super::keyed::Keyed;
+use crate::Rule;
+use crate::rank::Rank;
+
+/// Rules with conditions that a bucket holds before it files them by these too.
+const FEW: usize = 8;
+
+/// A rule that is known to match in host and path.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Candidate {
+    /// Its rank if all its header conditions hold; it can have no better.
+    pub(crate) bound: Rank,
+    /// It has no other conditions.
+    pub(crate) bare: bool,
+}
+
+/// Candidates, best first.
+#[derive(Debug)]
+pub(crate) struct Bucket {
+    /// The best rank that any of the candidates can have.
+    pub(crate) top: Rank,
+    /// Those that must be tried one by one.
+    pub(crate) open: Vec<Candidate>,
+    /// Those that are filed by a method, a header or a query parameter.
+    pub(crate) keyed: Option<Box<Keyed>>,
+}
+
+impl Bucket {
+    /// `None` if there are no candidates.
+    pub(super) fn new(mut candidates: Vec<Candidate>, rules: &[Rule]) -> Option<Self> {
+        candidates.sort_by_key(|candidate| std::cmp::Reverse(candidate.bound));
+        candidates.dedup_by_key(|candidate| candidate.bound);
+        let top = candidates.first()?.bound;
+        let conditional = candidates.iter().filter(|candidate| !candidate.bare);
+        if conditional.count() <= FEW {
+            let (open, keyed) = (candidates, None);
+            return Some(Self { top, open, keyed });
+        }
+        let (keyed, open) = candidates
+            .into_iter()
+            .partition(|candidate| !candidate.bare);
+        let keyed = Some(Box::new(Keyed::new(keyed, rules)));
+        Some(Self { top, open, keyed })
+    }
+
+    /// All candidates, those that must be tried one by one first.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Candidate> {
+        let keyed = self.keyed.iter().flat_map(|keyed| keyed.all());
+        self.open.iter().chain(keyed)
+    }
+
+    /// Lists in which every rule stands that accepts, here, whatever `rule` accepts.
+    pub(crate) fn lists_around(&self, rule: &Rule) -> impl Iterator<Item = &[Candidate]> {
+        let keyed = self.keyed.iter().flat_map(|keyed| keyed.lists_around(rule));
+        std::iter::once(&*self.open).chain(keyed)
+    }
+}

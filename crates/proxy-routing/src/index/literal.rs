@@ -1,0 +1,110 @@
+//! The text that a path must hold for a regex to match it.
+
+use crate::path_pattern::parse_regex;
+use aho_corasick::automaton::OverlappingState;
+use aho_corasick::{AhoCorasick, AhoCorasickKind, Anchored, Input, StartKind};
+use regex_syntax::hir::Look;
+use regex_syntax::hir::literal::{ExtractKind, Extractor};
+use std::collections::BTreeMap;
+
+/// Texts of one set; the marks of one search fit into [`Met`].
+pub(super) const MOST: usize = 1024;
+/// Shorter texts are in nearly every path.
+const SHORTEST: usize = 2;
+
+/// Where a path holds the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Place {
+    /// At its start.
+    Start,
+    /// Somewhere.
+    Anywhere,
+}
+
+/// A text without which the regex cannot match.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Literal {
+    pub(super) text: Vec<u8>,
+    pub(super) place: Place,
+}
+
+/// The longest such text that is easily known, if there is any.
+pub(super) fn literal_of(regex: &str) -> Option<Literal> {
+    let hir = parse_regex(regex)?;
+    let mut extractor = Extractor::new();
+    let prefixes = extractor.extract(&hir);
+    let suffixes = extractor.kind(ExtractKind::Suffix).extract(&hir);
+    let prefix = prefixes.longest_common_prefix().unwrap_or_default();
+    let suffix = suffixes.longest_common_suffix().unwrap_or_default();
+    let anchored = hir.properties().look_set_prefix().contains(Look::Start);
+    let (text, place) = if anchored && SHORTEST <= prefix.len() {
+        (prefix, Place::Start)
+    } else if prefix.len() < suffix.len() {
+        (suffix, Place::Anywhere)
+    } else {
+        (prefix, Place::Anywhere)
+    };
+    let text = text.to_vec();
+    (SHORTEST <= text.len()).then_some(Literal { text, place })
+}
+
+/// Finds which of many regexes a path may match at all.
+#[derive(Debug)]
+pub(super) struct LiteralSet {
+    automaton: AhoCorasick,
+    anchored: Anchored,
+    /// For each text, what it was filed with.
+    owners: Vec<Vec<usize>>,
+}
+
+impl LiteralSet {
+    /// Takes at most [`MOST`] texts. `None` if an automaton cannot hold them.
+    pub(super) fn new(texts: BTreeMap<Vec<u8>, Vec<usize>>, place: Place) -> Option<Self> {
+        let (anchored, start_kind) = match place {
+            Place::Start => (Anchored::Yes, StartKind::Anchored),
+            Place::Anywhere => (Anchored::No, StartKind::Unanchored),
+        };
+        let automaton = AhoCorasick::builder()
+            .kind(Some(AhoCorasickKind::ContiguousNFA))
+            .start_kind(start_kind)
+            .build(texts.keys())
+            .ok()?;
+        Some(Self {
+            automaton,
+            anchored,
+            owners: texts.into_values().collect(),
+        })
+    }
+
+    /// Calls `visit` with the owners of each text that stands in `path`, once for each text.
+    pub(super) fn owners_in<'a>(&'a self, path: &str, mut visit: impl FnMut(&'a [usize])) {
+        let input = Input::new(path).anchored(self.anchored);
+        let mut state = OverlappingState::start();
+        let mut met = Met::default();
+        while self
+            .automaton
+            .try_find_overlapping(input.clone(), &mut state)
+            .is_ok()
+            && let Some(found) = state.get_match()
+        {
+            let text = found.pattern().as_usize();
+            if let Some(owners) = self.owners.get(text)
+                && met.is_new(text)
+            {
+                visit(owners);
+            }
+        }
+    }
+}
+
+/// Which texts were met in this path: one may stand in it a thousand times.
+#[derive(Debug, Default)]
+struct Met([u64; MOST / 64]);
+
+impl Met {
+    fn is_new(&mut self, text: usize) -> bool {
+        let mark = 1 << (text % 64);
+        let word = self.0.get_mut(text / 64);
+        word.is_some_and(|word| std::mem::replace(word, *word | mark) & mark == 0)
+    }
+}

@@ -1,0 +1,115 @@
+//! The regexes of one host, and which of them a path is worth trying on.
+
+use super::literal::{Literal, LiteralSet, MOST, Place, literal_of};
+use crate::rank::Rank;
+use std::collections::BTreeMap;
+
+/// Regexes that are tried one by one without asking for their literals first.
+const FEW: usize = 8;
+
+/// One regex and what is filed under it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Group {
+    /// The best rank that anything filed here can have.
+    pub(crate) top: Rank,
+    /// The index of the bucket.
+    pub(crate) target: usize,
+    /// The index of the regex.
+    pub(crate) regex: usize,
+}
+
+/// Groups by what a path must hold for them.
+#[derive(Debug, Default)]
+pub(crate) struct Regexes {
+    /// Groups to try on every path, best first.
+    always: Vec<Group>,
+    sets: Vec<Set>,
+}
+
+#[derive(Debug)]
+struct Set {
+    top: Rank,
+    groups: Vec<Group>,
+    literals: LiteralSet,
+}
+
+impl Regexes {
+    /// Files `groups`, whose regexes are written in `texts`.
+    pub(super) fn new(mut groups: Vec<Group>, texts: &[String]) -> Self {
+        groups.sort_by_key(|group| std::cmp::Reverse(group.top));
+        if groups.len() <= FEW {
+            let (always, sets) = (groups, Vec::new());
+            return Self { always, sets };
+        }
+        let mut filed = Self::default();
+        let mut by_place: BTreeMap<Place, Vec<(Group, Vec<u8>)>> = BTreeMap::new();
+        for group in groups {
+            match texts.get(group.regex).and_then(|text| literal_of(text)) {
+                None => filed.always.push(group),
+                Some(Literal { text, place }) => {
+                    by_place.entry(place).or_default().push((group, text));
+                }
+            }
+        }
+        for (place, members) in &by_place {
+            members
+                .chunks(MOST)
+                .for_each(|chunk| filed.add_set(chunk, *place));
+        }
+        filed
+            .always
+            .sort_by_key(|group| std::cmp::Reverse(group.top));
+        filed
+    }
+
+    fn add_set(&mut self, members: &[(Group, Vec<u8>)], place: Place) {
+        let Some((best, _)) = members.first() else {
+            return;
+        };
+        let mut texts: BTreeMap<Vec<u8>, Vec<usize>> = BTreeMap::new();
+        for (at, (_, text)) in members.iter().enumerate() {
+            texts.entry(text.clone()).or_default().push(at);
+        }
+        let groups = members.iter().map(|(group, _)| *group);
+        match LiteralSet::new(texts, place) {
+            None => self.always.extend(groups),
+            Some(literals) => self.sets.push(Set {
+                top: best.top,
+                groups: groups.collect(),
+                literals,
+            }),
+        }
+    }
+
+    /// Calls `visit` with each group whose regex may match `path` and whose rank may be above
+    /// `best`; `visit` answers with the best rank from then on.
+    pub(crate) fn groups_for(
+        &self,
+        path: &str,
+        mut best: Option<Rank>,
+        mut visit: impl FnMut(Group) -> Option<Rank>,
+    ) {
+        try_all(self.always.iter(), &mut best, &mut visit);
+        for set in &self.sets {
+            if best < Some(set.top) {
+                set.literals.owners_in(path, |owners| {
+                    let groups = owners.iter().filter_map(|at| set.groups.get(*at));
+                    try_all(groups, &mut best, &mut visit);
+                });
+            }
+        }
+    }
+}
+
+fn try_all<'a>(
+    groups: impl Iterator<Item = &'a Group>,
+    best: &mut Option<Rank>,
+    visit: &mut impl FnMut(Group) -> Option<Rank>,
+) {
+    for group in groups {
+        if Some(group.top) <= *best {
+            return;
+        }
+        *best = visit(*group);
+    }
+}

@@ -1,0 +1,61 @@
+//! The rule that would nearly have accepted a request that none accepts.
+
+use crate::{ConditionKind, Head, PathPattern, Router, Rule, Unmet};
+use std::cmp::Reverse;
+
+/// Rules that are looked at in one place before going on to the next.
+const MOST: usize = 64;
+
+/// A rule that came close, and what kept it from accepting the request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Nearest {
+    /// The rule's index.
+    pub rule: usize,
+    /// Its first condition that does not hold.
+    pub unmet: Unmet,
+}
+
+impl Router {
+    /// Of rules with similar paths or hosts, the one that fails the fewest kinds of condition and
+    /// shares most of the path. A few hundred rules are looked at, however many there are, so that
+    /// a flood of unknown paths stays cheap. `None` if a rule looked at accepts the request.
+    #[must_use]
+    pub fn nearest(&self, head: &Head<'_>) -> Option<Nearest> {
+        let rule_of = |at: &usize| Some((*at, self.rules().get(*at)?));
+        let near = self.near(head);
+        let (at, rule) = near.iter().filter_map(rule_of).min_by_key(|(at, rule)| {
+            let unmet = ConditionKind::ALL
+                .iter()
+                .filter(|kind| !kind.holds(rule, head));
+            (unmet.count(), Reverse(shared_path(rule, head)), *at)
+        })?;
+        let unmet = ConditionKind::first_unmet(rule, head)?.describe(rule, head);
+        Some(Nearest { rule: at, unmet })
+    }
+
+    /// Rules of the same host and path, then those whose paths stand beside this one when sorted,
+    /// then the first of the configuration.
+    fn near(&self, head: &Head<'_>) -> Vec<usize> {
+        let sites = self.index().sites_for(head.host).take(MOST);
+        let buckets = sites.flat_map(|site| site.buckets_of(head.path).take(MOST));
+        let alike = buckets.flat_map(|bucket| bucket.all().take(MOST));
+        let alike = alike.map(|candidate| candidate.bound.rule());
+        let paths = self.sorted_paths();
+        let place = paths.partition_point(|(text, _)| **text < *head.path);
+        let beside = paths.iter().skip(place.saturating_sub(MOST / 2)).take(MOST);
+        let beside = beside.map(|(_, at)| *at);
+        let mut near: Vec<usize> = alike.take(4 * MOST).chain(beside).chain(0..MOST).collect();
+        near.sort_unstable();
+        near.dedup();
+        near
+    }
+}
+
+fn shared_path(rule: &Rule, head: &Head<'_>) -> usize {
+    let shared = |text: &str| {
+        let pairs = text.bytes().zip(head.path.bytes());
+        pairs.take_while(|(ours, theirs)| ours == theirs).count()
+    };
+    let texts = rule.paths.iter().filter_map(PathPattern::text);
+    texts.map(shared).max().unwrap_or_default()
+}

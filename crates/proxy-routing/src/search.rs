@@ -1,0 +1,108 @@
+//! One search of the index for the rule that wins a request.
+
+use crate::index::{Bucket, Candidate, Index, Site};
+use crate::rank::Rank;
+use crate::{Head, Rule};
+use regex::bytes::Regex;
+
+/// What one search looked at, for tests of how searches grow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Rules whose methods, headers and query parameters were compared.
+    pub rules: usize,
+    /// Regexes that were run.
+    pub regexes: usize,
+}
+
+#[derive(Debug)]
+pub(crate) struct Search<'a> {
+    head: &'a Head<'a>,
+    rules: &'a [Rule],
+    regexes: &'a [Regex],
+    best: Option<Rank>,
+    work: Work,
+}
+
+impl<'a> Search<'a> {
+    pub(crate) fn new(head: &'a Head<'a>, rules: &'a [Rule], regexes: &'a [Regex]) -> Self {
+        Self {
+            head,
+            rules,
+            regexes,
+            best: None,
+            work: Work::default(),
+        }
+    }
+
+    /// The best rank, which names its rule. The most specific are tried first, and whatever cannot
+    /// be above the best so far is passed over.
+    pub(crate) fn run(mut self, index: &Index) -> (Option<Rank>, Work) {
+        for site in index.sites_for(self.head.host) {
+            if self.best < Some(site.top) {
+                self.site(site);
+            }
+        }
+        (self.best, self.work)
+    }
+
+    fn site(&mut self, site: &Site) {
+        let path = self.head.path;
+        if let Some(link) = site.exact.texts.exact(path) {
+            self.bucket(site.exact.buckets.get(link.target));
+        }
+        if self.best < site.prefixes.texts.top() {
+            let texts = &site.prefixes.texts;
+            for link in texts.outwards(texts.longest_prefix(path)) {
+                if Some(link.top) <= self.best {
+                    break;
+                }
+                self.bucket(site.prefixes.buckets.get(link.target));
+            }
+        }
+        site.regexes.groups_for(path, self.best, |group| {
+            if self.regex_matches(group.regex) {
+                self.bucket(site.regex_buckets.get(group.target));
+            }
+            self.best
+        });
+        self.bucket(site.any.as_ref());
+    }
+
+    fn regex_matches(&mut self, regex: usize) -> bool {
+        self.work.regexes += 1;
+        let regex = self.regexes.get(regex);
+        regex.is_some_and(|regex| regex.is_match(self.head.path.as_bytes()))
+    }
+
+    fn bucket(&mut self, bucket: Option<&Bucket>) {
+        let Some(bucket) = bucket.filter(|bucket| self.best < Some(bucket.top)) else {
+            return;
+        };
+        self.candidates(&bucket.open);
+        if let Some(keyed) = &bucket.keyed {
+            keyed.lists_for(self.head, |list| self.candidates(list));
+        }
+    }
+
+    fn candidates(&mut self, candidates: &[Candidate]) {
+        for candidate in candidates {
+            if Some(candidate.bound) <= self.best {
+                return;
+            }
+            self.work.rules += 1;
+            let headers = if candidate.bare {
+                Some(0)
+            } else {
+                let rule = self.rules.get(candidate.bound.rule());
+                rule.and_then(|rule| rule.headers_held(self.head))
+            };
+            if let Some(headers) = headers {
+                let rank = Rank {
+                    headers,
+                    ..candidate.bound
+                };
+                self.best = self.best.max(Some(rank));
+            }
+        }
+    }
+}

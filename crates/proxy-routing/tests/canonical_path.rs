@@ -1,0 +1,127 @@
+//! One form for every path, and refusal of those with two meanings.
+
+use proptest::prelude::{any, prop_assert, proptest};
+use proxy_routing::{PathFault, canonical_path, forgiving_path};
+use std::borrow::Cow;
+
+#[path = "../fuzz/checks.rs"]
+mod checks;
+
+#[test]
+fn paths_are_brought_into_one_form() {
+    let cases = [
+        ("", "/"),
+        ("/", "/"),
+        ("*", "*"),
+        ("/a/b", "/a/b"),
+        ("/%61%2Db%7e", "/a-b~"),
+        ("/caf%c3%a9", "/caf%C3%A9"),
+        ("/café", "/caf%C3%A9"),
+        ("/a b", "/a%20b"),
+        ("/a%20b", "/a%20b"),
+        ("/a%3bb;c", "/a%3Bb;c"),
+        ("/a%252fb", "/a%252fb"),
+        ("/a//b", "/a//b"),
+        ("//", "//"),
+        ("/a/./b/../c", "/a/c"),
+        ("/a/%2e/b/%2E%2e/c", "/a/c"),
+        ("/a//../b", "/a/b"),
+        ("/a/..", "/"),
+        ("/a/b/..", "/a/"),
+        ("/a/.", "/a/"),
+        ("/./", "/"),
+        ("/...", "/..."),
+        ("/.a/..b/c.", "/.a/..b/c."),
+    ];
+    for (raw, expected) in cases {
+        assert_eq!(canonical_path(raw).unwrap(), expected, "{raw}");
+    }
+}
+
+#[test]
+fn paths_with_two_meanings_are_refused() {
+    let cases = [
+        ("/a%2Fb", PathFault::EncodedSlash),
+        ("/a%2fb", PathFault::EncodedSlash),
+        ("/a%5Cb", PathFault::Backslash),
+        ("/a\\b", PathFault::Backslash),
+        ("/a%00", PathFault::Nul),
+        ("/a\0", PathFault::Nul),
+        ("/%zz", PathFault::BadEscape),
+        ("/%", PathFault::BadEscape),
+        ("/%4", PathFault::BadEscape),
+        ("/%+1", PathFault::BadEscape),
+        ("/..", PathFault::LeavesRoot),
+        ("/a/../..", PathFault::LeavesRoot),
+        ("/%2e%2e/etc", PathFault::LeavesRoot),
+        ("/.%2E/etc", PathFault::LeavesRoot),
+        ("/../a%2fb", PathFault::EncodedSlash),
+        ("a/b", PathFault::NotAbsolute),
+        ("http://a/", PathFault::NotAbsolute),
+    ];
+    for (raw, expected) in cases {
+        assert_eq!(canonical_path(raw), Err(expected), "{raw}");
+    }
+}
+
+#[test]
+fn a_forgiven_path_keeps_its_escapes_and_stops_at_the_root() {
+    let cases = [
+        ("/a%2fb/../c", "/c", PathFault::EncodedSlash),
+        ("/x/a%2f..", "/x/a%2F..", PathFault::EncodedSlash),
+        ("/a\\b", "/a%5Cb", PathFault::Backslash),
+        ("/a%00", "/a%00", PathFault::Nul),
+        ("/%zz", "/%25zz", PathFault::BadEscape),
+        ("/../../a", "/a", PathFault::LeavesRoot),
+        ("/%%32e%%32e/a", "/%252e%252e/a", PathFault::BadEscape),
+    ];
+    for (raw, path, fault) in cases {
+        assert_eq!(
+            forgiving_path(raw),
+            (Cow::Borrowed(path), Some(fault)),
+            "{raw}"
+        );
+    }
+}
+
+#[test]
+fn a_canonical_path_is_borrowed() {
+    for raw in [
+        "/",
+        "/index.html",
+        "/a/b%20c/%C3%A9;v=1",
+        "//a",
+        "*",
+        "/.well-known/x",
+    ] {
+        assert!(
+            matches!(canonical_path(raw), Ok(Cow::Borrowed(same)) if same == raw),
+            "{raw}"
+        );
+    }
+}
+
+#[test]
+fn the_corpus_holds() {
+    let folder = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../fixtures/corpus/canonical_path"
+    );
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let bytes = std::fs::read(entry.unwrap().path()).unwrap();
+        checks::canonical_path(&String::from_utf8_lossy(&bytes));
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_text_has_one_form(text in any::<String>()) {
+        checks::canonical_path(&text);
+    }
+
+    #[test]
+    fn any_path_has_one_form(text in "(/(\\.|%2[eE]|%[0-9a-fA-F]{2}|[a-b/]|\\PC)*){0,6}") {
+        checks::canonical_path(&text);
+        prop_assert!(forgiving_path(&text).0.starts_with('/'));
+    }
+}

@@ -1,0 +1,107 @@
+//! A client's TLS handshake: done in time or not at all, counted, and written down when it fails.
+
+use crate::attend::{Agreed, Spoken};
+use crate::linger;
+use crate::patience::Patience;
+use crate::settings::ConnectionSettings;
+use crate::transport::Transport;
+use bytes::Bytes;
+use proxy_clock::Timer;
+use proxy_errors::{Detail, Problem, Reason};
+use proxy_pipeline::{Client, TlsSession, Worker, note_connection, refuse_unread, timeout_problem};
+use proxy_tls::ServerTls;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+/// Why there is no TLS.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The client closed without a byte, as whoever checks a port does.
+    Nobody,
+    /// The client speaks HTTP without TLS.
+    Plaintext(TcpStream),
+    /// The handshake failed.
+    Broken(io::Error),
+    /// The handshake took longer than this.
+    Late(Duration),
+}
+
+/// Shakes hands with the client of `stream`.
+pub(crate) async fn shake(
+    worker: &Worker,
+    tls: &Arc<ServerTls>,
+    stream: TcpStream,
+    time: Duration,
+    patience: Patience<'_>,
+) -> Result<Agreed, Failure> {
+    let begun = patience.within(Timer::Handshake, time, begin(tls, stream));
+    let stream = begun.await.unwrap_or(Err(Failure::Late(time)))?;
+    worker.cells.handshakes_completed.add(1);
+    let (_, connection) = stream.get_ref();
+    let now = UNIX_EPOCH + worker.time.unix(worker.time.elapsed());
+    let session = TlsSession {
+        server: Arc::clone(tls),
+        server_name: connection.server_name().map(Into::into),
+        verdict: tls.verdict(connection, now),
+    };
+    let spoken = match connection.alpn_protocol() {
+        Some(b"h2") => Spoken::Http2,
+        Some(_) | None => Spoken::Http1,
+    };
+    Ok(Agreed {
+        spoken,
+        session: Some(session),
+        transport: Transport::Tls(Box::new(stream)),
+        early: Bytes::new(),
+    })
+}
+
+async fn begin(tls: &ServerTls, stream: TcpStream) -> Result<TlsStream<TcpStream>, Failure> {
+    let mut first = [0];
+    // Until the client speaks, nothing but the socket is held for it.
+    let count = stream.peek(&mut first).await.map_err(Failure::Broken)?;
+    if count == 0 {
+        return Err(Failure::Nobody);
+    }
+    // A method's first letter; the record of a handshake begins with 0x16.
+    if first.iter().all(u8::is_ascii_uppercase) {
+        return Err(Failure::Plaintext(stream));
+    }
+    let accepted = TlsAcceptor::from(tls.config()).accept(stream).await;
+    accepted.map_err(Failure::Broken)
+}
+
+impl Failure {
+    /// Counts it and writes it down; a client that speaks HTTP is told in HTTP.
+    pub(crate) async fn settle(
+        self,
+        worker: &Rc<Worker>,
+        client: &Rc<Client>,
+        settings: &ConnectionSettings,
+        patience: Patience<'_>,
+    ) {
+        let problem = match self {
+            Self::Nobody => return,
+            Self::Late(time) => timeout_problem(Timer::Handshake, time),
+            Self::Broken(error) => {
+                Problem::new(Reason::ClientTlsFailed, Detail::text(error.to_string()))
+            }
+            Self::Plaintext(stream) => {
+                let detail = Detail::text("http without tls on a tls listener");
+                let problem = Problem::new(Reason::ClientTlsFailed, detail);
+                let answer = refuse_unread(worker, client, problem, None);
+                let mut transport = Transport::Tcp(stream);
+                worker.cells.handshakes_failed.add(1);
+                linger::answer(&mut transport, &answer.bytes, settings.write_time, patience).await;
+                return;
+            }
+        };
+        worker.cells.handshakes_failed.add(1);
+        note_connection(worker, client, &problem);
+    }
+}

@@ -1,0 +1,80 @@
+//! Keeps the addresses of targets that are known by name.
+
+use proxy_model::Host;
+use proxy_plan::Plan;
+use proxy_upstream::TargetState;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// How often a name is looked up again.
+pub(crate) const EVERY: Duration = Duration::from_secs(10);
+
+/// How long the first look-up of all names may delay the start.
+const FIRST: Duration = Duration::from_secs(5);
+
+/// Looks up every name of `plan`. A name that cannot be resolved keeps its last addresses; a target
+/// that never had any is marked unhealthy. Says whether any target changed.
+pub(crate) async fn all(plan: &Plan, now: SystemTime) -> bool {
+    let mut changed = false;
+    for (name, port, state) in named(plan) {
+        changed |= one(&name, port, &state, now).await;
+    }
+    changed
+}
+
+/// [`all`], but no longer than [`FIRST`].
+pub(crate) async fn first(plan: &Plan, now: SystemTime) {
+    if tokio::time::timeout(FIRST, all(plan, now)).await.is_err() {
+        tracing::warn!("not all names of targets were resolved before the start");
+    }
+}
+
+fn named(plan: &Plan) -> Vec<(Box<str>, u16, Arc<TargetState>)> {
+    let targets = plan
+        .upstreams()
+        .iter()
+        .flat_map(|upstream| &upstream.targets);
+    targets
+        .filter_map(|target| match &target.address.host {
+            Host::Ip(_) => None,
+            Host::Name(name) => {
+                Some((name.clone(), target.address.port, Arc::clone(&target.state)))
+            }
+        })
+        .collect()
+}
+
+async fn one(name: &str, port: u16, state: &TargetState, now: SystemTime) -> bool {
+    match tokio::net::lookup_host((name, port)).await {
+        Ok(found) => {
+            let mut addresses: Vec<SocketAddr> = found.collect();
+            addresses.sort_unstable();
+            addresses.dedup();
+            settle(name, state, addresses, now)
+        }
+        Err(error) => {
+            if state.addresses().is_empty() {
+                state.fail(format!("cannot resolve {name}: {error}"), now);
+                return true;
+            }
+            tracing::warn!(name, %error, "cannot resolve a target; its last addresses are kept");
+            false
+        }
+    }
+}
+
+fn settle(name: &str, state: &TargetState, addresses: Vec<SocketAddr>, now: SystemTime) -> bool {
+    if addresses.is_empty() {
+        if state.addresses().is_empty() {
+            state.fail(format!("{name} has no address"), now);
+        }
+        return true;
+    }
+    let first = state.addresses().is_empty();
+    let changed = state.resolve(addresses);
+    if first {
+        state.recover();
+    }
+    changed || first
+}

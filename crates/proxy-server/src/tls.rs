@@ -1,0 +1,182 @@
+//! Certificates, keys and roots of the configuration in force, kept over reloads and renewed.
+
+mod faults;
+mod renewal;
+mod settings;
+
+use proxy_config::Fault;
+use proxy_model::Model;
+use proxy_telemetry::{GaugeCell, Registry};
+use proxy_tls::{ClientTls, PlatformRoots, ServerTls, TicketKeys, Watcher};
+use rustls_pki_types::ServerName;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+pub(crate) use renewal::EVERY;
+
+/// How long one key seals session tickets.
+const TICKETS_EVERY: Duration = Duration::from_hours(4);
+
+/// TLS of the process: what is held, and who looks whether it changed.
+#[derive(Debug)]
+pub(crate) struct Vault {
+    tickets: Arc<TicketKeys>,
+    platform: PlatformRoots,
+    held: Holdings,
+    watcher: Watcher,
+    expiry: Vec<Arc<GaugeCell>>,
+}
+
+/// TLS of one configuration.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Holdings {
+    /// By position of the listener.
+    pub(crate) listeners: Vec<Option<Arc<ServerTls>>>,
+    /// By position of the upstream.
+    pub(crate) upstreams: Vec<Option<Outward>>,
+}
+
+/// TLS towards the targets of one upstream.
+#[derive(Clone, Debug)]
+pub(crate) struct Outward {
+    pub(crate) tls: Arc<ClientTls>,
+    /// By position of the target.
+    pub(crate) names: Vec<ServerName<'static>>,
+}
+
+impl Vault {
+    /// A vault with nothing in it.
+    pub(crate) fn new(now: SystemTime) -> Result<Self, Vec<Fault>> {
+        let tickets = TicketKeys::new(TICKETS_EVERY, now);
+        Ok(Self {
+            tickets: tickets.map_err(|fault| vec![faults::of_process(&fault)])?,
+            platform: PlatformRoots::new(),
+            held: Holdings::default(),
+            watcher: Watcher::new(),
+            expiry: Vec::new(),
+        })
+    }
+
+    /// Reads what `model` names. What is held already under the same settings stays as it is.
+    pub(crate) fn load(&self, model: &Model, now: SystemTime) -> Result<Holdings, Vec<Fault>> {
+        let (mut loaded, mut found) = (Holdings::default(), Vec::new());
+        for listener in &model.listeners {
+            let server = listener.tls.as_ref().and_then(|tls| {
+                let settings = settings::of_listener(tls);
+                let known = self.held.server(&settings).or(loaded.server(&settings));
+                if let Some(known) = known {
+                    return Some(Arc::clone(known));
+                }
+                match ServerTls::load(settings, &self.tickets, now) {
+                    Ok(server) => Some(Arc::new(server)),
+                    Err(wrong) => {
+                        found.extend(wrong.iter().map(|fault| faults::of_listener(tls, fault)));
+                        None
+                    }
+                }
+            });
+            loaded.listeners.push(server);
+        }
+        for upstream in &model.upstreams {
+            let outward = match &upstream.tls {
+                None => None,
+                Some(tls) => self.outward(upstream, tls, &loaded, &mut found),
+            };
+            loaded.upstreams.push(outward);
+        }
+        if found.is_empty() {
+            Ok(loaded)
+        } else {
+            Err(found)
+        }
+    }
+
+    fn outward(
+        &self,
+        upstream: &proxy_model::Upstream,
+        tls: &proxy_model::UpstreamTls,
+        loaded: &Holdings,
+        found: &mut Vec<Fault>,
+    ) -> Option<Outward> {
+        let settings = match settings::of_upstream(upstream, tls) {
+            Ok(settings) => settings,
+            Err(fault) => {
+                found.push(fault);
+                return None;
+            }
+        };
+        let sni = settings.sni.clone();
+        let known = self.held.client(&settings).or(loaded.client(&settings));
+        let client = match known {
+            Some(known) => Arc::clone(known),
+            None => match ClientTls::load(settings, &self.platform) {
+                Ok(client) => Arc::new(client),
+                Err(wrong) => {
+                    found.extend(wrong.iter().map(|fault| faults::of_upstream(tls, fault)));
+                    return None;
+                }
+            },
+        };
+        match settings::target_names(upstream, sni.as_ref()) {
+            Ok(names) => Some(Outward { tls: client, names }),
+            Err(fault) => {
+                found.push(fault);
+                None
+            }
+        }
+    }
+
+    /// Puts `holdings` in force: they are watched from now on, and nothing else is.
+    pub(crate) fn adopt(&mut self, holdings: Holdings, registry: &Registry) {
+        let mut watcher = Watcher::new();
+        for server in holdings.servers() {
+            watcher.watch_server(server);
+        }
+        for client in holdings.clients() {
+            watcher.watch_client(client);
+        }
+        self.watcher = watcher;
+        self.held = holdings;
+        self.show_expiry(registry);
+    }
+}
+
+impl Holdings {
+    /// Each listener's TLS, once.
+    fn servers(&self) -> impl Iterator<Item = &Arc<ServerTls>> {
+        let all = self.listeners.iter().enumerate();
+        all.filter_map(|(index, server)| {
+            let server = server.as_ref()?;
+            let mut earlier = self.listeners.iter().take(index).flatten();
+            (!earlier.any(|other| Arc::ptr_eq(other, server))).then_some(server)
+        })
+    }
+
+    /// Each upstream's TLS, once.
+    fn clients(&self) -> impl Iterator<Item = &Arc<ClientTls>> {
+        let all = self.upstreams.iter().enumerate();
+        all.filter_map(|(index, outward)| {
+            let client = &outward.as_ref()?.tls;
+            let mut earlier = self.upstreams.iter().take(index).flatten();
+            (!earlier.any(|other| Arc::ptr_eq(&other.tls, client))).then_some(client)
+        })
+    }
+
+    fn server(&self, settings: &proxy_tls::ServerTlsSettings) -> Option<&Arc<ServerTls>> {
+        self.servers().find(|server| server.settings() == settings)
+    }
+
+    fn client(&self, settings: &proxy_tls::ClientTlsSettings) -> Option<&Arc<ClientTls>> {
+        self.clients().find(|client| client.settings() == settings)
+    }
+}
+
+/// Reads what `model` names and lets go of it again. Gives what is doubtful.
+///
+/// # Errors
+/// What cannot be used.
+pub(crate) fn check(model: &Model, now: SystemTime) -> Result<Vec<Fault>, Vec<Fault>> {
+    let vault = Vault::new(now)?;
+    let holdings = vault.load(model, now)?;
+    Ok(faults::warnings(model, &holdings, now))
+}

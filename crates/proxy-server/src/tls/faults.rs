@@ -1,0 +1,81 @@
+//! What is wrong or doubtful about certificates, at the place of the setting that names them.
+
+use super::Holdings;
+use proxy_config::{Fault, FaultCode};
+use proxy_model::{ListenerTls, Model, Place, Setting, UpstreamTls};
+use proxy_tls::{TlsFault, TlsWarning};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// A fault that no setting is to blame for.
+pub(super) fn of_process(fault: &TlsFault) -> Fault {
+    bad(Place::default(), fault)
+}
+
+/// A fault of a listener's TLS.
+pub(super) fn of_listener(tls: &ListenerTls, fault: &TlsFault) -> Fault {
+    bad(in_listener(tls, fault.file()), fault)
+}
+
+/// A fault of an upstream's TLS.
+pub(super) fn of_upstream(tls: &UpstreamTls, fault: &TlsFault) -> Fault {
+    bad(in_upstream(tls, fault.file()), fault)
+}
+
+/// What an operator should know about the certificates of `holdings`, those of `model`.
+pub(super) fn warnings(model: &Model, holdings: &Holdings, now: SystemTime) -> Vec<Fault> {
+    let listeners = model.listeners.iter().zip(&holdings.listeners);
+    let of_listeners = listeners.flat_map(|(listener, server)| {
+        let pair = listener.tls.as_ref().zip(server.as_ref());
+        pair.into_iter().flat_map(|(tls, server)| {
+            let warnings = server.warnings(now).into_iter();
+            warnings.map(|warning| doubtful(in_listener(tls, Some(warning.file())), &warning))
+        })
+    });
+    let upstreams = model.upstreams.iter().zip(&holdings.upstreams);
+    let of_upstreams = upstreams.flat_map(|(upstream, outward)| {
+        let pair = upstream.tls.as_ref().zip(outward.as_ref());
+        pair.into_iter().flat_map(|(tls, outward)| {
+            let warnings = outward.tls.warnings(now).into_iter();
+            warnings.map(|warning| doubtful(in_upstream(tls, Some(warning.file())), &warning))
+        })
+    });
+    of_listeners.chain(of_upstreams).collect()
+}
+
+fn bad(place: Place, fault: &TlsFault) -> Fault {
+    Fault::new(FaultCode::BadCertificate, place, fault.to_string())
+}
+
+fn doubtful(place: Place, warning: &TlsWarning) -> Fault {
+    let code = match warning {
+        TlsWarning::Expired { .. } | TlsWarning::ExpiresSoon { .. } => {
+            FaultCode::CertificateExpires
+        }
+        TlsWarning::NotYetValid { .. }
+        | TlsWarning::Nameless { .. }
+        | TlsWarning::StapleStale { .. } => FaultCode::DoubtfulCertificate,
+    };
+    Fault::new(code, place, warning.to_string())
+}
+
+fn in_listener(tls: &ListenerTls, file: Option<&Path>) -> Place {
+    let certificates = tls.certificates.iter();
+    let named = certificates.flat_map(|one| [&one.cert_file, &one.key_file]);
+    let asked = tls.client_auth.as_ref().map(|asked| &asked.ca_file);
+    place_of(file, named.chain(asked)).unwrap_or(tls.place)
+}
+
+fn in_upstream(tls: &UpstreamTls, file: Option<&Path>) -> Place {
+    let named = [&tls.ca_file, &tls.cert_file, &tls.key_file];
+    place_of(file, named.into_iter().flatten()).unwrap_or(tls.place)
+}
+
+/// The place of the setting that names `file`.
+fn place_of<'s>(
+    file: Option<&Path>,
+    mut named: impl Iterator<Item = &'s Setting<PathBuf>>,
+) -> Option<Place> {
+    let file = file?;
+    named.find(|setting| setting.value == file)?.place()
+}

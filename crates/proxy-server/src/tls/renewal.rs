@@ -1,0 +1,61 @@
+//! What is done every second: new files are taken into use, ticket keys turn over.
+
+use super::Vault;
+use proxy_telemetry::{Registry, names};
+use proxy_tls::{Change, TlsFault};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// How often [`Vault::tend`] is to be called.
+pub(crate) const EVERY: Duration = Duration::from_secs(1);
+
+impl Vault {
+    /// Takes files that changed into use and turns ticket keys that are due.
+    pub(crate) fn tend(&mut self, registry: &Registry, now: SystemTime) {
+        let mut swapped = false;
+        for change in self.watcher.poll(now) {
+            swapped |= matches!(change, Change::Swapped { .. });
+            say(&change);
+        }
+        if swapped {
+            self.show_expiry(registry);
+        }
+        if let Err(error) = self.tickets.rotate(now) {
+            tracing::error!(%error, "cannot renew the keys of session tickets");
+        }
+    }
+
+    /// Tells the metrics when each served certificate expires.
+    pub(super) fn show_expiry(&mut self, registry: &Registry) {
+        let servers = self.held.servers().flat_map(|server| server.certificates());
+        let shown = servers.map(|certificate| {
+            let file = certificate.file.display().to_string();
+            let gauge = registry.gauge(&names::TLS_CERTIFICATE_EXPIRY_SECONDS, [&file]);
+            let at = certificate.not_after.duration_since(UNIX_EPOCH);
+            gauge.set(at.unwrap_or_default().as_secs());
+            gauge
+        });
+        self.expiry = shown.collect();
+    }
+}
+
+fn say(change: &Change) {
+    match change {
+        Change::Swapped { file } => {
+            tracing::info!(file = %file.display(), "a new certificate is in use");
+        }
+        Change::Recovered { file } => {
+            tracing::info!(file = %file.display(), "the certificate in use is back on disk");
+        }
+        Change::StapleDropped { file } => {
+            tracing::warn!(file = %file.display(), "the OCSP response is stale and no longer sent");
+        }
+        Change::Kept { faults } => {
+            let faults: Vec<_> = faults.iter().map(TlsFault::to_string).collect();
+            let faults = faults.join("; ");
+            tracing::error!(
+                faults,
+                "a new certificate cannot be used; the old one stays"
+            );
+        }
+    }
+}

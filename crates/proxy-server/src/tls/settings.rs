@@ -1,0 +1,136 @@
+//! What a configuration says about TLS, in the words of `proxy-tls`.
+
+use proxy_config::{Fault, FaultCode};
+use proxy_model::{
+    Certificate, ClientAuth, ClientAuthMode, Host, ListenerTls, Target, Upstream, UpstreamProtocol,
+    UpstreamTls,
+};
+use proxy_tls::{
+    Alpn, CertificateSource, ClientTlsSettings, ServerTlsSettings, TlsVersion, server_name,
+};
+use rustls_pki_types::ServerName;
+
+/// The settings of a listener.
+pub(super) fn of_listener(tls: &ListenerTls) -> ServerTlsSettings {
+    let ListenerTls {
+        place: _,
+        certificates,
+        min_version,
+        max_version,
+        alpn,
+        client_auth,
+    } = tls;
+    let offered: Vec<Alpn> = alpn
+        .iter()
+        .map(|protocol| offered(protocol.value))
+        .collect();
+    ServerTlsSettings {
+        certificates: certificates.iter().map(source).collect(),
+        min_version: version(min_version.value),
+        max_version: version(max_version.value),
+        client_auth: asked(client_auth.as_ref()),
+        alpn: if offered.is_empty() {
+            vec![Alpn::H2, Alpn::Http1]
+        } else {
+            offered
+        },
+    }
+}
+
+/// The settings of an upstream.
+pub(super) fn of_upstream(
+    upstream: &Upstream,
+    tls: &UpstreamTls,
+) -> Result<ClientTlsSettings, Fault> {
+    let UpstreamTls {
+        place,
+        sni,
+        ca_file,
+        cert_file,
+        key_file,
+    } = tls;
+    let sni = sni.as_ref().map(|sni| {
+        ServerName::try_from(sni.value.clone()).map_err(|_| {
+            let place = sni.place().unwrap_or(*place);
+            let message = format!("\"{}\" is neither a host name nor an IP address", sni.value);
+            Fault::new(FaultCode::BadValue, place, message)
+        })
+    });
+    Ok(ClientTlsSettings {
+        sni: sni.transpose()?,
+        ca_file: ca_file.as_ref().map(|file| file.value.clone()),
+        client_certificate: cert_file
+            .as_ref()
+            .zip(key_file.as_ref())
+            .map(|(cert, key)| CertificateSource {
+                cert_file: cert.value.clone(),
+                key_file: key.value.clone(),
+                ocsp_file: None,
+                server_names: Vec::new(),
+            }),
+        min_version: TlsVersion::V1_2,
+        alpn: match upstream.protocol.value {
+            UpstreamProtocol::H1 => vec![Alpn::Http1],
+            UpstreamProtocol::H2 => vec![Alpn::H2],
+        },
+    })
+}
+
+/// The name that each target's certificate must carry.
+pub(super) fn target_names(
+    upstream: &Upstream,
+    sni: Option<&ServerName<'static>>,
+) -> Result<Vec<ServerName<'static>>, Fault> {
+    let name = |target: &Target| {
+        let host = match &target.address.host {
+            Host::Ip(ip) => ip.to_string(),
+            Host::Name(name) => name.to_string(),
+        };
+        server_name(sni, &host).map_err(|bad| {
+            let place = target.address.place().unwrap_or(target.place);
+            let help = "write the name of its certificate in `tls { sni }`";
+            Fault::new(FaultCode::BadValue, place, bad.to_string()).help(help)
+        })
+    };
+    upstream.targets.iter().map(name).collect()
+}
+
+fn source(certificate: &Certificate) -> CertificateSource {
+    let Certificate {
+        cert_file,
+        key_file,
+        server_names,
+    } = certificate;
+    let names = server_names.iter();
+    CertificateSource {
+        cert_file: cert_file.value.clone(),
+        key_file: key_file.value.clone(),
+        ocsp_file: None,
+        server_names: names.map(|name| name.value.to_ascii_lowercase()).collect(),
+    }
+}
+
+fn asked(client_auth: Option<&ClientAuth>) -> proxy_tls::ClientAuth {
+    let Some(ClientAuth { ca_file, mode }) = client_auth else {
+        return proxy_tls::ClientAuth::None;
+    };
+    let ca_file = ca_file.value.clone();
+    match mode.value {
+        ClientAuthMode::Required => proxy_tls::ClientAuth::Required { ca_file },
+        ClientAuthMode::Optional => proxy_tls::ClientAuth::Optional { ca_file },
+    }
+}
+
+fn offered(alpn: proxy_model::Alpn) -> Alpn {
+    match alpn {
+        proxy_model::Alpn::H2 => Alpn::H2,
+        proxy_model::Alpn::Http11 => Alpn::Http1,
+    }
+}
+
+fn version(version: proxy_model::TlsVersion) -> TlsVersion {
+    match version {
+        proxy_model::TlsVersion::V1_2 => TlsVersion::V1_2,
+        proxy_model::TlsVersion::V1_3 => TlsVersion::V1_3,
+    }
+}

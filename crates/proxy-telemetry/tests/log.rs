@@ -1,0 +1,341 @@
+//! Log lines reach their destination or are counted as lost, and no worker ever waits.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests may fail loudly")]
+
+use proxy_telemetry::{
+    AccessFormat, AccessRecord, Destination, LogCounters, LogFault, LogWriter, Protocol, Registry,
+    RegistrySettings, WorkerLog, names,
+};
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{self, ErrorKind, Write};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+const UNWANTED: fn(LogFault) = |fault| panic!("{fault:?}");
+
+/// Takes nothing until the gate is open; what it took goes down the channel.
+struct Gated {
+    gate: Receiver<()>,
+    taken: Sender<Vec<u8>>,
+}
+
+impl Write for Gated {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.gate.recv().unwrap_or_default();
+        self.taken.send(bytes.to_vec()).unwrap();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn gated() -> (Sender<()>, Receiver<Vec<u8>>, LogWriter) {
+    let (open, gate) = channel();
+    let (taken, all) = channel();
+    let log = LogWriter::over(Gated { gate, taken }, LogCounters::default(), UNWANTED).unwrap();
+    (open, all, log)
+}
+
+fn write(log: &mut WorkerLog, path: &str) {
+    let record = AccessRecord {
+        at: Duration::from_secs(1_700_000_000),
+        correlation_id: "0190163d-8694-739b-aea5-966c26f8ad90",
+        route: Some("api"),
+        upstream: Some("app"),
+        target: Some("10.0.0.1:8080"),
+        client_ip: "192.0.2.1",
+        method: b"GET",
+        host: Some(b"example.com"),
+        path: path.as_bytes(),
+        status: 200,
+        took: Duration::from_micros(1_234),
+        bytes_in: 0,
+        bytes_out: 100,
+        protocol: Protocol::Http11,
+        reason: None,
+        error_type: None,
+        retries: 0,
+        upstream_took: None,
+        user_agent: None,
+        referer: None,
+    };
+    log.access(&record, &AccessFormat::default());
+}
+
+fn lines(all: &Receiver<Vec<u8>>) -> Vec<String> {
+    let bytes: Vec<u8> = all.iter().flatten().collect();
+    let text = String::from_utf8(bytes).unwrap();
+    text.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_worker_does_not_wait_for_a_destination_that_takes_nothing() {
+    const MADE: u64 = 50_000;
+    let (open, all, log) = gated();
+    let mut worker = log.worker();
+
+    for _ in 0..MADE {
+        write(&mut worker, "/");
+    }
+    let blocked = log.counts();
+    drop(open);
+    drop(worker);
+    let counts = log.close(PATIENCE);
+
+    assert_eq!(blocked.written, 0);
+    assert!(blocked.lost > 0 && blocked.pending > 0, "{blocked:?}");
+    assert_eq!((counts.made, counts.pending), (MADE, 0));
+    assert_eq!(lines(&all).len(), usize::try_from(counts.written).unwrap());
+    assert_eq!(counts.lost, MADE - counts.written);
+}
+
+#[test]
+fn every_line_of_every_worker_arrives_whole() {
+    const MADE: u64 = 20_000;
+    let (open, all, log) = gated();
+    drop(open);
+
+    thread::scope(|scope| {
+        for number in 0..3 {
+            let mut worker = log.worker();
+            scope.spawn(move || {
+                for line in 0..MADE {
+                    write(&mut worker, &format!("/{number}/{line}"));
+                }
+            });
+        }
+    });
+    let counts = log.close(PATIENCE);
+
+    let lines = lines(&all);
+    for line in &lines {
+        let record: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!(record["status"], 200);
+    }
+    let distinct: BTreeSet<_> = lines.iter().collect();
+    assert_eq!(distinct.len(), lines.len());
+    assert_eq!(counts.made, 3 * MADE);
+    assert_eq!(counts.written, u64::try_from(lines.len()).unwrap());
+    assert_eq!(
+        (counts.made, counts.pending),
+        (counts.written + counts.lost, 0)
+    );
+}
+
+#[test]
+fn a_flush_that_finds_no_room_keeps_the_lines() {
+    let (open, all, log) = gated();
+    let mut worker = log.worker();
+
+    for _ in 0..100 {
+        write(&mut worker, "/");
+        worker.flush();
+    }
+    let blocked = log.counts();
+    // The second batch arrives when both are out of the channel: then there is room.
+    for _ in 0..2 {
+        open.send(()).unwrap();
+        all.recv().unwrap();
+    }
+    worker.flush();
+    drop(open);
+    drop(worker);
+    let counts = log.close(PATIENCE);
+
+    assert_eq!((blocked.made, blocked.lost), (100, 0));
+    assert_eq!((counts.written, counts.lost), (100, 0));
+    assert_eq!(lines(&all).len(), 98);
+}
+
+#[test]
+fn closing_does_not_wait_longer_than_its_patience() {
+    let (open, _all, log) = gated();
+    let mut worker = log.worker();
+    write(&mut worker, "/");
+    drop(worker);
+
+    let counts = log.close(Duration::from_millis(1));
+
+    assert_eq!((counts.made, counts.written, counts.pending), (1, 0, 1));
+    drop(open);
+}
+
+#[test]
+fn lines_after_the_end_are_lost_and_counted() {
+    let (open, all, log) = gated();
+    drop(open);
+    let registry = Registry::new(RegistrySettings {
+        reasons: &[],
+        max_series: 10,
+    });
+    drop(log);
+    drop(all);
+
+    let counters = LogCounters::registered(&registry, "access");
+    let log = LogWriter::over(io::sink(), counters, UNWANTED).unwrap();
+    let mut worker = log.worker();
+    write(&mut worker, "/in-time");
+    worker.flush();
+    let counts = log.close(PATIENCE);
+    write(&mut worker, "/late");
+    drop(worker);
+
+    assert_eq!(counts.written, 1);
+    let lost = registry.counter(&names::LOG_LINES_LOST_TOTAL, ["access"]);
+    let written = registry.counter(&names::LOG_LINES_WRITTEN_TOTAL, ["access"]);
+    assert_eq!((written.get(), lost.get()), (1, 1));
+}
+
+#[test]
+fn buffers_come_back_to_their_worker() {
+    /// Tells where each batch lay in memory.
+    struct Addresses(Sender<usize>);
+
+    impl Write for Addresses {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.send(bytes.as_ptr().addr()).unwrap();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    let (told, addresses) = channel();
+    let log = LogWriter::over(Addresses(told), LogCounters::default(), UNWANTED).unwrap();
+    let mut worker = log.worker();
+    let mut seen = BTreeSet::new();
+    for _ in 0..1000 {
+        write(&mut worker, "/");
+        worker.flush();
+        seen.insert(addresses.recv().unwrap());
+    }
+
+    assert!(seen.len() <= 5, "{} buffers", seen.len());
+}
+
+#[test]
+fn a_destination_that_fails_is_told_once_and_its_losses_counted() {
+    /// Fails for the first three batches.
+    struct Full(u32);
+
+    impl Write for Full {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += 1;
+            if self.0 <= 3 {
+                return Err(ErrorKind::StorageFull.into());
+            }
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    let (told, faults) = channel();
+    let registry = Registry::new(RegistrySettings {
+        reasons: &[],
+        max_series: 10,
+    });
+    let counters = LogCounters::registered(&registry, "access");
+    let report = move |fault: LogFault| told.send(fault).unwrap();
+    let log = LogWriter::over(Full(0), counters, report).unwrap();
+    let mut worker = log.worker();
+    for _ in 0..5 {
+        write(&mut worker, "/");
+        worker.flush();
+    }
+    drop(worker);
+    let counts = log.close(PATIENCE);
+
+    assert_eq!((counts.written, counts.lost), (2, 3));
+    let errors = registry.counter(&names::LOG_WRITE_ERRORS_TOTAL, ["access"]);
+    assert_eq!(errors.get(), 3);
+    let faults: Vec<_> = faults.iter().collect();
+    let [LogFault::Write(cause), LogFault::Recovered { lost: 3 }] = faults.as_slice() else {
+        panic!("{faults:?}");
+    };
+    assert_eq!(cause.kind(), ErrorKind::StorageFull);
+}
+
+#[test]
+fn a_file_that_was_moved_away_is_made_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, moved) = (folder.path().join("log"), folder.path().join("log.1"));
+    let destination = Destination::File(path.clone());
+    let log = LogWriter::start(&destination, LogCounters::default(), UNWANTED).unwrap();
+    let mut worker = log.worker();
+
+    write(&mut worker, "/before");
+    worker.flush();
+    fs::rename(&path, &moved).unwrap();
+    log.reopen();
+    write(&mut worker, "/after");
+    drop(worker);
+    let counts = log.close(PATIENCE);
+
+    let (old, new) = (fs::read_to_string(&moved), fs::read_to_string(&path));
+    let (old, new) = (old.unwrap(), new.unwrap());
+    assert_eq!(counts.written, 2);
+    assert_eq!((old.clone() + &new).matches("/before").count(), 1);
+    assert_eq!(
+        (old.matches("/after").count(), new.matches("/after").count()),
+        (0, 1)
+    );
+}
+
+#[test]
+fn a_file_that_cannot_be_made_again_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let logs = folder.path().join("logs");
+    fs::create_dir(&logs).unwrap();
+    let destination = Destination::File(logs.join("log"));
+    let (told, faults) = channel();
+    let report = move |fault: LogFault| told.send(fault).unwrap();
+    let log = LogWriter::start(&destination, LogCounters::default(), report).unwrap();
+    let mut worker = log.worker();
+    let moved = folder.path().join("moved");
+    fs::rename(&logs, &moved).unwrap();
+
+    log.reopen();
+    write(&mut worker, "/kept");
+    drop(worker);
+    let counts = log.close(PATIENCE);
+
+    assert_eq!((counts.written, counts.lost), (1, 0));
+    let text = fs::read_to_string(moved.join("log")).unwrap();
+    assert_eq!(text.matches("/kept").count(), 1);
+    assert!(matches!(
+        faults.iter().collect::<Vec<_>>().as_slice(),
+        [LogFault::Reopen(_)]
+    ));
+}
+
+#[test]
+fn a_file_that_cannot_be_opened_is_an_error_at_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let destination = Destination::File(folder.path().join("no").join("log"));
+
+    let refused = LogWriter::start(&destination, LogCounters::default(), UNWANTED);
+
+    assert_eq!(refused.unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+#[test]
+fn a_log_that_is_off_makes_nothing() {
+    let log = LogWriter::start(&Destination::Off, LogCounters::default(), UNWANTED).unwrap();
+    let mut worker = log.worker();
+    assert!(!worker.is_on());
+
+    write(&mut worker, "/");
+    worker.flush();
+    drop(worker);
+
+    assert_eq!(log.close(PATIENCE).made, 0);
+}

@@ -1,0 +1,261 @@
+//! A record is one line of JSON that says the facts, whatever a client sent.
+#![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
+
+use proptest::prelude::*;
+use proxy_telemetry::{
+    AccessFormat, AccessRecord, ErrorRecord, Level, Limit, LimitRecord, LogCounters, LogWriter,
+    OptionalField, Protocol, WorkerLog,
+};
+use serde_json::{Value, json};
+use std::io::{self, Write};
+use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
+
+struct Sent(Sender<Vec<u8>>);
+
+impl Write for Sent {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.send(bytes.to_vec()).unwrap();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn written(write: impl FnOnce(&mut WorkerLog)) -> String {
+    let (sent, all) = channel();
+    let log = LogWriter::over(Sent(sent), LogCounters::default(), |_| ()).unwrap();
+    let mut worker = log.worker();
+    write(&mut worker);
+    drop(worker);
+    log.close(Duration::from_secs(30));
+    let bytes: Vec<u8> = all.iter().flatten().collect();
+    String::from_utf8(bytes).unwrap()
+}
+
+fn parsed(line: &str) -> Value {
+    assert_eq!(line.matches('\n').count(), 1, "{line}");
+    serde_json::from_str(line.strip_suffix('\n').unwrap()).unwrap()
+}
+
+fn full<'a>() -> AccessRecord<'a> {
+    AccessRecord {
+        at: Duration::from_millis(1_700_000_000_045),
+        correlation_id: "0190163d-8694-739b-aea5-966c26f8ad90",
+        route: Some("api"),
+        upstream: Some("app"),
+        target: Some("10.0.0.1:8080"),
+        client_ip: "2001:db8::1",
+        method: b"POST",
+        host: Some(b"example.com"),
+        path: b"/a/b?c=d&token=s3cret",
+        status: 502,
+        took: Duration::from_nanos(1_234_567),
+        bytes_in: 10,
+        bytes_out: 4_294_967_296,
+        protocol: Protocol::Http2,
+        reason: Some("connect_refused"),
+        error_type: Some("Upstream"),
+        retries: 1,
+        upstream_took: Some(Duration::from_micros(999)),
+        user_agent: Some(b"curl/8"),
+        referer: Some(b"https://example.com/?token=s3cret"),
+    }
+}
+
+#[test]
+fn an_access_record_says_every_fact() {
+    let format = AccessFormat {
+        fields: vec![OptionalField::UserAgent, OptionalField::Referer],
+        redact_query: vec!["Token".to_owned()],
+    };
+
+    let line = written(|log| log.access(&full(), &format));
+
+    let expected = json!({
+        "timestamp": "2023-11-14T22:13:20.045Z",
+        "correlation_id": "0190163d-8694-739b-aea5-966c26f8ad90",
+        "route": "api",
+        "upstream": "app",
+        "target": "10.0.0.1:8080",
+        "client_ip": "2001:db8::1",
+        "method": "POST",
+        "host": "example.com",
+        "path": "/a/b?c=d&token=REDACTED",
+        "status": 502,
+        "duration_ms": 1.234,
+        "bytes_in": 10,
+        "bytes_out": 4_294_967_296_u64,
+        "protocol": "HTTP/2",
+        "reason": "connect_refused",
+        "error_type": "Upstream",
+        "retries": 1,
+        "upstream_ms": 0.999,
+        "user_agent": "curl/8",
+        "referer": "https://example.com/?token=REDACTED",
+    });
+    assert_eq!(parsed(&line), expected);
+}
+
+#[test]
+fn what_is_not_there_is_left_out() {
+    let record = AccessRecord {
+        route: None,
+        upstream: None,
+        target: None,
+        host: None,
+        reason: None,
+        error_type: None,
+        retries: 0,
+        upstream_took: None,
+        user_agent: None,
+        referer: None,
+        ..full()
+    };
+    let format = AccessFormat {
+        fields: vec![OptionalField::UserAgent, OptionalField::Referer],
+        redact_query: Vec::new(),
+    };
+
+    let line = written(|log| log.access(&record, &format));
+
+    let record = parsed(&line);
+    let names: Vec<_> = record.as_object().unwrap().keys().collect();
+    let expected = [
+        "bytes_in",
+        "bytes_out",
+        "client_ip",
+        "correlation_id",
+        "duration_ms",
+        "method",
+        "path",
+        "protocol",
+        "status",
+        "timestamp",
+    ];
+    assert_eq!(names, expected);
+}
+
+#[test]
+fn optional_fields_are_written_only_where_asked_for() {
+    let line = written(|log| log.access(&full(), &AccessFormat::default()));
+
+    let record = parsed(&line);
+    assert_eq!(
+        (record.get("user_agent"), record.get("referer")),
+        (None, None)
+    );
+    assert_eq!(record["path"], "/a/b?c=d&token=s3cret");
+}
+
+#[test]
+fn an_error_record_has_the_fields_of_the_interface_in_order() {
+    let record = ErrorRecord {
+        level: Level::Error,
+        at: Duration::from_secs(1_700_000_000),
+        correlation_id: "c-1",
+        error_type: "Upstream",
+        http_status: 502,
+        message: "Upstream error: app - \"refused\"",
+        reason: "connect_refused",
+        upstream: Some("app"),
+        route: Some("api"),
+        client_ip: "192.0.2.1",
+        took: Duration::from_millis(12),
+    };
+
+    let line = written(|log| log.error(&record));
+
+    assert_eq!(
+        line,
+        concat!(
+            r#"{"level":"ERROR","timestamp":"2023-11-14T22:13:20.000Z","correlation_id":"c-1","#,
+            r#""error_type":"Upstream","http_status":502,"#,
+            r#""message":"Upstream error: app - \"refused\"","reason":"connect_refused","#,
+            r#""upstream":"app","route":"api","client_ip":"192.0.2.1","duration_ms":12.000}"#,
+            "\n"
+        )
+    );
+}
+
+#[test]
+fn a_limit_record_says_what_was_allowed_and_what_was_met() {
+    let record = LimitRecord {
+        at: Duration::ZERO,
+        message: "too many header fields",
+        limit_type: Limit::HeaderCount,
+        limit: 100,
+        actual: 120,
+        client_ip: "192.0.2.1",
+        trace_id: Some("c-1"),
+    };
+
+    let line = written(|log| log.limit(&record));
+
+    let expected = json!({
+        "level": "WARN",
+        "timestamp": "1970-01-01T00:00:00.000Z",
+        "message": "too many header fields",
+        "limit_type": "header_count",
+        "limit": 100,
+        "actual": 120,
+        "client_ip": "192.0.2.1",
+        "trace_id": "c-1",
+    });
+    assert_eq!(parsed(&line), expected);
+}
+
+fn hidden(character: char) -> bool {
+    character.is_control()
+        || matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}')
+        || matches!(character, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+proptest! {
+    #[test]
+    fn whatever_a_client_sent_is_one_line_without_controls(
+        method: Vec<u8>,
+        host: Vec<u8>,
+        path: Vec<u8>,
+        agent in "\\PC*|[\\x00-\\x9f\u{2000}-\u{2070}\"\\\\]*",
+        secret: bool,
+    ) {
+        let record = AccessRecord {
+            method: &method,
+            host: Some(&host),
+            path: &path,
+            user_agent: Some(agent.as_bytes()),
+            ..full()
+        };
+        let format = AccessFormat {
+            fields: vec![OptionalField::UserAgent],
+            redact_query: if secret { vec!["token".to_owned()] } else { Vec::new() },
+        };
+
+        let line = written(|log| log.access(&record, &format));
+
+        prop_assert!(!line.trim_end_matches('\n').chars().any(hidden));
+        let record = parsed(&line);
+        prop_assert_eq!(record["user_agent"].as_str(), Some(agent.as_str()));
+    }
+
+    #[test]
+    fn a_secret_never_appears_whatever_stands_around_it(
+        before in "[a-z=&;%?]{0,20}",
+        after in "([&][a-z=&;%?]{0,20})?",
+        name in "token|TOKEN|%74oken|t%6fken",
+    ) {
+        let path = format!("/?{before}&{name}=S3;CRET{after}");
+        let record = AccessRecord { path: path.as_bytes(), ..full() };
+        let format = AccessFormat {
+            fields: Vec::new(),
+            redact_query: vec!["token".to_owned()],
+        };
+
+        let line = written(|log| log.access(&record, &format));
+
+        prop_assert!(!line.contains("S3") && !line.contains("CRET"), "{}", line);
+    }
+}

@@ -1,0 +1,146 @@
+//! A client that sends what it is told, byte for byte.
+
+use crate::message::{Framing, Response};
+use crate::patience::PATIENCE;
+use crate::wire::{Broken, End, Wire};
+use socket2::{Domain, Socket, Type};
+use std::net::{SocketAddr, TcpStream};
+use std::ops::{Deref, DerefMut};
+
+/// One connection to the proxy.
+#[derive(Debug)]
+pub struct RawClient(Wire);
+
+impl RawClient {
+    /// Connects to `address`.
+    #[must_use]
+    #[track_caller]
+    pub fn connect(address: SocketAddr) -> Self {
+        match Self::try_connect(address) {
+            Ok(client) => client,
+            Err(error) => panic!("cannot connect to {address}: {error}"),
+        }
+    }
+
+    /// Connects to `address`, if somebody listens there.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn try_connect(address: SocketAddr) -> std::io::Result<Self> {
+        TcpStream::connect_timeout(&address, PATIENCE).map(|stream| Self(Wire::new(stream)))
+    }
+
+    /// Connects to `address` with a receive buffer of about `bytes`, so that what is not read soon
+    /// stops the sender.
+    #[must_use]
+    pub fn connect_with_small_buffer(address: SocketAddr, bytes: usize) -> Self {
+        let connected = Socket::new(Domain::for_address(address), Type::STREAM, None)
+            .and_then(|socket| socket.set_recv_buffer_size(bytes).map(|()| socket))
+            .and_then(|socket| socket.connect(&address.into()).map(|()| socket));
+        let socket = connected.expect("the proxy takes a connection");
+        Self(Wire::new(socket.into()))
+    }
+
+    /// Sends `bytes`.
+    #[track_caller]
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
+        if let Err(broken) = self.0.send(bytes) {
+            panic!("cannot send: {broken}");
+        }
+        self
+    }
+
+    /// Sends `bytes` and reads the response.
+    #[track_caller]
+    pub fn ask(&mut self, bytes: impl AsRef<[u8]>) -> Response {
+        self.send(bytes).response()
+    }
+
+    /// Reads one response: a 1xx is one of its own.
+    #[must_use]
+    #[track_caller]
+    pub fn response(&mut self) -> Response {
+        match self.try_response() {
+            Ok(response) => response,
+            Err(broken) => panic!("no response: {broken}; so far: {}", self.so_far()),
+        }
+    }
+
+    /// Reads one response to a HEAD request, which has no body whatever its head says.
+    #[must_use]
+    #[track_caller]
+    pub fn response_to_head(&mut self) -> Response {
+        let mut response = self.head();
+        response.framing = Framing::None;
+        response
+    }
+
+    /// Reads the head of a response and leaves its body unread.
+    #[must_use]
+    #[track_caller]
+    pub fn head(&mut self) -> Response {
+        match Response::read_head(&mut self.0) {
+            Ok(response) => response,
+            Err(broken) => panic!("no response: {broken}; so far: {}", self.so_far()),
+        }
+    }
+
+    /// Reads the body that belongs to a `head` read before.
+    #[track_caller]
+    pub fn body(&mut self, head: &mut Response) {
+        if let Err(broken) = head.read_body(&mut self.0) {
+            panic!("no body: {broken}; so far: {}", self.so_far());
+        }
+    }
+
+    /// Reads one response, if there is a whole one.
+    ///
+    /// # Errors
+    /// [`Broken`], when there is not.
+    pub fn try_response(&mut self) -> Result<Response, Broken> {
+        let mut response = Response::read_head(&mut self.0)?;
+        response.read_body(&mut self.0)?;
+        Ok(response)
+    }
+
+    /// Waits until the proxy ends the connection without another byte.
+    #[must_use]
+    #[track_caller]
+    pub fn end(&mut self) -> End {
+        match self.0.rest() {
+            Ok((bytes, end)) if bytes.is_empty() => end,
+            Ok((bytes, _)) => panic!("unexpected: {}", String::from_utf8_lossy(&bytes)),
+            Err(broken) => panic!("the connection does not end: {broken}"),
+        }
+    }
+
+    fn so_far(&mut self) -> String {
+        let taken = self.0.verbatim();
+        String::from_utf8_lossy(&taken).into_owned()
+    }
+}
+
+impl Deref for RawClient {
+    type Target = Wire;
+
+    fn deref(&self) -> &Wire {
+        &self.0
+    }
+}
+
+impl DerefMut for RawClient {
+    fn deref_mut(&mut self) -> &mut Wire {
+        &mut self.0
+    }
+}
+
+/// A GET request for `target` at the host `a.test`, with these header fields.
+#[must_use]
+pub fn get(target: &str, fields: &[(&str, &str)]) -> Vec<u8> {
+    let mut request = format!("GET {target} HTTP/1.1\r\nHost: a.test\r\n");
+    for (name, value) in fields {
+        request.extend([name, ": ", value, "\r\n"]);
+    }
+    request.push_str("\r\n");
+    request.into_bytes()
+}

@@ -1,0 +1,26 @@
+//! Lets one thread wait until another says so.
+
+use crate::journal::Journal;
+
+/// Closed at first; opened once, for all who wait. Clones are the same gate.
+#[derive(Clone, Debug, Default)]
+pub struct Gate(Journal<()>);
+
+impl Gate {
+    /// A closed gate.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Lets everybody through, from now on.
+    pub fn open(&self) {
+        self.0.push(());
+    }
+
+    /// Waits until the gate is open.
+    #[track_caller]
+    pub fn wait(&self) {
+        self.0.wait_for(1);
+    }
+}

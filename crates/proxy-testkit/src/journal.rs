@@ -1,0 +1,118 @@
+//! What happened, in order, for those who wait for it.
+
+use crate::patience::PATIENCE;
+use std::fmt::Debug;
+#[expect(
+    clippy::disallowed_types,
+    reason = "a test's threads may wait for each other"
+)]
+use std::sync::Mutex;
+use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
+
+/// A list that grows at its end. Clones are the same list.
+#[derive(Debug)]
+pub struct Journal<T>(Arc<Shared<T>>);
+
+#[derive(Debug)]
+#[expect(
+    clippy::disallowed_types,
+    reason = "a test's threads may wait for each other"
+)]
+struct Shared<T> {
+    state: Mutex<State<T>>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct State<T> {
+    entries: Vec<T>,
+    closed: bool,
+}
+
+impl<T> Clone for Journal<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T> Default for Journal<T> {
+    fn default() -> Self {
+        let state = State {
+            entries: Vec::new(),
+            closed: false,
+        };
+        Self(Arc::new(Shared {
+            state: state.into(),
+            changed: Condvar::new(),
+        }))
+    }
+}
+
+impl<T> Journal<T> {
+    /// Adds an entry.
+    pub fn push(&self, entry: T) {
+        self.state().entries.push(entry);
+        self.0.changed.notify_all();
+    }
+
+    /// Says that nothing will be added any more: nobody needs to wait.
+    pub fn close(&self) {
+        self.state().closed = true;
+        self.0.changed.notify_all();
+    }
+
+    /// Entries so far.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.state().entries.len()
+    }
+
+    /// Whether nothing has happened yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<T>> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T: Clone + Debug> Journal<T> {
+    /// All entries so far.
+    #[must_use]
+    pub fn entries(&self) -> Vec<T> {
+        self.state().entries.clone()
+    }
+
+    /// Waits until there are `count` entries, and gives all there are.
+    #[track_caller]
+    pub fn wait_for(&self, count: usize) -> Vec<T> {
+        let enough = |entries: &[T]| (entries.len() >= count).then(|| entries.to_vec());
+        match self.wait_until(enough) {
+            Some(entries) => entries,
+            None => panic!(
+                "{count} entries did not come; there are {:?}",
+                self.entries()
+            ),
+        }
+    }
+
+    /// Waits for an entry that `is_wanted`, from the `since`th on. None if it does not come in time or
+    /// cannot come any more.
+    pub fn find(&self, since: usize, is_wanted: impl Fn(&T) -> bool) -> Option<T> {
+        self.wait_until(|entries| {
+            let mut rest = entries.iter().skip(since);
+            rest.find(|entry| is_wanted(entry)).cloned()
+        })
+    }
+
+    /// Waits until `pick` picks something. None if it does not in time, or cannot any more.
+    pub fn wait_until<R>(&self, pick: impl Fn(&[T]) -> Option<R>) -> Option<R> {
+        let waiting = |state: &mut State<T>| !state.closed && pick(&state.entries).is_none();
+        let state = self.state();
+        let waited = self.0.changed.wait_timeout_while(state, PATIENCE, waiting);
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        pick(&state.entries)
+    }
+}

@@ -1,0 +1,135 @@
+//! How the real binary is started.
+
+use crate::log::Log;
+use crate::proxyd::Proxyd;
+use std::ffi::OsString;
+use std::fs;
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use tempfile::TempDir;
+
+/// Unless a test has its own: the usual port is the same for all tests.
+const ADMIN: &str = "\nadmin { address \"127.0.0.1:0\" }\n";
+
+/// What systemd does for a process that is activated by a socket: descriptor 3, and who it is for.
+const ACTIVATE: &str = "export LISTEN_PID=$$ LISTEN_FDS=1; exec \"$0\" \"$@\" 3<&0 </dev/null";
+
+/// A proxyd about to be started.
+#[derive(Debug)]
+pub struct Launch {
+    binary: PathBuf,
+    kdl: String,
+    folder: TempDir,
+    env: Vec<(OsString, OsString)>,
+    socket: Option<TcpListener>,
+    hold_stdout: bool,
+}
+
+impl Launch {
+    /// The binary with this configuration, in a folder of its own. A configuration that does not speak
+    /// of the admin interface gets it on a free port.
+    #[must_use]
+    pub fn new(binary: impl AsRef<Path>, kdl: &str) -> Self {
+        Self {
+            binary: binary.as_ref().to_owned(),
+            kdl: with_admin(kdl),
+            folder: tempfile::tempdir().expect("a temporary folder can be made"),
+            env: Vec::new(),
+            socket: None,
+            hold_stdout: false,
+        }
+    }
+
+    /// Sets a variable of its environment.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: impl Into<OsString>) -> Self {
+        self.env.push((name.into(), value.into()));
+        self
+    }
+
+    /// Hands it this listening socket, as systemd would.
+    #[must_use]
+    pub fn socket(mut self, socket: TcpListener) -> Self {
+        self.socket = Some(socket);
+        self
+    }
+
+    /// Leaves its standard output unread until [`Proxyd::read_stdout`].
+    #[must_use]
+    pub fn hold_stdout(mut self) -> Self {
+        self.hold_stdout = true;
+        self
+    }
+
+    /// The folder that the configuration will stand in.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Starts it and waits until it listens.
+    #[must_use]
+    #[track_caller]
+    pub fn start(self) -> Proxyd {
+        let listeners = self.kdl.matches("listener \"").count();
+        let mut proxyd = self.spawn();
+        proxyd.wait_for_listeners(listeners);
+        proxyd
+    }
+
+    /// Starts it and does not wait.
+    #[must_use]
+    pub fn spawn(self) -> Proxyd {
+        let config = self.folder.path().join("proxyd.kdl");
+        fs::write(&config, &self.kdl).expect("a file can be written");
+        let mut command = match self.socket {
+            None => {
+                let mut command = Command::new(&self.binary);
+                command.stdin(Stdio::null());
+                command
+            }
+            Some(socket) => {
+                let mut command = Command::new("/bin/sh");
+                command.args(["-c", ACTIVATE]).arg(&self.binary);
+                command.stdin(OwnedFd::from(socket));
+                command
+            }
+        };
+        for name in [
+            "RUST_LOG",
+            "NOTIFY_SOCKET",
+            "PROXYD_CONFIG",
+            "LISTEN_FDS",
+            "LISTEN_PID",
+        ] {
+            command.env_remove(name);
+        }
+        command
+            .arg("--config")
+            .arg(&config)
+            .envs(self.env)
+            .current_dir(self.folder.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the binary can be started");
+        let (stdout, stderr) = (Log::default(), Log::default());
+        if let Some(output) = child.stderr.take() {
+            stderr.follow(output);
+        }
+        let proxyd = Proxyd::new(child, self.folder, config, (stdout, stderr));
+        if !self.hold_stdout {
+            return proxyd.reading();
+        }
+        proxyd
+    }
+}
+
+pub(crate) fn with_admin(kdl: &str) -> String {
+    if kdl.contains("admin") {
+        kdl.to_owned()
+    } else {
+        [kdl, ADMIN].concat()
+    }
+}

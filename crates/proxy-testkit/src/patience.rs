@@ -1,0 +1,6 @@
+//! How long a test waits for what must happen.
+
+use std::time::Duration;
+
+/// The longest that a test waits for one event. Nothing takes this long unless it is broken.
+pub const PATIENCE: Duration = Duration::from_secs(20);

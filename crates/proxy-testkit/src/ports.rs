@@ -1,0 +1,31 @@
+//! Ports nobody listens on.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicU16, Ordering};
+
+/// Below the range from which systems give ports away by themselves.
+const FIRST: u16 = 10_240;
+const COUNT: u16 = 22_000;
+
+static NEXT: AtomicU16 = AtomicU16::new(0);
+
+/// A port of 127.0.0.1 that is free now, below 32768. No call in this process gives it again, and other
+/// processes begin elsewhere.
+#[must_use]
+pub fn free_port() -> u16 {
+    let start = u16::try_from(std::process::id().wrapping_mul(131) % u32::from(COUNT));
+    let start = start.expect("a remainder is small");
+    loop {
+        let step = NEXT.fetch_add(1, Ordering::Relaxed);
+        let port = FIRST + (start + step % COUNT) % COUNT;
+        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return port;
+        }
+    }
+}
+
+/// An address of 127.0.0.1 where whoever connects is refused.
+#[must_use]
+pub fn closed_port() -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()))
+}

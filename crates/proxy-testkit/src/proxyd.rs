@@ -1,0 +1,256 @@
+//! The running proxyd: asked, signalled, measured, and never left behind.
+
+use crate::client::RawClient;
+use crate::launch::{Launch, with_admin};
+use crate::log::{Log, Record};
+use crate::patience::PATIENCE;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ExitStatus};
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// A running proxyd, killed when dropped.
+#[derive(Debug)]
+pub struct Proxyd {
+    child: Child,
+    folder: TempDir,
+    config: PathBuf,
+    addresses: Vec<SocketAddr>,
+    stdout: Log,
+    stderr: Log,
+}
+
+/// What became of a reload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reload {
+    /// The new configuration is in force.
+    Applied,
+    /// The old one is; this is what was said against the new one.
+    Refused(String),
+}
+
+impl Proxyd {
+    /// Starts the binary with this configuration and waits until it listens.
+    #[must_use]
+    #[track_caller]
+    pub fn start(binary: impl AsRef<Path>, kdl: &str) -> Self {
+        Launch::new(binary, kdl).start()
+    }
+
+    pub(crate) fn new(
+        child: Child,
+        folder: TempDir,
+        config: PathBuf,
+        (stdout, stderr): (Log, Log),
+    ) -> Self {
+        Self {
+            child,
+            folder,
+            config,
+            addresses: Vec::new(),
+            stdout,
+            stderr,
+        }
+    }
+
+    pub(crate) fn reading(mut self) -> Self {
+        self.read_stdout();
+        self
+    }
+
+    /// Begins to read what it writes to its standard output, if that was held back.
+    pub fn read_stdout(&mut self) {
+        if let Some(output) = self.child.stdout.take() {
+            self.stdout.follow(output);
+        }
+    }
+
+    #[track_caller]
+    pub(crate) fn wait_for_listeners(&mut self, count: usize) {
+        let said = self
+            .stderr
+            .several(count, |record| record.text("message") == "listening");
+        self.addresses = said
+            .iter()
+            .filter_map(|record| record.text("address").parse().ok())
+            .collect();
+        let listens = said.len() >= count;
+        assert!(
+            listens,
+            "it does not listen; it said:\n{}",
+            self.stderr.lines().join("\n")
+        );
+    }
+
+    /// Where the first listener listens.
+    #[must_use]
+    #[track_caller]
+    pub fn address(&self) -> SocketAddr {
+        *self.addresses.first().expect("it listens somewhere")
+    }
+
+    /// Where each listener listens, in the configuration's order, as told at the start.
+    #[must_use]
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// A connection to the first listener.
+    #[must_use]
+    #[track_caller]
+    pub fn connect(&self) -> RawClient {
+        RawClient::connect(self.address())
+    }
+
+    /// What it writes to its standard output: access records, error records, limit records.
+    #[must_use]
+    pub fn stdout(&self) -> &Log {
+        &self.stdout
+    }
+
+    /// What it writes to its standard error output: what it says of itself.
+    #[must_use]
+    pub fn stderr(&self) -> &Log {
+        &self.stderr
+    }
+
+    /// Waits for the access record of the request with this correlation ID.
+    #[must_use]
+    #[track_caller]
+    pub fn access_record(&self, correlation_id: &str) -> Record {
+        self.stdout.find(0, |record| {
+            record.has("path") && record.text("correlation_id") == correlation_id
+        })
+    }
+
+    /// Waits for the error record of the request with this correlation ID.
+    #[must_use]
+    #[track_caller]
+    pub fn error_record(&self, correlation_id: &str) -> Record {
+        self.stdout.find(0, |record| {
+            record.has("http_status") && record.text("correlation_id") == correlation_id
+        })
+    }
+
+    /// Waits for the record of the limit that the request with this correlation ID ran into.
+    #[must_use]
+    #[track_caller]
+    pub fn limit_record(&self, correlation_id: &str) -> Record {
+        self.stdout
+            .find(0, |record| record.text("trace_id") == correlation_id)
+    }
+
+    /// The folder that the configuration stands in.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The configuration's file.
+    #[must_use]
+    pub fn config(&self) -> &Path {
+        &self.config
+    }
+
+    /// Replaces the configuration, tells the process, and waits for what it says of it.
+    #[track_caller]
+    pub fn reload(&self, kdl: &str) -> Reload {
+        fs::write(&self.config, with_admin(kdl)).expect("a file can be written");
+        let since = self.stderr.len();
+        self.signal(Signal::HUP);
+        let said = self.stderr.find(since, |record| {
+            let message = record.text("message");
+            message.starts_with("configuration reloaded")
+                || message.starts_with("configuration not reloaded")
+        });
+        match said.text("message") {
+            "configuration reloaded" => Reload::Applied,
+            _ => Reload::Refused(said.text("faults").to_owned()),
+        }
+    }
+
+    /// Its process number.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends it a signal. To one that has ended and was not waited for it means nothing.
+    pub fn signal(&self, signal: Signal) {
+        // Its number cannot belong to anybody else: it has not been waited for.
+        kill_process(self.pid(), signal).expect("a child can be signalled");
+    }
+
+    /// Tells it to finish what it has begun and leave.
+    pub fn terminate(&self) {
+        self.signal(Signal::TERM);
+    }
+
+    /// Tells it to leave at once.
+    pub fn quit(&self) {
+        self.signal(Signal::QUIT);
+    }
+
+    /// Waits until it has ended.
+    #[track_caller]
+    pub fn wait(&mut self) -> ExitStatus {
+        assert!(self.has_ended_within(PATIENCE), "it does not end");
+        self.child.wait().expect("a child can be waited for")
+    }
+
+    /// Whether it has ended, or does within `time`.
+    #[must_use]
+    pub fn has_ended_within(&self, time: Duration) -> bool {
+        let Ok(handle) = pidfd_open(self.pid(), PidfdFlags::empty()) else {
+            return true;
+        };
+        let time = Timespec::try_from(time).expect("a short time");
+        let mut ended = [PollFd::new(&handle, PollFlags::IN)];
+        poll(&mut ended, Some(&time)).expect("a process can be waited for") > 0
+    }
+
+    /// The memory it holds now, in bytes.
+    #[must_use]
+    pub fn rss_bytes(&self) -> u64 {
+        self.memory("VmRSS:")
+    }
+
+    /// The most memory it ever held, in bytes.
+    #[must_use]
+    pub fn peak_rss_bytes(&self) -> u64 {
+        self.memory("VmHWM:")
+    }
+
+    /// File descriptors it holds.
+    #[must_use]
+    pub fn open_files(&self) -> usize {
+        let folder = fs::read_dir(format!("/proc/{}/fd", self.id()));
+        folder.expect("the process runs").count()
+    }
+
+    fn memory(&self, line: &str) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.id()));
+        let status = status.expect("the process runs");
+        let value = status.lines().find_map(|text| text.strip_prefix(line));
+        let kibibytes = value.and_then(|value| value.trim().strip_suffix("kB"));
+        let kibibytes = kibibytes.and_then(|value| value.trim().parse::<u64>().ok());
+        kibibytes.expect("the kernel tells it") * 1024
+    }
+
+    fn pid(&self) -> Pid {
+        let id = i32::try_from(self.id()).ok().and_then(Pid::from_raw);
+        id.expect("a process has a number")
+    }
+}
+
+impl Drop for Proxyd {
+    fn drop(&mut self) {
+        // Both fail only if the process has ended already, which is what is wanted.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}

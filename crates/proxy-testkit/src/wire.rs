@@ -1,0 +1,249 @@
+//! One end of a connection, read byte by byte.
+
+use crate::patience::PATIENCE;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::time::Duration;
+
+const PIECE_BYTES: usize = 64 * 1024;
+
+/// Why nothing more could be read or written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Broken {
+    /// The peer ended its side.
+    #[error("the peer closed the connection")]
+    Eof,
+    /// The peer threw the connection away.
+    #[error("the connection was reset")]
+    Reset,
+    /// Nothing came in time.
+    #[error("nothing came in time")]
+    Silent,
+    /// What came is no message.
+    #[error("malformed: {0}")]
+    Malformed(&'static str),
+    /// The operating system said something else.
+    #[error("input or output failed: {0}")]
+    Io(ErrorKind),
+}
+
+/// How a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// In order.
+    Closed,
+    /// By a reset.
+    Reset,
+}
+
+/// A TCP connection with what was read of it and not taken yet.
+#[derive(Debug)]
+pub struct Wire {
+    stream: TcpStream,
+    waiting: Vec<u8>,
+    taken: Vec<u8>,
+}
+
+impl Wire {
+    /// Takes `stream` over.
+    pub(crate) fn new(stream: TcpStream) -> Self {
+        let told = stream
+            .set_read_timeout(Some(PATIENCE))
+            .and_then(|()| stream.set_write_timeout(Some(PATIENCE)))
+            .and_then(|()| stream.set_nodelay(true));
+        told.expect("a socket takes its options");
+        Self {
+            stream,
+            waiting: Vec::new(),
+            taken: Vec::new(),
+        }
+    }
+
+    /// This end's address.
+    #[must_use]
+    pub fn local(&self) -> SocketAddr {
+        self.stream.local_addr().expect("a socket has an address")
+    }
+
+    /// The other end's address.
+    #[must_use]
+    pub fn peer(&self) -> SocketAddr {
+        self.stream
+            .peer_addr()
+            .expect("a connected socket has a peer")
+    }
+
+    /// Waits no longer than `time` for each read and write.
+    pub fn be_patient_for(&self, time: Duration) {
+        let told = self.stream.set_read_timeout(Some(time));
+        told.and_then(|()| self.stream.set_write_timeout(Some(time)))
+            .expect("a socket takes its options");
+    }
+
+    /// Writes all of `bytes`.
+    ///
+    /// # Errors
+    /// [`Broken`], when the peer does not take them.
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> Result<(), Broken> {
+        self.stream
+            .write_all(bytes.as_ref())
+            .map_err(|error| broken(&error))
+    }
+
+    /// Writes a piece of `bytes` and says how long it was.
+    ///
+    /// # Errors
+    /// [`Broken`], when the peer does not take any.
+    pub fn send_some(&mut self, bytes: &[u8]) -> Result<usize, Broken> {
+        self.stream.write(bytes).map_err(|error| broken(&error))
+    }
+
+    /// Ends this side; the other may go on.
+    pub fn finish(&self) {
+        // It fails when the peer has reset the connection, which is as finished as can be.
+        drop(self.stream.shutdown(Shutdown::Write));
+    }
+
+    /// Throws the connection away: the peer is sent a reset.
+    pub fn reset(&mut self) {
+        // Closing would not do: others may hold the same socket.
+        rustix::net::connect_unspec(&self.stream).expect("a socket can be disconnected");
+    }
+
+    /// The next line without its CRLF.
+    ///
+    /// # Errors
+    /// [`Broken`], also for an LF or CR that stands alone.
+    pub fn line(&mut self) -> Result<Vec<u8>, Broken> {
+        let mut looked_at = 0;
+        loop {
+            let found = self
+                .waiting
+                .iter()
+                .skip(looked_at)
+                .position(|byte| *byte == b'\n');
+            let Some(place) = found.map(|place| place + looked_at) else {
+                looked_at = self.waiting.len();
+                self.fill()?;
+                continue;
+            };
+            let mut line = self.take(place + 1);
+            line.pop();
+            if line.pop() != Some(b'\r') || line.contains(&b'\r') {
+                return Err(Broken::Malformed("a line does not end in CRLF"));
+            }
+            return Ok(line);
+        }
+    }
+
+    /// The next `count` bytes.
+    ///
+    /// # Errors
+    /// [`Broken`], when fewer come.
+    pub fn exactly(&mut self, count: usize) -> Result<Vec<u8>, Broken> {
+        while self.waiting.len() < count {
+            self.fill()?;
+        }
+        Ok(self.take(count))
+    }
+
+    /// Reads `count` bytes and forgets them.
+    ///
+    /// # Errors
+    /// [`Broken`], when fewer come.
+    pub fn discard(&mut self, count: usize) -> Result<(), Broken> {
+        let mut left = count;
+        while left > 0 {
+            if self.waiting.is_empty() {
+                self.fill()?;
+            }
+            let piece = left.min(self.waiting.len());
+            self.waiting.drain(..piece);
+            left -= piece;
+        }
+        Ok(())
+    }
+
+    /// Whatever comes next, at least one byte.
+    ///
+    /// # Errors
+    /// [`Broken`], when nothing comes.
+    pub fn some(&mut self) -> Result<Vec<u8>, Broken> {
+        if self.waiting.is_empty() {
+            self.fill()?;
+        }
+        Ok(self.take(self.waiting.len()))
+    }
+
+    /// Everything until the peer ends its side, and how it did.
+    ///
+    /// # Errors
+    /// [`Broken`], when the peer does neither.
+    pub fn rest(&mut self) -> Result<(Vec<u8>, End), Broken> {
+        loop {
+            match self.fill() {
+                Ok(()) => {}
+                Err(Broken::Eof) => return Ok((self.take(self.waiting.len()), End::Closed)),
+                Err(Broken::Reset) => return Ok((self.take(self.waiting.len()), End::Reset)),
+                Err(other) => return Err(other),
+            }
+        }
+    }
+
+    /// Whether a byte is there already, or comes in time.
+    ///
+    /// # Errors
+    /// [`Broken`], when none comes.
+    pub fn peek(&mut self) -> Result<(), Broken> {
+        if self.waiting.is_empty() {
+            self.fill()?;
+        }
+        Ok(())
+    }
+
+    /// The bytes taken since this was last asked, as they came.
+    pub(crate) fn verbatim(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.taken)
+    }
+
+    /// Another handle for the same connection.
+    pub(crate) fn stream(&self) -> TcpStream {
+        self.stream.try_clone().expect("a socket can be shared")
+    }
+
+    fn fill(&mut self) -> Result<(), Broken> {
+        let before = self.waiting.len();
+        self.waiting.resize(before + PIECE_BYTES, 0);
+        let room = self.waiting.get_mut(before..).unwrap_or_default();
+        let read = loop {
+            match self.stream.read(room) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                other => break other,
+            }
+        };
+        self.waiting
+            .truncate(before + read.as_ref().copied().unwrap_or_default());
+        match read {
+            Ok(0) => Err(Broken::Eof),
+            Ok(_) => Ok(()),
+            Err(error) => Err(broken(&error)),
+        }
+    }
+
+    fn take(&mut self, count: usize) -> Vec<u8> {
+        let taken: Vec<u8> = self.waiting.drain(..count).collect();
+        self.taken.extend_from_slice(&taken);
+        taken
+    }
+}
+
+fn broken(error: &io::Error) -> Broken {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "io::ErrorKind grows")]
+    match error.kind() {
+        ErrorKind::ConnectionReset | ErrorKind::BrokenPipe | ErrorKind::ConnectionAborted => {
+            Broken::Reset
+        }
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => Broken::Silent,
+        kind => Broken::Io(kind),
+    }
+}
