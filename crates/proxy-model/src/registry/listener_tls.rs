@@ -60,7 +60,9 @@ settings! {
         .many()
         .enforced("proxy-server", "the_listeners_protocols_are_offered");
     /// A further certificate, for other server names.
-    CERTIFICATE: Block, Many = block("listeners.listener.tls.certificate").many().enforced("proxy-server", "a_further_certificate_is_shown_to_who_asks_for_it");
+    CERTIFICATE: Block, Many = block("listeners.listener.tls.certificate")
+        .many()
+        .enforced("proxy-server", "a_further_certificate_is_shown_to_who_asks_for_it");
     /// Its chain, leaf first, PEM.
     CERTIFICATE_CERT_FILE: Text<PathBuf>, Required =
         file("listeners.listener.tls.certificate.cert-file", "a certificate file", "cert.pem")

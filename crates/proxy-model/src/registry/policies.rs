@@ -62,15 +62,15 @@ settings! {
     CONNECT: Time, Unset =
         time("routes.route.policies.timeouts.connect-secs", Duration::from_hours(1))
             .optional("the upstream's `connect-secs`")
-            .enforced("proxy-pipeline", "a_route_has_its_own_connect_timeout");
+            .enforced("proxy-pipeline", "a_route_has_its_own_read_and_connect_times");
     /// Between two reads of a response.
     READ: Time, Unset = time("routes.route.policies.timeouts.read-secs", DAY)
         .optional("the upstream's `read-secs`")
-        .enforced("proxy-pipeline", "a_route_has_its_own_read_timeout");
+        .enforced("proxy-pipeline", "a_route_has_its_own_read_and_connect_times");
     /// Without a byte either way once a connection is upgraded.
     IDLE: Time, Unset = time("routes.route.policies.timeouts.idle-secs", WEEK)
         .optional("the upstream's `idle-secs`")
-        .enforced("proxy-pipeline", "a_route_has_its_own_idle_timeout");
+        .enforced("proxy-pipeline", "an_upgraded_connection_that_rests_is_closed");
     /// Largest request body. Overrides `limits { max-body-size-bytes }` for this route, up or
     /// down. 0 refuses every body.
     MAX_BODY_SIZE: Size, Unset = size("routes.route.policies.max-body-size", 0, 1 << 40)
