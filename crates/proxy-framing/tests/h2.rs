@@ -53,7 +53,11 @@ fn each_kind_of_frame_has_its_allowance() {
         (frame(250, 0, b"grease"), Chore::Other, 64),
     ];
     for (frame, chore, allowed) in cases {
-        assert_eq!(passing(&frame), (allowed, Some(Flood { chore })), "{frame:?}");
+        assert_eq!(
+            passing(&frame),
+            (allowed, Some(Flood { chore })),
+            "{frame:?}"
+        );
     }
 }
 
@@ -155,7 +159,8 @@ proptest! {
     #[test]
     fn no_bytes_cause_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..2_000), now in any::<u32>()) {
         let mut meter = FrameMeter::new();
-        drop(meter.scan(&bytes, now));
-        drop(meter.scan(&bytes, 0));
+        let first = meter.scan(&bytes, now);
+        let second = meter.scan(&bytes, 0);
+        prop_assert!(first.is_ok() || second.is_ok() || bytes.len() > 9);
     }
 }

@@ -24,7 +24,8 @@ impl Worker {
         let now = UNIX_EPOCH + self.time.unix(self.time.elapsed());
         let text = Bytes::from(httpdate::fmt_http_date(now));
         let value = HeaderValue::from_maybe_shared(text);
-        let value = value.unwrap_or_else(|_| HeaderValue::from_static("Thu, 01 Jan 1970 00:00:00 GMT"));
+        let value =
+            value.unwrap_or_else(|_| HeaderValue::from_static("Thu, 01 Jan 1970 00:00:00 GMT"));
         *held = Some((second, value.clone()));
         value
     }

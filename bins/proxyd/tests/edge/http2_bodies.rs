@@ -13,7 +13,9 @@ const H2C: &str = "h2c #true";
 fn large_bodies_go_both_ways() {
     let upstream = Upstream::echo();
     let proxyd = start(&to(&upstream, H2C), &[]);
-    let body: Vec<u8> = (0..3_000_000_u32).map(|byte| byte.to_le_bytes()[0]).collect();
+    let body: Vec<u8> = (0..3_000_000_u32)
+        .map(|byte| byte.to_le_bytes()[0])
+        .collect();
 
     live(async {
         let mut http = Http2::knowing(proxyd.address()).await;
@@ -38,9 +40,15 @@ fn a_body_of_told_length_keeps_it() {
         request.headers_mut().insert("content-length", 5.into());
         let (response, mut stream) = http.begin(request).await;
         send_all(&mut stream, b"hello").await.unwrap();
-        assert_eq!(Answer::whole(response.await.unwrap()).await.unwrap().text(), "hello");
+        assert_eq!(
+            Answer::whole(response.await.unwrap()).await.unwrap().text(),
+            "hello"
+        );
     });
-    assert_eq!(upstream.last_request().fields.get("content-length"), Some("5"));
+    assert_eq!(
+        upstream.last_request().fields.get("content-length"),
+        Some("5")
+    );
 }
 
 #[test]
@@ -164,7 +172,9 @@ fn trailers_go_both_ways() {
         headers.insert("te", "trailers".parse().unwrap());
         headers.insert("trailer", "x-count".parse().unwrap());
         let (response, mut stream) = http.begin(request).await;
-        stream.send_data(Bytes::from_static(b"body"), false).unwrap();
+        stream
+            .send_data(Bytes::from_static(b"body"), false)
+            .unwrap();
         let mut trailers = HeaderMap::new();
         trailers.insert("x-count", "4".parse().unwrap());
         stream.send_trailers(trailers).unwrap();
@@ -181,7 +191,8 @@ fn trailers_go_both_ways() {
 fn an_answer_before_the_end_of_the_request_is_delivered() {
     let upstream = Upstream::start(|served| {
         while served.head().is_some() {
-            served.send("HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno");
+            served
+                .send("HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno");
             served.finish();
             served.end();
         }
@@ -191,7 +202,9 @@ fn an_answer_before_the_end_of_the_request_is_delivered() {
     live(async {
         let mut http = Http2::knowing(proxyd.address()).await;
         let (response, mut stream) = http.begin(ask("POST", "/")).await;
-        stream.send_data(Bytes::from_static(b"some"), false).unwrap();
+        stream
+            .send_data(Bytes::from_static(b"some"), false)
+            .unwrap();
         let answer = Answer::whole(response.await.unwrap()).await.unwrap();
         assert_eq!((answer.status.as_u16(), answer.text()), (403, "no"));
         // The rest is not wanted, and that is no error.
@@ -211,10 +224,16 @@ fn a_response_that_breaks_off_does_not_look_whole() {
     live(async {
         let mut http = Http2::knowing(proxyd.address()).await;
         let response = http.send(get("/")).await.await.unwrap();
-        let id = response.headers()["x-correlation-id"].to_str().unwrap().to_owned();
+        let id = response.headers()["x-correlation-id"]
+            .to_str()
+            .unwrap()
+            .to_owned();
         let error = Answer::whole(response).await.unwrap_err();
         assert_eq!(error.reason(), Some(h2::Reason::INTERNAL_ERROR));
-        assert_eq!(proxyd.access_record(&id).text("reason"), "response_truncated");
+        assert_eq!(
+            proxyd.access_record(&id).text("reason"),
+            "response_truncated"
+        );
         // The connection goes on.
         let again = http.send(get("/")).await.await;
         assert_eq!(again.unwrap().status(), 200);
@@ -225,11 +244,18 @@ fn a_response_that_breaks_off_does_not_look_whole() {
 fn a_stream_whose_client_takes_nothing_is_given_up() {
     let upstream = Upstream::start(|served| {
         while let Some(request) = served.request() {
-            let size = if request.target == "/large" { 200_000 } else { 5 };
+            let size = if request.target == "/large" {
+                200_000
+            } else {
+                5
+            };
             served.send(ok(vec![b'x'; size]));
         }
     });
-    let proxyd = start(&to(&upstream, "h2c #true; timeouts { write-idle-ms 300 }"), &[]);
+    let proxyd = start(
+        &to(&upstream, "h2c #true; timeouts { write-idle-ms 300 }"),
+        &[],
+    );
 
     live(async {
         let mut builder = h2::client::Builder::new();
@@ -237,7 +263,10 @@ fn a_stream_whose_client_takes_nothing_is_given_up() {
         let io = plain(proxyd.address()).await;
         let mut http = Http2::with(io, &mut builder).await;
         let response = http.send(get("/large")).await.await.unwrap();
-        let id = response.headers()["x-correlation-id"].to_str().unwrap().to_owned();
+        let id = response.headers()["x-correlation-id"]
+            .to_str()
+            .unwrap()
+            .to_owned();
         let mut body = response.into_body();
         // The first window's worth comes, and is never acknowledged.
         let mut seen = 0;
@@ -248,7 +277,10 @@ fn a_stream_whose_client_takes_nothing_is_given_up() {
             }
         };
         assert_eq!((seen, error.reason()), (1_000, Some(h2::Reason::CANCEL)));
-        assert_eq!(proxyd.access_record(&id).text("reason"), "client_write_timeout");
+        assert_eq!(
+            proxyd.access_record(&id).text("reason"),
+            "client_write_timeout"
+        );
         // Other streams of the connection go on.
         assert_eq!(http.get("/small").await.status, 200);
     });

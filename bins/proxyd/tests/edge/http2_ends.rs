@@ -31,7 +31,9 @@ fn a_request_that_its_client_gives_up_is_given_up_upstream() {
         drop(waiting);
         assert_eq!(http.get("/").await.status, 200);
     });
-    let record = proxyd.stdout().find(0, |record| record.text("path") == "/wait");
+    let record = proxyd
+        .stdout()
+        .find(0, |record| record.text("path") == "/wait");
     assert_eq!(record.text("reason"), "client_aborted");
     assert_eq!(record.number("status"), Some(499.0));
     upstream.wait_for_ends(1);
@@ -56,7 +58,9 @@ fn a_drained_connection_ends_when_its_streams_have() {
         let response = http.send(get("/")).await;
         upstream.wait_for_requests(1);
         proxyd.terminate();
-        let said = proxyd.stderr().find(0, |record| record.text("message") == "draining");
+        let said = proxyd
+            .stderr()
+            .find(0, |record| record.text("message") == "draining");
         assert_eq!(said.text("level"), "INFO");
         gate.open();
         let answer = Answer::whole(response.await.unwrap()).await.unwrap();
@@ -69,7 +73,10 @@ fn a_drained_connection_ends_when_its_streams_have() {
 #[test]
 fn an_idle_connection_is_told_to_leave() {
     let upstream = Upstream::saying("hello");
-    let proxyd = start(&to(&upstream, "h2c #true; timeouts { keep-alive-ms 300 }"), &[]);
+    let proxyd = start(
+        &to(&upstream, "h2c #true; timeouts { keep-alive-ms 300 }"),
+        &[],
+    );
 
     live(async {
         let mut http = Http2::knowing(proxyd.address()).await;

@@ -100,7 +100,9 @@ fn a_header_section_that_unfolds_beyond_measure_is_refused() {
         head.extend([0x40, 1, b'x', 0x7f, 0xa1, 0x1e]);
         head.extend(std::iter::repeat_n(b'a', 4000));
         head.extend(std::iter::repeat_n(0xbe, 1000));
-        client.send(HEADERS, END_STREAM | END_HEADERS, 1, &head).await;
+        client
+            .send(HEADERS, END_STREAM | END_HEADERS, 1, &head)
+            .await;
         while let Some(frame) = client.next().await {
             if [RST_STREAM, GOAWAY].contains(&frame.kind) {
                 break;

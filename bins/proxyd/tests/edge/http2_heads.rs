@@ -21,7 +21,9 @@ fn crumbs_of_a_cookie_are_joined() {
         let mut http = Http2::knowing(proxyd.address()).await;
         let mut request = get("/");
         for crumb in ["a=1", "b=2", "c=3"] {
-            request.headers_mut().append("cookie", crumb.parse().unwrap());
+            request
+                .headers_mut()
+                .append("cookie", crumb.parse().unwrap());
         }
         assert_eq!(http.ask(request).await.status, 200);
     });
@@ -41,7 +43,9 @@ fn a_host_that_differs_from_the_authority_is_refused() {
         }
         let mut twice = get("/");
         for _ in 0..2 {
-            twice.headers_mut().append("host", HeaderValue::from_static("a.test"));
+            twice
+                .headers_mut()
+                .append("host", HeaderValue::from_static("a.test"));
         }
         assert_eq!(http.ask(twice).await.status, 400);
     });
@@ -56,7 +60,9 @@ fn a_request_without_authority_goes_by_its_host() {
         let nameless = b"\x82\x84\x86";
         let named = [nameless, &literal(b"host", b"b.test")[..]].concat();
         for (stream, head, status) in [(1, &nameless[..], 0x8c), (3, &named, 0x88)] {
-            frames.send(HEADERS, END_STREAM | END_HEADERS, stream, head).await;
+            frames
+                .send(HEADERS, END_STREAM | END_HEADERS, stream, head)
+                .await;
             let answer = frames.next_of(HEADERS).await;
             // Indexed: 400 and 200.
             assert_eq!((answer.stream, answer.payload[0]), (stream, status));
@@ -80,7 +86,9 @@ fn fields_of_a_connection_end_their_stream() {
         ];
         for (stream, field) in (1..).step_by(2).zip(unfit) {
             let head = [GET, &field].concat();
-            frames.send(HEADERS, END_STREAM | END_HEADERS, stream, &head).await;
+            frames
+                .send(HEADERS, END_STREAM | END_HEADERS, stream, &head)
+                .await;
             let reset = frames.next_of(RST_STREAM).await;
             assert_eq!(reset.stream, stream, "{field:?}");
         }
@@ -95,7 +103,9 @@ fn no_line_end_and_no_zero_passes() {
         for value in [&b"a\r\nx-forged: 1"[..], b"a\nb", b"a\rb", b"a\0b"] {
             let mut frames = Frames::connect(proxyd.address(), &[]).await;
             let head = [GET, &literal(b"x", value)].concat();
-            frames.send(HEADERS, END_STREAM | END_HEADERS, 1, &head).await;
+            frames
+                .send(HEADERS, END_STREAM | END_HEADERS, 1, &head)
+                .await;
             while let Some(frame) = frames.next().await {
                 assert_ne!((frame.kind, frame.stream), (HEADERS, 1), "{value:?}");
                 if frame.kind == RST_STREAM {
@@ -106,7 +116,9 @@ fn no_line_end_and_no_zero_passes() {
         for name in [&b"x y"[..], b"x\r\ny", b"X", b"x:y"] {
             let mut frames = Frames::connect(proxyd.address(), &[]).await;
             let head = [GET, &literal(name, b"1")].concat();
-            frames.send(HEADERS, END_STREAM | END_HEADERS, 1, &head).await;
+            frames
+                .send(HEADERS, END_STREAM | END_HEADERS, 1, &head)
+                .await;
             while let Some(frame) = frames.next().await {
                 assert_ne!((frame.kind, frame.stream), (HEADERS, 1), "{name:?}");
                 if frame.kind == RST_STREAM {
@@ -124,9 +136,14 @@ fn white_space_around_a_value_is_refused() {
     live(async {
         let mut http = Http2::knowing(proxyd.address()).await;
         let mut request = get("/");
-        request.headers_mut().insert("x", HeaderValue::from_static(" a"));
+        request
+            .headers_mut()
+            .insert("x", HeaderValue::from_static(" a"));
         let answer = http.ask(request).await;
-        assert_eq!((answer.status.as_u16(), answer.error_code().as_str()), (400, "PARSE"));
+        assert_eq!(
+            (answer.status.as_u16(), answer.error_code().as_str()),
+            (400, "PARSE")
+        );
     });
     assert_eq!(upstream.requests().len(), 0);
 }
@@ -146,7 +163,10 @@ fn heads_beyond_the_limits_are_told_which() {
             let cases = [
                 (many, "header_count_limit"),
                 (vec![("x".repeat(21), "1".to_owned())], "header_name_limit"),
-                (vec![("x".to_owned(), "1".repeat(301))], "header_value_limit"),
+                (
+                    vec![("x".to_owned(), "1".repeat(301))],
+                    "header_value_limit",
+                ),
                 (long, "header_size_limit"),
             ];
             for (fields, reason) in cases {

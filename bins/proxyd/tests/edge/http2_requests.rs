@@ -20,7 +20,9 @@ fn http2_is_spoken_by_who_agrees_to_it_over_tls() {
         let secure = client.connect(proxyd.address(), "a.test").await;
         let mut http = Http2::over(secure.stream).await;
         let mut request = get("/a?b=c");
-        request.headers_mut().insert("x-seen", "yes".parse().unwrap());
+        request
+            .headers_mut()
+            .insert("x-seen", "yes".parse().unwrap());
         let answer = http.ask(request).await;
 
         assert_eq!((answer.status.as_u16(), answer.text()), (200, "hello"));
@@ -32,7 +34,10 @@ fn http2_is_spoken_by_who_agrees_to_it_over_tls() {
         assert_eq!(record.text("host"), "a.test");
     });
     let seen = upstream.last_request();
-    assert_eq!((seen.target.as_str(), seen.version.as_str()), ("/a?b=c", "HTTP/1.1"));
+    assert_eq!(
+        (seen.target.as_str(), seen.version.as_str()),
+        ("/a?b=c", "HTTP/1.1")
+    );
     for (name, value) in [
         ("host", "a.test"),
         ("x-seen", "yes"),
@@ -70,7 +75,10 @@ fn http2_where_it_is_not_allowed_is_no_request() {
 
     let mut client = RawClient::connect(proxyd.address());
     let response = client.ask("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
-    assert_eq!((response.status, response.error_code().as_str()), (400, "PARSE"));
+    assert_eq!(
+        (response.status, response.error_code().as_str()),
+        (400, "PARSE")
+    );
 }
 
 #[test]
@@ -92,7 +100,14 @@ fn a_widespread_client_is_understood() {
         ("--http2-prior-knowledge", plain.address(), "http"),
     ] {
         let output = Command::new("curl")
-            .args(["--silent", "--show-error", "--data", "hello", how, "--cacert"])
+            .args([
+                "--silent",
+                "--show-error",
+                "--data",
+                "hello",
+                how,
+                "--cacert",
+            ])
             .arg(&root)
             .arg("--resolve")
             .arg(format!("a.test:{}:127.0.0.1", address.port()))
@@ -101,7 +116,12 @@ fn a_widespread_client_is_understood() {
             .output()
             .unwrap();
         let said = String::from_utf8_lossy(&output.stdout);
-        assert_eq!(said, "hello 2", "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(
+            said,
+            "hello 2",
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
 }
 
@@ -151,11 +171,16 @@ fn no_more_streams_are_open_than_allowed() {
         use crate::support::{END_HEADERS, END_STREAM, GET, HEADERS, REFUSED_STREAM, RST_STREAM};
         let mut frames = Frames::connect(proxyd.address(), &[]).await;
         let settings = frames.next_of(SETTINGS).await;
-        let told = settings.payload.chunks(6).any(|one| one == [0, 3, 0, 0, 0, 2]);
+        let told = settings
+            .payload
+            .chunks(6)
+            .any(|one| one == [0, 3, 0, 0, 0, 2]);
         assert!(told, "{settings:?}");
         frames.send(SETTINGS, 1, 0, &[]).await;
         for stream in [1, 3, 5] {
-            frames.send(HEADERS, END_STREAM | END_HEADERS, stream, GET).await;
+            frames
+                .send(HEADERS, END_STREAM | END_HEADERS, stream, GET)
+                .await;
         }
         let reset = frames.next_of(RST_STREAM).await;
         assert_eq!((reset.stream, reset.code()), (5, REFUSED_STREAM));
@@ -172,7 +197,10 @@ fn no_more_streams_are_open_than_allowed() {
 #[test]
 fn our_own_answers_are_whole() {
     let upstream = Upstream::saying("hello");
-    let kdl = to(&upstream, H2C).replace("upstream \"u\" }", "matches { path \"/\" }; upstream \"u\" }");
+    let kdl = to(&upstream, H2C).replace(
+        "upstream \"u\" }",
+        "matches { path \"/\" }; upstream \"u\" }",
+    );
     let proxyd = start(&kdl, &[]);
 
     live(async {

@@ -1,6 +1,9 @@
 //! WebSocket through an HTTP/2 stream. [RFC 8441]
 
 use crate::support::{Answer, Http2, ask, live, start, to};
+use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use h2::ext::Protocol;
 use http::Request;
@@ -8,7 +11,9 @@ use proxy_testkit::{Upstream, ok};
 
 fn connect(protocol: &'static str) -> Request<()> {
     let mut request = ask("CONNECT", "/chat");
-    request.extensions_mut().insert(Protocol::from_static(protocol));
+    request
+        .extensions_mut()
+        .insert(Protocol::from_static(protocol));
     request
 }
 
@@ -30,14 +35,8 @@ fn websocket() -> Upstream {
 }
 
 fn accept(key: &str) -> String {
-    let output = std::process::Command::new("sh")
-        .arg("-c")
-        .arg(format!(
-            "printf '%s' '{key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11' | openssl sha1 -binary | base64"
-        ))
-        .output()
-        .unwrap();
-    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    let text = [key, "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"].concat();
+    STANDARD.encode(digest(&SHA1_FOR_LEGACY_USE_ONLY, text.as_bytes()))
 }
 
 #[test]
@@ -58,7 +57,10 @@ fn a_websocket_goes_through_a_stream() {
         for name in ["upgrade", "connection", "sec-websocket-accept"] {
             assert!(!response.headers().contains_key(name), "{name}");
         }
-        let id = response.headers()["x-correlation-id"].to_str().unwrap().to_owned();
+        let id = response.headers()["x-correlation-id"]
+            .to_str()
+            .unwrap()
+            .to_owned();
         let mut down = response.into_body();
         let mut echoed = Vec::new();
         for round in 0..200_u8 {
@@ -81,7 +83,10 @@ fn a_websocket_goes_through_a_stream() {
         assert_eq!(record.number("bytes_in"), Some(1_000_000.0));
     });
     let seen = upstream.last_request();
-    assert_eq!((seen.method.as_str(), seen.target.as_str()), ("GET", "/chat"));
+    assert_eq!(
+        (seen.method.as_str(), seen.target.as_str()),
+        ("GET", "/chat")
+    );
     assert_eq!(seen.fields.get("upgrade"), Some("websocket"));
     assert_eq!(seen.fields.get("host"), Some("a.test"));
 }
@@ -89,7 +94,10 @@ fn a_websocket_goes_through_a_stream() {
 #[test]
 fn an_upstream_that_does_not_switch_opens_no_tunnel() {
     let upstream = Upstream::start(|served| {
-        for answer in [&ok("hello")[..], b"HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n"] {
+        for answer in [
+            &ok("hello")[..],
+            b"HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n",
+        ] {
             served.request();
             served.send(answer);
         }

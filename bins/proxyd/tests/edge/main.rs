@@ -18,3 +18,4 @@ mod tls_certificates;
 mod tls_clients;
 mod tls_faults;
 mod tls_listener;
+mod tls_upstreams;

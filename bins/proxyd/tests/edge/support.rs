@@ -6,6 +6,7 @@ mod config;
 mod frames;
 mod http2;
 mod runtime;
+mod tls_upstream;
 
 pub(crate) use certificates::{Authority, Identity};
 pub(crate) use client::TlsClient;
@@ -16,3 +17,4 @@ pub(crate) use frames::{
 };
 pub(crate) use http2::{Answer, Http2, ask, get, plain, send_all, send_some};
 pub(crate) use runtime::live;
+pub(crate) use tls_upstream::{TlsUpstream, greeting};

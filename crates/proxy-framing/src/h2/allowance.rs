@@ -23,58 +23,49 @@ pub enum Chore {
     Other,
 }
 
-impl Chore {
-    pub(super) const COUNT: usize = 8;
+/// How many frames of a kind may come at once, and again each second.
+#[derive(Debug)]
+struct Pace {
+    chore: Chore,
+    name: &'static str,
+    at_once: u32,
+    each_second: u32,
+}
 
-    const fn index(self) -> usize {
-        self as usize
-    }
-
-    /// At once, and again each second.
-    const fn pace(self) -> (u32, u32) {
-        match self {
-            Self::Reset => (256, 32),
-            Self::Settings => (16, 1),
-            Self::Ping => (64, 8),
-            Self::WindowUpdate => (1024, 128),
-            Self::Priority => (256, 32),
-            Self::EmptyData => (64, 8),
-            Self::Continuation => (32, 8),
-            Self::Other => (64, 8),
-        }
+const fn pace(chore: Chore, name: &'static str, at_once: u32, each_second: u32) -> Pace {
+    Pace {
+        chore,
+        name,
+        at_once,
+        each_second,
     }
 }
+
+const COUNT: usize = 8;
+
+/// In the order of the variants.
+const PACES: [Pace; COUNT] = [
+    pace(Chore::Reset, "RST_STREAM", 256, 32),
+    pace(Chore::Settings, "SETTINGS", 16, 1),
+    pace(Chore::Ping, "PING", 64, 8),
+    pace(Chore::WindowUpdate, "WINDOW_UPDATE", 1024, 128),
+    pace(Chore::Priority, "PRIORITY", 256, 32),
+    pace(Chore::EmptyData, "empty DATA", 64, 8),
+    pace(Chore::Continuation, "CONTINUATION", 32, 8),
+    pace(Chore::Other, "meaningless", 64, 8),
+];
 
 impl fmt::Display for Chore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Reset => "RST_STREAM",
-            Self::Settings => "SETTINGS",
-            Self::Ping => "PING",
-            Self::WindowUpdate => "WINDOW_UPDATE",
-            Self::Priority => "PRIORITY",
-            Self::EmptyData => "empty DATA",
-            Self::Continuation => "CONTINUATION",
-            Self::Other => "meaningless",
-        })
+        let named = PACES.iter().find(|pace| pace.chore == *self);
+        f.write_str(named.map_or("", |pace| pace.name))
     }
 }
-
-const ALL: [Chore; Chore::COUNT] = [
-    Chore::Reset,
-    Chore::Settings,
-    Chore::Ping,
-    Chore::WindowUpdate,
-    Chore::Priority,
-    Chore::EmptyData,
-    Chore::Continuation,
-    Chore::Other,
-];
 
 /// What is left of each allowance, in tenths of a frame.
 #[derive(Clone, Debug)]
 pub(super) struct Allowances {
-    left: [u32; Chore::COUNT],
+    left: [u32; COUNT],
 }
 
 const TENTHS: u32 = 10;
@@ -82,13 +73,13 @@ const TENTHS: u32 = 10;
 impl Allowances {
     pub(super) fn full() -> Self {
         Self {
-            left: ALL.map(|chore| chore.pace().0 * TENTHS),
+            left: PACES.map(|pace| pace.at_once * TENTHS),
         }
     }
 
     /// Takes one frame. False when there was none to take.
     pub(super) fn take(&mut self, chore: Chore) -> bool {
-        let Some(left) = self.left.get_mut(chore.index()) else {
+        let Some(left) = self.left.get_mut(chore as usize) else {
             return false;
         };
         let Some(rest) = left.checked_sub(TENTHS) else {
@@ -100,19 +91,19 @@ impl Allowances {
 
     /// Gives back for `tenths` of a second.
     pub(super) fn pass(&mut self, tenths: u32) {
-        for (left, chore) in self.left.iter_mut().zip(ALL) {
-            let (at_once, each_second) = chore.pace();
-            let more = each_second.saturating_mul(tenths);
+        for (left, pace) in self.left.iter_mut().zip(PACES) {
+            let more = pace.each_second.saturating_mul(tenths);
             // What traffic has earned beyond it stays.
-            let full = (at_once * TENTHS).max(*left);
+            let full = (pace.at_once * TENTHS).max(*left);
             *left = left.saturating_add(more).min(full);
         }
     }
 
     /// Gives for useful traffic: up to eight times what there is at once.
     pub(super) fn earn(&mut self, chore: Chore, frames: u32) {
-        if let Some(left) = self.left.get_mut(chore.index()) {
-            let most = chore.pace().0 * TENTHS * 8;
+        let places = self.left.iter_mut().zip(PACES);
+        for (left, pace) in places.filter(|(_, pace)| pace.chore == chore) {
+            let most = pace.at_once * TENTHS * 8;
             *left = left.saturating_add(frames.saturating_mul(TENTHS)).min(most);
         }
     }
@@ -124,8 +115,8 @@ mod tests {
 
     #[test]
     fn each_chore_stands_at_its_index() {
-        for (index, chore) in ALL.into_iter().enumerate() {
-            assert_eq!(chore.index(), index);
+        for (index, pace) in PACES.into_iter().enumerate() {
+            assert_eq!(pace.chore as usize, index);
         }
     }
 

@@ -34,7 +34,10 @@ enum State {
     /// Bytes that are of no interest: the preface, or a payload.
     Skip(u32),
     /// Some bytes of a frame's header.
-    Header { bytes: [u8; HEADER_BYTES], filled: usize },
+    Header {
+        bytes: [u8; HEADER_BYTES],
+        filled: usize,
+    },
     /// The first byte of a padded `DATA` frame's payload, of this many bytes.
     Padding(u32),
 }
@@ -111,7 +114,8 @@ impl FrameMeter {
     /// Counts `bytes` that the peer took at once: it may acknowledge them.
     pub fn wrote(&mut self, bytes: usize) {
         let kibibytes = u32::try_from(bytes / 1024).unwrap_or(u32::MAX);
-        self.left.earn(Chore::WindowUpdate, kibibytes.saturating_add(2));
+        self.left
+            .earn(Chore::WindowUpdate, kibibytes.saturating_add(2));
         self.left.earn(Chore::Ping, 1);
     }
 
@@ -157,9 +161,10 @@ impl FrameMeter {
     }
 
     fn charge(&mut self, chore: Chore) -> Result<(), Flood> {
-        match self.left.take(chore) {
-            true => Ok(()),
-            false => Err(Flood { chore }),
+        if self.left.take(chore) {
+            Ok(())
+        } else {
+            Err(Flood { chore })
         }
     }
 }

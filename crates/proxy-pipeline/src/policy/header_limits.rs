@@ -13,18 +13,33 @@ const LINE_OVERHEAD: u64 = 4;
 
 /// Counts what the same head would count in HTTP/1.1.
 pub(crate) fn check(head: &Parts, limits: &Limits) -> Result<(), Problem> {
-    let target = head.uri.path_and_query().map_or(0, |target| bytes(PathAndQuery::as_str(target)));
+    let target = head
+        .uri
+        .path_and_query()
+        .map_or(0, |target| bytes(PathAndQuery::as_str(target)));
     within(Reason::HeaderSizeLimit, target, MAX_TARGET_BYTES)?;
     let count = head.headers.len() as u64;
-    within(Reason::HeaderCountLimit, count, u64::from(*limits.max_header_count))?;
+    within(
+        Reason::HeaderCountLimit,
+        count,
+        u64::from(*limits.max_header_count),
+    )?;
     let mut total = 0;
     for (name, value) in &head.headers {
         let (name, value) = (bytes(name), bytes(value));
         within(Reason::HeaderNameLimit, name, *limits.max_header_name_bytes)?;
-        within(Reason::HeaderValueLimit, value, *limits.max_header_value_bytes)?;
+        within(
+            Reason::HeaderValueLimit,
+            value,
+            *limits.max_header_value_bytes,
+        )?;
         total += name + value + LINE_OVERHEAD;
     }
-    within(Reason::HeaderSizeLimit, total, *limits.max_header_size_bytes)
+    within(
+        Reason::HeaderSizeLimit,
+        total,
+        *limits.max_header_size_bytes,
+    )
 }
 
 #[inline]

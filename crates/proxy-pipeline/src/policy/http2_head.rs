@@ -48,7 +48,9 @@ fn agree_on_host(authority: Option<&Authority>, headers: &HeaderMap) -> Result<(
             Err(Problem::new(Reason::InvalidHost, Detail::None))
         }
         (Some(authority), Some(host))
-            if !host.as_bytes().eq_ignore_ascii_case(authority.as_str().as_bytes()) =>
+            if !host
+                .as_bytes()
+                .eq_ignore_ascii_case(authority.as_str().as_bytes()) =>
         {
             Err(Problem::new(Reason::RepeatedHost, Detail::None))
         }
@@ -87,7 +89,12 @@ mod tests {
 
     #[test]
     fn crumbs_become_one_cookie() {
-        let mut headers = fields(&[("cookie", "a=1"), ("x", "y"), ("cookie", "b=2"), ("cookie", "c=3")]);
+        let mut headers = fields(&[
+            ("cookie", "a=1"),
+            ("x", "y"),
+            ("cookie", "b=2"),
+            ("cookie", "c=3"),
+        ]);
         join_cookies(&mut headers);
 
         assert_eq!(headers[COOKIE], "a=1; b=2; c=3");
@@ -114,7 +121,11 @@ mod tests {
     #[test]
     fn padding_is_seen_at_both_ends() {
         for (value, padded) in [(" a", true), ("a\t", true), ("a b", false), ("", false)] {
-            assert_eq!(is_padded(&HeaderValue::from_static(value)), padded, "{value:?}");
+            assert_eq!(
+                is_padded(&HeaderValue::from_static(value)),
+                padded,
+                "{value:?}"
+            );
         }
     }
 }

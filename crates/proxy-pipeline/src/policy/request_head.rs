@@ -27,11 +27,7 @@ pub(crate) enum Length {
 
 /// Removes what concerned the client's connection, adds what upstreams are told, and applies the
 /// route's edits. Gives the protocol that the client wants to switch to, if any.
-pub(crate) fn apply(
-    exchange: &mut Exchange,
-    to: Destination<'_>,
-    length: Length,
-) -> Option<Asked> {
+pub(crate) fn apply(exchange: &mut Exchange, to: Destination<'_>, length: Length) -> Option<Asked> {
     let Exchange {
         head,
         found,
@@ -72,7 +68,10 @@ pub(crate) fn apply(
 fn wanted(head: &Parts, found: &Found, worker: &Worker) -> Option<Asked> {
     if head.version == Version::HTTP_11 {
         let protocol = hop::wanted_upgrade(&head.headers, found)?;
-        return Some(Asked { protocol, key: None });
+        return Some(Asked {
+            protocol,
+            key: None,
+        });
     }
     let Bootstrapped(protocol) = head.extensions.get()?;
     Some(Asked {

@@ -74,7 +74,10 @@ impl Conversation<'_> {
                 && !self.session.ending.replace(true)
             {
                 let detail = Detail::text(flood.to_string());
-                self.give_up(&Problem::new(Reason::Http2Flood, detail), Code::ENHANCE_YOUR_CALM);
+                self.give_up(
+                    &Problem::new(Reason::Http2Flood, detail),
+                    Code::ENHANCE_YOUR_CALM,
+                );
                 continue;
             }
             match self.session.deadline.take_expired() {

@@ -8,6 +8,7 @@ use proxy_clock::{Deadline, Timer};
 use proxy_pipeline::Body;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 /// A response whose head is sent.
 #[derive(Debug)]
@@ -18,12 +19,15 @@ pub(super) struct Delivery {
     rest: Bytes,
 }
 
+/// What a delivery was given up for: a timer, and how long it was.
+pub(super) type Fate = Option<(Timer, Duration)>;
+
 /// How a delivery ended before its end.
 enum Cut {
     /// The client does not want it any more.
     Refused,
     /// The client took nothing for too long.
-    Stalled,
+    Stalled(Timer, Duration),
     /// There is no more of it.
     Broken,
 }
@@ -43,14 +47,23 @@ impl Delivery {
         cx: &mut Context<'_>,
         session: &Session,
         deadline: &Deadline,
-    ) -> Poll<()> {
-        match ready!(self.poll_to_end(cx, session, deadline)) {
-            Ok(()) => session.meter.borrow_mut().served(),
-            Err(Cut::Refused) => {}
-            Err(Cut::Stalled) => self.send.send_reset(Code::CANCEL),
-            Err(Cut::Broken) => self.send.send_reset(Code::INTERNAL_ERROR),
-        }
-        Poll::Ready(())
+    ) -> Poll<Fate> {
+        let fate = match ready!(self.poll_to_end(cx, session, deadline)) {
+            Ok(()) => {
+                session.meter.borrow_mut().served();
+                None
+            }
+            Err(Cut::Refused) => None,
+            Err(Cut::Stalled(timer, after)) => {
+                self.send.send_reset(Code::CANCEL);
+                Some((timer, after))
+            }
+            Err(Cut::Broken) => {
+                self.send.send_reset(Code::INTERNAL_ERROR);
+                None
+            }
+        };
+        Poll::Ready(fate)
     }
 
     fn poll_to_end(
@@ -112,18 +125,15 @@ impl Delivery {
                 Poll::Ready(Ok(room))
             }
             Poll::Ready(Some(Err(_)) | None) => Poll::Ready(Err(Cut::Refused)),
-            Poll::Pending => match deadline.take_expired() {
-                Some(fate) => {
-                    session.client.fate.set(Some(fate));
-                    Poll::Ready(Err(Cut::Stalled))
+            Poll::Pending => {
+                if let Some((timer, after)) = deadline.take_expired() {
+                    return Poll::Ready(Err(Cut::Stalled(timer, after)));
                 }
-                None => {
-                    if !waits {
-                        deadline.start(&session.clock, Timer::ResponseWrite, session.write_time);
-                    }
-                    Poll::Pending
+                if !waits {
+                    deadline.start(&session.clock, Timer::ResponseWrite, session.write_time);
                 }
-            },
+                Poll::Pending
+            }
         }
     }
 }

@@ -71,12 +71,15 @@ impl Session {
             return;
         }
         let begun = self.client.requests.get() > 0;
-        let (timer, time) = match (self.meter.borrow().in_head(), self.is_idle()) {
-            (true, _) => (Timer::RequestHeader, settings.header_time),
-            (false, false) => return self.deadline.stop(),
-            (false, true) if self.leaving.get() => (Timer::Linger, FAREWELL),
-            (false, true) if begun => (Timer::KeepAlive, settings.keep_alive_time),
-            (false, true) => (Timer::RequestHeader, settings.header_time),
+        let in_head = self.meter.borrow().in_head();
+        let (timer, time) = if !in_head && !self.is_idle() {
+            return self.deadline.stop();
+        } else if in_head || !begun && !self.leaving.get() {
+            (Timer::RequestHeader, settings.header_time)
+        } else if self.leaving.get() {
+            (Timer::Linger, FAREWELL)
+        } else {
+            (Timer::KeepAlive, settings.keep_alive_time)
         };
         if self.deadline.running() != Some(timer) {
             self.deadline.start(&self.clock, timer, time);

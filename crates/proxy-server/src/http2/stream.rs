@@ -83,11 +83,17 @@ async fn serve(
         return session.meter.borrow_mut().served();
     }
     let mut delivery = Delivery::new(send, body);
-    poll_fn(|cx| {
+    let fate = poll_fn(|cx| {
         deadline.watch(cx.waker());
         delivery.poll(cx, session, deadline)
     })
     .await;
+    if fate.is_some() {
+        // Only this stream's: what its record says.
+        session.client.fate.set(fate);
+        drop(delivery);
+        session.client.fate.set(None);
+    }
 }
 
 /// A request as the pipeline takes it, and what stays here.
