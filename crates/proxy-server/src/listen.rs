@@ -160,7 +160,7 @@ mod tests {
         let wait = std::time::Duration::from_millis(100);
         let connected = (0..6)
             .map(|_| std::net::TcpStream::connect_timeout(&bound.address, wait))
-            .filter(Result::is_ok);
+            .flatten();
         // One more than was asked for: Linux compares with "greater than".
         assert_eq!(connected.collect::<Vec<_>>().len(), 2);
     }
