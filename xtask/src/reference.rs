@@ -15,6 +15,18 @@ struct Page {
 /// Every generated page. A crate that can describe itself gets one row here.
 const PAGES: &[Page] = &[
     Page {
+        file: "config.md",
+        generate: proxy_config::reference::config_md,
+    },
+    Page {
+        file: "config.schema.json",
+        generate: proxy_config::reference::schema_json,
+    },
+    Page {
+        file: "config-faults.md",
+        generate: proxy_config::reference::faults_md,
+    },
+    Page {
         file: "errors.md",
         generate: proxy_errors::reference_page,
     },

@@ -8,6 +8,7 @@ mod links;
 mod manifests;
 mod noise;
 mod opening;
+mod proofs;
 mod settings;
 mod sizes;
 mod source;
@@ -30,6 +31,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), Trouble> {
         manifests::faults(&tree, &graph),
         noise::faults(&tree),
         opening::faults(&tree),
+        proofs::faults(&tree),
         settings::faults(&tree),
         sizes::faults(&tree),
         wording::faults(&tree),

@@ -1,4 +1,4 @@
-//! Nodes to a model: every block has its file, and every fault is found before anything is given up.
+//! Nodes to a model: a file for each block, and every fault found before anything is given up.
 
 mod block;
 mod contents;

@@ -18,7 +18,7 @@ mod tree;
 mod value;
 mod versions;
 
-pub(crate) use chars::is_forbidden;
+pub(crate) use chars::{is_forbidden, is_newline};
 pub(crate) use parser::{Parsed, parse, parse_with_words};
 pub(crate) use string::{is_bare, quoted};
 pub(crate) use syntax_fault::{SyntaxFault, Trouble};

@@ -2,6 +2,7 @@
 //!
 //! [`load`] reads a file and what it includes, [`parse`] a text, [`load_from`] files in memory.
 //! Each gives a [`Loaded`] model with warnings, or a [`Report`] of everything that is wrong.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod fault;
 mod fault_code;

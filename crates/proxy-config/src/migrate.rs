@@ -245,19 +245,26 @@ fn respelt(written: &str, value: &Value) -> Option<String> {
         Value::Flag(_) | Value::Null => Some(format!("#{written}")),
         Value::Integer(_) | Value::Decimal(_) => None,
         Value::Text(text) if written.starts_with('"') => {
-            let differs = written.contains(['\n', '\r']) || written.contains("\\/");
+            let differs = written.contains(kdl::is_newline) || written.contains("\\/");
             differs.then(|| kdl::quoted(text))
         }
-        Value::Text(text) if written.ends_with(['"', '#']) && written.starts_with('r') => {
-            let raw = written.trim_start_matches('r');
-            let plain = !text.contains(['\n', '\r']) && !text.starts_with('"');
-            let raw = if raw.starts_with('"') {
+        Value::Text(text) => {
+            let Some(raw) = raw_of(written) else {
+                return (!kdl::is_bare(text, Dialect::V2)).then(|| kdl::quoted(text));
+            };
+            let plain = !text.contains(kdl::is_newline) && !text.starts_with('"');
+            let hashed = if raw.starts_with('"') {
                 format!("#{raw}#")
             } else {
                 raw.to_owned()
             };
-            Some(if plain { raw } else { kdl::quoted(text) })
+            Some(if plain { hashed } else { kdl::quoted(text) })
         }
-        Value::Text(text) => (!kdl::is_bare(text, Dialect::V2)).then(|| kdl::quoted(text)),
     }
+}
+
+/// What follows the `r` of raw text in KDL 1.
+fn raw_of(written: &str) -> Option<&str> {
+    let raw = written.strip_prefix('r')?;
+    raw.trim_start_matches('#').starts_with('"').then_some(raw)
 }

@@ -4,7 +4,7 @@
 use proxy_config::{FaultCode, Files, Loaded, Report, embedded, load, load_from, parse};
 use proxy_model::{
     BindAddress, BuiltinHandler, Host, ListenerProtocol, LoadBalancing, LogLevel, LogTarget, Model,
-    PathPolicy, Route, Service, ServiceForm, UpstreamProtocol,
+    PathPolicy, Service, ServiceForm, UpstreamProtocol,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -57,6 +57,11 @@ fn every_block_is_decoded() {
     assert_eq!(*public.timeouts.write_idle, Duration::from_secs(25));
     assert_eq!(*public.timeouts.keep_alive, Duration::from_secs(90));
     assert!(matches!(&six.address.value, BindAddress::Tcp(address) if address.is_ipv6()));
+}
+
+#[test]
+fn limits_admin_and_logs_are_decoded() {
+    let model = fixture("every_block.kdl");
 
     assert_eq!(*model.limits.max_header_count, 50);
     assert_eq!(*model.limits.max_header_value_bytes, 8192);
@@ -71,9 +76,10 @@ fn every_block_is_decoded() {
             .ends_with("valid/parts/admin.token")
     );
     let logs = &model.observability;
-    assert!(
-        matches!(&logs.access_log.path.value, LogTarget::File(path) if path.ends_with("valid/parts/access.log"))
-    );
+    let LogTarget::File(path) = &logs.access_log.path.value else {
+        unreachable!("a file is written");
+    };
+    assert!(path.ends_with("valid/parts/access.log"));
     assert_eq!(*logs.access_log.buffer_lines, 1000);
     assert_eq!(*logs.error_log.level, LogLevel::Warn);
     assert_eq!(*logs.error_log.path, LogTarget::Stderr);
@@ -81,7 +87,7 @@ fn every_block_is_decoded() {
 }
 
 #[test]
-fn a_route_has_its_conditions_and_policies() {
+fn a_route_has_its_conditions_and_its_form() {
     let model = fixture("every_block.kdl");
     let [api, site, health, fallback] = model.routes.as_slice() else {
         unreachable!("four routes are written");
@@ -110,13 +116,21 @@ fn a_route_has_its_conditions_and_policies() {
     );
     assert_eq!(*health.priority, 1000);
     assert_eq!(*fallback.priority, -1);
+}
 
-    let Route { policies, .. } = api;
+#[test]
+fn a_route_has_its_policies() {
+    let model = fixture("every_block.kdl");
+    let [api, site, ..] = model.routes.as_slice() else {
+        unreachable!("four routes are written");
+    };
+
+    let policies = &api.policies;
     let times = &policies.timeouts;
     assert_eq!(*times.connect.unwrap(), Duration::from_secs(2));
-    assert_eq!(*times.request.unwrap(), Duration::from_secs(300));
+    assert_eq!(*times.request.unwrap(), Duration::from_mins(5));
     assert_eq!(*times.read.unwrap(), Duration::from_secs(30));
-    assert_eq!(*times.idle.unwrap(), Duration::from_secs(600));
+    assert_eq!(*times.idle.unwrap(), Duration::from_mins(10));
     assert_eq!(
         *site.policies.timeouts.request.unwrap(),
         Duration::from_secs(30)
@@ -146,15 +160,14 @@ fn an_upstream_has_its_targets_and_times() {
     let targets = upstream.targets.iter().map(|target| &target.address.value);
     let addresses = ["10.0.0.1:8080", "app.internal:8080", "[2001:db8::1]:8080"];
     assert_eq!(strings(targets), addresses);
-    assert!(
-        matches!(&upstream.targets.get(1).unwrap().address.host, Host::Name(name) if **name == *"app.internal")
-    );
+    let second = &upstream.targets.get(1).unwrap().address.host;
+    assert_eq!(*second, Host::Name("app.internal".into()));
     assert_eq!(*upstream.load_balancing, LoadBalancing::RoundRobin);
     assert_eq!(*upstream.protocol, UpstreamProtocol::H1);
     assert_eq!(*upstream.timeouts.connect, Duration::from_secs(3));
     assert_eq!(*upstream.timeouts.request, Duration::from_secs(50));
     assert_eq!(*upstream.timeouts.read, Duration::from_secs(40));
-    assert_eq!(*upstream.timeouts.idle, Duration::from_secs(1800));
+    assert_eq!(*upstream.timeouts.idle, Duration::from_mins(30));
     assert_eq!(*upstream.connection_pool.max_connections.unwrap(), 200);
     assert_eq!(*upstream.connection_pool.max_idle.unwrap(), 50);
     assert_eq!(

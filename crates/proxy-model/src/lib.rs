@@ -2,6 +2,7 @@
 //!
 //! Nothing here reads a file. `proxy-config` turns text into a [`Model`]; whoever holds one may
 //! rely on every name being defined, every number being in range and every pattern compiling.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod address;
 mod admin;

@@ -59,6 +59,8 @@ pub struct Logs {
     pub access: WorkerLog,
     /// Failures and limits met.
     pub errors: WorkerLog,
+    /// Whether those are written that no operator has to act on.
+    pub warnings: bool,
 }
 
 impl Logs {
@@ -68,6 +70,7 @@ impl Logs {
         Self {
             access: WorkerLog::off(),
             errors: WorkerLog::off(),
+            warnings: false,
         }
     }
 

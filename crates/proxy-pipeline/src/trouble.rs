@@ -39,13 +39,19 @@ pub(crate) fn write_down(worker: &Worker, problem: &Problem, circumstances: &Cir
     if reason == Reason::ClientAborted {
         return;
     }
+    let level = if status >= 500 {
+        Level::Error
+    } else {
+        Level::Warn
+    };
+    let warns = worker.logs.borrow().warnings;
     let client_ip = client_ip.to_string();
     let message = problem.log_message();
     if let Some(limit_type) = reason.limit_type() {
         let limit_type = limit(limit_type);
         worker.cells.limit_met(limit_type);
         let (actual, limit) = counted(problem.detail());
-        worker.logs.borrow_mut().errors.limit(&LimitRecord {
+        let limit_record = LimitRecord {
             at,
             message: &message,
             limit_type,
@@ -53,14 +59,16 @@ pub(crate) fn write_down(worker: &Worker, problem: &Problem, circumstances: &Cir
             actual,
             client_ip: &client_ip,
             trace_id: Some(correlation_id).filter(|id| !id.is_empty()),
-        });
+        };
+        if warns {
+            worker.logs.borrow_mut().errors.limit(&limit_record);
+        }
+    }
+    if level == Level::Warn && !warns {
+        return;
     }
     worker.logs.borrow_mut().errors.error(&ErrorRecord {
-        level: if status >= 500 {
-            Level::Error
-        } else {
-            Level::Warn
-        },
+        level,
         at,
         correlation_id,
         error_type: problem.error_type().name(),

@@ -85,7 +85,7 @@ impl UpstreamIo {
                 self.deaf = true;
                 Poll::Ready(Ok(length))
             }
-            other => other,
+            other @ (Poll::Ready(_) | Poll::Pending) => other,
         }
     }
 

@@ -152,4 +152,16 @@ mod tests {
         assert_eq!(fault.source.kind(), io::ErrorKind::AddrInUse);
         assert!(fault.to_string().contains("in use by another process"));
     }
+
+    #[test]
+    fn a_listener_has_its_backlog() {
+        let bound = bind(&local(0), 1, 1).unwrap();
+
+        let wait = std::time::Duration::from_millis(100);
+        let connected = (0..6)
+            .map(|_| std::net::TcpStream::connect_timeout(&bound.address, wait))
+            .filter(Result::is_ok);
+        // One more than was asked for: Linux compares with "greater than".
+        assert_eq!(connected.collect::<Vec<_>>().len(), 2);
+    }
 }

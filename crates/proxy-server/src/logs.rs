@@ -1,6 +1,6 @@
 //! The logs of the process: where they go, and the ends that workers write to.
 
-use proxy_model::{LogTarget, Observability};
+use proxy_model::{LogLevel, LogTarget, Observability};
 use proxy_pipeline::Logs;
 use proxy_telemetry::{Destination, LogCounters, LogFault, LogWriter, Registry};
 use std::io;
@@ -14,22 +14,33 @@ const FLUSH_TIME: Duration = Duration::from_secs(2);
 pub(crate) struct OpenLogs {
     access: (Destination, LogWriter),
     errors: (Destination, LogWriter),
+    lines: u64,
+    warnings: bool,
 }
 
 impl OpenLogs {
     /// Opens the logs that `observability` names.
     pub(crate) fn open(observability: &Observability, registry: &Registry) -> io::Result<Self> {
         let (access, errors) = destinations(observability);
+        let lines = u64::from(*observability.access_log.buffer_lines);
         Ok(Self {
-            access: (access.clone(), start(&access, "access", registry)?),
+            access: (
+                access.clone(),
+                start(&access, "access", registry)?.bounded(lines),
+            ),
             errors: (errors.clone(), start(&errors, "error", registry)?),
+            lines,
+            warnings: warnings(observability),
         })
     }
 
     /// Whether `observability` names the same logs.
     pub(crate) fn are_those_of(&self, observability: &Observability) -> bool {
         let (access, errors) = destinations(observability);
-        self.access.0 == access && self.errors.0 == errors
+        self.access.0 == access
+            && self.errors.0 == errors
+            && self.lines == u64::from(*observability.access_log.buffer_lines)
+            && self.warnings == warnings(observability)
     }
 
     /// Opens files again that were moved away.
@@ -43,6 +54,7 @@ impl OpenLogs {
         Logs {
             access: self.access.1.worker(),
             errors: self.errors.1.worker(),
+            warnings: self.warnings,
         }
     }
 
@@ -52,6 +64,10 @@ impl OpenLogs {
             writer.close(FLUSH_TIME);
         }
     }
+}
+
+fn warnings(observability: &Observability) -> bool {
+    *observability.error_log.level >= LogLevel::Warn
 }
 
 fn destinations(observability: &Observability) -> (Destination, Destination) {

@@ -109,9 +109,13 @@ impl Index {
     fn new(certificates: Vec<Arc<Certificate>>) -> Self {
         let mut exact: HashMap<Box<str>, Vec<Arc<Certificate>>> = HashMap::new();
         let mut wildcard: HashMap<Box<str>, Vec<Arc<Certificate>>> = HashMap::new();
-        // A stable sort: among equals the first configured wins.
+        // A name that was given to a certificate goes before one that it has by itself. A stable
+        // sort: among equals the first configured wins.
         let mut preferred = certificates.clone();
-        preferred.sort_by_key(|certificate| certificate.rank());
+        preferred.sort_by_key(|certificate| {
+            let unnamed = certificate.source().server_names.is_empty();
+            (unnamed, certificate.rank())
+        });
         for certificate in &preferred {
             for name in served_names(certificate) {
                 let (names, name) = match name.strip_prefix("*.") {

@@ -21,6 +21,7 @@ const ROWS: &[Row] = &[
         layer: "engine",
         chains: &[
             &["proxy-server", "proxy-pipeline"],
+            &["proxy-server", "proxy-admin"],
             &["proxy-admin"],
             &["control-api", "control-app"],
             &["control-ui", "control-app"],

@@ -44,10 +44,6 @@ impl<'t, 'f> Decoder<'t, 'f> {
         self.texts.place(file, span)
     }
 
-    pub(super) fn has_errors(&self) -> bool {
-        self.faults.has_errors()
-    }
-
     /// Whether further faults are only counted.
     pub(super) fn is_full(&self) -> bool {
         self.faults.is_full()

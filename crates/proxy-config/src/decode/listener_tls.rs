@@ -8,9 +8,10 @@ use proxy_model::{Certificate, ClientAuth, ListenerTls};
 
 pub(super) fn listener_tls<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<ListenerTls> {
     let b = b.inner(d, &spec::TLS)?;
+    let has_files = b.has(spec::CERT_FILE.path) || b.has(spec::KEY_FILE.path);
     let first = first_certificate(d, &b);
     let blocks = b.each(d, &spec::CERTIFICATE);
-    if first.is_none() && blocks.is_empty() && !d.has_errors() {
+    if !has_files && blocks.is_empty() {
         b.missing(d, "cert-file");
     }
     let further = blocks.into_iter().filter_map(|block| {
@@ -42,24 +43,19 @@ pub(super) fn listener_tls<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option
 
 /// The certificate that stands in the block itself.
 fn first_certificate<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Certificate> {
+    let has = [spec::CERT_FILE, spec::KEY_FILE].map(|spec| b.has(spec.path));
+    match has {
+        [true, false] => b.missing(d, spec::KEY_FILE.name()),
+        [false, true] => b.missing(d, spec::CERT_FILE.name()),
+        [true, true] | [false, false] => {}
+    }
     let cert_file = b.file(d, &spec::CERT_FILE);
     let key_file = b.file(d, &spec::KEY_FILE);
-    match (cert_file, key_file) {
-        (Some(cert_file), Some(key_file)) => Some(Certificate {
-            cert_file,
-            key_file,
-            server_names: Vec::new(),
-        }),
-        (Some(_), None) => {
-            b.missing(d, "key-file");
-            None
-        }
-        (None, Some(_)) => {
-            b.missing(d, "cert-file");
-            None
-        }
-        (None, None) => None,
-    }
+    Some(Certificate {
+        cert_file: cert_file?,
+        key_file: key_file?,
+        server_names: Vec::new(),
+    })
 }
 
 fn certificate<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Certificate> {

@@ -79,14 +79,11 @@ fn no_target_twice(d: &mut Decoder<'_, '_>, targets: &[Target]) {
 
 fn tls<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<UpstreamTls> {
     let b = b.inner(d, &spec::TLS)?;
-    let has = |path| b.has(path);
-    let alone = match (has(spec::CERT_FILE.path), has(spec::KEY_FILE.path)) {
-        (true, false) => Some("key-file"),
-        (false, true) => Some("cert-file"),
-        (true, true) | (false, false) => None,
-    };
-    if let Some(lacking) = alone {
-        b.missing(d, lacking);
+    let has = [spec::CERT_FILE, spec::KEY_FILE].map(|spec| b.has(spec.path));
+    match has {
+        [true, false] => b.missing(d, spec::KEY_FILE.name()),
+        [false, true] => b.missing(d, spec::CERT_FILE.name()),
+        [true, true] | [false, false] => {}
     }
     let tls = UpstreamTls {
         place: b.place(d),

@@ -10,7 +10,7 @@ pub(super) const fn is_space(c: char) -> bool {
     )
 }
 
-pub(super) const fn is_newline(c: char) -> bool {
+pub(crate) const fn is_newline(c: char) -> bool {
     matches!(
         c,
         '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}'

@@ -136,7 +136,7 @@ impl Parser<'_> {
                 let start = self.scanner.at;
                 let children = self.block()?;
                 if !skipped {
-                    self.only_block(&node)?;
+                    only_block(&node, self.scanner.since(start))?;
                     node.children = Some(children);
                     node.block = self.scanner.since(start);
                 }
@@ -162,14 +162,6 @@ impl Parser<'_> {
             || scanner.eat(";")
             || scanner.eat_newline()
             || matches!(scanner.peek(), None | Some('}'))
-    }
-
-    fn only_block(&self, node: &Node) -> Read<()> {
-        if node.children.is_none() {
-            return Ok(());
-        }
-        let end = Span::new(self.scanner.at.saturating_sub(1), self.scanner.at);
-        Err(SyntaxFault::new(end, "a node has one block only").label("a second block ends here"))
     }
 
     fn block(&mut self) -> Read<Vec<Node>> {
@@ -271,6 +263,14 @@ impl Parser<'_> {
         self.faults.push(fault);
         self.given_up |= self.faults.len() >= MAX_FAULTS;
     }
+}
+
+fn only_block(node: &Node, block: Span) -> Read<()> {
+    if node.children.is_none() {
+        return Ok(());
+    }
+    let brace = Span::new(block.start(), block.start() + 1);
+    Err(SyntaxFault::new(brace, "a node has one block only").label("a second block"))
 }
 
 fn behind_block(entry: &Entry) -> SyntaxFault {

@@ -14,6 +14,11 @@ pub(crate) fn read(text: &str) -> Result<Vec<Node>, Vec<SyntaxFault>> {
         return Ok(nodes);
     }
     drop(nodes);
+    let ended_it =
+        |fault: &SyntaxFault| matches!(fault.trouble, Trouble::TooDeep | Trouble::TooMany);
+    if second.iter().any(ended_it) {
+        return Err(second);
+    }
     let Parsed {
         nodes,
         faults: first,

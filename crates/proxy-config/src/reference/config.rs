@@ -60,9 +60,8 @@ fn section(heading: &str, block: &str, settings: &[SettingSpec]) -> String {
         format!("{}\n\n", one_line(&about.doc))
     });
     let rows: String = within.into_iter().map(row).collect();
-    format!(
-        "\n## {heading}\n\n{about}| setting | value | without it | meaning |\n|---|---|---|---|\n{rows}"
-    )
+    let columns = "| setting | value | without it | meaning |\n|---|---|---|---|";
+    format!("\n## {heading}\n\n{about}{columns}\n{rows}")
 }
 
 fn row(setting: &SettingSpec) -> String {

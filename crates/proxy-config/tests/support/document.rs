@@ -57,14 +57,11 @@ pub(crate) fn in_unit(spec: &SettingSpec, millis: u64) -> String {
 
 fn title(block: &str) -> &'static str {
     match block {
-        "upstreams.upstream.targets.target" => "",
         "upstreams.upstream.health-check.type" => "\"http\" ",
         "agents.agent.transport" => "\"unix_socket\" ",
-        "agents.agent.unix-socket" => "",
-        block => match spec(block).shape {
-            Shape::Block { argument: Some(_) } => "\"x\" ",
-            _ => "",
-        },
+        "agents.agent.unix-socket" | "upstreams.upstream.targets.target" => "",
+        block if matches!(spec(block).shape, Shape::Block { argument: Some(_) }) => "\"x\" ",
+        _ => "",
     }
 }
 
@@ -81,9 +78,11 @@ fn beside(block: &str, inner: &str) -> String {
         "upstreams.upstream" if inner.starts_with("target") => &[],
         "upstreams.upstream" => &["target \"127.0.0.1:9000\""],
         "agents.agent" => &["unix-socket \"/run/x.sock\"", "failure-mode \"open\""],
-        "listeners.listener" if inner.starts_with("tls") => {
-            &["address \"127.0.0.1:1\"", "protocol \"https\""]
+        "listeners.listener" if inner.starts_with("tls") => &["protocol \"https\""],
+        "listeners.listener" if inner.starts_with("protocol \"https\"") => {
+            &["tls { cert-file \"a.pem\"; key-file \"a.key\" }"]
         }
+        "listeners.listener.tls" => &["cert-file \"a.pem\"", "key-file \"a.key\""],
         _ => &[],
     };
     let required = registry::all()
@@ -98,7 +97,8 @@ fn beside(block: &str, inner: &str) -> String {
     let name = |line: &str| line.split(' ').next().unwrap().to_owned();
     lines.retain(|line| name(line) != name(inner));
     lines.dedup_by_key(|line| name(line));
-    lines.iter().map(|line| format!("{line}\n")).collect()
+    lines.push(String::new());
+    lines.join("\n")
 }
 
 fn spec(path: &str) -> SettingSpec {

@@ -70,8 +70,8 @@ fn tls(list: &mut List, tls: &ListenerTls) {
             server_names,
         } = certificate;
         list.within(&format!("certificate[{index}]"), |list| {
-            list.put(&tls_spec::CERT_FILE, cert_file, path);
-            list.put(&tls_spec::KEY_FILE, key_file, path);
+            list.put(&tls_spec::CERTIFICATE_CERT_FILE, cert_file, path);
+            list.put(&tls_spec::CERTIFICATE_KEY_FILE, key_file, path);
             list.put_all(&tls_spec::SERVER_NAME, server_names, text);
         });
     }

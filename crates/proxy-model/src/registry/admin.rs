@@ -26,7 +26,8 @@ settings! {
         .optional("no token is asked for")
         .enforced("proxy-admin", "the_admin_interface_asks_for_its_token");
     /// A Unix socket where it listens too. Who may open it may ask.
-    UNIX_SOCKET: Text<PathBuf>, Unset = file("admin.unix-socket", "a socket", "/run/proxy-admin.sock")
-        .optional("there is none")
-        .enforced("proxy-admin", "the_admin_interface_answers_at_its_socket");
+    UNIX_SOCKET: Text<PathBuf>, Unset =
+        file("admin.unix-socket", "a socket", "/run/proxy-admin.sock")
+            .optional("there is none")
+            .enforced("proxy-admin", "the_admin_interface_answers_at_its_socket");
 }

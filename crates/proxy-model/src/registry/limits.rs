@@ -14,24 +14,24 @@ settings! {
     /// or 431 with `standard-statuses`.
     MAX_HEADER_SIZE: Size, Given<u64> = size("limits.max-header-size-bytes", 256, MIB)
         .or(8_192)
-        .enforced("proxy-pipeline", "too_large_headers_are_refused");
+        .enforced("proxy-pipeline", "too_large_heads_are_answered_429_and_logged_as_limits");
     /// Header fields of a request. Over it: 429, or 431 with `standard-statuses`.
     MAX_HEADER_COUNT: Integer<u32>, Given<u32> =
         integer("limits.max-header-count", 1, 10_000, "fields")
             .or(100)
-            .enforced("proxy-pipeline", "too_many_headers_are_refused");
+            .enforced("proxy-pipeline", "too_large_heads_are_answered_429_and_logged_as_limits");
     /// One header name. Over it: 429, or 431 with `standard-statuses`.
     MAX_HEADER_NAME: Size, Given<u64> = size("limits.max-header-name-bytes", 16, 32 * KIB)
         .or(256)
-        .enforced("proxy-pipeline", "a_too_long_header_name_is_refused");
+        .enforced("proxy-pipeline", "too_large_heads_are_answered_429_and_logged_as_limits");
     /// One header value. Over it: 429, or 431 with `standard-statuses`.
     MAX_HEADER_VALUE: Size, Given<u64> = size("limits.max-header-value-bytes", 64, MIB)
         .or(4_096)
-        .enforced("proxy-pipeline", "a_too_long_header_value_is_refused");
+        .enforced("proxy-pipeline", "too_large_heads_are_answered_429_and_logged_as_limits");
     /// A request body, where its route does not say otherwise. 0 refuses every body. Over it: 413.
     MAX_BODY_SIZE: Size, Given<u64> = size("limits.max-body-size-bytes", 0, TIB)
         .or(10_485_760)
-        .enforced("proxy-pipeline", "a_too_large_body_is_refused");
+        .enforced("proxy-pipeline", "a_body_announced_too_large_is_refused_before_it_comes");
     /// What is buffered of one body.
     MAX_BODY_BUFFER: Size, Given<u64> = size("limits.max-body-buffer-bytes", 0, GIB)
         .or(1_048_576)
@@ -64,7 +64,7 @@ settings! {
     MAX_TOTAL_CONNECTIONS: Integer<u32>, Given<u32> =
         integer("limits.max-total-connections", 1, MANY, "connections")
             .or(10_000)
-            .enforced("proxy-server", "connections_over_the_limit_are_answered_503");
+            .enforced("proxy-server", "connections_over_the_limit_are_answered_503_and_closed");
     /// Idle connections kept to one target, where its upstream does not say otherwise. 0 keeps
     /// none.
     MAX_IDLE_CONNECTIONS_PER_UPSTREAM: Integer<u32>, Given<u32> =
@@ -75,7 +75,10 @@ settings! {
     MAX_IN_FLIGHT_REQUESTS: Integer<u32>, Given<u32> =
         integer("limits.max-in-flight-requests", 1, MANY, "requests")
             .or(10_000)
-            .enforced("proxy-pipeline", "requests_over_the_limit_are_answered_503");
+            .enforced(
+                "proxy-pipeline",
+                "requests_over_the_limit_are_answered_503_until_there_is_room",
+            );
     /// Requests being served at once by one worker.
     MAX_IN_FLIGHT_REQUESTS_PER_WORKER: Integer<u32>, Given<u32> =
         integer("limits.max-in-flight-requests-per-worker", 1, MANY, "requests")

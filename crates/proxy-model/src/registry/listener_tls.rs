@@ -49,18 +49,20 @@ settings! {
     MIN_VERSION: Choice<TlsVersion>, Given<TlsVersion> =
         choice("listeners.listener.tls.min-version", VERSIONS)
             .or(TlsVersion::V1_2)
-            .enforced("proxy-server", "a_client_below_the_least_version_is_refused");
+            .enforced("proxy-server", "a_version_outside_the_listeners_range_is_refused");
     /// The highest version of TLS spoken.
     MAX_VERSION: Choice<TlsVersion>, Given<TlsVersion> =
         choice("listeners.listener.tls.max-version", VERSIONS)
             .or(TlsVersion::V1_3)
-            .enforced("proxy-server", "a_client_above_the_greatest_version_is_refused");
+            .enforced("proxy-server", "a_version_outside_the_listeners_range_is_refused");
     /// Protocols offered, most wanted first. None written offers `h2` and `http/1.1`.
     ALPN: Choice<Alpn>, Many = choice("listeners.listener.tls.alpn", PROTOCOLS)
         .many()
         .enforced("proxy-server", "the_listeners_protocols_are_offered");
     /// A further certificate, for other server names.
-    CERTIFICATE: Block, Many = block("listeners.listener.tls.certificate").many().enforced("proxy-server", "a_further_certificate_is_shown_to_who_asks_for_it");
+    CERTIFICATE: Block, Many = block("listeners.listener.tls.certificate")
+        .many()
+        .enforced("proxy-server", "a_further_certificate_is_shown_to_who_asks_for_it");
     /// Its chain, leaf first, PEM.
     CERTIFICATE_CERT_FILE: Text<PathBuf>, Required =
         file("listeners.listener.tls.certificate.cert-file", "a certificate file", "cert.pem")
@@ -76,7 +78,7 @@ settings! {
         "*.example.com",
     )
     .many()
-    .enforced("proxy-server", "a_certificate_is_served_for_the_names_it_was_given_for");
+    .enforced("proxy-server", "a_certificate_is_shown_for_the_names_it_was_given_for");
     /// Clients prove who they are by certificates.
     CLIENT_AUTH: Block, Unset = block("listeners.listener.tls.client-auth")
         .optional("clients are not asked")

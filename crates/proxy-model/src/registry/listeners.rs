@@ -56,31 +56,35 @@ settings! {
     /// One listening socket.
     LISTENER: Block, Many = named("listeners.listener", "a name")
         .many()
-        .enforced("proxy-server", "every_listener_is_bound");
+        .enforced("proxy-server", "listeners_come_and_go");
     /// Where it binds: an IP address and a port, `[::]:80` for IPv6. Port 0 lets the system choose.
     ADDRESS: Text<BindAddress>, Required = address()
-        .enforced("proxy-server", "a_listener_answers_at_its_address");
+        .enforced("proxy-server", "listeners_of_one_address_stay_apart");
     /// What it speaks.
     PROTOCOL: Choice<ListenerProtocol>, Given<ListenerProtocol> =
         choice("listeners.listener.protocol", PROTOCOLS)
             .or(ListenerProtocol::Http)
-            .enforced("proxy-server", "an_http_listener_speaks_http");
+            .enforced("proxy-server", "a_connection_serves_request_after_request");
     /// The route that takes requests which no route matches.
-    DEFAULT_ROUTE: Text<String>, Unset = words("listeners.listener.default-route", "a route's id", "app")
-        .optional("such requests are answered 404 `ROUTE_NOT_FOUND`")
-        .enforced("proxy-pipeline", "unmatched_requests_take_the_default_route");
+    DEFAULT_ROUTE: Text<String>, Unset =
+        words("listeners.listener.default-route", "a route's id", "app")
+            .optional("such requests are answered 404 `ROUTE_NOT_FOUND`")
+            .enforced("proxy-pipeline", "unmatched_requests_take_the_default_route");
     /// Peers whose `X-Forwarded-*` and `Forwarded` headers are believed. The client's address is
     /// then the right-most one that is not in these networks.
     TRUSTED_PROXIES: Text<IpNet>, Many =
         text("listeners.listener.trusted-proxies", "a network", "10.0.0.0/8", network)
             .many()
-            .enforced("proxy-pipeline", "only_trusted_proxies_name_the_client");
+            .enforced(
+                "proxy-pipeline",
+                "a_trusted_proxy_s_claims_are_continued_and_name_the_client",
+            );
     /// What happens to paths that an upstream could read differently: encoded `/`, `\` and NUL,
     /// and dot segments that leave the root.
     PATH_POLICY: Choice<PathPolicy>, Given<PathPolicy> =
         choice("listeners.listener.path-policy", PATH_POLICIES)
             .or(PathPolicy::Strict)
-            .enforced("proxy-pipeline", "ambiguous_paths_are_refused_unless_they_are_forwarded");
+            .enforced("proxy-pipeline", "a_listener_may_forward_ambiguous_paths_as_they_came");
     /// Whether our own errors carry `Proxy-Status` with the reason (RFC 9209).
     EXPOSE_REASONS: Flag, Given<bool> = flag("listeners.listener.expose-reasons")
         .or(false)
@@ -99,9 +103,10 @@ settings! {
             .not_yet("edge");
     /// Connections that the system keeps waiting until they are accepted. The system may have a
     /// lower limit of its own.
-    BACKLOG: Integer<u32>, Given<u32> = integer("listeners.listener.backlog", 1, 65_535, "connections")
-        .or(1_024)
-        .enforced("proxy-server", "a_listener_has_its_backlog");
+    BACKLOG: Integer<u32>, Given<u32> =
+        integer("listeners.listener.backlog", 1, 65_535, "connections")
+            .or(1_024)
+            .enforced("proxy-server", "a_listener_has_its_backlog");
     /// How long clients may take.
     TIMEOUTS: Block, Unset = super::table::block("listeners.listener.timeouts")
         .optional("each time has its default")

@@ -27,7 +27,7 @@ settings! {
             HostPattern::parse(text).map_err(|fault| fault.to_string())
         })
         .many()
-        .enforced("proxy-routing", "hosts_are_compared_without_case_and_port");
+        .enforced("proxy-routing", "hosts_compare_without_case_and_port");
     /// The whole path. Paths are compared after decoding unreserved characters and removing dot
     /// segments.
     PATH: Text<PathPattern>, Many =
@@ -43,26 +43,32 @@ settings! {
             PathPattern::prefix(text).map_err(|fault| fault.to_string())
         })
         .many()
-        .enforced("proxy-routing", "a_prefix_ends_at_a_segment");
+        .enforced("proxy-routing", "a_prefix_ends_at_a_segment_unless_it_ends_in_a_slash");
     /// A regular expression that is found in the path; `^` and `$` anchor it.
     PATH_REGEX: Text<PathPattern>, Many =
         text("routes.route.matches.path-regex", "a regular expression", "^/users/[0-9]+$", |text| {
             PathPattern::regex(text).map_err(|fault| fault.to_string())
         })
         .many()
-        .enforced("proxy-routing", "a_regex_matches_where_it_is_found");
+        .enforced("proxy-routing", "a_regex_is_found_in_the_path");
     /// A request header, which must be there, or must have a value: `header "X-Env" "beta"`.
-    HEADER: Pair, Many =
-        pair("routes.route.matches.header", "a header name, and a value if it matters", "\"X-Env\" \"beta\"")
-            .many()
-            .enforced("proxy-routing", "a_header_condition_compares_the_value");
+    HEADER: Pair, Many = pair(
+        "routes.route.matches.header",
+        "a header name, and a value if it matters",
+        "\"X-Env\" \"beta\"",
+    )
+    .many()
+    .enforced("proxy-routing", "headers_methods_and_query_parameters_are_compared");
     /// A method, in capitals.
     METHOD: Text<Method>, Many = text("routes.route.matches.method", "a method", "GET", method)
         .many()
-        .enforced("proxy-routing", "a_method_condition_compares_the_method");
+        .enforced("proxy-routing", "headers_methods_and_query_parameters_are_compared");
     /// A query parameter, which must be there, or must have a value: `query-param "v" "2"`.
-    QUERY_PARAM: Pair, Many =
-        pair("routes.route.matches.query-param", "a parameter, and a value if it matters", "\"v\" \"2\"")
-            .many()
-            .enforced("proxy-routing", "a_query_condition_compares_the_value");
+    QUERY_PARAM: Pair, Many = pair(
+        "routes.route.matches.query-param",
+        "a parameter, and a value if it matters",
+        "\"v\" \"2\"",
+    )
+    .many()
+    .enforced("proxy-routing", "headers_methods_and_query_parameters_are_compared");
 }

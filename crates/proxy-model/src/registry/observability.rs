@@ -35,7 +35,7 @@ settings! {
     /// Whether it is written at all.
     ACCESS_ENABLED: Flag, Given<bool> = flag("observability.access-log.enabled")
         .or(true)
-        .enforced("proxy-telemetry", "a_disabled_access_log_writes_nothing");
+        .enforced("proxy-telemetry", "a_log_that_is_off_makes_nothing");
     /// Where to: `stdout`, `stderr` or a file. Files are opened again on reload.
     ACCESS_PATH: Text<LogTarget>, Given<Written<LogTarget>> = text(
         "observability.access-log.path",
@@ -44,13 +44,16 @@ settings! {
         target,
     )
     .or(written("stdout", || LogTarget::Stdout))
-    .enforced("proxy-telemetry", "the_access_log_goes_where_it_should");
+    .enforced("proxy-telemetry", "logs_go_to_files");
     /// Lines that wait for a slow disk. Further ones are dropped and counted; a request never
     /// waits for its line.
     ACCESS_BUFFER: Integer<u32>, Given<u32> =
         integer("observability.access-log.buffer-lines", 1, 1_000_000, "lines")
             .or(8_192)
-            .enforced("proxy-telemetry", "lines_over_the_buffer_are_dropped_and_counted");
+            .enforced(
+                "proxy-telemetry",
+                "lines_over_the_buffer_are_dropped_and_counted",
+            );
     /// Faults, limits hit, reloads; one line of JSON each.
     ERROR_LOG: Block, Unset = block("observability.error-log")
         .optional("each setting has its default")
@@ -67,10 +70,10 @@ settings! {
         target,
     )
     .or(written("stdout", || LogTarget::Stdout))
-    .enforced("proxy-telemetry", "the_error_log_goes_where_it_should");
+    .enforced("proxy-telemetry", "logs_go_to_files");
     /// Query parameters whose values are never written, whatever the case of their names.
     REDACT_QUERY: Text<String>, Many =
         words("observability.redact-query", "a parameter's name", "token")
             .many()
-            .enforced("proxy-telemetry", "redacted_query_values_are_never_written");
+            .enforced("proxy-telemetry", "only_the_values_of_the_names_are_replaced");
 }

@@ -59,17 +59,18 @@ settings! {
         .optional("no limit on the whole; the upstream's `request-secs` until the response begins")
         .enforced("proxy-pipeline", "a_route_timeout_cuts_the_whole_exchange");
     /// To connect to a target.
-    CONNECT: Time, Unset = time("routes.route.policies.timeouts.connect-secs", Duration::from_hours(1))
-        .optional("the upstream's `connect-secs`")
-        .enforced("proxy-pipeline", "a_route_has_its_own_connect_timeout");
+    CONNECT: Time, Unset =
+        time("routes.route.policies.timeouts.connect-secs", Duration::from_hours(1))
+            .optional("the upstream's `connect-secs`")
+            .enforced("proxy-pipeline", "a_route_has_its_own_read_and_connect_times");
     /// Between two reads of a response.
     READ: Time, Unset = time("routes.route.policies.timeouts.read-secs", DAY)
         .optional("the upstream's `read-secs`")
-        .enforced("proxy-pipeline", "a_route_has_its_own_read_timeout");
+        .enforced("proxy-pipeline", "a_route_has_its_own_read_and_connect_times");
     /// Without a byte either way once a connection is upgraded.
     IDLE: Time, Unset = time("routes.route.policies.timeouts.idle-secs", WEEK)
         .optional("the upstream's `idle-secs`")
-        .enforced("proxy-pipeline", "a_route_has_its_own_idle_timeout");
+        .enforced("proxy-pipeline", "an_upgraded_connection_that_rests_is_closed");
     /// Largest request body. Overrides `limits { max-body-size-bytes }` for this route, up or
     /// down. 0 refuses every body.
     MAX_BODY_SIZE: Size, Unset = size("routes.route.policies.max-body-size", 0, 1 << 40)
@@ -108,15 +109,21 @@ settings! {
         .also(ROUTE)
         .enforced("proxy-config", "every_block_is_decoded");
     /// Puts a field in place of all of that name: `set "X-Env" "beta"` or `set { "X-Env" "beta" }`.
-    SET_REQUEST: Pair, Many =
-        pair("routes.route.policies.request-headers.set", "a header name and a value", "\"X-Env\" \"beta\"")
-            .many()
-            .enforced("proxy-pipeline", "request_headers_are_set_added_and_removed");
+    SET_REQUEST: Pair, Many = pair(
+        "routes.route.policies.request-headers.set",
+        "a header name and a value",
+        "\"X-Env\" \"beta\"",
+    )
+    .many()
+    .enforced("proxy-pipeline", "request_headers_are_set_added_and_removed");
     /// Puts a field beside those of that name.
-    ADD_REQUEST: Pair, Many =
-        pair("routes.route.policies.request-headers.add", "a header name and a value", "\"X-Env\" \"beta\"")
-            .many()
-            .enforced("proxy-pipeline", "request_headers_are_set_added_and_removed");
+    ADD_REQUEST: Pair, Many = pair(
+        "routes.route.policies.request-headers.add",
+        "a header name and a value",
+        "\"X-Env\" \"beta\"",
+    )
+    .many()
+    .enforced("proxy-pipeline", "request_headers_are_set_added_and_removed");
     /// Takes fields away. Removing comes before setting, setting before adding.
     REMOVE_REQUEST: Text<String>, Many =
         words("routes.route.policies.request-headers.remove", "a header name", "X-Debug")

@@ -87,25 +87,25 @@ settings! {
     /// One route: which requests, and where to.
     ROUTE: Block, Many = named("routes.route", "an id")
         .many()
-        .enforced("proxy-plan", "every_route_is_in_the_plan");
+        .enforced("proxy-plan", "an_exact_path_matches_only_itself");
     /// Higher is asked first. `low` is 10, `normal` 50, `high` 100, `critical` 1000. Among equals
     /// the more specific match wins, then the order of the file.
     PRIORITY: Integer<i32>, Given<i32> = priority()
         .or(50)
-        .enforced("proxy-routing", "the_higher_priority_wins");
+        .enforced("proxy-routing", "the_higher_priority_wins_whatever_the_order_and_the_path");
     /// The upstream that answers.
     UPSTREAM: Text<String>, Unset = words("routes.route.upstream", "an upstream's name", "app")
         .optional("the route is `builtin` or `static`")
-        .enforced("proxy-pipeline", "a_route_forwards_to_its_upstream");
+        .enforced("proxy-pipeline", "the_target_goes_upstream_byte_for_byte");
     /// Who answers, and in which form our own errors are told.
     SERVICE_TYPE: Choice<ServiceType>, Unset = choice("routes.route.service-type", SERVICE_TYPES)
         .optional("an upstream; our own errors are HTML for clients that prefer it, else JSON")
-        .enforced("proxy-pipeline", "errors_are_told_in_the_form_of_the_service_type");
+        .enforced("proxy-pipeline", "api_routes_tell_errors_in_json_whatever_the_client_accepts");
     /// What the proxy answers by itself. Goes with `service-type "builtin"`.
     BUILTIN_HANDLER: Choice<BuiltinHandler>, Unset =
         choice("routes.route.builtin-handler", HANDLERS)
             .optional("the route is not `builtin`")
-            .enforced("proxy-pipeline", "each_builtin_handler_answers");
+            .enforced("proxy-pipeline", "health_says_healthy");
     /// Files of a folder. Goes with `service-type "static"`.
     STATIC_FILES: Block, Unset = block("routes.route.static-files")
         .optional("the route is not `static`")

@@ -9,7 +9,7 @@ settings! {
     WORKER_THREADS: Integer<u32>, Given<u32> = integer("system.worker-threads", 0, 1_024, "threads")
         .or(0)
         .also(&[""])
-        .enforced("proxy-server", "as_many_workers_start_as_are_written");
+        .enforced("proxy-server", "every_worker_gives_every_target_its_turn");
     /// How long requests in flight may take to end once the process was told to stop. 0 cuts them
     /// at once.
     GRACEFUL_SHUTDOWN_TIMEOUT: Time, Given<Duration> = time_from(

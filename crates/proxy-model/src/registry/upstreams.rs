@@ -61,7 +61,7 @@ settings! {
     /// A group of targets that can answer the same requests.
     UPSTREAM: Block, Many = named("upstreams.upstream", "a name")
         .many()
-        .enforced("proxy-plan", "every_upstream_is_in_the_plan");
+        .enforced("proxy-plan", "routes_and_upstreams_change");
     /// The targets. `target` may stand in the upstream itself as well.
     TARGETS: Block, Many = block("upstreams.upstream.targets")
         .many()
@@ -70,7 +70,7 @@ settings! {
     TARGET: Block, Many = named("upstreams.upstream.targets.target", "its address")
         .many()
         .also(&["upstreams.upstream"])
-        .enforced("proxy-upstream", "every_target_gets_its_turn");
+        .enforced("proxy-upstream", "round_robin_gives_each_ready_target_the_same_share");
     /// Where it is: a host and a port. Names are resolved again as their records expire.
     ADDRESS: Text<TargetAddress>, Required = text(
         "upstreams.upstream.targets.target.address",
@@ -78,7 +78,7 @@ settings! {
         "10.0.0.1:8080",
         |text| text.parse::<TargetAddress>().map_err(|fault| fault.to_string()),
     )
-    .enforced("proxy-pipeline", "a_route_forwards_to_its_upstream");
+    .enforced("proxy-pipeline", "the_target_goes_upstream_byte_for_byte");
     /// Its share under `weighted`; 0 gets no new requests.
     WEIGHT: Integer<u32>, Given<u32> =
         integer("upstreams.upstream.targets.target.weight", 0, 10_000, "")
@@ -94,7 +94,7 @@ settings! {
     PROTOCOL: Choice<UpstreamProtocol>, Given<UpstreamProtocol> =
         choice("upstreams.upstream.protocol", PROTOCOLS)
             .or(UpstreamProtocol::H1)
-            .enforced("proxy-pipeline", "an_upstream_is_spoken_to_in_its_protocol");
+            .enforced("proxy-pipeline", "one_connection_is_enough_for_one_request_at_a_time");
     /// TLS towards the targets. Without it they are spoken to in plaintext, whatever the port.
     TLS: Block, Unset = block("upstreams.upstream.tls").optional("plaintext").not_yet("edge");
     /// Server name asked for and verified.
@@ -112,9 +112,10 @@ settings! {
             .optional("we show none")
             .not_yet("edge");
     /// Our own private key, PEM. Goes with `cert-file`.
-    KEY_FILE: Text<PathBuf>, Unset = file("upstreams.upstream.tls.key-file", "a key file", "key.pem")
-        .optional("we show none")
-        .not_yet("edge");
+    KEY_FILE: Text<PathBuf>, Unset =
+        file("upstreams.upstream.tls.key-file", "a key file", "key.pem")
+            .optional("we show none")
+            .not_yet("edge");
     /// Time until the response begins.
     TIMEOUT: Time, Unset = time("upstreams.upstream.timeout-secs", DAY)
         .optional("`timeouts { request-secs }`")
@@ -148,7 +149,7 @@ settings! {
     MAX_CONNECTIONS: Integer<u32>, Unset =
         integer("upstreams.upstream.connection-pool.max-connections", 1, 1_000_000, "connections")
             .optional("no limit but the global ones")
-            .enforced("proxy-pool", "no_more_connections_are_opened_than_allowed");
+            .enforced("proxy-pool", "the_limit_on_connections_holds_over_all_workers");
     /// Most idle connections kept to one target. 0 keeps none.
     MAX_IDLE: Integer<u32>, Unset =
         integer("upstreams.upstream.connection-pool.max-idle", 0, 1_000_000, "connections")

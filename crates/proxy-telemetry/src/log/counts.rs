@@ -4,6 +4,7 @@ use crate::cells::SharedCounter;
 use crate::names;
 use crate::registry::Registry;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The metrics a log counts into.
 #[derive(Clone, Debug, Default)]
@@ -32,6 +33,8 @@ pub(crate) struct Books {
     made: SharedCounter,
     written: SharedCounter,
     lost: SharedCounter,
+    /// Most lines that may wait for the destination.
+    most_pending: AtomicU64,
     metrics: LogCounters,
 }
 
@@ -52,6 +55,7 @@ impl Books {
             made: SharedCounter::default(),
             written: SharedCounter::default(),
             lost: SharedCounter::default(),
+            most_pending: AtomicU64::new(u64::MAX),
             metrics,
         }
     }
@@ -72,6 +76,15 @@ impl Books {
 
     pub(crate) fn failed(&self) {
         self.metrics.errors.add(1);
+    }
+
+    pub(crate) fn bound(&self, lines: u64) {
+        self.most_pending.store(lines, Ordering::Relaxed);
+    }
+
+    /// Whether more lines wait than may, those of the batch in question among them.
+    pub(crate) fn is_full(&self) -> bool {
+        self.counts().pending > self.most_pending.load(Ordering::Relaxed)
     }
 
     pub(crate) fn counts(&self) -> LogCounts {

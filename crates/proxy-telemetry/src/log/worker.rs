@@ -117,6 +117,9 @@ impl WorkerLog {
         // Entered before they can be written, for the books never to show more written than made.
         wire.books.made(self.lines - self.entered);
         self.entered = self.lines;
+        if wire.books.is_full() {
+            return;
+        }
         let batch = Batch {
             bytes: mem::take(&mut self.batch),
             lines: self.lines,

@@ -119,6 +119,13 @@ impl LogWriter {
         })
     }
 
+    /// Lets at most `lines` lines wait for a slow destination; more are given up and counted.
+    #[must_use]
+    pub fn bounded(self, lines: u64) -> Self {
+        self.books.bound(lines);
+        self
+    }
+
     /// An end for one worker.
     pub fn worker(&self) -> WorkerLog {
         let thread = self.thread.as_ref();

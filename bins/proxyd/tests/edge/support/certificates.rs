@@ -1,0 +1,102 @@
+//! Certificates made for a test.
+
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
+    KeyPair, KeyUsagePurpose, date_time_ymd,
+};
+use std::fs;
+use std::path::{Path, PathBuf};
+use tokio_rustls::rustls::RootCertStore;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+
+/// Whoever signs certificates.
+pub(crate) struct Authority {
+    issuer: CertifiedIssuer<'static, KeyPair>,
+}
+
+/// A certificate with its key.
+pub(crate) struct Identity {
+    pub(crate) chain: String,
+    pub(crate) key: String,
+    der: CertificateDer<'static>,
+    key_der: Vec<u8>,
+}
+
+impl Authority {
+    pub(crate) fn new(name: &str) -> Self {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+        let key = KeyPair::generate().unwrap();
+        let issuer = CertifiedIssuer::self_signed(params, key).unwrap();
+        Self { issuer }
+    }
+
+    /// A certificate for a server of these names, good until the year 2100.
+    pub(crate) fn issue(&self, names: &[&str]) -> Identity {
+        self.issue_until(names, 2100)
+    }
+
+    /// The same, good until the year given.
+    pub(crate) fn issue_until(&self, names: &[&str], year: i32) -> Identity {
+        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        let mut params = CertificateParams::new(names).unwrap();
+        params.not_after = date_time_ymd(year, 1, 1);
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        self.sign(params)
+    }
+
+    /// A certificate for a client.
+    pub(crate) fn issue_to_client(&self, name: &str) -> Identity {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        self.sign(params)
+    }
+
+    fn sign(&self, mut params: CertificateParams) -> Identity {
+        params.not_before = date_time_ymd(2000, 1, 1);
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        Identity {
+            chain: certificate.pem(),
+            key: key.serialize_pem(),
+            der: certificate.der().clone(),
+            key_der: key.serialize_der(),
+        }
+    }
+
+    /// As roots to trust.
+    pub(crate) fn roots(&self) -> RootCertStore {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.issuer.der().clone()).unwrap();
+        roots
+    }
+
+    /// Writes the authority's own certificate.
+    pub(crate) fn write(&self, folder: &Path, name: &str) -> PathBuf {
+        let file = folder.join(name);
+        fs::write(&file, self.issuer.pem()).unwrap();
+        file
+    }
+}
+
+impl Identity {
+    /// Writes the chain and the key as `{name}.crt` and `{name}.key`, whole at once.
+    pub(crate) fn write(&self, folder: &Path, name: &str) {
+        for (ending, text) in [("crt", &self.chain), ("key", &self.key)] {
+            let new = folder.join(format!("{name}.new"));
+            fs::write(&new, text).unwrap();
+            fs::rename(new, folder.join(format!("{name}.{ending}"))).unwrap();
+        }
+    }
+
+    pub(crate) fn der(&self) -> CertificateDer<'static> {
+        self.der.clone()
+    }
+
+    pub(crate) fn key(&self) -> PrivateKeyDer<'static> {
+        PrivatePkcs8KeyDer::from(self.key_der.clone()).into()
+    }
+}

@@ -1,0 +1,137 @@
+//! Which certificate is shown, to whom, and since when.
+
+use crate::support::{Authority, TlsClient, live, over_tls, start, to};
+use proxy_testkit::{PATIENCE, Upstream};
+use std::fs;
+use tokio::time::{Instant, timeout_at};
+
+const FURTHER: &str = r#"certificate { cert-file "b.crt"; key-file "b.key" }"#;
+
+#[test]
+fn a_further_certificate_is_shown_to_who_asks_for_it() {
+    let authority = Authority::new("root");
+    let [site, other] = ["a.test", "b.test"].map(|name| authority.issue(&[name]));
+    let upstream = Upstream::saying("hello");
+    let proxyd = start(
+        &to(&upstream, &over_tls(FURTHER)),
+        &[("site", &site), ("b", &other)],
+    );
+
+    live(async {
+        let client = TlsClient::trusting(&authority);
+        for (name, identity) in [("a.test", &site), ("b.test", &other)] {
+            let mut connection = client.connect(proxyd.address(), name).await;
+            assert_eq!(connection.shown(), identity.der());
+            assert_eq!(connection.get(name, "/").await.0, 200);
+        }
+    });
+}
+
+#[test]
+fn a_certificate_is_shown_for_the_names_it_was_given_for() {
+    let authority = Authority::new("root");
+    let site = authority.issue(&["a.test", "b.test"]);
+    let other = authority.issue(&["a.test", "b.test"]);
+    let upstream = Upstream::saying("hello");
+    let named = FURTHER.replace("b.key\"", "b.key\"; server-name \"b.test\"");
+    let proxyd = start(
+        &to(&upstream, &over_tls(&named)),
+        &[("site", &site), ("b", &other)],
+    );
+
+    live(async {
+        let client = TlsClient::trusting(&authority);
+        for (name, identity) in [("a.test", &site), ("b.test", &other)] {
+            let connection = client.connect(proxyd.address(), name).await;
+            assert_eq!(connection.shown(), identity.der(), "{name}");
+        }
+    });
+}
+
+#[test]
+fn a_host_of_another_certificate_is_misdirected() {
+    let authority = Authority::new("root");
+    let site = authority.issue(&["a.test", "www.a.test"]);
+    let other = authority.issue(&["b.test"]);
+    let upstream = Upstream::saying("hello");
+    let proxyd = start(
+        &to(&upstream, &over_tls(FURTHER)),
+        &[("site", &site), ("b", &other)],
+    );
+
+    live(async {
+        let client = TlsClient::trusting(&authority);
+        let mut connection = client.connect(proxyd.address(), "a.test").await;
+        for (host, status) in [
+            ("a.test", 200),
+            ("A.test:8443", 200),
+            ("www.a.test", 200),
+            ("b.test", 421),
+            // Nobody's: it would have been shown the same certificate.
+            ("c.test", 200),
+        ] {
+            assert_eq!(connection.get(host, "/").await.0, status, "{host}");
+        }
+    });
+}
+
+#[test]
+fn a_renewed_certificate_is_shown_without_a_reload() {
+    let authority = Authority::new("root");
+    let [old, new] = [0, 1].map(|_| authority.issue(&["a.test"]));
+    let upstream = Upstream::saying("hello");
+    let proxyd = start(&to(&upstream, &over_tls("")), &[("site", &old)]);
+
+    live(async {
+        let client = TlsClient::trusting(&authority);
+        let mut open = client.connect(proxyd.address(), "a.test").await;
+        assert_eq!(open.shown(), old.der());
+        new.write(proxyd.folder(), "site");
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            // Without tickets of earlier sessions, which show nothing.
+            let client = TlsClient::trusting(&authority);
+            let connecting = client.connect(proxyd.address(), "a.test");
+            let connection = timeout_at(deadline, connecting).await.unwrap();
+            if connection.shown() == new.der() {
+                break;
+            }
+        }
+        assert_eq!(open.get("a.test", "/").await.0, 200);
+    });
+}
+
+#[test]
+fn a_bad_renewal_changes_nothing_and_is_told() {
+    let authority = Authority::new("root");
+    let site = authority.issue(&["a.test"]);
+    let upstream = Upstream::saying("hello");
+    let proxyd = start(&to(&upstream, &over_tls("")), &[("site", &site)]);
+
+    fs::write(proxyd.folder().join("site.crt"), "-----BEGIN nothing").unwrap();
+    let said = proxyd.stderr().find(0, |record| {
+        record.text("message") == "a new certificate cannot be used; the old one stays"
+    });
+    assert!(said.text("faults").contains("site.crt"), "{said:?}");
+    live(async {
+        let client = TlsClient::trusting(&authority);
+        let connection = client.connect(proxyd.address(), "a.test").await;
+        assert_eq!(connection.shown(), site.der());
+    });
+}
+
+#[test]
+fn a_reload_brings_other_certificates() {
+    let authority = Authority::new("root");
+    let [site, other] = [0, 1].map(|_| authority.issue(&["a.test"]));
+    let upstream = Upstream::saying("hello");
+    let kdl = to(&upstream, &over_tls(""));
+    let proxyd = start(&kdl, &[("site", &site), ("other", &other)]);
+
+    proxyd.reload(&kdl.replace("site.", "other."));
+    live(async {
+        let client = TlsClient::trusting(&authority);
+        let connection = client.connect(proxyd.address(), "a.test").await;
+        assert_eq!(connection.shown(), other.der());
+    });
+}

@@ -1,0 +1,80 @@
+//! Clients that must, or may, show a certificate.
+
+use crate::support::{Authority, Identity, TlsClient, live, over_tls, start, to};
+use proxy_testkit::{Proxyd, Upstream};
+
+struct Club {
+    members: Authority,
+    servers: Authority,
+    upstream: Upstream,
+    proxyd: Proxyd,
+}
+
+impl Club {
+    fn new(mode: &str) -> Self {
+        let (members, servers) = (Authority::new("members"), Authority::new("servers"));
+        let upstream = Upstream::saying("hello");
+        let auth = format!(r#"client-auth {{ ca-file "members.pem"; mode "{mode}" }}"#);
+        let site = servers.issue(&["a.test"]);
+        let launch =
+            proxy_testkit::Launch::new(crate::support::BINARY, &to(&upstream, &over_tls(&auth)));
+        members.write(launch.folder(), "members.pem");
+        site.write(launch.folder(), "site");
+        let proxyd = launch.start();
+        Self {
+            members,
+            servers,
+            upstream,
+            proxyd,
+        }
+    }
+
+    fn answer(&self, identity: Option<&Identity>) -> (u16, String) {
+        let client = match identity {
+            None => TlsClient::trusting(&self.servers),
+            Some(identity) => TlsClient::showing(&self.servers, identity),
+        };
+        live(async {
+            let mut client = client.connect(self.proxyd.address(), "a.test").await;
+            // The verdict holds for every request of the connection.
+            client.get("a.test", "/").await;
+            client.get("a.test", "/").await
+        })
+    }
+}
+
+#[test]
+fn a_client_without_its_certificate_is_answered_495() {
+    let club = Club::new("required");
+
+    let (status, body) = club.answer(None);
+    assert_eq!(status, 495);
+    assert!(body.contains("client certificate required"), "{body}");
+    assert_eq!(club.upstream.requests().len(), 0);
+    let member = club.members.issue_to_client("member");
+    assert_eq!(club.answer(Some(&member)).0, 200);
+}
+
+#[test]
+fn a_client_with_a_strangers_certificate_is_answered_495() {
+    let stranger = Authority::new("others").issue_to_client("stranger");
+    for mode in ["required", "optional"] {
+        let club = Club::new(mode);
+        let (status, body) = club.answer(Some(&stranger));
+        assert_eq!(status, 495);
+        assert!(body.contains("client certificate not accepted"), "{body}");
+        let said = club.proxyd.stdout().find(0, |record| {
+            record.text("reason") == "client_certificate_invalid" && record.has("http_status")
+        });
+        assert!(said.text("message").contains("unknown issuer"), "{said:?}");
+    }
+}
+
+#[test]
+fn a_client_may_leave_out_an_optional_certificate() {
+    let club = Club::new("optional");
+
+    assert_eq!(club.answer(None).0, 200);
+    let member = club.members.issue_to_client("member");
+    assert_eq!(club.answer(Some(&member)).0, 200);
+}

@@ -1,0 +1,54 @@
+//! Every configuration that stands in the documentation or among the examples is right.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests may fail loudly")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const FENCE: &str = "```kdl\n";
+
+#[test]
+fn every_example_is_right() {
+    let folder = root().join("examples/configs");
+    let files = files(&folder, "kdl");
+    assert!(!files.is_empty());
+    for file in files {
+        if let Err(report) = proxy_config::load(&file) {
+            panic!("{report}");
+        }
+    }
+}
+
+#[test]
+fn every_block_in_the_documentation_is_right() {
+    let mut found = 0;
+    for file in files(&root(), "md") {
+        let text = fs::read_to_string(&file).unwrap();
+        for block in text.split(FENCE).skip(1) {
+            let block = block.split("```").next().unwrap_or_default();
+            let name = file.display().to_string();
+            found += 1;
+            if let Err(report) = proxy_config::parse(block, &name) {
+                panic!("{report}");
+            }
+        }
+    }
+    assert!(found > 0);
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The files with this ending below `folder`, those that were built left out.
+fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() && !path.ends_with("target") && !path.ends_with(".git") {
+            found.extend(files(&path, ending));
+        } else if path.extension().is_some_and(|found| found == ending) {
+            found.push(path);
+        }
+    }
+    found
+}
