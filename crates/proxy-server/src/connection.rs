@@ -103,8 +103,13 @@ async fn talk(
                 drains = true;
                 Pin::new(&mut *http).graceful_shutdown();
             }
+            let before = conn.progress();
             if Pin::new(&mut *http).poll(cx).is_ready() {
                 return Poll::Ready(End::Over);
+            }
+            // hyper takes a rest after some pipelined requests, with others in its buffer.
+            if conn.has_to_decide() && conn.progress() != before {
+                continue;
             }
             if conn.undecided.get() && conn.client.in_flight.get() == 0 {
                 // The answer was not 101: what follows is HTTP after all.
@@ -129,11 +134,14 @@ fn turn(worker: &Worker, settings: &ConnectionSettings, conn: &Conn) -> Poll<End
         return Poll::Ready(End::Fault(fault));
     }
     if let Some((timer, after)) = conn.deadline.take_expired() {
-        if timer == Timer::KeepAlive && conn.is_idle() {
+        let waited = matches!(timer, Timer::KeepAlive | Timer::RequestHeader);
+        if timer == Timer::KeepAlive && conn.is_idle() && !conn.has_moved() {
             return Poll::Ready(End::Quiet);
         }
-        conn.client.fate.set(Some((timer, after)));
-        return Poll::Ready(End::Expired(timer, after));
+        if !(waited && conn.has_moved()) {
+            conn.client.fate.set(Some((timer, after)));
+            return Poll::Ready(End::Expired(timer, after));
+        }
     }
     let quiet_after = if worker.draining.get() {
         Duration::ZERO
