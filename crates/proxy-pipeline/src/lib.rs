@@ -37,7 +37,7 @@ mod tunnel;
 
 pub use answer::RawAnswer;
 pub use body::{Body, BodyError};
-pub use client::{Client, Stream, Switched, TlsSession};
+pub use client::{Client, GONE, Stream, Switched, TlsSession};
 pub use correlation::{IdSource, is_acceptable};
 pub use failure::{framing_problem, timeout_problem};
 pub use forwarding::Peer;
