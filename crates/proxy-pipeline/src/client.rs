@@ -2,6 +2,7 @@
 
 use crate::closing::Closing;
 use crate::forwarding::Peer;
+use crate::state::Worker;
 use http::HeaderValue;
 use proxy_clock::{Deadline, Timer};
 use proxy_framing::Fault;
@@ -12,6 +13,9 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// The position of a listener that no plan in force has any more.
+pub const GONE: usize = usize::MAX;
 
 /// One client connection, as its requests see it.
 #[derive(Debug)]
@@ -101,6 +105,12 @@ impl Client {
     #[must_use]
     pub fn secured(self, session: Option<TlsSession>) -> Self {
         Self { session, ..self }
+    }
+
+    /// Whether the connection ends as soon as it can: the process drains, or the listener is gone.
+    #[inline]
+    pub fn is_to_leave(&self, worker: &Worker) -> bool {
+        worker.draining.get() || self.listener.get() == GONE
     }
 
     /// Bytes to be written before the next response: heads of 1xx responses.

@@ -202,7 +202,8 @@ impl Exchange {
         let Self { mut closing, .. } = self;
         let headers = response.headers_mut();
         headers.insert(names::CORRELATION_ID, closing.facts.correlation_id.clone());
-        if closing.client.exclusive && (closing.worker.draining.get() || closing.client.close.get())
+        if closing.client.exclusive
+            && (closing.client.is_to_leave(&closing.worker) || closing.client.close.get())
         {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }

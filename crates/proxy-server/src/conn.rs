@@ -26,6 +26,8 @@ pub(crate) struct Conn {
     pub(crate) eof: Cell<bool>,
     pub(crate) write_blocked: Cell<bool>,
     pub(crate) write_time: Duration,
+    /// Requests that had begun when the timer that waits for the next one was started.
+    waited_after: Cell<u64>,
 }
 
 impl Conn {
@@ -45,6 +47,7 @@ impl Conn {
             eof: Cell::new(false),
             write_blocked: Cell::new(false),
             write_time: settings.write_time,
+            waited_after: Cell::new(0),
         }
     }
 
@@ -65,6 +68,11 @@ impl Conn {
             && self.guard.borrow().between_messages()
     }
 
+    /// Whether a request has begun since the timer that waits for one was started.
+    pub(crate) fn has_moved(&self) -> bool {
+        self.waited_after.get() != self.client.requests.get()
+    }
+
     /// Starts the timer for what the connection waits for, unless it runs already.
     pub(crate) fn arm(&self, header_time: Duration, keep_alive_time: Duration) {
         if self.client.in_flight.get() > 0 || self.write_blocked.get() {
@@ -75,9 +83,22 @@ impl Conn {
         } else {
             (Timer::RequestHeader, header_time)
         };
-        if self.deadline.running() != Some(timer) {
+        if self.has_moved() || self.deadline.running() != Some(timer) {
+            self.waited_after.set(self.client.requests.get());
             self.deadline.start(&self.clock, timer, time);
         }
+    }
+
+    /// What tells whether hyper did something: requests begun, requests being served.
+    pub(crate) fn progress(&self) -> (u64, u32) {
+        (self.client.requests.get(), self.client.in_flight.get())
+    }
+
+    /// Whether something is to be decided that must wait until hyper has read all it was given.
+    pub(crate) fn has_to_decide(&self) -> bool {
+        self.undecided.get()
+            || self.client.fault.get().is_some()
+            || self.deadline.expired().is_some()
     }
 
     /// The client takes no bytes just now.

@@ -99,12 +99,19 @@ async fn talk(
     let end = poll_fn(|cx| {
         conn.deadline.watch(cx.waker());
         loop {
-            if worker.draining.get() && !drains {
-                drains = true;
-                Pin::new(&mut *http).graceful_shutdown();
-            }
+            let before = conn.progress();
             if Pin::new(&mut *http).poll(cx).is_ready() {
                 return Poll::Ready(End::Over);
+            }
+            // After the first poll: a request that is here already is to be answered.
+            if conn.client.is_to_leave(worker) && !drains {
+                drains = true;
+                Pin::new(&mut *http).graceful_shutdown();
+                continue;
+            }
+            // hyper takes a rest after some pipelined requests, with others in its buffer.
+            if conn.has_to_decide() && conn.progress() != before {
+                continue;
             }
             if conn.undecided.get() && conn.client.in_flight.get() == 0 {
                 // The answer was not 101: what follows is HTTP after all.
@@ -129,13 +136,16 @@ fn turn(worker: &Worker, settings: &ConnectionSettings, conn: &Conn) -> Poll<End
         return Poll::Ready(End::Fault(fault));
     }
     if let Some((timer, after)) = conn.deadline.take_expired() {
-        if timer == Timer::KeepAlive && conn.is_idle() {
+        let waited = matches!(timer, Timer::KeepAlive | Timer::RequestHeader);
+        if timer == Timer::KeepAlive && conn.is_idle() && !conn.has_moved() {
             return Poll::Ready(End::Quiet);
         }
-        conn.client.fate.set(Some((timer, after)));
-        return Poll::Ready(End::Expired(timer, after));
+        if !(waited && conn.has_moved()) {
+            conn.client.fate.set(Some((timer, after)));
+            return Poll::Ready(End::Expired(timer, after));
+        }
     }
-    let quiet_after = if worker.draining.get() {
+    let quiet_after = if conn.client.is_to_leave(worker) {
         Duration::ZERO
     } else {
         RESTLESS.min(settings.keep_alive_time)
@@ -169,7 +179,7 @@ async fn hibernate(
         if let Poll::Ready(ready) = readable.as_mut().poll(cx) {
             return Poll::Ready(ready.is_ok());
         }
-        let over = conn.deadline.take_expired().is_some() || worker.draining.get();
+        let over = conn.deadline.take_expired().is_some() || conn.client.is_to_leave(worker);
         if over {
             Poll::Ready(false)
         } else {

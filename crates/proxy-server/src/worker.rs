@@ -4,7 +4,7 @@ use crate::accept::{self, Door};
 use crate::settings::ConnectionSettings;
 use proxy_clock::TICK;
 use proxy_limits::Gauge;
-use proxy_pipeline::{ActivePlan, Logs, Shared, Time, UpstreamLinks, Worker};
+use proxy_pipeline::{ActivePlan, GONE, Logs, Shared, Time, UpstreamLinks, Worker};
 use proxy_plan::Plan;
 use proxy_pool::PoolSettings;
 use proxy_telemetry::Registry;
@@ -196,8 +196,13 @@ impl Post {
             }
             self.doors.insert(id, door);
         }
+        let some_left = !old.is_empty();
         for door in old.into_values() {
+            door.index.set(GONE);
             door.closed.notify_one();
+        }
+        if some_left {
+            self.worker.sweep.wake_all();
         }
     }
 

@@ -18,6 +18,12 @@ impl Gate {
         self.0.push(());
     }
 
+    /// Whether everybody is let through.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        !self.0.is_empty()
+    }
+
     /// Waits until the gate is open.
     #[track_caller]
     pub fn wait(&self) {

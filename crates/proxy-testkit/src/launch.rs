@@ -20,7 +20,8 @@ const ACTIVATE: &str = "export LISTEN_PID=$$ LISTEN_FDS=1; exec \"$0\" \"$@\" 3<
 #[derive(Debug)]
 pub struct Launch {
     binary: PathBuf,
-    kdl: String,
+    /// None lets the binary do what it does without one.
+    kdl: Option<String>,
     folder: TempDir,
     env: Vec<(OsString, OsString)>,
     socket: Option<TcpListener>,
@@ -33,8 +34,17 @@ impl Launch {
     #[must_use]
     pub fn new(binary: impl AsRef<Path>, kdl: &str) -> Self {
         Self {
+            kdl: Some(with_admin(kdl)),
+            ..Self::without_configuration(binary)
+        }
+    }
+
+    /// The binary without a configuration.
+    #[must_use]
+    pub fn without_configuration(binary: impl AsRef<Path>) -> Self {
+        Self {
             binary: binary.as_ref().to_owned(),
-            kdl: with_admin(kdl),
+            kdl: None,
             folder: tempfile::tempdir().expect("a temporary folder can be made"),
             env: Vec::new(),
             socket: None,
@@ -73,7 +83,10 @@ impl Launch {
     #[must_use]
     #[track_caller]
     pub fn start(self) -> Proxyd {
-        let listeners = self.kdl.matches("listener \"").count();
+        let listeners = match &self.kdl {
+            Some(kdl) => kdl.matches("listener \"").count(),
+            None => 1,
+        };
         let mut proxyd = self.spawn();
         proxyd.wait_for_listeners(listeners);
         proxyd
@@ -83,7 +96,6 @@ impl Launch {
     #[must_use]
     pub fn spawn(self) -> Proxyd {
         let config = self.folder.path().join("proxyd.kdl");
-        fs::write(&config, &self.kdl).expect("a file can be written");
         let mut command = match self.socket {
             None => {
                 let mut command = Command::new(&self.binary);
@@ -106,9 +118,11 @@ impl Launch {
         ] {
             command.env_remove(name);
         }
+        if let Some(kdl) = &self.kdl {
+            fs::write(&config, kdl).expect("a file can be written");
+            command.arg("--config").arg(&config);
+        }
         command
-            .arg("--config")
-            .arg(&config)
             .envs(self.env)
             .current_dir(self.folder.path())
             .stdout(Stdio::piped())

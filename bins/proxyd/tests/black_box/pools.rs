@@ -1,6 +1,6 @@
 //! Targets in turn, and connections kept to them.
 
-use crate::support::{Config, METRICS, metric, refusal, request, target};
+use crate::support::{Config, METRICS, metric, pause, refusal, request, target};
 use proxy_testkit::{Gate, Upstream, get, ok};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -230,9 +230,7 @@ fn the_metrics_page_counts_kept_connections() {
 
     let name = "proxy_connection_pool_idle{upstream=\"u\"}";
     let counted = (0..100).any(|_| {
-        client.be_patient_for(std::time::Duration::from_millis(100));
-        assert!(client.peek().is_err(), "nothing comes unasked");
-        client.be_patient_for(proxy_testkit::PATIENCE);
+        pause(&mut client, 100);
         metric(&mut client, name) > 0.5
     });
     assert!(counted, "the kept connection is never counted");

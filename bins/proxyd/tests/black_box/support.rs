@@ -2,12 +2,14 @@
 
 use proxy_testkit::{Proxyd, RawClient, Response, Upstream};
 use std::fmt::Write;
+use std::net::SocketAddr;
 
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_proxyd");
 
 /// A configuration: one listener, one worker, and what a test adds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Config {
+    address: Option<SocketAddr>,
     listener: String,
     routes: String,
     upstreams: String,
@@ -42,6 +44,12 @@ impl Config {
             .upstream("u", &settings)
     }
 
+    /// Listens there, not where the system chooses.
+    pub(crate) fn at(mut self, address: SocketAddr) -> Self {
+        self.address = Some(address);
+        self
+    }
+
     /// More settings for the listener.
     pub(crate) fn listener(mut self, settings: &str) -> Self {
         writeln!(self.listener, "{settings}").unwrap();
@@ -66,6 +74,7 @@ impl Config {
 
     pub(crate) fn kdl(&self) -> String {
         let Self {
+            address,
             listener,
             routes,
             upstreams,
@@ -76,8 +85,9 @@ impl Config {
         } else {
             "worker-threads 1"
         };
+        let address = address.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 0)));
         format!(
-            "listeners {{ listener \"main\" {{\naddress \"127.0.0.1:0\"\n{listener}}} }}\n\
+            "listeners {{ listener \"main\" {{\naddress \"{address}\"\n{listener}}} }}\n\
              routes {{\n{routes}}}\nupstreams {{\n{upstreams}}}\n{workers}\n{top}"
         )
     }
@@ -144,3 +154,11 @@ pub(crate) fn metric(client: &mut RawClient, name: &str) -> f64 {
 /// The route that answers with metrics.
 pub(crate) const METRICS: &str =
     r#"matches { path "/metrics" }; service-type "builtin"; builtin-handler "metrics""#;
+
+/// Waits a moment for bytes that do not come: gives other threads time without busy waiting.
+#[track_caller]
+pub(crate) fn pause(client: &mut RawClient, millis: u64) {
+    client.be_patient_for(std::time::Duration::from_millis(millis));
+    assert!(client.peek().is_err(), "nothing comes unasked");
+    client.be_patient_for(proxy_testkit::PATIENCE);
+}

@@ -1,0 +1,354 @@
+//! What the binary does besides serving, and how it ends.
+
+use crate::support::{BINARY, Config};
+use proxy_testkit::{Launch, RawClient, Upstream, get};
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const GOOD: &str = r#"
+listeners { listener "main" { address "127.0.0.1:8080" } }
+routes { route "all" { upstream "app" } }
+upstreams { upstream "app" { target "127.0.0.1:3000" } }
+"#;
+
+const DOUBTFUL: &str = r#"
+listeners { listener "main" { address "127.0.0.1:8080" } }
+routes { route "all" { upstream "app" } }
+upstreams {
+    upstream "app" { target "127.0.0.1:3000" }
+    upstream "spare" { target "127.0.0.1:3001" }
+}
+"#;
+
+const FAULTY: &str = r#"listeners { listener "main" { address "127.0.0.1:8080" } }
+routes {
+    route "a" { upstream "ap" }
+    route "a" { upstream "app"; matches { path-regex "(" } }
+}
+upstreams { upstream "app" { target "127.0.0.1:3000"; load-balancing "round_robbin" } }
+"#;
+
+struct Desk(tempfile::TempDir);
+
+impl Desk {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.0.path().join(name);
+        fs::write(&path, text).unwrap();
+        path
+    }
+}
+
+fn command() -> Command {
+    let mut command = Command::new(BINARY);
+    command.env_remove("PROXYD_CONFIG").env_remove("RUST_LOG");
+    command
+}
+
+fn run(arguments: &[&str]) -> Output {
+    command().args(arguments).output().unwrap()
+}
+
+fn run_with(arguments: &[&str], file: &Path) -> Output {
+    command().args(arguments).arg(file).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn version_is_semantic_and_tells_the_build() {
+    let output = run(&["--version"]);
+
+    assert_eq!(output.status.code(), Some(0));
+    let said = text(&output.stdout);
+    let version = env!("CARGO_PKG_VERSION");
+    assert!(said.starts_with(&format!("proxyd {version}")), "{said}");
+    assert_eq!(version.split('.').count(), 3);
+}
+
+#[test]
+fn a_valid_configuration_passes_the_test() {
+    let desk = Desk::new();
+    let file = desk.file("good.kdl", GOOD);
+
+    for flags in [
+        &["--test", "--config"],
+        &["--validate", "--config"],
+        &["-t", "-c"],
+    ] {
+        let output = run_with(flags, &file);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let expected = format!("configuration file {} test is successful", file.display());
+        assert!(
+            text(&output.stdout).contains(&expected),
+            "{}",
+            text(&output.stdout)
+        );
+    }
+    let output = run_with(&["config", "check"], &file);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+}
+
+#[test]
+fn all_faults_are_told_at_once_with_their_places() {
+    let desk = Desk::new();
+    let file = desk.file("faulty.kdl", FAULTY);
+
+    for flags in [
+        &["--test", "--config"][..],
+        &["config", "check"],
+        &["--config"],
+    ] {
+        let output = run_with(flags, &file);
+        assert_eq!(output.status.code(), Some(1), "{flags:?}");
+        let said = text(&output.stderr);
+        for part in [
+            "faulty.kdl:3:",
+            "faulty.kdl:4:",
+            "faulty.kdl:6:",
+            "did you mean `app`",
+            "did you mean `round_robin`",
+        ] {
+            assert!(said.contains(part), "{part} is not in:\n{said}");
+        }
+    }
+}
+
+#[test]
+fn warnings_do_not_fail_unless_they_are_to() {
+    let desk = Desk::new();
+    let file = desk.file("doubtful.kdl", DOUBTFUL);
+
+    for (flags, code) in [
+        (&["--test", "--config"][..], 0),
+        (&["config", "check"], 0),
+        (&["config", "check", "--strict"], 1),
+    ] {
+        let output = run_with(flags, &file);
+        assert_eq!(output.status.code(), Some(code), "{flags:?}");
+        assert!(
+            text(&output.stderr).contains("spare"),
+            "{}",
+            text(&output.stderr)
+        );
+    }
+}
+
+#[test]
+fn what_was_found_can_be_had_as_json() {
+    let desk = Desk::new();
+    let file = desk.file("faulty.kdl", FAULTY);
+
+    let output = run_with(&["config", "check", "--json"], &file);
+
+    assert_eq!(output.status.code(), Some(1));
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let text = found.to_string();
+    assert!(
+        text.contains("round_robbin") && text.contains("faulty.kdl"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_test_with_verbose_shows_what_is_in_force() {
+    let desk = Desk::new();
+    let file = desk.file("good.kdl", GOOD);
+
+    let output = run_with(&["--test", "--verbose", "--config"], &file);
+
+    assert_eq!(output.status.code(), Some(0));
+    let said = text(&output.stdout);
+    for part in ["max-header-size-bytes", "8192", "127.0.0.1:3000", "default"] {
+        assert!(said.contains(part), "{part} is not in:\n{said}");
+    }
+}
+
+#[test]
+fn wrong_usage_ends_with_2() {
+    for arguments in [
+        &["--nonsense"][..],
+        &["--verbose"],
+        &["config"],
+        &["config", "check"],
+        &["config", "migrate", "a.kdl"],
+        &["explain"],
+        &["--test", "config", "check", "a.kdl"],
+    ] {
+        let output = run(arguments);
+        assert_eq!(
+            output.status.code(),
+            Some(2),
+            "{arguments:?}: {}",
+            text(&output.stderr)
+        );
+        assert!(!output.stderr.is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_file_that_is_not_there_ends_with_1() {
+    for arguments in [
+        &["--test", "--config", "no-such.kdl"][..],
+        &["--config", "no-such.kdl"],
+        &["config", "check", "no-such.kdl"],
+        &[
+            "config",
+            "migrate",
+            "no-such.kdl",
+            "-o",
+            "never-written.kdl",
+        ],
+    ] {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        assert!(
+            text(&output.stderr).contains("no-such.kdl"),
+            "{arguments:?}"
+        );
+    }
+}
+
+#[test]
+fn the_environment_may_name_the_configuration() {
+    let desk = Desk::new();
+    let (good, faulty) = (desk.file("good.kdl", GOOD), desk.file("faulty.kdl", FAULTY));
+
+    let test = |file: &Path| {
+        let mut command = command();
+        command
+            .arg("--test")
+            .env("PROXYD_CONFIG", file)
+            .output()
+            .unwrap()
+    };
+    assert_eq!(test(&good).status.code(), Some(0));
+    assert_eq!(test(&faulty).status.code(), Some(1));
+
+    let mut command = command();
+    command
+        .args(["--test", "--config"])
+        .arg(&good)
+        .env("PROXYD_CONFIG", &faulty);
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "the flag counts more");
+}
+
+#[test]
+fn a_port_in_use_is_told_with_its_place() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let upstream = Upstream::saying("");
+
+    let mut proxyd = Launch::new(BINARY, &Config::to(&upstream).at(address).kdl()).spawn();
+
+    assert_eq!(proxyd.wait().code(), Some(1));
+    let _ = proxyd.stderr().try_find(0, |_| false);
+    let said = proxyd.stderr().lines().join("\n");
+    assert!(said.contains("in use"), "{said}");
+    assert!(said.contains("proxyd.kdl:2:"), "{said}");
+    assert!(said.contains(&address.to_string()), "{said}");
+}
+
+#[test]
+fn another_proxyd_s_port_is_in_use_too() {
+    let upstream = Upstream::saying("first");
+    let first = Config::to(&upstream).start();
+
+    let config = Config::to(&upstream).at(first.address());
+    let mut second = Launch::new(BINARY, &config.kdl()).spawn();
+
+    assert_eq!(second.wait().code(), Some(1));
+    assert_eq!(first.connect().ask(get("/", &[])).text(), "first");
+}
+
+#[test]
+fn a_test_binds_nothing() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let desk = Desk::new();
+    let file = desk.file("taken.kdl", &GOOD.replace("127.0.0.1:8080", &address));
+
+    let output = run_with(&["--test", "--config"], &file);
+
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_configuration_is_migrated_with_its_comments() {
+    let desk = Desk::new();
+    let old = GOOD.replace(
+        r#"target "127.0.0.1:3000""#,
+        "// slow on Mondays\n        target \"127.0.0.1:3000\"\n        timeout-secs 7\n    ",
+    );
+    let file = desk.file("old.kdl", &old);
+    let out = desk.0.path().join("new.kdl");
+
+    let warned = run_with(&["config", "check"], &file);
+    assert!(
+        text(&warned.stderr).contains("timeouts"),
+        "{}",
+        text(&warned.stderr)
+    );
+    let mut migrate = command();
+    let output = migrate
+        .args(["config", "migrate"])
+        .arg(&file)
+        .arg("-o")
+        .arg(&out)
+        .output();
+
+    assert_eq!(output.unwrap().status.code(), Some(0));
+    let new = fs::read_to_string(&out).unwrap();
+    assert!(
+        new.contains("// slow on Mondays") && new.contains("request-secs 7"),
+        "{new}"
+    );
+    assert!(!new.contains("timeout-secs"), "{new}");
+    let checked = run_with(&["config", "check", "--strict"], &out);
+    assert_eq!(checked.status.code(), Some(0), "{}", text(&checked.stderr));
+}
+
+#[test]
+fn explain_says_which_route_a_request_takes() {
+    let desk = Desk::new();
+    let file = desk.file("good.kdl", GOOD);
+
+    let mut explain = command();
+    let output = explain
+        .args(["explain", "--config"])
+        .arg(&file)
+        .args(["GET", "http://a.test/x", "--json"])
+        .output()
+        .unwrap();
+
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let said: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(said.to_string().contains("\"all\""), "{said}");
+}
+
+#[test]
+fn without_a_configuration_a_page_is_served_on_8080() {
+    // Both are usual ports: somebody else may have them.
+    let free = |port: u16| TcpListener::bind(("0.0.0.0", port)).is_ok();
+    if !free(8080) || !free(9090) {
+        return;
+    }
+    let mut proxyd = Launch::without_configuration(BINARY).start();
+
+    let mut client = RawClient::connect(([127, 0, 0, 1], 8080).into());
+    let page = client.ask(get("/", &[]));
+    assert_eq!(page.status, 200);
+    assert!(page.text().contains("<title>"));
+    assert_eq!(client.ask(get("/health", &[])).json()["status"], "healthy");
+    assert_eq!(client.ask(get("/other", &[])).status, 404);
+    proxyd.terminate();
+    assert!(proxyd.wait().success());
+}

@@ -1,0 +1,212 @@
+//! The end of the process: in good order, or at once.
+
+use crate::support::{Config, request};
+use proxy_testkit::{End, Gate, RawClient, Upstream, free_port, get};
+use rustix::process::Signal;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+#[test]
+fn what_is_in_flight_finishes() {
+    let gate = Gate::new();
+    let upstream = Upstream::slow_reader(&gate);
+    let mut proxyd = Config::to(&upstream).start();
+    let mut client = proxyd.connect();
+    client.send(get("/", &[("X-Correlation-Id", "last")]));
+    upstream.wait_for_requests(1);
+
+    proxyd.terminate();
+    let _ = proxyd
+        .stderr()
+        .find(0, |record| record.text("message") == "draining");
+    gate.open();
+    let response = client.response();
+
+    assert_eq!((response.status, response.text().as_str()), (200, "0"));
+    assert_eq!(response.fields.get("connection"), Some("close"));
+    assert_eq!(client.end(), End::Closed);
+    assert!(proxyd.wait().success());
+    assert_eq!(proxyd.access_record("last").number("status"), Some(200.0));
+}
+
+#[test]
+fn a_download_that_has_begun_finishes() {
+    let gate = Gate::new();
+    let wait = gate.clone();
+    let upstream = Upstream::start(move |served| {
+        served.request();
+        served.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nfirst");
+        wait.wait();
+        served.send("later");
+        served.end();
+    });
+    let mut proxyd = Config::to(&upstream).start();
+    let mut client = proxyd.connect();
+    client.send(get("/", &[]));
+    let mut head = client.head();
+
+    proxyd.terminate();
+    let _ = proxyd
+        .stderr()
+        .find(0, |record| record.text("message") == "draining");
+    gate.open();
+
+    client.body(&mut head);
+    assert_eq!(head.text(), "firstlater");
+    assert!(proxyd.wait().success());
+}
+
+#[test]
+fn resting_connections_are_closed_and_new_ones_refused() {
+    let gate = Gate::new();
+    let upstream = Upstream::slow_reader(&gate);
+    let mut proxyd = Config::to(&upstream).start();
+    let mut resting = proxyd.connect();
+    let health = resting.ask("GET / HTTP/1.1\r\n\r\n");
+    assert_eq!(health.status, 400);
+    let mut resting = proxyd.connect();
+    let mut busy = proxyd.connect();
+    busy.send(get("/", &[]));
+    upstream.wait_for_requests(1);
+
+    proxyd.terminate();
+
+    assert_eq!(resting.end(), End::Closed);
+    assert!(RawClient::try_connect(proxyd.address()).is_err());
+    gate.open();
+    assert_eq!(busy.response().status, 200);
+    assert!(proxyd.wait().success());
+}
+
+#[test]
+fn ready_answers_503_while_draining() {
+    let gate = Gate::new();
+    let upstream = Upstream::slow_reader(&gate);
+    let admin = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
+    let config = Config::to(&upstream).top(&format!("admin {{ address \"{admin}\" }}"));
+    let mut proxyd = config.start();
+    let ready = || RawClient::connect(admin).ask(request("GET /ready", "", ""));
+    assert_eq!(ready().status, 200);
+    let mut client = proxyd.connect();
+    client.send(get("/", &[]));
+    upstream.wait_for_requests(1);
+
+    proxyd.terminate();
+    let _ = proxyd
+        .stderr()
+        .find(0, |record| record.text("message") == "draining");
+    let mut told = proxyd.connect_if_possible();
+    assert!(told.take().is_none());
+
+    let answer = ready();
+    assert_eq!(answer.status, 503);
+    assert!(answer.json()["reasons"].to_string().contains("draining"));
+    gate.open();
+    assert_eq!(client.response().status, 200);
+    assert!(proxyd.wait().success());
+}
+
+#[test]
+fn requests_are_cut_when_the_shutdown_timeout_is_over() {
+    let gate = Gate::new();
+    let upstream = Upstream::slow_reader(&gate);
+    let config = Config::to(&upstream).top("system { graceful-shutdown-timeout-ms 300 }");
+    let mut proxyd = config.start();
+    let mut client = proxyd.connect();
+    client.send(get("/", &[]));
+    upstream.wait_for_requests(1);
+
+    proxyd.terminate();
+
+    proxyd.wait();
+    let (bytes, _) = client.rest().unwrap();
+    assert!(bytes.is_empty());
+    gate.open();
+}
+
+#[test]
+fn a_tunnel_is_cut_when_the_shutdown_timeout_is_over() {
+    let upstream = Upstream::websocket();
+    let config = Config::to(&upstream).top("system { graceful-shutdown-timeout-ms 300 }");
+    let mut proxyd = config.start();
+    let mut client = proxyd.connect();
+    let upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nX-Correlation-Id: tunnel\r\n";
+    assert_eq!(client.ask(request("GET /ws", upgrade, "")).status, 101);
+    client.send("ping");
+    assert_eq!(client.exactly(4).unwrap(), b"ping");
+
+    proxyd.terminate();
+
+    proxyd.wait();
+    let _ = client.rest();
+    // Cut or not, it leaves its record.
+    assert_eq!(proxyd.access_record("tunnel").number("status"), Some(101.0));
+}
+
+#[test]
+fn sigint_is_the_same_as_sigterm() {
+    let upstream = Upstream::saying("");
+    let mut proxyd = Config::to(&upstream).start();
+    let _ = proxyd.connect().ask(get("/", &[]));
+
+    proxyd.signal(Signal::INT);
+
+    assert!(proxyd.wait().success());
+    let drained = proxyd
+        .stderr()
+        .try_find(0, |record| record.text("message") == "draining");
+    assert!(drained.is_some());
+}
+
+#[test]
+fn sigquit_leaves_at_once() {
+    let gate = Gate::new();
+    let upstream = Upstream::slow_reader(&gate);
+    let mut proxyd = Config::to(&upstream).start();
+    let mut client = proxyd.connect();
+    client.send(get("/", &[]));
+    upstream.wait_for_requests(1);
+
+    proxyd.quit();
+
+    // Well below the 30 s that a drain may take.
+    assert!(proxyd.has_ended_within(Duration::from_secs(5)));
+    proxyd.wait();
+    gate.open();
+}
+
+#[test]
+fn sigquit_ends_a_drain() {
+    let gate = Gate::new();
+    let upstream = Upstream::slow_reader(&gate);
+    let mut proxyd = Config::to(&upstream).start();
+    let mut client = proxyd.connect();
+    client.send(get("/", &[]));
+    upstream.wait_for_requests(1);
+    proxyd.terminate();
+    let _ = proxyd
+        .stderr()
+        .find(0, |record| record.text("message") == "draining");
+
+    proxyd.quit();
+
+    assert!(proxyd.has_ended_within(Duration::from_secs(5)));
+    proxyd.wait();
+    gate.open();
+}
+
+#[test]
+fn a_process_with_nothing_to_do_leaves_soon() {
+    let upstream = Upstream::saying("");
+    let mut proxyd = Config::to(&upstream)
+        .top("system { worker-threads 2 }")
+        .start();
+    let mut client = proxyd.connect();
+    let _ = client.ask(get("/", &[]));
+
+    proxyd.terminate();
+
+    assert!(proxyd.has_ended_within(Duration::from_secs(2)));
+    assert!(proxyd.wait().success());
+    assert_eq!(client.end(), End::Closed);
+}
