@@ -3,6 +3,7 @@
 use crate::closing::Closing;
 use crate::forwarding::Peer;
 use crate::state::Worker;
+use http::HeaderValue;
 use proxy_clock::{Deadline, Timer};
 use proxy_framing::Fault;
 use proxy_limits::Permit;
@@ -65,6 +66,11 @@ pub struct Switched {
 }
 
 type Offer = (Tunnel, Option<Permit>, Duration);
+
+/// The protocol that an HTTP/2 client wants to speak on its stream, among the request's extensions;
+/// the request itself is then a GET. [RFC 8441 §4]
+#[derive(Clone, Debug)]
+pub struct Bootstrapped(pub HeaderValue);
 
 /// One request's way to its connection.
 #[derive(Clone, Debug)]
@@ -139,7 +145,13 @@ impl Client {
         self.offer.take()
     }
 
-    pub(crate) fn switch(&self, switched: Switched) {
-        self.switched.replace(Some(switched));
+    /// Keeps a request open, though its response has no body, until the tunnel ends.
+    pub(crate) fn switch(&self, (tunnel, permit, idle): Offer, closing: Closing) {
+        self.switched.replace(Some(Switched {
+            tunnel,
+            idle,
+            permit,
+            closing,
+        }));
     }
 }

@@ -188,7 +188,8 @@ fn a_failed_handshake_leaves_one_record_and_a_port_check_none() {
             .await;
         client.get("a.test", "/").await;
     });
-    proxyd.stdout().find(0, |record| record.has("path"));
+    let last = proxyd.stdout().find(0, |record| record.has("path"));
+    assert_eq!(last.number("status"), Some(200.0));
     let failed = |record: &proxy_testkit::Record| record.text("reason") == "client_tls_failed";
     let records = proxyd.stdout().records();
     assert_eq!(records.iter().filter(|record| failed(record)).count(), 1);
