@@ -63,7 +63,7 @@ impl Conversation<'_> {
     /// Ready when the connection is over.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.session.deadline.watch(cx.waker());
-        if self.worker.draining.get() {
+        if self.session.client.is_to_leave(self.worker) {
             self.leave();
         }
         loop {
