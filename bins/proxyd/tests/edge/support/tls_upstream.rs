@@ -3,7 +3,7 @@
 use super::certificates::{Authority, Identity};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -72,15 +72,7 @@ impl TlsUpstream {
                 bound.send(listener.local_addr().unwrap()).unwrap();
                 let acceptor = TlsAcceptor::from(config);
                 while let Ok((stream, _)) = listener.accept().await {
-                    let (acceptor, told) = (acceptor.clone(), told.clone());
-                    tokio::spawn(async move {
-                        let Ok(stream) = acceptor.accept(stream).await else {
-                            return;
-                        };
-                        // Nobody may listen any more when the test is over.
-                        drop(told.send(Greeting::of(&stream)));
-                        answer(stream).await;
-                    });
+                    tokio::spawn(greet(acceptor.clone(), stream, told.clone()));
                 }
             });
         });
@@ -109,6 +101,15 @@ impl Greeting {
             resumed: kind == Some(tokio_rustls::rustls::HandshakeKind::Resumed),
         }
     }
+}
+
+async fn greet(acceptor: TlsAcceptor, stream: TcpStream, told: Sender<Greeting>) {
+    let Ok(stream) = acceptor.accept(stream).await else {
+        return;
+    };
+    // Nobody may listen any more when the test is over.
+    drop(told.send(Greeting::of(&stream)));
+    answer(stream).await;
 }
 
 async fn answer(mut stream: TlsStream<TcpStream>) {
