@@ -85,6 +85,13 @@ impl Body {
         }
     }
 
+    /// Sends on what there is of the request while the client takes nothing of the response.
+    pub fn poll_upload(&mut self, cx: &mut Context<'_>) {
+        if let Source::Upstream(arriving) = &mut self.source {
+            arriving.body.poll_upload(cx);
+        }
+    }
+
     fn fail(&mut self, fault: &SendFault<()>) -> BodyError {
         let upstream = self.closing.as_ref().map(Closing::upstream_name);
         let problem = send_problem(fault, upstream.unwrap_or_default(), None);

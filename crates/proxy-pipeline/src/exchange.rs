@@ -14,7 +14,7 @@ use crate::state::{ActivePlan, ActiveUpstream, Worker};
 use http::header::{ACCEPT, CONNECTION, HOST, REFERER, USER_AGENT};
 use http::request::Parts;
 use http::uri::Authority;
-use http::{HeaderValue, Request, Response, Version};
+use http::{HeaderValue, Method, Request, Response, Version};
 use proxy_clock::Timers;
 use proxy_errors::{Problem, ResponseForm, ServiceForm};
 use proxy_plan::{ListenerPlan, RequestHead, RoutePlan};
@@ -107,6 +107,10 @@ impl Exchange {
         *request.method_mut() = self.head.method.clone();
         *request.uri_mut() = std::mem::take(&mut self.head.uri);
         *request.headers_mut() = std::mem::take(&mut self.head.headers);
+        if self.head.method == Method::CONNECT {
+            // The protocol to speak in the tunnel.
+            *request.extensions_mut() = std::mem::take(&mut self.head.extensions);
+        }
         request
     }
 

@@ -4,7 +4,7 @@ use crate::request_body::BodyFault;
 use proxy_clock::Timer;
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_framing::Fault;
-use proxy_pool::{ConnectFault, SendFault};
+use proxy_pool::{CallFault, ConnectFault, SendFault};
 use proxy_tls::{TlsFailure, classify_io};
 use std::io;
 use std::time::Duration;
@@ -132,9 +132,30 @@ pub(crate) fn send_problem<R>(
         (SendFault::Closed(None) | SendFault::Unsent(_) | SendFault::RequestBody, None) => {
             Problem::new(Reason::UpstreamClosedEarly, named(fault.to_string()))
         }
+        (SendFault::Call(fault), None) => Problem::new(call_reason(fault), named(call_text(fault))),
         (SendFault::Http(error), None) => {
             Problem::new(Reason::BadResponseHeader, named(error.to_string()))
         }
+    }
+}
+
+/// Why a request by HTTP/2 has no response.
+fn call_reason(fault: &CallFault) -> Reason {
+    match fault {
+        CallFault::Unprocessed(error) if error.is_io() => Reason::UpstreamClosedEarly,
+        CallFault::Unprocessed(_) => Reason::UpstreamRefusedStream,
+        CallFault::Broken(error) if error.is_io() => Reason::UpstreamClosedEarly,
+        CallFault::Broken(error) if error.is_remote() => Reason::UpstreamReset,
+        CallFault::Broken(_) => Reason::UpstreamHttp2Error,
+        CallFault::RequestBody => Reason::UpstreamClosedEarly,
+        CallFault::TooManyInformational => Reason::TooManyInformational,
+    }
+}
+
+fn call_text(fault: &CallFault) -> String {
+    match fault {
+        CallFault::Unprocessed(error) | CallFault::Broken(error) => error.to_string(),
+        CallFault::RequestBody | CallFault::TooManyInformational => fault.to_string(),
     }
 }
 

@@ -1,25 +1,31 @@
 //! Sends a request to a target and brings the response back.
 
+mod http1;
+mod http2;
+mod link;
+
 use crate::body::Body;
 use crate::client_body::ClientBody;
 use crate::exchange::Exchange;
 use crate::failure::{connect_problem, framing_problem, send_problem};
 use crate::policy::request_head::{self, Length};
 use crate::policy::response_head;
+use crate::replay;
 use crate::request_body::{BodyFault, Progress, RequestBody, Times};
 use crate::state::ActivePlan;
 use crate::upgrade::{self, Asked};
-use crate::{interim, replay};
+use bytes::Bytes;
+use h2::RecvStream;
+use http::header::CONTENT_LENGTH;
 use http::{Method, Request, Response, StatusCode, Version};
 use http_body::Body as _;
 use hyper::body::Incoming;
+use link::{Kept, Link};
 use proxy_clock::{Timer, Timers};
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_framing::RequestKind;
 use proxy_plan::{RoutePlan, UpstreamPlan};
-use proxy_pool::{
-    ConnectFault, Connection, Pool, ResponseBody, SendFault, TargetSlot, connect, wait_for_place,
-};
+use proxy_pool::{Call, Pool, ResponseBody, SendFault, Tunnel};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -44,11 +50,23 @@ struct Attempts<'e, 'p> {
     tried: Vec<u16>,
 }
 
-/// A connection, and whether it had served a request before.
-struct Link {
-    connection: Connection<RequestBody>,
-    slot: TargetSlot,
-    kept: bool,
+/// What an attempt came to.
+enum Tried {
+    Answered(Answered),
+    /// The connection was of no use, and nobody is to blame.
+    Again(Request<RequestBody>),
+    /// The target has not looked at the request.
+    Elsewhere(Request<RequestBody>),
+    Failed(Problem),
+}
+
+/// Who answered, and by what.
+enum Answered {
+    Http1(Response<Incoming>, Kept),
+    Http2(Response<RecvStream>, Box<Call<RequestBody>>),
+    Tunnel(Response<()>, Tunnel),
+    /// A tunnel was asked for, and this is why there is none.
+    Refusal(Response<()>),
 }
 
 /// Forwards the request of `exchange` and answers with the target's response.
@@ -91,8 +109,8 @@ pub(crate) async fn send(
         tried: Vec::new(),
     };
     let request = attempts.exchange.take_request(body);
-    let (response, link) = attempts.run(request).await?;
-    attempts.bring_back(response, link, asked.as_ref())
+    let answered = attempts.run(request, asked.as_ref()).await?;
+    attempts.bring_back(answered, asked.as_ref())
 }
 
 impl Attempts<'_, '_> {
@@ -100,11 +118,12 @@ impl Attempts<'_, '_> {
     async fn run(
         &mut self,
         mut request: Request<RequestBody>,
-    ) -> Result<(Response<Incoming>, Link), Problem> {
+        asked: Option<&Asked>,
+    ) -> Result<Answered, Problem> {
         let mut target = self.to.target;
         loop {
             self.exchange.ask(self.to.upstream.index, target);
-            let mut link = match self.link(target).await {
+            let link = match self.link(target).await {
                 Ok(link) => link,
                 Err(fault) => {
                     let problem = connect_problem(&fault, &self.to.upstream.name);
@@ -113,101 +132,27 @@ impl Attempts<'_, '_> {
                 }
             };
             let began = self.exchange.worker().time.elapsed();
-            match self.attempt(&mut link.connection, request).await {
-                Ok(response) => {
-                    let took = self.exchange.worker().time.elapsed().saturating_sub(began);
-                    self.answered(took);
-                    return Ok((response, link));
+            let tried = match link {
+                Link::Http1(kept) => self.send_alone(kept, request).await,
+                Link::Http2(lane) => self.call(lane, request, asked).await,
+            };
+            match tried {
+                Tried::Answered(answered) => {
+                    self.answered(began);
+                    return Ok(answered);
                 }
-                // The target had closed a kept connection: nothing was sent, nobody is to blame.
-                Err(SendFault::Unsent(unsent)) if link.kept => {
-                    self.note_stale();
-                    request = *unsent;
-                }
-                Err(fault) => {
-                    let repeated = self.repeat(link, &fault);
-                    let problem = self.problem(&fault);
-                    let Some(again) = repeated else {
-                        self.note_failure(&problem);
-                        return Err(problem);
-                    };
+                Tried::Again(again) => request = again,
+                Tried::Elsewhere(again) => {
                     request = again;
+                    self.tried.push(target);
+                    target = self.untried().unwrap_or(target);
+                }
+                Tried::Failed(problem) => {
+                    self.note_failure(&problem);
+                    return Err(problem);
                 }
             }
         }
-    }
-
-    /// A connection to `target`: one that was kept, else a new one.
-    async fn link(&self, target: u16) -> Result<Link, ConnectFault> {
-        let plan = self.to.upstream.targets.get(usize::from(target));
-        let plan = plan.ok_or(ConnectFault::NoAddress)?;
-        let slot = TargetSlot(plan.slot);
-        let generation = plan.state.generation();
-        if let Some(connection) = self.pool.take(slot, generation) {
-            return Ok(Link {
-                connection,
-                slot,
-                kept: true,
-            });
-        }
-        // Boxed: it is rare, and would make every request's future as large as itself.
-        let connection = Box::pin(self.open(target, slot, generation)).await?;
-        Ok(Link {
-            connection,
-            slot,
-            kept: false,
-        })
-    }
-
-    async fn open(
-        &self,
-        target: u16,
-        slot: TargetSlot,
-        generation: u32,
-    ) -> Result<Connection<RequestBody>, ConnectFault> {
-        let (plan, links) = self.target(target).ok_or(ConnectFault::NoAddress)?;
-        let mut settings = links.clone();
-        settings.timeout = self.to.route.times.connect;
-        let permit = match self.pool.limit(slot) {
-            Some(limit) => Some(wait_for_place(&limit, settings.timeout, &self.timers).await?),
-            None => None,
-        };
-        let transport = connect(&plan.state.addresses(), &settings, &self.timers).await?;
-        let limits = self.active.response_limits;
-        Connection::start(transport, limits, generation, permit)
-            .await
-            .map_err(|error| ConnectFault::Io(std::io::Error::other(error)))
-    }
-
-    fn target(
-        &self,
-        target: u16,
-    ) -> Option<(&proxy_plan::TargetPlan, &proxy_pool::ConnectSettings)> {
-        let upstream = self.active.upstreams.get(self.to.upstream.index)?;
-        let plan = self.to.upstream.targets.get(usize::from(target))?;
-        Some((plan, upstream.links.targets.get(usize::from(target))?))
-    }
-
-    fn attempt(
-        &self,
-        connection: &mut Connection<RequestBody>,
-        request: Request<RequestBody>,
-    ) -> impl Future<Output = Result<Response<Incoming>, SendFault<Request<RequestBody>>>> {
-        let times = &self.to.route.times;
-        match &self.upload {
-            Some(_) => self.timers.start(Timer::UpstreamWrite, times.read),
-            None => self.timers.start(Timer::ResponseHeader, times.response),
-        }
-        let client = Rc::clone(self.exchange.client());
-        // HTTP/1.0 knows one response for each request. [RFC 9110 §15.2]
-        let understands = self.exchange.head.version >= Version::HTTP_11;
-        let deadline = self.timers.deadline();
-        connection.send(self.wire, request, deadline, move |wire| {
-            let heads = wire.take_informational();
-            if !heads.is_empty() && understands {
-                client.announce(&interim::for_clients(&heads));
-            }
-        })
     }
 
     /// The target to ask after `failed` could not be connected to. Nothing was sent, so any method
@@ -232,21 +177,19 @@ impl Attempts<'_, '_> {
         balancing.choose_another(upstream.turn.get(), ready.targets(), &self.tried)
     }
 
-    /// The request again, when a kept connection ended without a word and it may be repeated.
-    fn repeat(
-        &mut self,
-        link: Link,
-        fault: &SendFault<Request<RequestBody>>,
-    ) -> Option<Request<RequestBody>> {
-        let silent = link.kept && link.connection.wire().received() == 0;
-        let closed = matches!(fault, SendFault::Closed(_));
-        if !silent || !closed || !self.wire.replayable || !self.may_retry() {
-            return None;
+    /// Starts the timer for what comes first: the request's body, or the response.
+    fn start_timer(&self) {
+        let times = &self.to.route.times;
+        match &self.upload {
+            Some(_) => self.timers.start(Timer::UpstreamWrite, times.read),
+            None => self.timers.start(Timer::ResponseHeader, times.response),
         }
-        let again = replay::request(&link.connection.into_sent_head())?;
-        self.note_stale();
-        self.note_retry();
-        Some(again)
+    }
+
+    /// Whether the client knows what comes before a response. HTTP/1.0 has one response for each
+    /// request. [RFC 9110 §15.2]
+    fn client_takes_interim(&self) -> bool {
+        self.exchange.head.version >= Version::HTTP_11
     }
 
     fn may_retry(&mut self) -> bool {
@@ -279,7 +222,7 @@ impl Attempts<'_, '_> {
         }
     }
 
-    fn problem(&self, fault: &SendFault<Request<RequestBody>>) -> Problem {
+    fn problem<R>(&self, fault: &SendFault<R>) -> Problem {
         let upload = self
             .upload
             .as_ref()
@@ -291,7 +234,8 @@ impl Attempts<'_, '_> {
         send_problem(fault, &self.to.upstream.name, upload)
     }
 
-    fn answered(&mut self, took: Duration) {
+    fn answered(&mut self, began: Duration) {
+        let took = self.exchange.worker().time.elapsed().saturating_sub(began);
         self.exchange.facts().upstream_took = Some(took);
         if let Some((upstream, _)) = self.exchange.asked() {
             upstream.cells.answered(took);
@@ -300,23 +244,48 @@ impl Attempts<'_, '_> {
 
     fn bring_back(
         self,
-        response: Response<Incoming>,
-        link: Link,
+        answered: Answered,
         asked: Option<&Asked>,
     ) -> Result<Response<Body>, Problem> {
         let route = self.to.route;
-        let (mut head, body) = response.into_parts();
-        if head.status == StatusCode::SWITCHING_PROTOCOLS {
-            return upgrade::switch(self.exchange, route, link.connection, head, asked);
-        }
+        let (mut head, body) = match answered {
+            Answered::Http1(
+                response,
+                Kept {
+                    connection, slot, ..
+                },
+            ) => {
+                let (head, body) = response.into_parts();
+                if head.status == StatusCode::SWITCHING_PROTOCOLS {
+                    return upgrade::switch(self.exchange, route, connection, head, asked);
+                }
+                (head, ResponseBody::new(body, connection, self.pool, slot))
+            }
+            Answered::Http2(response, call) => {
+                let (head, stream) = response.into_parts();
+                (head, ResponseBody::streamed(stream, call))
+            }
+            Answered::Tunnel(response, tunnel) => {
+                let (head, ()) = response.into_parts();
+                return upgrade::open(self.exchange, route, tunnel, head, asked);
+            }
+            Answered::Refusal(response) => {
+                let (mut head, ()) = response.into_parts();
+                response_head::apply(route, &mut head);
+                head.headers.remove(CONTENT_LENGTH);
+                return Ok(Response::from_parts(head, Body::bytes(Bytes::new())));
+            }
+        };
         if head.status.is_success() && asked.is_some_and(Asked::is_bootstrapped) {
             // The client would take it for the beginning of its tunnel.
             let detail = Detail::name(&*self.to.upstream.name);
             return Err(Problem::new(Reason::UpgradeDeclined, detail));
         }
         response_head::apply(route, &mut head);
-        let body = ResponseBody::new(body, link.connection, self.pool, link.slot);
         self.timers.stop();
+        if let Some(upload) = &self.upload {
+            upload.was_answered();
+        }
         let body = Body::upstream(body, self.timers, route.times.read);
         Ok(Response::from_parts(head, body))
     }

@@ -27,6 +27,26 @@ pub(crate) fn for_clients(heads: &[u8]) -> Vec<u8> {
     kept
 }
 
+/// A head that came by HTTP/2 as HTTP/1.1 writes it; empty when it is not for clients.
+pub(crate) fn as_head(response: &Response<()>) -> Vec<u8> {
+    let status = response.status();
+    if matches!(
+        status,
+        StatusCode::CONTINUE | StatusCode::SWITCHING_PROTOCOLS
+    ) {
+        return Vec::new();
+    }
+    let reason = status.canonical_reason().unwrap_or_default();
+    let mut head = format!("HTTP/1.1 {} {reason}\r\n", status.as_u16()).into_bytes();
+    for (name, value) in response.headers() {
+        for part in [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"] {
+            head.extend_from_slice(part);
+        }
+    }
+    head.extend_from_slice(b"\r\n");
+    for_clients(&head)
+}
+
 /// Whole heads, one behind the other, as HTTP/2 sends them.
 #[must_use]
 pub fn informational(heads: &[u8]) -> Vec<Response<()>> {

@@ -26,6 +26,8 @@ pub(crate) struct Progress {
     pub(crate) bytes: Cell<u64>,
     pub(crate) fault: Cell<Option<BodyFault>>,
     pub(crate) complete: Cell<bool>,
+    /// Whether the response has begun: from then on its reader's timers count.
+    answered: Cell<bool>,
     limit: u64,
     times: Times,
     timers: Timers,
@@ -70,6 +72,7 @@ impl RequestBody {
             bytes: Cell::new(0),
             fault: Cell::new(None),
             complete: Cell::new(false),
+            answered: Cell::new(false),
             limit,
             times,
             timers,
@@ -92,14 +95,30 @@ impl Progress {
                 limit: self.limit,
             });
         }
-        self.timers.start(Timer::UpstreamWrite, self.times.write);
+        self.start(Timer::UpstreamWrite, self.times.write);
         Ok(())
     }
 
     fn ended(&self) {
         if !self.complete.replace(true) {
-            self.timers
-                .start(Timer::ResponseHeader, self.times.response);
+            self.start(Timer::ResponseHeader, self.times.response);
+        }
+    }
+
+    /// The response has begun.
+    pub(crate) fn was_answered(&self) {
+        self.answered.set(true);
+    }
+
+    fn start(&self, timer: Timer, wait: Duration) {
+        if !self.answered.get() {
+            self.timers.start(timer, wait);
+        }
+    }
+
+    fn wait_for_client(&self) {
+        if !self.answered.get() {
+            self.timers.ensure(Timer::RequestBody, self.times.body_idle);
         }
     }
 
@@ -122,9 +141,7 @@ impl Body for RequestBody {
         };
         match Pin::new(&mut *incoming).poll_frame(cx) {
             Poll::Pending => {
-                progress
-                    .timers
-                    .ensure(Timer::RequestBody, progress.times.body_idle);
+                progress.wait_for_client();
                 Poll::Pending
             }
             Poll::Ready(None) => {

@@ -152,6 +152,14 @@ impl ActivePlan {
     /// Tells the metrics how many idle connections there are.
     pub fn publish_pools(&self, pool: &Pool<RequestBody>) {
         for (upstream, active) in self.plan.upstreams().iter().zip(&self.upstreams) {
+            if upstream.http2 {
+                let open = upstream.targets.iter();
+                let open = open.map(|target| pool.trunks().open(TargetSlot(target.slot)));
+                let (size, idle) = open.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+                active.cells.pool_size.set(size as u64);
+                active.cells.pool_idle.set(idle as u64);
+                continue;
+            }
             let idle = upstream.targets.iter().map(|target| {
                 let idle = pool.idle(TargetSlot(target.slot));
                 u64::try_from(idle).unwrap_or(u64::MAX)

@@ -46,6 +46,7 @@ where
     let Tunnel {
         mut transport,
         early: from_target,
+        lane: _lane,
     } = tunnel;
     let mut up = Half::beginning_with(early);
     let mut down = Half::beginning_with(&from_target);

@@ -10,8 +10,9 @@ use bytes::Bytes;
 use http::header::{CONNECTION, SEC_WEBSOCKET_ACCEPT, UPGRADE};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use proxy_errors::{Detail, Problem, Reason};
+use proxy_limits::Permit;
 use proxy_plan::RoutePlan;
-use proxy_pool::Connection;
+use proxy_pool::{Connection, Tunnel};
 
 /// What a client asked to switch to.
 #[derive(Clone, Debug)]
@@ -19,6 +20,8 @@ pub(crate) struct Asked {
     pub(crate) protocol: HeaderValue,
     /// The key that was sent in the client's stead, which knows none.
     pub(crate) key: Option<HeaderValue>,
+    /// The client's own key, where it is not sent on.
+    pub(crate) theirs: Option<HeaderValue>,
 }
 
 impl Asked {
@@ -41,7 +44,7 @@ pub(crate) fn switch(
     exchange: &Exchange,
     route: &RoutePlan,
     connection: Connection<RequestBody>,
-    mut head: http::response::Parts,
+    head: http::response::Parts,
     asked: Option<&Asked>,
 ) -> Result<Response<Body>, Problem> {
     let Some(asked) = asked.filter(|asked| asked.is_met_by(&head.headers)) else {
@@ -50,6 +53,35 @@ pub(crate) fn switch(
     let Some((tunnel, permit)) = connection.into_tunnel() else {
         return Err(Problem::new(Reason::UpstreamClosedEarly, Detail::None));
     };
+    Ok(agree(exchange, route, (tunnel, permit), head, asked))
+}
+
+/// Leaves the tunnel that a shared connection has opened with the client's connection.
+pub(crate) fn open(
+    exchange: &Exchange,
+    route: &RoutePlan,
+    tunnel: Tunnel,
+    mut head: http::response::Parts,
+    asked: Option<&Asked>,
+) -> Result<Response<Body>, Problem> {
+    let Some(asked) = asked else {
+        return Err(Problem::new(Reason::UnaskedUpgrade, Detail::None));
+    };
+    if let Some(key) = &asked.theirs {
+        // The target has never seen the key. [RFC 8441 §5]
+        let answer = websocket::answer(key);
+        head.headers.insert(SEC_WEBSOCKET_ACCEPT, answer);
+    }
+    Ok(agree(exchange, route, (tunnel, None), head, asked))
+}
+
+fn agree(
+    exchange: &Exchange,
+    route: &RoutePlan,
+    (tunnel, permit): (Tunnel, Option<Permit>),
+    mut head: http::response::Parts,
+    asked: &Asked,
+) -> Response<Body> {
     response_head::apply(route, &mut head);
     head.headers.remove(names::KEEP_ALIVE);
     if asked.is_bootstrapped() {
@@ -57,11 +89,12 @@ pub(crate) fn switch(
         head.headers.remove(SEC_WEBSOCKET_ACCEPT);
     } else {
         let upgrade = HeaderValue::from_static("upgrade");
+        head.status = StatusCode::SWITCHING_PROTOCOLS;
         head.headers.insert(CONNECTION, upgrade);
         head.headers.insert(UPGRADE, asked.protocol.clone());
     }
     exchange
         .client()
         .offer(tunnel, permit, route.times.tunnel_idle);
-    Ok(Response::from_parts(head, Body::bytes(Bytes::new())))
+    Response::from_parts(head, Body::bytes(Bytes::new()))
 }

@@ -1,5 +1,5 @@
-//! The handshake that WebSocket over HTTP/1.1 asks for, made for clients that come by HTTP/2 and need
-//! none. [RFC 6455 §4, RFC 8441 §5]
+//! The handshake that WebSocket asks for over HTTP/1.1 and not over HTTP/2, where the one meets the
+//! other. [RFC 6455 §4, RFC 8441 §5]
 
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use base64::Engine as _;
@@ -14,11 +14,17 @@ pub(crate) fn key(random: [u8; 16]) -> HeaderValue {
     HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 
-/// Whether `answer` shows that the key was understood.
-pub(crate) fn is_answered(key: &HeaderValue, answer: Option<&HeaderValue>) -> bool {
+/// What shows that a key was understood.
+pub(crate) fn answer(key: &HeaderValue) -> HeaderValue {
     let hashed = digest(&SHA1_FOR_LEGACY_USE_ONLY, &[key.as_bytes(), ID].concat());
-    let expected = STANDARD.encode(hashed);
-    answer.is_some_and(|answer| answer.as_bytes().trim_ascii() == expected.as_bytes())
+    let text = STANDARD.encode(hashed);
+    HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static(""))
+}
+
+/// Whether `given` shows that the key was understood.
+pub(crate) fn is_answered(key: &HeaderValue, given: Option<&HeaderValue>) -> bool {
+    let expected = answer(key);
+    given.is_some_and(|given| given.as_bytes().trim_ascii() == expected.as_bytes())
 }
 
 #[cfg(test)]
@@ -28,11 +34,12 @@ mod tests {
     #[test]
     fn the_sample_of_the_standard_is_answered_as_it_says() {
         let key = HeaderValue::from_static("dGhlIHNhbXBsZSBub25jZQ==");
-        let answer = HeaderValue::from_static("s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+        let expected = HeaderValue::from_static("s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
 
         assert_eq!(self::key(*b"the sample nonce"), key);
-        assert!(is_answered(&key, Some(&answer)));
+        assert_eq!(answer(&key), expected);
+        assert!(is_answered(&key, Some(&expected)));
         assert!(!is_answered(&key, None));
-        assert!(!is_answered(&answer, Some(&answer)));
+        assert!(!is_answered(&expected, Some(&expected)));
     }
 }

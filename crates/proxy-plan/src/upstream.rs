@@ -1,7 +1,7 @@
 //! What a plan knows of an upstream.
 
 use crate::Directory;
-use proxy_model::{Limits, LoadBalancing, TargetAddress, Upstream};
+use proxy_model::{Limits, LoadBalancing, TargetAddress, Upstream, UpstreamProtocol};
 use proxy_upstream::{Balancing, TargetState};
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +23,10 @@ pub struct UpstreamPlan {
     pub max_connections: Option<u32>,
     /// How long an idle connection is kept.
     pub idle_for: Duration,
+    /// Whether the targets speak HTTP/2.
+    pub http2: bool,
+    /// Whether they are spoken to over TLS.
+    pub tls: bool,
 }
 
 /// One target, compiled.
@@ -65,6 +69,8 @@ impl UpstreamPlan {
                 .map_or(*limits.max_idle_connections_per_upstream, |max| *max),
             max_connections: pool.max_connections.map(|max| *max),
             idle_for: *pool.idle_timeout,
+            http2: *upstream.protocol == UpstreamProtocol::H2,
+            tls: upstream.tls.is_some(),
         }
     }
 }

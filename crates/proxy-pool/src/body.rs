@@ -2,8 +2,10 @@
 
 use crate::connection::Connection;
 use crate::fault::SendFault;
+use crate::http2::{Call, CallFault};
 use crate::pool::{Pool, TargetSlot};
 use bytes::Bytes;
+use h2::RecvStream;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use std::error::Error;
@@ -12,9 +14,19 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 /// A response body. Read to its end, its connection goes back to the pool; dropped before, the
-/// connection is closed.
+/// connection is closed, or the one stream of it that carried the body.
 #[derive(Debug)]
-pub struct ResponseBody<B: Body + 'static> {
+pub struct ResponseBody<B: Body + 'static>(Kind<B>);
+
+#[derive(Debug)]
+enum Kind<B: Body + 'static> {
+    Http1(Alone<B>),
+    Http2(RecvStream, Option<Box<Call<B>>>),
+}
+
+/// A body that has a connection for itself.
+#[derive(Debug)]
+struct Alone<B: Body + 'static> {
     incoming: Incoming,
     source: Option<Source<B>>,
 }
@@ -28,8 +40,7 @@ struct Source<B: Body + 'static> {
 
 impl<B> ResponseBody<B>
 where
-    B: Body + 'static,
-    B::Data: Send,
+    B: Body<Data = Bytes> + Unpin + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     /// The body that `connection` is delivering.
@@ -44,29 +55,69 @@ where
             pool,
             slot,
         });
-        Self { incoming, source }
+        Self(Kind::Http1(Alone { incoming, source }))
     }
 
-    /// Bytes read from the socket for this exchange, heads and framing included.
-    pub fn received(&self) -> u64 {
-        let source = self.source.as_ref();
-        source.map_or(0, |source| source.connection.wire().received())
+    /// The body that answers `call`.
+    pub fn streamed(stream: RecvStream, call: Box<Call<B>>) -> Self {
+        Self(Kind::Http2(stream, Some(call)))
     }
 
     /// Whether all of it has been read.
     #[inline]
     pub fn is_end_stream(&self) -> bool {
-        self.incoming.is_end_stream()
+        match &self.0 {
+            Kind::Http1(alone) => alone.incoming.is_end_stream(),
+            Kind::Http2(stream, _) => stream.is_end_stream(),
+        }
     }
 
     /// What is known of the length.
     #[inline]
     pub fn size_hint(&self) -> SizeHint {
-        self.incoming.size_hint()
+        match &self.0 {
+            Kind::Http1(alone) => alone.incoming.size_hint(),
+            Kind::Http2(..) => SizeHint::default(),
+        }
     }
 
     /// The next frame.
+    #[inline]
     pub fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, SendFault<()>>>> {
+        match &mut self.0 {
+            Kind::Http1(alone) => alone.poll_frame(cx),
+            Kind::Http2(stream, call) => {
+                let Some(running) = call else {
+                    return Poll::Ready(None);
+                };
+                let polled = running.poll_frame(cx, stream);
+                if matches!(polled, Poll::Ready(None)) {
+                    *call = None;
+                }
+                polled.map_err(|error| SendFault::Call(CallFault::Broken(error)))
+            }
+        }
+    }
+
+    /// Sends on what there is of the request, while nobody reads the response.
+    #[inline]
+    pub fn poll_upload(&mut self, cx: &mut Context<'_>) {
+        if let Kind::Http2(_, Some(call)) = &mut self.0 {
+            call.poll_upload(cx);
+        }
+    }
+}
+
+impl<B> Alone<B>
+where
+    B: Body + 'static,
+    B::Data: Send,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, SendFault<()>>>> {
@@ -118,7 +169,7 @@ where
     }
 }
 
-impl<B: Body + 'static> Drop for ResponseBody<B> {
+impl<B: Body + 'static> Drop for Alone<B> {
     fn drop(&mut self) {
         if let Some(source) = self.source.take()
             && self.incoming.is_end_stream()

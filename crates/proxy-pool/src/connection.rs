@@ -1,6 +1,7 @@
 //! One HTTP/1.1 connection to a target.
 
 use crate::fault::SendFault;
+use crate::http2::Lane;
 use crate::io::UpstreamIo;
 use crate::transport::Transport;
 use crate::wire::{Exchange, Wire};
@@ -43,6 +44,8 @@ pub struct Tunnel {
     pub transport: Transport,
     /// What the target sent right behind its answer.
     pub early: Bytes,
+    /// The place on a shared connection, when the stream is one of many.
+    pub lane: Option<Lane>,
 }
 
 impl<B: Body + 'static> Connection<B> {
@@ -150,6 +153,7 @@ where
         let tunnel = Tunnel {
             transport: io.into_inner().into_transport(),
             early: read_buf,
+            lane: None,
         };
         Some((tunnel, self.permit.take()))
     }

@@ -1,5 +1,6 @@
 //! What can go wrong between the proxy and a target.
 
+use crate::http2::CallFault;
 use proxy_clock::Timer;
 use proxy_framing::Fault;
 use std::io;
@@ -56,6 +57,9 @@ pub enum SendFault<R> {
         /// How long it was.
         after: Duration,
     },
+    /// A request by HTTP/2 has no response.
+    #[error("http/2")]
+    Call(#[source] CallFault),
     /// hyper refused the request or the response for a reason of its own.
     #[error("http")]
     Http(#[source] hyper::Error),

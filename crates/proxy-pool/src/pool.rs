@@ -1,6 +1,7 @@
 //! The idle connections of one worker.
 
 use crate::connection::Connection;
+use crate::http2::Trunks;
 use http_body::Body;
 use proxy_clock::{Clock, Tick};
 use proxy_limits::{Full, Gauge, Permit};
@@ -42,6 +43,7 @@ pub struct Pool<B: Body + 'static> {
     clock: Rc<Clock>,
     shelves: RefCell<Vec<Shelf<B>>>,
     size: Cell<u32>,
+    trunks: Rc<Trunks>,
 }
 
 #[derive(Debug)]
@@ -78,7 +80,7 @@ impl ConnectionLimit {
         self.gauge.set_max(max);
     }
 
-    fn is_wanted(&self) -> bool {
+    pub(crate) fn is_wanted(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > 0
     }
 }
@@ -134,6 +136,7 @@ where
     #[must_use]
     pub fn new(clock: Rc<Clock>) -> Self {
         Self {
+            trunks: Rc::new(Trunks::new(Rc::clone(&clock))),
             clock,
             shelves: RefCell::default(),
             size: Cell::new(0),
@@ -142,7 +145,8 @@ where
 
     /// Makes room for the targets of a new plan, by slot. Connections to targets that stay are kept;
     /// a slot without settings is emptied.
-    pub fn adopt(&self, settings: impl IntoIterator<Item = Option<PoolSettings>>) {
+    pub fn adopt(&self, settings: Vec<Option<PoolSettings>>) {
+        self.trunks.adopt(&settings);
         let mut shelves = self.shelves.borrow_mut();
         let mut old = std::mem::take(&mut *shelves).into_iter();
         for settings in settings {
@@ -173,6 +177,11 @@ where
         None
     }
 
+    /// The connections that carry many requests at once.
+    pub fn trunks(&self) -> &Rc<Trunks> {
+        &self.trunks
+    }
+
     /// How connections of this target are kept.
     pub fn limit(&self, slot: TargetSlot) -> Option<Arc<ConnectionLimit>> {
         let shelves = self.shelves.borrow();
@@ -194,6 +203,7 @@ where
 
     /// Closes what has been idle for too long, what the target has closed, and what others wait for.
     pub fn sweep(&self) {
+        self.trunks.sweep();
         let now = self.clock.now();
         let mut cx = Context::from_waker(Waker::noop());
         let mut size = 0;
@@ -220,6 +230,7 @@ where
 
     /// Closes every idle connection.
     pub fn clear(&self) {
+        self.trunks.clear();
         for shelf in self.shelves.borrow_mut().iter_mut() {
             shelf.idle.clear();
         }

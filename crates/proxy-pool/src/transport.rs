@@ -1,5 +1,6 @@
-//! What carries the bytes: TCP, or TLS over it.
+//! What carries the bytes: TCP, TLS over it, or a stream of HTTP/2.
 
+use crate::stream_pair::StreamPair;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -14,6 +15,20 @@ pub enum Transport {
     Tcp(TcpStream),
     /// TLS over TCP.
     Tls(Box<TlsStream<TcpStream>>),
+    /// A tunnel through a shared connection.
+    Stream(Box<StreamPair>),
+}
+
+impl Transport {
+    /// Whether HTTP/2 may be spoken: without TLS that is known beforehand, with TLS it is agreed on.
+    #[must_use]
+    pub fn speaks_http2(&self) -> bool {
+        match self {
+            Self::Tcp(_) => true,
+            Self::Tls(stream) => stream.get_ref().1.alpn_protocol() == Some(b"h2"),
+            Self::Stream(_) => false,
+        }
+    }
 }
 
 impl AsyncRead for Transport {
@@ -26,6 +41,7 @@ impl AsyncRead for Transport {
         match self.get_mut() {
             Self::Tcp(stream) => Pin::new(stream).poll_read(cx, buf),
             Self::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
+            Self::Stream(stream) => Pin::new(stream).poll_read(cx, buf),
         }
     }
 }
@@ -40,6 +56,7 @@ impl AsyncWrite for Transport {
         match self.get_mut() {
             Self::Tcp(stream) => Pin::new(stream).poll_write(cx, bytes),
             Self::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Self::Stream(stream) => Pin::new(stream).poll_write(cx, bytes),
         }
     }
 
@@ -52,6 +69,7 @@ impl AsyncWrite for Transport {
         match self.get_mut() {
             Self::Tcp(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
             Self::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
+            Self::Stream(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
         }
     }
 
@@ -64,6 +82,7 @@ impl AsyncWrite for Transport {
         match self.get_mut() {
             Self::Tcp(_) => Poll::Ready(Ok(())),
             Self::Tls(stream) => Pin::new(stream).poll_flush(cx),
+            Self::Stream(stream) => Pin::new(stream).poll_flush(cx),
         }
     }
 
@@ -71,6 +90,7 @@ impl AsyncWrite for Transport {
         match self.get_mut() {
             Self::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
             Self::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Stream(stream) => Pin::new(stream).poll_shutdown(cx),
         }
     }
 }

@@ -13,6 +13,7 @@ mod http2_ends;
 mod http2_floods;
 mod http2_heads;
 mod http2_requests;
+mod http2_upstreams;
 mod http2_websocket;
 mod tls_certificates;
 mod tls_clients;

@@ -5,6 +5,7 @@ mod client;
 mod config;
 mod frames;
 mod http2;
+mod http2_upstream;
 mod runtime;
 mod tls_upstream;
 
@@ -16,5 +17,6 @@ pub(crate) use frames::{
     PING, PRIORITY, REFUSED_STREAM, RST_STREAM, SETTINGS, WINDOW_UPDATE, frame, literal,
 };
 pub(crate) use http2::{Answer, Http2, ask, get, plain, send_all, send_some};
+pub(crate) use http2_upstream::{Http2Upstream, Manner};
 pub(crate) use runtime::live;
 pub(crate) use tls_upstream::{TlsUpstream, greeting};

@@ -190,9 +190,9 @@ fn a_failed_handshake_leaves_one_record_and_a_port_check_none() {
             .await;
         client.get("a.test", "/").await;
     });
-    let last = proxyd.stdout().find(0, |record| record.has("path"));
-    assert_eq!(last.number("status"), Some(200.0));
     let failed = |record: &proxy_testkit::Record| record.text("reason") == "client_tls_failed";
+    let told = proxyd.stdout().find(0, failed);
+    assert_eq!(told.number("http_status"), Some(495.0));
     let records = proxyd.stdout().records();
     assert_eq!(records.iter().filter(|record| failed(record)).count(), 1);
 }

@@ -47,13 +47,10 @@ const BALANCING: &[Meaning<LoadBalancing>] = &[
 
 const PROTOCOLS: &[Meaning<UpstreamProtocol>] = &[
     word("h1", UpstreamProtocol::H1, "HTTP/1.1"),
-    later_word(
-        word(
-            "h2",
-            UpstreamProtocol::H2,
-            "HTTP/2, by ALPN over TLS, by prior knowledge without",
-        ),
-        "edge",
+    word(
+        "h2",
+        UpstreamProtocol::H2,
+        "HTTP/2, by ALPN over TLS, by prior knowledge without",
     ),
 ];
 

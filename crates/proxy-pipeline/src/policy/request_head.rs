@@ -8,10 +8,13 @@ use crate::policy::header_edits;
 use crate::state::Worker;
 use crate::upgrade::Asked;
 use crate::{forwarding, names, websocket};
+use h2::ext::Protocol;
 use http::header::{CONNECTION, HOST, SEC_WEBSOCKET_KEY, TE, TRANSFER_ENCODING, UPGRADE};
 use http::request::Parts;
-use http::uri::PathAndQuery;
-use http::{HeaderValue, Uri, Version};
+use http::uri::{Authority, PathAndQuery, Scheme};
+use http::{HeaderValue, Method, Uri, Version};
+use proxy_plan::UpstreamPlan;
+use std::str::FromStr;
 
 const CHUNKED: HeaderValue = HeaderValue::from_static("chunked");
 const TRAILERS: HeaderValue = HeaderValue::from_static("trailers");
@@ -34,7 +37,7 @@ pub(crate) fn apply(exchange: &mut Exchange, to: Destination<'_>, length: Length
         closing,
         ..
     } = exchange;
-    let upgrade = wanted(head, found, &closing.worker);
+    let upgrade = wanted(head, found, to.upstream, &closing.worker);
     let trailers = hop::takes_trailers(&head.headers, found);
     into_origin_form(head, found);
     let headers = &mut head.headers;
@@ -47,7 +50,14 @@ pub(crate) fn apply(exchange: &mut Exchange, to: Destination<'_>, length: Length
     forwarding::apply(&closing.client.peer, headers, found, via, host);
     headers.insert(names::CORRELATION_ID, closing.facts.correlation_id.clone());
     header_edits::apply(&to.route.request_headers, headers);
-    if let Some(Asked { protocol, key }) = &upgrade {
+    if to.upstream.http2 {
+        if trailers {
+            headers.insert(TE, TRAILERS);
+        }
+        into_http2(head, to, upgrade.as_ref());
+        return upgrade;
+    }
+    if let Some(Asked { protocol, key, .. }) = &upgrade {
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
         headers.insert(UPGRADE, protocol.clone());
         if let Some(key) = key {
@@ -65,19 +75,50 @@ pub(crate) fn apply(exchange: &mut Exchange, to: Destination<'_>, length: Length
 }
 
 /// What the client wants to switch to.
-fn wanted(head: &Parts, found: &Found, worker: &Worker) -> Option<Asked> {
+fn wanted(head: &Parts, found: &Found, upstream: &UpstreamPlan, worker: &Worker) -> Option<Asked> {
     if head.version == Version::HTTP_11 {
         let protocol = hop::wanted_upgrade(&head.headers, found)?;
-        return Some(Asked {
+        let key = head.headers.get(SEC_WEBSOCKET_KEY);
+        let theirs = key.filter(|_| upstream.http2).cloned();
+        // By HTTP/2 nothing else can be switched to; the request is one like any other then.
+        let is_known = theirs.is_some() && protocol.as_bytes().eq_ignore_ascii_case(b"websocket");
+        return (is_known || !upstream.http2).then_some(Asked {
             protocol,
             key: None,
+            theirs,
         });
     }
     let Bootstrapped(protocol) = head.extensions.get()?;
     Some(Asked {
         protocol: protocol.clone(),
         key: Some(websocket::key(worker.ids.random_bytes())),
+        theirs: None,
     })
+}
+
+/// The target as HTTP/2 wants it, the host in `:authority`. [RFC 9113 §8.3.1]
+fn into_http2(head: &mut Parts, to: Destination<'_>, asked: Option<&Asked>) {
+    let mut parts = std::mem::take(&mut head.uri).into_parts();
+    let host = head.headers.remove(HOST);
+    let authority = host.and_then(|host| Authority::from_maybe_shared(host).ok());
+    parts.authority = authority.or_else(|| {
+        let target = to.upstream.targets.get(usize::from(to.target))?;
+        Authority::from_str(&target.label).ok()
+    });
+    parts.scheme = Some(if to.upstream.tls {
+        Scheme::HTTPS
+    } else {
+        Scheme::HTTP
+    });
+    if parts.path_and_query.is_none() {
+        parts.path_and_query = Some(PathAndQuery::from_static("/"));
+    }
+    head.uri = Uri::from_parts(parts).unwrap_or_default();
+    if asked.is_some() {
+        head.method = Method::CONNECT;
+        head.extensions.insert(Protocol::from_static("websocket"));
+        head.headers.remove(SEC_WEBSOCKET_KEY);
+    }
 }
 
 /// The target as origin servers want it, the host in `Host`. [RFC 9112 §3.2.1, §3.2.2]

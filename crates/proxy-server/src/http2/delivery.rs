@@ -129,6 +129,7 @@ impl Delivery {
                 if let Some((timer, after)) = deadline.take_expired() {
                     return Poll::Ready(Err(Cut::Stalled(timer, after)));
                 }
+                self.body.poll_upload(cx);
                 if !waits {
                     deadline.start(&session.clock, Timer::ResponseWrite, session.write_time);
                 }

@@ -1,0 +1,88 @@
+//! A request's body on its way, as far as the target's windows allow.
+
+use bytes::Bytes;
+use h2::{Reason, SendStream};
+use http_body::Body;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+/// The sending half of a call.
+#[derive(Debug)]
+pub(super) struct Upload<B> {
+    send: SendStream<Bytes>,
+    body: B,
+    /// Data in hand: the target has no room for it yet.
+    rest: Bytes,
+    /// Whether anything of the body was taken.
+    pub(super) touched: bool,
+}
+
+/// Why a body was not sent to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// The body itself failed.
+    Body,
+    /// The target wants no more of it; what that means its answer says.
+    Target,
+}
+
+impl<B: Body<Data = Bytes> + Unpin> Upload<B> {
+    pub(super) fn new(send: SendStream<Bytes>, body: B) -> Self {
+        Self {
+            send,
+            body,
+            rest: Bytes::new(),
+            touched: false,
+        }
+    }
+
+    pub(super) fn into_body(self) -> B {
+        self.body
+    }
+
+    /// Ready when all of it is sent.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Stop>> {
+        loop {
+            while !self.rest.is_empty() {
+                let room = ready!(self.poll_room(cx))?;
+                let piece = self.rest.split_to(room.min(self.rest.len()));
+                let last = self.rest.is_empty() && self.body.is_end_stream();
+                let sent = self.send.send_data(piece, last);
+                if last || sent.is_err() {
+                    return Poll::Ready(sent.map_err(|_| Stop::Target));
+                }
+            }
+            let frame = match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
+                Some(Ok(frame)) => frame,
+                Some(Err(_)) => {
+                    self.send.send_reset(Reason::CANCEL);
+                    return Poll::Ready(Err(Stop::Body));
+                }
+                None => {
+                    let ended = self.send.send_data(Bytes::new(), true);
+                    return Poll::Ready(ended.map_err(|_| Stop::Target));
+                }
+            };
+            self.touched = true;
+            match frame.into_data() {
+                Ok(data) => self.rest = data,
+                Err(frame) => {
+                    let trailers = frame.into_trailers().unwrap_or_default();
+                    let ended = self.send.send_trailers(trailers);
+                    return Poll::Ready(ended.map_err(|_| Stop::Target));
+                }
+            }
+        }
+    }
+
+    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, Stop>> {
+        self.send.reserve_capacity(self.rest.len());
+        match self.send.capacity() {
+            0 => match ready!(self.send.poll_capacity(cx)) {
+                Some(Ok(room)) => Poll::Ready(Ok(room)),
+                Some(Err(_)) | None => Poll::Ready(Err(Stop::Target)),
+            },
+            room => Poll::Ready(Ok(room)),
+        }
+    }
+}
