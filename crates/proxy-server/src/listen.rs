@@ -32,12 +32,23 @@ pub(crate) fn bind(
     backlog: u32,
     count: usize,
 ) -> Result<Sockets, BindFault> {
+    if let BindAddress::Tcp(wanted) = address {
+        // Sockets that share a port would silently take half of another process's connections.
+        probe(*wanted).map_err(|source| fault(address, source))?;
+    }
+    bind_beside(address, backlog, count)
+}
+
+/// The same, beside sockets of this process.
+pub(crate) fn bind_beside(
+    address: &BindAddress,
+    backlog: u32,
+    count: usize,
+) -> Result<Sockets, BindFault> {
     let BindAddress::Tcp(wanted) = address else {
         let source = io::Error::from(io::ErrorKind::Unsupported);
         return Err(fault(address, source));
     };
-    // Sockets that share a port would silently take half of another process's connections.
-    probe(*wanted).map_err(|source| fault(address, source))?;
     let mut bound = *wanted;
     let mut sockets = Vec::with_capacity(count);
     for _ in 0..count {

@@ -223,8 +223,12 @@ impl Process {
         let loaded = load(&self.config).map_err(StartFault::Config)?;
         warn(&loaded);
         let model = Arc::new(loaded.model);
+        let before: Vec<_> = self.server.bound().collect();
         let applied = self.server.apply(Arc::clone(&model)).await;
         applied.map_err(|fault| at_its_place(fault, &model))?;
+        for bound in self.server.bound().filter(|bound| !before.contains(bound)) {
+            tracing::info!(address = %bound, "listening");
+        }
         self.admin.follow(&self.server).map_err(StartFault::Admin)
     }
 

@@ -194,8 +194,11 @@ impl Server {
         };
         for listener in &plan.model().listeners {
             let (address, backlog) = (&listener.address.value, *listener.backlog);
+            // With port 0 several listeners may be written alike: each keeps its own door.
+            let taken = |door: &KnownDoor| arrangement.known.iter().any(|one| one.id == door.id);
             let same = |door: &&KnownDoor| door.address == *address && door.backlog == backlog;
-            let (id, bound, fresh) = if let Some(door) = self.doors.iter().find(same) {
+            let mut known = self.doors.iter().filter(|door| !taken(door));
+            let (id, bound, fresh) = if let Some(door) = known.find(same) {
                 (door.id, door.bound, None)
             } else {
                 let sockets = self.open(address, backlog, workers)?;
@@ -223,7 +226,9 @@ impl Server {
         if let Some(sockets) = listen::inherit(&mut self.inherited, address, workers) {
             return Ok(sockets);
         }
-        Ok(listen::bind(address, backlog, workers)?)
+        let ours = self.doors.iter().any(|door| door.address == *address);
+        let bind = if ours { listen::bind_beside } else { listen::bind };
+        Ok(bind(address, backlog, workers)?)
     }
 
     /// What each worker is told about `plan`, and from now on the doors of `arrangement` are known.
