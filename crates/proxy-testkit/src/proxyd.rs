@@ -106,12 +106,6 @@ impl Proxyd {
         RawClient::connect(self.address())
     }
 
-    /// A connection to the first listener, if it still listens.
-    #[must_use]
-    pub fn connect_if_possible(&self) -> Option<RawClient> {
-        RawClient::try_connect(self.address()).ok()
-    }
-
     /// What it writes to its standard output: access records, error records, limit records.
     #[must_use]
     pub fn stdout(&self) -> &Log {

@@ -113,7 +113,7 @@ fn all_faults_are_told_at_once_with_their_places() {
             "faulty.kdl:3:",
             "faulty.kdl:4:",
             "faulty.kdl:6:",
-            "did you mean `app`",
+            "did you mean \"app\"",
             "did you mean `round_robin`",
         ] {
             assert!(said.contains(part), "{part} is not in:\n{said}");

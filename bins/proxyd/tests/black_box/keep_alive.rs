@@ -1,6 +1,6 @@
 //! Several requests on one client connection.
 
-use crate::support::{Config, post, request};
+use crate::support::{Config, pause, post, request};
 use proxy_testkit::{End, Gate, Upstream, get, ok};
 
 fn saying_the_target() -> Upstream {
@@ -110,6 +110,59 @@ fn requests_before_a_broken_one_are_answered_first() {
     client.finish();
     assert_eq!(client.end(), End::Closed);
     assert_eq!(upstream.requests().len(), 2);
+}
+
+/// Answered by the proxy itself, without a wait in between.
+fn answering_itself() -> Config {
+    let health = r#"matches { path "/health" }; service-type "builtin"; builtin-handler "health""#;
+    Config::new().route("health", health)
+}
+
+#[test]
+fn many_requests_before_a_broken_one_are_answered_first() {
+    let proxyd = answering_itself().start();
+    let mut client = proxyd.connect();
+
+    let broken = b"GET / HTTP/1.1\r\nHost : a\r\n\r\n";
+    client.send([get("/health", &[]).repeat(50), broken.to_vec()].concat());
+
+    for number in 0..50 {
+        assert_eq!(client.response().status, 200, "{number}");
+    }
+    assert_eq!(client.response().error_code(), "PARSE");
+}
+
+#[test]
+fn a_connection_that_is_used_does_not_count_as_resting() {
+    let proxyd = answering_itself()
+        .listener("timeouts { keep-alive-ms 500 }")
+        .start();
+    let mut client = proxyd.connect();
+
+    for _ in 0..12 {
+        assert_eq!(client.ask(get("/health", &[])).status, 200);
+        pause(&mut client, 150);
+    }
+
+    assert_eq!(client.end(), End::Closed);
+}
+
+#[test]
+fn no_pipelined_request_is_lost_when_a_timer_runs_out() {
+    let proxyd = answering_itself()
+        .listener("timeouts { keep-alive-ms 100 }")
+        .start();
+
+    // The timer passes again and again while batches are under way.
+    for _ in 0..3 {
+        let mut client = proxyd.connect();
+        for _ in 0..300 {
+            client.send(get("/health", &[]).repeat(20));
+            for _ in 0..20 {
+                assert_eq!(client.response().status, 200);
+            }
+        }
+    }
 }
 
 #[test]

@@ -86,6 +86,27 @@ fn bytes_sent_right_behind_the_handshake_are_not_lost() {
 }
 
 #[test]
+fn a_handshake_behind_many_requests_keeps_its_early_bytes() {
+    let upstream = Upstream::websocket();
+    let health = r#"matches { path "/health" }; service-type "builtin"; builtin-handler "health""#;
+    let proxyd = Config::to(&upstream).route("health", health).start();
+    let mut client = proxyd.connect();
+
+    let early = [
+        get("/health", &[]).repeat(50),
+        handshake().into_bytes(),
+        b"early".to_vec(),
+    ];
+    client.send(early.concat());
+
+    for _ in 0..50 {
+        assert_eq!(client.response().status, 200);
+    }
+    assert_eq!(client.response().status, 101);
+    assert_eq!(client.exactly(5).unwrap(), b"early");
+}
+
+#[test]
 fn bytes_sent_right_behind_the_answer_are_not_lost() {
     let upstream = Upstream::start(|served| {
         served.head();
