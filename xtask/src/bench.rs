@@ -35,7 +35,7 @@ mod statistics;
 mod tables;
 mod targets;
 
-use self::arena::Arena;
+use self::arena::{Arena, LoadProgram};
 use self::cases::Case;
 use self::contest::Contest;
 use self::contestant::{OURS, Program};
@@ -59,7 +59,7 @@ const TARGETS: &str = "bench-targets.toml";
 /// Measures, shows, and keeps what was measured; `--gate` judges it too.
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), Trouble> {
     let cases = options.cases()?;
-    let arena = Arena::prepare(workspace)?;
+    let arena = Arena::prepare(workspace, LoadProgram::Optimised)?;
     let targets = Targets::load(&arena.kept(TARGETS))?;
     let watch = Stopwatch::start();
     let report = measure(workspace, &arena, options, &cases)?;
@@ -120,7 +120,7 @@ fn versions(arena: &Arena) -> BTreeMap<String, String> {
         ("haproxy", Program::Haproxy),
     ];
     let said = programs.into_iter().filter_map(|(name, program)| {
-        let version = program.version(&arena.built(OURS))?;
+        let version = program.version(&arena.proxyd)?;
         Some((name.to_owned(), version))
     });
     said.collect()
@@ -162,8 +162,8 @@ fn show(report: &Report, verdicts: &[Verdict]) {
 /// Writes the run and its picture under `target/bench`.
 fn keep(arena: &Arena, report: &Report) -> Result<(), Trouble> {
     let files = [
-        (arena.file("report.json"), publish::json(report)?),
-        (arena.file("report.svg"), chart::svg(report)),
+        (arena.result("report.json"), publish::json(report)?),
+        (arena.result("report.svg"), chart::svg(report)),
     ];
     for (path, text) in files {
         say(format!("bench: wrote {}", path.display()));

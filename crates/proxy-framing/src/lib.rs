@@ -69,6 +69,8 @@ mod status_line;
 mod target;
 mod values;
 
+pub mod h2;
+
 pub use fault::{Fault, FaultGroup};
 pub use limits::HeadLimits;
 pub use request::RequestGuard;

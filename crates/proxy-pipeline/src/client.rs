@@ -2,6 +2,8 @@
 
 use crate::closing::Closing;
 use crate::forwarding::Peer;
+use crate::state::Worker;
+use http::HeaderValue;
 use proxy_clock::{Deadline, Timer};
 use proxy_framing::Fault;
 use proxy_limits::Permit;
@@ -11,6 +13,9 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// The position of a listener that no plan in force has any more.
+pub const GONE: usize = usize::MAX;
 
 /// One client connection, as its requests see it.
 #[derive(Debug)]
@@ -62,6 +67,11 @@ pub struct Switched {
 
 type Offer = (Tunnel, Option<Permit>, Duration);
 
+/// The protocol that an HTTP/2 client wants to speak on its stream, among the request's extensions;
+/// the request itself is then a GET. [RFC 8441 §4]
+#[derive(Clone, Debug)]
+pub struct Bootstrapped(pub HeaderValue);
+
 /// One request's way to its connection.
 #[derive(Clone, Debug)]
 pub struct Stream {
@@ -97,6 +107,12 @@ impl Client {
         Self { session, ..self }
     }
 
+    /// Whether the connection ends as soon as it can: the process drains, or the listener is gone.
+    #[inline]
+    pub fn is_to_leave(&self, worker: &Worker) -> bool {
+        worker.draining.get() || self.listener.get() == GONE
+    }
+
     /// Bytes to be written before the next response: heads of 1xx responses.
     #[inline]
     pub fn take_interim(&self) -> Option<Vec<u8>> {
@@ -129,7 +145,13 @@ impl Client {
         self.offer.take()
     }
 
-    pub(crate) fn switch(&self, switched: Switched) {
-        self.switched.replace(Some(switched));
+    /// Keeps a request open, though its response has no body, until the tunnel ends.
+    pub(crate) fn switch(&self, (tunnel, permit, idle): Offer, closing: Closing) {
+        self.switched.replace(Some(Switched {
+            tunnel,
+            idle,
+            permit,
+            closing,
+        }));
     }
 }

@@ -107,7 +107,7 @@ impl Closing {
     fn blame_the_client(&mut self) -> bool {
         let facts = &mut self.facts;
         if facts.problem.is_none() && (facts.status.is_none() || !facts.complete) {
-            let problem = match self.client.fate.take() {
+            let problem = match self.client.fate.get() {
                 Some((timer, after)) => crate::failure::timeout_problem(timer, after),
                 None => Problem::new(Reason::ClientAborted, Detail::None),
             };

@@ -28,10 +28,8 @@ impl IdSource {
 
     /// A new ID, made at `unix_time`.
     pub(crate) fn next(&self, unix_time: Duration) -> HeaderValue {
-        let (high, low) = (self.random(), self.random());
         let mut random = [0; 10];
-        let bytes = high.to_ne_bytes().into_iter().chain(low.to_ne_bytes());
-        for (place, byte) in random.iter_mut().zip(bytes) {
+        for (place, byte) in random.iter_mut().zip(self.random_bytes()) {
             *place = byte;
         }
         let millis = u64::try_from(unix_time.as_millis()).unwrap_or(u64::MAX);
@@ -49,6 +47,13 @@ impl IdSource {
         }
         arena.extend_from_slice(text);
         arena.split().freeze()
+    }
+
+    /// Bytes that differ from one call to the next.
+    #[inline]
+    pub(crate) fn random_bytes(&self) -> [u8; 16] {
+        let (high, low) = (u128::from(self.random()), u128::from(self.random()));
+        (high << 64 | low).to_ne_bytes()
     }
 
     // splitmix64: IDs must not collide; they are no secrets.

@@ -3,6 +3,7 @@
 use crate::answer::{Answer, Telling, tell};
 use crate::body::Body;
 use crate::client::{Client, Stream};
+use crate::client_body::ClientBody;
 use crate::closing::{Closing, Facts, Written};
 use crate::correlation::is_acceptable;
 use crate::forwarding::client_ip;
@@ -13,8 +14,7 @@ use crate::state::{ActivePlan, ActiveUpstream, Worker};
 use http::header::{ACCEPT, CONNECTION, HOST, REFERER, USER_AGENT};
 use http::request::Parts;
 use http::uri::Authority;
-use http::{HeaderValue, Request, Response, StatusCode, Version};
-use hyper::body::Incoming;
+use http::{HeaderValue, Request, Response, Version};
 use proxy_clock::Timers;
 use proxy_errors::{Problem, ResponseForm, ServiceForm};
 use proxy_plan::{ListenerPlan, RequestHead, RoutePlan};
@@ -26,7 +26,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(crate) struct Exchange {
     pub(crate) head: Parts,
-    pub(crate) body: Option<Incoming>,
+    pub(crate) body: Option<ClientBody>,
     pub(crate) found: Found,
     pub(crate) closing: Closing,
     service: ServiceForm,
@@ -36,7 +36,7 @@ pub(crate) struct Exchange {
 }
 
 impl Exchange {
-    pub(crate) fn begin(worker: Rc<Worker>, stream: Stream, request: Request<Incoming>) -> Self {
+    pub(crate) fn begin(worker: Rc<Worker>, stream: Stream, request: Request<ClientBody>) -> Self {
         let (head, body) = request.into_parts();
         let active = worker.active();
         let client = Rc::clone(&stream.client);
@@ -202,16 +202,20 @@ impl Exchange {
         let Self { mut closing, .. } = self;
         let headers = response.headers_mut();
         headers.insert(names::CORRELATION_ID, closing.facts.correlation_id.clone());
-        if closing.client.exclusive && (closing.worker.draining.get() || closing.client.close.get())
+        if closing.client.exclusive
+            && (closing.client.is_to_leave(&closing.worker) || closing.client.close.get())
         {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
         closing.facts.status = Some(response.status());
-        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-            let client = Rc::clone(&closing.client);
-            return client.hold_while_switched(closing, response);
+        match closing.client.take_offer() {
+            None => response.map(|body| body.closing(closing)),
+            Some(offer) => {
+                let client = Rc::clone(&closing.client);
+                client.switch(offer, closing);
+                response
+            }
         }
-        response.map(|body| body.closing(closing))
     }
 }
 
@@ -237,8 +241,13 @@ fn written(head: &Parts) -> Written {
     Written {
         method: head.method.clone(),
         target: head.uri.path_and_query().cloned(),
-        host: head.headers.get(HOST).cloned(),
+        host: host_of(head),
         user_agent: head.headers.get(USER_AGENT).cloned(),
         referer: head.headers.get(REFERER).cloned(),
     }
+}
+
+fn host_of(head: &Parts) -> Option<HeaderValue> {
+    let named = || HeaderValue::from_str(head.uri.authority()?.as_str()).ok();
+    head.headers.get(HOST).cloned().or_else(named)
 }

@@ -1,18 +1,20 @@
 //! Sends a request to a target and brings the response back.
 
 use crate::body::Body;
+use crate::client_body::ClientBody;
 use crate::exchange::Exchange;
 use crate::failure::{connect_problem, framing_problem, send_problem};
 use crate::policy::request_head::{self, Length};
 use crate::policy::response_head;
 use crate::request_body::{BodyFault, Progress, RequestBody, Times};
 use crate::state::ActivePlan;
-use crate::{interim, replay, upgrade};
-use http::{HeaderValue, Method, Request, Response, StatusCode, Version};
+use crate::upgrade::{self, Asked};
+use crate::{interim, replay};
+use http::{Method, Request, Response, StatusCode, Version};
 use http_body::Body as _;
 use hyper::body::Incoming;
 use proxy_clock::{Timer, Timers};
-use proxy_errors::Problem;
+use proxy_errors::{Detail, Problem, Reason};
 use proxy_framing::RequestKind;
 use proxy_plan::{RoutePlan, UpstreamPlan};
 use proxy_pool::{
@@ -198,7 +200,7 @@ impl Attempts<'_, '_> {
         }
         let client = Rc::clone(self.exchange.client());
         // HTTP/1.0 knows one response for each request. [RFC 9110 §15.2]
-        let understands = client.exclusive && self.exchange.head.version == Version::HTTP_11;
+        let understands = self.exchange.head.version >= Version::HTTP_11;
         let deadline = self.timers.deadline();
         connection.send(self.wire, request, deadline, move |wire| {
             let heads = wire.take_informational();
@@ -300,12 +302,17 @@ impl Attempts<'_, '_> {
         self,
         response: Response<Incoming>,
         link: Link,
-        asked: Option<&HeaderValue>,
+        asked: Option<&Asked>,
     ) -> Result<Response<Body>, Problem> {
         let route = self.to.route;
         let (mut head, body) = response.into_parts();
         if head.status == StatusCode::SWITCHING_PROTOCOLS {
             return upgrade::switch(self.exchange, route, link.connection, head, asked);
+        }
+        if head.status.is_success() && asked.is_some_and(Asked::is_bootstrapped) {
+            // The client would take it for the beginning of its tunnel.
+            let detail = Detail::name(&*self.to.upstream.name);
+            return Err(Problem::new(Reason::UpgradeDeclined, detail));
         }
         response_head::apply(route, &mut head);
         let body = ResponseBody::new(body, link.connection, self.pool, link.slot);
@@ -318,7 +325,7 @@ impl Attempts<'_, '_> {
 fn upload(
     exchange: &Exchange,
     route: &RoutePlan,
-    body: Incoming,
+    body: ClientBody,
     timers: &Timers,
 ) -> (RequestBody, Rc<Progress>) {
     let body_idle = exchange

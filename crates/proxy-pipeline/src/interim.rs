@@ -1,5 +1,7 @@
 //! Heads of 1xx responses, made fit for the client.
 
+use http::{HeaderName, HeaderValue, Response, StatusCode};
+
 /// Fields that end with the upstream's connection, or say how long a body is that is not there.
 /// [RFC 9110 §7.6.1, §8.6]
 const UNFIT: &[&[u8]] = &[
@@ -23,6 +25,36 @@ pub(crate) fn for_clients(heads: &[u8]) -> Vec<u8> {
         rest = behind;
     }
     kept
+}
+
+/// Whole heads, one behind the other, as HTTP/2 sends them.
+#[must_use]
+pub fn informational(heads: &[u8]) -> Vec<Response<()>> {
+    const MAX_FIELDS: usize = 256;
+    let mut parsed = Vec::new();
+    let mut rest = heads;
+    loop {
+        let mut fields = vec![httparse::EMPTY_HEADER; MAX_FIELDS];
+        let mut head = httparse::Response::new(&mut fields);
+        let Ok(httparse::Status::Complete(end)) = head.parse(rest) else {
+            return parsed;
+        };
+        let mut response = Response::new(());
+        *response.status_mut() = status(head.code);
+        for field in head.headers.iter() {
+            let name = HeaderName::from_bytes(field.name.as_bytes());
+            if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(field.value)) {
+                response.headers_mut().append(name, value);
+            }
+        }
+        parsed.push(response);
+        rest = rest.get(end..).unwrap_or_default();
+    }
+}
+
+fn status(code: Option<u16>) -> StatusCode {
+    let code = code.and_then(|code| StatusCode::from_u16(code).ok());
+    code.unwrap_or(StatusCode::PROCESSING)
 }
 
 fn keep(head: &[u8], kept: &mut Vec<u8>) {

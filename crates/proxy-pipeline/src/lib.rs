@@ -18,6 +18,7 @@ mod names;
 mod policy;
 mod replay;
 mod upgrade;
+mod websocket;
 
 mod body;
 mod closing;
@@ -31,16 +32,20 @@ mod trouble;
 mod unread;
 
 mod client;
+mod client_body;
 mod correlation;
+mod date;
 mod time;
 mod tunnel;
 
 pub use answer::RawAnswer;
 pub use body::{Body, BodyError};
-pub use client::{Client, Stream, Switched, TlsSession};
+pub use client::{Bootstrapped, Client, GONE, Stream, Switched, TlsSession};
+pub use client_body::{ClientBody, CutOff, Streamed};
 pub use correlation::{IdSource, is_acceptable};
 pub use failure::{framing_problem, timeout_problem};
 pub use forwarding::Peer;
+pub use interim::informational;
 pub use pipeline::handle;
 pub use request_body::{BodyFault, RequestBody};
 pub use state::{ActivePlan, Logs, Shared, UpstreamLinks, Worker};

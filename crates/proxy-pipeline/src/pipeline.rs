@@ -2,12 +2,12 @@
 
 use crate::body::Body;
 use crate::client::Stream;
+use crate::client_body::ClientBody;
 use crate::exchange::Exchange;
-use crate::policy::{client_certificate, expectation, in_flight, misdirected};
+use crate::policy::{client_certificate, expectation, http2_head, in_flight, misdirected};
 use crate::state::Worker;
 use crate::{builtin, forward, panic};
 use http::{Request, Response};
-use hyper::body::Incoming;
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_plan::Outcome;
 use std::convert::Infallible;
@@ -21,9 +21,9 @@ use std::rc::Rc;
 pub async fn handle(
     worker: Rc<Worker>,
     stream: Stream,
-    request: Request<Incoming>,
+    request: Request<impl Into<ClientBody>>,
 ) -> Result<Response<Body>, Infallible> {
-    let mut exchange = Exchange::begin(worker, stream, request);
+    let mut exchange = Exchange::begin(worker, stream, request.map(Into::into));
     let served = panic::contain(pin!(serve(&mut exchange))).await;
     let response = match served {
         Ok(response) => response,
@@ -36,6 +36,7 @@ async fn serve(exchange: &mut Exchange) -> Result<Response<Body>, Problem> {
     // A request keeps the plan it began with, even if a reload happens meanwhile.
     let active = Rc::clone(exchange.active());
     let now = exchange.began();
+    http2_head::apply(exchange)?;
     let head = exchange.request_head();
     client_certificate::check(exchange.client())?;
     misdirected::check(exchange.client(), head.host)?;

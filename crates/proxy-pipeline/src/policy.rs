@@ -3,6 +3,8 @@
 pub(crate) mod client_certificate;
 pub(crate) mod expectation;
 pub(crate) mod header_edits;
+pub(crate) mod header_limits;
+pub(crate) mod http2_head;
 pub(crate) mod in_flight;
 pub(crate) mod misdirected;
 pub(crate) mod request_head;

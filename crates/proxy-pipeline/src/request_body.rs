@@ -1,8 +1,8 @@
 //! A request's body on its way upstream: counted, bounded, and timed by progress.
 
+use crate::client_body::ClientBody;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use hyper::body::Incoming;
 use proxy_clock::{Timer, Timers};
 use std::cell::Cell;
 use std::pin::Pin;
@@ -16,7 +16,7 @@ pub struct RequestBody(Option<Upload>);
 
 #[derive(Debug)]
 struct Upload {
-    incoming: Incoming,
+    incoming: ClientBody,
     progress: Rc<Progress>,
 }
 
@@ -61,7 +61,7 @@ pub enum BodyFault {
 impl RequestBody {
     /// `incoming`, of which at most `limit` bytes are let through.
     pub(crate) fn new(
-        incoming: Incoming,
+        incoming: ClientBody,
         limit: u64,
         times: Times,
         timers: Timers,

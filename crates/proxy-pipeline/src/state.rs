@@ -1,6 +1,7 @@
 //! What a worker owns, and what all workers see.
 
 use crate::correlation::IdSource;
+use crate::date::DateCache;
 use crate::request_body::RequestBody;
 use crate::time::Time;
 use proxy_clock::{Clock, Sweep};
@@ -49,6 +50,7 @@ pub struct Worker {
     /// Whether connections end as soon as they can.
     pub draining: Cell<bool>,
     pub(crate) ids: IdSource,
+    pub(crate) date: DateCache,
     active: RefCell<Rc<ActivePlan>>,
 }
 
@@ -206,6 +208,7 @@ impl Worker {
             logs: RefCell::new(logs),
             draining: Cell::new(false),
             ids: IdSource::new(seed),
+            date: DateCache::default(),
             active: RefCell::new(Rc::new(active)),
         }
     }

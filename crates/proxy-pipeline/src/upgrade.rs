@@ -1,17 +1,40 @@
-//! `101 Switching Protocols`: the answer goes to the client, then bytes do.
+//! `101 Switching Protocols`: the answer goes to the client, then bytes do. By HTTP/2 it is a 200.
 
 use crate::body::Body;
-use crate::client::{Client, Switched};
-use crate::closing::Closing;
 use crate::exchange::Exchange;
 use crate::names;
+use crate::policy::response_head;
 use crate::request_body::RequestBody;
+use crate::websocket;
 use bytes::Bytes;
-use http::header::{CONNECTION, UPGRADE};
-use http::{HeaderValue, Response};
+use http::header::{CONNECTION, SEC_WEBSOCKET_ACCEPT, UPGRADE};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_plan::RoutePlan;
 use proxy_pool::Connection;
+
+/// What a client asked to switch to.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    pub(crate) protocol: HeaderValue,
+    /// The key that was sent in the client's stead, which knows none.
+    pub(crate) key: Option<HeaderValue>,
+}
+
+impl Asked {
+    /// Whether the client takes any success for the beginning of its tunnel. [RFC 8441 §4]
+    pub(crate) fn is_bootstrapped(&self) -> bool {
+        self.key.is_some()
+    }
+
+    fn is_met_by(&self, headers: &HeaderMap) -> bool {
+        let agreed = headers.get(UPGRADE).map(HeaderValue::as_bytes);
+        let same = agreed.is_some_and(|it| it.eq_ignore_ascii_case(self.protocol.as_bytes()));
+        let key = self.key.as_ref();
+        let answer = headers.get(SEC_WEBSOCKET_ACCEPT);
+        same && key.is_none_or(|key| websocket::is_answered(key, answer))
+    }
+}
 
 /// Takes the stream out from under `connection` and leaves it with the client's connection.
 pub(crate) fn switch(
@@ -19,49 +42,26 @@ pub(crate) fn switch(
     route: &RoutePlan,
     connection: Connection<RequestBody>,
     mut head: http::response::Parts,
-    asked: Option<&HeaderValue>,
+    asked: Option<&Asked>,
 ) -> Result<Response<Body>, Problem> {
-    let agreed = head.headers.get(UPGRADE).cloned();
-    let same = |asked: &&HeaderValue| {
-        let agreed = agreed.as_ref().map(HeaderValue::as_bytes);
-        agreed.is_some_and(|agreed| agreed.eq_ignore_ascii_case(asked.as_bytes()))
-    };
-    let Some(protocol) = asked.filter(same) else {
+    let Some(asked) = asked.filter(|asked| asked.is_met_by(&head.headers)) else {
         return Err(Problem::new(Reason::UnaskedUpgrade, Detail::None));
     };
     let Some((tunnel, permit)) = connection.into_tunnel() else {
         return Err(Problem::new(Reason::UpstreamClosedEarly, Detail::None));
     };
-    let protocol = protocol.clone();
-    crate::policy::response_head::apply(route, &mut head);
+    response_head::apply(route, &mut head);
     head.headers.remove(names::KEEP_ALIVE);
-    head.headers
-        .insert(CONNECTION, HeaderValue::from_static("upgrade"));
-    head.headers.insert(UPGRADE, protocol);
+    if asked.is_bootstrapped() {
+        head.status = StatusCode::OK;
+        head.headers.remove(SEC_WEBSOCKET_ACCEPT);
+    } else {
+        let upgrade = HeaderValue::from_static("upgrade");
+        head.headers.insert(CONNECTION, upgrade);
+        head.headers.insert(UPGRADE, asked.protocol.clone());
+    }
     exchange
         .client()
         .offer(tunnel, permit, route.times.tunnel_idle);
     Ok(Response::from_parts(head, Body::bytes(Bytes::new())))
-}
-
-impl Client {
-    /// Keeps the request open, though its response has no body, until the tunnel ends.
-    pub(crate) fn hold_while_switched(
-        &self,
-        closing: Closing,
-        response: Response<Body>,
-    ) -> Response<Body> {
-        match self.take_offer() {
-            Some((tunnel, permit, idle)) => {
-                self.switch(Switched {
-                    tunnel,
-                    idle,
-                    permit,
-                    closing,
-                });
-                response
-            }
-            None => response.map(|body| body.closing(closing)),
-        }
-    }
 }

@@ -1,9 +1,10 @@
 //! What is known of targets, kept from plan to plan while a target stays the same.
 
-use proxy_model::{Host, Target, Upstream};
+use proxy_model::{Host, Setting, Target, Upstream, UpstreamTls};
 use proxy_upstream::TargetState;
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The states of all targets that any plan in force knows, each with a slot of its own.
@@ -54,7 +55,7 @@ impl Directory {
         let identity = Identity {
             upstream: upstream.name.clone(),
             address: target.address.to_string(),
-            settings: format!("{:?} {:?}", upstream.tls.is_some(), upstream.protocol.value),
+            settings: format!("{:?} {:?}", upstream.protocol.value, secrets(upstream)),
         };
         let version = self.version;
         if let Some(known) = self.known.get_mut(&identity) {
@@ -88,6 +89,20 @@ impl Directory {
             kept
         });
     }
+}
+
+/// What makes one TLS connection unlike another: none goes on under other settings.
+fn secrets(upstream: &Upstream) -> Option<impl std::fmt::Debug> {
+    let UpstreamTls {
+        place: _,
+        sni,
+        ca_file,
+        cert_file,
+        key_file,
+    } = upstream.tls.as_ref()?;
+    let file = |setting: &Option<Setting<PathBuf>>| setting.as_ref().map(|it| it.value.clone());
+    let sni = sni.as_ref().map(|sni| sni.value.clone());
+    Some((sni, file(ca_file), file(cert_file), file(key_file)))
 }
 
 fn first_state(target: &Target) -> TargetState {

@@ -12,6 +12,7 @@ mod fault;
 mod informational;
 mod io;
 mod pool;
+mod stream_pair;
 mod transport;
 mod wire;
 
@@ -20,5 +21,6 @@ pub use connect::{ConnectSettings, connect, wait_for_place};
 pub use connection::{Connection, Tunnel};
 pub use fault::{ConnectFault, SendFault};
 pub use pool::{ConnectionLimit, Pool, PoolSettings, TargetSlot};
+pub use stream_pair::StreamPair;
 pub use transport::Transport;
 pub use wire::{Exchange, Wire};

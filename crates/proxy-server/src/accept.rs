@@ -19,6 +19,8 @@ const REST: Duration = Duration::from_millis(50);
 /// A listener as one worker serves it.
 #[derive(Debug)]
 pub(crate) struct Door {
+    /// The listener's name.
+    pub(crate) name: String,
     /// Position of the listener in the plan in force.
     pub(crate) index: Rc<Cell<usize>>,
     /// How its connections are treated from now on.

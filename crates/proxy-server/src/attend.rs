@@ -2,11 +2,13 @@
 
 use crate::connection;
 use crate::handshake::{self, Failure};
+use crate::http2;
 use crate::patience::Patience;
+use crate::preface;
 use crate::settings::ConnectionSettings;
 use crate::transport::Transport;
 use bytes::Bytes;
-use proxy_clock::Deadline;
+use proxy_clock::{Deadline, Timer};
 use proxy_pipeline::{Client, Peer, TlsSession, Worker};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -60,7 +62,8 @@ pub(crate) async fn attend(
             };
             match agreed.spoken {
                 Spoken::Http1 => connection::serve(worker, settings, line).await,
-                Spoken::Http2 => {}
+                // Boxed: most connections are not.
+                Spoken::Http2 => Box::pin(http2::serve(worker, settings, line)).await,
             }
         }
         Err(failure) => {
@@ -91,6 +94,7 @@ async fn agree(
             // Boxed: it is large, and over before the first request.
             Box::pin(handshake::shake(worker, tls, stream, time, patience)).await
         }
+        None if settings.h2c => Box::pin(hear(settings, stream, patience)).await,
         None => Ok(Agreed {
             spoken: Spoken::Http1,
             session: None,
@@ -98,4 +102,22 @@ async fn agree(
             early: Bytes::new(),
         }),
     }
+}
+
+async fn hear(
+    settings: &ConnectionSettings,
+    mut stream: TcpStream,
+    patience: Patience<'_>,
+) -> Result<Agreed, Failure> {
+    let time = settings.header_time;
+    let heard = patience.within(Timer::RequestHeader, time, preface::listen(&mut stream));
+    let Some(Ok((spoken, early))) = heard.await else {
+        return Err(Failure::Nobody);
+    };
+    Ok(Agreed {
+        spoken,
+        session: None,
+        transport: Transport::Tcp(stream),
+        early,
+    })
 }

@@ -59,7 +59,7 @@ pub(crate) async fn serve(worker: Rc<Worker>, settings: Rc<ConnectionSettings>, 
                     switched
                         .carry(rest, &unread, (&conn.clock, &conn.deadline))
                         .await;
-                } else if !conn.eof.get() {
+                } else if !conn.eof.get() && !conn.rested.get() {
                     linger::close(&mut rest, conn.patience()).await;
                 }
                 break;
@@ -99,13 +99,16 @@ async fn talk(
     let end = poll_fn(|cx| {
         conn.deadline.watch(cx.waker());
         loop {
-            if worker.draining.get() && !drains {
-                drains = true;
-                Pin::new(&mut *http).graceful_shutdown();
-            }
             let before = conn.progress();
             if Pin::new(&mut *http).poll(cx).is_ready() {
                 return Poll::Ready(End::Over);
+            }
+            // After the first poll: a request that is here already is to be answered.
+            if conn.client.is_to_leave(worker) && !drains {
+                drains = true;
+                conn.rested.set(conn.is_idle());
+                Pin::new(&mut *http).graceful_shutdown();
+                continue;
             }
             // hyper takes a rest after some pipelined requests, with others in its buffer.
             if conn.has_to_decide() && conn.progress() != before {
@@ -143,7 +146,7 @@ fn turn(worker: &Worker, settings: &ConnectionSettings, conn: &Conn) -> Poll<End
             return Poll::Ready(End::Expired(timer, after));
         }
     }
-    let quiet_after = if worker.draining.get() {
+    let quiet_after = if conn.client.is_to_leave(worker) {
         Duration::ZERO
     } else {
         RESTLESS.min(settings.keep_alive_time)
@@ -177,7 +180,7 @@ async fn hibernate(
         if let Poll::Ready(ready) = readable.as_mut().poll(cx) {
             return Poll::Ready(ready.is_ok());
         }
-        let over = conn.deadline.take_expired().is_some() || worker.draining.get();
+        let over = conn.deadline.take_expired().is_some() || conn.client.is_to_leave(worker);
         if over {
             Poll::Ready(false)
         } else {

@@ -169,9 +169,8 @@ mod tests {
         let bound = bind(&local(0), 1, 1).unwrap();
 
         let wait = std::time::Duration::from_millis(100);
-        let connected = (0..6)
-            .map(|_| std::net::TcpStream::connect_timeout(&bound.address, wait))
-            .filter(Result::is_ok);
+        let connected =
+            (0..6).flat_map(|_| std::net::TcpStream::connect_timeout(&bound.address, wait));
         // One more than was asked for: Linux compares with "greater than".
         assert_eq!(connected.collect::<Vec<_>>().len(), 2);
     }

@@ -227,7 +227,11 @@ impl Server {
             return Ok(sockets);
         }
         let ours = self.doors.iter().any(|door| door.address == *address);
-        let bind = if ours { listen::bind_beside } else { listen::bind };
+        let bind = if ours {
+            listen::bind_beside
+        } else {
+            listen::bind
+        };
         Ok(bind(address, backlog, workers)?)
     }
 

@@ -1,5 +1,6 @@
 //! What a listener's connections need to know, made once for each plan.
 
+use crate::http2;
 use hyper::server::conn::http1;
 use proxy_framing::HeadLimits;
 use proxy_model::Limits;
@@ -16,6 +17,9 @@ const MAX_TARGET_BYTES: u32 = 16 * 1024;
 pub(crate) struct ConnectionSettings {
     pub(crate) limits: HeadLimits,
     pub(crate) http1: http1::Builder,
+    pub(crate) http2: h2::server::Builder,
+    /// Whether a client may begin with HTTP/2, without TLS.
+    pub(crate) h2c: bool,
     pub(crate) tls: Option<Arc<ServerTls>>,
     pub(crate) handshake_time: Duration,
     pub(crate) header_time: Duration,
@@ -32,6 +36,8 @@ impl ConnectionSettings {
         Self {
             limits: head_limits(limits),
             http1: http1_builder(limits),
+            http2: http2::builder(listener, limits),
+            h2c: listener.h2c,
             tls,
             handshake_time: listener.handshake_time,
             header_time: listener.header_time,

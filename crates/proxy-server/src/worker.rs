@@ -4,7 +4,7 @@ use crate::accept::{self, Door};
 use crate::settings::ConnectionSettings;
 use proxy_clock::TICK;
 use proxy_limits::Gauge;
-use proxy_pipeline::{ActivePlan, Logs, Shared, Time, UpstreamLinks, Worker};
+use proxy_pipeline::{ActivePlan, GONE, Logs, Shared, Time, UpstreamLinks, Worker};
 use proxy_plan::Plan;
 use proxy_pool::PoolSettings;
 use proxy_telemetry::Registry;
@@ -188,7 +188,7 @@ impl Post {
             let settings = Rc::new(ConnectionSettings::new(listener, limits, tls));
             let door = old
                 .remove(&id)
-                .unwrap_or_else(|| Rc::new(Door::new(&settings)));
+                .unwrap_or_else(|| Rc::new(Door::new(&listener.name, &settings)));
             door.index.set(index);
             door.settings.replace(settings);
             if let Some(socket) = socket {
@@ -196,8 +196,18 @@ impl Post {
             }
             self.doors.insert(id, door);
         }
+        let some_left = !old.is_empty();
         for door in old.into_values() {
+            // The same listener, bound anew, keeps its connections.
+            let again = active.plan.listeners().iter();
+            let again = again
+                .map(|listener| &listener.name)
+                .position(|name| *name == door.name);
+            door.index.set(again.unwrap_or(GONE));
             door.closed.notify_one();
+        }
+        if some_left {
+            self.worker.sweep.wake_all();
         }
     }
 
@@ -239,8 +249,9 @@ impl Post {
 }
 
 impl Door {
-    fn new(settings: &Rc<ConnectionSettings>) -> Self {
+    fn new(name: &str, settings: &Rc<ConnectionSettings>) -> Self {
         Self {
+            name: name.to_owned(),
             index: Rc::new(Cell::new(0)),
             settings: RefCell::new(Rc::clone(settings)),
             closed: Notify::new(),

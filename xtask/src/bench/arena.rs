@@ -7,7 +7,9 @@ use crate::terminal::say;
 use crate::trouble::Trouble;
 use crate::workspace::Workspace;
 use std::cell::Cell;
+use std::env;
 use std::fs;
+use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -19,52 +21,70 @@ pub(super) const RESPONDER_PORT: u16 = 21_001;
 /// Ports for proxies, below those that the system hands out.
 const PROXY_PORTS: RangeInclusive<u16> = 21_010..=21_999;
 
+/// The program that is to be the load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LoadProgram {
+    /// This one, built anew with optimisation: it must outrun every proxy.
+    Optimised,
+    /// This one as it is: counting waits for nobody.
+    ThisOne,
+}
+
 /// What all contestants of a run share.
 #[derive(Debug)]
 pub(super) struct Arena {
     /// The cores of this machine.
     pub(super) cores: Cores,
+    /// proxyd, as it ships.
+    pub(super) proxyd: PathBuf,
+    /// The program of the load process.
+    pub(super) load: PathBuf,
     root: PathBuf,
+    results: PathBuf,
     folder: PathBuf,
-    release: PathBuf,
     last_port: Cell<u16>,
 }
 
 impl Arena {
-    /// Builds proxyd and the load process as they ship, and makes room under `target/bench`.
-    pub(super) fn prepare(workspace: &Workspace) -> Result<Self, Trouble> {
+    /// Builds proxyd as it ships, and the load if need be, and makes room in `target/bench`.
+    pub(super) fn prepare(workspace: &Workspace, load: LoadProgram) -> Result<Self, Trouble> {
         let target = workspace.target_dir()?;
-        say("bench: building proxyd and the load in the release profile");
+        let release = target.join("release");
         // Apart, so that features which only xtask wants stay out of proxyd.
-        for package in ["proxyd", "xtask"] {
-            let arguments = [
-                "build",
-                "--release",
-                "--locked",
-                "--quiet",
-                "--package",
-                package,
-            ];
-            command::run(&mut workspace.cargo(&arguments))?;
-        }
+        build(workspace, "proxyd")?;
+        let load = match load {
+            LoadProgram::Optimised => {
+                build(workspace, "xtask")?;
+                release.join("xtask")
+            }
+            LoadProgram::ThisOne => env::current_exe().map_err(|source| Trouble::System {
+                deed: "find this program",
+                source,
+            })?,
+        };
+        let results = target.join("bench");
         let arena = Self {
             cores: Cores::of_this_process()?,
             root: workspace.root().to_owned(),
-            folder: target.join("bench"),
-            release: target.join("release"),
+            folder: results.join("run"),
+            results,
+            proxyd: release.join("proxyd"),
+            load,
             last_port: Cell::new(PROXY_PORTS.start() - 1),
         };
-        fs::create_dir_all(&arena.folder).map_err(|source| Trouble::File {
-            path: arena.folder.clone(),
-            source,
-        })?;
+        arena.clear()?;
         certificate::make(&arena)?;
         Ok(arena)
     }
 
-    /// A file of this run.
+    /// A file of this run: a configuration, a log.
     pub(super) fn file(&self, name: &str) -> PathBuf {
         self.folder.join(name)
+    }
+
+    /// A file that shows what a run came to.
+    pub(super) fn result(&self, name: &str) -> PathBuf {
+        self.results.join(name)
     }
 
     /// The folder of this run.
@@ -82,9 +102,17 @@ impl Arena {
         &self.root
     }
 
-    /// A program of the project, as it ships.
-    pub(super) fn built(&self, name: &str) -> PathBuf {
-        self.release.join(name)
+    /// Takes away what the last run left.
+    fn clear(&self) -> Result<(), Trouble> {
+        let gone = match fs::remove_dir_all(&self.folder) {
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(()),
+            other => other,
+        };
+        gone.and_then(|()| fs::create_dir_all(&self.folder))
+            .map_err(|source| Trouble::File {
+                path: self.folder.clone(),
+                source,
+            })
     }
 
     /// A port that nobody listens on and that no process of this run has had before.
@@ -98,4 +126,10 @@ impl Arena {
         let range = format!("{}–{}", PROXY_PORTS.start(), PROXY_PORTS.end());
         Err(Trouble::Finding(format!("no port of {range} is free")))
     }
+}
+
+fn build(workspace: &Workspace, package: &str) -> Result<(), Trouble> {
+    say(format!("bench: building {package} in the release profile"));
+    let arguments = ["build", "--release", "--locked", "--quiet", "--package"];
+    command::run(workspace.cargo(&arguments).arg(package))
 }

@@ -245,7 +245,11 @@ pub(super) const CASES: &[Case] = &[
         title: "GET 100 B, 1 connection, counted",
         field: Field::Peers(Setup::PLAIN),
         plan: Plan::Count,
-        figures: &[Figure::Instructions, Figure::SystemCalls],
+        figures: &[
+            Figure::Instructions,
+            Figure::SystemCalls,
+            Figure::ClockReads,
+        ],
         thorough: false,
     },
 ];

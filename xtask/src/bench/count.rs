@@ -1,4 +1,4 @@
-//! Instructions and system calls per request, counted by callgrind: the same on every machine and
+//! Instructions and system calls per request, counted by valgrind: the same on every machine and
 //! under any load, but for what compilers and libraries change.
 
 use super::arena::Arena;
@@ -8,22 +8,27 @@ use super::figure::{Figure, number};
 use super::loader::Loader;
 use super::order::{Answer, Asking, Carrier, Drive, Rhythm, Span};
 use super::report::{Entry, Round};
-use super::running::{Run, Running};
+use super::running::{Counted, Run, Running};
 use super::stage;
 use crate::trouble::Trouble;
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Requests of two runs; what the longer one counts more is due to requests alone.
 const FEW: u64 = 200;
 const MANY: u64 = 1_200;
 
+/// Reading a clock enters the kernel under valgrind only.
+const CLOCKS: &[&str] = &["sys_clock_gettime", "sys_gettimeofday", "sys_time"];
+
 /// What one process did from its start to its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Counts {
+struct Counts {
     instructions: u64,
     system_calls: u64,
+    clock_reads: u64,
 }
 
 /// What one request costs.
@@ -31,6 +36,7 @@ pub(super) struct Counts {
 pub(super) struct PerRequest {
     pub(super) instructions: f64,
     pub(super) system_calls: f64,
+    pub(super) clock_reads: f64,
 }
 
 /// Counts for every contestant, once: another round would count the same.
@@ -46,11 +52,13 @@ pub(super) fn all(
             Ok(PerRequest {
                 instructions,
                 system_calls,
+                clock_reads,
             }) => Entry {
                 rounds: vec![Round {
                     figures: BTreeMap::from([
                         (Figure::Instructions, instructions),
                         (Figure::SystemCalls, system_calls),
+                        (Figure::ClockReads, clock_reads),
                     ]),
                     ..Round::default()
                 }],
@@ -74,6 +82,7 @@ pub(super) fn per_request(
     Ok(PerRequest {
         instructions: each(few.instructions, many.instructions),
         system_calls: each(few.system_calls, many.system_calls),
+        clock_reads: each(few.clock_reads, many.clock_reads),
     })
 }
 
@@ -83,15 +92,26 @@ fn whole_life(
     contestant: &Contestant,
     requests: u64,
 ) -> Result<Counts, Trouble> {
-    let path = arena.file(&format!("callgrind-{}-{requests}.out", contestant.name));
-    let running = Running::start(arena, contestant, &Run::Counted(path.clone()))?;
+    let counted = Counted {
+        sums: arena.file(&format!("{}-{requests}.callgrind", contestant.name)),
+        trace: arena.file(&format!("{}-{requests}.trace", contestant.name)),
+    };
+    let running = Running::start(arena, contestant, &Run::Counted(counted.clone()))?;
     let sample = loader.drive(asking(running.ports.clients, &contestant.setup, requests))?;
     if let Some(failure) = sample.failure {
         return Err(Trouble::Finding(failure));
     }
     running.end()?;
-    let text = fs::read_to_string(&path).map_err(|source| Trouble::File { path, source })?;
-    Counts::read(&text).ok_or_else(|| Trouble::Finding("callgrind counted nothing".to_owned()))
+    let Counted { sums, trace } = counted;
+    Counts::read(&text(sums)?, &text(trace)?)
+        .ok_or_else(|| Trouble::Finding("callgrind counted nothing".to_owned()))
+}
+
+fn text(path: PathBuf) -> Result<String, Trouble> {
+    match fs::read(&path) {
+        Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+        Err(source) => Err(Trouble::File { path, source }),
+    }
 }
 
 fn asking(port: u16, setup: &Setup, requests: u64) -> Drive {
@@ -116,34 +136,57 @@ fn asking(port: u16, setup: &Setup, requests: u64) -> Drive {
 }
 
 impl Counts {
-    /// From callgrind's file: one line names the events, another holds their sums.
-    fn read(text: &str) -> Option<Self> {
+    /// From callgrind's file, where one line names the events and another holds their sums, and
+    /// from valgrind's trace, where a call that waits has a second line when it goes on.
+    fn read(sums: &str, trace: &str) -> Option<Self> {
         let line = |key: &str| {
-            let mut lines = text.lines().filter_map(|line| line.strip_prefix(key));
+            let mut lines = sums.lines().filter_map(|line| line.strip_prefix(key));
             lines.next().map(str::split_ascii_whitespace)
         };
-        let sums: BTreeMap<&str, u64> = line("events:")?
-            .zip(line("totals:")?.map(|sum| sum.parse().unwrap_or(0)))
-            .collect();
-        Some(Self {
-            instructions: *sums.get("Ir")?,
-            system_calls: *sums.get("sysCount")?,
-        })
+        let mut events = line("events:")?.zip(line("totals:")?);
+        let (_, instructions) = events.find(|(name, _)| *name == "Ir")?;
+        let mut counts = Self {
+            instructions: instructions.parse().ok()?,
+            ..Self::default()
+        };
+        for name in trace.lines().filter_map(called) {
+            if CLOCKS.contains(&name) {
+                counts.clock_reads += 1;
+            } else {
+                counts.system_calls += 1;
+            }
+        }
+        Some(counts)
     }
+}
+
+/// The name of the system call that a line of the trace begins with.
+fn called(line: &str) -> Option<&str> {
+    let (_, call) = line.strip_prefix("SYSCALL[")?.split_once(") ")?;
+    let name = call.split(['(', ' ']).next()?;
+    (!name.starts_with('.')).then_some(name)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const SUMS: &str = "version: 1\nevents: Ir Bc\nfn=(1)\n1 2\ntotals: 500 7\n";
+    const TRACE: &str = "\
+==7== Callgrind\n\
+SYSCALL[7,3](228) sys_clock_gettime( 1, 0x1 )[sync] --> Success(0x0) \n\
+SYSCALL[7,3](232) sys_epoll_wait ( 14, 0x1, 1024, 83 ) --> [async] ... \n\
+SYSCALL[7,3](232) ... [async] --> Success(0x1) \n\
+SYSCALL[7,3](45) sys_recvfrom ( 9, 0x1, 8192, 0, 0x0, 0x0 ) --> [async] ... \n";
+
     #[test]
-    fn sums_are_read_by_the_names_of_their_events() {
-        let text = "version: 1\nevents: Ir sysCount sysTime\nfn=(1)\n1 2\ntotals: 500 7 90\n";
+    fn instructions_calls_and_clock_reads_are_told_apart() {
         let counts = Counts {
             instructions: 500,
-            system_calls: 7,
+            system_calls: 2,
+            clock_reads: 1,
         };
-        assert_eq!(Counts::read(text), Some(counts));
-        assert_eq!(Counts::read("events: Ir\ntotals: 500\n"), None);
+        assert_eq!(Counts::read(SUMS, TRACE), Some(counts));
+        assert_eq!(Counts::read("events: Bc\ntotals: 500\n", TRACE), None);
     }
 }

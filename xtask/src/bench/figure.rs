@@ -30,6 +30,8 @@ pub(super) enum Figure {
     Instructions,
     /// System calls for each request.
     SystemCalls,
+    /// Readings of a clock for each request, which cost no system call.
+    ClockReads,
 }
 
 impl Figure {
@@ -48,6 +50,7 @@ impl Figure {
             Self::ReloadMillis => "time to reload",
             Self::Instructions => "user instructions per request",
             Self::SystemCalls => "system calls per request",
+            Self::ClockReads => "clock readings per request",
         }
     }
 
@@ -68,7 +71,7 @@ impl Figure {
             Self::RssBytes => format!("{:.1} MiB", value / MEBI),
             Self::ConnectionBytes | Self::RouteBytes => format!("{} B", grouped(value)),
             Self::ReloadMillis => format!("{value:.0} ms"),
-            Self::SystemCalls => format!("{value:.2}"),
+            Self::SystemCalls | Self::ClockReads => format!("{value:.2}"),
         }
     }
 }

@@ -8,7 +8,7 @@ use super::order::{Answer, Asking, Carrier, Drive, Rhythm, Sample, Span};
 use super::report::{Entry, Round};
 use super::rounds;
 use super::running::Running;
-use super::stage;
+use super::stage::{self, Actor};
 use crate::trouble::Trouble;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub(super) fn rest(
     connections: u32,
 ) -> Result<Vec<Entry>, Trouble> {
     each(contest, contestants, |contest, _, running| {
-        let drive = resting(&running, connections, contest.effort.settle);
+        let drive = resting(running, connections, contest.effort.settle);
         let sample = match stage::reason(contest.loader.drive(drive))? {
             Ok(sample) => sample,
             Err(why) => {
@@ -66,7 +66,7 @@ pub(super) fn weigh(
 fn each(
     contest: &mut Contest<'_>,
     contestants: &[Contestant],
-    mut measure: impl FnMut(&mut Contest<'_>, &Contestant, Running) -> Result<Round, Trouble>,
+    mut measure: impl FnMut(&mut Contest<'_>, &Contestant, &Running) -> Result<Round, Trouble>,
 ) -> Result<Vec<Entry>, Trouble> {
     contest.stage.clear();
     let mut entries: Vec<Entry> = contestants
@@ -78,9 +78,10 @@ fn each(
             if entry.unsupported.is_some() {
                 continue;
             }
-            match stage::enter(contest.arena, &mut contest.loader, contestant)? {
+            let actor = Actor::enter(contest.arena, &mut contest.loader, contestant)?;
+            match actor.ready(Carrier::Plain) {
                 Ok(running) => entry.rounds.push(measure(contest, contestant, running)?),
-                Err(why) => entry.unsupported = Some(why),
+                Err(why) => entry.unsupported = Some(why.to_owned()),
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The guard of `test-all`: a small GET costs what it is known to cost, counted and not timed.
 
 use super::TARGETS;
-use super::arena::{Arena, BACKEND_PORT};
+use super::arena::{Arena, BACKEND_PORT, LoadProgram};
 use super::contestant::{Contestant, OURS, Program, Setup};
 use super::count::{self, PerRequest};
 use super::loader::Loader;
@@ -30,7 +30,7 @@ pub(crate) fn guard(workspace: &Workspace) -> Result<Guarded, Trouble> {
     if command::find("valgrind").is_none() {
         return Ok(Guarded::Skipped("valgrind is missing".to_owned()));
     }
-    let arena = Arena::prepare(workspace)?;
+    let arena = Arena::prepare(workspace, LoadProgram::ThisOne)?;
     let mut loader = Loader::start(&arena, arena.cores.last(), BACKEND_PORT)?;
     let contestant = Contestant {
         name: OURS.to_owned(),
@@ -86,6 +86,7 @@ mod tests {
         let found = PerRequest {
             instructions,
             system_calls,
+            clock_reads: 0.0,
         };
         faults(&GUARD, &found)
     }

@@ -17,7 +17,7 @@ pub(super) struct Loader {
 impl Loader {
     /// Starts one on a core, with its upstream on a port.
     pub(super) fn start(arena: &Arena, core: usize, backend_port: u16) -> Result<Self, Trouble> {
-        let mut child = Command::new(arena.built("xtask"))
+        let mut child = Command::new(&arena.load)
             .args(["load", "--core", &core.to_string()])
             .args(["--backend-port", &backend_port.to_string()])
             .env("CARGO_MANIFEST_DIR", arena.root().join("xtask"))

@@ -11,25 +11,24 @@ const POSTED_BYTES: usize = 10 << 10;
 /// What every answer says of its body.
 const CONTENT_TYPE: (&str, &str) = ("content-type", "text/plain");
 
-/// Asks a proxy for everything that will be asked of it.
+/// Asks a proxy, by one carrier, for everything that will be asked of it.
 ///
 /// # Errors
 /// In words where it differs from what every proxy must do.
-pub(super) fn prove(loader: &mut Loader, port: u16, setup: &Setup) -> Result<(), Trouble> {
-    let carriers: &[Carrier] = if setup.tls {
-        &[Carrier::Tls, Carrier::Http2]
-    } else {
-        &[Carrier::Plain]
-    };
-    for carrier in carriers {
-        for answer in Answer::ALL {
-            check(loader, port, setup, *carrier, answer, 0)?;
-        }
-        if *carrier != Carrier::Http2 {
-            check(loader, port, setup, *carrier, Answer::Small, POSTED_BYTES)?;
-        }
+pub(super) fn prove(
+    loader: &mut Loader,
+    port: u16,
+    setup: &Setup,
+    carrier: Carrier,
+) -> Result<(), Trouble> {
+    for answer in Answer::ALL {
+        check(loader, port, setup, carrier, answer, 0)?;
     }
-    Ok(())
+    // Our client of HTTP/2 has no bodies.
+    if carrier == Carrier::Http2 {
+        return Ok(());
+    }
+    check(loader, port, setup, carrier, Answer::Small, POSTED_BYTES)
 }
 
 fn check(

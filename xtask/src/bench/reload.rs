@@ -8,7 +8,7 @@ use super::order::Span;
 use super::report::{Entry, Round};
 use super::rounds;
 use super::running::Running;
-use super::stage;
+use super::stage::{self, Actor};
 use super::statistics;
 use crate::clock::{self, Stopwatch};
 use crate::trouble::Trouble;
@@ -32,16 +32,17 @@ pub(super) fn repeat(
     contest.stage.clear();
     let mut entries = Vec::new();
     for contestant in contestants {
-        let running = match stage::enter(contest.arena, &mut contest.loader, contestant)? {
+        let actor = Actor::enter(contest.arena, &mut contest.loader, contestant)?;
+        let running = match actor.ready(load.carrier) {
             Ok(running) => running,
             Err(why) => {
-                entries.push(Entry::unsupported(&contestant.name, why));
+                entries.push(Entry::unsupported(&contestant.name, why.to_owned()));
                 continue;
             }
         };
         let mut entry = Entry::new(&contestant.name);
         for _ in 0..contest.effort.fresh_rounds {
-            match stage::reason(round(contest, contestant, &running, load))? {
+            match stage::reason(round(contest, contestant, running, load))? {
                 Ok(round) => entry.rounds.push(round),
                 Err(why) => entry.unsupported = Some(why),
             }

@@ -6,7 +6,7 @@ use super::contestant::{Contestant, Setup};
 use super::figure::{Figure, number};
 use super::order::{Asking, Drive, Sample, Span};
 use super::report::{Entry, Round};
-use super::stage;
+use super::stage::{self, Actor};
 use crate::trouble::Trouble;
 use std::collections::BTreeMap;
 use std::fs;
@@ -31,6 +31,13 @@ pub(super) fn take(
         ..
     } = contest;
     stage.set(arena, loader, contestants)?;
+    let entry = |actor: &Actor| {
+        let name = &actor.contestant.name;
+        match actor.ready(load.carrier) {
+            Ok(_) => Entry::new(name),
+            Err(why) => Entry::unsupported(name, why.to_owned()),
+        }
+    };
     let mut entries: Vec<Entry> = stage.cast().iter().map(entry).collect();
     for round in 0..contest.effort.rounds {
         let mut turns: Vec<usize> = (0..entries.len()).collect();
@@ -49,13 +56,6 @@ pub(super) fn take(
     Ok(entries)
 }
 
-fn entry<T>((who, running): &(Contestant, Result<T, String>)) -> Entry {
-    match running {
-        Ok(_) => Entry::new(&who.name),
-        Err(why) => Entry::unsupported(&who.name, why.clone()),
-    }
-}
-
 /// Takes a sample, and again if it is void.
 fn sample(contest: &mut Contest<'_>, turn: usize, load: &Load) -> Result<Round, Trouble> {
     let mut round = Round::default();
@@ -70,10 +70,13 @@ fn sample(contest: &mut Contest<'_>, turn: usize, load: &Load) -> Result<Round, 
 }
 
 fn once(contest: &mut Contest<'_>, turn: usize, load: &Load) -> Result<Round, Trouble> {
-    let Some((contestant, Ok(running))) = contest.stage.cast().get(turn) else {
+    let Some(actor) = contest.stage.cast().get(turn) else {
         return Ok(Round::default());
     };
-    let setup = contestant.setup;
+    let Ok(running) = actor.ready(load.carrier) else {
+        return Ok(Round::default());
+    };
+    let setup = actor.contestant.setup;
     let alone = contest.arena.cores.spare_one_beside(setup.workers);
     let mut drive = drive(load, &setup, running.ports.clients, &running.family);
     drive.warm = contest.effort.warm;

@@ -43,8 +43,17 @@ pub(super) struct Running {
 pub(super) enum Run {
     /// As it is.
     Bare,
-    /// Under callgrind, in one process; its counts go to this file.
-    Counted(PathBuf),
+    /// Under callgrind, in one process.
+    Counted(Counted),
+}
+
+/// The files that callgrind writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Counted {
+    /// Instructions, summed up.
+    pub(super) sums: PathBuf,
+    /// Every system call.
+    pub(super) trace: PathBuf,
 }
 
 impl Running {
@@ -70,7 +79,7 @@ impl Running {
         };
         let config = configuration::write(arena, program, &contestant.setup, ports)?;
         let words = words(arena, program, config, run)?;
-        let log = arena.file(&format!("{}-{}.log", ports.clients, contestant.name));
+        let log = arena.file(&format!("{}.log", ports.clients));
         let mut running = Self {
             ports,
             family: Vec::new(),
@@ -184,16 +193,18 @@ fn words(
 ) -> Result<Vec<OsString>, Trouble> {
     let config = config.unwrap_or_default().into_os_string();
     let mut words: Vec<OsString> = Vec::new();
-    if let Run::Counted(counts) = run {
-        let mut file = OsString::from("--callgrind-out-file=");
-        file.push(counts);
-        let valgrind = installed("valgrind")?;
-        words.extend([valgrind, "--tool=callgrind".into(), file]);
-        words.push("--collect-systime=yes".into());
+    if let Run::Counted(Counted { sums, trace }) = run {
+        words.extend([installed("valgrind")?, "--tool=callgrind".into()]);
+        for (option, file) in [("--callgrind-out-file=", sums), ("--log-file=", trace)] {
+            let mut word = OsString::from(option);
+            word.push(file);
+            words.push(word);
+        }
+        words.push("--trace-syscalls=yes".into());
     }
     match program {
         Program::Proxyd => words.extend([
-            arena.built("proxyd").into_os_string(),
+            arena.proxyd.clone().into_os_string(),
             "--config".into(),
             config,
         ]),

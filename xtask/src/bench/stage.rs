@@ -3,14 +3,25 @@
 use super::arena::Arena;
 use super::contestant::Contestant;
 use super::loader::Loader;
+use super::order::Carrier;
 use super::proof;
 use super::running::{Run, Running};
 use crate::trouble::Trouble;
 
-/// Contestants, each with its process or the reason why it has none.
+/// Contestants, in order.
 #[derive(Debug, Default)]
 pub(super) struct Stage {
-    cast: Vec<(Contestant, Result<Running, String>)>,
+    cast: Vec<Actor>,
+}
+
+/// A contestant, its process, and what it has shown to do as all must.
+#[derive(Debug)]
+pub(super) struct Actor {
+    pub(super) contestant: Contestant,
+    /// Why there is none, if there is none.
+    running: Result<Running, String>,
+    /// What it does otherwise, by carrier.
+    refused: Vec<(Carrier, String)>,
 }
 
 impl Stage {
@@ -21,13 +32,13 @@ impl Stage {
         loader: &mut Loader,
         contestants: &[Contestant],
     ) -> Result<(), Trouble> {
-        if self.cast.iter().map(|(who, _)| who).eq(contestants) {
+        let on = self.cast.iter().map(|actor| &actor.contestant);
+        if on.eq(contestants) {
             return Ok(());
         }
         self.cast.clear();
         for contestant in contestants {
-            let running = enter(arena, loader, contestant)?;
-            self.cast.push((contestant.clone(), running));
+            self.cast.push(Actor::enter(arena, loader, contestant)?);
         }
         Ok(())
     }
@@ -38,21 +49,49 @@ impl Stage {
     }
 
     /// Who is on, in order.
-    pub(super) fn cast(&self) -> &[(Contestant, Result<Running, String>)] {
+    pub(super) fn cast(&self) -> &[Actor] {
         &self.cast
     }
 }
 
-/// Starts a contestant and proves that it does as all must; else says why not.
-pub(super) fn enter(
-    arena: &Arena,
-    loader: &mut Loader,
-    contestant: &Contestant,
-) -> Result<Result<Running, String>, Trouble> {
-    let proven = Running::start(arena, contestant, &Run::Bare).and_then(|running| {
-        proof::prove(loader, running.ports.clients, &contestant.setup).map(|()| running)
-    });
-    reason(proven)
+impl Actor {
+    /// Starts a contestant, and lets it prove itself by every carrier that it is set up for.
+    pub(super) fn enter(
+        arena: &Arena,
+        loader: &mut Loader,
+        contestant: &Contestant,
+    ) -> Result<Self, Trouble> {
+        let running = reason(Running::start(arena, contestant, &Run::Bare))?;
+        let mut refused = Vec::new();
+        if let Ok(running) = &running {
+            let carriers: &[Carrier] = if contestant.setup.tls {
+                &[Carrier::Tls, Carrier::Http2]
+            } else {
+                &[Carrier::Plain]
+            };
+            for carrier in carriers {
+                let port = running.ports.clients;
+                let proof = proof::prove(loader, port, &contestant.setup, *carrier);
+                if let Err(why) = reason(proof)? {
+                    refused.push((*carrier, why));
+                }
+            }
+        }
+        Ok(Self {
+            contestant: contestant.clone(),
+            running,
+            refused,
+        })
+    }
+
+    /// Its process, if it can be driven by this carrier; else why not.
+    pub(super) fn ready(&self, carrier: Carrier) -> Result<&Running, &str> {
+        let mut refused = self.refused.iter();
+        match refused.find(|(refused, _)| *refused == carrier) {
+            Some((_, why)) => Err(why),
+            None => self.running.as_ref().map_err(String::as_str),
+        }
+    }
 }
 
 /// Parts what a contestant lacks, which is left out and told, from what ends a run.

@@ -85,27 +85,40 @@ pub(super) fn targets(verdicts: &[Verdict]) -> Grid {
     grid
 }
 
-/// What could not be measured, and why; what was taken in vain, and why. A line each.
+/// What could not be measured, and what was measured in vain: a line for each contestant and
+/// reason.
 pub(super) fn remarks(report: &Report) -> Vec<String> {
-    let mut remarks = Vec::new();
-    for case in &report.cases {
-        for entry in &case.entries {
-            let name = format!("{}, {}", case.name, entry.name);
-            if let Some(why) = &entry.unsupported {
-                remarks.push(format!("{name}: unsupported: {why}"));
-            }
-            let void: Vec<&String> = entry
-                .rounds
-                .iter()
-                .filter_map(|r| r.void.as_ref())
-                .collect();
-            if let Some(why) = void.first() {
-                let (void, all) = (void.len(), entry.rounds.len());
-                remarks.push(format!("{name}: {void} of {all} rounds void: {why}"));
+    let mut remarks: Vec<(String, Vec<&str>)> = Vec::new();
+    let entries = report
+        .cases
+        .iter()
+        .flat_map(|case| case.entries.iter().map(move |entry| (case, entry)));
+    for (case, entry) in entries {
+        for remark in remarks_on(entry) {
+            match remarks.iter_mut().find(|(same, _)| *same == remark) {
+                Some((_, cases)) => cases.push(&case.name),
+                None => remarks.push((remark, vec![&case.name])),
             }
         }
     }
-    remarks
+    let told = |(remark, cases): (String, Vec<&str>)| format!("{} {remark}", cases.join(", "));
+    remarks.into_iter().map(told).collect()
+}
+
+fn remarks_on(entry: &Entry) -> impl Iterator<Item = String> {
+    let name = &entry.name;
+    let unsupported = entry.unsupported.as_ref();
+    let unsupported = unsupported.map(|why| format!("({name}): unsupported: {why}"));
+    let void: Vec<&String> = entry
+        .rounds
+        .iter()
+        .filter_map(|r| r.void.as_ref())
+        .collect();
+    let in_vain = void.first().map(|why| {
+        let (void, all) = (void.len(), entry.rounds.len());
+        format!("({name}): {void} of {all} rounds void: {why}")
+    });
+    unsupported.into_iter().chain(in_vain)
 }
 
 /// Names of entries in the order in which they first appear.
@@ -183,7 +196,7 @@ mod tests {
         assert!(ours(&report).is_empty());
         assert_eq!(
             remarks(&report),
-            ["get-64, haproxy: unsupported: it is not installed"]
+            ["get-64 (haproxy): unsupported: it is not installed"]
         );
     }
 
@@ -202,7 +215,7 @@ mod tests {
         assert!(lines[3].ends_with("99.00 µs (void)  –"));
         assert_eq!(
             remarks(&report),
-            ["get-64, 10 000 routes: 1 of 1 rounds void: void"]
+            ["get-64 (10 000 routes): 1 of 1 rounds void: void"]
         );
     }
 }

@@ -5,6 +5,17 @@
     clippy::unwrap_used,
     reason = "tests may fail loudly"
 )]
+#![expect(
+    clippy::let_underscore_must_use,
+    let_underscore_drop,
+    reason = "what matters to some tests is that an answer comes, not which"
+)]
+#![expect(
+    clippy::format_collect,
+    clippy::large_stack_arrays,
+    clippy::mem_forget,
+    reason = "tests are read more often than they run"
+)]
 
 mod support;
 

@@ -125,12 +125,6 @@ pub(crate) fn reason(proxyd: &Proxyd, response: &Response) -> String {
     record.text("reason").to_owned()
 }
 
-/// Whether the proxy still serves: a request on a connection of its own is answered.
-#[track_caller]
-pub(crate) fn still_serves(proxyd: &Proxyd, request: &[u8]) {
-    assert_eq!(proxyd.connect().ask(request).status, 200);
-}
-
 /// A request with this first line, field lines and body, to the host `a.test`.
 pub(crate) fn request(line: &str, fields: &str, body: &str) -> String {
     format!("{line} HTTP/1.1\r\nHost: a.test\r\n{fields}\r\n{body}")

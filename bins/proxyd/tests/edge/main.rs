@@ -8,7 +8,14 @@
 
 mod support;
 
+mod http2_bodies;
+mod http2_ends;
+mod http2_floods;
+mod http2_heads;
+mod http2_requests;
+mod http2_websocket;
 mod tls_certificates;
 mod tls_clients;
 mod tls_faults;
 mod tls_listener;
+mod tls_upstreams;

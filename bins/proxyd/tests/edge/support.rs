@@ -3,9 +3,18 @@
 mod certificates;
 mod client;
 mod config;
+mod frames;
+mod http2;
 mod runtime;
+mod tls_upstream;
 
 pub(crate) use certificates::{Authority, Identity};
-pub(crate) use client::{Secure, TlsClient};
+pub(crate) use client::TlsClient;
 pub(crate) use config::{BINARY, over_tls, start, to};
+pub(crate) use frames::{
+    CONTINUATION, DATA, END_HEADERS, END_STREAM, ENHANCE_YOUR_CALM, Frames, GET, GOAWAY, HEADERS,
+    PING, PRIORITY, REFUSED_STREAM, RST_STREAM, SETTINGS, WINDOW_UPDATE, frame, literal,
+};
+pub(crate) use http2::{Answer, Http2, ask, get, plain, send_all, send_some};
 pub(crate) use runtime::live;
+pub(crate) use tls_upstream::{TlsUpstream, greeting};

@@ -1,6 +1,6 @@
 //! Clients that must, or may, show a certificate.
 
-use crate::support::{Authority, Identity, TlsClient, live, over_tls, start, to};
+use crate::support::{Authority, Identity, TlsClient, live, over_tls, to};
 use proxy_testkit::{Proxyd, Upstream};
 
 struct Club {

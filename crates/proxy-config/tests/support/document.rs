@@ -83,6 +83,8 @@ fn beside(block: &str, inner: &str) -> String {
             &["tls { cert-file \"a.pem\"; key-file \"a.key\" }"]
         }
         "listeners.listener.tls" => &["cert-file \"a.pem\"", "key-file \"a.key\""],
+        "upstreams.upstream.tls" if inner.starts_with("cert-file") => &["key-file \"a.key\""],
+        "upstreams.upstream.tls" if inner.starts_with("key-file") => &["cert-file \"a.pem\""],
         _ => &[],
     };
     let required = registry::all()

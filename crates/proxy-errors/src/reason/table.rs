@@ -196,6 +196,8 @@ reasons! {
     ResponseTruncated "response_truncated" ResponseValidation, "http_response_incomplete", "response incomplete";
     /// The target switched protocols though nobody asked, or to another one.
     UnaskedUpgrade "unasked_upgrade" ResponseValidation, "http_upgrade_failed", "unexpected protocol switch";
+    /// The target did not switch to the protocol that a client of HTTP/2 asked for.
+    UpgradeDeclined "upgrade_declined" ResponseValidation, "http_upgrade_failed", "upgrade declined";
     /// The target sent more informational responses than are sane.
     TooManyInformational "too_many_informational" ResponseValidation, "http_protocol_error", "too many informational responses";
     /// The response's header section is larger than is accepted.

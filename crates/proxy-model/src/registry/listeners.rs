@@ -90,7 +90,9 @@ settings! {
         .or(false)
         .enforced("proxy-pipeline", "reasons_are_told_only_where_they_are_exposed");
     /// Whether HTTP/2 is spoken without TLS to clients that begin with it.
-    H2C: Flag, Given<bool> = flag("listeners.listener.h2c").or(false).not_yet("edge");
+    H2C: Flag, Given<bool> = flag("listeners.listener.h2c")
+        .or(false)
+        .enforced("proxy-server", "http2_is_spoken_without_tls_where_that_is_allowed");
     /// Whether every connection begins with a PROXY protocol header, version 1 or 2. Connections
     /// without one are closed.
     PROXY_PROTOCOL: Flag, Given<bool> = flag("listeners.listener.proxy-protocol")
@@ -100,7 +102,7 @@ settings! {
     MAX_CONCURRENT_STREAMS: Integer<u32>, Given<u32> =
         integer("listeners.listener.max-concurrent-streams", 1, 10_000, "streams")
             .or(128)
-            .not_yet("edge");
+            .enforced("proxy-server", "no_more_streams_are_open_than_allowed");
     /// Connections that the system keeps waiting until they are accepted. The system may have a
     /// lower limit of its own.
     BACKLOG: Integer<u32>, Given<u32> =

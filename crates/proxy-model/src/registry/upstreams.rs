@@ -96,26 +96,26 @@ settings! {
             .or(UpstreamProtocol::H1)
             .enforced("proxy-pipeline", "one_connection_is_enough_for_one_request_at_a_time");
     /// TLS towards the targets. Without it they are spoken to in plaintext, whatever the port.
-    TLS: Block, Unset = block("upstreams.upstream.tls").optional("plaintext").not_yet("edge");
+    TLS: Block, Unset = block("upstreams.upstream.tls").optional("plaintext").enforced("proxy-pool", "an_upstream_with_tls_is_never_spoken_to_in_plaintext");
     /// Server name asked for and verified.
     SNI: Text<String>, Unset = words("upstreams.upstream.tls.sni", "a host name", "api.example.com")
         .optional("the target's host")
-        .not_yet("edge");
+        .enforced("proxy-pool", "the_name_written_is_asked_for_and_verified");
     /// Authorities that are trusted, PEM.
     CA_FILE: Text<PathBuf>, Unset =
         file("upstreams.upstream.tls.ca-file", "a certificate file", "ca.pem")
             .optional("those of the system")
-            .not_yet("edge");
+            .enforced("proxy-tls", "a_target_of_a_strange_authority_is_not_trusted");
     /// Our own certificate chain, PEM. Goes with `key-file`.
     CERT_FILE: Text<PathBuf>, Unset =
         file("upstreams.upstream.tls.cert-file", "a certificate file", "cert.pem")
             .optional("we show none")
-            .not_yet("edge");
+            .enforced("proxy-tls", "a_target_that_asks_for_a_certificate_is_shown_ours");
     /// Our own private key, PEM. Goes with `cert-file`.
     KEY_FILE: Text<PathBuf>, Unset =
         file("upstreams.upstream.tls.key-file", "a key file", "key.pem")
             .optional("we show none")
-            .not_yet("edge");
+            .enforced("proxy-tls", "a_target_that_asks_for_a_certificate_is_shown_ours");
     /// Time until the response begins.
     TIMEOUT: Time, Unset = time("upstreams.upstream.timeout-secs", DAY)
         .optional("`timeouts { request-secs }`")

@@ -1,11 +1,14 @@
 //! Makes a client's request head one that may go upstream.
 
+use crate::client::Bootstrapped;
 use crate::exchange::Exchange;
 use crate::forward::Destination;
 use crate::hop::{self, Found};
 use crate::policy::header_edits;
-use crate::{forwarding, names};
-use http::header::{CONNECTION, HOST, TE, TRANSFER_ENCODING, UPGRADE};
+use crate::state::Worker;
+use crate::upgrade::Asked;
+use crate::{forwarding, names, websocket};
+use http::header::{CONNECTION, HOST, SEC_WEBSOCKET_KEY, TE, TRANSFER_ENCODING, UPGRADE};
 use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderValue, Uri, Version};
@@ -24,21 +27,14 @@ pub(crate) enum Length {
 
 /// Removes what concerned the client's connection, adds what upstreams are told, and applies the
 /// route's edits. Gives the protocol that the client wants to switch to, if any.
-pub(crate) fn apply(
-    exchange: &mut Exchange,
-    to: Destination<'_>,
-    length: Length,
-) -> Option<HeaderValue> {
+pub(crate) fn apply(exchange: &mut Exchange, to: Destination<'_>, length: Length) -> Option<Asked> {
     let Exchange {
         head,
         found,
         closing,
         ..
     } = exchange;
-    let upgrade = match head.version {
-        Version::HTTP_11 => hop::wanted_upgrade(&head.headers, found),
-        _ => None,
-    };
+    let upgrade = wanted(head, found, &closing.worker);
     let trailers = hop::takes_trailers(&head.headers, found);
     into_origin_form(head, found);
     let headers = &mut head.headers;
@@ -51,9 +47,12 @@ pub(crate) fn apply(
     forwarding::apply(&closing.client.peer, headers, found, via, host);
     headers.insert(names::CORRELATION_ID, closing.facts.correlation_id.clone());
     header_edits::apply(&to.route.request_headers, headers);
-    if let Some(protocol) = &upgrade {
+    if let Some(Asked { protocol, key }) = &upgrade {
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
         headers.insert(UPGRADE, protocol.clone());
+        if let Some(key) = key {
+            headers.insert(SEC_WEBSOCKET_KEY, key.clone());
+        }
     } else if trailers {
         headers.insert(CONNECTION, HeaderValue::from_static("te"));
         headers.insert(TE, TRAILERS);
@@ -63,6 +62,22 @@ pub(crate) fn apply(
         headers.insert(TRANSFER_ENCODING, CHUNKED);
     }
     upgrade
+}
+
+/// What the client wants to switch to.
+fn wanted(head: &Parts, found: &Found, worker: &Worker) -> Option<Asked> {
+    if head.version == Version::HTTP_11 {
+        let protocol = hop::wanted_upgrade(&head.headers, found)?;
+        return Some(Asked {
+            protocol,
+            key: None,
+        });
+    }
+    let Bootstrapped(protocol) = head.extensions.get()?;
+    Some(Asked {
+        protocol: protocol.clone(),
+        key: Some(websocket::key(worker.ids.random_bytes())),
+    })
 }
 
 /// The target as origin servers want it, the host in `Host`. [RFC 9112 §3.2.1, §3.2.2]

@@ -1,0 +1,140 @@
+//! How streams and connections by HTTP/2 come to their end.
+
+use crate::support::{
+    Answer, END_HEADERS, END_STREAM, Frames, GET, GOAWAY, HEADERS, Http2, PING, ask, get, live,
+    start, to,
+};
+use proxy_testkit::{Gate, Upstream, ok};
+
+const H2C: &str = "h2c #true";
+
+#[test]
+fn a_request_that_its_client_gives_up_is_given_up_upstream() {
+    let upstream = Upstream::start(|served| {
+        while let Some(request) = served.request() {
+            if request.target == "/wait" {
+                served.end();
+                return;
+            }
+            served.send(ok("hello"));
+        }
+    });
+    let proxyd = start(&to(&upstream, H2C), &[]);
+
+    live(async {
+        let mut http = Http2::knowing(proxyd.address()).await;
+        let (response, mut stream) = http.begin(ask("POST", "/")).await;
+        stream.send_reset(h2::Reason::CANCEL);
+        drop(response);
+        let waiting = http.send(get("/wait")).await;
+        upstream.wait_for_requests(1);
+        drop(waiting);
+        assert_eq!(http.get("/").await.status, 200);
+    });
+    let record = proxyd
+        .stdout()
+        .find(0, |record| record.text("path") == "/wait");
+    assert_eq!(record.text("reason"), "client_aborted");
+    assert_eq!(record.number("status"), Some(499.0));
+    upstream.wait_for_ends(1);
+}
+
+#[test]
+fn a_drained_connection_ends_when_its_streams_have() {
+    let gate = Gate::new();
+    let upstream = {
+        let gate = gate.clone();
+        Upstream::start(move |served| {
+            while served.request().is_some() {
+                gate.wait();
+                served.send(ok("late"));
+            }
+        })
+    };
+    let mut proxyd = start(&to(&upstream, H2C), &[]);
+
+    live(async {
+        let mut http = Http2::knowing(proxyd.address()).await;
+        let response = http.send(get("/")).await;
+        upstream.wait_for_requests(1);
+        proxyd.terminate();
+        let said = proxyd
+            .stderr()
+            .find(0, |record| record.text("message") == "draining");
+        assert_eq!(said.text("level"), "INFO");
+        gate.open();
+        let answer = Answer::whole(response.await.unwrap()).await.unwrap();
+        assert_eq!(answer.text(), "late");
+        http.end().await.unwrap();
+    });
+    assert!(proxyd.wait().success());
+}
+
+#[test]
+fn an_idle_connection_is_told_to_leave() {
+    let upstream = Upstream::saying("hello");
+    let proxyd = start(
+        &to(&upstream, "h2c #true; timeouts { keep-alive-ms 300 }"),
+        &[],
+    );
+
+    live(async {
+        let mut http = Http2::knowing(proxyd.address()).await;
+        assert_eq!(http.get("/").await.status, 200);
+        http.end().await.unwrap();
+
+        // One that does not even answer a ping is cut off all the same.
+        let mut frames = Frames::connect(proxyd.address(), &[]).await;
+        frames.send(HEADERS, END_STREAM | END_HEADERS, 1, GET).await;
+        let goaway = frames.next_of(GOAWAY).await;
+        assert_eq!(goaway.code(), 0);
+        frames.next_of(PING).await;
+        while frames.next().await.is_some() {}
+    });
+}
+
+#[test]
+fn a_connection_without_a_request_is_not_kept() {
+    let upstream = Upstream::saying("hello");
+    let proxyd = start(&to(&upstream, "h2c #true; timeouts { header-ms 300 }"), &[]);
+
+    live(async {
+        let mut frames = Frames::connect(proxyd.address(), &[]).await;
+        assert_eq!(frames.next_of(GOAWAY).await.code(), 0);
+        while frames.next().await.is_some() {}
+    });
+    let mut silent = proxyd.connect();
+    silent.send("PRI * HT");
+    assert!(silent.rest().unwrap().0.is_empty());
+}
+
+#[test]
+fn a_head_that_stands_still_ends_its_connection() {
+    let upstream = Upstream::saying("hello");
+    let proxyd = start(&to(&upstream, "h2c #true; timeouts { header-ms 300 }"), &[]);
+
+    live(async {
+        let mut frames = Frames::connect(proxyd.address(), &[]).await;
+        frames.send(HEADERS, END_STREAM, 1, GET).await;
+        assert_ne!(frames.next_of(GOAWAY).await.code(), 0);
+        while frames.next().await.is_some() {}
+    });
+    let said = proxyd.stdout().find(0, |record| record.has("http_status"));
+    assert_eq!(said.text("reason"), "request_header_timeout");
+}
+
+#[test]
+fn a_breach_of_the_protocol_ends_its_connection_and_is_told() {
+    let upstream = Upstream::saying("hello");
+    let proxyd = start(&to(&upstream, H2C), &[]);
+
+    live(async {
+        let mut frames = Frames::connect(proxyd.address(), &[]).await;
+        // A stream that only servers may open.
+        frames.send(HEADERS, END_STREAM | END_HEADERS, 2, GET).await;
+        assert_eq!(frames.next_of(GOAWAY).await.code(), 1);
+        while frames.next().await.is_some() {}
+    });
+    let said = proxyd.stdout().find(0, |record| record.has("http_status"));
+    assert_eq!(said.text("reason"), "http2_protocol_error");
+}

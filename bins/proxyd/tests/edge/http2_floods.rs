@@ -1,0 +1,120 @@
+//! Clients that make work for nothing.
+
+use crate::support::{
+    CONTINUATION, DATA, END_HEADERS, END_STREAM, ENHANCE_YOUR_CALM, Frames, GET, GOAWAY, HEADERS,
+    Http2, PING, PRIORITY, RST_STREAM, SETTINGS, WINDOW_UPDATE, frame, live, start, to,
+};
+use proxy_testkit::{Proxyd, Upstream};
+
+fn running() -> (Upstream, Proxyd) {
+    let upstream = Upstream::saying("hello");
+    let proxyd = start(&to(&upstream, "h2c #true"), &[]);
+    (upstream, proxyd)
+}
+
+/// Sends `frames` over and over until the proxy has had enough, and gives what it says then.
+async fn flood(client: &mut Frames, mut frames: impl FnMut(u32) -> Vec<u8>) -> u32 {
+    for round in 0..20_000 {
+        if client.send_raw(&frames(round)).await.is_err() {
+            break;
+        }
+    }
+    client.next_of(GOAWAY).await.code()
+}
+
+fn is_told(proxyd: &Proxyd) {
+    let said = proxyd.stdout().find(0, |record| record.has("http_status"));
+    assert_eq!(said.text("reason"), "http2_flood");
+    assert_eq!(said.text("error_type"), "LimitExceeded");
+}
+
+#[test]
+fn each_kind_of_flood_ends_its_connection() {
+    let cases = [
+        ("settings", frame(SETTINGS, 0, 0, &[])),
+        ("ping", frame(PING, 0, 0, &[0; 8])),
+        ("window update", frame(WINDOW_UPDATE, 0, 0, &[0, 0, 0, 1])),
+        ("priority", frame(PRIORITY, 0, 3, &[0, 0, 0, 1, 5])),
+        ("grease", frame(0xfa, 0, 0, b"grease")),
+    ];
+    for (name, frame) in cases {
+        let (_upstream, proxyd) = running();
+        live(async {
+            let mut client = Frames::connect(proxyd.address(), &[]).await;
+            let code = flood(&mut client, |_| frame.clone()).await;
+            assert_eq!(code, ENHANCE_YOUR_CALM, "{name}");
+            // Nobody else suffers.
+            let mut other = Http2::knowing(proxyd.address()).await;
+            assert_eq!(other.get("/").await.status, 200);
+        });
+        is_told(&proxyd);
+    }
+}
+
+#[test]
+fn requests_given_up_as_fast_as_they_come_end_their_connection() {
+    let (_upstream, proxyd) = running();
+    live(async {
+        let mut client = Frames::connect(proxyd.address(), &[]).await;
+        let code = flood(&mut client, |round| {
+            let stream = round * 2 + 1;
+            let begun = frame(HEADERS, END_STREAM | END_HEADERS, stream, GET);
+            [begun, frame(RST_STREAM, 0, stream, &[0, 0, 0, 8])].concat()
+        });
+        assert_eq!(code.await, ENHANCE_YOUR_CALM);
+    });
+    is_told(&proxyd);
+}
+
+#[test]
+fn data_frames_without_data_end_their_connection() {
+    let (_upstream, proxyd) = running();
+    live(async {
+        let mut client = Frames::connect(proxyd.address(), &[]).await;
+        client.send(HEADERS, END_HEADERS, 1, GET).await;
+        let code = flood(&mut client, |_| frame(DATA, 0, 1, &[])).await;
+        assert_eq!(code, ENHANCE_YOUR_CALM);
+    });
+    is_told(&proxyd);
+}
+
+#[test]
+fn a_head_of_endless_continuations_ends_its_connection() {
+    let (_upstream, proxyd) = running();
+    live(async {
+        let mut client = Frames::connect(proxyd.address(), &[]).await;
+        client.send(HEADERS, END_STREAM, 1, GET).await;
+        let code = flood(&mut client, |_| frame(CONTINUATION, 0, 1, &[])).await;
+        assert_eq!(code, ENHANCE_YOUR_CALM);
+    });
+    is_told(&proxyd);
+}
+
+#[test]
+fn a_header_section_that_unfolds_beyond_measure_is_refused() {
+    let (upstream, proxyd) = running();
+    live(async {
+        let mut client = Frames::connect(proxyd.address(), &[]).await;
+        // One field of 4000 bytes enters the table, then stands a thousand times for one byte each.
+        let mut head = GET.to_vec();
+        head.extend([0x40, 1, b'x', 0x7f, 0xa1, 0x1e]);
+        head.extend(std::iter::repeat_n(b'a', 4000));
+        head.extend(std::iter::repeat_n(0xbe, 1000));
+        client
+            .send(HEADERS, END_STREAM | END_HEADERS, 1, &head)
+            .await;
+        while let Some(frame) = client.next().await {
+            if [RST_STREAM, GOAWAY].contains(&frame.kind) {
+                break;
+            }
+            // h2 says 431 of its own accord when it gives up early.
+            assert!(frame.kind != DATA);
+            if frame.kind == HEADERS {
+                break;
+            }
+        }
+        let mut other = Http2::knowing(proxyd.address()).await;
+        assert_eq!(other.get("/").await.status, 200);
+    });
+    assert_eq!(upstream.requests().len(), 1);
+}

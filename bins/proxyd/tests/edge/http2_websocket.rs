@@ -1,0 +1,152 @@
+//! WebSocket through an HTTP/2 stream. [RFC 8441]
+
+use crate::support::{Answer, Http2, ask, live, start, to};
+use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use h2::ext::Protocol;
+use http::Request;
+use proxy_testkit::{Upstream, ok};
+
+fn connect(protocol: &'static str) -> Request<()> {
+    let mut request = ask("CONNECT", "/chat");
+    request
+        .extensions_mut()
+        .insert(Protocol::from_static(protocol));
+    request
+}
+
+/// Switches whatever is asked, with the right answer to its key, then sends every byte back.
+fn websocket() -> Upstream {
+    Upstream::start(|served| {
+        let Some(request) = served.head() else { return };
+        let key = request.fields.get("sec-websocket-key").unwrap().to_owned();
+        let accept = accept(&key);
+        served.send(format!(
+            "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+             Sec-WebSocket-Accept: {accept}\r\nSec-WebSocket-Protocol: chat\r\n\r\n"
+        ));
+        while let Ok(bytes) = served.some() {
+            served.send(bytes);
+        }
+        served.end();
+    })
+}
+
+fn accept(key: &str) -> String {
+    let text = [key, "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"].concat();
+    STANDARD.encode(digest(&SHA1_FOR_LEGACY_USE_ONLY, text.as_bytes()))
+}
+
+#[test]
+fn a_websocket_goes_through_a_stream() {
+    let upstream = websocket();
+    let proxyd = start(&to(&upstream, "h2c #true"), &[]);
+
+    live(async {
+        let mut http = Http2::knowing(proxyd.address()).await;
+        // The server has to say first that it knows how.
+        while !http.send.is_extended_connect_protocol_enabled() {
+            tokio::task::yield_now().await;
+        }
+        let (response, mut up) = http.begin(connect("websocket")).await;
+        let response = response.await.unwrap();
+        assert_eq!(response.status(), 200);
+        assert_eq!(response.headers()["sec-websocket-protocol"], "chat");
+        for name in ["upgrade", "connection", "sec-websocket-accept"] {
+            assert!(!response.headers().contains_key(name), "{name}");
+        }
+        let id = response.headers()["x-correlation-id"]
+            .to_str()
+            .unwrap()
+            .to_owned();
+        let mut down = response.into_body();
+        let mut echoed = Vec::new();
+        for round in 0..200_u8 {
+            let piece = vec![round; 5_000];
+            crate::support::send_some(&mut up, &piece).await;
+            while echoed.len() < piece.len() {
+                let data = down.data().await.unwrap().unwrap();
+                down.flow_control().release_capacity(data.len()).unwrap();
+                echoed.extend_from_slice(&data);
+            }
+            assert!(echoed == piece);
+            echoed.clear();
+        }
+        up.send_data(Bytes::new(), true).unwrap();
+        while let Some(rest) = down.data().await {
+            assert!(rest.unwrap().is_empty());
+        }
+        let record = proxyd.access_record(&id);
+        assert_eq!(record.number("status"), Some(200.0));
+        assert_eq!(record.number("bytes_in"), Some(1_000_000.0));
+    });
+    let seen = upstream.last_request();
+    assert_eq!(
+        (seen.method.as_str(), seen.target.as_str()),
+        ("GET", "/chat")
+    );
+    assert_eq!(seen.fields.get("upgrade"), Some("websocket"));
+    assert_eq!(seen.fields.get("host"), Some("a.test"));
+}
+
+#[test]
+fn an_upstream_that_does_not_switch_opens_no_tunnel() {
+    let upstream = Upstream::start(|served| {
+        for answer in [
+            &ok("hello")[..],
+            b"HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n",
+        ] {
+            served.request();
+            served.send(answer);
+        }
+        served.request();
+    });
+    let proxyd = start(&to(&upstream, "h2c #true"), &[]);
+
+    live(async {
+        let mut http = Http2::knowing(proxyd.address()).await;
+        while !http.send.is_extended_connect_protocol_enabled() {
+            tokio::task::yield_now().await;
+        }
+        let answer = http.ask(connect("websocket")).await;
+        assert_eq!(answer.status, 502);
+        let id = answer.header("x-correlation-id").unwrap();
+        assert_eq!(proxyd.error_record(id).text("reason"), "upgrade_declined");
+    });
+}
+
+#[test]
+fn an_answer_to_another_key_opens_no_tunnel() {
+    let upstream = Upstream::websocket();
+    let proxyd = start(&to(&upstream, "h2c #true"), &[]);
+
+    live(async {
+        let mut http = Http2::knowing(proxyd.address()).await;
+        while !http.send.is_extended_connect_protocol_enabled() {
+            tokio::task::yield_now().await;
+        }
+        let (response, _up) = http.begin(connect("websocket")).await;
+        let answer = Answer::whole(response.await.unwrap()).await.unwrap();
+        assert_eq!(answer.status, 502);
+    });
+}
+
+#[test]
+fn other_tunnels_are_not_served() {
+    let upstream = Upstream::saying("hello");
+    let proxyd = start(&to(&upstream, "h2c #true"), &[]);
+
+    live(async {
+        let mut http = Http2::knowing(proxyd.address()).await;
+        while !http.send.is_extended_connect_protocol_enabled() {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(http.ask(connect("connect-udp")).await.status, 405);
+        let mut plain = ask("CONNECT", "");
+        *plain.uri_mut() = "a.test:443".parse().unwrap();
+        assert_eq!(http.ask(plain).await.status, 405);
+    });
+    assert_eq!(upstream.requests().len(), 0);
+}

@@ -1,0 +1,130 @@
+//! A target that speaks TLS.
+
+use super::certificates::{Authority, Identity};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::aws_lc_rs::default_provider;
+use tokio_rustls::rustls::server::{NoClientAuth, WebPkiClientVerifier};
+use tokio_rustls::server::TlsStream;
+
+/// A target that answers `hello` to whatever it is asked, by HTTP/1.1 over TLS.
+pub(crate) struct TlsUpstream {
+    pub(crate) address: SocketAddr,
+    greetings: Receiver<Greeting>,
+}
+
+/// What a connection to it began with.
+#[derive(Debug)]
+pub(crate) struct Greeting {
+    pub(crate) server_name: Option<String>,
+    pub(crate) protocol: Option<Vec<u8>>,
+    pub(crate) has_certificate: bool,
+    pub(crate) resumed: bool,
+}
+
+/// How a target greets.
+pub(crate) fn greeting(
+    identity: &Identity,
+    asks: Option<&Authority>,
+    protocols: &[&str],
+) -> Arc<ServerConfig> {
+    let provider = Arc::new(default_provider());
+    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .unwrap();
+    let verifier = match asks {
+        None => Arc::new(NoClientAuth),
+        Some(authority) => {
+            let roots = Arc::new(authority.roots());
+            WebPkiClientVerifier::builder_with_provider(roots, provider)
+                .build()
+                .unwrap()
+        }
+    };
+    let mut config = builder
+        .with_client_cert_verifier(verifier)
+        .with_single_cert(vec![identity.der()], identity.key())
+        .unwrap();
+    config.alpn_protocols = protocols
+        .iter()
+        .map(|name| name.as_bytes().to_vec())
+        .collect();
+    Arc::new(config)
+}
+
+impl TlsUpstream {
+    pub(crate) fn start(config: Arc<ServerConfig>) -> Self {
+        let (told, greetings) = channel();
+        let (bound, address) = channel();
+        thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            runtime.block_on(async {
+                let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+                bound.send(listener.local_addr().unwrap()).unwrap();
+                let acceptor = TlsAcceptor::from(config);
+                while let Ok((stream, _)) = listener.accept().await {
+                    tokio::spawn(greet(acceptor.clone(), stream, told.clone()));
+                }
+            });
+        });
+        Self {
+            address: address.recv().unwrap(),
+            greetings,
+        }
+    }
+
+    /// Waits for the next connection.
+    pub(crate) fn greeting(&self) -> Greeting {
+        self.greetings
+            .recv_timeout(proxy_testkit::PATIENCE)
+            .unwrap()
+    }
+}
+
+impl Greeting {
+    fn of(stream: &TlsStream<TcpStream>) -> Self {
+        let (_, session) = stream.get_ref();
+        let kind = session.handshake_kind();
+        Self {
+            server_name: session.server_name().map(ToOwned::to_owned),
+            protocol: session.alpn_protocol().map(ToOwned::to_owned),
+            has_certificate: session.peer_certificates().is_some(),
+            resumed: kind == Some(tokio_rustls::rustls::HandshakeKind::Resumed),
+        }
+    }
+}
+
+async fn greet(acceptor: TlsAcceptor, stream: TcpStream, told: Sender<Greeting>) {
+    let Ok(stream) = acceptor.accept(stream).await else {
+        return;
+    };
+    // Nobody may listen any more when the test is over.
+    drop(told.send(Greeting::of(&stream)));
+    answer(stream).await;
+}
+
+async fn answer(mut stream: TlsStream<TcpStream>) {
+    let mut read = Vec::new();
+    while stream
+        .read_buf(&mut read)
+        .await
+        .is_ok_and(|count| count > 0)
+    {
+        if read.ends_with(b"\r\n\r\n") {
+            read.clear();
+            let response = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+            if stream.write_all(response).await.is_err() || stream.flush().await.is_err() {
+                return;
+            }
+        }
+    }
+}

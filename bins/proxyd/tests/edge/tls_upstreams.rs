@@ -1,0 +1,187 @@
+//! TLS towards targets: asked for by name, verified, and never done without.
+
+use crate::support::{Authority, BINARY, Identity, TlsUpstream, greeting};
+use proxy_testkit::{Launch, Proxyd, Reload, Response, Upstream, get};
+use std::net::SocketAddr;
+
+/// One route to a target at `address`, with this `tls` block.
+fn kdl(address: SocketAddr, tls: &str) -> String {
+    format!(
+        r#"
+        listeners {{ listener "main" {{ address "127.0.0.1:0" }} }}
+        routes {{ route "all" {{ upstream "u" }} }}
+        upstreams {{ upstream "u" {{ targets {{ target "{address}" }}; tls {{ {tls} }} }} }}
+        system {{ worker-threads 1 }}
+        "#
+    )
+}
+
+fn running(address: SocketAddr, tls: &str, root: &Authority) -> Proxyd {
+    let launch = Launch::new(BINARY, &kdl(address, tls));
+    root.write(launch.folder(), "root.pem");
+    launch.start()
+}
+
+fn asked(proxyd: &Proxyd) -> Response {
+    proxyd.connect().ask(get("/", &[]))
+}
+
+const NAMED: &str = r#"sni "up.test"; ca-file "root.pem""#;
+
+#[test]
+fn the_name_written_is_asked_for_and_verified() {
+    let root = Authority::new("root");
+    let target = TlsUpstream::start(greeting(&root.issue(&["up.test"]), None, &["http/1.1"]));
+    let proxyd = running(target.address, NAMED, &root);
+
+    assert_eq!(asked(&proxyd).text(), "hello");
+    let seen = target.greeting();
+    assert_eq!(seen.server_name.as_deref(), Some("up.test"));
+    assert_eq!(seen.protocol.as_deref(), Some(&b"http/1.1"[..]));
+    assert!(!seen.has_certificate);
+}
+
+#[test]
+fn a_target_is_verified_by_its_own_host_when_no_name_is_written() {
+    let root = Authority::new("root");
+    for (names, status) in [(&["127.0.0.1"], 200), (&["127.0.0.2"], 502)] {
+        let target = TlsUpstream::start(greeting(&root.issue(names), None, &[]));
+        let proxyd = running(target.address, r#"ca-file "root.pem""#, &root);
+        assert_eq!(asked(&proxyd).status, status, "{names:?}");
+    }
+}
+
+/// The reason is in the log, and the client learns no more than that the gateway is bad.
+fn is_not_trusted(proxyd: &Proxyd, why: &str) {
+    let response = asked(proxyd);
+    assert_eq!(response.status, 502);
+    assert_eq!(response.error_code(), "UPSTREAM_ERROR");
+    assert!(
+        !response.text().contains("certificate"),
+        "{}",
+        response.text()
+    );
+    let record = proxyd.error_record(&response.correlation_id());
+    assert_eq!(record.text("reason"), "tls_verify_failed");
+    assert!(record.text("message").contains(why), "{record:?}");
+}
+
+#[test]
+fn a_target_of_another_name_is_not_trusted() {
+    let root = Authority::new("root");
+    let target = TlsUpstream::start(greeting(&root.issue(&["other.test"]), None, &[]));
+    let proxyd = running(target.address, NAMED, &root);
+    is_not_trusted(&proxyd, "not valid for name");
+}
+
+#[test]
+fn a_target_of_a_strange_authority_is_not_trusted() {
+    let (root, strange) = (Authority::new("root"), Authority::new("strange"));
+    let target = TlsUpstream::start(greeting(&strange.issue(&["up.test"]), None, &[]));
+    let proxyd = running(target.address, NAMED, &root);
+    is_not_trusted(&proxyd, "UnknownIssuer");
+    // Nor by the system, which does not know this one.
+    let proxyd = running(target.address, r#"sni "up.test""#, &root);
+    is_not_trusted(&proxyd, "UnknownIssuer");
+}
+
+#[test]
+fn a_target_whose_certificate_expired_is_not_trusted() {
+    let root = Authority::new("root");
+    let target = TlsUpstream::start(greeting(&root.issue_until(&["up.test"], 2001), None, &[]));
+    let proxyd = running(target.address, NAMED, &root);
+    is_not_trusted(&proxyd, "expired");
+}
+
+#[test]
+fn an_upstream_with_tls_is_never_spoken_to_in_plaintext() {
+    let root = Authority::new("root");
+    let plain = Upstream::start(|served| {
+        let first = served.exactly(1).unwrap();
+        // A handshake, not a request.
+        assert_eq!(first, [0x16]);
+        served.send("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
+    });
+    let proxyd = running(plain.address(), NAMED, &root);
+
+    let response = asked(&proxyd);
+    assert_eq!(response.status, 502);
+    let record = proxyd.error_record(&response.correlation_id());
+    assert_eq!(record.text("reason"), "tls_handshake_failed");
+}
+
+#[test]
+fn a_target_that_asks_for_a_certificate_is_shown_ours() {
+    let (root, members) = (Authority::new("root"), Authority::new("members"));
+    let config = greeting(&root.issue(&["up.test"]), Some(&members), &[]);
+    let target = TlsUpstream::start(config);
+    let ours: Identity = members.issue_to_client("proxy");
+    let launch = Launch::new(
+        BINARY,
+        &kdl(
+            target.address,
+            &format!(r#"{NAMED}; cert-file "ours.crt"; key-file "ours.key""#),
+        ),
+    );
+    root.write(launch.folder(), "root.pem");
+    ours.write(launch.folder(), "ours");
+    let proxyd = launch.start();
+
+    assert_eq!(asked(&proxyd).status, 200);
+    assert!(target.greeting().has_certificate);
+    // Without one the target refuses, in whatever words it has.
+    let stranger = running(target.address, NAMED, &root);
+    assert_eq!(asked(&stranger).status, 502);
+}
+
+#[test]
+fn other_settings_make_other_connections() {
+    let root = Authority::new("root");
+    let identity = root.issue(&["up.test", "other.test"]);
+    let target = TlsUpstream::start(greeting(&identity, None, &[]));
+    let proxyd = running(target.address, NAMED, &root);
+
+    let mut client = proxyd.connect();
+    for _ in 0..3 {
+        assert_eq!(client.ask(get("/", &[])).status, 200);
+    }
+    assert_eq!(target.greeting().server_name.as_deref(), Some("up.test"));
+    // The same settings keep the connection; others do not.
+    assert_eq!(proxyd.reload(&kdl(target.address, NAMED)), Reload::Applied);
+    assert_eq!(client.ask(get("/", &[])).status, 200);
+    let other = NAMED.replace("up.test", "other.test");
+    assert_eq!(proxyd.reload(&kdl(target.address, &other)), Reload::Applied);
+    assert_eq!(client.ask(get("/", &[])).status, 200);
+    let second = target.greeting();
+    assert_eq!(second.server_name.as_deref(), Some("other.test"));
+    assert!(!second.resumed);
+}
+
+#[test]
+fn new_roots_are_taken_without_a_reload() {
+    let (old, new) = (Authority::new("old"), Authority::new("new"));
+    let target = TlsUpstream::start(greeting(&new.issue(&["up.test"]), None, &[]));
+    let proxyd = running(target.address, NAMED, &old);
+    assert_eq!(asked(&proxyd).status, 502);
+
+    new.write(proxyd.folder(), "root.pem");
+    let said = proxyd.stderr().find(0, |record| {
+        record.text("message") == "a new certificate is in use"
+    });
+    assert!(said.text("file").ends_with("root.pem"), "{said:?}");
+    assert_eq!(asked(&proxyd).status, 200);
+}
+
+#[test]
+fn a_name_that_is_none_is_a_fault_at_its_place() {
+    let root = Authority::new("root");
+    let target = TlsUpstream::start(greeting(&root.issue(&["up.test"]), None, &[]));
+    let proxyd = running(target.address, NAMED, &root);
+
+    let faulty = NAMED.replace("up.test", "up test");
+    let Reload::Refused(faults) = proxyd.reload(&kdl(target.address, &faulty)) else {
+        panic!("a name with a space was taken");
+    };
+    assert!(faults.contains("bad-value"), "{faults}");
+    assert!(faults.contains("sni \"up test\""), "{faults}");
+}

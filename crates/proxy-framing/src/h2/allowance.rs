@@ -1,0 +1,148 @@
+//! How many frames of each kind a peer may send for nothing.
+
+use std::fmt;
+
+/// Work that a frame makes without bringing anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Chore {
+    /// `RST_STREAM`: a request that was begun in vain. [CVE-2023-44487]
+    Reset,
+    /// `SETTINGS`, which must be applied and acknowledged. [CVE-2019-9515]
+    Settings,
+    /// `PING`, which must be answered. [CVE-2019-9512]
+    Ping,
+    /// `WINDOW_UPDATE`, however little it grants. [CVE-2019-9517]
+    WindowUpdate,
+    /// `PRIORITY` and `PRIORITY_UPDATE`. [CVE-2019-9513]
+    Priority,
+    /// `DATA` without data that does not end its stream. [CVE-2019-9518]
+    EmptyData,
+    /// `CONTINUATION` of a header section. [CVE-2024-27316]
+    Continuation,
+    /// Any other frame that means nothing here.
+    Other,
+}
+
+/// How many frames of a kind may come at once, and again each second.
+#[derive(Debug)]
+struct Pace {
+    chore: Chore,
+    name: &'static str,
+    at_once: u32,
+    each_second: u32,
+}
+
+const fn pace(chore: Chore, name: &'static str, at_once: u32, each_second: u32) -> Pace {
+    Pace {
+        chore,
+        name,
+        at_once,
+        each_second,
+    }
+}
+
+const COUNT: usize = 8;
+
+/// In the order of the variants.
+const PACES: [Pace; COUNT] = [
+    pace(Chore::Reset, "RST_STREAM", 256, 32),
+    pace(Chore::Settings, "SETTINGS", 16, 1),
+    pace(Chore::Ping, "PING", 64, 8),
+    pace(Chore::WindowUpdate, "WINDOW_UPDATE", 1024, 128),
+    pace(Chore::Priority, "PRIORITY", 256, 32),
+    pace(Chore::EmptyData, "empty DATA", 64, 8),
+    pace(Chore::Continuation, "CONTINUATION", 32, 8),
+    pace(Chore::Other, "meaningless", 64, 8),
+];
+
+impl fmt::Display for Chore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named = PACES.iter().find(|pace| pace.chore == *self);
+        f.write_str(named.map_or("", |pace| pace.name))
+    }
+}
+
+/// What is left of each allowance, in tenths of a frame.
+#[derive(Clone, Debug)]
+pub(super) struct Allowances {
+    left: [u32; COUNT],
+}
+
+const TENTHS: u32 = 10;
+
+impl Allowances {
+    pub(super) fn full() -> Self {
+        Self {
+            left: PACES.map(|pace| pace.at_once * TENTHS),
+        }
+    }
+
+    /// Takes one frame. False when there was none to take.
+    pub(super) fn take(&mut self, chore: Chore) -> bool {
+        let Some(left) = self.left.get_mut(chore as usize) else {
+            return false;
+        };
+        let Some(rest) = left.checked_sub(TENTHS) else {
+            return false;
+        };
+        *left = rest;
+        true
+    }
+
+    /// Gives back for `tenths` of a second.
+    pub(super) fn pass(&mut self, tenths: u32) {
+        for (left, pace) in self.left.iter_mut().zip(PACES) {
+            let more = pace.each_second.saturating_mul(tenths);
+            // What traffic has earned beyond it stays.
+            let full = (pace.at_once * TENTHS).max(*left);
+            *left = left.saturating_add(more).min(full);
+        }
+    }
+
+    /// Gives for useful traffic: up to eight times what there is at once.
+    pub(super) fn earn(&mut self, chore: Chore, frames: u32) {
+        let places = self.left.iter_mut().zip(PACES);
+        for (left, pace) in places.filter(|(_, pace)| pace.chore == chore) {
+            let most = pace.at_once * TENTHS * 8;
+            *left = left.saturating_add(frames.saturating_mul(TENTHS)).min(most);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_chore_stands_at_its_index() {
+        for (index, pace) in PACES.into_iter().enumerate() {
+            assert_eq!(pace.chore as usize, index);
+        }
+    }
+
+    #[test]
+    fn time_gives_back_what_was_taken_and_no_more() {
+        let mut left = Allowances::full();
+        for _ in 0..16 {
+            assert!(left.take(Chore::Settings));
+        }
+        assert!(!left.take(Chore::Settings));
+
+        left.pass(9);
+        assert!(!left.take(Chore::Settings));
+        left.pass(1);
+        assert!(left.take(Chore::Settings));
+        assert!(!left.take(Chore::Settings));
+
+        left.pass(u32::MAX);
+        assert_eq!((0..100).filter(|_| left.take(Chore::Settings)).count(), 16);
+    }
+
+    #[test]
+    fn what_was_earned_outlasts_the_passing_of_time() {
+        let mut left = Allowances::full();
+        left.earn(Chore::Ping, 100);
+        left.pass(10);
+        assert_eq!((0..1000).filter(|_| left.take(Chore::Ping)).count(), 164);
+    }
+}

@@ -1,0 +1,56 @@
+//! Refuses heads that are too large. Over HTTP/1.x the framing guard has done that before.
+
+use http::request::Parts;
+use http::uri::PathAndQuery;
+use proxy_errors::{Detail, Problem, Reason};
+use proxy_model::Limits;
+
+/// Longest request target, in bytes.
+const MAX_TARGET_BYTES: u64 = 16 * 1024;
+
+/// What a field line has beside its name and value: the colon, a space, and the line's end.
+const LINE_OVERHEAD: u64 = 4;
+
+/// Counts what the same head would count in HTTP/1.1.
+pub(crate) fn check(head: &Parts, limits: &Limits) -> Result<(), Problem> {
+    let target = head
+        .uri
+        .path_and_query()
+        .map_or(0, |target| bytes(PathAndQuery::as_str(target)));
+    within(Reason::HeaderSizeLimit, target, MAX_TARGET_BYTES)?;
+    let count = head.headers.len() as u64;
+    within(
+        Reason::HeaderCountLimit,
+        count,
+        u64::from(*limits.max_header_count),
+    )?;
+    let mut total = 0;
+    for (name, value) in &head.headers {
+        let (name, value) = (bytes(name), bytes(value));
+        within(Reason::HeaderNameLimit, name, *limits.max_header_name_bytes)?;
+        within(
+            Reason::HeaderValueLimit,
+            value,
+            *limits.max_header_value_bytes,
+        )?;
+        total += name + value + LINE_OVERHEAD;
+    }
+    within(
+        Reason::HeaderSizeLimit,
+        total,
+        *limits.max_header_size_bytes,
+    )
+}
+
+#[inline]
+fn bytes(text: impl AsRef<[u8]>) -> u64 {
+    text.as_ref().len() as u64
+}
+
+#[inline]
+fn within(reason: Reason, current: u64, limit: u64) -> Result<(), Problem> {
+    if current <= limit {
+        return Ok(());
+    }
+    Err(Problem::new(reason, Detail::Limit { current, limit }))
+}

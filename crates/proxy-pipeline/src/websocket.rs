@@ -1,0 +1,38 @@
+//! The handshake that WebSocket over HTTP/1.1 asks for, made for clients that come by HTTP/2 and need
+//! none. [RFC 6455 §4, RFC 8441 §5]
+
+use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::HeaderValue;
+
+const ID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+
+/// A key to send, from random bytes.
+pub(crate) fn key(random: [u8; 16]) -> HeaderValue {
+    let text = STANDARD.encode(random);
+    HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static(""))
+}
+
+/// Whether `answer` shows that the key was understood.
+pub(crate) fn is_answered(key: &HeaderValue, answer: Option<&HeaderValue>) -> bool {
+    let hashed = digest(&SHA1_FOR_LEGACY_USE_ONLY, &[key.as_bytes(), ID].concat());
+    let expected = STANDARD.encode(hashed);
+    answer.is_some_and(|answer| answer.as_bytes().trim_ascii() == expected.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sample_of_the_standard_is_answered_as_it_says() {
+        let key = HeaderValue::from_static("dGhlIHNhbXBsZSBub25jZQ==");
+        let answer = HeaderValue::from_static("s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+
+        assert_eq!(self::key(*b"the sample nonce"), key);
+        assert!(is_answered(&key, Some(&answer)));
+        assert!(!is_answered(&key, None));
+        assert!(!is_answered(&answer, Some(&answer)));
+    }
+}

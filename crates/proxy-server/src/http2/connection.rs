@@ -1,0 +1,155 @@
+//! One HTTP/2 connection from its preface to its last frame.
+
+use super::io::SessionIo;
+use super::session::Session;
+use super::stream;
+use crate::attend::Line;
+use crate::patience::Patience;
+use crate::settings::ConnectionSettings;
+use bytes::Bytes;
+use h2::Reason as Code;
+use h2::server::Connection;
+use proxy_clock::Timer;
+use proxy_errors::{Detail, Problem, Reason};
+use proxy_pipeline::{Worker, note_connection, timeout_problem};
+use std::future::poll_fn;
+use std::ops::ControlFlow;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+type Http = Connection<SessionIo, Bytes>;
+
+/// Serves `line` until it ends.
+pub(crate) async fn serve(worker: Rc<Worker>, settings: Rc<ConnectionSettings>, line: Line) {
+    let Line {
+        client,
+        deadline,
+        transport,
+        early,
+    } = line;
+    let clock = Rc::clone(&worker.clock);
+    let session = Session::new(client, deadline, clock, settings.write_time);
+    let session = Rc::new(session);
+    let io = SessionIo::new(transport, Rc::clone(&session), early);
+    let patience = Patience {
+        clock: &worker.clock,
+        deadline: &session.deadline,
+    };
+    let greeting = settings.http2.handshake(io);
+    let greeted = patience.within(Timer::RequestHeader, settings.header_time, greeting);
+    let mut http = match greeted.await {
+        Some(Ok(http)) => http,
+        Some(Err(error)) => return note_error(&worker, &session, &error),
+        None => return,
+    };
+    let mut talk = Conversation {
+        worker: &worker,
+        settings: &settings,
+        session: &session,
+        http: &mut http,
+    };
+    poll_fn(|cx| talk.poll(cx)).await;
+}
+
+/// A connection on its way to its end.
+struct Conversation<'c> {
+    worker: &'c Rc<Worker>,
+    settings: &'c ConnectionSettings,
+    session: &'c Rc<Session>,
+    http: &'c mut Http,
+}
+
+impl Conversation<'_> {
+    /// Ready when the connection is over.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.session.deadline.watch(cx.waker());
+        if self.session.client.is_to_leave(self.worker) {
+            self.leave();
+        }
+        loop {
+            if self.take_requests(cx).is_ready() {
+                return Poll::Ready(());
+            }
+            if let Some(flood) = self.session.flood.get()
+                && !self.session.ending.replace(true)
+            {
+                let detail = Detail::text(flood.to_string());
+                self.give_up(
+                    &Problem::new(Reason::Http2Flood, detail),
+                    Code::ENHANCE_YOUR_CALM,
+                );
+                continue;
+            }
+            match self.session.deadline.take_expired() {
+                None => {}
+                Some((timer, after)) => match self.expire(timer, after) {
+                    ControlFlow::Continue(()) => continue,
+                    ControlFlow::Break(()) => return Poll::Ready(()),
+                },
+            }
+            self.session.arm(self.settings);
+            return Poll::Pending;
+        }
+    }
+
+    /// Begins every stream that the client has opened. Ready when there will be no more.
+    fn take_requests(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            match self.http.poll_accept(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(None) => return Poll::Ready(()),
+                Poll::Ready(Some(Ok((request, respond)))) => {
+                    stream::begin(self.worker, self.session, request, respond);
+                }
+                Poll::Ready(Some(Err(error))) => {
+                    note_error(self.worker, self.session, &error);
+                    return Poll::Ready(());
+                }
+            }
+        }
+    }
+
+    /// What is done when `timer` has run out. Break: nothing more can be done.
+    fn expire(&mut self, timer: Timer, after: std::time::Duration) -> ControlFlow<()> {
+        if timer == Timer::RequestHeader && self.session.meter.borrow().in_head() {
+            self.session.ending.set(true);
+            self.give_up(&timeout_problem(timer, after), Code::PROTOCOL_ERROR);
+            return ControlFlow::Continue(());
+        }
+        let resting = matches!(timer, Timer::KeepAlive | Timer::RequestHeader);
+        if resting && (self.leave() || !self.session.is_idle()) {
+            return ControlFlow::Continue(());
+        }
+        self.session.client.fate.set(Some((timer, after)));
+        ControlFlow::Break(())
+    }
+
+    /// Tells the client to open no more streams. False when it was told before.
+    fn leave(&mut self) -> bool {
+        let first = !self.session.leaving.replace(true);
+        if first {
+            self.http.graceful_shutdown();
+        }
+        first
+    }
+
+    /// Tells the client that this is the end, and why.
+    fn give_up(&mut self, problem: &Problem, code: Code) {
+        note_connection(self.worker, &self.session.client, problem);
+        self.http.abrupt_shutdown(code);
+    }
+}
+
+/// Writes down what the client did wrong; that it went away is no wrong.
+fn note_error(worker: &Worker, session: &Session, error: &h2::Error) {
+    if !error.is_library() {
+        return;
+    }
+    let reason = match error.reason() {
+        Some(Code::NO_ERROR) | None => return,
+        Some(Code::ENHANCE_YOUR_CALM) => Reason::Http2Flood,
+        Some(_) => Reason::Http2ProtocolError,
+    };
+    let problem = Problem::new(reason, Detail::text(error.to_string()));
+    note_connection(worker, &session.client, &problem);
+}

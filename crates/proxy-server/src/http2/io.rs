@@ -1,0 +1,129 @@
+//! The stream that `h2` reads frames from and writes frames to.
+
+use super::session::{FAREWELL, Session};
+use crate::transport::Transport;
+use bytes::Bytes;
+use proxy_clock::Timer;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// Counts what the client sends before `h2` sees it, knows when the client does not read, and ends
+/// the connection so that the client hears the last words.
+#[derive(Debug)]
+pub(super) struct SessionIo {
+    transport: Transport,
+    session: Rc<Session>,
+    /// What was read before the connection was known to speak HTTP/2.
+    early: Bytes,
+    /// Whether our side has been ended.
+    ended: bool,
+}
+
+impl SessionIo {
+    pub(super) fn new(transport: Transport, session: Rc<Session>, early: Bytes) -> Self {
+        Self {
+            transport,
+            session,
+            early,
+            ended: false,
+        }
+    }
+
+    fn poll_fill(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if self.early.is_empty() {
+            return Pin::new(&mut self.transport).poll_read(cx, buf);
+        }
+        let count = self.early.len().min(buf.remaining());
+        buf.put_slice(&self.early.split_to(count));
+        Poll::Ready(Ok(()))
+    }
+
+    fn note(&self, polled: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        match &polled {
+            Poll::Pending => self.session.blocked(),
+            Poll::Ready(Ok(bytes)) => self.session.wrote(*bytes),
+            Poll::Ready(Err(_)) => {}
+        }
+        polled
+    }
+}
+
+impl AsyncRead for SessionIo {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let me = self.get_mut();
+        if me.session.flood.get().is_some() {
+            return Poll::Pending;
+        }
+        let before = buf.filled().len();
+        ready!(me.poll_fill(cx, buf))?;
+        let fresh = buf.filled().get(before..).unwrap_or_default();
+        let now = me.session.clock.now().0;
+        if let Err(flood) = me.session.meter.borrow_mut().scan(fresh, now) {
+            // The connection's owner looks at it as soon as there is nothing more to read.
+            me.session.flood.set(Some(flood));
+            return Poll::Pending;
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for SessionIo {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let me = self.get_mut();
+        let polled = Pin::new(&mut me.transport).poll_write(cx, bytes);
+        me.note(polled)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let me = self.get_mut();
+        let polled = Pin::new(&mut me.transport).poll_write_vectored(cx, pieces);
+        me.note(polled)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().transport).poll_flush(cx)
+    }
+
+    /// Ends our side, then reads on until the client has ended its own: closing a socket that holds
+    /// unread bytes would reset it, and the reset may overtake what was said last. The session's
+    /// deadline bounds it.
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let me = self.get_mut();
+        if !me.ended {
+            ready!(Pin::new(&mut me.transport).poll_shutdown(cx))?;
+            me.ended = true;
+            me.session.ending.set(true);
+            let Session {
+                deadline, clock, ..
+            } = &*me.session;
+            deadline.start(clock, Timer::Linger, FAREWELL);
+        }
+        let mut scratch = [0; 2048];
+        loop {
+            let mut buf = ReadBuf::new(&mut scratch);
+            ready!(Pin::new(&mut me.transport).poll_read(cx, &mut buf))?;
+            if buf.filled().is_empty() {
+                return Poll::Ready(Ok(()));
+            }
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! What the connection, its socket and its streams share.
+
+use crate::settings::ConnectionSettings;
+use proxy_clock::{Clock, Deadline, Timer};
+use proxy_framing::h2::{Flood, FrameMeter};
+use proxy_pipeline::Client;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+
+/// How long a client that was told to leave may take to hear it.
+pub(super) const FAREWELL: Duration = Duration::from_secs(2);
+
+/// One HTTP/2 connection.
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) client: Rc<Client>,
+    pub(super) deadline: Rc<Deadline>,
+    pub(super) clock: Rc<Clock>,
+    pub(super) meter: RefCell<FrameMeter>,
+    /// What the client overdid, if it did.
+    pub(super) flood: Cell<Option<Flood>>,
+    /// Whether the client was told to open no more streams.
+    pub(super) leaving: Cell<bool>,
+    /// Whether nothing but the end is to come.
+    pub(super) ending: Cell<bool>,
+    pub(super) write_time: Duration,
+    write_blocked: Cell<bool>,
+    streams: Cell<u32>,
+}
+
+/// A stream's place in its session.
+#[derive(Debug)]
+pub(super) struct Place(pub(super) Rc<Session>);
+
+impl Session {
+    pub(super) fn new(
+        client: Rc<Client>,
+        deadline: Rc<Deadline>,
+        clock: Rc<Clock>,
+        write_time: Duration,
+    ) -> Self {
+        Self {
+            client,
+            deadline,
+            clock,
+            meter: RefCell::default(),
+            flood: Cell::new(None),
+            leaving: Cell::new(false),
+            ending: Cell::new(false),
+            write_time,
+            write_blocked: Cell::new(false),
+            streams: Cell::new(0),
+        }
+    }
+
+    /// A place for one more stream.
+    pub(super) fn place(self: &Rc<Self>) -> Place {
+        self.streams.set(self.streams.get() + 1);
+        Place(Rc::clone(self))
+    }
+
+    /// Whether no stream is open.
+    pub(super) fn is_idle(&self) -> bool {
+        self.streams.get() == 0
+    }
+
+    /// Starts the timer for what the connection waits for, unless it runs already.
+    pub(super) fn arm(&self, settings: &ConnectionSettings) {
+        if self.write_blocked.get() || self.ending.get() {
+            return;
+        }
+        let begun = self.client.requests.get() > 0;
+        let in_head = self.meter.borrow().in_head();
+        let (timer, time) = if !in_head && !self.is_idle() {
+            return self.deadline.stop();
+        } else if in_head || !begun && !self.leaving.get() {
+            (Timer::RequestHeader, settings.header_time)
+        } else if self.leaving.get() {
+            (Timer::Linger, FAREWELL)
+        } else {
+            (Timer::KeepAlive, settings.keep_alive_time)
+        };
+        if self.deadline.running() != Some(timer) {
+            self.deadline.start(&self.clock, timer, time);
+        }
+    }
+
+    /// The client takes no bytes just now.
+    pub(super) fn blocked(&self) {
+        if !self.write_blocked.replace(true) {
+            let time = self.write_time;
+            self.deadline.start(&self.clock, Timer::ResponseWrite, time);
+        }
+    }
+
+    /// The client took `bytes`.
+    pub(super) fn wrote(&self, bytes: usize) {
+        self.meter.borrow_mut().wrote(bytes);
+        if self.write_blocked.replace(false) {
+            self.deadline.stop();
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let streams = self.0.streams.get().saturating_sub(1);
+        self.0.streams.set(streams);
+        if streams == 0 {
+            // The connection begins to count how long it is idle.
+            self.0.deadline.wake();
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! What an HTTP/2 client is told at the start, and what bounds the memory it can take.
+
+use h2::server::Builder;
+use proxy_model::Limits;
+use proxy_plan::ListenerPlan;
+
+/// Bytes of one request body that may wait for a slow upstream.
+const STREAM_WINDOW: u32 = 256 * 1024;
+
+/// The same for all streams of a connection together.
+const CONNECTION_WINDOW: u32 = 1024 * 1024;
+
+/// Bytes of one response that may wait for the socket.
+const SEND_BUFFER: usize = 64 * 1024;
+
+/// The least header section that is looked at before it is refused; what a client may announce.
+const LEAST_HEADER_LIST: u64 = 64 * 1024;
+
+/// What HPACK counts for a field beside its name and value. [RFC 9113 §10.5.1]
+const FIELD_OVERHEAD: u64 = 32;
+
+/// Streams that a client may give up before they were looked at. [CVE-2023-44487]
+const UNSEEN_RESETS: usize = 64;
+
+/// Streams of one connection that may break the rules before the connection is closed.
+/// [CVE-2025-8671]
+const BROKEN_STREAMS: usize = 256;
+
+/// How connections of `listener` begin.
+pub(crate) fn builder(listener: &ListenerPlan, limits: &Limits) -> Builder {
+    let mut builder = Builder::new();
+    builder
+        .initial_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_concurrent_streams(listener.max_concurrent_streams)
+        .max_header_list_size(header_list(limits))
+        .max_send_buffer_size(SEND_BUFFER)
+        .max_pending_accept_reset_streams(UNSEEN_RESETS)
+        .max_local_error_reset_streams(Some(BROKEN_STREAMS))
+        .enable_connect_protocol();
+    builder
+}
+
+/// Above our own limits: `h2` answers by itself, without a correlation ID.
+fn header_list(limits: &Limits) -> u32 {
+    let fields = u64::from(*limits.max_header_count).saturating_mul(FIELD_OVERHEAD);
+    let most = limits.max_header_size_bytes.saturating_add(fields);
+    let room = most.saturating_mul(2).max(LEAST_HEADER_LIST);
+    u32::try_from(room).unwrap_or(u32::MAX)
+}

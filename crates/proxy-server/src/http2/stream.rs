@@ -1,0 +1,169 @@
+//! One stream: a request, its answer, and whatever comes before it.
+
+use super::delivery::Delivery;
+use super::session::{Place, Session};
+use bytes::Bytes;
+use h2::ext::Protocol;
+use h2::server::SendResponse;
+use h2::{Reason as Code, RecvStream};
+use http::header::{CONTENT_LENGTH, DATE, EXPECT};
+use http::{HeaderValue, Method, Request, Response, StatusCode, response};
+use http_body::Body as _;
+use proxy_clock::Deadline;
+use proxy_pipeline::{
+    Body, Bootstrapped, ClientBody, Stream, Switched, Worker, handle, informational,
+};
+use proxy_pool::StreamPair;
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::Poll;
+
+/// Starts to serve a stream that the client has opened.
+pub(super) fn begin(
+    worker: &Rc<Worker>,
+    session: &Rc<Session>,
+    request: Request<RecvStream>,
+    respond: SendResponse<Bytes>,
+) {
+    let place = session.place();
+    let worker = Rc::clone(worker);
+    tokio::task::spawn_local(async move {
+        let deadline = Rc::<Deadline>::default();
+        let entry = worker.sweep.register(Rc::clone(&deadline));
+        serve(&worker, &place, &deadline, request, respond).await;
+        drop(entry);
+    });
+}
+
+async fn serve(
+    worker: &Rc<Worker>,
+    place: &Place,
+    deadline: &Rc<Deadline>,
+    request: Request<RecvStream>,
+    mut respond: SendResponse<Bytes>,
+) {
+    let session = &place.0;
+    let Opened {
+        request,
+        upward,
+        asked,
+    } = open(request);
+    let stream = Stream {
+        client: Rc::clone(&session.client),
+        deadline: Rc::clone(deadline),
+    };
+    let mut handled = pin!(handle(Rc::clone(worker), stream, request));
+    let answered = poll_fn(|cx| {
+        deadline.watch(cx.waker());
+        if respond.poll_reset(cx).is_ready() {
+            return Poll::Ready(None);
+        }
+        let polled = handled.as_mut().poll(cx).map(Some);
+        say_aside(session, &mut respond, asked.as_deref());
+        polled
+    });
+    // The client has given the request up.
+    let Some(Ok(answer)) = answered.await else {
+        return;
+    };
+    // Nobody else has run since: what was switched is this stream's.
+    let switched = session.client.take_switched();
+    let (mut head, body) = answer.into_parts();
+    complete(worker, &mut head, &body);
+    let ends = switched.is_none() && body.is_end_stream();
+    let Ok(send) = respond.send_response(Response::from_parts(head, ()), ends) else {
+        return respond.send_reset(Code::INTERNAL_ERROR);
+    };
+    if let (Some(switched), Some(upward)) = (switched, upward) {
+        return carry(switched, StreamPair::new(send, upward), session, deadline).await;
+    }
+    if ends {
+        return session.meter.borrow_mut().served();
+    }
+    let mut delivery = Delivery::new(send, body);
+    let fate = poll_fn(|cx| {
+        deadline.watch(cx.waker());
+        delivery.poll(cx, session, deadline)
+    })
+    .await;
+    if fate.is_some() {
+        // Only this stream's: what its record says.
+        session.client.fate.set(fate);
+        drop(delivery);
+        session.client.fate.set(None);
+    }
+}
+
+/// A request as the pipeline takes it, and what stays here.
+struct Opened {
+    request: Request<ClientBody>,
+    /// The client's half of a tunnel that it asks for.
+    upward: Option<RecvStream>,
+    /// Whether somebody wants the body that the client holds back.
+    asked: Option<Rc<Cell<bool>>>,
+}
+
+fn open(request: Request<RecvStream>) -> Opened {
+    let (mut head, body) = request.into_parts();
+    if let Some(protocol) = bootstrapped(&head) {
+        // What the upstream will be asked for. [RFC 8441 §5]
+        head.method = Method::GET;
+        head.extensions.insert(protocol);
+        return Opened {
+            request: Request::from_parts(head, ClientBody::Empty),
+            upward: Some(body),
+            asked: None,
+        };
+    }
+    let holds_back = head.headers.contains_key(EXPECT) && !body.is_end_stream();
+    let asked = holds_back.then(Rc::<Cell<bool>>::default);
+    let body = ClientBody::streamed(body, asked.clone());
+    Opened {
+        request: Request::from_parts(head, body),
+        upward: None,
+        asked,
+    }
+}
+
+/// The protocol that a client wants to speak on its stream; WebSocket is the one known.
+fn bootstrapped(head: &http::request::Parts) -> Option<Bootstrapped> {
+    let protocol = head.extensions.get::<Protocol>()?;
+    let known = head.method == Method::CONNECT && protocol.as_str() == "websocket";
+    known.then(|| Bootstrapped(HeaderValue::from_static("websocket")))
+}
+
+/// Sends what comes before the answer.
+#[inline]
+fn say_aside(session: &Session, respond: &mut SendResponse<Bytes>, asked: Option<&Cell<bool>>) {
+    if let Some(heads) = session.client.take_interim() {
+        for head in informational(&heads) {
+            // A client that has gone needs none.
+            drop(respond.send_informational(head));
+        }
+    }
+    if let Some(asked) = asked
+        && asked.take()
+    {
+        let mut head = Response::new(());
+        *head.status_mut() = StatusCode::CONTINUE;
+        drop(respond.send_informational(head));
+    }
+}
+
+/// Adds what HTTP/1.1 connections get from their encoder.
+fn complete(worker: &Worker, head: &mut response::Parts, body: &Body) {
+    if !head.headers.contains_key(DATE) {
+        head.headers.insert(DATE, worker.date());
+    }
+    if let Some(length @ 1..) = body.size_hint().exact()
+        && !head.headers.contains_key(CONTENT_LENGTH)
+    {
+        head.headers.insert(CONTENT_LENGTH, length.into());
+    }
+}
+
+async fn carry(switched: Switched, pair: StreamPair, session: &Session, deadline: &Deadline) {
+    switched.carry(pair, &[], (&session.clock, deadline)).await;
+}

@@ -1,0 +1,33 @@
+//! Whether a client without TLS begins with HTTP/2.
+
+use crate::attend::Spoken;
+use bytes::{Bytes, BytesMut};
+use std::io;
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpStream;
+
+/// What a client sends that knows the server to speak HTTP/2. [RFC 9113 §3.4]
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// Reads until it is known which version is spoken. Gives what was read, too.
+pub(crate) async fn listen(stream: &mut TcpStream) -> io::Result<(Spoken, Bytes)> {
+    let mut read = BytesMut::new();
+    loop {
+        if !PREFACE.starts_with(&read) {
+            return Ok((Spoken::Http1, read.freeze()));
+        }
+        if read.len() == PREFACE.len() {
+            return Ok((Spoken::Http2, read.freeze()));
+        }
+        // Until the client speaks, no buffer is held for it.
+        stream.readable().await?;
+        let left = PREFACE.len() - read.len();
+        let mut some = [0; PREFACE.len()];
+        let place = some.get_mut(..left).unwrap_or_default();
+        let count = stream.read(place).await?;
+        if count == 0 {
+            return Ok((Spoken::Http1, read.freeze()));
+        }
+        read.extend_from_slice(some.get(..count).unwrap_or_default());
+    }
+}
