@@ -193,6 +193,8 @@ fn a_failed_handshake_leaves_one_record_and_a_port_check_none() {
     let last = proxyd.stdout().find(0, |record| record.has("path"));
     assert_eq!(last.number("status"), Some(200.0));
     let failed = |record: &proxy_testkit::Record| record.text("reason") == "client_tls_failed";
+    // The two logs are written side by side: the record may come after the access record.
+    assert!(failed(&proxyd.stdout().find(0, failed)));
     let records = proxyd.stdout().records();
     assert_eq!(records.iter().filter(|record| failed(record)).count(), 1);
 }
