@@ -1,5 +1,5 @@
 //! Every configuration that stands in the documentation or among the examples is right.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "tests may fail loudly")]
+#![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -12,7 +12,7 @@ mod trunk;
 mod trunks;
 mod upload;
 
-pub use call::{Call, CallFault, Dug, call_tunnel};
+pub use call::{Call, CallFault, Dug, Unsent, call_tunnel};
 pub use news::Waiting;
 pub use trunk::Lane;
 pub use trunks::{Building, Trunks, Way};

@@ -20,7 +20,8 @@ impl Tally {
     /// Counts the line in if it closes a run of `cargo test` or nextest.
     pub(super) fn read(&self, line: &str) {
         let line = uncoloured(line);
-        let counts = after(&line, "test result: ").or_else(|| {
+        // Indented, it is what a test run by nextest printed, which counts by itself.
+        let counts = line.strip_prefix("test result: ").or_else(|| {
             let summary = after(&line, "Summary [")?;
             after(summary, " run: ")
         });

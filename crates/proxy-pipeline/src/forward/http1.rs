@@ -19,7 +19,7 @@ impl Attempts<'_, '_> {
         match self.attempt(&mut kept.connection, request).await {
             Ok(response) => Tried::Answered(Answered::Http1(response, kept)),
             // The target had closed a kept connection: nothing was sent, nobody is to blame.
-            Err(SendFault::Unsent(unsent)) if kept.kept => {
+            Err(SendFault::Unsent(unsent)) if kept.used => {
                 self.note_stale();
                 Tried::Again(*unsent)
             }
@@ -54,7 +54,7 @@ impl Attempts<'_, '_> {
         link: Kept,
         fault: &SendFault<Request<RequestBody>>,
     ) -> Option<Request<RequestBody>> {
-        let silent = link.kept && link.connection.wire().received() == 0;
+        let silent = link.used && link.connection.wire().received() == 0;
         let closed = matches!(fault, SendFault::Closed(_));
         if !silent || !closed || !self.wire.replayable || !self.may_retry() {
             return None;

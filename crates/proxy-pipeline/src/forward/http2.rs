@@ -27,11 +27,15 @@ impl Attempts<'_, '_> {
         let mut call = match Call::begin(lane, request) {
             Ok(call) => Box::new(call),
             // It ended since it was chosen.
-            Err((_, request)) if kept => {
+            Err(unsent) if kept => {
                 self.note_stale();
+                let (_, request) = *unsent;
                 return Tried::Again(request);
             }
-            Err((fault, _)) => return self.failed(fault),
+            Err(unsent) => {
+                let (fault, _) = *unsent;
+                return self.failed(fault);
+            }
         };
         let client = Rc::clone(self.exchange.client());
         let understands = self.client_takes_interim();

@@ -20,11 +20,12 @@ pub(super) enum Link {
     Http2(Lane),
 }
 
-/// A connection, and whether it had served a request before.
+/// A connection of one's own.
 pub(super) struct Kept {
     pub(super) connection: Connection<RequestBody>,
     pub(super) slot: TargetSlot,
-    pub(super) kept: bool,
+    /// Whether it had served a request before.
+    pub(super) used: bool,
 }
 
 impl Attempts<'_, '_> {
@@ -38,7 +39,7 @@ impl Attempts<'_, '_> {
             return self.lane(target, slot, generation).await.map(Link::Http2);
         }
         let kept = self.pool.take(slot, generation);
-        let was_kept = kept.is_some();
+        let used = kept.is_some();
         let connection = match kept {
             Some(connection) => connection,
             // Boxed: it is rare, and would make every request's future as large as itself.
@@ -47,7 +48,7 @@ impl Attempts<'_, '_> {
         Ok(Link::Http1(Kept {
             connection,
             slot,
-            kept: was_kept,
+            used,
         }))
     }
 

@@ -32,6 +32,9 @@ pub struct Call<B> {
     lane: Lane,
 }
 
+/// A request that could not be sent, and why.
+pub type Unsent<B> = (CallFault, Request<B>);
+
 /// Why a call has no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum CallFault {
@@ -65,7 +68,7 @@ impl<B: Body<Data = Bytes> + Unpin> Call<B> {
     ///
     /// # Errors
     /// The connection takes no more; here is the request back.
-    pub fn begin(lane: Lane, request: Request<B>) -> Result<Self, (CallFault, Request<B>)> {
+    pub fn begin(lane: Lane, request: Request<B>) -> Result<Self, Box<Unsent<B>>> {
         let (head, body) = request.into_parts();
         let spare = Box::new(head.clone());
         let ends = body.is_end_stream();
@@ -86,7 +89,7 @@ impl<B: Body<Data = Bytes> + Unpin> Call<B> {
             }
             Err(error) => {
                 let request = Request::from_parts(*spare, body);
-                Err((CallFault::Unprocessed(error), request))
+                Err(Box::new((CallFault::Unprocessed(error), request)))
             }
         }
     }
@@ -113,13 +116,10 @@ impl<B: Body<Data = Bytes> + Unpin> Call<B> {
                 self.head = None;
                 Poll::Ready(Ok(response))
             }
-            Poll::Ready(Err(_)) if self.failed == Some(Stop::Body) => {
+            Poll::Ready(Err(_)) | Poll::Pending if self.failed == Some(Stop::Body) => {
                 Poll::Ready(Err(CallFault::RequestBody))
             }
             Poll::Ready(Err(error)) => Poll::Ready(Err(CallFault::of(error))),
-            Poll::Pending if self.failed == Some(Stop::Body) => {
-                Poll::Ready(Err(CallFault::RequestBody))
-            }
             Poll::Pending => Poll::Pending,
         }
     }
