@@ -24,8 +24,6 @@ pub(crate) struct Conn {
     pub(crate) held: RefCell<Bytes>,
     pub(crate) undecided: Cell<bool>,
     pub(crate) eof: Cell<bool>,
-    /// Whether the connection was at rest when it was told to leave: no answer can be lost.
-    pub(crate) rested: Cell<bool>,
     pub(crate) write_blocked: Cell<bool>,
     pub(crate) write_time: Duration,
     /// Requests that had begun when the timer that waits for the next one was started.
@@ -47,7 +45,6 @@ impl Conn {
             held: RefCell::default(),
             undecided: Cell::new(false),
             eof: Cell::new(false),
-            rested: Cell::new(false),
             write_blocked: Cell::new(false),
             write_time: settings.write_time,
             waited_after: Cell::new(0),

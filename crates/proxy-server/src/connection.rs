@@ -59,7 +59,7 @@ pub(crate) async fn serve(worker: Rc<Worker>, settings: Rc<ConnectionSettings>, 
                     switched
                         .carry(rest, &unread, (&conn.clock, &conn.deadline))
                         .await;
-                } else if !conn.eof.get() && !conn.rested.get() {
+                } else if !conn.eof.get() {
                     linger::close(&mut rest, conn.patience()).await;
                 }
                 break;
@@ -106,7 +106,6 @@ async fn talk(
             // After the first poll: a request that is here already is to be answered.
             if conn.client.is_to_leave(worker) && !drains {
                 drains = true;
-                conn.rested.set(conn.is_idle());
                 Pin::new(&mut *http).graceful_shutdown();
                 continue;
             }
