@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::thread;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
@@ -85,17 +85,7 @@ impl Http2Upstream {
                     let (stream, _) = listener.accept().await.unwrap();
                     came.push(());
                     let server = server.clone();
-                    tokio::spawn(async move {
-                        match server.manner.tls.clone() {
-                            None => server.serve(stream, number).await,
-                            Some(config) => {
-                                let accepted = TlsAcceptor::from(config).accept(stream).await;
-                                if let Ok(stream) = accepted {
-                                    server.serve(stream, number).await;
-                                }
-                            }
-                        }
-                    });
+                    tokio::spawn(server.welcome(stream, number));
                 }
             });
         });
@@ -122,6 +112,15 @@ struct Server {
 }
 
 impl Server {
+    async fn welcome(self, stream: TcpStream, number: usize) {
+        let Some(config) = self.manner.tls.clone() else {
+            return self.serve(stream, number).await;
+        };
+        if let Ok(stream) = TlsAcceptor::from(config).accept(stream).await {
+            self.serve(stream, number).await;
+        }
+    }
+
     async fn serve(self, stream: impl AsyncRead + AsyncWrite + Unpin, connection: usize) {
         let mut builder = Builder::new();
         if let Some(max) = self.manner.max_streams {
