@@ -4,6 +4,8 @@ use crate::closing::Closing;
 use crate::failure::send_problem;
 use crate::request_body::RequestBody;
 use bytes::Bytes;
+use http::HeaderMap;
+use http::header::CONTENT_TYPE;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use proxy_clock::{Timer, Timers};
 use proxy_pool::{ResponseBody, SendFault};
@@ -17,6 +19,8 @@ use std::time::Duration;
 pub struct Body {
     source: Source,
     closing: Option<Closing>,
+    /// Whether a failure is told in trailers.
+    tells_in_trailers: bool,
 }
 
 /// The response could not be brought to its end; the connection says so by breaking off.
@@ -33,6 +37,8 @@ enum Source {
     Upstream(Box<Arriving>),
     /// It broke off; the client is to get first what had come before.
     Broken(BodyError),
+    /// It broke off; the client is told why.
+    Told(HeaderMap),
 }
 
 /// A body that is still coming from upstream.
@@ -48,6 +54,7 @@ impl Body {
         Self {
             source: Source::Bytes(bytes),
             closing: None,
+            tells_in_trailers: false,
         }
     }
 
@@ -68,6 +75,7 @@ impl Body {
         Self {
             source,
             closing: None,
+            tells_in_trailers: false,
         }
     }
 
@@ -77,11 +85,17 @@ impl Body {
         self
     }
 
+    /// Tells a gRPC caller in trailers why there is no more of this body.
+    pub(crate) fn telling_in_trailers(mut self) -> Self {
+        self.tells_in_trailers = true;
+        self
+    }
+
     /// The bytes of a body that is held whole; none of one that is still arriving.
     pub(crate) fn into_bytes(mut self) -> Bytes {
         match &mut self.source {
             Source::Bytes(bytes) => std::mem::take(bytes),
-            Source::Upstream(_) | Source::Broken(_) => Bytes::new(),
+            Source::Upstream(_) | Source::Broken(_) | Source::Told(_) => Bytes::new(),
         }
     }
 
@@ -92,14 +106,22 @@ impl Body {
         }
     }
 
-    fn fail(&mut self, fault: &SendFault<()>) -> BodyError {
+    fn fail(&mut self, fault: &SendFault<()>) -> Source {
         let upstream = self.closing.as_ref().map(Closing::upstream_name);
         let problem = send_problem(fault, upstream.unwrap_or_default(), None);
         let reason = problem.reason().as_str();
+        let source = if self.tells_in_trailers {
+            let mut trailers = HeaderMap::new();
+            problem.write_grpc_headers(&mut trailers);
+            trailers.remove(CONTENT_TYPE);
+            Source::Told(trailers)
+        } else {
+            Source::Broken(BodyError { reason })
+        };
         if let Some(closing) = &mut self.closing {
             closing.facts.problem = Some(Box::new(problem));
         }
-        BodyError { reason }
+        source
     }
 }
 
@@ -144,6 +166,11 @@ impl HttpBody for Body {
             Source::Bytes(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
             Source::Upstream(arriving) => arriving.poll(cx),
             Source::Broken(error) => return Poll::Ready(Some(Err(*error))),
+            Source::Told(trailers) => {
+                let trailers = std::mem::take(trailers);
+                self.source = Source::Bytes(Bytes::new());
+                return Poll::Ready(Some(Ok(Frame::trailers(trailers))));
+            }
         };
         match polled {
             Poll::Pending => Poll::Pending,
@@ -158,7 +185,7 @@ impl HttpBody for Body {
                 Poll::Ready(Some(Ok(frame)))
             }
             Poll::Ready(Some(Err(fault))) => {
-                self.source = Source::Broken(self.fail(&fault));
+                self.source = self.fail(&fault);
                 // hyper forgets what it has not written yet when a body fails, and writes when it
                 // has to wait for one.
                 cx.waker().wake_by_ref();
@@ -171,7 +198,7 @@ impl HttpBody for Body {
         match &self.source {
             Source::Bytes(bytes) => bytes.is_empty(),
             Source::Upstream(arriving) => arriving.body.is_end_stream(),
-            Source::Broken(_) => false,
+            Source::Broken(_) | Source::Told(_) => false,
         }
     }
 
@@ -179,7 +206,7 @@ impl HttpBody for Body {
         match &self.source {
             Source::Bytes(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Source::Upstream(arriving) => arriving.body.size_hint(),
-            Source::Broken(_) => SizeHint::default(),
+            Source::Broken(_) | Source::Told(_) => SizeHint::default(),
         }
     }
 }

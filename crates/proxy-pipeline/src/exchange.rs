@@ -203,7 +203,9 @@ impl Exchange {
 
     /// Names the response and ties everything to the end of its body.
     pub(crate) fn finish(self, mut response: Response<Body>) -> Response<Body> {
-        let Self { mut closing, .. } = self;
+        let Self {
+            mut closing, found, ..
+        } = self;
         let headers = response.headers_mut();
         headers.insert(names::CORRELATION_ID, closing.facts.correlation_id.clone());
         if closing.client.exclusive
@@ -213,7 +215,14 @@ impl Exchange {
         }
         closing.facts.status = Some(response.status());
         match closing.client.take_offer() {
-            None => response.map(|body| body.closing(closing)),
+            None => response.map(|body| {
+                let by_http2 = closing.facts.protocol == Protocol::Http2;
+                let body = body.closing(closing);
+                if by_http2 && found.has(Found::GRPC) {
+                    return body.telling_in_trailers();
+                }
+                body
+            }),
             Some(offer) => {
                 let client = Rc::clone(&closing.client);
                 client.switch(offer, closing);

@@ -8,8 +8,9 @@ use crate::body::Body;
 use crate::client_body::ClientBody;
 use crate::exchange::Exchange;
 use crate::failure::{connect_problem, framing_problem, send_problem};
+use crate::hop::Found;
 use crate::policy::request_head::{self, Length};
-use crate::policy::response_head;
+use crate::policy::{grpc_timeout, response_head};
 use crate::replay;
 use crate::request_body::{BodyFault, Progress, RequestBody, Times};
 use crate::state::ActivePlan;
@@ -132,6 +133,12 @@ impl Attempts<'_, '_> {
                 }
             };
             let began = self.exchange.worker().time.elapsed();
+            if let Some(total) = self.to.total
+                && self.exchange.found.has(Found::GRPC)
+            {
+                let spent = began.saturating_sub(self.exchange.began());
+                grpc_timeout::pass_on(request.headers_mut(), total.saturating_sub(spent));
+            }
             let tried = match link {
                 Link::Http1(kept) => self.send_alone(kept, request).await,
                 Link::Http2(lane) => self.call(lane, request, asked).await,

@@ -2,6 +2,7 @@
 
 use http::HeaderName;
 
+pub(crate) const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 pub(crate) const CORRELATION_ID: HeaderName = HeaderName::from_static("x-correlation-id");
 pub(crate) const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 pub(crate) const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");

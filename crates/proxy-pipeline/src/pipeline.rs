@@ -4,7 +4,9 @@ use crate::body::Body;
 use crate::client::Stream;
 use crate::client_body::ClientBody;
 use crate::exchange::Exchange;
-use crate::policy::{client_certificate, expectation, http2_head, in_flight, misdirected};
+use crate::policy::{
+    client_certificate, expectation, grpc_timeout, http2_head, in_flight, misdirected,
+};
 use crate::state::Worker;
 use crate::{builtin, forward, panic};
 use http::{Request, Response};
@@ -54,11 +56,12 @@ async fn serve(exchange: &mut Exchange) -> Result<Response<Body>, Problem> {
         }
         Outcome::Forward(upstream, target) => {
             in_flight::admit(exchange)?;
+            let own = decision.end_by.map(|end| end.saturating_sub(now));
             let destination = forward::Destination {
                 route,
                 upstream,
                 target,
-                total: decision.end_by.map(|end| end.saturating_sub(now)),
+                total: grpc_timeout::bound(exchange, own),
             };
             forward::send(exchange, destination).await
         }

@@ -2,6 +2,7 @@
 
 pub(crate) mod client_certificate;
 pub(crate) mod expectation;
+pub(crate) mod grpc_timeout;
 pub(crate) mod header_edits;
 pub(crate) mod header_limits;
 pub(crate) mod http2_head;

@@ -8,6 +8,7 @@
 
 mod support;
 
+mod grpc;
 mod http2_bodies;
 mod http2_ends;
 mod http2_floods;
