@@ -10,6 +10,7 @@ mod contest;
 mod contestant;
 mod cores;
 mod count;
+mod descriptors;
 mod effort;
 mod figure;
 mod fresh;
@@ -54,13 +55,16 @@ pub(crate) use self::guard::{Guarded, guard};
 pub(crate) use self::options::Options;
 
 /// What a run must reach.
-const TARGETS: &str = "bench-targets.toml";
+const TARGETS: &str = "bench/bench-targets.toml";
 
 /// Measures, shows, and keeps what was measured; `--gate` judges it too.
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), Trouble> {
+    if options.guard {
+        return guard::compare(workspace).map(drop);
+    }
     let cases = options.cases()?;
+    let targets = Targets::load(&workspace.root().join(TARGETS))?;
     let arena = Arena::prepare(workspace, LoadProgram::Optimised)?;
-    let targets = Targets::load(&arena.kept(TARGETS))?;
     let watch = Stopwatch::start();
     let report = measure(workspace, &arena, options, &cases)?;
     keep(&arena, &report)?;
@@ -109,6 +113,12 @@ fn measure(
             watch.elapsed().as_secs_f64()
         ));
         report.cases.push(held);
+    }
+    for entry in report.cases.iter_mut().flat_map(|case| &mut case.entries) {
+        let void = entry.rounds.iter_mut().map(|round| &mut round.void);
+        for why in void.chain([&mut entry.unsupported]).flatten() {
+            *why = arena.anywhere(why);
+        }
     }
     Ok(report)
 }

@@ -2,6 +2,7 @@
 
 use super::certificate;
 use super::cores::Cores;
+use super::descriptors;
 use crate::command;
 use crate::terminal::say;
 use crate::trouble::Trouble;
@@ -73,7 +74,11 @@ impl Arena {
             last_port: Cell::new(PROXY_PORTS.start() - 1),
         };
         arena.clear()?;
-        certificate::make(&arena)?;
+        descriptors::raise_limit().map_err(|source| Trouble::System {
+            deed: "raise the limit of open files",
+            source,
+        })?;
+        certificate::make(&arena.folder)?;
         Ok(arena)
     }
 
@@ -85,6 +90,16 @@ impl Arena {
     /// A file that shows what a run came to.
     pub(super) fn result(&self, name: &str) -> PathBuf {
         self.results.join(name)
+    }
+
+    /// What a program said, without the folders of this machine.
+    pub(super) fn anywhere(&self, said: &str) -> String {
+        let folders = [(&self.folder, "target/bench/run"), (&self.root, ".")];
+        let mut said = said.to_owned();
+        for (here, anywhere) in folders {
+            said = said.replace(&here.display().to_string(), anywhere);
+        }
+        said
     }
 
     /// The folder of this run.

@@ -1,8 +1,8 @@
 //! The certificate that all contestants show, made anew for each run.
 
-use super::arena::Arena;
 use crate::trouble::Trouble;
 use std::fs;
+use std::path::Path;
 
 /// The certificate's file.
 pub(super) const CERTIFICATE: &str = "certificate.pem";
@@ -11,15 +11,15 @@ pub(super) const KEY: &str = "key.pem";
 /// Both in one file, as `HAProxy` wants them.
 pub(super) const BOTH: &str = "both.pem";
 
-/// Makes a P-256 key and a certificate for it.
-pub(super) fn make(arena: &Arena) -> Result<(), Trouble> {
+/// Makes a P-256 key and a certificate for it, in a folder.
+pub(super) fn make(folder: &Path) -> Result<(), Trouble> {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]);
     let made =
         made.map_err(|cause| Trouble::Finding(format!("no certificate could be made: {cause}")))?;
     let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
     let both = format!("{certificate}{key}");
     for (name, text) in [(CERTIFICATE, certificate), (KEY, key), (BOTH, both)] {
-        let path = arena.file(name);
+        let path = folder.join(name);
         fs::write(&path, text).map_err(|source| Trouble::File { path, source })?;
     }
     Ok(())

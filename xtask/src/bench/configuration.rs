@@ -5,7 +5,7 @@ use super::certificate::{BOTH, CERTIFICATE, KEY};
 use super::contestant::{Program, Setup};
 use crate::trouble::Trouble;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The ports that one contestant listens on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub(super) fn write(
     };
     let kept = arena.kept(template);
     let text = fs::read_to_string(&kept).map_err(|source| Trouble::File { path: kept, source })?;
-    let mut text = fill(&text, &values(arena, setup, ports))?;
+    let mut text = fill(&text, &values(arena.folder(), setup, ports))?;
     if *program == Program::Proxyd {
         text.push_str(&growth(setup));
     }
@@ -54,8 +54,8 @@ pub(super) fn write(
     Ok(Some(path))
 }
 
-fn values(arena: &Arena, setup: &Setup, ports: Ports) -> [(&'static str, String); 9] {
-    let file = |name: &str| arena.file(name).display().to_string();
+fn values(folder: &Path, setup: &Setup, ports: Ports) -> [(&'static str, String); 9] {
+    let file = |name: &str| folder.join(name).display().to_string();
     let access_log = if setup.access_log {
         format!("path \"{}\"", file("access.log"))
     } else {
@@ -66,7 +66,7 @@ fn values(arena: &Arena, setup: &Setup, ports: Ports) -> [(&'static str, String)
         ("port", ports.clients.to_string()),
         ("admin-port", ports.admin.to_string()),
         ("backend", format!("127.0.0.1:{BACKEND_PORT}")),
-        ("folder", arena.folder().display().to_string()),
+        ("folder", folder.display().to_string()),
         ("certificate", file(CERTIFICATE)),
         ("key", file(KEY)),
         ("certificate-and-key", file(BOTH)),
@@ -122,6 +122,43 @@ fn growth(setup: &Setup) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const PORTS: Ports = Ports {
+        clients: 21_010,
+        admin: 21_011,
+    };
+
+    /// proxyd's configuration for a set-up, as it is written for a run.
+    fn proxyd(setup: &Setup) -> String {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let name = template(&Program::Proxyd, setup.tls).unwrap();
+        let text = fs::read_to_string(root.join("bench").join(name)).unwrap();
+        let filled = fill(&text, &values(Path::new("run"), setup, PORTS)).unwrap();
+        filled + &growth(setup)
+    }
+
+    #[test]
+    fn proxyd_takes_every_configuration_of_its_own_without_a_word() {
+        let plain = Setup::PLAIN;
+        let setups = [
+            plain,
+            Setup { tls: true, ..plain },
+            Setup {
+                access_log: true,
+                ..plain
+            },
+            Setup {
+                routes: 20,
+                upstreams: 10,
+                ..plain
+            },
+        ];
+        for setup in setups {
+            let text = proxyd(&setup);
+            let loaded = proxy_config::parse(&text, "bench.kdl").unwrap();
+            assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
+        }
+    }
 
     #[test]
     fn values_go_where_they_are_named() {

@@ -58,7 +58,7 @@ impl<'a> Contest<'a> {
     }
 
     /// Who takes part in a case. Peers from the command line know neither TLS nor how many
-    /// workers are wanted.
+    /// workers are wanted, and may be more than one process.
     fn contestants(&self, case: &Case) -> Vec<Contestant> {
         let contestant = |name: &str, program: Program, setup: Setup| Contestant {
             name: name.to_owned(),
@@ -76,7 +76,8 @@ impl<'a> Contest<'a> {
                     contestant("nginx", Program::Nginx, setup),
                     contestant("haproxy", Program::Haproxy, setup),
                 ];
-                let others = self.peers.iter().filter(|_| setup == Setup::PLAIN);
+                let fits = setup == Setup::PLAIN && !matches!(case.plan, Plan::Count);
+                let others = self.peers.iter().filter(|_| fits);
                 field.extend(
                     others.map(|peer| contestant(&peer.name, Program::Other(peer.clone()), setup)),
                 );

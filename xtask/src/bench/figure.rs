@@ -10,6 +10,8 @@ pub(super) enum Figure {
     CpuMicros,
     /// The part of its cores that the proxy used.
     Share,
+    /// The part of the time in which the load had something to do.
+    LoadShare,
     /// Requests answered in a second.
     PerSecond,
     /// The time within which half of the answers came, in microseconds.
@@ -40,6 +42,7 @@ impl Figure {
         match self {
             Self::CpuMicros => "CPU per request",
             Self::Share => "share of its core",
+            Self::LoadShare => "share of the load's core",
             Self::PerSecond => "requests a second",
             Self::P50Micros => "p50",
             Self::P99Micros => "p99",
@@ -60,7 +63,7 @@ impl Figure {
         match self {
             Self::CpuMicros if value < 100.0 => format!("{value:.2} µs"),
             Self::CpuMicros => format!("{value:.0} µs"),
-            Self::Share => format!("{:.0} %", value * 100.0),
+            Self::Share | Self::LoadShare => format!("{:.0} %", value * 100.0),
             Self::PerSecond | Self::Instructions => grouped(value),
             Self::P50Micros | Self::P99Micros | Self::P999Micros if value < 1_000.0 => {
                 format!("{value:.0} µs")

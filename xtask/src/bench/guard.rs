@@ -20,16 +20,47 @@ pub(crate) enum Guarded {
     Skipped(String),
 }
 
-/// Counts what a small GET costs proxyd, and compares.
+/// Compares, where there is something to compare and to count with.
 pub(crate) fn guard(workspace: &Workspace) -> Result<Guarded, Trouble> {
-    let targets = Targets::load(&workspace.root().join("bench").join(TARGETS))?;
-    let Some(guard) = targets.guard else {
-        let why = format!("bench/{TARGETS} holds no [guard] to compare with");
+    if committed(workspace)?.is_none() {
+        let why = format!("{TARGETS} holds no [guard] to compare with");
         return Ok(Guarded::Skipped(why));
-    };
+    }
     if command::find("valgrind").is_none() {
         return Ok(Guarded::Skipped("valgrind is missing".to_owned()));
     }
+    compare(workspace).map(|()| Guarded::Held)
+}
+
+/// Counts what a small GET costs proxyd, and compares with what is committed.
+pub(super) fn compare(workspace: &Workspace) -> Result<(), Trouble> {
+    let committed = committed(workspace)?;
+    let found = count(workspace)?;
+    say(format!(
+        "guard: a small GET costs {:.0} instructions and {:.2} system calls",
+        found.instructions, found.system_calls
+    ));
+    let Some(guard) = committed else {
+        return Err(Trouble::Finding(format!(
+            "{TARGETS} holds no [guard] to compare with"
+        )));
+    };
+    let faults = faults(&guard, &found);
+    if faults.is_empty() {
+        return Ok(());
+    }
+    Err(Trouble::Finding(format!(
+        "a small GET costs {}; if it should, write it into {TARGETS}",
+        faults.join(" and ")
+    )))
+}
+
+fn committed(workspace: &Workspace) -> Result<Option<Guard>, Trouble> {
+    let path = workspace.root().join(TARGETS);
+    Targets::load(&path).map(|targets| targets.guard)
+}
+
+fn count(workspace: &Workspace) -> Result<PerRequest, Trouble> {
     let arena = Arena::prepare(workspace, LoadProgram::ThisOne)?;
     let mut loader = Loader::start(&arena, arena.cores.last(), BACKEND_PORT)?;
     let contestant = Contestant {
@@ -37,19 +68,7 @@ pub(crate) fn guard(workspace: &Workspace) -> Result<Guarded, Trouble> {
         program: Program::Proxyd,
         setup: Setup::PLAIN,
     };
-    let found = count::per_request(&arena, &mut loader, &contestant)?;
-    let faults = faults(&guard, &found);
-    if faults.is_empty() {
-        say(format!(
-            "guard: {:.0} instructions and {:.2} system calls for a small GET",
-            found.instructions, found.system_calls
-        ));
-        return Ok(Guarded::Held);
-    }
-    Err(Trouble::Finding(format!(
-        "a small GET costs {}; if it should, write it into bench/{TARGETS}",
-        faults.join(" and ")
-    )))
+    count::per_request(&arena, &mut loader, &contestant)
 }
 
 /// Counts that differ by too much, either way: what has become cheaper is written down too, so

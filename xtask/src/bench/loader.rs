@@ -83,9 +83,13 @@ impl Loader {
     }
 
     fn line(&mut self) -> Result<String, Trouble> {
-        let line = self.replies.next();
-        let line = line.unwrap_or_else(|| Err(io::ErrorKind::UnexpectedEof.into()));
-        line.map_err(broken)
+        if let Some(line) = self.replies.next() {
+            return line.map_err(broken);
+        }
+        Err(Trouble::Ended {
+            program: "the load process".to_owned(),
+            status: self.child.wait().map_err(broken)?,
+        })
     }
 }
 

@@ -21,6 +21,9 @@ pub(crate) struct Options {
     /// Also count instructions and system calls per request, under callgrind
     #[arg(long)]
     instr: bool,
+    /// Only compare counts with those that `test-all` guards
+    #[arg(long, exclusive = true)]
+    pub(super) guard: bool,
     /// Write docs/performance.md and what it is made from
     #[arg(long)]
     pub(super) publish: bool,
@@ -82,6 +85,7 @@ mod tests {
         quick: false,
         gate: false,
         instr: false,
+        guard: false,
         publish: false,
         peers: Vec::new(),
         only: Vec::new(),

@@ -121,14 +121,14 @@ pub(super) struct Sample {
     pub(super) time: Duration,
     /// CPU time of the watched processes while measuring.
     pub(super) cpu: Duration,
+    /// For how much of that time the load found nothing to do.
+    pub(super) idle: Duration,
     /// The time within which half of the answers came.
     pub(super) p50: Duration,
     /// The time within which 99 % came.
     pub(super) p99: Duration,
     /// The time within which 99.9 % came.
     pub(super) p999: Duration,
-    /// Bytes of answers, as they came off the connections.
-    pub(super) received_bytes: u64,
     /// Memory of the watched processes before the first connection, in bytes.
     pub(super) memory_before_bytes: u64,
     /// Their memory at the end, with all connections open.

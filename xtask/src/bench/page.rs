@@ -5,6 +5,7 @@ use super::grid::Grid;
 use super::report::Report;
 use super::tables;
 use super::targets::Verdict;
+use std::time::Duration;
 
 /// The page for a run.
 pub(super) fn markdown(report: &Report, verdicts: &[Verdict]) -> String {
@@ -99,23 +100,37 @@ fn machine(report: &Report) -> Grid {
 
 fn how(report: &Report) -> String {
     let effort = report.effort;
-    format!(
+    let seconds = |time: Duration| format!("{:.1} s", time.as_secs_f64());
+    [
         "Each proxy has one worker on the first core. Clients and upstream are one thread on the \
-         last core, which never sleeps: a load that sleeps measures how fast a machine wakes up. \
-         Each case has {rounds} rounds; in each, every proxy is driven for {warm:.1} s and then \
-         measured for {span:.1} s, one after the other, in an order that turns round with every \
-         round. A sample with a failed request is void, and so is one in which a proxy used less \
-         than 90 % of its core although 64 requests or more were waiting; it is taken anew, up to \
-         {repeats} times. CPU time comes from `/proc/PID/task/*/schedstat`, memory from \
-         `smaps_rollup` (pages that a proxy's own processes share count once) after {settle:.1} s \
-         of rest, instructions and system calls from callgrind. The upstream, on port \
-         {BACKEND_PORT}, answers from memory.\n",
-        rounds = effort.rounds,
-        warm = effort.warm.as_secs_f64(),
-        span = effort.span.as_secs_f64(),
-        repeats = effort.repeats,
-        settle = effort.settle.as_secs_f64(),
-    )
+         last, which never sleeps: a load that sleeps measures how fast a machine wakes up."
+            .to_owned(),
+        format!(
+            "Rounds: {} of each case. In each, every proxy is driven for {}, then measured for \
+             {}, one after the other; the order turns round with every round.",
+            effort.rounds,
+            seconds(effort.warm),
+            seconds(effort.span)
+        ),
+        format!(
+            "A sample with a failed request is void, and so is one in which a proxy used less \
+             than 90 % of its core although 64 requests or more were waiting. It is taken anew, \
+             at most {} times.",
+            effort.repeats
+        ),
+        format!(
+            "CPU time is read from `/proc/PID/task/*/schedstat`. Memory is read from \
+             `smaps_rollup`, after connections have rested for {}; pages that a proxy's own \
+             processes share count once.",
+            seconds(effort.settle)
+        ),
+        "Instructions and system calls are counted by valgrind over 1 000 requests of one \
+         connection, what starting and stopping cost left out."
+            .to_owned(),
+        format!("The upstream, on port {BACKEND_PORT}, answers from memory."),
+    ]
+    .map(|item| format!("- {item}\n"))
+    .concat()
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ mod tests {
             return;
         };
         let report: Report = serde_json::from_str(&results).unwrap();
-        let targets = Targets::load(&root.join("bench/bench-targets.toml")).unwrap();
+        let targets = Targets::load(&root.join(crate::bench::TARGETS)).unwrap();
         let page = page::markdown(&report, &targets.judge(&report));
 
         let hint = "run `cargo xtask bench --publish`";

@@ -133,7 +133,13 @@ pub(super) fn void(sample: &Sample, saturated: Option<usize>) -> Option<String> 
     }
     let cores = u32::try_from(saturated?).unwrap_or(u32::MAX);
     let share = share(sample) / f64::from(cores);
-    (share < LEAST_SHARE).then(|| format!("it used {:.0} % of its core only", share * 100.0))
+    (share < LEAST_SHARE).then(|| {
+        format!(
+            "it used {:.0} % of its core only, the load {:.0} %",
+            share * 100.0,
+            load_share(sample) * 100.0
+        )
+    })
 }
 
 /// The figures of a sample.
@@ -143,6 +149,7 @@ pub(super) fn figures(sample: &Sample) -> BTreeMap<Figure, f64> {
     BTreeMap::from([
         (Figure::CpuMicros, micros(sample.cpu) / answered),
         (Figure::Share, share(sample)),
+        (Figure::LoadShare, load_share(sample)),
         (
             Figure::PerSecond,
             number(sample.answered) / sample.time.as_secs_f64().max(1e-9),
@@ -155,6 +162,11 @@ pub(super) fn figures(sample: &Sample) -> BTreeMap<Figure, f64> {
 
 fn share(sample: &Sample) -> f64 {
     sample.cpu.as_secs_f64() / sample.time.as_secs_f64().max(1e-9)
+}
+
+fn load_share(sample: &Sample) -> f64 {
+    let busy = sample.time.saturating_sub(sample.idle);
+    busy.as_secs_f64() / sample.time.as_secs_f64().max(1e-9)
 }
 
 /// The log is appended to, so that it can be cut off while proxyd has it open.
@@ -181,6 +193,7 @@ mod tests {
             answered: 1_000,
             time: Duration::from_secs(1),
             cpu: Duration::from_millis(950),
+            idle: Duration::from_millis(250),
             ..Sample::default()
         }
     }
@@ -213,7 +226,7 @@ mod tests {
         assert!(void(&silent, None).is_some());
         assert_eq!(
             void(&sample(), Some(2)).unwrap(),
-            "it used 48 % of its core only"
+            "it used 48 % of its core only, the load 75 %"
         );
         let idle = Sample {
             cpu: Duration::from_millis(100),

@@ -22,6 +22,8 @@ const STARTING: Duration = Duration::from_secs(15);
 const STARTING_SLOWLY: Duration = Duration::from_mins(2);
 /// Longest that it may take to end after it was told to.
 const ENDING: Duration = Duration::from_secs(20);
+/// How long after it was told to end it is told again.
+const REMINDER: Duration = Duration::from_millis(500);
 /// How often a process is looked at.
 const TICK: Duration = Duration::from_millis(10);
 /// Lines of its log that are shown when it fails.
@@ -102,15 +104,28 @@ impl Running {
 
     /// Tells it to end, and waits until it has.
     pub(super) fn end(mut self) -> Result<(), Trouble> {
-        self.signal(Signal::TERM)?;
+        if self.stop()? {
+            return Ok(());
+        }
+        Err(self.failed("did not end when it was told to"))
+    }
+
+    /// Whether it has ended within its time. It is told more than once: a server that is about
+    /// to wait for its clients may overhear a signal until one of them comes.
+    fn stop(&mut self) -> Result<bool, Trouble> {
         let watch = Stopwatch::start();
-        while self.status()?.is_none() {
-            if watch.elapsed() > ENDING {
-                return Err(self.failed("did not end when it was told to"));
+        let mut told: Option<Stopwatch> = None;
+        while watch.elapsed() < ENDING {
+            if self.status()?.is_some() {
+                return Ok(true);
+            }
+            if told.is_none_or(|told| told.elapsed() >= REMINDER) {
+                self.signal(Signal::TERM)?;
+                told = Some(Stopwatch::start());
             }
             clock::pause(TICK);
         }
-        Ok(())
+        Ok(false)
     }
 
     fn process(&self) -> i32 {
@@ -156,17 +171,14 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         // A master that is killed leaves its workers behind; one that is told to end does not.
-        drop(self.signal(Signal::TERM));
-        let watch = Stopwatch::start();
-        while matches!(self.child.try_wait(), Ok(None)) {
-            if watch.elapsed() > ENDING {
-                for process in &self.family {
-                    drop(send(*process, Signal::KILL));
-                }
-                drop(self.child.kill());
-            }
-            clock::pause(TICK);
+        if matches!(self.stop(), Ok(true)) {
+            return;
         }
+        for process in &self.family {
+            drop(send(*process, Signal::KILL));
+        }
+        drop(self.child.kill());
+        drop(self.child.wait());
     }
 }
 

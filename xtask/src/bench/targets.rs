@@ -25,7 +25,7 @@ pub(super) struct Targets {
 
 /// The counts of proxyd as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Guard {
     /// User instructions of one small GET.
     pub(super) instructions: f64,

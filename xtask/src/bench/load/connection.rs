@@ -81,7 +81,11 @@ impl Connection {
         body_bytes: usize,
         answered: &mut Vec<Duration>,
     ) -> Result<Taken, Fault> {
-        let bytes = match self.stream.receive(scratch)? {
+        let received = self.stream.receive(scratch)?;
+        if matches!(self.speaker, Speaker::Http2(_)) && self.stream.is_not_http2() {
+            return Err(Fault::NotHttp2);
+        }
+        let bytes = match received {
             Receipt::Bytes(bytes) => bytes,
             Receipt::Nothing => return Ok(Taken::nothing(false)),
             Receipt::End => return Ok(Taken::nothing(true)),

@@ -232,7 +232,6 @@ impl<'a> Crowd<'a> {
     }
 
     fn keep(&mut self, bytes: &[u8]) {
-        self.tally.received_bytes += bytes.len() as u64;
         if let Some(captured) = &mut self.captured
             && captured.len() + bytes.len() <= CAPTURE_BYTES
         {

@@ -62,7 +62,7 @@ impl Driver {
         self.go_on_until(&mut crowd, drive, warm)?;
         crowd.tally.start_afresh();
         let (since, cpu) = (self.clock.elapsed(), meter::cpu(&drive.watch));
-        self.go_on_until(&mut crowd, drive, |_, time| is_over(drive, time))?;
+        let idle = self.go_on_until(&mut crowd, drive, |_, time| is_over(drive, time))?;
         let time = self.clock.elapsed().saturating_sub(since);
         let cpu = meter::cpu(&drive.watch).saturating_sub(cpu);
         let captured = crowd.captured.take();
@@ -75,10 +75,10 @@ impl Driver {
             failure: tally.failure.as_ref().map(ToString::to_string),
             time,
             cpu,
+            idle,
             p50,
             p99,
             p999,
-            received_bytes: tally.received_bytes,
             memory_before_bytes,
             memory_after_bytes: meter::memory_bytes(&drive.watch),
             capture: captured.map(|read| capture(&read, drive.carrier, seen)),
@@ -86,29 +86,33 @@ impl Driver {
     }
 
     /// Lets the clients ask until something is over by its time, or there is no use in going on.
+    /// Says for how long there was nothing to do.
     fn go_on_until(
         &mut self,
         crowd: &mut Crowd<'_>,
         drive: &Drive,
         over: impl Fn(&Crowd<'_>, Duration) -> bool,
-    ) -> io::Result<()> {
+    ) -> io::Result<Duration> {
         let start = self.clock.elapsed();
+        let (mut idle, mut rested_since) = (Duration::ZERO, None);
         loop {
             let now = self.clock.elapsed();
+            idle += rested_since.map_or(Duration::ZERO, |since| now.saturating_sub(since));
             let time = now.saturating_sub(start);
             crowd.turn(&self.poller, now)?;
             if over(crowd, time) || crowd.is_done() || crowd.tally.is_hopeless() {
-                return Ok(());
+                return Ok(idle);
             }
             if time > longest(drive) {
                 return Err(io::Error::other("the proxy leaves requests unanswered"));
             }
-            self.step(Some(crowd), drive.spin)?;
+            let found = self.step(Some(crowd), drive.spin)?;
+            rested_since = (!found).then_some(now);
         }
     }
 
-    /// Looks once for ready connections and goes on with each.
-    fn step(&mut self, mut crowd: Option<&mut Crowd<'_>>, spin: bool) -> io::Result<()> {
+    /// Looks once for ready connections and goes on with each. False when there were none.
+    fn step(&mut self, mut crowd: Option<&mut Crowd<'_>>, spin: bool) -> io::Result<bool> {
         let Self {
             clock,
             poller,
@@ -128,7 +132,7 @@ impl Driver {
                 }
             }
         }
-        Ok(())
+        Ok(!ready.is_empty())
     }
 }
 

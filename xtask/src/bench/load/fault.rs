@@ -18,6 +18,9 @@ pub(super) enum Fault {
     /// A body of another length than the upstream's, or none that could be told.
     #[error("a body that is not the upstream's")]
     Length,
+    /// TLS came without the protocol that was asked for.
+    #[error("the proxy does not speak HTTP/2")]
+    NotHttp2,
     /// HTTP/2: the server ended the stream or the connection, with this code of RFC 9113 §7.
     #[error("HTTP/2 error code {0}")]
     Reset(u32),

@@ -1,6 +1,6 @@
 //! A client's connection as bytes: TCP, or TLS over it.
 
-use super::trust;
+use super::trust::{self, HTTP2};
 use crate::bench::order::Carrier;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
@@ -56,6 +56,12 @@ impl Connector {
 }
 
 impl Stream {
+    /// Whether a TLS handshake is over and did not choose HTTP/2.
+    pub(super) fn is_not_http2(&self) -> bool {
+        let done = self.tls.as_ref().filter(|tls| !tls.is_handshaking());
+        done.is_some_and(|tls| tls.alpn_protocol() != Some(HTTP2))
+    }
+
     /// Sends from the front of `out` and takes away what is sent. True when nothing is left
     /// anywhere.
     pub(super) fn send(&mut self, out: &mut Vec<u8>) -> io::Result<bool> {

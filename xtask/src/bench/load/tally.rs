@@ -15,8 +15,6 @@ pub(super) struct Tally {
     pub(super) failed: u64,
     /// The first failure.
     pub(super) failure: Option<Fault>,
-    /// Bytes of answers since the last fresh start.
-    pub(super) received_bytes: u64,
     times: Vec<Duration>,
 }
 
@@ -24,7 +22,6 @@ impl Tally {
     /// Forgets the answers; failures are remembered.
     pub(super) fn start_afresh(&mut self) {
         self.times.clear();
-        self.received_bytes = 0;
     }
 
     /// Counts an answer.

@@ -9,13 +9,16 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme, version};
 use std::sync::Arc;
 
+/// How ALPN calls HTTP/2. [RFC 9113 §3.1]
+pub(super) const HTTP2: &[u8] = b"h2";
+
 /// TLS 1.3 with X25519 and AES-128-GCM, which all servers have; every handshake is a full one.
 /// Nothing for a carrier without TLS.
 pub(super) fn config(carrier: Carrier) -> Result<Option<Arc<ClientConfig>>, Error> {
     let protocol: &[u8] = match carrier {
         Carrier::Plain => return Ok(None),
         Carrier::Tls => b"http/1.1",
-        Carrier::Http2 => b"h2",
+        Carrier::Http2 => HTTP2,
     };
     let provider = CryptoProvider {
         cipher_suites: vec![cipher_suite::TLS13_AES_128_GCM_SHA256],
