@@ -16,6 +16,7 @@ mod http2_heads;
 mod http2_requests;
 mod http2_upstreams;
 mod http2_websocket;
+mod static_files;
 mod tls_certificates;
 mod tls_clients;
 mod tls_faults;
