@@ -106,7 +106,7 @@ impl Body {
         }
     }
 
-    fn fail(&mut self, fault: &SendFault<()>) -> Source {
+    fn fail(&mut self, fault: &SendFault) -> Source {
         let upstream = self.closing.as_ref().map(Closing::upstream_name);
         let problem = send_problem(fault, upstream.unwrap_or_default(), None);
         let reason = problem.reason().as_str();
@@ -132,7 +132,7 @@ impl Arriving {
         self.timers.deadline().running() == Some(Timer::ResponseWrite)
     }
 
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, SendFault<()>>>> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, SendFault>>> {
         match self.body.poll_frame(cx) {
             Poll::Pending => {}
             Poll::Ready(frame) => {

@@ -16,7 +16,6 @@ mod hop;
 mod interim;
 mod names;
 mod policy;
-mod replay;
 mod upgrade;
 mod websocket;
 

@@ -2,8 +2,8 @@
 
 use super::trunk::Lane;
 use super::upload::{Stop, Upload};
-use crate::connection::Tunnel;
 use crate::fault::SendFault;
+use crate::http1::Tunnel;
 use crate::stream_pair::StreamPair;
 use crate::transport::Transport;
 use bytes::Bytes;
@@ -183,7 +183,7 @@ pub async fn call_tunnel(
     lane: Lane,
     head: Parts,
     deadline: &Deadline,
-) -> Result<Option<Dug>, SendFault<()>> {
+) -> Result<Option<Dug>, SendFault> {
     let digging = async {
         lane.settled().await;
         if !lane.takes_tunnels() {

@@ -1,0 +1,205 @@
+//! One connection to a target: a request goes out, its response comes in, and again.
+
+use super::incoming::Incoming;
+use super::outgoing::{Outgoing, Stuck};
+use crate::fault::SendFault;
+use crate::http2::Lane;
+use crate::transport::Transport;
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::{Body, Frame, SizeHint};
+use proxy_clock::{Deadline, Tick};
+use proxy_framing::{HeadLimits, RequestKind};
+use proxy_limits::Permit;
+use std::future::poll_fn;
+use std::task::{Context, Poll};
+
+/// A connection that carries one request at a time and is driven by whoever waits for it.
+#[derive(Debug)]
+pub struct Connection<B> {
+    // Boxed: a pool moves connections about.
+    talk: Box<Talk<B>>,
+    permit: Option<Permit>,
+    pub(crate) generation: u32,
+    pub(crate) idle_since: Tick,
+}
+
+#[derive(Debug)]
+struct Talk<B> {
+    transport: Transport,
+    incoming: Incoming,
+    outgoing: Outgoing<B>,
+    /// Whether it failed.
+    broken: bool,
+}
+
+/// What is left of a connection after `101 Switching Protocols`.
+#[derive(Debug)]
+pub struct Tunnel {
+    /// The stream, now without HTTP.
+    pub transport: Transport,
+    /// What the target sent right behind its answer.
+    pub early: Bytes,
+    /// The place on a shared connection, when the stream is one of many.
+    pub lane: Option<Lane>,
+}
+
+impl<B> Connection<B> {
+    /// Speaks HTTP/1.1 over `transport`. `permit` is given back when the connection ends.
+    #[must_use]
+    pub fn new(
+        transport: Transport,
+        limits: HeadLimits,
+        generation: u32,
+        permit: Option<Permit>,
+    ) -> Self {
+        Self {
+            talk: Box::new(Talk {
+                transport,
+                incoming: Incoming::new(limits),
+                outgoing: Outgoing::new(),
+                broken: false,
+            }),
+            permit,
+            generation,
+            idle_since: Tick::default(),
+        }
+    }
+
+    /// Whether the next request may be sent now.
+    #[inline]
+    pub fn is_ready(&self) -> bool {
+        let Talk {
+            incoming,
+            outgoing,
+            broken,
+            ..
+        } = &*self.talk;
+        !broken && incoming.is_reusable() && outgoing.is_done()
+    }
+
+    /// Bytes that came since the last request was begun.
+    pub fn received(&self) -> u64 {
+        self.talk.incoming.received()
+    }
+
+    /// Whether the response has been read to its end.
+    #[inline]
+    pub(crate) fn is_over(&self) -> bool {
+        self.talk.incoming.is_over()
+    }
+
+    pub(crate) fn size_hint(&self) -> SizeHint {
+        self.talk.incoming.size_hint()
+    }
+
+    /// Whether the target still keeps this idle connection. Its buffer is given back.
+    pub(crate) fn is_kept(&mut self, cx: &mut Context<'_>) -> bool {
+        self.talk.incoming.rest();
+        Incoming::poll_hang_up(cx, &mut self.talk.transport).is_pending()
+    }
+
+    /// The stream under a connection whose last answer was `101`.
+    pub fn into_tunnel(self) -> (Tunnel, Option<Permit>) {
+        let Talk {
+            transport,
+            incoming,
+            ..
+        } = *self.talk;
+        let tunnel = Tunnel {
+            transport,
+            early: incoming.into_unread(),
+            lane: None,
+        };
+        (tunnel, self.permit)
+    }
+}
+
+impl<B: Body<Data = Bytes> + Default + Unpin> Connection<B> {
+    /// Sends `request`, whose body is taken out of it, and waits for the head of its response.
+    /// `notice` gets the heads of 1xx responses that come before, as they came.
+    ///
+    /// # Errors
+    /// [`SendFault`]; the connection is of no more use then. The request is whole still after
+    /// [`SendFault::Unsent`], and after any fault if it has no body.
+    pub async fn send(
+        &mut self,
+        kind: RequestKind,
+        request: &mut Request<B>,
+        deadline: &Deadline,
+        mut notice: impl FnMut(&[u8]),
+    ) -> Result<Response<()>, SendFault> {
+        let mut begun = false;
+        let talk = &mut *self.talk;
+        let answer = poll_fn(|cx| {
+            if !begun {
+                begun = true;
+                if Incoming::poll_hang_up(cx, &mut talk.transport).is_ready() {
+                    return Poll::Ready(Err(SendFault::Unsent));
+                }
+                talk.incoming.expect(kind);
+                talk.outgoing.begin(request);
+            }
+            match talk.poll_answer(cx, &mut notice) {
+                Poll::Ready(answer) => Poll::Ready(answer),
+                Poll::Pending => match deadline.take_expired() {
+                    Some((timer, after)) => Poll::Ready(Err(SendFault::TimedOut { timer, after })),
+                    None => Poll::Pending,
+                },
+            }
+        })
+        .await;
+        talk.broken = answer.is_err();
+        answer
+    }
+
+    /// The next piece of the response's body, or its trailers.
+    #[inline]
+    pub(crate) fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, SendFault>>> {
+        let talk = &mut *self.talk;
+        let polled = talk.poll_frame(cx);
+        if let Poll::Ready(Some(Err(_))) = &polled {
+            talk.broken = true;
+        }
+        polled
+    }
+}
+
+impl<B: Body<Data = Bytes> + Default + Unpin> Talk<B> {
+    fn poll_answer(
+        &mut self,
+        cx: &mut Context<'_>,
+        notice: &mut impl FnMut(&[u8]),
+    ) -> Poll<Result<Response<()>, SendFault>> {
+        if !self.outgoing.is_done() {
+            self.poll_upload(cx)?;
+            if self.outgoing.is_unsent() {
+                return Poll::Ready(Err(SendFault::Unsent));
+            }
+        }
+        self.incoming.poll_head(cx, &mut self.transport, notice)
+    }
+
+    fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, SendFault>>> {
+        if !self.outgoing.is_done()
+            && let Err(fault) = self.poll_upload(cx)
+        {
+            return Poll::Ready(Some(Err(fault)));
+        }
+        self.incoming.poll_frame(cx, &mut self.transport)
+    }
+
+    fn poll_upload(&mut self, cx: &mut Context<'_>) -> Result<(), SendFault> {
+        match self.outgoing.poll(cx, &mut self.transport) {
+            Poll::Ready(Err(Stuck::Body)) => Err(SendFault::RequestBody),
+            Poll::Ready(Err(Stuck::Io(error))) => Err(SendFault::Closed(Some(error))),
+            Poll::Ready(Ok(())) | Poll::Pending => Ok(()),
+        }
+    }
+}
