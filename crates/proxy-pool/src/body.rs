@@ -1,7 +1,7 @@
 //! The body of a response, which drives its connection while it is read.
 
+use crate::connection::Connection;
 use crate::fault::SendFault;
-use crate::http1::Connection;
 use crate::http2::{Call, CallFault};
 use crate::pool::{Pool, TargetSlot};
 use bytes::Bytes;

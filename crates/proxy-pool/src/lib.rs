@@ -7,17 +7,18 @@
 
 mod body;
 mod connect;
+mod connection;
 mod fault;
-mod http1;
 mod http2;
+mod incoming;
 mod pool;
 mod stream_pair;
 mod transport;
 
 pub use body::ResponseBody;
 pub use connect::{ConnectSettings, connect, wait_for_place};
+pub use connection::{Connection, Tunnel};
 pub use fault::{ConnectFault, SendFault};
-pub use http1::{Connection, Tunnel};
 pub use http2::{Building, Call, CallFault, Dug, Lane, Trunks, Unsent, Waiting, Way, call_tunnel};
 pub use pool::{ConnectionLimit, Pool, PoolSettings, TargetSlot};
 pub use stream_pair::StreamPair;

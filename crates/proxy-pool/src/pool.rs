@@ -1,6 +1,6 @@
 //! The idle connections of one worker.
 
-use crate::http1::Connection;
+use crate::connection::Connection;
 use crate::http2::Trunks;
 use proxy_clock::{Clock, Tick};
 use proxy_limits::{Full, Gauge, Permit};

@@ -2,8 +2,8 @@
 
 use super::trunk::Lane;
 use super::upload::{Stop, Upload};
+use crate::connection::Tunnel;
 use crate::fault::SendFault;
-use crate::http1::Tunnel;
 use crate::stream_pair::StreamPair;
 use crate::transport::Transport;
 use bytes::Bytes;

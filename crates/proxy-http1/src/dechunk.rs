@@ -1,7 +1,8 @@
 //! Takes chunked bodies apart that a guard has accepted. [RFC 9112 §7.1]
 
-use super::head;
+use crate::fields::Fields;
 use bytes::{Buf, Bytes, BytesMut};
+use http::HeaderMap;
 use http_body::Frame;
 
 /// Where the reader of a chunked body stands.
@@ -49,7 +50,9 @@ impl Dechunk {
                     let length = section(unread)?;
                     let section = unread.split_to(length).freeze();
                     *self = Self::End;
-                    let trailers = head::read_trailers(&section)?;
+                    let mut trailers = Fields::new(HeaderMap::new(), true);
+                    trailers.take(&section, 0)?;
+                    let trailers = trailers.headers;
                     return (!trailers.is_empty()).then(|| Frame::trailers(trailers));
                 }
                 Self::End => return None,

@@ -1,15 +1,16 @@
 //! One connection to a target: a request goes out, its response comes in, and again.
 
-use super::incoming::Incoming;
-use super::outgoing::{Outgoing, Stuck};
 use crate::fault::SendFault;
 use crate::http2::Lane;
+use crate::incoming::Incoming;
 use crate::transport::Transport;
 use bytes::Bytes;
-use http::{Request, Response};
+use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
+use http::{HeaderMap, Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use proxy_clock::{Deadline, Tick};
 use proxy_framing::{HeadLimits, RequestKind};
+use proxy_http1::{Framing, Outgoing, Stuck, poll_hang_up, write_request};
 use proxy_limits::Permit;
 use std::future::poll_fn;
 use std::task::{Context, Poll};
@@ -29,6 +30,8 @@ struct Talk<B> {
     transport: Transport,
     incoming: Incoming,
     outgoing: Outgoing<B>,
+    /// Whether the body was taken out of the present request.
+    took_body: bool,
     /// Whether it failed.
     broken: bool,
 }
@@ -57,7 +60,8 @@ impl<B> Connection<B> {
             talk: Box::new(Talk {
                 transport,
                 incoming: Incoming::new(limits),
-                outgoing: Outgoing::new(),
+                outgoing: Outgoing::default(),
+                took_body: false,
                 broken: false,
             }),
             permit,
@@ -96,7 +100,7 @@ impl<B> Connection<B> {
     /// Whether the target still keeps this idle connection. Its buffer is given back.
     pub(crate) fn is_kept(&mut self, cx: &mut Context<'_>) -> bool {
         self.talk.incoming.rest();
-        Incoming::poll_hang_up(cx, &mut self.talk.transport).is_pending()
+        poll_hang_up(cx, &mut self.talk.transport).is_pending()
     }
 
     /// The stream under a connection whose last answer was `101`.
@@ -134,11 +138,11 @@ impl<B: Body<Data = Bytes> + Default + Unpin> Connection<B> {
         let answer = poll_fn(|cx| {
             if !begun {
                 begun = true;
-                if Incoming::poll_hang_up(cx, &mut talk.transport).is_ready() {
+                if poll_hang_up(cx, &mut talk.transport).is_ready() {
                     return Poll::Ready(Err(SendFault::Unsent));
                 }
                 talk.incoming.expect(kind);
-                talk.outgoing.begin(request);
+                talk.begin(request);
             }
             match talk.poll_answer(cx, &mut notice) {
                 Poll::Ready(answer) => Poll::Ready(answer),
@@ -169,6 +173,16 @@ impl<B: Body<Data = Bytes> + Default + Unpin> Connection<B> {
 }
 
 impl<B: Body<Data = Bytes> + Default + Unpin> Talk<B> {
+    fn begin(&mut self, request: &mut Request<B>) {
+        write_request(request, self.outgoing.text());
+        self.took_body = !request.body().is_end_stream();
+        let body = self.took_body.then(|| {
+            let framing = framing(request.headers());
+            (std::mem::take(request.body_mut()), framing)
+        });
+        self.outgoing.begin(body);
+    }
+
     fn poll_answer(
         &mut self,
         cx: &mut Context<'_>,
@@ -176,7 +190,8 @@ impl<B: Body<Data = Bytes> + Default + Unpin> Talk<B> {
     ) -> Poll<Result<Response<()>, SendFault>> {
         if !self.outgoing.is_done() {
             self.poll_upload(cx)?;
-            if self.outgoing.is_unsent() {
+            // It is whole still.
+            if self.outgoing.is_deaf() && self.outgoing.sent() == 0 && !self.took_body {
                 return Poll::Ready(Err(SendFault::Unsent));
             }
         }
@@ -202,4 +217,14 @@ impl<B: Body<Data = Bytes> + Default + Unpin> Talk<B> {
             Poll::Ready(Ok(())) | Poll::Pending => Ok(()),
         }
     }
+}
+
+/// How a head tells the length of the body behind it.
+fn framing(headers: &HeaderMap) -> Framing {
+    if headers.contains_key(TRANSFER_ENCODING) {
+        return Framing::Chunked { trailers: true };
+    }
+    let length = headers.get(CONTENT_LENGTH);
+    let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
+    Framing::Length(length.unwrap_or(0))
 }

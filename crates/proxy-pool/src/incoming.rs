@@ -1,24 +1,17 @@
 //! The response on its way: judged as it is read, then taken apart.
 
-use super::dechunk::{self, Dechunk};
-use super::head::{self, Extent};
 use crate::fault::SendFault;
 use crate::transport::Transport;
 use bytes::{Bytes, BytesMut};
 use http::{Response, StatusCode};
 use http_body::{Frame, SizeHint};
 use proxy_framing::{Fault, HeadLimits, RequestKind, ResponseGuard, Scan, Stop};
+use proxy_http1::{Appetite, Extent, Reading, read_response, status, take_head};
 use std::io;
-use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use tokio::io::{AsyncRead, ReadBuf};
-use tokio_util::io::poll_read_buf;
 
-/// A read asks for at least so many bytes.
-const LEAST_READ: usize = 8 * 1024;
-
-/// A read asks for at most so many bytes, after others of half the size were filled.
-const MOST_READ: usize = 512 * 1024;
+/// The largest read, in bytes.
+const LARGEST_READ: usize = 512 * 1024;
 
 /// What a target sends.
 #[derive(Debug)]
@@ -26,22 +19,13 @@ pub(crate) struct Incoming {
     guard: ResponseGuard,
     /// Judged and not taken yet.
     unread: BytesMut,
-    /// Bytes the next read asks for.
-    appetite: usize,
+    appetite: Appetite,
     kind: RequestKind,
     heads_taken: u64,
     received: u64,
-    body: Reading,
+    /// None until the head was read.
+    body: Option<Reading>,
     keeps: bool,
-}
-
-/// What is left of a response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reading {
-    Head,
-    Length(u64),
-    Chunked(Dechunk),
-    UntilClose,
 }
 
 impl Incoming {
@@ -49,11 +33,11 @@ impl Incoming {
         Self {
             guard: ResponseGuard::new(limits),
             unread: BytesMut::new(),
-            appetite: LEAST_READ,
+            appetite: Appetite::up_to(LARGEST_READ),
             kind: RequestKind::Other,
             heads_taken: 0,
             received: 0,
-            body: Reading::Length(0),
+            body: Some(Reading::new(Extent::Length(0))),
             keeps: true,
         }
     }
@@ -63,7 +47,7 @@ impl Incoming {
         self.guard.expect(kind);
         self.kind = kind;
         self.received = 0;
-        self.body = Reading::Head;
+        self.body = None;
     }
 
     /// Bytes that came since the last request.
@@ -74,10 +58,7 @@ impl Incoming {
     /// Whether the response is over.
     #[inline]
     pub(crate) fn is_over(&self) -> bool {
-        matches!(
-            self.body,
-            Reading::Length(0) | Reading::Chunked(Dechunk::End)
-        )
+        self.body.as_ref().is_some_and(Reading::is_over)
     }
 
     /// Whether another request may follow.
@@ -87,10 +68,8 @@ impl Incoming {
     }
 
     pub(crate) fn size_hint(&self) -> SizeHint {
-        match self.body {
-            Reading::Length(left) => SizeHint::with_exact(left),
-            Reading::Head | Reading::Chunked(_) | Reading::UntilClose => SizeHint::default(),
-        }
+        let body = self.body.as_ref();
+        body.map_or_else(SizeHint::default, Reading::size_hint)
     }
 
     /// What came behind a `101`.
@@ -98,20 +77,12 @@ impl Incoming {
         self.unread.freeze()
     }
 
-    /// Whether the target has hung up, or said something unasked.
-    pub(crate) fn poll_hang_up(cx: &mut Context<'_>, transport: &mut Transport) -> Poll<()> {
-        let mut byte = [0];
-        Pin::new(transport)
-            .poll_read(cx, &mut ReadBuf::new(&mut byte))
-            .map(drop)
-    }
-
     /// Gives its buffer back until the next response.
     pub(crate) fn rest(&mut self) {
         if self.unread.is_empty() {
             self.unread = BytesMut::new();
         }
-        self.appetite = LEAST_READ;
+        self.appetite.forget();
     }
 
     /// The head of the response; `notice` gets those of 1xx responses that come before, as they came.
@@ -124,7 +95,7 @@ impl Incoming {
         loop {
             while self.heads_taken < self.guard.heads_seen() {
                 let head = self.take_head().ok_or(BROKEN)?;
-                let status = head::status(&head).ok_or(BROKEN)?;
+                let status = status(&head).ok_or(BROKEN)?;
                 if status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS {
                     // 100 answers an expectation that this proxy met by itself.
                     if status != StatusCode::CONTINUE {
@@ -143,18 +114,13 @@ impl Incoming {
 
     fn take_head(&mut self) -> Option<Bytes> {
         self.heads_taken += 1;
-        let end = memchr::memmem::find(&self.unread, b"\r\n\r\n")? + 4;
-        Some(self.unread.split_to(end).freeze())
+        take_head(&mut self.unread)
     }
 
     fn begin_body(&mut self, bytes: &Bytes) -> Result<Response<()>, SendFault> {
-        let head = head::read_response(bytes, self.kind).ok_or(BROKEN)?;
+        let head = read_response(bytes, self.kind).ok_or(BROKEN)?;
         self.keeps = head.keeps && head.extent != Extent::UntilClose && self.keeps;
-        self.body = match head.extent {
-            Extent::Length(length) => Reading::Length(length),
-            Extent::Chunked => Reading::Chunked(Dechunk::Size),
-            Extent::UntilClose => Reading::UntilClose,
-        };
+        self.body = Some(Reading::new(head.extent));
         Ok(head.response)
     }
 
@@ -165,10 +131,13 @@ impl Incoming {
         transport: &mut Transport,
     ) -> Poll<Option<Result<Frame<Bytes>, SendFault>>> {
         loop {
-            if let Some(frame) = self.take_frame() {
+            let Some(body) = self.body.as_mut().filter(|body| !body.is_over()) else {
+                return Poll::Ready(None);
+            };
+            if let Some(frame) = body.take(&mut self.unread) {
                 return Poll::Ready(Some(Ok(frame)));
             }
-            if self.is_over() {
+            if body.is_over() {
                 return Poll::Ready(None);
             }
             match ready!(self.poll_fill(cx, transport)) {
@@ -176,25 +145,12 @@ impl Incoming {
                     if let Err(fault) = self.guard.eof() {
                         return Poll::Ready(Some(Err(SendFault::BadResponse(fault))));
                     }
-                    self.body = Reading::Length(0);
+                    self.body = Some(Reading::new(Extent::Length(0)));
+                    return Poll::Ready(None);
                 }
                 Ok(_) => {}
                 Err(broken) => return Poll::Ready(Some(Err(broken.into()))),
             }
-        }
-    }
-
-    fn take_frame(&mut self) -> Option<Frame<Bytes>> {
-        match &mut self.body {
-            Reading::Head => None,
-            Reading::Length(left) => dechunk::take(&mut self.unread, left).map(Frame::data),
-            Reading::Chunked(chunks) => {
-                let frame = chunks.next(&mut self.unread);
-                chunks.look_ahead(&mut self.unread);
-                frame
-            }
-            Reading::UntilClose if self.unread.is_empty() => None,
-            Reading::UntilClose => Some(Frame::data(self.unread.split().freeze())),
         }
     }
 
@@ -205,25 +161,11 @@ impl Incoming {
         transport: &mut Transport,
     ) -> Poll<Result<usize, Broken>> {
         let before = self.unread.len();
-        if self.unread.capacity() - before < self.appetite / 2 {
-            self.unread.reserve(self.appetite);
-        }
-        let room = self.unread.capacity() - before;
-        let polled = poll_read_buf(Pin::new(transport), cx, &mut self.unread);
+        let polled = self.appetite.poll_read(cx, transport, &mut self.unread);
         let count = ready!(polled).map_err(Broken::Io)?;
         self.received += count as u64;
-        self.adapt(count, room);
         self.judge(before).map_err(Broken::Fault)?;
         Poll::Ready(Ok(count))
-    }
-
-    /// Reads that fill their room are followed by larger ones.
-    fn adapt(&mut self, count: usize, room: usize) {
-        if count == room {
-            self.appetite = (self.appetite * 2).min(MOST_READ);
-        } else if count < self.appetite / 4 {
-            self.appetite = (self.appetite / 2).max(LEAST_READ);
-        }
     }
 
     /// Judges what stands in the buffer from `before` on. What comes behind a whole response makes

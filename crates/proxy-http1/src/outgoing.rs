@@ -1,10 +1,9 @@
-//! The request on its way: its head, then its body as its client sends it.
+//! A message on its way: its head, then its body as it comes.
 
-use super::head;
-use crate::transport::Transport;
+use crate::fields;
 use bytes::{Buf, Bytes};
+use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, HOST, TE, TRANSFER_ENCODING};
-use http::{HeaderMap, Request};
 use http_body::Body;
 use std::io::{self, IoSlice, Write};
 use std::pin::Pin;
@@ -17,9 +16,23 @@ const SMALL: usize = 2048;
 /// Once so much waits, it is written before more is asked for.
 const ENOUGH: usize = 16 * 1024;
 
+/// How a body is sent. [RFC 9112 §6]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// As it is; it is exactly so long.
+    Length(u64),
+    /// In chunks, with trailers behind them or without.
+    Chunked {
+        /// Whether trailers are sent.
+        trailers: bool,
+    },
+    /// As it is, to the end of the connection.
+    UntilClose,
+}
+
 /// What is to be written, and where the rest of it comes from.
 #[derive(Debug)]
-pub(crate) struct Outgoing<B> {
+pub struct Outgoing<B> {
     /// Heads, chunk lines and small data; written up to `start`.
     text: Vec<u8>,
     start: usize,
@@ -29,31 +42,34 @@ pub(crate) struct Outgoing<B> {
     owes_line_end: bool,
     body: Option<Upload<B>>,
     unflushed: bool,
-    /// Whether the target takes no more.
+    /// Whether the body failed; what came before is written first.
+    cut: bool,
+    /// Whether the other side takes no more.
     deaf: bool,
     sent: u64,
-    /// Whether a body was taken out of the request.
-    took_body: bool,
 }
 
 #[derive(Debug)]
 struct Upload<B> {
     body: B,
-    /// What is left of the announced length. None: it goes in chunks.
-    left: Option<u64>,
+    /// With what is left of the length, if that is known.
+    framing: Framing,
 }
 
-/// Why the rest of a request cannot be sent.
+/// Why the rest of a message cannot be sent.
 #[derive(Debug)]
-pub(crate) enum Stuck {
+pub enum Stuck {
     /// Its body failed, or is not as long as was said.
     Body,
     /// The connection failed.
     Io(io::Error),
 }
 
-impl<B> Outgoing<B> {
-    pub(crate) fn new() -> Self {
+/// A body that failed, or is not as long as was said.
+struct Cut;
+
+impl<B> Default for Outgoing<B> {
+    fn default() -> Self {
         Self {
             text: Vec::new(),
             start: 0,
@@ -61,28 +77,58 @@ impl<B> Outgoing<B> {
             owes_line_end: false,
             body: None,
             unflushed: false,
+            cut: false,
             deaf: false,
             sent: 0,
-            took_body: false,
         }
     }
+}
 
-    /// Whether all of the request was taken.
-    pub(crate) fn is_done(&self) -> bool {
-        self.body.is_none() && !self.has_bytes() && !self.unflushed && !self.deaf
+impl<B> Outgoing<B> {
+    /// Where heads are written to. They go out behind what waits already.
+    pub fn text(&mut self) -> &mut Vec<u8> {
+        &mut self.text
     }
 
-    /// Whether the target will take nothing of a request that is whole still.
-    pub(crate) fn is_unsent(&self) -> bool {
-        self.deaf && self.sent == 0 && !self.took_body
+    /// Begins to count anew and sends `body` behind the head that was written to [`Self::text`].
+    pub fn begin(&mut self, body: Option<(B, Framing)>) {
+        self.sent = 0;
+        self.body = body.map(|(body, framing)| Upload { body, framing });
+    }
+
+    /// The body that is being sent.
+    pub fn body_mut(&mut self) -> Option<&mut B> {
+        self.body.as_mut().map(|upload| &mut upload.body)
+    }
+
+    /// Whether everything was taken.
+    #[inline]
+    pub fn is_done(&self) -> bool {
+        self.body.is_none() && !self.is_blocked() && !self.deaf
+    }
+
+    /// Whether there are bytes that the other side has not taken yet.
+    #[inline]
+    pub fn is_blocked(&self) -> bool {
+        self.has_bytes() || self.unflushed
+    }
+
+    /// Whether the other side takes no more; it may have something to say still.
+    pub fn is_deaf(&self) -> bool {
+        self.deaf
+    }
+
+    /// Bytes taken since [`Self::begin`].
+    pub fn sent(&self) -> u64 {
+        self.sent
     }
 
     fn has_bytes(&self) -> bool {
         self.start < self.text.len() || !self.piece.is_empty()
     }
 
-    /// A target may answer and hang up before it has heard all. Its answer is still to be read, so
-    /// what it does not hear is forgotten, and reading tells how the exchange ends.
+    /// Who hangs up may have said something before. That is still to be read, so what is not heard is
+    /// forgotten, and reading tells how the exchange ends.
     fn forget(&mut self) {
         self.deaf = true;
         self.text.clear();
@@ -106,68 +152,48 @@ impl<B> Outgoing<B> {
     fn poll_write(
         &self,
         cx: &mut Context<'_>,
-        transport: &mut Transport,
+        to: &mut (impl AsyncWrite + Unpin),
     ) -> Poll<io::Result<usize>> {
         let text = self.text.get(self.start..).unwrap_or_default();
-        let transport = Pin::new(transport);
+        let to = Pin::new(to);
         match (text.is_empty(), self.piece.is_empty()) {
-            (_, true) => transport.poll_write(cx, text),
-            (true, false) => transport.poll_write(cx, &self.piece),
+            (_, true) => to.poll_write(cx, text),
+            (true, false) => to.poll_write(cx, &self.piece),
             (false, false) => {
                 let pieces = [IoSlice::new(text), IoSlice::new(&self.piece)];
-                transport.poll_write_vectored(cx, &pieces)
+                to.poll_write_vectored(cx, &pieces)
             }
         }
     }
 }
 
-impl<B: Body<Data = Bytes> + Default + Unpin> Outgoing<B> {
-    /// Takes the head of `request`, and its body out of it.
-    pub(crate) fn begin(&mut self, request: &mut Request<B>) {
-        head::write_request(request, &mut self.text);
-        self.sent = 0;
-        self.took_body = false;
-        if request.body().is_end_stream() {
-            return;
-        }
-        self.took_body = true;
-        let chunked = request.headers().contains_key(TRANSFER_ENCODING);
-        let announced = || {
-            let length = request.headers().get(CONTENT_LENGTH)?;
-            length.to_str().ok()?.parse().ok()
-        };
-        self.body = Some(Upload {
-            left: if chunked {
-                None
-            } else {
-                announced().or(Some(0))
-            },
-            body: std::mem::take(request.body_mut()),
-        });
-    }
-
-    /// Writes what there is. Ready when all of the request is out.
-    pub(crate) fn poll(
+impl<B: Body<Data = Bytes> + Unpin> Outgoing<B> {
+    /// Writes what there is. Ready when all is out, or the other side takes no more.
+    ///
+    /// # Errors
+    /// [`Stuck`]; the connection is of no more use then.
+    pub fn poll(
         &mut self,
         cx: &mut Context<'_>,
-        transport: &mut Transport,
+        to: &mut (impl AsyncWrite + Unpin),
     ) -> Poll<Result<(), Stuck>> {
         loop {
-            if self.body.is_some() || self.owes_line_end {
-                self.gather(cx)?;
+            if self.body.is_some() && self.gather(cx).is_err() {
+                self.cut = true;
+                self.body = None;
             }
             if !self.has_bytes() {
                 if self.unflushed {
-                    ready!(Pin::new(&mut *transport).poll_flush(cx)).map_err(Stuck::Io)?;
+                    ready!(Pin::new(&mut *to).poll_flush(cx)).map_err(Stuck::Io)?;
                     self.unflushed = false;
                 }
-                return if self.body.is_some() {
-                    Poll::Pending
-                } else {
-                    Poll::Ready(Ok(()))
+                return match (self.cut, &self.body) {
+                    (true, _) => Poll::Ready(Err(Stuck::Body)),
+                    (false, Some(_)) => Poll::Pending,
+                    (false, None) => Poll::Ready(Ok(())),
                 };
             }
-            match ready!(self.poll_write(cx, transport)) {
+            match ready!(self.poll_write(cx, to)) {
                 Ok(0) => return Poll::Ready(Err(Stuck::Io(io::ErrorKind::WriteZero.into()))),
                 Ok(count) => self.wrote(count),
                 Err(error) if is_hang_up(&error) => {
@@ -181,7 +207,7 @@ impl<B: Body<Data = Bytes> + Default + Unpin> Outgoing<B> {
     }
 
     /// Takes from the body what is there, up to [`ENOUGH`].
-    fn gather(&mut self, cx: &mut Context<'_>) -> Result<(), Stuck> {
+    fn gather(&mut self, cx: &mut Context<'_>) -> Result<(), Cut> {
         if self.owes_line_end && self.piece.is_empty() {
             self.text.extend_from_slice(b"\r\n");
             self.owes_line_end = false;
@@ -195,7 +221,7 @@ impl<B: Body<Data = Bytes> + Default + Unpin> Outgoing<B> {
                 self.end(None)?;
                 break;
             };
-            match frame.map_err(|_| Stuck::Body)?.into_data() {
+            match frame.map_err(|_| Cut)?.into_data() {
                 Ok(data) => self.take(data)?,
                 Err(frame) => self.end(frame.into_trailers().ok())?,
             }
@@ -203,21 +229,22 @@ impl<B: Body<Data = Bytes> + Default + Unpin> Outgoing<B> {
         Ok(())
     }
 
-    fn take(&mut self, data: Bytes) -> Result<(), Stuck> {
-        let Some(Upload { body, left }) = &mut self.body else {
+    fn take(&mut self, data: Bytes) -> Result<(), Cut> {
+        let Some(Upload { body, framing }) = &mut self.body else {
             return Ok(());
         };
         let is_last = body.is_end_stream();
-        match left {
-            Some(left) => {
+        match framing {
+            Framing::Length(left) => {
                 let rest = left.checked_sub(data.len() as u64);
-                *left = rest.ok_or(Stuck::Body)?;
+                *left = rest.ok_or(Cut)?;
             }
-            None if data.is_empty() => {}
-            None => {
-                write!(self.text, "{:x}\r\n", data.len()).map_err(Stuck::Io)?;
+            Framing::Chunked { .. } if !data.is_empty() => {
+                // Writing to a Vec never fails.
+                write!(self.text, "{:x}\r\n", data.len()).unwrap_or_default();
                 self.owes_line_end = true;
             }
+            Framing::Chunked { .. } | Framing::UntilClose => {}
         }
         if data.len() <= SMALL {
             self.text.extend_from_slice(&data);
@@ -233,24 +260,28 @@ impl<B: Body<Data = Bytes> + Default + Unpin> Outgoing<B> {
         Ok(())
     }
 
-    /// Ends the body. Trailers go with chunks only. [RFC 9110 §6.5.1]
-    fn end(&mut self, trailers: Option<HeaderMap>) -> Result<(), Stuck> {
-        match self.body.take().and_then(|upload| upload.left) {
-            Some(0) => Ok(()),
-            Some(_) => Err(Stuck::Body),
-            None => {
+    fn end(&mut self, trailers: Option<HeaderMap>) -> Result<(), Cut> {
+        match self.body.take().map(|upload| upload.framing) {
+            Some(Framing::Length(0) | Framing::UntilClose) | None => Ok(()),
+            Some(Framing::Length(_)) => Err(Cut),
+            Some(Framing::Chunked { trailers: wanted }) => {
                 self.text.extend_from_slice(b"0\r\n");
-                if let Some(mut trailers) = trailers {
-                    for name in [CONTENT_LENGTH, HOST, TE, TRANSFER_ENCODING] {
-                        trailers.remove(name);
-                    }
-                    head::write_fields(&trailers, &mut self.text);
+                if let Some(trailers) = trailers.filter(|_| wanted) {
+                    write_trailers(trailers, &mut self.text);
                 }
                 self.text.extend_from_slice(b"\r\n");
                 Ok(())
             }
         }
     }
+}
+
+/// Without what must not be among trailers. [RFC 9110 §6.5.1]
+fn write_trailers(mut trailers: HeaderMap, out: &mut Vec<u8>) {
+    for name in [CONTENT_LENGTH, HOST, TE, TRANSFER_ENCODING] {
+        trailers.remove(name);
+    }
+    fields::write(&trailers, out);
 }
 
 fn is_hang_up(error: &io::Error) -> bool {
