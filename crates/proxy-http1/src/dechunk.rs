@@ -1,6 +1,6 @@
 //! Takes chunked bodies apart that a guard has accepted. [RFC 9112 §7.1]
 
-use crate::fields::Fields;
+use crate::fields::{Fields, Lines};
 use bytes::{Buf, Bytes, BytesMut};
 use http::HeaderMap;
 use http_body::Frame;
@@ -47,11 +47,11 @@ impl Dechunk {
                     *self = Self::Size;
                 }
                 Self::Trailers => {
-                    let length = section(unread)?;
-                    let section = unread.split_to(length).freeze();
+                    let lines = Lines::find(unread, 0)?;
+                    let section = unread.split_to(lines.end()).freeze();
                     *self = Self::End;
                     let mut trailers = Fields::new(HeaderMap::new(), true);
-                    trailers.take(&section, 0)?;
+                    trailers.take(&section, &lines)?;
                     let trailers = trailers.headers;
                     return (!trailers.is_empty()).then(|| Frame::trailers(trailers));
                 }
@@ -79,14 +79,6 @@ pub(crate) fn take(unread: &mut BytesMut, left: &mut u64) -> Option<Bytes> {
     }
     *left -= count as u64;
     Some(unread.split_to(count).freeze())
-}
-
-/// The length of the trailer section that leads `unread`, when it is there whole.
-fn section(unread: &[u8]) -> Option<usize> {
-    if unread.starts_with(b"\r\n") {
-        return Some(2);
-    }
-    Some(memchr::memmem::find(unread, b"\r\n\r\n")? + 4)
 }
 
 fn size(line: &[u8]) -> u64 {

@@ -4,12 +4,77 @@ use crate::reading::Extent;
 use bytes::{Bytes, BytesMut};
 use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, TE, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue};
+use smallvec::SmallVec;
 
-/// Takes the head that leads `unread`, its empty line included. None if it is not there whole.
-#[must_use]
-pub fn take_head(unread: &mut BytesMut) -> Option<Bytes> {
-    let end = memchr::memmem::find(unread, b"\r\n\r\n")? + 4;
-    Some(unread.split_to(end).freeze())
+/// Where the lines of a head or of a section of trailers are.
+#[derive(Debug, Default)]
+pub(crate) struct Lines {
+    /// The end of the start line; 0 in a section without one.
+    pub(crate) start: usize,
+    fields: SmallVec<[Line; 24]>,
+    end: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    from: u32,
+    colon: u32,
+    end: u32,
+}
+
+/// A head, out of the buffer that it was read into.
+#[derive(Debug)]
+pub struct Head {
+    pub(crate) bytes: Bytes,
+    pub(crate) lines: Lines,
+}
+
+impl Head {
+    /// Takes the head that leads `unread`, its empty line included. None if it is not there whole.
+    #[must_use]
+    pub fn take(unread: &mut BytesMut) -> Option<Self> {
+        let start = memchr::memchr(b'\n', unread)? + 1;
+        let lines = Lines::find(unread, start)?;
+        let bytes = unread.split_to(lines.end).freeze();
+        Some(Self { bytes, lines })
+    }
+
+    /// Its bytes, as they came.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Lines {
+    /// The field lines from `start` to the empty one. None if they are not there whole.
+    pub(crate) fn find(bytes: &[u8], start: usize) -> Option<Self> {
+        let mut lines = Self {
+            start,
+            ..Self::default()
+        };
+        let mut from = start;
+        loop {
+            let rest = bytes.get(from..)?;
+            if let [b'\r', b'\n', ..] = rest {
+                lines.end = from + 2;
+                return Some(lines);
+            }
+            let colon = rest.iter().position(|byte| *byte == b':')?;
+            let end = colon + memchr::memchr(b'\n', rest.get(colon..)?)?;
+            lines.fields.push(Line {
+                from: u32::try_from(from).ok()?,
+                colon: u32::try_from(from + colon).ok()?,
+                end: u32::try_from(from + end).ok()?,
+            });
+            from += end + 1;
+        }
+    }
+
+    /// Where they end, behind the empty line.
+    pub(crate) fn end(&self) -> usize {
+        self.end
+    }
 }
 
 /// Fields, and what they say about their message.
@@ -38,21 +103,16 @@ impl Fields {
         }
     }
 
-    /// Takes the lines of `section` from `at` to the empty one. None if one is no field line.
-    pub(crate) fn take(&mut self, section: &Bytes, mut at: usize) -> Option<()> {
-        loop {
-            let rest = section.get(at..)?;
-            if rest.starts_with(b"\r\n") {
-                return Some(());
-            }
-            let colon = memchr::memchr(b':', rest)?;
-            let end = colon + memchr::memchr(b'\n', rest.get(colon..)?)?;
-            let name = HeaderName::from_bytes(rest.get(..colon)?).ok()?;
-            let (from, to) = trimmed(rest, colon + 1, end);
-            let value = HeaderValue::from_maybe_shared(section.slice(at + from..at + to));
+    /// Takes the `lines` of `bytes`. None if one is no field line.
+    pub(crate) fn take(&mut self, bytes: &Bytes, lines: &Lines) -> Option<()> {
+        for line in &lines.fields {
+            let (from, colon, end) = (line.from as usize, line.colon as usize, line.end as usize);
+            let name = HeaderName::from_bytes(bytes.get(from..colon)?).ok()?;
+            let (from, to) = trimmed(bytes, colon + 1, end);
+            let value = HeaderValue::from_maybe_shared(bytes.slice(from..to));
             self.add(name, value.ok()?);
-            at += end + 1;
         }
+        Some(())
     }
 
     fn add(&mut self, name: HeaderName, value: HeaderValue) {
@@ -89,8 +149,9 @@ pub(crate) fn write(headers: &HeaderMap, out: &mut Vec<u8>) {
     }
 }
 
+/// Appends one field line.
 #[inline]
-pub(crate) fn write_line(name: &HeaderName, value: &HeaderValue, out: &mut Vec<u8>) {
+pub fn write_line(name: &HeaderName, value: &HeaderValue, out: &mut Vec<u8>) {
     out.extend_from_slice(name.as_str().as_bytes());
     out.extend_from_slice(b": ");
     out.extend_from_slice(value.as_bytes());
@@ -128,7 +189,8 @@ mod tests {
     fn read(section: &'static str) -> Fields {
         let mut fields = Fields::new(HeaderMap::new(), true);
         let section = Bytes::from_static(section.as_bytes());
-        fields.take(&section, 0).unwrap();
+        let lines = Lines::find(&section, 0).unwrap();
+        fields.take(&section, &lines).unwrap();
         fields
     }
 
@@ -157,10 +219,10 @@ mod tests {
     #[test]
     fn half_a_head_stays_where_it_is() {
         let mut unread = BytesMut::from("GET / HTTP/1.1\r\nHost: a\r\n");
-        assert_eq!(take_head(&mut unread), None);
+        assert!(Head::take(&mut unread).is_none());
         unread.extend_from_slice(b"\r\nnext");
 
-        assert!(take_head(&mut unread).is_some());
+        assert!(Head::take(&mut unread).is_some());
         assert_eq!(unread, "next");
     }
 }

@@ -13,7 +13,7 @@ mod request;
 mod respond;
 mod response;
 
-pub use fields::take_head;
+pub use fields::{Head, write_line};
 pub use inbox::{Appetite, poll_hang_up};
 pub use outgoing::{Framing, Outgoing, Stuck};
 pub use reading::{Extent, Reading};

@@ -1,8 +1,7 @@
 //! Request heads.
 
-use crate::fields::{self, Fields};
+use crate::fields::{self, Fields, Head};
 use crate::reading::Extent;
-use bytes::Bytes;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Method, Request, Uri, Version};
 
@@ -24,19 +23,18 @@ pub struct RequestHead {
     pub takes_trailers: bool,
 }
 
-/// Reads a whole head that a guard has accepted. None if `http` cannot hold its method or target.
+/// Reads a head that a guard has accepted, its fields into `spare`, which is empty. None if `http` cannot
+/// hold its method or target.
 #[must_use]
-pub fn read_request(head: &Bytes) -> Option<RequestHead> {
-    let start = head
-        .iter()
-        .position(|byte| !matches!(byte, b'\r' | b'\n'))?;
-    let line = head.get(start..start + memchr::memchr(b'\n', head.get(start..)?)? + 1)?;
+pub fn read_request(head: &Head, mut spare: HeaderMap) -> Option<RequestHead> {
+    let line = head.bytes.get(..head.lines.start)?;
     let method_end = memchr::memchr(b' ', line)?;
     let target_end = memchr::memrchr(b' ', line)?;
     let is_new = line.get(target_end..)?.starts_with(b" HTTP/1.1");
-    let target = head.slice(start + method_end + 1..start + target_end);
-    let mut read = Fields::new(HeaderMap::with_capacity(USUAL_FIELDS), is_new);
-    read.take(head, start + line.len())?;
+    let target = head.bytes.slice(method_end + 1..target_end);
+    spare.reserve(USUAL_FIELDS);
+    let mut read = Fields::new(spare, is_new);
+    read.take(&head.bytes, &head.lines)?;
     let mut request = Request::new(());
     *request.method_mut() = Method::from_bytes(line.get(..method_end)?).ok()?;
     *request.uri_mut() = Uri::from_maybe_shared(target).ok()?;
@@ -55,23 +53,26 @@ pub fn read_request(head: &Bytes) -> Option<RequestHead> {
     })
 }
 
-/// Appends the head of `request` in HTTP/1.1.
-pub fn write_request<B>(request: &Request<B>, out: &mut Vec<u8>) {
+/// Appends the head of `request` in HTTP/1.1, with the field lines that `more` appends.
+pub fn write_request<B>(request: &Request<B>, out: &mut Vec<u8>, more: impl FnOnce(&mut Vec<u8>)) {
     let target = request.uri().path_and_query();
     out.extend_from_slice(request.method().as_str().as_bytes());
     out.push(b' ');
     out.extend_from_slice(target.map_or("/", PathAndQuery::as_str).as_bytes());
     out.extend_from_slice(b" HTTP/1.1\r\n");
     fields::write(request.headers(), out);
+    more(out);
     out.extend_from_slice(b"\r\n");
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bytes::BytesMut;
 
-    fn read(head: &'static str) -> RequestHead {
-        read_request(&Bytes::from_static(head.as_bytes())).unwrap()
+    fn read(head: &str) -> RequestHead {
+        let head = Head::take(&mut BytesMut::from(head)).unwrap();
+        read_request(&head, HeaderMap::new()).unwrap()
     }
 
     #[test]
@@ -92,8 +93,7 @@ mod tests {
             ("OPTIONS * HTTP/1.1", "*"),
             ("CONNECT a.test:443 HTTP/1.1", "a.test:443"),
         ] {
-            let head = Bytes::from(format!("{line}\r\n\r\n"));
-            let head = read_request(&head).unwrap();
+            let head = read(&format!("{line}\r\n\r\n"));
             assert_eq!(head.request.uri().to_string(), target);
         }
     }
@@ -106,16 +106,11 @@ mod tests {
     }
 
     #[test]
-    fn empty_lines_before_a_request_are_no_part_of_it() {
-        assert_eq!(read("\r\n\r\nGET / HTTP/1.1\r\n\r\n").request.uri(), "/");
-    }
-
-    #[test]
     fn a_request_is_written_line_by_line() {
         let request = Request::post("/a?b").header("x", "1").body(()).unwrap();
         let mut out = Vec::new();
-        write_request(&request, &mut out);
+        write_request(&request, &mut out, |out| out.extend_from_slice(b"y: 2\r\n"));
 
-        assert_eq!(out, b"POST /a?b HTTP/1.1\r\nx: 1\r\n\r\n");
+        assert_eq!(out, b"POST /a?b HTTP/1.1\r\nx: 1\r\ny: 2\r\n\r\n");
     }
 }

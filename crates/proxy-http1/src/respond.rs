@@ -5,7 +5,7 @@ use crate::outgoing::Framing;
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_LENGTH, DATE, TRANSFER_ENCODING};
 use http::response::Parts;
-use http::{HeaderValue, Method, StatusCode, Version};
+use http::{HeaderName, HeaderValue, Method, StatusCode, Version};
 use std::io::Write;
 use std::ops::Range;
 
@@ -23,7 +23,7 @@ impl Reason {
 }
 
 /// The request that a response answers, and who answers.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Respond<'r> {
     /// The request's method.
     pub method: &'r Method,
@@ -35,6 +35,8 @@ pub struct Respond<'r> {
     pub takes_trailers: bool,
     /// The value of `Date` for a response that has none.
     pub date: &'r HeaderValue,
+    /// A field that takes the place of all of its name.
+    pub field: Option<(HeaderName, &'r HeaderValue)>,
     /// The length of the body, if it is known.
     pub length: Option<u64>,
 }
@@ -49,11 +51,15 @@ pub struct Written {
 }
 
 /// Appends `head` as the answer to `to`. [RFC 9112 §6, §9.3]
-pub fn write_response(head: &Parts, to: Respond<'_>, out: &mut Vec<u8>) -> Written {
+pub fn write_response(head: &Parts, to: &Respond<'_>, out: &mut Vec<u8>) -> Written {
     let is_switch = head.status == StatusCode::SWITCHING_PROTOCOLS;
     let mut framing = framing(head, to);
     status_line(head, to.version, out);
     let (mut keeps, mut dated) = (to.keeps, false);
+    let is_own = |name: &HeaderName, length| {
+        let own = to.field.as_ref();
+        own.is_some_and(|(own, _)| own.as_str().len() == length && own == name)
+    };
     let bare = head.status == StatusCode::NO_CONTENT || head.status.is_informational();
     for (name, value) in &head.headers {
         match name.as_str().len() {
@@ -66,8 +72,14 @@ pub fn write_response(head: &Parts, to: Respond<'_>, out: &mut Vec<u8>) -> Writt
                 continue;
             }
             17 if *name == TRANSFER_ENCODING => continue,
+            length if is_own(name, length) => {
+                continue;
+            }
             _ => {}
         }
+        fields::write_line(name, value, out);
+    }
+    if let Some((name, value)) = &to.field {
         fields::write_line(name, value, out);
     }
     if !dated {
@@ -115,7 +127,7 @@ fn status_line(head: &Parts, version: Version, out: &mut Vec<u8>) {
 }
 
 /// How the body goes; none where there is none whatever the head says.
-fn framing(head: &Parts, to: Respond<'_>) -> Option<Framing> {
+fn framing(head: &Parts, to: &Respond<'_>) -> Option<Framing> {
     let bodiless = to.method == Method::HEAD
         || head.status.is_informational()
         || matches!(
@@ -155,11 +167,12 @@ mod tests {
             keeps: true,
             takes_trailers: false,
             date: &date,
+            field: None,
             length: None,
         };
         change(&mut to);
         let mut out = Vec::new();
-        let written = write_response(&head, to, &mut out);
+        let written = write_response(&head, &to, &mut out);
         (String::from_utf8(out).unwrap(), written)
     }
 
@@ -213,6 +226,37 @@ mod tests {
             to.version = Version::HTTP_10;
         });
         assert!(text.contains("connection: keep-alive\r\n"));
+    }
+
+    #[test]
+    fn a_field_takes_the_place_of_those_of_its_name() {
+        let (name, value) = (
+            HeaderName::from_static("x-id"),
+            HeaderValue::from_static("b"),
+        );
+        let response = Response::builder().header("x-id", "a");
+        let (text, _) = written(response, |_| {});
+        assert!(text.contains("x-id: a\r\n"));
+        let (head, ()) = Response::builder()
+            .header("x-id", "a")
+            .body(())
+            .unwrap()
+            .into_parts();
+        let to = Respond {
+            method: &Method::GET,
+            version: Version::HTTP_11,
+            keeps: true,
+            takes_trailers: false,
+            date: &value,
+            field: Some((name, &value)),
+            length: Some(0),
+        };
+        let mut out = Vec::new();
+        write_response(&head, &to, &mut out);
+        let text = String::from_utf8(out).unwrap();
+
+        assert_eq!(text.matches("x-id").count(), 1);
+        assert!(text.contains("x-id: b\r\n"));
     }
 
     #[test]

@@ -1,9 +1,8 @@
 //! Response heads, as a client reads them.
 
-use crate::fields::Fields;
+use crate::fields::{Fields, Head};
 use crate::reading::Extent;
 use crate::respond::Reason;
-use bytes::Bytes;
 use http::{HeaderMap, Response, StatusCode, Version};
 use proxy_framing::RequestKind;
 
@@ -30,15 +29,15 @@ pub fn status(head: &[u8]) -> Option<StatusCode> {
     StatusCode::from_bytes(head.get(9..STATUS_END)?).ok()
 }
 
-/// Reads a whole head that a guard has accepted, the answer to a request of this kind. None if it is
-/// not one after all.
+/// Reads a head that a guard has accepted, the answer to a request of this kind; its fields into `spare`,
+/// which is empty. None if it is no head after all.
 #[must_use]
-pub fn read_response(head: &Bytes, kind: RequestKind) -> Option<ResponseHead> {
-    let status = status(head)?;
-    let is_new = head.get(7) == Some(&b'1');
-    let line_end = memchr::memchr(b'\n', head)? + 1;
-    let mut read = Fields::new(HeaderMap::with_capacity(USUAL_FIELDS), is_new);
-    read.take(head, line_end)?;
+pub fn read_response(head: &Head, kind: RequestKind, mut spare: HeaderMap) -> Option<ResponseHead> {
+    let status = status(&head.bytes)?;
+    let is_new = head.bytes.get(7) == Some(&b'1');
+    spare.reserve(USUAL_FIELDS);
+    let mut read = Fields::new(spare, is_new);
+    read.take(&head.bytes, &head.lines)?;
     let mut response = Response::new(());
     *response.status_mut() = status;
     *response.version_mut() = if is_new {
@@ -47,7 +46,11 @@ pub fn read_response(head: &Bytes, kind: RequestKind) -> Option<ResponseHead> {
         Version::HTTP_10
     };
     *response.headers_mut() = read.headers;
-    if let Some(reason) = Reason::uncommon(head, STATUS_END + 1..line_end - 2, status) {
+    if let Some(reason) = Reason::uncommon(
+        &head.bytes,
+        STATUS_END + 1..head.lines.start.saturating_sub(2),
+        status,
+    ) {
         response.extensions_mut().insert(reason);
     }
     let bodiless = kind == RequestKind::Head
@@ -67,9 +70,11 @@ pub fn read_response(head: &Bytes, kind: RequestKind) -> Option<ResponseHead> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bytes::BytesMut;
 
     fn read(head: &'static str, kind: RequestKind) -> ResponseHead {
-        read_response(&Bytes::from_static(head.as_bytes()), kind).unwrap()
+        let head = Head::take(&mut BytesMut::from(head)).unwrap();
+        read_response(&head, kind, HeaderMap::new()).unwrap()
     }
 
     #[test]

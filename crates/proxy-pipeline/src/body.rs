@@ -2,10 +2,11 @@
 
 use crate::closing::Closing;
 use crate::failure::send_problem;
+use crate::names;
 use crate::request_body::RequestBody;
 use bytes::Bytes;
-use http::HeaderMap;
 use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use proxy_clock::{Timer, Timers};
 use proxy_pool::{ResponseBody, SendFault};
@@ -89,6 +90,13 @@ impl Body {
     pub(crate) fn telling_in_trailers(mut self) -> Self {
         self.tells_in_trailers = true;
         self
+    }
+
+    /// The field that names the request, for a response whose head does not hold it yet.
+    #[must_use]
+    pub fn correlation_field(&self) -> Option<(HeaderName, &HeaderValue)> {
+        let closing = self.closing.as_ref()?;
+        Some((names::CORRELATION_ID, &closing.facts.correlation_id))
     }
 
     /// The bytes of a body that is held whole; none of one that is still arriving.

@@ -120,8 +120,9 @@ impl<B> Connection<B> {
 }
 
 impl<B: Body<Data = Bytes> + Default + Unpin> Connection<B> {
-    /// Sends `request`, whose body is taken out of it, and waits for the head of its response.
-    /// `notice` gets the heads of 1xx responses that come before, as they came.
+    /// Sends `request`, whose body is taken out of it, with the field lines that `more` appends, and
+    /// waits for the head of its response. `notice` gets the heads of 1xx responses that come before,
+    /// as they came.
     ///
     /// # Errors
     /// [`SendFault`]; the connection is of no more use then. The request is whole still after
@@ -129,7 +130,7 @@ impl<B: Body<Data = Bytes> + Default + Unpin> Connection<B> {
     pub async fn send(
         &mut self,
         kind: RequestKind,
-        request: &mut Request<B>,
+        (request, more): (&mut Request<B>, impl Fn(&mut Vec<u8>)),
         deadline: &Deadline,
         mut notice: impl FnMut(&[u8]),
     ) -> Result<Response<()>, SendFault> {
@@ -142,7 +143,12 @@ impl<B: Body<Data = Bytes> + Default + Unpin> Connection<B> {
                     return Poll::Ready(Err(SendFault::Unsent));
                 }
                 talk.incoming.expect(kind);
-                talk.begin(request);
+                talk.begin(request, &more);
+                talk.poll_upload(cx)?;
+                if !talk.is_unheard() {
+                    // Nothing came yet: that was just looked at.
+                    return Poll::Pending;
+                }
             }
             match talk.poll_answer(cx, &mut notice) {
                 Poll::Ready(answer) => Poll::Ready(answer),
@@ -153,7 +159,10 @@ impl<B: Body<Data = Bytes> + Default + Unpin> Connection<B> {
             }
         })
         .await;
-        talk.broken = answer.is_err();
+        match &answer {
+            Ok(_) => talk.incoming.reuse(std::mem::take(request.headers_mut())),
+            Err(_) => talk.broken = true,
+        }
         answer
     }
 
@@ -173,8 +182,8 @@ impl<B: Body<Data = Bytes> + Default + Unpin> Connection<B> {
 }
 
 impl<B: Body<Data = Bytes> + Default + Unpin> Talk<B> {
-    fn begin(&mut self, request: &mut Request<B>) {
-        write_request(request, self.outgoing.text());
+    fn begin(&mut self, request: &mut Request<B>, more: impl Fn(&mut Vec<u8>)) {
+        write_request(request, self.outgoing.text(), more);
         self.took_body = !request.body().is_end_stream();
         let body = self.took_body.then(|| {
             let framing = framing(request.headers());
@@ -190,8 +199,7 @@ impl<B: Body<Data = Bytes> + Default + Unpin> Talk<B> {
     ) -> Poll<Result<Response<()>, SendFault>> {
         if !self.outgoing.is_done() {
             self.poll_upload(cx)?;
-            // It is whole still.
-            if self.outgoing.is_deaf() && self.outgoing.sent() == 0 && !self.took_body {
+            if self.is_unheard() && !self.took_body {
                 return Poll::Ready(Err(SendFault::Unsent));
             }
         }
@@ -208,6 +216,11 @@ impl<B: Body<Data = Bytes> + Default + Unpin> Talk<B> {
             return Poll::Ready(Some(Err(fault)));
         }
         self.incoming.poll_frame(cx, &mut self.transport)
+    }
+
+    /// Whether the target will take nothing of the request.
+    fn is_unheard(&self) -> bool {
+        self.outgoing.is_deaf() && self.outgoing.sent() == 0
     }
 
     fn poll_upload(&mut self, cx: &mut Context<'_>) -> Result<(), SendFault> {

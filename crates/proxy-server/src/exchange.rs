@@ -37,7 +37,7 @@ pub(crate) async fn exchange(
         Err(end) => return Some(end),
     };
     let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
-    let keeps = begin(outgoing, response, &asked, &worker.date());
+    let keeps = begin(conn, outgoing, response, &asked, &worker.date());
     let end = poll_fn(|cx| poll_response(conn, outgoing, cx)).await;
     conn.unblocked();
     conn.deadline.stop();
@@ -88,6 +88,7 @@ async fn answer(
 
 /// Writes the head of `response` and sends its body behind it. Whether the connection is kept.
 fn begin(
+    conn: &Conn,
     outgoing: &mut Outgoing<Body>,
     response: Response<Body>,
     asked: &Asked,
@@ -100,9 +101,11 @@ fn begin(
         keeps: asked.keeps,
         takes_trailers: asked.takes_trailers,
         date,
+        field: body.correlation_field(),
         length: body.size_hint().exact(),
     };
-    let written = write_response(&head, to, outgoing.text());
+    let written = write_response(&head, &to, outgoing.text());
+    conn.inbox.borrow_mut().reuse(head.headers);
     outgoing.begin(written.framing.map(|framing| (body, framing)));
     written.keeps
 }

@@ -2,9 +2,10 @@
 
 use crate::transport::Transport;
 use bytes::{Buf, Bytes, BytesMut};
+use http::HeaderMap;
 use http_body::{Frame, SizeHint};
 use proxy_framing::{Fault, HeadLimits, RequestGuard, Scan, Stop};
-use proxy_http1::{Appetite, Extent, Reading, RequestHead, read_request, take_head};
+use proxy_http1::{Appetite, Extent, Head, Reading, RequestHead, read_request};
 use std::io;
 use std::task::{Context, Poll, ready};
 
@@ -24,6 +25,8 @@ pub(crate) struct Inbox {
     appetite: Appetite,
     heads_taken: u64,
     body: Reading,
+    /// An empty map that has room.
+    spare: HeaderMap,
 }
 
 impl Inbox {
@@ -38,6 +41,7 @@ impl Inbox {
             appetite: Appetite::up_to(LARGEST_READ),
             heads_taken: 0,
             body: Reading::new(Extent::Length(0)),
+            spare: HeaderMap::new(),
         };
         inbox.judge(0);
         inbox
@@ -72,6 +76,13 @@ impl Inbox {
             self.unread = BytesMut::new();
         }
         self.appetite.forget();
+        self.spare = HeaderMap::new();
+    }
+
+    /// Takes a map that nobody needs any more, for the next head.
+    pub(crate) fn reuse(&mut self, mut headers: HeaderMap) {
+        headers.clear();
+        self.spare = headers;
     }
 
     /// The bytes behind a request that switched protocols.
@@ -88,7 +99,8 @@ impl Inbox {
         while let Some(b'\r' | b'\n') = self.unread.first() {
             self.unread.advance(1);
         }
-        let head = take_head(&mut self.unread).and_then(|head| read_request(&head));
+        let spare = std::mem::take(&mut self.spare);
+        let head = Head::take(&mut self.unread).and_then(|head| read_request(&head, spare));
         match &head {
             Some(head) => self.body = Reading::new(head.extent),
             // The guard lets nothing through that `http` does not take, as far as anybody knows.

@@ -22,10 +22,16 @@ impl Attempts<'_, '_> {
                 client.announce(&interim::for_clients(head));
             }
         };
+        let exchange = &*self.exchange;
+        let more = |out: &mut Vec<u8>| {
+            if let Some(added) = &exchange.added {
+                let closing = &exchange.closing;
+                added.write(&closing.client.peer, &closing.facts.correlation_id, out);
+            }
+        };
         let deadline = self.timers.deadline();
-        let sending = kept
-            .connection
-            .send(self.kind, &mut request, deadline, notice);
+        let connection = &mut kept.connection;
+        let sending = connection.send(self.kind, (&mut request, more), deadline, notice);
         match sending.await {
             Ok(response) => Tried::Answered(Answered::Http1(response, kept)),
             // The target had closed a kept connection: nothing was sent, nobody is to blame.
