@@ -3,10 +3,11 @@
 use crate::closing::Closing;
 use crate::failure::send_problem;
 use crate::file_body::FileBody;
+use crate::names;
 use crate::request_body::RequestBody;
 use bytes::Bytes;
-use http::HeaderMap;
 use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use proxy_clock::{Timer, Timers};
 use proxy_errors::Problem;
@@ -47,7 +48,7 @@ enum Source {
 /// Why there is no more of a body.
 #[derive(Debug)]
 enum Interruption {
-    Upstream(SendFault<()>),
+    Upstream(SendFault),
     Own(Problem),
 }
 
@@ -109,6 +110,13 @@ impl Body {
         self
     }
 
+    /// The field that names the request, for a response whose head does not hold it yet.
+    #[must_use]
+    pub fn correlation_field(&self) -> Option<(HeaderName, &HeaderValue)> {
+        let closing = self.closing.as_ref()?;
+        Some((names::CORRELATION_ID, &closing.facts.correlation_id))
+    }
+
     /// The bytes of a body that is held whole; none of one that is still arriving.
     pub(crate) fn into_bytes(mut self) -> Bytes {
         match &mut self.source {
@@ -157,7 +165,7 @@ impl Arriving {
         self.timers.deadline().running() == Some(Timer::ResponseWrite)
     }
 
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, SendFault<()>>>> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, SendFault>>> {
         match self.body.poll_frame(cx) {
             Poll::Pending => {}
             Poll::Ready(frame) => {

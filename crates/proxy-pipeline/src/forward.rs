@@ -11,7 +11,6 @@ use crate::failure::{connect_problem, framing_problem, send_problem};
 use crate::hop::Found;
 use crate::policy::request_head::{self, Length};
 use crate::policy::{grpc_timeout, response_head};
-use crate::replay;
 use crate::request_body::{BodyFault, Progress, RequestBody, Times};
 use crate::state::ActivePlan;
 use crate::upgrade::{self, Asked};
@@ -20,7 +19,6 @@ use h2::RecvStream;
 use http::header::CONTENT_LENGTH;
 use http::{Method, Request, Response, StatusCode, Version};
 use http_body::Body as _;
-use hyper::body::Incoming;
 use link::{Kept, Link};
 use proxy_clock::{Timer, Timers};
 use proxy_errors::{Detail, Problem, Reason};
@@ -46,7 +44,8 @@ struct Attempts<'e, 'p> {
     pool: Rc<Pool<RequestBody>>,
     to: Destination<'p>,
     timers: Timers,
-    wire: proxy_pool::Exchange,
+    kind: RequestKind,
+    replayable: bool,
     upload: Option<Rc<Progress>>,
     tried: Vec<u16>,
 }
@@ -63,7 +62,7 @@ enum Tried {
 
 /// Who answered, and by what.
 enum Answered {
-    Http1(Response<Incoming>, Kept),
+    Http1(Response<()>, Kept),
     Http2(Response<RecvStream>, Box<Call<RequestBody>>),
     Tunnel(Response<()>, Tunnel),
     /// A tunnel was asked for, and this is why there is none.
@@ -82,10 +81,8 @@ pub(crate) async fn send(
     };
     let asked = request_head::apply(exchange, to, length);
     let timers = exchange.timers(to.total);
-    let wire = proxy_pool::Exchange {
-        kind: kind(&exchange.head.method, asked.is_some()),
-        replayable: replay::may_repeat(&exchange.head.method, body.is_some()),
-    };
+    let kind = kind(&exchange.head.method, asked.is_some());
+    let replayable = may_repeat(&exchange.head.method, body.is_some());
     let (body, upload) = match body {
         Some(body) => {
             let (body, progress) = upload(exchange, to.route, body, &timers);
@@ -105,7 +102,8 @@ pub(crate) async fn send(
         pool,
         to,
         timers,
-        wire,
+        kind,
+        replayable,
         upload,
         tried: Vec::new(),
     };
@@ -229,7 +227,7 @@ impl Attempts<'_, '_> {
         }
     }
 
-    fn problem<R>(&self, fault: &SendFault<R>) -> Problem {
+    fn problem(&self, fault: &SendFault) -> Problem {
         let upload = self
             .upload
             .as_ref()
@@ -262,11 +260,11 @@ impl Attempts<'_, '_> {
                     connection, slot, ..
                 },
             ) => {
-                let (head, body) = response.into_parts();
+                let (head, ()) = response.into_parts();
                 if head.status == StatusCode::SWITCHING_PROTOCOLS {
                     return upgrade::switch(self.exchange, route, connection, head, asked);
                 }
-                (head, ResponseBody::new(body, connection, self.pool, slot))
+                (head, ResponseBody::new(connection, self.pool, slot))
             }
             Answered::Http2(response, call) => {
                 let (head, stream) = response.into_parts();
@@ -313,6 +311,12 @@ fn upload(
         response: route.times.response,
     };
     RequestBody::new(body, route.max_body_bytes, times, timers.clone())
+}
+
+/// Whether a request may be sent twice without the client having asked for that: it has no body and a
+/// method that is idempotent. [RFC 9110 §9.2.2]
+fn may_repeat(method: &Method, has_body: bool) -> bool {
+    !has_body && method.is_idempotent()
 }
 
 fn kind(method: &Method, upgrade: bool) -> RequestKind {

@@ -16,7 +16,6 @@ mod hop;
 mod interim;
 mod names;
 mod policy;
-mod replay;
 mod upgrade;
 mod websocket;
 
@@ -43,7 +42,7 @@ mod tunnel;
 pub use answer::RawAnswer;
 pub use body::{Body, BodyError};
 pub use client::{Bootstrapped, Client, GONE, Stream, Switched, TlsSession};
-pub use client_body::{ClientBody, CutOff, Streamed};
+pub use client_body::{ClientBody, CutOff, Source, Streamed};
 pub use correlation::{IdSource, is_acceptable};
 pub use failure::{framing_problem, timeout_problem};
 pub use forwarding::Peer;

@@ -12,26 +12,22 @@ use crate::{builtin, files, forward, panic};
 use http::{Request, Response};
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_plan::Outcome;
-use std::convert::Infallible;
 use std::pin::pin;
 use std::rc::Rc;
 
 /// Answers one request; whatever happens, the client gets a response.
-///
-/// # Errors
-/// Never; the type is hyper's.
 pub async fn handle(
     worker: Rc<Worker>,
     stream: Stream,
-    request: Request<impl Into<ClientBody>>,
-) -> Result<Response<Body>, Infallible> {
-    let mut exchange = Exchange::begin(worker, stream, request.map(Into::into));
+    request: Request<ClientBody>,
+) -> Response<Body> {
+    let mut exchange = Exchange::begin(worker, stream, request);
     let served = panic::contain(pin!(serve(&mut exchange))).await;
     let response = match served {
         Ok(response) => response,
         Err(problem) => exchange.refuse(problem),
     };
-    Ok(exchange.finish(response))
+    exchange.finish(response)
 }
 
 async fn serve(exchange: &mut Exchange) -> Result<Response<Body>, Problem> {

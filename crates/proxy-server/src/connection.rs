@@ -1,32 +1,28 @@
 //! One HTTP/1.x connection from its first byte to its last.
 //!
-//! While requests come, hyper owns the stream. Between requests the connection is taken apart so that
-//! thousands of idle ones cost little: see [`Conn::is_idle`] and [`hibernate`].
+//! Requests are served one after the other: see [`exchange`]. Between requests the connection keeps
+//! nothing but its socket, so that thousands of idle ones cost little: see [`hibernate`].
 
 use crate::attend::Line;
-use crate::client_io::ClientIo;
-use crate::conn::{Conn, RESTLESS};
+use crate::conn::{Conn, Wire};
+use crate::exchange::exchange;
 use crate::linger;
 use crate::settings::ConnectionSettings;
-use crate::transport::Transport;
-use bytes::Bytes;
-use hyper::Request;
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
 use proxy_clock::Timer;
 use proxy_framing::Fault;
-use proxy_pipeline::{Stream, Worker, framing_problem, handle, refuse_unread, timeout_problem};
+use proxy_http1::{Outgoing, RequestHead};
+use proxy_pipeline::{Worker, framing_problem, refuse_unread, timeout_problem};
 use std::future::poll_fn;
-use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// What hyper's part of a connection ended with.
+/// How long a connection may keep its buffers while nothing happens on it.
+const RESTLESS: Duration = Duration::from_secs(2);
+
+/// Why no further request is read.
 #[derive(Debug)]
-enum End {
+pub(crate) enum End {
     /// One side closed it, or it broke.
     Over,
     /// Nothing has happened for a while.
@@ -42,35 +38,40 @@ pub(crate) async fn serve(worker: Rc<Worker>, settings: Rc<ConnectionSettings>, 
     let Line {
         client,
         deadline,
-        mut transport,
+        transport,
         early,
     } = line;
-    let conn = Conn::new(client, Rc::clone(&worker.clock), deadline, &settings);
-    conn.held.replace(early);
-    let conn = Rc::new(conn);
-    while hibernate(&worker, &settings, &conn, &transport).await {
-        let (end, mut rest, unread) = talk(&worker, &settings, &conn, transport).await;
+    let clock = Rc::clone(&worker.clock);
+    let conn = Rc::new(Conn::new(
+        client,
+        clock,
+        deadline,
+        (transport, early),
+        &settings,
+    ));
+    while hibernate(&worker, &settings, &conn).await {
+        // Boxed: it is large, and most connections are idle.
+        let end = Box::pin(talk(&worker, &settings, &conn)).await;
+        let mut wire = Wire(Rc::clone(&conn));
         match end {
-            // Between two messages there is nothing unread, or empty lines.
-            End::Quiet => transport = rest,
+            End::Quiet => conn.inbox.borrow_mut().rest(),
             End::Over => {
                 if let Some(switched) = conn.client.take_switched() {
-                    let unread = [&*unread, &*conn.held.borrow()].concat();
-                    switched
-                        .carry(rest, &unread, (&conn.clock, &conn.deadline))
-                        .await;
+                    let unread = conn.inbox.borrow_mut().take_unread();
+                    let timing = (&*conn.clock, &*conn.deadline);
+                    switched.carry(wire, &unread, timing).await;
                 } else if !conn.eof.get() {
-                    linger::close(&mut rest, conn.patience()).await;
+                    linger::close(&mut wire, conn.patience()).await;
                 }
                 break;
             }
             End::Fault(fault) => {
-                refuse(&worker, &conn, &mut rest, framing_problem(fault)).await;
+                refuse(&worker, &conn, framing_problem(fault)).await;
                 break;
             }
             End::Expired(Timer::RequestHeader, after) => {
                 let problem = timeout_problem(Timer::RequestHeader, after);
-                refuse(&worker, &conn, &mut rest, problem).await;
+                refuse(&worker, &conn, problem).await;
                 break;
             }
             End::Expired(..) => break,
@@ -78,90 +79,74 @@ pub(crate) async fn serve(worker: Rc<Worker>, settings: Rc<ConnectionSettings>, 
     }
 }
 
-/// Lets hyper talk until there is a reason to stop. Gives the stream back, and what was read of it and
-/// not understood yet.
-async fn talk(
-    worker: &Rc<Worker>,
-    settings: &ConnectionSettings,
-    conn: &Rc<Conn>,
-    transport: Transport,
-) -> (End, Transport, Bytes) {
-    let service = service_fn(|request: Request<Incoming>| {
-        let stream = Stream {
-            client: Rc::clone(&conn.client),
-            deadline: Rc::clone(&conn.deadline),
+/// Serves requests until there is a reason to stop.
+async fn talk(worker: &Rc<Worker>, settings: &ConnectionSettings, conn: &Rc<Conn>) -> End {
+    let mut outgoing = Outgoing::default();
+    loop {
+        let head = match poll_fn(|cx| poll_request(worker, settings, conn, cx)).await {
+            Ok(head) => head,
+            Err(end) => return end,
         };
-        handle(Rc::clone(worker), stream, request)
-    });
-    let io = TokioIo::new(ClientIo::new(transport, Rc::clone(conn)));
-    let mut http = Box::new(settings.http1.serve_connection(io, service));
-    let mut drains = false;
-    let end = poll_fn(|cx| {
-        conn.deadline.watch(cx.waker());
-        loop {
-            let before = conn.progress();
-            if Pin::new(&mut *http).poll(cx).is_ready() {
-                return Poll::Ready(End::Over);
-            }
-            // After the first poll: a request that is here already is to be answered.
-            if conn.client.is_to_leave(worker) && !drains {
-                drains = true;
-                Pin::new(&mut *http).graceful_shutdown();
-                continue;
-            }
-            // hyper takes a rest after some pipelined requests, with others in its buffer.
-            if conn.has_to_decide() && conn.progress() != before {
-                continue;
-            }
-            if conn.undecided.get() && conn.client.in_flight.get() == 0 {
-                // The answer was not 101: what follows is HTTP after all.
-                conn.guard.borrow_mut().resume_http();
-                conn.undecided.set(false);
-                continue;
-            }
-            return turn(worker, settings, conn);
+        if let Some(end) = exchange(worker, conn, &mut outgoing, head).await {
+            return end;
         }
-    })
-    .await;
-    let http1::Parts { io, read_buf, .. } = http.into_parts();
-    (end, io.into_inner().into_transport(), read_buf)
+    }
 }
 
-/// What is to be done after hyper has done all it could.
-fn turn(worker: &Worker, settings: &ConnectionSettings, conn: &Conn) -> Poll<End> {
-    let busy = conn.client.in_flight.get() > 0;
-    if let Some(fault) = conn.client.fault.get()
-        && !busy
-    {
-        return Poll::Ready(End::Fault(fault));
-    }
-    if let Some((timer, after)) = conn.deadline.take_expired() {
-        let waited = matches!(timer, Timer::KeepAlive | Timer::RequestHeader);
-        if timer == Timer::KeepAlive && conn.is_idle() && !conn.has_moved() {
-            return Poll::Ready(End::Quiet);
+/// The next request's head, or why there is none.
+fn poll_request(
+    worker: &Worker,
+    settings: &ConnectionSettings,
+    conn: &Conn,
+    cx: &mut Context<'_>,
+) -> Poll<Result<RequestHead, End>> {
+    conn.deadline.watch(cx.waker());
+    loop {
+        let head = conn.inbox.borrow_mut().take_request();
+        if let Some(head) = head {
+            conn.deadline.stop();
+            return Poll::Ready(Ok(head));
         }
-        if !(waited && conn.has_moved()) {
-            conn.client.fate.set(Some((timer, after)));
-            return Poll::Ready(End::Expired(timer, after));
+        if let Some(fault) = conn.inbox.borrow().fault() {
+            return Poll::Ready(Err(End::Fault(fault)));
+        }
+        match conn.poll_fill(cx) {
+            Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Err(End::Over)),
+            Poll::Ready(Ok(_)) => {}
+            Poll::Pending => return wait(worker, settings, conn).map(Err),
         }
     }
-    let quiet_after = if conn.client.is_to_leave(worker) {
-        Duration::ZERO
+}
+
+/// Nothing to read: how long yet?
+fn wait(worker: &Worker, settings: &ConnectionSettings, conn: &Conn) -> Poll<End> {
+    let resting = conn.inbox.borrow().is_between_requests();
+    // After the look at the socket: a request that is here already is to be answered.
+    if resting && conn.client.is_to_leave(worker) {
+        return Poll::Ready(End::Over);
+    }
+    match conn.deadline.take_expired() {
+        Some((Timer::KeepAlive, _)) if resting => return Poll::Ready(End::Quiet),
+        Some((Timer::RequestHeader, after)) if !resting => {
+            conn.client.fate.set(Some((Timer::RequestHeader, after)));
+            return Poll::Ready(End::Expired(Timer::RequestHeader, after));
+        }
+        Some(_) | None => {}
+    }
+    let (timer, time) = if resting {
+        (Timer::KeepAlive, RESTLESS.min(settings.keep_alive_time))
     } else {
-        RESTLESS.min(settings.keep_alive_time)
+        (Timer::RequestHeader, settings.header_time)
     };
-    conn.arm(settings.header_time, quiet_after);
+    if conn.deadline.running() != Some(timer) {
+        conn.deadline.start(&conn.clock, timer, time);
+    }
     Poll::Pending
 }
 
 /// Waits, with no buffer held, until the client sends something. False when the connection is over.
-async fn hibernate(
-    worker: &Worker,
-    settings: &ConnectionSettings,
-    conn: &Conn,
-    transport: &Transport,
-) -> bool {
-    if !conn.held.borrow().is_empty() {
+async fn hibernate(worker: &Worker, settings: &ConnectionSettings, conn: &Conn) -> bool {
+    if !conn.inbox.borrow().is_empty() {
         return true;
     }
     let first = conn.client.requests.get() == 0;
@@ -173,10 +158,9 @@ async fn hibernate(
     };
     conn.deadline.start(&conn.clock, timer, time);
     worker.cells.connections_idle.add(1);
-    let mut readable = pin!(transport.readable());
     let awake = poll_fn(|cx: &mut Context<'_>| {
         conn.deadline.watch(cx.waker());
-        if let Poll::Ready(ready) = readable.as_mut().poll(cx) {
+        if let Poll::Ready(ready) = conn.poll_readable(cx) {
             return Poll::Ready(ready.is_ok());
         }
         let over = conn.deadline.take_expired().is_some() || conn.client.is_to_leave(worker);
@@ -193,13 +177,9 @@ async fn hibernate(
 }
 
 /// Answers what is no request, and closes.
-async fn refuse(
-    worker: &Rc<Worker>,
-    conn: &Conn,
-    transport: &mut Transport,
-    problem: proxy_errors::Problem,
-) {
-    let named = conn.guard.borrow().correlation_id().map(<[u8]>::to_vec);
+async fn refuse(worker: &Rc<Worker>, conn: &Rc<Conn>, problem: proxy_errors::Problem) {
+    let named = conn.inbox.borrow().correlation_id().map(<[u8]>::to_vec);
     let answer = refuse_unread(worker, &conn.client, problem, named.as_deref());
-    linger::answer(transport, &answer.bytes, conn.write_time, conn.patience()).await;
+    let mut wire = Wire(Rc::clone(conn));
+    linger::answer(&mut wire, &answer.bytes, conn.write_time(), conn.patience()).await;
 }

@@ -60,16 +60,16 @@ impl Attempts<'_, '_> {
     }
 
     fn failed(&self, fault: CallFault) -> Tried {
-        Tried::Failed(self.problem(&SendFault::<()>::Call(fault)))
+        Tried::Failed(self.problem(&SendFault::Call(fault)))
     }
 
     /// What is to be done after a call without an answer.
-    fn gave_up(&mut self, call: Call<RequestBody>, fault: &SendFault<()>) -> Tried {
+    fn gave_up(&mut self, call: Call<RequestBody>, fault: &SendFault) -> Tried {
         let problem = self.problem(fault);
         let unseen = matches!(fault, SendFault::Call(CallFault::Unprocessed(_)));
         let lost = matches!(fault, SendFault::Call(CallFault::Broken(error)) if error.is_io());
         // As over HTTP/1.1: a kept connection that ends without a word may have been ending already.
-        let silent = lost && call.was_kept() && self.wire.replayable;
+        let silent = lost && call.was_kept() && self.replayable;
         if !(unseen || silent) || !self.may_retry() {
             return Tried::Failed(problem);
         }

@@ -65,7 +65,7 @@ async fn serve(
         polled
     });
     // The client has given the request up.
-    let Some(Ok(answer)) = answered.await else {
+    let Some(answer) = answered.await else {
         return;
     };
     // Nobody else has run since: what was switched is this stream's.

@@ -1,0 +1,64 @@
+//! Reads into a buffer that grows with what comes.
+
+use bytes::BytesMut;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio_util::io::poll_read_buf;
+
+/// A read asks for at least so many bytes.
+const LEAST: usize = 8 * 1024;
+
+/// How many bytes the next read asks for: reads that fill their room are followed by larger ones.
+#[derive(Debug)]
+pub struct Appetite {
+    wanted: usize,
+    most: usize,
+}
+
+impl Appetite {
+    /// Reads of at most `most` bytes, a power of two of 8 KiB at least.
+    #[must_use]
+    pub const fn up_to(most: usize) -> Self {
+        Self {
+            wanted: LEAST,
+            most,
+        }
+    }
+
+    /// Begins again with small reads.
+    pub fn forget(&mut self) {
+        self.wanted = LEAST;
+    }
+
+    /// Reads behind what `buffer` holds. Gives the number of bytes read: 0 at the end.
+    ///
+    /// # Errors
+    /// Those of `from`.
+    pub fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: &mut (impl AsyncRead + Unpin),
+        buffer: &mut BytesMut,
+    ) -> Poll<io::Result<usize>> {
+        if buffer.capacity() - buffer.len() < self.wanted / 2 {
+            buffer.reserve(self.wanted);
+        }
+        let room = buffer.capacity() - buffer.len();
+        let count = ready!(poll_read_buf(Pin::new(from), cx, buffer))?;
+        if count == room {
+            self.wanted = (self.wanted * 2).min(self.most);
+        } else if count < self.wanted / 4 {
+            self.wanted = (self.wanted / 2).max(LEAST);
+        }
+        Poll::Ready(Ok(count))
+    }
+}
+
+/// Ready when the other side has hung up, or has said something. A byte of what it said is lost.
+pub fn poll_hang_up(cx: &mut Context<'_>, from: &mut (impl AsyncRead + Unpin)) -> Poll<()> {
+    let mut byte = [0];
+    let polled = Pin::new(from).poll_read(cx, &mut ReadBuf::new(&mut byte));
+    polled.map(drop)
+}
