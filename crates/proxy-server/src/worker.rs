@@ -87,7 +87,11 @@ pub(crate) fn start(number: usize, common: Common, first: Adoption) -> io::Resul
                 .max_blocking_threads(DISK_THREADS)
                 .build_local(tokio::runtime::LocalOptions::default());
             match runtime {
-                Ok(runtime) => runtime.block_on(run(number, common, first, inbox)),
+                Ok(runtime) => {
+                    runtime.block_on(run(number, common, first, inbox));
+                    // A disk that does not answer must not keep the process alive.
+                    runtime.shutdown_background();
+                }
                 Err(error) => tracing::error!(%error, "cannot start a worker"),
             }
         })?;

@@ -1,6 +1,6 @@
 //! Files of a folder: what is sent of them, on which conditions, and what never is.
 
-use crate::support::{BINARY, Http2, live};
+use crate::support::{BINARY, Http2, ask, live};
 use proxy_testkit::{Launch, Proxyd, RawClient, Response, get};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -141,6 +141,7 @@ fn what_the_client_has_is_not_sent_again() {
         assert_eq!(response.status, status, "{name}: {value}");
         if status == 304 {
             assert_eq!(response.fields.get("etag"), Some(tag));
+            assert!(!response.fields.has("content-length"));
             assert!(response.text().is_empty());
         }
     }
@@ -442,6 +443,18 @@ fn a_large_file_flows_as_the_client_takes_it() {
             Some("application/octet-stream")
         );
         assert!(answer.body == large);
+        let mut request = ask("GET", "/large.bin");
+        let tag = answer.header("etag").unwrap().parse().unwrap();
+        request.headers_mut().insert("if-none-match", tag);
+        let known = http.ask(request).await;
+        assert_eq!(known.status, 304);
+        assert_eq!(known.header("content-length"), None);
+        let head = http.ask(ask("HEAD", "/large.bin")).await;
+        assert_eq!(
+            head.header("content-length"),
+            answer.header("content-length")
+        );
+        assert!(head.header("content-length").is_some());
     });
 }
 
