@@ -21,11 +21,13 @@ mod websocket;
 
 mod body;
 mod closing;
+mod file_body;
 mod request_body;
 
 mod answer;
 mod builtin;
 mod failure;
+mod files;
 mod panic;
 mod trouble;
 mod unread;

@@ -36,6 +36,7 @@ const ROWS: &[Row] = &[
         chains: &[
             &["proxy-probe", "proxy-pool", "proxy-tls"],
             &["proxy-agent"],
+            &["proxy-files"],
         ],
     },
     Row {
