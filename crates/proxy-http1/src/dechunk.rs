@@ -47,8 +47,9 @@ impl Dechunk {
                     *self = Self::Size;
                 }
                 Self::Trailers => {
-                    let lines = Lines::find(unread, 0)?;
-                    let section = unread.split_to(lines.end()).freeze();
+                    let mut lines = Lines::default();
+                    let end = lines.find(unread, 0)?;
+                    let section = unread.split_to(end).freeze();
                     *self = Self::End;
                     let mut trailers = Fields::new(HeaderMap::new(), true);
                     trailers.take(&section, &lines)?;

@@ -4,15 +4,13 @@ use crate::reading::Extent;
 use bytes::{Bytes, BytesMut};
 use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, TE, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue};
-use smallvec::SmallVec;
 
-/// Where the lines of a head or of a section of trailers are.
+/// Where the lines of a head are; kept from one head to the next, for its room.
 #[derive(Debug, Default)]
-pub(crate) struct Lines {
+pub struct Lines {
     /// The end of the start line; 0 in a section without one.
     pub(crate) start: usize,
-    fields: SmallVec<[Line; 24]>,
-    end: usize,
+    fields: Vec<Line>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -22,58 +20,35 @@ struct Line {
     end: u32,
 }
 
-/// A head, out of the buffer that it was read into.
-#[derive(Debug)]
-pub struct Head {
-    pub(crate) bytes: Bytes,
-    pub(crate) lines: Lines,
-}
-
-impl Head {
-    /// Takes the head that leads `unread`, its empty line included. None if it is not there whole.
-    #[must_use]
-    pub fn take(unread: &mut BytesMut) -> Option<Self> {
-        let start = memchr::memchr(b'\n', unread)? + 1;
-        let lines = Lines::find(unread, start)?;
-        let bytes = unread.split_to(lines.end).freeze();
-        Some(Self { bytes, lines })
-    }
-
-    /// Its bytes, as they came.
-    #[must_use]
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.bytes
-    }
+/// Takes the head that leads `unread`, its empty line included, and notes its `lines`. None if it is not
+/// there whole.
+pub fn take_head(unread: &mut BytesMut, lines: &mut Lines) -> Option<Bytes> {
+    let start = memchr::memchr(b'\n', unread)? + 1;
+    let end = lines.find(unread, start)?;
+    Some(unread.split_to(end).freeze())
 }
 
 impl Lines {
-    /// The field lines from `start` to the empty one. None if they are not there whole.
-    pub(crate) fn find(bytes: &[u8], start: usize) -> Option<Self> {
-        let mut lines = Self {
-            start,
-            ..Self::default()
-        };
+    /// Notes the field lines from `start` to the empty one, and gives the end of that. None if they are
+    /// not there whole.
+    pub(crate) fn find(&mut self, bytes: &[u8], start: usize) -> Option<usize> {
+        self.start = start;
+        self.fields.clear();
         let mut from = start;
         loop {
             let rest = bytes.get(from..)?;
             if let [b'\r', b'\n', ..] = rest {
-                lines.end = from + 2;
-                return Some(lines);
+                return Some(from + 2);
             }
             let colon = rest.iter().position(|byte| *byte == b':')?;
             let end = colon + memchr::memchr(b'\n', rest.get(colon..)?)?;
-            lines.fields.push(Line {
+            self.fields.push(Line {
                 from: u32::try_from(from).ok()?,
                 colon: u32::try_from(from + colon).ok()?,
                 end: u32::try_from(from + end).ok()?,
             });
             from += end + 1;
         }
-    }
-
-    /// Where they end, behind the empty line.
-    pub(crate) fn end(&self) -> usize {
-        self.end
     }
 }
 
@@ -189,7 +164,8 @@ mod tests {
     fn read(section: &'static str) -> Fields {
         let mut fields = Fields::new(HeaderMap::new(), true);
         let section = Bytes::from_static(section.as_bytes());
-        let lines = Lines::find(&section, 0).unwrap();
+        let mut lines = Lines::default();
+        lines.find(&section, 0).unwrap();
         fields.take(&section, &lines).unwrap();
         fields
     }
@@ -219,10 +195,11 @@ mod tests {
     #[test]
     fn half_a_head_stays_where_it_is() {
         let mut unread = BytesMut::from("GET / HTTP/1.1\r\nHost: a\r\n");
-        assert!(Head::take(&mut unread).is_none());
+        let mut lines = Lines::default();
+        assert!(take_head(&mut unread, &mut lines).is_none());
         unread.extend_from_slice(b"\r\nnext");
 
-        assert!(Head::take(&mut unread).is_some());
+        assert!(take_head(&mut unread, &mut lines).is_some());
         assert_eq!(unread, "next");
     }
 }

@@ -4,17 +4,17 @@
 //! what is none the less no message gives nothing rather than a guess.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
+mod appetite;
 mod dechunk;
 mod fields;
-mod inbox;
 mod outgoing;
 mod reading;
 mod request;
 mod respond;
 mod response;
 
-pub use fields::{Head, write_line};
-pub use inbox::{Appetite, poll_hang_up};
+pub use appetite::{Appetite, poll_hang_up};
+pub use fields::{Lines, take_head, write_line};
 pub use outgoing::{Framing, Outgoing, Stuck};
 pub use reading::{Extent, Reading};
 pub use request::{RequestHead, read_request, write_request};

@@ -85,6 +85,15 @@ impl<B> Default for Outgoing<B> {
 }
 
 impl<B> Outgoing<B> {
+    /// One that writes heads to `text`.
+    #[must_use]
+    pub fn with_room(text: Vec<u8>) -> Self {
+        Self {
+            text,
+            ..Self::default()
+        }
+    }
+
     /// Where heads are written to. They go out behind what waits already.
     pub fn text(&mut self) -> &mut Vec<u8> {
         &mut self.text

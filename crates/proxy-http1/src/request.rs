@@ -1,7 +1,8 @@
 //! Request heads.
 
-use crate::fields::{self, Fields, Head};
+use crate::fields::{self, Fields, Lines};
 use crate::reading::Extent;
+use bytes::Bytes;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Method, Request, Uri, Version};
 
@@ -26,15 +27,15 @@ pub struct RequestHead {
 /// Reads a head that a guard has accepted, its fields into `spare`, which is empty. None if `http` cannot
 /// hold its method or target.
 #[must_use]
-pub fn read_request(head: &Head, mut spare: HeaderMap) -> Option<RequestHead> {
-    let line = head.bytes.get(..head.lines.start)?;
+pub fn read_request((head, lines): (&Bytes, &Lines), mut spare: HeaderMap) -> Option<RequestHead> {
+    let line = head.get(..lines.start)?;
     let method_end = memchr::memchr(b' ', line)?;
     let target_end = memchr::memrchr(b' ', line)?;
     let is_new = line.get(target_end..)?.starts_with(b" HTTP/1.1");
-    let target = head.bytes.slice(method_end + 1..target_end);
+    let target = head.slice(method_end + 1..target_end);
     spare.reserve(USUAL_FIELDS);
     let mut read = Fields::new(spare, is_new);
-    read.take(&head.bytes, &head.lines)?;
+    read.take(head, lines)?;
     let mut request = Request::new(());
     *request.method_mut() = Method::from_bytes(line.get(..method_end)?).ok()?;
     *request.uri_mut() = Uri::from_maybe_shared(target).ok()?;
@@ -68,11 +69,13 @@ pub fn write_request<B>(request: &Request<B>, out: &mut Vec<u8>, more: impl FnOn
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fields::take_head;
     use bytes::BytesMut;
 
     fn read(head: &str) -> RequestHead {
-        let head = Head::take(&mut BytesMut::from(head)).unwrap();
-        read_request(&head, HeaderMap::new()).unwrap()
+        let mut lines = Lines::default();
+        let head = take_head(&mut BytesMut::from(head), &mut lines).unwrap();
+        read_request((&head, &lines), HeaderMap::new()).unwrap()
     }
 
     #[test]

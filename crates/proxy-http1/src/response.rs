@@ -1,8 +1,9 @@
 //! Response heads, as a client reads them.
 
-use crate::fields::{Fields, Head};
+use crate::fields::{Fields, Lines};
 use crate::reading::Extent;
 use crate::respond::Reason;
+use bytes::Bytes;
 use http::{HeaderMap, Response, StatusCode, Version};
 use proxy_framing::RequestKind;
 
@@ -32,12 +33,16 @@ pub fn status(head: &[u8]) -> Option<StatusCode> {
 /// Reads a head that a guard has accepted, the answer to a request of this kind; its fields into `spare`,
 /// which is empty. None if it is no head after all.
 #[must_use]
-pub fn read_response(head: &Head, kind: RequestKind, mut spare: HeaderMap) -> Option<ResponseHead> {
-    let status = status(&head.bytes)?;
-    let is_new = head.bytes.get(7) == Some(&b'1');
+pub fn read_response(
+    (head, lines): (&Bytes, &Lines),
+    kind: RequestKind,
+    mut spare: HeaderMap,
+) -> Option<ResponseHead> {
+    let status = status(head)?;
+    let is_new = head.get(7) == Some(&b'1');
     spare.reserve(USUAL_FIELDS);
     let mut read = Fields::new(spare, is_new);
-    read.take(&head.bytes, &head.lines)?;
+    read.take(head, lines)?;
     let mut response = Response::new(());
     *response.status_mut() = status;
     *response.version_mut() = if is_new {
@@ -46,11 +51,9 @@ pub fn read_response(head: &Head, kind: RequestKind, mut spare: HeaderMap) -> Op
         Version::HTTP_10
     };
     *response.headers_mut() = read.headers;
-    if let Some(reason) = Reason::uncommon(
-        &head.bytes,
-        STATUS_END + 1..head.lines.start.saturating_sub(2),
-        status,
-    ) {
+    if let Some(reason) =
+        Reason::uncommon(head, STATUS_END + 1..lines.start.saturating_sub(2), status)
+    {
         response.extensions_mut().insert(reason);
     }
     let bodiless = kind == RequestKind::Head
@@ -70,11 +73,13 @@ pub fn read_response(head: &Head, kind: RequestKind, mut spare: HeaderMap) -> Op
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fields::take_head;
     use bytes::BytesMut;
 
     fn read(head: &'static str, kind: RequestKind) -> ResponseHead {
-        let head = Head::take(&mut BytesMut::from(head)).unwrap();
-        read_response(&head, kind, HeaderMap::new()).unwrap()
+        let mut lines = Lines::default();
+        let head = take_head(&mut BytesMut::from(head), &mut lines).unwrap();
+        read_response((&head, &lines), kind, HeaderMap::new()).unwrap()
     }
 
     #[test]

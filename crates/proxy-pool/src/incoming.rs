@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, Response, StatusCode};
 use http_body::{Frame, SizeHint};
 use proxy_framing::{Fault, HeadLimits, RequestKind, ResponseGuard, Scan, Stop};
-use proxy_http1::{Appetite, Extent, Head, Reading, read_response, status};
+use proxy_http1::{Appetite, Extent, Lines, Reading, read_response, status, take_head};
 use std::io;
 use std::task::{Context, Poll, ready};
 
@@ -20,6 +20,8 @@ pub(crate) struct Incoming {
     /// Judged and not taken yet.
     unread: BytesMut,
     appetite: Appetite,
+    /// The lines of the last head.
+    lines: Lines,
     /// An empty map that has room.
     spare: HeaderMap,
     kind: RequestKind,
@@ -36,6 +38,7 @@ impl Incoming {
             guard: ResponseGuard::new(limits),
             unread: BytesMut::new(),
             appetite: Appetite::up_to(LARGEST_READ),
+            lines: Lines::default(),
             spare: HeaderMap::new(),
             kind: RequestKind::Other,
             heads_taken: 0,
@@ -86,6 +89,7 @@ impl Incoming {
             self.unread = BytesMut::new();
         }
         self.appetite.forget();
+        self.lines = Lines::default();
         self.spare = HeaderMap::new();
     }
 
@@ -105,11 +109,11 @@ impl Incoming {
         loop {
             while self.heads_taken < self.guard.heads_seen() {
                 let head = self.take_head().ok_or(BROKEN)?;
-                let status = status(head.as_bytes()).ok_or(BROKEN)?;
+                let status = status(&head).ok_or(BROKEN)?;
                 if status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS {
                     // 100 answers an expectation that this proxy met by itself.
                     if status != StatusCode::CONTINUE {
-                        notice(head.as_bytes());
+                        notice(&head);
                     }
                     continue;
                 }
@@ -122,14 +126,14 @@ impl Incoming {
         }
     }
 
-    fn take_head(&mut self) -> Option<Head> {
+    fn take_head(&mut self) -> Option<Bytes> {
         self.heads_taken += 1;
-        Head::take(&mut self.unread)
+        take_head(&mut self.unread, &mut self.lines)
     }
 
-    fn begin_body(&mut self, head: &Head) -> Result<Response<()>, SendFault> {
+    fn begin_body(&mut self, head: &Bytes) -> Result<Response<()>, SendFault> {
         let spare = std::mem::take(&mut self.spare);
-        let head = read_response(head, self.kind, spare).ok_or(BROKEN)?;
+        let head = read_response((head, &self.lines), self.kind, spare).ok_or(BROKEN)?;
         self.keeps = head.keeps && head.extent != Extent::UntilClose && self.keeps;
         self.body = Some(Reading::new(head.extent));
         Ok(head.response)

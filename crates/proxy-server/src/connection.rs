@@ -6,6 +6,7 @@
 use crate::attend::Line;
 use crate::conn::{Conn, Wire};
 use crate::exchange::exchange;
+use crate::kit::Kit;
 use crate::linger;
 use crate::settings::ConnectionSettings;
 use proxy_clock::Timer;
@@ -17,7 +18,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// How long a connection may keep its buffers while nothing happens on it.
+/// How long a connection may keep what it needs to read a request while none comes.
 const RESTLESS: Duration = Duration::from_secs(2);
 
 /// Why no further request is read.
@@ -25,7 +26,7 @@ const RESTLESS: Duration = Duration::from_secs(2);
 pub(crate) enum End {
     /// One side closed it, or it broke.
     Over,
-    /// Nothing has happened for a while.
+    /// There is nothing to do.
     Quiet,
     /// The client sent what is no request.
     Fault(Fault),
@@ -59,19 +60,20 @@ pub(crate) async fn serve(worker: Rc<Worker>, settings: Rc<ConnectionSettings>, 
                 if let Some(switched) = conn.client.take_switched() {
                     let unread = conn.inbox.borrow_mut().take_unread();
                     let timing = (&*conn.clock, &*conn.deadline);
-                    switched.carry(wire, &unread, timing).await;
+                    // Boxed, as all that follows: most connections are idle.
+                    Box::pin(switched.carry(wire, &unread, timing)).await;
                 } else if !conn.eof.get() {
-                    linger::close(&mut wire, conn.patience()).await;
+                    Box::pin(linger::close(&mut wire, conn.patience())).await;
                 }
                 break;
             }
             End::Fault(fault) => {
-                refuse(&worker, &conn, framing_problem(fault)).await;
+                Box::pin(refuse(&worker, &conn, framing_problem(fault))).await;
                 break;
             }
             End::Expired(Timer::RequestHeader, after) => {
                 let problem = timeout_problem(Timer::RequestHeader, after);
-                refuse(&worker, &conn, problem).await;
+                Box::pin(refuse(&worker, &conn, problem)).await;
                 break;
             }
             End::Expired(..) => break,
@@ -81,28 +83,39 @@ pub(crate) async fn serve(worker: Rc<Worker>, settings: Rc<ConnectionSettings>, 
 
 /// Serves requests until there is a reason to stop.
 async fn talk(worker: &Rc<Worker>, settings: &ConnectionSettings, conn: &Rc<Conn>) -> End {
-    let mut outgoing = Outgoing::default();
-    loop {
-        let head = match poll_fn(|cx| poll_request(worker, settings, conn, cx)).await {
+    let mut kit = settings.kits.take();
+    let mut outgoing = Outgoing::with_room(std::mem::take(&mut kit.text));
+    let end = loop {
+        let head = poll_fn(|cx| poll_request(worker, settings, (conn, &mut kit), cx)).await;
+        let head = match head {
             Ok(head) => head,
-            Err(end) => return end,
+            Err(end) => break end,
         };
-        if let Some(end) = exchange(worker, conn, &mut outgoing, head).await {
-            return end;
+        let end = exchange(worker, conn, (&mut outgoing, &mut kit), head).await;
+        if let Some(end) = end {
+            break end;
         }
-    }
+        // Who has asked but once may be one of thousands that ask nothing more for long; who asked
+        // again is worth waiting for with everything at hand.
+        if conn.client.requests.get() == 1 && conn.inbox.borrow().is_empty() {
+            break End::Quiet;
+        }
+    };
+    kit.text = std::mem::take(outgoing.text());
+    settings.kits.put(kit);
+    end
 }
 
 /// The next request's head, or why there is none.
 fn poll_request(
     worker: &Worker,
     settings: &ConnectionSettings,
-    conn: &Conn,
+    (conn, kit): (&Conn, &mut Kit),
     cx: &mut Context<'_>,
 ) -> Poll<Result<RequestHead, End>> {
     conn.deadline.watch(cx.waker());
     loop {
-        let head = conn.inbox.borrow_mut().take_request();
+        let head = conn.inbox.borrow_mut().take_request(kit);
         if let Some(head) = head {
             conn.deadline.stop();
             return Poll::Ready(Ok(head));
@@ -153,8 +166,7 @@ async fn hibernate(worker: &Worker, settings: &ConnectionSettings, conn: &Conn) 
     let (timer, time) = if first {
         (Timer::RequestHeader, settings.header_time)
     } else {
-        let left = settings.keep_alive_time.saturating_sub(RESTLESS);
-        (Timer::KeepAlive, left)
+        (Timer::KeepAlive, settings.keep_alive_time)
     };
     conn.deadline.start(&conn.clock, timer, time);
     worker.cells.connections_idle.add(1);

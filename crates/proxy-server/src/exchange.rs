@@ -2,6 +2,7 @@
 
 use crate::conn::{Conn, Wire};
 use crate::connection::End;
+use crate::kit::Kit;
 use http::{HeaderValue, Method, Response, StatusCode, Version};
 use http_body::Body as _;
 use proxy_http1::{Outgoing, RequestHead, Respond, write_response};
@@ -23,7 +24,7 @@ struct Asked {
 pub(crate) async fn exchange(
     worker: &Rc<Worker>,
     conn: &Rc<Conn>,
-    outgoing: &mut Outgoing<Body>,
+    (outgoing, kit): (&mut Outgoing<Body>, &mut Kit),
     head: RequestHead,
 ) -> Option<End> {
     let asked = Asked {
@@ -37,7 +38,7 @@ pub(crate) async fn exchange(
         Err(end) => return Some(end),
     };
     let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
-    let keeps = begin(conn, outgoing, response, &asked, &worker.date());
+    let keeps = begin((outgoing, kit), response, &asked, &worker.date());
     let end = poll_fn(|cx| poll_response(conn, outgoing, cx)).await;
     conn.unblocked();
     conn.deadline.stop();
@@ -88,8 +89,7 @@ async fn answer(
 
 /// Writes the head of `response` and sends its body behind it. Whether the connection is kept.
 fn begin(
-    conn: &Conn,
-    outgoing: &mut Outgoing<Body>,
+    (outgoing, kit): (&mut Outgoing<Body>, &mut Kit),
     response: Response<Body>,
     asked: &Asked,
     date: &HeaderValue,
@@ -105,7 +105,8 @@ fn begin(
         length: body.size_hint().exact(),
     };
     let written = write_response(&head, &to, outgoing.text());
-    conn.inbox.borrow_mut().reuse(head.headers);
+    kit.headers = head.headers;
+    kit.headers.clear();
     outgoing.begin(written.framing.map(|framing| (body, framing)));
     written.keeps
 }

@@ -1,11 +1,11 @@
 //! What a client of HTTP/1.x sends: judged as it is read, then taken apart.
 
+use crate::kit::Kit;
 use crate::transport::Transport;
 use bytes::{Buf, Bytes, BytesMut};
-use http::HeaderMap;
 use http_body::{Frame, SizeHint};
 use proxy_framing::{Fault, HeadLimits, RequestGuard, Scan, Stop};
-use proxy_http1::{Appetite, Extent, Head, Reading, RequestHead, read_request};
+use proxy_http1::{Appetite, Extent, Reading, RequestHead, read_request, take_head};
 use std::io;
 use std::task::{Context, Poll, ready};
 
@@ -25,8 +25,6 @@ pub(crate) struct Inbox {
     appetite: Appetite,
     heads_taken: u64,
     body: Reading,
-    /// An empty map that has room.
-    spare: HeaderMap,
 }
 
 impl Inbox {
@@ -41,7 +39,6 @@ impl Inbox {
             appetite: Appetite::up_to(LARGEST_READ),
             heads_taken: 0,
             body: Reading::new(Extent::Length(0)),
-            spare: HeaderMap::new(),
         };
         inbox.judge(0);
         inbox
@@ -76,13 +73,6 @@ impl Inbox {
             self.unread = BytesMut::new();
         }
         self.appetite.forget();
-        self.spare = HeaderMap::new();
-    }
-
-    /// Takes a map that nobody needs any more, for the next head.
-    pub(crate) fn reuse(&mut self, mut headers: HeaderMap) {
-        headers.clear();
-        self.spare = headers;
     }
 
     /// The bytes behind a request that switched protocols.
@@ -91,7 +81,7 @@ impl Inbox {
     }
 
     /// The next request's head, if it is here whole.
-    pub(crate) fn take_request(&mut self) -> Option<RequestHead> {
+    pub(crate) fn take_request(&mut self, kit: &mut Kit) -> Option<RequestHead> {
         if self.heads_taken == self.guard.heads_seen() {
             return None;
         }
@@ -99,8 +89,10 @@ impl Inbox {
         while let Some(b'\r' | b'\n') = self.unread.first() {
             self.unread.advance(1);
         }
-        let spare = std::mem::take(&mut self.spare);
-        let head = Head::take(&mut self.unread).and_then(|head| read_request(&head, spare));
+        let Kit { lines, headers, .. } = kit;
+        let room = std::mem::take(headers);
+        let head = take_head(&mut self.unread, lines);
+        let head = head.and_then(|head| read_request((&head, lines), room));
         match &head {
             Some(head) => self.body = Reading::new(head.extent),
             // The guard lets nothing through that `http` does not take, as far as anybody knows.

@@ -1,6 +1,7 @@
 //! What a listener's connections need to know, made once for each plan.
 
 use crate::http2;
+use crate::kit::Kits;
 use proxy_framing::HeadLimits;
 use proxy_model::Limits;
 use proxy_plan::ListenerPlan;
@@ -14,6 +15,7 @@ const MAX_TARGET_BYTES: u32 = 16 * 1024;
 /// How connections of one listener are treated.
 #[derive(Debug)]
 pub(crate) struct ConnectionSettings {
+    pub(crate) kits: Kits,
     pub(crate) limits: HeadLimits,
     pub(crate) http2: h2::server::Builder,
     /// Whether a client may begin with HTTP/2, without TLS.
@@ -32,6 +34,7 @@ impl ConnectionSettings {
         tls: Option<Arc<ServerTls>>,
     ) -> Self {
         Self {
+            kits: Kits::default(),
             limits: head_limits(limits),
             http2: http2::builder(listener, limits),
             h2c: listener.h2c,

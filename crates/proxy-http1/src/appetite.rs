@@ -1,6 +1,7 @@
-//! Reads into a buffer that grows with what comes.
+//! Reads into buffers that are as large as what comes.
 
 use bytes::BytesMut;
+use std::cell::RefCell;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -9,6 +10,11 @@ use tokio_util::io::poll_read_buf;
 
 /// A read asks for at least so many bytes.
 const LEAST: usize = 8 * 1024;
+
+thread_local! {
+    /// Where small reads go first: a connection then holds what came, and no room for what may come.
+    static SCRATCH: RefCell<Box<[u8; LEAST]>> = RefCell::new(Box::new([0; LEAST]));
+}
 
 /// How many bytes the next read asks for: reads that fill their room are followed by larger ones.
 #[derive(Debug)]
@@ -42,6 +48,9 @@ impl Appetite {
         from: &mut (impl AsyncRead + Unpin),
         buffer: &mut BytesMut,
     ) -> Poll<io::Result<usize>> {
+        if self.wanted == LEAST {
+            return self.poll_read_little(cx, from, buffer);
+        }
         if buffer.capacity() - buffer.len() < self.wanted / 2 {
             buffer.reserve(self.wanted);
         }
@@ -53,6 +62,24 @@ impl Appetite {
             self.wanted = (self.wanted / 2).max(LEAST);
         }
         Poll::Ready(Ok(count))
+    }
+
+    fn poll_read_little(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: &mut (impl AsyncRead + Unpin),
+        buffer: &mut BytesMut,
+    ) -> Poll<io::Result<usize>> {
+        SCRATCH.with_borrow_mut(|scratch| {
+            let mut read = ReadBuf::new(&mut **scratch);
+            ready!(Pin::new(from).poll_read(cx, &mut read))?;
+            let came = read.filled();
+            buffer.extend_from_slice(came);
+            if came.len() == LEAST {
+                self.wanted = LEAST * 2;
+            }
+            Poll::Ready(Ok(came.len()))
+        })
     }
 }
 
