@@ -8,34 +8,38 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio_util::io::poll_read_buf;
 
-/// A read asks for at least so many bytes.
-const LEAST: usize = 8 * 1024;
+/// Small reads ask for so many bytes.
+const LITTLE: usize = 8 * 1024;
+
+/// A small read that brings more than this is followed by large ones.
+const MUCH: usize = 2 * 1024;
+
+/// Large reads ask for at least so many bytes.
+const LEAST: usize = 16 * 1024;
 
 thread_local! {
     /// Where small reads go first: a connection then holds what came, and no room for what may come.
-    static SCRATCH: RefCell<Box<[u8; LEAST]>> = RefCell::new(Box::new([0; LEAST]));
+    static SCRATCH: RefCell<Box<[u8; LITTLE]>> = RefCell::new(Box::new([0; LITTLE]));
 }
 
 /// How many bytes the next read asks for: reads that fill their room are followed by larger ones.
 #[derive(Debug)]
 pub struct Appetite {
-    wanted: usize,
+    /// None: a small read.
+    large: Option<usize>,
     most: usize,
 }
 
 impl Appetite {
-    /// Reads of at most `most` bytes, a power of two of 8 KiB at least.
+    /// Reads of at most `most` bytes, a power of two of 16 KiB at least.
     #[must_use]
     pub const fn up_to(most: usize) -> Self {
-        Self {
-            wanted: LEAST,
-            most,
-        }
+        Self { large: None, most }
     }
 
     /// Begins again with small reads.
     pub fn forget(&mut self) {
-        self.wanted = LEAST;
+        self.large = None;
     }
 
     /// Reads behind what `buffer` holds. Gives the number of bytes read: 0 at the end.
@@ -48,18 +52,20 @@ impl Appetite {
         from: &mut (impl AsyncRead + Unpin),
         buffer: &mut BytesMut,
     ) -> Poll<io::Result<usize>> {
-        if self.wanted == LEAST {
+        let Some(wanted) = self.large else {
             return self.poll_read_little(cx, from, buffer);
-        }
-        if buffer.capacity() - buffer.len() < self.wanted / 2 {
-            buffer.reserve(self.wanted);
+        };
+        if buffer.capacity() - buffer.len() < wanted - wanted / 4 {
+            buffer.reserve(wanted);
         }
         let room = buffer.capacity() - buffer.len();
         let count = ready!(poll_read_buf(Pin::new(from), cx, buffer))?;
         if count == room {
-            self.wanted = (self.wanted * 2).min(self.most);
-        } else if count < self.wanted / 4 {
-            self.wanted = (self.wanted / 2).max(LEAST);
+            self.large = Some((wanted * 2).min(self.most));
+        } else if count < MUCH {
+            self.large = None;
+        } else if count < wanted / 4 {
+            self.large = Some((wanted / 2).max(LEAST));
         }
         Poll::Ready(Ok(count))
     }
@@ -75,8 +81,8 @@ impl Appetite {
             ready!(Pin::new(from).poll_read(cx, &mut read))?;
             let came = read.filled();
             buffer.extend_from_slice(came);
-            if came.len() == LEAST {
-                self.wanted = LEAST * 2;
+            if came.len() > MUCH {
+                self.large = Some(LEAST);
             }
             Poll::Ready(Ok(came.len()))
         })

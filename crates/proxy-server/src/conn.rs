@@ -1,21 +1,21 @@
 //! The state of one client connection of HTTP/1.x that its requests, their bodies and its deadlines
 //! share.
 
+use crate::attend::{Line, Place};
 use crate::inbox::Inbox;
 use crate::patience::Patience;
 use crate::settings::ConnectionSettings;
 use crate::transport::Transport;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
-use proxy_clock::{Clock, Deadline, Timer};
+use proxy_clock::{Deadline, Timer};
 use proxy_http1::RequestHead;
-use proxy_pipeline::{Client, ClientBody, CutOff, Source};
+use proxy_pipeline::{Client, ClientBody, CutOff, Source, Worker};
 use std::cell::{Cell, RefCell};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
@@ -26,9 +26,10 @@ const MOST_DISCARDED: usize = 64 * 1024;
 /// One client connection.
 #[derive(Debug)]
 pub(crate) struct Conn {
+    pub(crate) worker: Rc<Worker>,
+    pub(crate) settings: Rc<ConnectionSettings>,
     pub(crate) client: Rc<Client>,
     pub(crate) deadline: Rc<Deadline>,
-    pub(crate) clock: Rc<Clock>,
     pub(crate) inbox: RefCell<Inbox>,
     transport: RefCell<Transport>,
     /// Whether the client has ended its side.
@@ -37,9 +38,9 @@ pub(crate) struct Conn {
     waits: Cell<bool>,
     /// Whether it is to be told now.
     welcome: Cell<bool>,
-    write_time: Duration,
     /// Bytes the client had taken when it was last found to take no more.
     blocked_at: Cell<Option<u64>>,
+    _place: Place,
 }
 
 /// A connection's stream, borrowed for each operation.
@@ -47,38 +48,36 @@ pub(crate) struct Conn {
 pub(crate) struct Wire(pub(crate) Rc<Conn>);
 
 impl Conn {
-    pub(crate) fn new(
-        client: Rc<Client>,
-        clock: Rc<Clock>,
-        deadline: Rc<Deadline>,
-        (transport, early): (Transport, Bytes),
-        settings: &ConnectionSettings,
-    ) -> Self {
+    pub(crate) fn new(line: Line) -> Self {
+        let Line {
+            worker,
+            settings,
+            client,
+            place,
+            transport,
+            early,
+        } = line;
         Self {
             client,
-            deadline,
-            clock,
+            deadline: Rc::clone(&place.deadline),
             inbox: RefCell::new(Inbox::new(settings.limits, early)),
             transport: RefCell::new(transport),
             eof: Cell::new(false),
             waits: Cell::new(false),
             welcome: Cell::new(false),
-            write_time: settings.write_time,
             blocked_at: Cell::new(None),
+            worker,
+            settings,
+            _place: place,
         }
     }
 
     /// Its deadline, to wait by.
     pub(crate) fn patience(&self) -> Patience<'_> {
         Patience {
-            clock: &self.clock,
+            clock: &self.worker.clock,
             deadline: &self.deadline,
         }
-    }
-
-    /// How long the client may take nothing of what is written.
-    pub(crate) fn write_time(&self) -> Duration {
-        self.write_time
     }
 
     /// The body of the request whose head was taken.
@@ -145,8 +144,9 @@ impl Conn {
     /// The client takes no bytes just now; it has taken `sent` of the response so far.
     pub(crate) fn blocked(&self, sent: u64) {
         if self.blocked_at.replace(Some(sent)) != Some(sent) {
-            let time = self.write_time;
-            self.deadline.start(&self.clock, Timer::ResponseWrite, time);
+            let time = self.settings.write_time;
+            let clock = &self.worker.clock;
+            self.deadline.start(clock, Timer::ResponseWrite, time);
         }
     }
 

@@ -3,16 +3,14 @@
 //! Requests are served one after the other: see [`exchange`]. Between requests the connection keeps
 //! nothing but its socket, so that thousands of idle ones cost little: see [`hibernate`].
 
-use crate::attend::Line;
 use crate::conn::{Conn, Wire};
 use crate::exchange::exchange;
 use crate::kit::Kit;
 use crate::linger;
-use crate::settings::ConnectionSettings;
 use proxy_clock::Timer;
 use proxy_framing::Fault;
 use proxy_http1::{Outgoing, RequestHead};
-use proxy_pipeline::{Worker, framing_problem, refuse_unread, timeout_problem};
+use proxy_pipeline::{framing_problem, refuse_unread, timeout_problem};
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -34,33 +32,18 @@ pub(crate) enum End {
     Expired(Timer, Duration),
 }
 
-/// Serves `line` until it ends.
-pub(crate) async fn serve(worker: Rc<Worker>, settings: Rc<ConnectionSettings>, line: Line) {
-    let Line {
-        client,
-        deadline,
-        transport,
-        early,
-    } = line;
-    let clock = Rc::clone(&worker.clock);
-    let conn = Rc::new(Conn::new(
-        client,
-        clock,
-        deadline,
-        (transport, early),
-        &settings,
-    ));
-    while hibernate(&worker, &settings, &conn).await {
-        // Boxed: it is large, and most connections are idle.
-        let end = Box::pin(talk(&worker, &settings, &conn)).await;
+/// Serves the connection until it ends.
+pub(crate) async fn serve(conn: Rc<Conn>) {
+    while hibernate(&conn).await {
+        // Boxed, as all that follows: most connections are idle.
+        let end = Box::pin(talk(&conn)).await;
         let mut wire = Wire(Rc::clone(&conn));
         match end {
             End::Quiet => conn.inbox.borrow_mut().rest(),
             End::Over => {
                 if let Some(switched) = conn.client.take_switched() {
                     let unread = conn.inbox.borrow_mut().take_unread();
-                    let timing = (&*conn.clock, &*conn.deadline);
-                    // Boxed, as all that follows: most connections are idle.
+                    let timing = (&*conn.worker.clock, &*conn.deadline);
                     Box::pin(switched.carry(wire, &unread, timing)).await;
                 } else if !conn.eof.get() {
                     Box::pin(linger::close(&mut wire, conn.patience())).await;
@@ -68,12 +51,12 @@ pub(crate) async fn serve(worker: Rc<Worker>, settings: Rc<ConnectionSettings>, 
                 break;
             }
             End::Fault(fault) => {
-                Box::pin(refuse(&worker, &conn, framing_problem(fault))).await;
+                Box::pin(refuse(&conn, framing_problem(fault))).await;
                 break;
             }
             End::Expired(Timer::RequestHeader, after) => {
                 let problem = timeout_problem(Timer::RequestHeader, after);
-                Box::pin(refuse(&worker, &conn, problem)).await;
+                Box::pin(refuse(&conn, problem)).await;
                 break;
             }
             End::Expired(..) => break,
@@ -82,16 +65,17 @@ pub(crate) async fn serve(worker: Rc<Worker>, settings: Rc<ConnectionSettings>, 
 }
 
 /// Serves requests until there is a reason to stop.
-async fn talk(worker: &Rc<Worker>, settings: &ConnectionSettings, conn: &Rc<Conn>) -> End {
+async fn talk(conn: &Rc<Conn>) -> End {
+    let settings = &conn.settings;
     let mut kit = settings.kits.take();
     let mut outgoing = Outgoing::with_room(std::mem::take(&mut kit.text));
     let end = loop {
-        let head = poll_fn(|cx| poll_request(worker, settings, (conn, &mut kit), cx)).await;
+        let head = poll_fn(|cx| poll_request(conn, &mut kit, cx)).await;
         let head = match head {
             Ok(head) => head,
             Err(end) => break end,
         };
-        let end = exchange(worker, conn, (&mut outgoing, &mut kit), head).await;
+        let end = exchange(conn, (&mut outgoing, &mut kit), head).await;
         if let Some(end) = end {
             break end;
         }
@@ -108,9 +92,8 @@ async fn talk(worker: &Rc<Worker>, settings: &ConnectionSettings, conn: &Rc<Conn
 
 /// The next request's head, or why there is none.
 fn poll_request(
-    worker: &Worker,
-    settings: &ConnectionSettings,
-    (conn, kit): (&Conn, &mut Kit),
+    conn: &Conn,
+    kit: &mut Kit,
     cx: &mut Context<'_>,
 ) -> Poll<Result<RequestHead, End>> {
     conn.deadline.watch(cx.waker());
@@ -126,16 +109,17 @@ fn poll_request(
         match conn.poll_fill(cx) {
             Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Err(End::Over)),
             Poll::Ready(Ok(_)) => {}
-            Poll::Pending => return wait(worker, settings, conn).map(Err),
+            Poll::Pending => return wait(conn).map(Err),
         }
     }
 }
 
 /// Nothing to read: how long yet?
-fn wait(worker: &Worker, settings: &ConnectionSettings, conn: &Conn) -> Poll<End> {
+fn wait(conn: &Conn) -> Poll<End> {
+    let settings = &conn.settings;
     let resting = conn.inbox.borrow().is_between_requests();
     // After the look at the socket: a request that is here already is to be answered.
-    if resting && conn.client.is_to_leave(worker) {
+    if resting && conn.client.is_to_leave(&conn.worker) {
         return Poll::Ready(End::Over);
     }
     match conn.deadline.take_expired() {
@@ -152,13 +136,14 @@ fn wait(worker: &Worker, settings: &ConnectionSettings, conn: &Conn) -> Poll<End
         (Timer::RequestHeader, settings.header_time)
     };
     if conn.deadline.running() != Some(timer) {
-        conn.deadline.start(&conn.clock, timer, time);
+        conn.deadline.start(&conn.worker.clock, timer, time);
     }
     Poll::Pending
 }
 
 /// Waits, with no buffer held, until the client sends something. False when the connection is over.
-async fn hibernate(worker: &Worker, settings: &ConnectionSettings, conn: &Conn) -> bool {
+async fn hibernate(conn: &Conn) -> bool {
+    let settings = &conn.settings;
     if !conn.inbox.borrow().is_empty() {
         return true;
     }
@@ -168,14 +153,14 @@ async fn hibernate(worker: &Worker, settings: &ConnectionSettings, conn: &Conn) 
     } else {
         (Timer::KeepAlive, settings.keep_alive_time)
     };
-    conn.deadline.start(&conn.clock, timer, time);
-    worker.cells.connections_idle.add(1);
+    conn.deadline.start(&conn.worker.clock, timer, time);
+    conn.worker.cells.connections_idle.add(1);
     let awake = poll_fn(|cx: &mut Context<'_>| {
         conn.deadline.watch(cx.waker());
         if let Poll::Ready(ready) = conn.poll_readable(cx) {
             return Poll::Ready(ready.is_ok());
         }
-        let over = conn.deadline.take_expired().is_some() || conn.client.is_to_leave(worker);
+        let over = conn.deadline.take_expired().is_some() || conn.client.is_to_leave(&conn.worker);
         if over {
             Poll::Ready(false)
         } else {
@@ -183,15 +168,21 @@ async fn hibernate(worker: &Worker, settings: &ConnectionSettings, conn: &Conn) 
         }
     })
     .await;
-    worker.cells.connections_idle.sub(1);
+    conn.worker.cells.connections_idle.sub(1);
     conn.deadline.stop();
     awake
 }
 
 /// Answers what is no request, and closes.
-async fn refuse(worker: &Rc<Worker>, conn: &Rc<Conn>, problem: proxy_errors::Problem) {
+async fn refuse(conn: &Rc<Conn>, problem: proxy_errors::Problem) {
     let named = conn.inbox.borrow().correlation_id().map(<[u8]>::to_vec);
-    let answer = refuse_unread(worker, &conn.client, problem, named.as_deref());
+    let answer = refuse_unread(&conn.worker, &conn.client, problem, named.as_deref());
     let mut wire = Wire(Rc::clone(conn));
-    linger::answer(&mut wire, &answer.bytes, conn.write_time(), conn.patience()).await;
+    linger::answer(
+        &mut wire,
+        &answer.bytes,
+        conn.settings.write_time,
+        conn.patience(),
+    )
+    .await;
 }

@@ -6,7 +6,7 @@ use crate::kit::Kit;
 use http::{HeaderValue, Method, Response, StatusCode, Version};
 use http_body::Body as _;
 use proxy_http1::{Outgoing, RequestHead, Respond, write_response};
-use proxy_pipeline::{Body, Stream, Worker, handle};
+use proxy_pipeline::{Body, Stream, handle};
 use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
@@ -22,7 +22,6 @@ struct Asked {
 
 /// Serves the request of `head`. Tells why no further one can follow, if none can.
 pub(crate) async fn exchange(
-    worker: &Rc<Worker>,
     conn: &Rc<Conn>,
     (outgoing, kit): (&mut Outgoing<Body>, &mut Kit),
     head: RequestHead,
@@ -33,12 +32,12 @@ pub(crate) async fn exchange(
         keeps: head.keeps,
         takes_trailers: head.takes_trailers,
     };
-    let response = match answer(worker, conn, outgoing, head).await {
+    let response = match answer(conn, outgoing, head).await {
         Ok(response) => response,
         Err(end) => return Some(end),
     };
     let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
-    let keeps = begin((outgoing, kit), response, &asked, &worker.date());
+    let keeps = begin((outgoing, kit), response, &asked, &conn.worker.date());
     let end = poll_fn(|cx| poll_response(conn, outgoing, cx)).await;
     conn.unblocked();
     conn.deadline.stop();
@@ -54,7 +53,6 @@ pub(crate) async fn exchange(
 
 /// Has the request handled, and writes interim responses meanwhile.
 async fn answer(
-    worker: &Rc<Worker>,
     conn: &Rc<Conn>,
     outgoing: &mut Outgoing<Body>,
     head: RequestHead,
@@ -65,7 +63,7 @@ async fn answer(
     };
     let body = conn.body(&head);
     let request = head.request.map(|()| body);
-    let mut handling = pin!(handle(Rc::clone(worker), stream, request));
+    let mut handling = pin!(handle(Rc::clone(&conn.worker), stream, request));
     poll_fn(|cx| {
         conn.deadline.watch(cx.waker());
         if let Poll::Ready(response) = handling.as_mut().poll(cx) {

@@ -37,6 +37,7 @@ const ROWS: &[Row] = &[
             &["proxy-probe", "proxy-pool", "proxy-tls"],
             &["proxy-agent"],
             &["proxy-files"],
+            &["proxy-pool", "proxy-http1"],
         ],
     },
     Row {
