@@ -40,6 +40,8 @@ pub(crate) struct Destination<'p> {
 /// What stays the same over all attempts to send one request.
 struct Attempts<'e, 'p> {
     exchange: &'e mut Exchange,
+    /// Kept here and nowhere else: it is large, and futures that pass it on hold each a copy.
+    request: Request<RequestBody>,
     active: Rc<ActivePlan>,
     pool: Rc<Pool<RequestBody>>,
     to: Destination<'p>,
@@ -54,9 +56,9 @@ struct Attempts<'e, 'p> {
 enum Tried {
     Answered(Answered),
     /// The connection was of no use, and nobody is to blame.
-    Again(Request<RequestBody>),
+    Again,
     /// The target has not looked at the request.
-    Elsewhere(Request<RequestBody>),
+    Elsewhere,
     Failed(Problem),
 }
 
@@ -96,8 +98,10 @@ pub(crate) async fn send(
         upstream.turn.set(upstream.turn.get().wrapping_add(1));
     }
     let pool = Rc::clone(&exchange.worker().pool);
+    let request = exchange.take_request(body);
     let mut attempts = Attempts {
         exchange,
+        request,
         active,
         pool,
         to,
@@ -107,18 +111,13 @@ pub(crate) async fn send(
         upload,
         tried: Vec::new(),
     };
-    let request = attempts.exchange.take_request(body);
-    let answered = attempts.run(request, asked.as_ref()).await?;
+    let answered = attempts.run(asked.as_ref()).await?;
     attempts.bring_back(answered, asked.as_ref())
 }
 
 impl Attempts<'_, '_> {
     /// Sends the request until somebody answers or it must not be sent again.
-    async fn run(
-        &mut self,
-        mut request: Request<RequestBody>,
-        asked: Option<&Asked>,
-    ) -> Result<Answered, Problem> {
+    async fn run(&mut self, asked: Option<&Asked>) -> Result<Answered, Problem> {
         let mut target = self.to.target;
         loop {
             self.exchange.ask(self.to.upstream.index, target);
@@ -135,20 +134,19 @@ impl Attempts<'_, '_> {
                 && self.exchange.found.has(Found::GRPC)
             {
                 let spent = began.saturating_sub(self.exchange.began());
-                grpc_timeout::pass_on(request.headers_mut(), total.saturating_sub(spent));
+                grpc_timeout::pass_on(self.request.headers_mut(), total.saturating_sub(spent));
             }
             let tried = match link {
-                Link::Http1(kept) => self.send_alone(kept, request).await,
-                Link::Http2(lane) => self.call(lane, request, asked).await,
+                Link::Http1(kept) => self.send_alone(kept).await,
+                Link::Http2(lane) => self.call(lane, asked).await,
             };
             match tried {
                 Tried::Answered(answered) => {
                     self.answered(began);
                     return Ok(answered);
                 }
-                Tried::Again(again) => request = again,
-                Tried::Elsewhere(again) => {
-                    request = again;
+                Tried::Again => {}
+                Tried::Elsewhere => {
                     self.tried.push(target);
                     target = self.untried().unwrap_or(target);
                 }

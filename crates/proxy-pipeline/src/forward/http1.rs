@@ -3,17 +3,11 @@
 use super::link::Kept;
 use super::{Answered, Attempts, Tried};
 use crate::interim;
-use crate::request_body::RequestBody;
-use http::Request;
 use proxy_pool::SendFault;
 
 impl Attempts<'_, '_> {
-    /// Sends `request` by a connection that is its own, and waits for the head of its response.
-    pub(super) async fn send_alone(
-        &mut self,
-        mut kept: Kept,
-        mut request: Request<RequestBody>,
-    ) -> Tried {
+    /// Sends the request by a connection that is its own, and waits for the head of its response.
+    pub(super) async fn send_alone(&mut self, mut kept: Kept) -> Tried {
         self.start_timer();
         let understands = self.client_takes_interim();
         let client = self.exchange.client();
@@ -31,20 +25,20 @@ impl Attempts<'_, '_> {
         };
         let deadline = self.timers.deadline();
         let connection = &mut kept.connection;
-        let sending = connection.send(self.kind, (&mut request, more), deadline, notice);
+        let sending = connection.send(self.kind, (&mut self.request, more), deadline, notice);
         match sending.await {
             Ok(response) => Tried::Answered(Answered::Http1(response, kept)),
             // The target had closed a kept connection: nothing was sent, nobody is to blame.
             Err(SendFault::Unsent) if kept.used => {
                 self.note_stale();
-                Tried::Again(request)
+                Tried::Again
             }
             Err(fault) => {
                 let problem = self.problem(&fault);
                 if self.may_repeat(&kept, &fault) {
                     self.note_stale();
                     self.note_retry();
-                    return Tried::Again(request);
+                    return Tried::Again;
                 }
                 Tried::Failed(problem)
             }

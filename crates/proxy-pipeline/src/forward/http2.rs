@@ -12,14 +12,10 @@ use std::rc::Rc;
 use std::task::Poll;
 
 impl Attempts<'_, '_> {
-    /// Sends `request` by `lane` and waits for the head of its response.
-    pub(super) async fn call(
-        &mut self,
-        lane: Lane,
-        request: Request<RequestBody>,
-        asked: Option<&Asked>,
-    ) -> Tried {
+    /// Sends the request by `lane` and waits for the head of its response.
+    pub(super) async fn call(&mut self, lane: Lane, asked: Option<&Asked>) -> Tried {
         self.start_timer();
+        let request = std::mem::take(&mut self.request);
         if asked.is_some() {
             return Box::pin(self.dig(lane, request)).await;
         }
@@ -29,8 +25,8 @@ impl Attempts<'_, '_> {
             // It ended since it was chosen.
             Err(unsent) if kept => {
                 self.note_stale();
-                let (_, request) = *unsent;
-                return Tried::Again(request);
+                (_, self.request) = *unsent;
+                return Tried::Again;
             }
             Err(unsent) => {
                 let (fault, _) = *unsent;
@@ -76,13 +72,14 @@ impl Attempts<'_, '_> {
         let Some(request) = call.into_request(RequestBody::default()) else {
             return Tried::Failed(problem);
         };
+        self.request = request;
         self.note_retry();
         if unseen {
             self.note_failure(&problem);
-            Tried::Elsewhere(request)
+            Tried::Elsewhere
         } else {
             self.note_stale();
-            Tried::Again(request)
+            Tried::Again
         }
     }
 
