@@ -42,11 +42,18 @@ pub struct Outgoing<B> {
     owes_line_end: bool,
     body: Option<Upload<B>>,
     unflushed: bool,
-    /// Whether the body failed; what came before is written first.
-    cut: bool,
-    /// Whether the other side takes no more.
-    deaf: bool,
+    state: State,
     sent: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Open,
+    /// The body failed; what came before is written first.
+    Cut,
+    /// The other side takes no more.
+    Deaf,
 }
 
 #[derive(Debug)]
@@ -77,8 +84,7 @@ impl<B> Default for Outgoing<B> {
             owes_line_end: false,
             body: None,
             unflushed: false,
-            cut: false,
-            deaf: false,
+            state: State::Open,
             sent: 0,
         }
     }
@@ -113,7 +119,7 @@ impl<B> Outgoing<B> {
     /// Whether everything was taken.
     #[inline]
     pub fn is_done(&self) -> bool {
-        self.body.is_none() && !self.is_blocked() && !self.deaf
+        self.body.is_none() && !self.is_blocked() && self.state == State::Open
     }
 
     /// Whether there are bytes that the other side has not taken yet.
@@ -124,7 +130,7 @@ impl<B> Outgoing<B> {
 
     /// Whether the other side takes no more; it may have something to say still.
     pub fn is_deaf(&self) -> bool {
-        self.deaf
+        self.state == State::Deaf
     }
 
     /// Bytes taken since [`Self::begin`].
@@ -139,7 +145,7 @@ impl<B> Outgoing<B> {
     /// Who hangs up may have said something before. That is still to be read, so what is not heard is
     /// forgotten, and reading tells how the exchange ends.
     fn forget(&mut self) {
-        self.deaf = true;
+        self.state = State::Deaf;
         self.text.clear();
         self.start = 0;
         self.piece = Bytes::new();
@@ -188,7 +194,7 @@ impl<B: Body<Data = Bytes> + Unpin> Outgoing<B> {
     ) -> Poll<Result<(), Stuck>> {
         loop {
             if self.body.is_some() && self.gather(cx).is_err() {
-                self.cut = true;
+                self.state = State::Cut;
                 self.body = None;
             }
             if !self.has_bytes() {
@@ -196,10 +202,10 @@ impl<B: Body<Data = Bytes> + Unpin> Outgoing<B> {
                     ready!(Pin::new(&mut *to).poll_flush(cx)).map_err(Stuck::Io)?;
                     self.unflushed = false;
                 }
-                return match (self.cut, &self.body) {
-                    (true, _) => Poll::Ready(Err(Stuck::Body)),
-                    (false, Some(_)) => Poll::Pending,
-                    (false, None) => Poll::Ready(Ok(())),
+                return match (self.state, &self.body) {
+                    (State::Cut, _) => Poll::Ready(Err(Stuck::Body)),
+                    (State::Open | State::Deaf, Some(_)) => Poll::Pending,
+                    (State::Open | State::Deaf, None) => Poll::Ready(Ok(())),
                 };
             }
             match ready!(self.poll_write(cx, to)) {

@@ -109,15 +109,12 @@ impl Incoming {
         loop {
             while self.heads_taken < self.guard.heads_seen() {
                 let head = self.take_head().ok_or(BROKEN)?;
-                let status = status(&head).ok_or(BROKEN)?;
-                if status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS {
-                    // 100 answers an expectation that this proxy met by itself.
-                    if status != StatusCode::CONTINUE {
-                        notice(&head);
-                    }
-                    continue;
+                match status(&head).ok_or(BROKEN)? {
+                    // It answers an expectation that this proxy met by itself.
+                    StatusCode::CONTINUE => {}
+                    status if is_interim(status) => notice(&head),
+                    _ => return Poll::Ready(self.begin_body(&head)),
                 }
-                return Poll::Ready(self.begin_body(&head));
             }
             if ready!(self.poll_fill(cx, transport)).map_err(SendFault::from)? == 0 {
                 let end = self.guard.eof().map_err(SendFault::BadResponse);
@@ -199,6 +196,11 @@ impl Incoming {
         }
         Ok(())
     }
+}
+
+/// Whether another head follows one with this status.
+fn is_interim(status: StatusCode) -> bool {
+    status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS
 }
 
 /// Why nothing more can be read.
