@@ -51,6 +51,14 @@ impl Files<'_> {
         }
     }
 
+    /// Whether there is something else than a folder.
+    pub(crate) fn is_no_folder(self, path: &Path) -> bool {
+        match self {
+            Self::Disk => path.exists() && !path.is_dir(),
+            Self::Memory(_) => false,
+        }
+    }
+
     /// The name under which a file is the same whatever way led to it.
     pub(crate) fn identity(self, name: &str) -> PathBuf {
         match self {

@@ -30,5 +30,5 @@ pub use limit_type::LimitType;
 pub use problem::Problem;
 pub use reason::Reason;
 pub use reference::reference_page;
-pub use response_form::{ResponseForm, ServiceForm};
+pub use response_form::{ResponseForm, ServiceForm, is_grpc};
 pub use status_text::status_text;

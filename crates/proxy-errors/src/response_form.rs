@@ -55,9 +55,10 @@ impl ResponseForm {
     }
 }
 
-/// `application/grpc`, `application/grpc+proto` and the like, but not `application/grpc-web`, whose
+/// Whether a `Content-Type` is `application/grpc`, `application/grpc+proto` or the like, but not `application/grpc-web`, whose
 /// callers read a body.
-fn is_grpc(content_type: &[u8]) -> bool {
+#[must_use]
+pub fn is_grpc(content_type: &[u8]) -> bool {
     const NAME: &[u8] = b"application/grpc";
     let Some((name, rest)) = content_type.split_at_checked(NAME.len()) else {
         return false;

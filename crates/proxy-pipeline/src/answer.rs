@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use proxy_errors::{Problem, ResponseForm};
 use std::time::SystemTime;
 
-const OUR_NAME: HeaderValue = HeaderValue::from_static("proxyd");
+pub(crate) const OUR_NAME: HeaderValue = HeaderValue::from_static("proxyd");
 const CACHE_CONTROL: HeaderValue = HeaderValue::from_static("no-store");
 
 /// A document that the proxy answers with.

@@ -2,12 +2,15 @@
 
 use crate::closing::Closing;
 use crate::failure::send_problem;
+use crate::file_body::FileBody;
+use crate::names;
 use crate::request_body::RequestBody;
 use bytes::Bytes;
-use http::HeaderMap;
 use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use proxy_clock::{Timer, Timers};
+use proxy_errors::Problem;
 use proxy_pool::{ResponseBody, SendFault};
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -35,10 +38,18 @@ pub struct BodyError {
 enum Source {
     Bytes(Bytes),
     Upstream(Box<Arriving>),
+    File(Box<FileBody>),
     /// It broke off; the client is to get first what had come before.
     Broken(BodyError),
     /// It broke off; the client is told why.
     Told(HeaderMap),
+}
+
+/// Why there is no more of a body.
+#[derive(Debug)]
+enum Interruption {
+    Upstream(SendFault),
+    Own(Problem),
 }
 
 /// A body that is still coming from upstream.
@@ -53,6 +64,14 @@ impl Body {
     pub(crate) fn bytes(bytes: Bytes) -> Self {
         Self {
             source: Source::Bytes(bytes),
+            closing: None,
+            tells_in_trailers: false,
+        }
+    }
+
+    pub(crate) fn file(file: FileBody) -> Self {
+        Self {
+            source: Source::File(Box::new(file)),
             closing: None,
             tells_in_trailers: false,
         }
@@ -91,11 +110,20 @@ impl Body {
         self
     }
 
+    /// The field that names the request, for a response whose head does not hold it yet.
+    #[must_use]
+    pub fn correlation_field(&self) -> Option<(HeaderName, &HeaderValue)> {
+        let closing = self.closing.as_ref()?;
+        Some((names::CORRELATION_ID, &closing.facts.correlation_id))
+    }
+
     /// The bytes of a body that is held whole; none of one that is still arriving.
     pub(crate) fn into_bytes(mut self) -> Bytes {
         match &mut self.source {
             Source::Bytes(bytes) => std::mem::take(bytes),
-            Source::Upstream(_) | Source::Broken(_) | Source::Told(_) => Bytes::new(),
+            Source::Upstream(_) | Source::File(_) | Source::Broken(_) | Source::Told(_) => {
+                Bytes::new()
+            }
         }
     }
 
@@ -106,9 +134,14 @@ impl Body {
         }
     }
 
-    fn fail(&mut self, fault: &SendFault<()>) -> Source {
+    fn fail(&mut self, interruption: Interruption) -> Source {
         let upstream = self.closing.as_ref().map(Closing::upstream_name);
-        let problem = send_problem(fault, upstream.unwrap_or_default(), None);
+        let problem = match interruption {
+            Interruption::Upstream(fault) => {
+                send_problem(&fault, upstream.unwrap_or_default(), None)
+            }
+            Interruption::Own(problem) => problem,
+        };
         let reason = problem.reason().as_str();
         let source = if self.tells_in_trailers {
             let mut trailers = HeaderMap::new();
@@ -132,7 +165,7 @@ impl Arriving {
         self.timers.deadline().running() == Some(Timer::ResponseWrite)
     }
 
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, SendFault<()>>>> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, SendFault>>> {
         match self.body.poll_frame(cx) {
             Poll::Pending => {}
             Poll::Ready(frame) => {
@@ -164,7 +197,8 @@ impl HttpBody for Body {
         let polled = match &mut self.source {
             Source::Bytes(bytes) if bytes.is_empty() => Poll::Ready(None),
             Source::Bytes(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
-            Source::Upstream(arriving) => arriving.poll(cx),
+            Source::Upstream(arriving) => arriving.poll(cx).map_err(Interruption::Upstream),
+            Source::File(file) => file.poll(cx).map_err(Interruption::Own),
             Source::Broken(error) => return Poll::Ready(Some(Err(*error))),
             Source::Told(trailers) => {
                 let trailers = std::mem::take(trailers);
@@ -185,7 +219,7 @@ impl HttpBody for Body {
                 Poll::Ready(Some(Ok(frame)))
             }
             Poll::Ready(Some(Err(fault))) => {
-                self.source = self.fail(&fault);
+                self.source = self.fail(fault);
                 // hyper forgets what it has not written yet when a body fails, and writes when it
                 // has to wait for one.
                 cx.waker().wake_by_ref();
@@ -198,6 +232,7 @@ impl HttpBody for Body {
         match &self.source {
             Source::Bytes(bytes) => bytes.is_empty(),
             Source::Upstream(arriving) => arriving.body.is_end_stream(),
+            Source::File(file) => file.left() == 0,
             Source::Broken(_) | Source::Told(_) => false,
         }
     }
@@ -206,6 +241,7 @@ impl HttpBody for Body {
         match &self.source {
             Source::Bytes(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Source::Upstream(arriving) => arriving.body.size_hint(),
+            Source::File(file) => SizeHint::with_exact(file.left()),
             Source::Broken(_) | Source::Told(_) => SizeHint::default(),
         }
     }

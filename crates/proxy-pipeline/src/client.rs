@@ -39,8 +39,9 @@ pub struct Client {
     /// The timer that the connection was given up for, if it was.
     pub fate: Cell<Option<(Timer, Duration)>>,
     interim: RefCell<Vec<u8>>,
-    offer: RefCell<Option<Offer>>,
-    switched: RefCell<Option<Switched>>,
+    // Boxed: hardly any connection switches.
+    offer: RefCell<Option<Box<Offer>>>,
+    switched: RefCell<Option<Box<Switched>>>,
 }
 
 /// What a TLS handshake settled, for every request of its connection.
@@ -134,24 +135,24 @@ impl Client {
 
     /// The upstream's half, once the answer `101` has been written.
     pub fn take_switched(&self) -> Option<Switched> {
-        self.switched.take()
+        self.switched.take().map(|switched| *switched)
     }
 
     pub(crate) fn offer(&self, tunnel: Tunnel, permit: Option<Permit>, idle: Duration) {
-        self.offer.replace(Some((tunnel, permit, idle)));
+        self.offer.replace(Some(Box::new((tunnel, permit, idle))));
     }
 
     pub(crate) fn take_offer(&self) -> Option<Offer> {
-        self.offer.take()
+        self.offer.take().map(|offer| *offer)
     }
 
     /// Keeps a request open, though its response has no body, until the tunnel ends.
     pub(crate) fn switch(&self, (tunnel, permit, idle): Offer, closing: Closing) {
-        self.switched.replace(Some(Switched {
+        self.switched.replace(Some(Box::new(Switched {
             tunnel,
             idle,
             permit,
             closing,
-        }));
+        })));
     }
 }

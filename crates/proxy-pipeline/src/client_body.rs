@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use h2::RecvStream;
 use http_body::{Body, Frame, SizeHint};
-use hyper::body::Incoming;
 use std::cell::Cell;
+use std::fmt::Debug;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
@@ -15,9 +15,24 @@ pub enum ClientBody {
     /// There is none.
     Empty,
     /// Over HTTP/1.x.
-    Http1(Incoming),
+    Http1(Rc<dyn Source>),
     /// Over HTTP/2.
     Http2(Streamed),
+}
+
+/// A connection of HTTP/1.x that brings the body of the request it is at.
+pub trait Source: Debug {
+    /// The next piece, or the trailers. None at the end.
+    ///
+    /// # Errors
+    /// [`CutOff`].
+    fn poll_frame(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, CutOff>>>;
+
+    /// Whether nothing is left.
+    fn is_over(&self) -> bool;
+
+    /// What is known of the length of what is left.
+    fn size_hint(&self) -> SizeHint;
 }
 
 /// A body that comes by an HTTP/2 stream.
@@ -44,13 +59,6 @@ impl ClientBody {
     }
 }
 
-impl From<Incoming> for ClientBody {
-    #[inline]
-    fn from(incoming: Incoming) -> Self {
-        Self::Http1(incoming)
-    }
-}
-
 impl Body for ClientBody {
     type Data = Bytes;
     type Error = CutOff;
@@ -62,10 +70,7 @@ impl Body for ClientBody {
     ) -> Poll<Option<Result<Frame<Bytes>, CutOff>>> {
         match self.get_mut() {
             Self::Empty => Poll::Ready(None),
-            Self::Http1(incoming) => {
-                let polled = Pin::new(incoming).poll_frame(cx);
-                polled.map(|frame| frame.map(|frame| frame.map_err(|_| CutOff)))
-            }
+            Self::Http1(source) => source.poll_frame(cx),
             Self::Http2(streamed) => streamed.poll_frame(cx),
         }
     }
@@ -74,7 +79,7 @@ impl Body for ClientBody {
     fn is_end_stream(&self) -> bool {
         match self {
             Self::Empty => true,
-            Self::Http1(incoming) => incoming.is_end_stream(),
+            Self::Http1(source) => source.is_over(),
             Self::Http2(streamed) => streamed.stream.is_end_stream(),
         }
     }
@@ -83,7 +88,7 @@ impl Body for ClientBody {
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Empty => SizeHint::with_exact(0),
-            Self::Http1(incoming) => incoming.size_hint(),
+            Self::Http1(source) => source.size_hint(),
             Self::Http2(_) => SizeHint::default(),
         }
     }

@@ -6,7 +6,7 @@ use crate::client::{Client, Stream};
 use crate::client_body::ClientBody;
 use crate::closing::{Closing, Facts, Written};
 use crate::correlation::is_acceptable;
-use crate::forwarding::client_ip;
+use crate::forwarding::{Added, client_ip};
 use crate::hop::Found;
 use crate::names;
 use crate::request_body::RequestBody;
@@ -29,6 +29,8 @@ pub(crate) struct Exchange {
     pub(crate) body: Option<ClientBody>,
     pub(crate) found: Found,
     pub(crate) closing: Closing,
+    /// What the target is told beside what is in the head.
+    pub(crate) added: Option<Added>,
     service: ServiceForm,
     /// `Accept`, where it speaks of HTML: nobody else needs it when the head has gone upstream.
     accept: Option<HeaderValue>,
@@ -82,6 +84,7 @@ impl Exchange {
                 client,
                 facts,
             },
+            added: None,
             service: ServiceForm::Unsaid,
             stream,
         }
@@ -206,15 +209,19 @@ impl Exchange {
         let Self {
             mut closing, found, ..
         } = self;
+        let offer = closing.client.take_offer();
         let headers = response.headers_mut();
-        headers.insert(names::CORRELATION_ID, closing.facts.correlation_id.clone());
+        // HTTP/1.x takes it from the body, which costs no insertion.
+        if !closing.client.exclusive || offer.is_some() {
+            headers.insert(names::CORRELATION_ID, closing.facts.correlation_id.clone());
+        }
         if closing.client.exclusive
             && (closing.client.is_to_leave(&closing.worker) || closing.client.close.get())
         {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
         closing.facts.status = Some(response.status());
-        match closing.client.take_offer() {
+        match offer {
             None => response.map(|body| {
                 let by_http2 = closing.facts.protocol == Protocol::Http2;
                 let body = body.closing(closing);

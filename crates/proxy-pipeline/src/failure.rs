@@ -105,11 +105,7 @@ fn tls_reason(error: &io::Error) -> Reason {
 }
 
 /// A request that was given to a connection has no response.
-pub(crate) fn send_problem<R>(
-    fault: &SendFault<R>,
-    upstream: &str,
-    body: Option<BodyFault>,
-) -> Problem {
+pub(crate) fn send_problem(fault: &SendFault, upstream: &str, body: Option<BodyFault>) -> Problem {
     let named = |text: String| Detail::named(upstream, text);
     match (fault, body) {
         (_, Some(BodyFault::TooLarge { seen, limit })) => {
@@ -129,13 +125,10 @@ pub(crate) fn send_problem<R>(
             },
             named(error.to_string()),
         ),
-        (SendFault::Closed(None) | SendFault::Unsent(_) | SendFault::RequestBody, None) => {
+        (SendFault::Closed(None) | SendFault::Unsent | SendFault::RequestBody, None) => {
             Problem::new(Reason::UpstreamClosedEarly, named(fault.to_string()))
         }
         (SendFault::Call(fault), None) => Problem::new(call_reason(fault), named(call_text(fault))),
-        (SendFault::Http(error), None) => {
-            Problem::new(Reason::BadResponseHeader, named(error.to_string()))
-        }
     }
 }
 

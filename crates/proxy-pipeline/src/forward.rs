@@ -11,7 +11,6 @@ use crate::failure::{connect_problem, framing_problem, send_problem};
 use crate::hop::Found;
 use crate::policy::request_head::{self, Length};
 use crate::policy::{grpc_timeout, response_head};
-use crate::replay;
 use crate::request_body::{BodyFault, Progress, RequestBody, Times};
 use crate::state::ActivePlan;
 use crate::upgrade::{self, Asked};
@@ -20,7 +19,6 @@ use h2::RecvStream;
 use http::header::CONTENT_LENGTH;
 use http::{Method, Request, Response, StatusCode, Version};
 use http_body::Body as _;
-use hyper::body::Incoming;
 use link::{Kept, Link};
 use proxy_clock::{Timer, Timers};
 use proxy_errors::{Detail, Problem, Reason};
@@ -42,11 +40,14 @@ pub(crate) struct Destination<'p> {
 /// What stays the same over all attempts to send one request.
 struct Attempts<'e, 'p> {
     exchange: &'e mut Exchange,
+    /// Kept here and nowhere else: it is large, and futures that pass it on hold each a copy.
+    request: Request<RequestBody>,
     active: Rc<ActivePlan>,
     pool: Rc<Pool<RequestBody>>,
     to: Destination<'p>,
     timers: Timers,
-    wire: proxy_pool::Exchange,
+    kind: RequestKind,
+    replayable: bool,
     upload: Option<Rc<Progress>>,
     tried: Vec<u16>,
 }
@@ -55,15 +56,15 @@ struct Attempts<'e, 'p> {
 enum Tried {
     Answered(Answered),
     /// The connection was of no use, and nobody is to blame.
-    Again(Request<RequestBody>),
+    Again,
     /// The target has not looked at the request.
-    Elsewhere(Request<RequestBody>),
+    Elsewhere,
     Failed(Problem),
 }
 
 /// Who answered, and by what.
 enum Answered {
-    Http1(Response<Incoming>, Kept),
+    Http1(Response<()>, Kept),
     Http2(Response<RecvStream>, Box<Call<RequestBody>>),
     Tunnel(Response<()>, Tunnel),
     /// A tunnel was asked for, and this is why there is none.
@@ -82,10 +83,8 @@ pub(crate) async fn send(
     };
     let asked = request_head::apply(exchange, to, length);
     let timers = exchange.timers(to.total);
-    let wire = proxy_pool::Exchange {
-        kind: kind(&exchange.head.method, asked.is_some()),
-        replayable: replay::may_repeat(&exchange.head.method, body.is_some()),
-    };
+    let kind = kind(&exchange.head.method, asked.is_some());
+    let replayable = may_repeat(&exchange.head.method, body.is_some());
     let (body, upload) = match body {
         Some(body) => {
             let (body, progress) = upload(exchange, to.route, body, &timers);
@@ -99,28 +98,26 @@ pub(crate) async fn send(
         upstream.turn.set(upstream.turn.get().wrapping_add(1));
     }
     let pool = Rc::clone(&exchange.worker().pool);
+    let request = exchange.take_request(body);
     let mut attempts = Attempts {
         exchange,
+        request,
         active,
         pool,
         to,
         timers,
-        wire,
+        kind,
+        replayable,
         upload,
         tried: Vec::new(),
     };
-    let request = attempts.exchange.take_request(body);
-    let answered = attempts.run(request, asked.as_ref()).await?;
+    let answered = attempts.run(asked.as_ref()).await?;
     attempts.bring_back(answered, asked.as_ref())
 }
 
 impl Attempts<'_, '_> {
     /// Sends the request until somebody answers or it must not be sent again.
-    async fn run(
-        &mut self,
-        mut request: Request<RequestBody>,
-        asked: Option<&Asked>,
-    ) -> Result<Answered, Problem> {
+    async fn run(&mut self, asked: Option<&Asked>) -> Result<Answered, Problem> {
         let mut target = self.to.target;
         loop {
             self.exchange.ask(self.to.upstream.index, target);
@@ -137,20 +134,19 @@ impl Attempts<'_, '_> {
                 && self.exchange.found.has(Found::GRPC)
             {
                 let spent = began.saturating_sub(self.exchange.began());
-                grpc_timeout::pass_on(request.headers_mut(), total.saturating_sub(spent));
+                grpc_timeout::pass_on(self.request.headers_mut(), total.saturating_sub(spent));
             }
             let tried = match link {
-                Link::Http1(kept) => self.send_alone(kept, request).await,
-                Link::Http2(lane) => self.call(lane, request, asked).await,
+                Link::Http1(kept) => self.send_alone(kept).await,
+                Link::Http2(lane) => self.call(lane, asked).await,
             };
             match tried {
                 Tried::Answered(answered) => {
                     self.answered(began);
                     return Ok(answered);
                 }
-                Tried::Again(again) => request = again,
-                Tried::Elsewhere(again) => {
-                    request = again;
+                Tried::Again => {}
+                Tried::Elsewhere => {
                     self.tried.push(target);
                     target = self.untried().unwrap_or(target);
                 }
@@ -229,7 +225,7 @@ impl Attempts<'_, '_> {
         }
     }
 
-    fn problem<R>(&self, fault: &SendFault<R>) -> Problem {
+    fn problem(&self, fault: &SendFault) -> Problem {
         let upload = self
             .upload
             .as_ref()
@@ -262,11 +258,11 @@ impl Attempts<'_, '_> {
                     connection, slot, ..
                 },
             ) => {
-                let (head, body) = response.into_parts();
+                let (head, ()) = response.into_parts();
                 if head.status == StatusCode::SWITCHING_PROTOCOLS {
                     return upgrade::switch(self.exchange, route, connection, head, asked);
                 }
-                (head, ResponseBody::new(body, connection, self.pool, slot))
+                (head, ResponseBody::new(connection, self.pool, slot))
             }
             Answered::Http2(response, call) => {
                 let (head, stream) = response.into_parts();
@@ -313,6 +309,12 @@ fn upload(
         response: route.times.response,
     };
     RequestBody::new(body, route.max_body_bytes, times, timers.clone())
+}
+
+/// Whether a request may be sent twice without the client having asked for that: it has no body and a
+/// method that is idempotent. [RFC 9110 §9.2.2]
+fn may_repeat(method: &Method, has_body: bool) -> bool {
+    !has_body && method.is_idempotent()
 }
 
 fn kind(method: &Method, upgrade: bool) -> RequestKind {

@@ -9,6 +9,7 @@ use http::header::{
     TRANSFER_ENCODING, UPGRADE, VIA,
 };
 use http::{HeaderMap, HeaderValue};
+use proxy_errors::is_grpc;
 
 /// What a head holds that needs care: bits for names, and the two values that every request needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -115,10 +116,10 @@ fn accepts_html(accept: &HeaderValue) -> u16 {
 }
 
 fn calls_by_grpc(content_type: &HeaderValue) -> u16 {
-    let start = content_type.as_bytes().get(..16);
-    match start {
-        Some(start) if start.eq_ignore_ascii_case(b"application/grpc") => Found::GRPC,
-        Some(_) | None => 0,
+    if is_grpc(content_type.as_bytes()) {
+        Found::GRPC
+    } else {
+        0
     }
 }
 

@@ -16,17 +16,18 @@ mod hop;
 mod interim;
 mod names;
 mod policy;
-mod replay;
 mod upgrade;
 mod websocket;
 
 mod body;
 mod closing;
+mod file_body;
 mod request_body;
 
 mod answer;
 mod builtin;
 mod failure;
+mod files;
 mod panic;
 mod trouble;
 mod unread;
@@ -41,7 +42,7 @@ mod tunnel;
 pub use answer::RawAnswer;
 pub use body::{Body, BodyError};
 pub use client::{Bootstrapped, Client, GONE, Stream, Switched, TlsSession};
-pub use client_body::{ClientBody, CutOff, Streamed};
+pub use client_body::{ClientBody, CutOff, Source, Streamed};
 pub use correlation::{IdSource, is_acceptable};
 pub use failure::{framing_problem, timeout_problem};
 pub use forwarding::Peer;

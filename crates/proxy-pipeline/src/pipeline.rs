@@ -8,30 +8,26 @@ use crate::policy::{
     client_certificate, expectation, grpc_timeout, http2_head, in_flight, misdirected,
 };
 use crate::state::Worker;
-use crate::{builtin, forward, panic};
+use crate::{builtin, files, forward, panic};
 use http::{Request, Response};
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_plan::Outcome;
-use std::convert::Infallible;
 use std::pin::pin;
 use std::rc::Rc;
 
 /// Answers one request; whatever happens, the client gets a response.
-///
-/// # Errors
-/// Never; the type is hyper's.
 pub async fn handle(
     worker: Rc<Worker>,
     stream: Stream,
-    request: Request<impl Into<ClientBody>>,
-) -> Result<Response<Body>, Infallible> {
-    let mut exchange = Exchange::begin(worker, stream, request.map(Into::into));
+    request: Request<ClientBody>,
+) -> Response<Body> {
+    let mut exchange = Exchange::begin(worker, stream, request);
     let served = panic::contain(pin!(serve(&mut exchange))).await;
     let response = match served {
         Ok(response) => response,
         Err(problem) => exchange.refuse(problem),
     };
-    Ok(exchange.finish(response))
+    exchange.finish(response)
 }
 
 async fn serve(exchange: &mut Exchange) -> Result<Response<Body>, Problem> {
@@ -54,6 +50,11 @@ async fn serve(exchange: &mut Exchange) -> Result<Response<Body>, Problem> {
             let answer = builtin::answer(handler, exchange)?;
             Ok(exchange.answer(answer))
         }
+        Outcome::Files => {
+            in_flight::admit(exchange)?;
+            let total = decision.end_by.map(|end| end.saturating_sub(now));
+            files::answer(exchange, route, total).await
+        }
         Outcome::Forward(upstream, target) => {
             in_flight::admit(exchange)?;
             let own = decision.end_by.map(|end| end.saturating_sub(now));
@@ -71,7 +72,7 @@ async fn serve(exchange: &mut Exchange) -> Result<Response<Body>, Problem> {
 fn refused(outcome: Outcome<'_>) -> Result<Response<Body>, Problem> {
     match outcome {
         Outcome::Refuse(problem) => Err(problem),
-        Outcome::Answer(_) | Outcome::Forward(..) => {
+        Outcome::Answer(_) | Outcome::Files | Outcome::Forward(..) => {
             let detail = Detail::text("a decision without a route");
             Err(Problem::new(Reason::InternalError, detail))
         }

@@ -96,6 +96,7 @@ impl Progress {
             });
         }
         self.start(Timer::UpstreamWrite, self.times.write);
+        self.prolong();
         Ok(())
     }
 
@@ -113,6 +114,14 @@ impl Progress {
     fn start(&self, timer: Timer, wait: Duration) {
         if !self.answered.get() {
             self.timers.start(timer, wait);
+        }
+    }
+
+    /// A response that has begun may pause while the upstream takes more of the request.
+    fn prolong(&self) {
+        let waits = self.timers.deadline().running() == Some(Timer::ResponseBody);
+        if waits && self.answered.get() {
+            self.timers.start(Timer::ResponseBody, self.times.write);
         }
     }
 

@@ -5,9 +5,10 @@ use crate::date::DateCache;
 use crate::request_body::RequestBody;
 use crate::time::Time;
 use proxy_clock::{Clock, Sweep};
+use proxy_files::Folder;
 use proxy_framing::HeadLimits;
 use proxy_limits::Gauge;
-use proxy_model::Observability;
+use proxy_model::{Observability, Route, Service, StaticFiles};
 use proxy_plan::{Plan, UpstreamPlan};
 use proxy_pool::{ConnectSettings, Pool, TargetSlot};
 use proxy_telemetry::{
@@ -95,6 +96,8 @@ pub struct ActivePlan {
     /// How requests are written down; none where they are not.
     pub(crate) access_format: Option<AccessFormat>,
     pub(crate) response_limits: HeadLimits,
+    /// By position of the route; none for those that serve no files.
+    pub(crate) folders: Vec<Option<Arc<Folder>>>,
 }
 
 /// An upstream as one worker calls it.
@@ -135,6 +138,7 @@ impl ActivePlan {
             standard_statuses: *model.limits.standard_statuses,
             access_format: access_format(&model.observability),
             response_limits: RESPONSE_LIMITS,
+            folders: model.routes.iter().map(folder).collect(),
             plan,
         }
     }
@@ -242,6 +246,25 @@ const RESPONSE_LIMITS: HeadLimits = HeadLimits {
     max_value_bytes: 32 * 1024,
     max_target_bytes: 1024,
 };
+
+fn folder(route: &Route) -> Option<Arc<Folder>> {
+    let StaticFiles {
+        place: _,
+        root,
+        index,
+        fallback,
+        precompressed,
+    } = match &route.service {
+        Service::Static(files) => files,
+        Service::Upstream(_) | Service::Builtin(_) => return None,
+    };
+    Some(Arc::new(Folder {
+        root: root.value.clone(),
+        index: index.as_str().into(),
+        fallback: fallback.as_ref().map(|name| name.as_str().into()),
+        precompressed: **precompressed,
+    }))
+}
 
 fn access_format(observability: &Observability) -> Option<AccessFormat> {
     let redact = observability.redact_query.iter();

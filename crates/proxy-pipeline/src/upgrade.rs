@@ -50,10 +50,13 @@ pub(crate) fn switch(
     let Some(asked) = asked.filter(|asked| asked.is_met_by(&head.headers)) else {
         return Err(Problem::new(Reason::UnaskedUpgrade, Detail::None));
     };
-    let Some((tunnel, permit)) = connection.into_tunnel() else {
-        return Err(Problem::new(Reason::UpstreamClosedEarly, Detail::None));
-    };
-    Ok(agree(exchange, route, (tunnel, permit), head, asked))
+    Ok(agree(
+        exchange,
+        route,
+        connection.into_tunnel(),
+        head,
+        asked,
+    ))
 }
 
 /// Leaves the tunnel that a shared connection has opened with the client's connection.

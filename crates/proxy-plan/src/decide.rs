@@ -44,6 +44,8 @@ pub enum Outcome<'p> {
     Forward(&'p UpstreamPlan, u16),
     /// The proxy itself.
     Answer(BuiltinHandler),
+    /// Files of the route's folder.
+    Files,
     /// Nobody; the client is told why.
     Refuse(Problem),
 }
@@ -70,6 +72,7 @@ impl Plan {
         }
         let outcome = match route.service {
             Service::Builtin(handler) => Outcome::Answer(handler),
+            Service::Static => Outcome::Files,
             Service::Upstream(position) => self.forward(position, view),
         };
         Decision {

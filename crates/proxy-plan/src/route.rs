@@ -33,6 +33,8 @@ pub enum Service {
     Upstream(usize),
     /// The proxy itself.
     Builtin(BuiltinHandler),
+    /// Files of the folder that the model's route names.
+    Static,
 }
 
 /// How long the parts of an exchange may take: the route's own times, else its upstream's.
@@ -60,12 +62,11 @@ impl RoutePlan {
         let service = match &route.service {
             model::Service::Upstream(upstream) => Service::Upstream(upstream.value.position()),
             model::Service::Builtin(handler) => Service::Builtin(handler.value),
-            // Refused as not implemented yet when a configuration is read.
-            model::Service::Static(_) => Service::Builtin(BuiltinHandler::NotFound),
+            model::Service::Static(_) => Service::Static,
         };
         let upstream = match service {
             Service::Upstream(position) => upstreams.get(position),
-            Service::Builtin(_) => None,
+            Service::Builtin(_) | Service::Static => None,
         };
         let policies = &route.policies;
         Self {

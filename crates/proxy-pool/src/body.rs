@@ -7,9 +7,6 @@ use crate::pool::{Pool, TargetSlot};
 use bytes::Bytes;
 use h2::RecvStream;
 use http_body::{Body, Frame, SizeHint};
-use hyper::body::Incoming;
-use std::error::Error;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
@@ -24,38 +21,23 @@ enum Kind<B: Body + 'static> {
     Http2(RecvStream, Option<Box<Call<B>>>),
 }
 
-/// A body that has a connection for itself.
+/// A body that has a connection for itself, which goes back to the pool when it may.
 #[derive(Debug)]
-struct Alone<B: Body + 'static> {
-    incoming: Incoming,
-    source: Option<Source<B>>,
-}
-
-#[derive(Debug)]
-struct Source<B: Body + 'static> {
-    connection: Connection<B>,
+struct Alone<B> {
+    /// None when it failed.
+    connection: Option<Connection<B>>,
     pool: Rc<Pool<B>>,
     slot: TargetSlot,
 }
 
-impl<B> ResponseBody<B>
-where
-    B: Body<Data = Bytes> + Unpin + 'static,
-    B::Error: Into<Box<dyn Error + Send + Sync>>,
-{
+impl<B: Body<Data = Bytes> + Default + Unpin + 'static> ResponseBody<B> {
     /// The body that `connection` is delivering.
-    pub fn new(
-        incoming: Incoming,
-        connection: Connection<B>,
-        pool: Rc<Pool<B>>,
-        slot: TargetSlot,
-    ) -> Self {
-        let source = Some(Source {
-            connection,
+    pub fn new(connection: Connection<B>, pool: Rc<Pool<B>>, slot: TargetSlot) -> Self {
+        Self(Kind::Http1(Alone {
+            connection: Some(connection),
             pool,
             slot,
-        });
-        Self(Kind::Http1(Alone { incoming, source }))
+        }))
     }
 
     /// The body that answers `call`.
@@ -67,7 +49,7 @@ where
     #[inline]
     pub fn is_end_stream(&self) -> bool {
         match &self.0 {
-            Kind::Http1(alone) => alone.incoming.is_end_stream(),
+            Kind::Http1(alone) => alone.connection.as_ref().is_some_and(Connection::is_over),
             Kind::Http2(stream, _) => stream.is_end_stream(),
         }
     }
@@ -76,7 +58,10 @@ where
     #[inline]
     pub fn size_hint(&self) -> SizeHint {
         match &self.0 {
-            Kind::Http1(alone) => alone.incoming.size_hint(),
+            Kind::Http1(alone) => {
+                let connection = alone.connection.as_ref();
+                connection.map_or_else(SizeHint::default, Connection::size_hint)
+            }
             Kind::Http2(..) => SizeHint::default(),
         }
     }
@@ -86,9 +71,12 @@ where
     pub fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, SendFault<()>>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, SendFault>>> {
         match &mut self.0 {
-            Kind::Http1(alone) => alone.poll_frame(cx),
+            Kind::Http1(alone) => match &mut alone.connection {
+                Some(connection) => connection.poll_frame(cx),
+                None => Poll::Ready(None),
+            },
             Kind::Http2(stream, call) => {
                 let Some(running) = call else {
                     return Poll::Ready(None);
@@ -111,70 +99,10 @@ where
     }
 }
 
-impl<B> Alone<B>
-where
-    B: Body + 'static,
-    B::Data: Send,
-    B::Error: Into<Box<dyn Error + Send + Sync>>,
-{
-    fn poll_frame(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, SendFault<()>>>> {
-        let mut driven = false;
-        loop {
-            match Pin::new(&mut self.incoming).poll_frame(cx) {
-                Poll::Ready(Some(Ok(frame))) => return Poll::Ready(Some(Ok(frame))),
-                Poll::Ready(Some(Err(error))) => {
-                    return Poll::Ready(Some(Err(self.fault(error))));
-                }
-                Poll::Ready(None) => {
-                    self.give_back(cx);
-                    return Poll::Ready(None);
-                }
-                Poll::Pending if driven => return Poll::Pending,
-                Poll::Pending => driven = true,
-            }
-            // Ended or not: what it read is in the body's channel now.
-            if let Some(source) = &mut self.source
-                && source.connection.poll_drive(cx).is_ready()
-                && source.connection.wire().fault.get().is_none()
-            {
-                self.source = None;
-            }
-        }
-    }
-
-    fn fault(&mut self, error: hyper::Error) -> SendFault<()> {
-        let wire_fault = self
-            .source
-            .take()
-            .and_then(|source| source.connection.wire().fault.get());
-        match wire_fault {
-            Some(fault) => SendFault::BadResponse(fault),
-            None if error.is_incomplete_message() => SendFault::Closed(None),
-            None => SendFault::Http(error),
-        }
-    }
-
-    fn give_back(&mut self, cx: &mut Context<'_>) {
-        let Some(mut source) = self.source.take() else {
-            return;
-        };
-        // hyper notices only on its next turn that a chunked response is over.
-        if !source.connection.is_ready() && source.connection.poll_drive(cx).is_ready() {
-            return;
-        }
-        source.pool.put(source.slot, source.connection);
-    }
-}
-
-impl<B: Body + 'static> Drop for Alone<B> {
+impl<B> Drop for Alone<B> {
     fn drop(&mut self) {
-        if let Some(source) = self.source.take()
-            && self.incoming.is_end_stream()
-        {
-            source.pool.put(source.slot, source.connection);
+        if let Some(connection) = self.connection.take() {
+            self.pool.put(self.slot, connection);
         }
     }
 }

@@ -1,40 +1,39 @@
-//! One HTTP/1.1 connection to a target.
+//! One connection to a target: a request goes out, its response comes in, and again.
 
 use crate::fault::SendFault;
 use crate::http2::Lane;
-use crate::io::UpstreamIo;
+use crate::incoming::Incoming;
 use crate::transport::Transport;
-use crate::wire::{Exchange, Wire};
 use bytes::Bytes;
-use http::{Request, Response, StatusCode};
-use http_body::Body;
-use hyper::body::Incoming;
-use hyper::client::conn::TrySendError;
-use hyper::client::conn::http1::{self, SendRequest};
-use hyper_util::rt::TokioIo;
+use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
+use http::{HeaderMap, Request, Response};
+use http_body::{Body, Frame, SizeHint};
 use proxy_clock::{Deadline, Tick};
-use proxy_framing::HeadLimits;
+use proxy_framing::{HeadLimits, RequestKind};
+use proxy_http1::{Framing, Outgoing, Stuck, poll_hang_up, write_request};
 use proxy_limits::Permit;
-use std::error::Error;
-use std::fmt;
 use std::future::poll_fn;
-use std::io;
-use std::pin::{Pin, pin};
-use std::rc::Rc;
 use std::task::{Context, Poll};
 
-type Driver<B> = http1::Connection<TokioIo<UpstreamIo>, B>;
-type SendError<B> = TrySendError<Request<B>>;
-
 /// A connection that carries one request at a time and is driven by whoever waits for it.
-pub struct Connection<B: Body + 'static> {
-    sender: SendRequest<B>,
+#[derive(Debug)]
+pub struct Connection<B> {
     // Boxed: a pool moves connections about.
-    driver: Option<Box<Driver<B>>>,
-    wire: Rc<Wire>,
+    talk: Box<Talk<B>>,
     permit: Option<Permit>,
     pub(crate) generation: u32,
     pub(crate) idle_since: Tick,
+}
+
+#[derive(Debug)]
+struct Talk<B> {
+    transport: Transport,
+    incoming: Incoming,
+    outgoing: Outgoing<B>,
+    /// Whether the body was taken out of the present request.
+    took_body: bool,
+    /// Whether it failed.
+    broken: bool,
 }
 
 /// What is left of a connection after `101 Switching Protocols`.
@@ -48,181 +47,197 @@ pub struct Tunnel {
     pub lane: Option<Lane>,
 }
 
-impl<B: Body + 'static> Connection<B> {
-    /// Counters and leftovers of the current exchange.
-    pub fn wire(&self) -> &Rc<Wire> {
-        &self.wire
+impl<B> Connection<B> {
+    /// Speaks HTTP/1.1 over `transport`. `permit` is given back when the connection ends.
+    #[must_use]
+    pub fn new(
+        transport: Transport,
+        limits: HeadLimits,
+        generation: u32,
+        permit: Option<Permit>,
+    ) -> Self {
+        Self {
+            talk: Box::new(Talk {
+                transport,
+                incoming: Incoming::new(limits),
+                outgoing: Outgoing::default(),
+                took_body: false,
+                broken: false,
+            }),
+            permit,
+            generation,
+            idle_since: Tick::default(),
+        }
     }
 
     /// Whether the next request may be sent now.
     #[inline]
     pub fn is_ready(&self) -> bool {
-        self.driver.is_some() && self.sender.is_ready()
-    }
-}
-
-impl<B> Connection<B>
-where
-    B: Body + 'static,
-    B::Data: Send,
-    B::Error: Into<Box<dyn Error + Send + Sync>>,
-{
-    /// Speaks HTTP/1.1 over `transport`. `permit` is given back when the connection ends.
-    ///
-    /// # Errors
-    /// hyper's, which today never happens: nothing is sent yet.
-    pub async fn start(
-        transport: Transport,
-        limits: HeadLimits,
-        generation: u32,
-        permit: Option<Permit>,
-    ) -> Result<Self, hyper::Error> {
-        let wire = Rc::new(Wire::new(limits));
-        let io = TokioIo::new(UpstreamIo::new(transport, Rc::clone(&wire)));
-        let mut builder = http1::Builder::new();
-        if limits.max_header_count > 100 {
-            builder.max_headers(limits.max_header_count as usize);
-        }
-        let (sender, driver) = builder.handshake(io).await?;
-        Ok(Self {
-            sender,
-            driver: Some(Box::new(driver)),
-            wire,
-            permit,
-            generation,
-            idle_since: Tick::default(),
-        })
+        let Talk {
+            incoming,
+            outgoing,
+            broken,
+            ..
+        } = &*self.talk;
+        !broken && incoming.is_reusable() && outgoing.is_done()
     }
 
-    /// Sends `request` and waits for the head of its response; `notice` is called whenever something
-    /// may have happened on the wire meanwhile.
-    ///
-    /// # Errors
-    /// [`SendFault`]; the connection is of no more use then.
-    pub fn send(
-        &mut self,
-        exchange: Exchange,
-        request: Request<B>,
-        deadline: &Deadline,
-        notice: impl Fn(&Wire),
-    ) -> impl Future<Output = Result<Response<Incoming>, SendFault<Request<B>>>> {
-        self.wire.begin(exchange);
-        let answer = self.sender.try_send_request(request);
-        let (driver, wire) = (&mut self.driver, &*self.wire);
-        async move {
-            let mut answer = pin!(answer);
-            poll_fn(|cx| {
-                let polled = poll_exchange(driver, answer.as_mut(), cx);
-                notice(wire);
-                match polled {
-                    Poll::Ready(Ok(response)) => Poll::Ready(Ok(response)),
-                    Poll::Ready(Err(error)) => Poll::Ready(Err(send_fault(wire, error))),
-                    Poll::Pending => match deadline.take_expired() {
-                        Some((timer, after)) => {
-                            Poll::Ready(Err(SendFault::TimedOut { timer, after }))
-                        }
-                        None => Poll::Pending,
-                    },
-                }
-            })
-            .await
-        }
+    /// Bytes that came since the last request was begun.
+    pub fn received(&self) -> u64 {
+        self.talk.incoming.received()
     }
 
-    /// Drives the connection once. Ready when it has ended.
+    /// Whether the response has been read to its end.
     #[inline]
-    pub(crate) fn poll_drive(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(driver) = &mut self.driver else {
-            return Poll::Ready(());
-        };
-        if driver.poll_without_shutdown(cx).is_pending() {
-            return Poll::Pending;
-        }
-        self.driver = None;
-        Poll::Ready(())
+    pub(crate) fn is_over(&self) -> bool {
+        self.talk.incoming.is_over()
     }
 
-    /// The head of the last request, when it was replayable and nothing came back.
-    pub fn into_sent_head(self) -> Vec<u8> {
-        self.wire.take_head()
+    pub(crate) fn size_hint(&self) -> SizeHint {
+        self.talk.incoming.size_hint()
+    }
+
+    /// Whether the target still keeps this idle connection. Its buffer is given back.
+    pub(crate) fn is_kept(&mut self, cx: &mut Context<'_>) -> bool {
+        self.talk.incoming.rest();
+        poll_hang_up(cx, &mut self.talk.transport).is_pending()
     }
 
     /// The stream under a connection whose last answer was `101`.
-    pub fn into_tunnel(mut self) -> Option<(Tunnel, Option<Permit>)> {
-        let http1::Parts { io, read_buf, .. } = self.driver.take()?.into_parts();
+    pub fn into_tunnel(self) -> (Tunnel, Option<Permit>) {
+        let Talk {
+            transport,
+            incoming,
+            ..
+        } = *self.talk;
         let tunnel = Tunnel {
-            transport: io.into_inner().into_transport(),
-            early: read_buf,
+            transport,
+            early: incoming.into_unread(),
             lane: None,
         };
-        Some((tunnel, self.permit.take()))
+        (tunnel, self.permit)
     }
 }
 
-/// One turn of driver and answer.
-///
-/// A driver that is ready is dropped at once, as only its drop gives back a request that it had not
-/// taken yet; unless it ended by switching protocols, where its stream is still wanted.
-fn poll_exchange<B>(
-    driver: &mut Option<Box<Driver<B>>>,
-    mut answer: Pin<&mut impl Future<Output = Result<Response<Incoming>, SendError<B>>>>,
-    cx: &mut Context<'_>,
-) -> Poll<Result<Response<Incoming>, SendError<B>>>
-where
-    B: Body + 'static,
-    B::Data: Send,
-    B::Error: Into<Box<dyn Error + Send + Sync>>,
-{
-    let Some(running) = driver else {
-        return answer.poll(cx);
-    };
-    if running.poll_without_shutdown(cx).is_pending() {
-        return answer.poll(cx);
-    }
-    let ended = driver.take();
-    let polled = answer.as_mut().poll(cx);
-    if let Poll::Ready(Ok(response)) = &polled
-        && response.status() == StatusCode::SWITCHING_PROTOCOLS
-    {
-        *driver = ended;
-        return polled;
-    }
-    drop(ended);
-    match polled {
-        Poll::Pending => answer.poll(cx),
-        ready @ Poll::Ready(_) => ready,
-    }
-}
-
-fn send_fault<B>(wire: &Wire, mut error: SendError<B>) -> SendFault<Request<B>> {
-    if let Some(request) = error.take_message() {
-        return SendFault::Unsent(Box::new(request));
-    }
-    if let Some(fault) = wire.fault.get() {
-        return SendFault::BadResponse(fault);
-    }
-    let error = error.into_error();
-    if error.is_user() {
-        return SendFault::RequestBody;
-    }
-    let io = error
-        .source()
-        .and_then(|cause| cause.downcast_ref::<io::Error>());
-    match io {
-        Some(io) => SendFault::Closed(Some(io::Error::new(io.kind(), io.to_string()))),
-        None if error.is_incomplete_message() || error.is_canceled() || error.is_closed() => {
-            SendFault::Closed(None)
+impl<B: Body<Data = Bytes> + Default + Unpin> Connection<B> {
+    /// Sends `request`, whose body is taken out of it, with the field lines that `more` appends, and
+    /// waits for the head of its response. `notice` gets the heads of 1xx responses that come before,
+    /// as they came.
+    ///
+    /// # Errors
+    /// [`SendFault`]; the connection is of no more use then. The request is whole still after
+    /// [`SendFault::Unsent`], and after any fault if it has no body.
+    pub async fn send(
+        &mut self,
+        kind: RequestKind,
+        (request, more): (&mut Request<B>, impl Fn(&mut Vec<u8>)),
+        deadline: &Deadline,
+        mut notice: impl FnMut(&[u8]),
+    ) -> Result<Response<()>, SendFault> {
+        let mut begun = false;
+        let talk = &mut *self.talk;
+        let answer = poll_fn(|cx| {
+            if !begun {
+                begun = true;
+                if poll_hang_up(cx, &mut talk.transport).is_ready() {
+                    return Poll::Ready(Err(SendFault::Unsent));
+                }
+                talk.incoming.expect(kind);
+                talk.begin(request, &more);
+                talk.poll_upload(cx)?;
+                if !talk.is_unheard() {
+                    // Nothing came yet: that was just looked at.
+                    return Poll::Pending;
+                }
+            }
+            match talk.poll_answer(cx, &mut notice) {
+                Poll::Ready(answer) => Poll::Ready(answer),
+                Poll::Pending => match deadline.take_expired() {
+                    Some((timer, after)) => Poll::Ready(Err(SendFault::TimedOut { timer, after })),
+                    None => Poll::Pending,
+                },
+            }
+        })
+        .await;
+        match &answer {
+            Ok(_) => talk.incoming.reuse(std::mem::take(request.headers_mut())),
+            Err(_) => talk.broken = true,
         }
-        None => SendFault::Http(error),
+        answer
+    }
+
+    /// The next piece of the response's body, or its trailers.
+    #[inline]
+    pub(crate) fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, SendFault>>> {
+        let talk = &mut *self.talk;
+        let polled = talk.poll_frame(cx);
+        if let Poll::Ready(Some(Err(_))) = &polled {
+            talk.broken = true;
+        }
+        polled
     }
 }
 
-impl<B: Body + 'static> fmt::Debug for Connection<B> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("Connection")
-            .field("wire", &self.wire)
-            .field("open", &self.driver.is_some())
-            .finish_non_exhaustive()
+impl<B: Body<Data = Bytes> + Default + Unpin> Talk<B> {
+    fn begin(&mut self, request: &mut Request<B>, more: impl Fn(&mut Vec<u8>)) {
+        write_request(request, self.outgoing.text(), more);
+        self.took_body = !request.body().is_end_stream();
+        let body = self.took_body.then(|| {
+            let framing = framing(request.headers());
+            (std::mem::take(request.body_mut()), framing)
+        });
+        self.outgoing.begin(body);
     }
+
+    fn poll_answer(
+        &mut self,
+        cx: &mut Context<'_>,
+        notice: &mut impl FnMut(&[u8]),
+    ) -> Poll<Result<Response<()>, SendFault>> {
+        if !self.outgoing.is_done() {
+            self.poll_upload(cx)?;
+            if self.is_unheard() && !self.took_body {
+                return Poll::Ready(Err(SendFault::Unsent));
+            }
+        }
+        self.incoming.poll_head(cx, &mut self.transport, notice)
+    }
+
+    fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, SendFault>>> {
+        if !self.outgoing.is_done()
+            && let Err(fault) = self.poll_upload(cx)
+        {
+            return Poll::Ready(Some(Err(fault)));
+        }
+        self.incoming.poll_frame(cx, &mut self.transport)
+    }
+
+    /// Whether the target will take nothing of the request.
+    fn is_unheard(&self) -> bool {
+        self.outgoing.is_deaf() && self.outgoing.sent() == 0
+    }
+
+    fn poll_upload(&mut self, cx: &mut Context<'_>) -> Result<(), SendFault> {
+        match self.outgoing.poll(cx, &mut self.transport) {
+            Poll::Ready(Err(Stuck::Body)) => Err(SendFault::RequestBody),
+            Poll::Ready(Err(Stuck::Io(error))) => Err(SendFault::Closed(Some(error))),
+            Poll::Ready(Ok(())) | Poll::Pending => Ok(()),
+        }
+    }
+}
+
+/// How a head tells the length of the body behind it.
+fn framing(headers: &HeaderMap) -> Framing {
+    if headers.contains_key(TRANSFER_ENCODING) {
+        return Framing::Chunked { trailers: true };
+    }
+    let length = headers.get(CONTENT_LENGTH);
+    let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
+    Framing::Length(length.unwrap_or(0))
 }

@@ -36,10 +36,10 @@ pub enum ConnectFault {
 
 /// Why a request that was given to a connection has no response.
 #[derive(Debug, thiserror::Error)]
-pub enum SendFault<R> {
-    /// The connection had ended before anything was sent; here is the request back.
+pub enum SendFault {
+    /// The connection had ended before anything was sent.
     #[error("the connection had ended before the request was sent")]
-    Unsent(Box<R>),
+    Unsent,
     /// The connection ended after something was sent and before a response came.
     #[error("the connection ended before a response came")]
     Closed(#[source] Option<io::Error>),
@@ -60,7 +60,4 @@ pub enum SendFault<R> {
     /// A request by HTTP/2 has no response.
     #[error("http/2")]
     Call(#[source] CallFault),
-    /// hyper refused the request or the response for a reason of its own.
-    #[error("http")]
-    Http(#[source] hyper::Error),
 }

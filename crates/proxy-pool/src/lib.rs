@@ -10,12 +10,10 @@ mod connect;
 mod connection;
 mod fault;
 mod http2;
-mod informational;
-mod io;
+mod incoming;
 mod pool;
 mod stream_pair;
 mod transport;
-mod wire;
 
 pub use body::ResponseBody;
 pub use connect::{ConnectSettings, connect, wait_for_place};
@@ -25,4 +23,3 @@ pub use http2::{Building, Call, CallFault, Dug, Lane, Trunks, Unsent, Waiting, W
 pub use pool::{ConnectionLimit, Pool, PoolSettings, TargetSlot};
 pub use stream_pair::StreamPair;
 pub use transport::Transport;
-pub use wire::{Exchange, Wire};

@@ -2,15 +2,13 @@
 
 use crate::connection::Connection;
 use crate::http2::Trunks;
-use http_body::Body;
 use proxy_clock::{Clock, Tick};
 use proxy_limits::{Full, Gauge, Permit};
 use std::cell::{Cell, RefCell};
-use std::error::Error;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 /// Which target a connection leads to: an index that stays with the target over reloads.
@@ -39,7 +37,7 @@ pub struct ConnectionLimit {
 
 /// The idle connections of one worker, newest first.
 #[derive(Debug)]
-pub struct Pool<B: Body + 'static> {
+pub struct Pool<B> {
     clock: Rc<Clock>,
     shelves: RefCell<Vec<Shelf<B>>>,
     size: Cell<u32>,
@@ -47,7 +45,7 @@ pub struct Pool<B: Body + 'static> {
 }
 
 #[derive(Debug)]
-struct Shelf<B: Body + 'static> {
+struct Shelf<B> {
     settings: PoolSettings,
     idle: Vec<Connection<B>>,
 }
@@ -102,10 +100,10 @@ impl Drop for Waiting<'_> {
     }
 }
 
-impl<B: Body + 'static> Pool<B> {
+impl<B> Pool<B> {
     /// Takes a connection back, if it is good for another request and there is room.
     pub fn put(&self, slot: TargetSlot, mut connection: Connection<B>) {
-        if !connection.is_ready() || connection.wire().fault.get().is_some() {
+        if !connection.is_ready() {
             return;
         }
         let mut shelves = self.shelves.borrow_mut();
@@ -126,12 +124,7 @@ impl<B: Body + 'static> Pool<B> {
     }
 }
 
-impl<B> Pool<B>
-where
-    B: Body + 'static,
-    B::Data: Send,
-    B::Error: Into<Box<dyn Error + Send + Sync>>,
-{
+impl<B> Pool<B> {
     /// An empty pool.
     #[must_use]
     pub fn new(clock: Rc<Clock>) -> Self {
@@ -218,7 +211,7 @@ where
             }
             idle.retain_mut(|connection| {
                 !is_over(connection.idle_since, settings.idle_for, now)
-                    && connection.poll_drive(&mut cx) == Poll::Pending
+                    && connection.is_kept(&mut cx)
             });
             if idle.is_empty() {
                 *idle = Vec::new();
@@ -238,7 +231,7 @@ where
     }
 }
 
-impl<B: Body + 'static> Shelf<B> {
+impl<B> Shelf<B> {
     fn closed() -> Self {
         let settings = PoolSettings {
             max_idle: 0,

@@ -1,9 +1,8 @@
 //! Takes connections from one listening socket.
 
-use crate::attend::attend;
+use crate::attend::{Caller, Place, attend};
 use crate::settings::ConnectionSettings;
 use crate::turn_away;
-use proxy_limits::Permit;
 use proxy_pipeline::{Peer, Worker};
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -68,11 +67,14 @@ fn welcome(worker: &Rc<Worker>, door: &Rc<Door>, stream: TcpStream, peer: Socket
     match worker.shared.connections.acquire() {
         Ok(permit) => {
             let settings = Rc::clone(&door.settings.borrow());
-            let index = Rc::clone(&door.index);
-            tokio::task::spawn_local(async move {
-                let _open = Open::new(&worker, permit);
-                attend(Rc::clone(&worker), settings, index, stream, peer).await;
-            });
+            let caller = Caller {
+                place: Place::new(&worker, permit),
+                listener: Rc::clone(&door.index),
+                worker,
+                settings,
+                peer,
+            };
+            attend(caller, stream);
         }
         Err(full) => turn_away::start(worker, door, stream, peer, full),
     }
@@ -84,28 +86,6 @@ fn greet(worker: &Worker, door: &Door, peer: SocketAddr) -> Peer {
     let trusted = listener.map_or(&[][..], |listener| &listener.trusted_proxies);
     let tls = door.settings.borrow().tls.is_some();
     Peer::new(peer.ip(), tls, trusted)
-}
-
-/// A connection that counts as open until this is dropped.
-struct Open<'w> {
-    worker: &'w Worker,
-    _permit: Permit,
-}
-
-impl<'w> Open<'w> {
-    fn new(worker: &'w Worker, permit: Permit) -> Self {
-        worker.cells.connections_active.add(1);
-        Self {
-            worker,
-            _permit: permit,
-        }
-    }
-}
-
-impl Drop for Open<'_> {
-    fn drop(&mut self) {
-        self.worker.cells.connections_active.sub(1);
-    }
 }
 
 /// Faults of the connection that was to be accepted, not of the listener. See accept(2).

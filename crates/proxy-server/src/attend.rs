@@ -1,5 +1,6 @@
 //! A new connection: what it speaks is found out, then it is served.
 
+use crate::conn::Conn;
 use crate::connection;
 use crate::handshake::{self, Failure};
 use crate::http2;
@@ -8,7 +9,8 @@ use crate::preface;
 use crate::settings::ConnectionSettings;
 use crate::transport::Transport;
 use bytes::Bytes;
-use proxy_clock::{Deadline, Timer};
+use proxy_clock::{Deadline, Entry, Timer};
+use proxy_limits::Permit;
 use proxy_pipeline::{Client, Peer, TlsSession, Worker};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -31,51 +33,116 @@ pub(crate) struct Agreed {
     pub(crate) early: Bytes,
 }
 
+/// Who calls, and by which listener.
+#[derive(Debug)]
+pub(crate) struct Caller {
+    pub(crate) worker: Rc<Worker>,
+    pub(crate) settings: Rc<ConnectionSettings>,
+    pub(crate) listener: Rc<Cell<usize>>,
+    pub(crate) peer: Peer,
+    pub(crate) place: Place,
+}
+
+/// A connection's place among those that are open: it counts, and its deadline is looked after, until
+/// this is dropped.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) deadline: Rc<Deadline>,
+    worker: Rc<Worker>,
+    _entry: Entry,
+    _permit: Permit,
+}
+
 /// A connection ready to be served.
 #[derive(Debug)]
 pub(crate) struct Line {
+    pub(crate) worker: Rc<Worker>,
+    pub(crate) settings: Rc<ConnectionSettings>,
     pub(crate) client: Rc<Client>,
-    pub(crate) deadline: Rc<Deadline>,
+    pub(crate) place: Place,
     pub(crate) transport: Transport,
     /// What was read of it already.
     pub(crate) early: Bytes,
 }
 
-/// Serves the connection of `peer` until it ends.
-pub(crate) async fn attend(
-    worker: Rc<Worker>,
-    settings: Rc<ConnectionSettings>,
-    listener: Rc<Cell<usize>>,
-    stream: TcpStream,
-    peer: Peer,
-) {
-    let deadline = Rc::<Deadline>::default();
-    let entry = worker.sweep.register(Rc::clone(&deadline));
-    match agree(&worker, &settings, stream, &deadline).await {
-        Ok(agreed) => {
-            let client = Client::new(listener, peer, agreed.spoken == Spoken::Http1);
-            let line = Line {
-                client: Rc::new(client.secured(agreed.session)),
-                deadline,
-                transport: agreed.transport,
-                early: agreed.early,
-            };
-            match agreed.spoken {
-                Spoken::Http1 => connection::serve(worker, settings, line).await,
-                // Boxed: most connections are not.
-                Spoken::Http2 => Box::pin(http2::serve(worker, settings, line)).await,
-            }
+impl Place {
+    pub(crate) fn new(worker: &Rc<Worker>, permit: Permit) -> Self {
+        let deadline = Rc::<Deadline>::default();
+        worker.cells.connections_active.add(1);
+        Self {
+            _entry: worker.sweep.register(Rc::clone(&deadline)),
+            deadline,
+            worker: Rc::clone(worker),
+            _permit: permit,
         }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.worker.cells.connections_active.sub(1);
+    }
+}
+
+/// Starts to serve the connection of `caller`.
+///
+/// What finds out what a connection speaks is a task of its own, so that the one that lives as long as
+/// the connection is small.
+pub(crate) fn attend(caller: Caller, stream: TcpStream) {
+    if caller.settings.tls.is_some() || caller.settings.h2c {
+        tokio::task::spawn_local(find_out(caller, stream));
+        return;
+    }
+    let agreed = Agreed {
+        spoken: Spoken::Http1,
+        session: None,
+        transport: Transport::Tcp(stream),
+        early: Bytes::new(),
+    };
+    start(caller.line(agreed));
+}
+
+/// Serves a connection of HTTP/1.x.
+fn start(line: Line) {
+    tokio::task::spawn_local(connection::serve(Rc::new(Conn::new(line))));
+}
+
+impl Caller {
+    fn line(self, agreed: Agreed) -> Line {
+        let Agreed {
+            spoken,
+            session,
+            transport,
+            early,
+        } = agreed;
+        let client = Client::new(self.listener, self.peer, spoken == Spoken::Http1);
+        Line {
+            worker: self.worker,
+            settings: self.settings,
+            client: Rc::new(client.secured(session)),
+            place: self.place,
+            transport,
+            early,
+        }
+    }
+}
+
+async fn find_out(caller: Caller, stream: TcpStream) {
+    let deadline = Rc::clone(&caller.place.deadline);
+    let (worker, settings) = (Rc::clone(&caller.worker), Rc::clone(&caller.settings));
+    match agree(&worker, &settings, stream, &deadline).await {
+        Ok(agreed) if agreed.spoken == Spoken::Http1 => start(caller.line(agreed)),
+        Ok(agreed) => http2::serve(caller.line(agreed)).await,
         Err(failure) => {
-            let client = Rc::new(Client::new(listener, peer, true));
+            let client = Rc::new(Client::new(caller.listener, caller.peer, true));
             let patience = Patience {
                 clock: &worker.clock,
                 deadline: &deadline,
             };
-            Box::pin(failure.settle(&worker, &client, &settings, patience)).await;
+            failure.settle(&worker, &client, &settings, patience).await;
+            drop(caller.place);
         }
     }
-    drop(entry);
 }
 
 async fn agree(
@@ -91,16 +158,9 @@ async fn agree(
     match &settings.tls {
         Some(tls) => {
             let time = settings.handshake_time;
-            // Boxed: it is large, and over before the first request.
-            Box::pin(handshake::shake(worker, tls, stream, time, patience)).await
+            handshake::shake(worker, tls, stream, time, patience).await
         }
-        None if settings.h2c => Box::pin(hear(settings, stream, patience)).await,
-        None => Ok(Agreed {
-            spoken: Spoken::Http1,
-            session: None,
-            transport: Transport::Tcp(stream),
-            early: Bytes::new(),
-        }),
+        None => hear(settings, stream, patience).await,
     }
 }
 

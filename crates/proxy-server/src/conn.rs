@@ -1,120 +1,230 @@
-//! The state of one client connection that its socket, its HTTP parser and its deadlines share.
+//! The state of one client connection of HTTP/1.x that its requests, their bodies and its deadlines
+//! share.
 
+use crate::attend::{Line, Place};
+use crate::inbox::Inbox;
 use crate::patience::Patience;
 use crate::settings::ConnectionSettings;
+use crate::transport::Transport;
 use bytes::Bytes;
-use proxy_clock::{Clock, Deadline, Timer};
-use proxy_framing::RequestGuard;
-use proxy_pipeline::Client;
+use http_body::{Frame, SizeHint};
+use proxy_clock::{Deadline, Timer};
+use proxy_http1::RequestHead;
+use proxy_pipeline::{Client, ClientBody, CutOff, Source, Worker};
 use std::cell::{Cell, RefCell};
+use std::io::{self, IoSlice};
+use std::pin::Pin;
 use std::rc::Rc;
-use std::time::Duration;
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// How long a connection may keep its buffers while nothing happens on it.
-pub(crate) const RESTLESS: Duration = Duration::from_secs(2);
+const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+
+/// Most bytes of a body that are read and thrown away to keep a connection.
+const MOST_DISCARDED: usize = 64 * 1024;
 
 /// One client connection.
 #[derive(Debug)]
 pub(crate) struct Conn {
+    pub(crate) worker: Rc<Worker>,
+    pub(crate) settings: Rc<ConnectionSettings>,
     pub(crate) client: Rc<Client>,
     pub(crate) deadline: Rc<Deadline>,
-    pub(crate) clock: Rc<Clock>,
-    pub(crate) guard: RefCell<RequestGuard>,
-    /// Bytes behind a request that may switch protocols: HTTP or not, nobody knows yet.
-    pub(crate) held: RefCell<Bytes>,
-    pub(crate) undecided: Cell<bool>,
+    pub(crate) inbox: RefCell<Inbox>,
+    transport: RefCell<Transport>,
+    /// Whether the client has ended its side.
     pub(crate) eof: Cell<bool>,
-    pub(crate) write_blocked: Cell<bool>,
-    pub(crate) write_time: Duration,
-    /// Requests that had begun when the timer that waits for the next one was started.
-    waited_after: Cell<u64>,
+    /// Whether the client waits to be told to send its body.
+    waits: Cell<bool>,
+    /// Whether it is to be told now.
+    welcome: Cell<bool>,
+    /// Bytes the client had taken when it was last found to take no more.
+    blocked_at: Cell<Option<u64>>,
+    _place: Place,
 }
 
+/// A connection's stream, borrowed for each operation.
+#[derive(Clone, Debug)]
+pub(crate) struct Wire(pub(crate) Rc<Conn>);
+
 impl Conn {
-    pub(crate) fn new(
-        client: Rc<Client>,
-        clock: Rc<Clock>,
-        deadline: Rc<Deadline>,
-        settings: &ConnectionSettings,
-    ) -> Self {
+    pub(crate) fn new(line: Line) -> Self {
+        let Line {
+            worker,
+            settings,
+            client,
+            place,
+            transport,
+            early,
+        } = line;
         Self {
             client,
-            deadline,
-            clock,
-            guard: RefCell::new(RequestGuard::new(settings.limits)),
-            held: RefCell::default(),
-            undecided: Cell::new(false),
+            deadline: Rc::clone(&place.deadline),
+            inbox: RefCell::new(Inbox::new(settings.limits, early)),
+            transport: RefCell::new(transport),
             eof: Cell::new(false),
-            write_blocked: Cell::new(false),
-            write_time: settings.write_time,
-            waited_after: Cell::new(0),
+            waits: Cell::new(false),
+            welcome: Cell::new(false),
+            blocked_at: Cell::new(None),
+            worker,
+            settings,
+            _place: place,
         }
     }
 
     /// Its deadline, to wait by.
     pub(crate) fn patience(&self) -> Patience<'_> {
         Patience {
-            clock: &self.clock,
+            clock: &self.worker.clock,
             deadline: &self.deadline,
         }
     }
 
-    /// Whether no request is being served, read or answered.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.client.in_flight.get() == 0
-            && !self.write_blocked.get()
-            && !self.undecided.get()
-            && self.client.fault.get().is_none()
-            && self.guard.borrow().between_messages()
-    }
-
-    /// Whether a request has begun since the timer that waits for one was started.
-    pub(crate) fn has_moved(&self) -> bool {
-        self.waited_after.get() != self.client.requests.get()
-    }
-
-    /// Starts the timer for what the connection waits for, unless it runs already.
-    pub(crate) fn arm(&self, header_time: Duration, keep_alive_time: Duration) {
-        if self.client.in_flight.get() > 0 || self.write_blocked.get() {
-            return;
+    /// The body of the request whose head was taken.
+    pub(crate) fn body(self: &Rc<Self>, head: &RequestHead) -> ClientBody {
+        if self.is_over() {
+            return ClientBody::Empty;
         }
-        let (timer, time) = if self.guard.borrow().between_messages() {
-            (Timer::KeepAlive, keep_alive_time)
-        } else {
-            (Timer::RequestHeader, header_time)
-        };
-        if self.has_moved() || self.deadline.running() != Some(timer) {
-            self.waited_after.set(self.client.requests.get());
-            self.deadline.start(&self.clock, timer, time);
+        self.waits.set(head.expects);
+        ClientBody::Http1(Rc::<Self>::clone(self))
+    }
+
+    /// What is to be written before the next response, if anything is.
+    pub(crate) fn take_interim(&self) -> Option<Vec<u8>> {
+        let welcome = self.welcome.take().then(|| CONTINUE.to_vec());
+        match (welcome, self.client.take_interim()) {
+            (Some(welcome), Some(heads)) => Some([welcome, heads].concat()),
+            (welcome, heads) => welcome.or(heads),
         }
     }
 
-    /// What tells whether hyper did something: requests begun, requests being served.
-    pub(crate) fn progress(&self) -> (u64, u32) {
-        (self.client.requests.get(), self.client.in_flight.get())
+    /// Reads what comes. Gives the number of bytes: 0 at the end of the stream.
+    pub(crate) fn poll_fill(&self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let mut inbox = self.inbox.borrow_mut();
+        let mut transport = self.transport.borrow_mut();
+        let polled = inbox.poll_fill(cx, &mut transport);
+        self.client.fault.set(inbox.fault());
+        if let Poll::Ready(Ok(0) | Err(_)) = polled {
+            self.eof.set(true);
+        }
+        polled
     }
 
-    /// Whether something is to be decided that must wait until hyper has read all it was given.
-    pub(crate) fn has_to_decide(&self) -> bool {
-        self.undecided.get()
-            || self.client.fault.get().is_some()
-            || self.deadline.expired().is_some()
+    /// Ready when the client has gone while it was being served.
+    pub(crate) fn poll_gone(&self, cx: &mut Context<'_>) -> Poll<()> {
+        while self.inbox.borrow().may_watch() {
+            if let Ok(0) | Err(_) = ready!(self.poll_fill(cx)) {
+                return Poll::Ready(());
+            }
+        }
+        Poll::Pending
     }
 
-    /// The client takes no bytes just now.
-    pub(crate) fn blocked(&self) {
-        if !self.write_blocked.replace(true) {
-            let time = self.write_time;
-            self.deadline.start(&self.clock, Timer::ResponseWrite, time);
+    /// Ready when there may be something to read.
+    pub(crate) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.transport.borrow().poll_readable(cx)
+    }
+
+    /// Throws away what is left of the request's body, if it is little and here. Whether nothing is
+    /// left.
+    pub(crate) fn discard_body(&self, cx: &mut Context<'_>) -> bool {
+        let mut discarded = 0;
+        while !self.is_over() && !self.waits.get() && discarded < MOST_DISCARDED {
+            match Source::poll_frame(self, cx) {
+                Poll::Ready(Some(Ok(frame))) => {
+                    discarded += frame.data_ref().map_or(0, Bytes::len);
+                }
+                Poll::Ready(Some(Err(_)) | None) | Poll::Pending => break,
+            }
+        }
+        self.waits.set(false);
+        self.is_over()
+    }
+
+    /// The client takes no bytes just now; it has taken `sent` of the response so far.
+    pub(crate) fn blocked(&self, sent: u64) {
+        if self.blocked_at.replace(Some(sent)) != Some(sent) {
+            let time = self.settings.write_time;
+            let clock = &self.worker.clock;
+            self.deadline.start(clock, Timer::ResponseWrite, time);
         }
     }
 
-    /// The client took bytes.
+    /// The client has taken everything.
     pub(crate) fn unblocked(&self) {
-        if self.write_blocked.replace(false)
-            && self.deadline.running() == Some(Timer::ResponseWrite)
+        if self.blocked_at.take().is_some() && self.deadline.running() == Some(Timer::ResponseWrite)
         {
             self.deadline.stop();
         }
+    }
+}
+
+impl Source for Conn {
+    fn poll_frame(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, CutOff>>> {
+        loop {
+            if let Some(frame) = self.inbox.borrow_mut().take_frame() {
+                return Poll::Ready(Some(Ok(frame)));
+            }
+            if self.is_over() {
+                return Poll::Ready(None);
+            }
+            if self.waits.take() {
+                self.welcome.set(true);
+            }
+            if self.client.fault.get().is_some() || self.eof.get() {
+                return Poll::Ready(Some(Err(CutOff)));
+            }
+            if let Ok(0) | Err(_) = ready!(self.poll_fill(cx)) {
+                return Poll::Ready(Some(Err(CutOff)));
+            }
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.inbox.borrow().is_body_over()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inbox.borrow().size_hint()
+    }
+}
+
+impl AsyncRead for Wire {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.0.transport.borrow_mut()).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Wire {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut *self.0.transport.borrow_mut()).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut *self.0.transport.borrow_mut()).poll_write_vectored(cx, pieces)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.0.transport.borrow_mut()).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.0.transport.borrow_mut()).poll_shutdown(cx)
     }
 }

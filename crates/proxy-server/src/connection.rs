@@ -1,35 +1,30 @@
 //! One HTTP/1.x connection from its first byte to its last.
 //!
-//! While requests come, hyper owns the stream. Between requests the connection is taken apart so that
-//! thousands of idle ones cost little: see [`Conn::is_idle`] and [`hibernate`].
+//! Requests are served one after the other: see [`exchange`]. Between requests the connection keeps
+//! nothing but its socket, so that thousands of idle ones cost little: see [`hibernate`].
 
-use crate::attend::Line;
-use crate::client_io::ClientIo;
-use crate::conn::{Conn, RESTLESS};
+use crate::conn::{Conn, Wire};
+use crate::exchange::exchange;
+use crate::kit::Kit;
 use crate::linger;
-use crate::settings::ConnectionSettings;
-use crate::transport::Transport;
-use bytes::Bytes;
-use hyper::Request;
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
 use proxy_clock::Timer;
 use proxy_framing::Fault;
-use proxy_pipeline::{Stream, Worker, framing_problem, handle, refuse_unread, timeout_problem};
+use proxy_http1::{Outgoing, RequestHead};
+use proxy_pipeline::{framing_problem, refuse_unread, timeout_problem};
 use std::future::poll_fn;
-use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// What hyper's part of a connection ended with.
+/// How long a connection may keep what it needs to read a request while none comes.
+const RESTLESS: Duration = Duration::from_secs(2);
+
+/// Why no further request is read.
 #[derive(Debug)]
-enum End {
+pub(crate) enum End {
     /// One side closed it, or it broke.
     Over,
-    /// Nothing has happened for a while.
+    /// There is nothing to do.
     Quiet,
     /// The client sent what is no request.
     Fault(Fault),
@@ -37,40 +32,31 @@ enum End {
     Expired(Timer, Duration),
 }
 
-/// Serves `line` until it ends.
-pub(crate) async fn serve(worker: Rc<Worker>, settings: Rc<ConnectionSettings>, line: Line) {
-    let Line {
-        client,
-        deadline,
-        mut transport,
-        early,
-    } = line;
-    let conn = Conn::new(client, Rc::clone(&worker.clock), deadline, &settings);
-    conn.held.replace(early);
-    let conn = Rc::new(conn);
-    while hibernate(&worker, &settings, &conn, &transport).await {
-        let (end, mut rest, unread) = talk(&worker, &settings, &conn, transport).await;
+/// Serves the connection until it ends.
+pub(crate) async fn serve(conn: Rc<Conn>) {
+    while hibernate(&conn).await {
+        // Boxed, as all that follows: most connections are idle.
+        let end = Box::pin(talk(&conn)).await;
+        let mut wire = Wire(Rc::clone(&conn));
         match end {
-            // Between two messages there is nothing unread, or empty lines.
-            End::Quiet => transport = rest,
+            End::Quiet => conn.inbox.borrow_mut().rest(),
             End::Over => {
                 if let Some(switched) = conn.client.take_switched() {
-                    let unread = [&*unread, &*conn.held.borrow()].concat();
-                    switched
-                        .carry(rest, &unread, (&conn.clock, &conn.deadline))
-                        .await;
+                    let unread = conn.inbox.borrow_mut().take_unread();
+                    let timing = (&*conn.worker.clock, &*conn.deadline);
+                    Box::pin(switched.carry(wire, &unread, timing)).await;
                 } else if !conn.eof.get() {
-                    linger::close(&mut rest, conn.patience()).await;
+                    Box::pin(linger::close(&mut wire, conn.patience())).await;
                 }
                 break;
             }
             End::Fault(fault) => {
-                refuse(&worker, &conn, &mut rest, framing_problem(fault)).await;
+                Box::pin(refuse(&conn, framing_problem(fault))).await;
                 break;
             }
             End::Expired(Timer::RequestHeader, after) => {
                 let problem = timeout_problem(Timer::RequestHeader, after);
-                refuse(&worker, &conn, &mut rest, problem).await;
+                Box::pin(refuse(&conn, problem)).await;
                 break;
             }
             End::Expired(..) => break,
@@ -78,108 +64,103 @@ pub(crate) async fn serve(worker: Rc<Worker>, settings: Rc<ConnectionSettings>, 
     }
 }
 
-/// Lets hyper talk until there is a reason to stop. Gives the stream back, and what was read of it and
-/// not understood yet.
-async fn talk(
-    worker: &Rc<Worker>,
-    settings: &ConnectionSettings,
-    conn: &Rc<Conn>,
-    transport: Transport,
-) -> (End, Transport, Bytes) {
-    let service = service_fn(|request: Request<Incoming>| {
-        let stream = Stream {
-            client: Rc::clone(&conn.client),
-            deadline: Rc::clone(&conn.deadline),
+/// Serves requests until there is a reason to stop.
+async fn talk(conn: &Rc<Conn>) -> End {
+    let settings = &conn.settings;
+    let mut kit = settings.kits.take();
+    let mut outgoing = Outgoing::with_room(std::mem::take(&mut kit.text));
+    let end = loop {
+        let head = poll_fn(|cx| poll_request(conn, &mut kit, cx)).await;
+        let head = match head {
+            Ok(head) => head,
+            Err(end) => break end,
         };
-        handle(Rc::clone(worker), stream, request)
-    });
-    let io = TokioIo::new(ClientIo::new(transport, Rc::clone(conn)));
-    let mut http = Box::new(settings.http1.serve_connection(io, service));
-    let mut drains = false;
-    let end = poll_fn(|cx| {
-        conn.deadline.watch(cx.waker());
-        loop {
-            let before = conn.progress();
-            if Pin::new(&mut *http).poll(cx).is_ready() {
-                return Poll::Ready(End::Over);
-            }
-            // After the first poll: a request that is here already is to be answered.
-            if conn.client.is_to_leave(worker) && !drains {
-                drains = true;
-                Pin::new(&mut *http).graceful_shutdown();
-                continue;
-            }
-            // hyper takes a rest after some pipelined requests, with others in its buffer.
-            if conn.has_to_decide() && conn.progress() != before {
-                continue;
-            }
-            if conn.undecided.get() && conn.client.in_flight.get() == 0 {
-                // The answer was not 101: what follows is HTTP after all.
-                conn.guard.borrow_mut().resume_http();
-                conn.undecided.set(false);
-                continue;
-            }
-            return turn(worker, settings, conn);
+        let end = exchange(conn, (&mut outgoing, &mut kit), head).await;
+        if let Some(end) = end {
+            break end;
         }
-    })
-    .await;
-    let http1::Parts { io, read_buf, .. } = http.into_parts();
-    (end, io.into_inner().into_transport(), read_buf)
+        // Who has asked but once may be one of thousands that ask nothing more for long; who asked
+        // again is worth waiting for with everything at hand.
+        if conn.client.requests.get() == 1 && conn.inbox.borrow().is_empty() {
+            break End::Quiet;
+        }
+    };
+    kit.text = std::mem::take(outgoing.text());
+    settings.kits.put(kit);
+    end
 }
 
-/// What is to be done after hyper has done all it could.
-fn turn(worker: &Worker, settings: &ConnectionSettings, conn: &Conn) -> Poll<End> {
-    let busy = conn.client.in_flight.get() > 0;
-    if let Some(fault) = conn.client.fault.get()
-        && !busy
-    {
-        return Poll::Ready(End::Fault(fault));
-    }
-    if let Some((timer, after)) = conn.deadline.take_expired() {
-        let waited = matches!(timer, Timer::KeepAlive | Timer::RequestHeader);
-        if timer == Timer::KeepAlive && conn.is_idle() && !conn.has_moved() {
-            return Poll::Ready(End::Quiet);
+/// The next request's head, or why there is none.
+fn poll_request(
+    conn: &Conn,
+    kit: &mut Kit,
+    cx: &mut Context<'_>,
+) -> Poll<Result<RequestHead, End>> {
+    conn.deadline.watch(cx.waker());
+    loop {
+        let head = conn.inbox.borrow_mut().take_request(kit);
+        if let Some(head) = head {
+            conn.deadline.stop();
+            return Poll::Ready(Ok(head));
         }
-        if !(waited && conn.has_moved()) {
-            conn.client.fate.set(Some((timer, after)));
-            return Poll::Ready(End::Expired(timer, after));
+        if let Some(fault) = conn.inbox.borrow().fault() {
+            return Poll::Ready(Err(End::Fault(fault)));
+        }
+        match conn.poll_fill(cx) {
+            Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Err(End::Over)),
+            Poll::Ready(Ok(_)) => {}
+            Poll::Pending => return wait(conn).map(Err),
         }
     }
-    let quiet_after = if conn.client.is_to_leave(worker) {
-        Duration::ZERO
+}
+
+/// Nothing to read: how long yet?
+fn wait(conn: &Conn) -> Poll<End> {
+    let settings = &conn.settings;
+    let resting = conn.inbox.borrow().is_between_requests();
+    // After the look at the socket: a request that is here already is to be answered.
+    if resting && conn.client.is_to_leave(&conn.worker) {
+        return Poll::Ready(End::Over);
+    }
+    match conn.deadline.take_expired() {
+        Some((Timer::KeepAlive, _)) if resting => return Poll::Ready(End::Quiet),
+        Some((Timer::RequestHeader, after)) if !resting => {
+            conn.client.fate.set(Some((Timer::RequestHeader, after)));
+            return Poll::Ready(End::Expired(Timer::RequestHeader, after));
+        }
+        Some(_) | None => {}
+    }
+    let (timer, time) = if resting {
+        (Timer::KeepAlive, RESTLESS.min(settings.keep_alive_time))
     } else {
-        RESTLESS.min(settings.keep_alive_time)
+        (Timer::RequestHeader, settings.header_time)
     };
-    conn.arm(settings.header_time, quiet_after);
+    if conn.deadline.running() != Some(timer) {
+        conn.deadline.start(&conn.worker.clock, timer, time);
+    }
     Poll::Pending
 }
 
 /// Waits, with no buffer held, until the client sends something. False when the connection is over.
-async fn hibernate(
-    worker: &Worker,
-    settings: &ConnectionSettings,
-    conn: &Conn,
-    transport: &Transport,
-) -> bool {
-    if !conn.held.borrow().is_empty() {
+async fn hibernate(conn: &Conn) -> bool {
+    let settings = &conn.settings;
+    if !conn.inbox.borrow().is_empty() {
         return true;
     }
     let first = conn.client.requests.get() == 0;
     let (timer, time) = if first {
         (Timer::RequestHeader, settings.header_time)
     } else {
-        let left = settings.keep_alive_time.saturating_sub(RESTLESS);
-        (Timer::KeepAlive, left)
+        (Timer::KeepAlive, settings.keep_alive_time)
     };
-    conn.deadline.start(&conn.clock, timer, time);
-    worker.cells.connections_idle.add(1);
-    let mut readable = pin!(transport.readable());
+    conn.deadline.start(&conn.worker.clock, timer, time);
+    conn.worker.cells.connections_idle.add(1);
     let awake = poll_fn(|cx: &mut Context<'_>| {
         conn.deadline.watch(cx.waker());
-        if let Poll::Ready(ready) = readable.as_mut().poll(cx) {
+        if let Poll::Ready(ready) = conn.poll_readable(cx) {
             return Poll::Ready(ready.is_ok());
         }
-        let over = conn.deadline.take_expired().is_some() || conn.client.is_to_leave(worker);
+        let over = conn.deadline.take_expired().is_some() || conn.client.is_to_leave(&conn.worker);
         if over {
             Poll::Ready(false)
         } else {
@@ -187,19 +168,21 @@ async fn hibernate(
         }
     })
     .await;
-    worker.cells.connections_idle.sub(1);
+    conn.worker.cells.connections_idle.sub(1);
     conn.deadline.stop();
     awake
 }
 
 /// Answers what is no request, and closes.
-async fn refuse(
-    worker: &Rc<Worker>,
-    conn: &Conn,
-    transport: &mut Transport,
-    problem: proxy_errors::Problem,
-) {
-    let named = conn.guard.borrow().correlation_id().map(<[u8]>::to_vec);
-    let answer = refuse_unread(worker, &conn.client, problem, named.as_deref());
-    linger::answer(transport, &answer.bytes, conn.write_time, conn.patience()).await;
+async fn refuse(conn: &Rc<Conn>, problem: proxy_errors::Problem) {
+    let named = conn.inbox.borrow().correlation_id().map(<[u8]>::to_vec);
+    let answer = refuse_unread(&conn.worker, &conn.client, problem, named.as_deref());
+    let mut wire = Wire(Rc::clone(conn));
+    linger::answer(
+        &mut wire,
+        &answer.bytes,
+        conn.settings.write_time,
+        conn.patience(),
+    )
+    .await;
 }

@@ -11,11 +11,13 @@ mod worker;
 
 mod accept;
 mod attend;
-mod client_io;
 mod conn;
 mod connection;
+mod exchange;
 mod handshake;
 mod http2;
+mod inbox;
+mod kit;
 mod linger;
 mod patience;
 mod preface;

@@ -4,20 +4,19 @@
 //! on its way to the client. So the proxy ends its own side, then reads on for a moment.
 
 use crate::patience::Patience;
-use crate::transport::Transport;
 use proxy_clock::Timer;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Poll, ready};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 
 /// The longest time that is spent on a client after its answer.
 const LINGER: Duration = Duration::from_secs(2);
 
 /// Writes `bytes`, for which the client may take `time`, and closes.
 pub(crate) async fn answer(
-    transport: &mut Transport,
+    transport: &mut (impl AsyncRead + AsyncWrite + Unpin),
     bytes: &[u8],
     time: Duration,
     patience: Patience<'_>,
@@ -33,7 +32,10 @@ pub(crate) async fn answer(
 }
 
 /// Ends our side and reads until the client has ended its own, for [`LINGER`] at most.
-pub(crate) async fn close(transport: &mut Transport, patience: Patience<'_>) {
+pub(crate) async fn close(
+    transport: &mut (impl AsyncRead + AsyncWrite + Unpin),
+    patience: Patience<'_>,
+) {
     let closing = async {
         if transport.shutdown().await.is_ok() {
             drain(transport).await;
@@ -42,7 +44,7 @@ pub(crate) async fn close(transport: &mut Transport, patience: Patience<'_>) {
     patience.within(Timer::Linger, LINGER, closing).await;
 }
 
-async fn drain(transport: &mut Transport) {
+async fn drain(transport: &mut (impl AsyncRead + AsyncWrite + Unpin)) {
     let mut scratch = vec![0; 8 * 1024];
     poll_fn(|cx| {
         loop {

@@ -78,7 +78,7 @@ impl Server {
         lifecycle: Arc<Lifecycle>,
         inherited: Vec<TcpListener>,
     ) -> Result<Self, ApplyFault> {
-        let vault = Vault::new(now()).map_err(ApplyFault::Tls)?;
+        let vault = Vault::new();
         let holdings = vault.load(&model, now()).map_err(ApplyFault::Tls)?;
         let mut directory = Directory::default();
         let plan = Arc::new(Plan::compile(1, model, &mut directory));

@@ -1,7 +1,7 @@
 //! What a listener's connections need to know, made once for each plan.
 
 use crate::http2;
-use hyper::server::conn::http1;
+use crate::kit::Kits;
 use proxy_framing::HeadLimits;
 use proxy_model::Limits;
 use proxy_plan::ListenerPlan;
@@ -15,8 +15,8 @@ const MAX_TARGET_BYTES: u32 = 16 * 1024;
 /// How connections of one listener are treated.
 #[derive(Debug)]
 pub(crate) struct ConnectionSettings {
+    pub(crate) kits: Kits,
     pub(crate) limits: HeadLimits,
-    pub(crate) http1: http1::Builder,
     pub(crate) http2: h2::server::Builder,
     /// Whether a client may begin with HTTP/2, without TLS.
     pub(crate) h2c: bool,
@@ -34,8 +34,8 @@ impl ConnectionSettings {
         tls: Option<Arc<ServerTls>>,
     ) -> Self {
         Self {
+            kits: Kits::default(),
             limits: head_limits(limits),
-            http1: http1_builder(limits),
             http2: http2::builder(listener, limits),
             h2c: listener.h2c,
             tls,
@@ -56,20 +56,4 @@ fn head_limits(limits: &Limits) -> HeadLimits {
         max_value_bytes: bytes(*limits.max_header_value_bytes),
         max_target_bytes: MAX_TARGET_BYTES,
     }
-}
-
-/// hyper's own limits must never speak: they answer without a correlation ID.
-fn http1_builder(limits: &Limits) -> http1::Builder {
-    const HYPERS_OWN_COUNT: u32 = 100;
-    const HYPERS_OWN_BUFFER: u64 = 400 * 1024;
-    let mut builder = http1::Builder::new();
-    builder.header_read_timeout(None::<Duration>);
-    if *limits.max_header_count > HYPERS_OWN_COUNT {
-        builder.max_headers(*limits.max_header_count as usize);
-    }
-    if *limits.max_header_size_bytes > HYPERS_OWN_BUFFER / 2 {
-        let room = limits.max_header_size_bytes.saturating_mul(2);
-        builder.max_buf_size(usize::try_from(room).unwrap_or(usize::MAX));
-    }
-    builder
 }

@@ -9,7 +9,7 @@ use proxy_model::Model;
 use proxy_telemetry::{GaugeCell, Registry};
 use proxy_tls::{ClientTls, PlatformRoots, ServerTls, TicketKeys, Watcher};
 use rustls_pki_types::ServerName;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 pub(crate) use renewal::EVERY;
@@ -20,7 +20,8 @@ const TICKETS_EVERY: Duration = Duration::from_hours(4);
 /// TLS of the process: what is held, and who looks whether it changed.
 #[derive(Debug)]
 pub(crate) struct Vault {
-    tickets: Arc<TicketKeys>,
+    /// Made when the first listener needs them: the entropy they take costs a tenth of a second.
+    tickets: OnceLock<Arc<TicketKeys>>,
     platform: PlatformRoots,
     held: Holdings,
     watcher: Watcher,
@@ -46,15 +47,23 @@ pub(crate) struct Outward {
 
 impl Vault {
     /// A vault with nothing in it.
-    pub(crate) fn new(now: SystemTime) -> Result<Self, Vec<Fault>> {
-        let tickets = TicketKeys::new(TICKETS_EVERY, now);
-        Ok(Self {
-            tickets: tickets.map_err(|fault| vec![faults::of_process(&fault)])?,
+    pub(crate) fn new() -> Self {
+        Self {
+            tickets: OnceLock::new(),
             platform: PlatformRoots::new(),
             held: Holdings::default(),
             watcher: Watcher::new(),
             expiry: Vec::new(),
-        })
+        }
+    }
+
+    fn tickets(&self, now: SystemTime) -> Result<&Arc<TicketKeys>, Vec<Fault>> {
+        if let Some(known) = self.tickets.get() {
+            return Ok(known);
+        }
+        let made = TicketKeys::new(TICKETS_EVERY, now);
+        let made = made.map_err(|fault| vec![faults::of_process(&fault)])?;
+        Ok(self.tickets.get_or_init(|| made))
     }
 
     /// Reads what `model` names. What is held already under the same settings stays as it is.
@@ -67,7 +76,14 @@ impl Vault {
                 if let Some(known) = known {
                     return Some(Arc::clone(known));
                 }
-                match ServerTls::load(settings, &self.tickets, now) {
+                let tickets = match self.tickets(now) {
+                    Ok(tickets) => tickets,
+                    Err(faults) => {
+                        found.extend(faults);
+                        return None;
+                    }
+                };
+                match ServerTls::load(settings, tickets, now) {
                     Ok(server) => Some(Arc::new(server)),
                     Err(wrong) => {
                         found.extend(wrong.iter().map(|fault| faults::of_listener(tls, fault)));
@@ -176,7 +192,7 @@ impl Holdings {
 /// # Errors
 /// What cannot be used.
 pub(crate) fn check(model: &Model, now: SystemTime) -> Result<Vec<Fault>, Vec<Fault>> {
-    let vault = Vault::new(now)?;
+    let vault = Vault::new();
     let holdings = vault.load(model, now)?;
     Ok(faults::warnings(model, &holdings, now))
 }

@@ -3,7 +3,7 @@
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
@@ -17,18 +17,18 @@ pub(crate) enum Transport {
 }
 
 impl Transport {
-    /// Waits until there may be something to read, without a buffer to read it into.
-    pub(crate) async fn readable(&self) -> io::Result<()> {
+    /// Ready when there may be something to read, which needs no buffer to be read into.
+    pub(crate) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
-            Self::Tcp(stream) => stream.ready(Interest::READABLE).await.map(|_| ()),
+            Self::Tcp(stream) => stream.poll_read_ready(cx),
             Self::Tls(stream) => {
                 let (tcp, session) = stream.get_ref();
                 // What is decrypted already makes no socket readable. Half a record does not count:
                 // its other half has to come.
                 if !session.wants_read() {
-                    return Ok(());
+                    return Poll::Ready(Ok(()));
                 }
-                tcp.ready(Interest::READABLE).await.map(|_| ())
+                tcp.poll_read_ready(cx)
             }
         }
     }

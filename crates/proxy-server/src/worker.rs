@@ -83,9 +83,15 @@ pub(crate) fn start(number: usize, common: Common, first: Adoption) -> io::Resul
         .spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
+                .thread_name(format!("proxy-disk-{number}"))
+                .max_blocking_threads(DISK_THREADS)
                 .build_local(tokio::runtime::LocalOptions::default());
             match runtime {
-                Ok(runtime) => runtime.block_on(run(number, common, first, inbox)),
+                Ok(runtime) => {
+                    runtime.block_on(run(number, common, first, inbox));
+                    // A disk that does not answer must not keep the process alive.
+                    runtime.shutdown_background();
+                }
                 Err(error) => tracing::error!(%error, "cannot start a worker"),
             }
         })?;
@@ -267,6 +273,10 @@ pub(crate) fn gauges(plan: &Plan) -> (Gauge, Gauge) {
     let connections = Gauge::new(*limits.max_total_connections);
     (in_flight, connections)
 }
+
+/// Threads of one worker that read files. They start when they are needed, and leave when they have not
+/// been for ten seconds.
+const DISK_THREADS: usize = 8;
 
 /// How long a worker may take to adopt a plan before the reload is called stuck.
 pub(crate) const ADOPTION_TIME: Duration = Duration::from_secs(10);

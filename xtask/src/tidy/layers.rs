@@ -36,6 +36,8 @@ const ROWS: &[Row] = &[
         chains: &[
             &["proxy-probe", "proxy-pool", "proxy-tls"],
             &["proxy-agent"],
+            &["proxy-files"],
+            &["proxy-pool", "proxy-http1"],
         ],
     },
     Row {

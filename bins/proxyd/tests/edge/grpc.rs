@@ -163,6 +163,22 @@ fn a_target_that_cannot_be_reached_is_unavailable() {
 }
 
 #[test]
+fn grpc_web_callers_are_told_in_a_body() {
+    let proxyd = start(&to(closed_port(), ""), &[]);
+
+    live(async {
+        let mut http = Http2::knowing(proxyd.address()).await;
+        let mut request = call(&[]);
+        let kind = "application/grpc-web+proto".parse().unwrap();
+        request.headers_mut().insert("content-type", kind);
+        let answer = http.ask(request).await;
+        assert_eq!(answer.status, 502);
+        assert_eq!(answer.header("content-type"), Some("application/json"));
+        assert_eq!(answer.header("grpc-status"), None);
+    });
+}
+
+#[test]
 fn a_call_that_breaks_off_is_told_in_trailers() {
     let upstream = Http2Upstream::start(|mut request| async move {
         let mut send = request

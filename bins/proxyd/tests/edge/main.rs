@@ -9,6 +9,7 @@
 mod support;
 
 mod grpc;
+mod grpc_calls;
 mod http2_bodies;
 mod http2_ends;
 mod http2_floods;
@@ -16,6 +17,7 @@ mod http2_heads;
 mod http2_requests;
 mod http2_upstreams;
 mod http2_websocket;
+mod static_files;
 mod tls_certificates;
 mod tls_clients;
 mod tls_faults;

@@ -4,6 +4,7 @@ mod certificates;
 mod client;
 mod config;
 mod frames;
+mod grpc_service;
 mod http2;
 mod http2_upstream;
 mod runtime;
@@ -16,6 +17,7 @@ pub(crate) use frames::{
     CONTINUATION, DATA, END_HEADERS, END_STREAM, ENHANCE_YOUR_CALM, Frames, GET, GOAWAY, HEADERS,
     PING, PRIORITY, REFUSED_STREAM, RST_STREAM, SETTINGS, WINDOW_UPDATE, frame, literal,
 };
+pub(crate) use grpc_service::{GrpcService, Plain, caller, ready};
 pub(crate) use http2::{Answer, Http2, ask, get, plain, send_all, send_some};
 pub(crate) use http2_upstream::{Http2Upstream, Manner};
 pub(crate) use runtime::live;

@@ -78,4 +78,8 @@ impl<'t, 'f> Decoder<'t, 'f> {
     pub(super) fn lacks(&self, path: &std::path::Path) -> bool {
         self.files.lacks(path)
     }
+
+    pub(super) fn is_no_folder(&self, path: &std::path::Path) -> bool {
+        self.files.is_no_folder(path)
+    }
 }

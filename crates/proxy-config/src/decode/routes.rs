@@ -11,6 +11,7 @@ use proxy_model::{
     AgentIndex, CircuitBreaker, Route, Service, ServiceForm, ServiceType, Setting, StaticFiles,
     UpstreamIndex,
 };
+use std::path::{Component, Path, PathBuf};
 
 pub(super) fn route<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Route> {
     let id = b.name(d);
@@ -138,12 +139,37 @@ impl Wanted {
     }
 }
 
+/// The root is a folder, and what is below it is named from there.
+fn check_files(
+    d: &mut Decoder<'_, '_>,
+    root: Option<&Setting<PathBuf>>,
+    index: &Setting<String>,
+    fallback: Option<&Setting<String>>,
+) {
+    if let Some(root) = root
+        && let Some(place) = root.place()
+        && d.is_no_folder(root)
+    {
+        let message = format!("`{}` is no folder", root.display());
+        d.fault(FaultCode::BadValue, place, message);
+    }
+    for name in [Some(index), fallback].into_iter().flatten() {
+        let mut components = Path::new(name.as_str()).components();
+        let is_plain = components.all(|one| matches!(one, Component::Normal(_)));
+        if let Some(place) = name.place().filter(|_| !is_plain || name.is_empty()) {
+            let message = format!("`{}` is no name of a file below the root", name.value);
+            d.fault(FaultCode::BadValue, place, message);
+        }
+    }
+}
+
 fn static_files<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<StaticFiles> {
     let b = b.inner(d, &spec::STATIC_FILES)?;
     let place = b.place(d);
     let root = b.required_file(d, &spec::STATIC_ROOT);
     let index = b.setting(d, &spec::STATIC_INDEX);
     let fallback = b.optional(d, &spec::STATIC_FALLBACK);
+    check_files(d, root.as_ref(), &index, fallback.as_ref());
     let precompressed = b.setting(d, &spec::STATIC_PRECOMPRESSED);
     b.close(d);
     Some(StaticFiles {

@@ -73,6 +73,9 @@ fn beside(block: &str, inner: &str) -> String {
         "routes.route" if inner.starts_with("service-type \"builtin\"") => {
             &["builtin-handler \"health\""]
         }
+        "routes.route" if inner.starts_with("service-type \"static\"") => {
+            &["static-files { root \"/srv/www\" }"]
+        }
         "routes.route" if inner.starts_with("upstream ") => &[],
         "routes.route" => &["upstream \"other\""],
         "upstreams.upstream" if inner.starts_with("target") => &[],

@@ -2,7 +2,7 @@
 
 use super::number::Integer;
 use super::spec::row;
-use super::table::{block, choice, file, flag, later_word, named, settings, word, words};
+use super::table::{block, choice, file, flag, named, settings, word, words};
 use super::text::Written;
 use super::word::Meaning;
 use super::{Block, Choice, Flag, Given, Many, Required, Spec, Text, Unset};
@@ -32,13 +32,10 @@ const SERVICE_TYPES: &[Meaning<ServiceType>] = &[
         ServiceType::Builtin,
         "the proxy itself; goes with `builtin-handler`",
     ),
-    later_word(
-        word(
-            "static",
-            ServiceType::Static,
-            "files of a folder; goes with `static-files`",
-        ),
-        "edge",
+    word(
+        "static",
+        ServiceType::Static,
+        "files of a folder; goes with `static-files`",
     ),
 ];
 
@@ -109,25 +106,28 @@ settings! {
     /// Files of a folder. Goes with `service-type "static"`.
     STATIC_FILES: Block, Unset = block("routes.route.static-files")
         .optional("the route is not `static`")
-        .not_yet("edge");
-    /// The folder.
+        .enforced("proxy-files", "a_file_is_sent_with_its_type_and_validators");
+    /// The folder, whose files are named by the whole path of a request. Nothing outside it is sent,
+    /// wherever links lead, and nothing whose name begins with a dot, but `/.well-known/`.
     STATIC_ROOT: Text<PathBuf>, Required =
-        file("routes.route.static-files.root", "a folder", "/srv/www").not_yet("edge");
-    /// The file that answers for a folder.
+        file("routes.route.static-files.root", "a folder", "/srv/www")
+            .enforced("proxy-files", "nothing_outside_the_root_is_sent");
+    /// The file that answers for a folder; folders are never listed.
     STATIC_INDEX: Text<String>, Given<Written<String>> =
         words("routes.route.static-files.index", "a file name", "index.html")
             .or(super::table::written("index.html", || "index.html".to_owned()))
-            .not_yet("edge");
+            .enforced("proxy-files", "a_folder_is_answered_by_its_index");
     /// The file, relative to the root, that answers for paths which are none, as single-page
     /// applications want it.
     STATIC_FALLBACK: Text<String>, Unset =
         words("routes.route.static-files.fallback", "a file name", "index.html")
             .optional("such paths are answered 404")
-            .not_yet("edge");
-    /// Whether `.br`, `.zst` and `.gz` neighbours of a file are sent to clients that take them.
+            .enforced("proxy-files", "the_fallback_answers_for_paths_that_name_no_file");
+    /// Whether `.br`, `.zst` and `.gz` neighbours of a file, unless they are older, are sent to clients
+    /// that take them.
     STATIC_PRECOMPRESSED: Flag, Given<bool> = flag("routes.route.static-files.precompressed")
         .or(false)
-        .not_yet("edge");
+        .enforced("proxy-files", "compressed_neighbours_are_sent_to_clients_that_take_them");
     /// Agents that are asked about each request, in this order.
     AGENTS: Text<String>, Many = words("routes.route.agents", "an agent's name", "waf")
         .many()

@@ -12,14 +12,10 @@ use std::rc::Rc;
 use std::task::Poll;
 
 impl Attempts<'_, '_> {
-    /// Sends `request` by `lane` and waits for the head of its response.
-    pub(super) async fn call(
-        &mut self,
-        lane: Lane,
-        request: Request<RequestBody>,
-        asked: Option<&Asked>,
-    ) -> Tried {
+    /// Sends the request by `lane` and waits for the head of its response.
+    pub(super) async fn call(&mut self, lane: Lane, asked: Option<&Asked>) -> Tried {
         self.start_timer();
+        let request = std::mem::take(&mut self.request);
         if asked.is_some() {
             return Box::pin(self.dig(lane, request)).await;
         }
@@ -29,8 +25,8 @@ impl Attempts<'_, '_> {
             // It ended since it was chosen.
             Err(unsent) if kept => {
                 self.note_stale();
-                let (_, request) = *unsent;
-                return Tried::Again(request);
+                (_, self.request) = *unsent;
+                return Tried::Again;
             }
             Err(unsent) => {
                 let (fault, _) = *unsent;
@@ -60,29 +56,30 @@ impl Attempts<'_, '_> {
     }
 
     fn failed(&self, fault: CallFault) -> Tried {
-        Tried::Failed(self.problem(&SendFault::<()>::Call(fault)))
+        Tried::Failed(self.problem(&SendFault::Call(fault)))
     }
 
     /// What is to be done after a call without an answer.
-    fn gave_up(&mut self, call: Call<RequestBody>, fault: &SendFault<()>) -> Tried {
+    fn gave_up(&mut self, call: Call<RequestBody>, fault: &SendFault) -> Tried {
         let problem = self.problem(fault);
         let unseen = matches!(fault, SendFault::Call(CallFault::Unprocessed(_)));
         let lost = matches!(fault, SendFault::Call(CallFault::Broken(error)) if error.is_io());
         // As over HTTP/1.1: a kept connection that ends without a word may have been ending already.
-        let silent = lost && call.was_kept() && self.wire.replayable;
+        let silent = lost && call.was_kept() && self.replayable;
         if !(unseen || silent) || !self.may_retry() {
             return Tried::Failed(problem);
         }
         let Some(request) = call.into_request(RequestBody::default()) else {
             return Tried::Failed(problem);
         };
+        self.request = request;
         self.note_retry();
         if unseen {
             self.note_failure(&problem);
-            Tried::Elsewhere(request)
+            Tried::Elsewhere
         } else {
             self.note_stale();
-            Tried::Again(request)
+            Tried::Again
         }
     }
 

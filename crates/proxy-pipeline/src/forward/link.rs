@@ -60,9 +60,7 @@ impl Attempts<'_, '_> {
     ) -> Result<Connection<RequestBody>, ConnectFault> {
         let (transport, permit) = self.connect(target, slot).await?;
         let limits = self.active.response_limits;
-        Connection::start(transport, limits, generation, permit)
-            .await
-            .map_err(|error| ConnectFault::Io(io::Error::other(error)))
+        Ok(Connection::new(transport, limits, generation, permit))
     }
 
     /// A place on a connection that carries many requests.

@@ -3,6 +3,7 @@
 use crate::client::Bootstrapped;
 use crate::exchange::Exchange;
 use crate::forward::Destination;
+use crate::forwarding::Added;
 use crate::hop::{self, Found};
 use crate::policy::header_edits;
 use crate::state::Worker;
@@ -35,6 +36,7 @@ pub(crate) fn apply(exchange: &mut Exchange, to: Destination<'_>, length: Length
         head,
         found,
         closing,
+        added,
         ..
     } = exchange;
     let upgrade = wanted(head, found, to.upstream, &closing.worker);
@@ -47,9 +49,15 @@ pub(crate) fn apply(exchange: &mut Exchange, to: Destination<'_>, length: Length
         headers.insert(HOST, own_host(to));
     }
     let via = forwarding::via(head.version);
-    forwarding::apply(&closing.client.peer, headers, found, via, host);
-    headers.insert(names::CORRELATION_ID, closing.facts.correlation_id.clone());
-    header_edits::apply(&to.route.request_headers, headers);
+    let edits = &to.route.request_headers;
+    let named = Found::FORWARDING | Found::CORRELATION_ID;
+    if edits.is_empty() && !to.upstream.http2 && !found.has(named) {
+        *added = Some(Added { via, host });
+    } else {
+        forwarding::apply(&closing.client.peer, headers, found, via, host);
+        headers.insert(names::CORRELATION_ID, closing.facts.correlation_id.clone());
+        header_edits::apply(edits, headers);
+    }
     if to.upstream.http2 {
         if trailers {
             headers.insert(TE, TRAILERS);
@@ -68,7 +76,6 @@ pub(crate) fn apply(exchange: &mut Exchange, to: Destination<'_>, length: Length
         headers.insert(TE, TRAILERS);
     }
     if length == Length::Chunked {
-        // Said outright: hyper takes a GET without it to have no body.
         headers.insert(TRANSFER_ENCODING, CHUNKED);
     }
     upgrade

@@ -37,7 +37,7 @@ impl Plan {
     pub(super) fn upstream_of(&self, route: &RoutePlan) -> Option<&UpstreamPlan> {
         match route.service {
             Service::Upstream(position) => self.upstreams.get(position),
-            Service::Builtin(_) => None,
+            Service::Builtin(_) | Service::Static => None,
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Who answers a request, and who else could.
 
 use super::Named;
-use crate::{Decision, Outcome, Plan, TargetPlan, UpstreamPlan, View};
+use crate::{Decision, Outcome, Plan, RoutePlan, TargetPlan, UpstreamPlan, View};
 use proxy_errors::{Problem, Reason};
-use proxy_model::BuiltinHandler;
+use proxy_model::{BuiltinHandler, Service, Setting};
 use proxy_routing::{Head, Unmet};
 
 /// Who answers.
@@ -20,6 +20,8 @@ pub enum Answerer {
     },
     /// The proxy itself.
     Builtin(BuiltinHandler),
+    /// Files below this root.
+    Files(Named),
     /// Nobody: the request is refused.
     Nobody {
         /// What is wrong.
@@ -74,11 +76,25 @@ impl Plan {
                 candidates: candidates(upstream, Some(*next), view),
             },
             Outcome::Answer(handler) => Answerer::Builtin(*handler),
+            Outcome::Files => Answerer::Files(self.named_root(decision.route)),
             Outcome::Refuse(problem) => Answerer::Nobody {
                 problem: problem.clone(),
                 nearest: head.and_then(|head| self.nearest(problem, head)),
                 candidates: self.refused_by(decision, problem, view),
             },
+        }
+    }
+
+    fn named_root(&self, route: Option<&RoutePlan>) -> Named {
+        let service = route.and_then(|route| self.model.routes.get(route.index));
+        let root = service.and_then(|route| match &route.service {
+            Service::Static(files) => Some(&files.root),
+            Service::Upstream(_) | Service::Builtin(_) => None,
+        });
+        let place = root.and_then(Setting::place).unwrap_or_default();
+        Named {
+            name: root.map_or_else(String::new, |root| root.display().to_string()),
+            source: self.model.sources.file_and_line(place),
         }
     }
 

@@ -109,6 +109,11 @@ fn outcome(answerer: &Answerer) -> Value {
             "action": "answer",
             "handler": handler.name(),
         }),
+        Answerer::Files(Named { name, source }) => json!({
+            "action": "files",
+            "root": name,
+            "source": source,
+        }),
         Answerer::Nobody {
             problem,
             nearest,

@@ -113,6 +113,9 @@ fn answer(facts: &mut Table<2>, answerer: &Answerer) {
         Answerer::Builtin(handler) => {
             facts.row(["answer", &format!("the proxy itself: {handler}")]);
         }
+        Answerer::Files(root) => {
+            facts.row(["answer", &format!("files below {}", placed(root))]);
+        }
         Answerer::Nobody {
             problem,
             nearest,

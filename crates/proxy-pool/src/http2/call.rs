@@ -183,7 +183,7 @@ pub async fn call_tunnel(
     lane: Lane,
     head: Parts,
     deadline: &Deadline,
-) -> Result<Option<Dug>, SendFault<()>> {
+) -> Result<Option<Dug>, SendFault> {
     let digging = async {
         lane.settled().await;
         if !lane.takes_tunnels() {

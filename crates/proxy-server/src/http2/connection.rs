@@ -20,14 +20,17 @@ use std::task::{Context, Poll};
 type Http = Connection<SessionIo, Bytes>;
 
 /// Serves `line` until it ends.
-pub(crate) async fn serve(worker: Rc<Worker>, settings: Rc<ConnectionSettings>, line: Line) {
+pub(crate) async fn serve(line: Line) {
     let Line {
+        worker,
+        settings,
         client,
-        deadline,
+        place,
         transport,
         early,
     } = line;
     let clock = Rc::clone(&worker.clock);
+    let deadline = Rc::clone(&place.deadline);
     let session = Session::new(client, deadline, clock, settings.write_time);
     let session = Rc::new(session);
     let io = SessionIo::new(transport, Rc::clone(&session), early);

@@ -9,7 +9,7 @@ use h2::{Reason as Code, RecvStream};
 use http::header::{CONTENT_LENGTH, DATE, EXPECT};
 use http::{HeaderValue, Method, Request, Response, StatusCode, response};
 use http_body::Body as _;
-use proxy_clock::Deadline;
+use proxy_clock::{Deadline, Entry};
 use proxy_pipeline::{
     Body, Bootstrapped, ClientBody, Stream, Switched, Worker, handle, informational,
 };
@@ -27,34 +27,45 @@ pub(super) fn begin(
     request: Request<RecvStream>,
     respond: SendResponse<Bytes>,
 ) {
-    let place = session.place();
-    let worker = Rc::clone(worker);
-    tokio::task::spawn_local(async move {
-        let deadline = Rc::<Deadline>::default();
-        let entry = worker.sweep.register(Rc::clone(&deadline));
-        serve(&worker, &place, &deadline, request, respond).await;
-        drop(entry);
-    });
+    let deadline = Rc::<Deadline>::default();
+    let serving = Serving {
+        _entry: worker.sweep.register(Rc::clone(&deadline)),
+        worker: Rc::clone(worker),
+        place: session.place(),
+        deadline,
+        respond,
+    };
+    tokio::task::spawn_local(serve(serving, open(request)));
 }
 
-async fn serve(
-    worker: &Rc<Worker>,
-    place: &Place,
-    deadline: &Rc<Deadline>,
-    request: Request<RecvStream>,
-    mut respond: SendResponse<Bytes>,
-) {
+/// A stream and what is held for it.
+struct Serving {
+    worker: Rc<Worker>,
+    place: Place,
+    deadline: Rc<Deadline>,
+    respond: SendResponse<Bytes>,
+    _entry: Entry,
+}
+
+async fn serve(serving: Serving, opened: Opened) {
+    let Serving {
+        worker,
+        place,
+        deadline,
+        mut respond,
+        _entry,
+    } = serving;
     let session = &place.0;
     let Opened {
         request,
         upward,
         asked,
-    } = open(request);
+    } = opened;
     let stream = Stream {
         client: Rc::clone(&session.client),
-        deadline: Rc::clone(deadline),
+        deadline: Rc::clone(&deadline),
     };
-    let mut handled = pin!(handle(Rc::clone(worker), stream, request));
+    let mut handled = pin!(handle(Rc::clone(&worker), stream, request));
     let answered = poll_fn(|cx| {
         deadline.watch(cx.waker());
         if respond.poll_reset(cx).is_ready() {
@@ -65,19 +76,21 @@ async fn serve(
         polled
     });
     // The client has given the request up.
-    let Some(Ok(answer)) = answered.await else {
+    let Some(answer) = answered.await else {
         return;
     };
     // Nobody else has run since: what was switched is this stream's.
     let switched = session.client.take_switched();
     let (mut head, body) = answer.into_parts();
-    complete(worker, &mut head, &body);
+    complete(&worker, &mut head, &body);
     let ends = switched.is_none() && body.is_end_stream();
     let Ok(send) = respond.send_response(Response::from_parts(head, ()), ends) else {
         return respond.send_reset(Code::INTERNAL_ERROR);
     };
     if let (Some(switched), Some(upward)) = (switched, upward) {
-        return carry(switched, StreamPair::new(send, upward), session, deadline).await;
+        let pair = StreamPair::new(send, upward);
+        // Boxed: it is large, and rare.
+        return Box::pin(carry(switched, pair, session, &deadline)).await;
     }
     if ends {
         return session.meter.borrow_mut().served();
@@ -85,7 +98,7 @@ async fn serve(
     let mut delivery = Delivery::new(send, body);
     let fate = poll_fn(|cx| {
         deadline.watch(cx.waker());
-        delivery.poll(cx, session, deadline)
+        delivery.poll(cx, session, &deadline)
     })
     .await;
     if fate.is_some() {

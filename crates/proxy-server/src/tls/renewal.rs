@@ -19,7 +19,7 @@ impl Vault {
         if swapped {
             self.show_expiry(registry);
         }
-        if let Err(error) = self.tickets.rotate(now) {
+        if let Some(Err(error)) = self.tickets.get().map(|tickets| tickets.rotate(now)) {
             tracing::error!(%error, "cannot renew the keys of session tickets");
         }
     }

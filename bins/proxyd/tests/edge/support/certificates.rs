@@ -74,6 +74,10 @@ impl Authority {
         roots
     }
 
+    pub(crate) fn pem(&self) -> String {
+        self.issuer.pem()
+    }
+
     /// Writes the authority's own certificate.
     pub(crate) fn write(&self, folder: &Path, name: &str) -> PathBuf {
         let file = folder.join(name);

@@ -1,0 +1,113 @@
+//! Which compressed neighbours of a file a client takes. [RFC 9110 §12.5.3]
+
+use http::HeaderValue;
+use http::header::{ACCEPT_ENCODING, HeaderMap};
+
+/// A content coding that a file may lie beside its original in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Coding {
+    Brotli,
+    Zstd,
+    Gzip,
+}
+
+/// In the order that we would rather send them.
+const ALL: [Coding; 3] = [Coding::Brotli, Coding::Zstd, Coding::Gzip];
+
+/// What a client takes, best first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Accepted([Option<Coding>; 3]);
+
+impl Coding {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Brotli => "br",
+            Self::Zstd => "zstd",
+            Self::Gzip => "gzip",
+        }
+    }
+
+    pub(crate) const fn suffix(self) -> &'static str {
+        match self {
+            Self::Brotli => ".br",
+            Self::Zstd => ".zst",
+            Self::Gzip => ".gz",
+        }
+    }
+}
+
+impl Accepted {
+    pub(crate) fn of(headers: &HeaderMap) -> Self {
+        let lines = || headers.get_all(ACCEPT_ENCODING).iter();
+        let mut taken = ALL.map(|coding| (weight(lines(), coding), Some(coding)));
+        taken.sort_by_key(|(weight, _)| std::cmp::Reverse(*weight));
+        Self(taken.map(|(weight, coding)| coding.filter(|_| weight > 0)))
+    }
+
+    pub(crate) fn iter(self) -> impl Iterator<Item = Coding> {
+        self.0.into_iter().flatten()
+    }
+}
+
+/// In thousandths; 0 is refused.
+fn weight<'v>(lines: impl Iterator<Item = &'v HeaderValue>, coding: Coding) -> u16 {
+    let mut of_any = 0;
+    let lines = lines.filter_map(|line| line.to_str().ok());
+    for member in lines.flat_map(|line| line.split(',')) {
+        let (name, parameters) = member.split_once(';').unwrap_or((member, ""));
+        let name = name.trim();
+        let is_alias = coding == Coding::Gzip && name.eq_ignore_ascii_case("x-gzip");
+        if name.eq_ignore_ascii_case(coding.name()) || is_alias {
+            return quality(parameters);
+        }
+        if name == "*" {
+            of_any = quality(parameters);
+        }
+    }
+    of_any
+}
+
+/// The weight among a member's parameters; one that cannot be read refuses.
+fn quality(parameters: &str) -> u16 {
+    let Some((name, value)) = parameters.split_once('=') else {
+        return 1000;
+    };
+    if !name.trim().eq_ignore_ascii_case("q") {
+        return 1000;
+    }
+    let (whole, fraction) = value.trim().split_once('.').unwrap_or((value.trim(), ""));
+    let is_right = fraction.len() <= 3 && fraction.bytes().all(|byte| byte.is_ascii_digit());
+    match whole {
+        "1" if is_right => 1000,
+        "0" if is_right => format!("{fraction:0<3}").parse().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_weight_goes_first_and_zero_refuses() {
+        for (value, names) in [
+            ("gzip, deflate, br, zstd", "br zstd gzip"),
+            ("gzip;q=1.0, br;q=0.5", "gzip br"),
+            ("GZIP", "gzip"),
+            ("x-gzip", "gzip"),
+            ("*", "br zstd gzip"),
+            ("*;q=0.1, gzip;q=0.2, br;q=0", "gzip zstd"),
+            ("br;q=0.000, gzip;q=0", ""),
+            ("br;q=2, gzip; q=high, zstd ; q=0.001", "zstd"),
+            ("identity", ""),
+            ("", ""),
+            ("brotli", ""),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT_ENCODING, value.parse().unwrap());
+            let taken: Vec<_> = Accepted::of(&headers).iter().map(Coding::name).collect();
+            assert_eq!(taken.join(" "), names, "{value}");
+        }
+        assert_eq!(Accepted::of(&HeaderMap::new()), Accepted::default());
+    }
+}

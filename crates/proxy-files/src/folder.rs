@@ -1,0 +1,311 @@
+//! From what a request asks of a folder to what it gets.
+
+use crate::beneath;
+use crate::coding::{Accepted, Coding};
+use crate::conditions::{Conditions, Verdict};
+use crate::content::Content;
+use crate::file_path::FilePath;
+use crate::range::{Part, part};
+use crate::validators::Validators;
+use http::header::{
+    ACCEPT_RANGES, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderMap,
+    LAST_MODIFIED, LOCATION, VARY,
+};
+use http::{HeaderValue, Method, StatusCode};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// A folder whose files are served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Folder {
+    /// Where it is. Looked up anew for each request.
+    pub root: PathBuf,
+    /// The file that answers for a folder.
+    pub index: PathBuf,
+    /// The file, relative to the root, that answers for paths that name none.
+    pub fallback: Option<PathBuf>,
+    /// Whether `.br`, `.zst` and `.gz` neighbours of a file are sent to clients that take them.
+    pub precompressed: bool,
+}
+
+/// What a request asks for. Only GET and HEAD ask for files.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// None if the path can name no file.
+    path: Option<FilePath>,
+    /// Where a folder is sent that is asked for without its slash.
+    with_slash: Option<HeaderValue>,
+    wants_bytes: bool,
+    conditions: Conditions,
+    accepted: Accepted,
+}
+
+/// What a request gets.
+#[derive(Debug)]
+pub struct Served {
+    /// 200, 206, 301 or 304.
+    pub status: StatusCode,
+    /// The fields that describe the file, its length among them.
+    pub headers: HeaderMap,
+    /// The bytes; none for HEAD and where the status has no content.
+    pub content: Option<Content>,
+}
+
+/// Why a request gets no file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// There is no such file.
+    #[error("there is no such file")]
+    Missing,
+    /// The file may not be read, or lies outside the root.
+    #[error("the file may not be read, or lies outside the root")]
+    Forbidden,
+    /// A condition of the request does not hold.
+    #[error("a condition of the request does not hold")]
+    PreconditionFailed,
+    /// The file has none of the bytes that are asked for.
+    #[error("the file ends before the range, after {size_bytes} bytes")]
+    OutOfRange {
+        /// Its size.
+        size_bytes: u64,
+    },
+    /// The system could not open or read the file.
+    #[error("{0}")]
+    Unreadable(io::ErrorKind),
+}
+
+impl Asked {
+    /// What a request with this path and query, as the client sent them, asks for.
+    #[must_use]
+    pub fn new(method: &Method, path: &str, query: Option<&str>, headers: &HeaderMap) -> Self {
+        let file = FilePath::of(path);
+        let with_slash = file
+            .as_ref()
+            .filter(|file| !file.is_folder())
+            .and_then(|_| with_slash(path, query));
+        Self {
+            path: file,
+            with_slash,
+            wants_bytes: *method == Method::GET,
+            conditions: Conditions::of(method, headers),
+            accepted: Accepted::of(headers),
+        }
+    }
+}
+
+/// The place of a folder, relative to the request's host. It never begins with two slashes, which
+/// would name another host.
+fn with_slash(path: &str, query: Option<&str>) -> Option<HeaderValue> {
+    let path = path.trim_start_matches('/');
+    let (mark, query) = query.map_or(("", ""), |query| ("?", query));
+    HeaderValue::try_from(format!("/{path}/{mark}{query}")).ok()
+}
+
+impl Folder {
+    /// What `asked` gets at `now`. Blocks.
+    ///
+    /// # Errors
+    /// [`Fault`].
+    pub fn serve(&self, asked: &Asked, now: SystemTime) -> Result<Served, Fault> {
+        let root = beneath::root(&self.root);
+        let root = root.map_err(|error| Fault::Unreadable(io::Error::from(error).kind()))?;
+        let found = match &asked.path {
+            Some(path) => self.find(&root, path),
+            None => Err(Fault::Missing),
+        };
+        match (found, &self.fallback) {
+            (Ok(Found::Folder), _) => redirect(asked),
+            (Ok(Found::File(file, name)), _) => self.send(&root, file, &name, (asked, now)),
+            (Err(Fault::Missing), Some(fallback)) => {
+                let file = Opened::of(beneath::file(&root, fallback)?)?.file()?;
+                self.send(&root, file, fallback, (asked, now))
+            }
+            (Err(fault), _) => Err(fault),
+        }
+    }
+
+    fn find(&self, root: &OwnedFd, path: &FilePath) -> Result<Found, Fault> {
+        let name = if path.is_folder() {
+            path.relative().join(&self.index)
+        } else {
+            path.relative().to_owned()
+        };
+        match Opened::of(beneath::file(root, &name)?)? {
+            Opened::File(file) => Ok(Found::File(file, name)),
+            Opened::Folder if path.is_folder() => Err(Fault::Missing),
+            Opened::Folder => Ok(Found::Folder),
+        }
+    }
+
+    fn send(
+        &self,
+        root: &OwnedFd,
+        original: Facts,
+        name: &Path,
+        (asked, now): (&Asked, SystemTime),
+    ) -> Result<Served, Fault> {
+        let (file, coding) = if self.precompressed {
+            compressed(root, original, name, asked.accepted)
+        } else {
+            (original, None)
+        };
+        let validators = Validators::of(file.changed, file.size_bytes, coding, now);
+        let mut headers = HeaderMap::new();
+        headers.insert(ETAG, validators.tag.clone());
+        if let Some(value) = validators.last_modified() {
+            headers.insert(LAST_MODIFIED, value);
+        }
+        if self.precompressed {
+            headers.insert(VARY, HeaderValue::from_static("accept-encoding"));
+        }
+        match asked.conditions.judge(&validators) {
+            Verdict::Serve => {}
+            Verdict::Failed => return Err(Fault::PreconditionFailed),
+            Verdict::NotModified => {
+                return Ok(Served {
+                    status: StatusCode::NOT_MODIFIED,
+                    headers,
+                    content: None,
+                });
+            }
+        }
+        headers.insert(CONTENT_TYPE, content_type(name));
+        headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+        if let Some(coding) = coding {
+            headers.insert(CONTENT_ENCODING, HeaderValue::from_static(coding.name()));
+        }
+        let size_bytes = file.size_bytes;
+        let (status, bytes) = match part(asked.conditions.range(&validators), size_bytes) {
+            Part::Nowhere => return Err(Fault::OutOfRange { size_bytes }),
+            Part::Whole => (StatusCode::OK, 0..size_bytes),
+            Part::Some(bytes) => {
+                let (first, last) = (bytes.start, bytes.end.saturating_sub(1));
+                if let Ok(value) =
+                    HeaderValue::try_from(format!("bytes {first}-{last}/{size_bytes}"))
+                {
+                    headers.insert(CONTENT_RANGE, value);
+                }
+                (StatusCode::PARTIAL_CONTENT, bytes)
+            }
+        };
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(bytes.end - bytes.start));
+        let content = asked.wants_bytes.then(|| Content::new(file.file, &bytes));
+        Ok(Served {
+            status,
+            headers,
+            content: content.transpose()?,
+        })
+    }
+}
+
+/// What is at a name.
+enum Found {
+    File(Facts, PathBuf),
+    Folder,
+}
+
+/// What was opened.
+enum Opened {
+    File(Facts),
+    Folder,
+}
+
+/// An open file and what is known of it.
+struct Facts {
+    file: File,
+    size_bytes: u64,
+    changed: Option<SystemTime>,
+}
+
+impl Opened {
+    fn of(file: OwnedFd) -> Result<Self, Fault> {
+        let file = File::from(file);
+        let metadata = file.metadata()?;
+        if metadata.is_dir() {
+            return Ok(Self::Folder);
+        }
+        if !metadata.is_file() {
+            return Err(Fault::Forbidden);
+        }
+        Ok(Self::File(Facts {
+            size_bytes: metadata.len(),
+            changed: metadata.modified().ok(),
+            file,
+        }))
+    }
+
+    fn file(self) -> Result<Facts, Fault> {
+        match self {
+            Self::File(facts) => Ok(facts),
+            Self::Folder => Err(Fault::Missing),
+        }
+    }
+}
+
+/// The best neighbour that the client takes, else the original. One that is older than its original is
+/// not of it.
+fn compressed(
+    root: &OwnedFd,
+    original: Facts,
+    name: &Path,
+    accepted: Accepted,
+) -> (Facts, Option<Coding>) {
+    for coding in accepted.iter() {
+        let mut neighbour = name.as_os_str().to_owned();
+        neighbour.push(coding.suffix());
+        let opened = beneath::file(root, Path::new(&neighbour));
+        let opened = opened.map_err(Fault::from).and_then(Opened::of);
+        if let Ok(Opened::File(file)) = opened
+            && file.changed >= original.changed
+        {
+            return (file, Some(coding));
+        }
+    }
+    (original, None)
+}
+
+fn redirect(asked: &Asked) -> Result<Served, Fault> {
+    let location = asked.with_slash.clone().ok_or(Fault::Missing)?;
+    let mut headers = HeaderMap::new();
+    headers.insert(LOCATION, location);
+    headers.insert(CONTENT_LENGTH, HeaderValue::from(0));
+    Ok(Served {
+        status: StatusCode::MOVED_PERMANENTLY,
+        headers,
+        content: None,
+    })
+}
+
+/// By the name's extension. Text is UTF-8 until somebody says otherwise.
+fn content_type(name: &Path) -> HeaderValue {
+    let Some(kind) = mime_guess::from_path(name).first_raw() else {
+        return HeaderValue::from_static("application/octet-stream");
+    };
+    if !kind.starts_with("text/") {
+        return HeaderValue::from_static(kind);
+    }
+    HeaderValue::try_from(format!("{kind}; charset=utf-8"))
+        .unwrap_or_else(|_| HeaderValue::from_static(kind))
+}
+
+impl From<Errno> for Fault {
+    fn from(error: Errno) -> Self {
+        match error {
+            Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG | Errno::INVAL | Errno::NXIO => {
+                Self::Missing
+            }
+            Errno::ACCESS | Errno::PERM | Errno::XDEV | Errno::LOOP => Self::Forbidden,
+            _ => Self::Unreadable(io::Error::from(error).kind()),
+        }
+    }
+}
+
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Self {
+        Self::Unreadable(error.kind())
+    }
+}

@@ -1,0 +1,41 @@
+//! What tells one state of a file from another. [RFC 9110 §8.8]
+
+use crate::coding::Coding;
+use http::HeaderValue;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// `ETag` and `Last-Modified` of one representation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Validators {
+    /// A strong tag: made of the time of the last change, to the nanosecond, the size, and the coding.
+    pub(crate) tag: HeaderValue,
+    /// The last change in whole seconds since 1970; none where the file system tells none.
+    pub(crate) changed_s: Option<u64>,
+}
+
+impl Validators {
+    /// For a file of this size, last changed at `changed`. A change that is still to come is told as
+    /// now. [RFC 9110 §8.8.2.1]
+    pub(crate) fn of(
+        changed: Option<SystemTime>,
+        size_bytes: u64,
+        coding: Option<Coding>,
+        now: SystemTime,
+    ) -> Self {
+        let since_1970 = |time: SystemTime| time.duration_since(UNIX_EPOCH).ok();
+        let changed = changed.and_then(since_1970);
+        let nanos = changed.unwrap_or_default().as_nanos();
+        let (dash, coding) = coding.map_or(("", ""), |coding| ("-", coding.name()));
+        let tag = HeaderValue::try_from(format!("\"{nanos:x}-{size_bytes:x}{dash}{coding}\""));
+        let told = changed.map(|changed| changed.min(since_1970(now).unwrap_or_default()));
+        Self {
+            tag: tag.unwrap_or_else(|_| HeaderValue::from_static("\"\"")),
+            changed_s: told.as_ref().map(Duration::as_secs),
+        }
+    }
+
+    pub(crate) fn last_modified(&self) -> Option<HeaderValue> {
+        let time = UNIX_EPOCH + Duration::from_secs(self.changed_s?);
+        HeaderValue::try_from(httpdate::fmt_http_date(time)).ok()
+    }
+}

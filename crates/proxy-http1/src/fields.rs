@@ -1,0 +1,205 @@
+//! Field lines, read from bytes that a guard has accepted and written from headers.
+
+use crate::reading::Extent;
+use bytes::{Bytes, BytesMut};
+use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, TE, TRANSFER_ENCODING};
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+/// Where the lines of a head are; kept from one head to the next, for its room.
+#[derive(Debug, Default)]
+pub struct Lines {
+    /// The end of the start line; 0 in a section without one.
+    pub(crate) start: usize,
+    fields: Vec<Line>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    from: u32,
+    colon: u32,
+    end: u32,
+}
+
+/// Takes the head that leads `unread`, its empty line included, and notes its `lines`. None if it is not
+/// there whole.
+pub fn take_head(unread: &mut BytesMut, lines: &mut Lines) -> Option<Bytes> {
+    let start = memchr::memchr(b'\n', unread)? + 1;
+    let end = lines.find(unread, start)?;
+    Some(unread.split_to(end).freeze())
+}
+
+impl Lines {
+    /// Notes the field lines from `start` to the empty one, and gives the end of that. None if they are
+    /// not there whole.
+    pub(crate) fn find(&mut self, bytes: &[u8], start: usize) -> Option<usize> {
+        self.start = start;
+        self.fields.clear();
+        let mut from = start;
+        loop {
+            let rest = bytes.get(from..)?;
+            if let [b'\r', b'\n', ..] = rest {
+                return Some(from + 2);
+            }
+            let colon = rest.iter().position(|byte| *byte == b':')?;
+            let end = colon + memchr::memchr(b'\n', rest.get(colon..)?)?;
+            self.fields.push(Line {
+                from: u32::try_from(from).ok()?,
+                colon: u32::try_from(from + colon).ok()?,
+                end: u32::try_from(from + end).ok()?,
+            });
+            from += end + 1;
+        }
+    }
+}
+
+/// Fields, and what they say about their message.
+#[derive(Debug)]
+pub(crate) struct Fields {
+    pub(crate) headers: HeaderMap,
+    /// None: they do not say how long the body is.
+    pub(crate) extent: Option<Extent>,
+    /// Whether the sender means to keep the connection.
+    pub(crate) keeps: bool,
+    /// Whether the sender waits for `100 Continue`.
+    pub(crate) expects: bool,
+    /// Whether the sender takes trailers.
+    pub(crate) takes_trailers: bool,
+}
+
+impl Fields {
+    /// No fields yet, of a message whose sender keeps connections unless it says otherwise, or not.
+    pub(crate) fn new(headers: HeaderMap, keeps: bool) -> Self {
+        Self {
+            headers,
+            extent: None,
+            keeps,
+            expects: false,
+            takes_trailers: false,
+        }
+    }
+
+    /// Takes the `lines` of `bytes`. None if one is no field line.
+    pub(crate) fn take(&mut self, bytes: &Bytes, lines: &Lines) -> Option<()> {
+        for line in &lines.fields {
+            let (from, colon, end) = (line.from as usize, line.colon as usize, line.end as usize);
+            let name = HeaderName::from_bytes(bytes.get(from..colon)?).ok()?;
+            let (from, to) = trimmed(bytes, colon + 1, end);
+            let value = HeaderValue::from_maybe_shared(bytes.slice(from..to));
+            self.add(name, value.ok()?);
+        }
+        Some(())
+    }
+
+    fn add(&mut self, name: HeaderName, value: HeaderValue) {
+        match name.as_str().len() {
+            2 if name == TE => self.takes_trailers |= names(&value, "trailers"),
+            6 if name == EXPECT => {
+                self.expects |= value.as_bytes().eq_ignore_ascii_case(b"100-continue");
+            }
+            10 if name == CONNECTION => self.connect(&value),
+            14 if name == CONTENT_LENGTH => {
+                let length = value.to_str().ok().and_then(|text| text.parse().ok());
+                self.extent = length.map(Extent::Length).or(self.extent);
+            }
+            17 if name == TRANSFER_ENCODING => self.extent = Some(Extent::Chunked),
+            _ => {}
+        }
+        self.headers.append(name, value);
+    }
+
+    /// [RFC 9112 §9.3]
+    fn connect(&mut self, options: &HeaderValue) {
+        if names(options, "close") {
+            self.keeps = false;
+        } else if names(options, "keep-alive") {
+            self.keeps = true;
+        }
+    }
+}
+
+/// Appends a field line for each header.
+pub(crate) fn write(headers: &HeaderMap, out: &mut Vec<u8>) {
+    for (name, value) in headers {
+        write_line(name, value, out);
+    }
+}
+
+/// Appends one field line.
+#[inline]
+pub fn write_line(name: &HeaderName, value: &HeaderValue, out: &mut Vec<u8>) {
+    out.extend_from_slice(name.as_str().as_bytes());
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value.as_bytes());
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Whether the comma-separated `list` holds `wanted`, in any case.
+pub(crate) fn names(list: &HeaderValue, wanted: &str) -> bool {
+    let list = list.as_bytes();
+    list.eq_ignore_ascii_case(wanted.as_bytes())
+        || list
+            .split(|byte| *byte == b',')
+            .any(|one| one.trim_ascii().eq_ignore_ascii_case(wanted.as_bytes()))
+}
+
+/// Where the text between `from` and `to` begins and ends without the space around it.
+fn trimmed(line: &[u8], mut from: usize, mut to: usize) -> (usize, usize) {
+    let is_space = |at: usize| {
+        let byte = line.get(at);
+        byte.is_some_and(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n'))
+    };
+    while from < to && is_space(from) {
+        from += 1;
+    }
+    while from < to && is_space(to - 1) {
+        to -= 1;
+    }
+    (from, to)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(section: &'static str) -> Fields {
+        let mut fields = Fields::new(HeaderMap::new(), true);
+        let section = Bytes::from_static(section.as_bytes());
+        let mut lines = Lines::default();
+        lines.find(&section, 0).unwrap();
+        fields.take(&section, &lines).unwrap();
+        fields
+    }
+
+    #[test]
+    fn fields_are_read_without_the_space_around_them() {
+        let fields = read("A:b\r\nx-empty:  \r\nSet-Cookie: \t1 2 \r\nset-cookie: 3\r\n\r\n");
+
+        assert_eq!(fields.headers["a"], "b");
+        assert_eq!(fields.headers["x-empty"], "");
+        let cookies: Vec<_> = fields.headers.get_all("set-cookie").iter().collect();
+        assert_eq!(cookies, ["1 2", "3"]);
+        assert_eq!(fields.extent, None);
+    }
+
+    #[test]
+    fn what_fields_say_of_their_message_is_heard() {
+        let fields = read("TE: a, Trailers\r\nExpect: 100-Continue\r\nContent-Length: 7\r\n\r\n");
+
+        assert!(fields.takes_trailers && fields.expects && fields.keeps);
+        assert_eq!(fields.extent, Some(Extent::Length(7)));
+        let fields = read("Connection: x, close\r\nTransfer-Encoding: chunked\r\n\r\n");
+        assert!(!fields.keeps);
+        assert_eq!(fields.extent, Some(Extent::Chunked));
+    }
+
+    #[test]
+    fn half_a_head_stays_where_it_is() {
+        let mut unread = BytesMut::from("GET / HTTP/1.1\r\nHost: a\r\n");
+        let mut lines = Lines::default();
+        assert!(take_head(&mut unread, &mut lines).is_none());
+        unread.extend_from_slice(b"\r\nnext");
+
+        assert!(take_head(&mut unread, &mut lines).is_some());
+        assert_eq!(unread, "next");
+    }
+}

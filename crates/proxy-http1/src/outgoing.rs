@@ -1,0 +1,301 @@
+//! A message on its way: its head, then its body as it comes.
+
+use crate::fields;
+use bytes::{Buf, Bytes};
+use http::HeaderMap;
+use http::header::{CONTENT_LENGTH, HOST, TE, TRANSFER_ENCODING};
+use http_body::Body;
+use std::io::{self, IoSlice, Write};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use tokio::io::AsyncWrite;
+
+/// Data up to this size is copied behind the head: cheaper than a vectored write.
+const SMALL: usize = 2048;
+
+/// Once so much waits, it is written before more is asked for.
+const ENOUGH: usize = 16 * 1024;
+
+/// How a body is sent. [RFC 9112 §6]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// As it is; it is exactly so long.
+    Length(u64),
+    /// In chunks, with trailers behind them or without.
+    Chunked {
+        /// Whether trailers are sent.
+        trailers: bool,
+    },
+    /// As it is, to the end of the connection.
+    UntilClose,
+}
+
+/// What is to be written, and where the rest of it comes from.
+#[derive(Debug)]
+pub struct Outgoing<B> {
+    /// Heads, chunk lines and small data; written up to `start`.
+    text: Vec<u8>,
+    start: usize,
+    /// Data behind the text, not copied.
+    piece: Bytes,
+    /// Whether the line of the chunk in `piece` is still to be ended.
+    owes_line_end: bool,
+    body: Option<Upload<B>>,
+    unflushed: bool,
+    /// Whether the body failed; what came before is written first.
+    cut: bool,
+    /// Whether the other side takes no more.
+    deaf: bool,
+    sent: u64,
+}
+
+#[derive(Debug)]
+struct Upload<B> {
+    body: B,
+    /// With what is left of the length, if that is known.
+    framing: Framing,
+}
+
+/// Why the rest of a message cannot be sent.
+#[derive(Debug)]
+pub enum Stuck {
+    /// Its body failed, or is not as long as was said.
+    Body,
+    /// The connection failed.
+    Io(io::Error),
+}
+
+/// A body that failed, or is not as long as was said.
+struct Cut;
+
+impl<B> Default for Outgoing<B> {
+    fn default() -> Self {
+        Self {
+            text: Vec::new(),
+            start: 0,
+            piece: Bytes::new(),
+            owes_line_end: false,
+            body: None,
+            unflushed: false,
+            cut: false,
+            deaf: false,
+            sent: 0,
+        }
+    }
+}
+
+impl<B> Outgoing<B> {
+    /// One that writes heads to `text`.
+    #[must_use]
+    pub fn with_room(text: Vec<u8>) -> Self {
+        Self {
+            text,
+            ..Self::default()
+        }
+    }
+
+    /// Where heads are written to. They go out behind what waits already.
+    pub fn text(&mut self) -> &mut Vec<u8> {
+        &mut self.text
+    }
+
+    /// Begins to count anew and sends `body` behind the head that was written to [`Self::text`].
+    pub fn begin(&mut self, body: Option<(B, Framing)>) {
+        self.sent = 0;
+        self.body = body.map(|(body, framing)| Upload { body, framing });
+    }
+
+    /// The body that is being sent.
+    pub fn body_mut(&mut self) -> Option<&mut B> {
+        self.body.as_mut().map(|upload| &mut upload.body)
+    }
+
+    /// Whether everything was taken.
+    #[inline]
+    pub fn is_done(&self) -> bool {
+        self.body.is_none() && !self.is_blocked() && !self.deaf
+    }
+
+    /// Whether there are bytes that the other side has not taken yet.
+    #[inline]
+    pub fn is_blocked(&self) -> bool {
+        self.has_bytes() || self.unflushed
+    }
+
+    /// Whether the other side takes no more; it may have something to say still.
+    pub fn is_deaf(&self) -> bool {
+        self.deaf
+    }
+
+    /// Bytes taken since [`Self::begin`].
+    pub fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    fn has_bytes(&self) -> bool {
+        self.start < self.text.len() || !self.piece.is_empty()
+    }
+
+    /// Who hangs up may have said something before. That is still to be read, so what is not heard is
+    /// forgotten, and reading tells how the exchange ends.
+    fn forget(&mut self) {
+        self.deaf = true;
+        self.text.clear();
+        self.start = 0;
+        self.piece = Bytes::new();
+        self.body = None;
+        self.unflushed = false;
+    }
+
+    fn wrote(&mut self, count: usize) {
+        self.sent += count as u64;
+        let of_text = count.min(self.text.len() - self.start);
+        self.start += of_text;
+        self.piece.advance(count - of_text);
+        if self.start == self.text.len() {
+            self.text.clear();
+            self.start = 0;
+        }
+    }
+
+    fn poll_write(
+        &self,
+        cx: &mut Context<'_>,
+        to: &mut (impl AsyncWrite + Unpin),
+    ) -> Poll<io::Result<usize>> {
+        let text = self.text.get(self.start..).unwrap_or_default();
+        let to = Pin::new(to);
+        match (text.is_empty(), self.piece.is_empty()) {
+            (_, true) => to.poll_write(cx, text),
+            (true, false) => to.poll_write(cx, &self.piece),
+            (false, false) => {
+                let pieces = [IoSlice::new(text), IoSlice::new(&self.piece)];
+                to.poll_write_vectored(cx, &pieces)
+            }
+        }
+    }
+}
+
+impl<B: Body<Data = Bytes> + Unpin> Outgoing<B> {
+    /// Writes what there is. Ready when all is out, or the other side takes no more.
+    ///
+    /// # Errors
+    /// [`Stuck`]; the connection is of no more use then.
+    pub fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        to: &mut (impl AsyncWrite + Unpin),
+    ) -> Poll<Result<(), Stuck>> {
+        loop {
+            if self.body.is_some() && self.gather(cx).is_err() {
+                self.cut = true;
+                self.body = None;
+            }
+            if !self.has_bytes() {
+                if self.unflushed {
+                    ready!(Pin::new(&mut *to).poll_flush(cx)).map_err(Stuck::Io)?;
+                    self.unflushed = false;
+                }
+                return match (self.cut, &self.body) {
+                    (true, _) => Poll::Ready(Err(Stuck::Body)),
+                    (false, Some(_)) => Poll::Pending,
+                    (false, None) => Poll::Ready(Ok(())),
+                };
+            }
+            match ready!(self.poll_write(cx, to)) {
+                Ok(0) => return Poll::Ready(Err(Stuck::Io(io::ErrorKind::WriteZero.into()))),
+                Ok(count) => self.wrote(count),
+                Err(error) if is_hang_up(&error) => {
+                    self.forget();
+                    return Poll::Ready(Ok(()));
+                }
+                Err(error) => return Poll::Ready(Err(Stuck::Io(error))),
+            }
+            self.unflushed = true;
+        }
+    }
+
+    /// Takes from the body what is there, up to [`ENOUGH`].
+    fn gather(&mut self, cx: &mut Context<'_>) -> Result<(), Cut> {
+        if self.owes_line_end && self.piece.is_empty() {
+            self.text.extend_from_slice(b"\r\n");
+            self.owes_line_end = false;
+        }
+        while self.piece.is_empty()
+            && self.text.len() < ENOUGH
+            && let Some(upload) = &mut self.body
+            && let Poll::Ready(frame) = Pin::new(&mut upload.body).poll_frame(cx)
+        {
+            let Some(frame) = frame else {
+                self.end(None)?;
+                break;
+            };
+            match frame.map_err(|_| Cut)?.into_data() {
+                Ok(data) => self.take(data)?,
+                Err(frame) => self.end(frame.into_trailers().ok())?,
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, data: Bytes) -> Result<(), Cut> {
+        let Some(Upload { body, framing }) = &mut self.body else {
+            return Ok(());
+        };
+        let is_last = body.is_end_stream();
+        match framing {
+            Framing::Length(left) => {
+                let rest = left.checked_sub(data.len() as u64);
+                *left = rest.ok_or(Cut)?;
+            }
+            Framing::Chunked { .. } if !data.is_empty() => {
+                // Writing to a Vec never fails.
+                write!(self.text, "{:x}\r\n", data.len()).unwrap_or_default();
+                self.owes_line_end = true;
+            }
+            Framing::Chunked { .. } | Framing::UntilClose => {}
+        }
+        if data.len() <= SMALL {
+            self.text.extend_from_slice(&data);
+            if std::mem::take(&mut self.owes_line_end) {
+                self.text.extend_from_slice(b"\r\n");
+            }
+        } else {
+            self.piece = data;
+        }
+        if is_last && !self.owes_line_end {
+            return self.end(None);
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, trailers: Option<HeaderMap>) -> Result<(), Cut> {
+        match self.body.take().map(|upload| upload.framing) {
+            Some(Framing::Length(0) | Framing::UntilClose) | None => Ok(()),
+            Some(Framing::Length(_)) => Err(Cut),
+            Some(Framing::Chunked { trailers: wanted }) => {
+                self.text.extend_from_slice(b"0\r\n");
+                if let Some(trailers) = trailers.filter(|_| wanted) {
+                    write_trailers(trailers, &mut self.text);
+                }
+                self.text.extend_from_slice(b"\r\n");
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Without what must not be among trailers. [RFC 9110 §6.5.1]
+fn write_trailers(mut trailers: HeaderMap, out: &mut Vec<u8>) {
+    for name in [CONTENT_LENGTH, HOST, TE, TRANSFER_ENCODING] {
+        trailers.remove(name);
+    }
+    fields::write(&trailers, out);
+}
+
+fn is_hang_up(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset
+    )
+}

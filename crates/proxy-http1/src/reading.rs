@@ -1,0 +1,69 @@
+//! The body of a message that is being read.
+
+use crate::dechunk::{self, Dechunk};
+use bytes::{Bytes, BytesMut};
+use http_body::{Frame, SizeHint};
+
+/// How the end of a body is told. [RFC 9112 §6.3]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// By its length, which may be 0.
+    Length(u64),
+    /// By its last chunk.
+    Chunked,
+    /// By the end of the connection.
+    UntilClose,
+}
+
+/// What is left of a body.
+#[derive(Debug)]
+pub struct Reading(Left);
+
+#[derive(Debug)]
+enum Left {
+    Length(u64),
+    Chunked(Dechunk),
+    UntilClose,
+}
+
+impl Reading {
+    /// A body of this extent, of which nothing was read.
+    #[must_use]
+    pub const fn new(extent: Extent) -> Self {
+        Self(match extent {
+            Extent::Length(length) => Left::Length(length),
+            Extent::Chunked => Left::Chunked(Dechunk::Size),
+            Extent::UntilClose => Left::UntilClose,
+        })
+    }
+
+    /// Whether there is nothing left.
+    #[inline]
+    #[must_use]
+    pub const fn is_over(&self) -> bool {
+        matches!(self.0, Left::Length(0) | Left::Chunked(Dechunk::End))
+    }
+
+    /// What is known of the length of what is left.
+    #[must_use]
+    pub fn size_hint(&self) -> SizeHint {
+        match self.0 {
+            Left::Length(left) => SizeHint::with_exact(left),
+            Left::Chunked(_) | Left::UntilClose => SizeHint::default(),
+        }
+    }
+
+    /// The next piece of data, or the trailers, as far as they are in `unread`.
+    pub fn take(&mut self, unread: &mut BytesMut) -> Option<Frame<Bytes>> {
+        match &mut self.0 {
+            Left::Length(left) => dechunk::take(unread, left).map(Frame::data),
+            Left::Chunked(chunks) => {
+                let frame = chunks.next(unread);
+                chunks.look_ahead(unread);
+                frame
+            }
+            Left::UntilClose if unread.is_empty() => None,
+            Left::UntilClose => Some(Frame::data(unread.split().freeze())),
+        }
+    }
+}

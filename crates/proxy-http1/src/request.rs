@@ -1,0 +1,119 @@
+//! Request heads.
+
+use crate::fields::{self, Fields, Lines};
+use crate::reading::Extent;
+use bytes::Bytes;
+use http::uri::PathAndQuery;
+use http::{HeaderMap, Method, Request, Uri, Version};
+
+/// Most request heads hold fewer fields.
+const USUAL_FIELDS: usize = 12;
+
+/// A request head and what it says about its message.
+#[derive(Debug)]
+pub struct RequestHead {
+    /// The head itself.
+    pub request: Request<()>,
+    /// How the end of the body is told; a request that does not say has none. [RFC 9112 §6.3]
+    pub extent: Extent,
+    /// Whether the client means to keep the connection.
+    pub keeps: bool,
+    /// Whether the client waits for `100 Continue` before it sends the body. [RFC 9110 §10.1.1]
+    pub expects: bool,
+    /// Whether the client takes trailers. [RFC 9110 §10.1.4]
+    pub takes_trailers: bool,
+}
+
+/// Reads a head that a guard has accepted, its fields into `spare`, which is empty. None if `http` cannot
+/// hold its method or target.
+#[must_use]
+pub fn read_request((head, lines): (&Bytes, &Lines), mut spare: HeaderMap) -> Option<RequestHead> {
+    let line = head.get(..lines.start)?;
+    let method_end = memchr::memchr(b' ', line)?;
+    let target_end = memchr::memrchr(b' ', line)?;
+    let is_new = line.get(target_end..)?.starts_with(b" HTTP/1.1");
+    let target = head.slice(method_end + 1..target_end);
+    spare.reserve(USUAL_FIELDS);
+    let mut read = Fields::new(spare, is_new);
+    read.take(head, lines)?;
+    let mut request = Request::new(());
+    *request.method_mut() = Method::from_bytes(line.get(..method_end)?).ok()?;
+    *request.uri_mut() = Uri::from_maybe_shared(target).ok()?;
+    *request.version_mut() = if is_new {
+        Version::HTTP_11
+    } else {
+        Version::HTTP_10
+    };
+    *request.headers_mut() = read.headers;
+    Some(RequestHead {
+        request,
+        extent: read.extent.unwrap_or(Extent::Length(0)),
+        keeps: read.keeps,
+        expects: read.expects && is_new,
+        takes_trailers: read.takes_trailers && is_new,
+    })
+}
+
+/// Appends the head of `request` in HTTP/1.1, with the field lines that `more` appends.
+pub fn write_request<B>(request: &Request<B>, out: &mut Vec<u8>, more: impl FnOnce(&mut Vec<u8>)) {
+    let target = request.uri().path_and_query();
+    out.extend_from_slice(request.method().as_str().as_bytes());
+    out.push(b' ');
+    out.extend_from_slice(target.map_or("/", PathAndQuery::as_str).as_bytes());
+    out.extend_from_slice(b" HTTP/1.1\r\n");
+    fields::write(request.headers(), out);
+    more(out);
+    out.extend_from_slice(b"\r\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fields::take_head;
+    use bytes::BytesMut;
+
+    fn read(head: &str) -> RequestHead {
+        let mut lines = Lines::default();
+        let head = take_head(&mut BytesMut::from(head), &mut lines).unwrap();
+        read_request((&head, &lines), HeaderMap::new()).unwrap()
+    }
+
+    #[test]
+    fn a_head_is_read_line_by_line() {
+        let head = read("POST /a?b HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\n");
+
+        assert_eq!(head.request.method(), Method::POST);
+        assert_eq!(head.request.uri(), "/a?b");
+        assert_eq!(head.request.version(), Version::HTTP_11);
+        assert_eq!(head.request.headers()["host"], "x");
+        assert_eq!(head.extent, Extent::Length(3));
+    }
+
+    #[test]
+    fn every_form_of_a_target_is_read() {
+        for (line, target) in [
+            ("GET http://a.test:80/x HTTP/1.1", "http://a.test:80/x"),
+            ("OPTIONS * HTTP/1.1", "*"),
+            ("CONNECT a.test:443 HTTP/1.1", "a.test:443"),
+        ] {
+            let head = read(&format!("{line}\r\n\r\n"));
+            assert_eq!(head.request.uri().to_string(), target);
+        }
+    }
+
+    #[test]
+    fn an_old_client_keeps_only_what_it_asks_to_keep() {
+        assert!(!read("GET / HTTP/1.0\r\n\r\n").keeps);
+        assert!(read("GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n").keeps);
+        assert!(!read("GET / HTTP/1.0\r\nExpect: 100-continue\r\n\r\n").expects);
+    }
+
+    #[test]
+    fn a_request_is_written_line_by_line() {
+        let request = Request::post("/a?b").header("x", "1").body(()).unwrap();
+        let mut out = Vec::new();
+        write_request(&request, &mut out, |out| out.extend_from_slice(b"y: 2\r\n"));
+
+        assert_eq!(out, b"POST /a?b HTTP/1.1\r\nx: 1\r\ny: 2\r\n\r\n");
+    }
+}

@@ -1,0 +1,125 @@
+//! Response heads, as a client reads them.
+
+use crate::fields::{Fields, Lines};
+use crate::reading::Extent;
+use crate::respond::Reason;
+use bytes::Bytes;
+use http::{HeaderMap, Response, StatusCode, Version};
+use proxy_framing::RequestKind;
+
+/// `HTTP/1.x SSS`, which the guard has seen to be there.
+const STATUS_END: usize = 12;
+
+/// Most response heads hold fewer fields.
+const USUAL_FIELDS: usize = 12;
+
+/// A response head and what it says about its message.
+#[derive(Debug)]
+pub struct ResponseHead {
+    /// The head itself; an uncommon reason phrase is among its extensions.
+    pub response: Response<()>,
+    /// How the end of the body is told.
+    pub extent: Extent,
+    /// Whether the target means to keep the connection.
+    pub keeps: bool,
+}
+
+/// The status of a head that begins with these bytes.
+#[must_use]
+pub fn status(head: &[u8]) -> Option<StatusCode> {
+    StatusCode::from_bytes(head.get(9..STATUS_END)?).ok()
+}
+
+/// Reads a head that a guard has accepted, the answer to a request of this kind; its fields into `spare`,
+/// which is empty. None if it is no head after all.
+#[must_use]
+pub fn read_response(
+    (head, lines): (&Bytes, &Lines),
+    kind: RequestKind,
+    mut spare: HeaderMap,
+) -> Option<ResponseHead> {
+    let status = status(head)?;
+    let is_new = head.get(7) == Some(&b'1');
+    spare.reserve(USUAL_FIELDS);
+    let mut read = Fields::new(spare, is_new);
+    read.take(head, lines)?;
+    let mut response = Response::new(());
+    *response.status_mut() = status;
+    *response.version_mut() = if is_new {
+        Version::HTTP_11
+    } else {
+        Version::HTTP_10
+    };
+    *response.headers_mut() = read.headers;
+    if let Some(reason) =
+        Reason::uncommon(head, STATUS_END + 1..lines.start.saturating_sub(2), status)
+    {
+        response.extensions_mut().insert(reason);
+    }
+    let bodiless = kind == RequestKind::Head
+        || status.is_informational()
+        || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    Some(ResponseHead {
+        response,
+        extent: if bodiless {
+            Extent::Length(0)
+        } else {
+            read.extent.unwrap_or(Extent::UntilClose)
+        },
+        keeps: read.keeps,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fields::take_head;
+    use bytes::BytesMut;
+
+    fn read(head: &'static str, kind: RequestKind) -> ResponseHead {
+        let mut lines = Lines::default();
+        let head = take_head(&mut BytesMut::from(head), &mut lines).unwrap();
+        read_response((&head, &lines), kind, HeaderMap::new()).unwrap()
+    }
+
+    #[test]
+    fn what_has_no_body_has_none_whatever_it_says() {
+        for (head, kind) in [
+            (
+                "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n",
+                RequestKind::Head,
+            ),
+            (
+                "HTTP/1.1 304 x\r\ntransfer-encoding: chunked\r\n\r\n",
+                RequestKind::Other,
+            ),
+            ("HTTP/1.1 204 No Content\r\n\r\n", RequestKind::Other),
+        ] {
+            assert_eq!(read(head, kind).extent, Extent::Length(0), "{head}");
+        }
+    }
+
+    #[test]
+    fn a_connection_is_kept_as_its_version_and_options_say() {
+        for (head, keeps) in [
+            ("HTTP/1.1 200 OK\r\n\r\n", true),
+            ("HTTP/1.1 200 OK\r\nconnection: x, Close\r\n\r\n", false),
+            ("HTTP/1.0 200 OK\r\n\r\n", false),
+            ("HTTP/1.0 200 OK\r\nconnection: Keep-Alive\r\n\r\n", true),
+        ] {
+            assert_eq!(read(head, RequestKind::Other).keeps, keeps, "{head}");
+        }
+    }
+
+    #[test]
+    fn an_uncommon_reason_is_kept() {
+        let common = read("HTTP/1.1 200 OK\r\n\r\n", RequestKind::Other);
+        assert!(common.response.extensions().is_empty());
+        let own = read("HTTP/1.1 200 Fine\r\n\r\n", RequestKind::Other);
+        assert!(own.response.extensions().get::<Reason>().is_some());
+        for none in ["HTTP/1.1 200 \r\n\r\n", "HTTP/1.1 200\r\n\r\n"] {
+            let none = read(none, RequestKind::Other);
+            assert!(none.response.extensions().is_empty());
+        }
+    }
+}

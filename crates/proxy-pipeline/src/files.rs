@@ -1,0 +1,81 @@
+//! Answers with files of a folder, opened and read by threads that may wait for a disk.
+
+use crate::answer::OUR_NAME;
+use crate::body::Body;
+use crate::exchange::Exchange;
+use crate::file_body::{FileBody, Waiting, first_piece};
+use crate::policy::header_edits;
+use bytes::Bytes;
+use http::header::{CONTENT_RANGE, SERVER};
+use http::{HeaderValue, Method, Response};
+use proxy_errors::{Detail, Problem, Reason};
+use proxy_files::{Asked, Fault, Served};
+use proxy_plan::RoutePlan;
+use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
+
+/// Answers with the file that the request's path names; only GET and HEAD ask for files.
+pub(crate) async fn answer(
+    exchange: &mut Exchange,
+    route: &RoutePlan,
+    total: Option<Duration>,
+) -> Result<Response<Body>, Problem> {
+    let head = &exchange.head;
+    if head.method != Method::GET && head.method != Method::HEAD {
+        return Err(Problem::new(Reason::MethodNotAllowed, Detail::None));
+    }
+    let folder = exchange.active().folders.get(route.index);
+    let Some(Some(folder)) = folder.map(Option::as_ref) else {
+        return Err(Problem::new(Reason::InternalError, Detail::None));
+    };
+    let (path, query) = (head.uri.path(), head.uri.query());
+    let asked = Asked::new(&head.method, path, query, &head.headers);
+    let time = exchange.worker().time;
+    let now = UNIX_EPOCH + time.unix(time.elapsed());
+    let folder = Arc::clone(folder);
+    let waiting = Waiting::new(exchange.timers(total), total.is_some());
+    let opening = tokio::task::spawn_blocking(move || {
+        let served = folder.serve(&asked, now)?;
+        first_piece(served)
+    });
+    match waiting.for_thread(opening).await? {
+        Ok((served, piece)) => Ok(bring(served, piece, route, waiting)),
+        Err(fault) => refuse(exchange, fault),
+    }
+}
+
+fn bring(served: Served, piece: Bytes, route: &RoutePlan, waiting: Waiting) -> Response<Body> {
+    let Served {
+        status,
+        mut headers,
+        content,
+    } = served;
+    headers.insert(SERVER, OUR_NAME);
+    header_edits::apply(&route.response_headers, &mut headers);
+    let body = match content {
+        Some(content) => Body::file(FileBody::new(piece, content, waiting)),
+        None => Body::bytes(Bytes::new()),
+    };
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    response
+}
+
+fn refuse(exchange: &mut Exchange, fault: Fault) -> Result<Response<Body>, Problem> {
+    let (reason, detail) = match fault {
+        Fault::Missing => (Reason::StaticNotFound, Detail::None),
+        Fault::Forbidden => (Reason::StaticForbidden, Detail::None),
+        Fault::PreconditionFailed => (Reason::PreconditionFailed, Detail::None),
+        Fault::OutOfRange { size_bytes } => {
+            let problem = Problem::new(Reason::RangeNotSatisfiable, Detail::None);
+            let mut response = exchange.refuse(problem);
+            if let Ok(value) = HeaderValue::try_from(format!("bytes */{size_bytes}")) {
+                response.headers_mut().insert(CONTENT_RANGE, value);
+            }
+            return Ok(response);
+        }
+        Fault::Unreadable(kind) => (Reason::StaticReadFailed, Detail::text(kind.to_string())),
+    };
+    Err(Problem::new(reason, detail))
+}

@@ -1,0 +1,221 @@
+//! The response on its way: judged as it is read, then taken apart.
+
+use crate::fault::SendFault;
+use crate::transport::Transport;
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, Response, StatusCode};
+use http_body::{Frame, SizeHint};
+use proxy_framing::{Fault, HeadLimits, RequestKind, ResponseGuard, Scan, Stop};
+use proxy_http1::{Appetite, Extent, Lines, Reading, read_response, status, take_head};
+use std::io;
+use std::task::{Context, Poll, ready};
+
+/// The largest read, in bytes.
+const LARGEST_READ: usize = 512 * 1024;
+
+/// What a target sends.
+#[derive(Debug)]
+pub(crate) struct Incoming {
+    guard: ResponseGuard,
+    /// Judged and not taken yet.
+    unread: BytesMut,
+    appetite: Appetite,
+    /// The lines of the last head.
+    lines: Lines,
+    /// An empty map that has room.
+    spare: HeaderMap,
+    kind: RequestKind,
+    heads_taken: u64,
+    received: u64,
+    /// None until the head was read.
+    body: Option<Reading>,
+    keeps: bool,
+}
+
+impl Incoming {
+    pub(crate) fn new(limits: HeadLimits) -> Self {
+        Self {
+            guard: ResponseGuard::new(limits),
+            unread: BytesMut::new(),
+            appetite: Appetite::up_to(LARGEST_READ),
+            lines: Lines::default(),
+            spare: HeaderMap::new(),
+            kind: RequestKind::Other,
+            heads_taken: 0,
+            received: 0,
+            body: Some(Reading::new(Extent::Length(0))),
+            keeps: true,
+        }
+    }
+
+    /// A request of this kind is about to be sent.
+    pub(crate) fn expect(&mut self, kind: RequestKind) {
+        self.guard.expect(kind);
+        self.kind = kind;
+        self.received = 0;
+        self.body = None;
+    }
+
+    /// Bytes that came since the last request.
+    pub(crate) fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// Whether the response is over.
+    #[inline]
+    pub(crate) fn is_over(&self) -> bool {
+        self.body.as_ref().is_some_and(Reading::is_over)
+    }
+
+    /// Whether another request may follow.
+    #[inline]
+    pub(crate) fn is_reusable(&self) -> bool {
+        self.keeps && self.is_over() && self.unread.is_empty()
+    }
+
+    pub(crate) fn size_hint(&self) -> SizeHint {
+        let body = self.body.as_ref();
+        body.map_or_else(SizeHint::default, Reading::size_hint)
+    }
+
+    /// What came behind a `101`.
+    pub(crate) fn into_unread(self) -> Bytes {
+        self.unread.freeze()
+    }
+
+    /// Gives its buffer back until the next response.
+    pub(crate) fn rest(&mut self) {
+        if self.unread.is_empty() {
+            self.unread = BytesMut::new();
+        }
+        self.appetite.forget();
+        self.lines = Lines::default();
+        self.spare = HeaderMap::new();
+    }
+
+    /// Takes a map that nobody needs any more, for the next head.
+    pub(crate) fn reuse(&mut self, mut headers: HeaderMap) {
+        headers.clear();
+        self.spare = headers;
+    }
+
+    /// The head of the response; `notice` gets those of 1xx responses that come before, as they came.
+    pub(crate) fn poll_head(
+        &mut self,
+        cx: &mut Context<'_>,
+        transport: &mut Transport,
+        notice: &mut impl FnMut(&[u8]),
+    ) -> Poll<Result<Response<()>, SendFault>> {
+        loop {
+            while self.heads_taken < self.guard.heads_seen() {
+                let head = self.take_head().ok_or(BROKEN)?;
+                let status = status(&head).ok_or(BROKEN)?;
+                if status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS {
+                    // 100 answers an expectation that this proxy met by itself.
+                    if status != StatusCode::CONTINUE {
+                        notice(&head);
+                    }
+                    continue;
+                }
+                return Poll::Ready(self.begin_body(&head));
+            }
+            if ready!(self.poll_fill(cx, transport)).map_err(SendFault::from)? == 0 {
+                let end = self.guard.eof().map_err(SendFault::BadResponse);
+                return Poll::Ready(end.and(Err(SendFault::Closed(None))));
+            }
+        }
+    }
+
+    fn take_head(&mut self) -> Option<Bytes> {
+        self.heads_taken += 1;
+        take_head(&mut self.unread, &mut self.lines)
+    }
+
+    fn begin_body(&mut self, head: &Bytes) -> Result<Response<()>, SendFault> {
+        let spare = std::mem::take(&mut self.spare);
+        let head = read_response((head, &self.lines), self.kind, spare).ok_or(BROKEN)?;
+        self.keeps = head.keeps && head.extent != Extent::UntilClose && self.keeps;
+        self.body = Some(Reading::new(head.extent));
+        Ok(head.response)
+    }
+
+    /// The next piece of the body, or its trailers. None at its end.
+    pub(crate) fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+        transport: &mut Transport,
+    ) -> Poll<Option<Result<Frame<Bytes>, SendFault>>> {
+        loop {
+            let Some(body) = self.body.as_mut().filter(|body| !body.is_over()) else {
+                return Poll::Ready(None);
+            };
+            if let Some(frame) = body.take(&mut self.unread) {
+                return Poll::Ready(Some(Ok(frame)));
+            }
+            if body.is_over() {
+                return Poll::Ready(None);
+            }
+            match ready!(self.poll_fill(cx, transport)) {
+                Ok(0) => {
+                    if let Err(fault) = self.guard.eof() {
+                        return Poll::Ready(Some(Err(SendFault::BadResponse(fault))));
+                    }
+                    self.body = Some(Reading::new(Extent::Length(0)));
+                    return Poll::Ready(None);
+                }
+                Ok(_) => {}
+                Err(broken) => return Poll::Ready(Some(Err(broken.into()))),
+            }
+        }
+    }
+
+    /// Reads and judges. Gives the number of bytes read: 0 at the end of the stream.
+    fn poll_fill(
+        &mut self,
+        cx: &mut Context<'_>,
+        transport: &mut Transport,
+    ) -> Poll<Result<usize, Broken>> {
+        let before = self.unread.len();
+        let polled = self.appetite.poll_read(cx, transport, &mut self.unread);
+        let count = ready!(polled).map_err(Broken::Io)?;
+        self.received += count as u64;
+        self.judge(before).map_err(Broken::Fault)?;
+        Poll::Ready(Ok(count))
+    }
+
+    /// Judges what stands in the buffer from `before` on. What comes behind a whole response makes
+    /// the connection useless and the response no worse.
+    fn judge(&mut self, before: usize) -> Result<(), Fault> {
+        let fresh = self.unread.get(before..).unwrap_or_default();
+        let Scan { accepted, stop } = self.guard.scan(fresh);
+        match stop {
+            None => {}
+            Some(Stop::Upgrade) => self.guard.pass_through(),
+            Some(Stop::Fault(Fault::UnexpectedData)) if accepted > 0 => {
+                self.keeps = false;
+                self.unread.truncate(before + accepted);
+            }
+            Some(Stop::Fault(fault)) => return Err(fault),
+        }
+        Ok(())
+    }
+}
+
+/// Why nothing more can be read.
+#[derive(Debug)]
+enum Broken {
+    Io(io::Error),
+    Fault(Fault),
+}
+
+impl From<Broken> for SendFault {
+    fn from(broken: Broken) -> Self {
+        match broken {
+            Broken::Io(error) => Self::Closed(Some(error)),
+            Broken::Fault(fault) => Self::BadResponse(fault),
+        }
+    }
+}
+
+/// The guard accepted what is no head: never seen, and never to be believed.
+const BROKEN: SendFault = SendFault::BadResponse(Fault::BadStatusLine);

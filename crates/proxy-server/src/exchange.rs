@@ -1,0 +1,140 @@
+//! One request over HTTP/1.x: it is handled, then its response is written.
+
+use crate::conn::{Conn, Wire};
+use crate::connection::End;
+use crate::kit::Kit;
+use http::{HeaderValue, Method, Response, StatusCode, Version};
+use http_body::Body as _;
+use proxy_http1::{Outgoing, RequestHead, Respond, write_response};
+use proxy_pipeline::{Body, Stream, handle};
+use std::future::poll_fn;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+/// What of a request its response depends on.
+struct Asked {
+    method: Method,
+    version: Version,
+    keeps: bool,
+    takes_trailers: bool,
+}
+
+/// Serves the request of `head`. Tells why no further one can follow, if none can.
+pub(crate) async fn exchange(
+    conn: &Rc<Conn>,
+    (outgoing, kit): (&mut Outgoing<Body>, &mut Kit),
+    head: RequestHead,
+) -> Option<End> {
+    let asked = Asked {
+        method: head.request.method().clone(),
+        version: head.request.version(),
+        keeps: head.keeps,
+        takes_trailers: head.takes_trailers,
+    };
+    let response = match answer(conn, outgoing, head).await {
+        Ok(response) => response,
+        Err(end) => return Some(end),
+    };
+    let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+    let keeps = begin((outgoing, kit), response, &asked, &conn.worker.date());
+    let end = poll_fn(|cx| poll_response(conn, outgoing, cx)).await;
+    conn.unblocked();
+    conn.deadline.stop();
+    if end.is_some() {
+        return end;
+    }
+    if switches || !keeps || !poll_fn(|cx| Poll::Ready(conn.discard_body(cx))).await {
+        return Some(End::Over);
+    }
+    conn.inbox.borrow_mut().resume();
+    None
+}
+
+/// Has the request handled, and writes interim responses meanwhile.
+async fn answer(
+    conn: &Rc<Conn>,
+    outgoing: &mut Outgoing<Body>,
+    head: RequestHead,
+) -> Result<Response<Body>, End> {
+    let stream = Stream {
+        client: Rc::clone(&conn.client),
+        deadline: Rc::clone(&conn.deadline),
+    };
+    let body = conn.body(&head);
+    let request = head.request.map(|()| body);
+    let mut handling = pin!(handle(Rc::clone(&conn.worker), stream, request));
+    poll_fn(|cx| {
+        conn.deadline.watch(cx.waker());
+        if let Poll::Ready(response) = handling.as_mut().poll(cx) {
+            if let Some(heads) = conn.take_interim() {
+                outgoing.text().extend_from_slice(&heads);
+            }
+            return Poll::Ready(Ok(response));
+        }
+        if let Some(heads) = conn.take_interim() {
+            outgoing.text().extend_from_slice(&heads);
+        }
+        if outgoing.is_blocked()
+            && let Poll::Ready(Err(_)) = outgoing.poll(cx, &mut Wire(Rc::clone(conn)))
+        {
+            return Poll::Ready(Err(End::Over));
+        }
+        conn.poll_gone(cx).map(|()| Err(End::Over))
+    })
+    .await
+}
+
+/// Writes the head of `response` and sends its body behind it. Whether the connection is kept.
+fn begin(
+    (outgoing, kit): (&mut Outgoing<Body>, &mut Kit),
+    response: Response<Body>,
+    asked: &Asked,
+    date: &HeaderValue,
+) -> bool {
+    let (head, body) = response.into_parts();
+    let to = Respond {
+        method: &asked.method,
+        version: asked.version,
+        keeps: asked.keeps,
+        takes_trailers: asked.takes_trailers,
+        date,
+        field: body.correlation_field(),
+        length: body.size_hint().exact(),
+    };
+    let written = write_response(&head, &to, outgoing.text());
+    kit.headers = head.headers;
+    kit.headers.clear();
+    outgoing.begin(written.framing.map(|framing| (body, framing)));
+    written.keeps
+}
+
+/// Writes the response. Ready when it is out, or why it will never be.
+fn poll_response(
+    conn: &Rc<Conn>,
+    outgoing: &mut Outgoing<Body>,
+    cx: &mut Context<'_>,
+) -> Poll<Option<End>> {
+    conn.deadline.watch(cx.waker());
+    match outgoing.poll(cx, &mut Wire(Rc::clone(conn))) {
+        Poll::Ready(Ok(())) => return Poll::Ready(outgoing.is_deaf().then_some(End::Over)),
+        Poll::Ready(Err(_)) => return Poll::Ready(Some(End::Over)),
+        Poll::Pending if outgoing.is_blocked() => {
+            conn.blocked(outgoing.sent());
+            if let Some(body) = outgoing.body_mut() {
+                body.poll_upload(cx);
+            }
+        }
+        Poll::Pending => conn.unblocked(),
+    }
+    if conn.poll_gone(cx).is_ready() {
+        return Poll::Ready(Some(End::Over));
+    }
+    match conn.deadline.take_expired() {
+        Some((timer, after)) => {
+            conn.client.fate.set(Some((timer, after)));
+            Poll::Ready(Some(End::Expired(timer, after)))
+        }
+        None => Poll::Pending,
+    }
+}

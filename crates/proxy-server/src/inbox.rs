@@ -1,0 +1,165 @@
+//! What a client of HTTP/1.x sends: judged as it is read, then taken apart.
+
+use crate::kit::Kit;
+use crate::transport::Transport;
+use bytes::{Buf, Bytes, BytesMut};
+use http_body::{Frame, SizeHint};
+use proxy_framing::{Fault, HeadLimits, RequestGuard, Scan, Stop};
+use proxy_http1::{Appetite, Extent, Reading, RequestHead, read_request, take_head};
+use std::io;
+use std::task::{Context, Poll, ready};
+
+/// The largest read, in bytes.
+const LARGEST_READ: usize = 512 * 1024;
+
+/// The reading side of one connection.
+#[derive(Debug)]
+pub(crate) struct Inbox {
+    guard: RequestGuard,
+    /// Judged and not taken yet.
+    unread: BytesMut,
+    /// Behind a request that may switch protocols: HTTP or not, nobody knows yet.
+    held: BytesMut,
+    undecided: bool,
+    fault: Option<Fault>,
+    appetite: Appetite,
+    heads_taken: u64,
+    body: Reading,
+}
+
+impl Inbox {
+    /// Of a connection of which `early` was read already.
+    pub(crate) fn new(limits: HeadLimits, early: Bytes) -> Self {
+        let mut inbox = Self {
+            guard: RequestGuard::new(limits),
+            unread: BytesMut::from(early),
+            held: BytesMut::new(),
+            undecided: false,
+            fault: None,
+            appetite: Appetite::up_to(LARGEST_READ),
+            heads_taken: 0,
+            body: Reading::new(Extent::Length(0)),
+        };
+        inbox.judge(0);
+        inbox
+    }
+
+    /// What is wrong with the client's bytes.
+    pub(crate) fn fault(&self) -> Option<Fault> {
+        self.fault
+    }
+
+    /// The correlation ID of the head that was refused, if it could still be read.
+    pub(crate) fn correlation_id(&self) -> Option<&[u8]> {
+        self.guard.correlation_id()
+    }
+
+    /// Whether no byte of a further request came.
+    pub(crate) fn is_between_requests(&self) -> bool {
+        self.guard.between_messages()
+    }
+
+    /// Whether there is nothing to take: neither a request, nor the beginning of one, nor a fault.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.heads_taken == self.guard.heads_seen()
+            && self.guard.between_messages()
+            && self.held.is_empty()
+            && self.fault.is_none()
+    }
+
+    /// Gives its buffer back, with no more in it than empty lines.
+    pub(crate) fn rest(&mut self) {
+        if self.is_empty() {
+            self.unread = BytesMut::new();
+        }
+        self.appetite.forget();
+    }
+
+    /// The bytes behind a request that switched protocols.
+    pub(crate) fn take_unread(&mut self) -> Vec<u8> {
+        [self.unread.split(), self.held.split()].concat()
+    }
+
+    /// The next request's head, if it is here whole.
+    pub(crate) fn take_request(&mut self, kit: &mut Kit) -> Option<RequestHead> {
+        if self.heads_taken == self.guard.heads_seen() {
+            return None;
+        }
+        self.heads_taken += 1;
+        while let Some(b'\r' | b'\n') = self.unread.first() {
+            self.unread.advance(1);
+        }
+        let Kit { lines, headers, .. } = kit;
+        let room = std::mem::take(headers);
+        let head = take_head(&mut self.unread, lines);
+        let head = head.and_then(|head| read_request((&head, lines), room));
+        match &head {
+            Some(head) => self.body = Reading::new(head.extent),
+            // The guard lets nothing through that `http` does not take, as far as anybody knows.
+            None => self.fault = Some(Fault::BadTarget),
+        }
+        head
+    }
+
+    /// Goes on with HTTP behind a request that did not switch protocols.
+    pub(crate) fn resume(&mut self) {
+        if std::mem::take(&mut self.undecided) {
+            self.guard.resume_http();
+            let before = self.unread.len();
+            self.unread.unsplit(self.held.split());
+            self.judge(before);
+        }
+    }
+
+    /// Whether nothing of the request's body is left.
+    pub(crate) fn is_body_over(&self) -> bool {
+        self.body.is_over()
+    }
+
+    pub(crate) fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+
+    /// The next piece of the request's body that is here already.
+    pub(crate) fn take_frame(&mut self) -> Option<Frame<Bytes>> {
+        self.body.take(&mut self.unread)
+    }
+
+    /// Whether a look at the socket may tell that the client has gone: the request is here whole and
+    /// nothing came behind it.
+    pub(crate) fn may_watch(&self) -> bool {
+        self.body.is_over() && self.unread.is_empty() && !self.undecided && self.fault.is_none()
+    }
+
+    /// Reads and judges. Gives the number of bytes read: 0 at the end of the stream.
+    pub(crate) fn poll_fill(
+        &mut self,
+        cx: &mut Context<'_>,
+        transport: &mut Transport,
+    ) -> Poll<io::Result<usize>> {
+        if self.undecided || self.fault.is_some() {
+            return Poll::Pending;
+        }
+        let before = self.unread.len();
+        let count = ready!(self.appetite.poll_read(cx, transport, &mut self.unread))?;
+        self.judge(before);
+        Poll::Ready(Ok(count))
+    }
+
+    /// Judges what stands in the buffer from `before` on, and keeps what may be had.
+    fn judge(&mut self, before: usize) {
+        let fresh = self.unread.get(before..).unwrap_or_default();
+        let Scan { accepted, stop } = self.guard.scan(fresh);
+        match stop {
+            None => {}
+            Some(Stop::Fault(fault)) => {
+                self.unread.truncate(before + accepted);
+                self.fault = Some(fault);
+            }
+            Some(Stop::Upgrade) => {
+                self.held = self.unread.split_off(before + accepted);
+                self.undecided = true;
+            }
+        }
+    }
+}
