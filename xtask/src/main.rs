@@ -4,6 +4,7 @@ mod bench;
 mod clock;
 mod command;
 mod demo;
+mod fuzz;
 mod reference;
 mod setup;
 mod terminal;
@@ -56,6 +57,8 @@ enum Task {
         #[arg(long)]
         release: bool,
     },
+    /// Feed every parser what a coverage-guided fuzzer invents
+    Fuzz(fuzz::Options),
     /// Measure proxyd beside its peers
     Bench(bench::Options),
     /// Be the load of a benchmark, as told on standard input
@@ -89,6 +92,7 @@ fn perform(task: &Task) -> Result<(), Trouble> {
         Task::Tidy => tidy::run(&workspace),
         Task::Reference { check } => reference::run(&workspace, check),
         Task::Demo { check, release } => demo::run(&workspace, check, release),
+        Task::Fuzz(ref options) => fuzz::run(&workspace, options),
         Task::Bench(ref options) => bench::run(&workspace, options),
         Task::Load { core, backend_port } => bench::load(core, backend_port),
     }

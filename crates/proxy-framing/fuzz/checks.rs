@@ -1,6 +1,7 @@
 //! What must hold for any bytes; shared by the fuzz targets and the test that replays their corpora.
 
 use httparse::{EMPTY_HEADER, Request, Response};
+use proxy_framing::h2::FrameMeter;
 use proxy_framing::{HeadLimits, RequestGuard, RequestKind, ResponseGuard, Scan, Stop};
 
 const LIMITS: HeadLimits = HeadLimits {
@@ -82,6 +83,42 @@ pub(crate) fn split(data: &[u8]) {
         let whole = run(scan(expecting(*kind, limits)), [data]);
         assert_eq!(run(scan(expecting(*kind, limits)), pieces()), whole);
     }
+}
+
+/// A chunked body: a chunk's size that passes is one that httparse reads, too.
+pub(crate) fn chunks(data: &[u8]) {
+    const HEAD: &[u8] = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let stream = [HEAD, data].concat();
+    request(&stream);
+    let mut guard = RequestGuard::new(LIMITS);
+    let (accepted, _) = run(|piece| guard.scan(piece), [&*stream]);
+    let body = stream.get(HEAD.len()..accepted).unwrap_or_default();
+    if body.windows(2).any(|pair| pair == b"\r\n") {
+        let size = httparse::parse_chunk_size(body);
+        assert!(
+            matches!(size, Ok(status) if status.is_complete()),
+            "{size:?}"
+        );
+    }
+}
+
+/// Frames of a client: cuts change no account, time only ever helps, and few frames are no flood.
+pub(crate) fn h2_floods(data: &[u8]) {
+    const PREFACE_AND_SIXTEEN_FRAMES: usize = 24 + 16 * 9;
+    let mut meter = FrameMeter::new();
+    let whole = meter.scan(data, 0);
+    let mut cut = FrameMeter::new();
+    assert_eq!(data.chunks(1).try_for_each(|byte| cut.scan(byte, 0)), whole);
+    assert_eq!(cut.in_head(), meter.in_head());
+    if whole.is_err() {
+        assert!(PREFACE_AND_SIXTEEN_FRAMES < data.len());
+        return;
+    }
+    let mut slow = FrameMeter::new();
+    let passed = (0..)
+        .zip(data.chunks(40))
+        .try_for_each(|(now, piece)| slow.scan(piece, now));
+    assert_eq!(passed, whole);
 }
 
 fn expecting(kind: u8, limits: HeadLimits) -> ResponseGuard {

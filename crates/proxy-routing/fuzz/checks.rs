@@ -35,6 +35,7 @@ pub(crate) fn host(text: &str) {
     assert!(!host.name.is_empty() && host.name.len() <= 255);
     assert!(!host.name.bytes().any(|byte| byte.is_ascii_uppercase()));
     assert!(!host.name.ends_with('.'));
+    assert!(host.name.parse::<http::uri::Authority>().is_ok());
     let again = normal_host(&host.name).map(|again| (again.name, again.port));
     assert_eq!(again, Ok((Cow::Borrowed(&*host.name), None)));
 }

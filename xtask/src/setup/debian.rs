@@ -29,6 +29,12 @@ const PACKAGES: &[Package] = &[
         bench_only: false,
     },
     Package {
+        name: "g++",
+        program: "c++",
+        reason: "the fuzzer's engine is C++",
+        bench_only: false,
+    },
+    Package {
         name: "nginx",
         program: "nginx",
         reason: "a peer to measure against",

@@ -33,3 +33,13 @@ fn the_corpus_of_responses_holds() {
 fn the_corpus_of_cut_streams_holds() {
     replay("framing_split", checks::split);
 }
+
+#[test]
+fn the_corpus_of_chunked_bodies_holds() {
+    replay("framing_chunks", checks::chunks);
+}
+
+#[test]
+fn the_corpus_of_http2_frames_holds() {
+    replay("h2_floods", checks::h2_floods);
+}

@@ -30,9 +30,12 @@ pub(crate) fn pass_on(headers: &mut HeaderMap, left: Duration) {
 /// At most eight digits and a unit. Anything else is no time, and none is told.
 fn parse(text: &[u8]) -> Option<Duration> {
     let (unit, digits) = text.split_last()?;
-    let fits = (1..=8).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit);
+    // Before any unit is applied: more digits would overflow a `Duration`, which panics.
+    if !(1..=8).contains(&digits.len()) || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
     let number: u64 = std::str::from_utf8(digits).ok()?.parse().ok()?;
-    let time = match unit {
+    Some(match unit {
         b'H' => Duration::from_hours(number),
         b'M' => Duration::from_mins(number),
         b'S' => Duration::from_secs(number),
@@ -40,8 +43,7 @@ fn parse(text: &[u8]) -> Option<Duration> {
         b'u' => Duration::from_micros(number),
         b'n' => Duration::from_nanos(number),
         _ => return None,
-    };
-    fits.then_some(time)
+    })
 }
 
 /// The time in the smallest unit in which it has eight digits; less than there is, never more.
@@ -74,6 +76,7 @@ mod tests {
             ("99999999n", Some(Duration::from_nanos(99_999_999))),
             ("0m", Some(Duration::ZERO)),
             ("100000000n", None),
+            ("9999999999999999999H", None),
             ("m", None),
             ("", None),
             ("-1m", None),

@@ -1,0 +1,108 @@
+//! `cargo xtask fuzz`: let a coverage-guided fuzzer loose on every parser.
+
+mod session;
+
+use self::session::Session;
+use crate::command;
+use crate::terminal::{complain, say};
+use crate::trouble::Trouble;
+use crate::workspace::Workspace;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What libFuzzer needs to see of a program. Unlike the sanitizers, stable compilers can do it.
+const COVERAGE: &[&str] = &[
+    "--cfg=fuzzing",
+    "-Ccodegen-units=1",
+    "-Cpasses=sancov-module",
+    "-Cllvm-args=-sanitizer-coverage-level=4",
+    "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
+    "-Cllvm-args=-sanitizer-coverage-pc-table",
+    "-Cllvm-args=-sanitizer-coverage-trace-compares",
+];
+
+/// What to fuzz, and for how long.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// How long each target runs
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..))]
+    seconds: u32,
+    /// Run this target only; may be given again
+    #[arg(long)]
+    target: Vec<String>,
+    /// Name the targets and run none
+    #[arg(long)]
+    list: bool,
+}
+
+/// Builds and runs the targets, and prints a table.
+///
+/// # Errors
+/// Names the input of every finding.
+pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), Trouble> {
+    let targets = chosen(&targets(workspace)?, &options.target)?;
+    if options.list {
+        targets.iter().for_each(say);
+        return Ok(());
+    }
+    let folder = workspace.target_dir()?.join("fuzz");
+    let programs = build(workspace, &folder)?;
+    let mut sessions = Vec::new();
+    for target in &targets {
+        say(format!("fuzz: {target} for {} s …", options.seconds));
+        let seeds = workspace.root().join("fixtures/corpus").join(target);
+        let program = workspace.command(&programs.join(target).to_string_lossy());
+        let place = session::Place::make(&folder, target, seeds)?;
+        sessions.push(session::run(program, target, &place, options.seconds)?);
+    }
+    say(Session::HEADING);
+    sessions.iter().for_each(say);
+    let found = sessions.iter().filter_map(Session::complaint);
+    if found.map(complain).count() > 0 {
+        return Err(Trouble::Said);
+    }
+    Ok(())
+}
+
+/// Every target, by name.
+fn targets(workspace: &Workspace) -> Result<Vec<String>, Trouble> {
+    let path = workspace.root().join("fuzz/targets");
+    let fault = |source| Trouble::File {
+        path: path.clone(),
+        source,
+    };
+    let mut names = Vec::new();
+    for entry in fs::read_dir(&path).map_err(fault)? {
+        let file = entry.map_err(fault)?.path();
+        names.extend(file.file_stem().and_then(OsStr::to_str).map(str::to_owned));
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+fn chosen(all: &[String], wanted: &[String]) -> Result<Vec<String>, Trouble> {
+    if let Some(unknown) = wanted.iter().find(|name| !all.contains(name)) {
+        let all = all.join(", ");
+        return Err(Trouble::Finding(format!(
+            "there is no fuzz target {unknown}; there are: {all}"
+        )));
+    }
+    let is_chosen = |name: &&String| wanted.is_empty() || wanted.contains(name);
+    Ok(all.iter().filter(is_chosen).cloned().collect())
+}
+
+/// Builds the fuzz workspace and returns the folder of its programs.
+fn build(workspace: &Workspace, folder: &Path) -> Result<PathBuf, Trouble> {
+    let host = command::read(workspace.command("rustc").args(["--print", "host-tuple"]))?;
+    let host = host.trim();
+    let manifest = "--manifest-path=fuzz/Cargo.toml";
+    // A named target keeps the flags away from build scripts.
+    let mut cargo = workspace.cargo(&["build", "--release", "--locked", manifest, "--target"]);
+    cargo
+        .arg(host)
+        .env("CARGO_TARGET_DIR", folder)
+        .env("CARGO_ENCODED_RUSTFLAGS", COVERAGE.join("\u{1f}"));
+    command::run(&mut cargo)?;
+    Ok(folder.join(host).join("release"))
+}

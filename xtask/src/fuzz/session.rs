@@ -1,0 +1,135 @@
+//! One run of one target, and what libFuzzer said of it.
+
+use crate::trouble::Trouble;
+use std::fmt::{self, Display, Formatter};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Where a target's files lie.
+pub(super) struct Place {
+    seeds: PathBuf,
+    corpus: PathBuf,
+    findings: PathBuf,
+    log: PathBuf,
+}
+
+impl Place {
+    /// Makes the folders of a target, where missing; what one run learnt, the next begins with.
+    pub(super) fn make(folder: &Path, target: &str, seeds: PathBuf) -> Result<Self, Trouble> {
+        let place = Self {
+            seeds,
+            corpus: folder.join("corpus").join(target),
+            findings: folder.join("findings").join(target),
+            log: folder.join("logs").join(target),
+        };
+        for path in [&place.corpus, &place.findings, &folder.join("logs")] {
+            fs::create_dir_all(path).map_err(|source| file_trouble(path, source))?;
+        }
+        Ok(place)
+    }
+}
+
+/// What a run came to.
+pub(super) struct Session {
+    target: String,
+    executions: u64,
+    per_second: u64,
+    corpus: usize,
+    finding: Option<String>,
+}
+
+impl Session {
+    /// The table's first line.
+    pub(super) const HEADING: &str =
+        "target               executions  executions/s  corpus  findings";
+
+    /// What to complain of.
+    pub(super) fn complaint(&self) -> Option<String> {
+        let finding = self.finding.as_deref()?;
+        Some(format!("fuzz: {} fails on {finding}", self.target))
+    }
+}
+
+impl Display for Session {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:<18} {:>12} {:>13} {:>7} {:>9}",
+            self.target,
+            self.executions,
+            self.per_second,
+            self.corpus,
+            u8::from(self.finding.is_some())
+        )
+    }
+}
+
+/// Runs a target for `seconds`, or up to its first finding.
+pub(super) fn run(
+    mut program: Command,
+    target: &str,
+    place: &Place,
+    seconds: u32,
+) -> Result<Session, Trouble> {
+    let log = File::create(&place.log).map_err(|source| file_trouble(&place.log, source))?;
+    let status = program
+        .arg(format!("-max_total_time={seconds}"))
+        .args(["-timeout=10", "-rss_limit_mb=1024", "-print_final_stats=1"])
+        .arg(format!("-artifact_prefix={}/", place.findings.display()))
+        .arg(&place.corpus)
+        .args(place.seeds.is_dir().then_some(&place.seeds))
+        .stderr(log)
+        .status()
+        .map_err(|source| Trouble::Start {
+            program: target.to_owned(),
+            source,
+        })?;
+    let log = fs::read(&place.log).map_err(|source| file_trouble(&place.log, source))?;
+    let log = String::from_utf8_lossy(&log);
+    let corpus = fs::read_dir(&place.corpus);
+    Ok(Session {
+        target: target.to_owned(),
+        executions: figure(&log, "stat::number_of_executed_units:"),
+        per_second: figure(&log, "stat::average_exec_per_sec:"),
+        corpus: corpus.map_or(0, Iterator::count),
+        finding: (!status.success()).then(|| finding(&log, &place.log)),
+    })
+}
+
+fn figure(log: &str, name: &str) -> u64 {
+    let value = log.lines().find_map(|line| line.strip_prefix(name));
+    value.map_or(0, |value| value.trim().parse().unwrap_or(0))
+}
+
+/// The input that failed, or the log if the program ended for another reason.
+fn finding(log: &str, path: &Path) -> String {
+    let input = log
+        .lines()
+        .find_map(|line| Some(line.split_once("Test unit written to ")?.1));
+    input.map_or_else(|| path.display().to_string(), str::to_owned)
+}
+
+fn file_trouble(path: &Path, source: std::io::Error) -> Trouble {
+    Trouble::File {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{figure, finding};
+    use std::path::Path;
+
+    const LOG: &str = "panicked\nartifact_prefix='x/'; Test unit written to x/crash-1\n\
+                       stat::number_of_executed_units: 12\n";
+
+    #[test]
+    fn figures_and_findings_are_read_from_the_log() {
+        assert_eq!(figure(LOG, "stat::number_of_executed_units:"), 12);
+        assert_eq!(figure(LOG, "stat::average_exec_per_sec:"), 0);
+        assert_eq!(finding(LOG, Path::new("log")), "x/crash-1");
+        assert_eq!(finding("killed\n", Path::new("log")), "log");
+    }
+}
