@@ -1,0 +1,104 @@
+//! What must hold for any bytes; shared by the fuzz targets and the test that replays their corpora.
+
+use bytes::{Bytes, BytesMut};
+use http::HeaderMap;
+use httparse::EMPTY_HEADER;
+use proxy_framing::{HeadLimits, RequestGuard, RequestKind, ResponseGuard};
+use proxy_http1::{Extent, Lines, Reading, read_request, read_response, take_head};
+
+const LIMITS: HeadLimits = HeadLimits {
+    max_head_bytes: 8192,
+    max_header_count: 100,
+    max_name_bytes: 256,
+    max_value_bytes: 4096,
+    max_target_bytes: 8192,
+};
+
+/// The first request of a stream: read as httparse reads it, its body the same however it is cut.
+pub(crate) fn request(data: &[u8]) {
+    let mut guard = RequestGuard::new(LIMITS);
+    let accepted = guard.scan(data).accepted;
+    if guard.heads_seen() == 0 {
+        return;
+    }
+    let accepted = data.get(..accepted).unwrap_or_default();
+    let start = accepted.iter().position(|byte| !b"\r\n".contains(byte));
+    let accepted = accepted
+        .get(start.unwrap_or_default()..)
+        .unwrap_or_default();
+    let mut lines = Lines::default();
+    let mut unread = BytesMut::from(accepted);
+    let head = take_head(&mut unread, &mut lines).expect("a head was accepted");
+    let read =
+        read_request((&head, &lines), HeaderMap::new()).expect("http takes what is accepted");
+
+    let mut fields = [EMPTY_HEADER; 101];
+    let mut parsed = httparse::Request::new(&mut fields);
+    let length = parsed.parse(accepted).expect("httparse takes it").unwrap();
+    assert_eq!(length, head.len());
+    assert_eq!(parsed.method, Some(read.request.method().as_str()));
+    same_fields(parsed.headers, read.request.headers());
+    same_body(read.extent, &unread);
+}
+
+/// Whether a GET was asked, a byte, and the first answer to it.
+pub(crate) fn response(data: &[u8]) {
+    let Some((kind, data)) = data.split_first() else {
+        return;
+    };
+    let kind = if kind & 1 == 0 {
+        RequestKind::Other
+    } else {
+        RequestKind::Head
+    };
+    let mut guard = ResponseGuard::new(LIMITS);
+    guard.expect(kind);
+    let accepted = guard.scan(data).accepted;
+    if guard.heads_seen() == 0 {
+        return;
+    }
+    let accepted = data.get(..accepted).unwrap_or_default();
+    let mut lines = Lines::default();
+    let mut unread = BytesMut::from(accepted);
+    let head = take_head(&mut unread, &mut lines).expect("a head was accepted");
+    let read = read_response((&head, &lines), kind, HeaderMap::new());
+    let read = read.expect("http takes what is accepted");
+
+    let mut fields = [EMPTY_HEADER; 101];
+    let mut parsed = httparse::Response::new(&mut fields);
+    let length = parsed.parse(accepted).expect("httparse takes it").unwrap();
+    assert_eq!(length, head.len());
+    assert_eq!(parsed.code, Some(read.response.status().as_u16()));
+    same_fields(parsed.headers, read.response.headers());
+    if !read.response.status().is_informational() {
+        same_body(read.extent, &unread);
+    }
+}
+
+fn same_fields(theirs: &[httparse::Header<'_>], ours: &HeaderMap) {
+    assert_eq!(theirs.len(), ours.len());
+    for field in theirs {
+        let mut values = ours.get_all(field.name).iter();
+        assert!(values.any(|value| value.as_bytes() == field.value.trim_ascii()));
+    }
+}
+
+/// The same data and the same end, whether the body comes at once or byte by byte.
+fn same_body(extent: Extent, body: &[u8]) {
+    let whole = read_body(extent, [body]);
+    assert_eq!(read_body(extent, body.chunks(1)), whole);
+}
+
+fn read_body<'b>(extent: Extent, pieces: impl IntoIterator<Item = &'b [u8]>) -> (Bytes, bool) {
+    let (mut reading, mut unread) = (Reading::new(extent), BytesMut::new());
+    let mut data = BytesMut::new();
+    for piece in pieces {
+        unread.extend_from_slice(piece);
+        while let Some(frame) = reading.take(&mut unread) {
+            if let Ok(bytes) = frame.into_data() {
+                data.extend_from_slice(&bytes);
+            }
+        }
+    }
+    (data.freeze(), reading.is_over())
+}
