@@ -2,7 +2,9 @@
 
 use httparse::{EMPTY_HEADER, Request, Response};
 use proxy_framing::h2::FrameMeter;
-use proxy_framing::{HeadLimits, RequestGuard, RequestKind, ResponseGuard, Scan, Stop};
+use proxy_framing::{
+    HeadLimits, ProxyHeader, RequestGuard, RequestKind, ResponseGuard, Scan, Stop, proxy_header,
+};
 
 const LIMITS: HeadLimits = HeadLimits {
     max_head_bytes: 8192,
@@ -147,4 +149,17 @@ fn run<'a>(
         assert_eq!(accepted, piece.len());
     }
     (sum, None)
+}
+
+/// The beginning of a connection that may have a PROXY protocol header before it.
+pub(crate) fn proxy_protocol(data: &[u8]) {
+    let ProxyHeader::Whole { length, .. } = proxy_header(data) else {
+        return;
+    };
+    let whole = proxy_header(data);
+    for end in 0..length {
+        let beginning = data.get(..end).unwrap_or_default();
+        assert_eq!(proxy_header(beginning), ProxyHeader::Incomplete);
+    }
+    assert_eq!(proxy_header(data.get(..length).unwrap_or_default()), whole);
 }

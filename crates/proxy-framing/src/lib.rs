@@ -60,6 +60,7 @@ mod message;
 mod names;
 mod octets;
 mod plain;
+mod proxy_header;
 mod request;
 mod request_line;
 mod response;
@@ -73,6 +74,7 @@ pub mod h2;
 
 pub use fault::{Fault, FaultGroup};
 pub use limits::HeadLimits;
+pub use proxy_header::{ProxyHeader, proxy_header};
 pub use request::RequestGuard;
 pub use response::{RequestKind, ResponseGuard};
 pub use scan::{Eof, Scan, Stop};

@@ -6,6 +6,10 @@ use std::time::Duration;
 
 /// A listener's part in decisions and in the care for its connections.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a setting of its own"
+)]
 pub struct ListenerPlan {
     /// The listener's name.
     pub name: String,
@@ -29,6 +33,8 @@ pub struct ListenerPlan {
     pub handshake_time: Duration,
     /// Whether HTTP/2 is spoken without TLS to clients that begin with it.
     pub h2c: bool,
+    /// Whether every connection begins with a PROXY protocol header.
+    pub proxy_protocol: bool,
     /// Most streams at once on one HTTP/2 connection.
     pub max_concurrent_streams: u32,
 }
@@ -52,6 +58,7 @@ impl ListenerPlan {
             keep_alive_time: *times.keep_alive,
             handshake_time: *times.handshake,
             h2c: *listener.h2c,
+            proxy_protocol: *listener.proxy_protocol,
             max_concurrent_streams: *listener.max_concurrent_streams,
         }
     }

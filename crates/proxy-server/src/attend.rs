@@ -4,6 +4,7 @@ use crate::conn::Conn;
 use crate::connection;
 use crate::handshake::{self, Failure};
 use crate::http2;
+use crate::introduction;
 use crate::patience::Patience;
 use crate::preface;
 use crate::settings::ConnectionSettings;
@@ -31,6 +32,18 @@ pub(crate) struct Agreed {
     pub(crate) transport: Transport,
     /// What was read to find out.
     pub(crate) early: Bytes,
+}
+
+impl Agreed {
+    /// HTTP/1.x, without TLS.
+    fn plainly(stream: TcpStream) -> Self {
+        Self {
+            spoken: Spoken::Http1,
+            session: None,
+            transport: Transport::Tcp(stream),
+            early: Bytes::new(),
+        }
+    }
 }
 
 /// Who calls, and by which listener.
@@ -89,17 +102,11 @@ impl Drop for Place {
 /// What finds out what a connection speaks is a task of its own, so that the one that lives as long as
 /// the connection is small.
 pub(crate) fn attend(caller: Caller, stream: TcpStream) {
-    if caller.settings.tls.is_some() || caller.settings.h2c {
+    if caller.settings.has_to_find_out() {
         tokio::task::spawn_local(find_out(caller, stream));
         return;
     }
-    let agreed = Agreed {
-        spoken: Spoken::Http1,
-        session: None,
-        transport: Transport::Tcp(stream),
-        early: Bytes::new(),
-    };
-    start(caller.line(agreed));
+    start(caller.line(Agreed::plainly(stream)));
 }
 
 /// Serves a connection of HTTP/1.x.
@@ -127,10 +134,15 @@ impl Caller {
     }
 }
 
-async fn find_out(caller: Caller, stream: TcpStream) {
+async fn find_out(mut caller: Caller, mut stream: TcpStream) {
     let deadline = Rc::clone(&caller.place.deadline);
     let (worker, settings) = (Rc::clone(&caller.worker), Rc::clone(&caller.settings));
-    match agree(&worker, &settings, stream, &deadline).await {
+    let introduced = introduce(&mut caller, &mut stream).await;
+    let agreed = match introduced {
+        Ok(()) => agree(&worker, &settings, stream, &deadline).await,
+        Err(failure) => Err(failure),
+    };
+    match agreed {
         Ok(agreed) if agreed.spoken == Spoken::Http1 => start(caller.line(agreed)),
         Ok(agreed) => http2::serve(caller.line(agreed)).await,
         Err(failure) => {
@@ -143,6 +155,32 @@ async fn find_out(caller: Caller, stream: TcpStream) {
             drop(caller.place);
         }
     }
+}
+
+/// Learns from a proxy in front who calls, where that is the rule.
+async fn introduce(caller: &mut Caller, stream: &mut TcpStream) -> Result<(), Failure> {
+    let settings = &caller.settings;
+    if !settings.proxy_protocol {
+        return Ok(());
+    }
+    let active = caller.worker.active();
+    let listener = active.plan.listeners().get(caller.listener.get());
+    let trusted = listener.map_or(&[][..], |listener| &listener.trusted_proxies);
+    if !caller.peer.trusted {
+        return Err(Failure::Introduction(
+            "the peer is not among trusted-proxies",
+        ));
+    }
+    let patience = Patience {
+        clock: &caller.worker.clock,
+        deadline: &caller.place.deadline,
+    };
+    let time = settings.handshake_time;
+    let heard = patience.within(Timer::Handshake, time, introduction::read(stream));
+    if let Some(client) = heard.await.unwrap_or(Err(Failure::Late(time)))? {
+        caller.peer = Peer::new(client, caller.peer.tls, trusted);
+    }
+    Ok(())
 }
 
 async fn agree(
@@ -160,7 +198,8 @@ async fn agree(
             let time = settings.handshake_time;
             handshake::shake(worker, tls, stream, time, patience).await
         }
-        None => hear(settings, stream, patience).await,
+        None if settings.h2c => hear(settings, stream, patience).await,
+        None => Ok(Agreed::plainly(stream)),
     }
 }
 

@@ -27,6 +27,8 @@ pub(crate) enum Failure {
     Plaintext(TcpStream),
     /// The handshake failed.
     Broken(io::Error),
+    /// There is no PROXY protocol header to go by.
+    Introduction(&'static str),
     /// The handshake took longer than this.
     Late(Duration),
 }
@@ -88,6 +90,10 @@ impl Failure {
         let problem = match self {
             Self::Nobody => return,
             Self::Late(time) => timeout_problem(Timer::Handshake, time),
+            Self::Introduction(why) => {
+                let problem = Problem::new(Reason::BadProxyProtocol, Detail::text(why));
+                return note_connection(worker, client, &problem);
+            }
             Self::Broken(error) => {
                 Problem::new(Reason::ClientTlsFailed, Detail::text(error.to_string()))
             }

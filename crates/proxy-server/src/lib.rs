@@ -17,6 +17,7 @@ mod exchange;
 mod handshake;
 mod http2;
 mod inbox;
+mod introduction;
 mod kit;
 mod linger;
 mod patience;

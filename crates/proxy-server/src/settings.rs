@@ -20,6 +20,8 @@ pub(crate) struct ConnectionSettings {
     pub(crate) http2: h2::server::Builder,
     /// Whether a client may begin with HTTP/2, without TLS.
     pub(crate) h2c: bool,
+    /// Whether a connection begins with a PROXY protocol header.
+    pub(crate) proxy_protocol: bool,
     pub(crate) tls: Option<Arc<ServerTls>>,
     pub(crate) handshake_time: Duration,
     pub(crate) header_time: Duration,
@@ -28,6 +30,12 @@ pub(crate) struct ConnectionSettings {
 }
 
 impl ConnectionSettings {
+    /// Whether a new connection may speak something else than plain HTTP/1.x, or begin with something
+    /// else.
+    pub(crate) fn has_to_find_out(&self) -> bool {
+        self.tls.is_some() || self.h2c || self.proxy_protocol
+    }
+
     pub(crate) fn new(
         listener: &ListenerPlan,
         limits: &Limits,
@@ -38,6 +46,7 @@ impl ConnectionSettings {
             limits: head_limits(limits),
             http2: http2::builder(listener, limits),
             h2c: listener.h2c,
+            proxy_protocol: listener.proxy_protocol,
             tls,
             handshake_time: listener.handshake_time,
             header_time: listener.header_time,

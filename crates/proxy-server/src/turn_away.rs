@@ -33,8 +33,8 @@ pub(crate) fn start(
         let entry = worker.sweep.register(Rc::clone(&deadline));
         let (current, limit) = (u64::from(full.held), u64::from(full.max));
         let problem = Problem::new(Reason::ConnectionLimit, Detail::Limit { current, limit });
-        if settings.tls.is_some() {
-            // An answer would take a handshake, and that is what costs.
+        if settings.tls.is_some() || settings.proxy_protocol {
+            // An answer would take a handshake, or a header, and that is what costs.
             note_connection(&worker, &client, &problem);
             return;
         }

@@ -33,6 +33,7 @@ mod limits;
 mod logs;
 mod paths;
 mod pools;
+mod proxy_protocol;
 mod reload;
 mod retries;
 mod routing;

@@ -43,3 +43,8 @@ fn the_corpus_of_chunked_bodies_holds() {
 fn the_corpus_of_http2_frames_holds() {
     replay("h2_floods", checks::h2_floods);
 }
+
+#[test]
+fn the_corpus_of_proxy_protocol_headers_holds() {
+    replay("proxy_protocol", checks::proxy_protocol);
+}

@@ -93,11 +93,12 @@ settings! {
     H2C: Flag, Given<bool> = flag("listeners.listener.h2c")
         .or(false)
         .enforced("proxy-server", "http2_is_spoken_without_tls_where_that_is_allowed");
-    /// Whether every connection begins with a PROXY protocol header, version 1 or 2. Connections
-    /// without one are closed.
+    /// Whether every connection begins with a PROXY protocol header, version 1 or 2, within
+    /// `handshake-secs`. Connections without one, and those of peers that are not among
+    /// `trusted-proxies`, are closed unanswered.
     PROXY_PROTOCOL: Flag, Given<bool> = flag("listeners.listener.proxy-protocol")
         .or(false)
-        .not_yet("edge");
+        .enforced("proxy-server", "a_trusted_proxy_tells_who_calls");
     /// Most streams at once on one HTTP/2 connection.
     MAX_CONCURRENT_STREAMS: Integer<u32>, Given<u32> =
         integer("listeners.listener.max-concurrent-streams", 1, 10_000, "streams")

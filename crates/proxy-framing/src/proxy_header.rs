@@ -1,0 +1,258 @@
+//! The header with which a proxy in front tells who really calls: PROXY protocol, versions 1 and 2.
+//!
+//! The specification is `proxy-protocol.txt` of `HAProxy`, §2. What it leaves to the receiver is decided
+//! strictly: numbers without leading zeros, exactly one space between fields.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// The longest header of version 1, its line end included.
+const LONGEST_LINE: usize = 107;
+
+/// What version 2 begins with.
+const SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
+
+/// The fixed part of version 2.
+const FIXED: usize = 16;
+
+/// Most bytes behind the fixed part of version 2: addresses and what describes the connection further.
+const LONGEST_REST: usize = 4096;
+
+/// What the bytes at the beginning of a connection are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProxyHeader {
+    /// The beginning of a header: all of these bytes are of it.
+    Incomplete,
+    /// A whole header, which may have something else behind it.
+    Whole {
+        /// How many bytes are of the header.
+        length: usize,
+        /// Who calls. None: the proxy itself, or somebody without an address.
+        client: Option<IpAddr>,
+    },
+    /// No header.
+    Malformed,
+}
+
+/// Looks for a header at the beginning of `bytes`.
+///
+/// ```
+/// use proxy_framing::{ProxyHeader, proxy_header};
+///
+/// let bytes = b"PROXY TCP4 192.0.2.1 192.0.2.9 40000 443\r\nGET / HTTP/1.1\r\n";
+/// let client = "192.0.2.1".parse().ok();
+/// assert_eq!(proxy_header(bytes), ProxyHeader::Whole { length: 42, client });
+/// ```
+#[must_use]
+pub fn proxy_header(bytes: &[u8]) -> ProxyHeader {
+    match bytes.first() {
+        None => ProxyHeader::Incomplete,
+        Some(b'P') => line(bytes),
+        Some(b'\r') => binary(bytes),
+        Some(_) => ProxyHeader::Malformed,
+    }
+}
+
+fn line(bytes: &[u8]) -> ProxyHeader {
+    const START: &[u8] = b"PROXY ";
+    let known = bytes.len().min(START.len());
+    if bytes.get(..known) != START.get(..known) {
+        return ProxyHeader::Malformed;
+    }
+    let window = bytes.get(..LONGEST_LINE).unwrap_or(bytes);
+    let Some(end) = window.windows(2).position(|at| at == b"\r\n") else {
+        return if bytes.len() < LONGEST_LINE {
+            ProxyHeader::Incomplete
+        } else {
+            ProxyHeader::Malformed
+        };
+    };
+    let text = bytes.get(START.len()..end);
+    let text = text.and_then(|text| std::str::from_utf8(text).ok());
+    let length = end + 2;
+    let is_unknown = |text: &str| text.split(' ').next() == Some("UNKNOWN");
+    if text.is_some_and(is_unknown) {
+        return ProxyHeader::Whole {
+            length,
+            client: None,
+        };
+    }
+    match text.and_then(told) {
+        None => ProxyHeader::Malformed,
+        client => ProxyHeader::Whole { length, client },
+    }
+}
+
+/// The client of a line of version 1; none if the line is wrong.
+fn told(text: &str) -> Option<IpAddr> {
+    let mut fields = text.split(' ');
+    let family = fields.next()?;
+    let (source, target) = (fields.next()?, fields.next()?);
+    port(fields.next()?)?;
+    port(fields.next()?)?;
+    if fields.next().is_some() {
+        return None;
+    }
+    let (source, target) = match family {
+        "TCP4" => (v4(source)?, v4(target)?),
+        "TCP6" => (v6(source)?, v6(target)?),
+        _ => return None,
+    };
+    Some(source).filter(|_| source.is_ipv4() == target.is_ipv4())
+}
+
+fn v4(text: &str) -> Option<IpAddr> {
+    text.parse::<Ipv4Addr>().ok().map(IpAddr::V4)
+}
+
+fn v6(text: &str) -> Option<IpAddr> {
+    text.parse::<Ipv6Addr>().ok().map(IpAddr::V6)
+}
+
+fn port(text: &str) -> Option<u16> {
+    let plain = text.bytes().all(|byte| byte.is_ascii_digit());
+    let short = text.len() == 1 || !text.starts_with('0');
+    text.parse().ok().filter(|_| plain && short)
+}
+
+fn binary(bytes: &[u8]) -> ProxyHeader {
+    let known = bytes.len().min(SIGNATURE.len());
+    if bytes.get(..known) != SIGNATURE.get(..known) {
+        return ProxyHeader::Malformed;
+    }
+    let Some((fixed, rest)) = bytes.split_first_chunk::<FIXED>() else {
+        return ProxyHeader::Incomplete;
+    };
+    let [.., command, family, high, low] = *fixed;
+    let length = usize::from(u16::from_be_bytes([high, low]));
+    let proxied = match command {
+        0x20 => false,
+        0x21 => true,
+        _ => return ProxyHeader::Malformed,
+    };
+    // Families without an IP address tell of nobody, as if the proxy called for itself.
+    let needed = match (proxied, family) {
+        (true, 0x11 | 0x12) => 12,
+        (true, 0x21 | 0x22) => 36,
+        (true, 0x31 | 0x32) => 216,
+        (true, 0) | (false, _) => 0,
+        (true, _) => return ProxyHeader::Malformed,
+    };
+    if length < needed || LONGEST_REST < length {
+        return ProxyHeader::Malformed;
+    }
+    let Some(rest) = rest.get(..length) else {
+        return ProxyHeader::Incomplete;
+    };
+    let client = match (needed, rest.first_chunk::<4>(), rest.first_chunk::<16>()) {
+        (12, Some(octets), _) => Some(IpAddr::from(*octets)),
+        (36, _, Some(octets)) => Some(IpAddr::from(*octets)),
+        _ => None,
+    };
+    ProxyHeader::Whole {
+        length: FIXED + length,
+        client,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn whole(length: usize, client: Option<&str>) -> ProxyHeader {
+        ProxyHeader::Whole {
+            length,
+            client: client.map(|ip| ip.parse().unwrap()),
+        }
+    }
+
+    fn v2(command: u8, family: u8, rest: &[u8]) -> Vec<u8> {
+        let length = u16::try_from(rest.len()).unwrap().to_be_bytes();
+        [SIGNATURE, &[command, family], &length, rest].concat()
+    }
+
+    #[test]
+    fn lines_of_version_1_tell_the_client() {
+        for (line, client) in [
+            ("PROXY TCP4 1.2.3.4 5.6.7.8 1 65535\r\n", Some("1.2.3.4")),
+            (
+                "PROXY TCP6 2001:db8::1 ::1 40000 443\r\n",
+                Some("2001:db8::1"),
+            ),
+            ("PROXY UNKNOWN\r\n", None),
+            ("PROXY UNKNOWN whatever it is\r\n", None),
+        ] {
+            assert_eq!(proxy_header(line.as_bytes()), whole(line.len(), client));
+            let more = format!("{line}GET / HTTP/1.1\r\n");
+            assert_eq!(proxy_header(more.as_bytes()), whole(line.len(), client));
+        }
+    }
+
+    #[test]
+    fn headers_of_version_2_tell_the_client() {
+        let four = [1, 2, 3, 4, 5, 6, 7, 8, 0, 80, 1, 187];
+        let mut six = [0; 36];
+        six[15] = 1;
+        for (header, client) in [
+            (v2(0x21, 0x11, &four), Some("1.2.3.4")),
+            (
+                v2(0x21, 0x11, &[&four[..], &[4, 0, 1, 0]].concat()),
+                Some("1.2.3.4"),
+            ),
+            (v2(0x21, 0x21, &six), Some("::1")),
+            (v2(0x20, 0, &[]), None),
+            (v2(0x20, 0x11, &four), None),
+            (v2(0x21, 0, &[9; 7]), None),
+        ] {
+            assert_eq!(proxy_header(&header), whole(header.len(), client));
+        }
+    }
+
+    #[test]
+    fn every_beginning_of_a_header_is_incomplete() {
+        let line = b"PROXY TCP4 1.2.3.4 5.6.7.8 1 2\r\n".to_vec();
+        for header in [line, v2(0x21, 0x11, &[7; 12])] {
+            for end in 0..header.len() {
+                assert_eq!(proxy_header(&header[..end]), ProxyHeader::Incomplete);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_header_is_told_so() {
+        for text in [
+            "GET / HTTP/1.1\r\n",
+            "proxy TCP4 1.2.3.4 5.6.7.8 1 2\r\n",
+            "PROXY TCP4 1.2.3.4 5.6.7.8 1\r\n",
+            "PROXY TCP4 1.2.3.4 5.6.7.8 1 2 3\r\n",
+            "PROXY TCP4  1.2.3.4 5.6.7.8 1 2\r\n",
+            "PROXY TCP4 1.2.3.4 5.6.7.8 01 2\r\n",
+            "PROXY TCP4 1.2.3.4 5.6.7.8 +1 2\r\n",
+            "PROXY TCP4 1.2.3.4 5.6.7.8 1 65536\r\n",
+            "PROXY TCP4 ::1 ::2 1 2\r\n",
+            "PROXY TCP6 1.2.3.4 5.6.7.8 1 2\r\n",
+            "PROXY TCP5 1.2.3.4 5.6.7.8 1 2\r\n",
+            "PROXY \r\n",
+        ] {
+            assert_eq!(
+                proxy_header(text.as_bytes()),
+                ProxyHeader::Malformed,
+                "{text}"
+            );
+        }
+        assert_eq!(
+            proxy_header(&[b"PROXY UNKNOWN ".to_vec(), vec![b'x'; 200]].concat()),
+            ProxyHeader::Malformed
+        );
+        for header in [
+            v2(0x11, 0x11, &[0; 12]),
+            v2(0x22, 0x11, &[0; 12]),
+            v2(0x21, 0x11, &[0; 11]),
+            v2(0x21, 0x21, &[0; 35]),
+            v2(0x21, 0x41, &[0; 36]),
+            v2(0x21, 0x11, &[0; 4097]),
+            b"\r\nGET".to_vec(),
+        ] {
+            assert_eq!(proxy_header(&header), ProxyHeader::Malformed, "{header:?}");
+        }
+    }
+}
