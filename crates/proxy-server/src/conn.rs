@@ -120,6 +120,12 @@ impl Conn {
         Poll::Pending
     }
 
+    /// Whether nothing can be read behind the present request: its body is broken, or its client still
+    /// waits to be told to send it.
+    pub(crate) fn is_to_close(&self) -> bool {
+        self.waits.get() || self.client.fault.get().is_some() && !self.is_over()
+    }
+
     /// Ready when there may be something to read.
     pub(crate) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.transport.borrow().poll_readable(cx)

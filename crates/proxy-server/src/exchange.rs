@@ -37,6 +37,10 @@ pub(crate) async fn exchange(
         Err(end) => return Some(end),
     };
     let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+    let asked = Asked {
+        keeps: asked.keeps && !conn.is_to_close(),
+        ..asked
+    };
     let keeps = begin((outgoing, kit), response, &asked, &conn.worker.date());
     let end = poll_fn(|cx| poll_response(conn, outgoing, cx)).await;
     conn.unblocked();

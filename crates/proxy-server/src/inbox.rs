@@ -140,6 +140,10 @@ impl Inbox {
         if self.undecided || self.fault.is_some() {
             return Poll::Pending;
         }
+        if self.body.is_over() {
+            // Heads are small: whoever sends many at once is read little by little.
+            self.appetite.forget();
+        }
         let before = self.unread.len();
         let count = ready!(self.appetite.poll_read(cx, transport, &mut self.unread))?;
         self.judge(before);

@@ -140,6 +140,14 @@ impl Server {
         let generation = self.plan.generation() + 1;
         let plan = Arc::new(Plan::compile(generation, model, &mut self.directory));
         let count = self.workers.len();
+        let wanted = worker_count(plan.model());
+        if wanted != count {
+            tracing::warn!(
+                running = count,
+                wanted,
+                "another number of worker-threads takes effect with the next start"
+            );
+        }
         let arrangement = self.arrange(&plan, count)?;
         let observability = &plan.model().observability;
         let new_logs = !self.logs.are_those_of(observability);

@@ -221,3 +221,16 @@ fn a_head_in_single_bytes_is_understood() {
 
     assert_eq!(client.response().text(), "/drip");
 }
+
+#[test]
+fn an_answer_behind_which_nothing_can_be_read_says_so() {
+    let upstream = Upstream::saying("hello");
+    let proxyd = Config::to(&upstream).start();
+    let head = "POST / HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let mut client = proxyd.connect();
+    let response = client.ask(format!("{head}3\r\nabcX\r\n"));
+
+    assert_eq!(response.status, 400);
+    assert_eq!(response.fields.get("connection"), Some("close"));
+    assert_eq!(client.end(), End::Closed);
+}
