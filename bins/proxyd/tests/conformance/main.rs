@@ -1,0 +1,5 @@
+//! Attacks and conformance, in tables, against the real binary.
+#![expect(clippy::panic, reason = "tests may fail loudly")]
+
+mod rows;
+mod table;
