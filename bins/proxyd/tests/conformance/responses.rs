@@ -1,0 +1,122 @@
+//! Responses of a faulty upstream: never delivered as complete. [RFC 9112 §4, §6, §7]
+
+use proxy_testkit::{Broken, Proxyd, RawClient, Upstream, get, ok};
+use std::time::Duration;
+
+const BINARY: &str = env!("CARGO_BIN_EXE_proxyd");
+const ROW_PATIENCE: Duration = Duration::from_secs(3);
+
+fn rows() -> Vec<Vec<u8>> {
+    let lines = [
+        "",
+        "HTTP/1.1",
+        "HTTP/1.1 ",
+        "HTTP/1.1 20 OK",
+        "HTTP/1.1 2000 OK",
+        "HTTP/1.1 abc OK",
+        "HTTP/2.0 200 OK",
+        "http/1.1 200 OK",
+        "HTTP/1.1  200 OK",
+        "HTTP/1.1\t200 OK",
+        "HTTP/1.1 099 OK",
+        "ICY 200 OK",
+        "garbage",
+    ];
+    let lengths = [
+        "+2",
+        "-2",
+        "0x2",
+        "2,3",
+        "2 2",
+        "two",
+        "2\r\nContent-Length: 3",
+        "99999999999999999999",
+        "3",
+    ];
+    let chunks = [
+        "",
+        "2",
+        "2\r\n",
+        "2\r\nok",
+        "2\r\nok\r\n",
+        "2\r\nok\r\n0",
+        "2\r\nok\r\n0\r\n",
+        "-2\r\nok\r\n0\r\n\r\n",
+        "0x2\r\nok\r\n0\r\n\r\n",
+        "g\r\nok\r\n0\r\n\r\n",
+        "2\nok\r\n0\r\n\r\n",
+        "1\r\nok\r\n0\r\n\r\n",
+        "10000000000000002\r\nok\r\n0\r\n\r\n",
+    ];
+    let controls = (0..=0x1f_u8)
+        .chain([0x7f])
+        .filter(|byte| !b"\t\r\n".contains(byte));
+    let lines = lines.map(|line| format!("{line}\r\nContent-Length: 2\r\n\r\nok"));
+    let lengths =
+        lengths.map(|value| format!("HTTP/1.1 200 OK\r\nContent-Length: {value}\r\n\r\nok"));
+    let chunks =
+        chunks.map(|body| format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{body}"));
+    let values = controls.map(|byte| {
+        format!(
+            "HTTP/1.1 200 OK\r\nX: a{}\r\nContent-Length: 2\r\n\r\nok",
+            char::from(byte)
+        )
+    });
+    let texts = lines.into_iter().chain(lengths).chain(chunks).chain(values);
+    texts.map(String::into_bytes).collect()
+}
+
+#[test]
+fn a_faulty_response_is_never_delivered_as_complete() {
+    let rows = rows();
+    println!("{} rows of responses", rows.len());
+    assert!(60 <= rows.len(), "only {} rows", rows.len());
+    let answers = rows.clone();
+    let upstream = Upstream::start(move |served| {
+        let Some(request) = served.request() else {
+            return;
+        };
+        if request.target == "/good" {
+            served.send(ok("ok"));
+            return;
+        }
+        let number: usize = request
+            .target
+            .trim_start_matches('/')
+            .parse()
+            .unwrap_or_default();
+        served.send(answers.get(number).map_or(&[][..], Vec::as_slice));
+    });
+    let address = upstream.address();
+    let proxyd = Proxyd::start(
+        BINARY,
+        &format!(
+            r#"listeners {{ listener "main" {{ address "127.0.0.1:0" }} }}
+        routes {{ route "all" {{ upstream "u" }} }}
+        upstreams {{ upstream "u" {{ target "{address}" }} }}
+        system {{ worker-threads 1 }}"#
+        ),
+    );
+    let mut wrong = Vec::new();
+    for (number, row) in rows.iter().enumerate() {
+        let mut client = RawClient::connect(proxyd.address());
+        client.be_patient_for(ROW_PATIENCE);
+        client.send(get(&format!("/{number}"), &[]));
+        let told = match client.try_response() {
+            Ok(answer) if answer.status == 502 => continue,
+            Ok(answer) => format!("answered {}", answer.status),
+            Err(Broken::Silent) => "silence".to_owned(),
+            Err(_) => continue,
+        };
+        wrong.push(format!("{:?}: {told}", String::from_utf8_lossy(row)));
+    }
+    // Otherwise all of this would prove nothing.
+    let good = RawClient::connect(proxyd.address()).ask(get("/good", &[]));
+    assert_eq!(good.status, 200);
+    assert!(
+        wrong.is_empty(),
+        "{} wrong:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+}
