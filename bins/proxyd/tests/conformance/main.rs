@@ -2,4 +2,5 @@
 
 mod responses;
 mod rows;
+mod slow;
 mod table;

@@ -1,0 +1,124 @@
+//! Two thousand clients that send as slowly as they can, and one that wants to be served.
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "tests may fail loudly, and measure"
+)]
+
+use proxy_testkit::{Proxyd, RawClient, Upstream, get};
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_proxyd");
+const SLOW: usize = 2_000;
+/// The deadlines of two seconds, the tick of the clock, and what a busy machine takes.
+const IN_TIME: Duration = Duration::from_secs(8);
+
+/// A client that has sent half a head, or a head and no body, and goes on byte by byte or not at all.
+struct Slow {
+    stream: TcpStream,
+    dribbles: bool,
+    open: bool,
+}
+
+impl Slow {
+    fn new(proxyd: &Proxyd, number: usize) -> Self {
+        let mut stream = TcpStream::connect(proxyd.address()).unwrap();
+        let dribbles = number.is_multiple_of(2);
+        let begin: &[u8] = if dribbles {
+            b"GET / HTTP/1.1\r\nHost: a.test\r\nX-Slow: "
+        } else {
+            b"POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 1000\r\n\r\nx"
+        };
+        stream.write_all(begin).unwrap();
+        stream.set_nonblocking(true).unwrap();
+        Self {
+            stream,
+            dribbles,
+            open: true,
+        }
+    }
+
+    /// Sends a byte, and looks whether the proxy has had enough.
+    fn go_on(&mut self) {
+        if self.dribbles && self.stream.write(b"a").is_err() {
+            self.open = false;
+        }
+        let mut answer = [0; 1024];
+        match self.stream.read(&mut answer) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Ok(0) | Err(_) => self.open = false,
+            Ok(_) => {}
+        }
+    }
+}
+
+#[test]
+fn slow_clients_hinder_nobody_and_are_closed_in_time() {
+    let upstream = Upstream::saying("ok");
+    let address = upstream.address();
+    let proxyd = Proxyd::start(
+        BINARY,
+        &format!(
+            r#"
+            listeners {{
+                listener "main" {{
+                    address "127.0.0.1:0"
+                    timeouts {{ header-secs 2; body-idle-secs 2 }}
+                }}
+            }}
+            routes {{ route "all" {{ upstream "u" }} }}
+            upstreams {{ upstream "u" {{ target "{address}" }} }}
+            system {{ worker-threads 1 }}
+            "#
+        ),
+    );
+    let before = proxyd.rss_bytes();
+    let over = AtomicBool::new(false);
+    let mut waits = thread::scope(|scope| {
+        let bystander = scope.spawn(|| ask_on(&proxyd, &over));
+        let left = besiege(&proxyd);
+        over.store(true, Ordering::Relaxed);
+        assert_eq!(left, 0, "of {SLOW} slow clients");
+        bystander.join().unwrap()
+    });
+
+    waits.sort();
+    // Not the 99th: when two thousand deadlines pass at once, who asks then waits for their answers.
+    let p95 = waits[waits.len() * 95 / 100];
+    let asked = waits.len();
+    println!("{asked} requests beside {SLOW} slow clients, p95 {p95:?}");
+    assert!(asked > 20 && p95 < Duration::from_millis(50), "{p95:?}");
+    let grown = proxyd.rss_bytes().saturating_sub(before);
+    println!("resident memory grew by {grown} bytes");
+    assert!(grown < 50 << 20, "{grown} bytes");
+}
+
+/// How many slow clients are left after [`IN_TIME`].
+fn besiege(proxyd: &Proxyd) -> usize {
+    let mut slow: Vec<Slow> = (0..SLOW).map(|number| Slow::new(proxyd, number)).collect();
+    let begun = Instant::now();
+    while begun.elapsed() < IN_TIME && slow.iter().any(|client| client.open) {
+        slow.iter_mut()
+            .filter(|client| client.open)
+            .for_each(Slow::go_on);
+        thread::park_timeout(Duration::from_millis(100));
+    }
+    slow.iter().filter(|client| client.open).count()
+}
+
+/// Asks until it is over; how long each answer took.
+fn ask_on(proxyd: &Proxyd, over: &AtomicBool) -> Vec<Duration> {
+    let mut client = RawClient::connect(proxyd.address());
+    let mut waits = Vec::new();
+    while !over.load(Ordering::Relaxed) {
+        let asked = Instant::now();
+        assert_eq!(client.ask(get("/", &[])).status, 200);
+        waits.push(asked.elapsed());
+        thread::park_timeout(Duration::from_millis(5));
+    }
+    waits
+}
