@@ -42,6 +42,11 @@ impl Appetite {
         self.large = None;
     }
 
+    /// Goes back to the least of large reads, if it has come that far.
+    pub fn moderate(&mut self) {
+        self.large = self.large.map(|_| LEAST);
+    }
+
     /// Reads behind what `buffer` holds. Gives the number of bytes read: 0 at the end.
     ///
     /// # Errors

@@ -142,7 +142,7 @@ impl Inbox {
         }
         if self.body.is_over() {
             // Heads are small: whoever sends many at once is read little by little.
-            self.appetite.forget();
+            self.appetite.moderate();
         }
         let before = self.unread.len();
         let count = ready!(self.appetite.poll_read(cx, transport, &mut self.unread))?;
