@@ -21,7 +21,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct Body {
     source: Source,
-    closing: Option<Closing>,
+    closing: Option<Box<Closing>>,
     /// Whether a failure is told in trailers.
     tells_in_trailers: bool,
 }
@@ -99,7 +99,7 @@ impl Body {
     }
 
     /// Ties the end of the request to the end of this body.
-    pub(crate) fn closing(mut self, closing: Closing) -> Self {
+    pub(crate) fn closing(mut self, closing: Box<Closing>) -> Self {
         self.closing = Some(closing);
         self
     }
@@ -135,7 +135,7 @@ impl Body {
     }
 
     fn fail(&mut self, interruption: Interruption) -> Source {
-        let upstream = self.closing.as_ref().map(Closing::upstream_name);
+        let upstream = self.closing.as_deref().map(Closing::upstream_name);
         let problem = match interruption {
             Interruption::Upstream(fault) => {
                 send_problem(&fault, upstream.unwrap_or_default(), None)

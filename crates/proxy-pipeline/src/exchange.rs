@@ -28,7 +28,8 @@ pub(crate) struct Exchange {
     pub(crate) head: Parts,
     pub(crate) body: Option<ClientBody>,
     pub(crate) found: Found,
-    pub(crate) closing: Closing,
+    // Boxed: it goes from hand to hand, and most who hold it do not look at it.
+    pub(crate) closing: Box<Closing>,
     /// What the target is told beside what is in the head.
     pub(crate) added: Option<Added>,
     service: ServiceForm,
@@ -78,12 +79,12 @@ impl Exchange {
             head,
             body: Some(body),
             found,
-            closing: Closing {
+            closing: Box::new(Closing {
                 worker,
                 active,
                 client,
                 facts,
-            },
+            }),
             added: None,
             service: ServiceForm::Unsaid,
             stream,
