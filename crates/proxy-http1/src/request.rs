@@ -6,9 +6,6 @@ use bytes::Bytes;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Method, Request, Uri, Version};
 
-/// Most request heads hold fewer fields.
-const USUAL_FIELDS: usize = 12;
-
 /// A request head and what it says about its message.
 #[derive(Debug)]
 pub struct RequestHead {
@@ -27,13 +24,12 @@ pub struct RequestHead {
 /// Reads a head that a guard has accepted, its fields into `spare`, which is empty. None if `http` cannot
 /// hold its method or target.
 #[must_use]
-pub fn read_request((head, lines): (&Bytes, &Lines), mut spare: HeaderMap) -> Option<RequestHead> {
+pub fn read_request((head, lines): (&Bytes, &Lines), spare: HeaderMap) -> Option<RequestHead> {
     let line = head.get(..lines.start)?;
     let method_end = memchr::memchr(b' ', line)?;
     let target_end = memchr::memrchr(b' ', line)?;
     let is_new = line.get(target_end..)?.starts_with(b" HTTP/1.1");
     let target = head.slice(method_end + 1..target_end);
-    spare.reserve(USUAL_FIELDS);
     let mut read = Fields::new(spare, is_new);
     read.take(head, lines)?;
     let mut request = Request::new(());

@@ -1,7 +1,7 @@
 //! Makes a client's request head one that may go upstream.
 
 use crate::client::Bootstrapped;
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, said_once};
 use crate::forward::Destination;
 use crate::forwarding::Added;
 use crate::hop::{self, Found};
@@ -55,7 +55,8 @@ pub(crate) fn apply(exchange: &mut Exchange, to: Destination<'_>, length: Length
         *added = Some(Added { via, host });
     } else {
         forwarding::apply(&closing.client.peer, headers, found, via, host);
-        headers.insert(names::CORRELATION_ID, closing.facts.correlation_id.clone());
+        let id = closing.facts.correlation_id.clone();
+        headers.insert(names::CORRELATION_ID, said_once(id));
         header_edits::apply(edits, headers);
     }
     if to.upstream.http2 {

@@ -24,7 +24,7 @@ use std::task::Poll;
 #[derive(Debug)]
 pub(super) struct Job {
     serving: Serving,
-    opened: Opened,
+    request: Request<RecvStream>,
 }
 
 impl Job {
@@ -42,10 +42,7 @@ impl Job {
             deadline,
             respond,
         };
-        Self {
-            serving,
-            opened: open(request),
-        }
+        Self { serving, request }
     }
 }
 
@@ -60,7 +57,7 @@ struct Serving {
 }
 
 /// Serves the stream until it is over for this side.
-pub(super) async fn serve(Job { serving, opened }: Job) {
+pub(super) async fn serve(Job { serving, request }: Job) {
     let Serving {
         worker,
         place,
@@ -73,7 +70,7 @@ pub(super) async fn serve(Job { serving, opened }: Job) {
         request,
         upward,
         asked,
-    } = opened;
+    } = open(request);
     let stream = Stream {
         client: Rc::clone(&session.client),
         deadline: Rc::clone(&deadline),
