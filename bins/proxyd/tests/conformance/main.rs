@@ -16,6 +16,7 @@ mod flow;
 mod frame_row;
 mod frame_rows;
 mod frame_table;
+mod frame_upstream;
 mod frames;
 mod got;
 mod hpack;
