@@ -2,9 +2,10 @@
 
 use crate::doors::{self, Doors};
 use crate::frames::{
-    ACK, DATA, Frames, HEADERS, Heard, PING, RST_STREAM, SETTINGS, WHOLE, WINDOW_UPDATE, parameters,
+    ACK, DATA, END_HEADERS, END_STREAM, Frames, HEADERS, Heard, PING, RST_STREAM, SETTINGS, WHOLE,
+    WINDOW_UPDATE, parameters,
 };
-use crate::hpack::GET;
+use crate::hpack::{GET, LOCAL_POST};
 use proxy_testkit::Upstream;
 
 const WINDOW: u16 = 4;
@@ -146,4 +147,51 @@ fn settings_are_acknowledged_and_pings_are_echoed() {
             assert_eq!(pong.payload, [b'a'; 8]);
         }
     });
+}
+
+/// More than the window of the connection holds, sent to somebody who answers without a look at it.
+#[test]
+fn data_that_nobody_reads_gives_its_room_back() {
+    let upstream = Upstream::saying("hello");
+    let doors = doors::open(upstream.address(), "");
+    for door in [doors.plain, doors.tls_h2] {
+        let mut client = Frames::begin(door, &[]);
+        let (mut room, mut answered) = (65_535_u32, 0);
+        let mut left = Vec::new();
+        for stream in (1..40).step_by(2) {
+            client.send_frame(HEADERS, END_HEADERS, stream, LOCAL_POST);
+            left.push((stream, 8));
+            while let Some((stream, frames)) = left.pop() {
+                if room < 16_384 {
+                    left.push((stream, frames));
+                    room += heard_room(&mut client, &mut answered);
+                    continue;
+                }
+                room -= 16_384;
+                let flags = if frames == 1 { END_STREAM } else { 0 };
+                client.send_frame(DATA, flags, stream, &[b'x'; 16_384]);
+                if frames > 1 {
+                    left.push((stream, frames - 1));
+                }
+            }
+        }
+        while answered < 20 {
+            heard_room(&mut client, &mut answered);
+        }
+    }
+    assert!(upstream.requests().is_empty());
+}
+
+/// Hears one frame: what the window of the connection grows by, and heads that answer.
+fn heard_room(client: &mut Frames, answered: &mut u32) -> u32 {
+    match client.next() {
+        Heard::Frame(frame) if frame.kind == WINDOW_UPDATE && frame.stream == 0 => {
+            u32::from_be_bytes(frame.payload.try_into().unwrap())
+        }
+        Heard::Frame(frame) => {
+            *answered += u32::from(frame.kind == HEADERS);
+            0
+        }
+        end @ (Heard::End | Heard::Silence) => panic!("{end:?} after {answered} answers"),
+    }
 }

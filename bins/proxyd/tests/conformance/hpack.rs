@@ -18,6 +18,9 @@ pub(crate) const WAITING_POST: &[u8] = b"\x83\x04\x05/wait\x86\x41\x06a.test";
 /// `GET / ` at a host that the proxy answers for by itself.
 pub(crate) const LOCAL: &[u8] = b"\x82\x84\x86\x41\x0cnowhere.test";
 
+/// `POST / ` at that host.
+pub(crate) const LOCAL_POST: &[u8] = b"\x83\x84\x86\x41\x0cnowhere.test";
+
 /// A field spelt out, which leaves no trace in the table.
 pub(crate) fn field(name: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Vec<u8> {
     let mut field = vec![0];

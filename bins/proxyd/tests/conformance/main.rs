@@ -11,6 +11,7 @@ mod bridge;
 #[path = "../edge/support/certificates.rs"]
 #[expect(dead_code, reason = "another suite needs more of it")]
 mod certificates;
+mod deliveries;
 mod doors;
 mod flow;
 mod frame_row;
@@ -23,6 +24,7 @@ mod hpack;
 #[path = "../edge/support/http2_upstream.rs"]
 #[expect(dead_code, reason = "another suite needs more of it")]
 mod http2_upstream;
+mod paths;
 mod recorder;
 mod responses;
 mod rows;

@@ -68,6 +68,9 @@ fn upgrades() -> Vec<Row> {
             "Connection: Upgrade\r\nUpgrade: h2c, websocket",
             get().without("http2-settings"),
         ),
+        // A body comes before the change of protocols. [RFC 9110 §7.8]
+        Row::new("an upgrade with a body", *b"POST / HTTP/1.1\r\nHost: a.test\r\nConnection: upgrade\r\nUpgrade: websocket\r\nContent-Length: 2\r\n\r\nhi", Want::Got(seen("POST", "/").body("hi").with("content-length", "2"))),
+        Row::new("an upgrade with chunks", *b"POST / HTTP/1.1\r\nHost: a.test\r\nConnection: upgrade\r\nUpgrade: websocket\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n", Want::Got(seen("POST", "/").body("hi"))),
         row(
             "Connection: keep-alive\r\nUpgrade: websocket",
             get().without("upgrade"),
