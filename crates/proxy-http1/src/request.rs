@@ -29,12 +29,12 @@ pub fn read_request((head, lines): (&Bytes, &Lines), spare: HeaderMap) -> Option
     let method_end = memchr::memchr(b' ', line)?;
     let target_end = memchr::memrchr(b' ', line)?;
     let is_new = line.get(target_end..)?.starts_with(b" HTTP/1.1");
-    let target = head.slice(method_end + 1..target_end);
     let mut read = Fields::new(spare, is_new);
     read.take(head, lines)?;
     let mut request = Request::new(());
-    *request.method_mut() = Method::from_bytes(line.get(..method_end)?).ok()?;
-    *request.uri_mut() = Uri::from_maybe_shared(target).ok()?;
+    let method = Method::from_bytes(line.get(..method_end)?).ok()?;
+    *request.uri_mut() = read_target(&method, head.slice(method_end + 1..target_end))?;
+    *request.method_mut() = method;
     *request.version_mut() = if is_new {
         Version::HTTP_11
     } else {
@@ -48,6 +48,26 @@ pub fn read_request((head, lines): (&Bytes, &Lines), spare: HeaderMap) -> Option
         expects: read.expects && is_new,
         takes_trailers: read.takes_trailers && is_new,
     })
+}
+
+/// A target without a path asks `OPTIONS` about the whole server, which only its bytes tell.
+/// [RFC 9112 §3.2.4]
+fn read_target(method: &Method, target: Bytes) -> Option<Uri> {
+    if *method != Method::OPTIONS || names_path(&target) {
+        return Uri::from_maybe_shared(target).ok();
+    }
+    let mut parts = Uri::from_maybe_shared(target).ok()?.into_parts();
+    parts.path_and_query = Some(PathAndQuery::from_static("*"));
+    Uri::from_parts(parts).ok()
+}
+
+/// Whether there is a path or a query in `target`, of whatever form it is.
+fn names_path(target: &[u8]) -> bool {
+    let scheme = target.windows(3).position(|at| at == b"://");
+    match scheme.and_then(|at| target.get(at + 3..)) {
+        Some(rest) if !target.starts_with(b"/") => rest.iter().any(|byte| b"/?".contains(byte)),
+        Some(_) | None => true,
+    }
 }
 
 /// Appends the head of `request` in HTTP/1.1, with the field lines that `more` appends.
@@ -65,6 +85,22 @@ pub fn write_request<B>(request: &Request<B>, out: &mut Vec<u8>, more: impl FnOn
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn options_without_a_path_asks_about_the_whole_server() {
+        let path = |method: &str, target: &'static str| {
+            let method = method.parse().unwrap();
+            let uri = read_target(&method, Bytes::from_static(target.as_bytes())).unwrap();
+            uri.path_and_query().unwrap().to_string()
+        };
+
+        assert_eq!(path("OPTIONS", "http://a.test"), "*");
+        assert_eq!(path("OPTIONS", "*"), "*");
+        assert_eq!(path("OPTIONS", "http://a.test/"), "/");
+        assert_eq!(path("OPTIONS", "http://a.test?q"), "/?q");
+        assert_eq!(path("OPTIONS", "/a://b"), "/a://b");
+        assert_eq!(path("GET", "http://a.test"), "/");
+    }
     use crate::fields::take_head;
     use bytes::BytesMut;
 

@@ -5,6 +5,7 @@ use crate::failure::send_problem;
 use crate::file_body::FileBody;
 use crate::names;
 use crate::request_body::RequestBody;
+use crate::trailers;
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -212,7 +213,10 @@ impl HttpBody for Body {
                 self.source = Source::Bytes(Bytes::new());
                 Poll::Ready(None)
             }
-            Poll::Ready(Some(Ok(frame))) => {
+            Poll::Ready(Some(Ok(mut frame))) => {
+                if let Some(trailers) = frame.trailers_mut() {
+                    trailers::for_clients(trailers);
+                }
                 if let Some(closing) = &mut self.closing {
                     closing.facts.bytes_out += frame.data_ref().map_or(0, Bytes::len) as u64;
                 }

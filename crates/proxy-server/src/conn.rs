@@ -149,7 +149,7 @@ impl Conn {
     /// Whether nothing can be read behind the present request: its body is broken, or its client still
     /// waits to be told to send it.
     pub(crate) fn is_to_close(&self) -> bool {
-        self.waits.get() || self.client.fault.get().is_some() && !self.is_over()
+        !self.is_over() && (self.waits.get() || self.client.fault.get().is_some())
     }
 
     /// Ready when there may be something to read.

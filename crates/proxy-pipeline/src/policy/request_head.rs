@@ -138,8 +138,17 @@ fn into_origin_form(head: &mut Parts, found: &mut Found) {
         found.host = Some(host.clone());
         head.headers.insert(HOST, host);
     }
-    let path = head.uri.path_and_query().cloned();
+    let path = head.uri.path_and_query().cloned().map(rooted);
     head.uri = Uri::from(path.unwrap_or_else(|| PathAndQuery::from_static("/")));
+}
+
+/// A query may follow an authority at once; origin servers want a path before it.
+fn rooted(target: PathAndQuery) -> PathAndQuery {
+    if !target.as_str().starts_with('?') {
+        return target;
+    }
+    let whole = ["/", target.as_str()].concat();
+    PathAndQuery::try_from(whole).unwrap_or(target)
 }
 
 /// The target's own address, for a client of HTTP/1.0 that names no host: HTTP/1.1 asks for one.
