@@ -79,12 +79,14 @@ impl Delivery {
             while !self.rest.is_empty() {
                 let room = ready!(self.poll_room(cx, session, deadline))?;
                 let piece = self.rest.split_to(room.min(self.rest.len()));
+                session.sends(piece.len());
                 let last = self.rest.is_empty() && self.body.is_end_stream();
                 let sent = self.send.send_data(piece, last);
                 if last || sent.is_err() {
                     return Poll::Ready(sent.map_err(|_| Cut::Refused));
                 }
             }
+            ready!(self.poll_socket(cx, session, deadline))?;
             let frame = match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
                 Some(Ok(frame)) => frame,
                 Some(Err(_)) => return Poll::Ready(Err(Cut::Broken)),
@@ -104,6 +106,22 @@ impl Delivery {
         }
     }
 
+    /// Ready when the socket is not behind: only then more is asked for.
+    fn poll_socket(
+        &mut self,
+        cx: &mut Context<'_>,
+        session: &Session,
+        deadline: &Deadline,
+    ) -> Poll<Result<(), Cut>> {
+        if session.is_full(cx) {
+            return self.hold(cx, session, deadline);
+        }
+        if deadline.running() == Some(Timer::ResponseWrite) {
+            deadline.stop();
+        }
+        Poll::Ready(Ok(()))
+    }
+
     /// Bytes that may be sent now.
     fn poll_room(
         &mut self,
@@ -111,6 +129,9 @@ impl Delivery {
         session: &Session,
         deadline: &Deadline,
     ) -> Poll<Result<usize, Cut>> {
+        if session.is_full(cx) {
+            return self.hold(cx, session, deadline);
+        }
         self.send.reserve_capacity(self.rest.len());
         let room = match self.send.capacity() {
             0 => self.send.poll_capacity(cx),
@@ -125,16 +146,24 @@ impl Delivery {
                 Poll::Ready(Ok(room))
             }
             Poll::Ready(Some(Err(_)) | None) => Poll::Ready(Err(Cut::Refused)),
-            Poll::Pending => {
-                if let Some((timer, after)) = deadline.take_expired() {
-                    return Poll::Ready(Err(Cut::Stalled(timer, after)));
-                }
-                self.body.poll_upload(cx);
-                if !waits {
-                    deadline.start(&session.clock, Timer::ResponseWrite, session.write_time);
-                }
-                Poll::Pending
-            }
+            Poll::Pending => self.hold(cx, session, deadline),
         }
+    }
+
+    /// The client takes nothing just now.
+    fn hold<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        session: &Session,
+        deadline: &Deadline,
+    ) -> Poll<Result<T, Cut>> {
+        if let Some((timer, after)) = deadline.take_expired() {
+            return Poll::Ready(Err(Cut::Stalled(timer, after)));
+        }
+        self.body.poll_upload(cx);
+        if deadline.running() != Some(Timer::ResponseWrite) {
+            deadline.start(&session.clock, Timer::ResponseWrite, session.write_time);
+        }
+        Poll::Pending
     }
 }
