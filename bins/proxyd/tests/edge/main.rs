@@ -17,6 +17,7 @@ mod http2_heads;
 mod http2_requests;
 mod http2_upstreams;
 mod http2_websocket;
+mod slow_clients;
 mod static_files;
 mod tls_certificates;
 mod tls_clients;

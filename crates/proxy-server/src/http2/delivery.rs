@@ -4,7 +4,7 @@ use super::session::Session;
 use bytes::Bytes;
 use h2::{Reason as Code, SendStream};
 use http_body::Body as _;
-use proxy_clock::{Deadline, Timer};
+use proxy_clock::{Deadline, Pace, Timer};
 use proxy_pipeline::Body;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -17,6 +17,8 @@ pub(super) struct Delivery {
     body: Body,
     /// Data in hand: the client has no room for it yet.
     rest: Bytes,
+    /// How fast the client takes what it is sent.
+    pace: Pace,
 }
 
 /// What a delivery was given up for: a timer, and how long it was.
@@ -38,6 +40,7 @@ impl Delivery {
             send,
             body,
             rest: Bytes::new(),
+            pace: Pace::default(),
         }
     }
 
@@ -80,6 +83,7 @@ impl Delivery {
                 let room = ready!(self.poll_room(cx, session, deadline))?;
                 let piece = self.rest.split_to(room.min(self.rest.len()));
                 session.sends(piece.len());
+                self.pace.moved(&session.clock, piece.len());
                 let last = self.rest.is_empty() && self.body.is_end_stream();
                 let sent = self.send.send_data(piece, last);
                 if last || sent.is_err() {
@@ -117,6 +121,7 @@ impl Delivery {
             return self.hold(cx, session, deadline);
         }
         if deadline.running() == Some(Timer::ResponseWrite) {
+            self.pace.pause(&session.clock);
             deadline.stop();
         }
         Poll::Ready(Ok(()))
@@ -161,8 +166,10 @@ impl Delivery {
             return Poll::Ready(Err(Cut::Stalled(timer, after)));
         }
         self.body.poll_upload(cx);
+        let (clock, time) = (&session.clock, session.write_time);
+        let left = self.pace.wait(clock, time);
         if deadline.running() != Some(Timer::ResponseWrite) {
-            deadline.start(&session.clock, Timer::ResponseWrite, session.write_time);
+            deadline.start_late(clock, Timer::ResponseWrite, (left, time));
         }
         Poll::Pending
     }

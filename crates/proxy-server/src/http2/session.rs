@@ -1,7 +1,7 @@
 //! What the connection, its socket and its streams share.
 
 use crate::settings::ConnectionSettings;
-use proxy_clock::{Clock, Deadline, Timer};
+use proxy_clock::{Clock, Deadline, Pace, Timer};
 use proxy_framing::h2::{Flood, FrameMeter};
 use proxy_pipeline::Client;
 use std::cell::{Cell, RefCell};
@@ -30,6 +30,8 @@ pub(super) struct Session {
     pub(super) ending: Cell<bool>,
     pub(super) write_time: Duration,
     write_blocked: Cell<bool>,
+    /// How fast the client takes what it is sent.
+    pace: Pace,
     /// Bytes of responses since the socket had taken everything.
     waiting: Cell<usize>,
     /// Streams that hold theirs back meanwhile.
@@ -58,6 +60,7 @@ impl Session {
             ending: Cell::new(false),
             write_time,
             write_blocked: Cell::new(false),
+            pace: Pace::default(),
             waiting: Cell::new(0),
             patient: RefCell::default(),
             streams: Cell::new(0),
@@ -100,27 +103,35 @@ impl Session {
     pub(super) fn blocked(&self) {
         if !self.write_blocked.replace(true) {
             let time = self.write_time;
-            self.deadline.start(&self.clock, Timer::ResponseWrite, time);
+            let left = self.pace.wait(&self.clock, time);
+            self.deadline
+                .start_late(&self.clock, Timer::ResponseWrite, (left, time));
         }
     }
 
     /// The client took `bytes`.
     pub(super) fn wrote(&self, bytes: usize) {
         self.meter.borrow_mut().wrote(bytes);
-        self.unblocked();
+        if self.unblocked() {
+            self.pace.moved(&self.clock, bytes);
+        }
     }
 
     /// The client took all that was to be said.
     pub(super) fn flushed(&self) {
         self.unblocked();
+        self.pace.begin();
         self.waiting.set(0);
         self.patient.borrow_mut().drain(..).for_each(Waker::wake);
     }
 
-    fn unblocked(&self) {
-        if self.write_blocked.replace(false) {
+    /// False if it was not blocked.
+    fn unblocked(&self) -> bool {
+        let was = self.write_blocked.replace(false);
+        if was {
             self.deadline.stop();
         }
+        was
     }
 
     /// A stream has `bytes` on their way to the socket.
