@@ -23,4 +23,5 @@ mod tls_certificates;
 mod tls_clients;
 mod tls_faults;
 mod tls_listener;
+mod tls_proxy_protocol;
 mod tls_upstreams;
