@@ -2,15 +2,15 @@
 
 use proxy_errors::{ResponseForm, ServiceForm};
 
-/// An `Accept`: it matters where the route does not say, and only who asks for text gets HTML.
+/// An `Accept`: it matters where the route does not say, and only who takes text gets HTML.
 pub(crate) fn accept(data: &[u8]) {
     let choose = |service| ResponseForm::choose(service, Some(data), None);
     assert_eq!(choose(ServiceForm::Api), ResponseForm::Json);
     assert_eq!(choose(ServiceForm::Web), ResponseForm::Html);
     let chosen = choose(ServiceForm::Unsaid);
     let named = data.to_ascii_lowercase();
-    let asks = named.windows(5).any(|name| name == b"text/");
-    assert!(chosen == ResponseForm::Json || asks);
+    let holds = |name: &[u8]| named.windows(name.len()).any(|at| at == name);
+    assert!(chosen == ResponseForm::Json || holds(b"text/") || holds(b"*/*"));
     let spaced = [b" \t", data, b" "].concat();
     let again = ResponseForm::choose(ServiceForm::Unsaid, Some(&spaced), None);
     assert_eq!(again, chosen);

@@ -3,6 +3,7 @@
 use crate::closing::Closing;
 use crate::failure::send_problem;
 use crate::file_body::FileBody;
+use crate::hop;
 use crate::names;
 use crate::request_body::RequestBody;
 use bytes::Bytes;
@@ -212,7 +213,10 @@ impl HttpBody for Body {
                 self.source = Source::Bytes(Bytes::new());
                 Poll::Ready(None)
             }
-            Poll::Ready(Some(Ok(frame))) => {
+            Poll::Ready(Some(Ok(mut frame))) => {
+                if let Some(trailers) = frame.trailers_mut() {
+                    hop::strip_trailers(trailers);
+                }
                 if let Some(closing) = &mut self.closing {
                     closing.facts.bytes_out += frame.data_ref().map_or(0, Bytes::len) as u64;
                 }

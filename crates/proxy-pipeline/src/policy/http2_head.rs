@@ -4,9 +4,10 @@
 
 use crate::exchange::Exchange;
 use crate::policy::header_limits;
-use http::header::{COOKIE, HOST};
-use http::uri::Authority;
-use http::{HeaderMap, HeaderValue, Version};
+use http::header::{CONTENT_LENGTH, COOKIE, HOST};
+use http::request::Parts;
+use http::uri::{Authority, PathAndQuery};
+use http::{HeaderMap, HeaderValue, Method, Version};
 use proxy_errors::{Detail, Problem, Reason};
 
 /// Refuses heads that are too large or say two things; joins what was split for compression.
@@ -20,6 +21,8 @@ pub(crate) fn apply(exchange: &mut Exchange) -> Result<(), Problem> {
         return Err(Problem::new(Reason::BadHeaderValue, Detail::None));
     }
     agree_on_host(exchange.head.uri.authority(), headers)?;
+    check_target(&exchange.head)?;
+    check_length(headers)?;
     let headers = &mut exchange.head.headers;
     // Only then some name stands twice.
     if headers.len() != headers.keys_len() {
@@ -56,6 +59,31 @@ fn agree_on_host(authority: Option<&Authority>, headers: &HeaderMap) -> Result<(
         }
         (Some(_), _) | (None, Some(_)) => Ok(()),
     }
+}
+
+/// A path that begins with a slash, or `*` for OPTIONS. [RFC 9113 §8.3.1]
+fn check_target(head: &Parts) -> Result<(), Problem> {
+    let target = head.uri.path_and_query().map(PathAndQuery::as_str);
+    let is_star = target == Some("*") && head.method == Method::OPTIONS;
+    if is_star || target.is_none_or(|target| target.starts_with('/')) {
+        return Ok(());
+    }
+    Err(Problem::new(Reason::BadRequestLine, Detail::None))
+}
+
+/// One length, told in digits: who reads it next may be less forgiving than `h2`, or more.
+fn check_length(headers: &HeaderMap) -> Result<(), Problem> {
+    let mut lengths = headers.get_all(CONTENT_LENGTH).iter();
+    let Some(length) = lengths.next() else {
+        return Ok(());
+    };
+    if lengths.next().is_some() {
+        return Err(Problem::new(Reason::ConflictingContentLength, Detail::None));
+    }
+    if length.is_empty() || !length.as_bytes().iter().all(u8::is_ascii_digit) {
+        return Err(Problem::new(Reason::BadContentLength, Detail::None));
+    }
+    Ok(())
 }
 
 /// Cookies may come in fields of their own; nobody else knows that. [RFC 9113 §8.2.3]
