@@ -118,11 +118,13 @@ settings! {
     HEADER: Time, Given<Duration> = time("listeners.listener.timeouts.header-secs", HOUR)
         .or(Duration::from_secs(30))
         .enforced("proxy-pipeline", "a_slow_head_is_answered_408");
-    /// Between two reads of a request body. Then 408, and the connection closes.
+    /// How long a client may be waited for until it has sent a further KiB of a request body, or the
+    /// rest of it. Then 408, and the connection closes.
     BODY_IDLE: Time, Given<Duration> = time("listeners.listener.timeouts.body-idle-secs", HOUR)
         .or(Duration::from_secs(30))
         .enforced("proxy-pipeline", "a_body_that_stands_still_is_answered_408");
-    /// How long a client may take nothing of a response that is ready. Then the connection closes.
+    /// How long a client may be waited for until it has taken a further KiB of a response that is
+    /// ready. Then the connection closes.
     WRITE_IDLE: Time, Given<Duration> = time("listeners.listener.timeouts.write-idle-secs", HOUR)
         .or(Duration::from_mins(1))
         .enforced("proxy-pipeline", "a_client_that_takes_nothing_is_cut_off");

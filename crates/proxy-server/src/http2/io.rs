@@ -100,7 +100,14 @@ impl AsyncWrite for SessionIo {
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().transport).poll_flush(cx)
+        let me = self.get_mut();
+        let polled = Pin::new(&mut me.transport).poll_flush(cx);
+        match &polled {
+            Poll::Pending => me.session.blocked(),
+            Poll::Ready(Ok(())) => me.session.flushed(),
+            Poll::Ready(Err(_)) => {}
+        }
+        polled
     }
 
     /// Ends our side, then reads on until the client has ended its own: closing a socket that holds
