@@ -134,9 +134,6 @@ fn open(request: Request<RecvStream>) -> Opened {
     if let Some(protocol) = bootstrapped(&head) {
         // What the upstream will be asked for. [RFC 8441 §5]
         head.method = Method::GET;
-        // What follows is the tunnel's. A target that declines would wait for so much of the next
-        // request.
-        head.headers.remove(CONTENT_LENGTH);
         head.extensions.insert(protocol);
         return Opened {
             request: Request::from_parts(head, ClientBody::Empty),
