@@ -42,5 +42,6 @@ mod streaming;
 mod systemd;
 mod timeouts;
 mod tunnels;
+mod upgrade;
 mod upstream_failures;
 mod versions;
