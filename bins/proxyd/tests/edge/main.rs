@@ -23,3 +23,4 @@ mod tls_clients;
 mod tls_faults;
 mod tls_listener;
 mod tls_upstreams;
+mod unix_sockets;
