@@ -46,3 +46,4 @@ mod unix_sockets;
 mod upgrade;
 mod upstream_failures;
 mod versions;
+mod workers;

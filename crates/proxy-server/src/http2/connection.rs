@@ -14,8 +14,11 @@ use proxy_errors::{Detail, Problem, Reason};
 use proxy_pipeline::{Worker, note_connection, timeout_problem};
 use std::future::poll_fn;
 use std::ops::ControlFlow;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::time::Sleep;
 
 type Http = Connection<SessionIo, Bytes>;
 
@@ -50,6 +53,7 @@ pub(crate) async fn serve(line: Line) {
         settings: &settings,
         session: &session,
         http: &mut http,
+        notice: None,
     };
     poll_fn(|cx| talk.poll(cx)).await;
 }
@@ -60,13 +64,21 @@ struct Conversation<'c> {
     settings: &'c ConnectionSettings,
     session: &'c Rc<Session>,
     http: &'c mut Http,
+    /// Runs out when the client has had time to hear that it is to take another connection.
+    notice: Option<Pin<Box<Sleep>>>,
 }
+
+/// How long after its notice a client may still open streams: more than a round trip to anywhere.
+const NOTICE: Duration = Duration::from_secs(1);
 
 impl Conversation<'_> {
     /// Ready when the connection is over.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.session.deadline.watch(cx.waker());
-        if self.session.client.is_to_leave(self.worker) {
+        let client = &self.session.client;
+        if client.is_to_hang_up(self.worker)
+            || client.is_to_leave(self.worker) && self.has_had_notice(cx)
+        {
             self.leave();
         }
         loop {
@@ -113,7 +125,7 @@ impl Conversation<'_> {
     }
 
     /// What is done when `timer` has run out. Break: nothing more can be done.
-    fn expire(&mut self, timer: Timer, after: std::time::Duration) -> ControlFlow<()> {
+    fn expire(&mut self, timer: Timer, after: Duration) -> ControlFlow<()> {
         if timer == Timer::RequestHeader && self.session.meter.borrow().in_head() {
             self.session.ending.set(true);
             self.give_up(&timeout_problem(timer, after), Code::PROTOCOL_ERROR);
@@ -125,6 +137,19 @@ impl Conversation<'_> {
         }
         self.session.client.fate.set(Some((timer, after)));
         ControlFlow::Break(())
+    }
+
+    /// Gives notice, once. Whether the client has had time to hear it.
+    ///
+    /// A client may have begun a stream before it hears, and one that answers our PING before it sends
+    /// its own frames would find such a stream refused if that PING came with the first GOAWAY.
+    fn has_had_notice(&mut self, cx: &mut Context<'_>) -> bool {
+        let session = self.session;
+        let notice = self.notice.get_or_insert_with(|| {
+            session.notice.set(true);
+            Box::pin(tokio::time::sleep(NOTICE))
+        });
+        notice.as_mut().poll(cx).is_ready()
     }
 
     /// Tells the client to open no more streams. False when it was told before.
