@@ -72,6 +72,7 @@ mod values;
 
 pub mod h2;
 
+pub use authority::is_host;
 pub use fault::{Fault, FaultGroup};
 pub use limits::HeadLimits;
 pub use proxy_header::{ProxyHeader, proxy_header};

@@ -1,6 +1,7 @@
 //! A request's body on its way upstream: counted, bounded, and timed by progress.
 
 use crate::client_body::ClientBody;
+use crate::trailers;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use proxy_clock::{Timer, Timers};
@@ -158,7 +159,10 @@ impl Body for RequestBody {
                 Poll::Ready(None)
             }
             Poll::Ready(Some(Err(_))) => Poll::Ready(Some(Err(progress.failed(BodyFault::CutOff)))),
-            Poll::Ready(Some(Ok(frame))) => {
+            Poll::Ready(Some(Ok(mut frame))) => {
+                if let Some(trailers) = frame.trailers_mut() {
+                    trailers::for_targets(trailers);
+                }
                 if let Err(fault) = progress.took(frame.data_ref().map_or(0, Bytes::len)) {
                     return Poll::Ready(Some(Err(progress.failed(fault))));
                 }

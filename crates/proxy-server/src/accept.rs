@@ -2,12 +2,15 @@
 
 use crate::attend::{Caller, Place, attend};
 use crate::carrier::Carrier;
+use crate::patience::Patience;
 use crate::settings::ConnectionSettings;
 use crate::turn_away;
+use proxy_clock::{Deadline, Timer};
 use proxy_pipeline::{Peer, Worker};
 use socket2::Socket;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::future::pending;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::rc::Rc;
@@ -131,7 +134,7 @@ async fn run(worker: Rc<Worker>, door: Rc<Door>, listener: Listener, taker: Rc<T
                 Err(error) if is_passing(&error) => {}
                 Err(error) => {
                     tracing::error!(%error, "cannot accept connections");
-                    tokio::time::sleep(REST).await;
+                    rest(&worker).await;
                 }
             },
         }
@@ -142,6 +145,17 @@ async fn run(worker: Rc<Worker>, door: Rc<Door>, listener: Listener, taker: Rc<T
     while let Some(Ok((stream, peer))) = accept_waiting(&listener).await {
         welcome(&worker, &door, stream, peer);
     }
+}
+
+/// Waits for file descriptors to come free.
+async fn rest(worker: &Worker) {
+    let deadline = Rc::<Deadline>::default();
+    let _entry = worker.sweep.register(Rc::clone(&deadline));
+    let patience = Patience {
+        clock: &worker.clock,
+        deadline: &deadline,
+    };
+    patience.within(Timer::Linger, REST, pending::<()>()).await;
 }
 
 /// A connection that waits already, if there is one.

@@ -17,6 +17,7 @@ mod worker;
 
 mod accept;
 mod attend;
+mod beat;
 mod carrier;
 mod conn;
 mod connection;

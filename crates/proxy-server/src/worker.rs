@@ -1,9 +1,9 @@
 //! One worker: a thread with a runtime, sockets and connections of its own.
 
 use crate::accept::Door;
+use crate::beat::Beat;
 use crate::doors::Held;
 use crate::settings::ConnectionSettings;
-use proxy_clock::TICK;
 use proxy_limits::Gauge;
 use proxy_pipeline::{ActivePlan, Draining, GONE, Logs, Shared, Time, UpstreamLinks, Worker};
 use proxy_plan::Plan;
@@ -19,7 +19,6 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
-use tokio::time::MissedTickBehavior;
 
 /// Names a listener over plans: the position of its address among all that were ever bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -94,13 +93,15 @@ pub(crate) fn start(number: usize, common: Common) -> io::Result<Handle> {
         .name(format!("proxy-worker-{number}"))
         .spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
+                .enable_io()
                 .thread_name(format!("proxy-disk-{number}"))
                 .max_blocking_threads(DISK_THREADS)
                 .build_local(tokio::runtime::LocalOptions::default());
             match runtime {
                 Ok(runtime) => {
-                    runtime.block_on(run(number, common, inbox));
+                    if let Err(error) = runtime.block_on(run(number, common, inbox)) {
+                        tracing::error!(%error, "a worker has no clock");
+                    }
                     // A disk that does not answer must not keep the process alive.
                     runtime.shutdown_background();
                 }
@@ -115,14 +116,17 @@ pub(crate) fn start(number: usize, common: Common) -> io::Result<Handle> {
     })
 }
 
-async fn run(number: usize, common: Common, mut inbox: UnboundedReceiver<Command>) {
+async fn run(
+    number: usize,
+    common: Common,
+    mut inbox: UnboundedReceiver<Command>,
+) -> io::Result<()> {
+    let beat = Beat::start()?;
     let Some(Command::Adopt(first, done)) = inbox.recv().await else {
-        return;
+        return Ok(());
     };
     let mut post = Post::new(number, common, *first);
     done.send(()).unwrap_or_default();
-    let mut ticks = tokio::time::interval(TICK);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {
         tokio::select! {
             command = inbox.recv() => match command {
@@ -135,7 +139,8 @@ async fn run(number: usize, common: Common, mut inbox: UnboundedReceiver<Command
                 Some(Command::Drain(how)) => post.drain(how),
                 Some(Command::Stop) | None => break,
             },
-            _ = ticks.tick() => {
+            ticked = beat.next() => {
+                ticked?;
                 post.tick();
                 if post.worker.is_draining() && post.worker.sweep.is_empty() {
                     break;
@@ -144,6 +149,7 @@ async fn run(number: usize, common: Common, mut inbox: UnboundedReceiver<Command
         }
     }
     post.flush();
+    Ok(())
 }
 
 /// A worker and its listeners.

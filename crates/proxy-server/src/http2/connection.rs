@@ -2,23 +2,21 @@
 
 use super::io::SessionIo;
 use super::session::Session;
-use super::stream;
+use super::stream::Job;
 use crate::attend::Line;
 use crate::patience::Patience;
 use crate::settings::ConnectionSettings;
 use bytes::Bytes;
 use h2::Reason as Code;
 use h2::server::Connection;
-use proxy_clock::Timer;
+use proxy_clock::{Deadline, Entry, Timer};
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_pipeline::{Worker, note_connection, timeout_problem};
 use std::future::poll_fn;
 use std::ops::ControlFlow;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::time::Sleep;
 
 type Http = Connection<SessionIo, Bytes>;
 
@@ -65,7 +63,13 @@ struct Conversation<'c> {
     session: &'c Rc<Session>,
     http: &'c mut Http,
     /// Runs out when the client has had time to hear that it is to take another connection.
-    notice: Option<Pin<Box<Sleep>>>,
+    notice: Option<Notice>,
+}
+
+/// The time that a client has after it was told to take another connection.
+struct Notice {
+    deadline: Rc<Deadline>,
+    _entry: Entry,
 }
 
 /// How long after its notice a client may still open streams: more than a round trip to anywhere.
@@ -114,7 +118,8 @@ impl Conversation<'_> {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(None) => return Poll::Ready(()),
                 Poll::Ready(Some(Ok((request, respond)))) => {
-                    stream::begin(self.worker, self.session, request, respond);
+                    let job = Job::new(self.worker, self.session, request, respond);
+                    self.settings.crew.begin(job);
                 }
                 Poll::Ready(Some(Err(error))) => {
                     note_error(self.worker, self.session, &error);
@@ -144,12 +149,18 @@ impl Conversation<'_> {
     /// A client may have begun a stream before it hears, and one that answers our PING before it sends
     /// its own frames would find such a stream refused if that PING came with the first GOAWAY.
     fn has_had_notice(&mut self, cx: &mut Context<'_>) -> bool {
-        let session = self.session;
+        let (worker, session) = (self.worker, self.session);
         let notice = self.notice.get_or_insert_with(|| {
             session.notice.set(true);
-            Box::pin(tokio::time::sleep(NOTICE))
+            let deadline = Rc::<Deadline>::default();
+            deadline.start(&worker.clock, Timer::Linger, NOTICE);
+            Notice {
+                _entry: worker.sweep.register(Rc::clone(&deadline)),
+                deadline,
+            }
         });
-        notice.as_mut().poll(cx).is_ready()
+        notice.deadline.watch(cx.waker());
+        notice.deadline.take_expired().is_some()
     }
 
     /// Tells the client to open no more streams. False when it was told before.

@@ -1,0 +1,104 @@
+//! Fields behind a body: what they may not say, and who may not be misled by them.
+//!
+//! Receivers are free to add trailers to the headers. What decides about framing, routing, who asks
+//! or how the request is handled must have been said before the body. [RFC 9110 §6.5.1]
+
+use crate::names;
+use crate::policy::http2_fields::check_field;
+use http::header::{
+    AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE,
+    CONTENT_TYPE, COOKIE, EXPECT, FORWARDED, HOST, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH,
+    IF_RANGE, IF_UNMODIFIED_SINCE, MAX_FORWARDS, PRAGMA, PROXY_AUTHORIZATION, RANGE, TE, TRAILER,
+    TRANSFER_ENCODING, UPGRADE, VIA,
+};
+use http::{HeaderMap, HeaderName};
+
+/// Takes out of a request's trailers what a target must not be told so late.
+#[cold]
+pub(crate) fn for_targets(trailers: &mut HeaderMap) {
+    let ours = [
+        names::CORRELATION_ID,
+        names::FORWARDED_FOR,
+        names::FORWARDED_HOST,
+        names::FORWARDED_PROTO,
+        FORWARDED,
+        VIA,
+    ];
+    let of_the_connection = [
+        names::HTTP2_SETTINGS,
+        names::KEEP_ALIVE,
+        names::PROXY_CONNECTION,
+        CONNECTION,
+        TE,
+        TRAILER,
+        TRANSFER_ENCODING,
+        UPGRADE,
+    ];
+    let of_the_head = [
+        AUTHORIZATION,
+        CACHE_CONTROL,
+        CONTENT_ENCODING,
+        CONTENT_LENGTH,
+        CONTENT_RANGE,
+        CONTENT_TYPE,
+        COOKIE,
+        EXPECT,
+        HOST,
+        IF_MATCH,
+        IF_MODIFIED_SINCE,
+        IF_NONE_MATCH,
+        IF_RANGE,
+        IF_UNMODIFIED_SINCE,
+        MAX_FORWARDS,
+        PRAGMA,
+        PROXY_AUTHORIZATION,
+        RANGE,
+    ];
+    let kept_back = ours.iter().chain(&of_the_connection).chain(&of_the_head);
+    for name in kept_back {
+        trailers.remove(name);
+    }
+    remove_unfit(trailers);
+}
+
+/// Takes out of a response's trailers what HTTP/1.1 could not carry.
+pub(crate) fn for_clients(trailers: &mut HeaderMap) {
+    remove_unfit(trailers);
+}
+
+fn remove_unfit(trailers: &mut HeaderMap) {
+    let unfit: Vec<HeaderName> = trailers
+        .iter()
+        .filter(|(name, value)| check_field(name, value).is_err())
+        .map(|(name, _)| name.clone())
+        .collect();
+    for name in unfit {
+        trailers.remove(name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    #[test]
+    fn trailers_do_not_say_what_headers_say() {
+        let mut trailers = HeaderMap::new();
+        for name in [
+            "x-sum",
+            "cookie",
+            "x-forwarded-for",
+            "content-length",
+            "x\"y",
+        ] {
+            let name = HeaderName::from_lowercase(name.as_bytes()).unwrap();
+            trailers.append(name, HeaderValue::from_static("1"));
+        }
+        trailers.append("x-padded", HeaderValue::from_static(" 1"));
+        for_targets(&mut trailers);
+
+        let left: Vec<_> = trailers.keys().map(HeaderName::as_str).collect();
+        assert_eq!(left, ["x-sum"]);
+    }
+}
