@@ -26,3 +26,4 @@ mod tls_faults;
 mod tls_listener;
 mod tls_proxy_protocol;
 mod tls_upstreams;
+mod unix_sockets;

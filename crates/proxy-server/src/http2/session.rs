@@ -24,6 +24,9 @@ pub(super) struct Session {
     pub(super) meter: RefCell<FrameMeter>,
     /// What the client overdid, if it did.
     pub(super) flood: Cell<Option<Flood>>,
+    /// Whether the client is to be given notice: told to take another connection, and not yet that no
+    /// more streams are taken here.
+    pub(super) notice: Cell<bool>,
     /// Whether the client was told to open no more streams.
     pub(super) leaving: Cell<bool>,
     /// Whether nothing but the end is to come.
@@ -56,6 +59,7 @@ impl Session {
             clock,
             meter: RefCell::default(),
             flood: Cell::new(None),
+            notice: Cell::new(false),
             leaving: Cell::new(false),
             ending: Cell::new(false),
             write_time,
