@@ -36,6 +36,7 @@ pub fn read_request((head, lines): (&Bytes, &Lines), mut spare: HeaderMap) -> Op
     spare.reserve(USUAL_FIELDS);
     let mut read = Fields::new(spare, is_new);
     read.take(head, lines)?;
+    let keeps = read.keeps();
     let mut request = Request::new(());
     *request.method_mut() = Method::from_bytes(line.get(..method_end)?).ok()?;
     *request.uri_mut() = Uri::from_maybe_shared(target).ok()?;
@@ -48,7 +49,7 @@ pub fn read_request((head, lines): (&Bytes, &Lines), mut spare: HeaderMap) -> Op
     Some(RequestHead {
         request,
         extent: read.extent.unwrap_or(Extent::Length(0)),
-        keeps: read.keeps,
+        keeps,
         expects: read.expects && is_new,
         takes_trailers: read.takes_trailers && is_new,
     })

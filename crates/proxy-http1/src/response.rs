@@ -43,6 +43,7 @@ pub fn read_response(
     spare.reserve(USUAL_FIELDS);
     let mut read = Fields::new(spare, is_new);
     read.take(head, lines)?;
+    let keeps = read.keeps();
     let mut response = Response::new(());
     *response.status_mut() = status;
     *response.version_mut() = if is_new {
@@ -66,7 +67,7 @@ pub fn read_response(
         } else {
             read.extent.unwrap_or(Extent::UntilClose)
         },
-        keeps: read.keeps,
+        keeps,
     })
 }
 

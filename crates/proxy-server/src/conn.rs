@@ -182,6 +182,8 @@ impl Source for Conn {
     fn poll_frame(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, CutOff>>> {
         loop {
             if let Some(frame) = self.inbox.borrow_mut().take_frame() {
+                // Who sends waits for nothing any more.
+                self.waits.set(false);
                 return Poll::Ready(Some(Ok(frame)));
             }
             if self.is_over() {

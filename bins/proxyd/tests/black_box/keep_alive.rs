@@ -38,6 +38,21 @@ fn a_client_that_wants_to_close_is_closed_after_its_answer() {
 }
 
 #[test]
+fn a_wish_to_close_is_heard_in_any_line() {
+    let upstream = saying_the_target();
+    let proxyd = Config::to(&upstream).start();
+    for fields in [
+        "Connection: close\r\nConnection: keep-alive\r\n",
+        "Connection: keep-alive\r\nConnection: close\r\n",
+    ] {
+        let mut client = proxyd.connect();
+        let response = client.ask(request("GET /", fields, ""));
+        assert_eq!(response.fields.get("connection"), Some("close"));
+        assert_eq!(client.end(), End::Closed);
+    }
+}
+
+#[test]
 fn pipelined_requests_are_answered_in_order() {
     let upstream = saying_the_target();
     let proxyd = Config::to(&upstream).start();
