@@ -2,6 +2,14 @@
 
 use crate::octets;
 
+/// Whether `text` is a host, with or without a port, as a request may name it in `Host` or
+/// `:authority`: the guards take no other. [RFC 9110 §7.2, RFC 3986 §3.2]
+#[must_use]
+pub fn is_host(text: &[u8]) -> bool {
+    let mut seen = Authority::Empty;
+    text.iter().all(|&byte| seen.push(byte)) && seen.is_complete()
+}
+
 /// How much of a `host[:port]` has been seen. [RFC 9110 §4.2, RFC 3986 §3.2]
 ///
 /// Narrower than the grammar, and always within what `http::uri::Authority` takes: names hold
@@ -73,4 +81,44 @@ fn port(digits: u8, value: u16, byte: u8) -> Option<Authority> {
         digits: digits + 1,
         value,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_is_a_name_or_an_address_with_or_without_a_port() {
+        for host in [
+            "a.test",
+            "a_b",
+            "A-1.test:80",
+            "[::1]",
+            "[::1]:80",
+            "127.0.0.1",
+            "a.:",
+        ] {
+            assert!(is_host(host.as_bytes()), "{host}");
+        }
+        for other in [
+            "",
+            " ",
+            ":80",
+            "a b",
+            "a,b",
+            "me@a",
+            "a/",
+            "a?b",
+            "a#b",
+            "a:b",
+            "a:65536",
+            "[::1",
+            "[::1]x",
+            "a%41",
+            "a\r\nb",
+            "caf\u{e9}",
+        ] {
+            assert!(!is_host(other.as_bytes()), "{other:?}");
+        }
+    }
 }

@@ -74,6 +74,7 @@ mod values;
 
 pub mod h2;
 
+pub use authority::is_host;
 pub use fault::{Fault, FaultGroup};
 pub use grpc_timeout::{read_grpc_timeout, write_grpc_timeout};
 pub use hops::client_of;

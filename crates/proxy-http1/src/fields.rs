@@ -1,6 +1,7 @@
 //! Field lines, read from bytes that a guard has accepted and written from headers.
 
 use crate::reading::Extent;
+use crate::{names, seek};
 use bytes::{Bytes, BytesMut};
 use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, TE, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -23,7 +24,7 @@ struct Line {
 /// Takes the head that leads `unread`, its empty line included, and notes its `lines`. None if it is not
 /// there whole.
 pub fn take_head(unread: &mut BytesMut, lines: &mut Lines) -> Option<Bytes> {
-    let start = memchr::memchr(b'\n', unread)? + 1;
+    let start = seek::position(b'\n', unread)? + 1;
     let end = lines.find(unread, start)?;
     Some(unread.split_to(end).freeze())
 }
@@ -40,8 +41,8 @@ impl Lines {
             if let [b'\r', b'\n', ..] = rest {
                 return Some(from + 2);
             }
-            let colon = rest.iter().position(|byte| *byte == b':')?;
-            let end = colon + memchr::memchr(b'\n', rest.get(colon..)?)?;
+            let colon = seek::position(b':', rest)?;
+            let end = colon + seek::position(b'\n', rest.get(colon..)?)?;
             self.fields.push(Line {
                 from: u32::try_from(from).ok()?,
                 colon: u32::try_from(from + colon).ok()?,
@@ -90,7 +91,7 @@ impl Fields {
     pub(crate) fn take(&mut self, bytes: &Bytes, lines: &Lines) -> Option<()> {
         for line in &lines.fields {
             let (from, colon, end) = (line.from as usize, line.colon as usize, line.end as usize);
-            let name = HeaderName::from_bytes(bytes.get(from..colon)?).ok()?;
+            let name = names::name(bytes.get(from..)?, colon - from)?;
             let (from, to) = trimmed(bytes, colon + 1, end);
             let value = HeaderValue::from_maybe_shared(bytes.slice(from..to));
             self.add(name, value.ok()?);
@@ -100,7 +101,7 @@ impl Fields {
 
     fn add(&mut self, name: HeaderName, value: HeaderValue) {
         match name.as_str().len() {
-            2 if name == TE => self.takes_trailers |= names(&value, "trailers"),
+            2 if name == TE => self.takes_trailers |= lists(&value, "trailers"),
             6 if name == EXPECT => {
                 self.expects |= value.as_bytes().eq_ignore_ascii_case(b"100-continue");
             }
@@ -117,9 +118,9 @@ impl Fields {
 
     /// `close` counts, in whatever line of several it stands. [RFC 9112 §9.3]
     fn connect(&mut self, options: &HeaderValue) {
-        if names(options, "close") {
+        if lists(options, "close") {
             self.said = Some(false);
-        } else if names(options, "keep-alive") {
+        } else if lists(options, "keep-alive") {
             self.said.get_or_insert(true);
         }
     }
@@ -142,7 +143,7 @@ pub fn write_line(name: &HeaderName, value: &HeaderValue, out: &mut Vec<u8>) {
 }
 
 /// Whether the comma-separated `list` holds `wanted`, in any case.
-pub(crate) fn names(list: &HeaderValue, wanted: &str) -> bool {
+pub(crate) fn lists(list: &HeaderValue, wanted: &str) -> bool {
     let list = list.as_bytes();
     list.eq_ignore_ascii_case(wanted.as_bytes())
         || list
@@ -151,7 +152,16 @@ pub(crate) fn names(list: &HeaderValue, wanted: &str) -> bool {
 }
 
 /// Where the text between `from` and `to` begins and ends without the space around it.
-fn trimmed(line: &[u8], mut from: usize, mut to: usize) -> (usize, usize) {
+#[inline]
+fn trimmed(line: &[u8], from: usize, to: usize) -> (usize, usize) {
+    match line.get(from..to) {
+        // One space before it and a CR behind it, as nearly everybody writes.
+        Some([b' ', b'!'..=b'~', .., b'!'..=b'~', b'\r']) => (from + 1, to - 1),
+        Some(_) | None => trimmed_anyhow(line, from, to),
+    }
+}
+
+fn trimmed_anyhow(line: &[u8], mut from: usize, mut to: usize) -> (usize, usize) {
     let is_space = |at: usize| {
         let byte = line.get(at);
         byte.is_some_and(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n'))

@@ -7,11 +7,13 @@
 mod appetite;
 mod dechunk;
 mod fields;
+mod names;
 mod outgoing;
 mod reading;
 mod request;
 mod respond;
 mod response;
+mod seek;
 
 pub use appetite::{Appetite, poll_hang_up};
 pub use fields::{Lines, take_head, write_line};

@@ -6,9 +6,6 @@ use bytes::Bytes;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Method, Request, Uri, Version};
 
-/// Most request heads hold fewer fields.
-const USUAL_FIELDS: usize = 12;
-
 /// A request head and what it says about its message.
 #[derive(Debug)]
 pub struct RequestHead {
@@ -27,19 +24,18 @@ pub struct RequestHead {
 /// Reads a head that a guard has accepted, its fields into `spare`, which is empty. None if `http` cannot
 /// hold its method or target.
 #[must_use]
-pub fn read_request((head, lines): (&Bytes, &Lines), mut spare: HeaderMap) -> Option<RequestHead> {
+pub fn read_request((head, lines): (&Bytes, &Lines), spare: HeaderMap) -> Option<RequestHead> {
     let line = head.get(..lines.start)?;
     let method_end = memchr::memchr(b' ', line)?;
     let target_end = memchr::memrchr(b' ', line)?;
     let is_new = line.get(target_end..)?.starts_with(b" HTTP/1.1");
-    let target = head.slice(method_end + 1..target_end);
-    spare.reserve(USUAL_FIELDS);
     let mut read = Fields::new(spare, is_new);
     read.take(head, lines)?;
     let keeps = read.keeps();
     let mut request = Request::new(());
-    *request.method_mut() = Method::from_bytes(line.get(..method_end)?).ok()?;
-    *request.uri_mut() = Uri::from_maybe_shared(target).ok()?;
+    let method = Method::from_bytes(line.get(..method_end)?).ok()?;
+    *request.uri_mut() = read_target(&method, head.slice(method_end + 1..target_end))?;
+    *request.method_mut() = method;
     *request.version_mut() = if is_new {
         Version::HTTP_11
     } else {
@@ -53,6 +49,26 @@ pub fn read_request((head, lines): (&Bytes, &Lines), mut spare: HeaderMap) -> Op
         expects: read.expects && is_new,
         takes_trailers: read.takes_trailers && is_new,
     })
+}
+
+/// A target without a path asks `OPTIONS` about the whole server, which only its bytes tell.
+/// [RFC 9112 §3.2.4]
+fn read_target(method: &Method, target: Bytes) -> Option<Uri> {
+    if *method != Method::OPTIONS || names_path(&target) {
+        return Uri::from_maybe_shared(target).ok();
+    }
+    let mut parts = Uri::from_maybe_shared(target).ok()?.into_parts();
+    parts.path_and_query = Some(PathAndQuery::from_static("*"));
+    Uri::from_parts(parts).ok()
+}
+
+/// Whether there is a path or a query in `target`, of whatever form it is.
+fn names_path(target: &[u8]) -> bool {
+    let scheme = target.windows(3).position(|at| at == b"://");
+    match scheme.and_then(|at| target.get(at + 3..)) {
+        Some(rest) if !target.starts_with(b"/") => rest.iter().any(|byte| b"/?".contains(byte)),
+        Some(_) | None => true,
+    }
 }
 
 /// Appends the head of `request` in HTTP/1.1, with the field lines that `more` appends.
@@ -70,6 +86,22 @@ pub fn write_request<B>(request: &Request<B>, out: &mut Vec<u8>, more: impl FnOn
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn options_without_a_path_asks_about_the_whole_server() {
+        let path = |method: &str, target: &'static str| {
+            let method = method.parse().unwrap();
+            let uri = read_target(&method, Bytes::from_static(target.as_bytes())).unwrap();
+            uri.path_and_query().unwrap().to_string()
+        };
+
+        assert_eq!(path("OPTIONS", "http://a.test"), "*");
+        assert_eq!(path("OPTIONS", "*"), "*");
+        assert_eq!(path("OPTIONS", "http://a.test/"), "/");
+        assert_eq!(path("OPTIONS", "http://a.test?q"), "/?q");
+        assert_eq!(path("OPTIONS", "/a://b"), "/a://b");
+        assert_eq!(path("GET", "http://a.test"), "/");
+    }
     use crate::fields::take_head;
     use bytes::BytesMut;
 

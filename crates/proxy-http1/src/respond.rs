@@ -66,7 +66,7 @@ pub fn write_response(head: &Parts, to: &Respond<'_>, out: &mut Vec<u8>) -> Writ
         match name.as_str().len() {
             4 if *name == DATE => dated = true,
             10 if *name == CONNECTION && !is_switch => {
-                keeps &= !fields::names(value, "close");
+                keeps &= !fields::lists(value, "close");
                 continue;
             }
             14 if *name == CONTENT_LENGTH && (measured || !may_measure) => continue,

@@ -10,9 +10,6 @@ use proxy_framing::RequestKind;
 /// `HTTP/1.x SSS`, which the guard has seen to be there.
 const STATUS_END: usize = 12;
 
-/// Most response heads hold fewer fields.
-const USUAL_FIELDS: usize = 12;
-
 /// A response head and what it says about its message.
 #[derive(Debug)]
 pub struct ResponseHead {
@@ -36,11 +33,10 @@ pub fn status(head: &[u8]) -> Option<StatusCode> {
 pub fn read_response(
     (head, lines): (&Bytes, &Lines),
     kind: RequestKind,
-    mut spare: HeaderMap,
+    spare: HeaderMap,
 ) -> Option<ResponseHead> {
     let status = status(head)?;
     let is_new = head.get(7) == Some(&b'1');
-    spare.reserve(USUAL_FIELDS);
     let mut read = Fields::new(spare, is_new);
     read.take(head, lines)?;
     let keeps = read.keeps();

@@ -3,9 +3,9 @@
 use crate::closing::Closing;
 use crate::failure::send_problem;
 use crate::file_body::FileBody;
-use crate::hop;
 use crate::names;
 use crate::request_body::RequestBody;
+use crate::trailers;
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -22,7 +22,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct Body {
     source: Source,
-    closing: Option<Closing>,
+    closing: Option<Box<Closing>>,
     /// Whether a failure is told in trailers.
     tells_in_trailers: bool,
 }
@@ -100,7 +100,7 @@ impl Body {
     }
 
     /// Ties the end of the request to the end of this body.
-    pub(crate) fn closing(mut self, closing: Closing) -> Self {
+    pub(crate) fn closing(mut self, closing: Box<Closing>) -> Self {
         self.closing = Some(closing);
         self
     }
@@ -136,7 +136,7 @@ impl Body {
     }
 
     fn fail(&mut self, interruption: Interruption) -> Source {
-        let upstream = self.closing.as_ref().map(Closing::upstream_name);
+        let upstream = self.closing.as_deref().map(Closing::upstream_name);
         let problem = match interruption {
             Interruption::Upstream(fault) => {
                 send_problem(&fault, upstream.unwrap_or_default(), None)
@@ -215,7 +215,7 @@ impl HttpBody for Body {
             }
             Poll::Ready(Some(Ok(mut frame))) => {
                 if let Some(trailers) = frame.trailers_mut() {
-                    hop::strip_trailers(trailers);
+                    trailers::for_clients(trailers);
                 }
                 if let Some(closing) = &mut self.closing {
                     closing.facts.bytes_out += frame.data_ref().map_or(0, Bytes::len) as u64;

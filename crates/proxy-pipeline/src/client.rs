@@ -63,7 +63,7 @@ pub struct Switched {
     /// The longest silence, both ways.
     pub idle: Duration,
     pub(crate) permit: Option<Permit>,
-    pub(crate) closing: Closing,
+    pub(crate) closing: Box<Closing>,
 }
 
 type Offer = (Tunnel, Option<Permit>, Duration);
@@ -147,7 +147,7 @@ impl Client {
     }
 
     /// Keeps a request open, though its response has no body, until the tunnel ends.
-    pub(crate) fn switch(&self, (tunnel, permit, idle): Offer, closing: Closing) {
+    pub(crate) fn switch(&self, (tunnel, permit, idle): Offer, closing: Box<Closing>) {
         self.switched.replace(Some(Box::new(Switched {
             tunnel,
             idle,

@@ -4,7 +4,6 @@ use bytes::{Bytes, BytesMut};
 use http::HeaderValue;
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
-use uuid::Builder;
 
 const TEXT_LENGTH: usize = 36;
 const ARENA_BYTES: usize = 4096;
@@ -26,16 +25,10 @@ impl IdSource {
         }
     }
 
-    /// A new ID, made at `unix_time`.
+    /// A new ID, made at `unix_time`. [RFC 9562 §5.7]
     pub(crate) fn next(&self, unix_time: Duration) -> HeaderValue {
-        let mut random = [0; 10];
-        for (place, byte) in random.iter_mut().zip(self.random_bytes()) {
-            *place = byte;
-        }
         let millis = u64::try_from(unix_time.as_millis()).unwrap_or(u64::MAX);
-        let id = Builder::from_unix_timestamp_millis(millis, &random).into_uuid();
-        let mut text = [0; TEXT_LENGTH];
-        id.hyphenated().encode_lower(&mut text);
+        let text = text(uuid(millis, self.random(), self.random()));
         HeaderValue::from_maybe_shared(self.keep(&text))
             .unwrap_or_else(|_| HeaderValue::from_static("00000000-0000-7000-8000-000000000000"))
     }
@@ -66,6 +59,48 @@ impl IdSource {
     }
 }
 
+/// The `UUIDv7` of a time with 74 of these random bits, its four words as they are written.
+fn uuid(millis: u64, random: u64, more: u64) -> [u32; 4] {
+    const VERSION: u64 = 0x7000;
+    const VARIANT: u64 = 0x8000_0000;
+    let words = [
+        millis >> 16,
+        (millis << 16) | VERSION | (random & 0xFFF),
+        VARIANT | ((random >> 12) & 0x3FFF_FFFF),
+        more,
+    ];
+    #[expect(clippy::cast_possible_truncation, reason = "a word has 32 bits")]
+    words.map(|word| word as u32)
+}
+
+/// The words in hexadecimal, with a hyphen after the 8th, 12th, 16th and 20th digit.
+fn text([a, b, c, d]: [u32; 4]) -> [u8; TEXT_LENGTH] {
+    let [a, b, c, d] = [digits(a), digits(b), digits(c), digits(d)];
+    let ([b1, b2, b3, b4, b5, b6, b7, b8], [c1, c2, c3, c4, c5, c6, c7, c8]) = (b, c);
+    let mut text = [b'-'; TEXT_LENGTH];
+    let middle = [b1, b2, b3, b4, b'-', b5, b6, b7, b8];
+    let last = [c1, c2, c3, c4, b'-', c5, c6, c7, c8];
+    let parts: [(usize, &[u8]); 4] = [(0, &a), (9, &middle), (19, &last), (28, &d)];
+    for (at, part) in parts {
+        for (place, byte) in text.iter_mut().skip(at).zip(part) {
+            *place = *byte;
+        }
+    }
+    text
+}
+
+/// Eight hexadecimal digits, all at once: each gets a byte, then those above 9 their distance to `a`.
+fn digits(word: u32) -> [u8; 8] {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let spread = u64::from(word);
+    let spread = (spread | (spread << 16)) & 0x0000_FFFF_0000_FFFF;
+    let spread = (spread | (spread << 8)) & 0x00FF_00FF_00FF_00FF;
+    let spread = (spread | (spread << 4)) & (0x0F * ONES);
+    let above_nine = ((spread + 0x06 * ONES) >> 4) & ONES;
+    let letters = above_nine * u64::from(b'a' - b'9' - 1);
+    (spread + letters + ONES * u64::from(b'0')).to_be_bytes()
+}
+
 /// Whether an ID that came with a request may be kept: 1 to 128 characters of `[A-Za-z0-9._-]`.
 pub fn is_acceptable(id: &[u8]) -> bool {
     let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
@@ -87,6 +122,17 @@ mod tests {
         assert_eq!(id.get_version_num(), 7);
         let (seconds, nanos) = id.get_timestamp().unwrap().to_unix();
         assert_eq!(Duration::new(seconds, nanos), time);
+    }
+
+    #[test]
+    fn ids_are_written_as_everybody_writes_them() {
+        let words = [0x0123_4567, 0x89AB_7DEF, 0x8FED_CBA9, 0x0000_000A];
+        let text = String::from_utf8(text(words).to_vec()).unwrap();
+
+        assert_eq!(text, "01234567-89ab-7def-8fed-cba90000000a");
+        let id = Uuid::parse_str(&text).unwrap();
+        assert_eq!(id.get_variant(), uuid::Variant::RFC4122);
+        assert_eq!(id.hyphenated().to_string(), text);
     }
 
     #[test]

@@ -28,7 +28,8 @@ pub(crate) struct Exchange {
     pub(crate) head: Parts,
     pub(crate) body: Option<ClientBody>,
     pub(crate) found: Found,
-    pub(crate) closing: Closing,
+    // Boxed: it goes from hand to hand, and most who hold it do not look at it.
+    pub(crate) closing: Box<Closing>,
     /// What the target is told beside what is in the head.
     pub(crate) added: Option<Added>,
     service: ServiceForm,
@@ -78,12 +79,12 @@ impl Exchange {
             head,
             body: Some(body),
             found,
-            closing: Closing {
+            closing: Box::new(Closing {
                 worker,
                 active,
                 client,
                 facts,
-            },
+            }),
             added: None,
             service: ServiceForm::Unsaid,
             stream,
@@ -213,7 +214,8 @@ impl Exchange {
         let headers = response.headers_mut();
         // HTTP/1.x takes it from the body, which costs no insertion.
         if !closing.client.exclusive || offer.is_some() {
-            headers.insert(names::CORRELATION_ID, closing.facts.correlation_id.clone());
+            let id = closing.facts.correlation_id.clone();
+            headers.insert(names::CORRELATION_ID, said_once(id));
         }
         if closing.client.exclusive
             && (closing.client.is_to_leave(&closing.worker) || closing.client.close.get())
@@ -247,6 +249,13 @@ fn correlation_id(worker: &Worker, head: &Parts, found: &Found, began: Duration)
         .filter(|id| is_acceptable(id.as_bytes()));
     sent.cloned()
         .unwrap_or_else(|| worker.ids.next(worker.time.unix(began)))
+}
+
+/// A value that no other message will hold: HTTP/2 need not remember it, and be slow to find others
+/// among many of its kind.
+pub(crate) fn said_once(mut value: HeaderValue) -> HeaderValue {
+    value.set_sensitive(true);
+    value
 }
 
 fn protocol(version: Version) -> Protocol {

@@ -1,5 +1,6 @@
 //! Every way in which a request is not served, as the problem it is told as.
 
+use crate::policy::http2_fields::Unfit;
 use crate::request_body::BodyFault;
 use proxy_clock::Timer;
 use proxy_errors::{Detail, Problem, Reason};
@@ -61,6 +62,26 @@ fn request_reason(fault: Fault) -> Reason {
         Fault::BadTrailer => Reason::BadTrailer,
         _ => Reason::BadRequestLine,
     }
+}
+
+/// A request's head came by HTTP/2 and could not go on by HTTP/1.1.
+pub(crate) fn unfit_request(unfit: Unfit) -> Problem {
+    let reason = match unfit {
+        Unfit::Name => Reason::BadHeaderName,
+        Unfit::Value => Reason::BadHeaderValue,
+        Unfit::Length => Reason::BadContentLength,
+        Unfit::Lengths => Reason::ConflictingContentLength,
+    };
+    Problem::new(reason, Detail::None)
+}
+
+/// The same for a response's.
+pub(crate) fn unfit_response(unfit: Unfit, upstream: &str) -> Problem {
+    let reason = match unfit {
+        Unfit::Name | Unfit::Value => Reason::BadResponseHeader,
+        Unfit::Length | Unfit::Lengths => Reason::ResponseConflictingLength,
+    };
+    Problem::new(reason, Detail::name(upstream))
 }
 
 /// No connection to a target came about.

@@ -7,17 +7,17 @@ mod link;
 use crate::body::Body;
 use crate::client_body::ClientBody;
 use crate::exchange::Exchange;
-use crate::failure::{connect_problem, framing_problem, send_problem};
+use crate::failure::{connect_problem, framing_problem, send_problem, unfit_response};
 use crate::hop::Found;
 use crate::policy::request_head::{self, Length};
-use crate::policy::{grpc_timeout, response_head};
+use crate::policy::{grpc_timeout, http2_fields, response_head};
 use crate::request_body::{BodyFault, Progress, RequestBody, Times};
 use crate::state::ActivePlan;
 use crate::upgrade::{self, Asked};
 use bytes::Bytes;
 use h2::RecvStream;
 use http::header::CONTENT_LENGTH;
-use http::{Method, Request, Response, StatusCode, Version};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Version};
 use http_body::Body as _;
 use link::{Kept, Link};
 use proxy_clock::{Timer, Timers};
@@ -69,6 +69,17 @@ enum Answered {
     Tunnel(Response<()>, Tunnel),
     /// A tunnel was asked for, and this is why there is none.
     Refusal(Response<()>),
+}
+
+impl Answered {
+    /// The fields of an answer that came by HTTP/2.
+    fn by_http2(&self) -> Option<&HeaderMap> {
+        match self {
+            Self::Http1(..) => None,
+            Self::Http2(response, _) => Some(response.headers()),
+            Self::Tunnel(response, _) | Self::Refusal(response) => Some(response.headers()),
+        }
+    }
 }
 
 /// Forwards the request of `exchange` and answers with the target's response.
@@ -251,6 +262,10 @@ impl Attempts<'_, '_> {
         asked: Option<&Asked>,
     ) -> Result<Response<Body>, Problem> {
         let route = self.to.route;
+        if let Some(headers) = answered.by_http2() {
+            http2_fields::check(headers)
+                .map_err(|unfit| unfit_response(unfit, &self.to.upstream.name))?;
+        }
         let (mut head, body) = match answered {
             Answered::Http1(
                 response,

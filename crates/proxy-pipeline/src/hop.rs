@@ -5,8 +5,8 @@
 
 use crate::names;
 use http::header::{
-    ACCEPT, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, EXPECT, FORWARDED,
-    HOST, HeaderName, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, VIA,
+    ACCEPT, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, FORWARDED, HOST, HeaderName, TE,
+    TRANSFER_ENCODING, UPGRADE, VIA,
 };
 use http::{HeaderMap, HeaderValue};
 use proxy_errors::is_grpc;
@@ -177,51 +177,6 @@ fn strip_found(headers: &mut HeaderMap, found: &Found) {
         if found.has(bit) {
             headers.remove(name);
         }
-    }
-}
-
-/// Fields of a connection, or of a message's framing: no trailer tells of them. [RFC 9110 §6.5.1]
-const NO_TRAILERS: [HeaderName; 8] = [
-    CONNECTION,
-    CONTENT_LENGTH,
-    TE,
-    TRANSFER_ENCODING,
-    UPGRADE,
-    names::KEEP_ALIVE,
-    names::PROXY_CONNECTION,
-    TRAILER,
-];
-
-/// Fields that say who asks, and for what: from behind a body they could only be forged.
-const NO_REQUEST_TRAILERS: [HeaderName; 12] = [
-    AUTHORIZATION,
-    COOKIE,
-    EXPECT,
-    FORWARDED,
-    HOST,
-    PROXY_AUTHORIZATION,
-    VIA,
-    names::CORRELATION_ID,
-    names::FORWARDED_FOR,
-    names::FORWARDED_HOST,
-    names::FORWARDED_PROTO,
-    names::GRPC_TIMEOUT,
-];
-
-/// Leaves of a request's trailers what may be one. Some targets read trailers as if they were headers.
-#[cold]
-pub(crate) fn strip_request_trailers(trailers: &mut HeaderMap) {
-    strip_trailers(trailers);
-    for name in &NO_REQUEST_TRAILERS {
-        trailers.remove(name);
-    }
-}
-
-/// Leaves of trailers what may be one.
-#[cold]
-pub(crate) fn strip_trailers(trailers: &mut HeaderMap) {
-    for name in &NO_TRAILERS {
-        trailers.remove(name);
     }
 }
 

@@ -1,5 +1,6 @@
 //! Heads of 1xx responses, made fit for the client.
 
+use crate::policy::http2_fields::check_field;
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 
 /// Fields that end with the upstream's connection, or say how long a body is that is not there.
@@ -38,7 +39,8 @@ pub(crate) fn as_head(response: &Response<()>) -> Vec<u8> {
     }
     let reason = status.canonical_reason().unwrap_or_default();
     let mut head = format!("HTTP/1.1 {} {reason}\r\n", status.as_u16()).into_bytes();
-    for (name, value) in response.headers() {
+    let fields = response.headers().iter();
+    for (name, value) in fields.filter(|(name, value)| check_field(name, value).is_ok()) {
         for part in [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"] {
             head.extend_from_slice(part);
         }

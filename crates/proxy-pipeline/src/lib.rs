@@ -23,6 +23,7 @@ mod body;
 mod closing;
 mod file_body;
 mod request_body;
+mod trailers;
 
 mod answer;
 mod builtin;

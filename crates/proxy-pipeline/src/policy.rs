@@ -5,6 +5,7 @@ pub(crate) mod expectation;
 pub(crate) mod grpc_timeout;
 pub(crate) mod header_edits;
 pub(crate) mod header_limits;
+pub(crate) mod http2_fields;
 pub(crate) mod http2_head;
 pub(crate) mod in_flight;
 pub(crate) mod misdirected;

@@ -1,7 +1,7 @@
 //! A request's body on its way upstream: counted, bounded, and timed by progress.
 
 use crate::client_body::ClientBody;
-use crate::hop;
+use crate::trailers;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use proxy_clock::{Pace, Timer, Timers};
@@ -174,7 +174,7 @@ impl Body for RequestBody {
             Poll::Ready(Some(Err(_))) => Poll::Ready(Some(Err(progress.failed(BodyFault::CutOff)))),
             Poll::Ready(Some(Ok(mut frame))) => {
                 if let Some(trailers) = frame.trailers_mut() {
-                    hop::strip_request_trailers(trailers);
+                    trailers::for_targets(trailers);
                 }
                 if let Err(fault) = progress.took(frame.data_ref().map_or(0, Bytes::len)) {
                     return Poll::Ready(Some(Err(progress.failed(fault))));

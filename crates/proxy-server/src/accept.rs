@@ -1,10 +1,13 @@
 //! Takes connections from one listening socket.
 
 use crate::attend::{Caller, Place, attend};
+use crate::patience::Patience;
 use crate::settings::ConnectionSettings;
 use crate::turn_away;
+use proxy_clock::{Deadline, Timer};
 use proxy_pipeline::{Peer, Worker};
 use std::cell::{Cell, RefCell};
+use std::future::pending;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -41,7 +44,7 @@ pub(crate) async fn run(worker: Rc<Worker>, door: Rc<Door>, listener: TcpListene
                 Err(error) if is_passing(&error) => {}
                 Err(error) => {
                     tracing::error!(%error, "cannot accept connections");
-                    tokio::time::sleep(REST).await;
+                    rest(&worker).await;
                 }
             },
         }
@@ -49,6 +52,17 @@ pub(crate) async fn run(worker: Rc<Worker>, door: Rc<Door>, listener: TcpListene
     while let Some(Ok((stream, peer))) = accept_waiting(&listener).await {
         welcome(&worker, &door, stream, peer);
     }
+}
+
+/// Waits for file descriptors to come free.
+async fn rest(worker: &Worker) {
+    let deadline = Rc::<Deadline>::default();
+    let _entry = worker.sweep.register(Rc::clone(&deadline));
+    let patience = Patience {
+        clock: &worker.clock,
+        deadline: &deadline,
+    };
+    patience.within(Timer::Linger, REST, pending::<()>()).await;
 }
 
 /// A connection that waits already, if there is one.

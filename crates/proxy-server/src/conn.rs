@@ -11,7 +11,7 @@ use http_body::{Frame, SizeHint};
 use proxy_clock::{Deadline, Pace, Timer};
 use proxy_http1::RequestHead;
 use proxy_pipeline::{Client, ClientBody, CutOff, Source, Worker};
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, RefCell, RefMut};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -30,7 +30,8 @@ pub(crate) struct Conn {
     pub(crate) settings: Rc<ConnectionSettings>,
     pub(crate) client: Rc<Client>,
     pub(crate) deadline: Rc<Deadline>,
-    pub(crate) inbox: RefCell<Inbox>,
+    // Boxed, and none while the connection is idle: it is most of what a connection needs.
+    inbox: RefCell<Option<Box<Inbox>>>,
     transport: RefCell<Transport>,
     /// Whether the client has ended its side.
     pub(crate) eof: Cell<bool>,
@@ -59,10 +60,12 @@ impl Conn {
             transport,
             early,
         } = line;
+        let begun = !early.is_empty();
+        let inbox = begun.then(|| Inbox::new(settings.limits, early));
         Self {
             client,
             deadline: Rc::clone(&place.deadline),
-            inbox: RefCell::new(Inbox::new(settings.limits, early)),
+            inbox: RefCell::new(inbox.map(Box::new)),
             transport: RefCell::new(transport),
             eof: Cell::new(false),
             waits: Cell::new(false),
@@ -72,6 +75,29 @@ impl Conn {
             worker,
             settings,
             _place: place,
+        }
+    }
+
+    /// What it reads with.
+    pub(crate) fn inbox(&self) -> RefMut<'_, Inbox> {
+        RefMut::map(self.inbox.borrow_mut(), |inbox| {
+            &mut **inbox.get_or_insert_with(|| {
+                let limits = self.settings.limits;
+                Box::new(Inbox::new(limits, Bytes::new()))
+            })
+        })
+    }
+
+    /// Whether there is nothing to take of what was read.
+    pub(crate) fn has_nothing(&self) -> bool {
+        let inbox = self.inbox.borrow();
+        inbox.as_ref().is_none_or(|inbox| inbox.is_empty())
+    }
+
+    /// Gives back what is needed to read, if nothing is left in it.
+    pub(crate) fn rest(&self) {
+        if self.has_nothing() {
+            self.inbox.replace(None);
         }
     }
 
@@ -103,7 +129,7 @@ impl Conn {
 
     /// Reads what comes. Gives the number of bytes: 0 at the end of the stream.
     pub(crate) fn poll_fill(&self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        let mut inbox = self.inbox.borrow_mut();
+        let mut inbox = self.inbox();
         let mut transport = self.transport.borrow_mut();
         let polled = inbox.poll_fill(cx, &mut transport);
         self.client.fault.set(inbox.fault());
@@ -115,7 +141,7 @@ impl Conn {
 
     /// Ready when the client has gone while it was being served.
     pub(crate) fn poll_gone(&self, cx: &mut Context<'_>) -> Poll<()> {
-        while self.inbox.borrow().may_watch() {
+        while self.inbox().may_watch() {
             if let Ok(0) | Err(_) = ready!(self.poll_fill(cx)) {
                 return Poll::Ready(());
             }
@@ -126,7 +152,7 @@ impl Conn {
     /// Whether nothing can be read behind the present request: its body is broken, or its client still
     /// waits to be told to send it.
     pub(crate) fn is_to_close(&self) -> bool {
-        self.waits.get() || self.client.fault.get().is_some() && !self.is_over()
+        !self.is_over() && (self.waits.get() || self.client.fault.get().is_some())
     }
 
     /// Ready when there may be something to read.
@@ -181,7 +207,7 @@ impl Conn {
 impl Source for Conn {
     fn poll_frame(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, CutOff>>> {
         loop {
-            if let Some(frame) = self.inbox.borrow_mut().take_frame() {
+            if let Some(frame) = self.inbox().take_frame() {
                 // Who sends waits for nothing any more.
                 self.waits.set(false);
                 return Poll::Ready(Some(Ok(frame)));
@@ -202,11 +228,11 @@ impl Source for Conn {
     }
 
     fn is_over(&self) -> bool {
-        self.inbox.borrow().is_body_over()
+        self.inbox().is_body_over()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.inbox.borrow().size_hint()
+        self.inbox().size_hint()
     }
 }
 

@@ -37,30 +37,31 @@ pub(crate) async fn serve(conn: Rc<Conn>) {
     while hibernate(&conn).await {
         // Boxed, as all that follows: most connections are idle.
         let end = Box::pin(talk(&conn)).await;
-        let mut wire = Wire(Rc::clone(&conn));
-        match end {
-            End::Quiet => conn.inbox.borrow_mut().rest(),
-            End::Over => {
-                if let Some(switched) = conn.client.take_switched() {
-                    let unread = conn.inbox.borrow_mut().take_unread();
-                    let timing = (&*conn.worker.clock, &*conn.deadline);
-                    Box::pin(switched.carry(wire, &unread, timing)).await;
-                } else if !conn.eof.get() {
-                    Box::pin(linger::close(&mut wire, conn.patience())).await;
-                }
-                break;
-            }
-            End::Fault(fault) => {
-                Box::pin(refuse(&conn, framing_problem(fault))).await;
-                break;
-            }
-            End::Expired(Timer::RequestHeader, after) => {
-                let problem = timeout_problem(Timer::RequestHeader, after);
-                Box::pin(refuse(&conn, problem)).await;
-                break;
-            }
-            End::Expired(..) => break,
+        if !matches!(end, End::Quiet) {
+            return Box::pin(finish(&conn, end)).await;
         }
+        conn.rest();
+    }
+}
+
+/// What is left to do when no further request is read.
+async fn finish(conn: &Rc<Conn>, end: End) {
+    let mut wire = Wire(Rc::clone(conn));
+    match end {
+        End::Over => {
+            if let Some(switched) = conn.client.take_switched() {
+                let unread = conn.inbox().take_unread();
+                let timing = (&*conn.worker.clock, &*conn.deadline);
+                switched.carry(wire, &unread, timing).await;
+            } else if !conn.eof.get() {
+                linger::close(&mut wire, conn.patience()).await;
+            }
+        }
+        End::Fault(fault) => refuse(conn, framing_problem(fault)).await,
+        End::Expired(Timer::RequestHeader, after) => {
+            refuse(conn, timeout_problem(Timer::RequestHeader, after)).await;
+        }
+        End::Quiet | End::Expired(..) => {}
     }
 }
 
@@ -81,7 +82,7 @@ async fn talk(conn: &Rc<Conn>) -> End {
         }
         // Who has asked but once may be one of thousands that ask nothing more for long; who asked
         // again is worth waiting for with everything at hand.
-        if conn.client.requests.get() == 1 && conn.inbox.borrow().is_empty() {
+        if conn.client.requests.get() == 1 && conn.has_nothing() {
             break End::Quiet;
         }
     };
@@ -98,12 +99,12 @@ fn poll_request(
 ) -> Poll<Result<RequestHead, End>> {
     conn.deadline.watch(cx.waker());
     loop {
-        let head = conn.inbox.borrow_mut().take_request(kit);
+        let head = conn.inbox().take_request(kit);
         if let Some(head) = head {
             conn.deadline.stop();
             return Poll::Ready(Ok(head));
         }
-        if let Some(fault) = conn.inbox.borrow().fault() {
+        if let Some(fault) = conn.inbox().fault() {
             return Poll::Ready(Err(End::Fault(fault)));
         }
         match conn.poll_fill(cx) {
@@ -117,7 +118,7 @@ fn poll_request(
 /// Nothing to read: how long yet?
 fn wait(conn: &Conn) -> Poll<End> {
     let settings = &conn.settings;
-    let resting = conn.inbox.borrow().is_between_requests();
+    let resting = conn.inbox().is_between_requests();
     // After the look at the socket: a request that is here already is to be answered.
     if resting && conn.client.is_to_leave(&conn.worker) {
         return Poll::Ready(End::Over);
@@ -144,7 +145,7 @@ fn wait(conn: &Conn) -> Poll<End> {
 /// Waits, with no buffer held, until the client sends something. False when the connection is over.
 async fn hibernate(conn: &Conn) -> bool {
     let settings = &conn.settings;
-    if !conn.inbox.borrow().is_empty() {
+    if !conn.has_nothing() {
         return true;
     }
     let first = conn.client.requests.get() == 0;
@@ -175,7 +176,7 @@ async fn hibernate(conn: &Conn) -> bool {
 
 /// Answers what is no request, and closes.
 async fn refuse(conn: &Rc<Conn>, problem: proxy_errors::Problem) {
-    let named = conn.inbox.borrow().correlation_id().map(<[u8]>::to_vec);
+    let named = conn.inbox().correlation_id().map(<[u8]>::to_vec);
     let answer = refuse_unread(&conn.worker, &conn.client, problem, named.as_deref());
     let mut wire = Wire(Rc::clone(conn));
     linger::answer(

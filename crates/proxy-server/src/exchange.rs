@@ -51,7 +51,7 @@ pub(crate) async fn exchange(
     if switches || !keeps || !poll_fn(|cx| Poll::Ready(conn.discard_body(cx))).await {
         return Some(End::Over);
     }
-    conn.inbox.borrow_mut().resume();
+    conn.inbox().resume();
     None
 }
 

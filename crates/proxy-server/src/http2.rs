@@ -1,11 +1,12 @@
 //! HTTP/2 towards clients.
 //!
-//! The connection is one task, and so is each of its streams; they meet in the `h2` crate, which owns
+//! The connection is one task, and each of its streams is served by another of a crew; they meet in the `h2` crate, which owns
 //! framing and flow control. What a stream has to say waits in its own task until the client's
 //! windows have room for it, so that nothing piles up behind a client that does not read, and the
 //! stream's own deadline sees it.
 
 mod connection;
+mod crew;
 mod delivery;
 mod io;
 mod session;
@@ -13,4 +14,5 @@ mod settings;
 mod stream;
 
 pub(crate) use connection::serve;
+pub(crate) use crew::Crew;
 pub(crate) use settings::builder;

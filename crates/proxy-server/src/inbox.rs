@@ -67,14 +67,6 @@ impl Inbox {
             && self.fault.is_none()
     }
 
-    /// Gives its buffer back, with no more in it than empty lines.
-    pub(crate) fn rest(&mut self) {
-        if self.is_empty() {
-            self.unread = BytesMut::new();
-        }
-        self.appetite.forget();
-    }
-
     /// The bytes behind a request that switched protocols.
     pub(crate) fn take_unread(&mut self) -> Vec<u8> {
         [self.unread.split(), self.held.split()].concat()

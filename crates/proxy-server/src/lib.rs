@@ -11,6 +11,7 @@ mod worker;
 
 mod accept;
 mod attend;
+mod beat;
 mod conn;
 mod connection;
 mod exchange;

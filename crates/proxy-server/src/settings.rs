@@ -1,6 +1,6 @@
 //! What a listener's connections need to know, made once for each plan.
 
-use crate::http2;
+use crate::http2::{self, Crew};
 use crate::kit::Kits;
 use proxy_framing::HeadLimits;
 use proxy_model::Limits;
@@ -16,6 +16,7 @@ const MAX_TARGET_BYTES: u32 = 16 * 1024;
 #[derive(Debug)]
 pub(crate) struct ConnectionSettings {
     pub(crate) kits: Kits,
+    pub(crate) crew: Crew,
     pub(crate) limits: HeadLimits,
     pub(crate) http2: h2::server::Builder,
     /// Whether a client may begin with HTTP/2, without TLS.
@@ -43,6 +44,7 @@ impl ConnectionSettings {
     ) -> Self {
         Self {
             kits: Kits::default(),
+            crew: Crew::default(),
             limits: head_limits(limits),
             http2: http2::builder(listener, limits),
             h2c: listener.h2c,

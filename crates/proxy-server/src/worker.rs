@@ -1,8 +1,8 @@
 //! One worker: a thread with a runtime, sockets and connections of its own.
 
 use crate::accept::{self, Door};
+use crate::beat::Beat;
 use crate::settings::ConnectionSettings;
-use proxy_clock::TICK;
 use proxy_limits::Gauge;
 use proxy_pipeline::{ActivePlan, GONE, Logs, Shared, Time, UpstreamLinks, Worker};
 use proxy_plan::Plan;
@@ -19,7 +19,6 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Notify, oneshot};
-use tokio::time::MissedTickBehavior;
 
 /// Names a listener over plans: the position of its address among all that were ever bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -82,13 +81,15 @@ pub(crate) fn start(number: usize, common: Common, first: Adoption) -> io::Resul
         .name(format!("proxy-worker-{number}"))
         .spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
+                .enable_io()
                 .thread_name(format!("proxy-disk-{number}"))
                 .max_blocking_threads(DISK_THREADS)
                 .build_local(tokio::runtime::LocalOptions::default());
             match runtime {
                 Ok(runtime) => {
-                    runtime.block_on(run(number, common, first, inbox));
+                    if let Err(error) = runtime.block_on(run(number, common, first, inbox)) {
+                        tracing::error!(%error, "a worker has no clock");
+                    }
                     // A disk that does not answer must not keep the process alive.
                     runtime.shutdown_background();
                 }
@@ -103,10 +104,9 @@ async fn run(
     common: Common,
     first: Adoption,
     mut inbox: UnboundedReceiver<Command>,
-) {
+) -> io::Result<()> {
+    let beat = Beat::start()?;
     let mut post = Post::new(number, common, first);
-    let mut ticks = tokio::time::interval(TICK);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {
         tokio::select! {
             command = inbox.recv() => match command {
@@ -119,7 +119,8 @@ async fn run(
                 Some(Command::Drain) => post.drain(),
                 Some(Command::Stop) | None => break,
             },
-            _ = ticks.tick() => {
+            ticked = beat.next() => {
+                ticked?;
                 post.tick();
                 if post.worker.draining.get() && post.worker.sweep.is_empty() {
                     break;
@@ -128,6 +129,7 @@ async fn run(
         }
     }
     post.flush();
+    Ok(())
 }
 
 /// A worker and its listeners.

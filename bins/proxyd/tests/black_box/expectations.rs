@@ -151,3 +151,16 @@ fn an_upstream_that_refuses_early_is_heard_while_the_body_is_held_back() {
 
     assert_eq!((response.status, response.text().as_str()), (403, "no"));
 }
+
+#[test]
+fn a_body_sent_without_waiting_does_not_cost_its_connection() {
+    let upstream = Upstream::echo();
+    let proxyd = Config::to(&upstream).start();
+    let mut client = proxyd.connect();
+
+    for _ in 0..3 {
+        let response = client.ask(request("POST /", EXPECTING, "hi"));
+        assert_eq!((response.status, response.text().as_str()), (200, "hi"));
+        assert!(!response.fields.has("connection"));
+    }
+}

@@ -129,3 +129,19 @@ fn connect_is_refused() {
     refusal(&response, 405, "REQUEST_VALIDATION");
     assert!(upstream.requests().is_empty());
 }
+
+#[test]
+fn a_query_behind_an_authority_does_not_go_upstream_without_a_path() {
+    let upstream = Upstream::saying("");
+    let proxyd = Config::to(&upstream).start();
+
+    for (line, target) in [
+        ("GET http://a.test?b", "/?b"),
+        ("OPTIONS http://a.test?b", "/?b"),
+        ("OPTIONS http://a.test", "*"),
+        ("OPTIONS http://a.test/", "/"),
+    ] {
+        assert_eq!(proxyd.connect().ask(request(line, "", "")).status, 200);
+        assert_eq!(upstream.requests().last().unwrap().target, target);
+    }
+}

@@ -1,12 +1,15 @@
-//! HTTP/2 frame by frame, as a client with bad intentions writes and reads it. [RFC 9113 §4, §6]
+//! A client that sends HTTP/2 frame by frame, or what looks like it, and hears what comes back.
 
-use std::iter::repeat_n;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::time::Duration;
 
 pub(crate) const DATA: u8 = 0;
 pub(crate) const HEADERS: u8 = 1;
 pub(crate) const PRIORITY: u8 = 2;
 pub(crate) const RST_STREAM: u8 = 3;
 pub(crate) const SETTINGS: u8 = 4;
+pub(crate) const PUSH_PROMISE: u8 = 5;
 pub(crate) const PING: u8 = 6;
 pub(crate) const GOAWAY: u8 = 7;
 pub(crate) const WINDOW_UPDATE: u8 = 8;
@@ -16,27 +19,30 @@ pub(crate) const ACK: u8 = 0x1;
 pub(crate) const END_STREAM: u8 = 0x1;
 pub(crate) const END_HEADERS: u8 = 0x4;
 pub(crate) const PADDED: u8 = 0x8;
+pub(crate) const WITH_PRIORITY: u8 = 0x20;
+/// A head that is all there is of its request.
+pub(crate) const WHOLE: u8 = END_STREAM | END_HEADERS;
 
+pub(crate) const PROTOCOL_ERROR: u32 = 1;
+pub(crate) const FLOW_CONTROL_ERROR: u32 = 3;
+pub(crate) const STREAM_CLOSED: u32 = 5;
+pub(crate) const FRAME_SIZE_ERROR: u32 = 6;
+pub(crate) const REFUSED_STREAM: u32 = 7;
+pub(crate) const COMPRESSION_ERROR: u32 = 9;
 pub(crate) const ENHANCE_YOUR_CALM: u32 = 11;
 
-/// `SETTINGS_INITIAL_WINDOW_SIZE`.
-pub(crate) const INITIAL_WINDOW: u16 = 4;
+pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// `GET /` at `a.test` over `http`, in HPACK.
-pub(crate) const GET: &[u8] = b"\x82\x84\x86\x41\x06a.test";
+/// Longer than any answer takes; silence is a fault of its own.
+const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The same with `POST`.
-pub(crate) const POST: &[u8] = b"\x83\x84\x86\x41\x06a.test";
+/// One connection.
+pub(crate) struct Frames {
+    stream: TcpStream,
+    unread: Vec<u8>,
+}
 
-/// `POST /hold`.
-pub(crate) const POST_HOLD: &[u8] = b"\x83\x86\x04\x05/hold\x41\x06a.test";
-
-/// `GET /large`.
-pub(crate) const GET_LARGE: &[u8] = b"\x82\x86\x04\x06/large\x41\x06a.test";
-
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-
-/// One frame, as its receiver sees it.
+/// One frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
     pub(crate) kind: u8,
@@ -45,13 +51,92 @@ pub(crate) struct Frame {
     pub(crate) payload: Vec<u8>,
 }
 
+/// What comes next on a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Heard {
+    Frame(Frame),
+    End,
+    Silence,
+}
+
+impl Frames {
+    pub(crate) fn connect(to: SocketAddr) -> Self {
+        let stream = TcpStream::connect(to).unwrap();
+        stream.set_nodelay(true).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        Self {
+            stream,
+            unread: Vec::new(),
+        }
+    }
+
+    /// Connects, and begins as every client does.
+    pub(crate) fn begin(to: SocketAddr, settings: &[(u16, u32)]) -> Self {
+        let mut frames = Self::connect(to);
+        frames.send(&opening(settings));
+        frames
+    }
+
+    /// Sends bytes as they are. Whoever has closed need not take them.
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).ok();
+    }
+
+    pub(crate) fn send_frame(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
+        self.send(&frame(kind, flags, stream, payload));
+    }
+
+    /// Ends this side of the connection.
+    pub(crate) fn finish(&self) {
+        self.stream.shutdown(Shutdown::Write).ok();
+    }
+
+    pub(crate) fn next(&mut self) -> Heard {
+        loop {
+            if let Some(frame) = Frame::take(&mut self.unread) {
+                return Heard::Frame(frame);
+            }
+            let mut piece = [0; 16 * 1024];
+            match self.stream.read(&mut piece) {
+                Ok(0) => return Heard::End,
+                Ok(count) => self.unread.extend_from_slice(&piece[..count]),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => return Heard::End,
+                Err(_) => return Heard::Silence,
+            }
+        }
+    }
+
+    /// The next frame of this kind; those between are passed over.
+    pub(crate) fn next_of(&mut self, kind: u8) -> Frame {
+        self.next_of_flags(kind, 0)
+    }
+
+    /// The same, with these flags.
+    pub(crate) fn next_of_flags(&mut self, kind: u8, flags: u8) -> Frame {
+        loop {
+            match self.next() {
+                Heard::Frame(frame) if frame.kind == kind && frame.flags & flags == flags => {
+                    return frame;
+                }
+                Heard::Frame(_) => {}
+                end @ (Heard::End | Heard::Silence) => {
+                    panic!("no frame of kind {kind} came: {end:?}")
+                }
+            }
+        }
+    }
+}
+
 impl Frame {
     /// Takes the first frame of what was read, if it is there whole.
-    pub(crate) fn take(read: &mut Vec<u8>) -> Option<Self> {
-        let [a, b, c, kind, flags, stream @ ..] = *read.first_chunk::<9>()?;
-        let end = 9 + u32::from_be_bytes([0, a, b, c]) as usize;
-        let payload = read.get(9..end)?.to_vec();
-        read.drain(..end);
+    pub(crate) fn take(unread: &mut Vec<u8>) -> Option<Self> {
+        let (header, behind) = unread.split_first_chunk::<9>()?;
+        let [a, b, c, kind, flags, stream @ ..] = *header;
+        let length = u32::from_be_bytes([0, a, b, c]) as usize;
+        let payload = behind.get(..length)?.to_vec();
+        unread.drain(..9 + length);
         Some(Self {
             kind,
             flags,
@@ -60,38 +145,34 @@ impl Frame {
         })
     }
 
-    /// The error code of a `GOAWAY`.
-    pub(crate) fn code(&self) -> Option<u32> {
-        let code = self.payload.get(4..)?.first_chunk()?;
-        (self.kind == GOAWAY).then(|| u32::from_be_bytes(*code))
+    /// The error code of `RST_STREAM` or `GOAWAY`.
+    pub(crate) fn code(&self) -> u32 {
+        let at = if self.kind == GOAWAY { 4 } else { 0 };
+        u32::from_be_bytes(self.payload[at..at + 4].try_into().unwrap())
+    }
+
+    pub(crate) fn ends_stream(&self) -> bool {
+        [DATA, HEADERS].contains(&self.kind) && self.flags & END_STREAM != 0
     }
 }
 
-/// The preface and the first settings.
-pub(crate) fn greeting(settings: &[(u16, u32)]) -> Vec<u8> {
-    let payload: Vec<u8> = settings
-        .iter()
-        .flat_map(|(id, value)| [&id.to_be_bytes()[..], &value.to_be_bytes()].concat())
-        .collect();
-    [PREFACE, &frame(SETTINGS, 0, 0, &payload)].concat()
+/// What every client begins with, and the word that it has read the server's settings.
+pub(crate) fn opening(settings: &[(u16, u32)]) -> Vec<u8> {
+    let settings = frame(SETTINGS, 0, 0, &parameters(settings));
+    [PREFACE, &settings, &frame(SETTINGS, ACK, 0, &[])].concat()
+}
+
+/// The payload of a `SETTINGS` frame.
+pub(crate) fn parameters(settings: &[(u16, u32)]) -> Vec<u8> {
+    let one = |(id, value): &(u16, u32)| [&id.to_be_bytes()[..], &value.to_be_bytes()].concat();
+    settings.iter().flat_map(one).collect()
 }
 
 pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(payload.len()).unwrap_or_default();
-    let [_, length @ ..] = length.to_be_bytes();
-    let mut frame = length.to_vec();
+    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    let mut frame = length[1..].to_vec();
     frame.extend([kind, flags]);
     frame.extend(stream.to_be_bytes());
     frame.extend_from_slice(payload);
     frame
-}
-
-/// `GET` with a field of 4000 bytes that enters the table, then stands three thousand times for one
-/// byte each.
-pub(crate) fn bomb() -> Vec<u8> {
-    let mut head = GET.to_vec();
-    head.extend([0x40, 1, b'x', 0x7f, 0xa1, 0x1e]);
-    head.extend(repeat_n(b'a', 4000));
-    head.extend(repeat_n(0xbe, 3000));
-    head
 }

@@ -1,12 +1,13 @@
 //! Responses of a faulty upstream: never delivered as complete. [RFC 9112 §4, §6, §7]
 
-use proxy_testkit::{Broken, Proxyd, RawClient, Upstream, get, ok};
+use crate::doors;
+use proxy_testkit::{Broken, RawClient, Upstream, get, ok};
 use std::time::Duration;
 
-const BINARY: &str = env!("CARGO_BIN_EXE_proxyd");
 const ROW_PATIENCE: Duration = Duration::from_secs(3);
 
-fn rows() -> Vec<Vec<u8>> {
+/// Responses that are none.
+pub(crate) fn rows() -> Vec<Vec<u8>> {
     let lines = [
         "",
         "HTTP/1.1",
@@ -66,13 +67,10 @@ fn rows() -> Vec<Vec<u8>> {
     texts.map(String::into_bytes).collect()
 }
 
-#[test]
-fn a_faulty_response_is_never_delivered_as_complete() {
+/// Answers each request with the row that its target numbers, and closes.
+pub(crate) fn faulty() -> Upstream {
     let rows = rows();
-    println!("{} rows of responses", rows.len());
-    assert!(60 <= rows.len(), "only {} rows", rows.len());
-    let answers = rows.clone();
-    let upstream = Upstream::start(move |served| {
+    Upstream::start(move |served| {
         let Some(request) = served.request() else {
             return;
         };
@@ -85,21 +83,20 @@ fn a_faulty_response_is_never_delivered_as_complete() {
             .trim_start_matches('/')
             .parse()
             .unwrap_or_default();
-        served.send(answers.get(number).map_or(&[][..], Vec::as_slice));
-    });
-    let address = upstream.address();
-    let proxyd = Proxyd::start(
-        BINARY,
-        &format!(
-            r#"listeners {{ listener "main" {{ address "127.0.0.1:0" }} }}
-        routes {{ route "all" {{ upstream "u" }} }}
-        upstreams {{ upstream "u" {{ target "{address}" }} }}
-        system {{ worker-threads 1 }}"#
-        ),
-    );
+        served.send(rows.get(number).map_or(&[][..], Vec::as_slice));
+    })
+}
+
+#[test]
+fn a_faulty_response_is_never_delivered_as_complete() {
+    let rows = rows();
+    println!("{} rows of responses", rows.len());
+    assert!(60 <= rows.len(), "only {} rows", rows.len());
+    let upstream = faulty();
+    let doors = doors::open(upstream.address(), "");
     let mut wrong = Vec::new();
     for (number, row) in rows.iter().enumerate() {
-        let mut client = RawClient::connect(proxyd.address());
+        let mut client = RawClient::connect(doors.plain);
         client.be_patient_for(ROW_PATIENCE);
         client.send(get(&format!("/{number}"), &[]));
         let told = match client.try_response() {
@@ -111,7 +108,7 @@ fn a_faulty_response_is_never_delivered_as_complete() {
         wrong.push(format!("{:?}: {told}", String::from_utf8_lossy(row)));
     }
     // Otherwise all of this would prove nothing.
-    let good = RawClient::connect(proxyd.address()).ask(get("/good", &[]));
+    let good = RawClient::connect(doors.plain).ask(get("/good", &[]));
     assert_eq!(good.status, 200);
     assert!(
         wrong.is_empty(),

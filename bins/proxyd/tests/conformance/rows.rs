@@ -1,5 +1,12 @@
 //! Requests as an attacker writes them. [RFC 9110, RFC 9112]
 
+mod forms;
+mod hop;
+mod limits;
+mod pipelines;
+
+use crate::frame_row::Seen;
+
 /// One request and what must become of it.
 pub(crate) struct Row {
     pub(crate) name: String,
@@ -11,12 +18,21 @@ pub(crate) struct Row {
 pub(crate) enum Want {
     /// This status, the connection closed, nothing forwarded.
     Refused(u16),
+    /// This status; nothing forwarded.
+    Told(u16),
     /// The body is broken: never delivered as complete, never answered with success.
     CutOff,
     /// Status 200, and the upstream gets exactly this.
     Passed {
         target: &'static str,
         body: &'static str,
+    },
+    /// Status 200, and the upstream gets this.
+    Got(Seen),
+    /// These statuses, one after the other, and the upstream gets exactly these targets and bodies.
+    Several {
+        statuses: &'static [u16],
+        seen: &'static [(&'static str, &'static str)],
     },
 }
 
@@ -33,7 +49,21 @@ pub(crate) fn all() -> Vec<Row> {
     codings(&mut rows);
     chunks(&mut rows);
     broken_chunks(&mut rows);
+    rows.extend(forms::rows());
+    rows.extend(hop::rows());
+    rows.extend(pipelines::rows());
+    rows.extend(limits::rows());
     rows
+}
+
+impl Row {
+    fn new(name: impl Into<String>, bytes: impl Into<Vec<u8>>, want: Want) -> Self {
+        Self {
+            name: name.into(),
+            bytes: bytes.into(),
+            want,
+        }
+    }
 }
 
 fn refused(rows: &mut Vec<Row>, name: String, bytes: Vec<u8>) {

@@ -1,113 +1,145 @@
 //! What becomes of each row's bytes: what the client is told, and what the upstream gets.
 
+use crate::doors::{self, Doors};
+use crate::got::Got;
+use crate::recorder::Recorder;
 use crate::rows::{self, Row, Want};
-use proxy_testkit::{Broken, Proxyd, RawClient, Upstream, Wire};
+use proxy_testkit::{Broken, RawClient, Wire};
+use std::net::SocketAddr;
 use std::time::Duration;
 
-const BINARY: &str = env!("CARGO_BIN_EXE_proxyd");
 /// Longer than any row takes; a row that hangs is a fault of its own.
-const ROW_PATIENCE: Duration = Duration::from_secs(3);
+const ROW_PATIENCE: Duration = Duration::from_secs(5);
 
 #[test]
 fn each_request_is_refused_or_reaches_the_upstream_as_it_should() {
-    let upstream = Upstream::saying("ok");
-    let address = upstream.address();
-    let proxyd = Proxyd::start(
-        BINARY,
-        &format!(
-            r#"
-            listeners {{ listener "main" {{ address "127.0.0.1:0" }} }}
-            routes {{ route "all" {{ upstream "u" }} }}
-            upstreams {{ upstream "u" {{ target "{address}" }} }}
-            system {{ worker-threads 1 }}
-            "#
-        ),
-    );
+    judge_all(&Recorder::http1(), |doors| doors.plain);
+}
+
+#[test]
+fn each_request_over_tls_is_refused_or_reaches_the_upstream_as_it_should() {
+    judge_all(&Recorder::http1(), |doors| doors.tls);
+}
+
+#[test]
+fn each_request_is_refused_or_reaches_an_upstream_by_http2_as_it_should() {
+    judge_all(&Recorder::http2(), |doors| doors.plain);
+}
+
+fn judge_all(upstream: &Recorder, door: fn(&Doors) -> SocketAddr) {
+    let doors = doors::open(upstream.address(), upstream.settings());
     let rows = rows::all();
-    println!("{} rows of requests", rows.len());
     assert!(300 <= rows.len(), "only {} rows", rows.len());
 
     let wrong: Vec<String> = rows
         .iter()
         .filter_map(|row| {
-            let fault = judge(&proxyd, &upstream, row).err()?;
+            let fault = judge(door(&doors), upstream, row).err()?;
             Some(format!("{}: {fault}", row.name))
         })
         .collect();
 
-    assert!(
-        wrong.is_empty(),
-        "{} wrong:\n{}",
-        wrong.len(),
-        wrong.join("\n")
-    );
+    let count = wrong.len();
+    assert!(wrong.is_empty(), "{count} wrong:\n{}", wrong.join("\n"));
     // What came late would be here.
-    let passed = rows.iter().map(|row| match row.want {
-        Want::Refused(_) | Want::CutOff => 0,
-        Want::Passed { .. } => 1,
-    });
-    assert_eq!(upstream.requests().len(), passed.sum::<usize>());
+    let passed = rows.iter().map(|row| row.want.requests());
+    assert_eq!(upstream.count(), passed.sum::<usize>());
 }
 
-fn judge(proxyd: &Proxyd, upstream: &Upstream, row: &Row) -> Result<(), String> {
-    let before = upstream.requests().len();
-    let mut client = RawClient::connect(proxyd.address());
+fn judge(door: SocketAddr, upstream: &Recorder, row: &Row) -> Result<(), String> {
+    let before = upstream.count();
+    let mut client = RawClient::connect(door);
     client.be_patient_for(ROW_PATIENCE);
     // Refused early, a row need not be taken whole.
     Wire::send(&mut client, &row.bytes).ok();
     if row.want == Want::CutOff {
         client.finish();
     }
+    if let Want::Several { statuses, .. } = &row.want {
+        several(&mut client, statuses)?;
+        let seen = upstream.since(before);
+        return row.want.compare(&seen);
+    }
     let answer = client.try_response();
-    let seen = upstream.requests();
-    let seen = seen.get(before..).unwrap_or_default();
+    row.want.compare(&upstream.since(before))?;
     match &row.want {
-        Want::CutOff => {
-            if let Err(Broken::Silent) = answer {
-                return Err("neither answered nor closed".to_owned());
-            }
-            if let Ok(answer) = answer
-                && answer.status < 400
-            {
-                return Err(format!("answered {}", answer.status));
-            }
-            none_seen(seen)
-        }
-        Want::Refused(status) => {
-            let answer = answer.map_err(|broken| format!("{broken}"))?;
+        Want::CutOff => match answer {
+            Err(Broken::Silent) => Err("neither answered nor closed".to_owned()),
+            Ok(answer) if answer.status < 400 => Err(format!("answered {}", answer.status)),
+            Ok(_) | Err(_) => Ok(()),
+        },
+        Want::Refused(status) | Want::Told(status) => {
+            let answer = answer.map_err(|broken| broken.to_string())?;
             if answer.status != *status {
                 return Err(format!("answered {}, not {status}", answer.status));
+            }
+            if matches!(row.want, Want::Told(_)) {
+                return Ok(());
             }
             if *status == 400 && answer.error_code() != "PARSE" {
                 return Err(format!("code {}", answer.error_code()));
             }
-            none_seen(seen)?;
             closed(&mut client)
         }
-        Want::Passed { target, body } => {
-            let answer = answer.map_err(|broken| format!("{broken}"))?;
-            if answer.status != 200 {
-                return Err(format!("answered {}: {}", answer.status, answer.text()));
+        Want::Passed { .. } | Want::Got(_) | Want::Several { .. } => {
+            let answer = answer.map_err(|broken| broken.to_string())?;
+            match answer.status {
+                200 => Ok(()),
+                status => Err(format!("answered {status}: {}", answer.text())),
             }
-            let [one] = seen else {
-                return Err(format!("the upstream saw {} requests", seen.len()));
-            };
-            if one.target != *target || one.body != body.as_bytes() {
-                let text = String::from_utf8_lossy(&one.raw);
-                return Err(format!("the upstream saw {text:?}"));
-            }
-            Ok(())
         }
     }
 }
 
-fn none_seen(seen: &[proxy_testkit::Request]) -> Result<(), String> {
-    match seen {
-        [] => Ok(()),
-        [one, ..] => Err(format!(
-            "the upstream saw {:?}",
-            String::from_utf8_lossy(&one.raw)
-        )),
+/// Reads one answer after the other, and that there are no more.
+fn several(client: &mut RawClient, statuses: &[u16]) -> Result<(), String> {
+    for status in statuses {
+        let answer = client.try_response().map_err(|broken| broken.to_string())?;
+        if answer.status != *status {
+            let text = answer.text();
+            return Err(format!("answered {}, not {status}: {text}", answer.status));
+        }
+    }
+    client.finish();
+    closed(client)
+}
+
+impl Want {
+    /// How many requests reach the upstream.
+    fn requests(&self) -> usize {
+        match self {
+            Self::Refused(_) | Self::Told(_) | Self::CutOff => 0,
+            Self::Passed { .. } | Self::Got(_) => 1,
+            Self::Several { seen, .. } => seen.len(),
+        }
+    }
+
+    /// Whether the upstream got what it should.
+    fn compare(&self, seen: &[Got]) -> Result<(), String> {
+        if seen.len() != self.requests() {
+            let texts: Vec<_> = seen.iter().map(|got| &got.text).collect();
+            return Err(format!("the upstream saw {texts:?}"));
+        }
+        for got in seen {
+            got.is_wholesome()?;
+        }
+        let wanted: Vec<_> = match self {
+            Self::Refused(_) | Self::Told(_) | Self::CutOff => Vec::new(),
+            Self::Passed { target, body } => vec![(*target, *body)],
+            Self::Several { seen, .. } => seen.to_vec(),
+            Self::Got(wanted) => return seen.iter().try_for_each(|got| wanted.check(got)),
+        };
+        let got = seen
+            .iter()
+            .map(|got| (got.target.as_str(), got.body.as_slice()));
+        if !got.eq(wanted
+            .into_iter()
+            .map(|(target, body)| (target, body.as_bytes())))
+        {
+            let texts: Vec<_> = seen.iter().map(|got| &got.text).collect();
+            return Err(format!("the upstream saw {texts:?}"));
+        }
+        Ok(())
     }
 }
 

@@ -187,3 +187,50 @@ fn heads_beyond_the_limits_are_told_which() {
         assert_eq!(upstream.requests().len(), 0);
     }
 }
+
+#[test]
+fn nothing_that_is_no_request_by_http1_becomes_one() {
+    let (upstream, proxyd) = running("");
+    let bare = b"\x82\x84\x86";
+    let unfit = [
+        ("a quote in a name", [GET, &literal(b"x\"y", b"1")].concat()),
+        (
+            "an empty length",
+            [GET, &literal(b"content-length", b"")].concat(),
+        ),
+        (
+            "a length twice",
+            [
+                GET,
+                &literal(b"content-length", b"0"),
+                &literal(b"content-length", b"0"),
+            ]
+            .concat(),
+        ),
+        (
+            "a host that is none",
+            [&bare[..], &literal(b"host", b"a,b")].concat(),
+        ),
+        (
+            "a path that is none",
+            b"\x82\x86\x41\x06a.test\x04\x02?a".to_vec(),
+        ),
+        ("a path of all", b"\x82\x86\x41\x06a.test\x04\x01*".to_vec()),
+        (
+            "a path beyond ASCII",
+            b"\x82\x86\x41\x06a.test\x04\x03/\xc3\xa9".to_vec(),
+        ),
+    ];
+    live(async {
+        for (name, head) in unfit {
+            let mut frames = Frames::connect(proxyd.address(), &[]).await;
+            frames
+                .send(HEADERS, END_STREAM | END_HEADERS, 1, &head)
+                .await;
+            let answer = frames.next_of(HEADERS).await;
+            // Indexed: 400.
+            assert_eq!(answer.payload[0], 0x8c, "{name}");
+        }
+    });
+    assert_eq!(upstream.requests().len(), 0);
+}

@@ -575,3 +575,37 @@ fn a_target_without_tunnels_opens_none() {
     let other = get1("/", &[("Connection", "Upgrade"), ("Upgrade", "foo")]);
     assert_eq!(proxyd.connect().ask(other).text(), "hello");
 }
+
+#[test]
+fn an_answer_that_http1_could_not_carry_is_a_bad_gateway() {
+    let upstream = Http2Upstream::start(|mut request| async move {
+        let mut head = Response::new(());
+        let fields: &[(&[u8], &'static str)] = match request.head.uri.path() {
+            "/quote" => &[(b"x\"y", "1")],
+            "/padded" => &[(b"x", " 1")],
+            "/empty-length" => &[(b"content-length", "")],
+            "/lengths" => &[(b"content-length", "0"), (b"content-length", "0")],
+            _ => &[(b"content-length", "0")],
+        };
+        for (name, value) in fields {
+            let name = http::HeaderName::from_lowercase(name).unwrap();
+            let value = http::HeaderValue::from_static(value);
+            head.headers_mut().append(name, value);
+        }
+        request.respond.send_response(head, true).unwrap();
+    });
+    let proxyd = start(&to(&[upstream.address], ""), &[]);
+
+    for (target, reason) in [
+        ("/quote", "bad_response_header"),
+        ("/padded", "bad_response_header"),
+        ("/empty-length", "response_conflicting_length"),
+        ("/lengths", "response_conflicting_length"),
+    ] {
+        let response = proxyd.connect().ask(get1(target, &[]));
+        assert_eq!(response.status, 502, "{target}");
+        let record = proxyd.error_record(&response.correlation_id());
+        assert_eq!(record.text("reason"), reason);
+    }
+    assert_eq!(proxyd.connect().ask(get1("/good", &[])).status, 200);
+}

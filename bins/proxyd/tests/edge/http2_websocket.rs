@@ -150,3 +150,26 @@ fn other_tunnels_are_not_served() {
     });
     assert_eq!(upstream.requests().len(), 0);
 }
+
+#[test]
+fn a_tunnel_with_a_length_does_not_leave_its_upstream_waiting_for_a_body() {
+    let upstream = Upstream::saying("hello");
+    let proxyd = start(&to(&upstream, "h2c #true"), &[]);
+
+    live(async {
+        let mut http = Http2::knowing(proxyd.address()).await;
+        while !http.send.is_extended_connect_protocol_enabled() {
+            tokio::task::yield_now().await;
+        }
+        let mut request = connect("websocket");
+        let length = http::HeaderValue::from_static("5");
+        request.headers_mut().insert("content-length", length);
+        let (response, _up) = http.begin(request).await;
+        let answer = Answer::whole(response.await.unwrap()).await.unwrap();
+        assert_eq!(
+            (answer.status.as_u16(), &*answer.error_code()),
+            (400, "PARSE")
+        );
+    });
+    assert_eq!(upstream.requests().len(), 0);
+}

@@ -1,7 +1,7 @@
 //! Makes a client's request head one that may go upstream.
 
 use crate::client::Bootstrapped;
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, said_once};
 use crate::forward::Destination;
 use crate::forwarding::Added;
 use crate::hop::{self, Found};
@@ -57,7 +57,8 @@ pub(crate) fn apply(exchange: &mut Exchange, to: Destination<'_>, length: Length
         *added = Some(Added { via, host });
     } else {
         forwarding::apply(&closing.client.peer, headers, found, via, host);
-        headers.insert(names::CORRELATION_ID, closing.facts.correlation_id.clone());
+        let id = closing.facts.correlation_id.clone();
+        headers.insert(names::CORRELATION_ID, said_once(id));
         header_edits::apply(edits, headers);
     }
     if to.upstream.http2 {
@@ -144,8 +145,17 @@ fn into_origin_form(head: &mut Parts, found: &mut Found) {
         found.host = Some(host.clone());
         head.headers.insert(HOST, host);
     }
-    let path = head.uri.path_and_query().cloned();
+    let path = head.uri.path_and_query().cloned().map(rooted);
     head.uri = Uri::from(path.unwrap_or_else(|| PathAndQuery::from_static("/")));
+}
+
+/// A query may follow an authority at once; origin servers want a path before it.
+fn rooted(target: PathAndQuery) -> PathAndQuery {
+    if !target.as_str().starts_with('?') {
+        return target;
+    }
+    let whole = ["/", target.as_str()].concat();
+    PathAndQuery::try_from(whole).unwrap_or(target)
 }
 
 /// The target's own address, for a client of HTTP/1.0 that names no host: HTTP/1.1 asks for one.

@@ -2,7 +2,7 @@
 
 use super::io::SessionIo;
 use super::session::Session;
-use super::stream;
+use super::stream::Job;
 use crate::attend::Line;
 use crate::patience::Patience;
 use crate::settings::ConnectionSettings;
@@ -102,7 +102,8 @@ impl Conversation<'_> {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(None) => return Poll::Ready(()),
                 Poll::Ready(Some(Ok((request, respond)))) => {
-                    stream::begin(self.worker, self.session, request, respond);
+                    let job = Job::new(self.worker, self.session, request, respond);
+                    self.settings.crew.begin(job);
                 }
                 Poll::Ready(Some(Err(error))) => {
                     note_error(self.worker, self.session, &error);

@@ -20,25 +20,34 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 
-/// Starts to serve a stream that the client has opened.
-pub(super) fn begin(
-    worker: &Rc<Worker>,
-    session: &Rc<Session>,
+/// A stream that the client has opened.
+#[derive(Debug)]
+pub(super) struct Job {
+    serving: Serving,
     request: Request<RecvStream>,
-    respond: SendResponse<Bytes>,
-) {
-    let deadline = Rc::<Deadline>::default();
-    let serving = Serving {
-        _entry: worker.sweep.register(Rc::clone(&deadline)),
-        worker: Rc::clone(worker),
-        place: session.place(),
-        deadline,
-        respond,
-    };
-    tokio::task::spawn_local(serve(serving, open(request)));
+}
+
+impl Job {
+    pub(super) fn new(
+        worker: &Rc<Worker>,
+        session: &Rc<Session>,
+        request: Request<RecvStream>,
+        respond: SendResponse<Bytes>,
+    ) -> Self {
+        let deadline = Rc::<Deadline>::default();
+        let serving = Serving {
+            _entry: worker.sweep.register(Rc::clone(&deadline)),
+            worker: Rc::clone(worker),
+            place: session.place(),
+            deadline,
+            respond,
+        };
+        Self { serving, request }
+    }
 }
 
 /// A stream and what is held for it.
+#[derive(Debug)]
 struct Serving {
     worker: Rc<Worker>,
     place: Place,
@@ -47,7 +56,8 @@ struct Serving {
     _entry: Entry,
 }
 
-async fn serve(serving: Serving, opened: Opened) {
+/// Serves the stream until it is over for this side.
+pub(super) async fn serve(Job { serving, request }: Job) {
     let Serving {
         worker,
         place,
@@ -60,7 +70,7 @@ async fn serve(serving: Serving, opened: Opened) {
         request,
         upward,
         asked,
-    } = opened;
+    } = open(request);
     let stream = Stream {
         client: Rc::clone(&session.client),
         deadline: Rc::clone(&deadline),
@@ -110,6 +120,7 @@ async fn serve(serving: Serving, opened: Opened) {
 }
 
 /// A request as the pipeline takes it, and what stays here.
+#[derive(Debug)]
 struct Opened {
     request: Request<ClientBody>,
     /// The client's half of a tunnel that it asks for.
@@ -123,9 +134,6 @@ fn open(request: Request<RecvStream>) -> Opened {
     if let Some(protocol) = bootstrapped(&head) {
         // What the upstream will be asked for. [RFC 8441 §5]
         head.method = Method::GET;
-        // What follows is the tunnel's. A target that declines would wait for so much of the next
-        // request.
-        head.headers.remove(CONTENT_LENGTH);
         head.extensions.insert(protocol);
         return Opened {
             request: Request::from_parts(head, ClientBody::Empty),

@@ -1,0 +1,538 @@
+//! Responses of upstreams by HTTP/1.1: what the client gets, and that nothing of one is taken for the
+//! next. [RFC 9110 §6.4, §7.6.1, §15, RFC 9112 §6.3]
+
+use crate::doors;
+use proxy_testkit::{Broken, RawClient, Response, Upstream, ok};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+struct Row {
+    name: &'static str,
+    method: &'static str,
+    /// What the upstream sends, and whether it closes then.
+    answer: Vec<u8>,
+    closes: bool,
+    want: Want,
+}
+
+enum Want {
+    /// 502, or an answer that breaks off.
+    Broken,
+    /// This status and body, with these fields or without them.
+    Whole(
+        u16,
+        &'static str,
+        &'static [(&'static str, Option<&'static str>)],
+    ),
+}
+
+fn row(name: &'static str, answer: &str, want: Want) -> Row {
+    Row {
+        name,
+        method: "GET",
+        answer: answer.as_bytes().to_vec(),
+        closes: false,
+        want,
+    }
+}
+
+fn rows() -> Vec<Row> {
+    [
+        surplus(),
+        bodiless(),
+        interim(),
+        reasons(),
+        lengths(),
+        ends(),
+        fields(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+const HELLO: Want = Want::Whole(200, "hello", &[]);
+
+/// Bytes behind a response belong to nobody.
+fn surplus() -> Vec<Row> {
+    const LENGTH: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+    const CHUNKS: &str =
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
+    const EMPTY: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+    const MORE: &str = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison";
+    let with = |name, first: &str, behind: &str, want| row(name, &[first, behind].concat(), want);
+    vec![
+        row("a length", LENGTH, HELLO),
+        row("chunks", CHUNKS, HELLO),
+        with("a length and more bytes", LENGTH, "more", HELLO),
+        with("a length and another response", LENGTH, MORE, HELLO),
+        with("a length and a line end", LENGTH, "\r\n", HELLO),
+        with("chunks and more bytes", CHUNKS, "more", HELLO),
+        with("chunks and another response", CHUNKS, MORE, HELLO),
+        with(
+            "a length of nothing and another response",
+            EMPTY,
+            MORE,
+            Want::Whole(200, "", &[]),
+        ),
+        with(
+            "a length of nothing and a body",
+            EMPTY,
+            "hello",
+            Want::Whole(200, "", &[]),
+        ),
+    ]
+}
+
+/// What has no body has none, whatever it says and sends.
+fn bodiless() -> Vec<Row> {
+    let head = |name, answer: &str, status| Row {
+        method: "HEAD",
+        ..row(name, answer, Want::Whole(status, "", &[]))
+    };
+    let none = |status| Want::Whole(status, "", &[]);
+    vec![
+        head("HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", 200),
+        head(
+            "HEAD with a body",
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+            200,
+        ),
+        head(
+            "HEAD with chunks",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+            200,
+        ),
+        head(
+            "HEAD with another response",
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison",
+            200,
+        ),
+        head(
+            "HEAD of nothing known",
+            "HTTP/1.1 404 Not Found\r\n\r\n",
+            404,
+        ),
+        row("204", "HTTP/1.1 204 No Content\r\n\r\n", none(204)),
+        row(
+            "204 with a body",
+            "HTTP/1.1 204 No Content\r\n\r\nhello",
+            none(204),
+        ),
+        row(
+            "204 with a length",
+            "HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\nhello",
+            none(204),
+        ),
+        row(
+            "204 with another response",
+            "HTTP/1.1 204 No Content\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison",
+            none(204),
+        ),
+        row(
+            "304",
+            "HTTP/1.1 304 Not Modified\r\nETag: \"a\"\r\n\r\n",
+            Want::Whole(304, "", &[("etag", Some("\"a\""))]),
+        ),
+        row(
+            "304 with a length",
+            "HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n",
+            none(304),
+        ),
+        row(
+            "304 with a body",
+            "HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\nhello",
+            none(304),
+        ),
+        row(
+            "304 with chunks",
+            "HTTP/1.1 304 Not Modified\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+            none(304),
+        ),
+    ]
+}
+
+fn interim() -> Vec<Row> {
+    let before = |name, interim: &str, want| {
+        row(
+            name,
+            &[interim, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"].concat(),
+            want,
+        )
+    };
+    vec![
+        before("100 unasked", "HTTP/1.1 100 Continue\r\n\r\n", HELLO),
+        before("102", "HTTP/1.1 102 Processing\r\n\r\n", HELLO),
+        before(
+            "103",
+            "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n",
+            HELLO,
+        ),
+        before(
+            "103 twice",
+            &"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n".repeat(2),
+            HELLO,
+        ),
+        before(
+            "103 with a length",
+            "HTTP/1.1 103 Early Hints\r\nContent-Length: 5\r\n\r\n",
+            HELLO,
+        ),
+        before("199", "HTTP/1.1 199 Nobody Knows\r\n\r\n", HELLO),
+        before(
+            "103 a hundred times",
+            &"HTTP/1.1 103 Early Hints\r\n\r\n".repeat(100),
+            Want::Broken,
+        ),
+        before(
+            "103 with a bare LF",
+            "HTTP/1.1 103 Early Hints\nLink: </a>\r\n\r\n",
+            Want::Broken,
+        ),
+        before(
+            "103 with a coding",
+            "HTTP/1.1 103 Early Hints\r\nTransfer-Encoding: gzip\r\n\r\n",
+            Want::Broken,
+        ),
+        before(
+            "101 unasked",
+            "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n",
+            Want::Broken,
+        ),
+        before(
+            "101 that names nothing",
+            "HTTP/1.1 101 Switching Protocols\r\n\r\n",
+            Want::Broken,
+        ),
+    ]
+}
+
+fn reasons() -> Vec<Row> {
+    let said = |name, line: &str, want| {
+        row(
+            name,
+            &[line, "\r\nContent-Length: 5\r\n\r\nhello"].concat(),
+            want,
+        )
+    };
+    let told = |status| Want::Whole(status, "hello", &[]);
+    vec![
+        said(
+            "a reason of one's own",
+            "HTTP/1.1 200 Fine, thanks",
+            told(200),
+        ),
+        said("no reason behind a space", "HTTP/1.1 200 ", told(200)),
+        said("a reason with tabs", "HTTP/1.1 404 a\tb", told(404)),
+        said("a reason beyond ASCII", "HTTP/1.1 404 caf\u{e9}", told(404)),
+        said("a status nobody knows", "HTTP/1.1 299 Whatever", told(299)),
+        said(
+            "the highest status of its class",
+            "HTTP/1.1 599 Odd",
+            told(599),
+        ),
+        said("HTTP/1.0", "HTTP/1.0 200 OK", told(200)),
+        said("a reason with a NUL", "HTTP/1.1 200 O\0K", Want::Broken),
+        said("a reason with a CR", "HTTP/1.1 200 O\rK", Want::Broken),
+        said(
+            "a reason with an escape",
+            "HTTP/1.1 200 \x1b[31mOK",
+            Want::Broken,
+        ),
+        said("HTTP/1.2", "HTTP/1.2 200 OK", Want::Broken),
+        said("HTTP/3", "HTTP/3 200 OK", Want::Broken),
+        said("a signed status", "HTTP/1.1 +20 OK", Want::Broken),
+        said("a status with a point", "HTTP/1.1 200.1 OK", Want::Broken),
+    ]
+}
+
+const CHUNKS: &str = "5\r\nhello\r\n0\r\n\r\n";
+
+fn lengths() -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (name, fields, body) in [
+        (
+            "a length and a coding",
+            "Content-Length: 5\r\nTransfer-Encoding: chunked",
+            CHUNKS,
+        ),
+        (
+            "a coding and a length",
+            "Transfer-Encoding: chunked\r\nContent-Length: 5",
+            CHUNKS,
+        ),
+        ("two codings", "Transfer-Encoding: gzip, chunked", CHUNKS),
+        (
+            "one coding twice",
+            "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
+            CHUNKS,
+        ),
+        (
+            "a coding that is none",
+            "Transfer-Encoding: identity\r\nContent-Length: 5",
+            "hello",
+        ),
+        (
+            "a coding in quotes",
+            "Transfer-Encoding: \"chunked\"",
+            CHUNKS,
+        ),
+        (
+            "one length twice",
+            "Content-Length: 5\r\nContent-Length: 5",
+            "hello",
+        ),
+        ("a length in a list", "Content-Length: 5, 5", "hello"),
+        ("a length of nothing but space", "Content-Length: ", "hello"),
+    ] {
+        let answer = format!("HTTP/1.1 200 OK\r\n{fields}\r\n\r\n{body}");
+        rows.push(row(name, &answer, Want::Broken));
+    }
+    for (name, chunks) in [
+        ("a chunk ended by a bare LF", "5\r\nhello\n0\r\n\r\n"),
+        (
+            "a chunk's extension with a bare LF",
+            "5;a\nb\r\nhello\r\n0\r\n\r\n",
+        ),
+        (
+            "a trailer that is a length",
+            "5\r\nhello\r\n0\r\nContent-Length: 9\r\n\r\n",
+        ),
+    ] {
+        let answer = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{chunks}");
+        rows.push(row(name, &answer, Want::Broken));
+    }
+    for (name, rest) in [
+        (
+            "a coding in capitals",
+            "Transfer-Encoding: CHUNKED\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+        ),
+        (
+            "a length with zeros before it",
+            "Content-Length: 0005\r\n\r\nhello",
+        ),
+        (
+            "chunk extensions",
+            "Transfer-Encoding: chunked\r\n\r\n5;a=b\r\nhello\r\n0;c\r\n\r\n",
+        ),
+    ] {
+        rows.push(row(name, &["HTTP/1.1 200 OK\r\n", rest].concat(), HELLO));
+    }
+    rows
+}
+
+/// Where the end of the connection is the end of the response, or comes before it.
+fn ends() -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (name, answer, want) in [
+        ("until the end", "HTTP/1.1 200 OK\r\n\r\nhello", HELLO),
+        (
+            "until the end, by HTTP/1.0",
+            "HTTP/1.0 200 OK\r\n\r\nhello",
+            HELLO,
+        ),
+        (
+            "nothing until the end",
+            "HTTP/1.1 200 OK\r\n\r\n",
+            Want::Whole(200, "", &[]),
+        ),
+        (
+            "a length and the end",
+            "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello",
+            HELLO,
+        ),
+        (
+            "less than the length",
+            "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhello",
+            Want::Broken,
+        ),
+        (
+            "less than the last chunk",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
+            Want::Broken,
+        ),
+        (
+            "less than the empty line",
+            "HTTP/1.1 200 OK\r\nX: y\r\n",
+            Want::Broken,
+        ),
+        (
+            "a coding in HTTP/1.0",
+            "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+            Want::Broken,
+        ),
+    ] {
+        let closes = true;
+        rows.push(Row {
+            closes,
+            ..row(name, answer, want)
+        });
+    }
+    rows
+}
+
+fn fields() -> Vec<Row> {
+    let with = |name, fields: &str, want| {
+        row(
+            name,
+            &[
+                "HTTP/1.1 200 OK\r\n",
+                fields,
+                "Content-Length: 5\r\n\r\nhello",
+            ]
+            .concat(),
+            want,
+        )
+    };
+    vec![
+        with(
+            "a field",
+            "X-A: 1\r\n",
+            Want::Whole(200, "hello", &[("x-a", Some("1"))]),
+        ),
+        with(
+            "a field that is nominated",
+            "Connection: x-a\r\nX-A: 1\r\n",
+            Want::Whole(200, "hello", &[("x-a", None), ("connection", None)]),
+        ),
+        with(
+            "a length that is nominated",
+            "Connection: content-length\r\n",
+            Want::Whole(200, "hello", &[("content-length", Some("5"))]),
+        ),
+        with(
+            "fields of the connection",
+            "Keep-Alive: timeout=5\r\nProxy-Connection: x\r\nUpgrade: h2\r\nTE: x\r\n",
+            Want::Whole(
+                200,
+                "hello",
+                &[
+                    ("keep-alive", None),
+                    ("proxy-connection", None),
+                    ("upgrade", None),
+                    ("te", None),
+                ],
+            ),
+        ),
+        with(
+            "a correlation ID of another",
+            "X-Correlation-Id: forged\r\n",
+            HELLO,
+        ),
+        with(
+            "an empty value",
+            "X-A:\r\n",
+            Want::Whole(200, "hello", &[("x-a", Some(""))]),
+        ),
+        with(
+            "a value with space around it",
+            "X-A: \t1 \r\n",
+            Want::Whole(200, "hello", &[("x-a", Some("1"))]),
+        ),
+        with("a folded value", "X-A: 1\r\n 2\r\n", Want::Broken),
+        with("a space before the colon", "X-A : 1\r\n", Want::Broken),
+        with("a space before the name", " X-A: 1\r\n", Want::Broken),
+        with("no name", ": 1\r\n", Want::Broken),
+        with("no colon", "X-A\r\n", Want::Broken),
+        with("a quote in a name", "X\"A: 1\r\n", Want::Broken),
+        with("a bare LF", "X-A: 1\nX-B: 2\r\n", Want::Broken),
+        with("a bare CR", "X-A: 1\rX-B: 2\r\n", Want::Broken),
+        with("a NUL", "X-A: 1\0\r\n", Want::Broken),
+    ]
+}
+
+#[test]
+fn each_response_is_delivered_as_itself_and_never_as_the_next() {
+    let (rows, turn) = (Arc::new(rows()), Arc::new(AtomicUsize::new(0)));
+    let upstream = {
+        let (rows, turn) = (Arc::clone(&rows), Arc::clone(&turn));
+        Upstream::start(move |served| {
+            while let Some(request) = served.request() {
+                if request.target == "/next" {
+                    served.send(ok("next"));
+                    continue;
+                }
+                let row = &rows[turn.load(Ordering::SeqCst)];
+                served.send(&row.answer);
+                if row.closes {
+                    return;
+                }
+            }
+        })
+    };
+    let doors = doors::open(upstream.address(), "");
+    assert!(60 <= rows.len(), "only {} rows", rows.len());
+
+    let mut wrong = Vec::new();
+    for (number, row) in rows.iter().enumerate() {
+        turn.store(number, Ordering::SeqCst);
+        for door in [doors.plain, doors.tls] {
+            let mut client = RawClient::connect(door);
+            client.send(format!("{} / HTTP/1.1\r\nHost: a.test\r\n\r\n", row.method));
+            let answer = hear(&mut client, row.method);
+            let kept = answer
+                .as_ref()
+                .is_ok_and(|answer| !answer.fields.has("connection"));
+            if let Err(fault) = row.want.compare(answer) {
+                wrong.push(format!("{}: {fault}", row.name));
+            }
+            if !kept {
+                client = RawClient::connect(door);
+            }
+            let next = client.ask("GET /next HTTP/1.1\r\nHost: a.test\r\n\r\n");
+            if (next.status, next.text().as_str()) != (200, "next") {
+                wrong.push(format!(
+                    "{}: then {} {:?}",
+                    row.name,
+                    next.status,
+                    next.text()
+                ));
+            }
+        }
+    }
+    let count = wrong.len();
+    assert!(wrong.is_empty(), "{count} wrong:\n{}", wrong.join("\n"));
+}
+
+/// The answer behind whatever comes before it.
+fn hear(client: &mut RawClient, method: &str) -> Result<Response, Broken> {
+    loop {
+        let answer = match method {
+            "HEAD" => Ok(client.response_to_head()),
+            _ => client.try_response(),
+        };
+        match answer {
+            Ok(interim) if interim.status < 200 && interim.status != 101 => {}
+            other => return other,
+        }
+    }
+}
+
+impl Want {
+    fn compare(&self, answer: Result<Response, Broken>) -> Result<(), String> {
+        let answer = match (answer, self) {
+            (Err(Broken::Silent), _) => return Err("silence".to_owned()),
+            (Err(_), Self::Broken) => return Ok(()),
+            (Err(broken), Self::Whole(..)) => return Err(broken.to_string()),
+            (Ok(answer), _) => answer,
+        };
+        let raw = String::from_utf8_lossy(&answer.raw);
+        let Self::Whole(status, body, fields) = self else {
+            return if answer.status == 502 {
+                Ok(())
+            } else {
+                Err(format!("{raw:?}"))
+            };
+        };
+        let has_fields = fields.iter().all(|(name, value)| match value {
+            Some(value) => answer.fields.all(name) == [*value],
+            None => !answer.fields.has(name),
+        });
+        let id = answer.fields.all("x-correlation-id");
+        let named = id.len() == 1 && id != ["forged"];
+        if (answer.status, answer.text().as_str()) == (*status, *body) && has_fields && named {
+            return Ok(());
+        }
+        Err(format!("{raw:?}"))
+    }
+}

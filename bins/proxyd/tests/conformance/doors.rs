@@ -1,0 +1,71 @@
+//! One proxy, and the ways into it.
+
+use crate::bridge;
+use crate::certificates::Authority;
+use proxy_testkit::{Launch, Proxyd, Upstream};
+use std::net::SocketAddr;
+
+const BINARY: &str = env!("CARGO_BIN_EXE_proxyd");
+
+/// A proxy with a listener of each kind, in front of one upstream. Whatever begins with `/wait` goes to
+/// another, which answers nothing, and `nowhere.test` is the proxy itself.
+pub(crate) struct Doors {
+    /// HTTP/1.1, or HTTP/2 by prior knowledge.
+    pub(crate) plain: SocketAddr,
+    /// HTTP/1.1 over TLS.
+    pub(crate) tls: SocketAddr,
+    /// HTTP/2 over TLS.
+    pub(crate) tls_h2: SocketAddr,
+    _running: (Proxyd, Upstream),
+}
+
+/// Opens the doors to `target`, with these settings of its upstream.
+pub(crate) fn open(target: SocketAddr, upstream: &str) -> Doors {
+    let waiting = Upstream::start(|served| {
+        served.end();
+    });
+    let nowhere = waiting.address();
+    let kdl = format!(
+        r#"
+        listeners {{
+            listener "plain" {{ address "127.0.0.1:0"; h2c #true; max-concurrent-streams 8 }}
+            listener "tls" {{
+                address "127.0.0.1:0"
+                protocol "https"
+                tls {{ cert-file "site.crt"; key-file "site.key" }}
+                max-concurrent-streams 8
+            }}
+        }}
+        routes {{
+            route "wait" {{ upstream "waiting"; matches {{ path-prefix "/wait" }} }}
+            route "local" {{
+                service-type "builtin"
+                builtin-handler "health"
+                matches {{ host "nowhere.test" }}
+            }}
+            route "all" {{ upstream "u" }}
+        }}
+        upstreams {{
+            upstream "u" {{ target "{target}"; {upstream} }}
+            upstream "waiting" {{ target "{nowhere}" }}
+        }}
+        system {{ worker-threads 1 }}
+        "#
+    );
+    let authority = Authority::new("root");
+    let launch = Launch::new(BINARY, &kdl);
+    authority
+        .issue(&["127.0.0.1"])
+        .write(launch.folder(), "site");
+    let proxyd = launch.start();
+    let (plain, secure) = match proxyd.addresses() {
+        [plain, secure] => (*plain, *secure),
+        other => panic!("two listeners were asked for, not {other:?}"),
+    };
+    Doors {
+        plain,
+        tls: bridge::over_tls(secure, authority.roots(), "http/1.1"),
+        tls_h2: bridge::over_tls(secure, authority.roots(), "h2"),
+        _running: (proxyd, waiting),
+    }
+}

@@ -1,0 +1,197 @@
+//! Windows of the client's, and data that waits for them. [RFC 9113 §5.2, §6.9]
+
+use crate::doors::{self, Doors};
+use crate::frames::{
+    ACK, DATA, END_HEADERS, END_STREAM, Frames, HEADERS, Heard, PING, RST_STREAM, SETTINGS, WHOLE,
+    WINDOW_UPDATE, parameters,
+};
+use crate::hpack::{GET, LOCAL_POST};
+use proxy_testkit::Upstream;
+
+const WINDOW: u16 = 4;
+const MAX_FRAME: u16 = 5;
+
+/// Holds for whoever asks without TLS and with it.
+fn each_way(body: &str, test: impl Fn(&mut dyn FnMut(&[(u16, u32)]) -> Frames)) {
+    let upstream = Upstream::saying(body);
+    let doors = doors::open(upstream.address(), "");
+    let Doors { plain, tls_h2, .. } = doors;
+    for door in [plain, tls_h2] {
+        test(&mut |settings| {
+            let mut client = Frames::begin(door, settings);
+            client.send_frame(HEADERS, WHOLE, 1, GET);
+            client.next_of(HEADERS);
+            client
+        });
+    }
+}
+
+fn grow(client: &mut Frames, stream: u32, by: u32) {
+    client.send_frame(WINDOW_UPDATE, 0, stream, &by.to_be_bytes());
+}
+
+fn set_window(client: &mut Frames, size: u32) {
+    client.send_frame(SETTINGS, 0, 0, &parameters(&[(WINDOW, size)]));
+}
+
+/// What data comes of stream 1 until this many bytes of it have, and nothing more does.
+fn data(client: &mut Frames, expected: usize) -> (Vec<u8>, bool) {
+    let (mut body, mut ended) = (Vec::new(), false);
+    let mut asked = false;
+    loop {
+        if body.len() >= expected && !asked {
+            // Whatever may be sent is sent before the answer to this.
+            client.send_frame(PING, 0, 0, b"any more");
+            asked = true;
+        }
+        match client.next() {
+            Heard::Frame(frame) if frame.kind == DATA => {
+                ended |= frame.ends_stream();
+                body.extend(frame.payload);
+            }
+            Heard::Frame(frame) if frame.kind == PING && frame.flags & ACK != 0 => {
+                return (body, ended);
+            }
+            Heard::Frame(frame) => assert_ne!(frame.kind, RST_STREAM, "{frame:?}"),
+            end @ (Heard::End | Heard::Silence) => panic!("{end:?} after {} bytes", body.len()),
+        }
+    }
+}
+
+#[test]
+fn a_window_of_nothing_holds_data_back_until_it_grows() {
+    each_way("hello", |ask| {
+        let mut client = ask(&[(WINDOW, 0)]);
+        assert_eq!(data(&mut client, 0), (Vec::new(), false));
+        grow(&mut client, 1, 1);
+        assert_eq!(data(&mut client, 1), (b"h".to_vec(), false));
+        grow(&mut client, 1, 2);
+        assert_eq!(data(&mut client, 2), (b"el".to_vec(), false));
+        grow(&mut client, 1, 9);
+        assert_eq!(data(&mut client, 2), (b"lo".to_vec(), true));
+    });
+}
+
+#[test]
+fn a_setting_opens_the_window_of_a_stream_that_waits() {
+    each_way("hello", |ask| {
+        let mut client = ask(&[(WINDOW, 0)]);
+        set_window(&mut client, 3);
+        assert_eq!(data(&mut client, 3), (b"hel".to_vec(), false));
+        set_window(&mut client, 5);
+        assert_eq!(data(&mut client, 2), (b"lo".to_vec(), true));
+    });
+}
+
+#[test]
+fn a_window_below_nothing_must_grow_above_it() {
+    each_way("hello", |ask| {
+        let mut client = ask(&[(WINDOW, 3)]);
+        assert_eq!(data(&mut client, 3), (b"hel".to_vec(), false));
+        // Three bytes are out: the window is at three below nothing.
+        set_window(&mut client, 0);
+        assert_eq!(data(&mut client, 0), (Vec::new(), false));
+        grow(&mut client, 1, 3);
+        assert_eq!(data(&mut client, 0), (Vec::new(), false));
+        grow(&mut client, 1, 1);
+        assert_eq!(data(&mut client, 1), (b"l".to_vec(), false));
+        set_window(&mut client, 1);
+        assert_eq!(data(&mut client, 1), (b"o".to_vec(), true));
+    });
+}
+
+#[test]
+fn the_window_of_the_connection_bounds_all_streams_together() {
+    let body = "x".repeat(100_000);
+    each_way(&body, |ask| {
+        let mut client = ask(&[(WINDOW, 1 << 20)]);
+        let (first, ended) = data(&mut client, 65_535);
+        assert_eq!((first.len(), ended), (65_535, false));
+        grow(&mut client, 1, 1 << 20);
+        assert_eq!(data(&mut client, 0), (Vec::new(), false));
+        grow(&mut client, 0, 1 << 20);
+        let (rest, ended) = data(&mut client, 34_465);
+        assert_eq!((rest.len(), ended), (34_465, true));
+    });
+}
+
+#[test]
+fn no_frame_is_larger_than_the_client_takes() {
+    let body = "x".repeat(100_000);
+    each_way(&body, |ask| {
+        for (settings, most) in [(&[][..], 16_384), (&[(MAX_FRAME, 20_000)], 20_000)] {
+            let settings = [settings, &[(WINDOW, 1 << 20)]].concat();
+            let mut client = ask(&settings);
+            grow(&mut client, 0, 1 << 20);
+            let mut left = body.len();
+            while left > 0 {
+                let frame = client.next_of(DATA);
+                assert!(frame.payload.len() <= most, "{}", frame.payload.len());
+                left -= frame.payload.len();
+            }
+        }
+    });
+}
+
+#[test]
+fn settings_are_acknowledged_and_pings_are_echoed() {
+    each_way("hello", |ask| {
+        let mut client = ask(&[]);
+        for round in 0..3 {
+            set_window(&mut client, 70_000 + round);
+            let ack = client.next_of_flags(SETTINGS, ACK);
+            assert_eq!((ack.stream, ack.payload.len()), (0, 0));
+            client.send_frame(PING, 0, 0, &[b'a'; 8]);
+            let pong = client.next_of(PING);
+            assert_eq!((pong.flags, pong.stream), (ACK, 0));
+            assert_eq!(pong.payload, [b'a'; 8]);
+        }
+    });
+}
+
+/// More than the window of the connection holds, sent to somebody who answers without a look at it.
+#[test]
+fn data_that_nobody_reads_gives_its_room_back() {
+    let upstream = Upstream::saying("hello");
+    let doors = doors::open(upstream.address(), "");
+    for door in [doors.plain, doors.tls_h2] {
+        let mut client = Frames::begin(door, &[]);
+        let (mut room, mut answered) = (65_535_u32, 0);
+        let mut left = Vec::new();
+        for stream in (1..40).step_by(2) {
+            client.send_frame(HEADERS, END_HEADERS, stream, LOCAL_POST);
+            left.push((stream, 8));
+            while let Some((stream, frames)) = left.pop() {
+                if room < 16_384 {
+                    left.push((stream, frames));
+                    room += heard_room(&mut client, &mut answered);
+                    continue;
+                }
+                room -= 16_384;
+                let flags = if frames == 1 { END_STREAM } else { 0 };
+                client.send_frame(DATA, flags, stream, &[b'x'; 16_384]);
+                if frames > 1 {
+                    left.push((stream, frames - 1));
+                }
+            }
+        }
+        while answered < 20 {
+            heard_room(&mut client, &mut answered);
+        }
+    }
+    assert!(upstream.requests().is_empty());
+}
+
+/// Hears one frame: what the window of the connection grows by, and heads that answer.
+fn heard_room(client: &mut Frames, answered: &mut u32) -> u32 {
+    match client.next() {
+        Heard::Frame(frame) if frame.kind == WINDOW_UPDATE && frame.stream == 0 => {
+            u32::from_be_bytes(frame.payload.try_into().unwrap())
+        }
+        Heard::Frame(frame) => {
+            *answered += u32::from(frame.kind == HEADERS);
+            0
+        }
+        end @ (Heard::End | Heard::Silence) => panic!("{end:?} after {answered} answers"),
+    }
+}

@@ -1,0 +1,141 @@
+//! What a client sends in frames, and what must become of it.
+
+use crate::frames::{HEADERS, WHOLE, frame};
+use crate::got::Got;
+
+/// One connection's worth of frames.
+pub(crate) struct Row {
+    pub(crate) name: String,
+    /// Whether the connection begins as it should, before `bytes`.
+    pub(crate) begun: bool,
+    pub(crate) bytes: Vec<u8>,
+    /// The stream that is to be watched.
+    pub(crate) stream: u32,
+    pub(crate) want: Want,
+}
+
+/// Requests for `/wait` count for nothing: they hold streams open.
+#[derive(Debug)]
+pub(crate) enum Want {
+    /// The connection ends with one of these codes; nothing is forwarded.
+    Ended(&'static [u32]),
+    /// The connection is closed, with or without a word; nothing is forwarded.
+    Closed,
+    /// The stream ends with one of these codes and its connection goes on, or the connection ends
+    /// with it, as RFC 9113 §5.4.2 allows; nothing is forwarded.
+    Reset(&'static [u32]),
+    /// The stream is refused with 400, or ends as malformed. [RFC 9113 §8.1.1]
+    Malformed,
+    /// The stream is refused with a 4xx or 501, or ends as malformed; nothing is forwarded.
+    Refused,
+    /// The stream is answered with this status; nothing is forwarded.
+    Told(u16),
+    /// The connection goes on as if nothing had been sent; nothing is forwarded.
+    Ignored,
+    /// The stream is answered by the upstream, which got this.
+    Passed(Seen),
+}
+
+/// What the upstream must have got.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) status: u16,
+    method: &'static str,
+    target: String,
+    body: Vec<u8>,
+    fields: Vec<(&'static str, Option<&'static str>)>,
+    trailers: Vec<(&'static str, &'static str)>,
+}
+
+impl Row {
+    pub(crate) fn new(name: impl Into<String>, bytes: impl Into<Vec<u8>>, want: Want) -> Self {
+        Self {
+            name: name.into(),
+            begun: true,
+            bytes: bytes.into(),
+            stream: 1,
+            want,
+        }
+    }
+
+    /// One whole request on stream 1.
+    pub(crate) fn head(name: impl Into<String>, section: &[u8], want: Want) -> Self {
+        Self::new(name, frame(HEADERS, WHOLE, 1, section), want)
+    }
+
+    /// The same, with another stream to be watched.
+    pub(crate) fn on(mut self, stream: u32) -> Self {
+        self.stream = stream;
+        self
+    }
+
+    /// Sends nothing but `bytes`, not even the preface.
+    pub(crate) fn raw(name: impl Into<String>, bytes: impl Into<Vec<u8>>, want: Want) -> Self {
+        Self {
+            begun: false,
+            ..Self::new(name, bytes, want)
+        }
+    }
+}
+
+/// A request with this line and without a body.
+pub(crate) fn seen(method: &'static str, target: impl Into<String>) -> Seen {
+    Seen {
+        status: 200,
+        method,
+        target: target.into(),
+        body: Vec::new(),
+        fields: Vec::new(),
+        trailers: Vec::new(),
+    }
+}
+
+impl Seen {
+    pub(crate) fn with(mut self, name: &'static str, value: &'static str) -> Self {
+        self.fields.push((name, Some(value)));
+        self
+    }
+
+    pub(crate) fn without(mut self, name: &'static str) -> Self {
+        self.fields.push((name, None));
+        self
+    }
+
+    /// The client is told this status, not 200.
+    pub(crate) fn told(mut self, status: u16) -> Self {
+        self.status = status;
+        self
+    }
+
+    pub(crate) fn body(mut self, body: impl Into<Vec<u8>>) -> Self {
+        self.body = body.into();
+        self
+    }
+
+    pub(crate) fn trailer(mut self, name: &'static str, value: &'static str) -> Self {
+        self.trailers.push((name, value));
+        self
+    }
+
+    /// Whether `got` is the one. What HTTP/2 has no place for is not looked for in it.
+    pub(crate) fn check(&self, got: &Got) -> Result<(), String> {
+        let line = (got.method.as_str(), got.target.as_str());
+        let has_place = |name: &str| !got.http2 || !ONLY_HTTP1.contains(&name);
+        let mut fields = self.fields.iter().filter(|(name, _)| has_place(name));
+        let all_fields = fields.all(|(name, value)| match value {
+            Some(value) => got.all(name) == [*value],
+            None => got.all(name).is_empty(),
+        });
+        let trailers: Vec<_> = got.trailers.iter().map(|(n, v)| (&**n, &**v)).collect();
+        let same = line == (self.method, self.target.as_str())
+            && got.body == self.body
+            && all_fields
+            && trailers == self.trailers;
+        if same {
+            return Ok(());
+        }
+        Err(format!("the upstream saw {:?}, not {self:?}", got.text))
+    }
+}
+
+const ONLY_HTTP1: [&str; 4] = ["connection", "host", "transfer-encoding", "upgrade"];

@@ -1,0 +1,130 @@
+//! Header sections that do not decompress, and some that do. [RFC 7541, RFC 9113 §4.3]
+//!
+//! The standard asks for `COMPRESSION_ERROR`; `h2` says `PROTOCOL_ERROR`. The connection ends either way,
+//! which is what the state that both sides share asks for.
+
+use crate::frame_row::{Row, Want, seen};
+use crate::frames::{COMPRESSION_ERROR, HEADERS, PROTOCOL_ERROR, WHOLE, frame};
+use crate::hpack::{GET, LOCAL};
+
+const BROKEN: Want = Want::Ended(&[COMPRESSION_ERROR, PROTOCOL_ERROR]);
+
+pub(super) fn rows() -> Vec<Row> {
+    let mut rows = broken();
+    whole(&mut rows);
+    tables(&mut rows);
+    rows
+}
+
+fn found(name: &'static str, value: &'static str) -> Want {
+    Want::Passed(seen("GET", "/").with(name, value))
+}
+
+fn broken() -> Vec<Row> {
+    let broken = [
+        ("an index of 0", &b"\x80"[..]),
+        ("an index beyond the table", b"\xbf"),
+        ("an index far beyond the table", b"\xff\x80\x80\x01"),
+        (
+            "an index of too many bytes",
+            b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f",
+        ),
+        ("a name's index beyond the table", b"\x7f\x00\x01a"),
+        (
+            "a name's index beyond the table, unindexed",
+            b"\x0f\x30\x01a",
+        ),
+        ("a change of the table behind a field", b"\x20"),
+        ("a name cut short", b"\x00\x05x-a"),
+        ("a value cut short", b"\x00\x01x\x05ab"),
+        ("no value", b"\x00\x01x"),
+        ("a length cut short", b"\x00\x7f"),
+        (
+            "a length of too many bytes",
+            b"\x00\x7f\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f",
+        ),
+        (
+            "a string that ends in an end of string",
+            b"\x00\x01x\x84\xff\xff\xff\xff",
+        ),
+        (
+            "a string with a whole byte of padding",
+            b"\x00\x01x\x82\x1f\xff",
+        ),
+        ("a string padded with zeros", b"\x00\x01x\x81\x18"),
+        ("an empty name", b"\x00\x00\x01a"),
+    ];
+    broken
+        .into_iter()
+        .map(|(name, bytes)| Row::head(name, &[GET, bytes].concat(), BROKEN))
+        .collect()
+}
+
+fn whole(rows: &mut Vec<Row>) {
+    for (name, bytes, want) in [
+        (
+            "a field that enters the table",
+            &b"\x40\x01x\x01a"[..],
+            found("x", "a"),
+        ),
+        ("a field that never may", b"\x10\x01x\x01a", found("x", "a")),
+        (
+            "a field out of the table",
+            b"\x40\x01x\x01a\xbe",
+            Want::Passed(seen("GET", "/")),
+        ),
+        (
+            "a name out of the table",
+            b"\x40\x01x\x01a\x7e\x01b",
+            Want::Passed(seen("GET", "/")),
+        ),
+        ("an empty value", b"\x00\x01x\x00", found("x", "")),
+        (
+            "a value in Huffman's code",
+            b"\x00\x01x\x81\x1f",
+            found("x", "a"),
+        ),
+        (
+            "a name in Huffman's code",
+            b"\x00\x81\xf3\x01a",
+            found("x", "a"),
+        ),
+    ] {
+        rows.push(Row::head(name, &[GET, bytes].concat(), want));
+    }
+}
+
+fn tables(rows: &mut Vec<Row>) {
+    for (name, change) in [
+        ("a table larger than announced", &b"\x3f\xe2\x1f"[..]),
+        (
+            "a table much larger than announced",
+            b"\x3f\xff\xff\xff\xff\x07",
+        ),
+    ] {
+        rows.push(Row::head(name, &[change, GET].concat(), BROKEN));
+    }
+    let smaller = [&b"\x20"[..], GET].concat();
+    rows.push(Row::head(
+        "no table from now on",
+        &smaller,
+        Want::Passed(seen("GET", "/")),
+    ));
+    let twice = [&b"\x20\x3f\xe1\x1f"[..], GET].concat();
+    rows.push(Row::head(
+        "no table, then one again",
+        &twice,
+        Want::Passed(seen("GET", "/")),
+    ));
+    let left = Row::new(
+        "a field that another request left in the table",
+        [
+            frame(HEADERS, WHOLE, 1, &[LOCAL, &b"\x40\x01x\x01a"[..]].concat()),
+            // The authority has entered the table since.
+            frame(HEADERS, WHOLE, 3, &[GET, &b"\xbf"[..]].concat()),
+        ]
+        .concat(),
+        found("x", "a"),
+    );
+    rows.push(left.on(3));
+}

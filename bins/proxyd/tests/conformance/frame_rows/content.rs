@@ -1,0 +1,257 @@
+//! Bodies, and what is said of their length. [RFC 9113 §8.1.1]
+
+use crate::frame_row::{Row, Seen, Want, seen};
+use crate::frames::{DATA, END_HEADERS, END_STREAM, HEADERS, PROTOCOL_ERROR, frame};
+use crate::hpack::{GET, POST, field, get_with, post_with};
+
+const SMUGGLED: &str = "0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: a.test\r\n\r\n";
+const BROKEN: Want = Want::Reset(&[PROTOCOL_ERROR]);
+
+pub(super) fn rows() -> Vec<Row> {
+    let mut rows = Vec::new();
+    lengths(&mut rows);
+    two_lengths(&mut rows);
+    lengths_of_nothing(&mut rows);
+    mismatches(&mut rows);
+    told(&mut rows);
+    untold(&mut rows);
+    rows
+}
+
+/// A head, and DATA frames behind it of which the last ends the stream.
+fn sent(section: &[u8], data: &[&str]) -> Vec<u8> {
+    let mut bytes = frame(HEADERS, END_HEADERS, 1, section);
+    for (place, piece) in data.iter().enumerate() {
+        let last = place + 1 == data.len();
+        bytes.extend(frame(
+            DATA,
+            if last { END_STREAM } else { 0 },
+            1,
+            piece.as_bytes(),
+        ));
+    }
+    bytes
+}
+
+fn lengths(rows: &mut Vec<Row>) {
+    for value in [
+        "+5",
+        "-5",
+        "-0",
+        "0x5",
+        "5,5",
+        "5, 5",
+        "5,6",
+        "5 5",
+        "5;",
+        "5.0",
+        "",
+        " ",
+        "five",
+        "5e0",
+        "\"5\"",
+        "5 ",
+        " 5",
+        "\t5",
+        "\u{665}",
+        "18446744073709551616",
+        "18446744073709551621",
+        "99999999999999999999999",
+        "5\r\n",
+        "5\r\nx: y",
+        "5\0",
+    ] {
+        let head = post_with("content-length", value);
+        rows.push(Row::new(
+            format!("a length of {value:?}"),
+            sent(&head, &["hello"]),
+            Want::Malformed,
+        ));
+    }
+}
+
+fn two_lengths(rows: &mut Vec<Row>) {
+    for (name, first, second) in [
+        ("one length twice", "5", "5"),
+        ("one length in two spellings", "5", "05"),
+        ("two lengths, the first right", "5", "6"),
+        ("two lengths, the second right", "6", "5"),
+        ("a length and nothing", "5", ""),
+        ("nothing and a length", "", "5"),
+        ("a length and none", "5", "0"),
+        ("none and a length", "0", "5"),
+    ] {
+        let head = [
+            POST,
+            &field("content-length", first),
+            &field("content-length", second),
+        ]
+        .concat();
+        rows.push(Row::new(name, sent(&head, &["hello"]), Want::Malformed));
+    }
+}
+
+fn lengths_of_nothing(rows: &mut Vec<Row>) {
+    for (name, section) in [
+        (
+            "an empty length without a body",
+            get_with("content-length", ""),
+        ),
+        (
+            "a length twice without a body",
+            [
+                GET,
+                &field("content-length", "0"),
+                &field("content-length", "0"),
+            ]
+            .concat(),
+        ),
+        ("a length without a body", get_with("content-length", "5")),
+        (
+            "a length beyond measure without a body",
+            get_with("content-length", "99999999999999999999"),
+        ),
+    ] {
+        rows.push(Row::head(name, &section, Want::Malformed));
+    }
+    let empty = post_with("content-length", "");
+    rows.push(Row::new(
+        "an empty length and empty DATA",
+        sent(&empty, &[""]),
+        Want::Malformed,
+    ));
+}
+
+fn mismatches(rows: &mut Vec<Row>) {
+    let of = |length: &str| post_with("content-length", length);
+    for (name, bytes) in [
+        ("less than was said", sent(&of("6"), &["hello"])),
+        ("more than was said", sent(&of("4"), &["hello"])),
+        (
+            "more than was said, in pieces",
+            sent(&of("4"), &["hel", "lo"]),
+        ),
+        (
+            "something where nothing was said to come",
+            sent(&of("0"), &["hello"]),
+        ),
+        (
+            "a request where nothing was said to come",
+            sent(&of("0"), &[SMUGGLED]),
+        ),
+        (
+            "nothing where something was said to come",
+            sent(&of("5"), &[""]),
+        ),
+        (
+            "trailers before all has come",
+            [
+                sent(&of("6"), &[]),
+                frame(DATA, 0, 1, b"hello"),
+                frame(HEADERS, END_STREAM | END_HEADERS, 1, &field("x", "y")),
+            ]
+            .concat(),
+        ),
+    ] {
+        rows.push(Row::new(name, bytes, BROKEN));
+    }
+    let chunked = post_with("transfer-encoding", "chunked");
+    rows.push(Row::new(
+        "a coding, and chunks",
+        sent(&chunked, &[SMUGGLED]),
+        Want::Malformed,
+    ));
+    let both = [&of("5")[..], &field("transfer-encoding", "chunked")].concat();
+    rows.push(Row::new(
+        "a length and a coding",
+        sent(&both, &["hello"]),
+        Want::Malformed,
+    ));
+}
+
+fn passed(rows: &mut Vec<Row>, name: &str, bytes: Vec<u8>, seen: Seen) {
+    rows.push(Row::new(name, bytes, Want::Passed(seen)));
+}
+
+/// Whoever tells a length is taken at its word.
+fn told(rows: &mut Vec<Row>) {
+    let of = |length: &str| post_with("content-length", length);
+    let post = |length| {
+        seen("POST", "/")
+            .with("content-length", length)
+            .without("transfer-encoding")
+    };
+    let five = || post("5").body("hello");
+    let whole = |section: &[u8]| frame(HEADERS, END_STREAM | END_HEADERS, 1, section);
+    passed(
+        rows,
+        "a body of the length that was said",
+        sent(&of("5"), &["hello"]),
+        five(),
+    );
+    passed(
+        rows,
+        "the same in pieces",
+        sent(&of("5"), &["he", "", "llo"]),
+        five(),
+    );
+    passed(
+        rows,
+        "the same with an empty end",
+        sent(&of("5"), &["hello", ""]),
+        five(),
+    );
+    passed(rows, "a length of nothing", whole(&of("0")), post("0"));
+    passed(
+        rows,
+        "a length of nothing and empty DATA",
+        sent(&of("0"), &[""]),
+        post("0"),
+    );
+    let large = 10 * 1024 * 1024 + 1;
+    let head = sent(&of(&large.to_string()), &[]);
+    rows.push(Row::new("a length above the limit", head, Want::Told(413)));
+}
+
+/// Whoever does not is forwarded in chunks.
+fn untold(rows: &mut Vec<Row>) {
+    let chunked = |method, body: &str| {
+        let seen = seen(method, "/").with("transfer-encoding", "chunked");
+        seen.without("content-length").body(body)
+    };
+    let get = seen("GET", "/")
+        .without("content-length")
+        .without("transfer-encoding");
+    let whole = frame(HEADERS, END_STREAM | END_HEADERS, 1, GET);
+    passed(rows, "no body and no length", whole, get);
+    passed(
+        rows,
+        "a body of a length that was not said",
+        sent(POST, &["hello"]),
+        chunked("POST", "hello"),
+    );
+    passed(
+        rows,
+        "such a body in pieces",
+        sent(POST, &["hel", "lo", ""]),
+        chunked("POST", "hello"),
+    );
+    passed(
+        rows,
+        "a body that looks like the end of chunks",
+        sent(POST, &[SMUGGLED]),
+        chunked("POST", SMUGGLED),
+    );
+    passed(
+        rows,
+        "a GET with a body",
+        sent(GET, &["hello"]),
+        chunked("GET", "hello"),
+    );
+    passed(
+        rows,
+        "a GET with a body that is a request",
+        sent(GET, &[SMUGGLED]),
+        chunked("GET", SMUGGLED),
+    );
+}

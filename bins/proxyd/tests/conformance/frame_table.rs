@@ -1,0 +1,182 @@
+//! What becomes of each row's frames: what the client hears, and what the upstream gets.
+
+use crate::doors::{self, Doors};
+use crate::frame_row::{Row, Seen, Want};
+use crate::frame_rows;
+use crate::frames::{
+    ACK, DATA, Frames, GOAWAY, HEADERS, Heard, PING, PROTOCOL_ERROR, RST_STREAM, SETTINGS, opening,
+};
+use crate::got::Got;
+use crate::hpack::status;
+use proxy_testkit::{Request, Upstream};
+use std::net::SocketAddr;
+
+/// Sent when all else is, and answered when all else was heard.
+const LAST_WORD: &[u8] = b"all said";
+
+#[test]
+fn each_row_of_frames_is_answered_as_the_standard_says_without_tls() {
+    judge_all(|doors| doors.plain);
+}
+
+#[test]
+fn each_row_of_frames_is_answered_as_the_standard_says_over_tls() {
+    judge_all(|doors| doors.tls_h2);
+}
+
+fn judge_all(door: fn(&Doors) -> SocketAddr) {
+    let upstream = Upstream::saying("ok");
+    let doors = doors::open(upstream.address(), "");
+    let rows = frame_rows::all();
+    assert!(120 <= rows.len(), "only {} rows", rows.len());
+
+    let wrong: Vec<String> = rows
+        .iter()
+        .filter_map(|row| {
+            let fault = judge(door(&doors), &upstream, row).err()?;
+            Some(format!("{}: {fault}", row.name))
+        })
+        .collect();
+
+    let count = wrong.len();
+    assert!(wrong.is_empty(), "{count} wrong:\n{}", wrong.join("\n"));
+    // What came late would be here.
+    let passed = rows
+        .iter()
+        .filter(|row| matches!(row.want, Want::Passed(_)));
+    assert_eq!(upstream.requests().len(), passed.count());
+}
+
+/// What was heard of a row.
+#[derive(Debug, Default)]
+struct Report {
+    goaway: Option<u32>,
+    reset: Option<u32>,
+    status: Option<u16>,
+    answered: bool,
+    last_word: bool,
+    end: Option<End>,
+}
+
+/// Why nothing more was heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Closed,
+    Silent,
+}
+
+impl Report {
+    fn is_closed(&self) -> bool {
+        self.end == Some(End::Closed)
+    }
+}
+
+fn judge(door: SocketAddr, upstream: &Upstream, row: &Row) -> Result<(), String> {
+    let (before, faults) = (upstream.requests().len(), upstream.faults().len());
+    let mut client = Frames::connect(door);
+    if row.begun {
+        client.send(&opening(&[]));
+    }
+    client.send(&row.bytes);
+    let report = match row.want {
+        Want::Ignored => {
+            client.send_frame(PING, 0, 0, LAST_WORD);
+            listen(&mut client, row.stream, |report| report.last_word)
+        }
+        Want::Ended(_) => listen(&mut client, row.stream, |_| false),
+        Want::Closed => {
+            client.finish();
+            listen(&mut client, row.stream, |_| false)
+        }
+        Want::Reset(_) | Want::Malformed | Want::Refused | Want::Told(_) | Want::Passed(_) => {
+            listen(&mut client, row.stream, |report| {
+                report.reset.is_some() || report.answered
+            })
+        }
+    };
+    let requests = upstream.requests();
+    let seen = requests.get(before..).unwrap_or_default();
+    compare(&report, seen, &row.want)?;
+    if let Some(fault) = upstream.faults().get(faults) {
+        return Err(format!("the upstream was sent what is no request: {fault}"));
+    }
+    // A stream that was ended is no reason to end the others.
+    if report.reset.is_some() && report.end.is_none() {
+        client.send_frame(PING, 0, 0, LAST_WORD);
+        let after = listen(&mut client, 0, |report| report.last_word);
+        if !after.last_word {
+            return Err(format!("{report:?}, then {after:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// Hears what comes until it is enough, or the end.
+fn listen(client: &mut Frames, stream: u32, enough: impl Fn(&Report) -> bool) -> Report {
+    let mut report = Report::default();
+    while !enough(&report) {
+        let frame = match client.next() {
+            Heard::Frame(frame) => frame,
+            Heard::End => {
+                report.end = Some(End::Closed);
+                break;
+            }
+            Heard::Silence => {
+                report.end = Some(End::Silent);
+                break;
+            }
+        };
+        match frame.kind {
+            GOAWAY => report.goaway = Some(frame.code()),
+            SETTINGS if frame.flags & ACK == 0 => {}
+            PING if frame.flags & ACK != 0 => report.last_word |= frame.payload == LAST_WORD,
+            RST_STREAM if frame.stream == stream => report.reset = Some(frame.code()),
+            HEADERS if frame.stream == stream && report.status.is_none() => {
+                report.status = Some(status(&frame.payload));
+                report.answered = frame.ends_stream();
+            }
+            DATA | HEADERS if frame.stream == stream => report.answered |= frame.ends_stream(),
+            _ => {}
+        }
+    }
+    report
+}
+
+fn compare(report: &Report, seen: &[Request], want: &Want) -> Result<(), String> {
+    let ended = |codes: &[u32]| report.goaway.is_some_and(|code| codes.contains(&code));
+    let reset = |codes: &[u32]| report.reset.is_some_and(|code| codes.contains(&code));
+    let malformed = reset(&[PROTOCOL_ERROR]) || ended(&[PROTOCOL_ERROR]);
+    let status = report.status.filter(|_| report.answered);
+    let fulfilled = match want {
+        Want::Passed(wanted) => return found(report, seen, wanted),
+        Want::Ended(codes) => ended(codes) && report.is_closed() && report.status.is_none(),
+        Want::Closed => report.is_closed() && report.status.is_none(),
+        Want::Reset(codes) => reset(codes) || ended(codes) && report.is_closed(),
+        Want::Malformed => malformed || status == Some(400),
+        Want::Refused => malformed || matches!(status, Some(400..=499 | 501)),
+        Want::Told(wanted) => status == Some(*wanted),
+        Want::Ignored => report.last_word && report.reset.is_none() && report.goaway.is_none(),
+    };
+    if !fulfilled || report.end == Some(End::Silent) {
+        return Err(format!("{report:?}, not {want:?}"));
+    }
+    match seen {
+        [] => Ok(()),
+        [one, ..] => Err(format!(
+            "the upstream saw {:?}",
+            String::from_utf8_lossy(&one.raw)
+        )),
+    }
+}
+
+fn found(report: &Report, seen: &[Request], wanted: &Seen) -> Result<(), String> {
+    if report.status != Some(wanted.status) || !report.answered {
+        return Err(format!("{report:?}, and the upstream saw {}", seen.len()));
+    }
+    let [one] = seen else {
+        return Err(format!("the upstream saw {} requests", seen.len()));
+    };
+    let one = Got::from(one);
+    one.is_wholesome()?;
+    wanted.check(&one)
+}

@@ -1,0 +1,506 @@
+//! A target that answers by HTTP/2 with whatever a row says, frame by frame. [RFC 9113 §8]
+
+use crate::doors;
+use crate::frames::{
+    ACK, CONTINUATION, DATA, END_HEADERS, END_STREAM, Frames, GOAWAY, HEADERS, Heard, PADDED, PING,
+    PUSH_PROMISE, RST_STREAM, SETTINGS, WHOLE, WINDOW_UPDATE, frame,
+};
+use crate::hpack::{asking, field, fields, status};
+use proxy_testkit::{Broken, RawClient, Served, Upstream, get};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// `200`, in HPACK.
+const OK: &[u8] = b"\x88";
+
+/// What is answered by one stream, and what clients must make of it.
+struct Row {
+    name: String,
+    answer: Box<dyn Fn(u32) -> Vec<u8> + Send + Sync>,
+    want: Want,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Want {
+    /// 502, or an answer that breaks off.
+    Broken,
+    /// This answer, whole.
+    Whole(u16, &'static str),
+}
+
+fn row(
+    name: impl Into<String>,
+    want: Want,
+    answer: impl Fn(u32) -> Vec<u8> + Send + Sync + 'static,
+) -> Row {
+    Row {
+        name: name.into(),
+        answer: Box::new(answer),
+        want,
+    }
+}
+
+/// A whole answer of these fields, with a body of five bytes.
+fn hello(name: impl Into<String>, section: impl Into<Vec<u8>>, want: Want) -> Row {
+    let section = section.into();
+    row(name, want, move |stream| {
+        let head = frame(HEADERS, END_HEADERS, stream, &section);
+        [head, frame(DATA, END_STREAM, stream, b"hello")].concat()
+    })
+}
+
+fn rows() -> Vec<Row> {
+    [
+        heads(),
+        bad_fields(),
+        lengths(),
+        streams(),
+        connections(),
+        ends(),
+        whole(),
+        whole_with_more(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn heads() -> Vec<Row> {
+    // h2 takes no notice of the path, and nobody behind it hears of it.
+    let path = fields(&[(":status", "200"), (":path", "/")]);
+    let mut rows = vec![hello("a path", path, Want::Whole(200, "hello"))];
+    for (name, section) in [
+        ("no status", field("x", "y")),
+        ("no fields", Vec::new()),
+        (
+            "two statuses",
+            fields(&[(":status", "200"), (":status", "204")]),
+        ),
+        (
+            "a status behind a field",
+            fields(&[("x", "y"), (":status", "200")]),
+        ),
+        (
+            "an unknown pseudo-header field",
+            fields(&[(":status", "200"), (":x", "y")]),
+        ),
+        (
+            "an index beyond the table",
+            [OK, &b"\xff\x80\x01"[..]].concat(),
+        ),
+        (
+            "a switch of protocols nobody asked for",
+            field(":status", "101"),
+        ),
+    ] {
+        rows.push(hello(name, section, Want::Broken));
+    }
+    for status in [
+        "", "2", "20", "2000", "abc", "099", "000", "-20", "2 0", "200 OK",
+    ] {
+        let name = format!("status {status:?}");
+        rows.push(hello(name, field(":status", status), Want::Broken));
+    }
+    rows
+}
+
+fn bad_fields() -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (name, value) in [
+        ("X", "y"),
+        ("x y", "z"),
+        ("x:y", "z"),
+        ("x\"y", "z"),
+        ("x\r\ny", "z"),
+        ("", "z"),
+        ("x", "a\r\nset-cookie: b=1"),
+        ("x", "a\nb"),
+        ("x", "a\rb"),
+        ("x", "a\0b"),
+        ("x", " a"),
+        ("x", "a "),
+        ("connection", "close"),
+        ("keep-alive", "timeout=5"),
+        ("transfer-encoding", "chunked"),
+        ("upgrade", "h2c"),
+        ("proxy-connection", "close"),
+    ] {
+        let section = [OK, &field(name, value)].concat();
+        rows.push(hello(
+            format!("field {name:?} of {value:?}"),
+            section,
+            Want::Broken,
+        ));
+    }
+    rows
+}
+
+fn lengths() -> Vec<Row> {
+    let mut rows = Vec::new();
+    for length in [
+        "4",
+        "6",
+        "",
+        "+5",
+        "5,5",
+        "0x5",
+        "five",
+        "5 ",
+        "99999999999999999999",
+    ] {
+        let section = [OK, &field("content-length", length)].concat();
+        rows.push(hello(
+            format!("a length of {length:?}"),
+            section,
+            Want::Broken,
+        ));
+    }
+    for (first, second) in [("5", "5"), ("5", "6"), ("6", "5"), ("", "5"), ("5", "")] {
+        let lengths = [
+            field("content-length", first),
+            field("content-length", second),
+        ]
+        .concat();
+        let name = format!("lengths of {first:?} and {second:?}");
+        rows.push(hello(name, [OK, &lengths].concat(), Want::Broken));
+    }
+    let section = [OK, &field("content-length", "5")].concat();
+    rows.push(hello(
+        "a length",
+        section.clone(),
+        Want::Whole(200, "hello"),
+    ));
+    rows.push(row("a length and no body", Want::Broken, move |stream| {
+        frame(HEADERS, WHOLE, stream, &section)
+    }));
+    rows
+}
+
+fn open(stream: u32) -> Vec<u8> {
+    frame(HEADERS, END_HEADERS, stream, OK)
+}
+
+fn after(frame: Vec<u8>, stream: u32) -> Vec<u8> {
+    [open(stream), frame].concat()
+}
+
+fn data(stream: u32) -> Vec<u8> {
+    frame(DATA, END_STREAM, stream, b"hello")
+}
+
+fn streams() -> Vec<Row> {
+    vec![
+        row("data before a head", Want::Broken, |stream| {
+            frame(DATA, END_STREAM, stream, b"hello")
+        }),
+        row("an end at once", Want::Broken, |stream| {
+            frame(RST_STREAM, 0, stream, &[0, 0, 0, 8])
+        }),
+        row("a refusal, twice", Want::Broken, |stream| {
+            frame(RST_STREAM, 0, stream, &[0, 0, 0, 7])
+        }),
+        row("an end behind the head", Want::Broken, move |stream| {
+            after(frame(RST_STREAM, 0, stream, &[0, 0, 0, 8]), stream)
+        }),
+        row(
+            "an end without an error behind data",
+            Want::Broken,
+            move |stream| {
+                let data = frame(DATA, 0, stream, b"hel");
+                after(
+                    [data, frame(RST_STREAM, 0, stream, &[0; 4])].concat(),
+                    stream,
+                )
+            },
+        ),
+        row("data on stream 0", Want::Broken, move |stream| {
+            after(frame(DATA, END_STREAM, 0, b"hello"), stream)
+        }),
+        row("data with too much padding", Want::Broken, move |stream| {
+            after(
+                frame(DATA, END_STREAM | PADDED, stream, b"\x09hello"),
+                stream,
+            )
+        }),
+        row("a frame too large", Want::Broken, move |stream| {
+            after(
+                frame(DATA, END_STREAM, stream, &vec![b'x'; 1 << 20]),
+                stream,
+            )
+        }),
+    ]
+}
+
+fn connections() -> Vec<Row> {
+    vec![
+        row("a promise", Want::Broken, move |stream| {
+            after(
+                frame(PUSH_PROMISE, END_HEADERS, stream, b"\0\0\0\x02\x82\x84\x86"),
+                stream,
+            )
+        }),
+        row("a request", Want::Broken, move |stream| {
+            after(frame(HEADERS, WHOLE, 2, b"\x82\x84\x86"), stream)
+        }),
+        row("a piece of no head", Want::Broken, move |stream| {
+            after(frame(CONTINUATION, END_HEADERS, stream, OK), stream)
+        }),
+        row("a head that is interrupted", Want::Broken, |stream| {
+            [
+                frame(HEADERS, 0, stream, OK),
+                frame(DATA, END_STREAM, stream, b"hello"),
+            ]
+            .concat()
+        }),
+        row(
+            "a window that grows by nothing",
+            Want::Broken,
+            move |stream| after(frame(WINDOW_UPDATE, 0, 0, &[0; 4]), stream),
+        ),
+        row("settings of five bytes", Want::Broken, move |stream| {
+            after(frame(SETTINGS, 0, 0, &[0; 5]), stream)
+        }),
+        row("bytes that are no frame", Want::Broken, |_| {
+            b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok and more".to_vec()
+        }),
+    ]
+}
+
+/// The same with a part of its body.
+fn half(frame: Vec<u8>, stream: u32) -> Vec<u8> {
+    let part = self::frame(DATA, 0, stream, b"hel");
+    after([part, frame].concat(), stream)
+}
+
+fn ends() -> Vec<Row> {
+    let trailers = |name, value| {
+        let section = field(name, value);
+        move |stream| half(frame(HEADERS, WHOLE, stream, &section), stream)
+    };
+    vec![
+        row("the end of the connection", Want::Broken, move |stream| {
+            half(frame(GOAWAY, 0, 0, &[0, 0, 0, 0, 0, 0, 0, 2]), stream)
+        }),
+        row("trailers that do not end", Want::Broken, move |stream| {
+            half(
+                frame(HEADERS, END_HEADERS, stream, &field("x", "y")),
+                stream,
+            )
+        }),
+        row("trailers in capitals", Want::Broken, trailers("X", "y")),
+        row(
+            "trailers with a line end",
+            Want::Broken,
+            trailers("x", "a\r\nb: c"),
+        ),
+        row(
+            "trailers with a field of the connection",
+            Want::Broken,
+            trailers("connection", "close"),
+        ),
+        row("seventeen interim answers", Want::Broken, |stream| {
+            frame(HEADERS, END_HEADERS, stream, &field(":status", "103")).repeat(17)
+        }),
+        row("an interim answer that ends", Want::Broken, |stream| {
+            frame(HEADERS, WHOLE, stream, &field(":status", "103"))
+        }),
+    ]
+}
+
+fn whole() -> Vec<Row> {
+    const HELLO: Want = Want::Whole(200, "hello");
+    vec![
+        hello("a body", OK, HELLO),
+        hello(
+            "an odd status",
+            field(":status", "299"),
+            Want::Whole(299, "hello"),
+        ),
+        row("no body", Want::Whole(200, ""), |stream| {
+            frame(HEADERS, WHOLE, stream, OK)
+        }),
+        row("no content", Want::Whole(204, ""), |stream| {
+            frame(HEADERS, WHOLE, stream, b"\x89")
+        }),
+        row("nothing new", Want::Whole(304, ""), |stream| {
+            frame(
+                HEADERS,
+                WHOLE,
+                stream,
+                &[b"\x8b", &field("content-length", "5")[..]].concat(),
+            )
+        }),
+    ]
+}
+
+fn whole_with_more() -> Vec<Row> {
+    const HELLO: Want = Want::Whole(200, "hello");
+    vec![
+        row("padding", HELLO, move |stream| {
+            [
+                open(stream),
+                frame(DATA, END_STREAM | PADDED, stream, b"\x02hello\0\0"),
+            ]
+            .concat()
+        }),
+        row("pieces", HELLO, move |stream| {
+            [
+                open(stream),
+                frame(DATA, 0, stream, b"he"),
+                frame(DATA, 0, stream, b""),
+                frame(DATA, 0, stream, b"llo"),
+                frame(DATA, END_STREAM, stream, b""),
+            ]
+            .concat()
+        }),
+        row("a head in pieces", HELLO, move |stream| {
+            [
+                frame(HEADERS, 0, stream, OK),
+                frame(CONTINUATION, END_HEADERS, stream, &field("x", "y")),
+                data(stream),
+            ]
+            .concat()
+        }),
+        row("unknown frames", HELLO, move |stream| {
+            [open(stream), frame(0x42, 0xff, stream, b"?"), data(stream)].concat()
+        }),
+        row("a ping and settings between", HELLO, move |stream| {
+            [
+                open(stream),
+                frame(PING, 0, 0, &[7; 8]),
+                frame(SETTINGS, 0, 0, &[]),
+                data(stream),
+            ]
+            .concat()
+        }),
+        row("trailers", HELLO, move |stream| {
+            [
+                open(stream),
+                frame(DATA, 0, stream, b"hello"),
+                frame(HEADERS, WHOLE, stream, &field("x-sum", "1")),
+            ]
+            .concat()
+        }),
+        row("trailers without any", HELLO, move |stream| {
+            [
+                open(stream),
+                frame(DATA, 0, stream, b"hello"),
+                frame(HEADERS, WHOLE, stream, &[]),
+            ]
+            .concat()
+        }),
+        row(
+            "an end without an error behind all of it",
+            HELLO,
+            move |stream| {
+                [
+                    open(stream),
+                    data(stream),
+                    frame(RST_STREAM, 0, stream, &[0; 4]),
+                ]
+                .concat()
+            },
+        ),
+    ]
+}
+
+/// Serves one connection; `turn` says which row's turn it is.
+fn serve(served: &mut Served, rows: &[Row], turn: &AtomicUsize) -> Result<(), Broken> {
+    served.exactly(24)?;
+    served.send(frame(SETTINGS, 0, 0, &[]));
+    loop {
+        let header = served.exactly(9)?;
+        let length = u32::from_be_bytes([0, header[0], header[1], header[2]]);
+        served.exactly(length as usize)?;
+        let stream = u32::from_be_bytes([header[5], header[6], header[7], header[8]]);
+        match header[3] {
+            SETTINGS if header[4] & ACK == 0 => {
+                served.send(frame(SETTINGS, ACK, 0, &[]));
+            }
+            HEADERS => {
+                let row = &rows[turn.load(Ordering::SeqCst)];
+                served.send((row.answer)(stream));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What a client by HTTP/1.1 is given: an answer that is whole, or none.
+fn by_http1(door: SocketAddr) -> Option<(u16, String)> {
+    let mut client = RawClient::connect(door);
+    client.send(get("/", &[]));
+    answer_by_http1(&mut client)
+}
+
+fn answer_by_http1(client: &mut RawClient) -> Option<(u16, String)> {
+    match client.try_response() {
+        Ok(interim) if interim.status < 200 => answer_by_http1(client),
+        Ok(answer) => Some((answer.status, answer.text())),
+        Err(Broken::Silent) => panic!("silence"),
+        Err(_) => None,
+    }
+}
+
+/// The same by HTTP/2.
+fn by_http2(door: SocketAddr) -> Option<(u16, String)> {
+    let mut client = Frames::begin(door, &[]);
+    let head = asking("GET", "http", "a.test", "/");
+    client.send(&frame(HEADERS, WHOLE, 1, &head));
+    let (mut told, mut body) = (0, Vec::new());
+    loop {
+        let frame = match client.next() {
+            Heard::Frame(frame) if frame.stream == 1 => frame,
+            Heard::Frame(_) => continue,
+            Heard::End => return None,
+            Heard::Silence => panic!("silence"),
+        };
+        match frame.kind {
+            // Interim answers, of which all but the first stand in the table, are passed over.
+            HEADERS if told < 200 => told = status(&frame.payload),
+            DATA => body.extend_from_slice(&frame.payload),
+            RST_STREAM => return None,
+            _ => {}
+        }
+        if frame.ends_stream() {
+            return Some((told, String::from_utf8_lossy(&body).into_owned()));
+        }
+    }
+}
+
+#[test]
+fn each_answer_by_http2_is_delivered_whole_or_not_as_complete() {
+    let (rows, turn) = (Arc::new(rows()), Arc::new(AtomicUsize::new(0)));
+    let upstream = {
+        let (rows, turn) = (Arc::clone(&rows), Arc::clone(&turn));
+        Upstream::start(move |served| {
+            // The proxy ends it, for good reasons.
+            serve(served, &rows, &turn).ok();
+        })
+    };
+    let doors = doors::open(upstream.address(), "protocol \"h2\"");
+    assert!(70 <= rows.len(), "only {} rows", rows.len());
+
+    let mut wrong = Vec::new();
+    for (number, row) in rows.iter().enumerate() {
+        turn.store(number, Ordering::SeqCst);
+        for (how, got) in [("1", by_http1(doors.plain)), ("2", by_http2(doors.plain))] {
+            let fulfilled = match (&got, row.want) {
+                (None | Some((502, _)), Want::Broken) => true,
+                (Some((status, body)), Want::Whole(wanted, text)) => {
+                    (*status, body.as_str()) == (wanted, text)
+                }
+                (None | Some(_), _) => false,
+            };
+            if !fulfilled {
+                wrong.push(format!(
+                    "{} by HTTP/{how}: {got:?}, not {:?}",
+                    row.name, row.want
+                ));
+            }
+        }
+    }
+    let count = wrong.len();
+    assert!(wrong.is_empty(), "{count} wrong:\n{}", wrong.join("\n"));
+}

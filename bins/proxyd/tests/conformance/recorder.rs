@@ -1,0 +1,68 @@
+//! An upstream that answers `ok` and remembers what it was asked, by either protocol.
+
+use crate::got::Got;
+use crate::http2_upstream::Http2Upstream;
+use proxy_testkit::{Journal, Upstream};
+use std::net::SocketAddr;
+
+pub(crate) enum Recorder {
+    Http1(Upstream),
+    Http2(Http2Upstream, Journal<Got>),
+}
+
+impl Recorder {
+    pub(crate) fn http1() -> Self {
+        Self::Http1(Upstream::saying("ok"))
+    }
+
+    pub(crate) fn http2() -> Self {
+        let journal = Journal::default();
+        let got = journal.clone();
+        let upstream = Http2Upstream::start(move |mut request| {
+            let got = got.clone();
+            async move {
+                // Only what came whole is a request.
+                if let Some((body, trailers)) = request.read().await {
+                    got.push(Got::by_http2(&request.head, body, &trailers));
+                    request.say("ok");
+                }
+            }
+        });
+        Self::Http2(upstream, journal)
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        match self {
+            Self::Http1(upstream) => upstream.address(),
+            Self::Http2(upstream, _) => upstream.address,
+        }
+    }
+
+    /// What an upstream's settings must say for it to be asked.
+    pub(crate) fn settings(&self) -> &'static str {
+        match self {
+            Self::Http1(_) => "",
+            Self::Http2(..) => "protocol \"h2\"",
+        }
+    }
+
+    /// How many requests came whole.
+    pub(crate) fn count(&self) -> usize {
+        match self {
+            Self::Http1(upstream) => upstream.requests().len(),
+            Self::Http2(_, got) => got.len(),
+        }
+    }
+
+    /// Those from the `since`th on.
+    pub(crate) fn since(&self, since: usize) -> Vec<Got> {
+        match self {
+            Self::Http1(upstream) => {
+                let requests = upstream.requests();
+                let fresh = requests.get(since..).unwrap_or_default();
+                fresh.iter().map(Got::from).collect()
+            }
+            Self::Http2(_, got) => got.entries().split_off(since),
+        }
+    }
+}

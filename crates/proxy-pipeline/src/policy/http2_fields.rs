@@ -1,0 +1,90 @@
+//! Fields that `h2` lets through and HTTP/1.1 could not carry. [RFC 9113 §8.2.1]
+
+use http::header::CONTENT_LENGTH;
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+/// What is wrong with fields that came by HTTP/2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unfit {
+    /// A name is no token.
+    Name,
+    /// A value begins or ends with white space.
+    Value,
+    /// `Content-Length` is no number.
+    Length,
+    /// `Content-Length` stands more than once.
+    Lengths,
+}
+
+/// Looks at each field of a head once.
+pub(crate) fn check(headers: &HeaderMap) -> Result<(), Unfit> {
+    let mut has_length = false;
+    for (name, value) in headers {
+        check_field(name, value)?;
+        if name.as_str().len() == CONTENT_LENGTH.as_str().len() && *name == CONTENT_LENGTH {
+            if std::mem::replace(&mut has_length, true) {
+                return Err(Unfit::Lengths);
+            }
+            if value.is_empty() || !value.as_bytes().iter().all(u8::is_ascii_digit) {
+                return Err(Unfit::Length);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The same for one field, whatever it means.
+#[inline]
+pub(crate) fn check_field(name: &HeaderName, value: &HeaderValue) -> Result<(), Unfit> {
+    // The one byte that the `http` crate takes in names beyond those of a token. [RFC 9110 §5.6.2]
+    if name.as_str().as_bytes().contains(&b'"') {
+        return Err(Unfit::Name);
+    }
+    let is_space = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
+    let bytes = value.as_bytes();
+    if is_space(bytes.first()) || is_space(bytes.last()) {
+        return Err(Unfit::Value);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checked(fields: &[(&'static str, &'static str)]) -> Result<(), Unfit> {
+        let mut headers = HeaderMap::new();
+        for (name, value) in fields {
+            let name = HeaderName::from_lowercase(name.as_bytes()).unwrap();
+            headers.append(name, HeaderValue::from_static(value));
+        }
+        check(&headers)
+    }
+
+    #[test]
+    fn padding_is_seen_at_both_ends() {
+        for (value, expected) in [
+            (" a", Err(Unfit::Value)),
+            ("a\t", Err(Unfit::Value)),
+            ("a b", Ok(())),
+            ("", Ok(())),
+        ] {
+            assert_eq!(checked(&[("x", value)]), expected, "{value:?}");
+        }
+    }
+
+    #[test]
+    fn a_quote_in_a_name_does_not_reach_http1() {
+        assert_eq!(checked(&[("x\"y", "1")]), Err(Unfit::Name));
+    }
+
+    #[test]
+    fn a_length_stands_once_and_is_a_number() {
+        assert_eq!(checked(&[("content-length", "05")]), Ok(()));
+        for value in ["", "+5", "5,5", "0x5"] {
+            assert_eq!(checked(&[("content-length", value)]), Err(Unfit::Length));
+        }
+        let twice = [("content-length", "5"), ("content-length", "5")];
+        assert_eq!(checked(&twice), Err(Unfit::Lengths));
+    }
+}

@@ -1,0 +1,109 @@
+//! Fields behind a body: what they may not say, and who may not be misled by them.
+//!
+//! Receivers are free to add trailers to the headers. What decides about framing, routing, who asks
+//! or how the request is handled must have been said before the body. [RFC 9110 §6.5.1]
+
+use crate::names;
+use crate::policy::http2_fields::check_field;
+use http::header::{
+    AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE,
+    CONTENT_TYPE, COOKIE, EXPECT, FORWARDED, HOST, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH,
+    IF_RANGE, IF_UNMODIFIED_SINCE, MAX_FORWARDS, PRAGMA, PROXY_AUTHORIZATION, RANGE, TE, TRAILER,
+    TRANSFER_ENCODING, UPGRADE, VIA,
+};
+use http::{HeaderMap, HeaderName};
+
+/// What concerns one connection, or the framing of one message.
+const OF_THE_CONNECTION: [HeaderName; 9] = [
+    CONNECTION,
+    CONTENT_LENGTH,
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+    names::HTTP2_SETTINGS,
+    names::KEEP_ALIVE,
+    names::PROXY_CONNECTION,
+];
+
+/// Takes out of a request's trailers what a target must not be told so late.
+#[cold]
+pub(crate) fn for_targets(trailers: &mut HeaderMap) {
+    let ours = [
+        names::CORRELATION_ID,
+        names::FORWARDED_FOR,
+        names::FORWARDED_HOST,
+        names::FORWARDED_PROTO,
+        FORWARDED,
+        VIA,
+    ];
+    let of_the_head = [
+        AUTHORIZATION,
+        CACHE_CONTROL,
+        CONTENT_ENCODING,
+        CONTENT_RANGE,
+        CONTENT_TYPE,
+        COOKIE,
+        EXPECT,
+        HOST,
+        IF_MATCH,
+        IF_MODIFIED_SINCE,
+        IF_NONE_MATCH,
+        IF_RANGE,
+        IF_UNMODIFIED_SINCE,
+        MAX_FORWARDS,
+        PRAGMA,
+        PROXY_AUTHORIZATION,
+        RANGE,
+    ];
+    for name in ours.iter().chain(&of_the_head) {
+        trailers.remove(name);
+    }
+    for_clients(trailers);
+}
+
+/// Takes out of a response's trailers what one of both protocols could not carry.
+#[cold]
+pub(crate) fn for_clients(trailers: &mut HeaderMap) {
+    for name in &OF_THE_CONNECTION {
+        trailers.remove(name);
+    }
+    remove_unfit(trailers);
+}
+
+fn remove_unfit(trailers: &mut HeaderMap) {
+    let unfit: Vec<HeaderName> = trailers
+        .iter()
+        .filter(|(name, value)| check_field(name, value).is_err())
+        .map(|(name, _)| name.clone())
+        .collect();
+    for name in unfit {
+        trailers.remove(name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    #[test]
+    fn trailers_do_not_say_what_headers_say() {
+        let mut trailers = HeaderMap::new();
+        for name in [
+            "x-sum",
+            "cookie",
+            "x-forwarded-for",
+            "content-length",
+            "x\"y",
+        ] {
+            let name = HeaderName::from_lowercase(name.as_bytes()).unwrap();
+            trailers.append(name, HeaderValue::from_static("1"));
+        }
+        trailers.append("x-padded", HeaderValue::from_static(" 1"));
+        for_targets(&mut trailers);
+
+        let left: Vec<_> = trailers.keys().map(HeaderName::as_str).collect();
+        assert_eq!(left, ["x-sum"]);
+    }
+}
