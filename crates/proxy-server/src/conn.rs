@@ -96,7 +96,8 @@ impl Conn {
 
     /// Gives back what is needed to read, if nothing is left in it.
     pub(crate) fn rest(&self) {
-        if self.has_nothing() {
+        let is_new = self.inbox.borrow().as_ref().is_some_and(|it| it.is_new());
+        if is_new {
             self.inbox.replace(None);
         }
     }
