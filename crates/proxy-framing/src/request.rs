@@ -122,6 +122,11 @@ impl RequestGuard {
         matches!(&self.part, Part::Line(line) if line.is_blank())
     }
 
+    /// Whether nothing at all came behind the last request, not even an empty line.
+    pub fn is_untouched(&self) -> bool {
+        matches!(&self.part, Part::Line(line) if line.is_untouched())
+    }
+
     /// Whether a head has begun and is not complete, or was refused.
     pub fn in_head(&self) -> bool {
         match &self.part {

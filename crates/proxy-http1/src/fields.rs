@@ -59,8 +59,10 @@ pub(crate) struct Fields {
     pub(crate) headers: HeaderMap,
     /// None: they do not say how long the body is.
     pub(crate) extent: Option<Extent>,
-    /// Whether the sender means to keep the connection.
-    pub(crate) keeps: bool,
+    /// Whether senders of its version keep connections.
+    usual: bool,
+    /// Whether this one said that it does.
+    said: Option<bool>,
     /// Whether the sender waits for `100 Continue`.
     pub(crate) expects: bool,
     /// Whether the sender takes trailers.
@@ -73,10 +75,16 @@ impl Fields {
         Self {
             headers,
             extent: None,
-            keeps,
+            usual: keeps,
+            said: None,
             expects: false,
             takes_trailers: false,
         }
+    }
+
+    /// Whether the sender means to keep the connection.
+    pub(crate) fn keeps(&self) -> bool {
+        self.said.unwrap_or(self.usual)
     }
 
     /// Takes the `lines` of `bytes`. None if one is no field line.
@@ -108,12 +116,12 @@ impl Fields {
         self.headers.append(name, value);
     }
 
-    /// [RFC 9112 §9.3]
+    /// `close` counts, in whatever line of several it stands. [RFC 9112 §9.3]
     fn connect(&mut self, options: &HeaderValue) {
         if lists(options, "close") {
-            self.keeps = false;
+            self.said = Some(false);
         } else if lists(options, "keep-alive") {
-            self.keeps = true;
+            self.said.get_or_insert(true);
         }
     }
 }
@@ -195,10 +203,12 @@ mod tests {
     fn what_fields_say_of_their_message_is_heard() {
         let fields = read("TE: a, Trailers\r\nExpect: 100-Continue\r\nContent-Length: 7\r\n\r\n");
 
-        assert!(fields.takes_trailers && fields.expects && fields.keeps);
+        assert!(fields.takes_trailers && fields.expects && fields.keeps());
         assert_eq!(fields.extent, Some(Extent::Length(7)));
+        let fields = read("Connection: close\r\nConnection: keep-alive\r\n\r\n");
+        assert!(!fields.keeps());
         let fields = read("Connection: x, close\r\nTransfer-Encoding: chunked\r\n\r\n");
-        assert!(!fields.keeps);
+        assert!(!fields.keeps());
         assert_eq!(fields.extent, Some(Extent::Chunked));
     }
 

@@ -31,6 +31,7 @@ pub fn read_request((head, lines): (&Bytes, &Lines), spare: HeaderMap) -> Option
     let is_new = line.get(target_end..)?.starts_with(b" HTTP/1.1");
     let mut read = Fields::new(spare, is_new);
     read.take(head, lines)?;
+    let keeps = read.keeps();
     let mut request = Request::new(());
     let method = Method::from_bytes(line.get(..method_end)?).ok()?;
     *request.uri_mut() = read_target(&method, head.slice(method_end + 1..target_end))?;
@@ -44,7 +45,7 @@ pub fn read_request((head, lines): (&Bytes, &Lines), spare: HeaderMap) -> Option
     Some(RequestHead {
         request,
         extent: read.extent.unwrap_or(Extent::Length(0)),
-        keeps: read.keeps,
+        keeps,
         expects: read.expects && is_new,
         takes_trailers: read.takes_trailers && is_new,
     })

@@ -39,6 +39,7 @@ pub fn read_response(
     let is_new = head.get(7) == Some(&b'1');
     let mut read = Fields::new(spare, is_new);
     read.take(head, lines)?;
+    let keeps = read.keeps();
     let mut response = Response::new(());
     *response.status_mut() = status;
     *response.version_mut() = if is_new {
@@ -62,7 +63,7 @@ pub fn read_response(
         } else {
             read.extent.unwrap_or(Extent::UntilClose)
         },
-        keeps: read.keeps,
+        keeps,
     })
 }
 

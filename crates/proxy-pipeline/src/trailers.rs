@@ -13,17 +13,17 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName};
 
-/// Fields of a connection, or of a message's framing.
+/// What concerns one connection, or the framing of one message.
 const OF_THE_CONNECTION: [HeaderName; 9] = [
-    names::HTTP2_SETTINGS,
-    names::KEEP_ALIVE,
-    names::PROXY_CONNECTION,
     CONNECTION,
     CONTENT_LENGTH,
     TE,
     TRAILER,
     TRANSFER_ENCODING,
     UPGRADE,
+    names::HTTP2_SETTINGS,
+    names::KEEP_ALIVE,
+    names::PROXY_CONNECTION,
 ];
 
 /// Takes out of a request's trailers what a target must not be told so late.
@@ -57,13 +57,13 @@ pub(crate) fn for_targets(trailers: &mut HeaderMap) {
         PROXY_AUTHORIZATION,
         RANGE,
     ];
-    for name in ours.iter().chain(&OF_THE_CONNECTION).chain(&of_the_head) {
+    for name in ours.iter().chain(&of_the_head) {
         trailers.remove(name);
     }
-    remove_unfit(trailers);
+    for_clients(trailers);
 }
 
-/// Takes out of a response's trailers what is not theirs to say, or HTTP/1.1 could not carry.
+/// Takes out of a response's trailers what one of both protocols could not carry.
 #[cold]
 pub(crate) fn for_clients(trailers: &mut HeaderMap) {
     for name in &OF_THE_CONNECTION {

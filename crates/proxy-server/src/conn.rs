@@ -96,7 +96,8 @@ impl Conn {
 
     /// Gives back what is needed to read, if nothing is left in it.
     pub(crate) fn rest(&self) {
-        if self.has_nothing() {
+        let is_new = self.inbox.borrow().as_ref().is_some_and(|it| it.is_new());
+        if is_new {
             self.inbox.replace(None);
         }
     }
@@ -208,6 +209,8 @@ impl Source for Conn {
     fn poll_frame(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, CutOff>>> {
         loop {
             if let Some(frame) = self.inbox().take_frame() {
+                // Who sends waits for nothing any more.
+                self.waits.set(false);
                 return Poll::Ready(Some(Ok(frame)));
             }
             if self.is_over() {

@@ -67,6 +67,12 @@ impl Inbox {
             && self.fault.is_none()
     }
 
+    /// Whether it holds nothing that a new one would not. Empty lines count: there may be few, and
+    /// whoever sends them must not have each forgotten.
+    pub(crate) fn is_new(&self) -> bool {
+        self.is_empty() && self.guard.is_untouched()
+    }
+
     /// The bytes behind a request that switched protocols.
     pub(crate) fn take_unread(&mut self) -> Vec<u8> {
         [self.unread.split(), self.held.split()].concat()

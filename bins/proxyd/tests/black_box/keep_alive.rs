@@ -1,7 +1,7 @@
 //! Several requests on one client connection.
 
 use crate::support::{Config, pause, post, request};
-use proxy_testkit::{End, Gate, Upstream, get, ok};
+use proxy_testkit::{Broken, End, Gate, Upstream, get, ok};
 
 fn saying_the_target() -> Upstream {
     Upstream::start(|served| {
@@ -35,6 +35,21 @@ fn a_client_that_wants_to_close_is_closed_after_its_answer() {
     assert_eq!(response.text(), "bye");
     assert_eq!(response.fields.get("connection"), Some("close"));
     assert_eq!(client.end(), End::Closed);
+}
+
+#[test]
+fn a_wish_to_close_is_heard_in_any_line() {
+    let upstream = saying_the_target();
+    let proxyd = Config::to(&upstream).start();
+    for fields in [
+        "Connection: close\r\nConnection: keep-alive\r\n",
+        "Connection: keep-alive\r\nConnection: close\r\n",
+    ] {
+        let mut client = proxyd.connect();
+        let response = client.ask(request("GET /", fields, ""));
+        assert_eq!(response.fields.get("connection"), Some("close"));
+        assert_eq!(client.end(), End::Closed);
+    }
 }
 
 #[test]
@@ -178,6 +193,24 @@ fn nothing_behind_a_closing_request_is_served() {
     client.finish();
     let _ = client.end();
     assert_eq!(upstream.requests().len(), 1);
+}
+
+#[test]
+fn empty_lines_do_not_keep_a_connection() {
+    let upstream = saying_the_target();
+    let config = Config::to(&upstream).listener("timeouts { keep-alive-ms 600 }");
+    let proxyd = config.start();
+    let mut client = proxyd.connect();
+    assert_eq!(client.ask(get("/", &[])).status, 200);
+
+    // One in time to wake the connection, one while it is awake, and again.
+    client.be_patient_for(std::time::Duration::from_millis(450));
+    let mut lines = 0;
+    while let Err(Broken::Silent) = client.peek() {
+        lines += 1;
+        assert!(lines < 10, "{lines} empty lines were taken");
+        client.send("\r\n");
+    }
 }
 
 #[test]

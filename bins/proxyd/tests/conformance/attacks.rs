@@ -1,9 +1,25 @@
 //! What attackers send over HTTP/2, and how it must end.
 
-use crate::attack_frames::{
-    CONTINUATION, DATA, END_HEADERS, END_STREAM, GET, GET_LARGE, HEADERS, INITIAL_WINDOW, PADDED,
-    PING, POST, POST_HOLD, PRIORITY, RST_STREAM, SETTINGS, WINDOW_UPDATE, bomb, frame,
+use crate::frames::{
+    CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, PADDED, PING, PRIORITY, RST_STREAM,
+    SETTINGS, WHOLE, WINDOW_UPDATE, frame,
 };
+use std::iter::repeat_n;
+
+/// `SETTINGS_INITIAL_WINDOW_SIZE`. [RFC 9113 §6.5.2]
+const INITIAL_WINDOW: u16 = 4;
+
+/// `GET /` at `a.test` over `http`, in HPACK.
+pub(crate) const GET: &[u8] = b"\x82\x84\x86\x41\x06a.test";
+
+/// The same with `POST`.
+const POST: &[u8] = b"\x83\x84\x86\x41\x06a.test";
+
+/// `POST /hold`.
+const POST_HOLD: &[u8] = b"\x83\x86\x04\x05/hold\x41\x06a.test";
+
+/// `GET /large`.
+const GET_LARGE: &[u8] = b"\x82\x86\x04\x06/large\x41\x06a.test";
 
 /// One way to make work for nothing.
 #[derive(Debug)]
@@ -63,11 +79,11 @@ fn begun_head() -> Vec<u8> {
 }
 
 fn get(round: u32) -> Vec<u8> {
-    frame(HEADERS, END_STREAM | END_HEADERS, stream(round), GET)
+    frame(HEADERS, WHOLE, stream(round), GET)
 }
 
 fn get_large(round: u32) -> Vec<u8> {
-    frame(HEADERS, END_STREAM | END_HEADERS, stream(round), GET_LARGE)
+    frame(HEADERS, WHOLE, stream(round), GET_LARGE)
 }
 
 /// CVE-2023-44487.
@@ -105,9 +121,7 @@ pub(crate) fn endless_empty_head() -> Attack {
 
 /// Requests that say nothing at all.
 pub(crate) fn empty_heads() -> Attack {
-    calmed(nothing, |round| {
-        frame(HEADERS, END_STREAM | END_HEADERS, stream(round), &[])
-    })
+    calmed(nothing, |round| frame(HEADERS, WHOLE, stream(round), &[]))
 }
 
 /// CVE-2019-9515.
@@ -162,7 +176,7 @@ pub(crate) fn unfolding_heads() -> Attack {
         at_once: 4,
         end: End::Closed,
         ..calmed(nothing, |round| {
-            frame(HEADERS, END_STREAM | END_HEADERS, stream(round), &bomb())
+            frame(HEADERS, WHOLE, stream(round), &bomb())
         })
     }
 }
@@ -186,4 +200,14 @@ pub(crate) fn deaf() -> Attack {
         end: End::Closed,
         ..calmed(nothing, get_large)
     }
+}
+
+/// `GET` with a field of 4000 bytes that enters the table, then stands three thousand times for one
+/// byte each.
+fn bomb() -> Vec<u8> {
+    let mut head = GET.to_vec();
+    head.extend([0x40, 1, b'x', 0x7f, 0xa1, 0x1e]);
+    head.extend(repeat_n(b'a', 4000));
+    head.extend(repeat_n(0xbe, 3000));
+    head
 }

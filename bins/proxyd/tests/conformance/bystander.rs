@@ -1,17 +1,10 @@
 //! A client that does nothing wrong, and measures how long it waits.
-#![expect(
-    clippy::disallowed_methods,
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    reason = "tests may fail loudly, and measure"
-)]
+#![expect(clippy::disallowed_methods, reason = "tests measure")]
 
-use crate::attack_frames::{
-    ACK, END_HEADERS, END_STREAM, Frame, GET, HEADERS, SETTINGS, frame, greeting,
-};
-use proxy_testkit::{PATIENCE, RawClient, get};
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use crate::attacks::GET;
+use crate::frames::{Frames, HEADERS, Heard, WHOLE, frame};
+use proxy_testkit::{RawClient, get};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -62,20 +55,14 @@ fn ask_on(over: &AtomicBool, mut ask: impl FnMut()) -> Waits {
 }
 
 struct Http2 {
-    stream: TcpStream,
-    read: Vec<u8>,
+    frames: Frames,
     next: u32,
 }
 
 impl Http2 {
     fn connect(to: SocketAddr) -> Self {
-        let mut stream = TcpStream::connect(to).unwrap();
-        stream.set_nodelay(true).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.write_all(&greeting(&[])).unwrap();
         Self {
-            stream,
-            read: Vec::new(),
+            frames: Frames::begin(to, &[]),
             next: 1,
         }
     }
@@ -83,33 +70,17 @@ impl Http2 {
     fn ask(&mut self) {
         let id = self.next;
         self.next += 2;
-        let request = frame(HEADERS, END_STREAM | END_HEADERS, id, GET);
-        self.stream.write_all(&request).unwrap();
+        self.frames.send(&frame(HEADERS, WHOLE, id, GET));
         loop {
-            let frame = self.frame();
+            let Heard::Frame(frame) = self.frames.next() else {
+                panic!("the proxy leaves the bystander alone");
+            };
             if frame.kind == HEADERS {
                 assert_eq!(frame.payload.first(), Some(&STATUS_200));
             }
-            if frame.stream == id && frame.flags & END_STREAM != 0 {
+            if frame.stream == id && frame.ends_stream() {
                 return;
             }
-        }
-    }
-
-    fn frame(&mut self) -> Frame {
-        loop {
-            if let Some(came) = Frame::take(&mut self.read) {
-                if came.kind == SETTINGS && came.flags & ACK == 0 {
-                    self.stream
-                        .write_all(&frame(SETTINGS, ACK, 0, &[]))
-                        .unwrap();
-                }
-                return came;
-            }
-            let mut piece = [0; 4096];
-            let count = self.stream.read(&mut piece).unwrap();
-            assert_ne!(count, 0, "the proxy ended the bystander's connection");
-            self.read.extend_from_slice(&piece[..count]);
         }
     }
 }

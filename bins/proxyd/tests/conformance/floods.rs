@@ -1,17 +1,14 @@
 //! Clients that make work for nothing over HTTP/2, and one of each version that wants to be served.
 #![expect(
     clippy::disallowed_methods,
-    clippy::indexing_slicing,
-    clippy::panic,
     clippy::print_stdout,
-    clippy::unwrap_used,
-    reason = "tests may fail loudly, and measure"
+    reason = "tests measure, and say what they found"
 )]
 
 use crate::alone::alone;
-use crate::attack_frames::{ENHANCE_YOUR_CALM, Frame, GOAWAY, RST_STREAM, greeting};
 use crate::attacks::{self, Attack, End};
 use crate::bystander::{Waits, by_http1, by_http2};
+use crate::frames::{ENHANCE_YOUR_CALM, Frame, GOAWAY, RST_STREAM, opening};
 use proxy_testkit::{Gate, Proxyd, Upstream, ok};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -62,7 +59,7 @@ impl<'a> Attacker<'a> {
         Self {
             attack,
             stream,
-            unsent: [greeting(attack.settings), (attack.opening)()].concat(),
+            unsent: [opening(attack.settings), (attack.opening)()].concat(),
             read: Vec::new(),
             round: 0,
         }
@@ -84,7 +81,7 @@ impl<'a> Attacker<'a> {
         let open = self.read();
         while let Some(frame) = Frame::take(&mut self.read) {
             match frame.kind {
-                GOAWAY if frame.code() == Some(ENHANCE_YOUR_CALM) => {
+                GOAWAY if frame.code() == ENHANCE_YOUR_CALM => {
                     ends.calmed += 1;
                     return false;
                 }

@@ -94,7 +94,7 @@ impl Frames {
 
     pub(crate) fn next(&mut self) -> Heard {
         loop {
-            if let Some(frame) = self.take() {
+            if let Some(frame) = Frame::take(&mut self.unread) {
                 return Heard::Frame(frame);
             }
             let mut piece = [0; 16 * 1024];
@@ -127,23 +127,24 @@ impl Frames {
             }
         }
     }
+}
 
-    fn take(&mut self) -> Option<Frame> {
-        let (header, behind) = self.unread.split_first_chunk::<9>()?;
+impl Frame {
+    /// Takes the first frame of what was read, if it is there whole.
+    pub(crate) fn take(unread: &mut Vec<u8>) -> Option<Self> {
+        let (header, behind) = unread.split_first_chunk::<9>()?;
         let [a, b, c, kind, flags, stream @ ..] = *header;
         let length = u32::from_be_bytes([0, a, b, c]) as usize;
         let payload = behind.get(..length)?.to_vec();
-        self.unread.drain(..9 + length);
-        Some(Frame {
+        unread.drain(..9 + length);
+        Some(Self {
             kind,
             flags,
             stream: u32::from_be_bytes(stream),
             payload,
         })
     }
-}
 
-impl Frame {
     /// The error code of `RST_STREAM` or `GOAWAY`.
     pub(crate) fn code(&self) -> u32 {
         let at = if self.kind == GOAWAY { 4 } else { 0 };

@@ -8,7 +8,6 @@
 
 mod alone;
 mod answers;
-mod attack_frames;
 mod attacks;
 mod bridge;
 mod bystander;

@@ -11,7 +11,6 @@ mod support;
 mod grpc;
 mod grpc_calls;
 mod http2_bodies;
-mod http2_desync;
 mod http2_ends;
 mod http2_floods;
 mod http2_heads;
