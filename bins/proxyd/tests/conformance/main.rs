@@ -29,4 +29,5 @@ mod recorder;
 mod responses;
 mod rows;
 mod slow;
+mod surplus;
 mod table;
