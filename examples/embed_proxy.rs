@@ -24,6 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     run(&Options {
         config: Source::Text(CONFIG.into()),
         build,
+        program: None,
     })?;
     Ok(())
 }

@@ -7,6 +7,7 @@ mod demo;
 mod fuzz;
 mod reference;
 mod setup;
+mod soak;
 mod terminal;
 mod test_all;
 mod tidy;
@@ -59,6 +60,8 @@ enum Task {
     },
     /// Feed every parser what a coverage-guided fuzzer invents
     Fuzz(fuzz::Options),
+    /// Reload and upgrade proxyd under load, and fail when any client notices
+    Soak(soak::Options),
     /// Measure proxyd beside its peers
     Bench(bench::Options),
     /// Be the load of a benchmark, as told on standard input
@@ -93,6 +96,7 @@ fn perform(task: &Task) -> Result<(), Trouble> {
         Task::Reference { check } => reference::run(&workspace, check),
         Task::Demo { check, release } => demo::run(&workspace, check, release),
         Task::Fuzz(ref options) => fuzz::run(&workspace, options),
+        Task::Soak(options) => soak::run(&workspace, options),
         Task::Bench(ref options) => bench::run(&workspace, options),
         Task::Load { core, backend_port } => bench::load(core, backend_port),
     }

@@ -3,6 +3,7 @@
 use crate::cli::{Cli, ConfigCommand, Subcommands};
 use crate::logging;
 use crate::terminal::{complain, say};
+use crate::upgrade;
 use proxy_config::Loaded;
 use proxy_plan::render;
 use proxy_server::{Build, Options, Source, StartFault};
@@ -54,6 +55,7 @@ fn serve(config: Option<PathBuf>) -> ExitCode {
     let options = Options {
         config: source(config),
         build: BUILD,
+        program: upgrade::program(),
     };
     match proxy_server::run(&options) {
         Ok(()) => ExitCode::SUCCESS,

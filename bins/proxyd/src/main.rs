@@ -5,6 +5,7 @@ mod commands;
 mod explain;
 mod logging;
 mod terminal;
+mod upgrade;
 
 use clap::Parser;
 use cli::Cli;

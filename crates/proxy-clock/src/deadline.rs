@@ -70,6 +70,12 @@ impl Deadline {
         self.start_at(clock.after(wait), timer, wait);
     }
 
+    /// Starts what is `left` of `timer`, which was to be `wait` long; whatever ran before is forgotten.
+    #[inline]
+    pub fn start_late(&self, clock: &Clock, timer: Timer, (left, wait): (Duration, Duration)) {
+        self.start_at(clock.after(left), timer, wait);
+    }
+
     /// Starts `timer`, which was to be `wait` long and runs out at `at`.
     #[inline]
     pub(crate) fn start_at(&self, at: Tick, timer: Timer, wait: Duration) {

@@ -7,10 +7,12 @@
 
 mod clock;
 mod deadline;
+mod pace;
 mod sweep;
 mod timers;
 
 pub use clock::{Clock, TICK, Tick};
 pub use deadline::{Deadline, Timer};
+pub use pace::Pace;
 pub use sweep::{Entry, Sweep};
 pub use timers::Timers;

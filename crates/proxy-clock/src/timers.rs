@@ -1,6 +1,6 @@
 //! The timers of one exchange, under an end of its own.
 
-use crate::{Clock, Deadline, Tick, Timer};
+use crate::{Clock, Deadline, Pace, Tick, Timer};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -29,7 +29,13 @@ impl Timers {
     /// Starts `timer` anew.
     #[inline]
     pub fn start(&self, timer: Timer, wait: Duration) {
-        let at = self.clock.after(wait);
+        self.start_late(timer, (wait, wait));
+    }
+
+    /// Starts what is `left` of `timer`, which was to be `wait` long.
+    #[inline]
+    fn start_late(&self, timer: Timer, (left, wait): (Duration, Duration)) {
+        let at = self.clock.after(left);
         match self.end {
             Some((end, total)) if end <= at => self.deadline.start_at(end, Timer::Total, total),
             Some(_) | None => self.deadline.start_at(at, timer, wait),
@@ -39,12 +45,25 @@ impl Timers {
     /// Starts `timer` unless it runs already or has run out: waking up is not progress.
     #[inline]
     pub fn ensure(&self, timer: Timer, wait: Duration) {
+        self.ensure_late(timer, (wait, wait));
+    }
+
+    /// The same for a timer that measures the pace of a peer: it runs as long as is left of the
+    /// peer's interval of `wait`.
+    #[inline]
+    pub fn ensure_pace(&self, pace: &Pace, timer: Timer, wait: Duration) {
+        let left = pace.wait(&self.clock, wait);
+        self.ensure_late(timer, (left, wait));
+    }
+
+    #[inline]
+    fn ensure_late(&self, timer: Timer, times: (Duration, Duration)) {
         if self.deadline.expired().is_some() {
             return;
         }
         match self.deadline.running() {
             Some(running) if running == timer || running == Timer::Total => {}
-            Some(_) | None => self.start(timer, wait),
+            Some(_) | None => self.start_late(timer, times),
         }
     }
 

@@ -60,8 +60,8 @@ fn every_word_without_effect_is_refused() {
     for spec in registry::all() {
         let words = match &spec.shape {
             Shape::Choice(words) => words.clone(),
-            Shape::Text { later, .. } => later.iter().cloned().collect(),
             Shape::Flag
+            | Shape::Text { .. }
             | Shape::Integer { .. }
             | Shape::Decimal { .. }
             | Shape::Size { .. }

@@ -3,8 +3,11 @@
 use httparse::{EMPTY_HEADER, Request, Response};
 use proxy_framing::h2::FrameMeter;
 use proxy_framing::{
-    HeadLimits, ProxyHeader, RequestGuard, RequestKind, ResponseGuard, Scan, Stop, proxy_header,
+    HeadLimits, ProxyHeader, RequestGuard, RequestKind, ResponseGuard, Scan, Stop, client_of,
+    proxy_header, read_grpc_timeout, write_grpc_timeout,
 };
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
 
 const LIMITS: HeadLimits = HeadLimits {
     max_head_bytes: 8192,
@@ -162,4 +165,44 @@ pub(crate) fn proxy_protocol(data: &[u8]) {
         assert_eq!(proxy_header(beginning), ProxyHeader::Incomplete);
     }
     assert_eq!(proxy_header(data.get(..length).unwrap_or_default()), whole);
+}
+
+/// A time that a gRPC caller gives: what is passed on of it is as much, in whole seconds at least.
+pub(crate) fn grpc_timeout(data: &[u8]) {
+    let Some(time) = read_grpc_timeout(data) else {
+        return;
+    };
+    let written = write_grpc_timeout(time);
+    assert!(written.len() <= 9);
+    let back = read_grpc_timeout(written.as_bytes());
+    let lost = back.and_then(|back| time.checked_sub(back));
+    let most = Duration::from_secs(99_999_999);
+    assert!(lost.is_some_and(|lost| lost < Duration::from_secs(1) || most < time));
+}
+
+/// The lines of `X-Forwarded-For`: nobody whom we do not trust can say who somebody else is.
+pub(crate) fn forwarded_for(data: &[u8]) {
+    let peer = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+    let is_trusted = |ip: IpAddr| matches!(ip, IpAddr::V4(ip) if ip.octets()[0] == 10);
+    let lines: Vec<&[u8]> = data.split(|byte| *byte == b'\n').collect();
+    let client = client_of(peer, lines.iter().copied(), is_trusted);
+    assert_eq!(client, client.to_canonical());
+    // One line with all of them is the same list.
+    let joined = lines.join(&b","[..]);
+    assert_eq!(client_of(peer, [&*joined].into_iter(), is_trusted), client);
+    if !is_trusted(client) {
+        // What stands left of the stranger was written by the stranger.
+        let more = [&b"9.9.9.9, 10.0.0.9"[..]]
+            .into_iter()
+            .chain(lines.iter().copied());
+        let more: Vec<&[u8]> = more.collect();
+        assert_eq!(client_of(peer, more.into_iter(), is_trusted), client);
+    }
+    // Whoever trusts nobody but the peer goes by what the peer saw.
+    let nearest = client_of(peer, lines.iter().copied(), |_| false);
+    let last = joined
+        .rsplit(|byte| *byte == b',')
+        .next()
+        .unwrap_or_default();
+    assert_eq!(client_of(peer, [last].into_iter(), |_| false), nearest);
 }

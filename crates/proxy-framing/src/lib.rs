@@ -54,6 +54,8 @@ mod extension;
 mod fault;
 mod field_line;
 mod fields;
+mod grpc_timeout;
+mod hops;
 mod input;
 mod limits;
 mod message;
@@ -74,6 +76,8 @@ pub mod h2;
 
 pub use authority::is_host;
 pub use fault::{Fault, FaultGroup};
+pub use grpc_timeout::{read_grpc_timeout, write_grpc_timeout};
+pub use hops::client_of;
 pub use limits::HeadLimits;
 pub use proxy_header::{ProxyHeader, proxy_header};
 pub use request::RequestGuard;

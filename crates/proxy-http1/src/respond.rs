@@ -55,12 +55,13 @@ pub fn write_response(head: &Parts, to: &Respond<'_>, out: &mut Vec<u8>) -> Writ
     let is_switch = head.status == StatusCode::SWITCHING_PROTOCOLS;
     let mut framing = framing(head, to);
     status_line(head, to.version, out);
-    let (mut keeps, mut dated) = (to.keeps, false);
+    let (mut keeps, mut dated, mut measured) = (to.keeps, false, false);
     let is_own = |name: &HeaderName, length| {
         let own = to.field.as_ref();
         own.is_some_and(|(own, _)| own.as_str().len() == length && own == name)
     };
     let bare = head.status == StatusCode::NO_CONTENT || head.status.is_informational();
+    let may_measure = !bare && matches!(framing, Some(Framing::Length(_)) | None);
     for (name, value) in &head.headers {
         match name.as_str().len() {
             4 if *name == DATE => dated = true,
@@ -68,9 +69,8 @@ pub fn write_response(head: &Parts, to: &Respond<'_>, out: &mut Vec<u8>) -> Writ
                 keeps &= !fields::lists(value, "close");
                 continue;
             }
-            14 if *name == CONTENT_LENGTH && (bare || framing == Some(Framing::UntilClose)) => {
-                continue;
-            }
+            14 if *name == CONTENT_LENGTH && (measured || !may_measure) => continue,
+            14 if *name == CONTENT_LENGTH => measured = true,
             17 if *name == TRANSFER_ENCODING => continue,
             length if is_own(name, length) => {
                 continue;
@@ -86,7 +86,7 @@ pub fn write_response(head: &Parts, to: &Respond<'_>, out: &mut Vec<u8>) -> Writ
         fields::write_line(&DATE, to.date, out);
     }
     match framing {
-        Some(Framing::Length(length)) if !head.headers.contains_key(CONTENT_LENGTH) => {
+        Some(Framing::Length(length)) if !measured => {
             // Writing to a Vec never fails.
             write!(out, "content-length: {length}\r\n").unwrap_or_default();
         }
@@ -213,6 +213,19 @@ mod tests {
         let (text, settled) = written(response().status(304), |_| {});
         assert!(text.contains("content-length: 5\r\n"));
         assert_eq!(settled.framing, None);
+    }
+
+    #[test]
+    fn a_length_is_told_once_and_not_beside_chunks() {
+        let twice = Response::builder()
+            .header(CONTENT_LENGTH, "5")
+            .header(CONTENT_LENGTH, "5");
+        let (text, _) = written(twice, |_| {});
+        assert_eq!(text.matches("content-length: 5\r\n").count(), 1);
+        let empty = Response::builder().header(CONTENT_LENGTH, "");
+        let (text, settled) = written(empty, |_| {});
+        assert!(!text.contains("content-length"));
+        assert_eq!(settled.framing, Some(Framing::Chunked { trailers: false }));
     }
 
     #[test]

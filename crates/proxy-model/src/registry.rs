@@ -34,5 +34,5 @@ pub use kind::{Block, Kind, Pair, Shape, Shaped, Word};
 pub use number::{Decimal, Integer, Size, Time, Whole};
 pub use spec::{Absent, Given, Many, Presence, Required, SettingSpec, Spec, Status, Unset};
 pub use table::{all, not_yet};
-pub use text::{Later, Text, Written};
+pub use text::{Text, Written};
 pub use word::{Choice, Flag, Meaning};

@@ -2,7 +2,7 @@
 
 use crate::closing::Closing;
 use crate::forwarding::Peer;
-use crate::state::Worker;
+use crate::state::{Draining, Worker};
 use http::HeaderValue;
 use proxy_clock::{Deadline, Timer};
 use proxy_framing::Fault;
@@ -111,7 +111,13 @@ impl Client {
     /// Whether the connection ends as soon as it can: the process drains, or the listener is gone.
     #[inline]
     pub fn is_to_leave(&self, worker: &Worker) -> bool {
-        worker.draining.get() || self.listener.get() == GONE
+        worker.is_draining() || self.listener.get() == GONE
+    }
+
+    /// Whether the connection ends even if that closes it under a request on its way.
+    #[inline]
+    pub fn is_to_hang_up(&self, worker: &Worker) -> bool {
+        worker.draining.get() == Draining::Promptly || self.listener.get() == GONE
     }
 
     /// Bytes to be written before the next response: heads of 1xx responses.

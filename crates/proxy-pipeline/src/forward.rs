@@ -98,7 +98,7 @@ pub(crate) async fn send(
     let replayable = may_repeat(&exchange.head.method, body.is_some());
     let (body, upload) = match body {
         Some(body) => {
-            let (body, progress) = upload(exchange, to.route, body, &timers);
+            let (body, progress) = upload(exchange, to, body, &timers);
             (body, Some(progress))
         }
         None => (RequestBody::default(), None),
@@ -311,15 +311,18 @@ impl Attempts<'_, '_> {
 
 fn upload(
     exchange: &Exchange,
-    route: &RoutePlan,
+    to: Destination<'_>,
     body: ClientBody,
     timers: &Timers,
 ) -> (RequestBody, Rc<Progress>) {
+    let route = to.route;
     let body_idle = exchange
         .listener()
         .map_or(route.times.read, |listener| listener.body_idle_time);
     let times = Times {
         body_idle,
+        // A caller that streams may have nothing but a heartbeat to say.
+        at_any_pace: to.upstream.http2 && exchange.found.has(Found::GRPC),
         write: route.times.read,
         response: route.times.response,
     };

@@ -7,6 +7,7 @@ use crate::names;
 use http::Version;
 use http::header::{FORWARDED, HeaderMap, HeaderName, HeaderValue, VIA};
 use ipnet::IpNet;
+use proxy_framing::client_of;
 use proxy_http1::write_line;
 use std::net::IpAddr;
 
@@ -53,18 +54,9 @@ pub(crate) fn client_ip(
     if !peer.trusted || !found.has(Found::FORWARDING) {
         return peer.ip;
     }
-    let mut client = peer.ip;
-    let lines = headers.get_all(names::FORWARDED_FOR).iter().rev();
-    for hop in lines.flat_map(|line| line.to_str().unwrap_or_default().rsplit(',')) {
-        let Some(ip) = parse_hop(hop.trim()) else {
-            break;
-        };
-        client = ip;
-        if !is_trusted(ip, trusted) {
-            break;
-        }
-    }
-    client
+    let lines = headers.get_all(names::FORWARDED_FOR).iter();
+    let lines = lines.map(HeaderValue::as_bytes);
+    client_of(peer.ip, lines, |ip| is_trusted(ip, trusted))
 }
 
 /// What the proxy adds to `Via` for a message received in `version`. [RFC 9110 §7.6.3]
@@ -161,19 +153,6 @@ fn extend_list(headers: &mut HeaderMap, name: HeaderName, last: &HeaderValue) {
 
 fn is_trusted(ip: IpAddr, trusted: &[IpNet]) -> bool {
     trusted.iter().any(|net| net.contains(&ip))
-}
-
-/// An address with or without port, IPv6 with or without brackets.
-fn parse_hop(hop: &str) -> Option<IpAddr> {
-    let ip = hop.parse::<IpAddr>().ok();
-    let ip = ip.or_else(|| {
-        let host = match hop.strip_prefix('[') {
-            Some(rest) => rest.split_once(']')?.0,
-            None => hop.rsplit_once(':')?.0,
-        };
-        host.parse().ok()
-    });
-    ip.map(|ip| ip.to_canonical())
 }
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ pub use forwarding::Peer;
 pub use interim::informational;
 pub use pipeline::handle;
 pub use request_body::{BodyFault, RequestBody};
-pub use state::{ActivePlan, Logs, Shared, UpstreamLinks, Worker};
+pub use state::{ActivePlan, Draining, Logs, Shared, UpstreamLinks, Worker};
 pub use time::Time;
 pub use trouble::note_connection;
 pub use tunnel::{Carried, TunnelEnd, join};

@@ -4,7 +4,7 @@ use crate::client_body::ClientBody;
 use crate::trailers;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use proxy_clock::{Timer, Timers};
+use proxy_clock::{Pace, Timer, Timers};
 use std::cell::Cell;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -31,14 +31,18 @@ pub(crate) struct Progress {
     answered: Cell<bool>,
     limit: u64,
     times: Times,
+    /// The client's; none for one that may say little for long.
+    pace: Option<Pace>,
     timers: Timers,
 }
 
 /// How long each side may make the other wait.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
-    /// The client between two pieces of its body.
+    /// The client for each [`Pace::LEAST`] bytes of its body.
     pub(crate) body_idle: Duration,
+    /// Whether any byte will do instead.
+    pub(crate) at_any_pace: bool,
     /// The upstream between two pieces that it takes.
     pub(crate) write: Duration,
     /// The upstream from the last piece to the head of its response.
@@ -76,6 +80,7 @@ impl RequestBody {
             answered: Cell::new(false),
             limit,
             times,
+            pace: (!times.at_any_pace).then(Pace::default),
             timers,
         });
         let upload = Upload {
@@ -95,6 +100,9 @@ impl Progress {
                 seen,
                 limit: self.limit,
             });
+        }
+        if let Some(pace) = &self.pace {
+            pace.moved(self.timers.clock(), bytes);
         }
         self.start(Timer::UpstreamWrite, self.times.write);
         self.prolong();
@@ -127,8 +135,13 @@ impl Progress {
     }
 
     fn wait_for_client(&self) {
-        if !self.answered.get() {
-            self.timers.ensure(Timer::RequestBody, self.times.body_idle);
+        if self.answered.get() {
+            return;
+        }
+        let time = self.times.body_idle;
+        match &self.pace {
+            Some(pace) => self.timers.ensure_pace(pace, Timer::RequestBody, time),
+            None => self.timers.ensure(Timer::RequestBody, time),
         }
     }
 

@@ -48,11 +48,22 @@ pub struct Worker {
     pub cells: Arc<WorkerCells>,
     /// What it writes down.
     pub logs: RefCell<Logs>,
-    /// Whether connections end as soon as they can.
-    pub draining: Cell<bool>,
+    /// Whether its connections are to end.
+    pub draining: Cell<Draining>,
     pub(crate) ids: IdSource,
     pub(crate) date: DateCache,
     active: RefCell<Rc<ActivePlan>>,
+}
+
+/// How a worker's connections are to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Draining {
+    /// They are not.
+    No,
+    /// With their next response, so that no client finds its connection closed under a request.
+    Gently,
+    /// As soon as nothing is in flight on them.
+    Promptly,
 }
 
 /// A worker's ends of the logs.
@@ -218,11 +229,17 @@ impl Worker {
             clock,
             cells,
             logs: RefCell::new(logs),
-            draining: Cell::new(false),
+            draining: Cell::new(Draining::No),
             ids: IdSource::new(seed),
             date: DateCache::default(),
             active: RefCell::new(Rc::new(active)),
         }
+    }
+
+    /// Whether its connections are to end.
+    #[inline]
+    pub fn is_draining(&self) -> bool {
+        self.draining.get() != Draining::No
     }
 
     /// The plan that new requests start under.

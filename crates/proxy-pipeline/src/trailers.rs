@@ -13,6 +13,19 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName};
 
+/// Fields of a connection, or of a message's framing.
+const OF_THE_CONNECTION: [HeaderName; 9] = [
+    names::HTTP2_SETTINGS,
+    names::KEEP_ALIVE,
+    names::PROXY_CONNECTION,
+    CONNECTION,
+    CONTENT_LENGTH,
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+];
+
 /// Takes out of a request's trailers what a target must not be told so late.
 #[cold]
 pub(crate) fn for_targets(trailers: &mut HeaderMap) {
@@ -21,24 +34,14 @@ pub(crate) fn for_targets(trailers: &mut HeaderMap) {
         names::FORWARDED_FOR,
         names::FORWARDED_HOST,
         names::FORWARDED_PROTO,
+        names::GRPC_TIMEOUT,
         FORWARDED,
         VIA,
-    ];
-    let of_the_connection = [
-        names::HTTP2_SETTINGS,
-        names::KEEP_ALIVE,
-        names::PROXY_CONNECTION,
-        CONNECTION,
-        TE,
-        TRAILER,
-        TRANSFER_ENCODING,
-        UPGRADE,
     ];
     let of_the_head = [
         AUTHORIZATION,
         CACHE_CONTROL,
         CONTENT_ENCODING,
-        CONTENT_LENGTH,
         CONTENT_RANGE,
         CONTENT_TYPE,
         COOKIE,
@@ -54,15 +57,18 @@ pub(crate) fn for_targets(trailers: &mut HeaderMap) {
         PROXY_AUTHORIZATION,
         RANGE,
     ];
-    let kept_back = ours.iter().chain(&of_the_connection).chain(&of_the_head);
-    for name in kept_back {
+    for name in ours.iter().chain(&OF_THE_CONNECTION).chain(&of_the_head) {
         trailers.remove(name);
     }
     remove_unfit(trailers);
 }
 
-/// Takes out of a response's trailers what HTTP/1.1 could not carry.
+/// Takes out of a response's trailers what is not theirs to say, or HTTP/1.1 could not carry.
+#[cold]
 pub(crate) fn for_clients(trailers: &mut HeaderMap) {
+    for name in &OF_THE_CONNECTION {
+        trailers.remove(name);
+    }
     remove_unfit(trailers);
 }
 

@@ -1,18 +1,21 @@
-//! Takes connections from one listening socket.
+//! Takes connections from listening sockets.
 
 use crate::attend::{Caller, Place, attend};
+use crate::carrier::Carrier;
 use crate::patience::Patience;
 use crate::settings::ConnectionSettings;
 use crate::turn_away;
 use proxy_clock::{Deadline, Timer};
 use proxy_pipeline::{Peer, Worker};
+use socket2::Socket;
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::future::pending;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::rc::Rc;
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::Notify;
 
 /// How long to wait when the process has no file descriptor left.
@@ -27,18 +30,105 @@ pub(crate) struct Door {
     pub(crate) index: Rc<Cell<usize>>,
     /// How its connections are treated from now on.
     pub(crate) settings: RefCell<Rc<ConnectionSettings>>,
-    /// Told when no more connections are to be taken.
-    pub(crate) closed: Notify,
     /// Connections that are being told that there are too many.
     pub(crate) turned_away: Cell<u32>,
+    /// Those that take connections, by the place of their socket.
+    takers: RefCell<BTreeMap<usize, Rc<Taker>>>,
 }
 
-/// Accepts until the door is closed, then whatever already waits, so that no client is reset.
-pub(crate) async fn run(worker: Rc<Worker>, door: Rc<Door>, listener: TcpListener) {
+/// What takes connections from one socket.
+#[derive(Debug, Default)]
+struct Taker {
+    /// Told when no more connections are to be taken.
+    ended: Notify,
+    /// Whether somebody else takes them from now on.
+    replaced: Cell<bool>,
+}
+
+impl Door {
+    pub(crate) fn new(name: &str, settings: &Rc<ConnectionSettings>) -> Self {
+        Self {
+            name: name.to_owned(),
+            index: Rc::new(Cell::new(0)),
+            settings: RefCell::new(Rc::clone(settings)),
+            turned_away: Cell::new(0),
+            takers: RefCell::default(),
+        }
+    }
+
+    /// Takes connections from `socket`, too.
+    pub(crate) fn open(self: &Rc<Self>, worker: &Rc<Worker>, place: usize, socket: Socket) {
+        let listener = match Listener::new(socket) {
+            Ok(listener) => listener,
+            Err(error) => {
+                tracing::error!(%error, "cannot use a listening socket");
+                return;
+            }
+        };
+        let taker = Rc::<Taker>::default();
+        self.takers.borrow_mut().insert(place, Rc::clone(&taker));
+        let taking = run(Rc::clone(worker), Rc::clone(self), listener, taker);
+        tokio::task::spawn_local(taking);
+    }
+
+    /// Takes no more connections: nobody does.
+    pub(crate) fn close(&self) {
+        for taker in std::mem::take(&mut *self.takers.borrow_mut()).into_values() {
+            taker.ended.notify_one();
+        }
+    }
+
+    /// Leaves all sockets but those at `places` to others, who take connections from them already, or
+    /// will.
+    pub(crate) fn leave_but(&self, places: &[usize]) {
+        self.takers.borrow_mut().retain(|place, taker| {
+            let stays = places.contains(place);
+            if !stays {
+                taker.replaced.set(true);
+                taker.ended.notify_one();
+            }
+            stays
+        });
+    }
+}
+
+/// A [`Socket`] that the runtime watches.
+#[derive(Debug)]
+enum Listener {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+impl Listener {
+    fn new(socket: Socket) -> io::Result<Self> {
+        if socket.local_addr()?.is_unix() {
+            return UnixListener::from_std(socket.into()).map(Self::Unix);
+        }
+        TcpListener::from_std(socket.into()).map(Self::Tcp)
+    }
+
+    async fn accept(&self) -> io::Result<(Carrier, IpAddr)> {
+        match self {
+            Self::Tcp(listener) => {
+                let (stream, peer) = listener.accept().await?;
+                Ok((Carrier::Tcp(stream), peer.ip()))
+            }
+            Self::Unix(listener) => {
+                let (stream, _) = listener.accept().await?;
+                // Whoever calls by a file is on this host.
+                Ok((Carrier::Unix(stream), Ipv4Addr::LOCALHOST.into()))
+            }
+        }
+    }
+}
+
+/// Accepts until it is told to end, then whatever already waits, so that no client is reset; unless
+/// somebody else does.
+async fn run(worker: Rc<Worker>, door: Rc<Door>, listener: Listener, taker: Rc<Taker>) {
     loop {
         tokio::select! {
             biased;
-            () = door.closed.notified() => break,
+            () = taker.ended.notified() => break,
             accepted = listener.accept() => match accepted {
                 Ok((stream, peer)) => welcome(&worker, &door, stream, peer),
                 Err(error) if is_passing(&error) => {}
@@ -48,6 +138,9 @@ pub(crate) async fn run(worker: Rc<Worker>, door: Rc<Door>, listener: TcpListene
                 }
             },
         }
+    }
+    if taker.replaced.get() {
+        return;
     }
     while let Some(Ok((stream, peer))) = accept_waiting(&listener).await {
         welcome(&worker, &door, stream, peer);
@@ -66,7 +159,7 @@ async fn rest(worker: &Worker) {
 }
 
 /// A connection that waits already, if there is one.
-async fn accept_waiting(listener: &TcpListener) -> Option<io::Result<(TcpStream, SocketAddr)>> {
+async fn accept_waiting(listener: &Listener) -> Option<io::Result<(Carrier, IpAddr)>> {
     tokio::select! {
         biased;
         accepted = listener.accept() => Some(accepted),
@@ -74,7 +167,7 @@ async fn accept_waiting(listener: &TcpListener) -> Option<io::Result<(TcpStream,
     }
 }
 
-fn welcome(worker: &Rc<Worker>, door: &Rc<Door>, stream: TcpStream, peer: SocketAddr) {
+fn welcome(worker: &Rc<Worker>, door: &Rc<Door>, stream: Carrier, peer: IpAddr) {
     worker.cells.connections_accepted.add(1);
     let peer = greet(worker, door, peer);
     let worker = Rc::clone(worker);
@@ -94,12 +187,12 @@ fn welcome(worker: &Rc<Worker>, door: &Rc<Door>, stream: TcpStream, peer: Socket
     }
 }
 
-fn greet(worker: &Worker, door: &Door, peer: SocketAddr) -> Peer {
+fn greet(worker: &Worker, door: &Door, peer: IpAddr) -> Peer {
     let active = worker.active();
     let listener = active.plan.listeners().get(door.index.get());
     let trusted = listener.map_or(&[][..], |listener| &listener.trusted_proxies);
     let tls = door.settings.borrow().tls.is_some();
-    Peer::new(peer.ip(), tls, trusted)
+    Peer::new(peer, tls, trusted)
 }
 
 /// Faults of the connection that was to be accepted, not of the listener. See accept(2).

@@ -1,5 +1,6 @@
 //! A new connection: what it speaks is found out, then it is served.
 
+use crate::carrier::Carrier;
 use crate::conn::Conn;
 use crate::connection;
 use crate::handshake::{self, Failure};
@@ -15,7 +16,6 @@ use proxy_limits::Permit;
 use proxy_pipeline::{Client, Peer, TlsSession, Worker};
 use std::cell::Cell;
 use std::rc::Rc;
-use tokio::net::TcpStream;
 
 /// The version of HTTP that a connection speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,11 +36,11 @@ pub(crate) struct Agreed {
 
 impl Agreed {
     /// HTTP/1.x, without TLS.
-    fn plainly(stream: TcpStream) -> Self {
+    fn plainly(stream: Carrier) -> Self {
         Self {
             spoken: Spoken::Http1,
             session: None,
-            transport: Transport::Tcp(stream),
+            transport: Transport::Plain(stream),
             early: Bytes::new(),
         }
     }
@@ -101,7 +101,7 @@ impl Drop for Place {
 ///
 /// What finds out what a connection speaks is a task of its own, so that the one that lives as long as
 /// the connection is small.
-pub(crate) fn attend(caller: Caller, stream: TcpStream) {
+pub(crate) fn attend(caller: Caller, stream: Carrier) {
     if caller.settings.has_to_find_out() {
         tokio::task::spawn_local(find_out(caller, stream));
         return;
@@ -134,7 +134,7 @@ impl Caller {
     }
 }
 
-async fn find_out(mut caller: Caller, mut stream: TcpStream) {
+async fn find_out(mut caller: Caller, mut stream: Carrier) {
     let deadline = Rc::clone(&caller.place.deadline);
     let (worker, settings) = (Rc::clone(&caller.worker), Rc::clone(&caller.settings));
     let introduced = introduce(&mut caller, &mut stream).await;
@@ -158,7 +158,7 @@ async fn find_out(mut caller: Caller, mut stream: TcpStream) {
 }
 
 /// Learns from a proxy in front who calls, where that is the rule.
-async fn introduce(caller: &mut Caller, stream: &mut TcpStream) -> Result<(), Failure> {
+async fn introduce(caller: &mut Caller, stream: &mut Carrier) -> Result<(), Failure> {
     let settings = &caller.settings;
     if !settings.proxy_protocol {
         return Ok(());
@@ -186,7 +186,7 @@ async fn introduce(caller: &mut Caller, stream: &mut TcpStream) -> Result<(), Fa
 async fn agree(
     worker: &Worker,
     settings: &ConnectionSettings,
-    stream: TcpStream,
+    stream: Carrier,
     deadline: &Deadline,
 ) -> Result<Agreed, Failure> {
     let patience = Patience {
@@ -205,7 +205,7 @@ async fn agree(
 
 async fn hear(
     settings: &ConnectionSettings,
-    mut stream: TcpStream,
+    mut stream: Carrier,
     patience: Patience<'_>,
 ) -> Result<Agreed, Failure> {
     let time = settings.header_time;
@@ -216,7 +216,7 @@ async fn hear(
     Ok(Agreed {
         spoken,
         session: None,
-        transport: Transport::Tcp(stream),
+        transport: Transport::Plain(stream),
         early,
     })
 }

@@ -8,7 +8,7 @@ use crate::settings::ConnectionSettings;
 use crate::transport::Transport;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
-use proxy_clock::{Deadline, Timer};
+use proxy_clock::{Deadline, Pace, Timer};
 use proxy_http1::RequestHead;
 use proxy_pipeline::{Client, ClientBody, CutOff, Source, Worker};
 use std::cell::{Cell, RefCell, RefMut};
@@ -41,6 +41,8 @@ pub(crate) struct Conn {
     welcome: Cell<bool>,
     /// Bytes the client had taken when it was last found to take no more.
     blocked_at: Cell<Option<u64>>,
+    /// How fast it takes them.
+    pace: Pace,
     _place: Place,
 }
 
@@ -69,6 +71,7 @@ impl Conn {
             waits: Cell::new(false),
             welcome: Cell::new(false),
             blocked_at: Cell::new(None),
+            pace: Pace::default(),
             worker,
             settings,
             _place: place,
@@ -175,17 +178,27 @@ impl Conn {
 
     /// The client takes no bytes just now; it has taken `sent` of the response so far.
     pub(crate) fn blocked(&self, sent: u64) {
-        if self.blocked_at.replace(Some(sent)) != Some(sent) {
-            let time = self.settings.write_time;
-            let clock = &self.worker.clock;
-            self.deadline.start(clock, Timer::ResponseWrite, time);
+        let before = self.blocked_at.replace(Some(sent));
+        if before == Some(sent) {
+            return;
         }
+        let clock = &self.worker.clock;
+        let moved = sent.saturating_sub(before.unwrap_or(sent));
+        self.pace
+            .moved(clock, usize::try_from(moved).unwrap_or(usize::MAX));
+        let time = self.settings.write_time;
+        let left = self.pace.wait(clock, time);
+        self.deadline
+            .start_late(clock, Timer::ResponseWrite, (left, time));
     }
 
     /// The client has taken everything.
     pub(crate) fn unblocked(&self) {
-        if self.blocked_at.take().is_some() && self.deadline.running() == Some(Timer::ResponseWrite)
-        {
+        if self.blocked_at.take().is_none() {
+            return;
+        }
+        self.pace.begin();
+        if self.deadline.running() == Some(Timer::ResponseWrite) {
             self.deadline.stop();
         }
     }

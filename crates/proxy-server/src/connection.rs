@@ -120,7 +120,7 @@ fn wait(conn: &Conn) -> Poll<End> {
     let settings = &conn.settings;
     let resting = conn.inbox().is_between_requests();
     // After the look at the socket: a request that is here already is to be answered.
-    if resting && conn.client.is_to_leave(&conn.worker) {
+    if resting && conn.client.is_to_hang_up(&conn.worker) {
         return Poll::Ready(End::Over);
     }
     match conn.deadline.take_expired() {
@@ -161,7 +161,8 @@ async fn hibernate(conn: &Conn) -> bool {
         if let Poll::Ready(ready) = conn.poll_readable(cx) {
             return Poll::Ready(ready.is_ok());
         }
-        let over = conn.deadline.take_expired().is_some() || conn.client.is_to_leave(&conn.worker);
+        let over =
+            conn.deadline.take_expired().is_some() || conn.client.is_to_hang_up(&conn.worker);
         if over {
             Poll::Ready(false)
         } else {

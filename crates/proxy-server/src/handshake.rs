@@ -1,6 +1,7 @@
 //! A client's TLS handshake: done in time or not at all, counted, and written down when it fails.
 
 use crate::attend::{Agreed, Spoken};
+use crate::carrier::Carrier;
 use crate::linger;
 use crate::patience::Patience;
 use crate::settings::ConnectionSettings;
@@ -14,7 +15,6 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
-use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
@@ -24,7 +24,7 @@ pub(crate) enum Failure {
     /// The client closed without a byte, as whoever checks a port does.
     Nobody,
     /// The client speaks HTTP without TLS.
-    Plaintext(TcpStream),
+    Plaintext(Carrier),
     /// The handshake failed.
     Broken(io::Error),
     /// There is no PROXY protocol header to go by.
@@ -37,7 +37,7 @@ pub(crate) enum Failure {
 pub(crate) async fn shake(
     worker: &Worker,
     tls: &Arc<ServerTls>,
-    stream: TcpStream,
+    stream: Carrier,
     time: Duration,
     patience: Patience<'_>,
 ) -> Result<Agreed, Failure> {
@@ -63,7 +63,7 @@ pub(crate) async fn shake(
     })
 }
 
-async fn begin(tls: &ServerTls, stream: TcpStream) -> Result<TlsStream<TcpStream>, Failure> {
+async fn begin(tls: &ServerTls, stream: Carrier) -> Result<TlsStream<Carrier>, Failure> {
     let mut first = [0];
     // Until the client speaks, nothing but the socket is held for it.
     let count = stream.peek(&mut first).await.map_err(Failure::Broken)?;
@@ -101,7 +101,7 @@ impl Failure {
                 let detail = Detail::text("http without tls on a tls listener");
                 let problem = Problem::new(Reason::ClientTlsFailed, detail);
                 let answer = refuse_unread(worker, client, problem, None);
-                let mut transport = Transport::Tcp(stream);
+                let mut transport = Transport::Plain(stream);
                 worker.cells.handshakes_failed.add(1);
                 linger::answer(&mut transport, &answer.bytes, settings.write_time, patience).await;
                 return;

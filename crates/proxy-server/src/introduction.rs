@@ -1,16 +1,16 @@
 //! The PROXY protocol header before anything else on a connection.
 
+use crate::carrier::Carrier;
 use crate::handshake::Failure;
 use proxy_framing::{ProxyHeader, proxy_header};
 use std::net::IpAddr;
 use tokio::io::AsyncReadExt;
-use tokio::net::TcpStream;
 
 /// More than the longest header.
 const ROOM: usize = 4352;
 
 /// Reads the header and not a byte more. Gives the client that it tells of, if it tells of one.
-pub(crate) async fn read(stream: &mut TcpStream) -> Result<Option<IpAddr>, Failure> {
+pub(crate) async fn read(stream: &mut Carrier) -> Result<Option<IpAddr>, Failure> {
     let mut seen = vec![0; ROOM];
     let mut taken = 0;
     loop {

@@ -5,13 +5,20 @@
 //! `process.rs` and `server.rs`.
 
 mod process;
+
+mod handover;
+mod life;
+mod manager;
 mod server;
+mod signals;
+mod staff;
 
 mod worker;
 
 mod accept;
 mod attend;
 mod beat;
+mod carrier;
 mod conn;
 mod connection;
 mod exchange;
@@ -28,6 +35,8 @@ mod transport;
 mod turn_away;
 
 mod admin;
+mod doors;
+mod heritage;
 mod links;
 mod listen;
 mod logs;
@@ -35,6 +44,7 @@ mod pools;
 mod resolve;
 mod tls;
 
+pub use handover::Program;
 pub use listen::BindFault;
 pub use process::{Build, Options, Source, StartFault, load, run};
 pub use server::ApplyFault;

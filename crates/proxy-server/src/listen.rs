@@ -1,9 +1,18 @@
-//! Listening sockets: one for each worker and address, all bound before any is used.
+//! Listening sockets: bound before any is used, shared by workers, passed on to a new process.
+
+mod tcp;
+mod unix;
 
 use proxy_model::BindAddress;
-use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use socket2::Socket;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::sync::Arc;
+
+pub(crate) use unix::{SocketFile, open as open_unix};
+
+/// Who may connect to a listener's Unix socket: everybody, as far as the folder lets them.
+const EVERYBODY: u32 = 0o666;
 
 /// Why an address cannot be listened on.
 #[derive(Debug, thiserror::Error)]
@@ -18,115 +27,121 @@ pub struct BindFault {
     pub source: io::Error,
 }
 
-/// The sockets of one address, one for each worker.
-#[derive(Debug)]
-pub(crate) struct Sockets {
+/// The sockets of one address. They stay open as long as the address is to be listened on, whoever
+/// takes connections from them: connections that wait at a socket are reset when it is closed.
+#[derive(Clone, Debug)]
+pub(crate) struct Bound {
     /// Where they are bound; tells the port where the system chose it.
-    pub(crate) address: SocketAddr,
-    pub(crate) sockets: Vec<TcpListener>,
+    pub(crate) at: BindAddress,
+    pub(crate) sockets: Vec<Arc<Socket>>,
+    /// Of a Unix socket that is this process's own.
+    pub(crate) file: Option<Arc<SocketFile>>,
 }
 
-/// Binds `count` sockets to `address`; connections are spread over them by the kernel.
-pub(crate) fn bind(
-    address: &BindAddress,
-    backlog: u32,
-    count: usize,
-) -> Result<Sockets, BindFault> {
-    if let BindAddress::Tcp(wanted) = address {
+impl Bound {
+    /// Those of another process, or of a service manager, that were opened for this one. None when they
+    /// cannot be listened on. The file of a Unix socket that is `owned` stays until it is said to be
+    /// this process's own.
+    pub(crate) fn of(at: &BindAddress, sockets: Vec<Socket>, owned: bool) -> Option<Self> {
+        let at = match at {
+            BindAddress::Tcp(_) => {
+                let bound = sockets.first()?.local_addr().ok()?;
+                BindAddress::Tcp(bound.as_socket()?)
+            }
+            BindAddress::Unix(_) => at.clone(),
+        };
+        let file = match &at {
+            BindAddress::Unix(path) if owned => SocketFile::at(path).ok().map(Arc::new),
+            BindAddress::Unix(_) | BindAddress::Tcp(_) => None,
+        };
+        if let Some(file) = &file {
+            file.keep(true);
+        }
+        for socket in &sockets {
+            socket.set_nonblocking(true).ok()?;
+        }
+        let sockets = sockets.into_iter().map(Arc::new).collect();
+        Some(Self { at, sockets, file })
+    }
+
+    /// The same for `count` workers: each has a socket of its own where sockets may share the address.
+    pub(crate) fn widened(&self, backlog: u32, count: usize) -> Self {
+        let mut wide = self.clone();
+        let BindAddress::Tcp(address) = self.at else {
+            return wide;
+        };
+        let sharing = |socket: &Arc<Socket>| socket.reuse_port().unwrap_or_default();
+        if !self.sockets.iter().all(sharing) {
+            return wide;
+        }
+        while wide.sockets.len() < count {
+            match tcp::open(address, backlog) {
+                Ok(socket) => wide.sockets.push(Arc::new(socket)),
+                Err(error) => {
+                    tracing::warn!(%address, %error, "workers share sockets");
+                    break;
+                }
+            }
+        }
+        wide
+    }
+
+    /// The sockets that one of `workers` workers takes connections from: each socket has somebody, and
+    /// each worker has something.
+    pub(crate) fn share(&self, worker: usize, workers: usize) -> Vec<usize> {
+        let count = self.sockets.len();
+        let spare = worker.checked_rem(count).filter(|_| worker >= count);
+        let own = |socket: &usize| socket.checked_rem(workers) == Some(worker);
+        (0..count)
+            .filter(|socket| own(socket) || Some(*socket) == spare)
+            .collect()
+    }
+
+    /// Lets `backlog` connections wait at each socket from now on.
+    pub(crate) fn queue(&self, backlog: u32) {
+        let backlog = length(backlog);
+        for socket in &self.sockets {
+            if let Err(error) = socket.listen(backlog) {
+                tracing::error!(address = %self.at, %error, "the backlog stays as it was");
+            }
+        }
+    }
+}
+
+/// Listens on `address` for `count` workers; connections are spread over their sockets by the kernel.
+pub(crate) fn bind(address: &BindAddress, backlog: u32, count: usize) -> Result<Bound, BindFault> {
+    let bound = match address {
         // Sockets that share a port would silently take half of another process's connections.
-        probe(*wanted).map_err(|source| fault(address, source))?;
-    }
-    bind_beside(address, backlog, count)
+        BindAddress::Tcp(wanted) => tcp::probe(*wanted).and_then(|()| {
+            let first = tcp::open(*wanted, backlog)?;
+            let missing = io::Error::from(io::ErrorKind::AddrNotAvailable);
+            Bound::of(address, vec![first], true).ok_or(missing)
+        }),
+        BindAddress::Unix(path) => of_file(address, path, backlog),
+    };
+    let bound = bound.map_err(|source| fault(address, source))?;
+    Ok(bound.widened(backlog, count))
 }
 
-/// The same, beside sockets of this process.
-pub(crate) fn bind_beside(
-    address: &BindAddress,
-    backlog: u32,
-    count: usize,
-) -> Result<Sockets, BindFault> {
-    let BindAddress::Tcp(wanted) = address else {
-        let source = io::Error::from(io::ErrorKind::Unsupported);
-        return Err(fault(address, source));
-    };
-    let mut bound = *wanted;
-    let mut sockets = Vec::with_capacity(count);
-    for _ in 0..count {
-        let socket = open(bound, backlog).map_err(|source| fault(address, source))?;
-        bound = socket
-            .local_addr()
-            .map_err(|source| fault(address, source))?;
-        sockets.push(socket);
-    }
-    Ok(Sockets {
-        address: bound,
-        sockets,
+fn of_file(address: &BindAddress, path: &Path, backlog: u32) -> io::Result<Bound> {
+    let (socket, file) = open_unix(path, backlog, Some(EVERYBODY))?;
+    socket.set_nonblocking(true)?;
+    Ok(Bound {
+        at: address.clone(),
+        sockets: vec![Arc::new(socket)],
+        file: Some(Arc::new(file)),
     })
 }
 
-/// Takes the socket for `address` out of those that were opened for this process, if there is one.
-/// Workers share it: the queue of waiting connections is one.
-pub(crate) fn inherit(
-    inherited: &mut Vec<TcpListener>,
-    address: &BindAddress,
-    count: usize,
-) -> Option<Sockets> {
-    let BindAddress::Tcp(wanted) = address else {
-        return None;
-    };
-    let is_wanted = |socket: &TcpListener| socket.local_addr().is_ok_and(|bound| bound == *wanted);
-    let place = inherited.iter().position(is_wanted)?;
-    let socket = inherited.swap_remove(place);
-    socket.set_nonblocking(true).ok()?;
-    let sockets: io::Result<Vec<_>> = (0..count).map(|_| socket.try_clone()).collect();
-    Some(Sockets {
-        address: *wanted,
-        sockets: sockets.ok()?,
-    })
-}
-
-/// Whether nobody else listens on `address`: a socket that does not share must be able to bind it.
-fn probe(address: SocketAddr) -> io::Result<()> {
-    if address.port() == 0 {
-        return Ok(());
-    }
-    let socket = socket(address)?;
-    socket.bind(&SockAddr::from(address))
-}
-
-fn open(address: SocketAddr, backlog: u32) -> io::Result<TcpListener> {
-    let socket = socket(address)?;
-    socket.set_reuse_port(true)?;
-    // Accepted sockets inherit it, which saves a system call for each.
-    socket.set_tcp_nodelay(true)?;
-    socket.bind(&SockAddr::from(address))?;
-    socket.listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
-    Ok(socket.into())
-}
-
-fn socket(address: SocketAddr) -> io::Result<Socket> {
-    let domain = Domain::for_address(address);
-    let socket = Socket::new(
-        domain,
-        Type::STREAM.nonblocking().cloexec(),
-        Some(Protocol::TCP),
-    )?;
-    if address.is_ipv6() {
-        socket.set_only_v6(true)?;
-    }
-    socket.set_reuse_address(true)?;
-    Ok(socket)
+/// As `listen` takes it.
+fn length(backlog: u32) -> i32 {
+    i32::try_from(backlog).unwrap_or(i32::MAX)
 }
 
 fn fault(address: &BindAddress, source: io::Error) -> BindFault {
-    #[expect(clippy::wildcard_enum_match_arm, reason = "io::ErrorKind grows")]
-    let why = match source.kind() {
-        io::ErrorKind::AddrInUse => "the port is in use by another process".to_owned(),
-        io::ErrorKind::PermissionDenied => {
-            "permission denied; ports below 1024 need CAP_NET_BIND_SERVICE".to_owned()
-        }
-        io::ErrorKind::AddrNotAvailable => "this host does not have that address".to_owned(),
-        _ => source.to_string(),
+    let why = match address {
+        BindAddress::Tcp(_) => tcp::why(&source),
+        BindAddress::Unix(_) => unix::why(&source),
     };
     BindFault {
         address: address.to_string(),
@@ -138,9 +153,17 @@ fn fault(address: &BindAddress, source: io::Error) -> BindFault {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::SocketAddr;
 
     fn local(port: u16) -> BindAddress {
         BindAddress::Tcp(SocketAddr::from(([127, 0, 0, 1], port)))
+    }
+
+    fn address(bound: &Bound) -> SocketAddr {
+        match bound.at {
+            BindAddress::Tcp(address) => address,
+            BindAddress::Unix(_) => panic!("a file"),
+        }
     }
 
     #[test]
@@ -150,16 +173,16 @@ mod tests {
         let ports: Vec<_> = bound
             .sockets
             .iter()
-            .map(|socket| socket.local_addr().unwrap().port())
+            .map(|socket| socket.local_addr().unwrap().as_socket().unwrap())
             .collect();
-        assert_eq!(ports, [bound.address.port(); 3]);
+        assert_eq!(ports, [address(&bound); 3]);
     }
 
     #[test]
     fn a_port_in_use_is_told_even_though_ours_could_share_it() {
         let other = bind(&local(0), 16, 1).unwrap();
 
-        let fault = bind(&local(other.address.port()), 16, 1).unwrap_err();
+        let fault = bind(&local(address(&other).port()), 16, 1).unwrap_err();
         assert_eq!(fault.source.kind(), io::ErrorKind::AddrInUse);
         assert!(fault.to_string().contains("in use by another process"));
     }
@@ -169,9 +192,33 @@ mod tests {
         let bound = bind(&local(0), 1, 1).unwrap();
 
         let wait = std::time::Duration::from_millis(100);
-        let connected =
-            (0..6).flat_map(|_| std::net::TcpStream::connect_timeout(&bound.address, wait));
+        let connect = |_| std::net::TcpStream::connect_timeout(&address(&bound), wait);
         // One more than was asked for: Linux compares with "greater than".
-        assert_eq!(connected.collect::<Vec<_>>().len(), 2);
+        assert_eq!((0..6).flat_map(connect).collect::<Vec<_>>().len(), 2);
+    }
+
+    #[test]
+    fn every_socket_is_served_and_every_worker_serves() {
+        let bound = bind(&local(0), 16, 3).unwrap();
+
+        for workers in 1..8 {
+            let shares: Vec<_> = (0..workers).map(|one| bound.share(one, workers)).collect();
+            assert!(shares.iter().all(|share| !share.is_empty()), "{shares:?}");
+            for socket in 0..3 {
+                let served = shares.iter().any(|share| share.contains(&socket));
+                assert!(served, "{socket} of {shares:?}");
+            }
+        }
+        assert_eq!(bound.share(1, 2), [1]);
+        assert_eq!(bound.share(0, 2), [0, 2]);
+        assert_eq!(bound.share(4, 5), [1]);
+    }
+
+    #[test]
+    fn sockets_that_do_not_share_their_address_are_shared_by_workers() {
+        let foreign = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let bound = Bound::of(&local(0), vec![foreign.into()], false).unwrap();
+
+        assert_eq!(bound.widened(16, 4).sockets.len(), 1);
     }
 }

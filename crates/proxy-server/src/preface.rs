@@ -1,16 +1,16 @@
 //! Whether a client without TLS begins with HTTP/2.
 
 use crate::attend::Spoken;
+use crate::carrier::Carrier;
 use bytes::{Bytes, BytesMut};
 use std::io;
 use tokio::io::AsyncReadExt;
-use tokio::net::TcpStream;
 
 /// What a client sends that knows the server to speak HTTP/2. [RFC 9113 §3.4]
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Reads until it is known which version is spoken. Gives what was read, too.
-pub(crate) async fn listen(stream: &mut TcpStream) -> io::Result<(Spoken, Bytes)> {
+pub(crate) async fn listen(stream: &mut Carrier) -> io::Result<(Spoken, Bytes)> {
     let mut read = BytesMut::new();
     loop {
         if !PREFACE.starts_with(&read) {

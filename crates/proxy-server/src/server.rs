@@ -1,21 +1,21 @@
 //! The control thread's view of the running proxy: workers, sockets, and the plan in force.
 
-use crate::listen::{self, BindFault, Sockets};
+use crate::doors::Doors;
+use crate::heritage::Heritage;
+use crate::listen::BindFault;
 use crate::logs::OpenLogs;
 use crate::pools::Pools;
+use crate::staff::Staff;
 use crate::tls::{Holdings, Vault};
-use crate::worker::{self, ADOPTION_TIME, Adoption, Command, Common, DoorId, Entrance, Handle};
+use crate::worker::{self, Adoption, Command, Common, Entrance, Share};
 use proxy_config::Fault;
 use proxy_limits::Gauge;
 use proxy_model::{BindAddress, Model};
-use proxy_pipeline::{Shared, UpstreamLinks};
+use proxy_pipeline::{Draining, Shared, UpstreamLinks};
 use proxy_plan::{Directory, Plan};
 use proxy_telemetry::{Lifecycle, Registry};
 use std::io;
-use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::thread::JoinHandle;
-use tokio::sync::oneshot;
 
 /// Why a configuration that is right by itself cannot be put in force.
 #[derive(Debug, thiserror::Error)]
@@ -29,7 +29,7 @@ pub enum ApplyFault {
     /// A log cannot be opened.
     #[error("cannot open a log: {0}")]
     Log(#[source] io::Error),
-    /// A thread cannot be started.
+    /// A thread cannot be started, or given its sockets.
     #[error("cannot start a worker: {0}")]
     Thread(#[source] io::Error),
     /// A worker does not answer.
@@ -41,42 +41,31 @@ pub enum ApplyFault {
 #[derive(Debug)]
 pub(crate) struct Server {
     common: Common,
-    workers: Vec<Handle>,
+    staff: Staff,
     directory: Directory,
-    doors: Vec<KnownDoor>,
-    next_door: u32,
+    doors: Doors,
     pools: Pools,
     logs: OpenLogs,
     vault: Vault,
-    inherited: Vec<TcpListener>,
+    heritage: Heritage,
     plan: Arc<Plan>,
 }
 
-/// An address that is listened on.
-#[derive(Debug)]
-struct KnownDoor {
-    id: DoorId,
-    address: BindAddress,
-    backlog: u32,
-    bound: SocketAddr,
-}
-
-/// Doors of a plan, before any worker has heard of them.
-struct Arrangement {
-    known: Vec<KnownDoor>,
-    /// For each listener the sockets, if they are new.
-    fresh: Vec<Option<Vec<TcpListener>>>,
+/// What a plan needs beside itself, ready to be put in force.
+struct Preparation {
+    plan: Arc<Plan>,
+    holdings: Holdings,
+    /// Unless those that are open serve on.
+    logs: Option<OpenLogs>,
 }
 
 impl Server {
     /// Binds every listener and starts the workers; until then nothing is served, after it everything.
-    ///
-    /// `inherited` are listening sockets that somebody else opened for this process.
     pub(crate) async fn start(
         model: Arc<Model>,
         registry: Arc<Registry>,
         lifecycle: Arc<Lifecycle>,
-        inherited: Vec<TcpListener>,
+        heritage: Heritage,
     ) -> Result<Self, ApplyFault> {
         let vault = Vault::new();
         let holdings = vault.load(&model, now()).map_err(ApplyFault::Tls)?;
@@ -91,31 +80,27 @@ impl Server {
         };
         let logs =
             OpenLogs::open(&plan.model().observability, &registry).map_err(ApplyFault::Log)?;
+        let common = Common {
+            shared: Arc::new(shared),
+            registry,
+        };
         let mut server = Self {
-            common: Common {
-                shared: Arc::new(shared),
-                registry,
-            },
-            workers: Vec::new(),
+            common,
+            staff: Staff::default(),
             directory,
-            doors: Vec::new(),
-            next_door: 0,
+            doors: Doors::default(),
             pools: Pools::default(),
             logs,
             vault,
-            inherited,
-            plan,
+            heritage,
+            plan: Arc::clone(&plan),
         };
-        let count = worker_count(server.plan.model());
-        let plan = Arc::clone(&server.plan);
-        let arrangement = server.arrange(&plan, count)?;
-        let adoptions = server.adoptions(&plan, arrangement, &holdings, count, true);
-        server.vault.adopt(holdings, &server.common.registry);
-        for (number, adoption) in adoptions.enumerate() {
-            let common = server.common.clone();
-            let handle = worker::start(number, common, adoption).map_err(ApplyFault::Thread)?;
-            server.workers.push(handle);
-        }
+        let prepared = Preparation {
+            plan,
+            holdings,
+            logs: None,
+        };
+        server.enforce(prepared).await?;
         Ok(server)
     }
 
@@ -129,9 +114,19 @@ impl Server {
         &self.common.shared
     }
 
+    /// What is listened on.
+    pub(crate) fn doors(&self) -> &Doors {
+        &self.doors
+    }
+
+    /// The sockets that were there before this process and wait for a setting.
+    pub(crate) fn heritage(&mut self) -> &mut Heritage {
+        &mut self.heritage
+    }
+
     /// Where each listener of the plan in force is bound, in the plan's order.
-    pub(crate) fn bound(&self) -> impl Iterator<Item = SocketAddr> {
-        self.doors.iter().map(|door| door.bound)
+    pub(crate) fn bound(&self) -> impl Iterator<Item = &BindAddress> {
+        self.doors.bound()
     }
 
     /// Puts `model` in force everywhere, or nowhere.
@@ -139,25 +134,56 @@ impl Server {
         let holdings = self.vault.load(&model, now()).map_err(ApplyFault::Tls)?;
         let generation = self.plan.generation() + 1;
         let plan = Arc::new(Plan::compile(generation, model, &mut self.directory));
-        let count = self.workers.len();
-        let wanted = worker_count(plan.model());
-        if wanted != count {
-            tracing::warn!(
-                running = count,
-                wanted,
-                "another number of worker-threads takes effect with the next start"
-            );
-        }
-        let arrangement = self.arrange(&plan, count)?;
         let observability = &plan.model().observability;
-        let new_logs = !self.logs.are_those_of(observability);
-        if new_logs {
-            let opened = OpenLogs::open(observability, &self.common.registry);
-            self.logs = opened.map_err(ApplyFault::Log)?;
+        let logs = if self.logs.are_those_of(observability) {
+            None
         } else {
-            self.logs.reopen();
-        }
+            let opened = OpenLogs::open(observability, &self.common.registry);
+            Some(opened.map_err(ApplyFault::Log)?)
+        };
         crate::resolve::first(&plan, now()).await;
+        let prepared = Preparation {
+            plan,
+            holdings,
+            logs,
+        };
+        self.enforce(prepared).await
+    }
+
+    /// What can fail is done first, then everything is as `prepared` says.
+    async fn enforce(&mut self, prepared: Preparation) -> Result<(), ApplyFault> {
+        let Preparation {
+            plan,
+            holdings,
+            logs,
+        } = prepared;
+        let count = worker_count(plan.model());
+        let doors = self
+            .doors
+            .arrange(plan.model(), count, &mut self.heritage)?;
+        let recruits = self.staff.recruits(count, &self.common);
+        let recruits = recruits.map_err(ApplyFault::Thread)?;
+        let held = self.staff.held(&recruits);
+        let shares = doors.shares(count, held).map_err(ApplyFault::Thread)?;
+        doors.queue(&self.doors);
+        self.doors = doors;
+        let fresh_logs = logs.is_some();
+        match logs {
+            Some(logs) => self.logs = logs,
+            None => self.logs.reopen(),
+        }
+        self.bound_shared(&plan);
+        let newcomers = recruits.len();
+        self.staff.hire(recruits);
+        let adoptions = self.adoptions(&plan, shares, &holdings, (count, newcomers, fresh_logs));
+        self.vault.adopt(holdings, &self.common.registry);
+        self.plan = plan;
+        self.staff.publish(adoptions).await?;
+        self.staff.retire(count);
+        Ok(())
+    }
+
+    fn bound_shared(&self, plan: &Plan) {
         let limits = &plan.model().limits;
         let Shared {
             in_flight,
@@ -166,115 +192,37 @@ impl Server {
         } = &*self.common.shared;
         set(in_flight, *limits.max_in_flight_requests);
         set(connections, *limits.max_total_connections);
-        let adoptions = self.adoptions(&plan, arrangement, &holdings, count, new_logs);
-        let adoptions = adoptions.collect();
-        self.vault.adopt(holdings, &self.common.registry);
-        self.plan = plan;
-        self.publish(adoptions).await
     }
 
-    /// Hands each worker its adoption and waits until all have carried it out.
-    async fn publish(&self, adoptions: Vec<Adoption>) -> Result<(), ApplyFault> {
-        let mut answers = Vec::with_capacity(adoptions.len());
-        for (worker, adoption) in self.workers.iter().zip(adoptions) {
-            let (done, answer) = oneshot::channel();
-            let command = Command::Adopt(Box::new(adoption), done);
-            worker
-                .commands
-                .send(command)
-                .map_err(|_| ApplyFault::Stuck)?;
-            answers.push(answer);
-        }
-        for answer in answers {
-            let answered = tokio::time::timeout(ADOPTION_TIME, answer).await;
-            if !matches!(answered, Ok(Ok(()))) {
-                return Err(ApplyFault::Stuck);
-            }
-        }
-        Ok(())
-    }
-
-    /// Binds what the plan listens on and nobody listens on yet. Nothing changes when one fails.
-    fn arrange(&mut self, plan: &Plan, workers: usize) -> Result<Arrangement, ApplyFault> {
-        let mut arrangement = Arrangement {
-            known: Vec::new(),
-            fresh: Vec::new(),
-        };
-        for listener in &plan.model().listeners {
-            let (address, backlog) = (&listener.address.value, *listener.backlog);
-            // With port 0 several listeners may be written alike: each keeps its own door.
-            let taken = |door: &KnownDoor| arrangement.known.iter().any(|one| one.id == door.id);
-            let same = |door: &&KnownDoor| door.address == *address && door.backlog == backlog;
-            let mut known = self.doors.iter().filter(|door| !taken(door));
-            let (id, bound, fresh) = if let Some(door) = known.find(same) {
-                (door.id, door.bound, None)
-            } else {
-                let sockets = self.open(address, backlog, workers)?;
-                let id = DoorId(self.next_door);
-                self.next_door += 1;
-                (id, sockets.address, Some(sockets.sockets))
-            };
-            arrangement.known.push(KnownDoor {
-                id,
-                address: address.clone(),
-                backlog,
-                bound,
-            });
-            arrangement.fresh.push(fresh);
-        }
-        Ok(arrangement)
-    }
-
-    fn open(
-        &mut self,
-        address: &BindAddress,
-        backlog: u32,
-        workers: usize,
-    ) -> Result<Sockets, ApplyFault> {
-        if let Some(sockets) = listen::inherit(&mut self.inherited, address, workers) {
-            return Ok(sockets);
-        }
-        let ours = self.doors.iter().any(|door| door.address == *address);
-        let bind = if ours {
-            listen::bind_beside
-        } else {
-            listen::bind
-        };
-        Ok(bind(address, backlog, workers)?)
-    }
-
-    /// What each worker is told about `plan`, and from now on the doors of `arrangement` are known.
+    /// What each worker is told about `plan`; `staff` is how many there are to be, how many are new,
+    /// and whether all get new ends of the logs.
     fn adoptions(
         &mut self,
         plan: &Arc<Plan>,
-        arrangement: Arrangement,
+        shares: Vec<Vec<Share>>,
         holdings: &Holdings,
-        workers: usize,
-        new_logs: bool,
-    ) -> impl Iterator<Item = Adoption> + use<> {
-        let Arrangement { known, mut fresh } = arrangement;
-        let pools = self.pools.settings(plan, self.directory.slots(), workers);
+        staff: (usize, usize, bool),
+    ) -> Vec<Adoption> {
+        let (count, newcomers, fresh_logs) = staff;
+        let pools = self.pools.settings(plan, self.directory.slots(), count);
         let links = links(plan, holdings);
-        let mut adoptions = Vec::with_capacity(workers);
-        for _ in 0..workers {
-            let sockets = fresh.iter_mut().map(|sockets| sockets.as_mut()?.pop());
-            let doors = known.iter().zip(sockets).zip(&holdings.listeners);
-            let doors = doors.map(|((door, socket), tls)| Entrance {
-                id: door.id,
-                socket,
+        let serving = self.staff.len();
+        let new = serving.saturating_sub(newcomers)..serving;
+        let adoptions = shares.into_iter().enumerate().map(|(worker, shares)| {
+            let doors = shares.into_iter().zip(&holdings.listeners);
+            let doors = doors.map(|(share, tls)| Entrance {
+                share,
                 tls: tls.clone(),
             });
-            let doors = doors.collect();
-            adoptions.push(Adoption {
+            Adoption {
                 plan: Arc::clone(plan),
                 links: links.clone(),
                 pools: pools.clone(),
-                doors,
-                logs: new_logs.then(|| self.logs.worker()),
-            });
-        }
-        self.doors = known;
-        adoptions.into_iter()
+                doors: doors.collect(),
+                logs: (fresh_logs || new.contains(&worker)).then(|| self.logs.worker()),
+            }
+        });
+        adoptions.collect()
     }
 
     /// Takes certificates that changed on disk into use.
@@ -284,7 +232,7 @@ impl Server {
 
     /// Lets every worker look again which targets are healthy.
     pub(crate) fn refresh(&self) {
-        self.tell(|| Command::Refresh);
+        self.staff.tell(|| Command::Refresh);
     }
 
     /// Opens log files again that were moved away.
@@ -293,39 +241,29 @@ impl Server {
     }
 
     /// Accepts no more, and lets workers leave when their last connection ends.
-    pub(crate) fn drain(&self) {
+    pub(crate) fn drain(&mut self) {
         self.common.shared.lifecycle.drain();
-        self.tell(|| Command::Drain);
+        self.doors = Doors::default();
+        self.staff.tell(|| Command::Drain(Draining::Promptly));
+    }
+
+    /// The same when another process accepts from the same sockets: no client is to notice.
+    pub(crate) fn hand_over(&mut self) {
+        self.common.shared.lifecycle.drain();
+        self.doors.keep_files(true);
+        self.doors = Doors::default();
+        self.staff.tell(|| Command::Drain(Draining::Gently));
     }
 
     /// Whether every worker has left.
     pub(crate) fn is_over(&self) -> bool {
-        self.workers
-            .iter()
-            .all(|worker| worker.thread.is_finished())
+        self.staff.is_over()
     }
 
     /// Ends everything now.
     pub(crate) fn stop(self) {
-        self.tell(|| Command::Stop);
-        let threads: Vec<JoinHandle<()>> = self
-            .workers
-            .into_iter()
-            .map(|worker| worker.thread)
-            .collect();
-        for thread in threads {
-            if thread.join().is_err() {
-                tracing::error!("a worker panicked");
-            }
-        }
+        self.staff.stop();
         self.logs.close();
-    }
-
-    fn tell(&self, command: impl Fn() -> Command) {
-        for worker in &self.workers {
-            // A worker that has left needs to be told nothing.
-            drop(worker.commands.send(command()));
-        }
     }
 }
 

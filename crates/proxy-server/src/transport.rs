@@ -1,34 +1,34 @@
-//! What carries a client's bytes: TCP, or TLS over it.
+//! What carries a client's bytes: its socket, or TLS over it.
 
+use crate::carrier::Carrier;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
 /// A byte stream from a client.
 #[derive(Debug)]
 pub(crate) enum Transport {
-    /// Plain TCP.
-    Tcp(TcpStream),
-    /// TLS over TCP.
-    Tls(Box<TlsStream<TcpStream>>),
+    /// The socket as it is.
+    Plain(Carrier),
+    /// TLS over it.
+    Tls(Box<TlsStream<Carrier>>),
 }
 
 impl Transport {
     /// Ready when there may be something to read, which needs no buffer to be read into.
     pub(crate) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
-            Self::Tcp(stream) => stream.poll_read_ready(cx),
+            Self::Plain(stream) => stream.poll_readable(cx),
             Self::Tls(stream) => {
-                let (tcp, session) = stream.get_ref();
+                let (carrier, session) = stream.get_ref();
                 // What is decrypted already makes no socket readable. Half a record does not count:
                 // its other half has to come.
                 if !session.wants_read() {
                     return Poll::Ready(Ok(()));
                 }
-                tcp.poll_read_ready(cx)
+                carrier.poll_readable(cx)
             }
         }
     }
@@ -42,7 +42,7 @@ impl AsyncRead for Transport {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_read(cx, buf),
+            Self::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
             Self::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
         }
     }
@@ -56,7 +56,7 @@ impl AsyncWrite for Transport {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Self::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
             Self::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
         }
     }
@@ -68,7 +68,7 @@ impl AsyncWrite for Transport {
         pieces: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
+            Self::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
             Self::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
         }
     }
@@ -80,14 +80,14 @@ impl AsyncWrite for Transport {
     #[inline]
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_flush(cx),
+            Self::Plain(stream) => Pin::new(stream).poll_flush(cx),
             Self::Tls(stream) => Pin::new(stream).poll_flush(cx),
         }
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
             Self::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
         }
     }

@@ -1,6 +1,7 @@
 //! Connections beyond `max-total-connections`: told so, as long as that stays cheap; by TLS it never is.
 
 use crate::accept::Door;
+use crate::carrier::Carrier;
 use crate::linger;
 use crate::patience::Patience;
 use crate::transport::Transport;
@@ -9,19 +10,12 @@ use proxy_errors::{Detail, Problem, Reason};
 use proxy_limits::Full;
 use proxy_pipeline::{Client, Peer, Worker, note_connection, refuse_unread};
 use std::rc::Rc;
-use tokio::net::TcpStream;
 
 /// Connections of one worker and listener that are being told at once; the rest are closed without a word.
 const MOST: u32 = 256;
 
 /// Answers 503 and closes.
-pub(crate) fn start(
-    worker: Rc<Worker>,
-    door: &Rc<Door>,
-    stream: TcpStream,
-    peer: Peer,
-    full: Full,
-) {
+pub(crate) fn start(worker: Rc<Worker>, door: &Rc<Door>, stream: Carrier, peer: Peer, full: Full) {
     let Some(place) = Place::take(door) else {
         return;
     };
@@ -43,7 +37,7 @@ pub(crate) fn start(
             clock: &worker.clock,
             deadline: &deadline,
         };
-        let mut transport = Transport::Tcp(stream);
+        let mut transport = Transport::Plain(stream);
         linger::answer(&mut transport, &answer.bytes, settings.write_time, patience).await;
         drop((entry, place));
     });

@@ -1,24 +1,24 @@
 //! One worker: a thread with a runtime, sockets and connections of its own.
 
-use crate::accept::{self, Door};
+use crate::accept::Door;
 use crate::beat::Beat;
+use crate::doors::Held;
 use crate::settings::ConnectionSettings;
 use proxy_limits::Gauge;
-use proxy_pipeline::{ActivePlan, GONE, Logs, Shared, Time, UpstreamLinks, Worker};
+use proxy_pipeline::{ActivePlan, Draining, GONE, Logs, Shared, Time, UpstreamLinks, Worker};
 use proxy_plan::Plan;
 use proxy_pool::PoolSettings;
 use proxy_telemetry::Registry;
 use proxy_tls::ServerTls;
-use std::cell::{Cell, RefCell};
+use socket2::Socket;
 use std::collections::BTreeMap;
 use std::io;
-use std::net::TcpListener;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::oneshot;
 
 /// Names a listener over plans: the position of its address among all that were ever bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -40,11 +40,19 @@ pub(crate) struct Adoption {
 /// One listener, as a worker is told of it.
 #[derive(Debug)]
 pub(crate) struct Entrance {
-    pub(crate) id: DoorId,
-    /// Its socket, if that is new.
-    pub(crate) socket: Option<TcpListener>,
+    pub(crate) share: Share,
     /// TLS towards its clients.
     pub(crate) tls: Option<Arc<ServerTls>>,
+}
+
+/// The sockets of a door that a worker takes connections from.
+#[derive(Debug)]
+pub(crate) struct Share {
+    pub(crate) id: DoorId,
+    /// The places of its sockets; others take connections from the rest.
+    pub(crate) serves: Vec<usize>,
+    /// Those of which the worker has no copy yet.
+    pub(crate) fresh: Vec<(usize, Socket)>,
 }
 
 /// What the control thread tells a worker.
@@ -54,8 +62,8 @@ pub(crate) enum Command {
     Adopt(Box<Adoption>, oneshot::Sender<()>),
     /// Look again which targets are healthy.
     Refresh,
-    /// Take no more connections, end those that are idle, and leave when none is left.
-    Drain,
+    /// Take no more connections, end those there are, and leave when none is left.
+    Drain(Draining),
     /// Leave now.
     Stop,
 }
@@ -63,6 +71,10 @@ pub(crate) enum Command {
 /// The control thread's end of a worker.
 #[derive(Debug)]
 pub(crate) struct Handle {
+    /// No other worker that runs has it.
+    pub(crate) number: usize,
+    /// Sockets that it has copies of.
+    pub(crate) held: Held,
     pub(crate) commands: UnboundedSender<Command>,
     pub(crate) thread: JoinHandle<()>,
 }
@@ -74,8 +86,8 @@ pub(crate) struct Common {
     pub(crate) registry: Arc<Registry>,
 }
 
-/// Starts the worker of this number.
-pub(crate) fn start(number: usize, common: Common, first: Adoption) -> io::Result<Handle> {
+/// Starts the worker of this number. It does nothing until it has a plan.
+pub(crate) fn start(number: usize, common: Common) -> io::Result<Handle> {
     let (commands, inbox) = unbounded_channel();
     let thread = std::thread::Builder::new()
         .name(format!("proxy-worker-{number}"))
@@ -87,7 +99,7 @@ pub(crate) fn start(number: usize, common: Common, first: Adoption) -> io::Resul
                 .build_local(tokio::runtime::LocalOptions::default());
             match runtime {
                 Ok(runtime) => {
-                    if let Err(error) = runtime.block_on(run(number, common, first, inbox)) {
+                    if let Err(error) = runtime.block_on(run(number, common, inbox)) {
                         tracing::error!(%error, "a worker has no clock");
                     }
                     // A disk that does not answer must not keep the process alive.
@@ -96,17 +108,25 @@ pub(crate) fn start(number: usize, common: Common, first: Adoption) -> io::Resul
                 Err(error) => tracing::error!(%error, "cannot start a worker"),
             }
         })?;
-    Ok(Handle { commands, thread })
+    Ok(Handle {
+        number,
+        held: Held::new(),
+        commands,
+        thread,
+    })
 }
 
 async fn run(
     number: usize,
     common: Common,
-    first: Adoption,
     mut inbox: UnboundedReceiver<Command>,
 ) -> io::Result<()> {
     let beat = Beat::start()?;
-    let mut post = Post::new(number, common, first);
+    let Some(Command::Adopt(first, done)) = inbox.recv().await else {
+        return Ok(());
+    };
+    let mut post = Post::new(number, common, *first);
+    done.send(()).unwrap_or_default();
     loop {
         tokio::select! {
             command = inbox.recv() => match command {
@@ -116,13 +136,13 @@ async fn run(
                     done.send(()).unwrap_or_default();
                 }
                 Some(Command::Refresh) => post.worker.active().refresh(),
-                Some(Command::Drain) => post.drain(),
+                Some(Command::Drain(how)) => post.drain(how),
                 Some(Command::Stop) | None => break,
             },
             ticked = beat.next() => {
                 ticked?;
                 post.tick();
-                if post.worker.draining.get() && post.worker.sweep.is_empty() {
+                if post.worker.is_draining() && post.worker.sweep.is_empty() {
                     break;
                 }
             }
@@ -189,7 +209,8 @@ impl Post {
         let active = self.worker.active();
         let limits = &active.plan.model().limits;
         let mut old = std::mem::take(&mut self.doors);
-        for (index, Entrance { id, socket, tls }) in doors.into_iter().enumerate() {
+        for (index, Entrance { share, tls }) in doors.into_iter().enumerate() {
+            let Share { id, serves, fresh } = share;
             let Some(listener) = active.plan.listeners().get(index) else {
                 continue;
             };
@@ -199,8 +220,9 @@ impl Post {
                 .unwrap_or_else(|| Rc::new(Door::new(&listener.name, &settings)));
             door.index.set(index);
             door.settings.replace(settings);
-            if let Some(socket) = socket {
-                self.open(&door, socket);
+            door.leave_but(&serves);
+            for (place, socket) in fresh {
+                door.open(&self.worker, place, socket);
             }
             self.doors.insert(id, door);
         }
@@ -212,27 +234,20 @@ impl Post {
                 .map(|listener| &listener.name)
                 .position(|name| *name == door.name);
             door.index.set(again.unwrap_or(GONE));
-            door.closed.notify_one();
+            door.close();
         }
         if some_left {
             self.worker.sweep.wake_all();
         }
     }
 
-    fn open(&self, door: &Rc<Door>, socket: TcpListener) {
-        match tokio::net::TcpListener::from_std(socket) {
-            Ok(listener) => {
-                let accepting = accept::run(Rc::clone(&self.worker), Rc::clone(door), listener);
-                tokio::task::spawn_local(accepting);
-            }
-            Err(error) => tracing::error!(%error, "cannot use a listening socket"),
-        }
-    }
-
-    fn drain(&self) {
-        self.worker.draining.set(true);
+    fn drain(&self, how: Draining) {
+        self.worker.draining.set(how);
         for door in self.doors.values() {
-            door.closed.notify_one();
+            match how {
+                Draining::Gently => door.leave_but(&[]),
+                Draining::Promptly | Draining::No => door.close(),
+            }
         }
         self.worker.pool.clear();
         self.worker.sweep.wake_all();
@@ -251,20 +266,12 @@ impl Post {
         }
     }
 
+    /// The last words.
     fn flush(&self) {
-        self.worker.logs.borrow_mut().flush();
-    }
-}
-
-impl Door {
-    fn new(name: &str, settings: &Rc<ConnectionSettings>) -> Self {
-        Self {
-            name: name.to_owned(),
-            index: Rc::new(Cell::new(0)),
-            settings: RefCell::new(Rc::clone(settings)),
-            closed: Notify::new(),
-            turned_away: Cell::new(0),
-        }
+        let worker = &self.worker;
+        worker.pool.clear();
+        worker.active().publish_pools(&worker.pool);
+        worker.logs.borrow_mut().flush();
     }
 }
 

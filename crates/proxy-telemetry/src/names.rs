@@ -285,6 +285,13 @@ pub const CONFIG_RELOADS_TOTAL: CounterOf<1> = CounterOf::new(
     &["result"],
     "Reloads of the configuration, by result: success or failure.",
 );
+/// Upgrades of the binary.
+pub const UPGRADES_TOTAL: CounterOf<1> = CounterOf::new(
+    "proxy_upgrades_total",
+    &["result"],
+    "Upgrades of the binary: success, counted by the process that took over, or failure, by the one \
+     that serves on.",
+);
 /// Which configuration is in force.
 pub const CONFIG_GENERATION: GaugeOf<0> = GaugeOf::new(
     "proxy_config_generation",
@@ -427,6 +434,7 @@ pub const METRICS: &[Metric] = &[
     AGENT_FAILURES_TOTAL,
     AGENT_QUEUE_DEPTH,
     CONFIG_RELOADS_TOTAL.metric,
+    UPGRADES_TOTAL.metric,
     CONFIG_GENERATION.metric,
     CONFIG_LAST_RELOAD_TIMESTAMP_SECONDS.metric,
     LOG_LINES_WRITTEN_TOTAL.metric,

@@ -6,6 +6,9 @@ use crate::wire::{Broken, End, Wire};
 use socket2::{Domain, Socket, Type};
 use std::net::{SocketAddr, TcpStream};
 use std::ops::{Deref, DerefMut};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 
 /// One connection to the proxy.
 #[derive(Debug)]
@@ -28,6 +31,27 @@ impl RawClient {
     /// What the operating system says.
     pub fn try_connect(address: SocketAddr) -> std::io::Result<Self> {
         TcpStream::connect_timeout(&address, PATIENCE).map(|stream| Self(Wire::new(stream)))
+    }
+
+    /// Connects to the Unix socket at `path`.
+    #[must_use]
+    #[track_caller]
+    pub fn connect_unix(path: &Path) -> Self {
+        match Self::try_connect_unix(path) {
+            Ok(client) => client,
+            Err(error) => panic!("cannot connect to {}: {error}", path.display()),
+        }
+    }
+
+    /// Connects to the Unix socket at `path`, if somebody listens there.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn try_connect_unix(path: &Path) -> std::io::Result<Self> {
+        let stream = UnixStream::connect(path)?;
+        // The library's streams read and write sockets of any family.
+        let stream = TcpStream::from(OwnedFd::from(stream));
+        Ok(Self(Wire::of_any_family(stream)))
     }
 
     /// Connects to `address` with a receive buffer of about `bytes`, so that what is not read soon

@@ -1,6 +1,7 @@
 //! Lets one thread wait until another says so.
 
 use crate::journal::Journal;
+use std::time::Duration;
 
 /// Closed at first; opened once, for all who wait. Clones are the same gate.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +23,12 @@ impl Gate {
     #[must_use]
     pub fn is_open(&self) -> bool {
         !self.0.is_empty()
+    }
+
+    /// Whether everybody is let through, or is within `time`, for which it waits.
+    pub fn opens_within(&self, time: Duration) -> bool {
+        let open = |entries: &[()]| (!entries.is_empty()).then_some(());
+        self.0.wait_within(time, open).is_some()
     }
 
     /// Waits until the gate is open.

@@ -8,6 +8,7 @@ use std::fmt::Debug;
 )]
 use std::sync::Mutex;
 use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// A list that grows at its end. Clones are the same list.
 #[derive(Debug)]
@@ -109,9 +110,14 @@ impl<T: Clone + Debug> Journal<T> {
 
     /// Waits until `pick` picks something. None if it does not in time, or cannot any more.
     pub fn wait_until<R>(&self, pick: impl Fn(&[T]) -> Option<R>) -> Option<R> {
+        self.wait_within(PATIENCE, pick)
+    }
+
+    /// The same, for so long at most.
+    pub fn wait_within<R>(&self, time: Duration, pick: impl Fn(&[T]) -> Option<R>) -> Option<R> {
         let waiting = |state: &mut State<T>| !state.closed && pick(&state.entries).is_none();
         let state = self.state();
-        let waited = self.0.changed.wait_timeout_while(state, PATIENCE, waiting);
+        let waited = self.0.changed.wait_timeout_while(state, time, waiting);
         let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         pick(&state.entries)
     }

@@ -28,6 +28,7 @@ mod upstream;
 mod launch;
 mod log;
 mod ports;
+mod process;
 mod proxyd;
 
 pub use client::{RawClient, get};
@@ -40,7 +41,7 @@ pub use log::{Log, Record};
 pub use message::{Framing, Request, Response};
 pub use patience::PATIENCE;
 pub use ports::{closed_port, free_port};
-pub use proxyd::{Proxyd, Reload};
+pub use proxyd::{Proxyd, Reload, Upgrade};
 pub use served::Served;
 pub use upstream::Upstream;
 pub use wire::{Broken, End, Wire};

@@ -4,8 +4,8 @@ use crate::client::RawClient;
 use crate::launch::{Launch, with_admin};
 use crate::log::{Log, Record};
 use crate::patience::PATIENCE;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+use crate::process::Process;
+use rustix::process::Signal;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -13,10 +13,12 @@ use std::process::{Child, ExitStatus};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// A running proxyd, killed when dropped.
+/// A running proxyd, and those that handed over to it; killed when dropped.
 #[derive(Debug)]
 pub struct Proxyd {
-    child: Child,
+    process: Process,
+    /// Those that handed over, the last one last.
+    former: Vec<Process>,
     folder: TempDir,
     config: PathBuf,
     addresses: Vec<SocketAddr>,
@@ -31,6 +33,15 @@ pub enum Reload {
     Applied,
     /// The old one is; this is what was said against the new one.
     Refused(String),
+}
+
+/// What became of an upgrade.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Upgrade {
+    /// A new process is in charge.
+    Done,
+    /// The old one still is; this is why.
+    Failed(String),
 }
 
 impl Proxyd {
@@ -48,7 +59,8 @@ impl Proxyd {
         (stdout, stderr): (Log, Log),
     ) -> Self {
         Self {
-            child,
+            process: Process::of(child),
+            former: Vec::new(),
             folder,
             config,
             addresses: Vec::new(),
@@ -64,7 +76,7 @@ impl Proxyd {
 
     /// Begins to read what it writes to its standard output, if that was held back.
     pub fn read_stdout(&mut self) {
-        if let Some(output) = self.child.stdout.take() {
+        if let Some(output) = self.process.take_stdout() {
             self.stdout.follow(output);
         }
     }
@@ -173,16 +185,57 @@ impl Proxyd {
         }
     }
 
+    /// Asks it to hand over to a new process of the same binary, and waits for what it says of it. From
+    /// then on the new process is the one that is asked, signalled and measured.
+    #[track_caller]
+    pub fn upgrade(&mut self) -> Upgrade {
+        let since = self.stderr.len();
+        self.signal(Signal::USR2);
+        let said = self.stderr.find(since, |record| {
+            let message = record.text("message");
+            message == "handed over" || message.starts_with("not handed over")
+        });
+        let Some(id) = said.number("id") else {
+            return Upgrade::Failed(said.text("reason").to_owned());
+        };
+        let successor = Process::adopted(id);
+        let former = std::mem::replace(&mut self.process, successor);
+        self.former.push(former);
+        Upgrade::Done
+    }
+
+    /// Waits until every process that handed over has ended.
+    #[track_caller]
+    pub fn wait_for_former(&mut self) {
+        for mut former in self.former.drain(..) {
+            assert!(former.has_ended_within(PATIENCE), "it does not end");
+            assert!(former.wait().success(), "it ends well");
+        }
+    }
+
+    /// Sends a signal to the process that handed over last.
+    #[track_caller]
+    pub fn signal_former(&self, signal: Signal) {
+        let former = self.former.last().expect("there was an upgrade");
+        former.signal(signal);
+    }
+
+    /// Whether all that handed over have ended, or do within `time`.
+    #[must_use]
+    pub fn former_have_ended_within(&self, time: Duration) -> bool {
+        let mut all = self.former.iter();
+        all.all(|former| former.has_ended_within(time))
+    }
+
     /// Its process number.
     #[must_use]
     pub fn id(&self) -> u32 {
-        self.child.id()
+        self.process.id()
     }
 
     /// Sends it a signal. To one that has ended and was not waited for it means nothing.
     pub fn signal(&self, signal: Signal) {
-        // Its number cannot belong to anybody else: it has not been waited for.
-        kill_process(self.pid(), signal).expect("a child can be signalled");
+        self.process.signal(signal);
     }
 
     /// Tells it to finish what it has begun and leave.
@@ -199,58 +252,30 @@ impl Proxyd {
     #[track_caller]
     pub fn wait(&mut self) -> ExitStatus {
         assert!(self.has_ended_within(PATIENCE), "it does not end");
-        self.child.wait().expect("a child can be waited for")
+        self.process.wait()
     }
 
     /// Whether it has ended, or does within `time`.
     #[must_use]
     pub fn has_ended_within(&self, time: Duration) -> bool {
-        let Ok(handle) = pidfd_open(self.pid(), PidfdFlags::empty()) else {
-            return true;
-        };
-        let time = Timespec::try_from(time).expect("a short time");
-        let mut ended = [PollFd::new(&handle, PollFlags::IN)];
-        poll(&mut ended, Some(&time)).expect("a process can be waited for") > 0
+        self.process.has_ended_within(time)
     }
 
     /// The memory it holds now, in bytes.
     #[must_use]
     pub fn rss_bytes(&self) -> u64 {
-        self.memory("VmRSS:")
+        self.process.memory("VmRSS:")
     }
 
     /// The most memory it ever held, in bytes.
     #[must_use]
     pub fn peak_rss_bytes(&self) -> u64 {
-        self.memory("VmHWM:")
+        self.process.memory("VmHWM:")
     }
 
     /// File descriptors it holds.
     #[must_use]
     pub fn open_files(&self) -> usize {
-        let folder = fs::read_dir(format!("/proc/{}/fd", self.id()));
-        folder.expect("the process runs").count()
-    }
-
-    fn memory(&self, line: &str) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.id()));
-        let status = status.expect("the process runs");
-        let value = status.lines().find_map(|text| text.strip_prefix(line));
-        let kibibytes = value.and_then(|value| value.trim().strip_suffix("kB"));
-        let kibibytes = kibibytes.and_then(|value| value.trim().parse::<u64>().ok());
-        kibibytes.expect("the kernel tells it") * 1024
-    }
-
-    fn pid(&self) -> Pid {
-        let id = i32::try_from(self.id()).ok().and_then(Pid::from_raw);
-        id.expect("a process has a number")
-    }
-}
-
-impl Drop for Proxyd {
-    fn drop(&mut self) {
-        // Both fail only if the process has ended already, which is what is wanted.
-        drop(self.child.kill());
-        drop(self.child.wait());
+        self.process.open_files()
     }
 }

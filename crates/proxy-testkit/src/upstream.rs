@@ -4,10 +4,13 @@ use crate::journal::Journal;
 use crate::message::Request;
 use crate::served::Served;
 use crate::wire::{End, Wire};
-use rustix::net::Shutdown;
+use rustix::net::{Shutdown, listen};
 use std::net::{Shutdown as Both, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
+
+/// Connections that may wait to be accepted.
+const QUEUE: i32 = 4096;
 
 /// A fake upstream. Every request that it reads is recorded. Dropped, it is gone; if the proxy sent it
 /// what is no request, its drop panics.
@@ -35,6 +38,8 @@ impl Upstream {
         script: impl Fn(&mut Served) + Send + Sync + 'static,
     ) -> Self {
         let address = listener.local_addr().expect("a socket has an address");
+        // Whoever finds the queue full tries again after a second, and the usual one is short.
+        listen(&listener, QUEUE).expect("a socket that listens may listen again");
         let listener = Arc::new(listener);
         let mut upstream = Self {
             address,

@@ -47,10 +47,16 @@ pub struct Wire {
 impl Wire {
     /// Takes `stream` over.
     pub(crate) fn new(stream: TcpStream) -> Self {
+        let told = stream.set_nodelay(true);
+        told.expect("a socket takes its options");
+        Self::of_any_family(stream)
+    }
+
+    /// Takes `stream` over, which need not be one of TCP.
+    pub(crate) fn of_any_family(stream: TcpStream) -> Self {
         let told = stream
             .set_read_timeout(Some(PATIENCE))
-            .and_then(|()| stream.set_write_timeout(Some(PATIENCE)))
-            .and_then(|()| stream.set_nodelay(true));
+            .and_then(|()| stream.set_write_timeout(Some(PATIENCE)));
         told.expect("a socket takes its options");
         Self {
             stream,

@@ -150,6 +150,46 @@ fn trailers_of_a_request_reach_the_upstream() {
 }
 
 #[test]
+fn trailers_of_a_request_cannot_say_who_asks() {
+    let upstream = Upstream::echo();
+    let proxyd = Config::to(&upstream).start();
+
+    let body = "2\r\nhi\r\n0\r\nX-Forwarded-For: 10.0.0.1\r\nAuthorization: Basic x\r\n\
+                X-Correlation-Id: forged\r\nX-Sum: abc\r\n\r\n";
+    let text = request("POST /", "Transfer-Encoding: chunked\r\n", body);
+    assert_eq!(proxyd.connect().ask(text).text(), "hi");
+    let seen = upstream.last_request();
+    trailer(&seen.trailers, "x-sum", "abc");
+    for forged in ["x-forwarded-for", "authorization", "x-correlation-id"] {
+        assert_eq!(seen.trailers.get(forged), None, "{forged}");
+    }
+}
+
+#[test]
+fn a_head_request_that_asks_to_switch_is_answered_as_one() {
+    let upstream = Upstream::start(|served| {
+        while let Some(request) = served.request() {
+            let is_head = request.method == "HEAD";
+            let body = if is_head { "" } else { "hello" };
+            served.send(format!(
+                "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n{body}"
+            ));
+        }
+    });
+    let proxyd = Config::to(&upstream).start();
+    let mut client = proxyd.connect();
+
+    for _ in 0..2 {
+        let fields = "Connection: upgrade\r\nUpgrade: websocket\r\n";
+        client.send(request("HEAD /", fields, ""));
+        assert_eq!(client.response_to_head().status, 200);
+    }
+    assert_eq!(client.ask(get("/", &[])).text(), "hello");
+    // None was thrown away for a body that never came.
+    assert_eq!(upstream.connections(), 1);
+}
+
+#[test]
 fn trailers_of_a_response_reach_a_client_that_takes_them() {
     let upstream = Upstream::answering(
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n\

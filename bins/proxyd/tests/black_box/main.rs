@@ -42,5 +42,8 @@ mod streaming;
 mod systemd;
 mod timeouts;
 mod tunnels;
+mod unix_sockets;
+mod upgrade;
 mod upstream_failures;
 mod versions;
+mod workers;

@@ -1,7 +1,7 @@
 //! What a service manager sees: notifications, and sockets it has opened.
 
 use crate::support::{BINARY, Config};
-use proxy_testkit::{Gate, Launch, RawClient, Reload, Upstream, get};
+use proxy_testkit::{Gate, Launch, RawClient, Reload, Upgrade, Upstream, get};
 use std::net::TcpListener;
 use std::os::unix::net::UnixDatagram;
 
@@ -54,6 +54,62 @@ fn the_manager_is_told_what_the_process_does() {
     proxyd.terminate();
     assert!(manager.next().contains("STOPPING=1"));
     assert!(proxyd.wait().success());
+}
+
+#[test]
+fn the_manager_learns_which_process_took_over() {
+    let manager = Manager::new();
+    let upstream = Upstream::saying("");
+    let config = Config::to(&upstream);
+    let launch = Launch::new(BINARY, &config.kdl());
+    let mut proxyd = launch
+        .env("NOTIFY_SOCKET", manager.folder.path().join("notify"))
+        .start();
+    assert!(manager.next().contains("READY=1"));
+
+    assert_eq!(proxyd.upgrade(), Upgrade::Done);
+
+    let main = format!("MAINPID={}", proxyd.id());
+    assert_eq!(manager.next().trim_end(), main);
+    assert!(manager.next().contains("READY=1"));
+    proxyd.wait_for_former();
+    // The old process says nothing of its own end.
+    proxyd.terminate();
+    assert!(manager.next().contains("STOPPING=1"));
+    assert!(proxyd.wait().success());
+}
+
+#[test]
+fn a_socket_of_the_manager_s_is_passed_on() {
+    let upstream = Upstream::saying("served");
+    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap();
+    let config = Config::to(&upstream)
+        .at(address)
+        .top("system { worker-threads 2 }");
+    let mut proxyd = Launch::new(BINARY, &config.kdl()).socket(socket).start();
+
+    for _ in 0..2 {
+        assert_eq!(proxyd.upgrade(), Upgrade::Done);
+        proxyd.wait_for_former();
+        assert_eq!(proxyd.connect().ask(get("/", &[])).text(), "served");
+    }
+}
+
+#[test]
+fn a_socket_of_the_manager_s_does_where_any_port_will() {
+    let upstream = Upstream::saying("served");
+    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap();
+
+    let kdl = Config::to(&upstream).kdl();
+    let proxyd = Launch::new(BINARY, &kdl).socket(socket).start();
+
+    assert_eq!(proxyd.address(), address);
+    assert_eq!(
+        RawClient::connect(address).ask(get("/", &[])).text(),
+        "served"
+    );
 }
 
 #[test]

@@ -93,21 +93,55 @@ fn metric_or_zero(client: &mut RawClient, name: &str) -> f64 {
 }
 
 #[test]
-fn a_body_that_drips_is_not_cut_while_it_moves() {
+fn a_body_that_comes_slowly_is_not_cut_while_it_moves() {
     let upstream = Upstream::echo();
     let proxyd = impatient(&upstream, "body-idle-ms 600").start();
     let mut client = proxyd.connect();
     client.be_patient_for(std::time::Duration::from_millis(150));
 
-    client.send(request("POST /", "Content-Length: 8\r\n", ""));
+    let piece = "x".repeat(512);
+    client.send(request("POST /", "Content-Length: 4096\r\n", ""));
     for _ in 0..8 {
         // Waits 150 ms for an answer that cannot come yet: 1.2 s in all.
         assert!(client.peek().is_err());
-        client.send("x");
+        client.send(&piece);
     }
 
     client.be_patient_for(proxy_testkit::PATIENCE);
-    assert_eq!(client.response().text(), "xxxxxxxx");
+    assert_eq!(client.response().body.len(), 4096);
+}
+
+#[test]
+fn a_body_that_drips_is_answered_408() {
+    let upstream = Upstream::start(|served| {
+        served.head();
+        served.end();
+    });
+    let proxyd = impatient(&upstream, "body-idle-ms 600").start();
+    for framing in ["Content-Length: 100000", "Transfer-Encoding: chunked"] {
+        let mut client = proxyd.connect();
+        client.be_patient_for(std::time::Duration::from_millis(50));
+
+        client.send(request("POST /", &format!("{framing}\r\n"), ""));
+        let piece = if framing.ends_with("chunked") {
+            "1\r\nx\r\n"
+        } else {
+            "x"
+        };
+        // Each piece comes long before a silence would last 600 ms.
+        while client.peek().is_err() {
+            client.send(piece);
+        }
+
+        client.be_patient_for(proxy_testkit::PATIENCE);
+        let response = client.response();
+        let message = refusal(&response, 408, "TIMEOUT");
+        assert!(
+            message.starts_with("Timeout: request body after 600ms"),
+            "{message}"
+        );
+        assert_eq!(reason(&proxyd, &response), "request_body_timeout");
+    }
 }
 
 #[test]
@@ -138,6 +172,34 @@ fn a_client_that_takes_nothing_is_cut_off() {
     assert_eq!(record.text("error_type"), "Timeout");
     assert!(record.number("bytes_out").unwrap() < 100_000_000.0);
     drop(client);
+}
+
+/// The system tells of what a client took only when that was much: it takes the rest of a buffer, and
+/// then so little at a time that nothing is told.
+#[test]
+fn a_client_that_sips_is_cut_off() {
+    let upstream = Upstream::start(|served| {
+        served.request();
+        served.send("HTTP/1.1 200 OK\r\nContent-Length: 100000000\r\n\r\n");
+        while served.send([0; 65536]) {}
+        served.end();
+    });
+    let proxyd = impatient(&upstream, "write-idle-ms 600").start();
+    let mut client = RawClient::connect_with_small_buffer(proxyd.address(), 4096);
+
+    client.send(get("/", &[("X-Correlation-Id", "sips")]));
+    let log = proxyd.stdout();
+    let mut sips = 0;
+    while log.lines().iter().all(|line| !line.contains("sips")) {
+        sips += 1;
+        assert!(sips < 2_000, "still served");
+        // A byte, and a pause.
+        client.exactly(1).unwrap();
+        std::thread::park_timeout(std::time::Duration::from_millis(5));
+    }
+
+    let record = proxyd.access_record("sips");
+    assert_eq!(record.text("reason"), "client_write_timeout");
 }
 
 #[test]

@@ -6,13 +6,18 @@
     reason = "tests may fail loudly"
 )]
 
+mod alone;
 mod answers;
+mod attack_frames;
+mod attacks;
 mod bridge;
+mod bystander;
 #[path = "../edge/support/certificates.rs"]
 #[expect(dead_code, reason = "another suite needs more of it")]
 mod certificates;
 mod deliveries;
 mod doors;
+mod floods;
 mod flow;
 mod frame_row;
 mod frame_rows;

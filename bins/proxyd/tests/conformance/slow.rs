@@ -5,6 +5,7 @@
     reason = "tests may fail loudly, and measure"
 )]
 
+use crate::alone::alone;
 use proxy_testkit::{Proxyd, RawClient, Upstream, get};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -58,6 +59,7 @@ impl Slow {
 
 #[test]
 fn slow_clients_hinder_nobody_and_are_closed_in_time() {
+    let _turn = alone();
     let upstream = Upstream::saying("ok");
     let address = upstream.address();
     let proxyd = Proxyd::start(

@@ -1,10 +1,10 @@
 //! How streams and connections by HTTP/2 come to their end.
 
 use crate::support::{
-    Answer, END_HEADERS, END_STREAM, Frames, GET, GOAWAY, HEADERS, Http2, PING, ask, get, live,
-    start, to,
+    Answer, DATA, END_HEADERS, END_STREAM, Frames, GET, GOAWAY, HEADERS, Http2, PING, ask, get,
+    live, start, to,
 };
-use proxy_testkit::{Gate, Upstream, ok};
+use proxy_testkit::{Gate, Upgrade, Upstream, ok};
 
 const H2C: &str = "h2c #true";
 
@@ -68,6 +68,51 @@ fn a_drained_connection_ends_when_its_streams_have() {
         http.end().await.unwrap();
     });
     assert!(proxyd.wait().success());
+}
+
+#[test]
+fn who_takes_another_connection_in_time_is_refused_nothing() {
+    let gate = Gate::new();
+    let upstream = {
+        let gate = gate.clone();
+        Upstream::start(move |served| {
+            while let Some(request) = served.request() {
+                if request.target == "/slow" {
+                    gate.wait();
+                }
+                served.send(ok("fine"));
+            }
+        })
+    };
+    let mut proxyd = start(&to(&upstream, H2C), &[]);
+
+    live(async {
+        let mut http = Http2::knowing(proxyd.address()).await;
+        let slow = http.send(get("/slow")).await;
+        upstream.wait_for_requests(1);
+        let mut frames = Frames::connect(proxyd.address(), &[]).await;
+        frames.send(HEADERS, END_STREAM | END_HEADERS, 1, GET).await;
+        assert_eq!(frames.next_of(DATA).await.payload, b"fine");
+
+        assert_eq!(proxyd.upgrade(), Upgrade::Done);
+
+        // First it is told that there is an end to come; what it sends before it has heard is served.
+        let notice = frames.next_of(GOAWAY).await;
+        assert_eq!(notice.payload, b"\x7f\xff\xff\xff\0\0\0\0");
+        frames.send(HEADERS, END_STREAM | END_HEADERS, 3, GET).await;
+        assert_eq!(frames.next_of(DATA).await.payload, b"fine");
+        let ping = frames.next_of(PING).await;
+        frames.send(PING, 1, 0, &ping.payload).await;
+        let last = frames.next_of(GOAWAY).await;
+        assert_eq!(last.payload, b"\0\0\0\x03\0\0\0\0");
+        while frames.next().await.is_some() {}
+
+        gate.open();
+        let answer = Answer::whole(slow.await.unwrap()).await.unwrap();
+        assert_eq!(answer.text(), "fine");
+        drop(http);
+    });
+    proxyd.wait_for_former();
 }
 
 #[test]

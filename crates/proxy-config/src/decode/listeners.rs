@@ -32,6 +32,11 @@ pub(super) fn listener<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Lis
             message,
         );
     }
+    if let Some(place) = unheard(&proxy_protocol, trusted_proxies.is_empty()) {
+        let message = "`proxy-protocol` needs `trusted-proxies`: others may not say who calls, and \
+            are closed";
+        d.fault(FaultCode::Conflict, place, message);
+    }
     Some(Listener {
         name: name?.value,
         place,
@@ -86,6 +91,12 @@ fn contradiction(
         )),
         (ListenerProtocol::Https, true, false) | (ListenerProtocol::Http, false, _) => None,
     }
+}
+
+/// Where a listener is told to hear from proxies, and none may tell it anything.
+fn unheard(proxy_protocol: &Setting<bool>, nobody_is_trusted: bool) -> Option<proxy_model::Place> {
+    let asked = proxy_protocol.value && nobody_is_trusted;
+    asked.then(|| proxy_protocol.place()).flatten()
 }
 
 /// Faults names and addresses that two listeners have.

@@ -29,6 +29,7 @@ fn tls_is_decoded() {
                 address "0.0.0.0:443"
                 protocol "https"
                 proxy-protocol #true
+                trusted-proxies "10.0.0.0/8"
                 max-concurrent-streams 10
                 tls {
                     cert-file "a.pem"

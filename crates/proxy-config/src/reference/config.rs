@@ -173,10 +173,7 @@ fn words(shape: &Shape) -> String {
     };
     match shape {
         Shape::Choice(words) => words.iter().map(told).collect(),
-        Shape::Text {
-            later: Some(word), ..
-        } => told(word),
-        Shape::Text { later: None, .. }
+        Shape::Text { .. }
         | Shape::Flag
         | Shape::Integer { .. }
         | Shape::Decimal { .. }

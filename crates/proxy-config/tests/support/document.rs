@@ -81,6 +81,9 @@ fn beside(block: &str, inner: &str) -> String {
         "upstreams.upstream" if inner.starts_with("target") => &[],
         "upstreams.upstream" => &["target \"127.0.0.1:9000\""],
         "agents.agent" => &["unix-socket \"/run/x.sock\"", "failure-mode \"open\""],
+        "listeners.listener" if inner.starts_with("proxy-protocol") => {
+            &["trusted-proxies \"10.0.0.0/8\""]
+        }
         "listeners.listener" if inner.starts_with("tls") => &["protocol \"https\""],
         "listeners.listener" if inner.starts_with("protocol \"https\"") => {
             &["tls { cert-file \"a.pem\"; key-file \"a.key\" }"]

@@ -48,3 +48,13 @@ fn the_corpus_of_http2_frames_holds() {
 fn the_corpus_of_proxy_protocol_headers_holds() {
     replay("proxy_protocol", checks::proxy_protocol);
 }
+
+#[test]
+fn the_corpus_of_grpc_timeouts_holds() {
+    replay("grpc_timeout", checks::grpc_timeout);
+}
+
+#[test]
+fn the_corpus_of_forwarded_for_holds() {
+    replay("forwarded_for", checks::forwarded_for);
+}

@@ -86,8 +86,6 @@ pub enum Shape {
         what: &'static str,
         /// A value of that form.
         example: &'static str,
-        /// A form that is refused for now, with an example of it as its name.
-        later: Option<Word>,
     },
     /// A name and a value, written as two arguments.
     Pair {

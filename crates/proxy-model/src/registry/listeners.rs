@@ -1,9 +1,8 @@
 //! The `listeners` block.
 
 use super::table::{choice, flag, integer, named, settings, text, time, time_from, word, words};
-use super::text::Later;
 use super::word::Meaning;
-use super::{Block, Choice, Flag, Given, Integer, Many, Required, Spec, Text, Time, Unset};
+use super::{Block, Choice, Flag, Given, Integer, Many, Required, Text, Time, Unset};
 use crate::{BindAddress, ListenerProtocol, PathPolicy};
 use ipnet::IpNet;
 use std::net::IpAddr;
@@ -25,23 +24,9 @@ const PATH_POLICIES: &[Meaning<PathPolicy>] = &[
     ),
 ];
 
-const fn address() -> Spec<Text<BindAddress>, Required> {
-    let mut spec = text(
-        "listeners.listener.address",
-        "an address to listen on",
-        "0.0.0.0:8080",
-        |text| {
-            text.parse::<BindAddress>()
-                .map_err(|fault| fault.to_string())
-        },
-    );
-    spec.kind.later = Some(Later {
-        is: |address| matches!(address, BindAddress::Unix(_)),
-        example: "unix:/run/proxy.sock",
-        doc: "a Unix socket",
-        issue: "edge",
-    });
-    spec
+fn address(text: &str) -> Result<BindAddress, String> {
+    text.parse::<BindAddress>()
+        .map_err(|fault| fault.to_string())
 }
 
 fn network(text: &str) -> Result<IpNet, String> {
@@ -57,8 +42,11 @@ settings! {
     LISTENER: Block, Many = named("listeners.listener", "a name")
         .many()
         .enforced("proxy-server", "listeners_come_and_go");
-    /// Where it binds: an IP address and a port, `[::]:80` for IPv6. Port 0 lets the system choose.
-    ADDRESS: Text<BindAddress>, Required = address()
+    /// Where it binds: an IP address and a port, `[::]:80` for IPv6, or a Unix socket,
+    /// `unix:/run/proxy.sock`. Port 0 lets the system choose. Everybody whom the folder lets may
+    /// connect to a Unix socket; such a client counts as 127.0.0.1.
+    ADDRESS: Text<BindAddress>, Required =
+        text("listeners.listener.address", "an address to listen on", "0.0.0.0:8080", address)
         .enforced("proxy-server", "listeners_of_one_address_stay_apart");
     /// What it speaks.
     PROTOCOL: Choice<ListenerProtocol>, Given<ListenerProtocol> =
@@ -118,11 +106,13 @@ settings! {
     HEADER: Time, Given<Duration> = time("listeners.listener.timeouts.header-secs", HOUR)
         .or(Duration::from_secs(30))
         .enforced("proxy-pipeline", "a_slow_head_is_answered_408");
-    /// Between two reads of a request body. Then 408, and the connection closes.
+    /// How long a client may be waited for until it has sent a further KiB of a request body, or the
+    /// rest of it. Then 408, and the connection closes.
     BODY_IDLE: Time, Given<Duration> = time("listeners.listener.timeouts.body-idle-secs", HOUR)
         .or(Duration::from_secs(30))
         .enforced("proxy-pipeline", "a_body_that_stands_still_is_answered_408");
-    /// How long a client may take nothing of a response that is ready. Then the connection closes.
+    /// How long a client may be waited for until it has taken a further KiB of a response that is
+    /// ready. Then the connection closes.
     WRITE_IDLE: Time, Given<Duration> = time("listeners.listener.timeouts.write-idle-secs", HOUR)
         .or(Duration::from_mins(1))
         .enforced("proxy-pipeline", "a_client_that_takes_nothing_is_cut_off");

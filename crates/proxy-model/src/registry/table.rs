@@ -56,8 +56,8 @@ pub fn all() -> Vec<SettingSpec> {
 pub fn not_yet() -> usize {
     let words = |spec: &SettingSpec| match &spec.shape {
         Shape::Choice(words) => words.iter().filter(|word| word.not_yet.is_some()).count(),
-        Shape::Text { later, .. } => usize::from(later.is_some()),
         Shape::Flag
+        | Shape::Text { .. }
         | Shape::Integer { .. }
         | Shape::Decimal { .. }
         | Shape::Size { .. }
@@ -168,7 +168,6 @@ pub(super) const fn text<T>(
             what,
             example,
             parse,
-            later: None,
         },
     )
 }

@@ -1,6 +1,6 @@
 //! Kinds that are text of some form.
 
-use super::{Complaint, Kind, Raw, Shape, Shaped, Word};
+use super::{Complaint, Kind, Raw, Shape, Shaped};
 use std::fmt;
 
 /// Text of some form.
@@ -8,15 +8,6 @@ pub struct Text<T> {
     pub(super) what: &'static str,
     pub(super) example: &'static str,
     pub(super) parse: fn(&str) -> Result<T, String>,
-    pub(super) later: Option<Later<T>>,
-}
-
-/// A form of text that is understood and has no effect yet.
-pub struct Later<T> {
-    pub(super) is: fn(&T) -> bool,
-    pub(super) example: &'static str,
-    pub(super) doc: &'static str,
-    pub(super) issue: &'static str,
 }
 
 /// A default of a [`Text`]: as it is written, and as it is.
@@ -30,11 +21,6 @@ impl<T> Shaped for Text<T> {
         Shape::Text {
             what: self.what,
             example: self.example,
-            later: self.later.map(|later| Word {
-                name: later.example,
-                doc: later.doc,
-                not_yet: Some(later.issue),
-            }),
         }
     }
 }
@@ -51,11 +37,6 @@ impl<T> Kind for Text<T> {
             what: self.what,
             reason,
         })
-    }
-
-    fn not_yet(&self, value: &T) -> Option<&'static str> {
-        let later = self.later.filter(|later| (later.is)(value));
-        later.map(|later| later.issue)
     }
 
     fn give(&self, given: Written<T>) -> T {
@@ -76,14 +57,6 @@ impl<T> Clone for Text<T> {
 
 impl<T> Copy for Text<T> {}
 
-impl<T> Clone for Later<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for Later<T> {}
-
 impl<T> Clone for Written<T> {
     fn clone(&self) -> Self {
         *self
@@ -95,12 +68,6 @@ impl<T> Copy for Written<T> {}
 impl<T> fmt::Debug for Text<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Text").field(&self.what).finish()
-    }
-}
-
-impl<T> fmt::Debug for Later<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Later").field(&self.example).finish()
     }
 }
 

@@ -4,6 +4,7 @@ use crate::exchange::Exchange;
 use crate::hop::Found;
 use crate::names;
 use http::{HeaderMap, HeaderValue};
+use proxy_framing::{read_grpc_timeout, write_grpc_timeout};
 use std::time::Duration;
 
 /// How long the exchange may take in all, from now; `own` is what the route says.
@@ -13,7 +14,7 @@ pub(crate) fn bound(exchange: &Exchange, own: Option<Duration>) -> Option<Durati
         return own;
     }
     let told = exchange.head.headers.get(names::GRPC_TIMEOUT);
-    let told = told.and_then(|value| parse(value.as_bytes()));
+    let told = told.and_then(|value| read_grpc_timeout(value.as_bytes()));
     match (told, own) {
         (Some(told), Some(own)) => Some(told.min(own)),
         (told, own) => told.or(own),
@@ -22,88 +23,8 @@ pub(crate) fn bound(exchange: &Exchange, own: Option<Duration>) -> Option<Durati
 
 /// Tells the target how much time is left, if the caller told how much there is.
 pub(crate) fn pass_on(headers: &mut HeaderMap, left: Duration) {
-    if let Some(value) = headers.get_mut(names::GRPC_TIMEOUT) {
-        *value = written(left);
-    }
-}
-
-/// At most eight digits and a unit. Anything else is no time, and none is told.
-fn parse(text: &[u8]) -> Option<Duration> {
-    let (unit, digits) = text.split_last()?;
-    // Before any unit is applied: more digits would overflow a `Duration`, which panics.
-    if !(1..=8).contains(&digits.len()) || !digits.iter().all(u8::is_ascii_digit) {
-        return None;
-    }
-    let number: u64 = std::str::from_utf8(digits).ok()?.parse().ok()?;
-    Some(match unit {
-        b'H' => Duration::from_hours(number),
-        b'M' => Duration::from_mins(number),
-        b'S' => Duration::from_secs(number),
-        b'm' => Duration::from_millis(number),
-        b'u' => Duration::from_micros(number),
-        b'n' => Duration::from_nanos(number),
-        _ => return None,
-    })
-}
-
-/// The time in the smallest unit in which it has eight digits; less than there is, never more.
-fn written(time: Duration) -> HeaderValue {
-    const MOST: u128 = 99_999_999;
-    let units = [
-        (time.as_nanos(), 'n'),
-        (time.as_micros(), 'u'),
-        (time.as_millis(), 'm'),
-        (u128::from(time.as_secs()), 'S'),
-    ];
-    let fitting = units.into_iter().find(|(number, _)| *number <= MOST);
-    let (number, unit) = fitting.unwrap_or((MOST, 'S'));
-    HeaderValue::try_from(format!("{number}{unit}"))
-        .unwrap_or_else(|_| HeaderValue::from_static("99999999S"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_time_is_up_to_eight_digits_and_a_unit() {
-        for (text, time) in [
-            ("1H", Some(Duration::from_hours(1))),
-            ("2M", Some(Duration::from_mins(2))),
-            ("3S", Some(Duration::from_secs(3))),
-            ("100m", Some(Duration::from_millis(100))),
-            ("5u", Some(Duration::from_micros(5))),
-            ("99999999n", Some(Duration::from_nanos(99_999_999))),
-            ("0m", Some(Duration::ZERO)),
-            ("100000000n", None),
-            ("9999999999999999999H", None),
-            ("m", None),
-            ("", None),
-            ("-1m", None),
-            ("1.5S", None),
-            ("1", None),
-            ("1x", None),
-        ] {
-            assert_eq!(parse(text.as_bytes()), time, "{text}");
-        }
-    }
-
-    #[test]
-    fn what_is_written_is_read_back_and_never_more() {
-        for time in [
-            Duration::ZERO,
-            Duration::from_nanos(99_999_999),
-            Duration::from_nanos(100_000_001),
-            Duration::from_millis(123_456),
-            Duration::from_secs(200_000),
-            Duration::MAX,
-        ] {
-            let back = parse(written(time).as_bytes()).unwrap();
-            let lost = time.checked_sub(back).unwrap();
-            assert!(
-                lost < Duration::from_secs(1) || time == Duration::MAX,
-                "{time:?}"
-            );
-        }
+    let value = headers.get_mut(names::GRPC_TIMEOUT);
+    if let Some((value, time)) = value.zip(HeaderValue::try_from(write_grpc_timeout(left)).ok()) {
+        *value = time;
     }
 }

@@ -10,7 +10,9 @@ use crate::state::Worker;
 use crate::upgrade::Asked;
 use crate::{forwarding, names, websocket};
 use h2::ext::Protocol;
-use http::header::{CONNECTION, HOST, SEC_WEBSOCKET_KEY, TE, TRANSFER_ENCODING, UPGRADE};
+use http::header::{
+    CONNECTION, CONTENT_LENGTH, HOST, SEC_WEBSOCKET_KEY, TE, TRANSFER_ENCODING, UPGRADE,
+};
 use http::request::Parts;
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderValue, Method, Uri, Version};
@@ -85,6 +87,10 @@ pub(crate) fn apply(exchange: &mut Exchange, to: Destination<'_>, length: Length
 /// What the client wants to switch to.
 fn wanted(head: &Parts, found: &Found, upstream: &UpstreamPlan, worker: &Worker) -> Option<Asked> {
     if head.version == Version::HTTP_11 {
+        if head.method == Method::HEAD {
+            // Its answer has no body whatever it says, and so no protocol behind it.
+            return None;
+        }
         let protocol = hop::wanted_upgrade(&head.headers, found)?;
         let key = head.headers.get(SEC_WEBSOCKET_KEY);
         let theirs = key.filter(|_| upstream.http2).cloned();
@@ -126,6 +132,7 @@ fn into_http2(head: &mut Parts, to: Destination<'_>, asked: Option<&Asked>) {
         head.method = Method::CONNECT;
         head.extensions.insert(Protocol::from_static("websocket"));
         head.headers.remove(SEC_WEBSOCKET_KEY);
+        head.headers.remove(CONTENT_LENGTH);
     }
 }
 

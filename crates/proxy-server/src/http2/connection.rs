@@ -9,13 +9,14 @@ use crate::settings::ConnectionSettings;
 use bytes::Bytes;
 use h2::Reason as Code;
 use h2::server::Connection;
-use proxy_clock::Timer;
+use proxy_clock::{Deadline, Entry, Timer};
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_pipeline::{Worker, note_connection, timeout_problem};
 use std::future::poll_fn;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 type Http = Connection<SessionIo, Bytes>;
 
@@ -50,6 +51,7 @@ pub(crate) async fn serve(line: Line) {
         settings: &settings,
         session: &session,
         http: &mut http,
+        notice: None,
     };
     poll_fn(|cx| talk.poll(cx)).await;
 }
@@ -60,13 +62,27 @@ struct Conversation<'c> {
     settings: &'c ConnectionSettings,
     session: &'c Rc<Session>,
     http: &'c mut Http,
+    /// Runs out when the client has had time to hear that it is to take another connection.
+    notice: Option<Notice>,
 }
+
+/// The time that a client has after it was told to take another connection.
+struct Notice {
+    deadline: Rc<Deadline>,
+    _entry: Entry,
+}
+
+/// How long after its notice a client may still open streams: more than a round trip to anywhere.
+const NOTICE: Duration = Duration::from_secs(1);
 
 impl Conversation<'_> {
     /// Ready when the connection is over.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.session.deadline.watch(cx.waker());
-        if self.session.client.is_to_leave(self.worker) {
+        let client = &self.session.client;
+        if client.is_to_hang_up(self.worker)
+            || client.is_to_leave(self.worker) && self.has_had_notice(cx)
+        {
             self.leave();
         }
         loop {
@@ -114,7 +130,7 @@ impl Conversation<'_> {
     }
 
     /// What is done when `timer` has run out. Break: nothing more can be done.
-    fn expire(&mut self, timer: Timer, after: std::time::Duration) -> ControlFlow<()> {
+    fn expire(&mut self, timer: Timer, after: Duration) -> ControlFlow<()> {
         if timer == Timer::RequestHeader && self.session.meter.borrow().in_head() {
             self.session.ending.set(true);
             self.give_up(&timeout_problem(timer, after), Code::PROTOCOL_ERROR);
@@ -126,6 +142,25 @@ impl Conversation<'_> {
         }
         self.session.client.fate.set(Some((timer, after)));
         ControlFlow::Break(())
+    }
+
+    /// Gives notice, once. Whether the client has had time to hear it.
+    ///
+    /// A client may have begun a stream before it hears, and one that answers our PING before it sends
+    /// its own frames would find such a stream refused if that PING came with the first GOAWAY.
+    fn has_had_notice(&mut self, cx: &mut Context<'_>) -> bool {
+        let (worker, session) = (self.worker, self.session);
+        let notice = self.notice.get_or_insert_with(|| {
+            session.notice.set(true);
+            let deadline = Rc::<Deadline>::default();
+            deadline.start(&worker.clock, Timer::Linger, NOTICE);
+            Notice {
+                _entry: worker.sweep.register(Rc::clone(&deadline)),
+                deadline,
+            }
+        });
+        notice.deadline.watch(cx.waker());
+        notice.deadline.take_expired().is_some()
     }
 
     /// Tells the client to open no more streams. False when it was told before.

@@ -4,7 +4,7 @@ use super::session::Session;
 use bytes::Bytes;
 use h2::{Reason as Code, SendStream};
 use http_body::Body as _;
-use proxy_clock::{Deadline, Timer};
+use proxy_clock::{Deadline, Pace, Timer};
 use proxy_pipeline::Body;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -17,6 +17,8 @@ pub(super) struct Delivery {
     body: Body,
     /// Data in hand: the client has no room for it yet.
     rest: Bytes,
+    /// How fast the client takes what it is sent.
+    pace: Pace,
 }
 
 /// What a delivery was given up for: a timer, and how long it was.
@@ -38,6 +40,7 @@ impl Delivery {
             send,
             body,
             rest: Bytes::new(),
+            pace: Pace::default(),
         }
     }
 
@@ -79,12 +82,15 @@ impl Delivery {
             while !self.rest.is_empty() {
                 let room = ready!(self.poll_room(cx, session, deadline))?;
                 let piece = self.rest.split_to(room.min(self.rest.len()));
+                session.sends(piece.len());
+                self.pace.moved(&session.clock, piece.len());
                 let last = self.rest.is_empty() && self.body.is_end_stream();
                 let sent = self.send.send_data(piece, last);
                 if last || sent.is_err() {
                     return Poll::Ready(sent.map_err(|_| Cut::Refused));
                 }
             }
+            ready!(self.poll_socket(cx, session, deadline))?;
             let frame = match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
                 Some(Ok(frame)) => frame,
                 Some(Err(_)) => return Poll::Ready(Err(Cut::Broken)),
@@ -104,6 +110,23 @@ impl Delivery {
         }
     }
 
+    /// Ready when the socket is not behind: only then more is asked for.
+    fn poll_socket(
+        &mut self,
+        cx: &mut Context<'_>,
+        session: &Session,
+        deadline: &Deadline,
+    ) -> Poll<Result<(), Cut>> {
+        if session.is_full(cx) {
+            return self.hold(cx, session, deadline);
+        }
+        if deadline.running() == Some(Timer::ResponseWrite) {
+            self.pace.pause(&session.clock);
+            deadline.stop();
+        }
+        Poll::Ready(Ok(()))
+    }
+
     /// Bytes that may be sent now.
     fn poll_room(
         &mut self,
@@ -111,6 +134,9 @@ impl Delivery {
         session: &Session,
         deadline: &Deadline,
     ) -> Poll<Result<usize, Cut>> {
+        if session.is_full(cx) {
+            return self.hold(cx, session, deadline);
+        }
         self.send.reserve_capacity(self.rest.len());
         let room = match self.send.capacity() {
             0 => self.send.poll_capacity(cx),
@@ -125,16 +151,26 @@ impl Delivery {
                 Poll::Ready(Ok(room))
             }
             Poll::Ready(Some(Err(_)) | None) => Poll::Ready(Err(Cut::Refused)),
-            Poll::Pending => {
-                if let Some((timer, after)) = deadline.take_expired() {
-                    return Poll::Ready(Err(Cut::Stalled(timer, after)));
-                }
-                self.body.poll_upload(cx);
-                if !waits {
-                    deadline.start(&session.clock, Timer::ResponseWrite, session.write_time);
-                }
-                Poll::Pending
-            }
+            Poll::Pending => self.hold(cx, session, deadline),
         }
+    }
+
+    /// The client takes nothing just now.
+    fn hold<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        session: &Session,
+        deadline: &Deadline,
+    ) -> Poll<Result<T, Cut>> {
+        if let Some((timer, after)) = deadline.take_expired() {
+            return Poll::Ready(Err(Cut::Stalled(timer, after)));
+        }
+        self.body.poll_upload(cx);
+        let (clock, time) = (&session.clock, session.write_time);
+        let left = self.pace.wait(clock, time);
+        if deadline.running() != Some(Timer::ResponseWrite) {
+            deadline.start_late(clock, Timer::ResponseWrite, (left, time));
+        }
+        Poll::Pending
     }
 }

@@ -2,7 +2,7 @@
 
 use super::session::{FAREWELL, Session};
 use crate::transport::Transport;
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use proxy_clock::Timer;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -18,9 +18,14 @@ pub(super) struct SessionIo {
     session: Rc<Session>,
     /// What was read before the connection was known to speak HTTP/2.
     early: Bytes,
+    /// What is left of a notice to be written before anything else.
+    notice: Bytes,
     /// Whether our side has been ended.
     ended: bool,
 }
+
+/// GOAWAY without an error, with the last stream that there can be. [RFC 9113 §6.8]
+const NOTICE: &[u8] = b"\0\0\x08\x07\0\0\0\0\0\x7f\xff\xff\xff\0\0\0\0";
 
 impl SessionIo {
     pub(super) fn new(transport: Transport, session: Rc<Session>, early: Bytes) -> Self {
@@ -28,6 +33,7 @@ impl SessionIo {
             transport,
             session,
             early,
+            notice: Bytes::new(),
             ended: false,
         }
     }
@@ -39,6 +45,29 @@ impl SessionIo {
         let count = self.early.len().min(buf.remaining());
         buf.put_slice(&self.early.split_to(count));
         Poll::Ready(Ok(()))
+    }
+
+    /// Ready when no notice is left to be written.
+    fn poll_notice(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.notice.is_empty() {
+            let written = ready!(Pin::new(&mut self.transport).poll_write(cx, &self.notice))?;
+            self.notice.advance(written);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Ready when the socket has taken everything, and the notice that is to be given.
+    fn poll_all_out(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(Pin::new(&mut self.transport).poll_flush(cx))?;
+        // `h2` has written all that it had: here one frame has ended and none begun.
+        if self.session.notice.take() {
+            self.notice = Bytes::from_static(NOTICE);
+        }
+        if self.notice.is_empty() {
+            return Poll::Ready(Ok(()));
+        }
+        ready!(self.poll_notice(cx))?;
+        Pin::new(&mut self.transport).poll_flush(cx)
     }
 
     fn note(&self, polled: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
@@ -81,6 +110,7 @@ impl AsyncWrite for SessionIo {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let me = self.get_mut();
+        ready!(me.poll_notice(cx))?;
         let polled = Pin::new(&mut me.transport).poll_write(cx, bytes);
         me.note(polled)
     }
@@ -91,6 +121,7 @@ impl AsyncWrite for SessionIo {
         pieces: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let me = self.get_mut();
+        ready!(me.poll_notice(cx))?;
         let polled = Pin::new(&mut me.transport).poll_write_vectored(cx, pieces);
         me.note(polled)
     }
@@ -100,7 +131,14 @@ impl AsyncWrite for SessionIo {
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().transport).poll_flush(cx)
+        let me = self.get_mut();
+        let polled = me.poll_all_out(cx);
+        match &polled {
+            Poll::Pending => me.session.blocked(),
+            Poll::Ready(Ok(())) => me.session.flushed(),
+            Poll::Ready(Err(_)) => {}
+        }
+        polled
     }
 
     /// Ends our side, then reads on until the client has ended its own: closing a socket that holds

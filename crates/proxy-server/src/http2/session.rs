@@ -1,15 +1,19 @@
 //! What the connection, its socket and its streams share.
 
 use crate::settings::ConnectionSettings;
-use proxy_clock::{Clock, Deadline, Timer};
+use proxy_clock::{Clock, Deadline, Pace, Timer};
 use proxy_framing::h2::{Flood, FrameMeter};
 use proxy_pipeline::Client;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 /// How long a client that was told to leave may take to hear it.
 pub(super) const FAREWELL: Duration = Duration::from_secs(2);
+
+/// Bytes of all responses of a connection together that may wait for its socket.
+const MOST_WAITING: usize = 256 * 1024;
 
 /// One HTTP/2 connection.
 #[derive(Debug)]
@@ -20,12 +24,21 @@ pub(super) struct Session {
     pub(super) meter: RefCell<FrameMeter>,
     /// What the client overdid, if it did.
     pub(super) flood: Cell<Option<Flood>>,
+    /// Whether the client is to be given notice: told to take another connection, and not yet that no
+    /// more streams are taken here.
+    pub(super) notice: Cell<bool>,
     /// Whether the client was told to open no more streams.
     pub(super) leaving: Cell<bool>,
     /// Whether nothing but the end is to come.
     pub(super) ending: Cell<bool>,
     pub(super) write_time: Duration,
     write_blocked: Cell<bool>,
+    /// How fast the client takes what it is sent.
+    pace: Pace,
+    /// Bytes of responses since the socket had taken everything.
+    waiting: Cell<usize>,
+    /// Streams that hold theirs back meanwhile.
+    patient: RefCell<Vec<Waker>>,
     streams: Cell<u32>,
 }
 
@@ -46,10 +59,14 @@ impl Session {
             clock,
             meter: RefCell::default(),
             flood: Cell::new(None),
+            notice: Cell::new(false),
             leaving: Cell::new(false),
             ending: Cell::new(false),
             write_time,
             write_blocked: Cell::new(false),
+            pace: Pace::default(),
+            waiting: Cell::new(0),
+            patient: RefCell::default(),
             streams: Cell::new(0),
         }
     }
@@ -90,16 +107,55 @@ impl Session {
     pub(super) fn blocked(&self) {
         if !self.write_blocked.replace(true) {
             let time = self.write_time;
-            self.deadline.start(&self.clock, Timer::ResponseWrite, time);
+            let left = self.pace.wait(&self.clock, time);
+            self.deadline
+                .start_late(&self.clock, Timer::ResponseWrite, (left, time));
         }
     }
 
     /// The client took `bytes`.
     pub(super) fn wrote(&self, bytes: usize) {
         self.meter.borrow_mut().wrote(bytes);
-        if self.write_blocked.replace(false) {
+        if self.unblocked() {
+            self.pace.moved(&self.clock, bytes);
+        }
+    }
+
+    /// The client took all that was to be said.
+    pub(super) fn flushed(&self) {
+        self.unblocked();
+        self.pace.begin();
+        self.waiting.set(0);
+        self.patient.borrow_mut().drain(..).for_each(Waker::wake);
+    }
+
+    /// False if it was not blocked.
+    fn unblocked(&self) -> bool {
+        let was = self.write_blocked.replace(false);
+        if was {
             self.deadline.stop();
         }
+        was
+    }
+
+    /// A stream has `bytes` on their way to the socket.
+    #[inline]
+    pub(super) fn sends(&self, bytes: usize) {
+        self.waiting.set(self.waiting.get().saturating_add(bytes));
+    }
+
+    /// Whether streams must hold back what they have to say until the socket has taken what was said
+    /// before. Who asks is woken when that is so.
+    #[inline]
+    pub(super) fn is_full(&self, cx: &Context<'_>) -> bool {
+        let full = self.write_blocked.get() || MOST_WAITING <= self.waiting.get();
+        if full {
+            let mut patient = self.patient.borrow_mut();
+            if !patient.iter().any(|known| known.will_wake(cx.waker())) {
+                patient.push(cx.waker().clone());
+            }
+        }
+        full
     }
 }
 

@@ -84,6 +84,11 @@ impl TlsClient {
     pub(crate) async fn try_connect(&self, to: SocketAddr, name: &str) -> io::Result<Secure> {
         let stream = TcpStream::connect(to).await?;
         stream.set_nodelay(true)?;
+        self.over(stream, name).await
+    }
+
+    /// Shakes hands over a connection on which something may have been said.
+    pub(crate) async fn over(&self, stream: TcpStream, name: &str) -> io::Result<Secure> {
         let name = ServerName::try_from(name.to_owned()).unwrap();
         let connector = TlsConnector::from(Arc::clone(&self.config));
         Ok(Secure {

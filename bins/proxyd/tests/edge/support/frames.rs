@@ -19,10 +19,17 @@ pub(crate) const END_STREAM: u8 = 0x1;
 pub(crate) const END_HEADERS: u8 = 0x4;
 
 pub(crate) const REFUSED_STREAM: u32 = 7;
+pub(crate) const CANCEL: u32 = 8;
 pub(crate) const ENHANCE_YOUR_CALM: u32 = 11;
 
 /// `GET / ` at `a.test` over `http`, in HPACK without compression of the host.
 pub(crate) const GET: &[u8] = b"\x82\x84\x86\x41\x06a.test";
+
+/// The same with `POST`.
+pub(crate) const POST: &[u8] = b"\x83\x84\x86\x41\x06a.test";
+
+/// `SETTINGS_INITIAL_WINDOW_SIZE`. [RFC 9113 §6.5.2]
+pub(crate) const INITIAL_WINDOW: u16 = 4;
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 

@@ -1,0 +1,234 @@
+//! Listeners at Unix sockets.
+
+use crate::support::{BINARY, Config, target};
+use proxy_testkit::{End, Launch, Proxyd, RawClient, Reload, Upgrade, Upstream, get};
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// A place for a socket.
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path().join("proxy.sock")
+    }
+
+    fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.0.path()).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.collect()
+    }
+
+    /// A configuration with a listener there and nowhere else.
+    fn config(&self, upstream: &Upstream, listener: &str) -> String {
+        format!(
+            "listeners {{ listener \"main\" {{ address \"unix:{}\"; {listener} }} }}\n\
+             routes {{ route \"all\" {{ upstream \"u\" }} }}\n\
+             upstreams {{ upstream \"u\" {{ {} }} }}\nworker-threads 3",
+            self.path().display(),
+            target(upstream)
+        )
+    }
+
+    fn ask(&self) -> String {
+        RawClient::connect_unix(&self.path())
+            .ask(get("/", &[]))
+            .text()
+    }
+}
+
+fn what_it_says(proxyd: &mut Proxyd) -> String {
+    assert_eq!(proxyd.wait().code(), Some(1));
+    proxyd.stderr().lines().join("\n")
+}
+
+fn is_socket(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|file| file.file_type().is_socket())
+}
+
+#[test]
+fn a_unix_socket_is_listened_on() {
+    let (place, upstream) = (Place::new(), Upstream::saying("hi"));
+    let mut proxyd = Proxyd::start(BINARY, &place.config(&upstream, ""));
+
+    let mut clients: Vec<_> = (0..12)
+        .map(|_| RawClient::connect_unix(&place.path()))
+        .collect();
+    for client in &mut clients {
+        for _ in 0..2 {
+            assert_eq!(client.ask(get("/", &[])).text(), "hi");
+        }
+    }
+    let mode = fs::metadata(place.path()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o666);
+
+    proxyd.terminate();
+    for client in &mut clients {
+        assert_eq!(client.end(), End::Closed);
+    }
+    drop(clients);
+    assert!(proxyd.wait().success());
+    assert!(place.names().is_empty(), "the file goes with the process");
+}
+
+#[test]
+fn a_client_by_a_file_is_on_this_host() {
+    let (place, upstream) = (Place::new(), Upstream::saying("hi"));
+    let claim = [("X-Forwarded-For", "9.9.9.9")];
+    let proxyd = Proxyd::start(BINARY, &place.config(&upstream, ""));
+    let answer = RawClient::connect_unix(&place.path()).ask(get("/", &claim));
+
+    let seen = upstream.last_request();
+    assert_eq!(seen.fields.get("x-forwarded-for"), Some("127.0.0.1"));
+    let record = proxyd.access_record(&answer.correlation_id());
+    assert_eq!(record.text("client_ip"), "127.0.0.1");
+
+    let trusting = place.config(&upstream, r#"trusted-proxies "127.0.0.1""#);
+    assert_eq!(proxyd.reload(&trusting), Reload::Applied);
+    let answer = RawClient::connect_unix(&place.path()).ask(get("/", &claim));
+    let record = proxyd.access_record(&answer.correlation_id());
+    assert_eq!(record.text("client_ip"), "9.9.9.9");
+}
+
+#[test]
+fn a_proxy_in_front_tells_over_a_unix_socket_who_calls() {
+    let (place, upstream) = (Place::new(), Upstream::saying("hi"));
+    let listener = r#"proxy-protocol #true; trusted-proxies "127.0.0.1""#;
+    let _proxyd = Proxyd::start(BINARY, &place.config(&upstream, listener));
+    let mut client = RawClient::connect_unix(&place.path());
+
+    client.send("PROXY TCP4 192.0.2.7 192.0.2.9 40000 443\r\n");
+    assert_eq!(client.ask(get("/", &[])).text(), "hi");
+
+    let seen = upstream.last_request();
+    assert_eq!(seen.fields.get("x-forwarded-for"), Some("192.0.2.7"));
+}
+
+#[test]
+fn what_a_killed_process_has_left_is_replaced() {
+    let (place, upstream) = (Place::new(), Upstream::saying("hi"));
+    let kdl = place.config(&upstream, "");
+    // Killed: it has no time to remove its file.
+    drop(Proxyd::start(BINARY, &kdl));
+    assert!(is_socket(&place.path()));
+
+    let mut proxyd = Proxyd::start(BINARY, &kdl);
+
+    assert_eq!(place.ask(), "hi");
+    assert_eq!(place.names(), ["proxy.sock"]);
+    proxyd.quit();
+    proxyd.wait();
+    assert!(place.names().is_empty());
+}
+
+#[test]
+fn neither_a_living_socket_nor_a_file_is_replaced() {
+    let (place, upstream) = (Place::new(), Upstream::saying("hi"));
+    let kdl = place.config(&upstream, "");
+    let living = UnixListener::bind(place.path()).unwrap();
+    let said = what_it_says(&mut Launch::new(BINARY, &kdl).spawn());
+    assert!(said.contains("another process listens there"), "{said}");
+    assert!(said.contains("proxyd.kdl:1:"), "{said}");
+
+    drop(living);
+    fs::remove_file(place.path()).unwrap();
+    fs::write(place.path(), "mine").unwrap();
+    let said = what_it_says(&mut Launch::new(BINARY, &kdl).spawn());
+    assert!(
+        said.contains("a file stands there that is no socket"),
+        "{said}"
+    );
+    assert_eq!(fs::read(place.path()).unwrap(), b"mine");
+}
+
+#[test]
+fn a_unix_socket_comes_and_goes_with_a_reload() {
+    let (place, upstream) = (Place::new(), Upstream::saying("hi"));
+    let without = Config::to(&upstream);
+    let address = place.path().display().to_string();
+    let second = format!("listeners {{ listener \"file\" {{ address \"unix:{address}\" }} }}");
+    let with = Config::to(&upstream).top(&second);
+    let proxyd = without.start();
+
+    for _ in 0..3 {
+        assert_eq!(proxyd.reload(&with.kdl()), Reload::Applied);
+        assert_eq!(place.ask(), "hi");
+        // Twice: what is listened on already stays.
+        assert_eq!(proxyd.reload(&with.kdl()), Reload::Applied);
+        assert_eq!(place.ask(), "hi");
+        assert_eq!(proxyd.reload(&without.kdl()), Reload::Applied);
+        assert!(place.names().is_empty());
+    }
+    assert_eq!(proxyd.connect().ask(get("/", &[])).text(), "hi");
+}
+
+#[test]
+fn a_unix_socket_is_handed_over() {
+    let (place, upstream) = (Place::new(), Upstream::saying("hi"));
+    let kdl = place.config(&upstream, "");
+    let mut proxyd = Proxyd::start(BINARY, &kdl);
+    let mut early = RawClient::connect_unix(&place.path());
+
+    for _ in 0..2 {
+        assert_eq!(proxyd.upgrade(), Upgrade::Done);
+        assert_eq!(place.ask(), "hi");
+    }
+    assert_eq!(early.ask(get("/", &[])).text(), "hi");
+    proxyd.wait_for_former();
+
+    // The end of those that handed over has not removed the file.
+    assert_eq!(place.ask(), "hi");
+    assert_eq!(place.names(), ["proxy.sock"]);
+    proxyd.terminate();
+    assert!(proxyd.wait().success());
+    assert!(place.names().is_empty());
+}
+
+#[test]
+fn a_new_process_that_fails_leaves_the_file() {
+    let (place, upstream) = (Place::new(), Upstream::saying("hi"));
+    let mut proxyd = Proxyd::start(BINARY, &place.config(&upstream, ""));
+
+    // It adopts the socket, then it fails at the next listener.
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap();
+    let second = format!("\nlisteners {{ listener \"x\" {{ address \"{port}\" }} }}");
+    let admin = "\nadmin { address \"127.0.0.1:0\" }";
+    let kdl = [&place.config(&upstream, ""), &second, admin].concat();
+    fs::write(proxyd.config(), kdl).unwrap();
+
+    assert!(matches!(proxyd.upgrade(), Upgrade::Failed(_)));
+    assert_eq!(place.ask(), "hi");
+}
+
+#[test]
+fn the_admin_interface_at_a_unix_socket_is_handed_over_too() {
+    let (place, upstream) = (Place::new(), Upstream::saying("hi"));
+    let path = place.path();
+    let admin = format!(
+        "admin {{ address \"127.0.0.1:0\"; unix-socket \"{}\" }}",
+        path.display()
+    );
+    let mut proxyd = Config::to(&upstream).top(&admin).start();
+    let ready = || {
+        RawClient::connect_unix(&path)
+            .ask(get("/ready", &[]))
+            .status
+    };
+    assert_eq!(ready(), 200);
+
+    assert_eq!(proxyd.upgrade(), Upgrade::Done);
+    proxyd.wait_for_former();
+
+    assert_eq!(ready(), 200);
+    proxyd.terminate();
+    assert!(proxyd.wait().success());
+    assert!(place.names().is_empty());
+}

@@ -1,0 +1,402 @@
+//! SIGUSR2: a new process takes over, and nobody notices.
+
+use crate::support::{BINARY, Config, METRICS, metric, request};
+use proxy_testkit::{End, Gate, Launch, Proxyd, RawClient, Upgrade, Upstream, free_port, get, ok};
+use rustix::process::Signal;
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+#[track_caller]
+fn upgrade(proxyd: &mut Proxyd) {
+    assert_eq!(proxyd.upgrade(), Upgrade::Done);
+}
+
+#[track_caller]
+fn refused(proxyd: &mut Proxyd) -> String {
+    match proxyd.upgrade() {
+        Upgrade::Failed(reason) => reason,
+        Upgrade::Done => panic!("it took over"),
+    }
+}
+
+/// A folder with a `proxyd` in it that can be replaced.
+struct Installed(tempfile::TempDir);
+
+impl Installed {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        symlink(BINARY, folder.path().join("proxyd")).unwrap();
+        Self(folder)
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path().join("proxyd")
+    }
+
+    /// Puts this script in the program's place, whole at once.
+    fn replace(&self, script: &str) {
+        let new = self.0.path().join("new");
+        fs::write(&new, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&new, fs::Permissions::from_mode(0o755)).unwrap();
+        fs::rename(new, self.path()).unwrap();
+    }
+
+    fn restore(&self) {
+        let new = self.0.path().join("new");
+        symlink(BINARY, &new).unwrap();
+        fs::rename(new, self.path()).unwrap();
+    }
+}
+
+#[test]
+fn a_new_process_takes_over() {
+    let upstream = Upstream::saying("hi");
+    let mut proxyd = Config::to(&upstream).start();
+    let mut kept = proxyd.connect();
+    assert_eq!(kept.ask(get("/", &[])).text(), "hi");
+    let unused = proxyd.connect();
+    let old = proxyd.id();
+
+    upgrade(&mut proxyd);
+
+    assert_ne!(proxyd.id(), old);
+    // The port is the one that the system once chose for the first process.
+    assert_eq!(proxyd.connect().ask(get("/", &[])).text(), "hi");
+    // Who was connected before is still served, and told to come again.
+    for mut client in [kept, unused] {
+        let answer = client.ask(get("/", &[]));
+        assert_eq!(answer.text(), "hi");
+        assert_eq!(answer.fields.get("connection"), Some("close"));
+        assert_eq!(client.end(), End::Closed);
+    }
+    proxyd.wait_for_former();
+    assert_eq!(proxyd.connect().ask(get("/", &[])).text(), "hi");
+}
+
+#[test]
+fn process_after_process_takes_over_and_leaves_nothing_behind() {
+    let upstream = Upstream::saying("hi");
+    let mut proxyd = Config::to(&upstream).start();
+    upgrade(&mut proxyd);
+    proxyd.wait_for_former();
+    let _ = proxyd.connect().ask(get("/", &[]));
+    let files = proxyd.open_files();
+
+    for _ in 0..3 {
+        upgrade(&mut proxyd);
+        proxyd.wait_for_former();
+        let _ = proxyd.connect().ask(get("/", &[]));
+    }
+
+    // A connection may still be on its way out.
+    assert!(proxyd.open_files() <= files + 2);
+    proxyd.terminate();
+    assert!(proxyd.wait().success());
+}
+
+/// Asks up to `most` times over one connection, as long as the proxy does not say close.
+fn visit(address: SocketAddr, most: usize) -> usize {
+    let mut client = RawClient::connect(address);
+    let kept = |_: &usize| {
+        let answer = client.ask(get("/", &[]));
+        assert_eq!(answer.text(), "fine");
+        answer.fields.get("connection") != Some("close")
+    };
+    1 + (0..most).take_while(kept).count()
+}
+
+#[test]
+fn no_connection_is_refused_while_many_come() {
+    let upstream = Upstream::answering(ok("fine"));
+    let mut proxyd = Config::to(&upstream)
+        .top("system { worker-threads 2 }")
+        .start();
+    let address = proxyd.address();
+    let over = Gate::new();
+
+    let askers: Vec<_> = (0..4)
+        .map(|number| {
+            let over = over.clone();
+            std::thread::spawn(move || {
+                let visits = std::iter::repeat_with(|| visit(address, 1 + number * 5));
+                let visits = visits.take_while(|_| !over.is_open());
+                visits.sum::<usize>()
+            })
+        })
+        .collect();
+    for _ in 0..4 {
+        upgrade(&mut proxyd);
+        proxyd.wait_for_former();
+    }
+    over.open();
+
+    for asker in askers {
+        assert!(asker.join().unwrap() > 0);
+    }
+}
+
+#[test]
+fn what_has_begun_ends_in_the_old_process() {
+    let gate = Gate::new();
+    let wait = gate.clone();
+    let upstream = Upstream::start(move |served| {
+        while let Some(asked) = served.request() {
+            if asked.target.contains("slow") {
+                served.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nfirst");
+                wait.wait();
+                served.send("later");
+            } else {
+                served.send(ok("hi"));
+            }
+        }
+    });
+    let sockets = Upstream::websocket();
+    let target = format!("target \"{}\"", sockets.address());
+    let route = r#"upstream "w"; matches { path "/ws" }"#;
+    let config = Config::to(&upstream)
+        .route("ws", route)
+        .upstream("w", &target);
+    let mut proxyd = config.start();
+    let mut download = proxyd.connect();
+    download.send(get("/slow", &[]));
+    let mut head = download.head();
+    let mut tunnel = proxyd.connect();
+    let asks = "Connection: Upgrade\r\nUpgrade: websocket\r\n";
+    assert_eq!(tunnel.ask(request("GET /ws", asks, "")).status, 101);
+
+    upgrade(&mut proxyd);
+    assert_eq!(proxyd.connect().ask(get("/", &[])).text(), "hi");
+    upgrade(&mut proxyd);
+
+    tunnel.send("ping");
+    assert_eq!(tunnel.exactly(4).unwrap(), b"ping");
+    gate.open();
+    download.body(&mut head);
+    assert_eq!(head.text(), "firstlater");
+    assert!(!proxyd.former_have_ended_within(Duration::ZERO));
+    drop((download, tunnel));
+    proxyd.wait_for_former();
+}
+
+#[test]
+fn sigterm_bounds_the_time_of_a_process_that_handed_over() {
+    let upstream = Upstream::websocket();
+    let config = Config::to(&upstream).top("system { graceful-shutdown-timeout-ms 300 }");
+    let mut proxyd = config.start();
+    let mut tunnel = proxyd.connect();
+    let asks = "Connection: Upgrade\r\nUpgrade: websocket\r\n";
+    assert_eq!(tunnel.ask(request("GET /ws", asks, "")).status, 101);
+    upgrade(&mut proxyd);
+    tunnel.send("ping");
+    assert_eq!(tunnel.exactly(4).unwrap(), b"ping");
+
+    proxyd.signal_former(Signal::TERM);
+
+    proxyd.wait_for_former();
+    let _ = tunnel.rest();
+    assert!(!proxyd.has_ended_within(Duration::ZERO));
+}
+
+#[test]
+fn a_program_that_ends_at_once_changes_nothing() {
+    let installed = Installed::new();
+    let upstream = Upstream::saying("hi");
+    let config = Config::to(&upstream).route("metrics", METRICS);
+    let mut proxyd = Launch::new(installed.path(), &config.kdl()).start();
+    let mut client = proxyd.connect();
+    let _ = client.ask(get("/", &[]));
+
+    installed.replace("exit 3");
+    let reason = refused(&mut proxyd);
+
+    assert!(reason.contains("exit status: 3"), "{reason}");
+    assert_eq!(client.ask(get("/", &[])).text(), "hi");
+    let failures = r#"proxy_upgrades_total{result="failure"}"#;
+    assert!(metric(&mut proxyd.connect(), failures) > 0.5);
+    let files = proxyd.open_files();
+    let _ = refused(&mut proxyd);
+    assert!(proxyd.open_files() <= files + 2);
+
+    // What stands at the path by then is started, wherever the link leads.
+    installed.restore();
+    upgrade(&mut proxyd);
+    let successes = r#"proxy_upgrades_total{result="success"}"#;
+    assert!(metric(&mut proxyd.connect(), successes) > 0.5);
+}
+
+#[test]
+fn a_program_that_hangs_is_ended() {
+    let installed = Installed::new();
+    let upstream = Upstream::saying("hi");
+    let mut proxyd = Launch::new(installed.path(), &Config::to(&upstream).kdl())
+        .env("PROXYD_UPGRADE_TIMEOUT_MS", "300")
+        .start();
+
+    installed.replace("exec sleep 30");
+    let since = proxyd.stderr().len();
+    let reason = refused(&mut proxyd);
+
+    assert!(reason.contains("did not serve within 300ms"), "{reason}");
+    let begun = proxyd
+        .stderr()
+        .find(since, |record| record.text("message") == "upgrade begins");
+    let id = begun.number("id").unwrap();
+    assert!(!Path::new(&format!("/proc/{id}")).exists(), "it is reaped");
+    assert_eq!(proxyd.connect().ask(get("/", &[])).text(), "hi");
+}
+
+#[test]
+fn a_bad_configuration_changes_nothing() {
+    let upstream = Upstream::saying("hi");
+    let mut proxyd = Config::to(&upstream).start();
+
+    fs::write(proxyd.config(), "routes {").unwrap();
+    let reason = refused(&mut proxyd);
+
+    assert!(reason.contains("exit status: 1"), "{reason}");
+    let lines = proxyd.stderr().lines().join("\n");
+    assert!(
+        lines.contains("proxyd.kdl"),
+        "the new process says what is wrong:\n{lines}"
+    );
+    assert_eq!(proxyd.connect().ask(get("/", &[])).text(), "hi");
+}
+
+#[test]
+fn a_missing_program_changes_nothing() {
+    let installed = Installed::new();
+    let upstream = Upstream::saying("hi");
+    let mut proxyd = Launch::new(installed.path(), &Config::to(&upstream).kdl()).start();
+
+    fs::remove_file(installed.path()).unwrap();
+    let reason = refused(&mut proxyd);
+
+    assert!(reason.contains("cannot start"), "{reason}");
+    assert_eq!(proxyd.connect().ask(get("/", &[])).text(), "hi");
+}
+
+#[test]
+fn the_new_configuration_is_what_counts() {
+    let upstream = Upstream::saying("hi");
+    let [kept, gone, new] = [(); 3].map(|()| SocketAddr::from(([127, 0, 0, 1], free_port())));
+    let with = |second: SocketAddr| {
+        let second = format!("listeners {{ listener \"second\" {{ address \"{second}\" }} }}");
+        Config::to(&upstream).at(kept).top(&second)
+    };
+    let mut proxyd = with(gone).start();
+    assert_eq!(RawClient::connect(gone).ask(get("/", &[])).text(), "hi");
+
+    let config = with(new).top("admin { address \"127.0.0.1:0\" }");
+    fs::write(proxyd.config(), config.kdl()).unwrap();
+    upgrade(&mut proxyd);
+
+    for address in [kept, new] {
+        assert_eq!(RawClient::connect(address).ask(get("/", &[])).text(), "hi");
+    }
+    proxyd.wait_for_former();
+    assert!(RawClient::try_connect(gone).is_err());
+}
+
+#[test]
+fn the_admin_interface_is_handed_over() {
+    let admin = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
+    let upstream = Upstream::saying("hi");
+    let config = Config::to(&upstream).top(&format!("admin {{ address \"{admin}\" }}"));
+    let mut proxyd = config.start();
+    assert_eq!(
+        RawClient::connect(admin).ask(get("/ready", &[])).status,
+        200
+    );
+    // Keeps the old process alive.
+    let mut early = proxyd.connect();
+
+    upgrade(&mut proxyd);
+
+    for _ in 0..10 {
+        assert_eq!(
+            RawClient::connect(admin).ask(get("/ready", &[])).status,
+            200
+        );
+    }
+    assert_eq!(early.ask(get("/", &[])).text(), "hi");
+}
+
+#[test]
+fn any_number_of_workers_takes_the_sockets_over() {
+    let upstream = Upstream::saying("hi");
+    let config = |workers: usize| {
+        let system = format!("worker-threads {workers}\nadmin {{ address \"127.0.0.1:0\" }}");
+        Config::to(&upstream).top(&system)
+    };
+    let mut proxyd = config(2).start();
+    let address = proxyd.address();
+
+    for workers in [5, 1, 3] {
+        fs::write(proxyd.config(), config(workers).kdl()).unwrap();
+        upgrade(&mut proxyd);
+        proxyd.wait_for_former();
+        // Each socket of the port gets some of so many.
+        let mut clients: Vec<_> = (0..40).map(|_| RawClient::connect(address)).collect();
+        for client in &mut clients {
+            assert_eq!(client.ask(get("/", &[])).text(), "hi", "{workers} workers");
+        }
+    }
+}
+
+#[test]
+fn what_is_asked_for_meanwhile_is_not_lost() {
+    let installed = Installed::new();
+    let upstream = Upstream::saying("hi");
+    let mut proxyd = Launch::new(installed.path(), &Config::to(&upstream).kdl()).start();
+    let script = format!("head -c 1 go >/dev/null; exec {BINARY} \"$@\"");
+    installed.replace(&script);
+    let go = proxyd.folder().join("go");
+    rustix::fs::mkfifoat(
+        rustix::fs::CWD,
+        &go,
+        rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+    )
+    .unwrap();
+    let said = |what: &'static str| {
+        proxyd
+            .stderr()
+            .find(0, move |record| record.text("message") == what)
+    };
+
+    proxyd.signal(Signal::USR2);
+    let _ = said("upgrade begins");
+    proxyd.signal(Signal::USR2);
+    let _ = said("an upgrade is under way already");
+    proxyd.signal(Signal::HUP);
+    let _ = said("the reload waits for the upgrade");
+    fs::write(go, "!").unwrap();
+
+    let _ = said("handed over");
+    let _ = said("configuration reloaded");
+    assert_eq!(proxyd.connect().ask(get("/", &[])).text(), "hi");
+    let successor = said("upgrade begins").number("id").unwrap();
+    proxyd.wait();
+    let successor = rustix::process::Pid::from_raw(format!("{successor}").parse().unwrap());
+    rustix::process::kill_process(successor.unwrap(), Signal::QUIT).unwrap();
+}
+
+#[test]
+fn a_process_told_to_end_ends_its_successor_to_be() {
+    let installed = Installed::new();
+    let upstream = Upstream::saying("hi");
+    let mut proxyd = Launch::new(installed.path(), &Config::to(&upstream).kdl()).start();
+    installed.replace("exec sleep 30");
+
+    proxyd.signal(Signal::USR2);
+    let begun = proxyd
+        .stderr()
+        .find(0, |record| record.text("message") == "upgrade begins");
+    proxyd.terminate();
+
+    assert!(proxyd.wait().success());
+    let id = begun.number("id").unwrap();
+    assert!(!Path::new(&format!("/proc/{id}")).exists());
+}

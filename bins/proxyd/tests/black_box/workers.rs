@@ -1,0 +1,186 @@
+//! More and fewer workers, by a reload.
+
+use crate::support::{Config, METRICS, metric, request};
+use proxy_testkit::{Gate, Proxyd, RawClient, Reload, Upstream, free_port, get};
+use std::fs;
+use std::net::SocketAddr;
+
+fn with(workers: usize, config: Config) -> Config {
+    config.top(&format!("worker-threads {workers}"))
+}
+
+#[track_caller]
+fn apply(proxyd: &Proxyd, config: &Config) {
+    assert_eq!(proxyd.reload(&config.kdl()), Reload::Applied);
+}
+
+/// Workers that run.
+fn workers(proxyd: &Proxyd) -> usize {
+    let threads = fs::read_dir(format!("/proc/{}/task", proxyd.id())).unwrap();
+    let names = threads.filter_map(|thread| {
+        let name = thread.unwrap().path().join("comm");
+        fs::read_to_string(name).ok()
+    });
+    names
+        .filter(|name| name.starts_with("proxy-worker"))
+        .count()
+}
+
+/// Waits until so many workers run: those that leave look ten times a second whether they may.
+#[track_caller]
+fn wait_for_workers(proxyd: &Proxyd, count: usize, client: &mut RawClient) {
+    for _ in 0..200 {
+        if workers(proxyd) == count {
+            return;
+        }
+        crate::support::pause(client, 20);
+    }
+    panic!("{} workers, not {count}", workers(proxyd));
+}
+
+/// Asks over many connections at once, so that each socket of the port has some.
+#[track_caller]
+fn ask_everywhere(address: SocketAddr) {
+    let mut clients: Vec<_> = (0..40).map(|_| RawClient::connect(address)).collect();
+    for client in &mut clients {
+        assert_eq!(client.ask(get("/", &[])).text(), "hi");
+    }
+}
+
+#[test]
+fn workers_come_and_go_with_a_reload() {
+    let upstream = Upstream::saying("hi");
+    let proxyd = with(2, Config::to(&upstream)).start();
+    let mut resting = upstream_connection(&upstream);
+    assert_eq!(workers(&proxyd), 2);
+
+    for count in [4, 1, 3, 2, 1] {
+        apply(&proxyd, &with(count, Config::to(&upstream)));
+        ask_everywhere(proxyd.address());
+        wait_for_workers(&proxyd, count, &mut resting);
+        ask_everywhere(proxyd.address());
+    }
+}
+
+/// A connection on which nothing comes, to wait at.
+fn upstream_connection(upstream: &Upstream) -> RawClient {
+    RawClient::connect(upstream.address())
+}
+
+#[test]
+fn no_client_notices_that_workers_go() {
+    let upstream = Upstream::saying("hi");
+    let proxyd = with(4, Config::to(&upstream)).start();
+    let mut clients: Vec<_> = (0..24).map(|_| proxyd.connect()).collect();
+    for client in &mut clients {
+        assert_eq!(client.ask(get("/", &[])).text(), "hi");
+    }
+
+    apply(&proxyd, &with(1, Config::to(&upstream)));
+
+    let mut sent_away = 0;
+    for client in &mut clients {
+        let answer = client.ask(get("/", &[]));
+        assert_eq!(answer.text(), "hi");
+        sent_away += usize::from(answer.fields.get("connection") == Some("close"));
+    }
+    assert!(
+        sent_away > 0 && sent_away < 24,
+        "{sent_away} of 24 were at workers that leave"
+    );
+}
+
+#[test]
+fn a_worker_that_leaves_finishes_what_it_has_begun_under_each_plan_to_come() {
+    let gate = Gate::new();
+    let upstream = Upstream::slow_reader(&gate);
+    let tunnels = Upstream::websocket();
+    let target = format!("target \"{}\"", tunnels.address());
+    let config = |workers: usize, log: &str| {
+        let route = r#"upstream "w"; matches { path "/ws" }"#;
+        let config = Config::to(&upstream)
+            .route("ws", route)
+            .upstream("w", &target);
+        with(workers, config).top(log)
+    };
+    let proxyd = config(4, "").start();
+    let mut requests: Vec<_> = (0..12).map(|_| proxyd.connect()).collect();
+    for client in &mut requests {
+        client.send(get("/", &[]));
+    }
+    upstream.wait_for_requests(12);
+    let asks = "Connection: Upgrade\r\nUpgrade: websocket\r\n";
+    let mut tunnels: Vec<_> = (0..12).map(|_| proxyd.connect()).collect();
+    for tunnel in &mut tunnels {
+        assert_eq!(tunnel.ask(request("GET /ws", asks, "")).status, 101);
+    }
+
+    apply(&proxyd, &config(1, ""));
+    // Logs that move take those along who are leaving.
+    let log = r#"observability { access-log { path "access.log" } }"#;
+    apply(&proxyd, &config(2, log));
+    gate.open();
+
+    for client in &mut requests {
+        assert_eq!(client.response().status, 200);
+    }
+    for tunnel in &mut tunnels {
+        tunnel.send("ping");
+        assert_eq!(tunnel.exactly(4).unwrap(), b"ping");
+    }
+    drop((requests, tunnels));
+    proxyd.terminate();
+    let mut proxyd = proxyd;
+    assert!(proxyd.wait().success());
+    let written = fs::read_to_string(proxyd.folder().join("access.log")).unwrap();
+    assert_eq!(written.lines().count(), 24, "{written}");
+}
+
+#[test]
+fn many_changes_of_the_workers_leave_nothing_behind() {
+    let upstream = Upstream::saying("hi");
+    let config = |count: usize| {
+        let config = Config::to(&upstream).route("metrics", METRICS);
+        with(1 + count % 4, config)
+    };
+    let proxyd = config(0).start();
+    let mut resting = upstream_connection(&upstream);
+    for count in 0..8 {
+        apply(&proxyd, &config(count));
+    }
+    wait_for_workers(&proxyd, 4, &mut resting);
+    let files = proxyd.open_files();
+
+    for count in 0..40 {
+        apply(&proxyd, &config(count));
+    }
+
+    wait_for_workers(&proxyd, 4, &mut resting);
+    assert!(
+        proxyd.open_files() <= files + 2,
+        "{} after {files}",
+        proxyd.open_files()
+    );
+    ask_everywhere(proxyd.address());
+    let active = metric(&mut proxyd.connect(), "proxy_connections_active");
+    assert!(active < 60.0, "{active}");
+}
+
+#[test]
+fn a_backlog_changes_while_clients_wait() {
+    let upstream = Upstream::saying("hi");
+    let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    let config = |backlog: usize| {
+        let config = Config::to(&upstream).at(address);
+        with(3, config.listener(&format!("backlog {backlog}")))
+    };
+    let proxyd = config(64).start();
+
+    for backlog in 65..75 {
+        let mut waiting: Vec<_> = (0..20).map(|_| RawClient::connect(address)).collect();
+        apply(&proxyd, &config(backlog));
+        for client in &mut waiting {
+            assert_eq!(client.ask(get("/", &[])).text(), "hi");
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! Clients that make work for nothing over HTTP/2, and one of each version that wants to be served.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "tests may fail loudly, and measure"
+)]
+
+use crate::alone::alone;
+use crate::attack_frames::{ENHANCE_YOUR_CALM, Frame, GOAWAY, RST_STREAM, greeting};
+use crate::attacks::{self, Attack, End};
+use crate::bystander::{Waits, by_http1, by_http2};
+use proxy_testkit::{Gate, Proxyd, Upstream, ok};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_proxyd");
+const ATTACKERS: usize = 4;
+const SIEGE: Duration = Duration::from_millis(2500);
+/// Whoever makes the load must not be what others wait for.
+const BETWEEN_ROUNDS: Duration = Duration::from_millis(4);
+/// A busy machine delays everybody now and then; a proxy that hinders others does so every time.
+const ATTEMPTS: usize = 3;
+const LONGEST_WAIT: Duration = Duration::from_millis(50);
+const MOST_GROWTH: u64 = 50 << 20;
+
+/// What attackers saw of the ends of their connections and streams.
+#[derive(Debug, Default)]
+struct Ends {
+    calmed: usize,
+    other: usize,
+    streams: usize,
+}
+
+/// One siege and how it went.
+#[derive(Debug)]
+struct Siege {
+    ends: Ends,
+    http1: Waits,
+    http2: Waits,
+    grown: u64,
+}
+
+/// One connection that attacks.
+struct Attacker<'a> {
+    attack: &'a Attack,
+    stream: TcpStream,
+    unsent: Vec<u8>,
+    read: Vec<u8>,
+    round: u32,
+}
+
+impl<'a> Attacker<'a> {
+    fn new(attack: &'a Attack, to: SocketAddr) -> Self {
+        let stream = TcpStream::connect(to).unwrap();
+        stream.set_nonblocking(true).unwrap();
+        Self {
+            attack,
+            stream,
+            unsent: [greeting(attack.settings), (attack.opening)()].concat(),
+            read: Vec::new(),
+            round: 0,
+        }
+    }
+
+    /// Sends some rounds and hears what is said of them. False when the connection is over.
+    fn go_on(&mut self, ends: &mut Ends) -> bool {
+        if self.unsent.is_empty() {
+            let end = self.attack.most.min(self.round + self.attack.at_once);
+            let rounds = self.round..end;
+            self.unsent = rounds.clone().flat_map(self.attack.round).collect();
+            self.round = rounds.end;
+        }
+        let writes = self.write();
+        if !self.attack.reads {
+            ends.other += usize::from(!writes);
+            return writes;
+        }
+        let open = self.read();
+        while let Some(frame) = Frame::take(&mut self.read) {
+            match frame.kind {
+                GOAWAY if frame.code() == Some(ENHANCE_YOUR_CALM) => {
+                    ends.calmed += 1;
+                    return false;
+                }
+                RST_STREAM => ends.streams += 1,
+                _ => continue,
+            }
+            if self.round == self.attack.most {
+                return false;
+            }
+        }
+        ends.other += usize::from(!open);
+        open
+    }
+
+    fn write(&mut self) -> bool {
+        while !self.unsent.is_empty() {
+            match self.stream.write(&self.unsent) {
+                Ok(count) => drop(self.unsent.drain(..count)),
+                Err(error) => return error.kind() == ErrorKind::WouldBlock,
+            }
+        }
+        true
+    }
+
+    fn read(&mut self) -> bool {
+        let mut piece = [0; 16 * 1024];
+        loop {
+            match self.stream.read(&mut piece) {
+                Ok(0) => return false,
+                Ok(count) => self.read.extend_from_slice(&piece[..count]),
+                Err(error) => return error.kind() == ErrorKind::WouldBlock,
+            }
+        }
+    }
+}
+
+fn start(upstream: &Upstream) -> Proxyd {
+    let address = upstream.address();
+    let kdl = format!(
+        r#"
+        listeners {{
+            listener "main" {{
+                address "127.0.0.1:0"
+                h2c #true
+                timeouts {{ write-idle-secs 1 }}
+            }}
+        }}
+        routes {{ route "all" {{ upstream "u" }} }}
+        upstreams {{ upstream "u" {{ target "{address}" }} }}
+        system {{ worker-threads 1 }}
+        "#
+    );
+    Proxyd::start(BINARY, &kdl)
+}
+
+/// Says much at `/large`, and takes nothing of what is sent to `/hold`.
+fn upstream(held: &Gate) -> Upstream {
+    let held = held.clone();
+    let large = ok("x".repeat(256 * 1024));
+    let small = ok("ok");
+    Upstream::start(move |served| {
+        while let Some(mut request) = served.head() {
+            if request.target == "/hold" {
+                return held.wait();
+            }
+            if served.body(&mut request).is_none() {
+                return;
+            }
+            let is_large = request.target == "/large";
+            if !served.send(if is_large { &large } else { &small }) {
+                return;
+            }
+        }
+    })
+}
+
+fn besiege(attack: &Attack) -> Siege {
+    let held = Gate::new();
+    let upstream = upstream(&held);
+    let proxyd = start(&upstream);
+    let over = AtomicBool::new(false);
+    let to = proxyd.address();
+    thread::scope(|scope| {
+        let http1 = scope.spawn(|| by_http1(to, &over));
+        let http2 = scope.spawn(|| by_http2(to, &over));
+        let (ends, grown) = assault(attack, &proxyd);
+        over.store(true, Ordering::Relaxed);
+        held.open();
+        Siege {
+            ends,
+            http1: http1.join().unwrap(),
+            http2: http2.join().unwrap(),
+            grown,
+        }
+    })
+}
+
+/// Attacks, by new connections where old ones are cut; and how much the proxy grew by it at most.
+fn assault(attack: &Attack, proxyd: &Proxyd) -> (Ends, u64) {
+    // Bystanders first: what they take is no growth.
+    thread::park_timeout(Duration::from_millis(200));
+    let before = proxyd.rss_bytes();
+    let begun = Instant::now();
+    let (mut ends, mut most) = (Ends::default(), before);
+    let new = || Attacker::new(attack, proxyd.address());
+    let mut attackers: Vec<Attacker<'_>> = (0..ATTACKERS).map(|_| new()).collect();
+    while begun.elapsed() < SIEGE {
+        for attacker in &mut attackers {
+            if !attacker.go_on(&mut ends) {
+                *attacker = new();
+            }
+        }
+        most = most.max(proxyd.rss_bytes());
+        thread::park_timeout(BETWEEN_ROUNDS);
+    }
+    (ends, most - before)
+}
+
+fn judge(attack: &Attack, siege: &Siege) -> Result<(), String> {
+    for (name, waits) in [("HTTP/1.1", &siege.http1), ("HTTP/2", &siege.http2)] {
+        let p99 = waits.percentile(99);
+        if waits.count() < 50 || LONGEST_WAIT <= p99 {
+            let count = waits.count();
+            return Err(format!("p99 of {count} requests by {name}: {p99:?}"));
+        }
+    }
+    if MOST_GROWTH <= siege.grown {
+        return Err(format!("resident memory grew by {} bytes", siege.grown));
+    }
+    let Ends {
+        calmed,
+        other,
+        streams,
+    } = siege.ends;
+    let ended = match attack.end {
+        End::Calmed => 0 < calmed && other == 0,
+        End::Closed => 0 < calmed + other,
+        End::StreamsReset => 0 < streams,
+    };
+    if ended {
+        Ok(())
+    } else {
+        Err(format!("ended otherwise: {:?}", siege.ends))
+    }
+}
+
+#[track_caller]
+fn nobody_suffers_from(attack: &Attack) {
+    let _turn = alone();
+    let mut faults = Vec::new();
+    while faults.len() < ATTEMPTS {
+        let siege = besiege(attack);
+        println!(
+            "{:?}, p99 {:?} by HTTP/1.1 and {:?} by HTTP/2, {} KiB more",
+            siege.ends,
+            siege.http1.percentile(99),
+            siege.http2.percentile(99),
+            siege.grown >> 10
+        );
+        match judge(attack, &siege) {
+            Ok(()) => return,
+            Err(fault) => faults.push(fault),
+        }
+    }
+    panic!("{}", faults.join("\n"));
+}
+
+#[test]
+fn requests_given_up_at_once_hinder_nobody() {
+    nobody_suffers_from(&attacks::rapid_reset());
+}
+
+#[test]
+fn requests_that_must_be_given_up_hinder_nobody() {
+    nobody_suffers_from(&attacks::made_reset());
+}
+
+#[test]
+fn an_endless_head_hinders_nobody() {
+    nobody_suffers_from(&attacks::endless_head());
+}
+
+#[test]
+fn an_endless_head_of_nothing_hinders_nobody() {
+    nobody_suffers_from(&attacks::endless_empty_head());
+}
+
+#[test]
+fn heads_of_nothing_hinder_nobody() {
+    nobody_suffers_from(&attacks::empty_heads());
+}
+
+#[test]
+fn settings_without_end_hinder_nobody() {
+    nobody_suffers_from(&attacks::settings());
+}
+
+#[test]
+fn pings_without_end_hinder_nobody() {
+    nobody_suffers_from(&attacks::pings());
+}
+
+#[test]
+fn window_updates_of_one_byte_hinder_nobody() {
+    nobody_suffers_from(&attacks::window_updates_of_one());
+}
+
+#[test]
+fn priorities_without_end_hinder_nobody() {
+    nobody_suffers_from(&attacks::priorities());
+}
+
+#[test]
+fn data_frames_without_data_hinder_nobody() {
+    nobody_suffers_from(&attacks::empty_data());
+}
+
+#[test]
+fn data_frames_full_of_padding_hinder_nobody() {
+    nobody_suffers_from(&attacks::padded_data());
+}
+
+#[test]
+fn crumbs_of_data_hinder_nobody() {
+    nobody_suffers_from(&attacks::crumbs());
+}
+
+#[test]
+fn heads_that_unfold_hinder_nobody() {
+    nobody_suffers_from(&attacks::unfolding_heads());
+}
+
+#[test]
+fn windows_that_stay_closed_hinder_nobody() {
+    nobody_suffers_from(&attacks::closed_windows());
+}
+
+#[test]
+fn a_socket_that_nobody_reads_hinders_nobody() {
+    nobody_suffers_from(&attacks::deaf());
+}

@@ -1,0 +1,157 @@
+//! Clients that move, and as little as they can.
+
+use crate::support::{
+    Authority, CANCEL, DATA, END_HEADERS, END_STREAM, Frames, GET, HEADERS, Http2, Http2Upstream,
+    INITIAL_WINDOW, POST, RST_STREAM, TlsClient, WINDOW_UPDATE, ask, frame, live, over_tls, start,
+    to,
+};
+use proxy_testkit::{Upstream, ok};
+use std::time::Duration;
+use tokio::io::AsyncWriteExt;
+use tokio::time::timeout;
+
+/// Between two bytes: much less than the silence that is allowed.
+const SIP: Duration = Duration::from_millis(50);
+
+fn never_answering() -> Upstream {
+    Upstream::start(|served| {
+        served.head();
+        served.end();
+    })
+}
+
+#[test]
+fn a_stream_whose_client_sips_is_given_up() {
+    let upstream = Upstream::answering(ok(vec![b'x'; 200_000]));
+    let proxyd = start(
+        &to(&upstream, "h2c #true; timeouts { write-idle-ms 600 }"),
+        &[],
+    );
+
+    live(async {
+        let mut client = Frames::connect(proxyd.address(), &[(INITIAL_WINDOW, 10)]).await;
+        let get = frame(HEADERS, END_STREAM | END_HEADERS, 1, GET);
+        client.send_raw(&get).await.unwrap();
+        // Each byte is taken long before a silence would last 600 ms.
+        let reset = loop {
+            let Ok(came) = timeout(SIP, client.next()).await else {
+                let one = [0, 0, 0, 1];
+                client.send(WINDOW_UPDATE, 0, 1, &one).await;
+                continue;
+            };
+            let came = came.unwrap();
+            if came.kind == RST_STREAM {
+                break came;
+            }
+        };
+        assert_eq!((reset.stream, reset.code()), (1, CANCEL));
+    });
+    let record = proxyd.stdout().find(0, |record| record.has("path"));
+    assert_eq!(record.text("reason"), "client_write_timeout");
+}
+
+#[test]
+fn a_body_that_drips_by_http2_is_answered_408() {
+    let upstream = never_answering();
+    let proxyd = start(
+        &to(&upstream, "h2c #true; timeouts { body-idle-ms 600 }"),
+        &[],
+    );
+
+    live(async {
+        let mut client = Frames::connect(proxyd.address(), &[]).await;
+        client.send(HEADERS, END_HEADERS, 1, POST).await;
+        let head = loop {
+            let Ok(came) = timeout(SIP, client.next()).await else {
+                client.send(DATA, 0, 1, b"x").await;
+                continue;
+            };
+            let came = came.unwrap();
+            if came.kind == HEADERS {
+                break came;
+            }
+        };
+        assert_eq!(head.stream, 1);
+    });
+    let record = proxyd.stdout().find(0, |record| record.has("path"));
+    assert_eq!(record.text("reason"), "request_body_timeout");
+    assert_eq!(record.number("status"), Some(408.0));
+}
+
+#[test]
+fn a_body_that_drips_over_tls_is_answered_408() {
+    let authority = Authority::new("root");
+    let site = authority.issue(&["a.test"]);
+    let upstream = Upstream::start(|served| {
+        while let Some(request) = served.head() {
+            if request.method == "POST" {
+                served.end();
+                return;
+            }
+            served.send(ok("ok"));
+        }
+    });
+    let listener = over_tls("") + "; timeouts { body-idle-ms 600 }";
+    let proxyd = start(&to(&upstream, &listener), &[("site", &site)]);
+
+    live(async {
+        let client = TlsClient::trusting(&authority);
+        let mut client = client.connect(proxyd.address(), "a.test").await;
+        // Behind what is left of the handshake.
+        assert_eq!(client.get("a.test", "/").await.0, 200);
+        let head = b"POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 9999\r\n\r\n";
+        client.stream.write_all(head).await.unwrap();
+        let mut drops = 0;
+        while timeout(SIP, client.stream.get_ref().0.readable())
+            .await
+            .is_err()
+        {
+            client.stream.write_all(b"x").await.unwrap();
+            client.stream.flush().await.unwrap();
+            drops += 1;
+        }
+        assert!(5 < drops, "only {drops}");
+        let (head, _) = client.response().await;
+        assert!(head.starts_with("http/1.1 408 "), "{head}");
+    });
+}
+
+#[test]
+fn a_grpc_call_that_only_sends_heartbeats_goes_on() {
+    let upstream = Http2Upstream::start(|mut request| async move {
+        let (body, _) = request.read().await.unwrap();
+        request.say(body);
+    });
+    let address = upstream.address;
+    let proxyd = start(
+        &format!(
+            r#"
+            listeners {{
+                listener "main" {{
+                    address "127.0.0.1:0"; h2c #true
+                    timeouts {{ body-idle-ms 600 }}
+                }}
+            }}
+            routes {{ route "all" {{ upstream "u" }} }}
+            upstreams {{ upstream "u" {{ target "{address}"; protocol "h2" }} }}
+            system {{ worker-threads 1 }}
+            "#
+        ),
+        &[],
+    );
+
+    live(async {
+        let mut http = Http2::knowing(proxyd.address()).await;
+        let mut request = ask("POST", "/");
+        let grpc = "application/grpc".parse().unwrap();
+        request.headers_mut().insert("content-type", grpc);
+        let (mut response, mut stream) = http.begin(request).await;
+        // More than twice the silence that is allowed.
+        for _ in 0..25 {
+            assert!(timeout(SIP, &mut response).await.is_err());
+            stream.send_data("x".into(), false).unwrap();
+        }
+        stream.send_data("x".into(), true).unwrap();
+        assert_eq!(response.await.unwrap().status(), 200);
+    });
+}

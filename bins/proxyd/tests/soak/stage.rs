@@ -1,0 +1,148 @@
+//! The proxy under test and what is done to it.
+
+use crate::backend::Backend;
+use proxy_testkit::{Gate, Proxyd, Reload, Upgrade};
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::time::Duration;
+
+/// How much is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Size {
+    pub(crate) reloads: usize,
+    pub(crate) upgrades: usize,
+    /// Behind each, so that the next one finds the load that it has left.
+    pub(crate) pause: Duration,
+}
+
+/// What a process holds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Figures {
+    pub(crate) files: usize,
+    pub(crate) rss_bytes: u64,
+}
+
+/// A proxyd in front of a [`Backend`].
+pub(crate) struct Stage {
+    backend: Backend,
+    proxyd: Proxyd,
+    over: Gate,
+}
+
+impl Size {
+    /// What the environment asks for; a little, if it does not.
+    pub(crate) fn asked_for() -> Self {
+        let text = std::env::var("PROXYD_SOAK").unwrap_or_else(|_| "6 2 150".to_owned());
+        let numbers: Vec<usize> = text.split(' ').map(|word| word.parse().unwrap()).collect();
+        let [reloads, upgrades, millis] = numbers[..] else {
+            panic!("three numbers: reloads, upgrades, milliseconds; not {text}");
+        };
+        Self {
+            reloads,
+            upgrades,
+            pause: Duration::from_millis(millis as u64),
+        }
+    }
+
+    /// The reloads that the process of this generation sees.
+    pub(crate) fn reloads_of(self, generation: usize) -> Range<usize> {
+        let until = |generation: usize| self.reloads * generation / (self.upgrades + 1);
+        until(generation)..until(generation + 1)
+    }
+}
+
+impl Stage {
+    pub(crate) fn set() -> Self {
+        let over = Gate::new();
+        let backend = Backend::start(&over);
+        let proxyd = Proxyd::start(env!("CARGO_BIN_EXE_proxyd"), &config(&backend, 0));
+        Self {
+            backend,
+            proxyd,
+            over,
+        }
+    }
+
+    /// Where clients connect to, over HTTP/1.x or HTTP/2.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.proxyd.address()
+    }
+
+    /// Open when it is over.
+    pub(crate) fn over(&self) -> &Gate {
+        &self.over
+    }
+
+    /// Changes routes, listeners, backlog and workers.
+    #[track_caller]
+    pub(crate) fn reload(&mut self, number: usize) {
+        let kdl = config(&self.backend, number);
+        assert_eq!(self.proxyd.reload(&kdl), Reload::Applied);
+    }
+
+    #[track_caller]
+    pub(crate) fn upgrade(&mut self) {
+        assert_eq!(self.proxyd.upgrade(), Upgrade::Done);
+    }
+
+    #[track_caller]
+    pub(crate) fn wait_for_former(&mut self) {
+        self.proxyd.wait_for_former();
+    }
+
+    pub(crate) fn figures(&self) -> Figures {
+        Figures {
+            files: self.proxyd.open_files(),
+            rss_bytes: self.proxyd.rss_bytes(),
+        }
+    }
+}
+
+/// Writes down what happened.
+pub(crate) fn tell(size: Size, served: &[(&'static str, u64)], seen: &[Figures]) {
+    let Size {
+        reloads, upgrades, ..
+    } = size;
+    let mut text = format!("soak: {reloads} reloads, {upgrades} upgrades\n");
+    for (what, count) in served {
+        writeln!(text, "  {count:>9} {what}, 0 failed").unwrap();
+    }
+    for (generation, Figures { files, rss_bytes }) in seen.iter().enumerate() {
+        let mib = rss_bytes / (1 << 20);
+        writeln!(text, "  process {generation}: {files} files, {mib} MiB").unwrap();
+    }
+    std::io::stdout().lock().write_all(text.as_bytes()).unwrap();
+}
+
+fn config(backend: &Backend, number: usize) -> String {
+    let workers = [2, 3, 1][number % 3];
+    let backlog = 1000 + number % 7;
+    let extra = match number % 2 {
+        0 => "",
+        _ => r#"listener "extra" { address "127.0.0.1:0" }"#,
+    };
+    let (http, sockets) = (backend.http.address(), backend.sockets.address());
+    format!(
+        r#"
+        listeners {{
+            listener "main" {{ address "127.0.0.1:0"; h2c #true; backlog {backlog} }}
+            {extra}
+        }}
+        routes {{
+            route "ws" {{ upstream "sockets"; matches {{ path "/ws" }} }}
+            route "all" {{
+                upstream "http"
+                response-headers {{ set "X-Number" "{number}" }}
+            }}
+        }}
+        upstreams {{
+            upstream "http" {{ target "{http}" }}
+            upstream "sockets" {{ target "{sockets}" }}
+        }}
+        system {{ worker-threads {workers} }}
+        observability {{ access-log {{ enabled #false }} }}
+        "#
+    )
+}

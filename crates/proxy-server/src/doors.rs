@@ -1,0 +1,155 @@
+//! What the process listens on: one door for each listener of the plan in force, kept over plans as long
+//! as the address stays.
+
+use crate::handover::{Label, Purpose};
+use crate::heritage::Heritage;
+use crate::listen::{self, BindFault, Bound};
+use crate::worker::{DoorId, Share};
+use proxy_model::{BindAddress, Model};
+use socket2::Socket;
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::Arc;
+
+/// The doors, in the order of the plan's listeners.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Doors {
+    known: Vec<KnownDoor>,
+    next: u32,
+}
+
+/// Sockets of which a worker holds copies: a door, and a place in it.
+pub(crate) type Held = BTreeSet<(DoorId, usize)>;
+
+#[derive(Clone, Debug)]
+struct KnownDoor {
+    id: DoorId,
+    /// As it was written.
+    address: BindAddress,
+    backlog: u32,
+    bound: Bound,
+}
+
+impl Doors {
+    /// The doors of `model`, for `workers` workers. What is listened on already stays open, what is new
+    /// is taken from `heritage` or bound. These doors are not changed, whether it fails or not.
+    pub(crate) fn arrange(
+        &self,
+        model: &Model,
+        workers: usize,
+        heritage: &mut Heritage,
+    ) -> Result<Self, BindFault> {
+        let mut arranged = Self {
+            known: Vec::new(),
+            next: self.next,
+        };
+        for listener in &model.listeners {
+            let (address, backlog) = (&listener.address.value, *listener.backlog);
+            let door = match self.known(address, &arranged) {
+                Some(door) => KnownDoor {
+                    backlog,
+                    bound: door.bound.widened(backlog, workers),
+                    ..door.clone()
+                },
+                None => KnownDoor {
+                    id: arranged.number(),
+                    address: address.clone(),
+                    backlog,
+                    bound: match heritage.take(address, &model.listeners) {
+                        Some(bound) => bound.widened(backlog, workers),
+                        None => listen::bind(address, backlog, workers)?,
+                    },
+                },
+            };
+            arranged.known.push(door);
+        }
+        Ok(arranged)
+    }
+
+    /// Where each listener is bound.
+    pub(crate) fn bound(&self) -> impl Iterator<Item = &BindAddress> {
+        self.known.iter().map(|door| &door.bound.at)
+    }
+
+    /// What each of `workers` workers takes connections from, by door, when they hold copies of what
+    /// `held` says already. Those behind the last of `workers` get nothing.
+    pub(crate) fn shares<'h>(
+        &self,
+        workers: usize,
+        held: impl Iterator<Item = &'h Held>,
+    ) -> io::Result<Vec<Vec<Share>>> {
+        held.enumerate()
+            .map(|(worker, held)| {
+                let shares = self.known.iter().map(|door| {
+                    let serves = if worker < workers {
+                        door.bound.share(worker, workers)
+                    } else {
+                        Vec::new()
+                    };
+                    door.share(serves, held)
+                });
+                shares.collect()
+            })
+            .collect()
+    }
+
+    /// Tells the system how many connections may wait at each door that `before` had, if that changed.
+    pub(crate) fn queue(&self, before: &Self) {
+        for door in &self.known {
+            let same = before.known.iter().find(|known| known.id == door.id);
+            if same.is_some_and(|known| known.backlog != door.backlog) {
+                door.bound.queue(door.backlog);
+            }
+        }
+    }
+
+    /// Every socket, to be passed on to another process.
+    pub(crate) fn sockets(&self) -> impl Iterator<Item = (Label, &Arc<Socket>)> {
+        self.known.iter().flat_map(|door| {
+            let label = Label {
+                purpose: Purpose::Door(door.id.0),
+                owned: door.bound.file.is_some(),
+                address: door.address.clone(),
+            };
+            let sockets = door.bound.sockets.iter();
+            sockets.map(move |socket| (label.clone(), socket))
+        })
+    }
+
+    /// Says whether the files of Unix sockets stay when the doors are closed.
+    pub(crate) fn keep_files(&self, kept: bool) {
+        for file in self.known.iter().flat_map(|door| &door.bound.file) {
+            file.keep(kept);
+        }
+    }
+
+    fn known(&self, address: &BindAddress, taken: &Self) -> Option<&KnownDoor> {
+        // With port 0 several listeners may be written alike: each keeps its own door.
+        let taken = |door: &KnownDoor| taken.known.iter().any(|one| one.id == door.id);
+        let mut known = self.known.iter();
+        known.find(|door| door.address == *address && !taken(door))
+    }
+
+    fn number(&mut self) -> DoorId {
+        let id = DoorId(self.next);
+        self.next += 1;
+        id
+    }
+}
+
+impl KnownDoor {
+    fn share(&self, serves: Vec<usize>, held: &Held) -> io::Result<Share> {
+        let missing = serves
+            .iter()
+            .filter(|place| !held.contains(&(self.id, **place)));
+        let fresh = missing.filter_map(|place| {
+            let socket = self.bound.sockets.get(*place)?;
+            Some(socket.try_clone().map(|copy| (*place, copy)))
+        });
+        Ok(Share {
+            id: self.id,
+            fresh: fresh.collect::<io::Result<_>>()?,
+            serves,
+        })
+    }
+}

@@ -1,0 +1,125 @@
+//! What a passed socket is for, as it is written beside it.
+
+use proxy_model::BindAddress;
+use std::fmt::Write;
+
+/// Another version of this text is not understood.
+const VERSION: &str = "proxyd-sockets-1";
+
+/// What a listening socket is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Label {
+    pub(crate) purpose: Purpose,
+    /// Whether the file of a Unix socket is the process's own, not a service manager's.
+    pub(crate) owned: bool,
+    /// As it was written in the configuration: that is how the new process knows it again.
+    pub(crate) address: BindAddress,
+}
+
+/// Who listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// A listener. Sockets of one number are of one listener.
+    Door(u32),
+    /// The admin interface.
+    Admin,
+}
+
+/// Labels in the order of their sockets, of which so many more come with the next message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct List {
+    pub(super) labels: Vec<Label>,
+    pub(super) more: usize,
+}
+
+impl List {
+    /// As text: what ends in NUL stands in no path.
+    pub(super) fn encode(&self) -> String {
+        let mut text = format!("{VERSION} {}\0", self.more);
+        for Label {
+            purpose,
+            owned,
+            address,
+        } in &self.labels
+        {
+            let owner = if *owned { "own" } else { "lent" };
+            // A string takes everything.
+            let written = match purpose {
+                Purpose::Door(number) => write!(text, "door-{number} {owner} {address}\0"),
+                Purpose::Admin => write!(text, "admin {owner} {address}\0"),
+            };
+            written.unwrap_or_default();
+        }
+        text
+    }
+
+    /// Reads what [`List::encode`] has written.
+    pub(super) fn decode(text: &str) -> Option<Self> {
+        let mut lines = text.strip_suffix('\0')?.split('\0');
+        let more = lines.next()?.strip_prefix(VERSION)?.trim().parse().ok()?;
+        let labels = lines.map(Label::decode).collect::<Option<_>>()?;
+        Some(Self { labels, more })
+    }
+}
+
+impl Label {
+    fn decode(line: &str) -> Option<Self> {
+        let (purpose, rest) = line.split_once(' ')?;
+        let (owner, address) = rest.split_once(' ')?;
+        Some(Self {
+            purpose: match purpose.strip_prefix("door-") {
+                Some(number) => Purpose::Door(number.parse().ok()?),
+                None if purpose == "admin" => Purpose::Admin,
+                None => return None,
+            },
+            owned: match owner {
+                "own" => true,
+                "lent" => false,
+                _ => return None,
+            },
+            address: address.parse().ok()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn label(purpose: Purpose, owned: bool, address: &str) -> Label {
+        Label {
+            purpose,
+            owned,
+            address: address.parse().unwrap(),
+        }
+    }
+
+    #[test]
+    fn labels_are_read_as_they_were_written() {
+        let list = List {
+            labels: vec![
+                label(Purpose::Door(0), true, "127.0.0.1:0"),
+                label(Purpose::Door(7), false, "unix:/run/with space.sock"),
+                label(Purpose::Admin, true, "[::1]:9090"),
+            ],
+            more: 12,
+        };
+        assert_eq!(List::decode(&list.encode()), Some(list));
+    }
+
+    #[test]
+    fn what_another_version_writes_is_refused() {
+        for text in [
+            "",
+            "\0",
+            "proxyd-sockets-2 0\0",
+            "proxyd-sockets-1 0",
+            "proxyd-sockets-1 0\0door-0 own\0",
+            "proxyd-sockets-1 0\0door-0 own nowhere\0",
+            "proxyd-sockets-1 0\0window-0 own 127.0.0.1:80\0",
+            "proxyd-sockets-1 0\0admin none 127.0.0.1:80\0",
+        ] {
+            assert_eq!(List::decode(text), None, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! The new process's side: whom it takes over from.
+
+use super::pass::{Passed, receive};
+use super::{VARIABLE, WORD};
+use rustix::process::getppid;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+/// The longest that the process before may take to send its sockets, and to answer.
+const TIME: Duration = Duration::from_secs(10);
+
+/// The process that this one takes over from.
+#[derive(Debug)]
+pub(crate) struct Predecessor {
+    line: UnixStream,
+    /// Its number.
+    pub(crate) id: u32,
+}
+
+impl Predecessor {
+    /// The process that has started this one to take over, if one has, and the sockets that it passes.
+    pub(crate) fn find() -> io::Result<Option<(Self, Vec<Passed>)>> {
+        // What the variable says is for this process only if its parent has said it.
+        let parent = getppid().map(|parent| parent.as_raw_nonzero().get().to_string());
+        let named = std::env::var(VARIABLE).ok();
+        let Some(id) = named.filter(|named| Some(named) == parent.as_ref()) else {
+            return Ok(None);
+        };
+        let mut line = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+        let nothing = std::fs::File::open("/dev/null")?;
+        rustix::stdio::dup2_stdin(&nothing)?;
+        line.set_read_timeout(Some(TIME))?;
+        let passed = receive(&mut line)?;
+        let id = id.parse().unwrap_or_default();
+        Ok(Some((Self { line, id }, passed)))
+    }
+
+    /// Says that this process serves, and waits until the one before has heard.
+    pub(crate) async fn relieve(self) {
+        let talking = async {
+            self.line.set_nonblocking(true)?;
+            let mut line = tokio::net::UnixStream::from_std(self.line)?;
+            line.write_u8(WORD).await?;
+            line.read_u8().await
+        };
+        match tokio::time::timeout(TIME, talking).await {
+            Ok(Ok(WORD)) => tracing::info!(from = self.id, "took over"),
+            // It would have ended this process if it meant to go on.
+            Ok(Ok(_) | Err(_)) | Err(_) => {
+                tracing::warn!(from = self.id, "took over from a process that says nothing");
+            }
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! The life of the process: start, signals, reloads, upgrades, the end.
+
+mod upgrade;
+
+use crate::admin::Admin;
+use crate::handover::{Candidate, Predecessor, Program};
+use crate::heritage::Heritage;
+use crate::manager;
+use crate::process::{Build, Options, Source, StartFault, at_its_place, load};
+use crate::server::{Server, now};
+use crate::signals::{Event, Signals};
+use crate::{resolve, tls};
+use proxy_config::Loaded;
+use proxy_errors::Reason;
+use proxy_telemetry::{DEFAULT_MAX_SERIES, Lifecycle, Registry, RegistrySettings, names};
+use sd_notify::NotifyState;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+use tokio::time::MissedTickBehavior;
+
+/// How often the control thread looks whether the workers have left.
+const LOOK: Duration = Duration::from_millis(50);
+
+static REASONS: LazyLock<Vec<&'static str>> =
+    LazyLock::new(|| Reason::ALL.iter().map(|reason| reason.as_str()).collect());
+
+/// Serves until told to stop, and ends in good order.
+pub(crate) async fn live(options: &Options) -> Result<(), StartFault> {
+    let (predecessor, passed) = match Predecessor::find().map_err(StartFault::TakeOver)? {
+        Some((predecessor, passed)) => (Some(predecessor), passed),
+        None => (None, Vec::new()),
+    };
+    let mut signals = Signals::listen()?;
+    let mut process = Process::start(options, Heritage::new(passed)).await?;
+    if let Some(predecessor) = predecessor {
+        process.take_over(predecessor).await;
+    }
+    manager::tell(&NotifyState::Ready);
+    match process.serve(&mut signals).await {
+        End::Gracefully => process.drain(&mut signals).await,
+        End::HandedOver => process.leave(&mut signals).await,
+        End::Now => {}
+    }
+    process.server.stop();
+    Ok(())
+}
+
+/// How the process was told to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Gracefully,
+    HandedOver,
+    Now,
+}
+
+struct Process {
+    config: Source,
+    program: Option<Program>,
+    server: Server,
+    admin: Option<Admin>,
+    registry: Arc<Registry>,
+    lifecycle: Arc<Lifecycle>,
+    upgrade: Option<Candidate>,
+    /// Whether a reload was asked for while an upgrade was under way.
+    to_reload: bool,
+}
+
+impl Process {
+    async fn start(options: &Options, heritage: Heritage) -> Result<Self, StartFault> {
+        let Options {
+            config,
+            build,
+            program,
+        } = options;
+        let loaded = load(config).map_err(StartFault::Config)?;
+        warn(&loaded);
+        let settings = RegistrySettings {
+            reasons: &REASONS,
+            max_series: DEFAULT_MAX_SERIES,
+        };
+        let registry = Arc::new(Registry::new(settings));
+        let Build {
+            version, commit, ..
+        } = *build;
+        let lifecycle = Lifecycle::new((version, commit), Arc::clone(&registry), now());
+        let lifecycle = Arc::new(lifecycle);
+        let model = Arc::new(loaded.model);
+        let started = Server::start(
+            Arc::clone(&model),
+            Arc::clone(&registry),
+            Arc::clone(&lifecycle),
+            heritage,
+        );
+        let started = started.await;
+        let mut server = started.map_err(|fault| at_its_place(fault, &model))?;
+        let admin =
+            Admin::open(&mut server, *build, &registry, &lifecycle).map_err(StartFault::Admin)?;
+        lifecycle.serves(server.plan().generation());
+        for bound in server.bound() {
+            tracing::info!(address = %bound, "listening");
+        }
+        Ok(Self {
+            config: config.clone(),
+            program: program.clone(),
+            server,
+            admin: Some(admin),
+            registry,
+            lifecycle,
+            upgrade: None,
+            to_reload: false,
+        })
+    }
+
+    async fn serve(&mut self, signals: &mut Signals) -> End {
+        let mut resolving = tokio::time::interval(resolve::EVERY);
+        let mut tending = tokio::time::interval(tls::EVERY);
+        for interval in [&mut resolving, &mut tending] {
+            interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        }
+        loop {
+            tokio::select! {
+                event = signals.next() => match event {
+                    Event::Reload => self.reload().await,
+                    Event::ReopenLogs => self.server.reopen_logs(),
+                    Event::Upgrade => self.begin_upgrade(),
+                    Event::Drain => return End::Gracefully,
+                    Event::Quit => return End::Now,
+                },
+                found = upgrade::end(&mut self.upgrade) => if self.end_upgrade(found).await {
+                    return End::HandedOver;
+                },
+                _ = resolving.tick() => {
+                    if resolve::all(self.server.plan(), now()).await {
+                        self.server.refresh();
+                    }
+                }
+                _ = tending.tick() => self.server.tend_certificates(),
+            }
+        }
+    }
+
+    /// Reads the configuration again. A bad one changes nothing.
+    async fn reload(&mut self) {
+        if self.upgrade.is_some() {
+            // Which sockets there are must not change while they are being passed on.
+            tracing::info!("the reload waits for the upgrade");
+            self.to_reload = true;
+            return;
+        }
+        manager::tell(&NotifyState::Reloading);
+        let outcome = self.try_reload().await;
+        let (result, succeeded) = match outcome {
+            Ok(()) => ("success", true),
+            Err(_) => ("failure", false),
+        };
+        self.lifecycle.reloaded(now(), succeeded);
+        self.registry
+            .counter(&names::CONFIG_RELOADS_TOTAL, [result])
+            .add(1);
+        match outcome {
+            Ok(()) => {
+                let generation = self.server.plan().generation();
+                self.lifecycle.serves(generation);
+                tracing::info!(generation, "configuration reloaded");
+            }
+            Err(fault) => {
+                tracing::error!(faults = %fault, "configuration not reloaded; nothing changed");
+            }
+        }
+        manager::tell(&NotifyState::Ready);
+    }
+
+    async fn try_reload(&mut self) -> Result<(), StartFault> {
+        let loaded = load(&self.config).map_err(StartFault::Config)?;
+        warn(&loaded);
+        let model = Arc::new(loaded.model);
+        let before: Vec<_> = self.server.bound().cloned().collect();
+        let applied = self.server.apply(Arc::clone(&model)).await;
+        applied.map_err(|fault| at_its_place(fault, &model))?;
+        for bound in self.server.bound().filter(|bound| !before.contains(bound)) {
+            tracing::info!(address = %bound, "listening");
+        }
+        match &mut self.admin {
+            Some(admin) => admin.follow(&mut self.server).map_err(StartFault::Admin),
+            None => Ok(()),
+        }
+    }
+
+    /// Accepts nothing new and waits until what is in flight has ended, or the time for it.
+    async fn drain(&mut self, signals: &mut Signals) {
+        tracing::info!("draining");
+        self.upgrade.take().inspect(Candidate::abort);
+        manager::tell(&NotifyState::Stopping);
+        self.end(signals).await;
+    }
+
+    /// Another process listens: waits until what is in flight here has ended, however long it takes.
+    async fn leave(&mut self, signals: &mut Signals) {
+        if let Some(admin) = self.admin.take() {
+            admin.keep_files(true);
+        }
+        self.server.hand_over();
+        while !self.server.is_over() {
+            tokio::select! {
+                event = signals.next() => match event {
+                    Event::Drain => return self.end(signals).await,
+                    Event::Quit => return,
+                    Event::ReopenLogs => self.server.reopen_logs(),
+                    Event::Reload | Event::Upgrade => {
+                        tracing::info!("handed over already: another process is in charge");
+                    }
+                },
+                () = tokio::time::sleep(LOOK) => {}
+            }
+        }
+    }
+
+    async fn end(&mut self, signals: &mut Signals) {
+        self.server.drain();
+        let time = *self.server.plan().model().system.graceful_shutdown_timeout;
+        let deadline = tokio::time::sleep(time);
+        tokio::pin!(deadline);
+        while !self.server.is_over() {
+            tokio::select! {
+                () = &mut deadline => {
+                    tracing::warn!("the time to drain is over; connections are cut");
+                    return;
+                }
+                event = signals.next() => if event == Event::Quit {
+                    return;
+                },
+                () = tokio::time::sleep(LOOK) => {}
+            }
+        }
+    }
+}
+
+fn warn(loaded: &Loaded) {
+    for line in loaded.warnings.to_string().split("\n\n") {
+        if !line.trim().is_empty() {
+            tracing::warn!(warning = %line.trim_end(), "configuration");
+        }
+    }
+}

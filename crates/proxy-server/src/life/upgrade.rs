@@ -1,0 +1,112 @@
+//! One process takes over from another: what each does when.
+
+use super::Process;
+use crate::admin::Admin;
+use crate::handover::{self, Candidate, Passed, Predecessor, Successor, UpgradeFault};
+use crate::manager;
+use proxy_telemetry::names;
+use rustix::process::{Pid, Signal, kill_process};
+use sd_notify::NotifyState;
+
+impl Process {
+    /// From now on it is this process that listens.
+    pub(super) async fn take_over(&mut self, predecessor: Predecessor) {
+        // Nobody reads it before the other process has heard, and unless it hears this one ends.
+        self.count_upgrade("success");
+        predecessor.relieve().await;
+        self.server.doors().keep_files(false);
+        if let Some(admin) = &self.admin {
+            admin.keep_files(false);
+        }
+        self.server.heritage().settle();
+    }
+
+    /// Starts the process that is to take over.
+    pub(super) fn begin_upgrade(&mut self) {
+        if self.upgrade.is_some() {
+            tracing::info!("an upgrade is under way already");
+            return;
+        }
+        let begun = match &self.program {
+            Some(program) => self
+                .sockets()
+                .and_then(|sockets| handover::begin(program, sockets)),
+            None => Err(UpgradeFault::NoProgram),
+        };
+        match begun {
+            Ok(candidate) => self.upgrade = Some(candidate),
+            Err(fault) => self.fail_upgrade(&fault),
+        }
+    }
+
+    /// Copies of all listening sockets.
+    fn sockets(&self) -> Result<Vec<Passed>, UpgradeFault> {
+        let doors = self.server.doors().sockets();
+        let doors = doors.map(|(label, socket)| (label, &**socket));
+        let admin = self.admin.iter().flat_map(Admin::sockets);
+        let copies = doors.chain(admin).map(|(label, socket)| {
+            let socket = socket.try_clone()?;
+            Ok(Passed { label, socket })
+        });
+        copies.collect::<Result<_, _>>().map_err(UpgradeFault::Pass)
+    }
+
+    /// Whether somebody took over.
+    pub(super) async fn end_upgrade(&mut self, found: Result<Successor, UpgradeFault>) -> bool {
+        self.upgrade = None;
+        let id = found.as_ref().map_or(0, Successor::id);
+        let confirmed = match found {
+            Ok(successor) => {
+                manager::tell(&NotifyState::MainPid(id));
+                successor.confirm().await
+            }
+            Err(fault) => Err(fault),
+        };
+        let to_reload = std::mem::take(&mut self.to_reload);
+        match confirmed {
+            Ok(()) => {
+                tracing::info!(id, "handed over");
+                if to_reload {
+                    pass_reload(id);
+                }
+                return true;
+            }
+            Err(fault) => self.fail_upgrade(&fault),
+        }
+        if to_reload {
+            self.reload().await;
+        }
+        false
+    }
+
+    fn fail_upgrade(&self, fault: &UpgradeFault) {
+        self.count_upgrade("failure");
+        tracing::error!(reason = %fault, "not handed over; this process serves on");
+    }
+
+    fn count_upgrade(&self, result: &'static str) {
+        self.registry
+            .counter(&names::UPGRADES_TOTAL, [result])
+            .add(1);
+    }
+}
+
+/// What became of an upgrade; never, where none is under way.
+pub(super) async fn end(upgrade: &mut Option<Candidate>) -> Result<Successor, UpgradeFault> {
+    match upgrade {
+        Some(candidate) => match candidate.await {
+            Ok(found) => found,
+            Err(error) => Err(UpgradeFault::Pass(error.into())),
+        },
+        None => std::future::pending().await,
+    }
+}
+
+/// Lets the process that took over read its configuration again: it may have read it too early.
+fn pass_reload(id: u32) {
+    let process = i32::try_from(id).ok().and_then(Pid::from_raw);
+    let told = process.map(|process| kill_process(process, Signal::HUP));
+    if let Some(Err(error)) = told {
+        tracing::warn!(%error, "cannot pass the reload on");
+    }
+}

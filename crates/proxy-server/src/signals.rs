@@ -1,0 +1,49 @@
+//! What the process is asked for by signals.
+
+use std::io;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// What the process was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    Reload,
+    ReopenLogs,
+    Upgrade,
+    Drain,
+    Quit,
+}
+
+/// The signals that mean something.
+#[derive(Debug)]
+pub(crate) struct Signals {
+    hangup: Signal,
+    user1: Signal,
+    user2: Signal,
+    terminate: Signal,
+    interrupt: Signal,
+    quit: Signal,
+}
+
+impl Signals {
+    pub(crate) fn listen() -> io::Result<Self> {
+        Ok(Self {
+            hangup: signal(SignalKind::hangup())?,
+            user1: signal(SignalKind::user_defined1())?,
+            user2: signal(SignalKind::user_defined2())?,
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            quit: signal(SignalKind::quit())?,
+        })
+    }
+
+    pub(crate) async fn next(&mut self) -> Event {
+        tokio::select! {
+            _ = self.hangup.recv() => Event::Reload,
+            _ = self.user1.recv() => Event::ReopenLogs,
+            _ = self.user2.recv() => Event::Upgrade,
+            _ = self.terminate.recv() => Event::Drain,
+            _ = self.interrupt.recv() => Event::Drain,
+            _ = self.quit.recv() => Event::Quit,
+        }
+    }
+}

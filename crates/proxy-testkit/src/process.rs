@@ -1,0 +1,122 @@
+//! A process of proxyd: this one's child, or a child of such a child.
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitOptions, getpid, kill_process, pidfd_open, pidfd_send_signal,
+    set_child_subreaper, waitpid,
+};
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ChildStdout, ExitStatus};
+use std::time::Duration;
+
+/// A process, killed when dropped.
+#[derive(Debug)]
+pub(crate) struct Process(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    Child(Child),
+    /// Started by another process, and this one's child when that has ended.
+    Adopted(Pid, OwnedFd),
+}
+
+impl Process {
+    pub(crate) fn of(child: Child) -> Self {
+        Self(Kind::Child(child))
+    }
+
+    /// The process of this number, which a child has started.
+    pub(crate) fn adopted(id: f64) -> Self {
+        // So that it is waited for, and not left behind, when its parent has ended.
+        set_child_subreaper(Some(getpid())).expect("orphans can be taken in");
+        let id: i32 = format!("{id:.0}").parse().expect("a number");
+        let id = Pid::from_raw(id).expect("a process has a number");
+        let handle = pidfd_open(id, PidfdFlags::empty()).expect("the process runs");
+        Self(Kind::Adopted(id, handle))
+    }
+
+    pub(crate) fn take_stdout(&mut self) -> Option<ChildStdout> {
+        match &mut self.0 {
+            Kind::Child(child) => child.stdout.take(),
+            Kind::Adopted(..) => None,
+        }
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        match &self.0 {
+            Kind::Child(child) => child.id(),
+            Kind::Adopted(id, _) => id.as_raw_nonzero().get().unsigned_abs(),
+        }
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        let sent = match &self.0 {
+            // Its number cannot belong to anybody else: it has not been waited for.
+            Kind::Child(_) => kill_process(self.pid(), signal),
+            Kind::Adopted(_, handle) => pidfd_send_signal(handle, signal),
+        };
+        sent.expect("a process can be signalled");
+    }
+
+    pub(crate) fn wait(&mut self) -> ExitStatus {
+        let pid = self.pid();
+        match &mut self.0 {
+            Kind::Child(child) => child.wait().expect("a child can be waited for"),
+            Kind::Adopted(..) => {
+                let waited = waitpid(Some(pid), WaitOptions::empty());
+                let (_, status) = waited
+                    .expect("an orphan can be waited for")
+                    .expect("it ends");
+                ExitStatus::from_raw(status.as_raw())
+            }
+        }
+    }
+
+    pub(crate) fn has_ended_within(&self, time: Duration) -> bool {
+        let Ok(handle) = pidfd_open(self.pid(), PidfdFlags::empty()) else {
+            return true;
+        };
+        let time = Timespec::try_from(time).expect("a short time");
+        let mut ended = [PollFd::new(&handle, PollFlags::IN)];
+        poll(&mut ended, Some(&time)).expect("a process can be waited for") > 0
+    }
+
+    /// A figure from its status, in bytes.
+    pub(crate) fn memory(&self, line: &str) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.id()));
+        let status = status.expect("the process runs");
+        let value = status.lines().find_map(|text| text.strip_prefix(line));
+        let kibibytes = value.and_then(|value| value.trim().strip_suffix("kB"));
+        let kibibytes = kibibytes.and_then(|value| value.trim().parse::<u64>().ok());
+        kibibytes.expect("the kernel tells it") * 1024
+    }
+
+    pub(crate) fn open_files(&self) -> usize {
+        let folder = fs::read_dir(format!("/proc/{}/fd", self.id()));
+        folder.expect("the process runs").count()
+    }
+
+    fn pid(&self) -> Pid {
+        let id = i32::try_from(self.id()).ok().and_then(Pid::from_raw);
+        id.expect("a process has a number")
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let pid = self.pid();
+        // All fail only if the process has ended already, which is what is wanted.
+        match &mut self.0 {
+            Kind::Child(child) => {
+                drop(child.kill());
+                drop(child.wait());
+            }
+            Kind::Adopted(_, handle) => {
+                pidfd_send_signal(handle, Signal::KILL).unwrap_or_default();
+                waitpid(Some(pid), WaitOptions::NOHANG).unwrap_or_default();
+            }
+        }
+    }
+}

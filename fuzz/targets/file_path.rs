@@ -1,0 +1,8 @@
+//! Any bytes, read as the path of a file.
+#![no_main]
+
+#[path = "../../crates/proxy-files/fuzz/checks.rs"]
+#[expect(dead_code, reason = "each target runs one of the checks")]
+mod checks;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| checks::path(data));

@@ -1,0 +1,39 @@
+//! `cargo xtask soak`: reloads and upgrades under load, in full size.
+
+use crate::command;
+use crate::trouble::Trouble;
+use crate::workspace::Workspace;
+use clap::Args;
+
+/// How much is done.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct Options {
+    /// Reloads, spread over the processes
+    #[arg(long, default_value_t = 100)]
+    reloads: usize,
+    /// Upgrades to a new process
+    #[arg(long, default_value_t = 10)]
+    upgrades: usize,
+    /// Milliseconds between two of them
+    #[arg(long, default_value_t = 300)]
+    pause: u64,
+    /// Build proxyd with optimisation
+    #[arg(long)]
+    release: bool,
+}
+
+/// Runs the test that does so; it prints what it has counted.
+pub(crate) fn run(workspace: &Workspace, options: Options) -> Result<(), Trouble> {
+    let Options {
+        reloads,
+        upgrades,
+        pause,
+        release,
+    } = options;
+    let mut test = workspace.cargo(&["test", "--locked", "--package", "proxyd", "--test", "soak"]);
+    if release {
+        test.arg("--release");
+    }
+    test.args(["--", "--nocapture"]);
+    command::run(test.env("PROXYD_SOAK", format!("{reloads} {upgrades} {pause}")))
+}
