@@ -176,3 +176,18 @@ pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8>
     frame.extend_from_slice(payload);
     frame
 }
+
+/// A head that is all there is of its request, in as many frames as it takes.
+pub(crate) fn head_in_pieces(stream: u32, section: &[u8]) -> Vec<u8> {
+    if section.len() <= 16_000 {
+        return frame(HEADERS, WHOLE, stream, section);
+    }
+    let mut pieces = section.chunks(16_000);
+    let first = pieces.next().unwrap_or_default();
+    let mut bytes = frame(HEADERS, END_STREAM, stream, first);
+    for piece in pieces {
+        bytes.extend(frame(CONTINUATION, 0, stream, piece));
+    }
+    bytes.extend(frame(CONTINUATION, END_HEADERS, stream, &[]));
+    bytes
+}

@@ -33,4 +33,5 @@ mod recorder;
 mod responses;
 mod rows;
 mod slow;
+mod surplus;
 mod table;

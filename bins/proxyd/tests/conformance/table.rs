@@ -4,7 +4,7 @@ use crate::doors::{self, Doors};
 use crate::got::Got;
 use crate::recorder::Recorder;
 use crate::rows::{self, Row, Want};
-use proxy_testkit::{Broken, RawClient, Wire};
+use proxy_testkit::{Broken, RawClient, Response, Wire};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -13,20 +13,26 @@ const ROW_PATIENCE: Duration = Duration::from_secs(5);
 
 #[test]
 fn each_request_is_refused_or_reaches_the_upstream_as_it_should() {
-    judge_all(&Recorder::http1(), |doors| doors.plain);
+    judge_all(&Recorder::http1(), |doors| doors.plain, usize::MAX);
+}
+
+#[test]
+fn each_request_that_comes_byte_by_byte_means_the_same() {
+    judge_all(&Recorder::http1(), |doors| doors.plain, 1);
 }
 
 #[test]
 fn each_request_over_tls_is_refused_or_reaches_the_upstream_as_it_should() {
-    judge_all(&Recorder::http1(), |doors| doors.tls);
+    judge_all(&Recorder::http1(), |doors| doors.tls, usize::MAX);
 }
 
 #[test]
 fn each_request_is_refused_or_reaches_an_upstream_by_http2_as_it_should() {
-    judge_all(&Recorder::http2(), |doors| doors.plain);
+    judge_all(&Recorder::http2(), |doors| doors.plain, usize::MAX);
 }
 
-fn judge_all(upstream: &Recorder, door: fn(&Doors) -> SocketAddr) {
+/// Sends each row in pieces of so many bytes.
+fn judge_all(upstream: &Recorder, door: fn(&Doors) -> SocketAddr, piece: usize) {
     let doors = doors::open(upstream.address(), upstream.settings());
     let rows = rows::all();
     assert!(300 <= rows.len(), "only {} rows", rows.len());
@@ -34,7 +40,7 @@ fn judge_all(upstream: &Recorder, door: fn(&Doors) -> SocketAddr) {
     let wrong: Vec<String> = rows
         .iter()
         .filter_map(|row| {
-            let fault = judge(door(&doors), upstream, row).err()?;
+            let fault = judge(door(&doors), upstream, (row, piece)).err()?;
             Some(format!("{}: {fault}", row.name))
         })
         .collect();
@@ -46,12 +52,16 @@ fn judge_all(upstream: &Recorder, door: fn(&Doors) -> SocketAddr) {
     assert_eq!(upstream.count(), passed.sum::<usize>());
 }
 
-fn judge(door: SocketAddr, upstream: &Recorder, row: &Row) -> Result<(), String> {
+fn judge(door: SocketAddr, upstream: &Recorder, (row, piece): (&Row, usize)) -> Result<(), String> {
     let before = upstream.count();
     let mut client = RawClient::connect(door);
     client.be_patient_for(ROW_PATIENCE);
-    // Refused early, a row need not be taken whole.
-    Wire::send(&mut client, &row.bytes).ok();
+    for piece in row.bytes.chunks(piece) {
+        // Refused early, a row need not be taken whole.
+        if Wire::send(&mut client, piece).is_err() {
+            break;
+        }
+    }
     if row.want == Want::CutOff {
         client.finish();
     }
@@ -60,7 +70,7 @@ fn judge(door: SocketAddr, upstream: &Recorder, row: &Row) -> Result<(), String>
         let seen = upstream.since(before);
         return row.want.compare(&seen);
     }
-    let answer = client.try_response();
+    let answer = answer(&mut client);
     row.want.compare(&upstream.since(before))?;
     match &row.want {
         Want::CutOff => match answer {
@@ -91,10 +101,18 @@ fn judge(door: SocketAddr, upstream: &Recorder, row: &Row) -> Result<(), String>
     }
 }
 
+/// Reads an answer. Who was slow to send a body may have been asked for it before.
+fn answer(client: &mut RawClient) -> Result<Response, Broken> {
+    match client.try_response() {
+        Ok(interim) if interim.status == 100 => client.try_response(),
+        other => other,
+    }
+}
+
 /// Reads one answer after the other, and that there are no more.
 fn several(client: &mut RawClient, statuses: &[u16]) -> Result<(), String> {
     for status in statuses {
-        let answer = client.try_response().map_err(|broken| broken.to_string())?;
+        let answer = answer(client).map_err(|broken| broken.to_string())?;
         if answer.status != *status {
             let text = answer.text();
             return Err(format!("answered {}, not {status}: {text}", answer.status));

@@ -4,8 +4,10 @@
 //! which is what the state that both sides share asks for.
 
 use crate::frame_row::{Row, Want, seen};
-use crate::frames::{COMPRESSION_ERROR, HEADERS, PROTOCOL_ERROR, WHOLE, frame};
-use crate::hpack::{GET, LOCAL};
+use crate::frames::{
+    COMPRESSION_ERROR, HEADERS, PROTOCOL_ERROR, RST_STREAM, WHOLE, frame, head_in_pieces,
+};
+use crate::hpack::{GET, LOCAL, WAITING, field};
 
 const BROKEN: Want = Want::Ended(&[COMPRESSION_ERROR, PROTOCOL_ERROR]);
 
@@ -127,4 +129,53 @@ fn tables(rows: &mut Vec<Row>) {
         found("x", "a"),
     );
     rows.push(left.on(3));
+    rows.extend(kept());
+}
+
+/// What a head leaves in the table is there whatever becomes of its request.
+fn kept() -> Vec<Row> {
+    let many: Vec<_> = (0..120).map(|_| field("y", "z")).collect();
+    let large: Vec<_> = (0..17).map(|_| field("y", "z".repeat(4_000))).collect();
+    let heads = [
+        ("malformed", field("connection", "close")),
+        ("of two paths", field(":path", "/")),
+        ("with a padded value", field("y", " z")),
+        ("with an empty length", field("content-length", "")),
+        (
+            "with a length of another body",
+            field("content-length", "5"),
+        ),
+        ("with too many fields", many.concat()),
+        ("with too large fields", large[..3].concat()),
+        ("larger than h2 takes", large.concat()),
+    ];
+    let mut rows = Vec::new();
+    for (name, fields) in heads {
+        let first = [LOCAL, &fields, &b"\x40\x01x\x01a"[..]].concat();
+        let bytes = [
+            head_in_pieces(1, &first),
+            frame(HEADERS, WHOLE, 3, &[GET, &b"\xbf"[..]].concat()),
+        ];
+        let name = format!("a field that a head {name} left in the table");
+        rows.push(Row::new(name, bytes.concat(), found("x", "a")).on(3));
+    }
+    let waiting = (0..8_u32).map(|number| frame(HEADERS, WHOLE, 2 * number + 1, WAITING));
+    let refused = frame(
+        HEADERS,
+        WHOLE,
+        17,
+        &[LOCAL, &b"\x40\x01x\x01a"[..]].concat(),
+    );
+    let reset = frame(RST_STREAM, 0, 1, &[0, 0, 0, 8]);
+    let request = frame(HEADERS, WHOLE, 19, &[GET, &b"\xbf"[..]].concat());
+    let bytes = [
+        waiting.collect::<Vec<_>>().concat(),
+        refused,
+        reset,
+        request,
+    ]
+    .concat();
+    let name = "a field that a refused stream left in the table";
+    rows.push(Row::new(name, bytes, found("x", "a")).on(19));
+    rows
 }

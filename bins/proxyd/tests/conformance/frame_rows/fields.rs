@@ -2,7 +2,7 @@
 //! [RFC 9113 §8.2]
 
 use crate::frame_row::{Row, Want, seen};
-use crate::frames::{CONTINUATION, END_HEADERS, END_STREAM, ENHANCE_YOUR_CALM, HEADERS, frame};
+use crate::frames::{ENHANCE_YOUR_CALM, head_in_pieces};
 use crate::hpack::{GET, asking, field, fields, get_with};
 
 pub(super) fn rows() -> Vec<Row> {
@@ -245,13 +245,6 @@ fn too_large(rows: &mut Vec<Row>) {
     rows.push(beyond);
 }
 
-/// A head too long for one frame.
 fn in_pieces(name: &str, section: &[u8], want: Want) -> Row {
-    let mut pieces = section.chunks(16_000);
-    let mut bytes = frame(HEADERS, END_STREAM, 1, pieces.next().unwrap_or_default());
-    for piece in pieces {
-        bytes.extend(frame(CONTINUATION, 0, 1, piece));
-    }
-    bytes.extend(frame(CONTINUATION, END_HEADERS, 1, &[]));
-    Row::new(name, bytes, want)
+    Row::new(name, head_in_pieces(1, section), want)
 }
