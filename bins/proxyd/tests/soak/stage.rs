@@ -2,7 +2,7 @@
 
 use crate::backend::Backend;
 use proxy_testkit::{Gate, Proxyd, Reload, Upgrade};
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -22,6 +22,29 @@ pub(crate) struct Size {
 pub(crate) struct Figures {
     pub(crate) files: usize,
     pub(crate) rss_bytes: u64,
+}
+
+/// What a process held after its first reload and after its last.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lifetime {
+    pub(crate) begun: Figures,
+    pub(crate) last: Figures,
+}
+
+impl Lifetime {
+    pub(crate) fn of(figures: &[Figures]) -> Self {
+        let [begun, .., last] = *figures else {
+            panic!("two reloads at least for each process");
+        };
+        Self { begun, last }
+    }
+}
+
+impl fmt::Display for Figures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { files, rss_bytes } = self;
+        write!(f, "{files} files, {} MiB", rss_bytes / (1 << 20))
+    }
 }
 
 /// A proxyd in front of a [`Backend`].
@@ -101,7 +124,7 @@ impl Stage {
 }
 
 /// Writes down what happened.
-pub(crate) fn tell(size: Size, served: &[(&'static str, u64)], seen: &[Figures]) {
+pub(crate) fn tell(size: Size, served: &[(&'static str, u64)], seen: &[Lifetime]) {
     let Size {
         reloads, upgrades, ..
     } = size;
@@ -109,9 +132,8 @@ pub(crate) fn tell(size: Size, served: &[(&'static str, u64)], seen: &[Figures])
     for (what, count) in served {
         writeln!(text, "  {count:>9} {what}, 0 failed").unwrap();
     }
-    for (generation, Figures { files, rss_bytes }) in seen.iter().enumerate() {
-        let mib = rss_bytes / (1 << 20);
-        writeln!(text, "  process {generation}: {files} files, {mib} MiB").unwrap();
+    for (generation, Lifetime { begun, last }) in seen.iter().enumerate() {
+        writeln!(text, "  process {generation}: {begun}; at its end {last}").unwrap();
     }
     std::io::stdout().lock().write_all(text.as_bytes()).unwrap();
 }
