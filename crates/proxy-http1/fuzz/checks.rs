@@ -4,7 +4,7 @@ use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use httparse::EMPTY_HEADER;
 use proxy_framing::{HeadLimits, RequestGuard, RequestKind, ResponseGuard};
-use proxy_http1::{Extent, Lines, Reading, read_request, read_response, take_head};
+use proxy_http1::{Extent, Head, Reading, read_request, read_response};
 
 const LIMITS: HeadLimits = HeadLimits {
     max_head_bytes: 8192,
@@ -26,16 +26,14 @@ pub(crate) fn request(data: &[u8]) {
     let accepted = accepted
         .get(start.unwrap_or_default()..)
         .unwrap_or_default();
-    let mut lines = Lines::default();
     let mut unread = BytesMut::from(accepted);
-    let head = take_head(&mut unread, &mut lines).expect("a head was accepted");
-    let read =
-        read_request((&head, &lines), HeaderMap::new()).expect("http takes what is accepted");
+    let head = Head::take(&mut unread).expect("a head was accepted");
+    let read = read_request(&head).expect("http takes what is accepted");
 
     let mut fields = [EMPTY_HEADER; 101];
     let mut parsed = httparse::Request::new(&mut fields);
     let length = parsed.parse(accepted).expect("httparse takes it").unwrap();
-    assert_eq!(length, head.len());
+    assert_eq!(length, head.as_bytes().len());
     assert_eq!(parsed.method, Some(read.request.method().as_str()));
     same_fields(parsed.headers, read.request.headers());
     same_body(read.extent, &unread);
@@ -58,16 +56,14 @@ pub(crate) fn response(data: &[u8]) {
         return;
     }
     let accepted = data.get(..accepted).unwrap_or_default();
-    let mut lines = Lines::default();
     let mut unread = BytesMut::from(accepted);
-    let head = take_head(&mut unread, &mut lines).expect("a head was accepted");
-    let read = read_response((&head, &lines), kind, HeaderMap::new());
-    let read = read.expect("http takes what is accepted");
+    let head = Head::take(&mut unread).expect("a head was accepted");
+    let read = read_response(&head, kind).expect("http takes what is accepted");
 
     let mut fields = [EMPTY_HEADER; 101];
     let mut parsed = httparse::Response::new(&mut fields);
     let length = parsed.parse(accepted).expect("httparse takes it").unwrap();
-    assert_eq!(length, head.len());
+    assert_eq!(length, head.as_bytes().len());
     assert_eq!(parsed.code, Some(read.response.status().as_u16()));
     same_fields(parsed.headers, read.response.headers());
     if !read.response.status().is_informational() {

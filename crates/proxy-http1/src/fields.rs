@@ -1,14 +1,21 @@
 //! Field lines, read from bytes that a guard has accepted and written from headers.
 
 use crate::reading::Extent;
-use crate::{names, seek};
+use crate::{names, seek, spare};
 use bytes::{Bytes, BytesMut};
 use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, TE, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// Where the lines of a head are; kept from one head to the next, for its room.
+/// A head as it came, and where its lines are.
+#[derive(Debug)]
+pub struct Head {
+    pub(crate) bytes: Bytes,
+    pub(crate) lines: Lines,
+}
+
+/// Where the lines of a head are.
 #[derive(Debug, Default)]
-pub struct Lines {
+pub(crate) struct Lines {
     /// The end of the start line; 0 in a section without one.
     pub(crate) start: usize,
     fields: Vec<Line>,
@@ -21,15 +28,37 @@ struct Line {
     end: u32,
 }
 
-/// Takes the head that leads `unread`, its empty line included, and notes its `lines`. None if it is not
-/// there whole.
-pub fn take_head(unread: &mut BytesMut, lines: &mut Lines) -> Option<Bytes> {
-    let start = seek::position(b'\n', unread)? + 1;
-    let end = lines.find(unread, start)?;
-    Some(unread.split_to(end).freeze())
+impl Head {
+    /// Takes the head that leads `unread`, its empty line included. None if it is not there whole.
+    pub fn take(unread: &mut BytesMut) -> Option<Self> {
+        let start = seek::position(b'\n', unread)? + 1;
+        let mut lines = spare::lines();
+        let end = lines.find(unread, start)?;
+        let bytes = unread.split_to(end).freeze();
+        Some(Self { bytes, lines })
+    }
+
+    /// All of it, as it came.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for Head {
+    fn drop(&mut self) {
+        spare::keep_lines(std::mem::take(&mut self.lines));
+    }
 }
 
 impl Lines {
+    pub(crate) const fn new() -> Self {
+        Self {
+            start: 0,
+            fields: Vec::new(),
+        }
+    }
+
     /// Notes the field lines from `start` to the empty one, and gives the end of that. None if they are
     /// not there whole.
     pub(crate) fn find(&mut self, bytes: &[u8], start: usize) -> Option<usize> {
@@ -215,11 +244,10 @@ mod tests {
     #[test]
     fn half_a_head_stays_where_it_is() {
         let mut unread = BytesMut::from("GET / HTTP/1.1\r\nHost: a\r\n");
-        let mut lines = Lines::default();
-        assert!(take_head(&mut unread, &mut lines).is_none());
+        assert!(Head::take(&mut unread).is_none());
         unread.extend_from_slice(b"\r\nnext");
 
-        assert!(take_head(&mut unread, &mut lines).is_some());
+        assert!(Head::take(&mut unread).is_some());
         assert_eq!(unread, "next");
     }
 }

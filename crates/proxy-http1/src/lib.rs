@@ -14,11 +14,13 @@ mod request;
 mod respond;
 mod response;
 mod seek;
+mod spare;
 
 pub use appetite::{Appetite, poll_hang_up};
-pub use fields::{Lines, take_head, write_line};
+pub use fields::{Head, write_line};
 pub use outgoing::{Framing, Outgoing, Stuck};
 pub use reading::{Extent, Reading};
 pub use request::{RequestHead, read_request, write_request};
 pub use respond::{Respond, Written, write_response};
-pub use response::{ResponseHead, read_response, status};
+pub use response::{ResponseHead, read_response};
+pub use spare::keep_map;

@@ -1,6 +1,6 @@
 //! A message on its way: its head, then its body as it comes.
 
-use crate::fields;
+use crate::{fields, spare};
 use bytes::{Buf, Bytes};
 use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, HOST, TE, TRANSFER_ENCODING};
@@ -91,17 +91,12 @@ impl<B> Default for Outgoing<B> {
 }
 
 impl<B> Outgoing<B> {
-    /// One that writes heads to `text`.
-    #[must_use]
-    pub fn with_room(text: Vec<u8>) -> Self {
-        Self {
-            text,
-            ..Self::default()
-        }
-    }
-
     /// Where heads are written to. They go out behind what waits already.
+    #[inline]
     pub fn text(&mut self) -> &mut Vec<u8> {
+        if self.text.capacity() == 0 {
+            self.text = spare::text();
+        }
         &mut self.text
     }
 
@@ -159,7 +154,7 @@ impl<B> Outgoing<B> {
         self.start += of_text;
         self.piece.advance(count - of_text);
         if self.start == self.text.len() {
-            self.text.clear();
+            spare::keep_text(std::mem::take(&mut self.text));
             self.start = 0;
         }
     }
@@ -224,7 +219,7 @@ impl<B: Body<Data = Bytes> + Unpin> Outgoing<B> {
     /// Takes from the body what is there, up to [`ENOUGH`].
     fn gather(&mut self, cx: &mut Context<'_>) -> Result<(), Cut> {
         if self.owes_line_end && self.piece.is_empty() {
-            self.text.extend_from_slice(b"\r\n");
+            self.text().extend_from_slice(b"\r\n");
             self.owes_line_end = false;
         }
         while self.piece.is_empty()
@@ -256,15 +251,15 @@ impl<B: Body<Data = Bytes> + Unpin> Outgoing<B> {
             }
             Framing::Chunked { .. } if !data.is_empty() => {
                 // Writing to a Vec never fails.
-                write!(self.text, "{:x}\r\n", data.len()).unwrap_or_default();
+                write!(self.text(), "{:x}\r\n", data.len()).unwrap_or_default();
                 self.owes_line_end = true;
             }
             Framing::Chunked { .. } | Framing::UntilClose => {}
         }
         if data.len() <= SMALL {
-            self.text.extend_from_slice(&data);
+            self.text().extend_from_slice(&data);
             if std::mem::take(&mut self.owes_line_end) {
-                self.text.extend_from_slice(b"\r\n");
+                self.text().extend_from_slice(b"\r\n");
             }
         } else {
             self.piece = data;
@@ -280,11 +275,12 @@ impl<B: Body<Data = Bytes> + Unpin> Outgoing<B> {
             Some(Framing::Length(0) | Framing::UntilClose) | None => Ok(()),
             Some(Framing::Length(_)) => Err(Cut),
             Some(Framing::Chunked { trailers: wanted }) => {
-                self.text.extend_from_slice(b"0\r\n");
+                let text = self.text();
+                text.extend_from_slice(b"0\r\n");
                 if let Some(trailers) = trailers.filter(|_| wanted) {
-                    write_trailers(trailers, &mut self.text);
+                    write_trailers(trailers, text);
                 }
-                self.text.extend_from_slice(b"\r\n");
+                text.extend_from_slice(b"\r\n");
                 Ok(())
             }
         }

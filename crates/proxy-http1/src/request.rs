@@ -1,10 +1,11 @@
 //! Request heads.
 
-use crate::fields::{self, Fields, Lines};
+use crate::fields::{self, Fields, Head};
 use crate::reading::Extent;
+use crate::spare;
 use bytes::Bytes;
 use http::uri::PathAndQuery;
-use http::{HeaderMap, Method, Request, Uri, Version};
+use http::{Method, Request, Uri, Version};
 
 /// A request head and what it says about its message.
 #[derive(Debug)]
@@ -21,15 +22,14 @@ pub struct RequestHead {
     pub takes_trailers: bool,
 }
 
-/// Reads a head that a guard has accepted, its fields into `spare`, which is empty. None if `http` cannot
-/// hold its method or target.
+/// Reads a head that a guard has accepted. None if `http` cannot hold its method or target.
 #[must_use]
-pub fn read_request((head, lines): (&Bytes, &Lines), spare: HeaderMap) -> Option<RequestHead> {
+pub fn read_request(Head { bytes: head, lines }: &Head) -> Option<RequestHead> {
     let line = head.get(..lines.start)?;
     let method_end = memchr::memchr(b' ', line)?;
     let target_end = memchr::memrchr(b' ', line)?;
     let is_new = line.get(target_end..)?.starts_with(b" HTTP/1.1");
-    let mut read = Fields::new(spare, is_new);
+    let mut read = Fields::new(spare::map(), is_new);
     read.take(head, lines)?;
     let keeps = read.keeps();
     let mut request = Request::new(());
@@ -102,13 +102,10 @@ mod tests {
         assert_eq!(path("OPTIONS", "/a://b"), "/a://b");
         assert_eq!(path("GET", "http://a.test"), "/");
     }
-    use crate::fields::take_head;
     use bytes::BytesMut;
 
     fn read(head: &str) -> RequestHead {
-        let mut lines = Lines::default();
-        let head = take_head(&mut BytesMut::from(head), &mut lines).unwrap();
-        read_request((&head, &lines), HeaderMap::new()).unwrap()
+        read_request(&Head::take(&mut BytesMut::from(head)).unwrap()).unwrap()
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! Response heads, as a client reads them.
 
-use crate::fields::{Fields, Lines};
+use crate::fields::{Fields, Head};
 use crate::reading::Extent;
 use crate::respond::Reason;
-use bytes::Bytes;
-use http::{HeaderMap, Response, StatusCode, Version};
+use crate::spare;
+use http::{Response, StatusCode, Version};
 use proxy_framing::RequestKind;
 
 /// `HTTP/1.x SSS`, which the guard has seen to be there.
@@ -21,23 +21,22 @@ pub struct ResponseHead {
     pub keeps: bool,
 }
 
-/// The status of a head that begins with these bytes.
-#[must_use]
-pub fn status(head: &[u8]) -> Option<StatusCode> {
-    StatusCode::from_bytes(head.get(9..STATUS_END)?).ok()
+impl Head {
+    /// The status of a response's head. None if it is no such head.
+    #[must_use]
+    pub fn status(&self) -> Option<StatusCode> {
+        StatusCode::from_bytes(self.bytes.get(9..STATUS_END)?).ok()
+    }
 }
 
-/// Reads a head that a guard has accepted, the answer to a request of this kind; its fields into `spare`,
-/// which is empty. None if it is no head after all.
+/// Reads a head that a guard has accepted, the answer to a request of this kind. None if it is no head
+/// after all.
 #[must_use]
-pub fn read_response(
-    (head, lines): (&Bytes, &Lines),
-    kind: RequestKind,
-    spare: HeaderMap,
-) -> Option<ResponseHead> {
-    let status = status(head)?;
+pub fn read_response(whole: &Head, kind: RequestKind) -> Option<ResponseHead> {
+    let Head { bytes: head, lines } = whole;
+    let status = whole.status()?;
     let is_new = head.get(7) == Some(&b'1');
-    let mut read = Fields::new(spare, is_new);
+    let mut read = Fields::new(spare::map(), is_new);
     read.take(head, lines)?;
     let keeps = read.keeps();
     let mut response = Response::new(());
@@ -70,13 +69,10 @@ pub fn read_response(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fields::take_head;
     use bytes::BytesMut;
 
     fn read(head: &'static str, kind: RequestKind) -> ResponseHead {
-        let mut lines = Lines::default();
-        let head = take_head(&mut BytesMut::from(head), &mut lines).unwrap();
-        read_response((&head, &lines), kind, HeaderMap::new()).unwrap()
+        read_response(&Head::take(&mut BytesMut::from(head)).unwrap(), kind).unwrap()
     }
 
     #[test]

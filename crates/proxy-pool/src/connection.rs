@@ -10,7 +10,7 @@ use http::{HeaderMap, Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use proxy_clock::{Deadline, Tick};
 use proxy_framing::{HeadLimits, RequestKind};
-use proxy_http1::{Framing, Outgoing, Stuck, poll_hang_up, write_request};
+use proxy_http1::{Framing, Outgoing, Stuck, keep_map, poll_hang_up, write_request};
 use proxy_limits::Permit;
 use std::future::poll_fn;
 use std::task::{Context, Poll};
@@ -160,7 +160,7 @@ impl<B: Body<Data = Bytes> + Default + Unpin> Connection<B> {
         })
         .await;
         match &answer {
-            Ok(_) => talk.incoming.reuse(std::mem::take(request.headers_mut())),
+            Ok(_) => keep_map(std::mem::take(request.headers_mut())),
             Err(_) => talk.broken = true,
         }
         answer

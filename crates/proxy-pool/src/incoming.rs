@@ -3,10 +3,10 @@
 use crate::fault::SendFault;
 use crate::transport::Transport;
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, Response, StatusCode};
+use http::{Response, StatusCode};
 use http_body::{Frame, SizeHint};
 use proxy_framing::{Fault, HeadLimits, RequestKind, ResponseGuard, Scan, Stop};
-use proxy_http1::{Appetite, Extent, Lines, Reading, read_response, status, take_head};
+use proxy_http1::{Appetite, Extent, Head, Reading, read_response};
 use std::io;
 use std::task::{Context, Poll, ready};
 
@@ -20,10 +20,6 @@ pub(crate) struct Incoming {
     /// Judged and not taken yet.
     unread: BytesMut,
     appetite: Appetite,
-    /// The lines of the last head.
-    lines: Lines,
-    /// An empty map that has room.
-    spare: HeaderMap,
     kind: RequestKind,
     heads_taken: u64,
     received: u64,
@@ -38,8 +34,6 @@ impl Incoming {
             guard: ResponseGuard::new(limits),
             unread: BytesMut::new(),
             appetite: Appetite::up_to(LARGEST_READ),
-            lines: Lines::default(),
-            spare: HeaderMap::new(),
             kind: RequestKind::Other,
             heads_taken: 0,
             received: 0,
@@ -89,14 +83,6 @@ impl Incoming {
             self.unread = BytesMut::new();
         }
         self.appetite.forget();
-        self.lines = Lines::default();
-        self.spare = HeaderMap::new();
-    }
-
-    /// Takes a map that nobody needs any more, for the next head.
-    pub(crate) fn reuse(&mut self, mut headers: HeaderMap) {
-        headers.clear();
-        self.spare = headers;
     }
 
     /// The head of the response; `notice` gets those of 1xx responses that come before, as they came.
@@ -109,10 +95,10 @@ impl Incoming {
         loop {
             while self.heads_taken < self.guard.heads_seen() {
                 let head = self.take_head().ok_or(BROKEN)?;
-                match status(&head).ok_or(BROKEN)? {
+                match head.status().ok_or(BROKEN)? {
                     // It answers an expectation that this proxy met by itself.
                     StatusCode::CONTINUE => {}
-                    status if is_interim(status) => notice(&head),
+                    status if is_interim(status) => notice(head.as_bytes()),
                     _ => return Poll::Ready(self.begin_body(&head)),
                 }
             }
@@ -123,14 +109,13 @@ impl Incoming {
         }
     }
 
-    fn take_head(&mut self) -> Option<Bytes> {
+    fn take_head(&mut self) -> Option<Head> {
         self.heads_taken += 1;
-        take_head(&mut self.unread, &mut self.lines)
+        Head::take(&mut self.unread)
     }
 
-    fn begin_body(&mut self, head: &Bytes) -> Result<Response<()>, SendFault> {
-        let spare = std::mem::take(&mut self.spare);
-        let head = read_response((head, &self.lines), self.kind, spare).ok_or(BROKEN)?;
+    fn begin_body(&mut self, head: &Head) -> Result<Response<()>, SendFault> {
+        let head = read_response(head, self.kind).ok_or(BROKEN)?;
         self.keeps = head.keeps && head.extent != Extent::UntilClose && self.keeps;
         self.body = Some(Reading::new(head.extent));
         Ok(head.response)

@@ -5,7 +5,6 @@
 
 use crate::conn::{Conn, Wire};
 use crate::exchange::exchange;
-use crate::kit::Kit;
 use crate::linger;
 use proxy_clock::Timer;
 use proxy_framing::Fault;
@@ -67,39 +66,29 @@ async fn finish(conn: &Rc<Conn>, end: End) {
 
 /// Serves requests until there is a reason to stop.
 async fn talk(conn: &Rc<Conn>) -> End {
-    let settings = &conn.settings;
-    let mut kit = settings.kits.take();
-    let mut outgoing = Outgoing::with_room(std::mem::take(&mut kit.text));
-    let end = loop {
-        let head = poll_fn(|cx| poll_request(conn, &mut kit, cx)).await;
+    let mut outgoing = Outgoing::default();
+    loop {
+        let head = poll_fn(|cx| poll_request(conn, cx)).await;
         let head = match head {
             Ok(head) => head,
-            Err(end) => break end,
+            Err(end) => return end,
         };
-        let end = exchange(conn, (&mut outgoing, &mut kit), head).await;
-        if let Some(end) = end {
-            break end;
+        if let Some(end) = exchange(conn, &mut outgoing, head).await {
+            return end;
         }
         // Who has asked but once may be one of thousands that ask nothing more for long; who asked
         // again is worth waiting for with everything at hand.
         if conn.client.requests.get() == 1 && conn.has_nothing() {
-            break End::Quiet;
+            return End::Quiet;
         }
-    };
-    kit.text = std::mem::take(outgoing.text());
-    settings.kits.put(kit);
-    end
+    }
 }
 
 /// The next request's head, or why there is none.
-fn poll_request(
-    conn: &Conn,
-    kit: &mut Kit,
-    cx: &mut Context<'_>,
-) -> Poll<Result<RequestHead, End>> {
+fn poll_request(conn: &Conn, cx: &mut Context<'_>) -> Poll<Result<RequestHead, End>> {
     conn.deadline.watch(cx.waker());
     loop {
-        let head = conn.inbox().take_request(kit);
+        let head = conn.inbox().take_request();
         if let Some(head) = head {
             conn.deadline.stop();
             return Poll::Ready(Ok(head));

@@ -2,10 +2,9 @@
 
 use crate::conn::{Conn, Wire};
 use crate::connection::End;
-use crate::kit::Kit;
 use http::{HeaderValue, Method, Response, StatusCode, Version};
 use http_body::Body as _;
-use proxy_http1::{Outgoing, RequestHead, Respond, write_response};
+use proxy_http1::{Outgoing, RequestHead, Respond, keep_map, write_response};
 use proxy_pipeline::{Body, Stream, handle};
 use std::future::poll_fn;
 use std::pin::pin;
@@ -23,7 +22,7 @@ struct Asked {
 /// Serves the request of `head`. Tells why no further one can follow, if none can.
 pub(crate) async fn exchange(
     conn: &Rc<Conn>,
-    (outgoing, kit): (&mut Outgoing<Body>, &mut Kit),
+    outgoing: &mut Outgoing<Body>,
     head: RequestHead,
 ) -> Option<End> {
     let asked = Asked {
@@ -41,7 +40,7 @@ pub(crate) async fn exchange(
         keeps: asked.keeps && !conn.is_to_close(),
         ..asked
     };
-    let keeps = begin((outgoing, kit), response, &asked, &conn.worker.date());
+    let keeps = begin(outgoing, response, &asked, &conn.worker.date());
     let end = poll_fn(|cx| poll_response(conn, outgoing, cx)).await;
     conn.unblocked();
     conn.deadline.stop();
@@ -91,7 +90,7 @@ async fn answer(
 
 /// Writes the head of `response` and sends its body behind it. Whether the connection is kept.
 fn begin(
-    (outgoing, kit): (&mut Outgoing<Body>, &mut Kit),
+    outgoing: &mut Outgoing<Body>,
     response: Response<Body>,
     asked: &Asked,
     date: &HeaderValue,
@@ -107,8 +106,7 @@ fn begin(
         length: body.size_hint().exact(),
     };
     let written = write_response(&head, &to, outgoing.text());
-    kit.headers = head.headers;
-    kit.headers.clear();
+    keep_map(head.headers);
     outgoing.begin(written.framing.map(|framing| (body, framing)));
     written.keeps
 }

@@ -1,11 +1,10 @@
 //! What a client of HTTP/1.x sends: judged as it is read, then taken apart.
 
-use crate::kit::Kit;
 use crate::transport::Transport;
 use bytes::{Buf, Bytes, BytesMut};
 use http_body::{Frame, SizeHint};
 use proxy_framing::{Fault, HeadLimits, RequestGuard, Scan, Stop};
-use proxy_http1::{Appetite, Extent, Reading, RequestHead, read_request, take_head};
+use proxy_http1::{Appetite, Extent, Head, Reading, RequestHead, read_request};
 use std::io;
 use std::task::{Context, Poll, ready};
 
@@ -79,7 +78,7 @@ impl Inbox {
     }
 
     /// The next request's head, if it is here whole.
-    pub(crate) fn take_request(&mut self, kit: &mut Kit) -> Option<RequestHead> {
+    pub(crate) fn take_request(&mut self) -> Option<RequestHead> {
         if self.heads_taken == self.guard.heads_seen() {
             return None;
         }
@@ -87,10 +86,8 @@ impl Inbox {
         while let Some(b'\r' | b'\n') = self.unread.first() {
             self.unread.advance(1);
         }
-        let Kit { lines, headers, .. } = kit;
-        let room = std::mem::take(headers);
-        let head = take_head(&mut self.unread, lines);
-        let head = head.and_then(|head| read_request((&head, lines), room));
+        let head = Head::take(&mut self.unread);
+        let head = head.and_then(|head| read_request(&head));
         match &head {
             Some(head) => self.body = Reading::new(head.extent),
             // The guard lets nothing through that `http` does not take, as far as anybody knows.

@@ -26,7 +26,6 @@ mod handshake;
 mod http2;
 mod inbox;
 mod introduction;
-mod kit;
 mod linger;
 mod patience;
 mod preface;

@@ -1,7 +1,6 @@
 //! What a listener's connections need to know, made once for each plan.
 
 use crate::http2::{self, Crew};
-use crate::kit::Kits;
 use proxy_framing::HeadLimits;
 use proxy_model::Limits;
 use proxy_plan::ListenerPlan;
@@ -15,7 +14,6 @@ const MAX_TARGET_BYTES: u32 = 16 * 1024;
 /// How connections of one listener are treated.
 #[derive(Debug)]
 pub(crate) struct ConnectionSettings {
-    pub(crate) kits: Kits,
     pub(crate) crew: Crew,
     pub(crate) limits: HeadLimits,
     pub(crate) http2: h2::server::Builder,
@@ -43,7 +41,6 @@ impl ConnectionSettings {
         tls: Option<Arc<ServerTls>>,
     ) -> Self {
         Self {
-            kits: Kits::default(),
             crew: Crew::default(),
             limits: head_limits(limits),
             http2: http2::builder(listener, limits),
