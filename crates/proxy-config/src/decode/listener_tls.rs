@@ -51,9 +51,15 @@ fn first_certificate<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Certi
     }
     let cert_file = b.file(d, &spec::CERT_FILE);
     let key_file = b.file(d, &spec::KEY_FILE);
+    if has == [false, false] {
+        // `close` faults an OCSP response that is about no certificate.
+        return None;
+    }
+    let ocsp_file = b.file(d, &spec::OCSP_FILE);
     Some(Certificate {
         cert_file: cert_file?,
         key_file: key_file?,
+        ocsp_file,
         server_names: Vec::new(),
     })
 }
@@ -61,10 +67,12 @@ fn first_certificate<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Certi
 fn certificate<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Certificate> {
     let cert_file = b.required_file(d, &spec::CERTIFICATE_CERT_FILE);
     let key_file = b.required_file(d, &spec::CERTIFICATE_KEY_FILE);
+    let ocsp_file = b.file(d, &spec::CERTIFICATE_OCSP_FILE);
     let server_names = b.list(d, &spec::SERVER_NAME);
     Some(Certificate {
         cert_file: cert_file?,
         key_file: key_file?,
+        ocsp_file,
         server_names,
     })
 }

@@ -67,6 +67,12 @@ settings! {
     CERTIFICATE_CERT_FILE: Text<PathBuf>, Required =
         file("listeners.listener.tls.certificate.cert-file", "a certificate file", "cert.pem")
             .enforced("proxy-server", "a_further_certificate_is_shown_to_who_asks_for_it");
+    /// What its authority says of `cert-file`: an OCSP response, DER. It is stapled while it is
+    /// fresh, and read again when it changes.
+    OCSP_FILE: Text<PathBuf>, Unset =
+        file("listeners.listener.tls.ocsp-file", "a file", "cert.ocsp")
+            .optional("nothing is stapled")
+            .enforced("proxy-server", "an_ocsp_response_is_stapled_and_renewed");
     /// Its private key, PEM.
     CERTIFICATE_KEY_FILE: Text<PathBuf>, Required =
         file("listeners.listener.tls.certificate.key-file", "a key file", "key.pem")
@@ -93,3 +99,8 @@ settings! {
             .or(ClientAuthMode::Required)
             .enforced("proxy-server", "a_client_may_leave_out_an_optional_certificate");
 }
+    /// What its authority says of it: an OCSP response, DER.
+    CERTIFICATE_OCSP_FILE: Text<PathBuf>, Unset =
+        file("listeners.listener.tls.certificate.ocsp-file", "a file", "cert.ocsp")
+            .optional("nothing is stapled")
+            .enforced("proxy-server", "an_ocsp_response_is_stapled_and_renewed");
