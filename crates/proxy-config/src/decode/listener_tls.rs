@@ -77,10 +77,15 @@ fn certificate<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Certificate
     })
 }
 
+/// `client-auth "optional"` with `ca-file` beside it or within, or a block that says both.
 fn client_auth<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<ClientAuth> {
-    let b = b.inner(d, &spec::CLIENT_AUTH)?;
+    if !b.has(spec::CLIENT_AUTH.path) {
+        // Authorities alone ask nobody for anything; `close` says so.
+        return None;
+    }
+    let b = b.merged(d, &spec::CLIENT_AUTH)?;
     let ca_file = b.required_file(d, &spec::CLIENT_AUTH_CA_FILE);
-    let mode = b.setting(d, &spec::CLIENT_AUTH_MODE);
+    let mode = b.argument_or_default(d, &spec::CLIENT_AUTH_MODE);
     b.close(d);
     Some(ClientAuth {
         ca_file: ca_file?,
