@@ -236,3 +236,33 @@ fn the_proxy_adds_no_field_of_its_own_to_a_forwarded_response_but_the_id() {
     // A Date is added where the upstream sent none: RFC 9110 §6.6.1.
     assert_eq!(names, ["content-length", "date", "x-correlation-id"]);
 }
+
+#[test]
+fn a_request_passes_no_more_servers_than_it_may() {
+    let upstream = Upstream::saying("");
+    let proxyd = Config::to(&upstream).start();
+    let mut client = proxyd.connect();
+
+    for (method, told, passed_on) in [
+        ("OPTIONS", "5", Some("4")),
+        ("TRACE", "1", Some("0")),
+        ("OPTIONS", "007", Some("6")),
+        ("GET", "0", Some("0")),
+        ("OPTIONS", "+5", Some("+5")),
+        ("OPTIONS", "0", None),
+        ("TRACE", "0", None),
+    ] {
+        let before = upstream.requests().len();
+        let request =
+            format!("{method} / HTTP/1.1\r\nHost: a.test\r\nMax-Forwards: {told}\r\n\r\n");
+        let response = client.ask(request);
+        let case = format!("{method} {told}");
+        if let Some(left) = passed_on {
+            let fields = upstream.last_request().fields;
+            assert_eq!(fields.get("max-forwards"), Some(left), "{case}");
+        } else {
+            assert_eq!(response.status, 405, "{case}");
+            assert_eq!(upstream.requests().len(), before, "{case}");
+        }
+    }
+}
