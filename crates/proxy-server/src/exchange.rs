@@ -5,7 +5,7 @@ use crate::connection::End;
 use crate::kit::Kit;
 use http::{HeaderValue, Method, Response, StatusCode, Version};
 use http_body::Body as _;
-use proxy_http1::{Outgoing, RequestHead, Respond, write_response};
+use proxy_http1::{Framing, Outgoing, RequestHead, Respond, Written, write_response};
 use proxy_pipeline::{Body, Stream, handle};
 use std::future::poll_fn;
 use std::pin::pin;
@@ -41,14 +41,15 @@ pub(crate) async fn exchange(
         keeps: asked.keeps && !conn.is_to_close(),
         ..asked
     };
-    let keeps = begin((outgoing, kit), response, &asked, &conn.worker.date());
+    let written = begin((outgoing, kit), response, &asked, &conn.worker.date());
     let end = poll_fn(|cx| poll_response(conn, outgoing, cx)).await;
     conn.unblocked();
     conn.deadline.stop();
     if end.is_some() {
-        return end;
+        let ends_it = written.framing == Some(Framing::UntilClose);
+        return if ends_it { Some(End::Torn) } else { end };
     }
-    if switches || !keeps || !poll_fn(|cx| Poll::Ready(conn.discard_body(cx))).await {
+    if switches || !written.keeps || !poll_fn(|cx| Poll::Ready(conn.discard_body(cx))).await {
         return Some(End::Over);
     }
     conn.inbox().resume();
@@ -89,13 +90,13 @@ async fn answer(
     .await
 }
 
-/// Writes the head of `response` and sends its body behind it. Whether the connection is kept.
+/// Writes the head of `response` and sends its body behind it.
 fn begin(
     (outgoing, kit): (&mut Outgoing<Body>, &mut Kit),
     response: Response<Body>,
     asked: &Asked,
     date: &HeaderValue,
-) -> bool {
+) -> Written {
     let (head, body) = response.into_parts();
     let to = Respond {
         method: &asked.method,
@@ -110,7 +111,7 @@ fn begin(
     kit.headers = head.headers;
     kit.headers.clear();
     outgoing.begin(written.framing.map(|framing| (body, framing)));
-    written.keeps
+    written
 }
 
 /// Writes the response. Ready when it is out, or why it will never be.

@@ -30,6 +30,7 @@ mod kit;
 mod linger;
 mod patience;
 mod preface;
+mod secure;
 mod settings;
 mod transport;
 mod turn_away;
