@@ -102,7 +102,35 @@ fn rare(name: &HeaderName) -> u16 {
         16 if *name == names::CORRELATION_ID => Found::CORRELATION_ID,
         17 if *name == TRANSFER_ENCODING => Found::TRANSFER_ENCODING,
         17 if *name == names::FORWARDED_PROTO => Found::FORWARDING,
+        15..=17 if shadows_ours(name) => Found::FORWARDING,
         _ => 0,
+    }
+}
+
+/// Whether it is a name of ours with `_` in place of `-`: to CGI, and to what came after it, they are
+/// one variable.
+fn shadows_ours(name: &HeaderName) -> bool {
+    let name = name.as_str();
+    if !name.starts_with('x') || !name.contains('_') {
+        return false;
+    }
+    let ours = [
+        names::FORWARDED_FOR,
+        names::FORWARDED_PROTO,
+        names::FORWARDED_HOST,
+        names::CORRELATION_ID,
+    ];
+    let plain = name.replace('_', "-");
+    ours.iter().any(|one| one.as_str() == plain)
+}
+
+/// Removes fields whose names are ours with `_` in place of `-`.
+#[cold]
+pub(crate) fn remove_shadows(headers: &mut HeaderMap) {
+    let shadows = headers.keys().filter(|name| shadows_ours(name));
+    let shadows: Vec<HeaderName> = shadows.cloned().collect();
+    for name in shadows {
+        headers.remove(name);
     }
 }
 

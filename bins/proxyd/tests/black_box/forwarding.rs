@@ -47,6 +47,32 @@ fn a_stranger_s_claims_are_dropped() {
 }
 
 #[test]
+fn claims_in_other_words_are_dropped_whoever_makes_them() {
+    const SHADOWS: [&str; 5] = [
+        "X_Forwarded_For",
+        "X-Forwarded_For",
+        "X_Forwarded_Proto",
+        "X_Forwarded_Host",
+        "X_Correlation_Id",
+    ];
+    for trusted in ["", r#"trusted-proxies "127.0.0.0/8""#] {
+        let upstream = Upstream::saying("");
+        let proxyd = Config::to(&upstream).listener(trusted).start();
+        for name in SHADOWS {
+            proxyd
+                .connect()
+                .ask(get("/", &[(name, "1.1.1.1"), ("X_Mine", "kept")]));
+
+            let fields = upstream.last_request().fields;
+            assert!(!fields.has(name), "{name}");
+            assert_eq!(fields.get("x_mine"), Some("kept"), "{name}");
+            assert_eq!(fields.get("x-forwarded-for"), Some("127.0.0.1"), "{name}");
+            assert!(fields.has("x-correlation-id"), "{name}");
+        }
+    }
+}
+
+#[test]
 fn a_trusted_proxy_s_claims_are_continued_and_name_the_client() {
     let upstream = Upstream::saying("");
     let config = Config::to(&upstream).listener(r#"trusted-proxies "127.0.0.0/8" "::1""#);
