@@ -37,6 +37,9 @@ impl Found {
     /// The sender calls by gRPC.
     pub(crate) const GRPC: u16 = 1 << 11;
 
+    /// The length of the body was told with zeros before it.
+    pub(crate) const PADDED_LENGTH: u16 = 1 << 12;
+
     /// Fields that end with this connection.
     const HOP: u16 = Self::TE
         | Self::UPGRADE
@@ -60,7 +63,7 @@ impl Found {
                 12 if *name == CONTENT_TYPE => calls_by_grpc(value),
                 14 if *name == CONTENT_LENGTH => {
                     found.content_length = number(value);
-                    0
+                    padded(value)
                 }
                 _ => rare(name),
             };
@@ -148,6 +151,13 @@ fn calls_by_grpc(content_type: &HeaderValue) -> u16 {
         Found::GRPC
     } else {
         0
+    }
+}
+
+fn padded(length: &HeaderValue) -> u16 {
+    match length.as_bytes() {
+        [b'0', _, ..] => Found::PADDED_LENGTH,
+        _ => 0,
     }
 }
 
