@@ -141,6 +141,7 @@ fn in_force_as(path: &'static str) -> Option<&'static str> {
         "upstreams.upstream.timeout-secs" => Some("upstreams.upstream.timeouts.request-secs"),
         "listeners.listener.tls.cert-file" => Some("listeners.listener.tls.certificate.cert-file"),
         "listeners.listener.tls.key-file" => Some("listeners.listener.tls.certificate.key-file"),
+        "listeners.listener.tls.ocsp-file" => Some("listeners.listener.tls.certificate.ocsp-file"),
         path => Some(path),
     }
 }

@@ -27,6 +27,15 @@ impl Coding {
         }
     }
 
+    /// What clients call it.
+    const fn names(self) -> &'static [&'static str] {
+        match self {
+            Self::Brotli => &["br"],
+            Self::Zstd => &["zstd"],
+            Self::Gzip => &["gzip", "x-gzip"],
+        }
+    }
+
     pub(crate) const fn suffix(self) -> &'static str {
         match self {
             Self::Brotli => ".br",
@@ -39,9 +48,16 @@ impl Coding {
 impl Accepted {
     pub(crate) fn of(headers: &HeaderMap) -> Self {
         let lines = || headers.get_all(ACCEPT_ENCODING).iter();
-        let mut taken = ALL.map(|coding| (weight(lines(), coding), Some(coding)));
+        let any = weight(lines(), &["*"]).unwrap_or(0);
+        let mut taken = ALL.map(|coding| {
+            let weight = weight(lines(), coding.names());
+            (weight.unwrap_or(any), Some(coding))
+        });
         taken.sort_by_key(|(weight, _)| std::cmp::Reverse(*weight));
-        Self(taken.map(|(weight, coding)| coding.filter(|_| weight > 0)))
+        // Who names the plain file as well says how much it is wanted; who does not wants it least.
+        let plain = weight(lines(), &["identity"]).unwrap_or(0);
+        let is_wanted = |weight: u16| weight > 0 && weight >= plain;
+        Self(taken.map(|(weight, coding)| coding.filter(|_| is_wanted(weight))))
     }
 
     pub(crate) fn iter(self) -> impl Iterator<Item = Coding> {
@@ -49,22 +65,14 @@ impl Accepted {
     }
 }
 
-/// In thousandths; 0 is refused.
-fn weight<'v>(lines: impl Iterator<Item = &'v HeaderValue>, coding: Coding) -> u16 {
-    let mut of_any = 0;
+/// The weight of the first of these names that is listed, in thousandths; 0 is refused.
+fn weight<'v>(lines: impl Iterator<Item = &'v HeaderValue>, names: &[&str]) -> Option<u16> {
     let lines = lines.filter_map(|line| line.to_str().ok());
-    for member in lines.flat_map(|line| line.split(',')) {
+    lines.flat_map(|line| line.split(',')).find_map(|member| {
         let (name, parameters) = member.split_once(';').unwrap_or((member, ""));
-        let name = name.trim();
-        let is_alias = coding == Coding::Gzip && name.eq_ignore_ascii_case("x-gzip");
-        if name.eq_ignore_ascii_case(coding.name()) || is_alias {
-            return quality(parameters);
-        }
-        if name == "*" {
-            of_any = quality(parameters);
-        }
-    }
-    of_any
+        let is_named = |one: &&str| name.trim().eq_ignore_ascii_case(one);
+        names.iter().any(is_named).then(|| quality(parameters))
+    })
 }
 
 /// The weight among a member's parameters; one that cannot be read refuses.
@@ -100,6 +108,11 @@ mod tests {
             ("br;q=0.000, gzip;q=0", ""),
             ("br;q=2, gzip; q=high, zstd ; q=0.001", "zstd"),
             ("identity", ""),
+            ("identity, gzip;q=0.5", ""),
+            ("gzip, identity", "gzip"),
+            ("identity;q=0.5, gzip;q=0.5, br;q=0.1", "gzip"),
+            ("identity;q=0, gzip;q=0.1", "gzip"),
+            ("*, identity;q=0.5", "br zstd gzip"),
             ("", ""),
             ("brotli", ""),
         ] {

@@ -285,6 +285,11 @@ fn content_type(name: &Path) -> HeaderValue {
     let Some(kind) = mime_guess::from_path(name).first_raw() else {
         return HeaderValue::from_static("application/octet-stream");
     };
+    // Its other name is obsolete. [RFC 9239 §6]
+    let kind = match kind {
+        "application/javascript" => "text/javascript",
+        kind => kind,
+    };
     if !kind.starts_with("text/") {
         return HeaderValue::from_static(kind);
     }
@@ -295,10 +300,11 @@ fn content_type(name: &Path) -> HeaderValue {
 impl From<Errno> for Fault {
     fn from(error: Errno) -> Self {
         match error {
-            Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG | Errno::INVAL | Errno::NXIO => {
-                Self::Missing
+            Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG | Errno::INVAL => Self::Missing,
+            // The last one is what opening a socket gives.
+            Errno::ACCESS | Errno::PERM | Errno::XDEV | Errno::LOOP | Errno::NXIO => {
+                Self::Forbidden
             }
-            Errno::ACCESS | Errno::PERM | Errno::XDEV | Errno::LOOP => Self::Forbidden,
             _ => Self::Unreadable(io::Error::from(error).kind()),
         }
     }

@@ -97,6 +97,8 @@ pub struct Certificate {
     pub cert_file: Setting<PathBuf>,
     /// The private key, PEM.
     pub key_file: Setting<PathBuf>,
+    /// An OCSP response about it, DER; stapled while it is fresh. [RFC 6066 §8]
+    pub ocsp_file: Option<Setting<PathBuf>>,
     /// Server names it answers; empty means those the certificate itself names.
     pub server_names: Vec<Setting<String>>,
 }

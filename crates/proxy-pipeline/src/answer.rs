@@ -5,7 +5,7 @@ use crate::names;
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_TYPE, DATE, RETRY_AFTER, SERVER};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
-use proxy_errors::{Problem, ResponseForm};
+use proxy_errors::{Problem, Reason, ResponseForm};
 use std::time::SystemTime;
 
 pub(crate) const OUR_NAME: HeaderValue = HeaderValue::from_static("proxyd");
@@ -70,13 +70,21 @@ pub(crate) fn tell(problem: &Problem, telling: Telling<'_>) -> Response<Body> {
     if let Some(seconds) = problem.retry_after_secs() {
         headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
     }
-    if problem.reason() == proxy_errors::Reason::MethodNotAllowed {
-        headers.insert(http::header::ALLOW, HeaderValue::from_static("GET, HEAD"));
+    if let Some(methods) = allowed(problem.reason()) {
+        headers.insert(http::header::ALLOW, HeaderValue::from_static(methods));
     }
     if expose_reason && let Ok(value) = HeaderValue::try_from(problem.proxy_status("proxyd")) {
         headers.insert(names::PROXY_STATUS, value);
     }
     respond(status, headers, body.into(), method)
+}
+
+/// What every 405 tells. To what CONNECT names, no method is served. [RFC 9110 §15.5.6]
+fn allowed(reason: Reason) -> Option<&'static str> {
+    if reason == Reason::MethodNotAllowed {
+        return Some("GET, HEAD");
+    }
+    (reason == Reason::ConnectMethodRefused).then_some("")
 }
 
 fn respond(

@@ -72,12 +72,14 @@ enum Answered {
 }
 
 impl Answered {
-    /// The fields of an answer that came by HTTP/2.
-    fn by_http2(&self) -> Option<&HeaderMap> {
+    /// Status and fields of an answer that came by HTTP/2.
+    fn by_http2(&self) -> Option<(StatusCode, &HeaderMap)> {
         match self {
             Self::Http1(..) => None,
-            Self::Http2(response, _) => Some(response.headers()),
-            Self::Tunnel(response, _) | Self::Refusal(response) => Some(response.headers()),
+            Self::Http2(response, _) => Some((response.status(), response.headers())),
+            Self::Tunnel(response, _) | Self::Refusal(response) => {
+                Some((response.status(), response.headers()))
+            }
         }
     }
 }
@@ -262,7 +264,12 @@ impl Attempts<'_, '_> {
         asked: Option<&Asked>,
     ) -> Result<Response<Body>, Problem> {
         let route = self.to.route;
-        if let Some(headers) = answered.by_http2() {
+        if let Some((status, headers)) = answered.by_http2() {
+            if status.as_u16() > 599 {
+                // As by HTTP/1.1: there is no such class. [RFC 9110 §15]
+                let detail = Detail::name(&*self.to.upstream.name);
+                return Err(Problem::new(Reason::BadStatusLine, detail));
+            }
             http2_fields::check(headers)
                 .map_err(|unfit| unfit_response(unfit, &self.to.upstream.name))?;
         }

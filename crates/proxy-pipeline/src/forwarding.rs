@@ -2,7 +2,7 @@
 //!
 //! Forwarding headers of a peer that is not trusted are dropped: anybody can write them.
 
-use crate::hop::Found;
+use crate::hop::{Found, remove_shadows};
 use crate::names;
 use http::Version;
 use http::header::{FORWARDED, HeaderMap, HeaderName, HeaderValue, VIA};
@@ -120,6 +120,7 @@ fn apply_over_present(
     via: &HeaderValue,
     host: Option<HeaderValue>,
 ) {
+    remove_shadows(headers);
     if !peer.trusted {
         for name in [
             names::FORWARDED_FOR,

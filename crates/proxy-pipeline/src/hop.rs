@@ -37,6 +37,9 @@ impl Found {
     /// The sender calls by gRPC.
     pub(crate) const GRPC: u16 = 1 << 11;
 
+    /// The length of the body was told with zeros before it.
+    pub(crate) const PADDED_LENGTH: u16 = 1 << 12;
+
     /// Fields that end with this connection.
     const HOP: u16 = Self::TE
         | Self::UPGRADE
@@ -60,7 +63,7 @@ impl Found {
                 12 if *name == CONTENT_TYPE => calls_by_grpc(value),
                 14 if *name == CONTENT_LENGTH => {
                     found.content_length = number(value);
-                    0
+                    padded(value)
                 }
                 _ => rare(name),
             };
@@ -102,7 +105,35 @@ fn rare(name: &HeaderName) -> u16 {
         16 if *name == names::CORRELATION_ID => Found::CORRELATION_ID,
         17 if *name == TRANSFER_ENCODING => Found::TRANSFER_ENCODING,
         17 if *name == names::FORWARDED_PROTO => Found::FORWARDING,
+        15..=17 if shadows_ours(name) => Found::FORWARDING,
         _ => 0,
+    }
+}
+
+/// Whether it is a name of ours with `_` in place of `-`: to CGI, and to what came after it, they are
+/// one variable.
+fn shadows_ours(name: &HeaderName) -> bool {
+    let name = name.as_str();
+    if !name.starts_with('x') || !name.contains('_') {
+        return false;
+    }
+    let ours = [
+        names::FORWARDED_FOR,
+        names::FORWARDED_PROTO,
+        names::FORWARDED_HOST,
+        names::CORRELATION_ID,
+    ];
+    let plain = name.replace('_', "-");
+    ours.iter().any(|one| one.as_str() == plain)
+}
+
+/// Removes fields whose names are ours with `_` in place of `-`.
+#[cold]
+pub(crate) fn remove_shadows(headers: &mut HeaderMap) {
+    let shadows = headers.keys().filter(|name| shadows_ours(name));
+    let shadows: Vec<HeaderName> = shadows.cloned().collect();
+    for name in shadows {
+        headers.remove(name);
     }
 }
 
@@ -120,6 +151,13 @@ fn calls_by_grpc(content_type: &HeaderValue) -> u16 {
         Found::GRPC
     } else {
         0
+    }
+}
+
+fn padded(length: &HeaderValue) -> u16 {
+    match length.as_bytes() {
+        [b'0', _, ..] => Found::PADDED_LENGTH,
+        _ => 0,
     }
 }
 

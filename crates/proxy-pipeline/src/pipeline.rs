@@ -5,7 +5,7 @@ use crate::client::Stream;
 use crate::client_body::ClientBody;
 use crate::exchange::Exchange;
 use crate::policy::{
-    client_certificate, expectation, grpc_timeout, http2_head, in_flight, misdirected,
+    client_certificate, expectation, grpc_timeout, http2_head, in_flight, max_forwards, misdirected,
 };
 use crate::state::Worker;
 use crate::{builtin, files, forward, panic};
@@ -56,6 +56,7 @@ async fn serve(exchange: &mut Exchange) -> Result<Response<Body>, Problem> {
             files::answer(exchange, route, total).await
         }
         Outcome::Forward(upstream, target) => {
+            max_forwards::spend(&mut exchange.head)?;
             in_flight::admit(exchange)?;
             let own = decision.end_by.map(|end| end.saturating_sub(now));
             let destination = forward::Destination {

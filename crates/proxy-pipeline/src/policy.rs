@@ -8,6 +8,7 @@ pub(crate) mod header_limits;
 pub(crate) mod http2_fields;
 pub(crate) mod http2_head;
 pub(crate) mod in_flight;
+pub(crate) mod max_forwards;
 pub(crate) mod misdirected;
 pub(crate) mod request_head;
 pub(crate) mod response_head;

@@ -3,6 +3,7 @@
 //! Receivers are free to add trailers to the headers. What decides about framing, routing, who asks
 //! or how the request is handled must have been said before the body. [RFC 9110 §6.5.1]
 
+use crate::hop::remove_shadows;
 use crate::names;
 use crate::policy::http2_fields::check_field;
 use http::header::{
@@ -60,6 +61,7 @@ pub(crate) fn for_targets(trailers: &mut HeaderMap) {
     for name in ours.iter().chain(&of_the_head) {
         trailers.remove(name);
     }
+    remove_shadows(trailers);
     for_clients(trailers);
 }
 
@@ -95,6 +97,7 @@ mod tests {
             "x-sum",
             "cookie",
             "x-forwarded-for",
+            "x_forwarded_for",
             "content-length",
             "x\"y",
         ] {

@@ -7,7 +7,7 @@ use crate::policy::response_head;
 use crate::request_body::RequestBody;
 use crate::websocket;
 use bytes::Bytes;
-use http::header::{CONNECTION, SEC_WEBSOCKET_ACCEPT, UPGRADE};
+use http::header::{CONNECTION, CONTENT_LENGTH, SEC_WEBSOCKET_ACCEPT, UPGRADE};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_limits::Permit;
@@ -87,6 +87,8 @@ fn agree(
 ) -> Response<Body> {
     response_head::apply(route, &mut head);
     head.headers.remove(names::KEEP_ALIVE);
+    // Some say 0 and mean the answer; what follows is a tunnel all the same. [RFC 9110 §8.6]
+    head.headers.remove(CONTENT_LENGTH);
     if asked.is_bootstrapped() {
         head.status = StatusCode::OK;
         head.headers.remove(SEC_WEBSOCKET_ACCEPT);

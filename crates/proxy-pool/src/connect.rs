@@ -2,6 +2,7 @@
 
 use crate::fault::ConnectFault;
 use crate::pool::{ConnectionLimit, Waiting};
+use crate::secure::Secure;
 use crate::transport::Transport;
 use proxy_clock::{Deadline, Timer, Timers};
 use proxy_limits::Permit;
@@ -104,7 +105,7 @@ async fn attempt_one(
         .connect(name.clone(), stream)
         .await
         .map_err(ConnectFault::Tls)?;
-    Ok(Transport::Tls(Box::new(stream)))
+    Ok(Transport::Tls(Box::new(Secure(stream))))
 }
 
 /// `future`, unless the deadline passes first.

@@ -12,6 +12,7 @@ mod fault;
 mod http2;
 mod incoming;
 mod pool;
+mod secure;
 mod stream_pair;
 mod transport;
 
@@ -21,5 +22,6 @@ pub use connection::{Connection, Tunnel};
 pub use fault::{ConnectFault, SendFault};
 pub use http2::{Building, Call, CallFault, Dug, Lane, Trunks, Unsent, Waiting, Way, call_tunnel};
 pub use pool::{ConnectionLimit, Pool, PoolSettings, TargetSlot};
+pub use secure::Secure;
 pub use stream_pair::StreamPair;
 pub use transport::Transport;

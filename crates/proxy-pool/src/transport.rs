@@ -1,12 +1,12 @@
 //! What carries the bytes: TCP, TLS over it, or a stream of HTTP/2.
 
+use crate::secure::Secure;
 use crate::stream_pair::StreamPair;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio_rustls::client::TlsStream;
 
 /// A byte stream to a target.
 #[derive(Debug)]
@@ -14,7 +14,7 @@ pub enum Transport {
     /// Plain TCP.
     Tcp(TcpStream),
     /// TLS over TCP.
-    Tls(Box<TlsStream<TcpStream>>),
+    Tls(Box<Secure>),
     /// A tunnel through a shared connection.
     Stream(Box<StreamPair>),
 }
@@ -25,7 +25,7 @@ impl Transport {
     pub fn speaks_http2(&self) -> bool {
         match self {
             Self::Tcp(_) => true,
-            Self::Tls(stream) => stream.get_ref().1.alpn_protocol() == Some(b"h2"),
+            Self::Tls(stream) => stream.0.get_ref().1.alpn_protocol() == Some(b"h2"),
             Self::Stream(_) => false,
         }
     }
@@ -40,7 +40,7 @@ impl AsyncRead for Transport {
     ) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Tcp(stream) => Pin::new(stream).poll_read(cx, buf),
-            Self::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
+            Self::Tls(stream) => Pin::new(&mut stream.0).poll_read(cx, buf),
             Self::Stream(stream) => Pin::new(stream).poll_read(cx, buf),
         }
     }
@@ -55,7 +55,7 @@ impl AsyncWrite for Transport {
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Self::Tcp(stream) => Pin::new(stream).poll_write(cx, bytes),
-            Self::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Self::Tls(stream) => Pin::new(&mut stream.0).poll_write(cx, bytes),
             Self::Stream(stream) => Pin::new(stream).poll_write(cx, bytes),
         }
     }
@@ -68,7 +68,7 @@ impl AsyncWrite for Transport {
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Self::Tcp(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
-            Self::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
+            Self::Tls(stream) => Pin::new(&mut stream.0).poll_write_vectored(cx, pieces),
             Self::Stream(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
         }
     }
@@ -81,7 +81,7 @@ impl AsyncWrite for Transport {
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Tcp(_) => Poll::Ready(Ok(())),
-            Self::Tls(stream) => Pin::new(stream).poll_flush(cx),
+            Self::Tls(stream) => Pin::new(&mut stream.0).poll_flush(cx),
             Self::Stream(stream) => Pin::new(stream).poll_flush(cx),
         }
     }
@@ -89,7 +89,7 @@ impl AsyncWrite for Transport {
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
-            Self::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Tls(stream) => Pin::new(&mut stream.0).poll_shutdown(cx),
             Self::Stream(stream) => Pin::new(stream).poll_shutdown(cx),
         }
     }

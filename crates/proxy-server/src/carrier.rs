@@ -1,8 +1,10 @@
 //! A client's socket: TCP, or a Unix socket.
 
+use rustix::net::sockopt::set_socket_linger;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
@@ -28,6 +30,22 @@ impl Carrier {
         match self {
             Self::Tcp(stream) => stream.readable().await,
             Self::Unix(stream) => stream.readable().await,
+        }
+    }
+
+    /// Has the socket reset, not ended, once it is dropped. A Unix socket knows no such thing.
+    pub(crate) fn tear(&self) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => Ok(set_socket_linger(stream, Some(Duration::ZERO))?),
+            Self::Unix(_) => Ok(()),
+        }
+    }
+
+    /// Writes what it takes at once.
+    pub(crate) fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.try_write(bytes),
+            Self::Unix(stream) => stream.try_write(bytes),
         }
     }
 

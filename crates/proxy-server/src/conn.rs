@@ -177,6 +177,13 @@ impl Conn {
         self.is_over()
     }
 
+    /// Has the connection cut off, not ended, once it is dropped.
+    pub(crate) fn tear(&self) {
+        if let Err(error) = self.transport.borrow_mut().tear() {
+            tracing::debug!(%error, "a connection could not be reset");
+        }
+    }
+
     /// The client takes no bytes just now; it has taken `sent` of the response so far.
     pub(crate) fn blocked(&self, sent: u64) {
         let before = self.blocked_at.replace(Some(sent));

@@ -23,6 +23,8 @@ const RESTLESS: Duration = Duration::from_secs(2);
 pub(crate) enum End {
     /// One side closed it, or it broke.
     Over,
+    /// It ended within a response that has no other end than its own: it must not look whole.
+    Torn,
     /// There is nothing to do.
     Quiet,
     /// The client sent what is no request.
@@ -56,6 +58,7 @@ async fn finish(conn: &Rc<Conn>, end: End) {
                 linger::close(&mut wire, conn.patience()).await;
             }
         }
+        End::Torn => conn.tear(),
         End::Fault(fault) => refuse(conn, framing_problem(fault)).await,
         End::Expired(Timer::RequestHeader, after) => {
             refuse(conn, timeout_problem(Timer::RequestHeader, after)).await;

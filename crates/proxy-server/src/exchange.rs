@@ -4,7 +4,9 @@ use crate::conn::{Conn, Wire};
 use crate::connection::End;
 use http::{HeaderValue, Method, Response, StatusCode, Version};
 use http_body::Body as _;
-use proxy_http1::{Outgoing, RequestHead, Respond, keep_map, write_response};
+use proxy_http1::{
+    Framing, Outgoing, RequestHead, Respond, Written, keep_map, write_response,
+};
 use proxy_pipeline::{Body, Stream, handle};
 use std::future::poll_fn;
 use std::pin::pin;
@@ -40,14 +42,15 @@ pub(crate) async fn exchange(
         keeps: asked.keeps && !conn.is_to_close(),
         ..asked
     };
-    let keeps = begin(outgoing, response, &asked, &conn.worker.date());
+    let written = begin(outgoing, response, &asked, &conn.worker.date());
     let end = poll_fn(|cx| poll_response(conn, outgoing, cx)).await;
     conn.unblocked();
     conn.deadline.stop();
     if end.is_some() {
-        return end;
+        let ends_it = written.framing == Some(Framing::UntilClose);
+        return if ends_it { Some(End::Torn) } else { end };
     }
-    if switches || !keeps || !poll_fn(|cx| Poll::Ready(conn.discard_body(cx))).await {
+    if switches || !written.keeps || !poll_fn(|cx| Poll::Ready(conn.discard_body(cx))).await {
         return Some(End::Over);
     }
     conn.inbox().resume();
@@ -88,13 +91,13 @@ async fn answer(
     .await
 }
 
-/// Writes the head of `response` and sends its body behind it. Whether the connection is kept.
+/// Writes the head of `response` and sends its body behind it.
 fn begin(
     outgoing: &mut Outgoing<Body>,
     response: Response<Body>,
     asked: &Asked,
     date: &HeaderValue,
-) -> bool {
+) -> Written {
     let (head, body) = response.into_parts();
     let to = Respond {
         method: &asked.method,
@@ -108,7 +111,7 @@ fn begin(
     let written = write_response(&head, &to, outgoing.text());
     keep_map(head.headers);
     outgoing.begin(written.framing.map(|framing| (body, framing)));
-    written.keeps
+    written
 }
 
 /// Writes the response. Ready when it is out, or why it will never be.

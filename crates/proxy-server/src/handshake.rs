@@ -4,6 +4,7 @@ use crate::attend::{Agreed, Spoken};
 use crate::carrier::Carrier;
 use crate::linger;
 use crate::patience::Patience;
+use crate::secure::Secure;
 use crate::settings::ConnectionSettings;
 use crate::transport::Transport;
 use bytes::Bytes;
@@ -58,7 +59,7 @@ pub(crate) async fn shake(
     Ok(Agreed {
         spoken,
         session: Some(session),
-        transport: Transport::Tls(Box::new(stream)),
+        transport: Transport::Tls(Box::new(Secure::new(stream))),
         early: Bytes::new(),
     })
 }

@@ -29,6 +29,7 @@ mod introduction;
 mod linger;
 mod patience;
 mod preface;
+mod secure;
 mod settings;
 mod transport;
 mod turn_away;

@@ -1,11 +1,11 @@
 //! What carries a client's bytes: its socket, or TLS over it.
 
 use crate::carrier::Carrier;
+use crate::secure::Secure;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio_rustls::server::TlsStream;
 
 /// A byte stream from a client.
 #[derive(Debug)]
@@ -13,7 +13,7 @@ pub(crate) enum Transport {
     /// The socket as it is.
     Plain(Carrier),
     /// TLS over it.
-    Tls(Box<TlsStream<Carrier>>),
+    Tls(Box<Secure>),
 }
 
 impl Transport {
@@ -22,7 +22,7 @@ impl Transport {
         match self {
             Self::Plain(stream) => stream.poll_readable(cx),
             Self::Tls(stream) => {
-                let (carrier, session) = stream.get_ref();
+                let (carrier, session) = stream.stream.get_ref();
                 // What is decrypted already makes no socket readable. Half a record does not count:
                 // its other half has to come.
                 if !session.wants_read() {
@@ -30,6 +30,15 @@ impl Transport {
                 }
                 carrier.poll_readable(cx)
             }
+        }
+    }
+
+    /// Has the connection cut off, not ended, once it is dropped: by a reset, and where there is TLS
+    /// without its last word.
+    pub(crate) fn tear(&mut self) -> io::Result<()> {
+        match self {
+            Self::Plain(stream) => stream.tear(),
+            Self::Tls(stream) => stream.tear(),
         }
     }
 }
@@ -43,7 +52,7 @@ impl AsyncRead for Transport {
     ) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
-            Self::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
+            Self::Tls(stream) => Pin::new(&mut stream.stream).poll_read(cx, buf),
         }
     }
 }
@@ -57,7 +66,7 @@ impl AsyncWrite for Transport {
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
-            Self::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Self::Tls(stream) => Pin::new(&mut stream.stream).poll_write(cx, bytes),
         }
     }
 
@@ -69,7 +78,7 @@ impl AsyncWrite for Transport {
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
-            Self::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
+            Self::Tls(stream) => Pin::new(&mut stream.stream).poll_write_vectored(cx, pieces),
         }
     }
 
@@ -81,14 +90,14 @@ impl AsyncWrite for Transport {
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_flush(cx),
-            Self::Tls(stream) => Pin::new(stream).poll_flush(cx),
+            Self::Tls(stream) => Pin::new(&mut stream.stream).poll_flush(cx),
         }
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
-            Self::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Tls(stream) => Pin::new(&mut stream.stream).poll_shutdown(cx),
         }
     }
 }

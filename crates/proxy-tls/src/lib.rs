@@ -12,6 +12,7 @@ mod client_auth;
 mod expiry;
 mod fault;
 mod file;
+mod goodbye;
 mod leaf;
 mod pem;
 mod provider;
@@ -28,6 +29,7 @@ pub use client::{BadServerName, ClientTls, server_name};
 pub use client_auth::ClientAuthVerdict;
 pub use expiry::{CertificateInfo, EXPIRY_WARNING};
 pub use fault::{StapleFault, TlsFault, TlsWarning};
+pub use goodbye::say_goodbye;
 pub use roots::PlatformRoots;
 pub use server::ServerTls;
 pub use settings::{

@@ -34,6 +34,22 @@ fn an_empty_body_stays_an_empty_body() {
 }
 
 #[test]
+fn a_length_goes_upstream_in_one_spelling() {
+    let upstream = Upstream::echo();
+    let proxyd = Config::to(&upstream).start();
+
+    for (told, length) in [("5", 5), ("0010", 10), ("00", 0), ("0", 0)] {
+        let fields = format!("Content-Length: {told}\r\n");
+        let body = "x".repeat(length);
+        let response = proxyd.connect().ask(request("POST /", &fields, &body));
+
+        assert_eq!(response.text(), body, "{told}");
+        let fields = upstream.last_request().fields;
+        assert_eq!(fields.get("content-length"), Some(&*length.to_string()));
+    }
+}
+
+#[test]
 fn a_request_without_a_body_goes_upstream_without_one() {
     let upstream = Upstream::saying("");
     let proxyd = Config::to(&upstream).start();

@@ -47,6 +47,32 @@ fn a_stranger_s_claims_are_dropped() {
 }
 
 #[test]
+fn claims_in_other_words_are_dropped_whoever_makes_them() {
+    const SHADOWS: [&str; 5] = [
+        "X_Forwarded_For",
+        "X-Forwarded_For",
+        "X_Forwarded_Proto",
+        "X_Forwarded_Host",
+        "X_Correlation_Id",
+    ];
+    for trusted in ["", r#"trusted-proxies "127.0.0.0/8""#] {
+        let upstream = Upstream::saying("");
+        let proxyd = Config::to(&upstream).listener(trusted).start();
+        for name in SHADOWS {
+            proxyd
+                .connect()
+                .ask(get("/", &[(name, "1.1.1.1"), ("X_Mine", "kept")]));
+
+            let fields = upstream.last_request().fields;
+            assert!(!fields.has(name), "{name}");
+            assert_eq!(fields.get("x_mine"), Some("kept"), "{name}");
+            assert_eq!(fields.get("x-forwarded-for"), Some("127.0.0.1"), "{name}");
+            assert!(fields.has("x-correlation-id"), "{name}");
+        }
+    }
+}
+
+#[test]
 fn a_trusted_proxy_s_claims_are_continued_and_name_the_client() {
     let upstream = Upstream::saying("");
     let config = Config::to(&upstream).listener(r#"trusted-proxies "127.0.0.0/8" "::1""#);
@@ -235,4 +261,34 @@ fn the_proxy_adds_no_field_of_its_own_to_a_forwarded_response_but_the_id() {
     names.sort();
     // A Date is added where the upstream sent none: RFC 9110 §6.6.1.
     assert_eq!(names, ["content-length", "date", "x-correlation-id"]);
+}
+
+#[test]
+fn a_request_passes_no_more_servers_than_it_may() {
+    let upstream = Upstream::saying("");
+    let proxyd = Config::to(&upstream).start();
+    let mut client = proxyd.connect();
+
+    for (method, told, passed_on) in [
+        ("OPTIONS", "5", Some("4")),
+        ("TRACE", "1", Some("0")),
+        ("OPTIONS", "007", Some("6")),
+        ("GET", "0", Some("0")),
+        ("OPTIONS", "+5", Some("+5")),
+        ("OPTIONS", "0", None),
+        ("TRACE", "0", None),
+    ] {
+        let before = upstream.requests().len();
+        let request =
+            format!("{method} / HTTP/1.1\r\nHost: a.test\r\nMax-Forwards: {told}\r\n\r\n");
+        let response = client.ask(request);
+        let case = format!("{method} {told}");
+        if let Some(left) = passed_on {
+            let fields = upstream.last_request().fields;
+            assert_eq!(fields.get("max-forwards"), Some(left), "{case}");
+        } else {
+            assert_eq!(response.status, 405, "{case}");
+            assert_eq!(upstream.requests().len(), before, "{case}");
+        }
+    }
 }

@@ -127,6 +127,7 @@ fn connect_is_refused() {
     let response = proxyd.connect().ask(text);
 
     refusal(&response, 405, "REQUEST_VALIDATION");
+    assert_eq!(response.fields.get("allow"), Some(""));
     assert!(upstream.requests().is_empty());
 }
 

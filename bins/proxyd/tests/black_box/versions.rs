@@ -55,6 +55,25 @@ fn an_old_client_never_gets_chunks() {
 }
 
 #[test]
+fn a_broken_response_does_not_look_whole_to_an_old_client() {
+    for broken in [
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n5\r\nhel",
+    ] {
+        let upstream = Upstream::start(move |served| {
+            served.request();
+            served.send(broken);
+        });
+        let proxyd = Config::to(&upstream).start();
+        let mut client = proxyd.connect();
+
+        client.send("GET / HTTP/1.0\r\nHost: a.test\r\n\r\n");
+        let (_, end) = client.rest().unwrap();
+        assert_eq!(end, End::Reset, "{broken:?}");
+    }
+}
+
+#[test]
 fn an_old_client_gets_no_interim_responses() {
     let upstream = Upstream::answering(
         [

@@ -97,7 +97,7 @@ fn heads() -> Vec<Row> {
         rows.push(hello(name, section, Want::Broken));
     }
     for status in [
-        "", "2", "20", "2000", "abc", "099", "000", "-20", "2 0", "200 OK",
+        "", "2", "20", "2000", "abc", "099", "000", "-20", "2 0", "200 OK", "600", "999",
     ] {
         let name = format!("status {status:?}");
         rows.push(hello(name, field(":status", status), Want::Broken));

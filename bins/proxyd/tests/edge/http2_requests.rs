@@ -235,6 +235,24 @@ fn early_hints_come_before_the_answer() {
 }
 
 #[test]
+fn what_has_no_content_tells_no_length() {
+    let hints = "HTTP/1.1 103 Early Hints\r\nContent-Length: 5\r\n\r\n";
+    let nothing = "HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n";
+    let upstream = Upstream::answering([hints, nothing].concat());
+    let proxyd = start(&to(&upstream, H2C), &[]);
+
+    live(async {
+        let mut http = Http2::knowing(proxyd.address()).await;
+        let mut response = http.send(get("/")).await;
+        let hint = std::future::poll_fn(|cx| response.poll_informational(cx)).await;
+        assert_eq!(hint.unwrap().unwrap().headers().len(), 0);
+        let response = response.await.unwrap();
+        assert_eq!(response.status(), 204);
+        assert!(!response.headers().contains_key("content-length"));
+    });
+}
+
+#[test]
 fn a_body_held_back_is_asked_for_when_it_is_wanted() {
     let upstream = Upstream::echo();
     let limited = to(&upstream, H2C) + "limits { max-body-size-bytes 10 }";

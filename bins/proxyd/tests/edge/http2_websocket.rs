@@ -17,7 +17,8 @@ fn connect(protocol: &'static str) -> Request<()> {
     request
 }
 
-/// Switches whatever is asked, with the right answer to its key, then sends every byte back.
+/// Switches whatever is asked, with the right answer to its key, then sends every byte back. It tells a
+/// length that means nothing, as some do.
 fn websocket() -> Upstream {
     Upstream::start(|served| {
         let Some(request) = served.head() else { return };
@@ -25,7 +26,8 @@ fn websocket() -> Upstream {
         let accept = accept(&key);
         served.send(format!(
             "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
-             Sec-WebSocket-Accept: {accept}\r\nSec-WebSocket-Protocol: chat\r\n\r\n"
+             Sec-WebSocket-Accept: {accept}\r\nSec-WebSocket-Protocol: chat\r\n\
+             Content-Length: 0\r\n\r\n"
         ));
         while let Ok(bytes) = served.some() {
             served.send(bytes);
@@ -54,7 +56,12 @@ fn a_websocket_goes_through_a_stream() {
         let response = response.await.unwrap();
         assert_eq!(response.status(), 200);
         assert_eq!(response.headers()["sec-websocket-protocol"], "chat");
-        for name in ["upgrade", "connection", "sec-websocket-accept"] {
+        for name in [
+            "upgrade",
+            "connection",
+            "content-length",
+            "sec-websocket-accept",
+        ] {
             assert!(!response.headers().contains_key(name), "{name}");
         }
         let id = response.headers()["x-correlation-id"]

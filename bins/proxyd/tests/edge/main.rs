@@ -24,5 +24,6 @@ mod tls_clients;
 mod tls_faults;
 mod tls_listener;
 mod tls_proxy_protocol;
+mod tls_staples;
 mod tls_upstreams;
 mod unix_sockets;

@@ -4,6 +4,7 @@ use crate::support::{BINARY, Http2, ask, live};
 use proxy_testkit::{Launch, Proxyd, RawClient, Response, get};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -362,6 +363,24 @@ fn a_pipe_is_not_waited_for() {
     )
     .unwrap();
     assert_eq!(site.status("/pipe"), 403);
+}
+
+#[test]
+fn a_socket_is_no_file() {
+    let site = site("", "");
+    let _socket = UnixListener::bind(site.root.join("socket")).unwrap();
+    assert_eq!(site.status("/socket"), 403);
+}
+
+#[test]
+fn scripts_have_the_type_that_browsers_want() {
+    let site = site("", "");
+    for name in ["a.js", "a.mjs"] {
+        fs::write(site.root.join(name), "").unwrap();
+        let response = site.ask(&format!("/{name}"), &[]);
+        let kind = response.fields.get("content-type");
+        assert_eq!(kind, Some("text/javascript; charset=utf-8"), "{name}");
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod grpc_service;
 mod http2;
 mod http2_upstream;
 mod runtime;
+mod staples;
 mod tls_upstream;
 
 pub(crate) use certificates::{Authority, Identity};
@@ -22,4 +23,5 @@ pub(crate) use grpc_service::{GrpcService, Plain, caller, ready};
 pub(crate) use http2::{Answer, Http2, ask, get, plain, send_all, send_some};
 pub(crate) use http2_upstream::{Http2Upstream, Manner};
 pub(crate) use runtime::live;
+pub(crate) use staples::{Staples, ocsp_response};
 pub(crate) use tls_upstream::{TlsUpstream, greeting};

@@ -1,6 +1,7 @@
 //! Which certificate is shown, to whom, and since when.
 
-use crate::support::{Authority, TlsClient, live, over_tls, start, to};
+use crate::support::{Authority, Http2, TlsClient, live, over_tls, start, to};
+use http::Request;
 use proxy_testkit::Upstream;
 use std::fs;
 
@@ -70,6 +71,54 @@ fn a_host_of_another_certificate_is_misdirected() {
             ("c.test", 200),
         ] {
             assert_eq!(connection.get(host, "/").await.0, status, "{host}");
+        }
+    });
+}
+
+#[test]
+fn a_stream_for_a_host_of_another_certificate_is_misdirected() {
+    let authority = Authority::new("root");
+    let site = authority.issue(&["a.test", "www.a.test"]);
+    let other = authority.issue(&["b.test"]);
+    let upstream = Upstream::saying("hello");
+    let proxyd = start(
+        &to(&upstream, &over_tls(FURTHER)),
+        &[("site", &site), ("b", &other)],
+    );
+
+    live(async {
+        let client = TlsClient::trusting(&authority).offering(&["h2"]);
+        let connection = client.connect(proxyd.address(), "a.test").await;
+        let mut http = Http2::over(connection.stream).await;
+        for (host, status) in [("www.a.test", 200), ("b.test", 421), ("a.test", 200)] {
+            let request = Request::get(format!("https://{host}/")).body(()).unwrap();
+            assert_eq!(http.ask(request).await.status, status, "{host}");
+        }
+    });
+}
+
+#[test]
+fn the_expiry_of_a_certificate_is_a_metric_that_follows_its_renewal() {
+    const METRICS: &str = r#"routes {
+        route "metrics" { matches { path "/metrics" }; service-type "builtin"; builtin-handler "metrics" }
+    "#;
+    let authority = Authority::new("root");
+    let [old, new] = [2090, 2095].map(|year| authority.issue_until(&["a.test"], year));
+    let upstream = Upstream::saying("hello");
+    let kdl = to(&upstream, &over_tls("")).replacen("routes {", METRICS, 1);
+    let proxyd = start(&kdl, &[("site", &old)]);
+
+    live(async {
+        let client = TlsClient::trusting(&authority);
+        let mut connection = client.connect(proxyd.address(), "a.test").await;
+        let (_, metrics) = connection.get("a.test", "/metrics").await;
+        assert!(metrics.contains("site.crt\"} 3786912000\n"), "{metrics}");
+        new.write(proxyd.folder(), "site");
+        loop {
+            let (_, metrics) = connection.get("a.test", "/metrics").await;
+            if metrics.contains("site.crt\"} 3944678400\n") {
+                break;
+            }
         }
     });
 }

@@ -1,8 +1,9 @@
 //! Certificates that cannot be used are faults of the configuration, told before anything is served.
 
-use crate::support::{Authority, BINARY, Identity, over_tls, start, to};
+use crate::support::{Authority, BINARY, Identity, ocsp_response, over_tls, start, to};
 use proxy_testkit::{Reload, Upstream};
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 use tempfile::tempdir;
 
@@ -12,7 +13,12 @@ fn tested(kdl: &str, identities: &[(&str, &Identity)]) -> (bool, String) {
     for (name, identity) in identities {
         identity.write(folder.path(), name);
     }
-    let config = folder.path().join("proxyd.kdl");
+    judged(folder.path(), kdl)
+}
+
+/// The same of files that stand in `folder`.
+fn judged(folder: &Path, kdl: &str) -> (bool, String) {
+    let config = folder.join("proxyd.kdl");
     fs::write(&config, kdl).unwrap();
     let output = Command::new(BINARY)
         .arg("--test")
@@ -46,6 +52,37 @@ fn a_certificate_about_to_expire_is_a_warning() {
     let (content, said) = tested(&to(&upstream, &over_tls("")), &[("site", &site)]);
     assert!(content, "{said}");
     assert!(said.contains("certificate-expires"), "{said}");
+}
+
+#[test]
+fn an_ocsp_response_about_another_certificate_is_a_fault_at_its_place() {
+    let folder = tempdir().unwrap();
+    let site = Authority::new("root").issue_numbered(&["a.test"], 42);
+    site.write(folder.path(), "site");
+    let file = folder.path().join("site.ocsp");
+    let upstream = Upstream::saying("hello");
+    let kdl = to(&upstream, &over_tls(r#"ocsp-file "site.ocsp""#));
+
+    for (serial, is_good) in [(42, true), (43, false)] {
+        fs::write(&file, ocsp_response(serial, 2090)).unwrap();
+        let (content, said) = judged(folder.path(), &kdl);
+        assert_eq!(content, is_good, "{said}");
+        assert_eq!(said.contains("ocsp-file \"site.ocsp\""), !is_good, "{said}");
+    }
+}
+
+#[test]
+fn a_stale_ocsp_response_is_a_warning() {
+    let folder = tempdir().unwrap();
+    let site = Authority::new("root").issue_numbered(&["a.test"], 42);
+    site.write(folder.path(), "site");
+    fs::write(folder.path().join("site.ocsp"), ocsp_response(42, 2001)).unwrap();
+    let upstream = Upstream::saying("hello");
+
+    let kdl = to(&upstream, &over_tls(r#"ocsp-file "site.ocsp""#));
+    let (content, said) = judged(folder.path(), &kdl);
+    assert!(content, "{said}");
+    assert!(said.contains("doubtful-certificate"), "{said}");
 }
 
 #[test]

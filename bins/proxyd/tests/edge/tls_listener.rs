@@ -119,6 +119,60 @@ fn an_idle_connection_still_serves_after_its_buffers_were_freed() {
 }
 
 #[test]
+fn a_client_is_told_that_its_connection_ends() {
+    const SHORT: &str = "timeouts { keep-alive-secs 1; header-secs 1 }";
+    let authority = Authority::new("root");
+    let site = authority.issue(&["a.test"]);
+    let upstream = Upstream::saying("hello");
+    let listener = format!("{}; {SHORT}", over_tls(""));
+    let proxyd = start(&to(&upstream, &listener), &[("site", &site)]);
+
+    live(async {
+        let client = TlsClient::trusting(&authority);
+        // Without its last word, reading to the end is an error.
+        let mut rest = Vec::new();
+        for requests in 0..3 {
+            let mut idle = client.connect(proxyd.address(), "a.test").await;
+            for _ in 0..requests {
+                idle.get("a.test", "/").await;
+            }
+            idle.stream.read_to_end(&mut rest).await.unwrap();
+        }
+        let mut leaving = client.connect(proxyd.address(), "a.test").await;
+        leaving.get("a.test", "/").await;
+        leaving.stream.shutdown().await.unwrap();
+        leaving.stream.read_to_end(&mut rest).await.unwrap();
+        assert_eq!(rest, b"");
+
+        let client = client.offering(&["h2"]);
+        let mut silent = client.connect(proxyd.address(), "a.test").await;
+        let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+        silent.stream.write_all(preface).await.unwrap();
+        silent.stream.read_to_end(&mut rest).await.unwrap();
+    });
+}
+
+#[test]
+fn a_broken_response_does_not_look_whole_to_an_old_client() {
+    let authority = Authority::new("root");
+    let site = authority.issue(&["a.test"]);
+    let upstream = Upstream::start(|served| {
+        served.request();
+        served.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n");
+    });
+    let proxyd = start(&to(&upstream, &over_tls("")), &[("site", &site)]);
+
+    live(async {
+        let client = TlsClient::trusting(&authority);
+        let mut old = client.connect(proxyd.address(), "a.test").await;
+        let request = b"GET / HTTP/1.0\r\nHost: a.test\r\n\r\n";
+        old.stream.write_all(request).await.unwrap();
+        let mut response = Vec::new();
+        assert!(old.stream.read_to_end(&mut response).await.is_err());
+    });
+}
+
+#[test]
 fn a_session_is_resumed_after_a_reload() {
     let authority = Authority::new("root");
     let site = authority.issue(&["a.test"]);

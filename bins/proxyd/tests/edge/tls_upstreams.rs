@@ -42,6 +42,22 @@ fn the_name_written_is_asked_for_and_verified() {
 }
 
 #[test]
+fn a_target_is_told_that_its_connection_ends() {
+    let root = Authority::new("root");
+    let target = TlsUpstream::start(greeting(&root.issue(&["up.test"]), None, &[]));
+    let launch = Launch::new(
+        BINARY,
+        &kdl(target.address, NAMED)
+            .replace("tls {", "connection-pool { idle-timeout-secs 1 }; tls {"),
+    );
+    root.write(launch.folder(), "root.pem");
+    let proxyd = launch.start();
+
+    assert_eq!(asked(&proxyd).text(), "hello");
+    assert!(target.end_was_told());
+}
+
+#[test]
 fn a_target_is_verified_by_its_own_host_when_no_name_is_written() {
     let root = Authority::new("root");
     for (names, status) in [(&["127.0.0.1"], 200), (&["127.0.0.2"], 502)] {

@@ -51,9 +51,15 @@ fn first_certificate<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Certi
     }
     let cert_file = b.file(d, &spec::CERT_FILE);
     let key_file = b.file(d, &spec::KEY_FILE);
+    if has == [false, false] {
+        // `close` faults an OCSP response that is about no certificate.
+        return None;
+    }
+    let ocsp_file = b.file(d, &spec::OCSP_FILE);
     Some(Certificate {
         cert_file: cert_file?,
         key_file: key_file?,
+        ocsp_file,
         server_names: Vec::new(),
     })
 }
@@ -61,18 +67,25 @@ fn first_certificate<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Certi
 fn certificate<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Certificate> {
     let cert_file = b.required_file(d, &spec::CERTIFICATE_CERT_FILE);
     let key_file = b.required_file(d, &spec::CERTIFICATE_KEY_FILE);
+    let ocsp_file = b.file(d, &spec::CERTIFICATE_OCSP_FILE);
     let server_names = b.list(d, &spec::SERVER_NAME);
     Some(Certificate {
         cert_file: cert_file?,
         key_file: key_file?,
+        ocsp_file,
         server_names,
     })
 }
 
+/// `client-auth "optional"` with `ca-file` beside it or within, or a block that says both.
 fn client_auth<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<ClientAuth> {
-    let b = b.inner(d, &spec::CLIENT_AUTH)?;
+    if !b.has(spec::CLIENT_AUTH.path) {
+        // Authorities alone ask nobody for anything; `close` says so.
+        return None;
+    }
+    let b = b.merged(d, &spec::CLIENT_AUTH)?;
     let ca_file = b.required_file(d, &spec::CLIENT_AUTH_CA_FILE);
-    let mode = b.setting(d, &spec::CLIENT_AUTH_MODE);
+    let mode = b.argument_or_default(d, &spec::CLIENT_AUTH_MODE);
     b.close(d);
     Some(ClientAuth {
         ca_file: ca_file?,

@@ -4,7 +4,9 @@
 use super::{Decoder, model};
 use crate::read::read;
 use crate::{FaultCode, Files};
-use proxy_model::{HealthCheckKind, LoadBalancing, Model, RetryCause, Service};
+use proxy_model::{
+    ClientAuthMode, HealthCheckKind, LoadBalancing, Model, RetryCause, Service, TlsVersion,
+};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -34,9 +36,10 @@ fn tls_is_decoded() {
                 tls {
                     cert-file "a.pem"
                     key-file "a.key"
-                    min-version "1.3"
+                    ocsp-file "a.ocsp"
+                    min-version 1.3
                     alpn "h2" "http/1.1"
-                    certificate { cert-file "b.pem"; key-file "b.key"; server-name "*.b.example" }
+                    certificate { cert-file "b.pem"; key-file "b.key"; server-name "*.B.example" "c.example." }
                     client-auth { ca-file "ca.pem"; mode "optional" }
                 }
             }
@@ -55,11 +58,43 @@ fn tls_is_decoded() {
     let tls = listener.tls.as_ref().unwrap();
     assert_eq!(tls.certificates.len(), 2);
     assert_eq!(tls.alpn.len(), 2);
+    assert!(tls.certificates[0].ocsp_file.is_some());
+    let names = tls.certificates[1].server_names.iter();
+    assert_eq!(
+        names.map(|name| name.as_str()).collect::<Vec<_>>(),
+        ["*.b.example", "c.example"]
+    );
+    assert_eq!(*tls.min_version, TlsVersion::V1_3);
     assert!(tls.client_auth.is_some());
     assert_eq!(*listener.max_concurrent_streams, 10);
     let tls = model.upstreams[0].tls.as_ref().unwrap();
     assert_eq!(**tls.sni.as_ref().unwrap(), "app.example");
     assert!(tls.key_file.is_some());
+}
+
+#[test]
+fn client_certificates_are_asked_for_in_several_spellings() {
+    for asked in [
+        r#"client-auth { ca-file "ca.pem"; mode "optional" }"#,
+        r#"client-auth "optional" { ca-file "ca.pem" }"#,
+        r#"client-auth "optional"; ca-file "ca.pem""#,
+    ] {
+        let model = decoded(&format!(
+            r#"
+            listeners {{
+                listener "secure" {{
+                    address "0.0.0.0:443"
+                    protocol "https"
+                    tls {{ cert-file "a.pem"; key-file "a.key"; {asked} }}
+                }}
+            }}
+            "#
+        ));
+        let tls = model.listeners[0].tls.as_ref().unwrap();
+        let auth = tls.client_auth.as_ref().unwrap();
+        assert_eq!(*auth.mode, ClientAuthMode::Optional, "{asked}");
+        assert_eq!(auth.ca_file.display().to_string(), "ca.pem", "{asked}");
+    }
 }
 
 #[test]

@@ -96,10 +96,32 @@ impl<'t> Block<'t> {
         d: &mut Decoder<'t, '_>,
         spec: &Spec<K, Required>,
     ) -> Option<Setting<K::Value>> {
+        match self.argument(d, spec) {
+            Some(argument) => self.read(d, spec, spec.name(), &argument),
+            None => self.required(d, spec),
+        }
+    }
+
+    /// The same for a setting that has a default.
+    pub(super) fn argument_or_default<K: Kind>(
+        &self,
+        d: &mut Decoder<'t, '_>,
+        spec: &Spec<K, Given<K::Given>>,
+    ) -> Setting<K::Value> {
+        let argument = self.argument(d, spec);
+        let read = argument.and_then(|argument| self.read(d, spec, spec.name(), &argument));
+        read.unwrap_or_else(|| self.setting(d, spec))
+    }
+
+    /// The block's argument, which stands for `spec`. Every further one is faulted, and so is
+    /// the setting itself beside it.
+    fn argument<K: Kind, D>(
+        &self,
+        d: &mut Decoder<'t, '_>,
+        spec: &Spec<K, D>,
+    ) -> Option<Found<'t>> {
         let arguments = self.arguments(d);
-        let Some((first, further)) = arguments.split_first() else {
-            return self.required(d, spec);
-        };
+        let (first, further) = arguments.split_first()?;
         for (_, place) in further {
             let message = format!("there is one `{}` only", spec.name());
             d.fault(FaultCode::UnexpectedValue, *place, message);
@@ -110,7 +132,7 @@ impl<'t> Block<'t> {
             let fault = Fault::new(FaultCode::RepeatedSetting, place, message);
             d.push(fault.label("again here").related(first.1, "first here"));
         }
-        self.read(d, spec, spec.name(), first)
+        Some(*first)
     }
 
     /// Faults the block for a setting that it lacks.

@@ -67,11 +67,14 @@ fn tls(list: &mut List, tls: &ListenerTls) {
         let Certificate {
             cert_file,
             key_file,
+            ocsp_file,
             server_names,
         } = certificate;
         list.within(&format!("certificate[{index}]"), |list| {
             list.put(&tls_spec::CERTIFICATE_CERT_FILE, cert_file, path);
             list.put(&tls_spec::CERTIFICATE_KEY_FILE, key_file, path);
+            let ocsp_file = ocsp_file.as_ref();
+            list.put_any(&tls_spec::CERTIFICATE_OCSP_FILE, ocsp_file, path);
             list.put_all(&tls_spec::SERVER_NAME, server_names, text);
         });
     }

@@ -1,9 +1,11 @@
 //! The `tls` block of a listener.
 
-use super::table::{block, choice, file, settings, word, words};
+use super::table::{block, choice, file, settings, text, word};
 use super::word::Meaning;
 use super::{Block, Choice, Given, Many, Required, Text, Unset};
 use crate::{Alpn, ClientAuthMode, TlsVersion};
+use proxy_routing::normal_host;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 const VERSIONS: &[Meaning<TlsVersion>] = &[
@@ -29,6 +31,26 @@ const PROTOCOLS: &[Meaning<Alpn>] = &[
     word("http/1.1", Alpn::Http11, "HTTP/1.1"),
 ];
 
+/// A name as clients ask for it, in lower case. [RFC 6066 §3]
+fn server_name(text: &str) -> Result<String, String> {
+    let (any, rest) = match text.strip_prefix("*.") {
+        Some(rest) => ("*.", rest),
+        None => ("", text),
+    };
+    let host = normal_host(rest).map_err(|fault| fault.to_string())?;
+    let name = host.name.trim_start_matches('[').trim_end_matches(']');
+    if name.contains('*') {
+        return Err("a wildcard stands for the whole first label".to_owned());
+    }
+    if name.parse::<IpAddr>().is_ok() {
+        return Err("clients ask for no address by name".to_owned());
+    }
+    if rest.contains(':') {
+        return Err("a server name has no port".to_owned());
+    }
+    Ok(format!("{any}{name}"))
+}
+
 settings! {
     /// TLS towards clients. Goes with `protocol "https"`.
     TLS: Block, Unset = block("listeners.listener.tls")
@@ -45,6 +67,12 @@ settings! {
         file("listeners.listener.tls.key-file", "a key file", "key.pem")
             .optional("there must be a `certificate` block")
             .enforced("proxy-server", "https_is_spoken_with_the_listeners_certificate");
+    /// What its authority says of `cert-file`: an OCSP response, DER. It is stapled while it is
+    /// fresh, and read again when it changes.
+    OCSP_FILE: Text<PathBuf>, Unset =
+        file("listeners.listener.tls.ocsp-file", "a file", "cert.ocsp")
+            .optional("nothing is stapled")
+            .enforced("proxy-server", "an_ocsp_response_is_stapled_and_renewed");
     /// The lowest version of TLS spoken.
     MIN_VERSION: Choice<TlsVersion>, Given<TlsVersion> =
         choice("listeners.listener.tls.min-version", VERSIONS)
@@ -71,21 +99,29 @@ settings! {
     CERTIFICATE_KEY_FILE: Text<PathBuf>, Required =
         file("listeners.listener.tls.certificate.key-file", "a key file", "key.pem")
             .enforced("proxy-server", "a_further_certificate_is_shown_to_who_asks_for_it");
+    /// What its authority says of it: an OCSP response, DER.
+    CERTIFICATE_OCSP_FILE: Text<PathBuf>, Unset =
+        file("listeners.listener.tls.certificate.ocsp-file", "a file", "cert.ocsp")
+            .optional("nothing is stapled")
+            .enforced("proxy-server", "an_ocsp_response_is_stapled_and_renewed");
     /// A server name it answers. None written answers those the certificate itself names.
-    SERVER_NAME: Text<String>, Many = words(
+    /// `*.example.com` stands for one label before `.example.com`.
+    SERVER_NAME: Text<String>, Many = text(
         "listeners.listener.tls.certificate.server-name",
         "a host name or a wildcard",
         "*.example.com",
+        server_name,
     )
     .many()
     .enforced("proxy-server", "a_certificate_is_shown_for_the_names_it_was_given_for");
-    /// Clients prove who they are by certificates.
+    /// Clients prove who they are by certificates: `client-auth "optional"`, or with a block.
     CLIENT_AUTH: Block, Unset = block("listeners.listener.tls.client-auth")
         .optional("clients are not asked")
         .enforced("proxy-server", "a_client_without_its_certificate_is_answered_495");
     /// Authorities whose certificates are accepted, PEM.
     CLIENT_AUTH_CA_FILE: Text<PathBuf>, Required =
         file("listeners.listener.tls.client-auth.ca-file", "a certificate file", "ca.pem")
+            .also(&["listeners.listener.tls"])
             .enforced("proxy-server", "a_client_without_its_certificate_is_answered_495");
     /// Whether a client must show a certificate.
     CLIENT_AUTH_MODE: Choice<ClientAuthMode>, Given<ClientAuthMode> =

@@ -1,12 +1,14 @@
 //! Kinds that are words: switches, and one of a few.
 
 use super::{Complaint, Kind, Raw, Shape, Shaped, Word};
+use std::borrow::Cow;
 
 /// `#true` or `#false`.
 #[derive(Clone, Copy, Debug)]
 pub struct Flag;
 
-/// One of a few words. `-` and `_` are the same in them.
+/// One of a few words. `-` and `_` are the same in them, and one that is a number, as a version is,
+/// may stand without its quotes.
 #[derive(Clone, Copy, Debug)]
 pub struct Choice<T: 'static> {
     pub(super) words: &'static [Meaning<T>],
@@ -66,7 +68,7 @@ impl<T: Copy + PartialEq> Kind for Choice<T> {
 
     fn read(&self, _name: &str, raw: Raw<'_>) -> Result<T, Complaint> {
         let known = || self.words.iter().map(|meaning| meaning.name).collect();
-        let Raw::Text(text) = raw else {
+        let Some(text) = self.written(raw) else {
             let words: Vec<String> = self
                 .words
                 .iter()
@@ -77,7 +79,7 @@ impl<T: Copy + PartialEq> Kind for Choice<T> {
         let meaning = self
             .words
             .iter()
-            .find(|meaning| is_same(meaning.name, text));
+            .find(|meaning| is_same(meaning.name, &text));
         let value = meaning.map(|meaning| meaning.value);
         value.ok_or_else(|| Complaint::Word { known: known() })
     }
@@ -94,6 +96,20 @@ impl<T: Copy + PartialEq> Kind for Choice<T> {
     fn show(&self, _name: &str, given: T) -> String {
         let meaning = self.words.iter().find(|meaning| meaning.value == given);
         meaning.map_or_else(String::new, |meaning| format!("\"{}\"", meaning.name))
+    }
+}
+
+impl<T> Choice<T> {
+    /// The word that stands there, if one could.
+    fn written<'t>(&self, raw: Raw<'t>) -> Option<Cow<'t, str>> {
+        let is_number = |meaning: &Meaning<T>| meaning.name.parse::<f64>().is_ok();
+        match raw {
+            Raw::Text(text) => Some(text.into()),
+            Raw::Decimal(number) if self.words.iter().any(is_number) => {
+                Some(number.to_string().into())
+            }
+            Raw::Decimal(_) | Raw::Integer(_) | Raw::Flag(_) | Raw::Null => None,
+        }
     }
 }
 

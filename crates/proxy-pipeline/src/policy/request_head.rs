@@ -47,6 +47,12 @@ pub(crate) fn apply(exchange: &mut Exchange, to: Destination<'_>, length: Length
     into_origin_form(head, found, &closing.worker.host);
     let headers = &mut head.headers;
     hop::strip(headers, found);
+    if found.has(Found::PADDED_LENGTH)
+        && let Some(length) = found.content_length
+    {
+        // Some would read it as an octal number.
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+    }
     let host = found.host.take();
     if host.is_none() {
         headers.insert(HOST, own_host(to));

@@ -2,8 +2,9 @@
 
 use crate::hop::{self, Found};
 use crate::policy::header_edits;
-use http::Version;
+use http::header::CONTENT_LENGTH;
 use http::response::Parts;
+use http::{StatusCode, Version};
 use proxy_plan::RoutePlan;
 
 /// Removes what concerned the upstream connection and applies the route's edits.
@@ -11,6 +12,10 @@ use proxy_plan::RoutePlan;
 pub(crate) fn apply(route: &RoutePlan, head: &mut Parts) {
     let found = Found::in_response(&head.headers);
     hop::strip(&mut head.headers, &found);
+    if head.status == StatusCode::NO_CONTENT {
+        // It has no length, and clients that speak HTTP/2 miss the bytes. [RFC 9110 §8.6]
+        head.headers.remove(CONTENT_LENGTH);
+    }
     header_edits::apply(&route.response_headers, &mut head.headers);
     // A target that speaks HTTP/1.0 says nothing about what the client speaks.
     head.version = Version::HTTP_11;

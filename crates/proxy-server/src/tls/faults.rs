@@ -61,7 +61,10 @@ fn doubtful(place: Place, warning: &TlsWarning) -> Fault {
 
 fn in_listener(tls: &ListenerTls, file: Option<&Path>) -> Place {
     let certificates = tls.certificates.iter();
-    let named = certificates.flat_map(|one| [&one.cert_file, &one.key_file]);
+    let named = certificates.flat_map(|one| {
+        let files = [&one.cert_file, &one.key_file].into_iter();
+        files.chain(one.ocsp_file.as_ref())
+    });
     let asked = tls.client_auth.as_ref().map(|asked| &asked.ca_file);
     place_of(file, named.chain(asked)).unwrap_or(tls.place)
 }

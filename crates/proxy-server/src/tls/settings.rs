@@ -99,13 +99,14 @@ fn source(certificate: &Certificate) -> CertificateSource {
     let Certificate {
         cert_file,
         key_file,
+        ocsp_file,
         server_names,
     } = certificate;
     let names = server_names.iter();
     CertificateSource {
         cert_file: cert_file.value.clone(),
         key_file: key_file.value.clone(),
-        ocsp_file: None,
+        ocsp_file: ocsp_file.as_ref().map(|file| file.value.clone()),
         server_names: names.map(|name| name.value.to_ascii_lowercase()).collect(),
     }
 }

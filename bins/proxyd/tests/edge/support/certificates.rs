@@ -38,6 +38,14 @@ impl Authority {
         self.issue_until(names, 2100)
     }
 
+    /// The same, with a serial number of one byte.
+    pub(crate) fn issue_numbered(&self, names: &[&str], serial: u8) -> Identity {
+        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        let mut params = CertificateParams::new(names).unwrap();
+        params.serial_number = Some(vec![serial].into());
+        self.sign(params)
+    }
+
     /// The same, good until the year given.
     pub(crate) fn issue_until(&self, names: &[&str], year: i32) -> Identity {
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();

@@ -1,6 +1,7 @@
 //! A client that speaks TLS, and HTTP/1.1 over it.
 
 use super::certificates::{Authority, Identity};
+use super::staples::Staples;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -42,6 +43,13 @@ impl TlsClient {
     pub(crate) fn showing(authority: &Authority, identity: &Identity) -> Self {
         let versions = tokio_rustls::rustls::DEFAULT_VERSIONS;
         Self::new(authority, versions, Some(identity))
+    }
+
+    /// One that trusts everybody, and notes the OCSP responses it is shown.
+    pub(crate) fn noting(staples: &Arc<Staples>) -> Self {
+        Self {
+            config: Arc::new(staples.client()),
+        }
     }
 
     fn new(

@@ -17,6 +17,7 @@ use tokio_rustls::server::TlsStream;
 pub(crate) struct TlsUpstream {
     pub(crate) address: SocketAddr,
     greetings: Receiver<Greeting>,
+    ends: Receiver<bool>,
 }
 
 /// What a connection to it began with.
@@ -61,6 +62,7 @@ pub(crate) fn greeting(
 impl TlsUpstream {
     pub(crate) fn start(config: Arc<ServerConfig>) -> Self {
         let (told, greetings) = channel();
+        let (tells_end, ends) = channel();
         let (bound, address) = channel();
         thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread()
@@ -72,13 +74,18 @@ impl TlsUpstream {
                 bound.send(listener.local_addr().unwrap()).unwrap();
                 let acceptor = TlsAcceptor::from(config);
                 while let Ok((stream, _)) = listener.accept().await {
-                    tokio::spawn(greet(acceptor.clone(), stream, told.clone()));
+                    tokio::spawn(greet(
+                        acceptor.clone(),
+                        stream,
+                        (told.clone(), tells_end.clone()),
+                    ));
                 }
             });
         });
         Self {
             address: address.recv().unwrap(),
             greetings,
+            ends,
         }
     }
 
@@ -87,6 +94,11 @@ impl TlsUpstream {
         self.greetings
             .recv_timeout(proxy_testkit::PATIENCE)
             .unwrap()
+    }
+
+    /// Waits for the next connection's end. Whether it was told, and not cut off.
+    pub(crate) fn end_was_told(&self) -> bool {
+        self.ends.recv_timeout(proxy_testkit::PATIENCE).unwrap()
     }
 }
 
@@ -103,27 +115,34 @@ impl Greeting {
     }
 }
 
-async fn greet(acceptor: TlsAcceptor, stream: TcpStream, told: Sender<Greeting>) {
+async fn greet(
+    acceptor: TlsAcceptor,
+    stream: TcpStream,
+    (told, tells_end): (Sender<Greeting>, Sender<bool>),
+) {
     let Ok(stream) = acceptor.accept(stream).await else {
         return;
     };
     // Nobody may listen any more when the test is over.
     drop(told.send(Greeting::of(&stream)));
-    answer(stream).await;
+    let end = answer(stream).await;
+    tells_end.send(end).unwrap_or_default();
 }
 
-async fn answer(mut stream: TlsStream<TcpStream>) {
+/// Whether the end was told.
+async fn answer(mut stream: TlsStream<TcpStream>) -> bool {
     let mut read = Vec::new();
-    while stream
-        .read_buf(&mut read)
-        .await
-        .is_ok_and(|count| count > 0)
-    {
+    loop {
+        match stream.read_buf(&mut read).await {
+            Ok(0) => return true,
+            Ok(_) => {}
+            Err(_) => return false,
+        }
         if read.ends_with(b"\r\n\r\n") {
             read.clear();
             let response = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
             if stream.write_all(response).await.is_err() || stream.flush().await.is_err() {
-                return;
+                return false;
             }
         }
     }

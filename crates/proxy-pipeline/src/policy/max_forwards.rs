@@ -1,0 +1,32 @@
+//! Counts down how many more servers an OPTIONS or a TRACE may pass. [RFC 9110 §7.6.2]
+
+use http::header::MAX_FORWARDS;
+use http::request::Parts;
+use http::{HeaderValue, Method};
+use proxy_errors::{Detail, Problem, Reason};
+
+/// Counts this proxy. At zero it is the last recipient, and serves neither method by itself.
+/// What is no number counts nothing.
+pub(crate) fn spend(head: &mut Parts) -> Result<(), Problem> {
+    if head.method != Method::OPTIONS && head.method != Method::TRACE {
+        return Ok(());
+    }
+    let Some(value) = head.headers.get_mut(MAX_FORWARDS) else {
+        return Ok(());
+    };
+    let Some(left) = number(value) else {
+        return Ok(());
+    };
+    let Some(left) = left.checked_sub(1) else {
+        let detail = Detail::text("no server further on is to be asked");
+        return Err(Problem::new(Reason::MethodNotAllowed, detail));
+    };
+    *value = HeaderValue::from(left);
+    Ok(())
+}
+
+fn number(value: &HeaderValue) -> Option<u64> {
+    let text = value.to_str().ok()?;
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    digits.then(|| text.parse().ok())?
+}
