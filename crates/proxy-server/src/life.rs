@@ -2,7 +2,7 @@
 
 mod upgrade;
 
-use crate::admin::Admin;
+use crate::admin::{Admin, Desks};
 use crate::handover::{Candidate, Predecessor, Program};
 use crate::heritage::Heritage;
 use crate::manager;
@@ -24,18 +24,19 @@ const LOOK: Duration = Duration::from_millis(50);
 static REASONS: LazyLock<Vec<&'static str>> =
     LazyLock::new(|| Reason::ALL.iter().map(|reason| reason.as_str()).collect());
 
-/// Serves until told to stop, and ends in good order.
-pub(crate) async fn live(options: &Options) -> Result<(), StartFault> {
+/// Serves until told to stop, and ends in good order. `heritage` is what the service manager has opened.
+pub(crate) async fn live(options: &Options, heritage: Heritage) -> Result<(), StartFault> {
     let (predecessor, passed) = match Predecessor::find().map_err(StartFault::TakeOver)? {
         Some((predecessor, passed)) => (Some(predecessor), passed),
         None => (None, Vec::new()),
     };
     let mut signals = Signals::listen()?;
-    let mut process = Process::start(options, Heritage::new(passed)).await?;
+    let mut process = Process::start(options, heritage.and(passed)).await?;
     if let Some(predecessor) = predecessor {
         process.take_over(predecessor).await;
     }
-    manager::tell(&NotifyState::Ready);
+    process.server.settle();
+    manager::tell(NotifyState::Ready);
     match process.serve(&mut signals).await {
         End::Gracefully => process.drain(&mut signals).await,
         End::HandedOver => process.leave(&mut signals).await,
@@ -66,7 +67,7 @@ struct Process {
 }
 
 impl Process {
-    async fn start(options: &Options, heritage: Heritage) -> Result<Self, StartFault> {
+    async fn start(options: &Options, mut heritage: Heritage) -> Result<Self, StartFault> {
         let Options {
             config,
             build,
@@ -85,6 +86,9 @@ impl Process {
         let lifecycle = Lifecycle::new((version, commit), Arc::clone(&registry), now());
         let lifecycle = Arc::new(lifecycle);
         let model = Arc::new(loaded.model);
+        // First: once a worker has taken a connection, nothing may stand in the way any more.
+        let desks = Desks::prepare(None, &model.admin, &mut heritage);
+        let desks = desks.map_err(StartFault::Admin)?;
         let started = Server::start(
             Arc::clone(&model),
             Arc::clone(&registry),
@@ -92,9 +96,8 @@ impl Process {
             heritage,
         );
         let started = started.await;
-        let mut server = started.map_err(|fault| at_its_place(fault, &model))?;
-        let admin =
-            Admin::open(&mut server, *build, &registry, &lifecycle).map_err(StartFault::Admin)?;
+        let server = started.map_err(|fault| at_its_place(fault, &model))?;
+        let admin = Admin::open(desks, &server, *build, (&registry, &lifecycle));
         lifecycle.serves(server.plan().generation());
         for bound in server.bound() {
             tracing::info!(address = %bound, "listening");
@@ -147,7 +150,7 @@ impl Process {
             self.to_reload = true;
             return;
         }
-        manager::tell(&NotifyState::Reloading);
+        manager::tell_reload();
         let outcome = self.try_reload().await;
         let (result, succeeded) = match outcome {
             Ok(()) => ("success", true),
@@ -167,7 +170,7 @@ impl Process {
                 tracing::error!(faults = %fault, "configuration not reloaded; nothing changed");
             }
         }
-        manager::tell(&NotifyState::Ready);
+        manager::tell(NotifyState::Ready);
     }
 
     async fn try_reload(&mut self) -> Result<(), StartFault> {
@@ -175,22 +178,25 @@ impl Process {
         warn(&loaded);
         let model = Arc::new(loaded.model);
         let before: Vec<_> = self.server.bound().cloned().collect();
+        let admin = self.admin.as_ref();
+        let desks = Desks::prepare(admin, &model.admin, self.server.heritage());
+        let desks = desks.map_err(StartFault::Admin)?;
         let applied = self.server.apply(Arc::clone(&model)).await;
         applied.map_err(|fault| at_its_place(fault, &model))?;
         for bound in self.server.bound().filter(|bound| !before.contains(bound)) {
             tracing::info!(address = %bound, "listening");
         }
-        match &mut self.admin {
-            Some(admin) => admin.follow(&mut self.server).map_err(StartFault::Admin),
-            None => Ok(()),
+        if let Some(admin) = &mut self.admin {
+            admin.follow(desks, self.server.plan());
         }
+        Ok(())
     }
 
     /// Accepts nothing new and waits until what is in flight has ended, or the time for it.
     async fn drain(&mut self, signals: &mut Signals) {
         tracing::info!("draining");
         self.upgrade.take().inspect(Candidate::abort);
-        manager::tell(&NotifyState::Stopping);
+        manager::tell(NotifyState::Stopping);
         self.end(signals).await;
     }
 
@@ -226,8 +232,13 @@ impl Process {
                     tracing::warn!("the time to drain is over; connections are cut");
                     return;
                 }
-                event = signals.next() => if event == Event::Quit {
-                    return;
+                event = signals.next() => match event {
+                    Event::Quit => return,
+                    Event::ReopenLogs => self.server.reopen_logs(),
+                    Event::Reload | Event::Upgrade => {
+                        tracing::warn!("draining: this process neither reloads nor hands over");
+                    }
+                    Event::Drain => tracing::info!("draining already; SIGQUIT cuts it short"),
                 },
                 () = tokio::time::sleep(LOOK) => {}
             }

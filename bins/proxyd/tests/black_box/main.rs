@@ -17,6 +17,7 @@
     reason = "tests are read more often than they run"
 )]
 
+mod installed;
 mod support;
 
 mod aborts;
@@ -30,6 +31,7 @@ mod forwarding;
 mod header_edits;
 mod keep_alive;
 mod limits;
+mod listeners;
 mod logs;
 mod paths;
 mod pools;
@@ -44,6 +46,7 @@ mod timeouts;
 mod tunnels;
 mod unix_sockets;
 mod upgrade;
+mod upgrade_failures;
 mod upstream_failures;
 mod versions;
 mod workers;

@@ -14,11 +14,9 @@ impl Process {
         // Nobody reads it before the other process has heard, and unless it hears this one ends.
         self.count_upgrade("success");
         predecessor.relieve().await;
-        self.server.doors().keep_files(false);
         if let Some(admin) = &self.admin {
             admin.keep_files(false);
         }
-        self.server.heritage().settle();
     }
 
     /// Starts the process that is to take over.
@@ -41,10 +39,9 @@ impl Process {
 
     /// Copies of all listening sockets.
     fn sockets(&self) -> Result<Vec<Passed>, UpgradeFault> {
-        let doors = self.server.doors().sockets();
-        let doors = doors.map(|(label, socket)| (label, &**socket));
+        let served = self.server.sockets();
         let admin = self.admin.iter().flat_map(Admin::sockets);
-        let copies = doors.chain(admin).map(|(label, socket)| {
+        let copies = served.chain(admin).map(|(label, socket)| {
             let socket = socket.try_clone()?;
             Ok(Passed { label, socket })
         });
@@ -57,7 +54,7 @@ impl Process {
         let id = found.as_ref().map_or(0, Successor::id);
         let confirmed = match found {
             Ok(successor) => {
-                manager::tell(&NotifyState::MainPid(id));
+                manager::tell(NotifyState::MainPid(id));
                 successor.confirm().await
             }
             Err(fault) => Err(fault),
