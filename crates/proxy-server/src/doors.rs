@@ -133,7 +133,7 @@ impl Doors {
         // With port 0 several listeners may be written alike: each keeps its own door.
         let taken = |door: &KnownDoor| taken.known.iter().any(|one| one.id == door.id);
         let mut known = self.known.iter();
-        known.find(|door| door.address == *address && !taken(door))
+        known.find(|door| door.address == *address && !taken(door) && door.bound.is_there())
     }
 
     fn number(&mut self) -> DoorId {

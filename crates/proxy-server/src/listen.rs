@@ -57,7 +57,7 @@ pub(crate) struct Bound {
 impl Bound {
     /// Those of another process, or of a service manager, that were opened for this one. None when they
     /// cannot be listened on. The file of a Unix socket that is `owned` stays until it is said to be
-    /// this process's own.
+    /// this process's own; where it is gone, nobody would find the socket.
     pub(crate) fn of(at: &BindAddress, sockets: Vec<Arc<Socket>>, owned: bool) -> Option<Self> {
         let at = match at {
             BindAddress::Tcp(_) => {
@@ -67,7 +67,7 @@ impl Bound {
             BindAddress::Unix(_) => at.clone(),
         };
         let file = match &at {
-            BindAddress::Unix(path) if owned => SocketFile::at(path).ok().map(Arc::new),
+            BindAddress::Unix(path) if owned => Some(Arc::new(SocketFile::at(path).ok()?)),
             BindAddress::Unix(_) | BindAddress::Tcp(_) => None,
         };
         if let Some(file) = &file {
@@ -82,6 +82,11 @@ impl Bound {
             file,
             owned,
         })
+    }
+
+    /// Whether clients find it: the file of a Unix socket may have been removed by somebody else.
+    pub(crate) fn is_there(&self) -> bool {
+        self.file.as_ref().is_none_or(|file| file.is_there())
     }
 
     /// The same for `count` workers: each has a socket of its own where sockets may share the address.

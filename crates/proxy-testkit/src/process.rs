@@ -109,9 +109,9 @@ impl Process {
             };
             let name = leads_to.to_string_lossy().into_owned();
             let kind = match name.split_once(":[") {
-                Some((kind, _)) => kind.to_owned(),
+                Some((kind @ ("socket" | "pipe"), _)) => kind.to_owned(),
                 None if name.starts_with('/') && !name.starts_with("/dev/") => "file".to_owned(),
-                None => name,
+                Some(_) | None => name,
             };
             *kinds.entry(kind).or_default() += 1;
         }

@@ -57,7 +57,8 @@ fn ipv4_clients_of_a_socket_for_both_families_are_told_by_their_own_address() {
 }
 
 fn skip(why: &str) {
-    writeln!(std::io::stderr(), "skipped: {why}").unwrap();
+    let said = format!("skipped: {why}\n");
+    std::io::stderr().lock().write_all(said.as_bytes()).unwrap();
 }
 
 /// A link-local address of this host, with the number of its interface.
@@ -94,7 +95,7 @@ fn a_port_in_use_is_told_with_its_place_and_what_to_do() {
     let mut proxyd = Launch::new(BINARY, &at(&upstream, address).kdl()).spawn();
 
     assert_eq!(proxyd.wait().code(), Some(1));
-    let said = proxyd.stderr().lines().join("\n");
+    let said = proxyd.stderr().to_the_end().join("\n");
     let hint = format!("`ss -ltnp 'sport = :{}'` shows it", address.port());
     for words in [
         "address-in-use",
@@ -250,6 +251,6 @@ fn what_a_privileged_port_takes_is_told() {
     let mut proxyd = nobody.launch("", &upstream).spawn();
 
     assert_eq!(proxyd.wait().code(), Some(1));
-    let said = proxyd.stderr().lines().join("\n");
+    let said = proxyd.stderr().to_the_end().join("\n");
     assert!(said.contains("CAP_NET_BIND_SERVICE"), "{said}");
 }

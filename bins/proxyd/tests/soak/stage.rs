@@ -2,6 +2,7 @@
 
 use crate::backend::Backend;
 use proxy_testkit::{Gate, Proxyd, Reload, Upgrade};
+use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -52,7 +53,12 @@ pub(crate) struct Stage {
     backend: Backend,
     proxyd: Proxyd,
     over: Gate,
+    /// To wait at.
+    never: Gate,
 }
+
+/// Open files by their kind.
+pub(crate) type Kinds = BTreeMap<String, usize>;
 
 impl Size {
     /// What the environment asks for; a little, if it does not.
@@ -85,6 +91,7 @@ impl Stage {
             backend,
             proxyd,
             over,
+            never: Gate::new(),
         }
     }
 
@@ -115,6 +122,29 @@ impl Stage {
         self.proxyd.wait_for_former();
     }
 
+    /// What it holds when nobody calls, under the first configuration, once all that it needs for any has
+    /// been opened: by kind, as `/proc` tells it. Waits until that is `expected`, or gives what it is.
+    #[track_caller]
+    pub(crate) fn at_rest(&mut self, expected: Option<&Kinds>) -> Kinds {
+        const LOOKS: usize = 400;
+        for number in [0, 1, 2, 0] {
+            self.reload(number);
+        }
+        let mut last = Kinds::new();
+        let mut same = 0;
+        for _ in 0..LOOKS {
+            let found = self.proxyd.files_by_kind();
+            same = if found == last { same + 1 } else { 0 };
+            last = found;
+            // Those that are closed look ten times a second whether they may go.
+            if same > 40 && expected.is_none_or(|expected| *expected == last) {
+                break;
+            }
+            self.never.opens_within(Duration::from_millis(25));
+        }
+        last
+    }
+
     pub(crate) fn figures(&self) -> Figures {
         Figures {
             files: self.proxyd.open_files(),
@@ -124,7 +154,12 @@ impl Stage {
 }
 
 /// Writes down what happened.
-pub(crate) fn tell(size: Size, served: &[(&'static str, u64)], seen: &[Lifetime]) {
+pub(crate) fn tell(
+    size: Size,
+    served: &[(&'static str, u64)],
+    seen: &[Lifetime],
+    rest: [&Kinds; 2],
+) {
     let Size {
         reloads, upgrades, ..
     } = size;
@@ -135,6 +170,9 @@ pub(crate) fn tell(size: Size, served: &[(&'static str, u64)], seen: &[Lifetime]
     for (generation, Lifetime { begun, last }) in seen.iter().enumerate() {
         writeln!(text, "  process {generation}: {begun}; at its end {last}").unwrap();
     }
+    let [before, after] = rest;
+    writeln!(text, "  at rest before: {before:?}").unwrap();
+    writeln!(text, "  at rest after:  {after:?}").unwrap();
     std::io::stdout().lock().write_all(text.as_bytes()).unwrap();
 }
 
@@ -160,7 +198,7 @@ fn config(backend: &Backend, number: usize) -> String {
             }}
         }}
         upstreams {{
-            upstream "http" {{ target "{http}" }}
+            upstream "http" {{ target "{http}"; connection-pool {{ idle-timeout-secs 2 }} }}
             upstream "sockets" {{ target "{sockets}" }}
         }}
         system {{ worker-threads {workers} }}

@@ -56,10 +56,12 @@ impl Desks {
         let path = unix_socket.as_ref().map(|path| path.value.clone());
         let tcp = now.and_then(|admin| admin.tcp.as_ref());
         let unix = now.and_then(|admin| admin.unix.as_ref());
+        // Somebody else may have removed the file.
+        let there = |desk: &&Desk| desk.file.as_ref().is_none_or(SocketFile::is_there);
         Ok(Self {
             token: token.transpose()?,
             tcp: Change::from(tcp, address.value.map(BindAddress::Tcp), heritage)?,
-            unix: Change::from(unix, path.map(BindAddress::Unix), heritage)?,
+            unix: Change::from(unix.filter(there), path.map(BindAddress::Unix), heritage)?,
         })
     }
 }
@@ -84,6 +86,9 @@ impl Opened {
     fn at(address: BindAddress, heritage: &mut Heritage) -> Result<Self, String> {
         let fault = |error| BindFault::new(&address, error).to_string();
         let (socket, file) = match heritage.take_admin(&address) {
+            Some(passed) if passed.label.owned && !is_there(&address) => {
+                bind(&address).map_err(fault)?
+            }
             Some(passed) => {
                 let file = match &address {
                     BindAddress::Unix(path) if passed.label.owned => inherited_file(path),
@@ -114,6 +119,13 @@ fn bind(address: &BindAddress) -> io::Result<(Socket, Option<SocketFile>)> {
             let (socket, file) = open_unix(path, BACKLOG, None)?;
             Ok((socket, Some(file)))
         }
+    }
+}
+
+fn is_there(address: &BindAddress) -> bool {
+    match address {
+        BindAddress::Tcp(_) => true,
+        BindAddress::Unix(path) => path.exists(),
     }
 }
 

@@ -49,6 +49,12 @@ impl SocketFile {
         fs::set_permissions(name, Permissions::from_mode(mode))
     }
 
+    /// Whether clients find the socket by it.
+    pub(crate) fn is_there(&self) -> bool {
+        let now = fs::symlink_metadata(&self.path);
+        now.is_ok_and(|file| (file.dev(), file.ino()) == self.inode)
+    }
+
     /// Says whether it stays where it is: another process listens there, too.
     pub(crate) fn keep(&self, kept: bool) {
         self.kept.store(kept, Ordering::Relaxed);
@@ -57,9 +63,7 @@ impl SocketFile {
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        let now = fs::symlink_metadata(&self.path);
-        let ours = now.is_ok_and(|file| (file.dev(), file.ino()) == self.inode);
-        if ours && !self.kept.load(Ordering::Relaxed) {
+        if self.is_there() && !self.kept.load(Ordering::Relaxed) {
             // Gone is what it is to be.
             drop(fs::remove_file(&self.path));
         }
