@@ -136,6 +136,9 @@ impl Bound {
 
     /// Lets `backlog` connections wait at each socket from now on.
     pub(crate) fn queue(&self, backlog: u32) {
+        if let Some(limit) = longest_queue().filter(|limit| *limit < backlog) {
+            tracing::warn!(address = %self.at, backlog, limit, "the system lets fewer connections wait");
+        }
         let backlog = length(backlog);
         for socket in &self.sockets {
             if let Err(error) = socket.listen(backlog) {
@@ -170,6 +173,12 @@ fn of_file(address: &BindAddress, path: &Path, backlog: u32) -> io::Result<Bound
         file: Some(Arc::new(file)),
         owned: true,
     })
+}
+
+/// The most that the system lets wait at one socket, where it tells.
+fn longest_queue() -> Option<u32> {
+    let told = std::fs::read_to_string("/proc/sys/net/core/somaxconn").ok()?;
+    told.trim().parse().ok()
 }
 
 /// As `listen` takes it.

@@ -147,12 +147,58 @@ fn a_backlog_counts_for_sockets_of_others_too() {
     assert_eq!(queue_of(&proxyd), 3);
 }
 
+#[test]
+fn a_backlog_that_the_system_does_not_grant_is_told() {
+    let limit = fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap();
+    let limit: u32 = limit.trim().parse().unwrap();
+    if limit >= 65_535 {
+        return skip("this system grants every backlog");
+    }
+    let upstream = Upstream::saying("hi");
+    let proxyd = Config::to(&upstream).listener("backlog 65535").start();
+
+    let told = proxyd.stderr().find(0, |record| {
+        record.text("message") == "the system lets fewer connections wait"
+    });
+    assert_eq!(told.number("limit"), Some(limit.into()));
+}
+
 /// A port below 1024 that is free now and that no call has given before.
 fn free_privileged_port() -> Option<u16> {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let first = u16::try_from(std::process::id() % 300).unwrap();
     let mut ports = (0..100).map(|_| 600 + first + NEXT.fetch_add(1, Ordering::Relaxed) % 100);
     ports.find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok())
+}
+
+#[test]
+fn systemd_understands_the_units() {
+    let folder = tempfile::tempdir().unwrap();
+    let units = [
+        (
+            "proxyd.service",
+            include_str!("../../../../examples/systemd/proxyd.service"),
+        ),
+        (
+            "proxyd.socket",
+            include_str!("../../../../examples/systemd/proxyd.socket"),
+        ),
+    ];
+    let paths = units.map(|(name, text)| {
+        let path = folder.path().join(name);
+        fs::write(&path, text.replace("/usr/local/bin/proxyd", BINARY)).unwrap();
+        path
+    });
+    let mut verify = std::process::Command::new("systemd-analyze");
+    let Ok(verified) = verify.arg("verify").args(&paths).output() else {
+        return skip("there is no systemd-analyze");
+    };
+    let said = String::from_utf8_lossy(&verified.stderr);
+    let faults: Vec<_> = said
+        .lines()
+        .filter(|line| line.contains("proxyd"))
+        .collect();
+    assert!(faults.is_empty(), "{said}");
 }
 
 /// A way to start proxyd as a user without rights, where this process may do so.

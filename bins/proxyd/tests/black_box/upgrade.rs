@@ -267,16 +267,19 @@ fn what_is_asked_for_meanwhile_is_not_lost() {
 fn a_process_told_to_end_ends_its_successor_to_be() {
     let installed = Installed::new();
     let upstream = Upstream::saying("hi");
-    let mut proxyd = Launch::new(installed.path(), &Config::to(&upstream).kdl()).start();
-    installed.replace("exec sleep 30");
+    for signal in [Signal::TERM, Signal::INT, Signal::QUIT] {
+        installed.restore();
+        let mut proxyd = Launch::new(installed.path(), &Config::to(&upstream).kdl()).start();
+        installed.replace("exec sleep 30");
 
-    proxyd.signal(Signal::USR2);
-    let begun = proxyd
-        .stderr()
-        .find(0, |record| record.text("message") == "upgrade begins");
-    proxyd.terminate();
+        proxyd.signal(Signal::USR2);
+        let begun = proxyd
+            .stderr()
+            .find(0, |record| record.text("message") == "upgrade begins");
+        proxyd.signal(signal);
 
-    assert!(proxyd.wait().success());
-    let id = begun.number("id").unwrap();
-    assert!(!Path::new(&format!("/proc/{id}")).exists());
+        assert!(proxyd.wait().success());
+        let id = begun.number("id").unwrap();
+        assert!(!Path::new(&format!("/proc/{id}")).exists());
+    }
 }
