@@ -31,11 +31,7 @@ pub(crate) async fn live(options: &Options, heritage: Heritage) -> Result<(), St
         None => (None, Vec::new()),
     };
     let mut signals = Signals::listen()?;
-    let mut process = Process::start(options, heritage.and(passed)).await?;
-    if let Some(predecessor) = predecessor {
-        process.take_over(predecessor).await;
-    }
-    process.server.settle();
+    let mut process = Process::start(options, heritage.and(passed), predecessor).await?;
     manager::tell(NotifyState::Ready);
     match process.serve(&mut signals).await {
         End::Gracefully => process.drain(&mut signals).await,
@@ -67,7 +63,11 @@ struct Process {
 }
 
 impl Process {
-    async fn start(options: &Options, mut heritage: Heritage) -> Result<Self, StartFault> {
+    async fn start(
+        options: &Options,
+        mut heritage: Heritage,
+        predecessor: Option<Predecessor>,
+    ) -> Result<Self, StartFault> {
         let Options {
             config,
             build,
@@ -86,7 +86,7 @@ impl Process {
         let lifecycle = Lifecycle::new((version, commit), Arc::clone(&registry), now());
         let lifecycle = Arc::new(lifecycle);
         let model = Arc::new(loaded.model);
-        // First: once a worker has taken a connection, nothing may stand in the way any more.
+        // Before anything is served: nothing may fail any more when a client has been taken.
         let desks = Desks::prepare(None, &model.admin, &mut heritage);
         let desks = desks.map_err(StartFault::Admin)?;
         let started = Server::start(
@@ -94,10 +94,18 @@ impl Process {
             Arc::clone(&registry),
             Arc::clone(&lifecycle),
             heritage,
+            async || {
+                if let Some(predecessor) = predecessor {
+                    predecessor.relieve().await;
+                    upgrade::count(&registry, "success");
+                }
+            },
         );
         let started = started.await;
-        let server = started.map_err(|fault| at_its_place(fault, &model))?;
+        let mut server = started.map_err(|fault| at_its_place(fault, &model))?;
+        server.settle();
         let admin = Admin::open(desks, &server, *build, (&registry, &lifecycle));
+        admin.keep_files(false);
         lifecycle.serves(server.plan().generation());
         for bound in server.bound() {
             tracing::info!(address = %bound, "listening");
@@ -116,6 +124,7 @@ impl Process {
 
     async fn serve(&mut self, signals: &mut Signals) -> End {
         let mut resolving = tokio::time::interval(resolve::EVERY);
+        let mut found = None;
         let mut tending = tokio::time::interval(tls::EVERY);
         for interval in [&mut resolving, &mut tending] {
             interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -129,14 +138,18 @@ impl Process {
                     Event::Drain => return End::Gracefully,
                     Event::Quit => return End::Now,
                 },
-                found = upgrade::end(&mut self.upgrade) => if self.end_upgrade(found).await {
+                successor = upgrade::end(&mut self.upgrade) => if self.end_upgrade(successor).await {
                     return End::HandedOver;
                 },
-                _ = resolving.tick() => {
-                    if resolve::all(self.server.plan(), now()).await {
-                        self.server.refresh();
-                    }
+                // A name server that does not answer must not keep signals waiting.
+                _ = resolving.tick(), if found.is_none() => {
+                    let plan = Arc::clone(self.server.plan());
+                    let looking = async move { resolve::all(&plan, now()).await };
+                    found = Some(tokio::spawn(looking));
                 }
+                changed = resolve::end(&mut found) => if changed {
+                    self.server.refresh();
+                },
                 _ = tending.tick() => self.server.tend_certificates(),
             }
         }

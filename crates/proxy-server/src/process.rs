@@ -74,7 +74,10 @@ pub fn run(options: &Options) -> Result<(), StartFault> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    runtime.block_on(life::live(options, heritage))
+    let lived = runtime.block_on(life::live(options, heritage));
+    // A name server that does not answer must not keep the process alive.
+    runtime.shutdown_background();
+    lived
 }
 
 /// The configuration that `options` name, checked as far as that is possible without serving it:

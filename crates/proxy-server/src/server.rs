@@ -63,11 +63,13 @@ struct Preparation {
 
 impl Server {
     /// Binds every listener and starts the workers; until then nothing is served, after it everything.
+    /// `relief` comes between all that can fail and the first client.
     pub(crate) async fn start(
         model: Arc<Model>,
         registry: Arc<Registry>,
         lifecycle: Arc<Lifecycle>,
         heritage: Heritage,
+        relief: impl AsyncFnOnce(),
     ) -> Result<Self, ApplyFault> {
         let vault = Vault::new();
         let holdings = vault.load(&model, now()).map_err(ApplyFault::Tls)?;
@@ -102,7 +104,7 @@ impl Server {
             holdings,
             logs: None,
         };
-        server.enforce(prepared).await?;
+        server.enforce(prepared, relief).await?;
         Ok(server)
     }
 
@@ -145,13 +147,17 @@ impl Server {
             logs,
         };
         let before = self.doors.clone();
-        self.enforce(prepared).await?;
+        self.enforce(prepared, async || ()).await?;
         self.doors.queue(&before);
         Ok(())
     }
 
-    /// What can fail is done first, then everything is as `prepared` says.
-    async fn enforce(&mut self, prepared: Preparation) -> Result<(), ApplyFault> {
+    /// What can fail is done first, then `relief`, then everything is as `prepared` says.
+    async fn enforce(
+        &mut self,
+        prepared: Preparation,
+        relief: impl AsyncFnOnce(),
+    ) -> Result<(), ApplyFault> {
         let Preparation {
             plan,
             holdings,
@@ -166,6 +172,7 @@ impl Server {
         let held = self.staff.held(&recruits);
         let shares = doors.shares(count, held).map_err(ApplyFault::Thread)?;
         doors.listen()?;
+        relief().await;
         self.doors = doors;
         let fresh_logs = logs.is_some();
         match logs {

@@ -35,6 +35,7 @@ mod listeners;
 mod logs;
 mod paths;
 mod pools;
+mod predecessors;
 mod proxy_protocol;
 mod reload;
 mod retries;

@@ -2,23 +2,13 @@
 
 use super::Process;
 use crate::admin::Admin;
-use crate::handover::{self, Candidate, Passed, Predecessor, Successor, UpgradeFault};
+use crate::handover::{self, Candidate, Passed, Successor, UpgradeFault};
 use crate::manager;
-use proxy_telemetry::names;
+use proxy_telemetry::{Registry, names};
 use rustix::process::{Pid, Signal, kill_process};
 use sd_notify::NotifyState;
 
 impl Process {
-    /// From now on it is this process that listens.
-    pub(super) async fn take_over(&mut self, predecessor: Predecessor) {
-        // Nobody reads it before the other process has heard, and unless it hears this one ends.
-        self.count_upgrade("success");
-        predecessor.relieve().await;
-        if let Some(admin) = &self.admin {
-            admin.keep_files(false);
-        }
-    }
-
     /// Starts the process that is to take over.
     pub(super) fn begin_upgrade(&mut self) {
         if self.upgrade.is_some() {
@@ -77,15 +67,14 @@ impl Process {
     }
 
     fn fail_upgrade(&self, fault: &UpgradeFault) {
-        self.count_upgrade("failure");
+        count(&self.registry, "failure");
         tracing::error!(reason = %fault, "not handed over; this process serves on");
     }
+}
 
-    fn count_upgrade(&self, result: &'static str) {
-        self.registry
-            .counter(&names::UPGRADES_TOTAL, [result])
-            .add(1);
-    }
+/// Counts an upgrade that ended so.
+pub(super) fn count(registry: &Registry, result: &'static str) {
+    registry.counter(&names::UPGRADES_TOTAL, [result]).add(1);
 }
 
 /// What became of an upgrade; never, where none is under way.
