@@ -124,6 +124,7 @@ fn whatever_is_wrong_the_old_process_serves_and_a_later_upgrade_succeeds() {
         fs::write(proxyd.config(), &good).unwrap();
         upgrade(&mut proxyd);
         drop(kept);
+        proxyd.wait_for_former();
         assert_eq!(proxyd.connect().ask(get("/", &[])).text(), "hi");
     }
 }
