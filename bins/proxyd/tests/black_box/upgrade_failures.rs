@@ -265,3 +265,56 @@ fn a_process_that_drains_says_that_it_does_nothing_else() {
     assert_eq!(client.response().status, 200);
     assert!(proxyd.wait().success());
 }
+
+#[test]
+fn logs_are_opened_again_while_a_process_drains() {
+    let gate = Gate::new();
+    let upstream = Upstream::slow_reader(&gate);
+    let log = r#"observability { access-log { path "access.log" } }"#;
+    let mut proxyd = Config::to(&upstream).top(log).start();
+    let mut client = proxyd.connect();
+    client.send(get("/", &[]));
+    upstream.wait_for_requests(1);
+    let [path, moved] = ["access.log", "moved.log"].map(|name| proxyd.folder().join(name));
+    let mut resting = RawClient::connect(upstream.address());
+
+    proxyd.terminate();
+    let _ = proxyd
+        .stderr()
+        .find(0, |record| record.text("message") == "draining");
+    fs::rename(&path, &moved).unwrap();
+    proxyd.signal(Signal::USR1);
+    for _ in 0..200 {
+        if path.exists() {
+            break;
+        }
+        crate::support::pause(&mut resting, 20);
+    }
+    gate.open();
+
+    assert_eq!(client.response().status, 200);
+    assert!(proxyd.wait().success());
+    assert_eq!(fs::read_to_string(&path).unwrap().lines().count(), 1);
+    assert_eq!(fs::read_to_string(&moved).unwrap(), "");
+}
+
+#[test]
+fn a_process_that_handed_over_leaves_the_rest_to_the_other() {
+    let upstream = Upstream::saying("hi");
+    let mut proxyd = Config::to(&upstream).start();
+    let mut kept = proxyd.connect();
+    assert_eq!(kept.ask(get("/", &[])).text(), "hi");
+    upgrade(&mut proxyd);
+
+    for signal in [Signal::USR2, Signal::HUP] {
+        let since = proxyd.stderr().len();
+        proxyd.signal_former(signal);
+        let _ = proxyd.stderr().find(since, |record| {
+            record.text("message").starts_with("handed over already")
+        });
+    }
+
+    assert_eq!(kept.ask(get("/", &[])).text(), "hi");
+    proxyd.wait_for_former();
+    assert_eq!(proxyd.connect().ask(get("/", &[])).text(), "hi");
+}

@@ -57,8 +57,13 @@ pub(crate) struct Stage {
     never: Gate,
 }
 
-/// Open files by their kind.
-pub(crate) type Kinds = BTreeMap<String, usize>;
+/// What a process holds when nobody calls.
+#[derive(Clone, Debug)]
+pub(crate) struct Rest {
+    /// Open files by their kind, as `/proc` tells it.
+    pub(crate) files: BTreeMap<String, usize>,
+    pub(crate) rss_bytes: u64,
+}
 
 impl Size {
     /// What the environment asks for; a little, if it does not.
@@ -123,26 +128,29 @@ impl Stage {
     }
 
     /// What it holds when nobody calls, under the first configuration, once all that it needs for any has
-    /// been opened: by kind, as `/proc` tells it. Waits until that is `expected`, or gives what it is.
+    /// been opened. Waits until its files are those `expected`, or gives what there is.
     #[track_caller]
-    pub(crate) fn at_rest(&mut self, expected: Option<&Kinds>) -> Kinds {
+    pub(crate) fn at_rest(&mut self, expected: Option<&Rest>) -> Rest {
         const LOOKS: usize = 400;
         for number in [0, 1, 2, 0] {
             self.reload(number);
         }
-        let mut last = Kinds::new();
+        let mut files = BTreeMap::new();
         let mut same = 0;
         for _ in 0..LOOKS {
             let found = self.proxyd.files_by_kind();
-            same = if found == last { same + 1 } else { 0 };
-            last = found;
+            same = if found == files { same + 1 } else { 0 };
+            files = found;
             // Those that are closed look ten times a second whether they may go.
-            if same > 40 && expected.is_none_or(|expected| *expected == last) {
+            if same > 40 && expected.is_none_or(|expected| expected.files == files) {
                 break;
             }
             self.never.opens_within(Duration::from_millis(25));
         }
-        last
+        Rest {
+            files,
+            rss_bytes: self.proxyd.rss_bytes(),
+        }
     }
 
     pub(crate) fn figures(&self) -> Figures {
@@ -158,7 +166,7 @@ pub(crate) fn tell(
     size: Size,
     served: &[(&'static str, u64)],
     seen: &[Lifetime],
-    rest: [&Kinds; 2],
+    rest: [&Rest; 2],
 ) {
     let Size {
         reloads, upgrades, ..
@@ -170,9 +178,10 @@ pub(crate) fn tell(
     for (generation, Lifetime { begun, last }) in seen.iter().enumerate() {
         writeln!(text, "  process {generation}: {begun}; at its end {last}").unwrap();
     }
-    let [before, after] = rest;
-    writeln!(text, "  at rest before: {before:?}").unwrap();
-    writeln!(text, "  at rest after:  {after:?}").unwrap();
+    for (when, Rest { files, rss_bytes }) in ["before", "after"].into_iter().zip(rest) {
+        let mebibytes = rss_bytes / (1 << 20);
+        writeln!(text, "  at rest {when}: {mebibytes} MiB, {files:?}").unwrap();
+    }
     std::io::stdout().lock().write_all(text.as_bytes()).unwrap();
 }
 
