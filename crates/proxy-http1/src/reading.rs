@@ -53,6 +53,17 @@ impl Reading {
         }
     }
 
+    /// What is left of a body of known length, if all of it is in `unread`.
+    pub fn take_whole(&mut self, unread: &mut BytesMut) -> Option<Bytes> {
+        let Left::Length(left) = &mut self.0 else {
+            return None;
+        };
+        if *left > unread.len() as u64 {
+            return None;
+        }
+        Some(dechunk::take(unread, left).unwrap_or_default())
+    }
+
     /// The next piece of data, or the trailers, as far as they are in `unread`.
     pub fn take(&mut self, unread: &mut BytesMut) -> Option<Frame<Bytes>> {
         match &mut self.0 {

@@ -79,12 +79,13 @@ impl Body {
     }
 
     pub(crate) fn upstream(
-        body: ResponseBody<RequestBody>,
+        mut body: ResponseBody<RequestBody>,
         timers: Timers,
         read_time: Duration,
     ) -> Self {
-        let source = if body.is_end_stream() {
-            Source::Bytes(Bytes::new())
+        // Mostly all of it is there: then its connection is free at once for who comes next.
+        let source = if let Some(whole) = body.take_whole() {
+            Source::Bytes(whole)
         } else {
             Source::Upstream(Box::new(Arriving {
                 body,

@@ -37,6 +37,7 @@ mod client;
 mod client_body;
 mod correlation;
 mod date;
+mod host_value;
 mod time;
 mod tunnel;
 

@@ -2,6 +2,7 @@
 
 use crate::correlation::IdSource;
 use crate::date::DateCache;
+use crate::host_value::HostValue;
 use crate::request_body::RequestBody;
 use crate::time::Time;
 use proxy_clock::{Clock, Sweep};
@@ -52,6 +53,7 @@ pub struct Worker {
     pub draining: Cell<Draining>,
     pub(crate) ids: IdSource,
     pub(crate) date: DateCache,
+    pub(crate) host: HostValue,
     active: RefCell<Rc<ActivePlan>>,
 }
 
@@ -232,6 +234,7 @@ impl Worker {
             draining: Cell::new(Draining::No),
             ids: IdSource::new(seed),
             date: DateCache::default(),
+            host: HostValue::default(),
             active: RefCell::new(Rc::new(active)),
         }
     }

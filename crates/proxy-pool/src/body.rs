@@ -45,6 +45,14 @@ impl<B: Body<Data = Bytes> + Default + Unpin + 'static> ResponseBody<B> {
         Self(Kind::Http2(stream, Some(call)))
     }
 
+    /// The body, if all of it came with its head and nothing is left to be sent.
+    pub fn take_whole(&mut self) -> Option<Bytes> {
+        match &mut self.0 {
+            Kind::Http1(alone) => alone.connection.as_mut()?.take_whole(),
+            Kind::Http2(stream, _) => stream.is_end_stream().then(Bytes::new),
+        }
+    }
+
     /// Whether all of it has been read.
     #[inline]
     pub fn is_end_stream(&self) -> bool {

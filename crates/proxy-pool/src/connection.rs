@@ -166,6 +166,14 @@ impl<B: Body<Data = Bytes> + Default + Unpin> Connection<B> {
         answer
     }
 
+    /// What is left of the response's body, if all of it has come and the request was sent whole.
+    #[inline]
+    pub(crate) fn take_whole(&mut self) -> Option<Bytes> {
+        let talk = &mut *self.talk;
+        let is_sent = talk.outgoing.is_done();
+        is_sent.then(|| talk.incoming.take_whole()).flatten()
+    }
+
     /// The next piece of the response's body, or its trailers.
     #[inline]
     pub(crate) fn poll_frame(

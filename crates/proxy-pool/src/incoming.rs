@@ -136,6 +136,11 @@ impl Incoming {
         Ok(head.response)
     }
 
+    /// What is left of a body of known length, if all of it has come.
+    pub(crate) fn take_whole(&mut self) -> Option<Bytes> {
+        self.body.as_mut()?.take_whole(&mut self.unread)
+    }
+
     /// The next piece of the body, or its trailers. None at its end.
     pub(crate) fn poll_frame(
         &mut self,

@@ -80,6 +80,10 @@ impl AsyncWrite for Carrier {
         cx: &mut Context<'_>,
         pieces: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        // TLS writes its records so. For one, `send` costs the kernel less than `writev`.
+        if let [piece] = pieces {
+            return self.poll_write(cx, piece);
+        }
         match self.get_mut() {
             Self::Tcp(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
             Self::Unix(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),

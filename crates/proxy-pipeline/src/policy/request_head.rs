@@ -5,6 +5,7 @@ use crate::exchange::{Exchange, said_once};
 use crate::forward::Destination;
 use crate::forwarding::Added;
 use crate::hop::{self, Found};
+use crate::host_value::HostValue;
 use crate::policy::header_edits;
 use crate::state::Worker;
 use crate::upgrade::Asked;
@@ -43,7 +44,7 @@ pub(crate) fn apply(exchange: &mut Exchange, to: Destination<'_>, length: Length
     } = exchange;
     let upgrade = wanted(head, found, to.upstream, &closing.worker);
     let trailers = hop::takes_trailers(&head.headers, found);
-    into_origin_form(head, found);
+    into_origin_form(head, found, &closing.worker.host);
     let headers = &mut head.headers;
     hop::strip(headers, found);
     let host = found.host.take();
@@ -137,11 +138,11 @@ fn into_http2(head: &mut Parts, to: Destination<'_>, asked: Option<&Asked>) {
 }
 
 /// The target as origin servers want it, the host in `Host`. [RFC 9112 §3.2.1, §3.2.2]
-fn into_origin_form(head: &mut Parts, found: &mut Found) {
+fn into_origin_form(head: &mut Parts, found: &mut Found, hosts: &HostValue) {
     let Some(authority) = head.uri.authority() else {
         return;
     };
-    if let Ok(host) = HeaderValue::from_str(without_userinfo(authority.as_str())) {
+    if let Some(host) = hosts.of(without_userinfo(authority.as_str())) {
         found.host = Some(host.clone());
         head.headers.insert(HOST, host);
     }

@@ -118,8 +118,13 @@ impl Conversation<'_> {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(None) => return Poll::Ready(()),
                 Poll::Ready(Some(Ok((request, respond)))) => {
-                    let job = Job::new(self.worker, self.session, request, respond);
-                    self.settings.crew.begin(job);
+                    let place = self.session.place();
+                    let job = Job {
+                        place,
+                        request,
+                        respond,
+                    };
+                    self.settings.crew.begin(self.worker, job);
                 }
                 Poll::Ready(Some(Err(error))) => {
                     note_error(self.worker, self.session, &error);

@@ -4,13 +4,15 @@
 //! would cost more than much of what it does.
 
 use super::stream::{Job, serve};
+use proxy_clock::Deadline;
+use proxy_pipeline::Worker;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::{Rc, Weak};
-use std::task::{Poll, Waker};
+use std::task::Poll;
 
-/// Most tasks that wait for their next stream.
-const MOST_IDLE: usize = 64;
+/// Most tasks that wait for their next stream: about a megabyte.
+const MOST_IDLE: usize = 256;
 
 /// The tasks that serve the streams of one listener's connections.
 #[derive(Debug, Default)]
@@ -25,19 +27,20 @@ struct Idle(RefCell<Vec<Rc<Hand>>>);
 struct Hand {
     next: RefCell<Option<Job>>,
     dismissed: Cell<bool>,
-    waker: RefCell<Option<Waker>>,
+    /// Of the stream that is served, and what wakes the task.
+    deadline: Rc<Deadline>,
 }
 
 impl Crew {
     /// Has `job` done by whoever is free.
-    pub(super) fn begin(&self, job: Job) {
+    pub(super) fn begin(&self, worker: &Rc<Worker>, job: Job) {
         let free = self.0.0.borrow_mut().pop();
-        match free {
-            Some(hand) => {
-                hand.next.replace(Some(job));
-                hand.wake();
-            }
-            None => drop(tokio::task::spawn_local(work(Rc::downgrade(&self.0), job))),
+        if let Some(hand) = free {
+            hand.next.replace(Some(job));
+            hand.deadline.wake();
+        } else {
+            let work = work(Rc::downgrade(&self.0), Rc::clone(worker), job);
+            drop(tokio::task::spawn_local(work));
         }
     }
 }
@@ -46,7 +49,7 @@ impl Drop for Idle {
     fn drop(&mut self) {
         for hand in self.0.take() {
             hand.dismissed.set(true);
-            hand.wake();
+            hand.deadline.wake();
         }
     }
 }
@@ -64,12 +67,6 @@ impl Idle {
 }
 
 impl Hand {
-    fn wake(&self) {
-        if let Some(waker) = self.waker.take() {
-            waker.wake();
-        }
-    }
-
     /// The next job; none when there will be no more.
     async fn job(&self) -> Option<Job> {
         poll_fn(|cx| {
@@ -77,18 +74,21 @@ impl Hand {
             if job.is_some() || self.dismissed.get() {
                 return Poll::Ready(job);
             }
-            self.waker.replace(Some(cx.waker().clone()));
+            self.deadline.watch(cx.waker());
             Poll::Pending
         })
         .await
     }
 }
 
-async fn work(idle: Weak<Idle>, first: Job) {
+async fn work(idle: Weak<Idle>, worker: Rc<Worker>, first: Job) {
     let hand = Rc::<Hand>::default();
     let mut next = Some(first);
     while let Some(job) = next {
-        serve(job).await;
+        let entry = worker.sweep.register(Rc::clone(&hand.deadline));
+        serve(job, &worker, &hand.deadline).await;
+        hand.deadline.stop();
+        drop(entry);
         let wanted = idle.upgrade().is_some_and(|idle| idle.take(&hand));
         if !wanted {
             return;

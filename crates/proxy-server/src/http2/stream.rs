@@ -9,7 +9,7 @@ use h2::{Reason as Code, RecvStream};
 use http::header::{CONTENT_LENGTH, DATE, EXPECT};
 use http::{HeaderValue, Method, Request, Response, StatusCode, response};
 use http_body::Body as _;
-use proxy_clock::{Deadline, Entry};
+use proxy_clock::Deadline;
 use proxy_pipeline::{
     Body, Bootstrapped, ClientBody, Stream, Switched, Worker, handle, informational,
 };
@@ -23,48 +23,18 @@ use std::task::Poll;
 /// A stream that the client has opened.
 #[derive(Debug)]
 pub(super) struct Job {
-    serving: Serving,
-    request: Request<RecvStream>,
-}
-
-impl Job {
-    pub(super) fn new(
-        worker: &Rc<Worker>,
-        session: &Rc<Session>,
-        request: Request<RecvStream>,
-        respond: SendResponse<Bytes>,
-    ) -> Self {
-        let deadline = Rc::<Deadline>::default();
-        let serving = Serving {
-            _entry: worker.sweep.register(Rc::clone(&deadline)),
-            worker: Rc::clone(worker),
-            place: session.place(),
-            deadline,
-            respond,
-        };
-        Self { serving, request }
-    }
-}
-
-/// A stream and what is held for it.
-#[derive(Debug)]
-struct Serving {
-    worker: Rc<Worker>,
-    place: Place,
-    deadline: Rc<Deadline>,
-    respond: SendResponse<Bytes>,
-    _entry: Entry,
+    pub(super) place: Place,
+    pub(super) request: Request<RecvStream>,
+    pub(super) respond: SendResponse<Bytes>,
 }
 
 /// Serves the stream until it is over for this side.
-pub(super) async fn serve(Job { serving, request }: Job) {
-    let Serving {
-        worker,
+pub(super) async fn serve(job: Job, worker: &Rc<Worker>, deadline: &Rc<Deadline>) {
+    let Job {
         place,
-        deadline,
+        request,
         mut respond,
-        _entry,
-    } = serving;
+    } = job;
     let session = &place.0;
     let Opened {
         request,
@@ -73,9 +43,9 @@ pub(super) async fn serve(Job { serving, request }: Job) {
     } = open(request);
     let stream = Stream {
         client: Rc::clone(&session.client),
-        deadline: Rc::clone(&deadline),
+        deadline: Rc::clone(deadline),
     };
-    let mut handled = pin!(handle(Rc::clone(&worker), stream, request));
+    let mut handled = pin!(handle(Rc::clone(worker), stream, request));
     let answered = poll_fn(|cx| {
         deadline.watch(cx.waker());
         if respond.poll_reset(cx).is_ready() {
@@ -92,7 +62,7 @@ pub(super) async fn serve(Job { serving, request }: Job) {
     // Nobody else has run since: what was switched is this stream's.
     let switched = session.client.take_switched();
     let (mut head, body) = answer.into_parts();
-    complete(&worker, &mut head, &body);
+    complete(worker, &mut head, &body);
     let ends = switched.is_none() && body.is_end_stream();
     let Ok(send) = respond.send_response(Response::from_parts(head, ()), ends) else {
         return respond.send_reset(Code::INTERNAL_ERROR);
@@ -100,7 +70,7 @@ pub(super) async fn serve(Job { serving, request }: Job) {
     if let (Some(switched), Some(upward)) = (switched, upward) {
         let pair = StreamPair::new(send, upward);
         // Boxed: it is large, and rare.
-        return Box::pin(carry(switched, pair, session, &deadline)).await;
+        return Box::pin(carry(switched, pair, session, deadline)).await;
     }
     if ends {
         return session.meter.borrow_mut().served();
@@ -108,7 +78,7 @@ pub(super) async fn serve(Job { serving, request }: Job) {
     let mut delivery = Delivery::new(send, body);
     let fate = poll_fn(|cx| {
         deadline.watch(cx.waker());
-        delivery.poll(cx, session, &deadline)
+        delivery.poll(cx, session, deadline)
     })
     .await;
     if fate.is_some() {

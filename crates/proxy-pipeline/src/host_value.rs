@@ -1,0 +1,40 @@
+//! The value of `Host` for requests that name it in their target.
+
+use http::HeaderValue;
+use std::cell::RefCell;
+
+/// Makes such values. Clients of HTTP/2 name the same host again and again: the last one is kept.
+#[derive(Debug)]
+pub(crate) struct HostValue(RefCell<HeaderValue>);
+
+impl Default for HostValue {
+    fn default() -> Self {
+        Self(RefCell::new(HeaderValue::from_static("")))
+    }
+}
+
+impl HostValue {
+    /// None if `host` cannot stand in a field.
+    pub(crate) fn of(&self, host: &str) -> Option<HeaderValue> {
+        let mut last = self.0.borrow_mut();
+        if last.as_bytes() != host.as_bytes() {
+            *last = HeaderValue::from_str(host).ok()?;
+        }
+        Some(last.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_host_is_told_as_it_was_named() {
+        let values = HostValue::default();
+        for host in ["a.test", "a.test", "b.test:81", "", "a.test"] {
+            assert_eq!(values.of(host).unwrap(), host);
+        }
+        assert_eq!(values.of("a\nb"), None);
+        assert_eq!(values.of("a.test").unwrap(), "a.test");
+    }
+}
