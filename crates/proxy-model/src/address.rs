@@ -1,14 +1,15 @@
 //! Addresses: where the proxy listens, and where it connects to.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::path::PathBuf;
 use std::str::FromStr;
 
 /// Where a listener binds.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum BindAddress {
-    /// An IP address and a port, as `0.0.0.0:8080` or `[::]:80`. Port 0 lets the system choose.
+    /// An IP address and a port, as `0.0.0.0:8080` or `[::]:80`. Port 0 lets the system choose. A
+    /// link-local address comes with the number of its interface, as `[fe80::1%2]:80`. [RFC 6874 §2]
     Tcp(SocketAddr),
     /// A Unix socket, written `unix:/path`.
     Unix(PathBuf),
@@ -59,6 +60,12 @@ pub enum AddressFault {
     /// A URL, where a host and a port are enough.
     #[error("write the host and the port only, without a scheme or a path")]
     Url,
+    /// A link-local address alone is not one place.
+    #[error("a link-local address needs the number of its interface, as in `[fe80::1%2]:80`")]
+    NoScope,
+    /// What stands behind `%` is no number of an interface.
+    #[error("the number of an interface stands behind `%`; `ip link` shows it")]
+    Scope,
     /// `unix:` without an absolute path.
     #[error("a Unix socket is written `unix:/path`")]
     UnixPath,
@@ -70,12 +77,30 @@ pub enum AddressFault {
 ///
 /// When the text is anything else.
 pub(crate) fn socket_address(text: &str) -> Result<SocketAddr, AddressFault> {
+    if let Some(scoped) = scoped(text)? {
+        return Ok(scoped.into());
+    }
     let (host, port) = host_and_port(text)?;
     match host {
+        Host::Ip(IpAddr::V6(ip)) if ip.is_unicast_link_local() => Err(AddressFault::NoScope),
         Host::Ip(ip) => Ok(SocketAddr::new(ip, port)),
         Host::Name(name) if *name == *"localhost" => Ok((Ipv4Addr::LOCALHOST, port).into()),
         Host::Name(_) => Err(AddressFault::Name),
     }
+}
+
+/// `[address%interface]:port`, if there is a `%`.
+fn scoped(text: &str) -> Result<Option<SocketAddrV6>, AddressFault> {
+    let Some((address, rest)) = text.split_once('%') else {
+        return Ok(None);
+    };
+    let (interface, port) = rest.split_once("]:").ok_or(AddressFault::NoPort)?;
+    let address = address.strip_prefix('[').ok_or(AddressFault::Brackets)?;
+    let address = address.parse().map_err(|_| AddressFault::Host)?;
+    let interface = interface.parse().ok().filter(|number| *number > 0);
+    let interface = interface.ok_or(AddressFault::Scope)?;
+    let port = self::port(port)?;
+    Ok(Some(SocketAddrV6::new(address, port, 0, interface)))
 }
 
 fn host_and_port(text: &str) -> Result<(Host, u16), AddressFault> {
@@ -186,7 +211,13 @@ mod tests {
 
     #[test]
     fn listeners_take_ip_addresses_and_unix_sockets() {
-        for text in ["0.0.0.0:8080", "[::]:80", "127.0.0.1:0", "unix:/run/a.sock"] {
+        for text in [
+            "0.0.0.0:8080",
+            "[::]:80",
+            "[fe80::1%2]:80",
+            "127.0.0.1:0",
+            "unix:/run/a.sock",
+        ] {
             assert_eq!(text.parse::<BindAddress>().unwrap().to_string(), text);
         }
         let local = "localhost:80".parse::<BindAddress>().unwrap();
@@ -207,6 +238,11 @@ mod tests {
             ("app.internal:80", AddressFault::Name),
             ("http://0.0.0.0:80", AddressFault::Url),
             ("256.0.0.1:80", AddressFault::Host),
+            ("[fe80::1]:80", AddressFault::NoScope),
+            ("[fe80::1%eth0]:80", AddressFault::Scope),
+            ("[fe80::1%0]:80", AddressFault::Scope),
+            ("[fe80::1%2]", AddressFault::NoPort),
+            ("fe80::1%2]:80", AddressFault::Brackets),
             ("unix:run", AddressFault::UnixPath),
         ];
         for (text, fault) in cases {

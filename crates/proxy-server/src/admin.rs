@@ -1,22 +1,21 @@
 //! The admin interface of the running proxy: its sockets, and what it tells about.
 
+mod desks;
+
 use crate::handover::{Label, Purpose};
-use crate::heritage::Heritage;
-use crate::listen::{SocketFile, open_unix};
+use crate::listen::SocketFile;
 use crate::process::Build;
 use crate::server::Server;
-use proxy_admin::{Access, AdminState, BuildInfo, Listener, Sources, Token};
-use proxy_model::{Admin as Settings, BindAddress};
+use desks::{Change, Opened};
+use proxy_admin::{Access, AdminState, BuildInfo, Listener, Sources};
+use proxy_model::BindAddress;
+use proxy_plan::Plan;
 use proxy_telemetry::{Lifecycle, Registry};
 use socket2::Socket;
-use std::io;
-use std::net::TcpListener;
-use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// Callers that may wait at a Unix socket.
-const BACKLOG: u32 = 128;
+pub(crate) use desks::Desks;
 
 /// The admin interface, open. Its drop ends it in good order.
 #[derive(Debug)]
@@ -40,13 +39,13 @@ struct Desk {
 }
 
 impl Admin {
-    /// Opens what the plan in force asks for.
+    /// Answers at `desks`, about the plan in force.
     pub(crate) fn open(
-        server: &mut Server,
+        desks: Desks,
+        server: &Server,
         build: Build,
-        registry: &Arc<Registry>,
-        lifecycle: &Arc<Lifecycle>,
-    ) -> Result<Self, String> {
+        (registry, lifecycle): (&Arc<Registry>, &Arc<Lifecycle>),
+    ) -> Self {
         let Build {
             version,
             commit,
@@ -73,16 +72,14 @@ impl Admin {
             tcp: None,
             unix: None,
         };
-        admin.follow(server)?;
-        Ok(admin)
+        admin.arrange(desks);
+        admin
     }
 
-    /// Tells about the plan now in force, at the sockets it asks for.
-    pub(crate) fn follow(&mut self, server: &mut Server) -> Result<(), String> {
-        let plan = Arc::clone(server.plan());
-        self.arrange(&plan.model().admin, server.heritage())?;
-        self.state.publish(plan);
-        Ok(())
+    /// Tells about `plan`, now in force, at `desks`.
+    pub(crate) fn follow(&mut self, desks: Desks, plan: &Arc<Plan>) {
+        self.arrange(desks);
+        self.state.publish(Arc::clone(plan));
     }
 
     /// Every socket, to be passed on to another process.
@@ -108,64 +105,45 @@ impl Admin {
         self.tcp.iter().chain(&self.unix)
     }
 
-    fn arrange(&mut self, settings: &Settings, heritage: &mut Heritage) -> Result<(), String> {
-        let Settings {
-            address,
-            token_file,
-            unix_socket,
-        } = settings;
-        let token = token_file.as_ref().map(|file| read_token(&file.value));
-        let token = token.transpose()?;
-        let tcp = address.value.map(BindAddress::Tcp);
-        let path = unix_socket.as_ref().map(|path| path.value.clone());
-        let path = path.map(BindAddress::Unix);
-        if self.tcp.as_ref().map(|desk| &desk.address) != tcp.as_ref() {
-            let access = || Arc::new(Access::tcp(token));
-            let opened = tcp.map(|address| self.open_desk(address, access(), heritage));
-            self.tcp = opened.transpose()?;
-        } else if let Some(desk) = &self.tcp {
-            desk.access.change_token(token);
+    fn arrange(&mut self, desks: Desks) {
+        let Desks { tcp, unix, token } = desks;
+        match tcp {
+            Change::Stay => {
+                if let Some(desk) = &self.tcp {
+                    desk.access.change_token(token);
+                }
+            }
+            Change::Close => self.tcp = None,
+            Change::Open(opened) => {
+                self.tcp = Some(self.staff(opened, Arc::new(Access::tcp(token))));
+            }
         }
-        if self.unix.as_ref().map(|desk| &desk.address) != path.as_ref() {
-            let access = || Arc::new(Access::unix());
-            let opened = path.map(|address| self.open_desk(address, access(), heritage));
-            self.unix = opened.transpose()?;
+        match unix {
+            Change::Stay => {}
+            Change::Close => self.unix = None,
+            Change::Open(opened) => {
+                self.unix = Some(self.staff(opened, Arc::new(Access::unix())));
+            }
         }
-        Ok(())
     }
 
-    fn open_desk(
-        &self,
-        address: BindAddress,
-        access: Arc<Access>,
-        heritage: &mut Heritage,
-    ) -> Result<Desk, String> {
-        let fault = |error: io::Error| format!("{address}: {error}");
-        let (socket, file) = match heritage.take_admin(&address) {
-            Some(passed) => {
-                let file = match &address {
-                    BindAddress::Unix(path) if passed.label.owned => inherited_file(path),
-                    BindAddress::Unix(_) | BindAddress::Tcp(_) => None,
-                };
-                (passed.socket, file)
-            }
-            None => bind(&address).map_err(fault)?,
-        };
-        let listener = socket.try_clone().map_err(fault)?;
-        let listener = match &address {
-            BindAddress::Tcp(_) => Listener::Tcp(listener.into()),
-            BindAddress::Unix(_) => Listener::Unix(listener.into()),
-        };
+    fn staff(&self, opened: Opened, access: Arc<Access>) -> Desk {
+        let Opened {
+            address,
+            socket,
+            listener,
+            file,
+        } = opened;
         let bound = socket.local_addr().ok().and_then(|bound| bound.as_socket());
         let bound = bound.map_or_else(|| address.clone(), BindAddress::Tcp);
         tracing::info!(address = %bound, "admin interface");
-        Ok(Desk {
+        Desk {
             _stop: self.begin(listener, Arc::clone(&access)),
             address,
             access,
             socket,
             file,
-        })
+        }
     }
 
     fn begin(&self, listener: Listener, access: Arc<Access>) -> oneshot::Sender<()> {
@@ -182,30 +160,4 @@ impl Admin {
         });
         stop
     }
-}
-
-fn bind(address: &BindAddress) -> io::Result<(Socket, Option<SocketFile>)> {
-    match address {
-        BindAddress::Tcp(address) => TcpListener::bind(address).map(|socket| (socket.into(), None)),
-        BindAddress::Unix(path) => {
-            let (socket, file) = open_unix(path, BACKLOG, None)?;
-            Ok((socket, Some(file)))
-        }
-    }
-}
-
-/// The file of a socket that another process has bound: it stays until it is said to be ours.
-fn inherited_file(path: &Path) -> Option<SocketFile> {
-    let file = SocketFile::at(path).ok()?;
-    file.keep(true);
-    Some(file)
-}
-
-fn read_token(file: &Path) -> Result<Token, String> {
-    let (token, wide) =
-        Token::read(file).map_err(|fault| format!("{}: {fault}", file.display()))?;
-    if let Some(wide) = wide {
-        tracing::warn!(file = %file.display(), "{wide}");
-    }
-    Ok(token)
 }

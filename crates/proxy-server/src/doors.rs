@@ -9,7 +9,6 @@ use proxy_model::{BindAddress, Model};
 use socket2::Socket;
 use std::collections::BTreeSet;
 use std::io;
-use std::sync::Arc;
 
 /// The doors, in the order of the plan's listeners.
 #[derive(Clone, Debug, Default)]
@@ -32,7 +31,8 @@ struct KnownDoor {
 
 impl Doors {
     /// The doors of `model`, for `workers` workers. What is listened on already stays open, what is new
-    /// is taken from `heritage` or bound. These doors are not changed, whether it fails or not.
+    /// is taken from `heritage` or bound, and [listened](Self::listen) on later. These doors are not
+    /// changed, whether it fails or not.
     pub(crate) fn arrange(
         &self,
         model: &Model,
@@ -48,7 +48,7 @@ impl Doors {
             let door = match self.known(address, &arranged) {
                 Some(door) => KnownDoor {
                     backlog,
-                    bound: door.bound.widened(backlog, workers),
+                    bound: door.bound.widened(workers),
                     ..door.clone()
                 },
                 None => KnownDoor {
@@ -56,7 +56,7 @@ impl Doors {
                     address: address.clone(),
                     backlog,
                     bound: match heritage.take(address, &model.listeners) {
-                        Some(bound) => bound.widened(backlog, workers),
+                        Some(bound) => bound.widened(workers),
                         None => listen::bind(address, backlog, workers)?,
                     },
                 },
@@ -93,26 +93,32 @@ impl Doors {
             .collect()
     }
 
-    /// Tells the system how many connections may wait at each door that `before` had, if that changed.
+    /// Listens wherever that is not so yet.
+    pub(crate) fn listen(&self) -> Result<(), BindFault> {
+        let mut doors = self.known.iter();
+        doors.try_for_each(|door| door.bound.listen(door.backlog))
+    }
+
+    /// Tells the system how many connections may wait at each door, unless `before` has said the same.
     pub(crate) fn queue(&self, before: &Self) {
         for door in &self.known {
-            let same = before.known.iter().find(|known| known.id == door.id);
-            if same.is_some_and(|known| known.backlog != door.backlog) {
+            let mut said = before.known.iter();
+            if !said.any(|known| known.id == door.id && known.backlog == door.backlog) {
                 door.bound.queue(door.backlog);
             }
         }
     }
 
     /// Every socket, to be passed on to another process.
-    pub(crate) fn sockets(&self) -> impl Iterator<Item = (Label, &Arc<Socket>)> {
+    pub(crate) fn sockets(&self) -> impl Iterator<Item = (Label, &Socket)> {
         self.known.iter().flat_map(|door| {
             let label = Label {
                 purpose: Purpose::Door(door.id.0),
-                owned: door.bound.file.is_some(),
+                owned: door.bound.owned,
                 address: door.address.clone(),
             };
             let sockets = door.bound.sockets.iter();
-            sockets.map(move |socket| (label.clone(), socket))
+            sockets.map(move |socket| (label.clone(), &**socket))
         })
     }
 
@@ -127,7 +133,7 @@ impl Doors {
         // With port 0 several listeners may be written alike: each keeps its own door.
         let taken = |door: &KnownDoor| taken.known.iter().any(|one| one.id == door.id);
         let mut known = self.known.iter();
-        known.find(|door| door.address == *address && !taken(door))
+        known.find(|door| door.address == *address && !taken(door) && door.bound.is_there())
     }
 
     fn number(&mut self) -> DoorId {

@@ -1,9 +1,10 @@
 //! Passing listening sockets to a new process of a new program: SIGUSR2.
 //!
 //! The old process starts the new one with an end of a socket pair as its standard input, and sends it
-//! its listening sockets there. The new one begins to take connections and says so; the old one answers,
-//! takes no more, and ends when its last connection does. At every moment somebody listens. Until the
-//! new one has said so, the old one serves on as if nothing were.
+//! its listening sockets there. The new one says when nothing stands in its way any more; the old one
+//! answers, takes no more connections, and ends when its last one does; then the new one takes them. At
+//! every moment somebody listens. Until the new one has said so, the old one serves on as if nothing
+//! were, and it may end the new one: that has no client yet.
 
 mod label;
 mod pass;
@@ -21,5 +22,5 @@ pub(crate) use successor::{Candidate, Successor, UpgradeFault, begin};
 /// that sends them.
 const VARIABLE: &str = "PROXYD_UPGRADE_FROM";
 
-/// What the new process says when it takes connections, and the old one when it has heard.
+/// What the new process says when it could take connections, and the old one when it has heard.
 const WORD: u8 = b'!';

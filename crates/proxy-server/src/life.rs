@@ -2,7 +2,7 @@
 
 mod upgrade;
 
-use crate::admin::Admin;
+use crate::admin::{Admin, Desks};
 use crate::handover::{Candidate, Predecessor, Program};
 use crate::heritage::Heritage;
 use crate::manager;
@@ -24,18 +24,15 @@ const LOOK: Duration = Duration::from_millis(50);
 static REASONS: LazyLock<Vec<&'static str>> =
     LazyLock::new(|| Reason::ALL.iter().map(|reason| reason.as_str()).collect());
 
-/// Serves until told to stop, and ends in good order.
-pub(crate) async fn live(options: &Options) -> Result<(), StartFault> {
+/// Serves until told to stop, and ends in good order. `heritage` is what the service manager has opened.
+pub(crate) async fn live(options: &Options, heritage: Heritage) -> Result<(), StartFault> {
     let (predecessor, passed) = match Predecessor::find().map_err(StartFault::TakeOver)? {
         Some((predecessor, passed)) => (Some(predecessor), passed),
         None => (None, Vec::new()),
     };
     let mut signals = Signals::listen()?;
-    let mut process = Process::start(options, Heritage::new(passed)).await?;
-    if let Some(predecessor) = predecessor {
-        process.take_over(predecessor).await;
-    }
-    manager::tell(&NotifyState::Ready);
+    let mut process = Process::start(options, heritage.and(passed), predecessor).await?;
+    manager::tell(NotifyState::Ready);
     match process.serve(&mut signals).await {
         End::Gracefully => process.drain(&mut signals).await,
         End::HandedOver => process.leave(&mut signals).await,
@@ -66,7 +63,11 @@ struct Process {
 }
 
 impl Process {
-    async fn start(options: &Options, heritage: Heritage) -> Result<Self, StartFault> {
+    async fn start(
+        options: &Options,
+        mut heritage: Heritage,
+        predecessor: Option<Predecessor>,
+    ) -> Result<Self, StartFault> {
         let Options {
             config,
             build,
@@ -85,16 +86,26 @@ impl Process {
         let lifecycle = Lifecycle::new((version, commit), Arc::clone(&registry), now());
         let lifecycle = Arc::new(lifecycle);
         let model = Arc::new(loaded.model);
+        // Before anything is served: nothing may fail any more when a client has been taken.
+        let desks = Desks::prepare(None, &model.admin, &mut heritage);
+        let desks = desks.map_err(StartFault::Admin)?;
         let started = Server::start(
             Arc::clone(&model),
             Arc::clone(&registry),
             Arc::clone(&lifecycle),
             heritage,
+            async || {
+                if let Some(predecessor) = predecessor {
+                    predecessor.relieve().await;
+                    upgrade::count(&registry, "success");
+                }
+            },
         );
         let started = started.await;
         let mut server = started.map_err(|fault| at_its_place(fault, &model))?;
-        let admin =
-            Admin::open(&mut server, *build, &registry, &lifecycle).map_err(StartFault::Admin)?;
+        server.settle();
+        let admin = Admin::open(desks, &server, *build, (&registry, &lifecycle));
+        admin.keep_files(false);
         lifecycle.serves(server.plan().generation());
         for bound in server.bound() {
             tracing::info!(address = %bound, "listening");
@@ -113,6 +124,7 @@ impl Process {
 
     async fn serve(&mut self, signals: &mut Signals) -> End {
         let mut resolving = tokio::time::interval(resolve::EVERY);
+        let mut found = None;
         let mut tending = tokio::time::interval(tls::EVERY);
         for interval in [&mut resolving, &mut tending] {
             interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -126,14 +138,18 @@ impl Process {
                     Event::Drain => return End::Gracefully,
                     Event::Quit => return End::Now,
                 },
-                found = upgrade::end(&mut self.upgrade) => if self.end_upgrade(found).await {
+                successor = upgrade::end(&mut self.upgrade) => if self.end_upgrade(successor).await {
                     return End::HandedOver;
                 },
-                _ = resolving.tick() => {
-                    if resolve::all(self.server.plan(), now()).await {
-                        self.server.refresh();
-                    }
+                // A name server that does not answer must not keep signals waiting.
+                _ = resolving.tick(), if found.is_none() => {
+                    let plan = Arc::clone(self.server.plan());
+                    let looking = async move { resolve::all(&plan, now()).await };
+                    found = Some(tokio::spawn(looking));
                 }
+                changed = resolve::end(&mut found) => if changed {
+                    self.server.refresh();
+                },
                 _ = tending.tick() => self.server.tend_certificates(),
             }
         }
@@ -147,7 +163,7 @@ impl Process {
             self.to_reload = true;
             return;
         }
-        manager::tell(&NotifyState::Reloading);
+        manager::tell_reload();
         let outcome = self.try_reload().await;
         let (result, succeeded) = match outcome {
             Ok(()) => ("success", true),
@@ -167,7 +183,7 @@ impl Process {
                 tracing::error!(faults = %fault, "configuration not reloaded; nothing changed");
             }
         }
-        manager::tell(&NotifyState::Ready);
+        manager::tell(NotifyState::Ready);
     }
 
     async fn try_reload(&mut self) -> Result<(), StartFault> {
@@ -175,22 +191,25 @@ impl Process {
         warn(&loaded);
         let model = Arc::new(loaded.model);
         let before: Vec<_> = self.server.bound().cloned().collect();
+        let admin = self.admin.as_ref();
+        let desks = Desks::prepare(admin, &model.admin, self.server.heritage());
+        let desks = desks.map_err(StartFault::Admin)?;
         let applied = self.server.apply(Arc::clone(&model)).await;
         applied.map_err(|fault| at_its_place(fault, &model))?;
         for bound in self.server.bound().filter(|bound| !before.contains(bound)) {
             tracing::info!(address = %bound, "listening");
         }
-        match &mut self.admin {
-            Some(admin) => admin.follow(&mut self.server).map_err(StartFault::Admin),
-            None => Ok(()),
+        if let Some(admin) = &mut self.admin {
+            admin.follow(desks, self.server.plan());
         }
+        Ok(())
     }
 
     /// Accepts nothing new and waits until what is in flight has ended, or the time for it.
     async fn drain(&mut self, signals: &mut Signals) {
         tracing::info!("draining");
         self.upgrade.take().inspect(Candidate::abort);
-        manager::tell(&NotifyState::Stopping);
+        manager::tell(NotifyState::Stopping);
         self.end(signals).await;
     }
 
@@ -226,8 +245,13 @@ impl Process {
                     tracing::warn!("the time to drain is over; connections are cut");
                     return;
                 }
-                event = signals.next() => if event == Event::Quit {
-                    return;
+                event = signals.next() => match event {
+                    Event::Quit => return,
+                    Event::ReopenLogs => self.server.reopen_logs(),
+                    Event::Reload | Event::Upgrade => {
+                        tracing::warn!("draining: this process neither reloads nor hands over");
+                    }
+                    Event::Drain => tracing::info!("draining already; SIGQUIT cuts it short"),
                 },
                 () = tokio::time::sleep(LOOK) => {}
             }

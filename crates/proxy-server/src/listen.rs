@@ -27,6 +27,20 @@ pub struct BindFault {
     pub source: io::Error,
 }
 
+impl BindFault {
+    pub(crate) fn new(address: &BindAddress, source: io::Error) -> Self {
+        let why = match address {
+            BindAddress::Tcp(address) => tcp::why(*address, &source),
+            BindAddress::Unix(path) => unix::why(path, &source),
+        };
+        Self {
+            address: address.to_string(),
+            why,
+            source,
+        }
+    }
+}
+
 /// The sockets of one address. They stay open as long as the address is to be listened on, whoever
 /// takes connections from them: connections that wait at a socket are reset when it is closed.
 #[derive(Clone, Debug)]
@@ -36,13 +50,15 @@ pub(crate) struct Bound {
     pub(crate) sockets: Vec<Arc<Socket>>,
     /// Of a Unix socket that is this process's own.
     pub(crate) file: Option<Arc<SocketFile>>,
+    /// Whether this process, or one before it, has bound them, not a service manager.
+    pub(crate) owned: bool,
 }
 
 impl Bound {
     /// Those of another process, or of a service manager, that were opened for this one. None when they
     /// cannot be listened on. The file of a Unix socket that is `owned` stays until it is said to be
-    /// this process's own.
-    pub(crate) fn of(at: &BindAddress, sockets: Vec<Socket>, owned: bool) -> Option<Self> {
+    /// this process's own; where it is gone, nobody would find the socket.
+    pub(crate) fn of(at: &BindAddress, sockets: Vec<Arc<Socket>>, owned: bool) -> Option<Self> {
         let at = match at {
             BindAddress::Tcp(_) => {
                 let bound = sockets.first()?.local_addr().ok()?;
@@ -51,7 +67,7 @@ impl Bound {
             BindAddress::Unix(_) => at.clone(),
         };
         let file = match &at {
-            BindAddress::Unix(path) if owned => SocketFile::at(path).ok().map(Arc::new),
+            BindAddress::Unix(path) if owned => Some(Arc::new(SocketFile::at(path).ok()?)),
             BindAddress::Unix(_) | BindAddress::Tcp(_) => None,
         };
         if let Some(file) = &file {
@@ -60,12 +76,22 @@ impl Bound {
         for socket in &sockets {
             socket.set_nonblocking(true).ok()?;
         }
-        let sockets = sockets.into_iter().map(Arc::new).collect();
-        Some(Self { at, sockets, file })
+        Some(Self {
+            at,
+            sockets,
+            file,
+            owned,
+        })
+    }
+
+    /// Whether clients find it: the file of a Unix socket may have been removed by somebody else.
+    pub(crate) fn is_there(&self) -> bool {
+        self.file.as_ref().is_none_or(|file| file.is_there())
     }
 
     /// The same for `count` workers: each has a socket of its own where sockets may share the address.
-    pub(crate) fn widened(&self, backlog: u32, count: usize) -> Self {
+    /// The new ones do not listen yet.
+    pub(crate) fn widened(&self, count: usize) -> Self {
         let mut wide = self.clone();
         let BindAddress::Tcp(address) = self.at else {
             return wide;
@@ -75,7 +101,7 @@ impl Bound {
             return wide;
         }
         while wide.sockets.len() < count {
-            match tcp::open(address, backlog) {
+            match tcp::open(address) {
                 Ok(socket) => wide.sockets.push(Arc::new(socket)),
                 Err(error) => {
                     tracing::warn!(%address, %error, "workers share sockets");
@@ -97,8 +123,22 @@ impl Bound {
             .collect()
     }
 
+    /// Listens at those sockets that do not yet.
+    pub(crate) fn listen(&self, backlog: u32) -> Result<(), BindFault> {
+        for socket in &self.sockets {
+            if !socket.is_listener().unwrap_or_default() {
+                let listening = socket.listen(length(backlog));
+                listening.map_err(|source| BindFault::new(&self.at, source))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Lets `backlog` connections wait at each socket from now on.
     pub(crate) fn queue(&self, backlog: u32) {
+        if let Some(limit) = longest_queue().filter(|limit| *limit < backlog) {
+            tracing::warn!(address = %self.at, backlog, limit, "the system lets fewer connections wait");
+        }
         let backlog = length(backlog);
         for socket in &self.sockets {
             if let Err(error) = socket.listen(backlog) {
@@ -108,19 +148,20 @@ impl Bound {
     }
 }
 
-/// Listens on `address` for `count` workers; connections are spread over their sockets by the kernel.
+/// Binds `address` for `count` workers; connections will be spread over their sockets by the kernel. None
+/// comes before [`Bound::listen`]: if something else stands in the way, nobody has waited in vain.
 pub(crate) fn bind(address: &BindAddress, backlog: u32, count: usize) -> Result<Bound, BindFault> {
     let bound = match address {
         // Sockets that share a port would silently take half of another process's connections.
         BindAddress::Tcp(wanted) => tcp::probe(*wanted).and_then(|()| {
-            let first = tcp::open(*wanted, backlog)?;
+            let first = Arc::new(tcp::open(*wanted)?);
             let missing = io::Error::from(io::ErrorKind::AddrNotAvailable);
             Bound::of(address, vec![first], true).ok_or(missing)
         }),
         BindAddress::Unix(path) => of_file(address, path, backlog),
     };
-    let bound = bound.map_err(|source| fault(address, source))?;
-    Ok(bound.widened(backlog, count))
+    let bound = bound.map_err(|source| BindFault::new(address, source))?;
+    Ok(bound.widened(count))
 }
 
 fn of_file(address: &BindAddress, path: &Path, backlog: u32) -> io::Result<Bound> {
@@ -130,24 +171,19 @@ fn of_file(address: &BindAddress, path: &Path, backlog: u32) -> io::Result<Bound
         at: address.clone(),
         sockets: vec![Arc::new(socket)],
         file: Some(Arc::new(file)),
+        owned: true,
     })
+}
+
+/// The most that the system lets wait at one socket, where it tells.
+fn longest_queue() -> Option<u32> {
+    let told = std::fs::read_to_string("/proc/sys/net/core/somaxconn").ok()?;
+    told.trim().parse().ok()
 }
 
 /// As `listen` takes it.
 fn length(backlog: u32) -> i32 {
     i32::try_from(backlog).unwrap_or(i32::MAX)
-}
-
-fn fault(address: &BindAddress, source: io::Error) -> BindFault {
-    let why = match address {
-        BindAddress::Tcp(_) => tcp::why(&source),
-        BindAddress::Unix(_) => unix::why(&source),
-    };
-    BindFault {
-        address: address.to_string(),
-        why,
-        source,
-    }
 }
 
 #[cfg(test)]
@@ -157,6 +193,12 @@ mod tests {
 
     fn local(port: u16) -> BindAddress {
         BindAddress::Tcp(SocketAddr::from(([127, 0, 0, 1], port)))
+    }
+
+    fn listening(port: u16, backlog: u32, count: usize) -> Bound {
+        let bound = bind(&local(port), backlog, count).unwrap();
+        bound.listen(backlog).unwrap();
+        bound
     }
 
     fn address(bound: &Bound) -> SocketAddr {
@@ -180,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_port_in_use_is_told_even_though_ours_could_share_it() {
-        let other = bind(&local(0), 16, 1).unwrap();
+        let other = listening(0, 16, 1);
 
         let fault = bind(&local(address(&other).port()), 16, 1).unwrap_err();
         assert_eq!(fault.source.kind(), io::ErrorKind::AddrInUse);
@@ -189,7 +231,7 @@ mod tests {
 
     #[test]
     fn a_listener_has_its_backlog() {
-        let bound = bind(&local(0), 1, 1).unwrap();
+        let bound = listening(0, 1, 1);
 
         let wait = std::time::Duration::from_millis(100);
         let connect = |_| std::net::TcpStream::connect_timeout(&address(&bound), wait);
@@ -217,8 +259,8 @@ mod tests {
     #[test]
     fn sockets_that_do_not_share_their_address_are_shared_by_workers() {
         let foreign = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let bound = Bound::of(&local(0), vec![foreign.into()], false).unwrap();
+        let bound = Bound::of(&local(0), vec![Arc::new(foreign.into())], false).unwrap();
 
-        assert_eq!(bound.widened(16, 4).sockets.len(), 1);
+        assert_eq!(bound.widened(4).sockets.len(), 1);
     }
 }

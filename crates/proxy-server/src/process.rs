@@ -1,6 +1,7 @@
 //! What a process is started with, and why it may not start.
 
 use crate::handover::Program;
+use crate::heritage::Heritage;
 use crate::life;
 use crate::server::{ApplyFault, now};
 use crate::tls;
@@ -69,10 +70,14 @@ pub enum StartFault {
 /// # Errors
 /// [`StartFault`] when nothing could be served.
 pub fn run(options: &Options) -> Result<(), StartFault> {
+    let heritage = Heritage::of_the_manager();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    runtime.block_on(life::live(options))
+    let lived = runtime.block_on(life::live(options, heritage));
+    // A name server that does not answer must not keep the process alive.
+    runtime.shutdown_background();
+    lived
 }
 
 /// The configuration that `options` name, checked as far as that is possible without serving it:

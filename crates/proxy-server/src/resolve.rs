@@ -6,6 +6,7 @@ use proxy_upstream::TargetState;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
+use tokio::task::JoinHandle;
 
 /// How often a name is looked up again.
 pub(crate) const EVERY: Duration = Duration::from_secs(10);
@@ -28,6 +29,17 @@ pub(crate) async fn first(plan: &Plan, now: SystemTime) {
     if tokio::time::timeout(FIRST, all(plan, now)).await.is_err() {
         tracing::warn!("not all names of targets were resolved before the start");
     }
+}
+
+/// Whether a look-up that is under way has changed anything; never, where none is.
+pub(crate) async fn end(looking: &mut Option<JoinHandle<bool>>) -> bool {
+    let Some(found) = looking else {
+        return std::future::pending().await;
+    };
+    // It has failed only if it panicked, and then nothing is known to be as before.
+    let changed = found.await.unwrap_or(true);
+    *looking = None;
+    changed
 }
 
 fn named(plan: &Plan) -> Vec<(Box<str>, u16, Arc<TargetState>)> {

@@ -1,6 +1,7 @@
 //! The control thread's view of the running proxy: workers, sockets, and the plan in force.
 
 use crate::doors::Doors;
+use crate::handover::Label;
 use crate::heritage::Heritage;
 use crate::listen::BindFault;
 use crate::logs::OpenLogs;
@@ -14,6 +15,7 @@ use proxy_model::{BindAddress, Model};
 use proxy_pipeline::{Draining, Shared, UpstreamLinks};
 use proxy_plan::{Directory, Plan};
 use proxy_telemetry::{Lifecycle, Registry};
+use socket2::Socket;
 use std::io;
 use std::sync::Arc;
 
@@ -61,11 +63,13 @@ struct Preparation {
 
 impl Server {
     /// Binds every listener and starts the workers; until then nothing is served, after it everything.
+    /// `relief` comes between all that can fail and the first client.
     pub(crate) async fn start(
         model: Arc<Model>,
         registry: Arc<Registry>,
         lifecycle: Arc<Lifecycle>,
         heritage: Heritage,
+        relief: impl AsyncFnOnce(),
     ) -> Result<Self, ApplyFault> {
         let vault = Vault::new();
         let holdings = vault.load(&model, now()).map_err(ApplyFault::Tls)?;
@@ -100,7 +104,7 @@ impl Server {
             holdings,
             logs: None,
         };
-        server.enforce(prepared).await?;
+        server.enforce(prepared, relief).await?;
         Ok(server)
     }
 
@@ -112,11 +116,6 @@ impl Server {
     /// What all workers see at once.
     pub(crate) fn shared(&self) -> &Shared {
         &self.common.shared
-    }
-
-    /// What is listened on.
-    pub(crate) fn doors(&self) -> &Doors {
-        &self.doors
     }
 
     /// The sockets that were there before this process and wait for a setting.
@@ -147,11 +146,18 @@ impl Server {
             holdings,
             logs,
         };
-        self.enforce(prepared).await
+        let before = self.doors.clone();
+        self.enforce(prepared, async || ()).await?;
+        self.doors.queue(&before);
+        Ok(())
     }
 
-    /// What can fail is done first, then everything is as `prepared` says.
-    async fn enforce(&mut self, prepared: Preparation) -> Result<(), ApplyFault> {
+    /// What can fail is done first, then `relief`, then everything is as `prepared` says.
+    async fn enforce(
+        &mut self,
+        prepared: Preparation,
+        relief: impl AsyncFnOnce(),
+    ) -> Result<(), ApplyFault> {
         let Preparation {
             plan,
             holdings,
@@ -161,11 +167,12 @@ impl Server {
         let doors = self
             .doors
             .arrange(plan.model(), count, &mut self.heritage)?;
-        let recruits = self.staff.recruits(count, &self.common);
+        let recruits = self.staff.recruits(count, &self.common).await;
         let recruits = recruits.map_err(ApplyFault::Thread)?;
         let held = self.staff.held(&recruits);
         let shares = doors.shares(count, held).map_err(ApplyFault::Thread)?;
-        doors.queue(&self.doors);
+        doors.listen()?;
+        relief().await;
         self.doors = doors;
         let fresh_logs = logs.is_some();
         match logs {
@@ -240,10 +247,24 @@ impl Server {
         self.logs.reopen();
     }
 
+    /// From now on the sockets are this process's alone.
+    pub(crate) fn settle(&mut self) {
+        self.doors.queue(&Doors::default());
+        self.doors.keep_files(false);
+        self.heritage.settle();
+        self.heritage.tell_spares();
+    }
+
+    /// Every listening socket, to be passed on to another process.
+    pub(crate) fn sockets(&self) -> impl Iterator<Item = (Label, &Socket)> {
+        self.doors.sockets().chain(self.heritage.spares())
+    }
+
     /// Accepts no more, and lets workers leave when their last connection ends.
     pub(crate) fn drain(&mut self) {
         self.common.shared.lifecycle.drain();
         self.doors = Doors::default();
+        self.heritage = Heritage::default();
         self.staff.tell(|| Command::Drain(Draining::Promptly));
     }
 
@@ -252,6 +273,7 @@ impl Server {
         self.common.shared.lifecycle.drain();
         self.doors.keep_files(true);
         self.doors = Doors::default();
+        self.heritage = Heritage::default();
         self.staff.tell(|| Command::Drain(Draining::Gently));
     }
 

@@ -23,16 +23,22 @@ impl Staff {
     }
 
     /// New workers, so that there are `count`. They serve when they are hired.
-    pub(crate) fn recruits(&mut self, count: usize, common: &Common) -> io::Result<Vec<Handle>> {
+    pub(crate) async fn recruits(
+        &mut self,
+        count: usize,
+        common: &Common,
+    ) -> io::Result<Vec<Handle>> {
         self.forget_those_who_left();
         let missing = count.saturating_sub(self.workers.len());
         let taken = |number: &usize| {
             let mut all = self.workers.iter().chain(&self.leaving);
             all.any(|worker| worker.number == *number)
         };
-        let free = (0..).filter(|number| !taken(number)).take(missing);
-        free.map(|number| worker::start(number, common.clone()))
-            .collect()
+        let mut recruits = Vec::with_capacity(missing);
+        for number in (0..).filter(|number| !taken(number)).take(missing) {
+            recruits.push(worker::start(number, common.clone()).await?);
+        }
+        Ok(recruits)
     }
 
     /// Of which sockets each worker has copies: those that take connections, then `recruits`, then

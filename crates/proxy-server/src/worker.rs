@@ -86,9 +86,11 @@ pub(crate) struct Common {
     pub(crate) registry: Arc<Registry>,
 }
 
-/// Starts the worker of this number. It does nothing until it has a plan.
-pub(crate) fn start(number: usize, common: Common) -> io::Result<Handle> {
+/// Starts the worker of this number, with all that it needs of the system. It does nothing until it has a
+/// plan.
+pub(crate) async fn start(number: usize, common: Common) -> io::Result<Handle> {
     let (commands, inbox) = unbounded_channel();
+    let (ready, readied) = oneshot::channel();
     let thread = std::thread::Builder::new()
         .name(format!("proxy-worker-{number}"))
         .spawn(move || {
@@ -99,15 +101,18 @@ pub(crate) fn start(number: usize, common: Common) -> io::Result<Handle> {
                 .build_local(tokio::runtime::LocalOptions::default());
             match runtime {
                 Ok(runtime) => {
-                    if let Err(error) = runtime.block_on(run(number, common, inbox)) {
+                    if let Err(error) = runtime.block_on(run(number, common, inbox, ready)) {
                         tracing::error!(%error, "a worker has no clock");
                     }
                     // A disk that does not answer must not keep the process alive.
                     runtime.shutdown_background();
                 }
-                Err(error) => tracing::error!(%error, "cannot start a worker"),
+                // Whoever waits for it hears why.
+                Err(error) => ready.send(Err(error)).unwrap_or_default(),
             }
         })?;
+    let left = |_| Err(io::ErrorKind::BrokenPipe.into());
+    readied.await.unwrap_or_else(left)?;
     Ok(Handle {
         number,
         held: Held::new(),
@@ -120,8 +125,16 @@ async fn run(
     number: usize,
     common: Common,
     mut inbox: UnboundedReceiver<Command>,
+    ready: oneshot::Sender<io::Result<()>>,
 ) -> io::Result<()> {
-    let beat = Beat::start()?;
+    let beat = match Beat::start() {
+        Ok(beat) => beat,
+        Err(error) => {
+            ready.send(Err(error)).unwrap_or_default();
+            return Ok(());
+        }
+    };
+    ready.send(Ok(())).unwrap_or_default();
     let Some(Command::Adopt(first, done)) = inbox.recv().await else {
         return Ok(());
     };

@@ -44,6 +44,14 @@ impl Log {
         self.0.entries()
     }
 
+    /// All lines, when whoever wrote them has ended.
+    #[must_use]
+    pub fn to_the_end(&self) -> Vec<String> {
+        // Picks nothing: it waits until nothing will be added.
+        self.0.wait_until(|_| None::<()>);
+        self.lines()
+    }
+
     /// All records so far.
     #[must_use]
     pub fn records(&self) -> Vec<Record> {

@@ -2,9 +2,10 @@
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitOptions, getpid, kill_process, pidfd_open, pidfd_send_signal,
-    set_child_subreaper, waitpid,
+    Pid, PidfdFlags, Resource, Rlimit, Signal, WaitOptions, getpid, getrlimit, kill_process,
+    pidfd_open, pidfd_send_signal, prlimit, set_child_subreaper, waitpid,
 };
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
@@ -96,6 +97,34 @@ impl Process {
     pub(crate) fn open_files(&self) -> usize {
         let folder = fs::read_dir(format!("/proc/{}/fd", self.id()));
         folder.expect("the process runs").count()
+    }
+
+    pub(crate) fn files_by_kind(&self) -> BTreeMap<String, usize> {
+        let folder = fs::read_dir(format!("/proc/{}/fd", self.id()));
+        let mut kinds = BTreeMap::new();
+        for entry in folder.expect("the process runs").flatten() {
+            // One may be closed meanwhile.
+            let Ok(leads_to) = fs::read_link(entry.path()) else {
+                continue;
+            };
+            let name = leads_to.to_string_lossy().into_owned();
+            let kind = match name.split_once(":[") {
+                Some((kind @ ("socket" | "pipe"), _)) => kind.to_owned(),
+                None if name.starts_with('/') && !name.starts_with("/dev/") => "file".to_owned(),
+                Some(_) | None => name,
+            };
+            *kinds.entry(kind).or_default() += 1;
+        }
+        kinds
+    }
+
+    pub(crate) fn limit_open_files(&self, most: u64) {
+        let now = getrlimit(Resource::Nofile);
+        let limit = Rlimit {
+            current: Some(most),
+            maximum: now.maximum,
+        };
+        prlimit(Some(self.pid()), Resource::Nofile, limit).expect("a limit can be set");
     }
 
     fn pid(&self) -> Pid {

@@ -6,6 +6,7 @@ use crate::log::{Log, Record};
 use crate::patience::PATIENCE;
 use crate::process::Process;
 use rustix::process::Signal;
+use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -277,5 +278,16 @@ impl Proxyd {
     #[must_use]
     pub fn open_files(&self) -> usize {
         self.process.open_files()
+    }
+
+    /// The same by kind, as `/proc` tells it: how many sockets, pipes, timers, files.
+    #[must_use]
+    pub fn files_by_kind(&self) -> BTreeMap<String, usize> {
+        self.process.files_by_kind()
+    }
+
+    /// Lets it open no file when it holds `most`.
+    pub fn limit_open_files(&self, most: u64) {
+        self.process.limit_open_files(most);
     }
 }

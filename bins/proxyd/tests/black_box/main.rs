@@ -17,6 +17,7 @@
     reason = "tests are read more often than they run"
 )]
 
+mod installed;
 mod support;
 
 mod aborts;
@@ -30,9 +31,11 @@ mod forwarding;
 mod header_edits;
 mod keep_alive;
 mod limits;
+mod listeners;
 mod logs;
 mod paths;
 mod pools;
+mod predecessors;
 mod proxy_protocol;
 mod reload;
 mod retries;
@@ -44,6 +47,7 @@ mod timeouts;
 mod tunnels;
 mod unix_sockets;
 mod upgrade;
+mod upgrade_failures;
 mod upstream_failures;
 mod versions;
 mod workers;

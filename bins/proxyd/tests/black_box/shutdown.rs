@@ -1,9 +1,12 @@
 //! The end of the process: in good order, or at once.
 
-use crate::support::{Config, request, target};
-use proxy_testkit::{End, Gate, RawClient, Upstream, free_port, get};
+use crate::installed::Installed;
+use crate::support::{BINARY, Config, request, target};
+use proxy_testkit::{End, Gate, Launch, RawClient, Upstream, free_port, get};
 use rustix::process::Signal;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::fs;
+use std::io::Write;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
 #[test]
@@ -207,5 +210,46 @@ fn a_process_with_nothing_to_do_leaves_soon() {
     assert_eq!(client.end(), End::Closed);
     drop(client);
     assert!(proxyd.has_ended_within(Duration::from_secs(2)));
+    assert!(proxyd.wait().success());
+}
+
+/// A program that starts proxyd where no name server ever answers; none where that takes more than this
+/// process may do.
+fn nameless(installed: &Installed, silent: &std::io::Result<UdpSocket>) -> bool {
+    let folder = installed.path().with_file_name("");
+    let names = folder.join("resolv.conf");
+    fs::write(&names, "nameserver 127.0.0.1\n").unwrap();
+    installed.replace(&format!(
+        "exec unshare --mount sh -c 'mount --bind {} /etc/resolv.conf && exec \"$0\" \"$@\"' {BINARY} \"$@\"",
+        names.display()
+    ));
+    let may = std::process::Command::new("unshare")
+        .args(["--mount", "true"])
+        .output();
+    silent.is_ok() && may.is_ok_and(|tried| tried.status.success())
+}
+
+#[test]
+fn a_silent_name_server_keeps_no_signal_waiting() {
+    let installed = Installed::new();
+    let silent = UdpSocket::bind((Ipv4Addr::LOCALHOST, 53));
+    if !nameless(&installed, &silent) {
+        let said = b"skipped: it takes port 53 and a file system of its own\n";
+        std::io::stderr().lock().write_all(said).unwrap();
+        return;
+    }
+    let upstream = Upstream::saying("hi");
+    let config = Config::to(&upstream)
+        .route("named", r#"upstream "n"; matches { path "/named" }"#)
+        .upstream(
+            "n",
+            r#"target "one.test:80"; target "two.test:80"; target "three.test:80""#,
+        );
+    let mut proxyd = Launch::new(installed.path(), &config.kdl()).start();
+    assert_eq!(proxyd.connect().ask(get("/", &[])).text(), "hi");
+
+    proxyd.terminate();
+
+    assert!(proxyd.has_ended_within(Duration::from_secs(4)));
     assert!(proxyd.wait().success());
 }

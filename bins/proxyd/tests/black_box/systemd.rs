@@ -1,8 +1,9 @@
 //! What a service manager sees: notifications, and sockets it has opened.
 
 use crate::support::{BINARY, Config};
-use proxy_testkit::{Gate, Launch, RawClient, Reload, Upgrade, Upstream, get};
-use std::net::TcpListener;
+use proxy_testkit::{Gate, Launch, RawClient, Reload, Upgrade, Upstream, free_port, get};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
 
 struct Manager {
@@ -41,7 +42,8 @@ fn the_manager_is_told_what_the_process_does() {
     assert_eq!(proxyd.connect().ask(get("/", &[])).status, 200);
 
     assert_eq!(proxyd.reload(&config.kdl()), Reload::Applied);
-    assert!(manager.next().contains("RELOADING=1"));
+    let reload = manager.next();
+    assert!(reload.contains("RELOADING=1") && reload.contains("MONOTONIC_USEC="));
     assert!(manager.next().contains("READY=1"));
 
     assert!(matches!(proxyd.reload("routes {"), Reload::Refused(_)));
@@ -156,4 +158,78 @@ fn several_workers_share_a_socket_of_the_manager_s() {
     assert_eq!(proxyd.connect().ask(get("/", &[])).status, 200);
     proxyd.terminate();
     assert!(proxyd.wait().success());
+}
+
+#[test]
+fn a_socket_of_the_manager_s_comes_back_with_its_listener() {
+    let upstream = Upstream::saying("served");
+    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+    // The manager never closes it, so nobody could bind the address anew.
+    let _kept = socket.try_clone().unwrap();
+    let address = socket.local_addr().unwrap();
+    let elsewhere = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    let with = Config::to(&upstream).at(address);
+    let without = Config::to(&upstream).at(elsewhere);
+    let second = format!("listeners {{ listener \"x\" {{ address \"{address}\" }} }}");
+    let taken = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let taken_again = TcpListener::bind(taken).unwrap();
+    let mut proxyd = Launch::new(BINARY, &with.kdl()).socket(socket).start();
+
+    for _ in 0..2 {
+        assert_eq!(proxyd.reload(&without.kdl()), Reload::Applied);
+        // Taken for a moment by a reload that fails.
+        let fails = format!("{second}\nlisteners {{ listener \"y\" {{ address \"{taken}\" }} }}");
+        let fails = Config::to(&upstream).at(elsewhere).top(&fails);
+        assert!(matches!(proxyd.reload(&fails.kdl()), Reload::Refused(_)));
+        assert_eq!(proxyd.reload(&with.kdl()), Reload::Applied);
+        assert_eq!(
+            RawClient::connect(address).ask(get("/", &[])).text(),
+            "served"
+        );
+        // While it is in use, and while it is not.
+        assert_eq!(proxyd.upgrade(), Upgrade::Done);
+        assert_eq!(proxyd.reload(&without.kdl()), Reload::Applied);
+        assert_eq!(proxyd.upgrade(), Upgrade::Done);
+    }
+    drop(taken_again);
+}
+
+#[test]
+fn a_socket_that_no_listener_names_is_told() {
+    let upstream = Upstream::saying("served");
+    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap();
+    let elsewhere = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    let kdl = Config::to(&upstream).at(elsewhere).kdl();
+
+    let proxyd = Launch::new(BINARY, &kdl).socket(socket).start();
+
+    let told = proxyd.stderr().find(0, |record| {
+        record
+            .text("message")
+            .starts_with("no listener has the address")
+    });
+    assert_eq!(told.text("address"), address.to_string());
+}
+
+#[test]
+fn what_the_manager_passes_and_does_not_listen_is_told_and_left() {
+    let upstream = Upstream::saying("served");
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let connection = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let file = std::fs::File::open("/dev/null").unwrap();
+
+    for passed in [OwnedFd::from(file), OwnedFd::from(connection)] {
+        let kdl = Config::to(&upstream).kdl();
+        let launch = Launch::new(BINARY, &kdl).socket(TcpListener::from(passed));
+        let proxyd = launch.start();
+        let warned = |record: &proxy_testkit::Record| {
+            record.text("level") == "WARN" && record.text("message").contains("service manager")
+        };
+        let _ = proxyd.stderr().find(0, warned);
+        assert_eq!(proxyd.connect().ask(get("/", &[])).text(), "served");
+    }
 }

@@ -3,6 +3,7 @@
 use crate::support::{BINARY, Config, target};
 use proxy_testkit::{End, Launch, Proxyd, RawClient, Reload, Upgrade, Upstream, get};
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
@@ -46,7 +47,7 @@ impl Place {
 
 fn what_it_says(proxyd: &mut Proxyd) -> String {
     assert_eq!(proxyd.wait().code(), Some(1));
-    proxyd.stderr().lines().join("\n")
+    proxyd.stderr().to_the_end().join("\n")
 }
 
 fn is_socket(path: &Path) -> bool {
@@ -231,4 +232,62 @@ fn the_admin_interface_at_a_unix_socket_is_handed_over_too() {
     proxyd.terminate();
     assert!(proxyd.wait().success());
     assert!(place.names().is_empty());
+}
+
+#[test]
+fn a_file_that_somebody_removed_comes_back() {
+    let (place, upstream) = (Place::new(), Upstream::saying("hi"));
+    let admin = place.0.path().join("admin.sock");
+    let more = format!(
+        "\nadmin {{ address \"off\"; unix-socket \"{}\" }}",
+        admin.display()
+    );
+    let kdl = place.config(&upstream, "") + &more;
+    let mut proxyd = Proxyd::start(BINARY, &kdl);
+    let works = || {
+        let ready = RawClient::connect_unix(&admin).ask(get("/ready", &[]));
+        assert_eq!((place.ask().as_str(), ready.status), ("hi", 200));
+        fs::remove_file(place.path()).unwrap();
+        fs::remove_file(&admin).unwrap();
+    };
+
+    works();
+    assert_eq!(proxyd.reload(&kdl), Reload::Applied);
+    works();
+    assert_eq!(proxyd.upgrade(), Upgrade::Done);
+    proxyd.wait_for_former();
+    works();
+    proxyd.terminate();
+    assert!(proxyd.wait().success());
+    assert!(place.names().is_empty());
+}
+
+#[test]
+fn a_socket_of_another_user_s_is_told() {
+    let place = Place::new();
+    let living = UnixListener::bind(place.path()).unwrap();
+    if !rustix::process::geteuid().is_root() {
+        let said = "skipped: another user's socket takes root\n";
+        std::io::stderr().lock().write_all(said.as_bytes()).unwrap();
+        return;
+    }
+    let installed = crate::installed::Installed::new();
+    let folder = installed.path().with_file_name("");
+    for path in [place.0.path(), &folder] {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
+    }
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o600)).unwrap();
+    fs::copy(BINARY, folder.join("copy")).unwrap();
+    let copy = folder.join("copy");
+    installed.replace(&format!(
+        "exec setpriv --reuid 65534 --regid 65534 --clear-groups {} \"$@\"",
+        copy.display()
+    ));
+    let launch = Launch::new(installed.path(), &place.config(&Upstream::saying(""), ""));
+    fs::set_permissions(launch.folder(), fs::Permissions::from_mode(0o755)).unwrap();
+
+    let said = what_it_says(&mut launch.spawn());
+
+    assert!(said.contains("another user's"), "{said}");
+    drop(living);
 }

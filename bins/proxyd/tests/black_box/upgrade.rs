@@ -1,55 +1,13 @@
 //! SIGUSR2: a new process takes over, and nobody notices.
 
-use crate::support::{BINARY, Config, METRICS, metric, request};
-use proxy_testkit::{End, Gate, Launch, Proxyd, RawClient, Upgrade, Upstream, free_port, get, ok};
+use crate::installed::{Installed, upgrade};
+use crate::support::{BINARY, Config, request};
+use proxy_testkit::{End, Gate, Launch, RawClient, Upstream, free_port, get, ok};
 use rustix::process::Signal;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
-
-#[track_caller]
-fn upgrade(proxyd: &mut Proxyd) {
-    assert_eq!(proxyd.upgrade(), Upgrade::Done);
-}
-
-#[track_caller]
-fn refused(proxyd: &mut Proxyd) -> String {
-    match proxyd.upgrade() {
-        Upgrade::Failed(reason) => reason,
-        Upgrade::Done => panic!("it took over"),
-    }
-}
-
-/// A folder with a `proxyd` in it that can be replaced.
-struct Installed(tempfile::TempDir);
-
-impl Installed {
-    fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        symlink(BINARY, folder.path().join("proxyd")).unwrap();
-        Self(folder)
-    }
-
-    fn path(&self) -> PathBuf {
-        self.0.path().join("proxyd")
-    }
-
-    /// Puts this script in the program's place, whole at once.
-    fn replace(&self, script: &str) {
-        let new = self.0.path().join("new");
-        fs::write(&new, format!("#!/bin/sh\n{script}\n")).unwrap();
-        fs::set_permissions(&new, fs::Permissions::from_mode(0o755)).unwrap();
-        fs::rename(new, self.path()).unwrap();
-    }
-
-    fn restore(&self) {
-        let new = self.0.path().join("new");
-        symlink(BINARY, &new).unwrap();
-        fs::rename(new, self.path()).unwrap();
-    }
-}
 
 #[test]
 fn a_new_process_takes_over() {
@@ -201,84 +159,6 @@ fn sigterm_bounds_the_time_of_a_process_that_handed_over() {
 }
 
 #[test]
-fn a_program_that_ends_at_once_changes_nothing() {
-    let installed = Installed::new();
-    let upstream = Upstream::saying("hi");
-    let config = Config::to(&upstream).route("metrics", METRICS);
-    let mut proxyd = Launch::new(installed.path(), &config.kdl()).start();
-    let mut client = proxyd.connect();
-    let _ = client.ask(get("/", &[]));
-
-    installed.replace("exit 3");
-    let reason = refused(&mut proxyd);
-
-    assert!(reason.contains("exit status: 3"), "{reason}");
-    assert_eq!(client.ask(get("/", &[])).text(), "hi");
-    let failures = r#"proxy_upgrades_total{result="failure"}"#;
-    assert!(metric(&mut proxyd.connect(), failures) > 0.5);
-    let files = proxyd.open_files();
-    let _ = refused(&mut proxyd);
-    assert!(proxyd.open_files() <= files + 2);
-
-    // What stands at the path by then is started, wherever the link leads.
-    installed.restore();
-    upgrade(&mut proxyd);
-    let successes = r#"proxy_upgrades_total{result="success"}"#;
-    assert!(metric(&mut proxyd.connect(), successes) > 0.5);
-}
-
-#[test]
-fn a_program_that_hangs_is_ended() {
-    let installed = Installed::new();
-    let upstream = Upstream::saying("hi");
-    let mut proxyd = Launch::new(installed.path(), &Config::to(&upstream).kdl())
-        .env("PROXYD_UPGRADE_TIMEOUT_MS", "300")
-        .start();
-
-    installed.replace("exec sleep 30");
-    let since = proxyd.stderr().len();
-    let reason = refused(&mut proxyd);
-
-    assert!(reason.contains("did not serve within 300ms"), "{reason}");
-    let begun = proxyd
-        .stderr()
-        .find(since, |record| record.text("message") == "upgrade begins");
-    let id = begun.number("id").unwrap();
-    assert!(!Path::new(&format!("/proc/{id}")).exists(), "it is reaped");
-    assert_eq!(proxyd.connect().ask(get("/", &[])).text(), "hi");
-}
-
-#[test]
-fn a_bad_configuration_changes_nothing() {
-    let upstream = Upstream::saying("hi");
-    let mut proxyd = Config::to(&upstream).start();
-
-    fs::write(proxyd.config(), "routes {").unwrap();
-    let reason = refused(&mut proxyd);
-
-    assert!(reason.contains("exit status: 1"), "{reason}");
-    let lines = proxyd.stderr().lines().join("\n");
-    assert!(
-        lines.contains("proxyd.kdl"),
-        "the new process says what is wrong:\n{lines}"
-    );
-    assert_eq!(proxyd.connect().ask(get("/", &[])).text(), "hi");
-}
-
-#[test]
-fn a_missing_program_changes_nothing() {
-    let installed = Installed::new();
-    let upstream = Upstream::saying("hi");
-    let mut proxyd = Launch::new(installed.path(), &Config::to(&upstream).kdl()).start();
-
-    fs::remove_file(installed.path()).unwrap();
-    let reason = refused(&mut proxyd);
-
-    assert!(reason.contains("cannot start"), "{reason}");
-    assert_eq!(proxyd.connect().ask(get("/", &[])).text(), "hi");
-}
-
-#[test]
 fn the_new_configuration_is_what_counts() {
     let upstream = Upstream::saying("hi");
     let [kept, gone, new] = [(); 3].map(|()| SocketAddr::from(([127, 0, 0, 1], free_port())));
@@ -387,16 +267,19 @@ fn what_is_asked_for_meanwhile_is_not_lost() {
 fn a_process_told_to_end_ends_its_successor_to_be() {
     let installed = Installed::new();
     let upstream = Upstream::saying("hi");
-    let mut proxyd = Launch::new(installed.path(), &Config::to(&upstream).kdl()).start();
-    installed.replace("exec sleep 30");
+    for signal in [Signal::TERM, Signal::INT, Signal::QUIT] {
+        installed.restore();
+        let mut proxyd = Launch::new(installed.path(), &Config::to(&upstream).kdl()).start();
+        installed.replace("exec sleep 30");
 
-    proxyd.signal(Signal::USR2);
-    let begun = proxyd
-        .stderr()
-        .find(0, |record| record.text("message") == "upgrade begins");
-    proxyd.terminate();
+        proxyd.signal(Signal::USR2);
+        let begun = proxyd
+            .stderr()
+            .find(0, |record| record.text("message") == "upgrade begins");
+        proxyd.signal(signal);
 
-    assert!(proxyd.wait().success());
-    let id = begun.number("id").unwrap();
-    assert!(!Path::new(&format!("/proc/{id}")).exists());
+        assert!(proxyd.wait().success());
+        let id = begun.number("id").unwrap();
+        assert!(!Path::new(&format!("/proc/{id}")).exists());
+    }
 }

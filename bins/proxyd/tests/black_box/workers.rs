@@ -2,6 +2,7 @@
 
 use crate::support::{Config, METRICS, metric, request};
 use proxy_testkit::{Gate, Proxyd, RawClient, Reload, Upstream, free_port, get};
+use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
 
@@ -164,6 +165,59 @@ fn many_changes_of_the_workers_leave_nothing_behind() {
     ask_everywhere(proxyd.address());
     let active = metric(&mut proxyd.connect(), "proxy_connections_active");
     assert!(active < 60.0, "{active}");
+}
+
+/// Waits until its files are these, each kind of them as many.
+#[track_caller]
+fn wait_for_files(proxyd: &Proxyd, files: &BTreeMap<String, usize>, client: &mut RawClient) {
+    for _ in 0..200 {
+        if proxyd.files_by_kind() == *files {
+            return;
+        }
+        crate::support::pause(client, 20);
+    }
+    assert_eq!(proxyd.files_by_kind(), *files);
+}
+
+#[test]
+fn three_hundred_reloads_leave_every_file_as_it_was() {
+    let upstream = Upstream::saying("hi");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.sock");
+    let config = |count: usize| {
+        let more = match count % 3 {
+            0 => String::new(),
+            1 => "listeners { listener \"x\" { address \"127.0.0.1:0\" } }".to_owned(),
+            _ => format!(
+                "listeners {{ listener \"x\" {{ address \"unix:{}\" }} }}\n\
+                 observability {{ access-log {{ path \"{count}.log\" }} }}",
+                file.display()
+            ),
+        };
+        let target = crate::support::target(&upstream);
+        let config = Config::new()
+            .route("all", "upstream \"u\"")
+            .upstream("u", &format!("{target}; connection-pool {{ max-idle 0 }}"))
+            .listener(&format!("backlog {}", 100 + count % 5));
+        with(1 + count % 4, config.top(&more))
+    };
+    let proxyd = config(0).start();
+    let mut resting = upstream_connection(&upstream);
+    // From the most workers on there are no more sockets.
+    for count in [3, 0] {
+        apply(&proxyd, &config(count));
+    }
+    wait_for_workers(&proxyd, 1, &mut resting);
+    let files = proxyd.files_by_kind();
+
+    for count in 1..=300 {
+        apply(&proxyd, &config(count));
+        assert_eq!(proxyd.connect().ask(get("/", &[])).text(), "hi");
+    }
+
+    apply(&proxyd, &config(0));
+    wait_for_workers(&proxyd, 1, &mut resting);
+    wait_for_files(&proxyd, &files, &mut resting);
 }
 
 #[test]

@@ -19,13 +19,17 @@ use crowd::Crowd;
 use stage::{Lifetime, Size, Stage};
 
 /// Connections that may be open at one look and not at another: those of the load, and those to the
-/// upstreams that each worker keeps. Over hundreds of reloads of one process they stay as many.
-const COMING_AND_GOING: usize = 64;
+/// upstreams that each worker keeps. What is open when nobody calls is compared exactly.
+const COMING_AND_GOING: usize = 48;
+
+/// What an allocator may keep of memory that was used under load, and was not before it.
+const KEPT_BYTES: u64 = 12 << 20;
 
 #[test]
 fn reloads_and_upgrades_under_load_cost_no_client_anything() {
     let size = Size::asked_for();
     let mut stage = Stage::set();
+    let before = stage.at_rest(None);
     let crowd = Crowd::gather(stage.address(), stage.over());
     let mut seen = Vec::new();
     for generation in 0..=size.upgrades {
@@ -44,9 +48,13 @@ fn reloads_and_upgrades_under_load_cost_no_client_anything() {
     stage.over().open();
     let served = crowd.leave();
     stage.wait_for_former();
-    stage::tell(size, &served, &seen);
+    let after = stage.at_rest(Some(&before));
+    stage::tell(size, &served, &seen, [&before, &after]);
     assert!(served.iter().all(|(_, count)| *count > 0), "{served:?}");
     assert_flat(&seen);
+    assert_eq!(after.files, before.files, "open files at rest");
+    let grown = after.rss_bytes.saturating_sub(before.rss_bytes);
+    assert!(grown <= KEPT_BYTES, "{after:?} at rest, {before:?} before");
 }
 
 /// Each process, at its end, is as large as it was after its first reload, and as the first process was.

@@ -2,6 +2,7 @@
 
 use crate::backend::Backend;
 use proxy_testkit::{Gate, Proxyd, Reload, Upgrade};
+use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -52,6 +53,16 @@ pub(crate) struct Stage {
     backend: Backend,
     proxyd: Proxyd,
     over: Gate,
+    /// To wait at.
+    never: Gate,
+}
+
+/// What a process holds when nobody calls.
+#[derive(Clone, Debug)]
+pub(crate) struct Rest {
+    /// Open files by their kind, as `/proc` tells it.
+    pub(crate) files: BTreeMap<String, usize>,
+    pub(crate) rss_bytes: u64,
 }
 
 impl Size {
@@ -85,6 +96,7 @@ impl Stage {
             backend,
             proxyd,
             over,
+            never: Gate::new(),
         }
     }
 
@@ -115,6 +127,32 @@ impl Stage {
         self.proxyd.wait_for_former();
     }
 
+    /// What it holds when nobody calls, under the first configuration, once all that it needs for any has
+    /// been opened. Waits until its files are those `expected`, or gives what there is.
+    #[track_caller]
+    pub(crate) fn at_rest(&mut self, expected: Option<&Rest>) -> Rest {
+        const LOOKS: usize = 400;
+        for number in [0, 1, 2, 0] {
+            self.reload(number);
+        }
+        let mut files = BTreeMap::new();
+        let mut same = 0;
+        for _ in 0..LOOKS {
+            let found = self.proxyd.files_by_kind();
+            same = if found == files { same + 1 } else { 0 };
+            files = found;
+            // Those that are closed look ten times a second whether they may go.
+            if same > 40 && expected.is_none_or(|expected| expected.files == files) {
+                break;
+            }
+            self.never.opens_within(Duration::from_millis(25));
+        }
+        Rest {
+            files,
+            rss_bytes: self.proxyd.rss_bytes(),
+        }
+    }
+
     pub(crate) fn figures(&self) -> Figures {
         Figures {
             files: self.proxyd.open_files(),
@@ -124,7 +162,12 @@ impl Stage {
 }
 
 /// Writes down what happened.
-pub(crate) fn tell(size: Size, served: &[(&'static str, u64)], seen: &[Lifetime]) {
+pub(crate) fn tell(
+    size: Size,
+    served: &[(&'static str, u64)],
+    seen: &[Lifetime],
+    rest: [&Rest; 2],
+) {
     let Size {
         reloads, upgrades, ..
     } = size;
@@ -134,6 +177,10 @@ pub(crate) fn tell(size: Size, served: &[(&'static str, u64)], seen: &[Lifetime]
     }
     for (generation, Lifetime { begun, last }) in seen.iter().enumerate() {
         writeln!(text, "  process {generation}: {begun}; at its end {last}").unwrap();
+    }
+    for (when, Rest { files, rss_bytes }) in ["before", "after"].into_iter().zip(rest) {
+        let mebibytes = rss_bytes / (1 << 20);
+        writeln!(text, "  at rest {when}: {mebibytes} MiB, {files:?}").unwrap();
     }
     std::io::stdout().lock().write_all(text.as_bytes()).unwrap();
 }
@@ -160,7 +207,7 @@ fn config(backend: &Backend, number: usize) -> String {
             }}
         }}
         upstreams {{
-            upstream "http" {{ target "{http}" }}
+            upstream "http" {{ target "{http}"; connection-pool {{ idle-timeout-secs 2 }} }}
             upstream "sockets" {{ target "{sockets}" }}
         }}
         system {{ worker-threads {workers} }}

@@ -42,9 +42,10 @@ settings! {
     LISTENER: Block, Many = named("listeners.listener", "a name")
         .many()
         .enforced("proxy-server", "listeners_come_and_go");
-    /// Where it binds: an IP address and a port, `[::]:80` for IPv6, or a Unix socket,
-    /// `unix:/run/proxy.sock`. Port 0 lets the system choose. Everybody whom the folder lets may
-    /// connect to a Unix socket; such a client counts as 127.0.0.1.
+    /// Where it binds: an IP address and a port, or a Unix socket, `unix:/run/proxy.sock`. `[::]:80` is
+    /// for IPv6 alone; a link-local address has its interface's number, `[fe80::1%2]:80`. Port 0 lets
+    /// the system choose. Everybody whom the folder lets may connect to a Unix socket; such a client
+    /// counts as 127.0.0.1.
     ADDRESS: Text<BindAddress>, Required =
         text("listeners.listener.address", "an address to listen on", "0.0.0.0:8080", address)
         .enforced("proxy-server", "listeners_of_one_address_stay_apart");

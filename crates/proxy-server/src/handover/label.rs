@@ -10,7 +10,7 @@ const VERSION: &str = "proxyd-sockets-1";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Label {
     pub(crate) purpose: Purpose,
-    /// Whether the file of a Unix socket is the process's own, not a service manager's.
+    /// Whether the process has bound it itself, not a service manager, which keeps it.
     pub(crate) owned: bool,
     /// As it was written in the configuration: that is how the new process knows it again.
     pub(crate) address: BindAddress,
@@ -23,6 +23,8 @@ pub(crate) enum Purpose {
     Door(u32),
     /// The admin interface.
     Admin,
+    /// Nobody yet: a service manager's, at an address that no listener has.
+    Spare,
 }
 
 /// Labels in the order of their sockets, of which so many more come with the next message.
@@ -47,6 +49,7 @@ impl List {
             let written = match purpose {
                 Purpose::Door(number) => write!(text, "door-{number} {owner} {address}\0"),
                 Purpose::Admin => write!(text, "admin {owner} {address}\0"),
+                Purpose::Spare => write!(text, "spare {owner} {address}\0"),
             };
             written.unwrap_or_default();
         }
@@ -70,6 +73,7 @@ impl Label {
             purpose: match purpose.strip_prefix("door-") {
                 Some(number) => Purpose::Door(number.parse().ok()?),
                 None if purpose == "admin" => Purpose::Admin,
+                None if purpose == "spare" => Purpose::Spare,
                 None => return None,
             },
             owned: match owner {
@@ -101,6 +105,7 @@ mod tests {
                 label(Purpose::Door(0), true, "127.0.0.1:0"),
                 label(Purpose::Door(7), false, "unix:/run/with space.sock"),
                 label(Purpose::Admin, true, "[::1]:9090"),
+                label(Purpose::Spare, false, "[fe80::1%2]:80"),
             ],
             more: 12,
         };

@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// The longest that the process before may take to send its sockets, and to answer.
+/// The longest that the process before may take to send its sockets.
 const TIME: Duration = Duration::from_secs(10);
 
 /// The process that this one takes over from.
@@ -38,7 +38,8 @@ impl Predecessor {
         Ok(Some((Self { line, id }, passed)))
     }
 
-    /// Says that this process serves, and waits until the one before has heard.
+    /// Says that this process is ready to serve, and waits until the one before has heard, however long
+    /// that takes: it serves meanwhile, and whoever it has not answered it may still end.
     pub(crate) async fn relieve(self) {
         let talking = async {
             self.line.set_nonblocking(true)?;
@@ -46,11 +47,11 @@ impl Predecessor {
             line.write_u8(WORD).await?;
             line.read_u8().await
         };
-        match tokio::time::timeout(TIME, talking).await {
-            Ok(Ok(WORD)) => tracing::info!(from = self.id, "took over"),
+        match talking.await {
+            Ok(WORD) => tracing::info!(from = self.id, "took over"),
             // It would have ended this process if it meant to go on.
-            Ok(Ok(_) | Err(_)) | Err(_) => {
-                tracing::warn!(from = self.id, "took over from a process that says nothing");
+            Ok(_) | Err(_) => {
+                tracing::warn!(from = self.id, "took over from a process that is gone");
             }
         }
     }

@@ -2,25 +2,13 @@
 
 use super::Process;
 use crate::admin::Admin;
-use crate::handover::{self, Candidate, Passed, Predecessor, Successor, UpgradeFault};
+use crate::handover::{self, Candidate, Passed, Successor, UpgradeFault};
 use crate::manager;
-use proxy_telemetry::names;
+use proxy_telemetry::{Registry, names};
 use rustix::process::{Pid, Signal, kill_process};
 use sd_notify::NotifyState;
 
 impl Process {
-    /// From now on it is this process that listens.
-    pub(super) async fn take_over(&mut self, predecessor: Predecessor) {
-        // Nobody reads it before the other process has heard, and unless it hears this one ends.
-        self.count_upgrade("success");
-        predecessor.relieve().await;
-        self.server.doors().keep_files(false);
-        if let Some(admin) = &self.admin {
-            admin.keep_files(false);
-        }
-        self.server.heritage().settle();
-    }
-
     /// Starts the process that is to take over.
     pub(super) fn begin_upgrade(&mut self) {
         if self.upgrade.is_some() {
@@ -41,10 +29,9 @@ impl Process {
 
     /// Copies of all listening sockets.
     fn sockets(&self) -> Result<Vec<Passed>, UpgradeFault> {
-        let doors = self.server.doors().sockets();
-        let doors = doors.map(|(label, socket)| (label, &**socket));
+        let served = self.server.sockets();
         let admin = self.admin.iter().flat_map(Admin::sockets);
-        let copies = doors.chain(admin).map(|(label, socket)| {
+        let copies = served.chain(admin).map(|(label, socket)| {
             let socket = socket.try_clone()?;
             Ok(Passed { label, socket })
         });
@@ -57,7 +44,7 @@ impl Process {
         let id = found.as_ref().map_or(0, Successor::id);
         let confirmed = match found {
             Ok(successor) => {
-                manager::tell(&NotifyState::MainPid(id));
+                manager::tell(NotifyState::MainPid(id));
                 successor.confirm().await
             }
             Err(fault) => Err(fault),
@@ -80,15 +67,14 @@ impl Process {
     }
 
     fn fail_upgrade(&self, fault: &UpgradeFault) {
-        self.count_upgrade("failure");
+        count(&self.registry, "failure");
         tracing::error!(reason = %fault, "not handed over; this process serves on");
     }
+}
 
-    fn count_upgrade(&self, result: &'static str) {
-        self.registry
-            .counter(&names::UPGRADES_TOTAL, [result])
-            .add(1);
-    }
+/// Counts an upgrade that ended so.
+pub(super) fn count(registry: &Registry, result: &'static str) {
+    registry.counter(&names::UPGRADES_TOTAL, [result]).add(1);
 }
 
 /// What became of an upgrade; never, where none is under way.

@@ -13,26 +13,31 @@ pub(super) fn probe(address: SocketAddr) -> io::Result<()> {
     socket.bind(&SockAddr::from(address))
 }
 
-/// Listens on `address`, beside whoever else of this user does.
-pub(super) fn open(address: SocketAddr, backlog: u32) -> io::Result<Socket> {
+/// A socket at `address`, beside whatever else of this user is there. It does not listen yet.
+pub(super) fn open(address: SocketAddr) -> io::Result<Socket> {
     let socket = socket(address)?;
     socket.set_reuse_port(true)?;
     // Accepted sockets inherit it, which saves a system call for each.
     socket.set_tcp_nodelay(true)?;
     socket.bind(&SockAddr::from(address))?;
-    socket.listen(super::length(backlog))?;
     Ok(socket)
 }
 
 /// `error` in words an operator can act on.
-pub(super) fn why(error: &io::Error) -> String {
+pub(super) fn why(address: SocketAddr, error: &io::Error) -> String {
     #[expect(clippy::wildcard_enum_match_arm, reason = "io::ErrorKind grows")]
     match error.kind() {
-        io::ErrorKind::AddrInUse => "the port is in use by another process".to_owned(),
-        io::ErrorKind::PermissionDenied => {
-            "permission denied; ports below 1024 need CAP_NET_BIND_SERVICE".to_owned()
+        io::ErrorKind::AddrInUse => {
+            let port = address.port();
+            format!("the port is in use by another process; `ss -ltnp 'sport = :{port}'` shows it")
         }
-        io::ErrorKind::AddrNotAvailable => "this host does not have that address".to_owned(),
+        io::ErrorKind::PermissionDenied => {
+            "permission denied; ports below 1024 need CAP_NET_BIND_SERVICE, or a socket of systemd's"
+                .to_owned()
+        }
+        io::ErrorKind::AddrNotAvailable => {
+            "this host does not have that address; `ip address` shows those it has".to_owned()
+        }
         _ => error.to_string(),
     }
 }

@@ -1,13 +1,18 @@
 //! Unix sockets and the files they are found by.
 
+use rustix::fs::{Mode, OFlags};
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::fs::{self, Permissions};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
+
+/// Names to try before a folder is given up.
+const NAMES: u32 = 64;
 
 /// The file of a listening Unix socket, removed when this is dropped, unless it is somebody else's by
 /// then.
@@ -29,6 +34,27 @@ impl SocketFile {
         })
     }
 
+    /// Sets who may connect. Whoever else may write in the folder cannot have another file's permissions
+    /// changed so, whatever stands at the path by then.
+    fn permit(&self, mode: u32) -> io::Result<()> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let handle = rustix::fs::open(&self.path, flags, Mode::empty())?;
+        let found = fs::File::from(handle);
+        let file = found.metadata()?;
+        if !file.file_type().is_socket() || (file.dev(), file.ino()) != self.inode {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        // A socket's file cannot be opened, only named by a descriptor.
+        let name = format!("/proc/self/fd/{}", found.as_raw_fd());
+        fs::set_permissions(name, Permissions::from_mode(mode))
+    }
+
+    /// Whether clients find the socket by it.
+    pub(crate) fn is_there(&self) -> bool {
+        let now = fs::symlink_metadata(&self.path);
+        now.is_ok_and(|file| (file.dev(), file.ino()) == self.inode)
+    }
+
     /// Says whether it stays where it is: another process listens there, too.
     pub(crate) fn keep(&self, kept: bool) {
         self.kept.store(kept, Ordering::Relaxed);
@@ -37,9 +63,7 @@ impl SocketFile {
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        let now = fs::symlink_metadata(&self.path);
-        let ours = now.is_ok_and(|file| (file.dev(), file.ino()) == self.inode);
-        if ours && !self.kept.load(Ordering::Relaxed) {
+        if self.is_there() && !self.kept.load(Ordering::Relaxed) {
             // Gone is what it is to be.
             drop(fs::remove_file(&self.path));
         }
@@ -53,42 +77,65 @@ pub(crate) fn open(
     backlog: u32,
     mode: Option<u32>,
 ) -> io::Result<(Socket, SocketFile)> {
-    let address = SockAddr::unix(path)?;
     let kind = Type::STREAM.nonblocking().cloexec();
     let socket = Socket::new(Domain::UNIX, kind, None)?;
-    refuse_another(path, &address)?;
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let aside = path.with_file_name(format!(".{:x}-{number:x}", std::process::id()));
-    let bound = socket.bind(&SockAddr::unix(&aside)?).and_then(|()| {
-        // Dropped, and the file with it, if anything below fails.
-        let file = SocketFile::at(&aside)?;
-        if let Some(mode) = mode {
-            fs::set_permissions(&aside, Permissions::from_mode(mode))?;
+    refuse_another(path, &SockAddr::unix(path)?)?;
+    let aside = bind_aside(&socket, path)?;
+    // Dropped, and the file with it, if anything below fails.
+    let file = SocketFile::at(&aside)?;
+    if let Some(mode) = mode {
+        file.permit(mode)?;
+    }
+    socket.listen(super::length(backlog))?;
+    fs::rename(&aside, path)?;
+    let inode = file.inode;
+    file.keep(true);
+    let file = SocketFile {
+        path: path.to_owned(),
+        inode,
+        kept: AtomicBool::new(false),
+    };
+    Ok((socket, file))
+}
+
+/// Binds a name beside `path` that nobody has. Where each container's first process has the same number,
+/// one that was killed here may have left the name that this one tries first.
+fn bind_aside(socket: &Socket, path: &Path) -> io::Result<PathBuf> {
+    let mut tried = 0;
+    loop {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let aside = path.with_file_name(format!(".{:x}-{number:x}", std::process::id()));
+        match socket.bind(&SockAddr::unix(&aside)?) {
+            Ok(()) => return Ok(aside),
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && tried < NAMES => tried += 1,
+            Err(error) => return Err(error),
         }
-        socket.listen(super::length(backlog))?;
-        fs::rename(&aside, path)?;
-        Ok(SocketFile {
-            path: path.to_owned(),
-            inode: file.inode,
-            kept: AtomicBool::new(false),
-        })
-    });
-    Ok((socket, bound?))
+    }
 }
 
 /// `error` in words an operator can act on.
-pub(super) fn why(error: &io::Error) -> String {
+pub(super) fn why(path: &Path, error: &io::Error) -> String {
     #[expect(clippy::wildcard_enum_match_arm, reason = "io::ErrorKind grows")]
     match error.kind() {
-        io::ErrorKind::AddrInUse => "another process listens there".to_owned(),
+        io::ErrorKind::AddrInUse => {
+            let path = path.display();
+            format!("another process listens there; `ss -lxp src {path}` shows it")
+        }
         io::ErrorKind::AlreadyExists => "a file stands there that is no socket".to_owned(),
         io::ErrorKind::NotFound => "its folder does not exist".to_owned(),
+        io::ErrorKind::PermissionDenied if is_socket(path) => {
+            "permission denied; a socket stands there that is another user's".to_owned()
+        }
         io::ErrorKind::PermissionDenied => {
             "permission denied; the folder must be writable".to_owned()
         }
         io::ErrorKind::InvalidInput => "the path is too long for a socket".to_owned(),
         _ => error.to_string(),
     }
+}
+
+fn is_socket(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket())
 }
 
 /// Whether nothing stands at `path` but what a process has left that is gone.
@@ -156,13 +203,16 @@ mod tests {
         let path = folder.path().join("a.sock");
         let living = UnixListener::bind(&path).unwrap();
         let refused = open(&path, 16, None).unwrap_err();
-        assert_eq!(why(&refused), "another process listens there");
+        assert!(why(&path, &refused).starts_with("another process listens there"));
         drop(living);
 
         let text = folder.path().join("notes");
         fs::write(&text, "mine").unwrap();
         let refused = open(&text, 16, None).unwrap_err();
-        assert_eq!(why(&refused), "a file stands there that is no socket");
+        assert_eq!(
+            why(&text, &refused),
+            "a file stands there that is no socket"
+        );
         assert_eq!(fs::read(&text).unwrap(), b"mine");
     }
 
@@ -180,11 +230,44 @@ mod tests {
     }
 
     #[test]
+    fn names_that_a_killed_process_of_the_same_number_left_do_no_harm() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.sock");
+        let next = NEXT.load(Ordering::Relaxed);
+        // Other tests take numbers meanwhile, but not that many.
+        for number in next..next + NAMES / 2 {
+            let left = format!(".{:x}-{number:x}", std::process::id());
+            drop(UnixListener::bind(folder.path().join(left)).unwrap());
+        }
+
+        let opened = open(&path, 16, None).unwrap();
+        assert!(UnixStream::connect(&path).is_ok());
+        drop(opened);
+    }
+
+    #[test]
+    fn nobody_else_s_file_is_given_permissions() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, secret) = (folder.path().join("a.sock"), folder.path().join("secret"));
+        fs::write(&secret, "mine").unwrap();
+        fs::set_permissions(&secret, Permissions::from_mode(0o600)).unwrap();
+        let _listener = UnixListener::bind(&path).unwrap();
+        let file = SocketFile::at(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink(&secret, &path).unwrap();
+
+        assert!(file.permit(0o666).is_err());
+        assert_eq!(fs::metadata(&secret).unwrap().mode() & 0o777, 0o600);
+    }
+
+    #[test]
     fn what_stands_in_the_way_is_told() {
         let folder = tempfile::tempdir().unwrap();
-        let nowhere = open(&folder.path().join("none/a.sock"), 16, None).unwrap_err();
-        assert_eq!(why(&nowhere), "its folder does not exist");
-        let long = open(&folder.path().join("x".repeat(200)), 16, None).unwrap_err();
-        assert_eq!(why(&long), "the path is too long for a socket");
+        let told = |name: &str| {
+            let path = folder.path().join(name);
+            why(&path, &open(&path, 16, None).unwrap_err())
+        };
+        assert_eq!(told("none/a.sock"), "its folder does not exist");
+        assert_eq!(told(&"x".repeat(200)), "the path is too long for a socket");
     }
 }

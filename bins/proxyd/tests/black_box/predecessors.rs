@@ -1,0 +1,184 @@
+//! The process that another one starts to take over from it; here this test is the other one.
+
+use crate::support::{BINARY, Config};
+use proxy_testkit::{PATIENCE, RawClient, Upstream, get};
+use rustix::cmsg_space;
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use std::fs::{self, File};
+use std::io::{IoSlice, Read, Write};
+use std::mem::MaybeUninit;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command, Stdio};
+
+/// A process that waits for sockets, ended when dropped.
+struct Heir {
+    line: UnixStream,
+    child: Child,
+    _folder: tempfile::TempDir,
+}
+
+impl Heir {
+    fn start(kdl: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let config = folder.path().join("proxyd.kdl");
+        let kdl = [kdl, "\nadmin { address \"127.0.0.1:0\" }"].concat();
+        fs::write(&config, kdl).unwrap();
+        let (line, theirs) = UnixStream::pair().unwrap();
+        line.set_read_timeout(Some(PATIENCE)).unwrap();
+        let child = Command::new(BINARY)
+            .arg("--config")
+            .arg(config)
+            .env("PROXYD_UPGRADE_FROM", std::process::id().to_string())
+            .stdin(OwnedFd::from(theirs))
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        Self {
+            line,
+            child,
+            _folder: folder,
+        }
+    }
+
+    /// Sends descriptors, and text as the old process does, or as it does not.
+    fn send(&self, text: &[u8], passed: &[BorrowedFd<'_>]) {
+        let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(4))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        assert!(passed.is_empty() || control.push(SendAncillaryMessage::ScmRights(passed)));
+        sendmsg(
+            &self.line,
+            &[IoSlice::new(text)],
+            &mut control,
+            SendFlags::NOSIGNAL,
+        )
+        .unwrap();
+    }
+
+    /// What it says when nobody says anything more to it.
+    fn last_words(mut self) -> (Option<i32>, String) {
+        self.line.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut said = String::new();
+        let mut stderr = self.child.stderr.take().unwrap();
+        stderr.read_to_string(&mut said).unwrap();
+        (self.child.wait().unwrap().code(), said)
+    }
+}
+
+impl Drop for Heir {
+    fn drop(&mut self) {
+        // Fails only if it has ended already.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+fn framed(text: &str) -> Vec<u8> {
+    let length = u32::try_from(text.len()).unwrap();
+    [&length.to_be_bytes(), text.as_bytes()].concat()
+}
+
+fn labelled(address: SocketAddr) -> Vec<u8> {
+    framed(&format!("proxyd-sockets-1 0\0door-0 own {address}\0"))
+}
+
+#[test]
+fn the_new_process_takes_no_client_before_the_old_one_has_answered() {
+    let upstream = Upstream::saying("hi");
+    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap();
+    let mut heir = Heir::start(&Config::to(&upstream).at(address).kdl());
+    let mut client = RawClient::connect(address);
+    client.send(get("/", &[]));
+    heir.send(&labelled(address), &[socket.as_fd()]);
+
+    let mut word = [0];
+    heir.line.read_exact(&mut word).unwrap();
+
+    crate::support::pause(&mut client, 200);
+    heir.line.write_all(&word).unwrap();
+    assert_eq!(client.response().text(), "hi");
+}
+
+#[test]
+fn the_new_process_serves_when_the_old_one_is_gone() {
+    let upstream = Upstream::saying("hi");
+    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap();
+    let mut heir = Heir::start(&Config::to(&upstream).at(address).kdl());
+    let mut client = RawClient::connect(address);
+    client.send(get("/", &[]));
+    heir.send(&labelled(address), &[socket.as_fd()]);
+
+    let mut word = [0];
+    heir.line.read_exact(&mut word).unwrap();
+    heir.line.shutdown(std::net::Shutdown::Both).unwrap();
+
+    assert_eq!(client.response().text(), "hi");
+}
+
+#[test]
+fn what_does_not_come_from_a_process_like_it_is_refused() {
+    let upstream = Upstream::saying("hi");
+    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+    let kdl = Config::to(&upstream).kdl();
+    let label = labelled(socket.local_addr().unwrap());
+    let cut = label.split_last().unwrap().1;
+    let several = [socket.as_fd(), socket.as_fd()];
+    let cases: &[(&[u8], &[BorrowedFd<'_>], &str)] = &[
+        (b"", &[], "end of file"),
+        (b"\0\0", &[], "end of file"),
+        (cut, &several[..1], "fill whole buffer"),
+        (b"\xff\xff\xff\xffproxyd", &[], "another version"),
+        (b"GET / HTTP/1.1\r\n\r\n", &[], "another version"),
+        (&framed("proxyd-sockets-9 0\0"), &[], "another version"),
+        (
+            &framed("proxyd-sockets-1 0\0\u{fffd}"),
+            &[],
+            "another version",
+        ),
+        (&label, &[], "lost on their way"),
+        (&label, &several, "lost on their way"),
+    ];
+    for (text, passed, words) in cases {
+        let heir = Heir::start(&kdl);
+        if !text.is_empty() {
+            heir.send(text, passed);
+        }
+
+        let (code, said) = heir.last_words();
+
+        assert_eq!(code, Some(1), "{said}");
+        assert!(said.contains("cannot take over"), "{said}");
+        assert!(said.contains(words), "{words} in {said}");
+    }
+}
+
+#[test]
+fn descriptors_that_are_no_sockets_are_not_listened_on() {
+    let upstream = Upstream::saying("hi");
+    let address = SocketAddr::from(([127, 0, 0, 1], proxy_testkit::free_port()));
+    let nothing = File::open("/dev/null").unwrap();
+    let mut heir = Heir::start(&Config::to(&upstream).at(address).kdl());
+
+    heir.send(&labelled(address), &[nothing.as_fd()]);
+    let mut word = [0];
+    heir.line.read_exact(&mut word).unwrap();
+    heir.line.write_all(&word).unwrap();
+
+    // It has bound the address itself.
+    assert_eq!(RawClient::connect(address).ask(get("/", &[])).text(), "hi");
+}
+
+#[test]
+fn the_variable_of_another_s_parent_means_nothing() {
+    let upstream = Upstream::saying("hi");
+    let kdl = Config::to(&upstream).kdl();
+    for forged in ["1", "0", "-1", "", "none"] {
+        let launch = proxy_testkit::Launch::new(BINARY, &kdl);
+        let proxyd = launch.env("PROXYD_UPGRADE_FROM", forged).start();
+        assert_eq!(proxyd.connect().ask(get("/", &[])).text(), "hi");
+    }
+}

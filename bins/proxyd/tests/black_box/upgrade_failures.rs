@@ -1,0 +1,320 @@
+//! SIGUSR2 when the new process does not come to serve: the old one serves on, and says why.
+
+use crate::installed::{Installed, refused, upgrade};
+use crate::support::{Config, METRICS, metric};
+use proxy_testkit::{Gate, Launch, Proxyd, RawClient, Reload, Upstream, get, ok};
+use rustix::process::Signal;
+use std::fs::{self, Permissions};
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+#[test]
+fn a_program_that_ends_at_once_changes_nothing() {
+    let installed = Installed::new();
+    let upstream = Upstream::saying("hi");
+    let config = Config::to(&upstream).route("metrics", METRICS);
+    let mut proxyd = Launch::new(installed.path(), &config.kdl()).start();
+    let mut client = proxyd.connect();
+    let _ = client.ask(get("/", &[]));
+
+    installed.replace("exit 3");
+    let reason = refused(&mut proxyd);
+
+    assert!(reason.contains("exit status: 3"), "{reason}");
+    assert_eq!(client.ask(get("/", &[])).text(), "hi");
+    let failures = r#"proxy_upgrades_total{result="failure"}"#;
+    assert!(metric(&mut proxyd.connect(), failures) > 0.5);
+    let files = proxyd.open_files();
+    let _ = refused(&mut proxyd);
+    assert!(proxyd.open_files() <= files + 2);
+
+    // What stands at the path by then is started, wherever the link leads.
+    installed.restore();
+    upgrade(&mut proxyd);
+    let successes = r#"proxy_upgrades_total{result="success"}"#;
+    assert!(metric(&mut proxyd.connect(), successes) > 0.5);
+}
+
+#[test]
+fn a_program_that_hangs_is_ended() {
+    let installed = Installed::new();
+    let upstream = Upstream::saying("hi");
+    let mut proxyd = Launch::new(installed.path(), &Config::to(&upstream).kdl())
+        .env("PROXYD_UPGRADE_TIMEOUT_MS", "300")
+        .start();
+
+    installed.replace("exec sleep 30");
+    let since = proxyd.stderr().len();
+    let reason = refused(&mut proxyd);
+
+    assert!(reason.contains("did not serve within 300ms"), "{reason}");
+    let begun = proxyd
+        .stderr()
+        .find(since, |record| record.text("message") == "upgrade begins");
+    let id = begun.number("id").unwrap();
+    assert!(!Path::new(&format!("/proc/{id}")).exists(), "it is reaped");
+    assert_eq!(proxyd.connect().ask(get("/", &[])).text(), "hi");
+}
+
+type Breaks = fn(&Installed, &Proxyd);
+
+/// What is wrong with the new program or its configuration, and what is said of it.
+const BROKEN: &[(Breaks, &str)] = &[
+    (
+        |installed, _| fs::remove_file(installed.path()).unwrap(),
+        "No such file",
+    ),
+    (
+        |installed, _| {
+            installed.replace("exit 0");
+            fs::set_permissions(installed.path(), Permissions::from_mode(0o644)).unwrap();
+        },
+        "Permission denied",
+    ),
+    (
+        |installed, _| {
+            installed.replace("");
+            fs::write(installed.path(), [0; 64]).unwrap();
+        },
+        "Exec format error",
+    ),
+    (|installed, _| installed.replace("exit 0"), "exit status: 0"),
+    (
+        |installed, _| installed.replace("kill -SEGV $$"),
+        "signal: 11",
+    ),
+    (
+        |installed, _| installed.replace("printf x >&0; exec sleep 30"),
+        "signal: 9",
+    ),
+    (
+        |installed, _| installed.replace("exec sleep 30 </dev/null"),
+        "signal: 9",
+    ),
+    (
+        |_, proxyd| fs::write(proxyd.config(), "routes {").unwrap(),
+        "exit status: 1",
+    ),
+    (
+        |_, proxyd| fs::remove_file(proxyd.config()).unwrap(),
+        "exit status: 1",
+    ),
+];
+
+#[test]
+fn whatever_is_wrong_the_old_process_serves_and_a_later_upgrade_succeeds() {
+    let installed = Installed::new();
+    let upstream = Upstream::saying("hi");
+    let kdl = Config::to(&upstream).kdl();
+    let mut proxyd = Launch::new(installed.path(), &kdl).start();
+    let good = fs::read(proxyd.config()).unwrap();
+
+    for (number, (breaks, words)) in BROKEN.iter().enumerate() {
+        let mut kept = proxyd.connect();
+        assert_eq!(kept.ask(get("/", &[])).text(), "hi");
+        breaks(&installed, &proxyd);
+
+        let reason = refused(&mut proxyd);
+
+        assert!(reason.contains(words), "{number}: {reason}");
+        assert_eq!(kept.ask(get("/", &[])).text(), "hi");
+        assert_eq!(proxyd.connect().ask(get("/", &[])).text(), "hi");
+        installed.restore();
+        fs::write(proxyd.config(), &good).unwrap();
+        upgrade(&mut proxyd);
+        drop(kept);
+        proxyd.wait_for_former();
+        assert_eq!(proxyd.connect().ask(get("/", &[])).text(), "hi");
+    }
+}
+
+#[test]
+fn what_the_new_process_finds_wrong_stands_in_the_log() {
+    let upstream = Upstream::saying("hi");
+    let mut proxyd = Config::to(&upstream).start();
+
+    fs::write(proxyd.config(), "routes {").unwrap();
+    let _ = refused(&mut proxyd);
+
+    let lines = proxyd.stderr().lines().join("\n");
+    assert!(lines.contains("proxyd.kdl"), "{lines}");
+}
+
+/// Asks over new connections until it is over, and says how often.
+fn ask_until(address: SocketAddr, over: &Gate) -> usize {
+    let ask = || RawClient::connect(address).ask(get("/", &[])).text();
+    let answers = std::iter::repeat_with(ask).take_while(|_| !over.is_open());
+    answers.inspect(|text| assert_eq!(text, "fine")).count()
+}
+
+#[test]
+fn a_new_process_that_fails_late_has_cut_nobody_off() {
+    let upstream = Upstream::answering(ok("fine"));
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let in_use = taken.local_addr().unwrap();
+    let config = |workers: usize, more: &str| {
+        let system = format!("system {{ worker-threads {workers} }}\n{more}");
+        Config::to(&upstream).top(&system).kdl()
+    };
+    let free = "admin { address \"127.0.0.1:0\" }";
+    let mut proxyd = Launch::new(crate::support::BINARY, &config(2, free)).start();
+    let address = proxyd.address();
+    let over = Gate::new();
+    let askers: Vec<_> = (0..4)
+        .map(|_| {
+            let over = over.clone();
+            std::thread::spawn(move || ask_until(address, &over))
+        })
+        .collect();
+
+    // The listener can be had, and more sockets for it; what comes after it cannot.
+    let admin = format!("admin {{ address \"{in_use}\" }}");
+    let second = format!("listeners {{ listener \"x\" {{ address \"{in_use}\" }} }}\n{free}");
+    for late in [&admin, &second, &admin, &second] {
+        fs::write(proxyd.config(), config(5, late)).unwrap();
+        let reason = refused(&mut proxyd);
+        assert!(reason.contains("exit status: 1"), "{reason}");
+        let Reload::Refused(why) = proxyd.reload(&config(5, late)) else {
+            panic!("it was applied");
+        };
+        assert!(why.contains(&format!("listen on {in_use}")), "{why}");
+        assert!(why.contains("in use by another process"), "{why}");
+    }
+    over.open();
+
+    for asker in askers {
+        assert!(asker.join().unwrap() > 0);
+    }
+}
+
+#[test]
+fn a_reload_asked_for_during_an_upgrade_that_fails_is_done_afterwards() {
+    let installed = Installed::new();
+    let upstream = Upstream::saying("hi");
+    let mut proxyd = Launch::new(installed.path(), &Config::to(&upstream).kdl()).start();
+    installed.replace("head -c 1 go >/dev/null; exit 7");
+    let go = proxyd.folder().join("go");
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mkfifoat(rustix::fs::CWD, &go, mode).unwrap();
+    let said = |what: &'static str| {
+        let is_it = move |record: &proxy_testkit::Record| record.text("message") == what;
+        proxyd.stderr().find(0, is_it)
+    };
+
+    proxyd.signal(Signal::USR2);
+    let _ = said("upgrade begins");
+    proxyd.signal(Signal::HUP);
+    let _ = said("the reload waits for the upgrade");
+    fs::write(go, "!").unwrap();
+
+    let failed = said("not handed over; this process serves on");
+    assert!(failed.text("reason").contains("exit status: 7"));
+    let _ = said("configuration reloaded");
+    installed.restore();
+    upgrade(&mut proxyd);
+    assert_eq!(proxyd.connect().ask(get("/", &[])).text(), "hi");
+}
+
+#[test]
+fn a_process_without_file_descriptors_serves_on_until_it_has_some() {
+    let upstream = Upstream::saying("hi");
+    let config = |workers: usize| Config::to(&upstream).top(&format!("worker-threads {workers}"));
+    let mut proxyd = config(1).start();
+    let before = proxyd.files_by_kind();
+    let few = proxyd.open_files() as u64;
+
+    // Enough to read the file.
+    proxyd.limit_open_files(few + 3);
+    let Reload::Refused(why) = proxyd.reload(&config(8).kdl()) else {
+        panic!("it was applied");
+    };
+    assert!(why.contains("Too many open files"), "{why}");
+    proxyd.limit_open_files(few);
+    let reason = refused(&mut proxyd);
+    assert!(reason.contains("Too many open files"), "{reason}");
+    proxyd.limit_open_files(1024);
+
+    assert_eq!(proxyd.files_by_kind(), before);
+    assert_eq!(proxyd.reload(&config(8).kdl()), Reload::Applied);
+    upgrade(&mut proxyd);
+    assert_eq!(proxyd.connect().ask(get("/", &[])).text(), "hi");
+}
+
+#[test]
+fn a_process_that_drains_says_that_it_does_nothing_else() {
+    let gate = Gate::new();
+    let upstream = Upstream::slow_reader(&gate);
+    let mut proxyd = Config::to(&upstream).start();
+    let mut client = proxyd.connect();
+    client.send(get("/", &[]));
+    upstream.wait_for_requests(1);
+    let said = |what: &'static str| {
+        let is_it = move |record: &proxy_testkit::Record| record.text("message").starts_with(what);
+        proxyd.stderr().find(0, is_it)
+    };
+
+    proxyd.terminate();
+    let _ = said("draining");
+    proxyd.signal(Signal::USR2);
+    let _ = said("draining: this process neither reloads nor hands over");
+    proxyd.terminate();
+    let _ = said("draining already");
+    gate.open();
+
+    assert_eq!(client.response().status, 200);
+    assert!(proxyd.wait().success());
+}
+
+#[test]
+fn logs_are_opened_again_while_a_process_drains() {
+    let gate = Gate::new();
+    let upstream = Upstream::slow_reader(&gate);
+    let log = r#"observability { access-log { path "access.log" } }"#;
+    let mut proxyd = Config::to(&upstream).top(log).start();
+    let mut client = proxyd.connect();
+    client.send(get("/", &[]));
+    upstream.wait_for_requests(1);
+    let [path, moved] = ["access.log", "moved.log"].map(|name| proxyd.folder().join(name));
+    let mut resting = RawClient::connect(upstream.address());
+
+    proxyd.terminate();
+    let _ = proxyd
+        .stderr()
+        .find(0, |record| record.text("message") == "draining");
+    fs::rename(&path, &moved).unwrap();
+    proxyd.signal(Signal::USR1);
+    for _ in 0..200 {
+        if path.exists() {
+            break;
+        }
+        crate::support::pause(&mut resting, 20);
+    }
+    gate.open();
+
+    assert_eq!(client.response().status, 200);
+    assert!(proxyd.wait().success());
+    assert_eq!(fs::read_to_string(&path).unwrap().lines().count(), 1);
+    assert_eq!(fs::read_to_string(&moved).unwrap(), "");
+}
+
+#[test]
+fn a_process_that_handed_over_leaves_the_rest_to_the_other() {
+    let upstream = Upstream::saying("hi");
+    let mut proxyd = Config::to(&upstream).start();
+    let mut kept = proxyd.connect();
+    assert_eq!(kept.ask(get("/", &[])).text(), "hi");
+    upgrade(&mut proxyd);
+
+    for signal in [Signal::USR2, Signal::HUP] {
+        let since = proxyd.stderr().len();
+        proxyd.signal_former(signal);
+        let _ = proxyd.stderr().find(since, |record| {
+            record.text("message").starts_with("handed over already")
+        });
+    }
+
+    assert_eq!(kept.ask(get("/", &[])).text(), "hi");
+    proxyd.wait_for_former();
+    assert_eq!(proxyd.connect().ask(get("/", &[])).text(), "hi");
+}

@@ -1,0 +1,146 @@
+//! What is opened for the admin interface before anything is answered there: all that can fail.
+
+use super::{Admin, Desk};
+use crate::heritage::Heritage;
+use crate::listen::{BindFault, SocketFile, open_unix};
+use proxy_admin::{Listener, Token};
+use proxy_model::{Admin as Settings, BindAddress};
+use socket2::Socket;
+use std::io;
+use std::net::TcpListener;
+use std::path::Path;
+
+/// Callers that may wait at a Unix socket.
+const BACKLOG: u32 = 128;
+
+/// Where an admin interface is to answer. Dropped, it leaves everything as it was.
+#[derive(Debug)]
+pub(crate) struct Desks {
+    pub(super) tcp: Change,
+    pub(super) unix: Change,
+    pub(super) token: Option<Token>,
+}
+
+/// What becomes of one of its places.
+#[derive(Debug)]
+pub(super) enum Change {
+    Stay,
+    Close,
+    Open(Opened),
+}
+
+/// A socket at which nobody answers yet.
+#[derive(Debug)]
+pub(super) struct Opened {
+    /// As it was written.
+    pub(super) address: BindAddress,
+    pub(super) socket: Socket,
+    /// A copy, to answer at.
+    pub(super) listener: Listener,
+    pub(super) file: Option<SocketFile>,
+}
+
+impl Desks {
+    /// Opens what `settings` ask for and is not open `now`.
+    pub(crate) fn prepare(
+        now: Option<&Admin>,
+        settings: &Settings,
+        heritage: &mut Heritage,
+    ) -> Result<Self, String> {
+        let Settings {
+            address,
+            token_file,
+            unix_socket,
+        } = settings;
+        let token = token_file.as_ref().map(|file| read_token(&file.value));
+        let path = unix_socket.as_ref().map(|path| path.value.clone());
+        let tcp = now.and_then(|admin| admin.tcp.as_ref());
+        let unix = now.and_then(|admin| admin.unix.as_ref());
+        // Somebody else may have removed the file.
+        let there = |desk: &&Desk| desk.file.as_ref().is_none_or(SocketFile::is_there);
+        Ok(Self {
+            token: token.transpose()?,
+            tcp: Change::from(tcp, address.value.map(BindAddress::Tcp), heritage)?,
+            unix: Change::from(unix.filter(there), path.map(BindAddress::Unix), heritage)?,
+        })
+    }
+}
+
+impl Change {
+    fn from(
+        now: Option<&Desk>,
+        wanted: Option<BindAddress>,
+        heritage: &mut Heritage,
+    ) -> Result<Self, String> {
+        if now.map(|desk| &desk.address) == wanted.as_ref() {
+            return Ok(Self::Stay);
+        }
+        match wanted {
+            Some(address) => Opened::at(address, heritage).map(Self::Open),
+            None => Ok(Self::Close),
+        }
+    }
+}
+
+impl Opened {
+    fn at(address: BindAddress, heritage: &mut Heritage) -> Result<Self, String> {
+        let fault = |error| BindFault::new(&address, error).to_string();
+        let (socket, file) = match heritage.take_admin(&address) {
+            Some(passed) if passed.label.owned && !is_there(&address) => {
+                bind(&address).map_err(fault)?
+            }
+            Some(passed) => {
+                let file = match &address {
+                    BindAddress::Unix(path) if passed.label.owned => inherited_file(path),
+                    BindAddress::Unix(_) | BindAddress::Tcp(_) => None,
+                };
+                (passed.socket, file)
+            }
+            None => bind(&address).map_err(fault)?,
+        };
+        let copy = socket.try_clone().map_err(fault)?;
+        let listener = match &address {
+            BindAddress::Tcp(_) => Listener::Tcp(copy.into()),
+            BindAddress::Unix(_) => Listener::Unix(copy.into()),
+        };
+        Ok(Self {
+            address,
+            socket,
+            listener,
+            file,
+        })
+    }
+}
+
+fn bind(address: &BindAddress) -> io::Result<(Socket, Option<SocketFile>)> {
+    match address {
+        BindAddress::Tcp(address) => TcpListener::bind(address).map(|socket| (socket.into(), None)),
+        BindAddress::Unix(path) => {
+            let (socket, file) = open_unix(path, BACKLOG, None)?;
+            Ok((socket, Some(file)))
+        }
+    }
+}
+
+fn is_there(address: &BindAddress) -> bool {
+    match address {
+        BindAddress::Tcp(_) => true,
+        BindAddress::Unix(path) => path.exists(),
+    }
+}
+
+/// The file of a socket that another process has bound: it stays until it is said to be ours.
+fn inherited_file(path: &Path) -> Option<SocketFile> {
+    let file = SocketFile::at(path).ok()?;
+    file.keep(true);
+    Some(file)
+}
+
+fn read_token(file: &Path) -> Result<Token, String> {
+    let (token, wide) =
+        Token::read(file).map_err(|fault| format!("{}: {fault}", file.display()))?;
+    if let Some(wide) = wide {
+        tracing::warn!(file = %file.display(), "{wide}");
+    }
+    Ok(token)
+}
