@@ -4,9 +4,7 @@ use crate::conn::{Conn, Wire};
 use crate::connection::End;
 use http::{HeaderValue, Method, Response, StatusCode, Version};
 use http_body::Body as _;
-use proxy_http1::{
-    Framing, Outgoing, RequestHead, Respond, Written, keep_map, write_response,
-};
+use proxy_http1::{Framing, Outgoing, RequestHead, Respond, Written, keep_map, write_response};
 use proxy_pipeline::{Body, Stream, handle};
 use std::future::poll_fn;
 use std::pin::pin;
