@@ -11,14 +11,14 @@ use crate::hop::Found;
 use crate::names;
 use crate::request_body::RequestBody;
 use crate::state::{ActivePlan, ActiveUpstream, Worker};
-use http::header::{ACCEPT, CONNECTION, HOST, REFERER, USER_AGENT};
+use http::header::{ACCEPT, CONNECTION, HeaderName, REFERER, USER_AGENT};
 use http::request::Parts;
 use http::uri::Authority;
 use http::{HeaderValue, Method, Request, Response, Version};
 use proxy_clock::Timers;
 use proxy_errors::{Problem, ResponseForm, ServiceForm};
 use proxy_plan::{ListenerPlan, RequestHead, RoutePlan};
-use proxy_telemetry::{Protocol, TargetCells};
+use proxy_telemetry::{AccessFormat, OptionalField, Protocol, TargetCells};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -68,10 +68,10 @@ impl Exchange {
             upload: None,
             problem: None,
             permit: None,
-            written: active
-                .access_format
-                .is_some()
-                .then(|| Box::new(written(&head))),
+            written: active.access_format.as_ref().map(|format| {
+                let host = found.host.clone().or_else(|| named(&head, &worker));
+                Box::new(written(&head, host, format))
+            }),
         };
         let html = found.has(Found::ACCEPTS_HTML);
         Self {
@@ -266,17 +266,24 @@ fn protocol(version: Version) -> Protocol {
     }
 }
 
-fn written(head: &Parts) -> Written {
+fn written(head: &Parts, host: Option<HeaderValue>, format: &AccessFormat) -> Written {
+    let field = |wanted: OptionalField, name: HeaderName| {
+        let field = format
+            .fields
+            .contains(&wanted)
+            .then(|| head.headers.get(name));
+        field.flatten().cloned()
+    };
     Written {
         method: head.method.clone(),
         target: head.uri.path_and_query().cloned(),
-        host: host_of(head),
-        user_agent: head.headers.get(USER_AGENT).cloned(),
-        referer: head.headers.get(REFERER).cloned(),
+        host,
+        user_agent: field(OptionalField::UserAgent, USER_AGENT),
+        referer: field(OptionalField::Referer, REFERER),
     }
 }
 
-fn host_of(head: &Parts) -> Option<HeaderValue> {
-    let named = || HeaderValue::from_str(head.uri.authority()?.as_str()).ok();
-    head.headers.get(HOST).cloned().or_else(named)
+/// The host that the target names.
+fn named(head: &Parts, worker: &Worker) -> Option<HeaderValue> {
+    worker.host.of(head.uri.authority()?.as_str())
 }
