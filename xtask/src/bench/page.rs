@@ -27,7 +27,7 @@ pub(super) fn markdown(report: &Report, verdicts: &[Verdict]) -> String {
     }
     parts.push(format!(
         "## Targets\n\nWhat `bench/bench-targets.toml` asks for; `cargo xtask bench --gate` fails \
-         when a gate is missed.\n\n{}",
+         when a gate is missed. [Where one is, and why](performance-limits.md).\n\n{}",
         tables::targets(verdicts).markdown()
     ));
     if !remarks.is_empty() {
