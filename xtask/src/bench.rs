@@ -37,7 +37,7 @@ mod tables;
 mod targets;
 
 use self::arena::{Arena, LoadProgram};
-use self::cases::Case;
+use self::cases::{Case, Plan};
 use self::contest::Contest;
 use self::contestant::{OURS, Program};
 use self::machine::Machine;
@@ -66,7 +66,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), Troubl
     let targets = Targets::load(&workspace.root().join(TARGETS))?;
     let arena = Arena::prepare(workspace, LoadProgram::Optimised)?;
     let watch = Stopwatch::start();
-    let report = measure(workspace, &arena, options, &cases)?;
+    let report = measure(workspace, &arena, options, &cases, &targets)?;
     keep(&arena, &report)?;
     let verdicts = targets.judge(&report);
     show(&report, &verdicts);
@@ -90,6 +90,7 @@ fn measure(
     arena: &Arena,
     options: &Options,
     cases: &[Case],
+    targets: &Targets,
 ) -> Result<Report, Trouble> {
     let effort = options.effort();
     let mut contest = Contest::open(arena, effort, &options.peers)?;
@@ -105,14 +106,11 @@ fn measure(
         cases: Vec::new(),
     };
     for case in cases {
-        let watch = Stopwatch::start();
-        let held = contest.hold(case)?;
-        say(format!(
-            "bench: {} ({:.1} s)",
-            summary(&held),
-            watch.elapsed().as_secs_f64()
-        ));
+        let held = hold(&mut contest, case)?;
         report.cases.push(held);
+    }
+    if options.gate {
+        decide(&mut contest, cases, targets, &mut report)?;
     }
     for entry in report.cases.iter_mut().flat_map(|case| &mut case.entries) {
         let void = entry.rounds.iter_mut().map(|round| &mut round.void);
@@ -121,6 +119,38 @@ fn measure(
         }
     }
     Ok(report)
+}
+
+fn hold(contest: &mut Contest<'_>, case: &Case) -> Result<CaseReport, Trouble> {
+    let watch = Stopwatch::start();
+    let held = contest.hold(case)?;
+    let seconds = watch.elapsed().as_secs_f64();
+    say(format!("bench: {} ({seconds:.1} s)", summary(&held)));
+    Ok(held)
+}
+
+/// Takes the rounds of close calls once more: those passed by little as well as those missed by little,
+/// so that chance helps neither.
+fn decide(
+    contest: &mut Contest<'_>,
+    cases: &[Case],
+    targets: &Targets,
+    report: &mut Report,
+) -> Result<(), Trouble> {
+    let verdicts = targets.judge(report);
+    let close = verdicts.iter().filter(|verdict| verdict.is_close());
+    let close: Vec<&str> = close.map(|verdict| verdict.case.as_str()).collect();
+    for case in cases {
+        if !matches!(case.plan, Plan::Load(_)) || !close.contains(&case.name) {
+            continue;
+        }
+        let again = hold(contest, case)?;
+        let first = report.cases.iter_mut().find(|held| held.name == case.name);
+        if let Some(first) = first {
+            first.extend(again);
+        }
+    }
+    Ok(())
 }
 
 fn versions(arena: &Arena) -> BTreeMap<String, String> {

@@ -106,9 +106,10 @@ fn how(report: &Report) -> String {
          last, which never sleeps: a load that sleeps measures how fast a machine wakes up."
             .to_owned(),
         format!(
-            "Rounds: {} of each case. In each, every proxy is driven for {}, then measured for \
+            "Rounds: {} of each case{}. In each, every proxy is driven for {}, then measured for \
              {}, one after the other; the order turns round with every round.",
             effort.rounds,
+            more_rounds(report),
             seconds(effort.warm),
             seconds(effort.span)
         ),
@@ -131,6 +132,18 @@ fn how(report: &Report) -> String {
     ]
     .map(|item| format!("- {item}\n"))
     .concat()
+}
+
+/// What else was done, if close calls were measured again.
+fn more_rounds(report: &Report) -> &'static str {
+    let usual = usize::try_from(report.effort.rounds).unwrap_or(usize::MAX);
+    let cases = report.cases.iter().filter(|case| case.with_peers);
+    let mut entries = cases.flat_map(|case| &case.entries);
+    if entries.any(|entry| entry.rounds.len() > usual) {
+        ", and as many again where a figure is within a tenth of its gate"
+    } else {
+        ""
+    }
 }
 
 #[cfg(test)]

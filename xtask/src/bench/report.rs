@@ -54,6 +54,16 @@ pub(super) struct Round {
 }
 
 impl CaseReport {
+    /// Adds the rounds of the same case measured again.
+    pub(super) fn extend(&mut self, again: Self) {
+        for entry in again.entries {
+            let first = self.entries.iter_mut().find(|one| one.name == entry.name);
+            if let Some(first) = first {
+                first.rounds.extend(entry.rounds);
+            }
+        }
+    }
+
     /// An entry by its name.
     pub(super) fn entry(&self, name: &str) -> Option<&Entry> {
         self.entries.iter().find(|entry| entry.name == name)

@@ -74,6 +74,17 @@ pub(super) struct Verdict {
     pub(super) standing: Standing,
 }
 
+/// A figure that differs from its gate by no more than this part of it may be on either side by chance.
+const CLOSE: f64 = 0.1;
+
+impl Verdict {
+    /// Whether another run might well say otherwise.
+    pub(super) fn is_close(&self) -> bool {
+        let measured = self.measured.map(|spread| spread.median);
+        measured.is_some_and(|measured| (measured / self.gate - 1.0).abs() <= CLOSE)
+    }
+}
+
 /// How a target stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
@@ -223,6 +234,31 @@ mod tests {
         stands(&[Some(9.0)], Standing::Gate);
         stands(&[Some(9.6)], Standing::Missed);
         stands(&[None], Standing::Unknown);
+    }
+
+    #[test]
+    fn a_close_call_is_told_on_either_side() {
+        let targets = Targets::parse(
+            "[[ratio]]\ncase = \"get-64\"\nfigure = \"cpu-micros\"\nto = \"nginx\"\ngate = 1.0\n",
+        );
+        let targets = targets.unwrap();
+        for (ours, close) in [(8.9, false), (9.1, true), (10.9, true), (11.1, false)] {
+            let entries = [(OURS, ours), ("nginx", 10.0)];
+            let entries = entries.map(|(name, value)| entry(name, CPU, &[Some(value)]));
+            let verdicts = targets.judge(&report(vec![case(entries.into())]));
+            assert_eq!(verdicts[0].is_close(), close, "{ours}");
+        }
+    }
+
+    #[test]
+    fn a_case_measured_again_is_judged_by_all_rounds() {
+        let measured = |values: &[Option<f64>]| case(vec![entry(OURS, CPU, values)]);
+        let mut first = measured(&[Some(12.0), None]);
+        first.extend(measured(&[Some(8.0), Some(8.0)]));
+
+        let ours = first.entry(OURS).unwrap();
+        assert_eq!(ours.rounds.len(), 4);
+        assert!((ours.spread(CPU).unwrap().median - 8.0).abs() < 1e-9);
     }
 
     #[test]
