@@ -2,6 +2,7 @@
 
 use proptest::prelude::{any, prop_assert, proptest};
 use proxy_routing::{PathFault, canonical_path, forgiving_path};
+use proxy_testkit::replay;
 use std::borrow::Cow;
 
 #[path = "../fuzz/checks.rs"]
@@ -103,14 +104,9 @@ fn a_canonical_path_is_borrowed() {
 
 #[test]
 fn the_corpus_holds() {
-    let folder = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../fixtures/corpus/canonical_path"
-    );
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let bytes = std::fs::read(entry.unwrap().path()).unwrap();
-        checks::canonical_path(&String::from_utf8_lossy(&bytes));
-    }
+    replay("canonical_path", |bytes| {
+        checks::canonical_path(&String::from_utf8_lossy(bytes));
+    });
 }
 
 proptest! {

@@ -2,6 +2,7 @@
 
 use proptest::prelude::{any, proptest};
 use proxy_routing::{HostFault, normal_host};
+use proxy_testkit::replay;
 use std::borrow::Cow;
 
 #[path = "../fuzz/checks.rs"]
@@ -75,11 +76,9 @@ fn a_host_in_its_form_is_borrowed() {
 
 #[test]
 fn the_corpus_holds() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/corpus/host");
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let bytes = std::fs::read(entry.unwrap().path()).unwrap();
-        checks::host(&String::from_utf8_lossy(&bytes));
-    }
+    replay("host", |bytes| {
+        checks::host(&String::from_utf8_lossy(bytes));
+    });
 }
 
 proptest! {

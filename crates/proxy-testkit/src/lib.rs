@@ -12,6 +12,7 @@
 
 mod patience;
 
+mod corpus;
 mod gate;
 mod journal;
 
@@ -32,6 +33,7 @@ mod process;
 mod proxyd;
 
 pub use client::{RawClient, get};
+pub use corpus::replay;
 pub use fakes::ok;
 pub use fields::Fields;
 pub use gate::Gate;

@@ -1,0 +1,23 @@
+//! The fuzzers' corpora: what was worth keeping once must hold for ever.
+
+use std::fs;
+use std::path::Path;
+
+/// As many files as any corpus has at least: a folder with fewer was not found.
+const LEAST: usize = 20;
+
+/// Runs `check` on every file of a folder under `fixtures/corpus`.
+#[track_caller]
+pub fn replay(corpus: &str, check: impl Fn(&[u8])) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../fixtures/corpus")
+        .join(corpus);
+    let files = fs::read_dir(&folder).expect("the corpus is a folder");
+    let mut count = 0;
+    for file in files {
+        let path = file.expect("a folder can be listed").path();
+        check(&fs::read(path).expect("a file can be read"));
+        count += 1;
+    }
+    assert!(LEAST <= count, "{count} files in {}", folder.display());
+}
