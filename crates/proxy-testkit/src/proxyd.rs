@@ -244,6 +244,16 @@ impl Proxyd {
         self.signal(Signal::TERM);
     }
 
+    /// The same, and waits until it says that it does.
+    #[track_caller]
+    pub fn drain(&self) {
+        self.terminate();
+        drop(
+            self.stderr
+                .find(0, |record| record.text("message") == "draining"),
+        );
+    }
+
     /// Tells it to leave at once.
     pub fn quit(&self) {
         self.signal(Signal::QUIT);

@@ -1,7 +1,7 @@
 //! One side leaves, or answers, before the other has finished.
 
 use crate::support::{Config, METRICS, metric, refusal, request};
-use proxy_testkit::{End, Gate, Upstream, get};
+use proxy_testkit::{End, Gate, RawClient, Upstream, get};
 
 #[test]
 fn a_client_that_leaves_takes_its_upstream_request_along() {
@@ -97,6 +97,16 @@ fn a_client_that_leaves_during_its_upload_leaves_no_whole_request() {
     }
 }
 
+/// Sends pieces of a body after the answer was given too, as real clients do.
+fn goes_on(client: &mut RawClient, pieces: usize) {
+    let piece = vec![0; 65536];
+    for _ in 0..pieces {
+        if client.send_some(&piece).is_err() {
+            break;
+        }
+    }
+}
+
 #[test]
 fn an_early_answer_reaches_a_client_that_is_still_sending() {
     let upstream = Upstream::start(|served| {
@@ -109,13 +119,7 @@ fn an_early_answer_reaches_a_client_that_is_still_sending() {
     let mut client = proxyd.connect();
 
     client.send(request("POST /", "Content-Length: 100000000\r\n", ""));
-    let piece = vec![0; 65536];
-    // Goes on for a while after the answer was given, as real clients do.
-    for _ in 0..40 {
-        if client.send_some(&piece).is_err() {
-            break;
-        }
-    }
+    goes_on(&mut client, 40);
     let response = client.response();
 
     assert_eq!((response.status, response.text().as_str()), (403, "no"));
@@ -134,12 +138,7 @@ fn an_early_answer_that_closes_reaches_a_client_that_is_still_sending() {
     for _ in 0..10 {
         let mut client = proxyd.connect();
         client.send(request("POST /", "Content-Length: 100000000\r\n", ""));
-        let piece = vec![0; 65536];
-        for _ in 0..40 {
-            if client.send_some(&piece).is_err() {
-                break;
-            }
-        }
+        goes_on(&mut client, 40);
         let response = client.response();
 
         assert_eq!((response.status, response.text().as_str()), (403, "no"));
@@ -157,11 +156,7 @@ fn our_own_early_answer_reaches_a_client_that_is_still_sending() {
         let mut client = proxyd.connect();
         client.send(request("POST /", "Content-Length: 1000000\r\n", ""));
         // The answer is on its way long before the last of these.
-        for _ in 0..15 {
-            if client.send_some(&[0; 65536]).is_err() {
-                break;
-            }
-        }
+        goes_on(&mut client, 15);
 
         refusal(&client.response(), 413, "LIMIT_EXCEEDED");
     }

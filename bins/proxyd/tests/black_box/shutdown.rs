@@ -1,7 +1,7 @@
 //! The end of the process: in good order, or at once.
 
 use crate::installed::Installed;
-use crate::support::{BINARY, Config, request, target};
+use crate::support::{BINARY, Busy, Config, request, target};
 use proxy_testkit::{End, Gate, Launch, RawClient, Upstream, free_port, get};
 use rustix::process::Signal;
 use std::fs;
@@ -11,24 +11,24 @@ use std::time::Duration;
 
 #[test]
 fn what_is_in_flight_finishes() {
-    let gate = Gate::new();
-    let upstream = Upstream::slow_reader(&gate);
-    let mut proxyd = Config::to(&upstream).start();
-    let mut client = proxyd.connect();
-    client.send(get("/", &[("X-Correlation-Id", "last")]));
-    upstream.wait_for_requests(1);
-    let mut resting = proxyd.connect();
+    let mut busy = Busy::with("");
+    let mut resting = busy.proxyd.connect();
 
-    proxyd.terminate();
+    busy.proxyd.terminate();
     assert_eq!(resting.end(), End::Closed);
-    gate.open();
-    let response = client.response();
+    busy.gate.open();
+    let response = busy.client.response();
 
     assert_eq!((response.status, response.text().as_str()), (200, "0"));
     assert_eq!(response.fields.get("connection"), Some("close"));
-    assert_eq!(client.end(), End::Closed);
-    assert!(proxyd.wait().success());
-    assert_eq!(proxyd.access_record("last").number("status"), Some(200.0));
+    assert_eq!(busy.client.end(), End::Closed);
+    assert!(busy.proxyd.wait().success());
+    assert_eq!(
+        busy.proxyd
+            .access_record(&response.correlation_id())
+            .number("status"),
+        Some(200.0)
+    );
 }
 
 #[test]
@@ -47,10 +47,7 @@ fn a_download_that_has_begun_finishes() {
     client.send(get("/", &[]));
     let mut head = client.head();
 
-    proxyd.terminate();
-    let _ = proxyd
-        .stderr()
-        .find(0, |record| record.text("message") == "draining");
+    proxyd.drain();
     gate.open();
 
     client.body(&mut head);
@@ -84,45 +81,30 @@ fn resting_connections_are_closed_and_new_ones_refused() {
 
 #[test]
 fn ready_answers_503_while_draining() {
-    let gate = Gate::new();
-    let upstream = Upstream::slow_reader(&gate);
     let admin = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
-    let config = Config::to(&upstream).top(&format!("admin {{ address \"{admin}\" }}"));
-    let mut proxyd = config.start();
+    let mut busy = Busy::with(&format!("admin {{ address \"{admin}\" }}"));
     let ready = || RawClient::connect(admin).ask(request("GET /ready", "", ""));
     assert_eq!(ready().status, 200);
-    let mut client = proxyd.connect();
-    client.send(get("/", &[]));
-    upstream.wait_for_requests(1);
 
-    proxyd.terminate();
-    let _ = proxyd
-        .stderr()
-        .find(0, |record| record.text("message") == "draining");
+    busy.proxyd.drain();
     let answer = ready();
     assert_eq!(answer.status, 503);
     assert!(answer.json()["reasons"].to_string().contains("draining"));
-    gate.open();
-    assert_eq!(client.response().status, 200);
-    assert!(proxyd.wait().success());
+    busy.gate.open();
+    assert_eq!(busy.client.response().status, 200);
+    assert!(busy.proxyd.wait().success());
 }
 
 #[test]
 fn requests_are_cut_when_the_shutdown_timeout_is_over() {
-    let gate = Gate::new();
-    let upstream = Upstream::slow_reader(&gate);
-    let config = Config::to(&upstream).top("system { graceful-shutdown-timeout-ms 300 }");
-    let mut proxyd = config.start();
-    let mut client = proxyd.connect();
-    client.send(get("/", &[]));
-    upstream.wait_for_requests(1);
+    let mut busy = Busy::with("system { graceful-shutdown-timeout-ms 300 }");
 
-    proxyd.terminate();
+    busy.proxyd.terminate();
 
-    proxyd.wait();
-    let (bytes, _) = client.rest().unwrap();
+    busy.proxyd.wait();
+    let (bytes, _) = busy.client.rest().unwrap();
     assert!(bytes.is_empty());
-    gate.open();
+    busy.gate.open();
 }
 
 #[test]
@@ -161,39 +143,26 @@ fn sigint_is_the_same_as_sigterm() {
 
 #[test]
 fn sigquit_leaves_at_once() {
-    let gate = Gate::new();
-    let upstream = Upstream::slow_reader(&gate);
-    let mut proxyd = Config::to(&upstream).start();
-    let mut client = proxyd.connect();
-    client.send(get("/", &[]));
-    upstream.wait_for_requests(1);
+    let mut busy = Busy::with("");
 
-    proxyd.quit();
+    busy.proxyd.quit();
 
     // Well below the 30 s that a drain may take.
-    assert!(proxyd.has_ended_within(Duration::from_secs(5)));
-    proxyd.wait();
-    gate.open();
+    assert!(busy.proxyd.has_ended_within(Duration::from_secs(5)));
+    busy.proxyd.wait();
+    busy.gate.open();
 }
 
 #[test]
 fn sigquit_ends_a_drain() {
-    let gate = Gate::new();
-    let upstream = Upstream::slow_reader(&gate);
-    let mut proxyd = Config::to(&upstream).start();
-    let mut client = proxyd.connect();
-    client.send(get("/", &[]));
-    upstream.wait_for_requests(1);
-    proxyd.terminate();
-    let _ = proxyd
-        .stderr()
-        .find(0, |record| record.text("message") == "draining");
+    let mut busy = Busy::with("");
+    busy.proxyd.drain();
 
-    proxyd.quit();
+    busy.proxyd.quit();
 
-    assert!(proxyd.has_ended_within(Duration::from_secs(5)));
-    proxyd.wait();
-    gate.open();
+    assert!(busy.proxyd.has_ended_within(Duration::from_secs(5)));
+    busy.proxyd.wait();
+    busy.gate.open();
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Configurations and checks that many tests share.
 
-use proxy_testkit::{Proxyd, RawClient, Response, Upstream};
+use proxy_testkit::{Gate, Proxyd, RawClient, Response, Upstream, get};
 use std::fmt::Write;
 use std::net::SocketAddr;
 
@@ -95,6 +95,33 @@ impl Config {
     #[track_caller]
     pub(crate) fn start(&self) -> Proxyd {
         Proxyd::start(BINARY, &self.kdl())
+    }
+}
+
+/// A process with one request under way, which is answered once the gate is open.
+pub(crate) struct Busy {
+    pub(crate) client: RawClient,
+    pub(crate) proxyd: Proxyd,
+    pub(crate) upstream: Upstream,
+    pub(crate) gate: Gate,
+}
+
+impl Busy {
+    /// With more blocks in its configuration.
+    #[track_caller]
+    pub(crate) fn with(blocks: &str) -> Self {
+        let gate = Gate::new();
+        let upstream = Upstream::slow_reader(&gate);
+        let proxyd = Config::to(&upstream).top(blocks).start();
+        let mut client = proxyd.connect();
+        client.send(get("/", &[]));
+        upstream.wait_for_requests(1);
+        Self {
+            client,
+            proxyd,
+            upstream,
+            gate,
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a service manager sees: notifications, and sockets it has opened.
 
 use crate::support::{BINARY, Config};
-use proxy_testkit::{Gate, Launch, RawClient, Reload, Upgrade, Upstream, free_port, get};
+use proxy_testkit::{Gate, Launch, Proxyd, RawClient, Reload, Upgrade, Upstream, free_port, get};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
@@ -21,6 +21,12 @@ impl Manager {
         Self { socket, folder }
     }
 
+    fn start(&self, config: &Config) -> Proxyd {
+        Launch::new(BINARY, &config.kdl())
+            .env("NOTIFY_SOCKET", self.folder.path().join("notify"))
+            .start()
+    }
+
     fn next(&self) -> String {
         let mut buffer = [0; 1024];
         let length = self.socket.recv(&mut buffer).unwrap();
@@ -33,10 +39,7 @@ fn the_manager_is_told_what_the_process_does() {
     let manager = Manager::new();
     let upstream = Upstream::saying("");
     let config = Config::to(&upstream);
-    let launch = Launch::new(BINARY, &config.kdl());
-    let mut proxyd = launch
-        .env("NOTIFY_SOCKET", manager.folder.path().join("notify"))
-        .start();
+    let mut proxyd = manager.start(&config);
 
     assert!(manager.next().contains("READY=1"));
     assert_eq!(proxyd.connect().ask(get("/", &[])).status, 200);
@@ -62,11 +65,7 @@ fn the_manager_is_told_what_the_process_does() {
 fn the_manager_learns_which_process_took_over() {
     let manager = Manager::new();
     let upstream = Upstream::saying("");
-    let config = Config::to(&upstream);
-    let launch = Launch::new(BINARY, &config.kdl());
-    let mut proxyd = launch
-        .env("NOTIFY_SOCKET", manager.folder.path().join("notify"))
-        .start();
+    let mut proxyd = manager.start(&Config::to(&upstream));
     assert!(manager.next().contains("READY=1"));
 
     assert_eq!(proxyd.upgrade(), Upgrade::Done);

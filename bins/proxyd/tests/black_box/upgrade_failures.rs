@@ -1,7 +1,7 @@
 //! SIGUSR2 when the new process does not come to serve: the old one serves on, and says why.
 
 use crate::installed::{Installed, refused, upgrade};
-use crate::support::{Config, METRICS, metric};
+use crate::support::{Busy, Config, METRICS, metric};
 use proxy_testkit::{Gate, Launch, Proxyd, RawClient, Reload, Upstream, get, ok};
 use rustix::process::Signal;
 use std::fs::{self, Permissions};
@@ -243,57 +243,43 @@ fn a_process_without_file_descriptors_serves_on_until_it_has_some() {
 
 #[test]
 fn a_process_that_drains_says_that_it_does_nothing_else() {
-    let gate = Gate::new();
-    let upstream = Upstream::slow_reader(&gate);
-    let mut proxyd = Config::to(&upstream).start();
-    let mut client = proxyd.connect();
-    client.send(get("/", &[]));
-    upstream.wait_for_requests(1);
+    let mut busy = Busy::with("");
     let said = |what: &'static str| {
         let is_it = move |record: &proxy_testkit::Record| record.text("message").starts_with(what);
-        proxyd.stderr().find(0, is_it)
+        busy.proxyd.stderr().find(0, is_it)
     };
 
-    proxyd.terminate();
-    let _ = said("draining");
-    proxyd.signal(Signal::USR2);
+    busy.proxyd.drain();
+    busy.proxyd.signal(Signal::USR2);
     let _ = said("draining: this process neither reloads nor hands over");
-    proxyd.terminate();
+    busy.proxyd.terminate();
     let _ = said("draining already");
-    gate.open();
+    busy.gate.open();
 
-    assert_eq!(client.response().status, 200);
-    assert!(proxyd.wait().success());
+    assert_eq!(busy.client.response().status, 200);
+    assert!(busy.proxyd.wait().success());
 }
 
 #[test]
 fn logs_are_opened_again_while_a_process_drains() {
-    let gate = Gate::new();
-    let upstream = Upstream::slow_reader(&gate);
     let log = r#"observability { access-log { path "access.log" } }"#;
-    let mut proxyd = Config::to(&upstream).top(log).start();
-    let mut client = proxyd.connect();
-    client.send(get("/", &[]));
-    upstream.wait_for_requests(1);
-    let [path, moved] = ["access.log", "moved.log"].map(|name| proxyd.folder().join(name));
-    let mut resting = RawClient::connect(upstream.address());
+    let mut busy = Busy::with(log);
+    let [path, moved] = ["access.log", "moved.log"].map(|name| busy.proxyd.folder().join(name));
+    let mut resting = RawClient::connect(busy.upstream.address());
 
-    proxyd.terminate();
-    let _ = proxyd
-        .stderr()
-        .find(0, |record| record.text("message") == "draining");
+    busy.proxyd.drain();
     fs::rename(&path, &moved).unwrap();
-    proxyd.signal(Signal::USR1);
+    busy.proxyd.signal(Signal::USR1);
     for _ in 0..200 {
         if path.exists() {
             break;
         }
         crate::support::pause(&mut resting, 20);
     }
-    gate.open();
+    busy.gate.open();
 
-    assert_eq!(client.response().status, 200);
-    assert!(proxyd.wait().success());
+    assert_eq!(busy.client.response().status, 200);
+    assert!(busy.proxyd.wait().success());
     assert_eq!(fs::read_to_string(&path).unwrap().lines().count(), 1);
     assert_eq!(fs::read_to_string(&moved).unwrap(), "");
 }

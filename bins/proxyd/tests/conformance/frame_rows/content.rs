@@ -3,6 +3,7 @@
 use crate::frame_row::{Row, Seen, Want, seen};
 use crate::frames::{DATA, END_HEADERS, END_STREAM, HEADERS, PROTOCOL_ERROR, frame};
 use crate::hpack::{GET, POST, field, get_with, post_with};
+use crate::rows::NO_LENGTHS;
 
 const SMUGGLED: &str = "0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: a.test\r\n\r\n";
 const BROKEN: Want = Want::Reset(&[PROTOCOL_ERROR]);
@@ -34,33 +35,8 @@ fn sent(section: &[u8], data: &[&str]) -> Vec<u8> {
 }
 
 fn lengths(rows: &mut Vec<Row>) {
-    for value in [
-        "+5",
-        "-5",
-        "-0",
-        "0x5",
-        "5,5",
-        "5, 5",
-        "5,6",
-        "5 5",
-        "5;",
-        "5.0",
-        "",
-        " ",
-        "five",
-        "5e0",
-        "\"5\"",
-        "5 ",
-        " 5",
-        "\t5",
-        "\u{665}",
-        "18446744073709551616",
-        "18446744073709551621",
-        "99999999999999999999999",
-        "5\r\n",
-        "5\r\nx: y",
-        "5\0",
-    ] {
+    let further = ["5 ", " 5", "\t5", "5\r\n", "5\r\nx: y", "5\0"];
+    for value in NO_LENGTHS.into_iter().chain(further) {
         let head = post_with("content-length", value);
         rows.push(Row::new(
             format!("a length of {value:?}"),

@@ -135,41 +135,32 @@ fn numbers() -> Vec<Row> {
 
 fn half_closed() -> Vec<Row> {
     let open = frame(HEADERS, WHOLE, 1, WAITING);
-    let behind = |frame: Vec<u8>| [&open[..], &frame].concat();
+    let behind = |name: &str, frame: Vec<u8>, want| {
+        let name = format!("{name} behind the end of its stream");
+        Row::new(name, [&open[..], &frame].concat(), want)
+    };
     vec![
-        Row::new(
-            "DATA behind the end of its stream",
-            behind(frame(DATA, 0, 1, b"x")),
-            CLOSED,
-        ),
-        Row::new(
-            "empty DATA behind the end of its stream",
-            behind(frame(DATA, END_STREAM, 1, &[])),
-            CLOSED,
-        ),
-        Row::new(
-            "HEADERS behind the end of its stream",
-            behind(frame(HEADERS, WHOLE, 1, GET)),
-            CLOSED,
-        ),
-        Row::new(
-            "CONTINUATION behind the end of its stream",
-            behind(frame(CONTINUATION, END_HEADERS, 1, GET)),
+        behind("DATA", frame(DATA, 0, 1, b"x"), CLOSED),
+        behind("empty DATA", frame(DATA, END_STREAM, 1, &[]), CLOSED),
+        behind("HEADERS", frame(HEADERS, WHOLE, 1, GET), CLOSED),
+        behind(
+            "CONTINUATION",
+            frame(CONTINUATION, END_HEADERS, 1, GET),
             PROTOCOL,
         ),
-        Row::new(
-            "WINDOW_UPDATE behind the end of its stream",
-            behind(frame(WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1])),
+        behind(
+            "WINDOW_UPDATE",
+            frame(WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1]),
             Want::Ignored,
         ),
-        Row::new(
-            "PRIORITY behind the end of its stream",
-            behind(frame(PRIORITY, 0, 1, &[0, 0, 0, 0, 5])),
+        behind(
+            "PRIORITY",
+            frame(PRIORITY, 0, 1, &[0, 0, 0, 0, 5]),
             Want::Ignored,
         ),
-        Row::new(
-            "RST_STREAM behind the end of its stream",
-            behind(frame(RST_STREAM, 0, 1, &CANCEL)),
+        behind(
+            "RST_STREAM",
+            frame(RST_STREAM, 0, 1, &CANCEL),
             Want::Ignored,
         ),
     ]
@@ -181,36 +172,31 @@ fn closed() -> Vec<Row> {
         frame(RST_STREAM, 0, 1, &CANCEL),
     ]
     .concat();
-    let behind = |frame: Vec<u8>| [&gone[..], &frame].concat();
+    let behind = |name: &str, frame: Vec<u8>, want| {
+        let name = format!("{name} on a stream given up");
+        Row::new(name, [&gone[..], &frame].concat(), want)
+    };
     vec![
-        Row::new(
-            "DATA on a stream given up",
-            behind(frame(DATA, END_STREAM, 1, b"x")),
-            CLOSED,
-        ),
-        Row::new(
-            "HEADERS on a stream given up",
-            behind(frame(HEADERS, WHOLE, 1, GET)),
-            CLOSED,
-        ),
-        Row::new(
-            "CONTINUATION on a stream given up",
-            behind(frame(CONTINUATION, END_HEADERS, 1, GET)),
+        behind("DATA", frame(DATA, END_STREAM, 1, b"x"), CLOSED),
+        behind("HEADERS", frame(HEADERS, WHOLE, 1, GET), CLOSED),
+        behind(
+            "CONTINUATION",
+            frame(CONTINUATION, END_HEADERS, 1, GET),
             PROTOCOL,
         ),
-        Row::new(
-            "PRIORITY on a stream given up",
-            behind(frame(PRIORITY, 0, 1, &[0, 0, 0, 0, 5])),
+        behind(
+            "PRIORITY",
+            frame(PRIORITY, 0, 1, &[0, 0, 0, 0, 5]),
             Want::Ignored,
         ),
-        Row::new(
-            "WINDOW_UPDATE on a stream given up",
-            behind(frame(WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1])),
+        behind(
+            "WINDOW_UPDATE",
+            frame(WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1]),
             Want::Ignored,
         ),
-        Row::new(
-            "RST_STREAM on a stream given up",
-            behind(frame(RST_STREAM, 0, 1, &CANCEL)),
+        behind(
+            "RST_STREAM",
+            frame(RST_STREAM, 0, 1, &CANCEL),
             Want::Ignored,
         ),
         Row::new(
@@ -231,52 +217,43 @@ fn piece(flags: u8, stream: u32, bytes: &[u8]) -> Vec<u8> {
 
 fn interrupted_heads() -> Vec<Row> {
     let begun = frame(HEADERS, END_STREAM, 1, &GET[..4]);
-    let behind = |frame: Vec<u8>| [&begun[..], &frame].concat();
+    let behind = |name: &str, frame: Vec<u8>, want| {
+        let name = format!("{name} within a head");
+        Row::new(name, [&begun[..], &frame].concat(), want)
+    };
     let rest = &GET[4..];
     vec![
-        Row::new(
-            "DATA within a head",
-            behind(frame(DATA, 0, 1, b"x")),
+        behind("DATA", frame(DATA, 0, 1, b"x"), PROTOCOL),
+        behind(
+            "PRIORITY",
+            frame(PRIORITY, 0, 1, &[0, 0, 0, 0, 5]),
             PROTOCOL,
         ),
-        Row::new(
-            "PRIORITY within a head",
-            behind(frame(PRIORITY, 0, 1, &[0, 0, 0, 0, 5])),
+        behind("SETTINGS", frame(SETTINGS, 0, 0, &[]), PROTOCOL),
+        behind(
+            "WINDOW_UPDATE",
+            frame(WINDOW_UPDATE, 0, 0, &[0, 0, 0, 1]),
             PROTOCOL,
         ),
-        Row::new(
-            "SETTINGS within a head",
-            behind(frame(SETTINGS, 0, 0, &[])),
+        behind("RST_STREAM", frame(RST_STREAM, 0, 1, &CANCEL), PROTOCOL),
+        behind(
+            "HEADERS of the same stream",
+            frame(HEADERS, WHOLE, 1, GET),
             PROTOCOL,
         ),
-        Row::new(
-            "WINDOW_UPDATE within a head",
-            behind(frame(WINDOW_UPDATE, 0, 0, &[0, 0, 0, 1])),
+        behind(
+            "HEADERS of another stream",
+            frame(HEADERS, WHOLE, 3, GET),
             PROTOCOL,
         ),
-        Row::new(
-            "RST_STREAM within a head",
-            behind(frame(RST_STREAM, 0, 1, &CANCEL)),
+        behind(
+            "CONTINUATION of another stream",
+            piece(END_HEADERS, 3, rest),
             PROTOCOL,
         ),
-        Row::new(
-            "HEADERS of the same stream within a head",
-            behind(frame(HEADERS, WHOLE, 1, GET)),
-            PROTOCOL,
-        ),
-        Row::new(
-            "HEADERS of another stream within a head",
-            behind(frame(HEADERS, WHOLE, 3, GET)),
-            PROTOCOL,
-        ),
-        Row::new(
-            "CONTINUATION of another stream within a head",
-            behind(piece(END_HEADERS, 3, rest)),
-            PROTOCOL,
-        ),
-        Row::new(
-            "CONTINUATION of stream 0 within a head",
-            behind(piece(END_HEADERS, 0, rest)),
+        behind(
+            "CONTINUATION of stream 0",
+            piece(END_HEADERS, 0, rest),
             PROTOCOL,
         ),
     ]
