@@ -102,6 +102,12 @@ fn check(file: &Path, strict: bool, json: bool) -> ExitCode {
         complain(&report);
     }
     let passed = usable && (clean || !strict);
+    if usable && !passed && !json {
+        complain(format_args!(
+            "{}: usable, but --strict takes warnings for faults",
+            file.display()
+        ));
+    }
     if !json && passed {
         let found = if clean {
             "no issues"

@@ -99,8 +99,17 @@ fault_codes! {
     NotImplementedYet = "not-implemented-yet", Error;
     /// Another process, or another listener of this file, has the address.
     AddressInUse = "address-in-use", Error;
+    /// An address cannot be listened on: it is not this host's, there is no permission for it, or
+    /// what stands at a Unix socket's path is in the way.
+    CannotListen = "cannot-listen", Error;
+    /// The file of the admin interface's token cannot be read, or holds no token.
+    BadToken = "bad-token", Error;
+    /// A log's file cannot be opened.
+    UnwritableLog = "unwritable-log", Error;
     /// A certificate or its key cannot be used.
     BadCertificate = "bad-certificate", Error;
+    /// There is no listener, or no route.
+    NobodyServed = "nobody-served", Warning;
     /// Another route takes every request that this one could take.
     UnreachableRoute = "unreachable-route", Warning;
     /// No route names the upstream.

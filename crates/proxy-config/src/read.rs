@@ -39,8 +39,6 @@ pub(crate) fn read(files: Files<'_>, name: &str) -> Texts {
         let file = reader.add(name, "");
         let place = Place {
             file,
-            line: 1,
-            column: 1,
             ..Place::default()
         };
         reader.texts.faults.push(fault.at(place));

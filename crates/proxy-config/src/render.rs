@@ -66,6 +66,14 @@ fn snippet(out: &mut impl Write, sources: &Sources, mark: &Mark<'_>) -> fmt::Res
     } = *mark;
     let name = plain(sources.name(place.file));
     let arrow = if with == '^' { "-->" } else { ":::" };
+    // The file as a whole, or what is written nowhere in it.
+    if place.line == 0 {
+        writeln!(out, "{:margin$}{arrow} {name}", "")?;
+        if !label.is_empty() {
+            writeln!(out, "{:margin$} = {}", "", plain(label))?;
+        }
+        return Ok(());
+    }
     writeln!(
         out,
         "{:margin$}{arrow} {name}:{}:{}",

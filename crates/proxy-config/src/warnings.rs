@@ -2,7 +2,7 @@
 
 use crate::faults::Faults;
 use crate::{Fault, FaultCode, Loaded};
-use proxy_model::{Model, Route, Service, Upstream};
+use proxy_model::{Model, Place, Route, Service, Upstream};
 use proxy_routing::{PathPattern, Router};
 use std::collections::HashSet;
 
@@ -17,6 +17,21 @@ pub(crate) fn find(model: &Model, faults: &mut Faults) {
 }
 
 impl Loaded {
+    /// Adds a warning when nobody could be served: a part of a configuration may well be without
+    /// listeners or routes, but not one that is about to be put in force.
+    pub fn expect_to_serve(&mut self) {
+        let message = if self.model.listeners.is_empty() {
+            "there is no listener: nobody can connect"
+        } else if self.model.routes.is_empty() {
+            "there is no route: every request is answered 404"
+        } else {
+            return;
+        };
+        let nowhere = Place::default();
+        self.warnings
+            .push(Fault::new(FaultCode::NobodyServed, nowhere, message));
+    }
+
     /// Adds a warning when more connections are allowed than `descriptors`, the files that the
     /// process may have open, leave room for.
     pub fn compare_with_descriptors(&mut self, descriptors: u64) {

@@ -411,6 +411,42 @@ fn more_connections_than_descriptors_are_warned_of() {
 }
 
 #[test]
+fn a_configuration_that_serves_nobody_is_doubtful() {
+    let listener = r#"listeners { listener "a" { address "127.0.0.1:1" } }"#;
+    let route = r#"routes { route "a" { service-type "builtin"; builtin-handler "health" } }"#;
+    for (text, said) in [
+        ("", "no listener"),
+        (route, "no listener"),
+        (listener, "no route"),
+    ] {
+        let mut loaded = parse(text, "x.kdl").unwrap();
+        loaded.expect_to_serve();
+        assert_eq!(codes(&loaded.warnings), [FaultCode::NobodyServed]);
+        let told = loaded.warnings.to_string();
+        assert!(
+            told.contains(said) && told.ends_with(" --> x.kdl\n"),
+            "{told}"
+        );
+    }
+    let mut whole = parse(&format!("{listener}\n{route}"), "x.kdl").unwrap();
+    whole.expect_to_serve();
+    assert!(whole.warnings.is_empty());
+}
+
+#[test]
+fn what_is_written_nowhere_is_told_without_a_line() {
+    let mut silent = parse("listeners {}", "x.kdl").unwrap();
+    silent.compare_with_descriptors(1024);
+    let told = silent.warnings.to_string();
+    assert!(
+        told.contains(" --> x.kdl\n  = nothing is written here"),
+        "{told}"
+    );
+    let report = load(Path::new("no-such.kdl")).unwrap_err().to_string();
+    assert!(report.ends_with(" --> no-such.kdl\n"), "{report}");
+}
+
+#[test]
 fn the_default_route_is_not_called_unreachable() {
     let text = |default| {
         format!(

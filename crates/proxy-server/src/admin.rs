@@ -15,7 +15,7 @@ use socket2::Socket;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-pub(crate) use desks::Desks;
+pub(crate) use desks::{Desks, check};
 
 /// The admin interface, open. Its drop ends it in good order.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use crate::admin::{Admin, Desks};
 use crate::handover::{Candidate, Predecessor, Program};
 use crate::heritage::Heritage;
 use crate::manager;
-use crate::process::{Build, Options, Source, StartFault, at_its_place, load};
+use crate::process::{Build, Options, Source, StartFault, at_its_place, load, of_configuration};
 use crate::server::{Server, now};
 use crate::signals::{Event, Signals};
 use crate::{resolve, tls};
@@ -88,7 +88,7 @@ impl Process {
         let model = Arc::new(loaded.model);
         // Before anything is served: nothing may fail any more when a client has been taken.
         let desks = Desks::prepare(None, &model.admin, &mut heritage);
-        let desks = desks.map_err(StartFault::Admin)?;
+        let desks = desks.map_err(|fault| of_configuration(vec![fault], &model))?;
         let started = Server::start(
             Arc::clone(&model),
             Arc::clone(&registry),
@@ -193,7 +193,7 @@ impl Process {
         let before: Vec<_> = self.server.bound().cloned().collect();
         let admin = self.admin.as_ref();
         let desks = Desks::prepare(admin, &model.admin, self.server.heritage());
-        let desks = desks.map_err(StartFault::Admin)?;
+        let desks = desks.map_err(|fault| of_configuration(vec![fault], &model))?;
         let applied = self.server.apply(Arc::clone(&model)).await;
         applied.map_err(|fault| at_its_place(fault, &model))?;
         for bound in self.server.bound().filter(|bound| !before.contains(bound)) {

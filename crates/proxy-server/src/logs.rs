@@ -1,6 +1,7 @@
 //! The logs of the process: where they go, and the ends that workers write to.
 
-use proxy_model::{LogLevel, LogTarget, Observability};
+use proxy_config::{Fault, FaultCode};
+use proxy_model::{LogLevel, LogTarget, Observability, Setting};
 use proxy_pipeline::Logs;
 use proxy_telemetry::{Destination, LogCounters, LogFault, LogWriter, Registry};
 use std::io;
@@ -20,15 +21,17 @@ pub(crate) struct OpenLogs {
 
 impl OpenLogs {
     /// Opens the logs that `observability` names.
-    pub(crate) fn open(observability: &Observability, registry: &Registry) -> io::Result<Self> {
+    pub(crate) fn open(observability: &Observability, registry: &Registry) -> Result<Self, Fault> {
+        let (access_log, error_log) = (&observability.access_log, &observability.error_log);
         let (access, errors) = destinations(observability);
-        let lines = u64::from(*observability.access_log.buffer_lines);
+        let lines = u64::from(*access_log.buffer_lines);
+        let access_writer = start(&access, "access", registry);
+        let access_writer = access_writer.map_err(|error| fault(&access_log.path, &error))?;
+        let errors_writer = start(&errors, "error", registry);
+        let errors_writer = errors_writer.map_err(|error| fault(&error_log.path, &error))?;
         Ok(Self {
-            access: (
-                access.clone(),
-                start(&access, "access", registry)?.bounded(lines),
-            ),
-            errors: (errors.clone(), start(&errors, "error", registry)?),
+            access: (access, access_writer.bounded(lines)),
+            errors: (errors, errors_writer),
             lines,
             warnings: warnings(observability),
         })
@@ -95,6 +98,12 @@ fn start(
 ) -> io::Result<LogWriter> {
     let counters = LogCounters::registered(registry, name);
     LogWriter::start(destination, counters, move |fault| report(name, &fault))
+}
+
+fn fault(path: &Setting<LogTarget>, error: &io::Error) -> Fault {
+    let place = path.place().unwrap_or_default();
+    let message = format!("a log cannot be opened: {error}");
+    Fault::new(FaultCode::UnwritableLog, place, message)
 }
 
 fn report(log: &str, fault: &LogFault) {

@@ -1,11 +1,15 @@
 //! What a process is started with, and why it may not start.
 
+use crate::admin;
 use crate::handover::Program;
 use crate::heritage::Heritage;
 use crate::life;
+use crate::listen::BindFault;
 use crate::server::{ApplyFault, now};
 use crate::tls;
-use proxy_config::{FaultCode, Loaded, Report};
+use proxy_config::{Fault, FaultCode, Loaded, Report};
+use proxy_model::{Model, Place};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::borrow::Cow;
 use std::io;
 use std::path::PathBuf;
@@ -54,9 +58,6 @@ pub enum StartFault {
     /// The configuration is right and cannot be put in force.
     #[error(transparent)]
     Apply(#[from] ApplyFault),
-    /// The admin interface cannot be opened.
-    #[error("cannot open the admin interface: {0}")]
-    Admin(String),
     /// The process that this one was to take over from passes no sockets.
     #[error("cannot take over: {0}")]
     TakeOver(#[source] io::Error),
@@ -71,6 +72,7 @@ pub enum StartFault {
 /// [`StartFault`] when nothing could be served.
 pub fn run(options: &Options) -> Result<(), StartFault> {
     let heritage = Heritage::of_the_manager();
+    claim_files();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -80,21 +82,42 @@ pub fn run(options: &Options) -> Result<(), StartFault> {
     lived
 }
 
-/// The configuration that `options` name, checked as far as that is possible without serving it:
-/// certificates are read, too.
+/// The configuration that `config` names, checked as far as that is possible without serving it:
+/// certificates and the admin interface's token are read, too.
 ///
 /// # Errors
 /// Every fault that was found.
 pub fn load(config: &Source) -> Result<Loaded, Report> {
     let mut loaded = read(config)?;
+    let token = admin::check(&loaded.model.admin).err();
+    let mut faults: Vec<Fault> = token.into_iter().collect();
     match tls::check(&loaded.model, now()) {
         Ok(doubtful) => {
             for fault in doubtful {
                 loaded.warnings.push(fault);
             }
-            Ok(loaded)
         }
-        Err(faults) => Err(Report::new(loaded.model.sources.clone(), faults)),
+        Err(bad) => faults.extend(bad),
+    }
+    if !faults.is_empty() {
+        return Err(Report::new(loaded.model.sources.clone(), faults));
+    }
+    loaded.expect_to_serve();
+    let files = getrlimit(Resource::Nofile).maximum;
+    loaded.compare_with_descriptors(files.unwrap_or(u64::MAX));
+    Ok(loaded)
+}
+
+/// Lets this process open as many files as the system grants it: what programs may have by default
+/// is meant for small ones.
+fn claim_files() {
+    let limit = getrlimit(Resource::Nofile);
+    let most = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    if let Err(error) = setrlimit(Resource::Nofile, most) {
+        tracing::warn!(%error, "the limit on open files stays as it was");
     }
 }
 
@@ -106,26 +129,38 @@ fn read(config: &Source) -> Result<Loaded, Report> {
     }
 }
 
-/// A listener that cannot be bound is told like any other fault of the configuration: with its place.
-pub(crate) fn at_its_place(fault: ApplyFault, model: &proxy_model::Model) -> StartFault {
-    let bind = match &fault {
-        ApplyFault::Bind(bind) => bind,
-        ApplyFault::Tls(faults) => {
-            return StartFault::Config(Report::new(model.sources.clone(), faults.clone()));
+/// What cannot be put in force is told like any other fault of the configuration, where it has a
+/// place in it.
+pub(crate) fn at_its_place(fault: ApplyFault, model: &Model) -> StartFault {
+    let faults = match fault {
+        ApplyFault::Bind(bind) => {
+            let written = |address: &str| address == bind.address;
+            let mut listeners = model.listeners.iter();
+            let listener = listeners.find(|listener| written(&listener.address.to_string()));
+            let Some(listener) = listener else {
+                return StartFault::Apply(ApplyFault::Bind(bind));
+            };
+            let place = listener.address.place().unwrap_or(listener.place);
+            vec![cannot_listen(&bind, place)]
         }
-        ApplyFault::Log(_) | ApplyFault::Thread(_) | ApplyFault::Stuck => {
-            return StartFault::Apply(fault);
-        }
+        ApplyFault::Tls(faults) => faults,
+        ApplyFault::Log(fault) => vec![fault],
+        ApplyFault::Thread(_) | ApplyFault::Stuck => return StartFault::Apply(fault),
     };
-    let listener = model
-        .listeners
-        .iter()
-        .find(|listener| listener.address.to_string() == bind.address);
-    let Some(listener) = listener else {
-        return StartFault::Apply(fault);
+    of_configuration(faults, model)
+}
+
+pub(crate) fn of_configuration(faults: Vec<Fault>, model: &Model) -> StartFault {
+    StartFault::Config(Report::new(model.sources.clone(), faults))
+}
+
+/// `bind`, at the place of its address.
+pub(crate) fn cannot_listen(bind: &BindFault, place: Place) -> Fault {
+    let code = if bind.source.kind() == io::ErrorKind::AddrInUse {
+        FaultCode::AddressInUse
+    } else {
+        FaultCode::CannotListen
     };
-    let place = listener.address.place().unwrap_or(listener.place);
-    let fault = proxy_config::Fault::new(FaultCode::AddressInUse, place, bind.to_string())
-        .label(bind.why.clone());
-    StartFault::Config(Report::new(model.sources.clone(), vec![fault]))
+    let message = format!("cannot listen on {}", bind.address);
+    Fault::new(code, place, message).label(bind.why.clone())
 }

@@ -29,8 +29,8 @@ pub enum ApplyFault {
     #[error("certificates cannot be used")]
     Tls(Vec<Fault>),
     /// A log cannot be opened.
-    #[error("cannot open a log: {0}")]
-    Log(#[source] io::Error),
+    #[error("{}", .0.message)]
+    Log(Fault),
     /// A thread cannot be started, or given its sockets.
     #[error("cannot start a worker: {0}")]
     Thread(#[source] io::Error),

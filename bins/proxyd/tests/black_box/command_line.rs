@@ -142,6 +142,59 @@ fn warnings_do_not_fail_unless_they_are_to() {
 }
 
 #[test]
+fn who_is_strict_is_told_so() {
+    let desk = Desk::new();
+    let file = desk.file("doubtful.kdl", DOUBTFUL);
+    let said = text(&run_with(&["config", "check", "--strict"], &file).stderr);
+    assert!(
+        said.contains("--strict takes warnings for faults"),
+        "{said}"
+    );
+}
+
+#[test]
+fn an_empty_file_is_doubtful() {
+    let desk = Desk::new();
+    let output = run_with(&["--test", "--config"], &desk.file("empty.kdl", ""));
+    assert_eq!(output.status.code(), Some(0));
+    let said = text(&output.stderr);
+    assert!(said.contains("warning[nobody-served]"), "{said}");
+}
+
+#[test]
+fn more_connections_than_files_are_doubtful() {
+    let desk = Desk::new();
+    let file = desk.file("good.kdl", GOOD);
+    let mut few = Command::new("sh");
+    let script = "ulimit -n 1000; exec \"$0\" --test --config \"$1\"";
+    let output = few
+        .args(["-c", script, BINARY])
+        .arg(&file)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let said = text(&output.stderr);
+    assert!(said.contains("set it to 900 or less"), "{said}");
+}
+
+#[test]
+fn a_token_that_is_none_fails_the_test_as_it_would_the_start() {
+    let desk = Desk::new();
+    desk.file("short.token", "short");
+    let admin = "admin { address \"127.0.0.1:0\"; token-file \"short.token\" }";
+    let file = desk.file("good.kdl", &format!("{GOOD}{admin}\n"));
+
+    for flags in [&["--test", "--config"][..], &["--config"]] {
+        let output = run_with(flags, &file);
+        assert_eq!(output.status.code(), Some(1), "{flags:?}");
+        let said = text(&output.stderr);
+        for part in ["error[bad-token]", "16 is the least", "good.kdl:5:43"] {
+            assert!(said.contains(part), "{part} is not in:\n{said}");
+        }
+    }
+}
+
+#[test]
 fn what_was_found_can_be_had_as_json() {
     let desk = Desk::new();
     let file = desk.file("faulty.kdl", FAULTY);
@@ -255,6 +308,42 @@ fn a_port_in_use_is_told_with_its_place() {
     assert!(said.contains("in use"), "{said}");
     assert!(said.contains("proxyd.kdl:2:"), "{said}");
     assert!(said.contains(&address.to_string()), "{said}");
+}
+
+/// What a process says that cannot start with `blocks`.
+fn complaint(blocks: &str) -> String {
+    let upstream = Upstream::saying("");
+    let config = Config::to(&upstream).top(blocks);
+    let mut proxyd = Launch::new(BINARY, &config.kdl()).spawn();
+    assert_eq!(proxyd.wait().code(), Some(1));
+    let _ = proxyd.stderr().try_find(0, |_| false);
+    proxyd.stderr().lines().join("\n")
+}
+
+#[test]
+fn whatever_cannot_be_opened_is_told_with_its_place() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let in_use = taken.local_addr().unwrap();
+    let free = "admin { address \"127.0.0.1:0\" }";
+    for (blocks, code) in [
+        (
+            format!("admin {{ address \"{in_use}\" }}"),
+            "error[address-in-use]",
+        ),
+        (
+            "admin { address \"127.0.0.1:0\"; unix-socket \"/dev/null\" }".to_owned(),
+            "error[cannot-listen]",
+        ),
+        (
+            format!("{free}\nobservability {{ access-log {{ path \"/\" }} }}"),
+            "error[unwritable-log]",
+        ),
+    ] {
+        let said = complaint(&blocks);
+        assert!(said.contains(code), "{code} is not in:\n{said}");
+        let line = blocks.lines().last().unwrap();
+        assert!(said.contains(line), "{line} is not in:\n{said}");
+    }
 }
 
 #[test]

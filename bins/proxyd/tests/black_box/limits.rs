@@ -1,7 +1,9 @@
 //! How large and how many: header limits, body limits, places for requests and connections.
 
-use crate::support::{Config, METRICS, metric, post, reason, refusal, request, target};
-use proxy_testkit::{End, Gate, Upstream, get};
+use crate::installed::Installed;
+use crate::support::{BINARY, Config, METRICS, metric, post, reason, refusal, request, target};
+use proxy_testkit::{End, Gate, Launch, Upstream, get};
+use std::fs;
 
 fn limited(upstream: &Upstream, limits: &str) -> Config {
     Config::to(upstream).top(&format!("limits {{ {limits} }}"))
@@ -31,6 +33,22 @@ fn oversized() -> Vec<(String, &'static str, &'static str)> {
 
 const SMALL_HEADS: &str = "max-header-size-bytes 512; max-header-count 10; \
     max-header-name-bytes 32; max-header-value-bytes 100";
+
+#[test]
+fn a_process_may_open_all_the_files_that_it_is_granted() {
+    let installed = Installed::new();
+    installed.replace(&format!("ulimit -Sn 64; exec {BINARY} \"$@\""));
+    let upstream = Upstream::saying("");
+    let proxyd = Launch::new(installed.path(), &Config::to(&upstream).kdl()).start();
+
+    let limits = fs::read_to_string(format!("/proc/{}/limits", proxyd.id())).unwrap();
+
+    let files = limits
+        .lines()
+        .find(|line| line.starts_with("Max open files"));
+    let mut words = files.unwrap().split_whitespace().skip(3);
+    assert_eq!(words.next(), words.next(), "{limits}");
+}
 
 #[test]
 fn too_large_heads_are_answered_429_and_logged_as_limits() {

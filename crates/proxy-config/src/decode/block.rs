@@ -120,7 +120,7 @@ impl<'t> Block<'t> {
 pub(super) fn not_yet_fault(what: &str, issue: &str, place: Place) -> Fault {
     let message = format!("{what} is not implemented yet");
     let fault = Fault::new(FaultCode::NotImplementedYet, place, message);
-    fault
-        .label("has no effect yet")
-        .help(format!("it comes with `{issue}`; leave it out until then"))
+    fault.label("has no effect yet").help(format!(
+        "it comes with the work on `{issue}`; leave it out until then"
+    ))
 }

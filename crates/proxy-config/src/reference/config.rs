@@ -11,12 +11,13 @@ A configuration is a [KDL](https://kdl.dev) file, version 2 or 1. Blocks may sta
 more than once: lists are joined, a single setting that is there twice is a fault. Nothing is
 ignored: a name, a word or a value that is not known here is a fault, told with its place.
 
-- A setting with one value may be written as a property as well: `target \"10.0.0.1:80\" weight=2`.
+- A setting with one value may be written as a property as well: `access-log path=\"access.log\"`.
 - Times end in `-secs` or `-ms`, and either may be written for the other: `connect-ms 250`.
 - Sizes are bytes, or text with a unit: `\"500MB\"` is 500 × 10^6, `\"500MiB\"` is 500 × 2^20.
 - In words, `-` and `_` are the same: `round_robin`, `round-robin`.
 - Files and folders are relative to the folder of the file that names them.
-- *Not yet* marks what is understood and has no effect so far; a file that has it is refused.
+- *Not yet* marks what is understood and has no effect so far, and names the piece of work that will
+  change that; a file that has it is refused.
 
 This is what holds without a file:
 

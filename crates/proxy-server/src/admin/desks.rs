@@ -3,8 +3,10 @@
 use super::{Admin, Desk};
 use crate::heritage::Heritage;
 use crate::listen::{BindFault, SocketFile, open_unix};
-use proxy_admin::{Listener, Token};
-use proxy_model::{Admin as Settings, BindAddress};
+use crate::process::cannot_listen;
+use proxy_admin::{Listener, Token, WidePermissions};
+use proxy_config::{Fault, FaultCode};
+use proxy_model::{Admin as Settings, BindAddress, Place};
 use socket2::Socket;
 use std::io;
 use std::net::TcpListener;
@@ -46,22 +48,30 @@ impl Desks {
         now: Option<&Admin>,
         settings: &Settings,
         heritage: &mut Heritage,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, Fault> {
         let Settings {
             address,
             token_file,
             unix_socket,
         } = settings;
-        let token = token_file.as_ref().map(|file| read_token(&file.value));
-        let path = unix_socket.as_ref().map(|path| path.value.clone());
+        let token = check(settings)?;
+        if let Some((file, (_, Some(wide)))) = token_file.as_ref().zip(token.as_ref()) {
+            tracing::warn!(file = %file.value.display(), "{wide}");
+        }
+        let door = address.value.map(BindAddress::Tcp);
+        let door = door.map(|door| (door, address.place()));
+        let path = unix_socket.as_ref().map(|path| {
+            let door = BindAddress::Unix(path.value.clone());
+            (door, path.place())
+        });
         let tcp = now.and_then(|admin| admin.tcp.as_ref());
         let unix = now.and_then(|admin| admin.unix.as_ref());
         // Somebody else may have removed the file.
         let there = |desk: &&Desk| desk.file.as_ref().is_none_or(SocketFile::is_there);
         Ok(Self {
-            token: token.transpose()?,
-            tcp: Change::from(tcp, address.value.map(BindAddress::Tcp), heritage)?,
-            unix: Change::from(unix.filter(there), path.map(BindAddress::Unix), heritage)?,
+            tcp: Change::from(tcp, door, heritage)?,
+            unix: Change::from(unix.filter(there), path, heritage)?,
+            token: token.map(|(token, _)| token),
         })
     }
 }
@@ -69,22 +79,24 @@ impl Desks {
 impl Change {
     fn from(
         now: Option<&Desk>,
-        wanted: Option<BindAddress>,
+        wanted: Option<(BindAddress, Option<Place>)>,
         heritage: &mut Heritage,
-    ) -> Result<Self, String> {
-        if now.map(|desk| &desk.address) == wanted.as_ref() {
+    ) -> Result<Self, Fault> {
+        if now.map(|desk| &desk.address) == wanted.as_ref().map(|(address, _)| address) {
             return Ok(Self::Stay);
         }
         match wanted {
-            Some(address) => Opened::at(address, heritage).map(Self::Open),
+            Some((address, place)) => Opened::at(address, heritage)
+                .map(Self::Open)
+                .map_err(|bind| at_its_place(&bind, place)),
             None => Ok(Self::Close),
         }
     }
 }
 
 impl Opened {
-    fn at(address: BindAddress, heritage: &mut Heritage) -> Result<Self, String> {
-        let fault = |error| BindFault::new(&address, error).to_string();
+    fn at(address: BindAddress, heritage: &mut Heritage) -> Result<Self, BindFault> {
+        let fault = |error| BindFault::new(&address, error);
         let (socket, file) = match heritage.take_admin(&address) {
             Some(passed) if passed.label.owned && !is_there(&address) => {
                 bind(&address).map_err(fault)?
@@ -112,6 +124,14 @@ impl Opened {
     }
 }
 
+fn at_its_place(bind: &BindFault, place: Option<Place>) -> Fault {
+    let fault = cannot_listen(bind, place.unwrap_or_default());
+    match place {
+        Some(_) => fault,
+        None => fault.help("it is the admin interface's; `admin { address \"…\" }` names another"),
+    }
+}
+
 fn bind(address: &BindAddress) -> io::Result<(Socket, Option<SocketFile>)> {
     match address {
         BindAddress::Tcp(address) => TcpListener::bind(address).map(|socket| (socket.into(), None)),
@@ -136,11 +156,16 @@ fn inherited_file(path: &Path) -> Option<SocketFile> {
     Some(file)
 }
 
-fn read_token(file: &Path) -> Result<Token, String> {
-    let (token, wide) =
-        Token::read(file).map_err(|fault| format!("{}: {fault}", file.display()))?;
-    if let Some(wide) = wide {
-        tracing::warn!(file = %file.display(), "{wide}");
-    }
-    Ok(token)
+/// The token that `settings` ask for, and whether too many may read its file.
+pub(crate) fn check(
+    settings: &Settings,
+) -> Result<Option<(Token, Option<WidePermissions>)>, Fault> {
+    let Some(file) = &settings.token_file else {
+        return Ok(None);
+    };
+    let token = Token::read(&file.value).map_err(|fault| {
+        let place = file.place().unwrap_or_default();
+        Fault::new(FaultCode::BadToken, place, fault.to_string())
+    });
+    token.map(Some)
 }
