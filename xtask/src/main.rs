@@ -31,7 +31,7 @@ struct Arguments {
 enum Task {
     /// Run all that a change must pass, stopping at the first fault
     TestAll {
-        /// Leave out the slow steps: documentation and dependency policy
+        /// Leave out the slow steps: documentation, demo, dependency policy and cost of a request
         #[arg(long)]
         fast: bool,
     },

@@ -7,6 +7,9 @@ use std::str::FromStr;
 /// The name of our own entry in every table.
 pub(super) const OURS: &str = "proxyd";
 
+/// The names that tables have without anybody's asking.
+const TAKEN: [&str; 3] = [OURS, "nginx", "haproxy"];
+
 /// A program in one set-up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Contestant {
@@ -108,7 +111,14 @@ impl FromStr for Peer {
                 port,
             })
         };
-        parts().ok_or_else(|| "write name=command,port".to_owned())
+        let peer = parts().ok_or_else(|| "write name=command,port".to_owned())?;
+        if TAKEN.contains(&peer.name.as_str()) {
+            return Err(format!(
+                "{} is measured already; call yours otherwise",
+                peer.name
+            ));
+        }
+        Ok(peer)
     }
 }
 
@@ -125,7 +135,16 @@ mod tests {
             (peer.name.as_str(), peer.command.as_str(), peer.port),
             ("envoy", "envoy -c a,b.yaml --concurrency 1", 21_500)
         );
-        for text in ["envoy", "=envoy,1", "a=,1", "a=b", "a=b,c", "a=b,70000"] {
+        let taken = "nginx=nginx -c other.conf,21500";
+        for text in [
+            "envoy",
+            "=envoy,1",
+            "a=,1",
+            "a=b",
+            "a=b,c",
+            "a=b,70000",
+            taken,
+        ] {
             assert!(text.parse::<Peer>().is_err(), "{text}");
         }
     }

@@ -25,12 +25,12 @@ pub(crate) struct Options {
     #[arg(long, exclusive = true)]
     pub(super) guard: bool,
     /// Write docs/performance.md and what it is made from
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["quick", "only"])]
     pub(super) publish: bool,
     /// Also measure this proxy, which must forward HTTP to 127.0.0.1:21000
     #[arg(long = "peer", value_name = "NAME=COMMAND,PORT")]
     pub(super) peers: Vec<Peer>,
-    /// Measure these cases only
+    /// Measure this case only; may be given again
     #[arg(long, value_name = "CASE")]
     only: Vec<String>,
 }
@@ -63,11 +63,15 @@ impl Options {
     }
 
     fn wants(&self, case: &Case) -> bool {
+        let counts = matches!(case.plan, Plan::Count);
+        if counts && self.instr {
+            return true;
+        }
         if !self.only.is_empty() {
             return self.only.iter().any(|name| name == case.name);
         }
-        if matches!(case.plan, Plan::Count) {
-            return self.instr || self.gate;
+        if counts {
+            return self.gate;
         }
         !(self.quick && case.thorough)
     }
@@ -116,6 +120,11 @@ mod tests {
             ..NOTHING
         };
         assert_eq!(names(&only("reload")), ["reload"]);
+        let counted = Options {
+            instr: true,
+            ..only("get-1")
+        };
+        assert_eq!(names(&counted), ["get-1", "count"]);
         assert!(only("get64").cases().is_err());
     }
 }
