@@ -23,6 +23,17 @@ impl Upstream {
         Self::answering(ok(text))
     }
 
+    /// Answers every request with status 200 and this text when `gate` is open.
+    pub fn gated(gate: &Gate, text: &str) -> Self {
+        let (gate, response) = (gate.clone(), ok(text));
+        Self::start(move |served| {
+            while served.request().is_some() {
+                gate.wait();
+                served.send(&response);
+            }
+        })
+    }
+
     /// Answers every request with its own body.
     pub fn echo() -> Self {
         Self::start(|served| {

@@ -69,21 +69,10 @@ fn one_connection_is_enough_for_one_request_at_a_time() {
     assert_eq!(upstream.connections(), 1);
 }
 
-/// Serves requests when the gate opens, so that several are in flight at once.
-fn gated(gate: &Gate) -> Upstream {
-    let gate = gate.clone();
-    Upstream::start(move |served| {
-        while served.request().is_some() {
-            gate.wait();
-            served.send(ok("done"));
-        }
-    })
-}
-
 #[test]
 fn no_more_idle_connections_are_kept_than_allowed() {
     let gate = Gate::new();
-    let upstream = gated(&gate);
+    let upstream = Upstream::gated(&gate, "done");
     let config = Config::to_with(&upstream, "connection-pool { max-idle 2 }");
     let proxyd = config.start();
     let mut clients: Vec<_> = (0..5).map(|_| proxyd.connect()).collect();
@@ -161,7 +150,7 @@ fn requests_wait_for_a_connection_when_all_allowed_are_in_use() {
 #[test]
 fn a_request_that_waits_too_long_for_a_connection_is_answered_503() {
     let gate = Gate::new();
-    let upstream = gated(&gate);
+    let upstream = Upstream::gated(&gate, "done");
     let settings = "connection-pool { max-connections 1 }; timeouts { connect-ms 400 }";
     let proxyd = Config::to_with(&upstream, settings).start();
     let mut first = proxyd.connect();
@@ -184,7 +173,7 @@ fn a_request_that_waits_too_long_for_a_connection_is_answered_503() {
 #[test]
 fn the_limit_on_connections_holds_over_all_workers() {
     let gate = Gate::new();
-    let upstream = gated(&gate);
+    let upstream = Upstream::gated(&gate, "done");
     let config = Config::to_with(&upstream, "connection-pool { max-connections 3 }");
     let proxyd = config.top("system { worker-threads 3 }").start();
     let mut clients: Vec<_> = (0..12).map(|_| proxyd.connect()).collect();

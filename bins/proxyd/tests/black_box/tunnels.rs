@@ -6,6 +6,9 @@ use proxy_testkit::{End, Gate, Proxyd, RawClient, Upstream, get, ok};
 const UPGRADE: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\n\
     Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
 
+const SWITCHED: &str = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n\
+    Upgrade: websocket\r\n\r\n";
+
 fn handshake() -> String {
     request("GET /ws", UPGRADE, "")
 }
@@ -110,10 +113,7 @@ fn a_handshake_behind_many_requests_keeps_its_early_bytes() {
 fn bytes_sent_right_behind_the_answer_are_not_lost() {
     let upstream = Upstream::start(|served| {
         served.head();
-        served.send(
-            "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n\
-             Upgrade: websocket\r\n\r\nfirst",
-        );
+        served.send([SWITCHED, "first"].concat());
         served.end();
     });
     let proxyd = Config::to(&upstream).start();
@@ -129,10 +129,7 @@ fn bytes_sent_right_behind_the_answer_are_not_lost() {
 fn either_side_may_finish_before_the_other() {
     let upstream = Upstream::start(|served| {
         served.head();
-        served.send(
-            "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n\
-             Upgrade: websocket\r\n\r\n",
-        );
+        served.send(SWITCHED);
         let question = served.rest().unwrap().0;
         served.send([b"you said ", question.as_slice()].concat());
     });
@@ -153,10 +150,7 @@ fn either_side_may_finish_before_the_other() {
 fn the_end_of_the_upstream_reaches_the_client() {
     let upstream = Upstream::start(|served| {
         served.head();
-        served.send(
-            "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n\
-             Upgrade: websocket\r\n\r\nbye",
-        );
+        served.send([SWITCHED, "bye"].concat());
     });
     let proxyd = Config::to(&upstream).start();
     let mut client = switched(&proxyd);
@@ -283,10 +277,7 @@ fn a_tunnel_slows_the_side_that_is_too_fast() {
     let wait = gate.clone();
     let upstream = Upstream::start(move |served| {
         served.head();
-        served.send(
-            "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n\
-             Upgrade: websocket\r\n\r\n",
-        );
+        served.send(SWITCHED);
         wait.wait();
         let _ = served.rest();
     });

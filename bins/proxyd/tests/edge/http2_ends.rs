@@ -42,15 +42,7 @@ fn a_request_that_its_client_gives_up_is_given_up_upstream() {
 #[test]
 fn a_drained_connection_ends_when_its_streams_have() {
     let gate = Gate::new();
-    let upstream = {
-        let gate = gate.clone();
-        Upstream::start(move |served| {
-            while served.request().is_some() {
-                gate.wait();
-                served.send(ok("late"));
-            }
-        })
-    };
+    let upstream = Upstream::gated(&gate, "late");
     let mut proxyd = start(&to(&upstream, H2C), &[]);
 
     live(async {

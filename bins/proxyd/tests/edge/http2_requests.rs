@@ -156,15 +156,7 @@ fn streams_do_not_wait_for_each_other() {
 #[test]
 fn no_more_streams_are_open_than_allowed() {
     let gate = Gate::new();
-    let upstream = {
-        let gate = gate.clone();
-        Upstream::start(move |served| {
-            while served.request().is_some() {
-                gate.wait();
-                served.send(ok("late"));
-            }
-        })
-    };
+    let upstream = Upstream::gated(&gate, "late");
     let proxyd = start(&to(&upstream, "h2c #true; max-concurrent-streams 2"), &[]);
 
     live(async {
