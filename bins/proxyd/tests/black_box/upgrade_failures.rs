@@ -32,6 +32,9 @@ fn a_program_that_ends_at_once_changes_nothing() {
     // What stands at the path by then is started, wherever the link leads.
     installed.restore();
     upgrade(&mut proxyd);
+    // Until it has ended, the old process may still take a client.
+    drop(client);
+    proxyd.wait_for_former();
     let successes = r#"proxy_upgrades_total{result="success"}"#;
     assert!(metric(&mut proxyd.connect(), successes) > 0.5);
 }
