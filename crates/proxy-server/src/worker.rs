@@ -145,6 +145,8 @@ async fn run(
             command = inbox.recv() => match command {
                 Some(Command::Adopt(adoption, done)) => {
                     post.adopt(*adoption);
+                    // Sockets that are not served any more are closed before anybody hears of it.
+                    tokio::task::yield_now().await;
                     // Nobody waits for it any more when the process is on its way out.
                     done.send(()).unwrap_or_default();
                 }
