@@ -2,8 +2,8 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests may fail loudly")]
 
 use proxy_telemetry::{
-    AccessFormat, AccessRecord, Destination, LogCounters, LogFault, LogWriter, Protocol, Registry,
-    RegistrySettings, WorkerLog, names,
+    AccessFormat, AccessRecord, Destination, LogCounters, LogFault, LogWriter, Phrases, Protocol,
+    Registry, RegistrySettings, RequestFacts, WorkerLog, names,
 };
 use std::collections::BTreeSet;
 use std::fs;
@@ -41,16 +41,24 @@ fn gated() -> (Sender<()>, Receiver<Vec<u8>>, LogWriter) {
 }
 
 fn write(log: &mut WorkerLog, path: &str) {
-    let record = AccessRecord {
-        at: Duration::from_secs(1_700_000_000),
-        correlation_id: "0190163d-8694-739b-aea5-966c26f8ad90",
-        route: Some("api"),
-        upstream: Some("app"),
-        target: Some("10.0.0.1:8080"),
-        client_ip: "192.0.2.1",
+    let facts = RequestFacts {
         method: b"GET",
         host: Some(b"example.com"),
         path: path.as_bytes(),
+        user_agent: None,
+        referer: None,
+    };
+    let Some(note) = log.note(&facts, &AccessFormat::default()) else {
+        return;
+    };
+    let routes = Phrases::of_routes(["api"]);
+    let targets = Phrases::of_targets("app", ["10.0.0.1:8080"]);
+    let record = AccessRecord {
+        at: Duration::from_secs(1_700_000_000),
+        correlation_id: b"0190163d-8694-739b-aea5-966c26f8ad90",
+        route: routes.get(0),
+        target: targets.get(0),
+        client_ip: b"192.0.2.1",
         status: 200,
         took: Duration::from_micros(1_234),
         bytes_in: 0,
@@ -60,10 +68,8 @@ fn write(log: &mut WorkerLog, path: &str) {
         error_type: None,
         retries: 0,
         upstream_took: None,
-        user_agent: None,
-        referer: None,
     };
-    log.access(&record, &AccessFormat::default());
+    log.access(&record, note);
 }
 
 fn lines(all: &Receiver<Vec<u8>>) -> Vec<String> {

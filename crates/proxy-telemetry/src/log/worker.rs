@@ -3,7 +3,10 @@
 use super::BATCH_BYTES;
 use super::batch::{Batch, Message};
 use super::counts::Books;
-use crate::record::{AccessFormat, AccessRecord, ErrorRecord, LimitRecord, TimestampText};
+use crate::record::{
+    AccessFormat, AccessRecord, ErrorRecord, LimitRecord, RequestFacts, RequestNote, SpareNotes,
+    TimestampText,
+};
 use std::mem;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -22,6 +25,7 @@ pub struct WorkerLog {
     /// Lines of the batch that the books know of, because it could not be handed over before.
     entered: u64,
     clock: TimestampText,
+    notes: SpareNotes,
     /// None when the log is off.
     wire: Option<Wire>,
 }
@@ -56,6 +60,7 @@ impl WorkerLog {
             lines: 0,
             entered: 0,
             clock: TimestampText::default(),
+            notes: SpareNotes::default(),
             wire,
         }
     }
@@ -66,11 +71,19 @@ impl WorkerLog {
         self.wire.is_some()
     }
 
+    /// Writes down what a client said of a request that begins, for [`WorkerLog::access`] when it is
+    /// over. None when the log is off.
+    #[inline]
+    pub fn note(&mut self, facts: &RequestFacts<'_>, format: &AccessFormat) -> Option<RequestNote> {
+        self.is_on().then(|| facts.note(format, &mut self.notes))
+    }
+
     /// Writes down a request that is over.
     #[inline]
-    pub fn access(&mut self, record: &AccessRecord<'_>, format: &AccessFormat) {
+    pub fn access(&mut self, record: &AccessRecord<'_>, note: RequestNote) {
         if self.is_on() {
-            record.write(&mut self.batch, &mut self.clock, format);
+            record.write(&mut self.batch, &mut self.clock, &note);
+            self.notes.keep(note);
             self.end_line();
         }
     }
