@@ -158,6 +158,51 @@ fn a_flush_that_finds_no_room_keeps_the_lines() {
 }
 
 #[test]
+fn where_few_lines_may_wait_few_are_in_a_batch() {
+    let (open, all, log) = gated();
+    let log = log.bounded(40);
+    let mut worker = log.worker();
+
+    for _ in 0..25 {
+        write(&mut worker, "/");
+    }
+    drop(open);
+    drop(worker);
+    let counts = log.close(PATIENCE);
+
+    let batches = all.iter().map(|batch| String::from_utf8(batch).unwrap());
+    let batches: Vec<_> = batches.map(|batch| batch.lines().count()).collect();
+    assert_eq!(batches, [10, 10, 5]);
+    assert_eq!((counts.written, counts.lost), (25, 0));
+}
+
+#[test]
+fn batches_end_where_lines_end_however_long_they_are() {
+    let (open, all, log) = gated();
+    drop(open);
+    let mut worker = log.worker();
+
+    let path = |number: usize| format!("/{}", "x".repeat(number * 37 % 9_000));
+    for number in 0..500 {
+        write(&mut worker, &path(number));
+    }
+    drop(worker);
+    log.close(PATIENCE);
+
+    let batches: Vec<_> = all.iter().collect();
+    assert!(batches.len() > 2 && batches.iter().all(|batch| batch.ends_with(b"}\n")));
+    let text = String::from_utf8(batches.concat()).unwrap();
+    for (number, line) in text.lines().enumerate() {
+        let record: serde_json::Value = serde_json::from_str(line).unwrap();
+        let sent = path(number);
+        let written = record["path"].as_str().unwrap();
+        let kept = written.strip_suffix('…').unwrap_or(written);
+        assert!(sent.starts_with(kept) && kept.len() == sent.len().min(8192));
+    }
+    assert_eq!(text.lines().count(), 500);
+}
+
+#[test]
 fn closing_does_not_wait_longer_than_its_patience() {
     let (open, _all, log) = gated();
     let mut worker = log.worker();

@@ -14,14 +14,16 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 /// A batch is begun with room for this many bytes, so that its last line rarely makes it grow.
 const BEGUN_BYTES: usize = BATCH_BYTES + 4 * 1024;
 
-/// Buffers that wait for their worker to need them.
-const SPARE_BUFFERS: usize = 4;
+/// Buffers that wait for their worker to need them. They take turns: with few, they stay in the cache.
+const SPARE_BUFFERS: usize = 2;
 
 /// One worker's end of a log. Owned by the worker; never waits.
 #[derive(Debug)]
 pub struct WorkerLog {
     batch: Vec<u8>,
     lines: u64,
+    /// The batch is handed over with so many lines, however short they are.
+    most_lines: u64,
     /// Lines of the batch that the books know of, because it could not be handed over before.
     entered: u64,
     clock: TimestampText,
@@ -41,23 +43,26 @@ struct Wire {
 impl WorkerLog {
     pub(crate) fn new(inbox: SyncSender<Message>, books: Arc<Books>) -> Self {
         let (home, spare) = sync_channel(SPARE_BUFFERS);
-        Self::over(Some(Wire {
+        let most_lines = books.batch_lines();
+        let wire = Wire {
             inbox,
             spare,
             home,
             books,
-        }))
+        };
+        Self::over(Some(wire), most_lines)
     }
 
     /// An end of no log: records are not even made.
     pub fn off() -> Self {
-        Self::over(None)
+        Self::over(None, u64::MAX)
     }
 
-    fn over(wire: Option<Wire>) -> Self {
+    fn over(wire: Option<Wire>, most_lines: u64) -> Self {
         Self {
             batch: Vec::new(),
             lines: 0,
+            most_lines,
             entered: 0,
             clock: TimestampText::default(),
             notes: SpareNotes::default(),
@@ -115,7 +120,7 @@ impl WorkerLog {
     #[inline]
     fn end_line(&mut self) {
         self.lines += 1;
-        if self.batch.len() >= BATCH_BYTES {
+        if self.batch.len() >= BATCH_BYTES || self.lines >= self.most_lines {
             self.hand_over();
             self.give_up();
         }
