@@ -1,7 +1,8 @@
 //! A deadline: one cell to set, one flag to ask.
 
 use crate::{Clock, Tick};
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
+use std::fmt;
 use std::task::Waker;
 use std::time::Duration;
 
@@ -56,11 +57,29 @@ impl Timer {
 }
 
 /// The one deadline that a connection or a stream has at a time.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Deadline {
-    at: Cell<Option<(Tick, Timer, Duration)>>,
-    expired: Cell<Option<(Timer, Duration)>>,
-    waker: RefCell<Option<Waker>>,
+    state: Cell<State>,
+    waker: Cell<Option<Waker>>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+enum State {
+    #[default]
+    Stopped,
+    Running {
+        at: Tick,
+        timer: Timer,
+        wait: Duration,
+    },
+    /// It has run out, and nobody has taken it.
+    Expired { timer: Timer, wait: Duration },
+}
+
+impl fmt::Debug for Deadline {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.state.get().fmt(out)
+    }
 }
 
 impl Deadline {
@@ -79,57 +98,64 @@ impl Deadline {
     /// Starts `timer`, which was to be `wait` long and runs out at `at`.
     #[inline]
     pub(crate) fn start_at(&self, at: Tick, timer: Timer, wait: Duration) {
-        self.expired.set(None);
-        self.at.set(Some((at, timer, wait)));
+        self.state.set(State::Running { at, timer, wait });
     }
 
     /// Stops whatever runs; what ran out and was not taken is forgotten too.
     #[inline]
     pub fn stop(&self) {
-        self.expired.set(None);
-        self.at.set(None);
+        self.state.set(State::Stopped);
     }
 
     /// The timer that runs.
+    #[inline]
     pub fn running(&self) -> Option<Timer> {
-        self.at.get().map(|(_, timer, _)| timer)
+        match self.state.get() {
+            State::Running { timer, .. } => Some(timer),
+            State::Stopped | State::Expired { .. } => None,
+        }
     }
 
     /// The timer that has run out and how long it was, told once.
     #[inline]
     pub fn take_expired(&self) -> Option<(Timer, Duration)> {
-        self.expired.take()
+        let State::Expired { timer, wait } = self.state.get() else {
+            return None;
+        };
+        self.stop();
+        Some((timer, wait))
     }
 
     /// The timer that has run out, if nobody has taken it yet.
     #[inline]
     pub fn expired(&self) -> Option<Timer> {
-        self.expired.get().map(|(timer, _)| timer)
+        match self.state.get() {
+            State::Expired { timer, .. } => Some(timer),
+            State::Stopped | State::Running { .. } => None,
+        }
     }
 
     /// Remembers whom to wake. Called from the polling task; cheap when it is the same as before.
     pub fn watch(&self, waker: &Waker) {
-        let mut held = self.waker.borrow_mut();
-        if !held.as_ref().is_some_and(|known| known.will_wake(waker)) {
-            *held = Some(waker.clone());
-        }
+        let held = self.waker.take();
+        let same = held.filter(|known| known.will_wake(waker));
+        self.waker.set(same.or_else(|| Some(waker.clone())));
     }
 
     /// Wakes the watcher.
     pub fn wake(&self) {
-        let waker = self.waker.borrow().clone();
-        if let Some(waker) = waker {
-            waker.wake();
+        if let Some(waker) = self.waker.take() {
+            waker.wake_by_ref();
+            self.waker.set(Some(waker));
         }
     }
 
     /// Marks the deadline as expired and wakes its watcher when its time has come.
     pub(crate) fn check(&self, now: Tick) {
-        if let Some((at, timer, wait)) = self.at.get()
+        if let State::Running { at, timer, wait } = self.state.get()
             && at <= now
         {
-            self.at.set(None);
-            self.expired.set(Some((timer, wait)));
+            self.state.set(State::Expired { timer, wait });
             self.wake();
         }
     }

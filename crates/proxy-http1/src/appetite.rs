@@ -1,7 +1,7 @@
 //! Reads into buffers that are as large as what comes.
 
 use bytes::BytesMut;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -17,12 +17,24 @@ const MUCH: usize = 2 * 1024;
 /// Large reads ask for at least so many bytes.
 const LEAST: usize = 16 * 1024;
 
+/// What all large reads of a thread may ask for together, in bytes beyond [`LEAST`] each: what was read
+/// for a client that takes it slowly is held for long.
+const TOGETHER: usize = 32 * 1024 * 1024;
+
+/// The part of what is left of [`TOGETHER`] that one may ask for, so that the first leave some to the
+/// others.
+const SHARE: usize = 16;
+
 thread_local! {
+    /// How much of [`TOGETHER`] is taken.
+    static TAKEN: Cell<usize> = const { Cell::new(0) };
+
     /// Where small reads go first: a connection then holds what came, and no room for what may come.
     static SCRATCH: RefCell<Box<[u8; LITTLE]>> = RefCell::new(Box::new([0; LITTLE]));
 }
 
-/// How many bytes the next read asks for: reads that fill their room are followed by larger ones.
+/// How many bytes the next read asks for: reads that fill their room are followed by larger ones, as far
+/// as the thread's memory for them goes.
 #[derive(Debug)]
 pub struct Appetite {
     /// None: a small read.
@@ -39,12 +51,27 @@ impl Appetite {
 
     /// Begins again with small reads.
     pub fn forget(&mut self) {
-        self.large = None;
+        self.ask_for(None);
     }
 
     /// Goes back to the least of large reads, if it has come that far.
     pub fn moderate(&mut self) {
-        self.large = self.large.map(|_| LEAST);
+        self.ask_for(self.large.map(|_| LEAST));
+    }
+
+    fn ask_for(&mut self, large: Option<usize>) {
+        if self.large != large {
+            TAKEN.set(TAKEN.get() + beyond_least(large) - beyond_least(self.large));
+            self.large = large;
+        }
+    }
+
+    /// Twice as much as `wanted`, unless others need it.
+    fn grow(&mut self, wanted: usize) {
+        let more = (wanted * 2).min(self.most);
+        if more <= (TOGETHER - TAKEN.get()) / SHARE {
+            self.ask_for(Some(more));
+        }
     }
 
     /// Reads behind what `buffer` holds. Gives the number of bytes read: 0 at the end.
@@ -66,11 +93,11 @@ impl Appetite {
         let room = buffer.capacity() - buffer.len();
         let count = ready!(poll_read_buf(Pin::new(from), cx, buffer))?;
         if count == room {
-            self.large = Some((wanted * 2).min(self.most));
+            self.grow(wanted);
         } else if count < MUCH {
-            self.large = None;
+            self.forget();
         } else if count < wanted / 4 {
-            self.large = Some((wanted / 2).max(LEAST));
+            self.ask_for(Some((wanted / 2).max(LEAST)));
         }
         Poll::Ready(Ok(count))
     }
@@ -87,11 +114,21 @@ impl Appetite {
             let came = read.filled();
             buffer.extend_from_slice(came);
             if came.len() > MUCH {
-                self.large = Some(LEAST);
+                self.ask_for(Some(LEAST));
             }
             Poll::Ready(Ok(came.len()))
         })
     }
+}
+
+impl Drop for Appetite {
+    fn drop(&mut self) {
+        self.forget();
+    }
+}
+
+fn beyond_least(large: Option<usize>) -> usize {
+    large.map_or(0, |large| large.saturating_sub(LEAST))
 }
 
 /// Ready when the other side has hung up, or has said something. A byte of what it said is lost.
@@ -99,4 +136,44 @@ pub fn poll_hang_up(cx: &mut Context<'_>, from: &mut (impl AsyncRead + Unpin)) -
     let mut byte = [0];
     let polled = Pin::new(from).poll_read(cx, &mut ReadBuf::new(&mut byte));
     polled.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::task::Waker;
+
+    const MOST: usize = 512 * 1024;
+
+    /// What ten reads of all there is make of it.
+    fn fed() -> Appetite {
+        let mut appetite = Appetite::up_to(MOST);
+        for _ in 0..10 {
+            let mut endless = tokio::io::repeat(0);
+            let mut buffer = BytesMut::new();
+            let mut cx = Context::from_waker(Waker::noop());
+            let read = appetite.poll_read(&mut cx, &mut endless, &mut buffer);
+            assert!(matches!(read, Poll::Ready(Ok(1..))));
+        }
+        appetite
+    }
+
+    #[test]
+    fn reads_that_fill_their_room_grow() {
+        assert_eq!(fed().large, Some(MOST));
+    }
+
+    #[test]
+    fn all_together_stay_within_bounds_and_what_is_dropped_is_free() {
+        let hundreds: Vec<Appetite> = (0..500).map(|_| fed()).collect();
+
+        let asked: usize = hundreds.iter().filter_map(|it| it.large).sum();
+        assert!(asked <= TOGETHER + hundreds.len() * LEAST, "{asked}");
+        assert!(asked > TOGETHER / 2, "{asked}");
+        assert_eq!(fed().large, Some(LEAST));
+
+        drop(hundreds);
+        assert_eq!(TAKEN.get(), 0);
+        assert_eq!(fed().large, Some(MOST));
+    }
 }

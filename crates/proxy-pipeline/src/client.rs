@@ -9,7 +9,7 @@ use proxy_framing::Fault;
 use proxy_limits::Permit;
 use proxy_pool::Tunnel;
 use proxy_tls::{ClientAuthVerdict, ServerTls};
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, RefCell, RefMut};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,8 @@ pub struct Client {
     /// Whether one request at a time owns the connection: HTTP/1.x, not HTTP/2.
     pub exclusive: bool,
     /// What its TLS handshake settled, if there was one.
-    pub session: Option<TlsSession>,
+    // Boxed: it is large, and a connection without TLS has none.
+    pub session: Option<Box<TlsSession>>,
     /// Requests being served.
     pub in_flight: Cell<u32>,
     /// Requests begun so far.
@@ -38,10 +39,19 @@ pub struct Client {
     pub fault: Cell<Option<Fault>>,
     /// The timer that the connection was given up for, if it was.
     pub fate: Cell<Option<(Timer, Duration)>>,
-    interim: RefCell<Vec<u8>>,
-    // Boxed: hardly any connection switches.
-    offer: RefCell<Option<Box<Offer>>>,
-    switched: RefCell<Option<Box<Switched>>>,
+    // Boxed: hardly any connection has one.
+    aside: RefCell<Option<Box<Aside>>>,
+}
+
+/// What goes past a request and its response.
+#[derive(Debug, Default)]
+struct Aside {
+    /// Heads of 1xx responses that are to be written.
+    interim: Vec<u8>,
+    /// The upstream's half, before the answer `101` is on its way.
+    offer: Option<Offer>,
+    /// The upstream's half, since it is.
+    switched: Option<Switched>,
 }
 
 /// What a TLS handshake settled, for every request of its connection.
@@ -96,16 +106,17 @@ impl Client {
             close: Cell::new(false),
             fault: Cell::new(None),
             fate: Cell::new(None),
-            interim: RefCell::default(),
-            offer: RefCell::default(),
-            switched: RefCell::default(),
+            aside: RefCell::default(),
         }
     }
 
     /// The same connection, after this handshake.
     #[must_use]
     pub fn secured(self, session: Option<TlsSession>) -> Self {
-        Self { session, ..self }
+        Self {
+            session: session.map(Box::new),
+            ..self
+        }
     }
 
     /// Whether the connection ends as soon as it can: the process drains, or the listener is gone.
@@ -123,42 +134,48 @@ impl Client {
     /// Bytes to be written before the next response: heads of 1xx responses.
     #[inline]
     pub fn take_interim(&self) -> Option<Vec<u8>> {
-        if self.interim.borrow().is_empty() {
-            return None;
-        }
-        Some(self.interim.take())
+        let mut aside = self.aside.borrow_mut();
+        let interim = &mut aside.as_mut()?.interim;
+        (!interim.is_empty()).then(|| std::mem::take(interim))
     }
 
     /// Whether something waits to be written before the next response.
     #[inline]
     pub fn has_interim(&self) -> bool {
-        !self.interim.borrow().is_empty()
+        let aside = self.aside.borrow();
+        aside.as_ref().is_some_and(|it| !it.interim.is_empty())
     }
 
     pub(crate) fn announce(&self, heads: &[u8]) {
-        self.interim.borrow_mut().extend_from_slice(heads);
+        self.aside().interim.extend_from_slice(heads);
     }
 
     /// The upstream's half, once the answer `101` has been written.
     pub fn take_switched(&self) -> Option<Switched> {
-        self.switched.take().map(|switched| *switched)
+        self.aside.borrow_mut().as_mut()?.switched.take()
     }
 
     pub(crate) fn offer(&self, tunnel: Tunnel, permit: Option<Permit>, idle: Duration) {
-        self.offer.replace(Some(Box::new((tunnel, permit, idle))));
+        self.aside().offer = Some((tunnel, permit, idle));
     }
 
     pub(crate) fn take_offer(&self) -> Option<Offer> {
-        self.offer.take().map(|offer| *offer)
+        self.aside.borrow_mut().as_mut()?.offer.take()
     }
 
     /// Keeps a request open, though its response has no body, until the tunnel ends.
     pub(crate) fn switch(&self, (tunnel, permit, idle): Offer, closing: Box<Closing>) {
-        self.switched.replace(Some(Box::new(Switched {
+        self.aside().switched = Some(Switched {
             tunnel,
             idle,
             permit,
             closing,
-        })));
+        });
+    }
+
+    fn aside(&self) -> RefMut<'_, Aside> {
+        RefMut::map(self.aside.borrow_mut(), |aside| {
+            &mut **aside.get_or_insert_default()
+        })
     }
 }

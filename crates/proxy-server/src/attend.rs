@@ -2,7 +2,7 @@
 
 use crate::carrier::Carrier;
 use crate::conn::Conn;
-use crate::connection;
+use crate::connection::Serve;
 use crate::handshake::{self, Failure};
 use crate::http2;
 use crate::introduction;
@@ -61,7 +61,7 @@ pub(crate) struct Caller {
 #[derive(Debug)]
 pub(crate) struct Place {
     pub(crate) deadline: Rc<Deadline>,
-    worker: Rc<Worker>,
+    pub(crate) worker: Rc<Worker>,
     _entry: Entry,
     _permit: Permit,
 }
@@ -69,7 +69,6 @@ pub(crate) struct Place {
 /// A connection ready to be served.
 #[derive(Debug)]
 pub(crate) struct Line {
-    pub(crate) worker: Rc<Worker>,
     pub(crate) settings: Rc<ConnectionSettings>,
     pub(crate) client: Rc<Client>,
     pub(crate) place: Place,
@@ -111,7 +110,7 @@ pub(crate) fn attend(caller: Caller, stream: Carrier) {
 
 /// Serves a connection of HTTP/1.x.
 fn start(line: Line) {
-    tokio::task::spawn_local(connection::serve(Rc::new(Conn::new(line))));
+    tokio::task::spawn_local(Serve::new(Conn::new(line)));
 }
 
 impl Caller {
@@ -124,7 +123,6 @@ impl Caller {
         } = agreed;
         let client = Client::new(self.listener, self.peer, spoken == Spoken::Http1);
         Line {
-            worker: self.worker,
             settings: self.settings,
             client: Rc::new(client.secured(session)),
             place: self.place,

@@ -8,9 +8,9 @@ use crate::settings::ConnectionSettings;
 use crate::transport::Transport;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
-use proxy_clock::{Deadline, Pace, Timer};
+use proxy_clock::{Pace, Timer};
 use proxy_http1::RequestHead;
-use proxy_pipeline::{Client, ClientBody, CutOff, Source, Worker};
+use proxy_pipeline::{Client, ClientBody, CutOff, Source};
 use std::cell::{Cell, RefCell, RefMut};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -26,13 +26,13 @@ const MOST_DISCARDED: usize = 64 * 1024;
 /// One client connection.
 #[derive(Debug)]
 pub(crate) struct Conn {
-    pub(crate) worker: Rc<Worker>,
     pub(crate) settings: Rc<ConnectionSettings>,
     pub(crate) client: Rc<Client>,
-    pub(crate) deadline: Rc<Deadline>,
     // Boxed, and none while the connection is idle: it is most of what a connection needs.
     inbox: RefCell<Option<Box<Inbox>>>,
     transport: RefCell<Transport>,
+    /// Whether it waits for a request with nothing at hand.
+    pub(crate) resting: Cell<bool>,
     /// Whether the client has ended its side.
     pub(crate) eof: Cell<bool>,
     /// Whether the client waits to be told to send its body.
@@ -43,7 +43,7 @@ pub(crate) struct Conn {
     blocked_at: Cell<Option<u64>>,
     /// How fast it takes them.
     pace: Pace,
-    _place: Place,
+    pub(crate) place: Place,
 }
 
 /// A connection's stream, borrowed for each operation.
@@ -53,7 +53,6 @@ pub(crate) struct Wire(pub(crate) Rc<Conn>);
 impl Conn {
     pub(crate) fn new(line: Line) -> Self {
         let Line {
-            worker,
             settings,
             client,
             place,
@@ -64,17 +63,16 @@ impl Conn {
         let inbox = begun.then(|| Inbox::new(settings.limits, early));
         Self {
             client,
-            deadline: Rc::clone(&place.deadline),
             inbox: RefCell::new(inbox.map(Box::new)),
             transport: RefCell::new(transport),
+            resting: Cell::new(false),
             eof: Cell::new(false),
             waits: Cell::new(false),
             welcome: Cell::new(false),
             blocked_at: Cell::new(None),
             pace: Pace::default(),
-            worker,
             settings,
-            _place: place,
+            place,
         }
     }
 
@@ -105,8 +103,8 @@ impl Conn {
     /// Its deadline, to wait by.
     pub(crate) fn patience(&self) -> Patience<'_> {
         Patience {
-            clock: &self.worker.clock,
-            deadline: &self.deadline,
+            clock: &self.place.worker.clock,
+            deadline: &self.place.deadline,
         }
     }
 
@@ -190,13 +188,14 @@ impl Conn {
         if before == Some(sent) {
             return;
         }
-        let clock = &self.worker.clock;
+        let clock = &self.place.worker.clock;
         let moved = sent.saturating_sub(before.unwrap_or(sent));
         self.pace
             .moved(clock, usize::try_from(moved).unwrap_or(usize::MAX));
         let time = self.settings.write_time;
         let left = self.pace.wait(clock, time);
-        self.deadline
+        self.place
+            .deadline
             .start_late(clock, Timer::ResponseWrite, (left, time));
     }
 
@@ -206,8 +205,8 @@ impl Conn {
             return;
         }
         self.pace.begin();
-        if self.deadline.running() == Some(Timer::ResponseWrite) {
-            self.deadline.stop();
+        if self.place.deadline.running() == Some(Timer::ResponseWrite) {
+            self.place.deadline.stop();
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Requests are served one after the other: see [`exchange`]. Between requests the connection keeps
 //! nothing but its socket, so that thousands of idle ones cost little: see [`hibernate`].
 
+use crate::attend::Place;
 use crate::conn::{Conn, Wire};
 use crate::exchange::exchange;
 use crate::linger;
@@ -11,8 +12,9 @@ use proxy_framing::Fault;
 use proxy_http1::{Outgoing, RequestHead};
 use proxy_pipeline::{framing_problem, refuse_unread, timeout_problem};
 use std::future::poll_fn;
+use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 /// How long a connection may keep what it needs to read a request while none comes.
@@ -33,16 +35,53 @@ pub(crate) enum End {
     Expired(Timer, Duration),
 }
 
-/// Serves the connection until it ends.
-pub(crate) async fn serve(conn: Rc<Conn>) {
-    while hibernate(&conn).await {
-        // Boxed, as all that follows: most connections are idle.
-        let end = Box::pin(talk(&conn)).await;
-        if !matches!(end, End::Quiet) {
-            return Box::pin(finish(&conn, end)).await;
+/// Serves HTTP/1.x on a connection until it is over.
+///
+/// Not an `async fn`: what a connection at rest needs fits into the smallest task there is.
+pub(crate) struct Serve {
+    conn: Rc<Conn>,
+    /// Serves requests; gives whether the connection is to rest. None at rest.
+    busy: Option<Pin<Box<dyn Future<Output = bool>>>>,
+}
+
+impl Serve {
+    pub(crate) fn new(conn: Conn) -> Self {
+        Self {
+            conn: Rc::new(conn),
+            busy: None,
         }
-        conn.rest();
     }
+}
+
+impl Future for Serve {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = self.get_mut();
+        loop {
+            if let Some(busy) = &mut this.busy {
+                if !ready!(busy.as_mut().poll(cx)) {
+                    return Poll::Ready(());
+                }
+                this.busy = None;
+                this.conn.rest();
+            }
+            if !ready!(poll_awake(&this.conn, cx)) {
+                return Poll::Ready(());
+            }
+            this.busy = Some(Box::pin(busy(Rc::clone(&this.conn))));
+        }
+    }
+}
+
+/// Serves requests until there is nothing to do. Whether the connection goes on.
+async fn busy(conn: Rc<Conn>) -> bool {
+    let end = talk(&conn).await;
+    if matches!(end, End::Quiet) {
+        return true;
+    }
+    Box::pin(finish(&conn, end)).await;
+    false
 }
 
 /// What is left to do when no further request is read.
@@ -52,7 +91,7 @@ async fn finish(conn: &Rc<Conn>, end: End) {
         End::Over => {
             if let Some(switched) = conn.client.take_switched() {
                 let unread = conn.inbox().take_unread();
-                let timing = (&*conn.worker.clock, &*conn.deadline);
+                let timing = (&*conn.place.worker.clock, &*conn.place.deadline);
                 switched.carry(wire, &unread, timing).await;
             } else if !conn.eof.get() {
                 linger::close(&mut wire, conn.patience()).await;
@@ -89,11 +128,11 @@ async fn talk(conn: &Rc<Conn>) -> End {
 
 /// The next request's head, or why there is none.
 fn poll_request(conn: &Conn, cx: &mut Context<'_>) -> Poll<Result<RequestHead, End>> {
-    conn.deadline.watch(cx.waker());
+    conn.place.deadline.watch(cx.waker());
     loop {
         let head = conn.inbox().take_request();
         if let Some(head) = head {
-            conn.deadline.stop();
+            conn.place.deadline.stop();
             return Poll::Ready(Ok(head));
         }
         if let Some(fault) = conn.inbox().fault() {
@@ -112,10 +151,10 @@ fn wait(conn: &Conn) -> Poll<End> {
     let settings = &conn.settings;
     let resting = conn.inbox().is_between_requests();
     // After the look at the socket: a request that is here already is to be answered.
-    if resting && conn.client.is_to_hang_up(&conn.worker) {
+    if resting && conn.client.is_to_hang_up(&conn.place.worker) {
         return Poll::Ready(End::Over);
     }
-    match conn.deadline.take_expired() {
+    match conn.place.deadline.take_expired() {
         Some((Timer::KeepAlive, _)) if resting => return Poll::Ready(End::Quiet),
         Some((Timer::RequestHeader, after)) if !resting => {
             conn.client.fate.set(Some((Timer::RequestHeader, after)));
@@ -128,49 +167,50 @@ fn wait(conn: &Conn) -> Poll<End> {
     } else {
         (Timer::RequestHeader, settings.header_time)
     };
-    if conn.deadline.running() != Some(timer) {
-        conn.deadline.start(&conn.worker.clock, timer, time);
+    if conn.place.deadline.running() != Some(timer) {
+        conn.place
+            .deadline
+            .start(&conn.place.worker.clock, timer, time);
     }
     Poll::Pending
 }
 
-/// Waits, with no buffer held, until the client sends something. False when the connection is over.
-async fn hibernate(conn: &Conn) -> bool {
-    let settings = &conn.settings;
-    if !conn.has_nothing() {
-        return true;
+/// Waits, with nothing but the socket, until a request begins. Ready with whether the connection goes
+/// on.
+fn poll_awake(conn: &Conn, cx: &mut Context<'_>) -> Poll<bool> {
+    let Place {
+        worker, deadline, ..
+    } = &conn.place;
+    if !conn.resting.get() {
+        if !conn.has_nothing() {
+            return Poll::Ready(true);
+        }
+        let settings = &conn.settings;
+        let (timer, time) = match conn.client.requests.get() {
+            0 => (Timer::RequestHeader, settings.header_time),
+            _ => (Timer::KeepAlive, settings.keep_alive_time),
+        };
+        deadline.start(&worker.clock, timer, time);
+        worker.cells.connections_idle.add(1);
+        conn.resting.set(true);
     }
-    let first = conn.client.requests.get() == 0;
-    let (timer, time) = if first {
-        (Timer::RequestHeader, settings.header_time)
-    } else {
-        (Timer::KeepAlive, settings.keep_alive_time)
+    deadline.watch(cx.waker());
+    let over = || deadline.take_expired().is_some() || conn.client.is_to_hang_up(worker);
+    let goes_on = match conn.poll_readable(cx) {
+        Poll::Ready(ready) => ready.is_ok(),
+        Poll::Pending if over() => false,
+        Poll::Pending => return Poll::Pending,
     };
-    conn.deadline.start(&conn.worker.clock, timer, time);
-    conn.worker.cells.connections_idle.add(1);
-    let awake = poll_fn(|cx: &mut Context<'_>| {
-        conn.deadline.watch(cx.waker());
-        if let Poll::Ready(ready) = conn.poll_readable(cx) {
-            return Poll::Ready(ready.is_ok());
-        }
-        let over =
-            conn.deadline.take_expired().is_some() || conn.client.is_to_hang_up(&conn.worker);
-        if over {
-            Poll::Ready(false)
-        } else {
-            Poll::Pending
-        }
-    })
-    .await;
-    conn.worker.cells.connections_idle.sub(1);
-    conn.deadline.stop();
-    awake
+    conn.resting.set(false);
+    worker.cells.connections_idle.sub(1);
+    deadline.stop();
+    Poll::Ready(goes_on)
 }
 
 /// Answers what is no request, and closes.
 async fn refuse(conn: &Rc<Conn>, problem: proxy_errors::Problem) {
     let named = conn.inbox().correlation_id().map(<[u8]>::to_vec);
-    let answer = refuse_unread(&conn.worker, &conn.client, problem, named.as_deref());
+    let answer = refuse_unread(&conn.place.worker, &conn.client, problem, named.as_deref());
     let mut wire = Wire(Rc::clone(conn));
     linger::answer(
         &mut wire,

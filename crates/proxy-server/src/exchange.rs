@@ -40,10 +40,10 @@ pub(crate) async fn exchange(
         keeps: asked.keeps && !conn.is_to_close(),
         ..asked
     };
-    let written = begin(outgoing, response, &asked, &conn.worker.date());
+    let written = begin(outgoing, response, &asked, &conn.place.worker.date());
     let end = poll_fn(|cx| poll_response(conn, outgoing, cx)).await;
     conn.unblocked();
-    conn.deadline.stop();
+    conn.place.deadline.stop();
     if end.is_some() {
         let ends_it = written.framing == Some(Framing::UntilClose);
         return if ends_it { Some(End::Torn) } else { end };
@@ -63,13 +63,13 @@ async fn answer(
 ) -> Result<Response<Body>, End> {
     let stream = Stream {
         client: Rc::clone(&conn.client),
-        deadline: Rc::clone(&conn.deadline),
+        deadline: Rc::clone(&conn.place.deadline),
     };
     let body = conn.body(&head);
     let request = head.request.map(|()| body);
-    let mut handling = pin!(handle(Rc::clone(&conn.worker), stream, request));
+    let mut handling = pin!(handle(Rc::clone(&conn.place.worker), stream, request));
     poll_fn(|cx| {
-        conn.deadline.watch(cx.waker());
+        conn.place.deadline.watch(cx.waker());
         if let Poll::Ready(response) = handling.as_mut().poll(cx) {
             if let Some(heads) = conn.take_interim() {
                 outgoing.text().extend_from_slice(&heads);
@@ -118,7 +118,7 @@ fn poll_response(
     outgoing: &mut Outgoing<Body>,
     cx: &mut Context<'_>,
 ) -> Poll<Option<End>> {
-    conn.deadline.watch(cx.waker());
+    conn.place.deadline.watch(cx.waker());
     match outgoing.poll(cx, &mut Wire(Rc::clone(conn))) {
         Poll::Ready(Ok(())) => return Poll::Ready(outgoing.is_deaf().then_some(End::Over)),
         Poll::Ready(Err(_)) => return Poll::Ready(Some(End::Over)),
@@ -133,7 +133,7 @@ fn poll_response(
     if conn.poll_gone(cx).is_ready() {
         return Poll::Ready(Some(End::Over));
     }
-    match conn.deadline.take_expired() {
+    match conn.place.deadline.take_expired() {
         Some((timer, after)) => {
             conn.client.fate.set(Some((timer, after)));
             Poll::Ready(Some(End::Expired(timer, after)))

@@ -29,10 +29,14 @@ use std::io;
 pub(super) fn serve(core: usize, backend_port: u16) -> Result<(), Trouble> {
     let system = |deed| move |source| Trouble::System { deed, source };
     cores::stay_on(core).map_err(system("stay on one core"))?;
-    let driver = Driver::new(backend_port);
-    let mut driver = driver.map_err(system("listen as an upstream"))?;
+    let mut driver = Driver::new(backend_port).map_err(|cause| {
+        Trouble::Finding(format!(
+            "the load process cannot listen on port {backend_port}: {cause}; is another bench running? \
+             `ss -ltnp 'sport = :{backend_port}'` shows it"
+        ))
+    })?;
     let address = driver.backend_address();
-    say(address.map_err(system("listen as an upstream"))?);
+    say(address.map_err(system("tell the upstream's address"))?);
     for line in io::stdin().lines() {
         let line = line.map_err(system("read an order"))?;
         let reply = match serde_json::from_str(&line) {

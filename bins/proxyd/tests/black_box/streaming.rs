@@ -146,6 +146,42 @@ fn many_clients_that_read_nothing_cost_little_memory() {
 }
 
 #[test]
+fn hundreds_of_clients_that_read_slowly_share_what_large_reads_may_hold() {
+    const CLIENTS: usize = 300;
+    const SIPS: usize = 25;
+    let upstream = Upstream::start(|served| {
+        served.request();
+        served.send(format!(
+            "HTTP/1.1 200 OK\r\nContent-Length: {DOWNLOAD}\r\n\r\n"
+        ));
+        while served.send(PIECE) {}
+    });
+    let proxyd = Config::to(&upstream)
+        .top("system { worker-threads 1 }")
+        .start();
+    let before = proxyd.rss_bytes();
+
+    let mut clients: Vec<RawClient> = (0..CLIENTS)
+        .map(|_| RawClient::connect_with_small_buffer(proxyd.address(), 65536))
+        .collect();
+    for client in &mut clients {
+        client.send(get("/", &[]));
+    }
+    for _ in 0..SIPS {
+        for client in &mut clients {
+            client.discard(65536).unwrap();
+        }
+    }
+
+    let grown = proxyd.peak_rss_bytes().saturating_sub(before);
+    // 32 MiB of large reads, for some of which the room before is held as well, and 16 KiB for each.
+    assert!(
+        grown < 96 << 20,
+        "{CLIENTS} slow downloads hold {grown} bytes"
+    );
+}
+
+#[test]
 fn a_slow_upstream_slows_its_client_down_and_costs_no_memory() {
     let gate = Gate::new();
     let upstream = Upstream::slow_reader(&gate);

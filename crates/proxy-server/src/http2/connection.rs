@@ -23,13 +23,13 @@ type Http = Connection<SessionIo, Bytes>;
 /// Serves `line` until it ends.
 pub(crate) async fn serve(line: Line) {
     let Line {
-        worker,
         settings,
         client,
         place,
         transport,
         early,
     } = line;
+    let worker = &place.worker;
     let clock = Rc::clone(&worker.clock);
     let deadline = Rc::clone(&place.deadline);
     let session = Session::new(client, deadline, clock, settings.write_time);
@@ -43,11 +43,11 @@ pub(crate) async fn serve(line: Line) {
     let greeted = patience.within(Timer::RequestHeader, settings.header_time, greeting);
     let mut http = match greeted.await {
         Some(Ok(http)) => http,
-        Some(Err(error)) => return note_error(&worker, &session, &error),
+        Some(Err(error)) => return note_error(worker, &session, &error),
         None => return,
     };
     let mut talk = Conversation {
-        worker: &worker,
+        worker,
         settings: &settings,
         session: &session,
         http: &mut http,
