@@ -4,11 +4,10 @@ use crate::client::Client;
 use crate::request_body::Progress;
 use crate::state::{ActivePlan, ActiveUpstream, Worker};
 use crate::trouble::{Circumstances, write_down};
-use http::uri::PathAndQuery;
-use http::{HeaderValue, Method, StatusCode};
+use http::{HeaderValue, StatusCode};
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_limits::Permit;
-use proxy_telemetry::{AccessRecord, Outcome, Protocol, TargetCells};
+use proxy_telemetry::{AccessRecord, Outcome, Protocol, RequestNote, TargetCells};
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::Duration;
@@ -42,17 +41,8 @@ pub(crate) struct Facts {
     pub(crate) upload: Option<Rc<Progress>>,
     pub(crate) problem: Option<Box<Problem>>,
     pub(crate) permit: Option<Permit>,
-    pub(crate) written: Option<Box<Written>>,
-}
-
-/// What only the access log wants to know.
-#[derive(Debug)]
-pub(crate) struct Written {
-    pub(crate) method: Method,
-    pub(crate) target: Option<PathAndQuery>,
-    pub(crate) host: Option<HeaderValue>,
-    pub(crate) user_agent: Option<HeaderValue>,
-    pub(crate) referer: Option<HeaderValue>,
+    /// What its access record will say of its head; none where there will be no record.
+    pub(crate) note: Option<RequestNote>,
 }
 
 impl Closing {
@@ -97,8 +87,8 @@ impl Closing {
         if let Some(problem) = &self.facts.problem {
             self.record_problem(problem, status, took);
         }
-        if let Some(written) = &self.facts.written {
-            self.record_access(written, &outcome, now);
+        if let Some(note) = self.facts.note.take() {
+            self.record_access(note, &outcome, now);
         }
     }
 
@@ -142,31 +132,26 @@ impl Closing {
         write_down(&self.worker, problem, &circumstances);
     }
 
-    fn record_access(&self, written: &Written, outcome: &Outcome, now: Duration) {
+    fn record_access(&self, note: RequestNote, outcome: &Outcome, now: Duration) {
         let facts = &self.facts;
         let peer = &self.client.peer;
         let other_ip = (facts.client_ip != peer.ip).then(|| facts.client_ip.to_string());
-        let peer_ip = peer.ip_value.to_str().unwrap_or_default();
+        let client_ip = other_ip.as_deref().map(str::as_bytes);
         let problem = facts.problem.as_deref();
-        let upstreams = self.active.plan.upstreams();
-        let upstream = facts
-            .upstream
-            .and_then(|(upstream, target)| Some((upstreams.get(upstream)?, target)));
-        let target = upstream.and_then(|(upstream, target)| {
-            let target = upstream.targets.get(usize::from(target))?;
-            Some(&*target.label)
+        let active = &self.active;
+        let route = facts
+            .route
+            .and_then(|route| active.route_phrases.get(route));
+        let target = facts.upstream.and_then(|(upstream, target)| {
+            let upstream = active.upstreams.get(upstream)?;
+            upstream.phrases.get(usize::from(target))
         });
-        let path = written.target.as_ref().map_or("", PathAndQuery::as_str);
         let record = AccessRecord {
             at: self.worker.time.unix(now),
-            correlation_id: facts.correlation_id.to_str().unwrap_or_default(),
-            route: self.route_id(),
-            upstream: upstream.map(|(upstream, _)| &*upstream.name),
+            correlation_id: facts.correlation_id.as_bytes(),
+            route,
             target,
-            client_ip: other_ip.as_deref().unwrap_or(peer_ip),
-            method: written.method.as_str().as_bytes(),
-            host: written.host.as_ref().map(HeaderValue::as_bytes),
-            path: path.as_bytes(),
+            client_ip: client_ip.unwrap_or(peer.ip_value.as_bytes()),
             status: outcome.status,
             took: outcome.took,
             bytes_in: outcome.bytes_in,
@@ -176,12 +161,8 @@ impl Closing {
             error_type: problem.map(|problem| problem.error_type().name()),
             retries: facts.retries,
             upstream_took: facts.upstream_took,
-            user_agent: written.user_agent.as_ref().map(HeaderValue::as_bytes),
-            referer: written.referer.as_ref().map(HeaderValue::as_bytes),
         };
-        if let Some(format) = &self.active.access_format {
-            self.worker.logs.borrow_mut().access.access(&record, format);
-        }
+        self.worker.logs.borrow_mut().access.access(&record, note);
     }
 }
 

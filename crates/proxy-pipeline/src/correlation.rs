@@ -160,4 +160,17 @@ mod tests {
             assert_eq!(is_acceptable(id.as_bytes()), kept, "{id}");
         }
     }
+
+    #[test]
+    fn an_id_that_is_kept_needs_no_escaping() {
+        // The access log writes it as it is.
+        for byte in 0..=u8::MAX {
+            let plain = byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+            for id in [vec![byte], [&[b'a'; 31][..], &[byte]].concat()] {
+                assert_eq!(is_acceptable(&id), plain, "{byte:#x}");
+            }
+        }
+        let own = IdSource::new(3).next(Duration::ZERO);
+        assert!(is_acceptable(own.as_bytes()));
+    }
 }

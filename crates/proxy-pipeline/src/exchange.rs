@@ -4,21 +4,21 @@ use crate::answer::{Answer, Telling, tell};
 use crate::body::Body;
 use crate::client::{Client, Stream};
 use crate::client_body::ClientBody;
-use crate::closing::{Closing, Facts, Written};
+use crate::closing::{Closing, Facts};
 use crate::correlation::is_acceptable;
 use crate::forwarding::{Added, client_ip};
-use crate::hop::Found;
+use crate::hop::{Found, Said};
 use crate::names;
 use crate::request_body::RequestBody;
 use crate::state::{ActivePlan, ActiveUpstream, Worker};
-use http::header::{ACCEPT, CONNECTION, HeaderName, REFERER, USER_AGENT};
+use http::header::{ACCEPT, CONNECTION};
 use http::request::Parts;
-use http::uri::Authority;
+use http::uri::{Authority, PathAndQuery};
 use http::{HeaderValue, Method, Request, Response, Version};
 use proxy_clock::Timers;
 use proxy_errors::{Problem, ResponseForm, ServiceForm};
 use proxy_plan::{ListenerPlan, RequestHead, RoutePlan};
-use proxy_telemetry::{AccessFormat, OptionalField, Protocol, TargetCells};
+use proxy_telemetry::{Protocol, RequestFacts, RequestNote, TargetCells};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ impl Exchange {
         let (head, body) = request.into_parts();
         let active = worker.active();
         let client = Rc::clone(&stream.client);
-        let found = Found::in_head(&head.headers);
+        let (found, said) = Found::in_head(&head.headers);
         let began = worker.time.elapsed();
         let protocol = protocol(head.version);
         client.in_flight.set(client.in_flight.get() + 1);
@@ -68,10 +68,7 @@ impl Exchange {
             upload: None,
             problem: None,
             permit: None,
-            written: active.access_format.as_ref().map(|format| {
-                let host = found.host.clone().or_else(|| named(&head, &worker));
-                Box::new(written(&head, host, format))
-            }),
+            note: note(&worker, &active, &head, (&found, said)),
         };
         let html = found.has(Found::ACCEPTS_HTML);
         Self {
@@ -266,24 +263,27 @@ fn protocol(version: Version) -> Protocol {
     }
 }
 
-fn written(head: &Parts, host: Option<HeaderValue>, format: &AccessFormat) -> Written {
-    let field = |wanted: OptionalField, name: HeaderName| {
-        let field = format
-            .fields
-            .contains(&wanted)
-            .then(|| head.headers.get(name));
-        field.flatten().cloned()
+/// What the access log will say of `head`.
+#[inline]
+fn note(
+    worker: &Worker,
+    active: &ActivePlan,
+    head: &Parts,
+    (found, said): (&Found, Said<'_>),
+) -> Option<RequestNote> {
+    let format = active.access_format.as_ref()?;
+    let authority = || head.uri.authority().map(|host| host.as_str().as_bytes());
+    let target = head.uri.path_and_query();
+    let facts = RequestFacts {
+        method: head.method.as_str().as_bytes(),
+        host: found
+            .host
+            .as_ref()
+            .map(HeaderValue::as_bytes)
+            .or_else(authority),
+        path: target.map_or("", PathAndQuery::as_str).as_bytes(),
+        user_agent: said.user_agent.map(HeaderValue::as_bytes),
+        referer: said.referer.map(HeaderValue::as_bytes),
     };
-    Written {
-        method: head.method.clone(),
-        target: head.uri.path_and_query().cloned(),
-        host,
-        user_agent: field(OptionalField::UserAgent, USER_AGENT),
-        referer: field(OptionalField::Referer, REFERER),
-    }
-}
-
-/// The host that the target names.
-fn named(head: &Parts, worker: &Worker) -> Option<HeaderValue> {
-    worker.host.of(head.uri.authority()?.as_str())
+    worker.logs.borrow_mut().access.note(&facts, format)
 }

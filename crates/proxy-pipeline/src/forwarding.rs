@@ -178,7 +178,7 @@ mod tests {
     fn client(peer_ip: &str, lines: &[&'static str]) -> String {
         let (peer, trusted) = peer(peer_ip);
         let headers = head(lines);
-        client_ip(&peer, &headers, &Found::in_head(&headers), &trusted).to_string()
+        client_ip(&peer, &headers, &Found::in_head(&headers).0, &trusted).to_string()
     }
 
     #[test]
@@ -208,7 +208,7 @@ mod tests {
         headers.insert(names::FORWARDED_PROTO, HTTPS);
         headers.insert(FORWARDED, HeaderValue::from_static("for=1.1.1.1"));
         headers.insert(VIA, HeaderValue::from_static("1.1 liar"));
-        let found = Found::in_head(&headers);
+        let found = Found::in_head(&headers).0;
         apply(
             &peer,
             &mut headers,
@@ -230,7 +230,7 @@ mod tests {
         let mut headers = head(&["1.1.1.1", "2.2.2.2"]);
         headers.insert(names::FORWARDED_PROTO, HTTPS);
         headers.insert(VIA, HeaderValue::from_static("2 edge"));
-        let found = Found::in_head(&headers);
+        let found = Found::in_head(&headers).0;
         apply(
             &peer,
             &mut headers,

@@ -5,8 +5,8 @@
 
 use crate::names;
 use http::header::{
-    ACCEPT, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, FORWARDED, HOST, HeaderName, TE,
-    TRANSFER_ENCODING, UPGRADE, VIA,
+    ACCEPT, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, FORWARDED, HOST, HeaderName, REFERER,
+    TE, TRANSFER_ENCODING, UPGRADE, USER_AGENT, VIA,
 };
 use http::{HeaderMap, HeaderValue};
 use proxy_errors::is_grpc;
@@ -19,6 +19,13 @@ pub(crate) struct Found {
     pub(crate) host: Option<HeaderValue>,
     /// The length of the body, if it was announced.
     pub(crate) content_length: Option<u64>,
+}
+
+/// What a head holds that is only written down.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Said<'a> {
+    pub(crate) user_agent: Option<&'a HeaderValue>,
+    pub(crate) referer: Option<&'a HeaderValue>,
 }
 
 impl Found {
@@ -51,8 +58,9 @@ impl Found {
         | Self::HTTP2_SETTINGS;
 
     /// Looks at each field once; the length of its name decides which few it can be.
-    pub(crate) fn in_head(headers: &HeaderMap) -> Self {
+    pub(crate) fn in_head(headers: &HeaderMap) -> (Self, Said<'_>) {
         let mut found = Self::default();
+        let mut said = Said::default();
         for (name, value) in headers {
             found.bits |= match name.as_str().len() {
                 4 if *name == HOST => {
@@ -60,6 +68,14 @@ impl Found {
                     0
                 }
                 6 if *name == ACCEPT => accepts_html(value),
+                7 if *name == REFERER => {
+                    said.referer.get_or_insert(value);
+                    0
+                }
+                10 if *name == USER_AGENT => {
+                    said.user_agent.get_or_insert(value);
+                    0
+                }
                 12 if *name == CONTENT_TYPE => calls_by_grpc(value),
                 14 if *name == CONTENT_LENGTH => {
                     found.content_length = number(value);
@@ -68,7 +84,7 @@ impl Found {
                 _ => rare(name),
             };
         }
-        found
+        (found, said)
     }
 
     /// The same for a response, of which only names matter.
@@ -274,9 +290,31 @@ mod tests {
 
     fn stripped(fields: &[(&'static str, &'static str)]) -> Vec<String> {
         let mut headers = head(fields);
-        let found = Found::in_head(&headers);
+        let found = Found::in_head(&headers).0;
         strip(&mut headers, &found);
         headers.keys().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn of_fields_sent_twice_the_first_is_written_down() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            (USER_AGENT, "one"),
+            (USER_AGENT, "two"),
+            (REFERER, "three"),
+            (REFERER, "four"),
+        ] {
+            headers.append(name, HeaderValue::from_static(value));
+        }
+
+        let (found, said) = Found::in_head(&headers);
+
+        assert_eq!(found, Found::default());
+        assert_eq!(said.user_agent.unwrap(), "one");
+        assert_eq!(said.referer.unwrap(), "three");
+        let nothing = HeaderMap::new();
+        let (_, silent) = Found::in_head(&nothing);
+        assert!(silent.user_agent.is_none() && silent.referer.is_none());
     }
 
     #[test]
@@ -334,7 +372,7 @@ mod tests {
         let unasked = head(&[("connection", "keep-alive"), ("upgrade", "websocket")]);
         let h2c = head(&[("connection", "upgrade"), ("upgrade", "h2c")]);
 
-        let wanted = |headers: &HeaderMap| wanted_upgrade(headers, &Found::in_head(headers));
+        let wanted = |headers: &HeaderMap| wanted_upgrade(headers, &Found::in_head(headers).0);
         assert_eq!(wanted(&asked).unwrap(), "websocket");
         assert_eq!(wanted(&unasked), None);
         assert_eq!(wanted(&h2c), None);

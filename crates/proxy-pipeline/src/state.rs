@@ -13,8 +13,8 @@ use proxy_model::{Observability, Route, Service, StaticFiles};
 use proxy_plan::{Plan, UpstreamPlan};
 use proxy_pool::{ConnectSettings, Pool, TargetSlot};
 use proxy_telemetry::{
-    AccessFormat, Lifecycle, OptionalField, Registry, RouteTable, TargetCells, UpstreamCells,
-    WorkerCells, WorkerLog,
+    AccessFormat, Lifecycle, OptionalField, Phrases, Registry, RouteTable, TargetCells,
+    UpstreamCells, WorkerCells, WorkerLog,
 };
 use proxy_upstream::Ready;
 use std::cell::{Cell, RefCell};
@@ -108,6 +108,8 @@ pub struct ActivePlan {
     pub(crate) standard_statuses: bool,
     /// How requests are written down; none where they are not.
     pub(crate) access_format: Option<AccessFormat>,
+    /// Routes as access records have them, by position; none where there are no records.
+    pub(crate) route_phrases: Phrases,
     pub(crate) response_limits: HeadLimits,
     /// By position of the route; none for those that serve no files.
     pub(crate) folders: Vec<Option<Arc<Folder>>>,
@@ -121,6 +123,8 @@ pub(crate) struct ActiveUpstream {
     pub(crate) cells: Arc<UpstreamCells>,
     pub(crate) targets: Vec<Arc<TargetCells>>,
     pub(crate) links: UpstreamLinks,
+    /// Its targets as access records have them, by position; none where there are no records.
+    pub(crate) phrases: Phrases,
 }
 
 /// How an upstream's targets are reached, by target.
@@ -142,14 +146,24 @@ impl ActivePlan {
         let ids = plan.routes().iter().map(|route| Arc::clone(&route.id));
         let upstreams = plan.upstreams().iter().zip(links);
         let upstreams = upstreams
-            .map(|(upstream, links)| ActiveUpstream::new(upstream, links, registry, worker))
-            .collect();
+            .map(|(upstream, links)| ActiveUpstream::new(upstream, links, registry, worker));
+        let mut upstreams: Vec<_> = upstreams.collect();
         let model = plan.model();
+        let access_format = access_format(&model.observability);
+        let mut route_phrases = Phrases::default();
+        if access_format.is_some() {
+            route_phrases = Phrases::of_routes(plan.routes().iter().map(|route| &*route.id));
+            for (upstream, active) in plan.upstreams().iter().zip(&mut upstreams) {
+                let labels = upstream.targets.iter().map(|target| &*target.label);
+                active.phrases = Phrases::of_targets(&upstream.name, labels);
+            }
+        }
         Self {
             routes: RouteTable::new(Arc::clone(registry), worker, ids.collect()),
             upstreams,
             standard_statuses: *model.limits.standard_statuses,
-            access_format: access_format(&model.observability),
+            access_format,
+            route_phrases,
             response_limits: RESPONSE_LIMITS,
             folders: model.routes.iter().map(folder).collect(),
             plan,
@@ -207,6 +221,7 @@ impl ActiveUpstream {
             cells: registry.upstream(worker, &upstream.name),
             targets: cells.collect(),
             links,
+            phrases: Phrases::default(),
         }
     }
 }

@@ -3,12 +3,12 @@
 
 use crate::answer::{RawAnswer, raw_answer};
 use crate::client::Client;
-use crate::closing::{Closing, Facts, Written};
+use crate::closing::{Closing, Facts};
 use crate::correlation::is_acceptable;
-use crate::state::Worker;
-use http::{HeaderValue, Method};
+use crate::state::{ActivePlan, Worker};
+use http::HeaderValue;
 use proxy_errors::Problem;
-use proxy_telemetry::Protocol;
+use proxy_telemetry::{Protocol, RequestFacts, RequestNote};
 use std::rc::Rc;
 use std::time::UNIX_EPOCH;
 
@@ -58,7 +58,7 @@ pub fn refuse_unread(
             upload: None,
             problem: Some(Box::new(problem)),
             permit: None,
-            written: active.access_format.is_some().then(|| Box::new(unread())),
+            note: note(worker, &active),
         },
         active,
         client: Rc::clone(client),
@@ -66,13 +66,15 @@ pub fn refuse_unread(
     answer
 }
 
-fn unread() -> Written {
-    Written {
+fn note(worker: &Worker, active: &ActivePlan) -> Option<RequestNote> {
+    let facts = RequestFacts {
         // Not a method anybody sends.
-        method: Method::from_bytes(b"-").unwrap_or_default(),
-        target: None,
+        method: b"-",
         host: None,
+        path: b"",
         user_agent: None,
         referer: None,
-    }
+    };
+    let format = active.access_format.as_ref()?;
+    worker.logs.borrow_mut().access.note(&facts, format)
 }

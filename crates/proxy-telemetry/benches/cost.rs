@@ -8,7 +8,7 @@
 
 use proxy_telemetry::{
     AccessFormat, AccessRecord, Build, Destination, Format, LogCounters, LogWriter, Outcome,
-    Process, Protocol, Registry, RegistrySettings, RouteTable, Scrape,
+    Phrases, Process, Protocol, Registry, RegistrySettings, RequestFacts, RouteTable, Scrape,
 };
 use std::env;
 use std::hint::black_box;
@@ -98,18 +98,23 @@ fn access(repeat: u64) {
         return;
     };
     let format = AccessFormat::default();
+    let routes = Phrases::of_routes(["api"]);
+    let targets = Phrases::of_targets("app", ["10.0.0.1:8080"]);
     let mut worker = log.worker();
     for number in 0..repeat {
-        let record = AccessRecord {
-            at: Duration::from_micros(1_700_000_000_000_000 + 16 * number),
-            correlation_id: "0190163d-8694-739b-aea5-966c26f8ad90",
-            route: Some("api"),
-            upstream: Some("app"),
-            target: Some("10.0.0.1:8080"),
-            client_ip: "192.0.2.123",
+        let facts = RequestFacts {
             method: b"GET",
             host: Some(b"www.example.com"),
             path: b"/api/v1/customers/4711/orders?page=2&sort=date",
+            user_agent: None,
+            referer: None,
+        };
+        let record = AccessRecord {
+            at: Duration::from_micros(1_700_000_000_000_000 + 16 * number),
+            correlation_id: b"0190163d-8694-739b-aea5-966c26f8ad90",
+            route: routes.get(0),
+            target: targets.get(0),
+            client_ip: b"192.0.2.123",
             status: 200,
             took: Duration::from_micros(1_234 + number % 1000),
             bytes_in: 0,
@@ -119,10 +124,10 @@ fn access(repeat: u64) {
             error_type: None,
             retries: 0,
             upstream_took: Some(Duration::from_micros(1_100)),
-            user_agent: None,
-            referer: None,
         };
-        worker.access(&black_box(record), &format);
+        if let Some(note) = worker.note(&black_box(facts), &format) {
+            worker.access(&black_box(record), note);
+        }
     }
     drop(worker);
     black_box(log.close(Duration::from_secs(10)));

@@ -27,7 +27,10 @@ pub use lifecycle::{Lifecycle, timestamp};
 pub use log::{Destination, LogCounters, LogCounts, LogFault, LogWriter, WorkerLog};
 pub use metric::{CounterOf, GaugeOf, Kind, Metric};
 pub use process::Process;
-pub use record::{AccessFormat, AccessRecord, ErrorRecord, Level, LimitRecord, OptionalField};
+pub use record::{
+    AccessFormat, AccessRecord, ErrorRecord, Level, LimitRecord, OptionalField, Phrase, Phrases,
+    RequestFacts, RequestNote,
+};
 pub use registry::{DEFAULT_MAX_SERIES, Registry, RegistrySettings};
 pub use route_table::{RouteTable, UNMATCHED};
 pub use snapshot::{Snapshot, TargetName};

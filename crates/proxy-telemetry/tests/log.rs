@@ -2,8 +2,8 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests may fail loudly")]
 
 use proxy_telemetry::{
-    AccessFormat, AccessRecord, Destination, LogCounters, LogFault, LogWriter, Protocol, Registry,
-    RegistrySettings, WorkerLog, names,
+    AccessFormat, AccessRecord, Destination, LogCounters, LogFault, LogWriter, Phrases, Protocol,
+    Registry, RegistrySettings, RequestFacts, WorkerLog, names,
 };
 use std::collections::BTreeSet;
 use std::fs;
@@ -41,16 +41,24 @@ fn gated() -> (Sender<()>, Receiver<Vec<u8>>, LogWriter) {
 }
 
 fn write(log: &mut WorkerLog, path: &str) {
-    let record = AccessRecord {
-        at: Duration::from_secs(1_700_000_000),
-        correlation_id: "0190163d-8694-739b-aea5-966c26f8ad90",
-        route: Some("api"),
-        upstream: Some("app"),
-        target: Some("10.0.0.1:8080"),
-        client_ip: "192.0.2.1",
+    let facts = RequestFacts {
         method: b"GET",
         host: Some(b"example.com"),
         path: path.as_bytes(),
+        user_agent: None,
+        referer: None,
+    };
+    let Some(note) = log.note(&facts, &AccessFormat::default()) else {
+        return;
+    };
+    let routes = Phrases::of_routes(["api"]);
+    let targets = Phrases::of_targets("app", ["10.0.0.1:8080"]);
+    let record = AccessRecord {
+        at: Duration::from_secs(1_700_000_000),
+        correlation_id: b"0190163d-8694-739b-aea5-966c26f8ad90",
+        route: routes.get(0),
+        target: targets.get(0),
+        client_ip: b"192.0.2.1",
         status: 200,
         took: Duration::from_micros(1_234),
         bytes_in: 0,
@@ -60,10 +68,8 @@ fn write(log: &mut WorkerLog, path: &str) {
         error_type: None,
         retries: 0,
         upstream_took: None,
-        user_agent: None,
-        referer: None,
     };
-    log.access(&record, &AccessFormat::default());
+    log.access(&record, note);
 }
 
 fn lines(all: &Receiver<Vec<u8>>) -> Vec<String> {
@@ -149,6 +155,51 @@ fn a_flush_that_finds_no_room_keeps_the_lines() {
     assert_eq!((blocked.made, blocked.lost), (100, 0));
     assert_eq!((counts.written, counts.lost), (100, 0));
     assert_eq!(lines(&all).len(), 98);
+}
+
+#[test]
+fn where_few_lines_may_wait_few_are_in_a_batch() {
+    let (open, all, log) = gated();
+    let log = log.bounded(40);
+    let mut worker = log.worker();
+
+    for _ in 0..25 {
+        write(&mut worker, "/");
+    }
+    drop(open);
+    drop(worker);
+    let counts = log.close(PATIENCE);
+
+    let batches = all.iter().map(|batch| String::from_utf8(batch).unwrap());
+    let batches: Vec<_> = batches.map(|batch| batch.lines().count()).collect();
+    assert_eq!(batches, [10, 10, 5]);
+    assert_eq!((counts.written, counts.lost), (25, 0));
+}
+
+#[test]
+fn batches_end_where_lines_end_however_long_they_are() {
+    let (open, all, log) = gated();
+    drop(open);
+    let mut worker = log.worker();
+
+    let path = |number: usize| format!("/{}", "x".repeat(number * 37 % 9_000));
+    for number in 0..500 {
+        write(&mut worker, &path(number));
+    }
+    drop(worker);
+    log.close(PATIENCE);
+
+    let batches: Vec<_> = all.iter().collect();
+    assert!(batches.len() > 2 && batches.iter().all(|batch| batch.ends_with(b"}\n")));
+    let text = String::from_utf8(batches.concat()).unwrap();
+    for (number, line) in text.lines().enumerate() {
+        let record: serde_json::Value = serde_json::from_str(line).unwrap();
+        let sent = path(number);
+        let written = record["path"].as_str().unwrap();
+        let kept = written.strip_suffix('…').unwrap_or(written);
+        assert!(sent.starts_with(kept) && kept.len() == sent.len().min(8192));
+    }
+    assert_eq!(text.lines().count(), 500);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use proxy_telemetry::{
     AccessFormat, AccessRecord, ErrorRecord, Level, Limit, LimitRecord, LogCounters, LogWriter,
-    OptionalField, Protocol, WorkerLog,
+    OptionalField, Phrase, Phrases, Protocol, RequestFacts, WorkerLog,
 };
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -40,17 +40,36 @@ fn parsed(line: &str) -> Value {
     serde_json::from_str(line.strip_suffix('\n').unwrap()).unwrap()
 }
 
-fn full<'a>() -> AccessRecord<'a> {
+/// The names that a plan gives to records.
+struct Plan {
+    routes: Phrases,
+    targets: Phrases,
+}
+
+impl Plan {
+    fn new() -> Self {
+        Self {
+            routes: Phrases::of_routes(["other", "api"]),
+            targets: Phrases::of_targets("app", ["10.0.0.1:8080"]),
+        }
+    }
+
+    fn route(&self) -> Option<Phrase<'_>> {
+        self.routes.get(1)
+    }
+
+    fn target(&self) -> Option<Phrase<'_>> {
+        self.targets.get(0)
+    }
+}
+
+fn full(plan: &Plan) -> AccessRecord<'_> {
     AccessRecord {
         at: Duration::from_millis(1_700_000_000_045),
-        correlation_id: "0190163d-8694-739b-aea5-966c26f8ad90",
-        route: Some("api"),
-        upstream: Some("app"),
-        target: Some("10.0.0.1:8080"),
-        client_ip: "2001:db8::1",
-        method: b"POST",
-        host: Some(b"example.com"),
-        path: b"/a/b?c=d&token=s3cret",
+        correlation_id: b"0190163d-8694-739b-aea5-966c26f8ad90",
+        route: plan.route(),
+        target: plan.target(),
+        client_ip: b"2001:db8::1",
         status: 502,
         took: Duration::from_nanos(1_234_567),
         bytes_in: 10,
@@ -60,19 +79,42 @@ fn full<'a>() -> AccessRecord<'a> {
         error_type: Some("Upstream"),
         retries: 1,
         upstream_took: Some(Duration::from_micros(999)),
+    }
+}
+
+fn asked<'a>() -> RequestFacts<'a> {
+    RequestFacts {
+        method: b"POST",
+        host: Some(b"example.com"),
+        path: b"/a/b?c=d&token=s3cret",
         user_agent: Some(b"curl/8"),
         referer: Some(b"https://example.com/?token=s3cret"),
+    }
+}
+
+fn access(record: &AccessRecord<'_>, facts: &RequestFacts<'_>, format: &AccessFormat) -> String {
+    written(|log| {
+        let note = log.note(facts, format).unwrap();
+        log.access(record, note);
+    })
+}
+
+/// Both optional fields, and nothing redacted.
+fn everything() -> AccessFormat {
+    AccessFormat {
+        fields: vec![OptionalField::UserAgent, OptionalField::Referer],
+        redact_query: Vec::new(),
     }
 }
 
 #[test]
 fn an_access_record_says_every_fact() {
     let format = AccessFormat {
-        fields: vec![OptionalField::UserAgent, OptionalField::Referer],
         redact_query: vec!["Token".to_owned()],
+        ..everything()
     };
 
-    let line = written(|log| log.access(&full(), &format));
+    let line = access(&full(&Plan::new()), &asked(), &format);
 
     let expected = json!({
         "timestamp": "2023-11-14T22:13:20.045Z",
@@ -100,26 +142,46 @@ fn an_access_record_says_every_fact() {
 }
 
 #[test]
+fn the_fields_of_an_access_record_have_one_order() {
+    let line = access(&full(&Plan::new()), &asked(), &everything());
+
+    assert_eq!(
+        line,
+        concat!(
+            r#"{"timestamp":"2023-11-14T22:13:20.045Z","#,
+            r#""correlation_id":"0190163d-8694-739b-aea5-966c26f8ad90","#,
+            r#""route":"api","upstream":"app","target":"10.0.0.1:8080","#,
+            r#""client_ip":"2001:db8::1","method":"POST","host":"example.com","#,
+            r#""path":"/a/b?c=d&token=s3cret","status":502,"duration_ms":1.234,"#,
+            r#""bytes_in":10,"bytes_out":4294967296,"protocol":"HTTP/2","#,
+            r#""reason":"connect_refused","error_type":"Upstream","retries":1,"#,
+            r#""upstream_ms":0.999,"user_agent":"curl/8","#,
+            r#""referer":"https://example.com/?token=s3cret"}"#,
+            "\n"
+        )
+    );
+}
+
+#[test]
 fn what_is_not_there_is_left_out() {
+    let plan = Plan::new();
     let record = AccessRecord {
         route: None,
-        upstream: None,
         target: None,
-        host: None,
         reason: None,
         error_type: None,
         retries: 0,
         upstream_took: None,
+        ..full(&plan)
+    };
+    let facts = RequestFacts {
+        host: None,
         user_agent: None,
         referer: None,
-        ..full()
-    };
-    let format = AccessFormat {
-        fields: vec![OptionalField::UserAgent, OptionalField::Referer],
-        redact_query: Vec::new(),
+        ..asked()
     };
 
-    let line = written(|log| log.access(&record, &format));
+    let line = access(&record, &facts, &everything());
 
     let record = parsed(&line);
     let names: Vec<_> = record.as_object().unwrap().keys().collect();
@@ -140,7 +202,7 @@ fn what_is_not_there_is_left_out() {
 
 #[test]
 fn optional_fields_are_written_only_where_asked_for() {
-    let line = written(|log| log.access(&full(), &AccessFormat::default()));
+    let line = access(&full(&Plan::new()), &asked(), &AccessFormat::default());
 
     let record = parsed(&line);
     assert_eq!(
@@ -222,19 +284,19 @@ proptest! {
         agent in "\\PC*|[\\x00-\\x9f\u{2000}-\u{2070}\"\\\\]*",
         secret: bool,
     ) {
-        let record = AccessRecord {
+        let facts = RequestFacts {
             method: &method,
             host: Some(&host),
             path: &path,
             user_agent: Some(agent.as_bytes()),
-            ..full()
+            ..asked()
         };
         let format = AccessFormat {
             fields: vec![OptionalField::UserAgent],
             redact_query: if secret { vec!["token".to_owned()] } else { Vec::new() },
         };
 
-        let line = written(|log| log.access(&record, &format));
+        let line = access(&full(&Plan::new()), &facts, &format);
 
         prop_assert!(!line.trim_end_matches('\n').chars().any(hidden));
         let record = parsed(&line);
@@ -248,13 +310,13 @@ proptest! {
         name in "token|TOKEN|%74oken|t%6fken",
     ) {
         let path = format!("/?{before}&{name}=S3;CRET{after}");
-        let record = AccessRecord { path: path.as_bytes(), ..full() };
+        let facts = RequestFacts { path: path.as_bytes(), ..asked() };
         let format = AccessFormat {
             fields: Vec::new(),
             redact_query: vec!["token".to_owned()],
         };
 
-        let line = written(|log| log.access(&record, &format));
+        let line = access(&full(&Plan::new()), &facts, &format);
 
         prop_assert!(!line.contains("S3") && !line.contains("CRET"), "{}", line);
     }

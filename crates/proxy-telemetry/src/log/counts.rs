@@ -82,6 +82,12 @@ impl Books {
         self.most_pending.store(lines, Ordering::Relaxed);
     }
 
+    /// Most lines of one batch: where few may wait, they are handed over while there is room.
+    pub(crate) fn batch_lines(&self) -> u64 {
+        const BATCHES: u64 = 4;
+        (self.most_pending.load(Ordering::Relaxed) / BATCHES).max(1)
+    }
+
     /// Whether more lines wait than may, those of the batch in question among them.
     pub(crate) fn is_full(&self) -> bool {
         self.counts().pending > self.most_pending.load(Ordering::Relaxed)

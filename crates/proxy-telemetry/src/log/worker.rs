@@ -3,7 +3,10 @@
 use super::BATCH_BYTES;
 use super::batch::{Batch, Message};
 use super::counts::Books;
-use crate::record::{AccessFormat, AccessRecord, ErrorRecord, LimitRecord, TimestampText};
+use crate::record::{
+    AccessFormat, AccessRecord, ErrorRecord, LimitRecord, RequestFacts, RequestNote, SpareNotes,
+    TimestampText,
+};
 use std::mem;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -11,17 +14,20 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 /// A batch is begun with room for this many bytes, so that its last line rarely makes it grow.
 const BEGUN_BYTES: usize = BATCH_BYTES + 4 * 1024;
 
-/// Buffers that wait for their worker to need them.
-const SPARE_BUFFERS: usize = 4;
+/// Buffers that wait for their worker to need them. They take turns: with few, they stay in the cache.
+const SPARE_BUFFERS: usize = 2;
 
 /// One worker's end of a log. Owned by the worker; never waits.
 #[derive(Debug)]
 pub struct WorkerLog {
     batch: Vec<u8>,
     lines: u64,
+    /// The batch is handed over with so many lines, however short they are.
+    most_lines: u64,
     /// Lines of the batch that the books know of, because it could not be handed over before.
     entered: u64,
     clock: TimestampText,
+    notes: SpareNotes,
     /// None when the log is off.
     wire: Option<Wire>,
 }
@@ -37,25 +43,29 @@ struct Wire {
 impl WorkerLog {
     pub(crate) fn new(inbox: SyncSender<Message>, books: Arc<Books>) -> Self {
         let (home, spare) = sync_channel(SPARE_BUFFERS);
-        Self::over(Some(Wire {
+        let most_lines = books.batch_lines();
+        let wire = Wire {
             inbox,
             spare,
             home,
             books,
-        }))
+        };
+        Self::over(Some(wire), most_lines)
     }
 
     /// An end of no log: records are not even made.
     pub fn off() -> Self {
-        Self::over(None)
+        Self::over(None, u64::MAX)
     }
 
-    fn over(wire: Option<Wire>) -> Self {
+    fn over(wire: Option<Wire>, most_lines: u64) -> Self {
         Self {
             batch: Vec::new(),
             lines: 0,
+            most_lines,
             entered: 0,
             clock: TimestampText::default(),
+            notes: SpareNotes::default(),
             wire,
         }
     }
@@ -66,11 +76,19 @@ impl WorkerLog {
         self.wire.is_some()
     }
 
+    /// Writes down what a client said of a request that begins, for [`WorkerLog::access`] when it is
+    /// over. None when the log is off.
+    #[inline]
+    pub fn note(&mut self, facts: &RequestFacts<'_>, format: &AccessFormat) -> Option<RequestNote> {
+        self.is_on().then(|| facts.note(format, &mut self.notes))
+    }
+
     /// Writes down a request that is over.
     #[inline]
-    pub fn access(&mut self, record: &AccessRecord<'_>, format: &AccessFormat) {
+    pub fn access(&mut self, record: &AccessRecord<'_>, note: RequestNote) {
         if self.is_on() {
-            record.write(&mut self.batch, &mut self.clock, format);
+            record.write(&mut self.batch, &mut self.clock, &note);
+            self.notes.keep(note);
             self.end_line();
         }
     }
@@ -102,7 +120,7 @@ impl WorkerLog {
     #[inline]
     fn end_line(&mut self) {
         self.lines += 1;
-        if self.batch.len() >= BATCH_BYTES {
+        if self.batch.len() >= BATCH_BYTES || self.lines >= self.most_lines {
             self.hand_over();
             self.give_up();
         }

@@ -1,12 +1,14 @@
 //! Text inside a JSON string: nothing a client sent can end the line, the string, or fool an eye.
 
+use super::short;
+
 /// Longest text of one field, in bytes; what is longer is cut and ends in `…`.
 pub(crate) const MAX_TEXT_BYTES: usize = 8192;
 
 const ONES: u64 = u64::from_ne_bytes([1; 8]);
 const HIGHS: u64 = u64::from_ne_bytes([0x80; 8]);
-const SPACES: u64 = u64::from_ne_bytes([b' '; 8]);
-const QUOTES: u64 = u64::from_ne_bytes([b'"'; 8]);
+const TWOS: u64 = u64::from_ne_bytes([2; 8]);
+const FIRST_PLAIN: u64 = u64::from_ne_bytes([b' ' + 1; 8]);
 const BACKSLASHES: u64 = u64::from_ne_bytes([b'\\'; 8]);
 
 /// Appends `text`, escaped where needed.
@@ -14,45 +16,59 @@ const BACKSLASHES: u64 = u64::from_ne_bytes([b'\\'; 8]);
 /// Escaped are, besides quote and backslash: controls of C0 and C1, DEL, line and paragraph
 /// separators, and the controls of writing direction, as `\uXXXX`; bytes that are not UTF-8 as
 /// the four characters `\xNN`.
-#[inline]
+#[inline(never)]
 pub(crate) fn push(out: &mut Vec<u8>, text: &[u8]) {
     if text.len() <= MAX_TEXT_BYTES && is_plain(text) {
-        out.extend_from_slice(text);
+        short::push(out, text);
     } else {
         push_with_care(out, text);
     }
 }
 
 /// Whether every byte is printable ASCII other than quote and backslash.
+///
+/// The last bytes are looked at apart from the others, and some of them twice.
 #[inline]
-fn is_plain(text: &[u8]) -> bool {
+pub(crate) fn is_plain(text: &[u8]) -> bool {
+    if let Some(last) = text.last_chunk::<32>() {
+        let (blocks, _) = text.as_chunks::<32>();
+        return blocks.iter().all(is_plain_block) && is_plain_block(last);
+    }
     if let Some(last) = text.last_chunk::<8>() {
         let (words, _) = text.as_chunks::<8>();
-        let marks = words
-            .iter()
-            .fold(marks(*last), |all, word| all | marks(*word));
-        return marks == 0;
+        return words.iter().all(|word| marks(*word) == 0) && marks(*last) == 0;
     }
     if let (Some([a, b, c, d]), Some([e, f, g, h])) = (text.first_chunk(), text.last_chunk()) {
         return marks([*a, *b, *c, *d, *e, *f, *g, *h]) == 0;
     }
-    text.iter()
-        .all(|byte| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\'))
+    let [first, middle, last] = match text {
+        [] => return true,
+        [one] => [one; 3],
+        [first, last] => [first, first, last],
+        [first, middle, .., last] => [first, middle, last],
+    };
+    marks([*first, *middle, *last, b'-', b'-', b'-', b'-', b'-']) == 0
+}
+
+#[inline]
+fn is_plain_block(block: &[u8; 32]) -> bool {
+    let (words, _) = block.as_chunks::<8>();
+    words.iter().fold(0, |all, word| all | marks(*word)) == 0
 }
 
 /// Not zero when one of eight bytes is not plain.
 ///
 /// A byte below a bound borrows into its high bit when the bound is taken from it; one above
-/// 0x7e carries into it when one is added. Bytes whose high bit is set are marked by themselves,
-/// and a borrow or carry that reaches a neighbour starts at a byte that is marked, too.
+/// 0x7e carries into it when one is added. Exchanged with its neighbour but one, the quote comes right
+/// after the controls, so that one bound does for both. A byte whose high bit is set keeps it in one of
+/// the three at least, and a borrow or carry that reaches a neighbour starts at a byte that is marked.
 #[inline]
 fn marks(bytes: [u8; 8]) -> u64 {
     let word = u64::from_ne_bytes(bytes);
-    let below_space = word.wrapping_sub(SPACES);
-    let quote = (word ^ QUOTES).wrapping_sub(ONES);
+    let quote_or_less = (word ^ TWOS).wrapping_sub(FIRST_PLAIN);
     let backslash = (word ^ BACKSLASHES).wrapping_sub(ONES);
     let above_tilde = word.wrapping_add(ONES);
-    (below_space | quote | backslash | above_tilde | word) & HIGHS
+    (quote_or_less | backslash | above_tilde) & HIGHS
 }
 
 #[cold]
@@ -108,16 +124,50 @@ mod tests {
         String::from_utf8(out).unwrap()
     }
 
+    fn is_plain_byte(byte: u8) -> bool {
+        matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\'
+    }
+
     #[test]
     fn each_byte_is_plain_or_not_wherever_it_stands() {
         for byte in 0..=u8::MAX {
-            let plain = matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\';
-            for len in 1..=17 {
+            for len in 1..=70 {
                 for at in 0..len {
                     let mut text = vec![b'a'; len];
                     text[at] = byte;
+                    let plain = is_plain_byte(byte);
                     assert_eq!(is_plain(&text), plain, "{byte:#x} at {at} of {len}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn no_neighbour_makes_a_byte_plain_or_not() {
+        for (first, second) in
+            (0..=u8::MAX).flat_map(|one| (0..=u8::MAX).map(move |two| (one, two)))
+        {
+            let plain = is_plain_byte(first) && is_plain_byte(second);
+            for text in [&[first, second][..], &[b' ', first, second, b'~', b'z']] {
+                assert_eq!(is_plain(text), plain, "{text:x?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_text_is_written_the_same_whatever_its_length() {
+        for byte in 0..=u8::MAX {
+            for len in 0..=70 {
+                let mut text = "aß世 🦀 z~ ".repeat(9).into_bytes();
+                text.truncate(len);
+                text.push(byte);
+                let mut careful = Vec::new();
+                push_with_care(&mut careful, &text);
+                assert_eq!(pushed(&text).as_bytes(), careful, "{text:x?}");
+                let text = [&vec![b'a'; len][..], &[byte]].concat();
+                let mut careful = Vec::new();
+                push_with_care(&mut careful, &text);
+                assert_eq!(pushed(&text).as_bytes(), careful, "{text:x?}");
             }
         }
     }

@@ -1,7 +1,7 @@
 //! One JSON object on one line, written straight into a batch.
 
-use super::escape;
-use super::timestamp::{TimestampText, push_three};
+use super::timestamp::TimestampText;
+use super::{digits, escape, short};
 use std::time::Duration;
 
 /// A line being written.
@@ -25,11 +25,25 @@ impl Line<'_> {
         self.0.push(b'"');
     }
 
+    /// A string whose closing quote the next key brings; `key` ends in the opening quote.
+    #[inline]
+    pub(crate) fn open(&mut self, key: &str, value: &[u8]) {
+        self.raw(key);
+        escape::push(self.0, value);
+    }
+
+    /// The same of a text that needs no escaping, whoever sent it.
+    #[inline]
+    pub(crate) fn plain(&mut self, key: &str, value: &[u8]) {
+        debug_assert!(escape::is_plain(value), "{}", value.escape_ascii());
+        self.raw(key);
+        short::push(self.0, value);
+    }
+
     /// A string; `key` ends in the opening quote.
     #[inline]
     pub(crate) fn text(&mut self, key: &str, value: &[u8]) {
-        self.raw(key);
-        escape::push(self.0, value);
+        self.open(key, value);
         self.0.push(b'"');
     }
 
@@ -45,16 +59,14 @@ impl Line<'_> {
     #[inline]
     pub(crate) fn number(&mut self, key: &str, value: u64) {
         self.raw(key);
-        self.raw(itoa::Buffer::new().format(value));
+        digits::push(self.0, value);
     }
 
     /// Milliseconds with three decimals; `key` ends in the colon.
     #[inline]
     pub(crate) fn millis(&mut self, key: &str, time: Duration) {
-        let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        self.number(key, millis);
-        self.0.push(b'.');
-        push_three(self.0, time.subsec_micros() % 1000);
+        self.raw(key);
+        digits::push_millis(self.0, time);
     }
 
     /// The end of the object and of the line.

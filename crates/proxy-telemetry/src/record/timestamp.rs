@@ -1,23 +1,23 @@
-//! Times of day as RFC 3339 text, the second kept from one record to the next.
+//! Times of day as RFC 3339 text, kept from one record to the next.
 
+use super::digits;
 use jiff::Timestamp;
 use std::time::Duration;
-
-/// A date and time up to the dot before the milliseconds.
-type Second = [u8; 20];
 
 /// Writes times as RFC 3339, UTC, with milliseconds.
 #[derive(Debug)]
 pub(crate) struct TimestampText {
     second: u64,
-    text: Second,
+    millis: u32,
+    text: [u8; 24],
 }
 
 impl Default for TimestampText {
     fn default() -> Self {
         Self {
             second: 0,
-            text: *b"1970-01-01T00:00:00.",
+            millis: 0,
+            text: *b"1970-01-01T00:00:00.000Z",
         }
     }
 }
@@ -29,9 +29,10 @@ impl TimestampText {
         if at.as_secs() != self.second {
             self.turn(at.as_secs());
         }
+        if at.subsec_millis() != self.millis {
+            self.move_on(at.subsec_millis());
+        }
         out.extend_from_slice(&self.text);
-        push_three(out, at.subsec_millis());
-        out.push(b'Z');
     }
 
     #[cold]
@@ -40,19 +41,19 @@ impl TimestampText {
         // Past the year 9999 every time is shown as the last that can be.
         let stamp = Timestamp::from_second(signed).unwrap_or(Timestamp::MAX);
         let text = stamp.to_string();
-        let bytes = text.bytes().take(19).chain([b'.']);
-        for (slot, byte) in self.text.iter_mut().zip(bytes) {
+        for (slot, byte) in self.text.iter_mut().zip(text.bytes().take(19)) {
             *slot = byte;
         }
         self.second = second;
     }
-}
 
-/// Appends the last three digits of `number`.
-#[inline]
-pub(crate) fn push_three(out: &mut Vec<u8>, number: u32) {
-    let digit = |place| b'0' + u8::try_from(number / place % 10).unwrap_or_default();
-    out.extend_from_slice(&[digit(100), digit(10), digit(1)]);
+    #[inline]
+    fn move_on(&mut self, millis: u32) {
+        let [a, b, c, ..] = digits::three(u64::from(millis)).to_le_bytes();
+        let [.., hundreds, tens, ones, _zulu] = &mut self.text;
+        (*hundreds, *tens, *ones) = (a, b, c);
+        self.millis = millis;
+    }
 }
 
 #[cfg(test)]
