@@ -37,13 +37,15 @@ mod tables;
 mod targets;
 
 use self::arena::{Arena, LoadProgram};
-use self::cases::{Case, Plan};
+use self::cases::{CASES, Case, Plan};
 use self::contest::Contest;
 use self::contestant::{OURS, Program};
+use self::effort::Effort;
 use self::machine::Machine;
 use self::report::{CaseReport, Report};
 use self::targets::{Standing, Targets, Verdict};
 use crate::clock::Stopwatch;
+use crate::ship;
 use crate::terminal::{complain, say};
 use crate::trouble::Trouble;
 use crate::workspace::Workspace;
@@ -64,7 +66,8 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), Troubl
     }
     let cases = options.cases()?;
     let targets = Targets::load(&workspace.root().join(TARGETS))?;
-    let arena = Arena::prepare(workspace, LoadProgram::Optimised)?;
+    let proxyd = ship::build(workspace)?;
+    let arena = Arena::prepare(workspace, LoadProgram::Optimised, proxyd)?;
     let watch = Stopwatch::start();
     let report = measure(workspace, &arena, options, &cases, &targets)?;
     keep(&arena, &report)?;
@@ -78,6 +81,19 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), Troubl
         return Ok(());
     }
     judge(&verdicts)
+}
+
+/// Has `proxyd` do in short what it is measured by, and does not judge it.
+pub(crate) fn rehearse(workspace: &Workspace, proxyd: PathBuf) -> Result<(), Trouble> {
+    let arena = Arena::prepare(workspace, LoadProgram::Optimised, proxyd)?;
+    let mut contest = Contest::open(&arena, Effort::QUICK, &[])?;
+    for case in CASES
+        .iter()
+        .filter(|case| !matches!(case.plan, Plan::Count))
+    {
+        hold(&mut contest, case)?;
+    }
+    Ok(())
 }
 
 /// Follows orders on standard input: what the hidden task `load` does.

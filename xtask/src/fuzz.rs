@@ -94,13 +94,12 @@ fn chosen(all: &[String], wanted: &[String]) -> Result<Vec<String>, Trouble> {
 
 /// Builds the fuzz workspace and returns the folder of its programs.
 fn build(workspace: &Workspace, folder: &Path) -> Result<PathBuf, Trouble> {
-    let host = command::read(workspace.command("rustc").args(["--print", "host-tuple"]))?;
-    let host = host.trim();
+    let host = workspace.host()?;
     let manifest = "--manifest-path=fuzz/Cargo.toml";
     // A named target keeps the flags away from build scripts.
     let mut cargo = workspace.cargo(&["build", "--release", "--locked", manifest, "--target"]);
     cargo
-        .arg(host)
+        .arg(&host)
         .env("CARGO_TARGET_DIR", folder)
         .env("CARGO_ENCODED_RUSTFLAGS", COVERAGE.join("\u{1f}"));
     command::run(&mut cargo)?;

@@ -7,6 +7,7 @@ mod demo;
 mod fuzz;
 mod reference;
 mod setup;
+mod ship;
 mod soak;
 mod terminal;
 mod test_all;
@@ -62,6 +63,8 @@ enum Task {
     Fuzz(fuzz::Options),
     /// Reload and upgrade proxyd under load, and fail when any client notices
     Soak(soak::Options),
+    /// Build proxyd as it ships, into target/ship
+    Ship(ship::Options),
     /// Measure proxyd beside its peers
     Bench(bench::Options),
     /// Be the load of a benchmark, as told on standard input
@@ -97,6 +100,7 @@ fn perform(task: &Task) -> Result<(), Trouble> {
         Task::Demo { check, release } => demo::run(&workspace, check, release),
         Task::Fuzz(ref options) => fuzz::run(&workspace, options),
         Task::Soak(options) => soak::run(&workspace, options),
+        Task::Ship(options) => ship::run(&workspace, options),
         Task::Bench(ref options) => bench::run(&workspace, options),
         Task::Load { core, backend_port } => bench::load(core, backend_port),
     }

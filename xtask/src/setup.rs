@@ -3,6 +3,7 @@
 mod debian;
 
 use crate::command;
+use crate::ship;
 use crate::terminal::say;
 use crate::trouble::Trouble;
 use crate::workspace::Workspace;
@@ -32,6 +33,9 @@ pub(crate) fn install(workspace: &Workspace, bench: bool) -> Vec<String> {
     missing.extend(rust_component(workspace, "rustfmt", "fmt"));
     missing.extend(rust_component(workspace, "clippy", "clippy"));
     missing.extend(cargo_deny(workspace));
+    if bench {
+        missing.extend(llvm_tools(workspace));
+    }
     missing
 }
 
@@ -44,7 +48,22 @@ fn all_here(missing: &[String]) -> Result<(), Trouble> {
 }
 
 fn rust_component(workspace: &Workspace, component: &str, subcommand: &str) -> Option<String> {
-    if has_subcommand(workspace, subcommand) {
+    component_if(workspace, component, || {
+        has_subcommand(workspace, subcommand)
+    })
+}
+
+/// What `cargo xtask ship --train` calls.
+fn llvm_tools(workspace: &Workspace) -> Option<String> {
+    component_if(workspace, "llvm-tools", || ship::merger(workspace).is_ok())
+}
+
+fn component_if(
+    workspace: &Workspace,
+    component: &str,
+    is_here: impl FnOnce() -> bool,
+) -> Option<String> {
+    if is_here() {
         say(format!("setup: {component} is here"));
         return None;
     }

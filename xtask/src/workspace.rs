@@ -68,15 +68,21 @@ impl Workspace {
         command
     }
 
+    /// The platform of this machine, as the compiler calls it.
+    pub(crate) fn host(&self) -> Result<String, Trouble> {
+        let host = command::read(self.command("rustc").args(["--print", "host-tuple"]))?;
+        Ok(host.trim().to_owned())
+    }
+
     /// `cargo metadata` with the dependency graph of this machine's platform.
     pub(crate) fn metadata(&self) -> Result<Value, Trouble> {
-        let host = command::read(self.command("rustc").args(["--print", "host-tuple"]))?;
+        let host = self.host()?;
         let text = command::read(&mut self.cargo(&[
             "metadata",
             "--format-version=1",
             "--locked",
             "--filter-platform",
-            host.trim(),
+            &host,
         ]))?;
         serde_json::from_str(&text).map_err(|source| Trouble::Json {
             program: "cargo metadata",

@@ -52,9 +52,6 @@ impl ClientBody {
     /// The body that `stream` carries. `asked` is set when somebody wants it.
     #[must_use]
     pub fn streamed(stream: RecvStream, asked: Option<Rc<Cell<bool>>>) -> Self {
-        if stream.is_end_stream() {
-            return Self::Empty;
-        }
         Self::Http2(Streamed { stream, asked })
     }
 }

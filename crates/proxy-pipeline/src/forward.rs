@@ -142,7 +142,7 @@ impl Attempts<'_, '_> {
                     continue;
                 }
             };
-            let began = self.exchange.worker().time.elapsed();
+            let began = self.began(&link);
             if let Some(total) = self.to.total
                 && self.exchange.found.has(Found::GRPC)
             {
@@ -169,6 +169,16 @@ impl Attempts<'_, '_> {
                 }
             }
         }
+    }
+
+    /// When the target is asked. A kept connection is at hand: reading the clock again would show what
+    /// deciding took.
+    fn began(&self, link: &Link) -> Duration {
+        let at_hand = matches!(link, Link::Http1(kept) if kept.used);
+        if at_hand && self.tried.is_empty() && self.exchange.closing.facts.retries == 0 {
+            return self.exchange.began();
+        }
+        self.exchange.worker().time.elapsed()
     }
 
     /// The target to ask after `failed` could not be connected to. Nothing was sent, so any method

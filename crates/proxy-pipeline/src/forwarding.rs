@@ -5,7 +5,7 @@
 use crate::hop::{Found, remove_shadows};
 use crate::names;
 use http::Version;
-use http::header::{FORWARDED, HeaderMap, HeaderName, HeaderValue, VIA};
+use http::header::{FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue, VIA};
 use ipnet::IpNet;
 use proxy_framing::client_of;
 use proxy_http1::write_line;
@@ -75,12 +75,17 @@ pub(crate) fn via(version: Version) -> HeaderValue {
 pub(crate) struct Added {
     pub(crate) via: HeaderValue,
     pub(crate) host: Option<HeaderValue>,
+    /// Whether the head's fields lack `Host`.
+    pub(crate) lacks_host: bool,
 }
 
 impl Added {
     /// Appends the field lines.
     pub(crate) fn write(&self, peer: &Peer, correlation_id: &HeaderValue, out: &mut Vec<u8>) {
         let scheme = if peer.tls { HTTPS } else { HTTP };
+        if let Some(host) = self.host.as_ref().filter(|_| self.lacks_host) {
+            write_line(&HOST, host, out);
+        }
         write_line(&names::FORWARDED_FOR, &peer.ip_value, out);
         write_line(&names::FORWARDED_PROTO, &scheme, out);
         if let Some(host) = &self.host {

@@ -36,7 +36,7 @@ pub(super) enum LoadProgram {
 pub(super) struct Arena {
     /// The cores of this machine.
     pub(super) cores: Cores,
-    /// proxyd, as it ships.
+    /// The proxyd that is measured.
     pub(super) proxyd: PathBuf,
     /// The program of the load process.
     pub(super) load: PathBuf,
@@ -47,16 +47,17 @@ pub(super) struct Arena {
 }
 
 impl Arena {
-    /// Builds proxyd as it ships, and the load if need be, and makes room in `target/bench`.
-    pub(super) fn prepare(workspace: &Workspace, load: LoadProgram) -> Result<Self, Trouble> {
+    /// Builds the load if need be, and makes room in `target/bench`.
+    pub(super) fn prepare(
+        workspace: &Workspace,
+        load: LoadProgram,
+        proxyd: PathBuf,
+    ) -> Result<Self, Trouble> {
         let target = workspace.target_dir()?;
-        let release = target.join("release");
-        // Apart, so that features which only xtask wants stay out of proxyd.
-        build(workspace, "proxyd")?;
         let load = match load {
             LoadProgram::Optimised => {
-                build(workspace, "xtask")?;
-                release.join("xtask")
+                build_load(workspace)?;
+                target.join("release").join("xtask")
             }
             LoadProgram::ThisOne => env::current_exe().map_err(|source| Trouble::System {
                 deed: "find this program",
@@ -69,7 +70,7 @@ impl Arena {
             root: workspace.root().to_owned(),
             folder: results.join("run"),
             results,
-            proxyd: release.join("proxyd"),
+            proxyd,
             load,
             last_port: Cell::new(PROXY_PORTS.start() - 1),
         };
@@ -143,8 +144,8 @@ impl Arena {
     }
 }
 
-fn build(workspace: &Workspace, package: &str) -> Result<(), Trouble> {
-    say(format!("bench: building {package} in the release profile"));
+fn build_load(workspace: &Workspace) -> Result<(), Trouble> {
+    say("bench: building the load");
     let arguments = ["build", "--release", "--locked", "--quiet", "--package"];
-    command::run(workspace.cargo(&arguments).arg(package))
+    command::run(workspace.cargo(&arguments).arg("xtask"))
 }

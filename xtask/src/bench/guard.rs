@@ -7,6 +7,7 @@ use super::count::{self, PerRequest};
 use super::loader::Loader;
 use super::targets::{Guard, Targets};
 use crate::command;
+use crate::ship;
 use crate::terminal::say;
 use crate::trouble::Trouble;
 use crate::workspace::Workspace;
@@ -61,7 +62,8 @@ fn committed(workspace: &Workspace) -> Result<Option<Guard>, Trouble> {
 }
 
 fn count(workspace: &Workspace) -> Result<PerRequest, Trouble> {
-    let arena = Arena::prepare(workspace, LoadProgram::ThisOne)?;
+    let proxyd = ship::build(workspace)?;
+    let arena = Arena::prepare(workspace, LoadProgram::ThisOne, proxyd)?;
     let mut loader = Loader::start(&arena, arena.cores.last(), BACKEND_PORT)?;
     let contestant = Contestant {
         name: OURS.to_owned(),

@@ -64,13 +64,16 @@ const LIMITS: &str = "\
 - Two workers beside a load that spins need three cores. On two, the load shares the second core
   and sleeps when idle; that case then shows a relation only.
 - Clients of TLS offer X25519 and AES-128-GCM and resume nothing; the certificate is P-256.
+- proxyd is what `cargo xtask ship` builds: its compiler was told which branches these very cases
+  take ([0018](decisions/0018-what-ships-is-built-by-what-it-does-most.md)). nginx and HAProxy are
+  Debian's builds, which know of no such thing. `cargo build --release` gives up 3 to 6 %.
 - nginx and HAProxy are set up as `bench/` shows, for speed and for the same work. Whoever knows a
   better setting is welcome to send it.
 
 ## Measure it yourself
 
 ```text
-cargo xtask setup --bench     nginx, HAProxy and valgrind, from Debian
+cargo xtask setup --bench     nginx, HAProxy and valgrind from Debian, and llvm-tools
 cargo xtask bench             about a quarter of an hour, on a machine with nothing else to do
 cargo xtask bench --quick     within 40 s
 ```

@@ -72,6 +72,26 @@ fn a_request_without_authority_goes_by_its_host() {
 }
 
 #[test]
+fn the_name_of_the_correlation_id_is_spelt_out_once() {
+    // `x-correlation-id` by the code of RFC 7541, appendix B.
+    const NAME: &[u8] = b"\xf2\xb1\x0f\x65\x85\xa0\x69\x31\xea\x58\xd2\x7f";
+    let (_upstream, proxyd) = running("");
+    let spelt = live(async {
+        let mut frames = Frames::connect(proxyd.address(), &[]).await;
+        let mut spelt = Vec::new();
+        for stream in [1, 3, 5] {
+            frames
+                .send(HEADERS, END_STREAM | END_HEADERS, stream, GET)
+                .await;
+            let head = frames.next_of(HEADERS).await.payload;
+            spelt.push(head.windows(NAME.len()).any(|bytes| bytes == NAME));
+        }
+        spelt
+    });
+    assert_eq!(spelt, [true, false, false]);
+}
+
+#[test]
 fn fields_of_a_connection_end_their_stream() {
     let (upstream, proxyd) = running("");
     live(async {

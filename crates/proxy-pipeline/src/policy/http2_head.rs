@@ -24,7 +24,8 @@ pub(crate) fn apply(exchange: &mut Exchange) -> Result<(), Problem> {
     http2_fields::check(&head.headers).map_err(unfit_request)?;
     check_tunnel(head)?;
     check_target(head)?;
-    agree_on_host(head.uri.authority(), &head.headers)?;
+    let has_host = exchange.found.host.is_some();
+    agree_on_host(head.uri.authority(), has_host.then_some(&head.headers))?;
     let headers = &mut exchange.head.headers;
     // Only then some name stands twice.
     if headers.len() != headers.keys_len() {
@@ -58,8 +59,11 @@ fn check_target(head: &Parts) -> Result<(), Problem> {
 }
 
 /// `:authority` and `Host` must not differ, and name a host. [RFC 9113 §8.3.1]
-fn agree_on_host(authority: Option<&Authority>, headers: &HeaderMap) -> Result<(), Problem> {
-    let mut hosts = headers.get_all(HOST).iter().map(HeaderValue::as_bytes);
+///
+/// `fields` are those that hold `Host`, if any.
+fn agree_on_host(authority: Option<&Authority>, fields: Option<&HeaderMap>) -> Result<(), Problem> {
+    let hosts = fields.into_iter().flat_map(|fields| fields.get_all(HOST));
+    let mut hosts = hosts.map(HeaderValue::as_bytes);
     let (host, another) = (hosts.next(), hosts.next());
     if another.is_some() {
         return Err(Problem::new(Reason::RepeatedHost, Detail::None));
@@ -125,7 +129,8 @@ mod tests {
     fn a_request_names_one_host() {
         let agreed = |authority: &str, hosts: &[(&'static str, &'static str)]| {
             let authority = (!authority.is_empty()).then(|| authority.parse().unwrap());
-            agree_on_host(authority.as_ref(), &fields(hosts)).map_err(|problem| problem.reason())
+            agree_on_host(authority.as_ref(), Some(&fields(hosts)))
+                .map_err(|problem| problem.reason())
         };
         let host = ("host", "a.test");
 

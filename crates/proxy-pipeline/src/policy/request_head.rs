@@ -44,7 +44,7 @@ pub(crate) fn apply(exchange: &mut Exchange, to: Destination<'_>, length: Length
     } = exchange;
     let upgrade = wanted(head, found, to.upstream, &closing.worker);
     let trailers = hop::takes_trailers(&head.headers, found);
-    into_origin_form(head, found, &closing.worker.host);
+    let lacks_host = into_origin_form(head, found, &closing.worker.host);
     let headers = &mut head.headers;
     hop::strip(headers, found);
     if found.has(Found::PADDED_LENGTH)
@@ -61,8 +61,15 @@ pub(crate) fn apply(exchange: &mut Exchange, to: Destination<'_>, length: Length
     let edits = &to.route.request_headers;
     let named = Found::FORWARDING | Found::CORRELATION_ID;
     if edits.is_empty() && !to.upstream.http2 && !found.has(named) {
-        *added = Some(Added { via, host });
+        *added = Some(Added {
+            via,
+            host,
+            lacks_host,
+        });
     } else {
+        if let Some(host) = host.as_ref().filter(|_| lacks_host) {
+            headers.insert(HOST, host.clone());
+        }
         forwarding::apply(&closing.client.peer, headers, found, via, host);
         let id = closing.facts.correlation_id.clone();
         headers.insert(names::CORRELATION_ID, said_once(id));
@@ -143,17 +150,22 @@ fn into_http2(head: &mut Parts, to: Destination<'_>, asked: Option<&Asked>) {
     }
 }
 
-/// The target as origin servers want it, the host in `Host`. [RFC 9112 §3.2.1, §3.2.2]
-fn into_origin_form(head: &mut Parts, found: &mut Found, hosts: &HostValue) {
+/// The target as origin servers want it, and the host that it named as what was found. Whether no field
+/// holds that host yet: HTTP/2 has none for it. [RFC 9112 §3.2.1, §3.2.2]
+fn into_origin_form(head: &mut Parts, found: &mut Found, hosts: &HostValue) -> bool {
     let Some(authority) = head.uri.authority() else {
-        return;
+        return false;
     };
+    let mut lacks_host = false;
     if let Some(host) = hosts.of(without_userinfo(authority.as_str())) {
-        found.host = Some(host.clone());
-        head.headers.insert(HOST, host);
+        match found.host.replace(host.clone()) {
+            Some(_) => drop(head.headers.insert(HOST, host)),
+            None => lacks_host = true,
+        }
     }
     let path = head.uri.path_and_query().cloned().map(rooted);
     head.uri = Uri::from(path.unwrap_or_else(|| PathAndQuery::from_static("/")));
+    lacks_host
 }
 
 /// A query may follow an authority at once; origin servers want a path before it.

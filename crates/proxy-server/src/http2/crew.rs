@@ -39,7 +39,8 @@ impl Crew {
             hand.next.replace(Some(job));
             hand.deadline.wake();
         } else {
-            let work = work(Rc::downgrade(&self.0), Rc::clone(worker), job);
+            let hand = Rc::new(Hand::with(job));
+            let work = work(Rc::downgrade(&self.0), Rc::clone(worker), hand);
             drop(tokio::task::spawn_local(work));
         }
     }
@@ -67,12 +68,19 @@ impl Idle {
 }
 
 impl Hand {
-    /// The next job; none when there will be no more.
-    async fn job(&self) -> Option<Job> {
+    fn with(job: Job) -> Self {
+        Self {
+            next: RefCell::new(Some(job)),
+            ..Self::default()
+        }
+    }
+
+    /// True when there is a job, false when there will be no more. It stays where it is, being large.
+    async fn has_job(&self) -> bool {
         poll_fn(|cx| {
-            let job = self.next.take();
-            if job.is_some() || self.dismissed.get() {
-                return Poll::Ready(job);
+            let has_job = self.next.borrow().is_some();
+            if has_job || self.dismissed.get() {
+                return Poll::Ready(has_job);
             }
             self.deadline.watch(cx.waker());
             Poll::Pending
@@ -81,18 +89,15 @@ impl Hand {
     }
 }
 
-async fn work(idle: Weak<Idle>, worker: Rc<Worker>, first: Job) {
-    let hand = Rc::<Hand>::default();
-    let mut next = Some(first);
-    while let Some(job) = next {
+async fn work(idle: Weak<Idle>, worker: Rc<Worker>, hand: Rc<Hand>) {
+    while hand.has_job().await {
         let entry = worker.sweep.register(Rc::clone(&hand.deadline));
-        serve(job, &worker, &hand.deadline).await;
+        serve(&hand.next, &worker, &hand.deadline).await;
         hand.deadline.stop();
         drop(entry);
         let wanted = idle.upgrade().is_some_and(|idle| idle.take(&hand));
         if !wanted {
             return;
         }
-        next = hand.job().await;
     }
 }

@@ -51,7 +51,11 @@ impl Delivery {
         session: &Session,
         deadline: &Deadline,
     ) -> Poll<Fate> {
-        let fate = match ready!(self.poll_to_end(cx, session, deadline)) {
+        let mut polled = self.poll_to_end(cx, session, deadline);
+        if polled.is_pending() && self.send.poll_reset(cx).is_ready() {
+            polled = Poll::Ready(Err(Cut::Refused));
+        }
+        let fate = match ready!(polled) {
             Ok(()) => {
                 session.meter.borrow_mut().served();
                 None
@@ -75,9 +79,6 @@ impl Delivery {
         session: &Session,
         deadline: &Deadline,
     ) -> Poll<Result<(), Cut>> {
-        if self.send.poll_reset(cx).is_ready() {
-            return Poll::Ready(Err(Cut::Refused));
-        }
         loop {
             while !self.rest.is_empty() {
                 let room = ready!(self.poll_room(cx, session, deadline))?;

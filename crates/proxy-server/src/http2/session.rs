@@ -1,7 +1,7 @@
 //! What the connection, its socket and its streams share.
 
 use crate::settings::ConnectionSettings;
-use proxy_clock::{Clock, Deadline, Pace, Timer};
+use proxy_clock::{Clock, Deadline, Pace, Tick, Timer};
 use proxy_framing::h2::{Flood, FrameMeter};
 use proxy_pipeline::Client;
 use std::cell::{Cell, RefCell};
@@ -11,6 +11,9 @@ use std::time::Duration;
 
 /// How long a client that was told to leave may take to hear it.
 pub(super) const FAREWELL: Duration = Duration::from_secs(2);
+
+/// How long names stay in a client's table, which a new `Date` enters each second. [RFC 7541 §4.4]
+const REMEMBERED: Duration = Duration::from_secs(30);
 
 /// Bytes of all responses of a connection together that may wait for its socket.
 const MOST_WAITING: usize = 256 * 1024;
@@ -40,6 +43,8 @@ pub(super) struct Session {
     /// Streams that hold theirs back meanwhile.
     patient: RefCell<Vec<Waker>>,
     streams: Cell<u32>,
+    /// When the client may have forgotten names that it was told.
+    forgets: Cell<Tick>,
 }
 
 /// A stream's place in its session.
@@ -68,6 +73,7 @@ impl Session {
             waiting: Cell::new(0),
             patient: RefCell::default(),
             streams: Cell::new(0),
+            forgets: Cell::default(),
         }
     }
 
@@ -80,6 +86,15 @@ impl Session {
     /// Whether no stream is open.
     pub(super) fn is_idle(&self) -> bool {
         self.streams.get() == 0
+    }
+
+    /// Whether names are to be told again, for the client to remember.
+    pub(super) fn introduces_names(&self) -> bool {
+        let due = self.forgets.get() <= self.clock.now();
+        if due {
+            self.forgets.set(self.clock.after(REMEMBERED));
+        }
+        due
     }
 
     /// Starts the timer for what the connection waits for, unless it runs already.

@@ -14,7 +14,7 @@ use proxy_pipeline::{
     Body, Bootstrapped, ClientBody, Stream, Switched, Worker, handle, informational,
 };
 use proxy_pool::StreamPair;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
@@ -28,8 +28,15 @@ pub(super) struct Job {
     pub(super) respond: SendResponse<Bytes>,
 }
 
-/// Serves the stream until it is over for this side.
-pub(super) async fn serve(job: Job, worker: &Rc<Worker>, deadline: &Rc<Deadline>) {
+/// Serves the stream of `job` until it is over for this side.
+pub(super) async fn serve(
+    job: &RefCell<Option<Job>>,
+    worker: &Rc<Worker>,
+    deadline: &Rc<Deadline>,
+) {
+    let Some(job) = job.take() else {
+        return;
+    };
     let Job {
         place,
         request,
@@ -46,13 +53,20 @@ pub(super) async fn serve(job: Job, worker: &Rc<Worker>, deadline: &Rc<Deadline>
         deadline: Rc::clone(deadline),
     };
     let mut handled = pin!(handle(Rc::clone(worker), stream, request));
+    let mut begun = false;
     let answered = poll_fn(|cx| {
         deadline.watch(cx.waker());
-        if respond.poll_reset(cx).is_ready() {
+        let first = !std::mem::replace(&mut begun, true);
+        // What was given up before anybody looked is not begun.
+        if first && respond.poll_reset(cx).is_ready() {
             return Poll::Ready(None);
         }
         let polled = handled.as_mut().poll(cx).map(Some);
         say_aside(session, &mut respond, asked.as_deref());
+        // Where there is an answer, sending it tells whether it is still wanted.
+        if !first && polled.is_pending() && respond.poll_reset(cx).is_ready() {
+            return Poll::Ready(None);
+        }
         polled
     });
     // The client has given the request up.
@@ -62,7 +76,7 @@ pub(super) async fn serve(job: Job, worker: &Rc<Worker>, deadline: &Rc<Deadline>
     // Nobody else has run since: what was switched is this stream's.
     let switched = session.client.take_switched();
     let (mut head, body) = answer.into_parts();
-    complete(worker, &mut head, &body);
+    complete(worker, session, &mut head, &body);
     let ends = switched.is_none() && body.is_end_stream();
     let Ok(send) = respond.send_response(Response::from_parts(head, ()), ends) else {
         return respond.send_reset(Code::INTERNAL_ERROR);
@@ -111,7 +125,14 @@ fn open(request: Request<RecvStream>) -> Opened {
             asked: None,
         };
     }
-    let holds_back = head.headers.contains_key(EXPECT) && !body.is_end_stream();
+    if body.is_end_stream() {
+        return Opened {
+            request: Request::from_parts(head, ClientBody::Empty),
+            upward: None,
+            asked: None,
+        };
+    }
+    let holds_back = head.headers.contains_key(EXPECT);
     let asked = holds_back.then(Rc::<Cell<bool>>::default);
     let body = ClientBody::streamed(body, asked.clone());
     Opened {
@@ -147,13 +168,24 @@ fn say_aside(session: &Session, respond: &mut SendResponse<Bytes>, asked: Option
 }
 
 /// Adds what HTTP/1.1 connections get from their encoder.
-fn complete(worker: &Worker, head: &mut response::Parts, body: &Body) {
-    if !head.headers.contains_key(DATE) {
+fn complete(worker: &Worker, session: &Session, head: &mut response::Parts, body: &Body) {
+    // One look at each name, which is cheaper than to search for two.
+    let (mut has_date, mut has_length) = (false, false);
+    for name in head.headers.keys() {
+        has_date |= *name == DATE;
+        has_length |= *name == CONTENT_LENGTH;
+    }
+    if session.introduces_names()
+        && let Some((name, _)) = body.correlation_field()
+        && let Some(id) = head.headers.get_mut(name)
+    {
+        // It enters the table with its value, so that the next need not spell out its name.
+        id.set_sensitive(false);
+    }
+    if !has_date {
         head.headers.insert(DATE, worker.date());
     }
-    if let Some(length @ 1..) = body.size_hint().exact()
-        && !head.headers.contains_key(CONTENT_LENGTH)
-    {
+    if !has_length && let Some(length @ 1..) = body.size_hint().exact() {
         head.headers.insert(CONTENT_LENGTH, length.into());
     }
 }

@@ -1,0 +1,114 @@
+//! `cargo xtask ship`: proxyd as it ships, optimised for what it does most.
+//!
+//! A compiler that knows which way branches go lays code out and inlines by that. It learns it from
+//! [`KNOWN`], which `--train` makes anew from a run of the benchmarks: decision 0018.
+
+use crate::bench;
+use crate::command;
+use crate::terminal::say;
+use crate::trouble::Trouble;
+use crate::workspace::Workspace;
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// How often each branch is taken, as `llvm-profdata` merges it.
+const KNOWN: &str = "bins/proxyd/proxyd.profdata";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::Args)]
+pub(crate) struct Options {
+    /// First learn anew what proxyd does most; needs what `cargo xtask setup --bench` installs
+    #[arg(long)]
+    train: bool,
+}
+
+/// Builds the binary, and says where it lies.
+pub(crate) fn run(workspace: &Workspace, options: Options) -> Result<(), Trouble> {
+    if options.train {
+        train(workspace)?;
+    }
+    let binary = build(workspace)?;
+    say(format!("ship: built {}", binary.display()));
+    Ok(())
+}
+
+/// Builds proxyd as it ships and returns where it lies: `target/ship/proxyd`.
+pub(crate) fn build(workspace: &Workspace) -> Result<PathBuf, Trouble> {
+    let target = workspace.target_dir()?;
+    let flag = format!("-Cprofile-use={}", workspace.root().join(KNOWN).display());
+    say("ship: building proxyd");
+    let built = compile(workspace, &target, &flag)?;
+    let folder = target.join("ship");
+    let binary = folder.join("proxyd");
+    // Anew, not over what is there: that may be running.
+    discard(&binary)?;
+    fs::create_dir_all(&folder)
+        .and_then(|()| fs::copy(&built, &binary))
+        .map_err(at(&binary))?;
+    Ok(binary)
+}
+
+/// Runs the benchmarks with a binary that counts, and keeps what it counted.
+fn train(workspace: &Workspace) -> Result<(), Trouble> {
+    let merger = merger(workspace)?;
+    let folder = workspace.target_dir()?.join("training");
+    let counts = folder.join("counts");
+    discard_all(&counts)?;
+    say("ship: building proxyd with counters");
+    let flag = format!("-Cprofile-generate={}", counts.display());
+    let counting = compile(workspace, &folder, &flag)?;
+    bench::rehearse(workspace, counting)?;
+    let mut merge = workspace.command(&merger.to_string_lossy());
+    // Sparse: what was never called is optimised as if nothing were known, not as if it were rare.
+    merge.args(["merge", "--sparse", "--output"]);
+    command::run(merge.arg(workspace.root().join(KNOWN)).arg(&counts))?;
+    say(format!("ship: wrote {KNOWN}"));
+    Ok(())
+}
+
+/// Builds proxyd in the release profile with one more flag for all that goes into it.
+fn compile(workspace: &Workspace, target: &Path, flag: &str) -> Result<PathBuf, Trouble> {
+    let host = workspace.host()?;
+    // A named target keeps the flag away from build scripts.
+    let arguments = ["build", "--release", "--locked", "--quiet", "--target"];
+    let mut cargo = workspace.cargo(&arguments);
+    cargo
+        .args([&host, "--package", "proxyd"])
+        .env("CARGO_TARGET_DIR", target)
+        .env("CARGO_ENCODED_RUSTFLAGS", flag);
+    command::run(&mut cargo)?;
+    Ok(target.join(host).join("release").join("proxyd"))
+}
+
+/// The `llvm-profdata` of the compiler in use: another's may not know its format.
+pub(crate) fn merger(workspace: &Workspace) -> Result<PathBuf, Trouble> {
+    let sysroot = command::read(workspace.command("rustc").args(["--print", "sysroot"]))?;
+    let library = Path::new(sysroot.trim()).join("lib/rustlib");
+    let program = library.join(workspace.host()?).join("bin/llvm-profdata");
+    if program.is_file() {
+        return Ok(program);
+    }
+    let advice = "llvm-profdata is missing; `rustup component add llvm-tools` installs it";
+    Err(Trouble::Finding(advice.to_owned()))
+}
+
+fn discard(file: &Path) -> Result<(), Trouble> {
+    unless_missing(fs::remove_file(file)).map_err(at(file))
+}
+
+fn discard_all(folder: &Path) -> Result<(), Trouble> {
+    unless_missing(fs::remove_dir_all(folder)).map_err(at(folder))
+}
+
+fn unless_missing(done: io::Result<()>) -> io::Result<()> {
+    match done {
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+fn at(path: &(impl AsRef<OsStr> + ?Sized)) -> impl FnOnce(io::Error) -> Trouble {
+    let path = PathBuf::from(path);
+    move |source| Trouble::File { path, source }
+}
