@@ -111,10 +111,9 @@ pub(crate) async fn send(
         upstream.turn.set(upstream.turn.get().wrapping_add(1));
     }
     let pool = Rc::clone(&exchange.worker().pool);
-    let request = exchange.take_request(body);
     let mut attempts = Attempts {
+        request: exchange.take_request(body),
         exchange,
-        request,
         active,
         pool,
         to,
@@ -269,7 +268,7 @@ impl Attempts<'_, '_> {
     }
 
     fn bring_back(
-        self,
+        &mut self,
         answered: Answered,
         asked: Option<&Asked>,
     ) -> Result<Response<Body>, Problem> {
@@ -294,7 +293,8 @@ impl Attempts<'_, '_> {
                 if head.status == StatusCode::SWITCHING_PROTOCOLS {
                     return upgrade::switch(self.exchange, route, connection, head, asked);
                 }
-                (head, ResponseBody::new(connection, self.pool, slot))
+                let pool = Rc::clone(&self.pool);
+                (head, ResponseBody::new(connection, pool, slot))
             }
             Answered::Http2(response, call) => {
                 let (head, stream) = response.into_parts();
@@ -321,7 +321,7 @@ impl Attempts<'_, '_> {
         if let Some(upload) = &self.upload {
             upload.was_answered();
         }
-        let body = Body::upstream(body, self.timers, route.times.read);
+        let body = Body::upstream(body, self.timers.clone(), route.times.read);
         Ok(Response::from_parts(head, body))
     }
 }

@@ -36,7 +36,7 @@ impl Crew {
     pub(super) fn begin(&self, worker: &Rc<Worker>, job: Job) {
         let free = self.0.0.borrow_mut().pop();
         if let Some(hand) = free {
-            hand.next.replace(Some(job));
+            *hand.next.borrow_mut() = Some(job);
             hand.deadline.wake();
         } else {
             let hand = Rc::new(Hand::with(job));

@@ -7,7 +7,7 @@ use h2::ext::Protocol;
 use h2::server::SendResponse;
 use h2::{Reason as Code, RecvStream};
 use http::header::{CONTENT_LENGTH, DATE, EXPECT};
-use http::{HeaderValue, Method, Request, Response, StatusCode, response};
+use http::{HeaderValue, Method, Request, Response, StatusCode, request, response};
 use http_body::Body as _;
 use proxy_clock::Deadline;
 use proxy_pipeline::{
@@ -43,11 +43,13 @@ pub(super) async fn serve(
         mut respond,
     } = job;
     let session = &place.0;
+    let (mut head, body) = request.into_parts();
     let Opened {
-        request,
+        body,
         upward,
         asked,
-    } = open(request);
+    } = open(&mut head, body);
+    let request = Request::from_parts(head, body);
     let stream = Stream {
         client: Rc::clone(&session.client),
         deadline: Rc::clone(deadline),
@@ -103,47 +105,45 @@ pub(super) async fn serve(
     }
 }
 
-/// A request as the pipeline takes it, and what stays here.
+/// What a client sends behind the head of its request: for the pipeline, and for here.
 #[derive(Debug)]
 struct Opened {
-    request: Request<ClientBody>,
+    body: ClientBody,
     /// The client's half of a tunnel that it asks for.
     upward: Option<RecvStream>,
     /// Whether somebody wants the body that the client holds back.
     asked: Option<Rc<Cell<bool>>>,
 }
 
-fn open(request: Request<RecvStream>) -> Opened {
-    let (mut head, body) = request.into_parts();
-    if let Some(protocol) = bootstrapped(&head) {
+fn open(head: &mut request::Parts, body: RecvStream) -> Opened {
+    if let Some(protocol) = bootstrapped(head) {
         // What the upstream will be asked for. [RFC 8441 §5]
         head.method = Method::GET;
         head.extensions.insert(protocol);
         return Opened {
-            request: Request::from_parts(head, ClientBody::Empty),
+            body: ClientBody::Empty,
             upward: Some(body),
             asked: None,
         };
     }
     if body.is_end_stream() {
         return Opened {
-            request: Request::from_parts(head, ClientBody::Empty),
+            body: ClientBody::Empty,
             upward: None,
             asked: None,
         };
     }
     let holds_back = head.headers.contains_key(EXPECT);
     let asked = holds_back.then(Rc::<Cell<bool>>::default);
-    let body = ClientBody::streamed(body, asked.clone());
     Opened {
-        request: Request::from_parts(head, body),
+        body: ClientBody::streamed(body, asked.clone()),
         upward: None,
         asked,
     }
 }
 
 /// The protocol that a client wants to speak on its stream; WebSocket is the one known.
-fn bootstrapped(head: &http::request::Parts) -> Option<Bootstrapped> {
+fn bootstrapped(head: &request::Parts) -> Option<Bootstrapped> {
     let protocol = head.extensions.get::<Protocol>()?;
     let known = head.method == Method::CONNECT && protocol.as_str() == "websocket";
     known.then(|| Bootstrapped(HeaderValue::from_static("websocket")))
