@@ -153,6 +153,10 @@ impl<B> Outgoing<B> {
         let of_text = count.min(self.text.len() - self.start);
         self.start += of_text;
         self.piece.advance(count - of_text);
+        if self.piece.is_empty() {
+            // Whoever read it reads the next piece into the same memory, if nobody else holds it.
+            self.piece = Bytes::new();
+        }
         if self.start == self.text.len() {
             spare::keep_text(std::mem::take(&mut self.text));
             self.start = 0;
@@ -300,4 +304,51 @@ fn is_hang_up(error: &io::Error) -> bool {
         error.kind(),
         io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::BytesMut;
+    use http_body::Frame;
+    use std::convert::Infallible;
+    use std::task::Waker;
+
+    const LENGTH: usize = 64 * 1024;
+
+    /// A body of one piece.
+    struct Whole(Option<Bytes>);
+
+    impl Body for Whole {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            Poll::Ready(self.get_mut().0.take().map(|piece| Ok(Frame::data(piece))))
+        }
+
+        fn is_end_stream(&self) -> bool {
+            self.0.is_none()
+        }
+    }
+
+    #[test]
+    fn what_was_written_is_held_no_longer() {
+        let mut buffer = BytesMut::zeroed(LENGTH);
+        let place = buffer.as_ptr();
+        let body = Whole(Some(buffer.split().freeze()));
+        let mut outgoing = Outgoing::default();
+        outgoing.begin(Some((body, Framing::Length(LENGTH as u64))));
+        let cx = &mut Context::from_waker(Waker::noop());
+
+        let written = outgoing.poll(cx, &mut tokio::io::sink());
+
+        assert!(matches!(written, Poll::Ready(Ok(()))));
+        assert_eq!(outgoing.sent(), LENGTH as u64);
+        buffer.reserve(LENGTH);
+        assert_eq!(buffer.as_ptr(), place);
+    }
 }
