@@ -11,7 +11,7 @@ use std::io;
 use std::task::{Context, Poll, ready};
 
 /// The largest read, in bytes.
-const LARGEST_READ: usize = 512 * 1024;
+const LARGEST_READ: usize = 256 * 1024;
 
 /// What a target sends.
 #[derive(Debug)]
