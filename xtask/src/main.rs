@@ -4,6 +4,7 @@ mod bench;
 mod clock;
 mod command;
 mod demo;
+mod folder;
 mod fuzz;
 mod reference;
 mod setup;

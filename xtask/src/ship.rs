@@ -5,12 +5,11 @@
 
 use crate::bench;
 use crate::command;
+use crate::folder;
 use crate::terminal::say;
 use crate::trouble::Trouble;
 use crate::workspace::Workspace;
-use std::ffi::OsStr;
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 /// How often each branch is taken, as `llvm-profdata` merges it.
@@ -44,24 +43,27 @@ pub(crate) fn build(workspace: &Workspace) -> Result<PathBuf, Trouble> {
     say("ship: building proxyd");
     let built = compile(workspace, &target, &[&known, SHORT_LOOPS_TOO])?;
     let folder = target.join("ship");
-    let binary = folder.join("proxyd");
-    // Anew, not over what is there: that may be running.
-    discard(&binary)?;
+    let (binary, fresh) = (folder.join("proxyd"), folder.join("proxyd.new"));
+    // In place of what is there, not over it: that may be running.
     fs::create_dir_all(&folder)
-        .and_then(|()| fs::copy(&built, &binary))
-        .map_err(at(&binary))?;
+        .and_then(|()| fs::copy(&built, &fresh))
+        .and_then(|_| fs::rename(&fresh, &binary))
+        .map_err(|source| Trouble::File {
+            path: binary.clone(),
+            source,
+        })?;
     Ok(binary)
 }
 
 /// Runs the benchmarks with a binary that counts, and keeps what it counted.
 fn train(workspace: &Workspace) -> Result<(), Trouble> {
     let merger = merger(workspace)?;
-    let folder = workspace.target_dir()?.join("training");
-    let counts = folder.join("counts");
-    discard_all(&counts)?;
+    let training = workspace.target_dir()?.join("training");
+    let counts = training.join("counts");
+    folder::empty(&counts)?;
     say("ship: building proxyd with counters");
     let count = format!("-Cprofile-generate={}", counts.display());
-    let counting = compile(workspace, &folder, &[&count])?;
+    let counting = compile(workspace, &training, &[&count])?;
     bench::rehearse(workspace, counting)?;
     let mut merge = workspace.command(&merger.to_string_lossy());
     // Sparse: what was never called is optimised as if nothing were known, not as if it were rare.
@@ -95,24 +97,4 @@ pub(crate) fn merger(workspace: &Workspace) -> Result<PathBuf, Trouble> {
     }
     let advice = "llvm-profdata is missing; `rustup component add llvm-tools` installs it";
     Err(Trouble::Finding(advice.to_owned()))
-}
-
-fn discard(file: &Path) -> Result<(), Trouble> {
-    unless_missing(fs::remove_file(file)).map_err(at(file))
-}
-
-fn discard_all(folder: &Path) -> Result<(), Trouble> {
-    unless_missing(fs::remove_dir_all(folder)).map_err(at(folder))
-}
-
-fn unless_missing(done: io::Result<()>) -> io::Result<()> {
-    match done {
-        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
-    }
-}
-
-fn at(path: &(impl AsRef<OsStr> + ?Sized)) -> impl FnOnce(io::Error) -> Trouble {
-    let path = PathBuf::from(path);
-    move |source| Trouble::File { path, source }
 }

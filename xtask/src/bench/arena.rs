@@ -4,13 +4,12 @@ use super::certificate;
 use super::cores::Cores;
 use super::descriptors;
 use crate::command;
+use crate::folder;
 use crate::terminal::say;
 use crate::trouble::Trouble;
 use crate::workspace::Workspace;
 use std::cell::Cell;
 use std::env;
-use std::fs;
-use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -74,7 +73,7 @@ impl Arena {
             load,
             last_port: Cell::new(PROXY_PORTS.start() - 1),
         };
-        arena.clear()?;
+        folder::empty(&arena.folder)?;
         descriptors::raise_limit().map_err(|source| Trouble::System {
             deed: "raise the limit of open files",
             source,
@@ -116,19 +115,6 @@ impl Arena {
     /// The folder of the root `Cargo.toml`.
     pub(super) fn root(&self) -> &Path {
         &self.root
-    }
-
-    /// Takes away what the last run left.
-    fn clear(&self) -> Result<(), Trouble> {
-        let gone = match fs::remove_dir_all(&self.folder) {
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(()),
-            other => other,
-        };
-        gone.and_then(|()| fs::create_dir_all(&self.folder))
-            .map_err(|source| Trouble::File {
-                path: self.folder.clone(),
-                source,
-            })
     }
 
     /// A port that nobody listens on and that no process of this run has had before.
