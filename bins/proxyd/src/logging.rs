@@ -3,6 +3,7 @@
 use tracing_subscriber::EnvFilter;
 
 /// Starts writing events. `RUST_LOG` chooses which; by default those of level `info` and above.
+/// Release builds hold none of level `trace`.
 pub(crate) fn start() {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     tracing_subscriber::fmt()
