@@ -1,11 +1,14 @@
 //! `host[:port]` as it stands in a target or in `Host`, byte by byte.
 
-use crate::octets;
+use crate::{octets, plain};
 
 /// Whether `text` is a host, with or without a port, as a request may name it in `Host` or
 /// `:authority`: the guards take no other. [RFC 9110 §7.2, RFC 3986 §3.2]
 #[must_use]
 pub fn is_host(text: &[u8]) -> bool {
+    if plain::host(text, text.len()) {
+        return true;
+    }
     let mut seen = Authority::Empty;
     text.iter().all(|&byte| seen.push(byte)) && seen.is_complete()
 }

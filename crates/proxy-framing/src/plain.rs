@@ -59,7 +59,7 @@ fn odd_name(rest: &[u8]) -> Option<(&[u8], &[u8])> {
     ))
 }
 
-/// Whether the first `len` of `bytes`, which are more, are a name of letters, digits, `-` and `.`,
+/// Whether the first `len` of `bytes` are a name of letters, digits, `-` and `.`,
 /// with or without a port.
 #[inline(always)]
 pub(crate) fn host(bytes: &[u8], len: usize) -> bool {

@@ -44,7 +44,7 @@ const fn pace(chore: Chore, name: &'static str, at_once: u32, each_second: u32) 
 const COUNT: usize = 8;
 
 /// In the order of the variants.
-const PACES: [Pace; COUNT] = [
+static PACES: [Pace; COUNT] = [
     pace(Chore::Reset, "RST_STREAM", 256, 32),
     pace(Chore::Settings, "SETTINGS", 16, 1),
     pace(Chore::Ping, "PING", 64, 8),
@@ -73,7 +73,9 @@ const TENTHS: u32 = 10;
 impl Allowances {
     pub(super) fn full() -> Self {
         Self {
-            left: PACES.map(|pace| pace.at_once * TENTHS),
+            left: std::array::from_fn(|index| {
+                PACES.get(index).map_or(0, |pace| pace.at_once * TENTHS)
+            }),
         }
     }
 
@@ -91,7 +93,7 @@ impl Allowances {
 
     /// Gives back for `tenths` of a second.
     pub(super) fn pass(&mut self, tenths: u32) {
-        for (left, pace) in self.left.iter_mut().zip(PACES) {
+        for (left, pace) in self.left.iter_mut().zip(&PACES) {
             let more = pace.each_second.saturating_mul(tenths);
             // What traffic has earned beyond it stays.
             let full = (pace.at_once * TENTHS).max(*left);
@@ -101,8 +103,8 @@ impl Allowances {
 
     /// Gives for useful traffic: up to eight times what there is at once.
     pub(super) fn earn(&mut self, chore: Chore, frames: u32) {
-        let places = self.left.iter_mut().zip(PACES);
-        for (left, pace) in places.filter(|(_, pace)| pace.chore == chore) {
+        let index = chore as usize;
+        if let (Some(left), Some(pace)) = (self.left.get_mut(index), PACES.get(index)) {
             let most = pace.at_once * TENTHS * 8;
             *left = left.saturating_add(frames.saturating_mul(TENTHS)).min(most);
         }
@@ -115,7 +117,7 @@ mod tests {
 
     #[test]
     fn each_chore_stands_at_its_index() {
-        for (index, pace) in PACES.into_iter().enumerate() {
+        for (index, pace) in PACES.iter().enumerate() {
             assert_eq!(pace.chore as usize, index);
         }
     }

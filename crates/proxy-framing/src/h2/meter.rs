@@ -80,6 +80,12 @@ impl FrameMeter {
                         self.state = BEFORE_HEADER;
                     }
                 }
+                State::Header { filled: 0, .. }
+                    if let Some((header, behind)) = rest.split_first_chunk() =>
+                {
+                    rest = behind;
+                    self.enter(FrameHeader::parse(*header))?;
+                }
                 State::Header { bytes, filled } => {
                     if let Some(place) = bytes.get_mut(*filled) {
                         *place = *first;
