@@ -1,10 +1,15 @@
 //! The end of a request, however it came: what it held is given back and its record is written.
 
+use crate::body::Body;
 use crate::client::Client;
+use crate::exchange::said_once;
+use crate::hop::Found;
+use crate::names;
 use crate::request_body::Progress;
 use crate::state::{ActivePlan, ActiveUpstream, Worker};
 use crate::trouble::{Circumstances, write_down};
-use http::{HeaderValue, StatusCode};
+use http::header::CONNECTION;
+use http::{HeaderValue, Response, StatusCode};
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_limits::Permit;
 use proxy_telemetry::{AccessRecord, Outcome, Protocol, RequestNote, TargetCells};
@@ -46,6 +51,42 @@ pub(crate) struct Facts {
 }
 
 impl Closing {
+    /// Names the response to the request that held `found`, and ties everything to the end of its body.
+    pub(crate) fn finish(
+        mut self: Box<Self>,
+        found: &Found,
+        mut response: Response<Body>,
+    ) -> Response<Body> {
+        let offer = self.client.take_offer();
+        let headers = response.headers_mut();
+        // HTTP/1.x takes it from the body, which costs no insertion.
+        if !self.client.exclusive || offer.is_some() {
+            let id = self.facts.correlation_id.clone();
+            headers.insert(names::CORRELATION_ID, said_once(id));
+        }
+        if self.client.exclusive
+            && (self.client.is_to_leave(&self.worker) || self.client.close.get())
+        {
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        self.facts.status = Some(response.status());
+        match offer {
+            None => response.map(|body| {
+                let by_http2 = self.facts.protocol == Protocol::Http2;
+                let body = body.closing(self);
+                if by_http2 && found.has(Found::GRPC) {
+                    return body.telling_in_trailers();
+                }
+                body
+            }),
+            Some(offer) => {
+                let client = Rc::clone(&self.client);
+                client.switch(offer, self);
+                response
+            }
+        }
+    }
+
     /// The upstream asked last.
     pub(crate) fn upstream_name(&self) -> &str {
         let upstream = self.facts.upstream.and_then(|(upstream, _)| {

@@ -11,7 +11,7 @@ use crate::hop::{Found, Said};
 use crate::names;
 use crate::request_body::RequestBody;
 use crate::state::{ActivePlan, ActiveUpstream, Worker};
-use http::header::{ACCEPT, CONNECTION};
+use http::header::ACCEPT;
 use http::request::Parts;
 use http::uri::{Authority, PathAndQuery};
 use http::{HeaderValue, Method, Request, Response, Version};
@@ -39,8 +39,7 @@ pub(crate) struct Exchange {
 }
 
 impl Exchange {
-    pub(crate) fn begin(worker: Rc<Worker>, stream: Stream, request: Request<ClientBody>) -> Self {
-        let (head, body) = request.into_parts();
+    pub(crate) fn begin(worker: Rc<Worker>, stream: Stream, head: Parts, body: ClientBody) -> Self {
         let active = worker.active();
         let client = Rc::clone(&stream.client);
         let (found, said) = Found::in_head(&head.headers);
@@ -52,38 +51,42 @@ impl Exchange {
         worker.cells.request(protocol);
         let listener = active.plan.listeners().get(client.listener.get());
         let trusted = listener.map_or(&[][..], |listener| &listener.trusted_proxies);
-        let facts = Facts {
-            began,
-            correlation_id: correlation_id(&worker, &head, &found, began),
-            protocol,
-            client_ip: client_ip(&client.peer, &head.headers, &found, trusted),
-            route: None,
-            upstream: None,
-            status: None,
-            bytes_out: 0,
-            tunnelled_in: 0,
-            complete: false,
-            retries: 0,
-            upstream_took: None,
-            upload: None,
-            problem: None,
-            permit: None,
-            note: note(&worker, &active, &head, (&found, said)),
-        };
+        let client_ip = client_ip(&client.peer, &head.headers, &found, trusted);
+        let correlation_id = correlation_id(&worker, &head, &found, began);
+        let note = note(&worker, &active, &head, (&found, said));
         let html = found.has(Found::ACCEPTS_HTML);
+        let accept = html.then(|| head.headers.get(ACCEPT).cloned()).flatten();
+        let closing = Box::new(Closing {
+            worker,
+            active,
+            client,
+            facts: Facts {
+                began,
+                correlation_id,
+                protocol,
+                client_ip,
+                route: None,
+                upstream: None,
+                status: None,
+                bytes_out: 0,
+                tunnelled_in: 0,
+                complete: false,
+                retries: 0,
+                upstream_took: None,
+                upload: None,
+                problem: None,
+                permit: None,
+                note,
+            },
+        });
         Self {
-            accept: html.then(|| head.headers.get(ACCEPT).cloned()).flatten(),
             head,
             body: Some(body),
             found,
-            closing: Box::new(Closing {
-                worker,
-                active,
-                client,
-                facts,
-            }),
+            closing,
             added: None,
             service: ServiceForm::Unsaid,
+            accept,
             stream,
         }
     }
@@ -200,41 +203,6 @@ impl Exchange {
 
     pub(crate) fn answer(&self, answer: Answer) -> Response<Body> {
         answer.into_response(&self.head.method)
-    }
-
-    /// Names the response and ties everything to the end of its body.
-    pub(crate) fn finish(self, mut response: Response<Body>) -> Response<Body> {
-        let Self {
-            mut closing, found, ..
-        } = self;
-        let offer = closing.client.take_offer();
-        let headers = response.headers_mut();
-        // HTTP/1.x takes it from the body, which costs no insertion.
-        if !closing.client.exclusive || offer.is_some() {
-            let id = closing.facts.correlation_id.clone();
-            headers.insert(names::CORRELATION_ID, said_once(id));
-        }
-        if closing.client.exclusive
-            && (closing.client.is_to_leave(&closing.worker) || closing.client.close.get())
-        {
-            headers.insert(CONNECTION, HeaderValue::from_static("close"));
-        }
-        closing.facts.status = Some(response.status());
-        match offer {
-            None => response.map(|body| {
-                let by_http2 = closing.facts.protocol == Protocol::Http2;
-                let body = body.closing(closing);
-                if by_http2 && found.has(Found::GRPC) {
-                    return body.telling_in_trailers();
-                }
-                body
-            }),
-            Some(offer) => {
-                let client = Rc::clone(&closing.client);
-                client.switch(offer, closing);
-                response
-            }
-        }
     }
 }
 

@@ -9,25 +9,30 @@ use crate::policy::{
 };
 use crate::state::Worker;
 use crate::{builtin, files, forward, panic};
-use http::{Request, Response};
+use http::Response;
+use http::request::Parts;
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_plan::Outcome;
 use std::pin::pin;
 use std::rc::Rc;
 
-/// Answers one request; whatever happens, the client gets a response.
-pub async fn handle(
+/// Answers one request, which begins here and now; whatever happens, the client gets a response.
+pub fn handle(
     worker: Rc<Worker>,
     stream: Stream,
-    request: Request<ClientBody>,
-) -> Response<Body> {
-    let mut exchange = Exchange::begin(worker, stream, request);
-    let served = panic::contain(pin!(serve(&mut exchange))).await;
-    let response = match served {
-        Ok(response) => response,
-        Err(problem) => exchange.refuse(problem),
-    };
-    exchange.finish(response)
+    head: Parts,
+    body: ClientBody,
+) -> impl Future<Output = Response<Body>> {
+    let mut exchange = Exchange::begin(worker, stream, head, body);
+    async move {
+        let served = panic::contain(pin!(serve(&mut exchange))).await;
+        let response = match served {
+            Ok(response) => response,
+            Err(problem) => exchange.refuse(problem),
+        };
+        let Exchange { closing, found, .. } = exchange;
+        closing.finish(&found, response)
+    }
 }
 
 async fn serve(exchange: &mut Exchange) -> Result<Response<Body>, Problem> {

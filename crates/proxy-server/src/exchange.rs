@@ -66,8 +66,8 @@ async fn answer(
         deadline: Rc::clone(&conn.place.deadline),
     };
     let body = conn.body(&head);
-    let request = head.request.map(|()| body);
-    let mut handling = pin!(handle(Rc::clone(&conn.place.worker), stream, request));
+    let (head, ()) = head.request.into_parts();
+    let mut handling = pin!(handle(Rc::clone(&conn.place.worker), stream, head, body));
     poll_fn(|cx| {
         conn.place.deadline.watch(cx.waker());
         if let Poll::Ready(response) = handling.as_mut().poll(cx) {

@@ -157,7 +157,7 @@ fn into_origin_form(head: &mut Parts, found: &mut Found, hosts: &HostValue) -> b
         return false;
     };
     let mut lacks_host = false;
-    if let Some(host) = hosts.of(without_userinfo(authority.as_str())) {
+    if let Some(host) = hosts.of(authority.as_str()) {
         match found.host.replace(host.clone()) {
             Some(_) => drop(head.headers.insert(HOST, host)),
             None => lacks_host = true,
@@ -186,10 +186,4 @@ fn own_host(to: Destination<'_>) -> HeaderValue {
     label
         .and_then(Result::ok)
         .unwrap_or(HeaderValue::from_static(""))
-}
-
-fn without_userinfo(authority: &str) -> &str {
-    authority
-        .rsplit_once('@')
-        .map_or(authority, |(_, host)| host)
 }

@@ -49,23 +49,23 @@ pub(super) async fn serve(
         upward,
         asked,
     } = open(&mut head, body);
-    let request = Request::from_parts(head, body);
     let stream = Stream {
         client: Rc::clone(&session.client),
         deadline: Rc::clone(deadline),
     };
-    let mut handled = pin!(handle(Rc::clone(worker), stream, request));
-    let mut begun = false;
+    // What was given up before anybody looked is not begun.
+    if poll_fn(|cx| Poll::Ready(respond.poll_reset(cx).is_ready())).await {
+        return;
+    }
+    let mut handled = pin!(handle(Rc::clone(worker), stream, head, body));
+    let mut first = true;
     let answered = poll_fn(|cx| {
         deadline.watch(cx.waker());
-        let first = !std::mem::replace(&mut begun, true);
-        // What was given up before anybody looked is not begun.
-        if first && respond.poll_reset(cx).is_ready() {
-            return Poll::Ready(None);
-        }
+        let first = std::mem::take(&mut first);
         let polled = handled.as_mut().poll(cx).map(Some);
         say_aside(session, &mut respond, asked.as_deref());
-        // Where there is an answer, sending it tells whether it is still wanted.
+        // Where there is an answer, sending it tells whether it is still wanted; before the first look
+        // it was asked.
         if !first && polled.is_pending() && respond.poll_reset(cx).is_ready() {
             return Poll::Ready(None);
         }
