@@ -82,7 +82,7 @@ impl Fields {
         correlation: &mut Correlation,
     ) -> Result<Progress, Fault> {
         loop {
-            if self.line.step == Step::Start && self.plain_lines(input, limits, correlation) {
+            if self.line.step == Step::Start && self.plain_lines(input, limits, correlation, None) {
                 return Ok(Progress::Done);
             }
             let run = self.line.run(input.rest(), self.room(limits), limits);

@@ -7,6 +7,7 @@ use crate::fault::Fault;
 use crate::fields::{Extent, Fields, Section, Sums};
 use crate::input::{Input, Progress};
 use crate::limits::HeadLimits;
+use crate::lines::Lines;
 use crate::request_line::{self, RequestLine};
 use crate::scan::{Eof, Scan, Stop};
 
@@ -62,8 +63,17 @@ impl RequestGuard {
     /// [`resume_http`](Self::resume_http) or [`pass_through`](Self::pass_through). A fault is for
     /// good.
     pub fn scan(&mut self, bytes: &[u8]) -> Scan {
+        self.scan_noting(bytes, None)
+    }
+
+    /// The same, and notes in `lines` where the lines of the head are that leads `bytes`, if it is
+    /// here whole and nothing about it is unusual; else `end` is 0.
+    pub fn scan_noting(&mut self, bytes: &[u8], mut lines: Option<&mut Lines>) -> Scan {
+        if let Some(lines) = &mut lines {
+            lines.begin(0);
+        }
         let mut input = Input::new(bytes);
-        self.plain_heads(&mut input);
+        self.plain_heads(&mut input, lines);
         let done = input.at == bytes.len() && self.between_messages();
         let stop = if done {
             None
@@ -183,7 +193,7 @@ impl RequestGuard {
                 Ok(Progress::Hungry) => return Ok(()),
                 Ok(Progress::Done) => {
                     self.go_on();
-                    self.plain_heads(input);
+                    self.plain_heads(input, None);
                 }
                 Err(fault) => {
                     self.part = Part::Faulted {
@@ -197,16 +207,20 @@ impl RequestGuard {
     }
 
     /// Takes heads as long as they are whole and plain, and the plain lines of the one that is not.
-    fn plain_heads(&mut self, input: &mut Input<'_>) {
+    fn plain_heads(&mut self, input: &mut Input<'_>, mut lines: Option<&mut Lines>) {
         while let Part::Line(line) = &self.part
             && line.is_untouched()
             && let Some((version, after)) = request_line::plain(input.rest(), &self.limits)
         {
             let from = input.at;
             input.at = input.bytes.len() - after.len();
+            let mut lines = lines.take();
+            if let Some(lines) = &mut lines {
+                lines.begin(input.at);
+            }
             self.upgrade = false;
             let mut fields = Fields::new(Section::Request(version));
-            if fields.plain_lines(input, &self.limits, &mut self.correlation) {
+            if fields.plain_lines(input, &self.limits, &mut self.correlation, lines) {
                 self.end_head(&fields.sums());
             } else {
                 self.count_head(input.at - from);

@@ -3,7 +3,7 @@
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use httparse::EMPTY_HEADER;
-use proxy_framing::{HeadLimits, RequestGuard, RequestKind, ResponseGuard};
+use proxy_framing::{HeadLimits, Lines, RequestGuard, RequestKind, ResponseGuard};
 use proxy_http1::{Extent, Head, Reading, read_request, read_response};
 
 const LIMITS: HeadLimits = HeadLimits {
@@ -17,7 +17,8 @@ const LIMITS: HeadLimits = HeadLimits {
 /// The first request of a stream: read as httparse reads it, its body the same however it is cut.
 pub(crate) fn request(data: &[u8]) {
     let mut guard = RequestGuard::new(LIMITS);
-    let accepted = guard.scan(data).accepted;
+    let mut noted = Lines::new();
+    let accepted = guard.scan_noting(data, Some(&mut noted)).accepted;
     if guard.heads_seen() == 0 {
         return;
     }
@@ -27,7 +28,7 @@ pub(crate) fn request(data: &[u8]) {
         .get(start.unwrap_or_default()..)
         .unwrap_or_default();
     let mut unread = BytesMut::from(accepted);
-    let head = Head::take(&mut unread).expect("a head was accepted");
+    let head = take(&mut unread, noted);
     let read = read_request(&head).expect("http takes what is accepted");
 
     let mut fields = [EMPTY_HEADER; 101];
@@ -51,13 +52,14 @@ pub(crate) fn response(data: &[u8]) {
     };
     let mut guard = ResponseGuard::new(LIMITS);
     guard.expect(kind);
-    let accepted = guard.scan(data).accepted;
+    let mut noted = Lines::new();
+    let accepted = guard.scan_noting(data, Some(&mut noted)).accepted;
     if guard.heads_seen() == 0 {
         return;
     }
     let accepted = data.get(..accepted).unwrap_or_default();
     let mut unread = BytesMut::from(accepted);
-    let head = Head::take(&mut unread).expect("a head was accepted");
+    let head = take(&mut unread, noted);
     let read = read_response(&head, kind).expect("http takes what is accepted");
 
     let mut fields = [EMPTY_HEADER; 101];
@@ -69,6 +71,16 @@ pub(crate) fn response(data: &[u8]) {
     if !read.response.status().is_informational() {
         same_body(read.extent, &unread);
     }
+}
+
+/// The head that leads `unread`, whose lines are where the guard noted them, if it did.
+fn take(unread: &mut BytesMut, noted: Lines) -> Head {
+    let mut again = unread.clone();
+    let found = Head::take(&mut again, Lines::new()).expect("a head was accepted");
+    if noted.end != 0 {
+        assert_eq!(*found.lines(), noted);
+    }
+    Head::take(unread, noted).expect("a head was accepted")
 }
 
 fn same_fields(theirs: &[httparse::Header<'_>], ours: &HeaderMap) {

@@ -1,9 +1,10 @@
 //! Takes chunked bodies apart that a guard has accepted. [RFC 9112 §7.1]
 
-use crate::fields::{Fields, Lines};
+use crate::fields::{self, Fields};
 use bytes::{Buf, Bytes, BytesMut};
 use http::HeaderMap;
 use http_body::Frame;
+use proxy_framing::Lines;
 
 /// Where the reader of a chunked body stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,8 +49,8 @@ impl Dechunk {
                 }
                 Self::Trailers => {
                     let mut lines = Lines::default();
-                    let end = lines.find(unread, 0)?;
-                    let section = unread.split_to(end).freeze();
+                    fields::find(&mut lines, unread, 0)?;
+                    let section = unread.split_to(lines.end).freeze();
                     *self = Self::End;
                     let mut trailers = Fields::new(HeaderMap::new(), true);
                     trailers.take(&section, &lines)?;

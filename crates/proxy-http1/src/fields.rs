@@ -5,6 +5,7 @@ use crate::{names, seek, spare};
 use bytes::{Bytes, BytesMut};
 use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, TE, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue};
+use proxy_framing::Lines;
 
 /// A head as it came, and where its lines are.
 #[derive(Debug)]
@@ -13,29 +14,26 @@ pub struct Head {
     pub(crate) lines: Lines,
 }
 
-/// Where the lines of a head are.
-#[derive(Debug, Default)]
-pub(crate) struct Lines {
-    /// The end of the start line; 0 in a section without one.
-    pub(crate) start: usize,
-    fields: Vec<Line>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Line {
-    from: u32,
-    colon: u32,
-    end: u32,
-}
-
 impl Head {
     /// Takes the head that leads `unread`, its empty line included. None if it is not there whole.
-    pub fn take(unread: &mut BytesMut) -> Option<Self> {
-        let start = seek::position(b'\n', unread)? + 1;
-        let mut lines = spare::lines();
-        let end = lines.find(unread, start)?;
-        let bytes = unread.split_to(end).freeze();
+    ///
+    /// `lines` is what a guard noted of this head, or nothing: then they are looked for.
+    pub fn take(unread: &mut BytesMut, mut lines: Lines) -> Option<Self> {
+        if lines.end == 0 {
+            let start = seek::position(b'\n', unread)? + 1;
+            find(&mut lines, unread, start)?;
+        }
+        if unread.len() < lines.end {
+            return None;
+        }
+        let bytes = unread.split_to(lines.end).freeze();
         Some(Self { bytes, lines })
+    }
+
+    /// Where its lines are.
+    #[must_use]
+    pub fn lines(&self) -> &Lines {
+        &self.lines
     }
 
     /// All of it, as it came.
@@ -51,34 +49,20 @@ impl Drop for Head {
     }
 }
 
-impl Lines {
-    pub(crate) const fn new() -> Self {
-        Self {
-            start: 0,
-            fields: Vec::new(),
+/// Notes the field lines from `start` to the empty one. None if they are not there whole.
+pub(crate) fn find(lines: &mut Lines, bytes: &[u8], start: usize) -> Option<()> {
+    lines.begin(start);
+    let mut from = start;
+    loop {
+        let rest = bytes.get(from..)?;
+        if let [b'\r', b'\n', ..] = rest {
+            lines.end = from + 2;
+            return Some(());
         }
-    }
-
-    /// Notes the field lines from `start` to the empty one, and gives the end of that. None if they are
-    /// not there whole.
-    pub(crate) fn find(&mut self, bytes: &[u8], start: usize) -> Option<usize> {
-        self.start = start;
-        self.fields.clear();
-        let mut from = start;
-        loop {
-            let rest = bytes.get(from..)?;
-            if let [b'\r', b'\n', ..] = rest {
-                return Some(from + 2);
-            }
-            let colon = seek::position(b':', rest)?;
-            let end = colon + seek::position(b'\n', rest.get(colon..)?)?;
-            self.fields.push(Line {
-                from: u32::try_from(from).ok()?,
-                colon: u32::try_from(from + colon).ok()?,
-                end: u32::try_from(from + end).ok()?,
-            });
-            from += end + 1;
-        }
+        let colon = seek::position(b':', rest)?;
+        let end = colon + seek::position(b'\n', rest.get(colon..)?)?;
+        lines.push(from, from + colon, from + end)?;
+        from += end + 1;
     }
 }
 
@@ -212,7 +196,7 @@ mod tests {
         let mut fields = Fields::new(HeaderMap::new(), true);
         let section = Bytes::from_static(section.as_bytes());
         let mut lines = Lines::default();
-        lines.find(&section, 0).unwrap();
+        find(&mut lines, &section, 0).unwrap();
         fields.take(&section, &lines).unwrap();
         fields
     }
@@ -244,10 +228,10 @@ mod tests {
     #[test]
     fn half_a_head_stays_where_it_is() {
         let mut unread = BytesMut::from("GET / HTTP/1.1\r\nHost: a\r\n");
-        assert!(Head::take(&mut unread).is_none());
+        assert!(Head::take(&mut unread, Lines::new()).is_none());
         unread.extend_from_slice(b"\r\nnext");
 
-        assert!(Head::take(&mut unread).is_some());
+        assert!(Head::take(&mut unread, Lines::new()).is_some());
         assert_eq!(unread, "next");
     }
 }

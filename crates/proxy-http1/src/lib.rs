@@ -23,4 +23,4 @@ pub use reading::{Extent, Reading};
 pub use request::{RequestHead, read_request, write_request};
 pub use respond::{Respond, Written, write_response};
 pub use response::{ResponseHead, read_response};
-pub use spare::keep_map;
+pub use spare::{keep_map, lines};

@@ -103,9 +103,10 @@ mod tests {
         assert_eq!(path("GET", "http://a.test"), "/");
     }
     use bytes::BytesMut;
+    use proxy_framing::Lines;
 
     fn read(head: &str) -> RequestHead {
-        read_request(&Head::take(&mut BytesMut::from(head)).unwrap()).unwrap()
+        read_request(&Head::take(&mut BytesMut::from(head), Lines::new()).unwrap()).unwrap()
     }
 
     #[test]

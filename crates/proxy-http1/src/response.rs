@@ -70,9 +70,14 @@ pub fn read_response(whole: &Head, kind: RequestKind) -> Option<ResponseHead> {
 mod tests {
     use super::*;
     use bytes::BytesMut;
+    use proxy_framing::Lines;
 
     fn read(head: &'static str, kind: RequestKind) -> ResponseHead {
-        read_response(&Head::take(&mut BytesMut::from(head)).unwrap(), kind).unwrap()
+        read_response(
+            &Head::take(&mut BytesMut::from(head), Lines::new()).unwrap(),
+            kind,
+        )
+        .unwrap()
     }
 
     #[test]

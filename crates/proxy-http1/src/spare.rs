@@ -3,8 +3,8 @@
 //! The one used last is used next: it is still in the processor's cache, and connections that wait hold
 //! none.
 
-use crate::fields::Lines;
 use http::HeaderMap;
+use proxy_framing::Lines;
 use std::cell::{Cell, RefCell};
 
 /// Most header maps that wait for their next use.
@@ -22,8 +22,9 @@ thread_local! {
     static MAPS: RefCell<Vec<HeaderMap>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Room for the lines of a head.
-pub(crate) fn lines() -> Lines {
+/// Room to note the lines of a head in; [`Head::take`](crate::Head::take) wants it.
+#[must_use]
+pub fn lines() -> Lines {
     LINES.take()
 }
 

@@ -5,8 +5,8 @@ use crate::transport::Transport;
 use bytes::{Bytes, BytesMut};
 use http::{Response, StatusCode};
 use http_body::{Frame, SizeHint};
-use proxy_framing::{Fault, HeadLimits, RequestKind, ResponseGuard, Scan, Stop};
-use proxy_http1::{Appetite, Extent, Head, Reading, read_response};
+use proxy_framing::{Fault, HeadLimits, Lines, RequestKind, ResponseGuard, Scan, Stop};
+use proxy_http1::{self as http1, Appetite, Extent, Head, Reading, read_response};
 use std::io;
 use std::task::{Context, Poll, ready};
 
@@ -19,6 +19,8 @@ pub(crate) struct Incoming {
     guard: ResponseGuard,
     /// Judged and not taken yet.
     unread: BytesMut,
+    /// Of the head that leads `unread`, as far as the guard noted them.
+    lines: Lines,
     appetite: Appetite,
     kind: RequestKind,
     heads_taken: u64,
@@ -33,6 +35,7 @@ impl Incoming {
         Self {
             guard: ResponseGuard::new(limits),
             unread: BytesMut::new(),
+            lines: Lines::new(),
             appetite: Appetite::up_to(LARGEST_READ),
             kind: RequestKind::Other,
             heads_taken: 0,
@@ -111,7 +114,7 @@ impl Incoming {
 
     fn take_head(&mut self) -> Option<Head> {
         self.heads_taken += 1;
-        Head::take(&mut self.unread)
+        Head::take(&mut self.unread, std::mem::take(&mut self.lines))
     }
 
     fn begin_body(&mut self, head: &Head) -> Result<Response<()>, SendFault> {
@@ -174,7 +177,12 @@ impl Incoming {
     /// the connection useless and the response no worse.
     fn judge(&mut self, before: usize) -> Result<(), Fault> {
         let fresh = self.unread.get(before..).unwrap_or_default();
-        let Scan { accepted, stop } = self.guard.scan(fresh);
+        let leads = before == 0 && self.guard.between_messages();
+        let lines = leads.then(|| {
+            self.lines = http1::lines();
+            &mut self.lines
+        });
+        let Scan { accepted, stop } = self.guard.scan_noting(fresh, lines);
         match stop {
             None => {}
             Some(Stop::Upgrade) => self.guard.pass_through(),

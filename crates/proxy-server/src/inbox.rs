@@ -3,8 +3,8 @@
 use crate::transport::Transport;
 use bytes::{Buf, Bytes, BytesMut};
 use http_body::{Frame, SizeHint};
-use proxy_framing::{Fault, HeadLimits, RequestGuard, Scan, Stop};
-use proxy_http1::{Appetite, Extent, Head, Reading, RequestHead, read_request};
+use proxy_framing::{Fault, HeadLimits, Lines, RequestGuard, Scan, Stop};
+use proxy_http1::{self as http1, Appetite, Extent, Head, Reading, RequestHead, read_request};
 use std::io;
 use std::task::{Context, Poll, ready};
 
@@ -17,6 +17,8 @@ pub(crate) struct Inbox {
     guard: RequestGuard,
     /// Judged and not taken yet.
     unread: BytesMut,
+    /// Of the head that leads `unread`, as far as the guard noted them.
+    lines: Lines,
     /// Behind a request that may switch protocols: HTTP or not, nobody knows yet.
     held: BytesMut,
     undecided: bool,
@@ -32,6 +34,7 @@ impl Inbox {
         let mut inbox = Self {
             guard: RequestGuard::new(limits),
             unread: BytesMut::from(early),
+            lines: Lines::new(),
             held: BytesMut::new(),
             undecided: false,
             fault: None,
@@ -86,7 +89,7 @@ impl Inbox {
         while let Some(b'\r' | b'\n') = self.unread.first() {
             self.unread.advance(1);
         }
-        let head = Head::take(&mut self.unread);
+        let head = Head::take(&mut self.unread, std::mem::take(&mut self.lines));
         let head = head.and_then(|head| read_request(&head));
         match &head {
             Some(head) => self.body = Reading::new(head.extent),
@@ -148,7 +151,12 @@ impl Inbox {
     /// Judges what stands in the buffer from `before` on, and keeps what may be had.
     fn judge(&mut self, before: usize) {
         let fresh = self.unread.get(before..).unwrap_or_default();
-        let Scan { accepted, stop } = self.guard.scan(fresh);
+        let leads = before == 0 && self.guard.between_messages();
+        let lines = leads.then(|| {
+            self.lines = http1::lines();
+            &mut self.lines
+        });
+        let Scan { accepted, stop } = self.guard.scan_noting(fresh, lines);
         match stop {
             None => {}
             Some(Stop::Fault(fault)) => {

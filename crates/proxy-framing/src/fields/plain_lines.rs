@@ -4,17 +4,19 @@ use super::{Fields, Section};
 use crate::correlation::Correlation;
 use crate::input::Input;
 use crate::limits::HeadLimits;
+use crate::lines::Lines;
 use crate::names::{self, Known};
 use crate::plain;
 
 impl Fields {
     /// Takes the lines that are whole, plain and within the limits, and stops before any other;
-    /// true when the empty line was taken too.
+    /// true when the empty line was taken too. Notes in `lines` where each is.
     pub(crate) fn plain_lines(
         &mut self,
         input: &mut Input<'_>,
         limits: &HeadLimits,
         correlation: &mut Correlation,
+        mut lines: Option<&mut Lines>,
     ) -> bool {
         let shortest = limits.max_name_bytes.min(limits.max_value_bytes) as usize;
         let whole = input.rest();
@@ -24,18 +26,18 @@ impl Fields {
         while 0 < more
             && let Some((line, after)) = plain::line(rest)
         {
-            if shortest < rest.len() - after.len() && !line_fits(line, limits) {
+            let length = rest.len() - after.len();
+            if shortest < length && !line_fits(line, limits) {
                 break;
             }
+            let at = input.at + window.len() - rest.len();
             if names::looks_known(rest, line.name_len)
-                && !self.plain_value(
-                    rest,
-                    line,
-                    input.at + window.len() - rest.len(),
-                    correlation,
-                )
+                && !self.plain_value(rest, line, at, correlation)
             {
                 break;
+            }
+            if let Some(lines) = &mut lines {
+                lines.push(at, at + line.name_len, at + length - 1);
             }
             more -= 1;
             rest = after;
@@ -46,6 +48,9 @@ impl Fields {
         input.at += taken;
         let done = input.rest().starts_with(b"\r\n") && self.may_end().is_ok();
         input.at += if done { 2 } else { 0 };
+        if let Some(lines) = lines.filter(|_| done) {
+            lines.end = input.at;
+        }
         done
     }
 
