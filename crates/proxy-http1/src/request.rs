@@ -2,7 +2,7 @@
 
 use crate::fields::{self, Fields, Head};
 use crate::reading::Extent;
-use crate::spare;
+use crate::{seek, spare};
 use bytes::Bytes;
 use http::uri::PathAndQuery;
 use http::{Method, Request, Uri, Version};
@@ -22,19 +22,24 @@ pub struct RequestHead {
     pub takes_trailers: bool,
 }
 
+/// How a request line ends; that of HTTP/1.0 is as long.
+const LINE_END: &[u8] = b" HTTP/1.1\r\n";
+
 /// Reads a head that a guard has accepted. None if `http` cannot hold its method or target.
 #[must_use]
 pub fn read_request(Head { bytes: head, lines }: &Head) -> Option<RequestHead> {
     let line = head.get(..lines.start)?;
-    let method_end = memchr::memchr(b' ', line)?;
-    let target_end = memchr::memrchr(b' ', line)?;
-    let is_new = line.get(target_end..)?.starts_with(b" HTTP/1.1");
+    let method_end = seek::position(b' ', line)?;
+    let target_end = line.len().checked_sub(LINE_END.len())?;
+    let is_new = line.ends_with(LINE_END);
     let mut read = Fields::new(spare::map(), is_new);
     read.take(head, lines)?;
     let keeps = read.keeps();
     let mut request = Request::new(());
     let method = Method::from_bytes(line.get(..method_end)?).ok()?;
-    *request.uri_mut() = read_target(&method, head.slice(method_end + 1..target_end))?;
+    let target = method_end + 1..target_end;
+    line.get(target.clone())?;
+    *request.uri_mut() = read_target(&method, head.slice(target))?;
     *request.method_mut() = method;
     *request.version_mut() = if is_new {
         Version::HTTP_11

@@ -141,7 +141,7 @@ fn framing(head: &Parts, to: &Respond<'_>) -> Option<Framing> {
         let length = head.headers.get(CONTENT_LENGTH)?;
         length.to_str().ok()?.parse().ok()
     };
-    Some(match (said().or(to.length), to.version) {
+    Some(match (to.length.or_else(said), to.version) {
         (Some(length), _) => Framing::Length(length),
         (None, Version::HTTP_10) => Framing::UntilClose,
         (None, _) => Framing::Chunked {

@@ -62,11 +62,15 @@ pub(crate) fn client_ip(
 /// What the proxy adds to `Via` for a message received in `version`. [RFC 9110 §7.6.3]
 #[inline]
 pub(crate) fn via(version: Version) -> HeaderValue {
-    HeaderValue::from_static(match version {
-        Version::HTTP_10 => "1.0 proxyd",
-        Version::HTTP_2 => "2 proxyd",
-        _ => "1.1 proxyd",
-    })
+    // Constants: else each call would look at each byte.
+    const HTTP_10: HeaderValue = HeaderValue::from_static("1.0 proxyd");
+    const HTTP_11: HeaderValue = HeaderValue::from_static("1.1 proxyd");
+    const HTTP_2: HeaderValue = HeaderValue::from_static("2 proxyd");
+    match version {
+        Version::HTTP_10 => HTTP_10,
+        Version::HTTP_2 => HTTP_2,
+        _ => HTTP_11,
+    }
 }
 
 /// What a target is told of a request's way, for a head that holds none of it: written behind the head's

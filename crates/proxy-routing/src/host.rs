@@ -9,6 +9,34 @@ const MAX_NAME_BYTES: usize = 255;
 /// Characters of a registered name, less capitals and escapes. [RFC 3986 §3.2.2]
 const NAME: ByteSet = ByteSet::of(b"0123456789abcdefghijklmnopqrstuvwxyz-._~!$&'()*+,;=");
 
+const DOT: u8 = 1;
+const CAPITAL: u8 = 2;
+/// Of bytes that no name may hold.
+const ALIEN: u8 = 4;
+
+/// What each byte is in a name.
+static CLASSES: [u8; 256] = {
+    let mut classes = [0; 256];
+    let mut rest: &mut [u8] = &mut classes;
+    let mut byte = 0_u8;
+    while let [place, behind @ ..] = rest {
+        *place = class(byte);
+        byte = byte.wrapping_add(1);
+        rest = behind;
+    }
+    classes
+};
+
+/// What `byte` is in a name; 0 if it is nothing special.
+const fn class(byte: u8) -> u8 {
+    match byte {
+        b'.' => DOT,
+        b'A'..=b'Z' => CAPITAL,
+        _ if NAME.has(byte) => 0,
+        _ => ALIEN,
+    }
+}
+
 /// A host and the port written after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host<'a> {
@@ -62,7 +90,9 @@ fn split(text: &str) -> Result<(&str, Option<u16>), HostFault> {
     let after = if text.starts_with('[') {
         text.find(']').ok_or(HostFault::Literal)? + 1
     } else {
-        text.find(':').unwrap_or(text.len())
+        text.bytes()
+            .position(|byte| byte == b':')
+            .unwrap_or(text.len())
     };
     let (name, rest) = text.split_at(after);
     match rest.strip_prefix(':') {
@@ -98,21 +128,21 @@ fn registered_name(name: &str) -> Result<Cow<'_, str>, HostFault> {
     if MAX_NAME_BYTES < name.len() {
         return Err(HostFault::TooLong);
     }
-    let mut before = b'.';
-    let mut upper = false;
+    let mut before = DOT;
+    let (mut all, mut empty) = (0, 0);
     for byte in name.bytes() {
-        match byte {
-            b'.' if before == b'.' => return Err(HostFault::EmptyLabel),
-            b'A'..=b'Z' => upper = true,
-            _ if NAME.has(byte) => {}
-            _ => return Err(HostFault::Character),
-        }
-        before = byte;
+        let class = CLASSES.get(usize::from(byte)).copied().unwrap_or(ALIEN);
+        empty |= class & before & DOT;
+        all |= class;
+        before = class;
     }
-    if before == b'.' {
+    if all & ALIEN != 0 {
+        return Err(HostFault::Character);
+    }
+    if (empty | before) & DOT != 0 {
         return Err(HostFault::EmptyLabel);
     }
-    if upper {
+    if all & CAPITAL != 0 {
         Ok(Cow::Owned(name.to_ascii_lowercase()))
     } else {
         Ok(Cow::Borrowed(name))

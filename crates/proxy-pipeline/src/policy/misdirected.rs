@@ -8,8 +8,12 @@ pub(crate) fn check(client: &Client, authority: &str) -> Result<(), Problem> {
     let Some(session) = &client.session else {
         return Ok(());
     };
+    let shown_for = session.server_name.as_deref();
+    if shown_for == Some(authority) {
+        return Ok(());
+    }
     let host = without_port(authority);
-    if host.is_empty() || session.server.covers(session.server_name.as_deref(), host) {
+    if host.is_empty() || session.server.covers(shown_for, host) {
         return Ok(());
     }
     Err(Problem::new(Reason::MisdirectedRequest, Detail::None))
