@@ -15,7 +15,10 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 const BEGUN_BYTES: usize = BATCH_BYTES + 4 * 1024;
 
 /// Buffers that wait for their worker to need them. They take turns: with few, they stay in the cache.
-const SPARE_BUFFERS: usize = 2;
+///
+/// Steady work needs three: one is filled, one is written, one may be on its way back. With room for all
+/// of them none is ever freed, however late the worker looks.
+const SPARE_BUFFERS: usize = 3;
 
 /// One worker's end of a log. Owned by the worker; never waits.
 #[derive(Debug)]
