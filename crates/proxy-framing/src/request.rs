@@ -214,13 +214,9 @@ impl RequestGuard {
         {
             let from = input.at;
             input.at = input.bytes.len() - after.len();
-            let mut lines = lines.take();
-            if let Some(lines) = &mut lines {
-                lines.begin(input.at);
-            }
             self.upgrade = false;
             let mut fields = Fields::new(Section::Request(version));
-            if fields.plain_lines(input, &self.limits, &mut self.correlation, lines) {
+            if fields.plain_lines(input, &self.limits, &mut self.correlation, lines.take()) {
                 self.end_head(&fields.sums());
             } else {
                 self.count_head(input.at - from);

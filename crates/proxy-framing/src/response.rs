@@ -230,13 +230,9 @@ impl ResponseGuard {
         {
             let from = input.at;
             input.at = input.bytes.len() - after.len();
-            let mut lines = lines.take();
-            if let Some(lines) = &mut lines {
-                lines.begin(input.at);
-            }
             self.answered = answered;
             let mut fields = Fields::new(Section::Response(answered.version));
-            if fields.plain_lines(input, &self.limits, &mut Correlation::Absent, lines) {
+            if fields.plain_lines(input, &self.limits, &mut Correlation::Absent, lines.take()) {
                 self.end_head(fields.sums().extent);
             } else {
                 self.count_head(input.at - from);

@@ -5,7 +5,7 @@ use crate::{names, seek, spare};
 use bytes::{Bytes, BytesMut};
 use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, TE, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue};
-use proxy_framing::Lines;
+use proxy_framing::{FieldLine, Lines};
 
 /// A head as it came, and where its lines are.
 #[derive(Debug)]
@@ -61,7 +61,11 @@ pub(crate) fn find(lines: &mut Lines, bytes: &[u8], start: usize) -> Option<()> 
         }
         let colon = seek::position(b':', rest)?;
         let end = colon + seek::position(b'\n', rest.get(colon..)?)?;
-        lines.push(from, from + colon, from + end)?;
+        lines.fields.push(FieldLine {
+            from,
+            colon: from + colon,
+            end: from + end,
+        });
         from += end + 1;
     }
 }
@@ -102,8 +106,7 @@ impl Fields {
 
     /// Takes the `lines` of `bytes`. None if one is no field line.
     pub(crate) fn take(&mut self, bytes: &Bytes, lines: &Lines) -> Option<()> {
-        for line in &lines.fields {
-            let (from, colon, end) = (line.from as usize, line.colon as usize, line.end as usize);
+        for &FieldLine { from, colon, end } in &lines.fields {
             let name = names::name(bytes.get(from..)?, colon - from)?;
             let (from, to) = trimmed(bytes, colon + 1, end);
             let value = HeaderValue::from_maybe_shared(bytes.slice(from..to));

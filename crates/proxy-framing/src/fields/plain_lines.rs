@@ -4,7 +4,7 @@ use super::{Fields, Section};
 use crate::correlation::Correlation;
 use crate::input::Input;
 use crate::limits::HeadLimits;
-use crate::lines::Lines;
+use crate::lines::{FieldLine, Lines};
 use crate::names::{self, Known};
 use crate::plain;
 
@@ -18,6 +18,9 @@ impl Fields {
         correlation: &mut Correlation,
         mut lines: Option<&mut Lines>,
     ) -> bool {
+        if let Some(lines) = &mut lines {
+            lines.begin(input.at);
+        }
         let shortest = limits.max_name_bytes.min(limits.max_value_bytes) as usize;
         let whole = input.rest();
         let window = whole.get(..self.room(limits) as usize).unwrap_or(whole);
@@ -37,7 +40,11 @@ impl Fields {
                 break;
             }
             if let Some(lines) = &mut lines {
-                lines.push(at, at + line.name_len, at + length - 1);
+                lines.fields.push(FieldLine {
+                    from: at,
+                    colon: at + line.name_len,
+                    end: at + length - 1,
+                });
             }
             more -= 1;
             rest = after;

@@ -19,5 +19,6 @@ mod guards;
 mod httparse_agrees;
 mod hyper_agrees;
 mod limits;
+mod noted_lines;
 mod splits;
 mod tables;
