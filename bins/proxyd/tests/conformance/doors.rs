@@ -7,6 +7,9 @@ use std::net::SocketAddr;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_proxyd");
 
+/// Streams that a client may have open at once.
+pub(crate) const MOST_STREAMS: u32 = 8;
+
 /// A proxy with a listener of each kind, in front of one upstream. Whatever begins with `/wait` goes to
 /// another, which answers nothing, and `nowhere.test` is the proxy itself.
 pub(crate) struct Doors {
@@ -28,12 +31,12 @@ pub(crate) fn open(target: SocketAddr, upstream: &str) -> Doors {
     let kdl = format!(
         r#"
         listeners {{
-            listener "plain" {{ address "127.0.0.1:0"; h2c #true; max-concurrent-streams 8 }}
+            listener "plain" {{ address "127.0.0.1:0"; h2c #true; max-concurrent-streams {MOST_STREAMS} }}
             listener "tls" {{
                 address "127.0.0.1:0"
                 protocol "https"
                 tls {{ cert-file "site.crt"; key-file "site.key" }}
-                max-concurrent-streams 8
+                max-concurrent-streams {MOST_STREAMS}
             }}
         }}
         routes {{
