@@ -22,12 +22,13 @@ pub(super) struct Effort {
 }
 
 impl Effort {
-    /// Enough for figures that may be published.
+    /// Enough for figures that may be published. Many short rounds, not few long ones: what the
+    /// machine does besides lasts for seconds, and so strikes all samples of a round alike.
     pub(super) const FULL: Self = Self {
-        rounds: 7,
+        rounds: 15,
         repeats: 3,
-        warm: Duration::from_millis(500),
-        span: Duration::from_secs(2),
+        warm: Duration::from_millis(300),
+        span: Duration::from_millis(900),
         settle: Duration::from_secs(5),
         fresh_rounds: 3,
     };
