@@ -118,6 +118,23 @@ impl ResponseGuard {
         }
     }
 
+    /// Counts bytes of the present body that went by unseen. Whether they were its own: its length is
+    /// known, and it was not shorter. If not, nothing is counted.
+    #[must_use]
+    pub fn skip_body(&mut self, count: u64) -> bool {
+        match &mut self.part {
+            Part::Body(Body::Length(left)) if count < *left => *left -= count,
+            Part::Body(Body::Length(left)) if count == *left => self.go_on(),
+            Part::Line(_)
+            | Part::Fields(_)
+            | Part::Body(_)
+            | Part::Stopped
+            | Part::Tunnel
+            | Part::Faulted { .. } => return false,
+        }
+        true
+    }
+
     /// What it means that the upstream sends nothing more.
     ///
     /// # Errors

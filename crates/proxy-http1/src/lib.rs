@@ -15,6 +15,7 @@ mod respond;
 mod response;
 mod seek;
 mod spare;
+mod splice;
 
 pub use appetite::{Appetite, poll_hang_up};
 pub use fields::{Head, write_line};
@@ -24,3 +25,4 @@ pub use request::{RequestHead, read_request, write_request};
 pub use respond::{Respond, Written, write_response};
 pub use response::{ResponseHead, read_response};
 pub use spare::{keep_map, lines};
+pub use splice::{Pipe, SpliceFrom, SpliceTo};

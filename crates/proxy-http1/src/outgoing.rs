@@ -1,5 +1,6 @@
 //! A message on its way: its head, then its body as it comes.
 
+use crate::splice::{Pipe, SpliceFrom, SpliceTo};
 use crate::{fields, spare};
 use bytes::{Buf, Bytes};
 use http::HeaderMap;
@@ -15,6 +16,9 @@ const SMALL: usize = 2048;
 
 /// Once so much waits, it is written before more is asked for.
 const ENOUGH: usize = 16 * 1024;
+
+/// Shorter rests of a body are copied: to move them by a pipe costs more than it saves.
+const LONG: u64 = 96 * 1024;
 
 /// How a body is sent. [RFC 9112 §6]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +42,8 @@ pub struct Outgoing<B> {
     start: usize,
     /// Data behind the text, not copied.
     piece: Bytes,
+    /// Data behind both, which this process never sees.
+    pipe: Option<Pipe>,
     /// Whether the line of the chunk in `piece` is still to be ended.
     owes_line_end: bool,
     body: Option<Upload<B>>,
@@ -61,6 +67,17 @@ struct Upload<B> {
     body: B,
     /// With what is left of the length, if that is known.
     framing: Framing,
+    manner: Manner,
+}
+
+/// How a body's bytes get from one socket to the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Manner {
+    /// Read and written, until there is reason to splice.
+    Undecided,
+    Spliced,
+    /// Read and written to the end.
+    Copied,
 }
 
 /// Why the rest of a message cannot be sent.
@@ -81,6 +98,7 @@ impl<B> Default for Outgoing<B> {
             text: Vec::new(),
             start: 0,
             piece: Bytes::new(),
+            pipe: None,
             owes_line_end: false,
             body: None,
             unflushed: false,
@@ -103,7 +121,11 @@ impl<B> Outgoing<B> {
     /// Begins to count anew and sends `body` behind the head that was written to [`Self::text`].
     pub fn begin(&mut self, body: Option<(B, Framing)>) {
         self.sent = 0;
-        self.body = body.map(|(body, framing)| Upload { body, framing });
+        self.body = body.map(|(body, framing)| Upload {
+            body,
+            framing,
+            manner: Manner::Undecided,
+        });
     }
 
     /// The body that is being sent.
@@ -134,7 +156,7 @@ impl<B> Outgoing<B> {
     }
 
     fn has_bytes(&self) -> bool {
-        self.start < self.text.len() || !self.piece.is_empty()
+        self.start < self.text.len() || !self.piece.is_empty() || self.pipe.is_some()
     }
 
     /// Who hangs up may have said something before. That is still to be read, so what is not heard is
@@ -144,12 +166,19 @@ impl<B> Outgoing<B> {
         self.text.clear();
         self.start = 0;
         self.piece = Bytes::new();
+        self.pipe = None;
         self.body = None;
         self.unflushed = false;
     }
 
     fn wrote(&mut self, count: usize) {
         self.sent += count as u64;
+        if let Some(pipe) = &self.pipe {
+            if pipe.is_empty() {
+                self.pipe = None;
+            }
+            return;
+        }
         let of_text = count.min(self.text.len() - self.start);
         self.start += of_text;
         self.piece.advance(count - of_text);
@@ -164,10 +193,13 @@ impl<B> Outgoing<B> {
     }
 
     fn poll_write(
-        &self,
+        &mut self,
         cx: &mut Context<'_>,
-        to: &mut (impl AsyncWrite + Unpin),
+        to: &mut (impl AsyncWrite + SpliceTo + Unpin),
     ) -> Poll<io::Result<usize>> {
+        if let Some(pipe) = &mut self.pipe {
+            return to.poll_splice(cx, pipe);
+        }
         let text = self.text.get(self.start..).unwrap_or_default();
         let to = Pin::new(to);
         match (text.is_empty(), self.piece.is_empty()) {
@@ -181,7 +213,7 @@ impl<B> Outgoing<B> {
     }
 }
 
-impl<B: Body<Data = Bytes> + Unpin> Outgoing<B> {
+impl<B: Body<Data = Bytes> + SpliceFrom + Unpin> Outgoing<B> {
     /// Writes what there is. Ready when all is out, or the other side takes no more.
     ///
     /// # Errors
@@ -189,12 +221,19 @@ impl<B: Body<Data = Bytes> + Unpin> Outgoing<B> {
     pub fn poll(
         &mut self,
         cx: &mut Context<'_>,
-        to: &mut (impl AsyncWrite + Unpin),
+        to: &mut (impl AsyncWrite + SpliceTo + Unpin),
     ) -> Poll<Result<(), Stuck>> {
         loop {
-            if self.body.is_some() && self.gather(cx).is_err() {
-                self.state = State::Cut;
-                self.body = None;
+            if self.body.is_some() {
+                let gathered = if self.may_splice(to) {
+                    self.splice(cx)
+                } else {
+                    self.gather(cx)
+                };
+                if gathered.is_err() {
+                    self.state = State::Cut;
+                    self.body = None;
+                }
             }
             if !self.has_bytes() {
                 if self.unflushed {
@@ -220,6 +259,46 @@ impl<B: Body<Data = Bytes> + Unpin> Outgoing<B> {
         }
     }
 
+    /// Whether what comes next of the body needs no reading, and is enough to be worth a pipe.
+    fn may_splice(&self, to: &impl SpliceTo) -> bool {
+        let Some(upload) = &self.body else {
+            return false;
+        };
+        let is_worth_it = match (upload.manner, upload.framing) {
+            (Manner::Undecided, Framing::Length(left)) => LONG <= left,
+            (Manner::Spliced, Framing::Length(_)) => true,
+            (Manner::Copied, _) | (_, Framing::Chunked { .. } | Framing::UntilClose) => false,
+        };
+        is_worth_it && !self.has_bytes() && to.can_splice() && upload.body.can_splice()
+    }
+
+    /// Takes from the body what is there into a pipe; nothing else waits to be written.
+    fn splice(&mut self, cx: &mut Context<'_>) -> Result<(), Cut> {
+        let (Some(upload), Some(mut pipe)) = (&mut self.body, Pipe::take()) else {
+            return self.gather(cx);
+        };
+        let Framing::Length(left) = &mut upload.framing else {
+            return self.gather(cx);
+        };
+        match upload.body.poll_splice(cx, &mut pipe, *left) {
+            Poll::Pending => upload.manner = Manner::Spliced,
+            Poll::Ready(None) => {
+                upload.manner = Manner::Copied;
+                return self.gather(cx);
+            }
+            Poll::Ready(Some(count)) => {
+                upload.manner = Manner::Spliced;
+                *left = left.checked_sub(count as u64).ok_or(Cut)?;
+                let is_last = *left == 0;
+                self.pipe = Some(pipe);
+                if is_last {
+                    return self.end(None);
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Takes from the body what is there, up to [`ENOUGH`].
     fn gather(&mut self, cx: &mut Context<'_>) -> Result<(), Cut> {
         if self.owes_line_end && self.piece.is_empty() {
@@ -227,6 +306,7 @@ impl<B: Body<Data = Bytes> + Unpin> Outgoing<B> {
             self.owes_line_end = false;
         }
         while self.piece.is_empty()
+            && self.pipe.is_none()
             && self.text.len() < ENOUGH
             && let Some(upload) = &mut self.body
             && let Poll::Ready(frame) = Pin::new(&mut upload.body).poll_frame(cx)
@@ -244,7 +324,7 @@ impl<B: Body<Data = Bytes> + Unpin> Outgoing<B> {
     }
 
     fn take(&mut self, data: Bytes) -> Result<(), Cut> {
-        let Some(Upload { body, framing }) = &mut self.body else {
+        let Some(Upload { body, framing, .. }) = &mut self.body else {
             return Ok(());
         };
         let is_last = body.is_end_stream();
@@ -332,6 +412,31 @@ mod tests {
 
         fn is_end_stream(&self) -> bool {
             self.0.is_none()
+        }
+    }
+
+    impl SpliceFrom for Whole {
+        fn can_splice(&self) -> bool {
+            false
+        }
+
+        fn poll_splice(
+            &mut self,
+            _: &mut Context<'_>,
+            _: &mut Pipe,
+            _: u64,
+        ) -> Poll<Option<usize>> {
+            Poll::Ready(None)
+        }
+    }
+
+    impl SpliceTo for tokio::io::Sink {
+        fn can_splice(&self) -> bool {
+            false
+        }
+
+        fn poll_splice(&mut self, _: &mut Context<'_>, _: &mut Pipe) -> Poll<io::Result<usize>> {
+            Poll::Ready(Err(io::ErrorKind::Unsupported.into()))
         }
     }
 

@@ -53,6 +53,22 @@ impl Reading {
         }
     }
 
+    /// How much is left, if the body's end is told by its length.
+    #[must_use]
+    pub const fn left(&self) -> Option<u64> {
+        match self.0 {
+            Left::Length(left) => Some(left),
+            Left::Chunked(_) | Left::UntilClose => None,
+        }
+    }
+
+    /// So many bytes of a body of known length went by without being read.
+    pub fn skip(&mut self, count: u64) {
+        if let Left::Length(left) = &mut self.0 {
+            *left = left.saturating_sub(count);
+        }
+    }
+
     /// What is left of a body of known length, if all of it is in `unread`.
     pub fn take_whole(&mut self, unread: &mut BytesMut) -> Option<Bytes> {
         let Left::Length(left) = &mut self.0 else {

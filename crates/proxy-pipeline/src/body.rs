@@ -12,9 +12,10 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use proxy_clock::{Timer, Timers};
 use proxy_errors::Problem;
+use proxy_http1::{Pipe, SpliceFrom};
 use proxy_pool::{ResponseBody, SendFault};
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 /// A response body. Its drop settles the request: the record is written and what it held is given
@@ -169,20 +170,44 @@ impl Arriving {
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, SendFault>>> {
         match self.body.poll_frame(cx) {
-            Poll::Pending => {}
-            Poll::Ready(frame) => {
-                if !self.waits_for_the_client() {
-                    self.timers.stop();
-                }
-                return Poll::Ready(frame);
+            Poll::Pending => self.poll_late().map(|fault| Some(Err(fault))),
+            frame @ Poll::Ready(_) => {
+                self.came();
+                frame
             }
         }
+    }
+
+    fn poll_splice(
+        &mut self,
+        cx: &mut Context<'_>,
+        pipe: &mut Pipe,
+        most: u64,
+    ) -> Poll<Result<Option<usize>, SendFault>> {
+        match self.body.poll_splice(cx, pipe, most) {
+            Poll::Pending => self.poll_late().map(Err),
+            moved @ Poll::Ready(_) => {
+                self.came();
+                moved
+            }
+        }
+    }
+
+    #[inline]
+    fn came(&self) {
+        if !self.waits_for_the_client() {
+            self.timers.stop();
+        }
+    }
+
+    /// Nothing came. Ready when nothing did for too long.
+    fn poll_late(&self) -> Poll<SendFault> {
         if self.waits_for_the_client() {
             return Poll::Pending;
         }
         self.timers.ensure(Timer::ResponseBody, self.read_time);
         match self.timers.deadline().take_expired() {
-            Some((timer, after)) => Poll::Ready(Some(Err(SendFault::TimedOut { timer, after }))),
+            Some((timer, after)) => Poll::Ready(SendFault::TimedOut { timer, after }),
             None => Poll::Pending,
         }
     }
@@ -248,6 +273,38 @@ impl HttpBody for Body {
             Source::Upstream(arriving) => arriving.body.size_hint(),
             Source::File(file) => SizeHint::with_exact(file.left()),
             Source::Broken(_) | Source::Told(_) => SizeHint::default(),
+        }
+    }
+}
+
+impl SpliceFrom for Body {
+    fn can_splice(&self) -> bool {
+        match &self.source {
+            Source::Upstream(arriving) => arriving.body.can_splice(),
+            Source::Bytes(_) | Source::File(_) | Source::Broken(_) | Source::Told(_) => false,
+        }
+    }
+
+    fn poll_splice(
+        &mut self,
+        cx: &mut Context<'_>,
+        pipe: &mut Pipe,
+        most: u64,
+    ) -> Poll<Option<usize>> {
+        let Source::Upstream(arriving) = &mut self.source else {
+            return Poll::Ready(None);
+        };
+        match ready!(arriving.poll_splice(cx, pipe, most)) {
+            Ok(moved) => {
+                if let Some(closing) = &mut self.closing {
+                    closing.facts.bytes_out += moved.unwrap_or_default() as u64;
+                }
+                Poll::Ready(moved)
+            }
+            Err(fault) => {
+                self.source = self.fail(Interruption::Upstream(fault));
+                Poll::Ready(None)
+            }
         }
     }
 }

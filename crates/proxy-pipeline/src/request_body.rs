@@ -5,6 +5,7 @@ use crate::trailers;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use proxy_clock::{Pace, Timer, Timers};
+use proxy_http1::{Pipe, SpliceFrom};
 use std::cell::Cell;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -148,6 +149,17 @@ impl Progress {
     fn failed(&self, fault: BodyFault) -> BodyFault {
         self.fault.set(Some(fault));
         fault
+    }
+}
+
+/// Each piece of it is looked at.
+impl SpliceFrom for RequestBody {
+    fn can_splice(&self) -> bool {
+        false
+    }
+
+    fn poll_splice(&mut self, _: &mut Context<'_>, _: &mut Pipe, _: u64) -> Poll<Option<usize>> {
+        Poll::Ready(None)
     }
 }
 

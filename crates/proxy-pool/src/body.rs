@@ -7,6 +7,7 @@ use crate::pool::{Pool, TargetSlot};
 use bytes::Bytes;
 use h2::RecvStream;
 use http_body::{Body, Frame, SizeHint};
+use proxy_http1::{Pipe, SpliceFrom};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
@@ -30,7 +31,7 @@ struct Alone<B> {
     slot: TargetSlot,
 }
 
-impl<B: Body<Data = Bytes> + Default + Unpin + 'static> ResponseBody<B> {
+impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin + 'static> ResponseBody<B> {
     /// The body that `connection` is delivering.
     pub fn new(connection: Connection<B>, pool: Rc<Pool<B>>, slot: TargetSlot) -> Self {
         Self(Kind::Http1(Alone {
@@ -95,6 +96,36 @@ impl<B: Body<Data = Bytes> + Default + Unpin + 'static> ResponseBody<B> {
                 }
                 polled.map_err(|error| SendFault::Call(CallFault::Broken(error)))
             }
+        }
+    }
+
+    /// Whether what comes next of it can be moved into a pipe.
+    pub fn can_splice(&self) -> bool {
+        match &self.0 {
+            Kind::Http1(alone) => alone
+                .connection
+                .as_ref()
+                .is_some_and(Connection::can_splice),
+            Kind::Http2(..) => false,
+        }
+    }
+
+    /// Moves up to `most` bytes into `pipe`. None: they have to be read, by [`Self::poll_frame`].
+    ///
+    /// # Errors
+    /// [`SendFault`]; the connection is of no more use then.
+    pub fn poll_splice(
+        &mut self,
+        cx: &mut Context<'_>,
+        pipe: &mut Pipe,
+        most: u64,
+    ) -> Poll<Result<Option<usize>, SendFault>> {
+        match &mut self.0 {
+            Kind::Http1(alone) => match &mut alone.connection {
+                Some(connection) => connection.poll_splice(cx, pipe, most),
+                None => Poll::Ready(Ok(None)),
+            },
+            Kind::Http2(..) => Poll::Ready(Ok(None)),
         }
     }
 

@@ -10,7 +10,9 @@ use http::{HeaderMap, Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use proxy_clock::{Deadline, Tick};
 use proxy_framing::{HeadLimits, RequestKind};
-use proxy_http1::{Framing, Outgoing, Stuck, keep_map, poll_hang_up, write_request};
+use proxy_http1::{
+    Framing, Outgoing, Pipe, SpliceFrom, Stuck, keep_map, poll_hang_up, write_request,
+};
 use proxy_limits::Permit;
 use std::future::poll_fn;
 use std::task::{Context, Poll};
@@ -119,7 +121,7 @@ impl<B> Connection<B> {
     }
 }
 
-impl<B: Body<Data = Bytes> + Default + Unpin> Connection<B> {
+impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin> Connection<B> {
     /// Sends `request`, whose body is taken out of it, with the field lines that `more` appends, and
     /// waits for the head of its response. `notice` gets the heads of 1xx responses that come before,
     /// as they came.
@@ -187,9 +189,30 @@ impl<B: Body<Data = Bytes> + Default + Unpin> Connection<B> {
         }
         polled
     }
+
+    /// Whether what comes next of the response can be moved into a pipe.
+    pub(crate) fn can_splice(&self) -> bool {
+        let talk = &*self.talk;
+        matches!(talk.transport, Transport::Tcp(_)) && talk.incoming.can_splice()
+    }
+
+    /// Moves up to `most` bytes of the response's body into `pipe`. None: they have to be read.
+    pub(crate) fn poll_splice(
+        &mut self,
+        cx: &mut Context<'_>,
+        pipe: &mut Pipe,
+        most: u64,
+    ) -> Poll<Result<Option<usize>, SendFault>> {
+        let talk = &mut *self.talk;
+        let polled = talk.poll_splice(cx, pipe, most);
+        if let Poll::Ready(Err(_)) = &polled {
+            talk.broken = true;
+        }
+        polled
+    }
 }
 
-impl<B: Body<Data = Bytes> + Default + Unpin> Talk<B> {
+impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin> Talk<B> {
     fn begin(&mut self, request: &mut Request<B>, more: impl Fn(&mut Vec<u8>)) {
         write_request(request, self.outgoing.text(), more);
         self.took_body = !request.body().is_end_stream();
@@ -224,6 +247,18 @@ impl<B: Body<Data = Bytes> + Default + Unpin> Talk<B> {
             return Poll::Ready(Some(Err(fault)));
         }
         self.incoming.poll_frame(cx, &mut self.transport)
+    }
+
+    fn poll_splice(
+        &mut self,
+        cx: &mut Context<'_>,
+        pipe: &mut Pipe,
+        most: u64,
+    ) -> Poll<Result<Option<usize>, SendFault>> {
+        if !self.outgoing.is_done() {
+            self.poll_upload(cx)?;
+        }
+        self.incoming.poll_splice(cx, &self.transport, (pipe, most))
     }
 
     /// Whether the target will take nothing of the request.

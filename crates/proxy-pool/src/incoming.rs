@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 use http::{Response, StatusCode};
 use http_body::{Frame, SizeHint};
 use proxy_framing::{Fault, HeadLimits, Lines, RequestKind, ResponseGuard, Scan, Stop};
-use proxy_http1::{self as http1, Appetite, Extent, Head, Reading, read_response};
+use proxy_http1::{self as http1, Appetite, Extent, Head, Pipe, Reading, read_response};
 use std::io;
 use std::task::{Context, Poll, ready};
 
@@ -157,6 +157,42 @@ impl Incoming {
                 Err(broken) => return Poll::Ready(Some(Err(broken.into()))),
             }
         }
+    }
+
+    /// Whether what comes next is nothing but a body of known length.
+    pub(crate) fn can_splice(&self) -> bool {
+        let left = self.body.as_ref().and_then(Reading::left);
+        self.unread.is_empty() && left.is_some_and(|left| left > 0)
+    }
+
+    /// Moves up to `most` bytes of the body into `pipe`. None: it has to be read.
+    pub(crate) fn poll_splice(
+        &mut self,
+        cx: &mut Context<'_>,
+        transport: &Transport,
+        (pipe, most): (&mut Pipe, u64),
+    ) -> Poll<Result<Option<usize>, SendFault>> {
+        let (Transport::Tcp(stream), Some(body)) = (transport, &mut self.body) else {
+            return Poll::Ready(Ok(None));
+        };
+        // The next head is read by itself, to leave what can be spliced of its body.
+        self.appetite.forget();
+        let most = most.min(body.left().unwrap_or_default());
+        let moved = match ready!(pipe.poll_fill(cx, stream, most)) {
+            // Reading says how bad that is.
+            Ok(0) => return Poll::Ready(Ok(None)),
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+                return Poll::Ready(Ok(None));
+            }
+            moved => moved.map_err(Broken::Io)?,
+        };
+        let count = moved as u64;
+        if !self.guard.skip_body(count) {
+            return Poll::Ready(Err(SendFault::BadResponse(Fault::UnexpectedData)));
+        }
+        body.skip(count);
+        self.received += count;
+        Poll::Ready(Ok(Some(moved)))
     }
 
     /// Reads and judges. Gives the number of bytes read: 0 at the end of the stream.

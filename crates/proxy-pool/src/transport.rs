@@ -2,6 +2,7 @@
 
 use crate::secure::Secure;
 use crate::stream_pair::StreamPair;
+use proxy_http1::{Pipe, SpliceTo};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -91,6 +92,19 @@ impl AsyncWrite for Transport {
             Self::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
             Self::Tls(stream) => Pin::new(&mut stream.0).poll_shutdown(cx),
             Self::Stream(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+}
+
+impl SpliceTo for Transport {
+    fn can_splice(&self) -> bool {
+        matches!(self, Self::Tcp(_))
+    }
+
+    fn poll_splice(&mut self, cx: &mut Context<'_>, pipe: &mut Pipe) -> Poll<io::Result<usize>> {
+        match self {
+            Self::Tcp(stream) => pipe.poll_drain(cx, stream),
+            Self::Tls(_) | Self::Stream(_) => Poll::Ready(Err(io::ErrorKind::Unsupported.into())),
         }
     }
 }

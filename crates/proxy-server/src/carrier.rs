@@ -33,6 +33,14 @@ impl Carrier {
         }
     }
 
+    /// The socket into which a pipe can be emptied, if it is one.
+    pub(crate) fn splices(&self) -> Option<&TcpStream> {
+        match self {
+            Self::Tcp(stream) => Some(stream),
+            Self::Unix(_) => None,
+        }
+    }
+
     /// Has the socket reset, not ended, once it is dropped. A Unix socket knows no such thing.
     pub(crate) fn tear(&self) -> io::Result<()> {
         match self {

@@ -9,7 +9,7 @@ use crate::transport::Transport;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use proxy_clock::{Pace, Timer};
-use proxy_http1::RequestHead;
+use proxy_http1::{Pipe, RequestHead, SpliceTo};
 use proxy_pipeline::{Client, ClientBody, CutOff, Source};
 use std::cell::{Cell, RefCell, RefMut};
 use std::io::{self, IoSlice};
@@ -280,5 +280,18 @@ impl AsyncWrite for Wire {
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut *self.0.transport.borrow_mut()).poll_shutdown(cx)
+    }
+}
+
+impl SpliceTo for Wire {
+    fn can_splice(&self) -> bool {
+        self.0.transport.borrow().splices().is_some()
+    }
+
+    fn poll_splice(&mut self, cx: &mut Context<'_>, pipe: &mut Pipe) -> Poll<io::Result<usize>> {
+        match self.0.transport.borrow().splices() {
+            Some(socket) => pipe.poll_drain(cx, socket),
+            None => Poll::Ready(Err(io::ErrorKind::Unsupported.into())),
+        }
     }
 }

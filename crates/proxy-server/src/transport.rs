@@ -6,6 +6,7 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
 
 /// A byte stream from a client.
 #[derive(Debug)]
@@ -30,6 +31,14 @@ impl Transport {
                 }
                 carrier.poll_readable(cx)
             }
+        }
+    }
+
+    /// The socket into which a pipe can be emptied, if the bytes go as they are.
+    pub(crate) fn splices(&self) -> Option<&TcpStream> {
+        match self {
+            Self::Plain(stream) => stream.splices(),
+            Self::Tls(_) => None,
         }
     }
 

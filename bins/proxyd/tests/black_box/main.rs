@@ -41,6 +41,7 @@ mod reload;
 mod retries;
 mod routing;
 mod shutdown;
+mod splicing;
 mod streaming;
 mod systemd;
 mod timeouts;

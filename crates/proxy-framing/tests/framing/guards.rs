@@ -313,6 +313,37 @@ fn a_body_that_ended_with_the_connection_leaves_nothing_owed() {
 }
 
 #[test]
+fn a_body_that_went_by_unseen_is_counted() {
+    let head = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n";
+    let mut guard = expecting(RequestKind::Other, LIMITS);
+    assert!(!guard.skip_body(1), "there is no body yet");
+    assert_eq!(guard.scan(head).stop, None);
+
+    assert!(!guard.skip_body(11), "it is not so long");
+    assert!(guard.skip_body(4));
+    assert_eq!(guard.scan(b"read").stop, None);
+    assert!(guard.in_body());
+    assert!(guard.skip_body(2));
+    assert!(guard.between_messages());
+    assert!(!guard.skip_body(1), "it is over");
+
+    let surplus = guard.scan(b"x");
+    assert_eq!(surplus.stop, Some(Stop::Fault(Fault::UnexpectedData)));
+}
+
+#[test]
+fn what_has_no_length_cannot_go_by_unseen() {
+    for head in [
+        &b"HTTP/1.1 200 OK\r\n\r\n"[..],
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+    ] {
+        let mut guard = expecting(RequestKind::Other, LIMITS);
+        assert_eq!(guard.scan(head).stop, None);
+        assert!(guard.in_body() && !guard.skip_body(1));
+    }
+}
+
+#[test]
 fn an_upstream_must_not_speak_before_it_is_asked() {
     let mut guard = ResponseGuard::new(LIMITS);
     let stop = Some(Stop::Fault(Fault::UnexpectedData));

@@ -1,0 +1,255 @@
+//! Long bodies of known length pass through a pipe of the kernel's, and everything else stays as it is.
+
+use crate::support::{Config, request};
+use proxy_testkit::{Proxyd, RawClient, Served, Upstream, get};
+use std::sync::LazyLock;
+
+const LONG: usize = 3 * 1024 * 1024 + 17;
+
+/// Bytes that tell where in the body they belong.
+static BODY: LazyLock<Vec<u8>> =
+    LazyLock::new(|| (0_u32..).flat_map(u32::to_be_bytes).take(LONG).collect());
+
+fn head(length: usize) -> String {
+    format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n")
+}
+
+/// Sends the pattern to whoever asks, in pieces of this size.
+fn sending(piece: usize) -> Upstream {
+    Upstream::start(move |served| {
+        while served.request().is_some() {
+            served.send(head(LONG));
+            if !BODY.chunks(piece).all(|piece| served.send(piece)) {
+                return;
+            }
+        }
+    })
+}
+
+/// Begins a long body and sends so much of it, then does what comes next.
+fn beginning(sent: usize, then: impl Fn(&mut Served) + Send + Sync + 'static) -> Upstream {
+    Upstream::start(move |served| {
+        served.request();
+        served.send(head(LONG));
+        served.send(&BODY[..sent]);
+        then(served);
+    })
+}
+
+/// Ends of pipes that a process has.
+fn pipes(proxyd: &Proxyd) -> usize {
+    proxyd.files_by_kind().get("pipe").copied().unwrap_or(0)
+}
+
+#[test]
+fn a_long_body_arrives_as_it_was_sent_and_both_connections_go_on() {
+    for piece in [1_000_003, 65_536, 1_461] {
+        let upstream = sending(piece);
+        let proxyd = Config::to(&upstream).start();
+        let before = pipes(&proxyd);
+        let mut client = proxyd.connect();
+
+        for _ in 0..5 {
+            let response = client.ask(get("/", &[]));
+            assert_eq!(response.status, 200);
+            assert!(response.body == *BODY, "pieces of {piece}");
+            let record = proxyd.access_record(&response.correlation_id());
+            assert_eq!(record.number("bytes_out"), Some(3_145_745.0));
+        }
+
+        assert_eq!(upstream.connections(), 1);
+        assert_eq!(
+            pipes(&proxyd),
+            before + 2,
+            "one pipe is used again and again"
+        );
+    }
+}
+
+#[test]
+fn what_is_short_or_in_chunks_needs_no_pipe() {
+    let upstream = Upstream::start(|served| {
+        while served.request().is_some() {
+            served.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+            for _ in 0..64 {
+                served.send(format!("10000\r\n{}\r\n", "x".repeat(0x10000)));
+            }
+            served.send("0\r\n\r\n");
+            served.request();
+            served.send(head(10_000));
+            served.send(&BODY[..10_000]);
+        }
+    });
+    let proxyd = Config::to(&upstream).start();
+    let before = pipes(&proxyd);
+    let mut client = proxyd.connect();
+
+    assert_eq!(client.ask(get("/", &[])).body.len(), 64 * 0x10000);
+    assert!(client.ask(get("/", &[])).body == BODY[..10_000]);
+
+    assert_eq!(pipes(&proxyd), before);
+}
+
+#[test]
+fn a_head_request_for_a_long_body_waits_for_none() {
+    let upstream = Upstream::start(|served| {
+        while served.request().is_some() {
+            served.send(head(LONG));
+        }
+    });
+    let proxyd = Config::to(&upstream).start();
+    let mut client = proxyd.connect();
+
+    for _ in 0..2 {
+        client.send(request("HEAD /", "", ""));
+        assert_eq!(client.response_to_head().status, 200);
+    }
+}
+
+#[test]
+fn a_long_body_that_breaks_off_is_not_made_whole() {
+    let upstream = beginning(1_000_000, |_| {});
+    let proxyd = Config::to(&upstream).start();
+    let mut client = proxyd.connect();
+
+    client.send(get("/", &[]));
+    let head = client.head();
+    let (came, _) = client.rest().unwrap();
+
+    assert!(came == BODY[..1_000_000], "{} bytes came", came.len());
+    let record = proxyd.access_record(&head.correlation_id());
+    assert_eq!(record.text("reason"), "response_truncated");
+    assert_eq!(record.number("bytes_out"), Some(1_000_000.0));
+}
+
+#[test]
+fn a_long_body_that_stands_still_is_given_up() {
+    let upstream = beginning(1_000_000, |served| {
+        served.end();
+    });
+    let proxyd = Config::to_with(&upstream, "timeouts { read-ms 300 }").start();
+    let mut client = proxyd.connect();
+
+    client.send(get("/", &[]));
+    let head = client.head();
+    let (came, _) = client.rest().unwrap();
+
+    assert!(came == BODY[..1_000_000], "{} bytes came", came.len());
+    let record = proxyd.access_record(&head.correlation_id());
+    assert_eq!(record.text("reason"), "response_read_timeout");
+    upstream.wait_for_ends(1);
+}
+
+#[test]
+fn a_client_that_leaves_a_long_body_takes_its_upstream_request_along() {
+    let upstream = beginning(1_000_000, |served| {
+        served.end();
+    });
+    let proxyd = Config::to(&upstream).start();
+    let before = pipes(&proxyd);
+    let mut client = proxyd.connect();
+    client.send(get("/", &[]));
+    let head = client.head();
+    client.discard(1_000_000).unwrap();
+
+    client.reset();
+
+    upstream.wait_for_ends(1);
+    let record = proxyd.access_record(&head.correlation_id());
+    assert_eq!(record.text("reason"), "client_aborted");
+    assert_eq!(record.number("bytes_out"), Some(1_000_000.0));
+    assert!(pipes(&proxyd) <= before + 2);
+}
+
+#[test]
+fn what_comes_behind_a_long_body_is_answered_to_nobody() {
+    let upstream = Upstream::start(move |served| {
+        served.request();
+        served.send(head(LONG));
+        served.send(&*BODY);
+        served.send("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison");
+        served.end();
+    });
+    let proxyd = Config::to(&upstream).start();
+    let mut client = proxyd.connect();
+
+    for connections in 1..=2 {
+        let response = client.ask(get("/", &[]));
+        assert!(response.body == *BODY);
+        assert_eq!(upstream.connections(), connections);
+    }
+}
+
+#[test]
+fn an_upload_goes_on_while_its_long_answer_comes() {
+    let upstream = Upstream::start(move |served| {
+        let mut request = served.head().unwrap();
+        served.send(head(LONG));
+        served.send(&BODY[..LONG / 2]);
+        served.body(&mut request);
+        assert!(request.body == *BODY);
+        served.send(&BODY[LONG / 2..]);
+        served.end();
+    });
+    let proxyd = Config::to(&upstream).start();
+    let mut client = proxyd.connect();
+
+    client.send(request(
+        "POST /",
+        &format!("Content-Length: {LONG}\r\n"),
+        "",
+    ));
+    let mut head = client.head();
+    client.send(&*BODY);
+    client.body(&mut head);
+
+    assert!(head.body == *BODY);
+}
+
+#[test]
+fn more_stalled_downloads_than_pipes_all_come_to_their_end() {
+    const CLIENTS: usize = 80;
+    let upstream = sending(65_536);
+    let proxyd = Config::to(&upstream)
+        .top("system { worker-threads 1 }")
+        .start();
+    let before = pipes(&proxyd);
+    let mut clients: Vec<RawClient> = (0..CLIENTS)
+        .map(|_| RawClient::connect_with_small_buffer(proxyd.address(), 4096))
+        .collect();
+    for client in &mut clients {
+        client.send(get("/", &[]));
+    }
+    upstream.wait_for_requests(CLIENTS);
+
+    let mut heads: Vec<_> = clients.iter_mut().map(RawClient::head).collect();
+    let most = pipes(&proxyd);
+    assert!(most <= before + 2 * 32, "{most} ends of pipes");
+    for (client, head) in clients.iter_mut().zip(&mut heads) {
+        client.body(head);
+        assert!(head.body == *BODY);
+    }
+    assert!(pipes(&proxyd) <= before + 2 * 8, "spare pipes are kept");
+}
+
+#[test]
+fn without_files_left_for_a_pipe_a_long_body_is_copied() {
+    let upstream = Upstream::start(|served| {
+        for length in [10, LONG] {
+            served.request();
+            served.send(head(length));
+            served.send(&BODY[..length]);
+        }
+        served.end();
+    });
+    let proxyd = Config::to(&upstream).start();
+    let before = pipes(&proxyd);
+    let mut client = proxyd.connect();
+    assert_eq!(client.ask(get("/", &[])).body.len(), 10);
+
+    proxyd.limit_open_files(1);
+    let response = client.ask(get("/", &[]));
+
+    assert!(response.body == *BODY);
+    assert_eq!(pipes(&proxyd), before);
+}
