@@ -25,4 +25,4 @@ pub use request::{RequestHead, read_request, write_request};
 pub use respond::{Respond, Written, write_response};
 pub use response::{ResponseHead, read_response};
 pub use spare::{keep_map, lines};
-pub use splice::{Pipe, SpliceFrom, SpliceTo};
+pub use splice::{Pipe, SpliceFrom, SpliceTo, close_spare_pipes};

@@ -16,9 +16,6 @@ use tokio::net::TcpStream;
 /// A client that takes nothing holds one, and what is in it.
 const MOST_IN_USE: usize = 32;
 
-/// Empty pipes that a thread keeps for the next bodies.
-const MOST_SPARE: usize = 8;
-
 /// Bytes that a pipe holds, if the system gives so much. As much as is copied at once: no connection
 /// keeps the others waiting for longer.
 const ROOM: usize = 256 * 1024;
@@ -70,10 +67,17 @@ struct Ends {
 struct Stock {
     in_use: usize,
     spare: Vec<Ends>,
+    /// How many of the spare ones were not needed since somebody last looked.
+    unneeded: usize,
 }
 
 thread_local! {
     static STOCK: RefCell<Stock> = RefCell::default();
+}
+
+/// Closes those of this thread's spare pipes that were not needed since it was last called.
+pub fn close_spare_pipes() {
+    STOCK.with_borrow_mut(Stock::close_unneeded);
 }
 
 impl Pipe {
@@ -161,15 +165,19 @@ impl Stock {
             return None;
         }
         let ends = self.spare.pop().or_else(Ends::open)?;
+        self.unneeded = self.unneeded.min(self.spare.len());
         self.in_use += 1;
         Some(ends)
     }
 
     fn take_back(&mut self, ends: Option<Ends>) {
         self.in_use -= 1;
-        if self.spare.len() < MOST_SPARE {
-            self.spare.extend(ends);
-        }
+        self.spare.extend(ends);
+    }
+
+    fn close_unneeded(&mut self) {
+        self.spare.drain(..self.unneeded);
+        self.unneeded = self.spare.len();
     }
 }
 
@@ -214,6 +222,11 @@ mod tests {
         (client.unwrap(), accepted.unwrap().0)
     }
 
+    /// How many are in use, and how many spare.
+    fn in_stock() -> (usize, usize) {
+        STOCK.with_borrow(|stock| (stock.in_use, stock.spare.len()))
+    }
+
     fn on_a_runtime(test: impl Future<Output = ()>) {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         runtime.enable_io().build().unwrap().block_on(test);
@@ -256,13 +269,25 @@ mod tests {
         let all: Vec<Pipe> = std::iter::from_fn(Pipe::take).collect();
         assert_eq!(all.len(), MOST_IN_USE);
         drop(all);
-        STOCK.with_borrow(|stock| assert_eq!((stock.in_use, stock.spare.len()), (0, MOST_SPARE)));
+        assert_eq!(in_stock(), (0, MOST_IN_USE));
 
         let mut full = Pipe::take().unwrap();
         full.held = 1;
         drop(full);
-        STOCK.with_borrow(|stock| {
-            assert_eq!((stock.in_use, stock.spare.len()), (0, MOST_SPARE - 1));
-        });
+        assert_eq!(in_stock(), (0, MOST_IN_USE - 1));
+    }
+
+    #[test]
+    fn spare_ones_that_nobody_needs_are_closed() {
+        let two = [Pipe::take(), Pipe::take()];
+        drop(two);
+        close_spare_pipes();
+        assert_eq!(in_stock(), (0, 2), "both were needed");
+
+        drop(Pipe::take());
+        close_spare_pipes();
+        assert_eq!(in_stock(), (0, 1), "one was needed");
+        close_spare_pipes();
+        assert_eq!(in_stock(), (0, 0));
     }
 }

@@ -4,6 +4,7 @@ use crate::accept::Door;
 use crate::beat::Beat;
 use crate::doors::Held;
 use crate::settings::ConnectionSettings;
+use proxy_http1::close_spare_pipes;
 use proxy_limits::Gauge;
 use proxy_pipeline::{ActivePlan, Draining, GONE, Logs, Shared, Time, UpstreamLinks, Worker};
 use proxy_plan::Plan;
@@ -278,6 +279,7 @@ impl Post {
         if self.beats.is_multiple_of(BEATS_PER_SECOND) {
             worker.pool.sweep();
             worker.active().publish_pools(&worker.pool);
+            close_spare_pipes();
         }
     }
 

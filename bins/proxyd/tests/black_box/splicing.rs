@@ -3,6 +3,8 @@
 use crate::support::{Config, request};
 use proxy_testkit::{Proxyd, RawClient, Served, Upstream, get};
 use std::sync::LazyLock;
+use std::thread;
+use std::time::Duration;
 
 const LONG: usize = 3 * 1024 * 1024 + 17;
 
@@ -207,7 +209,7 @@ fn an_upload_goes_on_while_its_long_answer_comes() {
 }
 
 #[test]
-fn more_stalled_downloads_than_pipes_all_come_to_their_end() {
+fn more_stalled_downloads_than_pipes_all_come_to_their_end_and_then_none_is_open() {
     const CLIENTS: usize = 80;
     let upstream = sending(65_536);
     let proxyd = Config::to(&upstream)
@@ -229,7 +231,11 @@ fn more_stalled_downloads_than_pipes_all_come_to_their_end() {
         client.body(head);
         assert!(head.body == *BODY);
     }
-    assert!(pipes(&proxyd) <= before + 2 * 8, "spare pipes are kept");
+    let looks = (0..200).map(|_| {
+        thread::park_timeout(Duration::from_millis(50));
+        pipes(&proxyd)
+    });
+    assert!(looks.into_iter().any(|found| found == before));
 }
 
 #[test]
