@@ -42,7 +42,7 @@ pub struct Outgoing<B> {
     start: usize,
     /// Data behind the text, not copied.
     piece: Bytes,
-    /// Data behind both, which this process never sees.
+    /// Data that this process never sees. It goes first: nothing else waited when it was taken.
     pipe: Option<Pipe>,
     /// Whether the line of the chunk in `piece` is still to be ended.
     owes_line_end: bool,
