@@ -1,7 +1,7 @@
 //! Long bodies of known length pass through a pipe of the kernel's, and everything else stays as it is.
 
 use crate::support::{Config, request};
-use proxy_testkit::{Proxyd, RawClient, Served, Upstream, get};
+use proxy_testkit::{Proxyd, RawClient, Record, Served, Upstream, get};
 use std::sync::LazyLock;
 use std::thread;
 use std::time::Duration;
@@ -36,6 +36,17 @@ fn beginning(sent: usize, then: impl Fn(&mut Served) + Send + Sync + 'static) ->
         served.send(&BODY[..sent]);
         then(served);
     })
+}
+
+/// Takes the million bytes of a long body that came before its end, and gives the request's record.
+#[track_caller]
+fn a_million_bytes(proxyd: &Proxyd) -> Record {
+    let mut client = proxyd.connect();
+    client.send(get("/", &[]));
+    let head = client.head();
+    let (came, _) = client.rest().unwrap();
+    assert!(came == BODY[..1_000_000], "{} bytes came", came.len());
+    proxyd.access_record(&head.correlation_id())
 }
 
 /// Ends of pipes that a process has.
@@ -112,14 +123,9 @@ fn a_head_request_for_a_long_body_waits_for_none() {
 fn a_long_body_that_breaks_off_is_not_made_whole() {
     let upstream = beginning(1_000_000, |_| {});
     let proxyd = Config::to(&upstream).start();
-    let mut client = proxyd.connect();
 
-    client.send(get("/", &[]));
-    let head = client.head();
-    let (came, _) = client.rest().unwrap();
+    let record = a_million_bytes(&proxyd);
 
-    assert!(came == BODY[..1_000_000], "{} bytes came", came.len());
-    let record = proxyd.access_record(&head.correlation_id());
     assert_eq!(record.text("reason"), "response_truncated");
     assert_eq!(record.number("bytes_out"), Some(1_000_000.0));
 }
@@ -130,14 +136,9 @@ fn a_long_body_that_stands_still_is_given_up() {
         served.end();
     });
     let proxyd = Config::to_with(&upstream, "timeouts { read-ms 300 }").start();
-    let mut client = proxyd.connect();
 
-    client.send(get("/", &[]));
-    let head = client.head();
-    let (came, _) = client.rest().unwrap();
+    let record = a_million_bytes(&proxyd);
 
-    assert!(came == BODY[..1_000_000], "{} bytes came", came.len());
-    let record = proxyd.access_record(&head.correlation_id());
     assert_eq!(record.text("reason"), "response_read_timeout");
     upstream.wait_for_ends(1);
 }

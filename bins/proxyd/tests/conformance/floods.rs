@@ -23,9 +23,7 @@ const SIEGE: Duration = Duration::from_millis(2500);
 const BETWEEN_ROUNDS: Duration = Duration::from_millis(4);
 /// A busy machine delays everybody now and then; a proxy that hinders others does so every time.
 const ATTEMPTS: usize = 3;
-/// Each attacker's turn, of what one read brings, in a build for debugging on a slow machine. Who is
-/// hindered waits for seconds.
-const LONGEST_WAIT: Duration = Duration::from_millis(150);
+const LONGEST_WAIT: Duration = Duration::from_millis(50);
 const MOST_GROWTH: u64 = 50 << 20;
 
 /// What attackers saw of the ends of their connections and streams.
