@@ -145,8 +145,8 @@ fn hold(contest: &mut Contest<'_>, case: &Case) -> Result<CaseReport, Trouble> {
     Ok(held)
 }
 
-/// Takes the rounds of close calls once more: those passed by little as well as those missed by little,
-/// so that chance helps neither.
+/// Takes the rounds of close calls once more, those passed by little as well as those missed by little,
+/// so that chance helps neither; and of cases without a figure.
 fn decide(
     contest: &mut Contest<'_>,
     cases: &[Case],
@@ -154,10 +154,10 @@ fn decide(
     report: &mut Report,
 ) -> Result<(), Trouble> {
     let verdicts = targets.judge(report);
-    let close = verdicts.iter().filter(|verdict| verdict.is_close());
-    let close: Vec<&str> = close.map(|verdict| verdict.case.as_str()).collect();
+    let undecided = verdicts.iter().filter(|verdict| verdict.is_undecided());
+    let undecided: Vec<&str> = undecided.map(|verdict| verdict.case.as_str()).collect();
     for case in cases {
-        if !matches!(case.plan, Plan::Load(_)) || !close.contains(&case.name) {
+        if !matches!(case.plan, Plan::Load(_)) || !undecided.contains(&case.name) {
             continue;
         }
         let again = hold(contest, case)?;

@@ -143,7 +143,7 @@ fn more_rounds(report: &Report) -> &'static str {
     let cases = report.cases.iter().filter(|case| case.with_peers);
     let mut entries = cases.flat_map(|case| &case.entries);
     if entries.any(|entry| entry.rounds.len() > usual) {
-        ", and as many again where a figure is within a tenth of its gate"
+        ", and as many again where a figure is within a tenth of its gate or missing"
     } else {
         ""
     }

@@ -78,10 +78,11 @@ pub(super) struct Verdict {
 const CLOSE: f64 = 0.1;
 
 impl Verdict {
-    /// Whether another run might well say otherwise.
-    pub(super) fn is_close(&self) -> bool {
+    /// Whether another run might well say otherwise: a call was close, or the machine gave no time for it.
+    pub(super) fn is_undecided(&self) -> bool {
         let measured = self.measured.map(|spread| spread.median);
-        measured.is_some_and(|measured| (measured / self.gate - 1.0).abs() <= CLOSE)
+        let is_close = |measured: f64| (measured / self.gate - 1.0).abs() <= CLOSE;
+        measured.map_or(self.standing == Standing::Unknown, is_close)
     }
 }
 
@@ -237,17 +238,26 @@ mod tests {
     }
 
     #[test]
-    fn a_close_call_is_told_on_either_side() {
+    fn a_close_call_is_undecided_on_either_side_and_so_is_none() {
         let targets = Targets::parse(
             "[[ratio]]\ncase = \"get-64\"\nfigure = \"cpu-micros\"\nto = \"nginx\"\ngate = 1.0\n",
         );
         let targets = targets.unwrap();
-        for (ours, close) in [(8.9, false), (9.1, true), (10.9, true), (11.1, false)] {
-            let entries = [(OURS, ours), ("nginx", 10.0)];
-            let entries = entries.map(|(name, value)| entry(name, CPU, &[Some(value)]));
+        let cases = [
+            (Some(8.9), false),
+            (Some(9.1), true),
+            (Some(10.9), true),
+            (Some(11.1), false),
+            (None, true),
+        ];
+        for (ours, undecided) in cases {
+            let entries = [(OURS, ours), ("nginx", Some(10.0))];
+            let entries = entries.map(|(name, value)| entry(name, CPU, &[value]));
             let verdicts = targets.judge(&report(vec![case(entries.into())]));
-            assert_eq!(verdicts[0].is_close(), close, "{ours}");
+            assert_eq!(verdicts[0].is_undecided(), undecided, "{ours:?}");
         }
+        let verdicts = targets.judge(&report(Vec::new()));
+        assert!(!verdicts[0].is_undecided(), "what was not to be measured");
     }
 
     #[test]
