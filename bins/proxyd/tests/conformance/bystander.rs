@@ -4,6 +4,7 @@
 use crate::attacks::GET;
 use crate::frames::{Frames, HEADERS, Heard, WHOLE, frame};
 use proxy_testkit::{RawClient, get};
+use std::fs;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -14,7 +15,7 @@ const BETWEEN_REQUESTS: Duration = Duration::from_millis(5);
 /// What is first in the head of a response that is `200`. [RFC 7541 §6.1]
 const STATUS_200: u8 = 0x88;
 
-/// How long answers took, the shortest first.
+/// How long answers took, the shortest first, without the time in which other guests had the machine.
 #[derive(Debug)]
 pub(crate) struct Waits(Vec<Duration>);
 
@@ -45,13 +46,22 @@ pub(crate) fn by_http2(to: SocketAddr, over: &AtomicBool) -> Waits {
 fn ask_on(over: &AtomicBool, mut ask: impl FnMut()) -> Waits {
     let mut waits = Vec::new();
     while !over.load(Ordering::Relaxed) {
-        let asked = Instant::now();
+        let (asked, stolen_before) = (Instant::now(), stolen());
         ask();
-        waits.push(asked.elapsed());
+        let took = asked.elapsed();
+        waits.push(took.saturating_sub(stolen().saturating_sub(stolen_before)));
         thread::park_timeout(BETWEEN_REQUESTS);
     }
     waits.sort();
     Waits(waits)
+}
+
+/// Time of all processors that went to other guests of the same host. [`proc_stat(5)`]
+pub(crate) fn stolen() -> Duration {
+    const TICKS_PER_SECOND: u64 = 100;
+    let stat = fs::read_to_string("/proc/stat").unwrap();
+    let ticks: u64 = stat.split_whitespace().nth(8).unwrap().parse().unwrap();
+    Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND)
 }
 
 struct Http2 {
