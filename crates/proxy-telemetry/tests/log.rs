@@ -8,7 +8,7 @@ use proxy_telemetry::{
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, ErrorKind, Write};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
@@ -80,7 +80,7 @@ fn lines(all: &Receiver<Vec<u8>>) -> Vec<String> {
 
 #[test]
 fn a_worker_does_not_wait_for_a_destination_that_takes_nothing() {
-    const MADE: u64 = 50_000;
+    const MADE: u64 = 100_000;
     let (open, all, log) = gated();
     let mut worker = log.worker();
 
@@ -239,6 +239,31 @@ fn lines_after_the_end_are_lost_and_counted() {
     let lost = registry.counter(&names::LOG_LINES_LOST_TOTAL, ["access"]);
     let written = registry.counter(&names::LOG_LINES_WRITTEN_TOTAL, ["access"]);
     assert_eq!((written.get(), lost.get()), (1, 1));
+}
+
+#[test]
+fn the_thread_ends_with_the_last_who_could_write() {
+    for writer_goes_first in [true, false] {
+        let (open, all, log) = gated();
+        drop(open);
+        let mut worker = log.worker();
+        write(&mut worker, "/");
+        worker.flush();
+        all.recv_timeout(PATIENCE).unwrap();
+        // Long enough for the thread to fall asleep.
+        thread::park_timeout(Duration::from_millis(50));
+
+        if writer_goes_first {
+            drop(log);
+            drop(worker);
+        } else {
+            drop(worker);
+            drop(log);
+        }
+
+        let after = all.recv_timeout(PATIENCE);
+        assert_eq!(after, Err(RecvTimeoutError::Disconnected));
+    }
 }
 
 #[test]

@@ -3,22 +3,18 @@
 use super::BATCH_BYTES;
 use super::batch::{Batch, Message};
 use super::counts::Books;
+use super::inbox::Inbox;
+use super::spare::SpareBuffers;
 use crate::record::{
     AccessFormat, AccessRecord, ErrorRecord, LimitRecord, RequestFacts, RequestNote, SpareNotes,
     TimestampText,
 };
 use std::mem;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{SyncSender, TrySendError};
 
 /// A batch is begun with room for this many bytes, so that its last line rarely makes it grow.
 const BEGUN_BYTES: usize = BATCH_BYTES + 4 * 1024;
-
-/// Buffers that wait for their worker to need them. They take turns: with few, they stay in the cache.
-///
-/// Steady work needs three: one is filled, one is written, one may be on its way back. With room for all
-/// of them none is ever freed, however late the worker looks.
-const SPARE_BUFFERS: usize = 3;
 
 /// One worker's end of a log. Owned by the worker; never waits.
 #[derive(Debug)]
@@ -37,15 +33,15 @@ pub struct WorkerLog {
 
 #[derive(Debug)]
 struct Wire {
-    inbox: SyncSender<Message>,
-    spare: Receiver<Vec<u8>>,
+    inbox: Inbox,
+    spare: SpareBuffers,
     home: SyncSender<Vec<u8>>,
     books: Arc<Books>,
 }
 
 impl WorkerLog {
-    pub(crate) fn new(inbox: SyncSender<Message>, books: Arc<Books>) -> Self {
-        let (home, spare) = sync_channel(SPARE_BUFFERS);
+    pub(crate) fn new(inbox: Inbox, books: Arc<Books>) -> Self {
+        let (home, spare) = SpareBuffers::new();
         let most_lines = books.batch_lines();
         let wire = Wire {
             inbox,
@@ -132,7 +128,7 @@ impl WorkerLog {
     /// Hands the batch over if there is room, else keeps it.
     #[cold]
     fn hand_over(&mut self) {
-        let Some(wire) = &self.wire else {
+        let Some(wire) = &mut self.wire else {
             return;
         };
         // Entered before they can be written, for the books never to show more written than made.
@@ -147,9 +143,9 @@ impl WorkerLog {
             home: wire.home.clone(),
             books: Arc::clone(&wire.books),
         };
-        match wire.inbox.try_send(Message::Batch(batch)) {
+        match wire.inbox.put(Message::Batch(batch)) {
             Ok(()) => {
-                let spare = wire.spare.try_recv().ok();
+                let spare = wire.spare.take();
                 self.batch = spare.unwrap_or_else(|| Vec::with_capacity(BEGUN_BYTES));
                 self.lines = 0;
                 self.entered = 0;

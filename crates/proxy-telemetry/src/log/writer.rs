@@ -4,6 +4,7 @@ use super::QUEUED_BATCHES;
 use super::batch::{Batch, Message};
 use super::counts::{Books, LogCounters, LogCounts};
 use super::destination::Destination;
+use super::inbox::Inbox;
 use super::sink::{Cut, LogFault, Sink};
 use super::worker::WorkerLog;
 use std::fmt;
@@ -11,7 +12,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, sync_channel};
 use std::thread;
 use std::time::Duration;
 
@@ -32,7 +33,7 @@ struct Requests {
 
 #[derive(Debug)]
 struct Thread {
-    inbox: SyncSender<Message>,
+    inbox: Inbox,
     requests: Arc<Requests>,
     /// Hangs up when the thread has ended.
     ended: Receiver<()>,
@@ -102,14 +103,14 @@ impl LogWriter {
             report,
             failing: None,
         };
-        thread::Builder::new()
+        let carrying = thread::Builder::new()
             .name("proxy-log".to_owned())
             .spawn(move || {
                 carrier.run();
                 drop(end);
             })?;
         let thread = Thread {
-            inbox,
+            inbox: Inbox::new(inbox, carrying.thread().clone()),
             requests,
             ended,
         };
@@ -168,7 +169,7 @@ impl Thread {
     /// Makes the thread look at its requests. When there is no room for the message, there are
     /// others that wake it.
     fn wake(&self) {
-        drop(self.inbox.try_send(Message::Wake));
+        drop(self.inbox.put(Message::Wake));
     }
 }
 
@@ -190,11 +191,15 @@ impl Carrier {
 
     /// The next message; none when it is time to end.
     fn next(&self) -> Option<Message> {
-        match self.inbox.try_recv() {
-            Ok(message) => Some(message),
-            Err(TryRecvError::Empty) if self.requests.close.load(Ordering::Acquire) => None,
-            Err(TryRecvError::Empty) => self.inbox.recv().ok(),
-            Err(TryRecvError::Disconnected) => None,
+        loop {
+            match self.inbox.try_recv() {
+                Ok(message) => return Some(message),
+                Err(TryRecvError::Empty) if self.requests.close.load(Ordering::Acquire) => {
+                    return None;
+                }
+                Err(TryRecvError::Empty) => thread::park(),
+                Err(TryRecvError::Disconnected) => return None,
+            }
         }
     }
 
