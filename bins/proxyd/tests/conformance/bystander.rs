@@ -4,7 +4,6 @@
 use crate::attacks::GET;
 use crate::frames::{Frames, HEADERS, Heard, WHOLE, frame};
 use proxy_testkit::{RawClient, get};
-use std::fs;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -15,7 +14,7 @@ const BETWEEN_REQUESTS: Duration = Duration::from_millis(5);
 /// What is first in the head of a response that is `200`. [RFC 7541 §6.1]
 const STATUS_200: u8 = 0x88;
 
-/// How long answers took, the shortest first, without the time in which other guests had the machine.
+/// How long answers took, the shortest first.
 #[derive(Debug)]
 pub(crate) struct Waits(Vec<Duration>);
 
@@ -46,22 +45,13 @@ pub(crate) fn by_http2(to: SocketAddr, over: &AtomicBool) -> Waits {
 fn ask_on(over: &AtomicBool, mut ask: impl FnMut()) -> Waits {
     let mut waits = Vec::new();
     while !over.load(Ordering::Relaxed) {
-        let (asked, stolen_before) = (Instant::now(), stolen());
+        let asked = Instant::now();
         ask();
-        let took = asked.elapsed();
-        waits.push(took.saturating_sub(stolen().saturating_sub(stolen_before)));
+        waits.push(asked.elapsed());
         thread::park_timeout(BETWEEN_REQUESTS);
     }
     waits.sort();
     Waits(waits)
-}
-
-/// Time of all processors that went to other guests of the same host. [`proc_stat(5)`]
-pub(crate) fn stolen() -> Duration {
-    const TICKS_PER_SECOND: u64 = 100;
-    let stat = fs::read_to_string("/proc/stat").unwrap();
-    let ticks: u64 = stat.split_whitespace().nth(8).unwrap().parse().unwrap();
-    Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND)
 }
 
 struct Http2 {

@@ -18,15 +18,6 @@ pub(crate) struct Batch {
     pub(crate) books: Arc<Books>,
 }
 
-/// What the writer is sent.
-#[derive(Debug)]
-pub(crate) enum Message {
-    /// Lines to write.
-    Batch(Batch),
-    /// Look at the requests that are not lines.
-    Wake,
-}
-
 impl Batch {
     /// Enters the lines as written, but for `lost` of them.
     pub(crate) fn settle(&mut self, lost: u64) {

@@ -1,7 +1,7 @@
 //! A worker's end of a log.
 
 use super::BATCH_BYTES;
-use super::batch::{Batch, Message};
+use super::batch::Batch;
 use super::counts::Books;
 use super::inbox::Inbox;
 use super::spare::SpareBuffers;
@@ -11,7 +11,7 @@ use crate::record::{
 };
 use std::mem;
 use std::sync::Arc;
-use std::sync::mpsc::{SyncSender, TrySendError};
+use std::sync::mpsc::SyncSender;
 
 /// A batch is begun with room for this many bytes, so that its last line rarely makes it grow.
 const BEGUN_BYTES: usize = BATCH_BYTES + 4 * 1024;
@@ -143,18 +143,14 @@ impl WorkerLog {
             home: wire.home.clone(),
             books: Arc::clone(&wire.books),
         };
-        match wire.inbox.put(Message::Batch(batch)) {
+        match wire.inbox.put(batch) {
             Ok(()) => {
                 let spare = wire.spare.take();
                 self.batch = spare.unwrap_or_else(|| Vec::with_capacity(BEGUN_BYTES));
                 self.lines = 0;
                 self.entered = 0;
             }
-            Err(TrySendError::Full(message) | TrySendError::Disconnected(message)) => {
-                if let Message::Batch(batch) = message {
-                    self.batch = batch.take_back();
-                }
-            }
+            Err(batch) => self.batch = batch.take_back(),
         }
     }
 

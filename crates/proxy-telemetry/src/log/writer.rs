@@ -1,7 +1,7 @@
 //! The thread that carries batches to their destination.
 
 use super::QUEUED_BATCHES;
-use super::batch::{Batch, Message};
+use super::batch::Batch;
 use super::counts::{Books, LogCounters, LogCounts};
 use super::destination::Destination;
 use super::inbox::Inbox;
@@ -42,7 +42,7 @@ struct Thread {
 /// What lives on the thread.
 struct Carrier {
     sink: Sink,
-    inbox: Receiver<Message>,
+    inbox: Receiver<Batch>,
     requests: Arc<Requests>,
     books: Arc<Books>,
     report: Box<dyn FnMut(LogFault) + Send>,
@@ -140,7 +140,7 @@ impl LogWriter {
     pub fn reopen(&self) {
         if let Some(thread) = &self.thread {
             thread.requests.reopen.store(true, Ordering::Release);
-            thread.wake();
+            thread.inbox.wake();
         }
     }
 
@@ -156,7 +156,7 @@ impl LogWriter {
     pub fn close(self, patience: Duration) -> LogCounts {
         if let Some(thread) = self.thread {
             thread.requests.close.store(true, Ordering::Release);
-            thread.wake();
+            thread.inbox.wake();
             match thread.ended.recv_timeout(patience) {
                 Ok(()) | Err(RecvTimeoutError::Disconnected | RecvTimeoutError::Timeout) => {}
             }
@@ -165,41 +165,25 @@ impl LogWriter {
     }
 }
 
-impl Thread {
-    /// Makes the thread look at its requests. When there is no room for the message, there are
-    /// others that wake it.
-    fn wake(&self) {
-        drop(self.inbox.put(Message::Wake));
-    }
-}
-
 impl Carrier {
     fn run(mut self) {
-        while let Some(message) = self.next() {
-            if self.requests.reopen.swap(false, Ordering::Acquire)
-                && let Err(cause) = self.sink.reopen()
-            {
-                self.books.failed();
-                (self.report)(LogFault::Reopen(cause));
-            }
-            match message {
-                Message::Batch(batch) => self.carry(batch),
-                Message::Wake => {}
+        loop {
+            self.reopen_if_asked();
+            match self.inbox.try_recv() {
+                Ok(batch) => self.carry(batch),
+                Err(TryRecvError::Empty) if self.requests.close.load(Ordering::Acquire) => break,
+                Err(TryRecvError::Empty) => thread::park(),
+                Err(TryRecvError::Disconnected) => break,
             }
         }
     }
 
-    /// The next message; none when it is time to end.
-    fn next(&self) -> Option<Message> {
-        loop {
-            match self.inbox.try_recv() {
-                Ok(message) => return Some(message),
-                Err(TryRecvError::Empty) if self.requests.close.load(Ordering::Acquire) => {
-                    return None;
-                }
-                Err(TryRecvError::Empty) => thread::park(),
-                Err(TryRecvError::Disconnected) => return None,
-            }
+    fn reopen_if_asked(&mut self) {
+        if self.requests.reopen.swap(false, Ordering::Acquire)
+            && let Err(cause) = self.sink.reopen()
+        {
+            self.books.failed();
+            (self.report)(LogFault::Reopen(cause));
         }
     }
 
