@@ -157,7 +157,7 @@ fn decide(
     let undecided = verdicts.iter().filter(|verdict| verdict.is_undecided());
     let undecided: Vec<&str> = undecided.map(|verdict| verdict.case.as_str()).collect();
     for case in cases {
-        if !matches!(case.plan, Plan::Load(_)) || !undecided.contains(&case.name) {
+        if !matches!(case.plan, Plan::Load(_) | Plan::Fine(_)) || !undecided.contains(&case.name) {
             continue;
         }
         let again = hold(contest, case)?;

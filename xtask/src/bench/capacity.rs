@@ -3,7 +3,7 @@
 use super::arena::{Arena, RESPONDER_PORT};
 use super::cases::GET;
 use super::contestant::Setup;
-use super::effort::Effort;
+use super::effort::{Effort, Turns};
 use super::figure::number;
 use super::loader::Loader;
 use super::order::Span;
@@ -22,9 +22,10 @@ pub(super) fn per_second(
 ) -> Result<f64, Trouble> {
     let mut responder = Loader::start(arena, arena.cores.first(), RESPONDER_PORT)?;
     let mut drive = rounds::drive(&GET, &Setup::PLAIN, RESPONDER_PORT, &[]);
-    drive.warm = effort.warm;
-    drive.span = Span::Time(effort.span);
-    responder.respond(effort.warm + effort.span + MARGIN)?;
+    let Turns { warm, span, .. } = effort.usual;
+    drive.warm = warm;
+    drive.span = Span::Time(span);
+    responder.respond(warm + span + MARGIN)?;
     let sample = loader.drive(drive)?;
     Ok(number(sample.answered) / sample.time.as_secs_f64().max(1e-9))
 }

@@ -35,6 +35,8 @@ pub(super) enum Field {
 pub(super) enum Plan {
     /// Requests are made of running proxies, in turns.
     Load(Load),
+    /// The same, in many more and shorter rounds: for a difference of hundredths.
+    Fine(Load),
     /// So many connections ask once each of a fresh process and rest.
     Idle(u32),
     /// A fresh process is looked at, and nothing more.
@@ -195,7 +197,7 @@ pub(super) const CASES: &[Case] = &[
     ours(
         "access-log",
         "GET 100 B, 64 connections, with an access log",
-        Plan::Load(GET),
+        Plan::Fine(GET),
         &[("no log", Setup::PLAIN), ("access log", LOGGED)],
         CPU,
     ),

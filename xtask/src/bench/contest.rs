@@ -41,8 +41,10 @@ impl<'a> Contest<'a> {
     /// Measures one case.
     pub(super) fn hold(&mut self, case: &Case) -> Result<CaseReport, Trouble> {
         let contestants = self.contestants(case);
+        let Effort { usual, fine, .. } = self.effort;
         let entries = match case.plan {
-            Plan::Load(load) => rounds::take(self, &contestants, &load)?,
+            Plan::Load(load) => rounds::take(self, &contestants, (&load, usual))?,
+            Plan::Fine(load) => rounds::take(self, &contestants, (&load, fine))?,
             Plan::Idle(connections) => fresh::rest(self, &contestants, connections)?,
             Plan::Start => fresh::weigh(self, &contestants)?,
             Plan::Reload(load) => reload::repeat(self, &contestants, &load)?,

@@ -6,14 +6,12 @@ use std::time::Duration;
 /// Rounds and times of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Effort {
-    /// Samples of each contestant in each case, taken in turns.
-    pub(super) rounds: u32,
+    /// Where tenths matter.
+    pub(super) usual: Turns,
+    /// Where hundredths do.
+    pub(super) fine: Turns,
     /// How often a void sample is taken anew before it is left at that.
     pub(super) repeats: u32,
-    /// How long a proxy is driven before anything is measured.
-    pub(super) warm: Duration,
-    /// How long is measured.
-    pub(super) span: Duration,
     /// How long idle connections rest before memory is read. proxyd lets go of their buffers
     /// after two seconds, its peers at once.
     pub(super) settle: Duration,
@@ -21,23 +19,48 @@ pub(super) struct Effort {
     pub(super) fresh_rounds: u32,
 }
 
+/// Samples of all contestants, taken in turns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Turns {
+    /// Samples of each contestant in each case.
+    pub(super) rounds: u32,
+    /// How long a proxy is driven before anything is measured.
+    pub(super) warm: Duration,
+    /// How long is measured.
+    pub(super) span: Duration,
+}
+
 impl Effort {
     /// Enough for figures that may be published. Many short rounds, not few long ones: what the
     /// machine does besides lasts for seconds, and so strikes all samples of a round alike.
     pub(super) const FULL: Self = Self {
-        rounds: 15,
+        usual: Turns {
+            rounds: 15,
+            warm: Duration::from_millis(300),
+            span: Duration::from_millis(900),
+        },
+        fine: Turns {
+            rounds: 240,
+            warm: Duration::from_millis(60),
+            span: Duration::from_millis(120),
+        },
         repeats: 3,
-        warm: Duration::from_millis(300),
-        span: Duration::from_millis(900),
         settle: Duration::from_secs(5),
         fresh_rounds: 3,
     };
     /// Enough to see that a change is no disaster.
     pub(super) const QUICK: Self = Self {
-        rounds: 1,
+        usual: Turns {
+            rounds: 1,
+            warm: Duration::from_millis(60),
+            span: Duration::from_millis(240),
+        },
+        fine: Turns {
+            rounds: 2,
+            warm: Duration::from_millis(60),
+            span: Duration::from_millis(120),
+        },
         repeats: 1,
-        warm: Duration::from_millis(60),
-        span: Duration::from_millis(240),
         settle: Duration::from_millis(2_700),
         fresh_rounds: 1,
     };

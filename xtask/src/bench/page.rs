@@ -103,18 +103,22 @@ fn machine(report: &Report) -> Grid {
 
 fn how(report: &Report) -> String {
     let effort = report.effort;
-    let seconds = |time: Duration| format!("{:.1} s", time.as_secs_f64());
+    let seconds = |time: Duration| format!("{} s", time.as_secs_f64());
     [
         "Each proxy has one worker on the first core. Clients and upstream are one thread on the \
          last, which never sleeps: a load that sleeps measures how fast a machine wakes up."
             .to_owned(),
         format!(
             "Rounds: {} of each case{}. In each, every proxy is driven for {}, then measured for \
-             {}, one after the other; the order turns round with every round.",
-            effort.rounds,
+             {}, one after the other; the order turns round with every round. The \
+             access log, where hundredths matter, has {} rounds, of {} and {}.",
+            effort.usual.rounds,
             more_rounds(report),
-            seconds(effort.warm),
-            seconds(effort.span)
+            seconds(effort.usual.warm),
+            seconds(effort.usual.span),
+            effort.fine.rounds,
+            seconds(effort.fine.warm),
+            seconds(effort.fine.span),
         ),
         format!(
             "A sample with a failed request is void, and so is one in which a proxy used less \
@@ -139,7 +143,7 @@ fn how(report: &Report) -> String {
 
 /// What else was done, if close calls were measured again.
 fn more_rounds(report: &Report) -> &'static str {
-    let usual = usize::try_from(report.effort.rounds).unwrap_or(usize::MAX);
+    let usual = usize::try_from(report.effort.usual.rounds).unwrap_or(usize::MAX);
     let cases = report.cases.iter().filter(|case| case.with_peers);
     let mut entries = cases.flat_map(|case| &case.entries);
     if entries.any(|entry| entry.rounds.len() > usual) {

@@ -3,6 +3,7 @@
 use super::cases::Load;
 use super::contest::Contest;
 use super::contestant::Contestant;
+use super::effort::Turns;
 use super::figure::{Figure, number};
 use super::order::Span;
 use super::report::{Entry, Round};
@@ -64,7 +65,7 @@ fn round(
         running.ports.clients,
         &running.family,
     );
-    let (warm, span) = (contest.effort.warm, contest.effort.span);
+    let Turns { warm, span, .. } = contest.effort.usual;
     drive.warm = warm;
     drive.span = Span::Time(span);
     contest.loader.begin(drive)?;

@@ -3,6 +3,7 @@
 use super::cases::Load;
 use super::contest::Contest;
 use super::contestant::{Contestant, Setup};
+use super::effort::Turns;
 use super::figure::{Figure, number};
 use super::order::{Asking, Drive, Sample, Span};
 use super::report::{Entry, Round};
@@ -22,7 +23,7 @@ const ACCESS_LOG: &str = "access.log";
 pub(super) fn take(
     contest: &mut Contest<'_>,
     contestants: &[Contestant],
-    load: &Load,
+    (load, turns): (&Load, Turns),
 ) -> Result<Vec<Entry>, Trouble> {
     let Contest {
         arena,
@@ -39,17 +40,17 @@ pub(super) fn take(
         }
     };
     let mut entries: Vec<Entry> = stage.cast().iter().map(entry).collect();
-    for round in 0..contest.effort.rounds {
-        let mut turns: Vec<usize> = (0..entries.len()).collect();
+    for round in 0..turns.rounds {
+        let mut order: Vec<usize> = (0..entries.len()).collect();
         if round % 2 == 1 {
-            turns.reverse();
+            order.reverse();
         }
-        for turn in turns {
-            let Some(entry) = entries.get_mut(turn) else {
+        for place in order {
+            let Some(entry) = entries.get_mut(place) else {
                 continue;
             };
             if entry.unsupported.is_none() {
-                entry.rounds.push(sample(contest, turn, load)?);
+                entry.rounds.push(sample(contest, place, (load, turns))?);
             }
         }
     }
@@ -57,10 +58,14 @@ pub(super) fn take(
 }
 
 /// Takes a sample, and again if it is void.
-fn sample(contest: &mut Contest<'_>, turn: usize, load: &Load) -> Result<Round, Trouble> {
+fn sample(
+    contest: &mut Contest<'_>,
+    place: usize,
+    wanted: (&Load, Turns),
+) -> Result<Round, Trouble> {
     let mut round = Round::default();
     for repeated in 0..=contest.effort.repeats {
-        round = once(contest, turn, load)?;
+        round = once(contest, place, wanted)?;
         round.repeated = repeated;
         if round.void.is_none() {
             break;
@@ -69,8 +74,12 @@ fn sample(contest: &mut Contest<'_>, turn: usize, load: &Load) -> Result<Round, 
     Ok(round)
 }
 
-fn once(contest: &mut Contest<'_>, turn: usize, load: &Load) -> Result<Round, Trouble> {
-    let Some(actor) = contest.stage.cast().get(turn) else {
+fn once(
+    contest: &mut Contest<'_>,
+    place: usize,
+    (load, turns): (&Load, Turns),
+) -> Result<Round, Trouble> {
+    let Some(actor) = contest.stage.cast().get(place) else {
         return Ok(Round::default());
     };
     let Ok(running) = actor.ready(load.carrier) else {
@@ -79,8 +88,8 @@ fn once(contest: &mut Contest<'_>, turn: usize, load: &Load) -> Result<Round, Tr
     let setup = actor.contestant.setup;
     let alone = contest.arena.cores.spare_one_beside(setup.workers);
     let mut drive = drive(load, &setup, running.ports.clients, &running.family);
-    drive.warm = contest.effort.warm;
-    drive.span = Span::Time(contest.effort.span);
+    drive.warm = turns.warm;
+    drive.span = Span::Time(turns.span);
     drive.spin = alone;
     let outcome = stage::reason(contest.loader.drive(drive))?;
     empty_access_log(contest, &setup)?;

@@ -118,6 +118,31 @@ fn every_request_leaves_exactly_one_access_record() {
 }
 
 #[test]
+fn records_stand_in_the_order_in_which_requests_ended() {
+    let upstream = Upstream::saying("");
+    let mut proxyd = Config::to(&upstream)
+        .top("system { worker-threads 1 }")
+        .start();
+
+    let mut client = proxyd.connect();
+    let ended = (0..60).map(|number| match number % 7 {
+        // It never became a request, and its record does not wait for others.
+        6 => proxyd.connect().ask("GET / HTTP/1.1\r\n\r\n"),
+        _ => client.ask(get("/", &[])),
+    });
+    let ended: Vec<String> = ended.map(|response| response.correlation_id()).collect();
+    drop(client);
+    proxyd.terminate();
+    proxyd.wait();
+    let _ = proxyd.stdout().try_find(0, |_| false);
+
+    let records = proxyd.stdout().records();
+    let access = records.iter().filter(|record| record.has("path"));
+    let written: Vec<&str> = access.map(|record| record.text("correlation_id")).collect();
+    assert_eq!(written, ended);
+}
+
+#[test]
 fn what_clients_send_cannot_break_a_line() {
     let upstream = Upstream::saying("");
     let proxyd = Config::to(&upstream).start();
