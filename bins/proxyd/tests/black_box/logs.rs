@@ -126,7 +126,7 @@ fn records_stand_in_the_order_in_which_requests_ended() {
 
     let mut client = proxyd.connect();
     let ended = (0..60).map(|number| match number % 7 {
-        // It never became a request, and its record does not wait for others.
+        // It never becomes a request, and is written down on a way of its own.
         6 => proxyd.connect().ask("GET / HTTP/1.1\r\n\r\n"),
         _ => client.ask(get("/", &[])),
     });
