@@ -120,6 +120,9 @@ fn how(report: &Report) -> String {
             seconds(effort.fine.warm),
             seconds(effort.fine.span),
         ),
+        "At a fixed rate every request that is due in the measured time is made and its answer \
+         awaited, however late; its time counts from when it was due."
+            .to_owned(),
         format!(
             "A sample with a failed request is void, and so is one in which a proxy used less \
              than 90 % of its core although 64 requests or more were waiting. It is taken anew, \

@@ -10,6 +10,7 @@ use crate::bench::order::{Drive, Rhythm, Span};
 use crate::clock::Stopwatch;
 use slab::Slab;
 use std::io;
+use std::ops::Range;
 use std::time::Duration;
 
 /// Connections that may be without their first answer at once, so that no backlog overflows.
@@ -36,6 +37,8 @@ pub(super) struct Crowd<'a> {
     asked: u64,
     /// When the next request is due.
     due: Option<Duration>,
+    /// The span that is measured, once it has begun, when the order sets its time.
+    measured: Option<Range<Duration>>,
     answered: Vec<Duration>,
 }
 
@@ -54,6 +57,7 @@ impl<'a> Crowd<'a> {
             unproven: 0,
             asked: 0,
             due: None,
+            measured: None,
             answered: Vec::new(),
         })
     }
@@ -61,6 +65,29 @@ impl<'a> Crowd<'a> {
     /// Whether every connection is open and has had an answer.
     pub(super) fn is_complete(&self) -> bool {
         self.drive.rhythm == Rhythm::Fresh || (self.missing == 0 && self.unproven == 0)
+    }
+
+    /// Counts from now on only.
+    pub(super) fn measure(&mut self, now: Duration) {
+        self.tally.start_afresh();
+        if let Span::Time(time) = self.drive.span {
+            self.measured = Some(now..now + time);
+        }
+    }
+
+    /// Whether the measured span is over. At a fixed rate it is once every request that was due
+    /// in it has been made and answered: those that come late are the ones that tell.
+    pub(super) fn is_over(&self, now: Duration) -> bool {
+        let Some(measured) = &self.measured else {
+            return false;
+        };
+        let settled = match self.drive.rhythm {
+            Rhythm::PerSecond(_) => {
+                self.due.is_some_and(|due| due >= measured.end) && self.all_rest()
+            }
+            Rhythm::Closed | Rhythm::Fresh | Rhythm::Once => true,
+        };
+        now >= measured.end && settled
     }
 
     /// Whether nothing is left to ask.
@@ -123,6 +150,18 @@ impl<'a> Crowd<'a> {
         self.send(place, poller)
     }
 
+    fn all_rest(&self) -> bool {
+        let drive = self.drive;
+        self.resting.len() as u64 == u64::from(drive.connections) * u64::from(drive.streams)
+    }
+
+    /// Whether a request that is due then, or was, belongs to what is measured.
+    fn counts(&self, due: Duration) -> bool {
+        self.measured
+            .as_ref()
+            .is_none_or(|span| span.contains(&due))
+    }
+
     fn may_ask(&self) -> bool {
         match self.drive.span {
             Span::Time(_) => true,
@@ -158,7 +197,11 @@ impl<'a> Crowd<'a> {
     fn ask_due(&mut self, rate: u32, poller: &Poller, now: Duration) -> io::Result<()> {
         let gap = Duration::from_secs(1) / rate.max(1);
         let mut due = self.due.unwrap_or(now);
-        while due <= now {
+        let end = self
+            .measured
+            .as_ref()
+            .map_or(Duration::MAX, |span| span.end);
+        while due <= now && due < end {
             let Some(place) = self.resting.pop() else {
                 break;
             };
@@ -180,7 +223,9 @@ impl<'a> Crowd<'a> {
                     self.ask(place, now);
                 }
                 Rhythm::PerSecond(_) => {
-                    self.tally.answer(now.saturating_sub(*since));
+                    if self.counts(*since) {
+                        self.tally.answer(now.saturating_sub(*since));
+                    }
                     self.resting.push(place);
                 }
                 // It counts when the proxy has closed the connection too.

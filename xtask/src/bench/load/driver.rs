@@ -58,11 +58,14 @@ impl Driver {
         let memory_before_bytes = meter::memory_bytes(&drive.watch);
         self.backend.seen = drive.capture.then(Seen::default);
         let mut crowd = Crowd::new(drive)?;
-        let warm = |crowd: &Crowd<'_>, time| crowd.is_complete() && time >= drive.warm;
-        self.go_on_until(&mut crowd, drive, warm)?;
-        crowd.tally.start_afresh();
+        let warm = self.clock.elapsed() + drive.warm;
+        self.go_on_until(&mut crowd, drive, |crowd, now| {
+            crowd.is_complete() && now >= warm
+        })?;
         let (since, cpu) = (self.clock.elapsed(), meter::cpu(&drive.watch));
-        let idle = self.go_on_until(&mut crowd, drive, |_, time| is_over(drive, time))?;
+        crowd.measure(since);
+        let over = |crowd: &Crowd<'_>, now| crowd.is_over(now);
+        let idle = self.go_on_until(&mut crowd, drive, over)?;
         let time = self.clock.elapsed().saturating_sub(since);
         let cpu = meter::cpu(&drive.watch).saturating_sub(cpu);
         let captured = crowd.captured.take();
@@ -85,7 +88,7 @@ impl Driver {
         })
     }
 
-    /// Lets the clients ask until something is over by its time, or there is no use in going on.
+    /// Lets the clients ask until something is over by now, or there is no use in going on.
     /// Says for how long there was nothing to do.
     fn go_on_until(
         &mut self,
@@ -98,12 +101,11 @@ impl Driver {
         loop {
             let now = self.clock.elapsed();
             idle += rested_since.map_or(Duration::ZERO, |since| now.saturating_sub(since));
-            let time = now.saturating_sub(start);
             crowd.turn(&self.poller, now)?;
-            if over(crowd, time) || crowd.is_done() || crowd.tally.is_hopeless() {
+            if over(crowd, now) || crowd.is_done() || crowd.tally.is_hopeless() {
                 return Ok(idle);
             }
-            if time > longest(drive) {
+            if now.saturating_sub(start) > longest(drive) {
                 return Err(io::Error::other("the proxy leaves requests unanswered"));
             }
             let found = self.step(Some(crowd), drive.spin)?;
@@ -136,13 +138,6 @@ impl Driver {
     }
 }
 
-fn is_over(drive: &Drive, measured: Duration) -> bool {
-    match drive.span {
-        Span::Time(time) => measured >= time,
-        Span::Requests(_) => false,
-    }
-}
-
 fn longest(drive: &Drive) -> Duration {
     let span = match drive.span {
         Span::Time(time) => time,
@@ -155,6 +150,7 @@ fn longest(drive: &Drive) -> Duration {
 mod tests {
     use super::*;
     use crate::bench::order::{Answer, Asking, Carrier, Rhythm};
+    use crate::clock::pause;
 
     /// Clients that ask the upstream itself, with no proxy between.
     fn direct(driver: &Driver, answer: Answer, rhythm: Rhythm, span: Span) -> Drive {
@@ -206,14 +202,36 @@ mod tests {
         assert!(capture.answer_head.starts_with("HTTP/1.1 200 OK\r\n"));
     }
 
-    #[test]
-    fn a_rate_is_kept_whatever_the_answers_take() {
-        let mut driver = Driver::new(0).unwrap();
+    fn at_rate(driver: &Driver) -> Drive {
         let span = Span::Time(Duration::from_millis(200));
-        let order = direct(&driver, Answer::Small, Rhythm::PerSecond(1_000), span);
+        direct(driver, Answer::Small, Rhythm::PerSecond(1_000), span)
+    }
+
+    #[test]
+    fn at_a_fixed_rate_every_request_that_was_due_is_answered() {
+        let mut driver = Driver::new(0).unwrap();
+        let order = at_rate(&driver);
         let sample = driver.drive(&order).unwrap();
-        assert_eq!(sample.failed, 0);
-        assert!((150..=250).contains(&sample.answered), "{sample:?}");
+        assert_eq!((sample.failed, sample.answered), (0, 200));
+    }
+
+    #[test]
+    fn requests_that_were_due_while_the_load_was_away_are_made_late() {
+        let mut driver = Driver::new(0).unwrap();
+        let order = at_rate(&driver);
+        let mut crowd = Crowd::new(&order).unwrap();
+        driver
+            .go_on_until(&mut crowd, &order, |crowd, _| crowd.is_complete())
+            .unwrap();
+
+        crowd.measure(driver.clock.elapsed());
+        pause(Duration::from_millis(300));
+        let over = |crowd: &Crowd<'_>, now| crowd.is_over(now);
+        driver.go_on_until(&mut crowd, &order, over).unwrap();
+
+        assert_eq!((crowd.tally.failed, crowd.tally.answered()), (0, 200));
+        let [least] = crowd.tally.quantiles([0]);
+        assert!(least >= Duration::from_millis(100), "{least:?}");
     }
 
     #[test]
