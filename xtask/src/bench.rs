@@ -75,7 +75,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), Troubl
     show(&report, &verdicts);
     say(format!("bench: {:.1} s", watch.elapsed().as_secs_f64()));
     if options.publish {
-        publish::write(workspace.root(), &report, &verdicts)?;
+        publish::write(workspace.root(), &report, &targets)?;
     }
     if !options.gate {
         return Ok(());

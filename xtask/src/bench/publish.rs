@@ -3,7 +3,7 @@
 use super::chart;
 use super::page;
 use super::report::Report;
-use super::targets::Verdict;
+use super::targets::Targets;
 use crate::terminal::say;
 use crate::trouble::Trouble;
 use std::path::Path;
@@ -15,47 +15,94 @@ const CHART: &str = "docs/performance.svg";
 
 /// A run as JSON, for people too.
 pub(super) fn json(report: &Report) -> Result<String, Trouble> {
-    let text = serde_json::to_string_pretty(report).map_err(|source| Trouble::Json {
-        program: "the benchmark",
-        source,
-    })?;
+    let text = serde_json::to_string_pretty(report).map_err(trouble)?;
     Ok(format!("{text}\n"))
 }
 
-/// Writes the run, its page and its picture into the project.
-pub(super) fn write(root: &Path, report: &Report, verdicts: &[Verdict]) -> Result<(), Trouble> {
-    let files = [
-        (RESULTS, json(report)?),
-        (PAGE, page::markdown(report, verdicts)),
-        (CHART, chart::svg(report)),
-    ];
-    for (name, text) in files {
+/// Writes the run, its page and its picture into the project. They are made from the run as it
+/// is read again: a number may lose its last digit on the way, and with it be rounded otherwise.
+pub(super) fn write(root: &Path, report: &Report, targets: &Targets) -> Result<(), Trouble> {
+    let results = json(report)?;
+    let Shown { page, chart } = show(&results, targets)?;
+    for (name, text) in [(RESULTS, results), (PAGE, page), (CHART, chart)] {
         super::write(root.join(name), &text)?;
         say(format!("bench: wrote {name}"));
     }
     Ok(())
 }
 
+/// What is made from a run.
+struct Shown {
+    page: String,
+    chart: String,
+}
+
+fn show(results: &str, targets: &Targets) -> Result<Shown, Trouble> {
+    let report: Report = serde_json::from_str(results).map_err(trouble)?;
+    Ok(Shown {
+        page: page::markdown(&report, &targets.judge(&report)),
+        chart: chart::svg(&report),
+    })
+}
+
+fn trouble(source: serde_json::Error) -> Trouble {
+    Trouble::Json {
+        program: "the benchmark",
+        source,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::targets::Targets;
+    use crate::bench::figure::Figure;
+    use crate::bench::report::CaseReport;
+    use crate::bench::report::tests::entry;
+    use crate::bench::report_fixture::report;
     use std::fs;
+
+    fn project() -> &'static Path {
+        Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+    }
+
+    fn targets() -> Targets {
+        Targets::load(&project().join(crate::bench::TARGETS)).unwrap()
+    }
+
+    fn assert_shown_as_measured(root: &Path) {
+        let read = |name: &str| fs::read_to_string(root.join(name)).unwrap();
+        let Shown { page, chart } = show(&read(RESULTS), &targets()).unwrap();
+
+        let hint = "run `cargo xtask bench --publish`";
+        assert_eq!(read(PAGE), page, "{hint}");
+        assert_eq!(read(CHART), chart, "{hint}");
+    }
 
     #[test]
     fn the_page_says_what_the_committed_run_measured() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-        let read = |name: &str| fs::read_to_string(root.join(name)).ok();
-        let Some(results) = read(RESULTS) else {
-            assert_eq!(read(PAGE), None, "a page without a run");
-            return;
-        };
-        let report: Report = serde_json::from_str(&results).unwrap();
-        let targets = Targets::load(&root.join(crate::bench::TARGETS)).unwrap();
-        let page = page::markdown(&report, &targets.judge(&report));
+        assert_shown_as_measured(project());
+    }
 
-        let hint = "run `cargo xtask bench --publish`";
-        assert_eq!(read(PAGE), Some(page), "{hint}");
-        assert_eq!(read(CHART), Some(chart::svg(&report)), "{hint}");
+    #[test]
+    fn a_number_between_two_roundings_is_shown_as_a_reader_of_the_run_finds_it() {
+        let figure = Figure::ConnectionBytes;
+        let case = CaseReport {
+            name: "idle".to_owned(),
+            title: "idle connections".to_owned(),
+            with_peers: true,
+            figures: vec![figure],
+            entries: vec![
+                entry("nginx", figure, &[Some(585.142_857_142_857_1)]),
+                entry("haproxy", figure, &[Some(1_348.754_285_714_285_7)]),
+            ],
+        };
+        let root = tempfile::tempdir().unwrap();
+        for folder in ["bench", "docs"] {
+            fs::create_dir(root.path().join(folder)).unwrap();
+        }
+
+        write(root.path(), &report(vec![case]), &targets()).unwrap();
+
+        assert_shown_as_measured(root.path());
     }
 }
