@@ -2,7 +2,9 @@
 
 use crate::cli::Explain;
 use crate::terminal::{complain, say};
-use proxy_plan::{AllWell, Directory, ExplainFault, ExplainRequest, Explanation, Plan, render};
+use proxy_plan::{
+    AllWell, ExplainFault, ExplainRequest, Explanation, Plan, TargetRegistry, render,
+};
 use proxy_server::Source;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -20,7 +22,11 @@ pub(crate) fn run(explain: Explain) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let plan = Plan::compile(1, Arc::new(loaded.model), &mut Directory::default());
+    let plan = Plan::compile(
+        1,
+        Arc::new(loaded.model),
+        &mut TargetRegistry::default().begin(),
+    );
     let json = explain.json;
     match ask(explain, &plan) {
         Ok(explanation) if json => say(render::json(&explanation)),

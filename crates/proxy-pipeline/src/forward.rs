@@ -283,18 +283,13 @@ impl Attempts<'_, '_> {
                 .map_err(|unfit| unfit_response(unfit, &self.to.upstream.name))?;
         }
         let (mut head, body) = match answered {
-            Answered::Http1(
-                response,
-                Kept {
-                    connection, slot, ..
-                },
-            ) => {
+            Answered::Http1(response, Kept { connection, .. }) => {
                 let (head, ()) = response.into_parts();
                 if head.status == StatusCode::SWITCHING_PROTOCOLS {
                     return upgrade::switch(self.exchange, route, connection, head, asked);
                 }
                 let pool = Rc::clone(&self.pool);
-                (head, ResponseBody::new(connection, pool, slot))
+                (head, ResponseBody::new(connection, pool))
             }
             Answered::Http2(response, call) => {
                 let (head, stream) = response.into_parts();

@@ -11,7 +11,7 @@ use proxy_framing::HeadLimits;
 use proxy_limits::Gauge;
 use proxy_model::{Observability, Route, Service, StaticFiles};
 use proxy_plan::{Plan, UpstreamPlan};
-use proxy_pool::{ConnectSettings, Pool, TargetSlot};
+use proxy_pool::{ConnectSettings, Pool};
 use proxy_telemetry::{
     AccessFormat, Lifecycle, OptionalField, Phrases, Registry, RouteTable, TargetCells,
     UpstreamCells, WorkerCells, WorkerLog,
@@ -185,14 +185,14 @@ impl ActivePlan {
         for (upstream, active) in self.plan.upstreams().iter().zip(&self.upstreams) {
             if upstream.http2 {
                 let open = upstream.targets.iter();
-                let open = open.map(|target| pool.trunks().open(TargetSlot(target.slot)));
+                let open = open.map(|target| pool.trunks().open(target.id));
                 let (size, idle) = open.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
                 active.cells.pool_size.set(size as u64);
                 active.cells.pool_idle.set(idle as u64);
                 continue;
             }
             let idle = upstream.targets.iter().map(|target| {
-                let idle = pool.idle(TargetSlot(target.slot));
+                let idle = pool.idle(target.id);
                 u64::try_from(idle).unwrap_or(u64::MAX)
             });
             let idle = idle.sum();

@@ -1,22 +1,19 @@
 //! From a model to a plan.
 
-use crate::{Directory, ListenerPlan, Plan, RoutePlan, UpstreamPlan};
+use crate::{ListenerPlan, Plan, RoutePlan, TargetTransaction, UpstreamPlan};
 use proxy_model::{Model, Route, Setting};
 use proxy_routing::{Router, Rule};
 use std::sync::Arc;
 
 impl Plan {
-    /// Compiles `model`. Targets that `directory` knows keep their state.
+    /// Compiles `model`. Targets that the plan in force names, too, keep their ids and states; those
+    /// that are new are known to `targets` alone until it is committed.
     #[must_use]
-    pub fn compile(generation: u64, model: Arc<Model>, directory: &mut Directory) -> Self {
-        directory.begin();
+    pub fn compile(generation: u64, model: Arc<Model>, targets: &mut TargetTransaction) -> Self {
         let upstreams = model.upstreams.iter().enumerate();
         let upstreams = upstreams
-            .map(|(index, upstream)| {
-                UpstreamPlan::compile(index, upstream, &model.limits, directory)
-            })
+            .map(|(index, upstream)| UpstreamPlan::compile(index, upstream, &model.limits, targets))
             .collect();
-        directory.finish();
         let routes = model.routes.iter().enumerate();
         let routes = routes
             .map(|(index, route)| RoutePlan::compile(index, route, &model.upstreams, &model.limits))

@@ -6,20 +6,22 @@
 
 mod compile;
 mod decide;
-mod directory;
 pub mod explain;
 mod listener;
 mod plan;
+mod registry;
 pub mod render;
 mod route;
+mod targets;
 mod upstream;
 mod view;
 
 pub use decide::{Decision, Outcome, RequestHead};
-pub use directory::Directory;
 pub use explain::{ExplainFault, ExplainRequest, Explanation};
 pub use listener::ListenerPlan;
 pub use plan::Plan;
+pub use registry::{StateRegistry, StateTransaction};
 pub use route::{RoutePlan, RouteTimes, Service};
+pub use targets::{TargetRegistry, TargetTransaction};
 pub use upstream::{TargetPlan, UpstreamPlan};
 pub use view::{AllWell, View};

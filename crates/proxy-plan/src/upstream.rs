@@ -1,8 +1,8 @@
 //! What a plan knows of an upstream.
 
-use crate::Directory;
+use crate::TargetTransaction;
 use proxy_model::{Limits, LoadBalancing, TargetAddress, Upstream, UpstreamProtocol};
-use proxy_upstream::{Balancing, TargetState};
+use proxy_upstream::{Balancing, TargetId, TargetState};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,8 +32,8 @@ pub struct UpstreamPlan {
 /// One target, compiled.
 #[derive(Debug)]
 pub struct TargetPlan {
-    /// The slot that stays with the target over plans.
-    pub slot: u32,
+    /// The id that stays with the target over plans.
+    pub id: TargetId,
     /// Where it is, as it was written.
     pub address: TargetAddress,
     /// The same as text.
@@ -47,12 +47,12 @@ impl UpstreamPlan {
         index: usize,
         upstream: &Upstream,
         limits: &Limits,
-        directory: &mut Directory,
+        transaction: &mut TargetTransaction,
     ) -> Self {
         let targets = upstream.targets.iter().map(|target| {
-            let (slot, state) = directory.enter(upstream, target);
+            let (id, state) = transaction.enter(upstream, target);
             TargetPlan {
-                slot,
+                id,
                 address: target.address.value.clone(),
                 label: target.address.to_string().into(),
                 state,

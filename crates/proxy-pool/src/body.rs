@@ -3,7 +3,7 @@
 use crate::connection::Connection;
 use crate::fault::SendFault;
 use crate::http2::{Call, CallFault};
-use crate::pool::{Pool, TargetSlot};
+use crate::pool::Pool;
 use bytes::Bytes;
 use h2::RecvStream;
 use http_body::{Body, Frame, SizeHint};
@@ -28,16 +28,14 @@ struct Alone<B> {
     /// None when it failed.
     connection: Option<Connection<B>>,
     pool: Rc<Pool<B>>,
-    slot: TargetSlot,
 }
 
 impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin + 'static> ResponseBody<B> {
     /// The body that `connection` is delivering.
-    pub fn new(connection: Connection<B>, pool: Rc<Pool<B>>, slot: TargetSlot) -> Self {
+    pub fn new(connection: Connection<B>, pool: Rc<Pool<B>>) -> Self {
         Self(Kind::Http1(Alone {
             connection: Some(connection),
             pool,
-            slot,
         }))
     }
 
@@ -141,7 +139,7 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin + 'static> ResponseBod
 impl<B> Drop for Alone<B> {
     fn drop(&mut self) {
         if let Some(connection) = self.connection.take() {
-            self.pool.put(self.slot, connection);
+            self.pool.put(connection);
         }
     }
 }

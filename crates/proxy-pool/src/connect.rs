@@ -24,6 +24,8 @@ pub struct ConnectSettings {
     pub timeout: Duration,
     /// With TLS, and the name its certificate must carry. None is plaintext.
     pub tls: Option<(Arc<ClientTls>, ServerName<'static>)>,
+    /// Connections there may be at once over all workers. None: no limit.
+    pub limit: Option<Arc<ConnectionLimit>>,
 }
 
 /// Connects to the first of `addresses` that answers.

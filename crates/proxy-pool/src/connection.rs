@@ -14,6 +14,7 @@ use proxy_http1::{
     Framing, Outgoing, Pipe, SpliceFrom, Stuck, keep_map, poll_hang_up, write_request,
 };
 use proxy_limits::Permit;
+use proxy_upstream::TargetId;
 use std::future::poll_fn;
 use std::task::{Context, Poll};
 
@@ -23,6 +24,8 @@ pub struct Connection<B> {
     // Boxed: a pool moves connections about.
     talk: Box<Talk<B>>,
     permit: Option<Permit>,
+    /// The target that it leads to, and no other.
+    pub(crate) target: TargetId,
     pub(crate) generation: u32,
     pub(crate) idle_since: Tick,
 }
@@ -50,12 +53,13 @@ pub struct Tunnel {
 }
 
 impl<B> Connection<B> {
-    /// Speaks HTTP/1.1 over `transport`. `permit` is given back when the connection ends.
+    /// Speaks HTTP/1.1 over `transport`, which leads to `target` by addresses of this `generation`.
+    /// `permit` is given back when the connection ends.
     #[must_use]
     pub fn new(
         transport: Transport,
         limits: HeadLimits,
-        generation: u32,
+        (target, generation): (TargetId, u32),
         permit: Option<Permit>,
     ) -> Self {
         Self {
@@ -67,6 +71,7 @@ impl<B> Connection<B> {
                 broken: false,
             }),
             permit,
+            target,
             generation,
             idle_since: Tick::default(),
         }

@@ -21,7 +21,7 @@ pub use connect::{ConnectSettings, connect, wait_for_place};
 pub use connection::{Connection, Tunnel};
 pub use fault::{ConnectFault, SendFault};
 pub use http2::{Building, Call, CallFault, Dug, Lane, Trunks, Unsent, Waiting, Way, call_tunnel};
-pub use pool::{ConnectionLimit, Pool, PoolSettings, TargetSlot};
+pub use pool::{ConnectionLimit, Pool, PoolSettings};
 pub use secure::Secure;
 pub use stream_pair::StreamPair;
 pub use transport::Transport;

@@ -4,6 +4,7 @@ use crate::connection::Connection;
 use crate::http2::Trunks;
 use proxy_clock::{Clock, Tick};
 use proxy_limits::{Full, Gauge, Permit};
+use proxy_upstream::TargetId;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -11,13 +12,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-/// Which target a connection leads to: an index that stays with the target over reloads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct TargetSlot(pub u32);
-
 /// How the connections of one target are kept.
 #[derive(Clone, Debug)]
 pub struct PoolSettings {
+    /// The target. Connections to any other are neither taken back nor given.
+    pub target: TargetId,
     /// Idle connections kept at most, per worker.
     pub max_idle: usize,
     /// An idle connection older than this is closed.
@@ -39,7 +38,8 @@ pub struct ConnectionLimit {
 #[derive(Debug)]
 pub struct Pool<B> {
     clock: Rc<Clock>,
-    shelves: RefCell<Vec<Shelf<B>>>,
+    /// By slot of the target.
+    shelves: RefCell<Vec<Option<Shelf<B>>>>,
     size: Cell<u32>,
     trunks: Rc<Trunks>,
 }
@@ -101,13 +101,14 @@ impl Drop for Waiting<'_> {
 }
 
 impl<B> Pool<B> {
-    /// Takes a connection back, if it is good for another request and there is room.
-    pub fn put(&self, slot: TargetSlot, mut connection: Connection<B>) {
+    /// Takes a connection back, if it is good for another request, its target is one of the plan in
+    /// force, and there is room.
+    pub fn put(&self, mut connection: Connection<B>) {
         if !connection.is_ready() {
             return;
         }
         let mut shelves = self.shelves.borrow_mut();
-        let Some(shelf) = shelves.get_mut(slot.0 as usize) else {
+        let Some(shelf) = shelf_of(&mut shelves, connection.target) else {
             return;
         };
         let wanted = shelf
@@ -136,31 +137,32 @@ impl<B> Pool<B> {
         }
     }
 
-    /// Makes room for the targets of a new plan, by slot. Connections to targets that stay are kept;
-    /// a slot without settings is emptied.
-    pub fn adopt(&self, settings: Vec<Option<PoolSettings>>) {
-        self.trunks.adopt(&settings);
+    /// Makes room for the targets of a new plan. Idle connections to targets that stay are kept, all
+    /// others are closed.
+    pub fn adopt(&self, targets: Vec<PoolSettings>) {
+        self.trunks.adopt(&targets);
         let mut shelves = self.shelves.borrow_mut();
-        let mut old = std::mem::take(&mut *shelves).into_iter();
-        for settings in settings {
-            let known = old.next();
-            let kept = known.map(|shelf| shelf.idle).unwrap_or_default();
-            shelves.push(match settings {
-                Some(settings) => Shelf {
-                    settings,
-                    idle: kept,
-                },
-                None => Shelf::closed(),
-            });
+        let mut old = std::mem::take(&mut *shelves);
+        let mut size = 0;
+        for settings in targets {
+            let slot = settings.target.slot as usize;
+            let known = old.get_mut(slot).and_then(Option::take);
+            let known = known.filter(|shelf| shelf.settings.target == settings.target);
+            let idle = known.map(|shelf| shelf.idle).unwrap_or_default();
+            size += idle.len();
+            let slots = shelves.len().max(slot + 1);
+            shelves.resize_with(slots, || None);
+            if let Some(place) = shelves.get_mut(slot) {
+                *place = Some(Shelf { settings, idle });
+            }
         }
-        let size = shelves.iter().map(|shelf| shelf.idle.len()).sum::<usize>();
         self.size.set(u32::try_from(size).unwrap_or(u32::MAX));
     }
 
-    /// An idle connection to the target whose addresses are of `generation`.
-    pub fn take(&self, slot: TargetSlot, generation: u32) -> Option<Connection<B>> {
+    /// An idle connection to `target`, whose addresses are of `generation`.
+    pub fn take(&self, target: TargetId, generation: u32) -> Option<Connection<B>> {
         let mut shelves = self.shelves.borrow_mut();
-        let shelf = shelves.get_mut(slot.0 as usize)?;
+        let shelf = shelf_of(&mut shelves, target)?;
         while let Some(connection) = shelf.idle.pop() {
             self.size.set(self.size.get().saturating_sub(1));
             if connection.is_ready() && connection.generation == generation {
@@ -175,23 +177,15 @@ impl<B> Pool<B> {
         &self.trunks
     }
 
-    /// How connections of this target are kept.
-    pub fn limit(&self, slot: TargetSlot) -> Option<Arc<ConnectionLimit>> {
-        let shelves = self.shelves.borrow();
-        shelves.get(slot.0 as usize)?.settings.limit.clone()
-    }
-
     /// Idle connections.
     pub fn size(&self) -> u32 {
         self.size.get()
     }
 
     /// Idle connections to one target.
-    pub fn idle(&self, slot: TargetSlot) -> usize {
-        let shelves = self.shelves.borrow();
-        shelves
-            .get(slot.0 as usize)
-            .map_or(0, |shelf| shelf.idle.len())
+    pub fn idle(&self, target: TargetId) -> usize {
+        let mut shelves = self.shelves.borrow_mut();
+        shelf_of(&mut shelves, target).map_or(0, |shelf| shelf.idle.len())
     }
 
     /// Closes what has been idle for too long, what the target has closed, and what others wait for.
@@ -200,7 +194,7 @@ impl<B> Pool<B> {
         let now = self.clock.now();
         let mut cx = Context::from_waker(Waker::noop());
         let mut size = 0;
-        for shelf in self.shelves.borrow_mut().iter_mut() {
+        for shelf in self.shelves.borrow_mut().iter_mut().flatten() {
             let Shelf { settings, idle } = shelf;
             if settings
                 .limit
@@ -224,25 +218,17 @@ impl<B> Pool<B> {
     /// Closes every idle connection.
     pub fn clear(&self) {
         self.trunks.clear();
-        for shelf in self.shelves.borrow_mut().iter_mut() {
+        for shelf in self.shelves.borrow_mut().iter_mut().flatten() {
             shelf.idle.clear();
         }
         self.size.set(0);
     }
 }
 
-impl<B> Shelf<B> {
-    fn closed() -> Self {
-        let settings = PoolSettings {
-            max_idle: 0,
-            idle_for: Duration::ZERO,
-            limit: None,
-        };
-        Self {
-            settings,
-            idle: Vec::new(),
-        }
-    }
+/// The shelf of `target`; none when its slot belongs to another target by now.
+fn shelf_of<B>(shelves: &mut [Option<Shelf<B>>], target: TargetId) -> Option<&mut Shelf<B>> {
+    let shelf = shelves.get_mut(target.slot as usize)?.as_mut()?;
+    (shelf.settings.target == target).then_some(shelf)
 }
 
 fn is_over(since: Tick, idle_for: Duration, now: Tick) -> bool {

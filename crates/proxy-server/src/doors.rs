@@ -93,9 +93,12 @@ impl Doors {
             .collect()
     }
 
-    /// Listens wherever that is not so yet.
+    /// Listens wherever that is not so yet. Addresses that are new come first: once more sockets listen
+    /// at an address that is served, clients wait at them, whom a failure elsewhere would cut off.
     pub(crate) fn listen(&self) -> Result<(), BindFault> {
-        let mut doors = self.known.iter();
+        let (served, new): (Vec<_>, Vec<_>) =
+            self.known.iter().partition(|door| door.bound.listens());
+        let mut doors = new.into_iter().chain(served);
         doors.try_for_each(|door| door.bound.listen(door.backlog))
     }
 

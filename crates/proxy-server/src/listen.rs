@@ -123,6 +123,12 @@ impl Bound {
             .collect()
     }
 
+    /// Whether any of the sockets listens.
+    pub(crate) fn listens(&self) -> bool {
+        let mut sockets = self.sockets.iter();
+        sockets.any(|socket| socket.is_listener().unwrap_or_default())
+    }
+
     /// Listens at those sockets that do not yet.
     pub(crate) fn listen(&self, backlog: u32) -> Result<(), BindFault> {
         for socket in &self.sockets {

@@ -1,52 +1,65 @@
 //! How the connections of each target are kept.
 
-use proxy_plan::{Plan, UpstreamPlan};
+use proxy_plan::{Plan, StateRegistry, StateTransaction, UpstreamPlan};
 use proxy_pool::{ConnectionLimit, PoolSettings};
-use std::collections::BTreeMap;
+use proxy_upstream::TargetId;
 use std::sync::Arc;
 
-/// The ceilings on connections, by slot of the target. They outlive plans: connections made under an
-/// earlier plan still count.
+/// The limits on connections, by target. They outlive plans: connections made under an earlier plan
+/// still count.
 #[derive(Debug, Default)]
-pub(crate) struct Pools {
-    limits: BTreeMap<u32, Arc<ConnectionLimit>>,
-}
+pub(crate) struct ConnectionLimits(StateRegistry<TargetId, ConnectionLimit>);
 
-impl Pools {
-    /// Settings for one of `workers` workers, by slot.
-    pub(crate) fn settings(
-        &mut self,
-        plan: &Plan,
-        slots: u32,
-        workers: usize,
-    ) -> Vec<Option<PoolSettings>> {
-        let mut settings = vec![None; slots as usize];
-        let mut limits = BTreeMap::new();
-        for upstream in plan.upstreams() {
-            for target in &upstream.targets {
-                let limit = self.limit(upstream, target.slot);
-                if let Some(limit) = &limit {
-                    limits.insert(target.slot, Arc::clone(limit));
-                }
-                if let Some(place) = settings.get_mut(target.slot as usize) {
-                    *place = Some(PoolSettings {
-                        max_idle: (upstream.max_idle as usize).div_ceil(workers.max(1)),
-                        idle_for: upstream.idle_for,
-                        limit,
-                    });
-                }
+/// The limits of the next plan.
+pub(crate) type LimitTransaction = StateTransaction<TargetId, ConnectionLimit>;
+
+impl ConnectionLimits {
+    /// The limits that `plan` asks for; none of those in force is changed.
+    pub(crate) fn prepare(&self, plan: &Plan) -> LimitTransaction {
+        let mut transaction = self.0.begin();
+        for (target, max) in wanted(plan) {
+            transaction.enter(target, || ConnectionLimit::new(max));
+        }
+        transaction
+    }
+
+    /// Puts the limits of `plan`, which was prepared, in force.
+    pub(crate) fn commit(&mut self, transaction: LimitTransaction, plan: &Plan) {
+        self.0.commit(transaction);
+        for (target, max) in wanted(plan) {
+            if let Some(limit) = self.get(target) {
+                limit.set_max(max);
             }
         }
-        self.limits = limits;
-        settings
     }
 
-    fn limit(&self, upstream: &UpstreamPlan, slot: u32) -> Option<Arc<ConnectionLimit>> {
-        let max = upstream.max_connections?;
-        let Some(known) = self.limits.get(&slot) else {
-            return Some(Arc::new(ConnectionLimit::new(max)));
-        };
-        known.set_max(max);
-        Some(Arc::clone(known))
+    /// The limit of `target`; none where connections are not limited.
+    pub(crate) fn get(&self, target: TargetId) -> Option<Arc<ConnectionLimit>> {
+        self.0.get(&target).cloned()
     }
+
+    /// Settings of every target of `plan` for one of `workers` workers.
+    pub(crate) fn pool_settings(&self, plan: &Plan, workers: usize) -> Vec<PoolSettings> {
+        let settings = |upstream: &UpstreamPlan, target| PoolSettings {
+            target,
+            max_idle: (upstream.max_idle as usize).div_ceil(workers.max(1)),
+            idle_for: upstream.idle_for,
+            limit: self.get(target),
+        };
+        let upstreams = plan.upstreams().iter();
+        let targets = upstreams.flat_map(|upstream| {
+            let targets = upstream.targets.iter();
+            targets.map(move |target| settings(upstream, target.id))
+        });
+        targets.collect()
+    }
+}
+
+/// The targets with a limit on their connections, and its size.
+fn wanted(plan: &Plan) -> impl Iterator<Item = (TargetId, u32)> {
+    plan.upstreams().iter().flat_map(|upstream| {
+        let max = upstream.max_connections;
+        let targets = upstream.targets.iter();
+        targets.filter_map(move |target| Some((target.id, max?)))
+    })
 }

@@ -1,8 +1,8 @@
 //! Keeps the addresses of targets that are known by name.
 
 use proxy_model::Host;
-use proxy_plan::Plan;
-use proxy_upstream::TargetState;
+use proxy_plan::{Plan, TargetTransaction};
+use proxy_upstream::{TargetId, TargetState};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -17,16 +17,22 @@ const FIRST: Duration = Duration::from_secs(5);
 /// Looks up every name of `plan`. A name that cannot be resolved keeps its last addresses; a target
 /// that never had any is marked unhealthy. Says whether any target changed.
 pub(crate) async fn all(plan: &Plan, now: SystemTime) -> bool {
+    those(plan, |_| true, now).await
+}
+
+async fn those(plan: &Plan, wanted: impl Fn(TargetId) -> bool, now: SystemTime) -> bool {
     let mut changed = false;
-    for (name, port, state) in named(plan) {
+    for (name, port, state) in named(plan, wanted) {
         changed |= one(&name, port, &state, now).await;
     }
     changed
 }
 
-/// [`all`], but no longer than [`FIRST`].
-pub(crate) async fn first(plan: &Plan, now: SystemTime) {
-    if tokio::time::timeout(FIRST, all(plan, now)).await.is_err() {
+/// Looks up the names of targets that are new, for [`FIRST`] at most. The state of all others belongs
+/// to the plan in force.
+pub(crate) async fn first(plan: &Plan, targets: &TargetTransaction, now: SystemTime) {
+    let looking = those(plan, |target| targets.is_new(target), now);
+    if tokio::time::timeout(FIRST, looking).await.is_err() {
         tracing::warn!("not all names of targets were resolved before the start");
     }
 }
@@ -42,12 +48,13 @@ pub(crate) async fn end(looking: &mut Option<JoinHandle<bool>>) -> bool {
     changed
 }
 
-fn named(plan: &Plan) -> Vec<(Box<str>, u16, Arc<TargetState>)> {
+fn named(plan: &Plan, wanted: impl Fn(TargetId) -> bool) -> Vec<(Box<str>, u16, Arc<TargetState>)> {
     let targets = plan
         .upstreams()
         .iter()
         .flat_map(|upstream| &upstream.targets);
     targets
+        .filter(|target| wanted(target.id))
         .filter_map(|target| match &target.address.host {
             Host::Ip(_) => None,
             Host::Name(name) => {

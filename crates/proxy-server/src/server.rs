@@ -5,15 +5,15 @@ use crate::handover::Label;
 use crate::heritage::Heritage;
 use crate::listen::BindFault;
 use crate::logs::OpenLogs;
-use crate::pools::Pools;
+use crate::pools::{ConnectionLimits, LimitTransaction};
 use crate::staff::Staff;
 use crate::tls::{Holdings, Vault};
-use crate::worker::{self, Adoption, Command, Common, Entrance, Share};
+use crate::worker::{self, Adoption, Command, Common, Entrance, Handle, Share};
 use proxy_config::Fault;
 use proxy_limits::Gauge;
 use proxy_model::{BindAddress, Model};
 use proxy_pipeline::{Draining, Shared, UpstreamLinks};
-use proxy_plan::{Directory, Plan};
+use proxy_plan::{Plan, TargetRegistry, TargetTransaction};
 use proxy_telemetry::{Lifecycle, Registry};
 use socket2::Socket;
 use std::io;
@@ -35,7 +35,7 @@ pub enum ApplyFault {
     #[error("cannot start a worker: {0}")]
     Thread(#[source] io::Error),
     /// A worker does not answer.
-    #[error("a worker did not take the plan over in time")]
+    #[error("a worker does not answer")]
     Stuck,
 }
 
@@ -44,21 +44,36 @@ pub enum ApplyFault {
 pub(crate) struct Server {
     common: Common,
     staff: Staff,
-    directory: Directory,
+    targets: TargetRegistry,
     doors: Doors,
-    pools: Pools,
+    limits: ConnectionLimits,
     logs: OpenLogs,
     vault: Vault,
     heritage: Heritage,
     plan: Arc<Plan>,
 }
 
-/// What a plan needs beside itself, ready to be put in force.
+/// A plan and what it needs beside itself, read and compiled. Nothing that is in force was touched.
 struct Preparation {
     plan: Arc<Plan>,
+    targets: TargetTransaction,
+    limits: LimitTransaction,
     holdings: Holdings,
     /// Unless those that are open serve on.
     logs: Option<OpenLogs>,
+}
+
+/// A plan with all that it needs of the system: from here on nothing can fail. Dropped instead of
+/// committed, it leaves everything as it was.
+struct Transaction {
+    prepared: Preparation,
+    /// How many workers there are to be.
+    count: usize,
+    doors: Doors,
+    /// Workers to begin with it.
+    recruits: Vec<Handle>,
+    /// Of each worker: those that take connections, the recruits, those that leave.
+    shares: Vec<Vec<Share>>,
 }
 
 impl Server {
@@ -73,9 +88,10 @@ impl Server {
     ) -> Result<Self, ApplyFault> {
         let vault = Vault::new();
         let holdings = vault.load(&model, now()).map_err(ApplyFault::Tls)?;
-        let mut directory = Directory::default();
-        let plan = Arc::new(Plan::compile(1, model, &mut directory));
-        crate::resolve::first(&plan, now()).await;
+        let (targets, limits) = (TargetRegistry::default(), ConnectionLimits::default());
+        let mut named = targets.begin();
+        let plan = Arc::new(Plan::compile(1, model, &mut named));
+        crate::resolve::first(&plan, &named, now()).await;
         let (in_flight, connections) = worker::gauges(&plan);
         let shared = Shared {
             in_flight,
@@ -88,23 +104,27 @@ impl Server {
             shared: Arc::new(shared),
             registry,
         };
-        let mut server = Self {
-            common,
-            staff: Staff::default(),
-            directory,
-            doors: Doors::default(),
-            pools: Pools::default(),
-            logs,
-            vault,
-            heritage,
-            plan: Arc::clone(&plan),
-        };
         let prepared = Preparation {
-            plan,
+            limits: limits.prepare(&plan),
+            plan: Arc::clone(&plan),
+            targets: named,
             holdings,
             logs: None,
         };
-        server.enforce(prepared, relief).await?;
+        let mut server = Self {
+            common,
+            staff: Staff::default(),
+            targets,
+            doors: Doors::default(),
+            limits,
+            logs,
+            vault,
+            heritage,
+            plan,
+        };
+        let transaction = server.open(prepared).await?;
+        relief().await;
+        server.commit(transaction).await;
         Ok(server)
     }
 
@@ -128,11 +148,13 @@ impl Server {
         self.doors.bound()
     }
 
-    /// Puts `model` in force everywhere, or nowhere.
+    /// Puts `model` in force everywhere, or nowhere: what can fail comes first and touches nothing that
+    /// is in force.
     pub(crate) async fn apply(&mut self, model: Arc<Model>) -> Result<(), ApplyFault> {
         let holdings = self.vault.load(&model, now()).map_err(ApplyFault::Tls)?;
         let generation = self.plan.generation() + 1;
-        let plan = Arc::new(Plan::compile(generation, model, &mut self.directory));
+        let mut targets = self.targets.begin();
+        let plan = Arc::new(Plan::compile(generation, model, &mut targets));
         let observability = &plan.model().observability;
         let logs = if self.logs.are_those_of(observability) {
             None
@@ -140,39 +162,58 @@ impl Server {
             let opened = OpenLogs::open(observability, &self.common.registry);
             Some(opened.map_err(ApplyFault::Log)?)
         };
-        crate::resolve::first(&plan, now()).await;
+        crate::resolve::first(&plan, &targets, now()).await;
         let prepared = Preparation {
+            limits: self.limits.prepare(&plan),
             plan,
+            targets,
             holdings,
             logs,
         };
+        let transaction = self.open(prepared).await?;
         let before = self.doors.clone();
-        self.enforce(prepared, async || ()).await?;
+        self.commit(transaction).await;
         self.doors.queue(&before);
         Ok(())
     }
 
-    /// What can fail is done first, then `relief`, then everything is as `prepared` says.
-    async fn enforce(
-        &mut self,
-        prepared: Preparation,
-        relief: impl AsyncFnOnce(),
-    ) -> Result<(), ApplyFault> {
-        let Preparation {
-            plan,
-            holdings,
-            logs,
-        } = prepared;
-        let count = worker_count(plan.model());
-        let doors = self
-            .doors
-            .arrange(plan.model(), count, &mut self.heritage)?;
+    /// Does what else can fail before `prepared` is put in force: sockets are bound, workers started
+    /// and asked whether they answer.
+    async fn open(&mut self, prepared: Preparation) -> Result<Transaction, ApplyFault> {
+        let model = prepared.plan.model();
+        let count = worker_count(model);
+        let doors = self.doors.arrange(model, count, &mut self.heritage)?;
         let recruits = self.staff.recruits(count, &self.common).await;
         let recruits = recruits.map_err(ApplyFault::Thread)?;
+        self.staff.probe().await?;
         let held = self.staff.held(&recruits);
         let shares = doors.shares(count, held).map_err(ApplyFault::Thread)?;
         doors.listen()?;
-        relief().await;
+        Ok(Transaction {
+            prepared,
+            count,
+            doors,
+            recruits,
+            shares,
+        })
+    }
+
+    /// Puts everything of `transaction` in force. Nothing here can fail.
+    async fn commit(&mut self, transaction: Transaction) {
+        let Transaction {
+            prepared,
+            count,
+            doors,
+            recruits,
+            shares,
+        } = transaction;
+        let Preparation {
+            plan,
+            targets,
+            limits,
+            holdings,
+            logs,
+        } = prepared;
         self.doors = doors;
         let fresh_logs = logs.is_some();
         match logs {
@@ -180,14 +221,15 @@ impl Server {
             None => self.logs.reopen(),
         }
         self.bound_shared(&plan);
+        self.targets.commit(targets);
+        self.limits.commit(limits, &plan);
         let newcomers = recruits.len();
         self.staff.hire(recruits);
         let adoptions = self.adoptions(&plan, shares, &holdings, (count, newcomers, fresh_logs));
         self.vault.adopt(holdings, &self.common.registry);
         self.plan = plan;
-        self.staff.publish(adoptions).await?;
+        self.staff.publish(adoptions).await;
         self.staff.retire(count);
-        Ok(())
     }
 
     fn bound_shared(&self, plan: &Plan) {
@@ -211,8 +253,8 @@ impl Server {
         staff: (usize, usize, bool),
     ) -> Vec<Adoption> {
         let (count, newcomers, fresh_logs) = staff;
-        let pools = self.pools.settings(plan, self.directory.slots(), count);
-        let links = links(plan, holdings);
+        let pools = self.limits.pool_settings(plan, count);
+        let links = links(plan, holdings, &self.limits);
         let serving = self.staff.len();
         let new = serving.saturating_sub(newcomers)..serving;
         let adoptions = shares.into_iter().enumerate().map(|(worker, shares)| {
@@ -293,10 +335,10 @@ fn set(gauge: &Gauge, max: u32) {
     gauge.set_max(max);
 }
 
-fn links(plan: &Plan, holdings: &Holdings) -> Vec<UpstreamLinks> {
+fn links(plan: &Plan, holdings: &Holdings, limits: &ConnectionLimits) -> Vec<UpstreamLinks> {
     let upstreams = plan.upstreams().iter().zip(&holdings.upstreams);
     upstreams
-        .map(|(upstream, tls)| crate::links::of(upstream, tls.as_ref()))
+        .map(|(upstream, tls)| crate::links::of(upstream, tls.as_ref(), limits))
         .collect()
 }
 

@@ -53,8 +53,30 @@ impl Staff {
         self.workers.extend(recruits);
     }
 
-    /// Hands each worker its adoption and waits until all have carried it out.
-    pub(crate) async fn publish(&mut self, adoptions: Vec<Adoption>) -> Result<(), ApplyFault> {
+    /// Waits until every worker that takes connections has answered.
+    ///
+    /// # Errors
+    /// [`ApplyFault::Stuck`] when one does not in [`ADOPTION_TIME`], or has ended.
+    pub(crate) async fn probe(&self) -> Result<(), ApplyFault> {
+        let mut answers = Vec::with_capacity(self.workers.len());
+        for worker in &self.workers {
+            let (answer, answered) = oneshot::channel();
+            // One that has ended drops it.
+            drop(worker.commands.send(Command::Probe(answer)));
+            answers.push(answered);
+        }
+        for answered in answers {
+            match tokio::time::timeout(ADOPTION_TIME, answered).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) | Err(_) => return Err(ApplyFault::Stuck),
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands each worker its adoption, and waits until all have carried it out or [`ADOPTION_TIME`] is
+    /// over. It cannot fail: a worker that is late carries it out before anything else that it does.
+    pub(crate) async fn publish(&mut self, adoptions: Vec<Adoption>) {
         let mut answers = Vec::with_capacity(adoptions.len());
         let all = self.workers.iter_mut().chain(&mut self.leaving);
         for (worker, adoption) in all.zip(adoptions) {
@@ -70,15 +92,15 @@ impl Staff {
             drop(worker.commands.send(command));
             answers.push(answer);
         }
-        let serving = self.workers.len();
-        for (place, answer) in answers.into_iter().enumerate() {
-            match tokio::time::timeout(ADOPTION_TIME, answer).await {
-                Ok(Ok(())) => {}
-                Ok(Err(_)) if place >= serving => {}
-                Ok(Err(_)) | Err(_) => return Err(ApplyFault::Stuck),
+        let all = self.workers.iter().chain(&self.leaving);
+        for (worker, answer) in all.zip(answers) {
+            if tokio::time::timeout(ADOPTION_TIME, answer).await.is_err() {
+                tracing::error!(
+                    worker = worker.number,
+                    "a worker has not taken the new configuration over yet; it will when it answers"
+                );
             }
         }
-        Ok(())
     }
 
     /// Lets the workers behind the first `count` go. Others have their sockets already.
@@ -120,5 +142,57 @@ impl Staff {
 fn join(worker: Handle) {
     if worker.thread.join().is_err() {
         tracing::error!("a worker panicked");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::sync::mpsc::unbounded_channel;
+
+    fn runtime() -> tokio::runtime::Runtime {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        builder.enable_time().build().unwrap()
+    }
+
+    #[test]
+    fn a_reload_is_refused_before_anything_is_published_when_a_worker_has_ended() {
+        let (commands, inbox) = unbounded_channel();
+        drop(inbox);
+        let ended = Handle {
+            number: 0,
+            held: Held::new(),
+            commands,
+            thread: std::thread::spawn(|| ()),
+        };
+        let staff = Staff {
+            workers: vec![ended],
+            leaving: Vec::new(),
+        };
+
+        let probed = runtime().block_on(staff.probe());
+        assert!(matches!(probed, Err(ApplyFault::Stuck)));
+    }
+
+    #[test]
+    fn workers_that_answer_hold_no_reload_up() {
+        let (commands, mut inbox) = unbounded_channel();
+        let thread = std::thread::spawn(move || {
+            if let Some(Command::Probe(answer)) = inbox.blocking_recv() {
+                answer.send(()).unwrap_or_default();
+            }
+        });
+        let worker = Handle {
+            number: 0,
+            held: Held::new(),
+            commands,
+            thread,
+        };
+        let staff = Staff {
+            workers: vec![worker],
+            leaving: Vec::new(),
+        };
+
+        assert!(runtime().block_on(staff.probe()).is_ok());
     }
 }

@@ -30,8 +30,8 @@ pub(crate) struct DoorId(pub(crate) u32);
 pub(crate) struct Adoption {
     pub(crate) plan: Arc<Plan>,
     pub(crate) links: Vec<UpstreamLinks>,
-    /// By slot of the target.
-    pub(crate) pools: Vec<Option<PoolSettings>>,
+    /// Of every target.
+    pub(crate) pools: Vec<PoolSettings>,
     /// The listeners, in the plan's order.
     pub(crate) doors: Vec<Entrance>,
     /// New ends of the logs, if their destinations changed.
@@ -59,6 +59,8 @@ pub(crate) struct Share {
 /// What the control thread tells a worker.
 #[derive(Debug)]
 pub(crate) enum Command {
+    /// Answer: whether a worker does is found out before it is told anything else.
+    Probe(oneshot::Sender<()>),
     /// Carry out this plan from now on; answer when that is so.
     Adopt(Box<Adoption>, oneshot::Sender<()>),
     /// Look again which targets are healthy.
@@ -144,6 +146,7 @@ async fn run(
     loop {
         tokio::select! {
             command = inbox.recv() => match command {
+                Some(Command::Probe(answer)) => answer.send(()).unwrap_or_default(),
                 Some(Command::Adopt(adoption, done)) => {
                     post.adopt(*adoption);
                     // Sockets that are not served any more are closed before anybody hears of it.
@@ -304,5 +307,6 @@ pub(crate) fn gauges(plan: &Plan) -> (Gauge, Gauge) {
 /// been for ten seconds.
 const DISK_THREADS: usize = 8;
 
-/// How long a worker may take to adopt a plan before the reload is called stuck.
+/// How long a worker may take to answer before a reload is refused, and to adopt a plan before that is
+/// told.
 pub(crate) const ADOPTION_TIME: Duration = Duration::from_secs(10);

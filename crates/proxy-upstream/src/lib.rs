@@ -4,9 +4,11 @@
 //! the targets that may be called; [`Balancing`] picks one of them.
 
 mod balancing;
+mod identity;
 mod ready;
 mod target;
 
 pub use balancing::Balancing;
+pub use identity::TargetId;
 pub use ready::Ready;
 pub use target::{TargetState, Unhealthy};

@@ -44,6 +44,7 @@ mod shutdown;
 mod splicing;
 mod streaming;
 mod systemd;
+mod target_identity;
 mod timeouts;
 mod tunnels;
 mod unix_sockets;

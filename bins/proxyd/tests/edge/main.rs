@@ -15,6 +15,7 @@ mod http2_ends;
 mod http2_floods;
 mod http2_heads;
 mod http2_requests;
+mod http2_targets;
 mod http2_upstreams;
 mod http2_websocket;
 mod slow_clients;

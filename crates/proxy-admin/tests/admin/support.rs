@@ -2,7 +2,7 @@
 
 use proxy_admin::{Access, AdminState, BuildInfo, Listener, Sources, Token, serve};
 use proxy_limits::Gauge;
-use proxy_plan::{Directory, Plan};
+use proxy_plan::{Plan, TargetRegistry};
 use proxy_telemetry::{Lifecycle, Registry, RegistrySettings};
 use serde_json::Value;
 use std::io;
@@ -28,7 +28,11 @@ const BUILD: BuildInfo = BuildInfo {
 pub(crate) fn plan(generation: u64, text: &str) -> Arc<Plan> {
     let loaded = proxy_config::parse(text, "edge.kdl").unwrap_or_else(|report| panic!("{report}"));
     let model = Arc::new(loaded.model);
-    Arc::new(Plan::compile(generation, model, &mut Directory::default()))
+    Arc::new(Plan::compile(
+        generation,
+        model,
+        &mut TargetRegistry::default().begin(),
+    ))
 }
 
 /// An admin interface on a port of its own.

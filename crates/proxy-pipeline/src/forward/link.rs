@@ -6,9 +6,10 @@ use proxy_clock::Timer;
 use proxy_limits::Permit;
 use proxy_plan::TargetPlan;
 use proxy_pool::{
-    Building, ConnectFault, ConnectSettings, Connection, Lane, TargetSlot, Transport, Waiting, Way,
-    connect, wait_for_place,
+    Building, ConnectFault, ConnectSettings, Connection, Lane, Transport, Waiting, Way, connect,
+    wait_for_place,
 };
+use proxy_upstream::TargetId;
 use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
@@ -23,7 +24,6 @@ pub(super) enum Link {
 /// A connection of one's own.
 pub(super) struct Kept {
     pub(super) connection: Connection<RequestBody>,
-    pub(super) slot: TargetSlot,
     /// Whether it had served a request before.
     pub(super) used: bool,
 }
@@ -33,64 +33,50 @@ impl Attempts<'_, '_> {
     pub(super) async fn link(&self, target: u16) -> Result<Link, ConnectFault> {
         let plan = self.to.upstream.targets.get(usize::from(target));
         let plan = plan.ok_or(ConnectFault::NoAddress)?;
-        let slot = TargetSlot(plan.slot);
-        let generation = plan.state.generation();
+        let origin = (plan.id, plan.state.generation());
         if self.to.upstream.http2 {
-            return self.lane(target, slot, generation).await.map(Link::Http2);
+            return self.lane(target, origin).await.map(Link::Http2);
         }
-        let kept = self.pool.take(slot, generation);
+        let (id, generation) = origin;
+        let kept = self.pool.take(id, generation);
         let used = kept.is_some();
         let connection = match kept {
             Some(connection) => connection,
             // Boxed: it is rare, and would make every request's future as large as itself.
-            None => Box::pin(self.open(target, slot, generation)).await?,
+            None => Box::pin(self.open(target, origin)).await?,
         };
-        Ok(Link::Http1(Kept {
-            connection,
-            slot,
-            used,
-        }))
+        Ok(Link::Http1(Kept { connection, used }))
     }
 
     async fn open(
         &self,
         target: u16,
-        slot: TargetSlot,
-        generation: u32,
+        origin: (TargetId, u32),
     ) -> Result<Connection<RequestBody>, ConnectFault> {
-        let (transport, permit) = self.connect(target, slot).await?;
+        let (transport, permit) = self.connect(target).await?;
         let limits = self.active.response_limits;
-        Ok(Connection::new(transport, limits, generation, permit))
+        Ok(Connection::new(transport, limits, origin, permit))
     }
 
     /// A place on a connection that carries many requests.
     async fn lane(
         &self,
         target: u16,
-        slot: TargetSlot,
-        generation: u32,
+        (id, generation): (TargetId, u32),
     ) -> Result<Lane, ConnectFault> {
         let mut first = true;
         loop {
-            match self.pool.trunks().way(slot, generation) {
-                None => return Err(ConnectFault::NoAddress),
-                Some(Way::Lane(lane)) => return Ok(lane),
-                Some(Way::Build(building)) => {
-                    return Box::pin(self.build(target, slot, building)).await;
-                }
-                Some(Way::Wait(waiting)) => self.wait(&waiting, first).await?,
+            match self.pool.trunks().way(id, generation) {
+                Way::Lane(lane) => return Ok(lane),
+                Way::Build(building) => return Box::pin(self.build(target, building)).await,
+                Way::Wait(waiting) => self.wait(&waiting, first).await?,
             }
             first = false;
         }
     }
 
-    async fn build(
-        &self,
-        target: u16,
-        slot: TargetSlot,
-        building: Building,
-    ) -> Result<Lane, ConnectFault> {
-        let (transport, permit) = self.connect(target, slot).await?;
+    async fn build(&self, target: u16, building: Building) -> Result<Lane, ConnectFault> {
+        let (transport, permit) = self.connect(target).await?;
         if !transport.speaks_http2() {
             let error = io::Error::other("the target did not agree to HTTP/2");
             return Err(ConnectFault::Tls(error));
@@ -118,16 +104,12 @@ impl Attempts<'_, '_> {
         .await
     }
 
-    async fn connect(
-        &self,
-        target: u16,
-        slot: TargetSlot,
-    ) -> Result<(Transport, Option<Permit>), ConnectFault> {
+    async fn connect(&self, target: u16) -> Result<(Transport, Option<Permit>), ConnectFault> {
         let (plan, links) = self.target(target).ok_or(ConnectFault::NoAddress)?;
         let mut settings = links.clone();
         settings.timeout = self.to.route.times.connect;
-        let permit = match self.pool.limit(slot) {
-            Some(limit) => Some(wait_for_place(&limit, settings.timeout, &self.timers).await?),
+        let permit = match &settings.limit {
+            Some(limit) => Some(wait_for_place(limit, settings.timeout, &self.timers).await?),
             None => None,
         };
         let transport = connect(&plan.state.addresses(), &settings, &self.timers).await?;

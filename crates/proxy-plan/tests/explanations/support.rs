@@ -1,6 +1,6 @@
 //! Plans from text, and questions to them.
 
-use proxy_plan::{Directory, ExplainRequest, Explanation, Plan, UpstreamPlan, View};
+use proxy_plan::{ExplainRequest, Explanation, Plan, TargetRegistry, UpstreamPlan, View};
 use std::sync::Arc;
 
 pub(crate) const SHOP: &str = include_str!("shop.kdl");
@@ -8,7 +8,11 @@ pub(crate) const SHOP: &str = include_str!("shop.kdl");
 /// The plan of a configuration, called `edge.kdl` in messages.
 pub(crate) fn plan(text: &str) -> Plan {
     let loaded = proxy_config::parse(text, "edge.kdl").unwrap_or_else(|report| panic!("{report}"));
-    Plan::compile(1, Arc::new(loaded.model), &mut Directory::default())
+    Plan::compile(
+        1,
+        Arc::new(loaded.model),
+        &mut TargetRegistry::default().begin(),
+    )
 }
 
 /// A request in one line: `GET http://a.example/x Name:value …`.

@@ -3,10 +3,11 @@
 use super::news::{News, Waiting};
 use super::pulse::{Pulse, is_past};
 use super::trunk::{Lane, Trunk};
-use crate::pool::{PoolSettings, TargetSlot};
+use crate::pool::PoolSettings;
 use crate::transport::Transport;
 use proxy_clock::Clock;
 use proxy_limits::Permit;
+use proxy_upstream::TargetId;
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -14,12 +15,13 @@ use std::rc::Rc;
 #[derive(Debug)]
 pub struct Trunks {
     clock: Rc<Clock>,
-    shelves: RefCell<Vec<Shelf>>,
+    /// By slot of the target.
+    shelves: RefCell<Vec<Option<Shelf>>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Shelf {
-    settings: Option<PoolSettings>,
+    settings: PoolSettings,
     trunks: Vec<Rc<Trunk>>,
     /// Connections that are being made.
     building: usize,
@@ -47,7 +49,7 @@ const USUAL_ROOM: u32 = 100;
 #[derive(Debug)]
 pub struct Building {
     trunks: Rc<Trunks>,
-    slot: TargetSlot,
+    target: TargetId,
     generation: u32,
     news: Rc<News>,
 }
@@ -62,49 +64,60 @@ impl Trunks {
         }
     }
 
-    /// The way to a place on a connection to the target whose addresses are of `generation`; none when
-    /// there is no such target.
-    pub fn way(self: &Rc<Self>, slot: TargetSlot, generation: u32) -> Option<Way> {
+    /// The way to a place on a connection to `target`, whose addresses are of `generation`. The plan in
+    /// force may have no such target any more: a request of an older plan makes a connection that is
+    /// used for nothing else.
+    pub fn way(self: &Rc<Self>, target: TargetId, generation: u32) -> Way {
         let mut shelves = self.shelves.borrow_mut();
-        let shelf = shelves.get_mut(slot.0 as usize)?;
-        shelf.settings.as_ref()?;
+        let build = |news| {
+            Way::Build(Building {
+                trunks: Rc::clone(self),
+                target,
+                generation,
+                news,
+            })
+        };
+        let Some(shelf) = shelf_of(&mut shelves, target) else {
+            return build(Rc::default());
+        };
         shelf
             .trunks
             .retain(|trunk| trunk.generation == generation && !trunk.is_over());
         if let Some(trunk) = shelf.trunks.iter().find(|trunk| trunk.has_room()) {
-            return Some(Way::Lane(trunk.lane(true)));
+            return Way::Lane(trunk.lane(true));
         }
         if shelf.news.waiting() < shelf.expected() {
-            return Some(Way::Wait(shelf.news.wait()));
+            return Way::Wait(shelf.news.wait());
         }
         shelf.building += 1;
-        Some(Way::Build(Building {
-            trunks: Rc::clone(self),
-            slot,
-            generation,
-            news: Rc::clone(&shelf.news),
-        }))
+        build(Rc::clone(&shelf.news))
     }
 
-    /// Connections to one target, and how many of them nobody uses.
-    pub fn open(&self, slot: TargetSlot) -> (usize, usize) {
-        let shelves = self.shelves.borrow();
-        let Some(shelf) = shelves.get(slot.0 as usize) else {
-            return (0, 0);
-        };
-        let idle = shelf.trunks.iter().filter_map(|trunk| trunk.idle_since());
-        (shelf.trunks.len(), idle.count())
+    /// Connections to one target, and how many of them are idle.
+    pub fn open(&self, target: TargetId) -> (usize, usize) {
+        let open = self.on_shelf(target, |shelf| {
+            let idle = shelf.trunks.iter().filter_map(|trunk| trunk.idle_since());
+            (shelf.trunks.len(), idle.count())
+        });
+        open.unwrap_or_default()
     }
 
-    pub(crate) fn adopt(&self, settings: &[Option<PoolSettings>]) {
+    pub(crate) fn adopt(&self, targets: &[PoolSettings]) {
         let mut shelves = self.shelves.borrow_mut();
-        let slots = settings.len().max(shelves.len());
-        shelves.resize_with(slots, Shelf::default);
-        let none = std::iter::repeat(&None);
-        for (shelf, settings) in shelves.iter_mut().zip(settings.iter().chain(none)) {
-            shelf.settings.clone_from(settings);
-            if settings.is_none() {
-                shelf.trunks.clear();
+        let mut old = std::mem::take(&mut *shelves);
+        for settings in targets {
+            let slot = settings.target.slot as usize;
+            let known = old.get_mut(slot).and_then(Option::take);
+            let known = known.filter(|shelf| shelf.settings.target == settings.target);
+            let settings = settings.clone();
+            let shelf = match known {
+                Some(known) => Shelf { settings, ..known },
+                None => Shelf::new(settings),
+            };
+            let slots = shelves.len().max(slot + 1);
+            shelves.resize_with(slots, || None);
+            if let Some(place) = shelves.get_mut(slot) {
+                *place = Some(shelf);
             }
         }
     }
@@ -113,10 +126,8 @@ impl Trunks {
     /// of what others wait for; looks whether the rest lives.
     pub(crate) fn sweep(&self) {
         let now = self.clock.now();
-        for shelf in self.shelves.borrow_mut().iter_mut() {
-            let Some(settings) = &shelf.settings else {
-                continue;
-            };
+        for shelf in self.shelves.borrow_mut().iter_mut().flatten() {
+            let settings = &shelf.settings;
             let wanted = settings
                 .limit
                 .as_ref()
@@ -136,18 +147,34 @@ impl Trunks {
 
     /// Lets go of all connections; those in use end with their last request.
     pub(crate) fn clear(&self) {
-        for shelf in self.shelves.borrow_mut().iter_mut() {
+        for shelf in self.shelves.borrow_mut().iter_mut().flatten() {
             shelf.trunks.clear();
         }
     }
 
-    fn on_shelf<T>(&self, slot: TargetSlot, work: impl FnOnce(&mut Shelf) -> T) -> Option<T> {
+    fn on_shelf<T>(&self, target: TargetId, work: impl FnOnce(&mut Shelf) -> T) -> Option<T> {
         let mut shelves = self.shelves.borrow_mut();
-        shelves.get_mut(slot.0 as usize).map(work)
+        shelf_of(&mut shelves, target).map(work)
     }
 }
 
+/// The shelf of `target`; none when its slot belongs to another target by now.
+fn shelf_of(shelves: &mut [Option<Shelf>], target: TargetId) -> Option<&mut Shelf> {
+    let shelf = shelves.get_mut(target.slot as usize)?.as_mut()?;
+    (shelf.settings.target == target).then_some(shelf)
+}
+
 impl Shelf {
+    fn new(settings: PoolSettings) -> Self {
+        Self {
+            settings,
+            trunks: Vec::new(),
+            building: 0,
+            news: Rc::default(),
+            room: None,
+        }
+    }
+
     /// Places that connections under way will have, as far as one can tell, less those of the requests
     /// they are made for.
     fn expected(&mut self) -> usize {
@@ -174,19 +201,21 @@ impl Building {
         let trunk = Trunk::start(transport, pulse, self.generation, permit).await?;
         let lane = trunk.lane(false);
         self.trunks
-            .on_shelf(self.slot, |shelf| shelf.trunks.push(trunk));
+            .on_shelf(self.target, |shelf| shelf.trunks.push(trunk));
         Ok(lane)
     }
 }
 
 impl Drop for Building {
     fn drop(&mut self) {
-        self.trunks.on_shelf(self.slot, |shelf| {
+        let settled = self.trunks.on_shelf(self.target, |shelf| {
             shelf.building = shelf.building.saturating_sub(1);
-            // Of one that was made its first sign of life tells.
-            if shelf.trunks.iter().all(|trunk| trunk.most().is_some()) {
-                self.news.tell();
-            }
+            // A connection that was made tells by its first sign of life.
+            shelf.trunks.iter().all(|trunk| trunk.most().is_some())
         });
+        // Without a shelf the requests that wait have to find another way.
+        if settled.unwrap_or(true) {
+            self.news.tell();
+        }
     }
 }

@@ -1,0 +1,166 @@
+//! Requests reach the target that their plan names, whatever reloads came before.
+
+use crate::support::{Config, target};
+use proxy_testkit::{Gate, Proxyd, RawClient, Reload, Upstream, get, ok};
+
+/// Everything goes to `upstream`, under a name of its own; the request says to which.
+fn named(name: &str, upstream: &Upstream) -> Config {
+    let route = format!(r#"upstream "{name}"; request-headers {{ set "X-Target" "{name}" }}"#);
+    Config::new()
+        .route("all", &route)
+        .upstream(name, &target(upstream))
+}
+
+/// Says its name to requests that are meant for it, and what is wrong with others.
+fn checking(name: &'static str) -> Upstream {
+    Upstream::start(move |served| {
+        while let Some(request) = served.request() {
+            served.send(ok(said_to(name, request.fields.get("x-target"))));
+        }
+    })
+}
+
+fn said_to(name: &str, wanted: Option<&str>) -> String {
+    match wanted {
+        Some(wanted) if wanted == name => name.to_owned(),
+        wanted => format!("{name} got a request for {wanted:?}"),
+    }
+}
+
+#[track_caller]
+fn apply(proxyd: &Proxyd, config: &Config) {
+    assert_eq!(proxyd.reload(&config.kdl()), Reload::Applied);
+}
+
+/// Tries a configuration that cannot be put in force: one of its addresses is in use.
+#[track_caller]
+fn refuse(proxyd: &Proxyd, config: Config, taken: &Upstream) {
+    let address = taken.address();
+    let listener = format!("listeners {{ listener \"taken\" {{ address \"{address}\" }} }}");
+    let Reload::Refused(faults) = proxyd.reload(&config.top(&listener).kdl()) else {
+        panic!("an address in use was put in force");
+    };
+    assert!(faults.contains("in use"), "{faults}");
+}
+
+/// Asks for `/`, and gives what the answer says.
+#[track_caller]
+fn asked(client: &mut RawClient) -> String {
+    client.ask(get("/", &[])).text()
+}
+
+#[test]
+fn refused_reloads_do_not_lead_requests_to_the_connections_of_another_target() {
+    let (old, new, other) = (checking("old"), checking("new"), checking("other"));
+    let proxyd = named("old", &old).start();
+    let mut client = proxyd.connect();
+    assert_eq!(asked(&mut client), "old");
+
+    for _ in 0..2 {
+        refuse(&proxyd, named("other", &other), &old);
+        assert_eq!(asked(&mut client), "old");
+    }
+    apply(&proxyd, &named("new", &new));
+
+    assert_eq!(asked(&mut client), "new");
+    assert_eq!(old.requests().len(), 3);
+    assert_eq!(other.connections(), 0);
+}
+
+#[test]
+fn a_refused_reload_leaves_the_connections_of_targets_alone() {
+    let (old, new) = (checking("old"), checking("new"));
+    let proxyd = named("old", &old).start();
+    let mut client = proxyd.connect();
+    assert_eq!(asked(&mut client), "old");
+
+    for _ in 0..5 {
+        refuse(&proxyd, named("new", &new), &old);
+        assert_eq!(asked(&mut client), "old");
+    }
+    apply(&proxyd, &named("old", &old));
+
+    assert_eq!(asked(&mut client), "old");
+    assert_eq!(old.connections(), 1, "the kept connection is used on");
+}
+
+#[test]
+fn a_response_older_than_three_reloads_does_not_give_its_connection_to_another_target() {
+    let gate = Gate::new();
+    let wait = gate.clone();
+    let old = Upstream::start(move |served| {
+        served.request();
+        served.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nfirst");
+        wait.wait();
+        served.send("later");
+        while let Some(request) = served.request() {
+            served.send(ok(said_to("old", request.fields.get("x-target"))));
+        }
+    });
+    let others = ["a", "b", "c"].map(|name| (name, checking(name)));
+    let proxyd = named("old", &old).start();
+    let mut early = proxyd.connect();
+    early.send(get("/", &[]));
+    let mut response = early.head();
+
+    for (name, upstream) in &others {
+        apply(&proxyd, &named(name, upstream));
+    }
+    gate.open();
+    early.body(&mut response);
+    assert_eq!(response.text(), "firstlater");
+
+    // The first connection of the last target is not made before this.
+    assert_eq!(asked(&mut early), "c");
+    for (name, upstream) in &others {
+        apply(&proxyd, &named(name, upstream));
+        assert_eq!(asked(&mut early), *name);
+    }
+    assert_eq!(old.requests().len(), 1);
+}
+
+#[test]
+fn a_retry_under_an_old_plan_does_not_use_the_connections_of_a_new_target() {
+    let gate = Gate::new();
+    let wait = gate.clone();
+    let old = Upstream::start(move |served| {
+        while let Some(request) = served.request() {
+            if served.number() == 0 && request.target == "/again" {
+                // The kept connection ends without a word: the request is sent again.
+                wait.wait();
+                return;
+            }
+            served.send(ok(said_to("old", request.fields.get("x-target"))));
+        }
+    });
+    let others = ["a", "b", "c"].map(|name| (name, checking(name)));
+    let proxyd = named("old", &old).start();
+    let mut early = proxyd.connect();
+    assert_eq!(asked(&mut early), "old");
+    early.send(get("/again", &[]));
+    old.wait_for_requests(2);
+
+    let mut client = proxyd.connect();
+    for (name, upstream) in &others {
+        apply(&proxyd, &named(name, upstream));
+        assert_eq!(asked(&mut client), *name);
+    }
+    gate.open();
+
+    assert_eq!(early.response().text(), "old");
+    assert_eq!(old.connections(), 2, "a connection of its own");
+}
+
+#[test]
+fn a_target_that_comes_back_is_called_anew() {
+    let (one, two) = (checking("one"), checking("two"));
+    let proxyd = named("one", &one).start();
+    let mut client = proxyd.connect();
+
+    for _ in 0..4 {
+        for (name, upstream) in [("one", &one), ("two", &two)] {
+            apply(&proxyd, &named(name, upstream));
+            assert_eq!(asked(&mut client), name);
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! State that outlives reloads.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::Arc;
+
+/// State kept from plan to plan: one `Arc<T>` for each identity `K` that the plan in force names.
+///
+/// It changes only by a [`StateTransaction`], which the reload that makes the next plan owns: a reload
+/// that fails drops its transaction and has changed nothing.
+#[derive(Debug)]
+pub struct StateRegistry<K, T> {
+    entries: Arc<HashMap<K, Arc<T>>>,
+}
+
+/// The entries that the next plan names: those that are known with their state, the others new.
+#[derive(Debug)]
+pub struct StateTransaction<K, T> {
+    known: Arc<HashMap<K, Arc<T>>>,
+    next: HashMap<K, Arc<T>>,
+}
+
+impl<K, T> Default for StateRegistry<K, T> {
+    fn default() -> Self {
+        Self {
+            entries: Arc::default(),
+        }
+    }
+}
+
+impl<K: Eq + Hash, T> StateRegistry<K, T> {
+    /// A transaction without entries.
+    #[must_use]
+    pub fn begin(&self) -> StateTransaction<K, T> {
+        StateTransaction {
+            known: Arc::clone(&self.entries),
+            next: HashMap::new(),
+        }
+    }
+
+    /// Puts the entries of `transaction` in force. Identities that it does not name are forgotten; their
+    /// state lives on where a plan before still holds it.
+    pub fn commit(&mut self, transaction: StateTransaction<K, T>) {
+        self.entries = Arc::new(transaction.next);
+    }
+
+    /// The state of `identity`, if the plan in force names it.
+    #[must_use]
+    pub fn get(&self, identity: &K) -> Option<&Arc<T>> {
+        self.entries.get(identity)
+    }
+
+    /// All states, in no order.
+    pub fn states(&self) -> impl Iterator<Item = &Arc<T>> {
+        self.entries.values()
+    }
+}
+
+impl<K: Eq + Hash, T> StateTransaction<K, T> {
+    /// The state of `identity`: that of the plan in force, or what `make` gives for a new one.
+    pub fn enter(&mut self, identity: K, make: impl FnOnce() -> T) -> Arc<T> {
+        if let Some(entered) = self.next.get(&identity) {
+            return Arc::clone(entered);
+        }
+        let state = match self.known.get(&identity) {
+            Some(known) => Arc::clone(known),
+            None => Arc::new(make()),
+        };
+        self.next.insert(identity, Arc::clone(&state));
+        state
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(registry: &StateRegistry<&'static str, u32>, name: &'static str) -> Option<u32> {
+        registry.get(&name).map(|state| **state)
+    }
+
+    #[test]
+    fn what_the_next_plan_names_too_keeps_its_state() {
+        let mut registry = StateRegistry::default();
+        let mut first = registry.begin();
+        let kept = first.enter("a", || 1);
+        first.enter("b", || 2);
+        registry.commit(first);
+
+        let mut second = registry.begin();
+        assert!(Arc::ptr_eq(&second.enter("a", || 3), &kept));
+        second.enter("c", || 4);
+        registry.commit(second);
+
+        assert_eq!(
+            ["a", "b", "c"].map(|name| named(&registry, name)),
+            [Some(1), None, Some(4)]
+        );
+    }
+
+    #[test]
+    fn a_transaction_that_is_dropped_changes_nothing() {
+        let mut registry = StateRegistry::default();
+        let mut first = registry.begin();
+        first.enter("a", || 1);
+        registry.commit(first);
+
+        for state in 0..3 {
+            let mut refused = registry.begin();
+            assert_eq!(*refused.enter("b", || state), state);
+        }
+
+        assert_eq!(named(&registry, "a"), Some(1));
+        assert_eq!(named(&registry, "b"), None);
+    }
+
+    #[test]
+    fn an_identity_entered_twice_is_one_entry() {
+        let registry = StateRegistry::<_, u32>::default();
+        let mut transaction = registry.begin();
+        let one = transaction.enter("a", || 1);
+
+        assert!(Arc::ptr_eq(&one, &transaction.enter("a", || 2)));
+    }
+}

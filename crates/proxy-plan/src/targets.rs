@@ -1,0 +1,144 @@
+//! The targets that the plan in force names, kept from plan to plan while they stay the same.
+
+use crate::registry::{StateRegistry, StateTransaction};
+use proxy_model::{Host, Setting, Target, Upstream, UpstreamTls};
+use proxy_upstream::{TargetId, TargetState};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Ids and states of all targets that the plan in force names.
+#[derive(Debug, Default)]
+pub struct TargetRegistry {
+    targets: StateRegistry<TargetIdentity, RegisteredTarget>,
+    /// The epoch of the next target that is new. Shared with transactions: no epoch is given out twice,
+    /// even if the transaction that gave it out is dropped.
+    next_epoch: Arc<AtomicU64>,
+}
+
+/// The targets of the next plan. Nothing is changed before [`TargetRegistry::commit`].
+#[derive(Debug)]
+pub struct TargetTransaction {
+    targets: StateTransaction<TargetIdentity, RegisteredTarget>,
+    /// By slot: whether a target of the plan in force has it, or one of this transaction.
+    taken: Vec<bool>,
+    /// All slots before this one are taken.
+    first_free: usize,
+    next_epoch: Arc<AtomicU64>,
+    /// Targets from this epoch on are new.
+    first_epoch: u64,
+}
+
+/// What makes a target the same target: its address, and the settings its state depends on.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct TargetIdentity {
+    upstream: String,
+    address: String,
+    settings: String,
+}
+
+#[derive(Debug)]
+struct RegisteredTarget {
+    id: TargetId,
+    state: Arc<TargetState>,
+}
+
+impl TargetRegistry {
+    /// Begins the transaction of a reload.
+    #[must_use]
+    pub fn begin(&self) -> TargetTransaction {
+        let mut taken = Vec::new();
+        for target in self.targets.states() {
+            take(&mut taken, target.id.slot);
+        }
+        TargetTransaction {
+            targets: self.targets.begin(),
+            taken,
+            first_free: 0,
+            next_epoch: Arc::clone(&self.next_epoch),
+            first_epoch: self.next_epoch.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Puts the targets of `transaction` in force. Slots of those that it does not name may be used
+    /// again from now on.
+    pub fn commit(&mut self, transaction: TargetTransaction) {
+        self.targets.commit(transaction.targets);
+    }
+}
+
+impl TargetTransaction {
+    /// Whether the plan in force does not name this target.
+    #[must_use]
+    pub fn is_new(&self, target: TargetId) -> bool {
+        self.first_epoch <= target.epoch
+    }
+
+    /// Id and state of `target`, new or as they were.
+    pub(crate) fn enter(
+        &mut self,
+        upstream: &Upstream,
+        target: &Target,
+    ) -> (TargetId, Arc<TargetState>) {
+        let identity = TargetIdentity {
+            upstream: upstream.name.clone(),
+            address: target.address.to_string(),
+            settings: format!("{:?} {:?}", upstream.protocol.value, tls_settings(upstream)),
+        };
+        let Self {
+            targets,
+            taken,
+            first_free,
+            next_epoch,
+            first_epoch: _,
+        } = self;
+        let entered = targets.enter(identity, || RegisteredTarget {
+            id: TargetId {
+                slot: take_free(taken, first_free),
+                epoch: next_epoch.fetch_add(1, Ordering::Relaxed),
+            },
+            state: Arc::new(first_state(target)),
+        });
+        (entered.id, Arc::clone(&entered.state))
+    }
+}
+
+fn take(taken: &mut Vec<bool>, slot: u32) {
+    let slot = slot as usize;
+    taken.resize(taken.len().max(slot + 1), false);
+    if let Some(place) = taken.get_mut(slot) {
+        *place = true;
+    }
+}
+
+/// Takes the lowest free slot.
+fn take_free(taken: &mut Vec<bool>, first_free: &mut usize) -> u32 {
+    let rest = taken.iter().skip(*first_free);
+    *first_free += rest.take_while(|taken| **taken).count();
+    let slot = u32::try_from(*first_free).unwrap_or(u32::MAX);
+    take(taken, slot);
+    slot
+}
+
+/// What makes one TLS connection unlike another: none goes on under other settings.
+fn tls_settings(upstream: &Upstream) -> Option<impl std::fmt::Debug> {
+    let UpstreamTls {
+        place: _,
+        sni,
+        ca_file,
+        cert_file,
+        key_file,
+    } = upstream.tls.as_ref()?;
+    let file = |setting: &Option<Setting<PathBuf>>| setting.as_ref().map(|it| it.value.clone());
+    let sni = sni.as_ref().map(|sni| sni.value.clone());
+    Some((sni, file(ca_file), file(cert_file), file(key_file)))
+}
+
+fn first_state(target: &Target) -> TargetState {
+    let address = &target.address.value;
+    match &address.host {
+        Host::Ip(ip) => TargetState::at(vec![SocketAddr::new(*ip, address.port)]),
+        Host::Name(_) => TargetState::default(),
+    }
+}

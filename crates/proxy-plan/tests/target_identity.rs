@@ -1,0 +1,105 @@
+//! A target keeps its id while it stays the same, and no other target ever has it.
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "tests may fail loudly"
+)]
+
+use proxy_plan::{Plan, TargetRegistry};
+use proxy_upstream::TargetId;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// A configuration with an upstream for each of `targets`: its name, and more of its settings.
+fn config(targets: &[(&str, &str)]) -> String {
+    let upstreams: Vec<String> = targets
+        .iter()
+        .map(|(name, more)| format!("upstream \"{name}\" {{ target \"127.0.0.1:81\"; {more} }}"))
+        .collect();
+    format!(
+        "listeners {{ listener \"main\" {{ address \"127.0.0.1:0\" }} }}\n\
+         routes {{ route \"all\" {{ upstream \"{}\" }} }}\n\
+         upstreams {{ {} }}",
+        targets[0].0,
+        upstreams.join("\n")
+    )
+}
+
+fn ids(plan: &Plan) -> Vec<TargetId> {
+    let upstreams = plan.upstreams().iter();
+    upstreams.map(|upstream| upstream.targets[0].id).collect()
+}
+
+/// The ids that a reload to `targets` gives, and puts in force if it is `kept`.
+fn reload(registry: &mut TargetRegistry, targets: &[(&str, &str)], kept: bool) -> Vec<TargetId> {
+    let loaded = proxy_config::parse(&config(targets), "test.kdl").unwrap();
+    let mut transaction = registry.begin();
+    let plan = Plan::compile(1, Arc::new(loaded.model), &mut transaction);
+    if kept {
+        registry.commit(transaction);
+    }
+    ids(&plan)
+}
+
+#[test]
+fn a_target_that_stays_keeps_its_id() {
+    let mut registry = TargetRegistry::default();
+    let first = reload(&mut registry, &[("a", ""), ("b", "")], true);
+    let second = reload(&mut registry, &[("b", ""), ("c", ""), ("a", "")], true);
+
+    assert_eq!([second[2], second[0]], [first[0], first[1]]);
+    assert!(!first.contains(&second[1]));
+}
+
+#[test]
+fn a_refused_reload_frees_no_slot() {
+    let mut registry = TargetRegistry::default();
+    let old = reload(&mut registry, &[("old", "")], true);
+    for _ in 0..5 {
+        reload(&mut registry, &[("other", "")], false);
+    }
+
+    let next = reload(&mut registry, &[("new", ""), ("old", "")], true);
+    assert_eq!(next[1], old[0]);
+    assert_ne!(next[0].slot, old[0].slot);
+}
+
+#[test]
+fn a_slot_is_used_again_under_another_epoch() {
+    let mut registry = TargetRegistry::default();
+    let mut seen = BTreeSet::new();
+    for number in 0..50 {
+        let name = format!("upstream-{number}");
+        let kept = number % 3 != 0;
+        let ids = reload(&mut registry, &[(&name, "")], kept);
+        assert!(seen.insert(ids[0].epoch), "epoch {} twice", ids[0].epoch);
+        assert!(ids[0].slot < 2, "slot {}", ids[0].slot);
+    }
+}
+
+#[test]
+fn another_protocol_or_other_tls_is_another_target() {
+    let mut registry = TargetRegistry::default();
+    let kinds = [
+        "",
+        "protocol \"h2\"",
+        "tls { sni \"a.test\" }",
+        "tls { sni \"b.test\" }",
+    ];
+    let mut seen = BTreeSet::new();
+    for more in kinds {
+        seen.insert(reload(&mut registry, &[("u", more)], true)[0].epoch);
+    }
+    assert_eq!(seen.len(), kinds.len());
+}
+
+#[test]
+fn targets_of_one_plan_have_slots_of_their_own() {
+    let mut registry = TargetRegistry::default();
+    for names in [["a", "b", "c"], ["c", "d", "e"], ["f", "e", "a"]] {
+        let targets = names.map(|name| (name, ""));
+        let ids = reload(&mut registry, &targets, true);
+        let slots: BTreeSet<u32> = ids.iter().map(|id| id.slot).collect();
+        assert_eq!(slots.len(), 3, "{ids:?}");
+    }
+}

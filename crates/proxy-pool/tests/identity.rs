@@ -1,0 +1,121 @@
+//! Idle connections are for the target that they lead to, whatever becomes of its slot.
+#![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
+
+use proxy_clock::Clock;
+use proxy_framing::HeadLimits;
+use proxy_pool::{Connection, Pool, PoolSettings, Transport, Way};
+use proxy_upstream::TargetId;
+use std::net::TcpListener;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::net::TcpStream;
+
+const LIMITS: HeadLimits = HeadLimits {
+    max_head_bytes: 1024,
+    max_header_count: 16,
+    max_name_bytes: 64,
+    max_value_bytes: 256,
+    max_target_bytes: 256,
+};
+
+fn id(slot: u32, epoch: u64) -> TargetId {
+    TargetId { slot, epoch }
+}
+
+fn settings(target: TargetId) -> PoolSettings {
+    PoolSettings {
+        target,
+        max_idle: 8,
+        idle_for: Duration::from_mins(1),
+        limit: None,
+    }
+}
+
+/// A pool of a plan with these targets.
+fn pool(targets: &[TargetId]) -> Rc<Pool<()>> {
+    let pool = Pool::new(Rc::<Clock>::default());
+    pool.adopt(targets.iter().map(|target| settings(*target)).collect());
+    Rc::new(pool)
+}
+
+fn live<T>(work: impl AsyncFnOnce(&TcpListener) -> T) -> T {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()
+        .unwrap();
+    runtime.block_on(work(&listener))
+}
+
+async fn connection(listener: &TcpListener, target: TargetId) -> Connection<()> {
+    let stream = TcpStream::connect(listener.local_addr().unwrap()).await;
+    let transport = Transport::Tcp(stream.unwrap());
+    Connection::new(transport, LIMITS, (target, 0), None)
+}
+
+#[test]
+fn a_connection_is_given_to_its_own_target_only() {
+    live(async |listener| {
+        let (old, new) = (id(0, 0), id(0, 1));
+        let pool = pool(&[old]);
+        pool.put(connection(listener, old).await);
+
+        assert!(pool.take(new, 0).is_none(), "the slot is the same");
+        assert!(pool.take(old, 0).is_some());
+    });
+}
+
+#[test]
+fn a_slot_s_next_target_inherits_no_connection() {
+    live(async |listener| {
+        let (old, new) = (id(0, 0), id(0, 1));
+        let pool = pool(&[old]);
+        pool.put(connection(listener, old).await);
+        assert_eq!(pool.size(), 1);
+
+        pool.adopt(vec![settings(new)]);
+
+        assert_eq!((pool.size(), pool.idle(new)), (0, 0));
+        assert!(pool.take(new, 0).is_none());
+    });
+}
+
+#[test]
+fn a_connection_of_an_old_plan_is_not_taken_back_for_a_slot_s_next_target() {
+    live(async |listener| {
+        let (old, new) = (id(0, 0), id(0, 1));
+        let pool = pool(&[old]);
+        let late = connection(listener, old).await;
+
+        pool.adopt(vec![settings(new)]);
+        pool.put(late);
+
+        assert_eq!(pool.size(), 0);
+        assert!(pool.take(new, 0).is_none());
+        assert!(pool.take(old, 0).is_none());
+    });
+}
+
+#[test]
+fn targets_that_stay_keep_their_connections_wherever_they_stand_in_the_plan() {
+    live(async |listener| {
+        let (first, second, third) = (id(0, 0), id(1, 1), id(2, 2));
+        let pool = pool(&[first, second]);
+        pool.put(connection(listener, second).await);
+
+        pool.adopt(vec![settings(third), settings(second)]);
+
+        assert_eq!(pool.idle(second), 1);
+        assert!(pool.take(second, 0).is_some());
+    });
+}
+
+#[test]
+fn a_request_of_an_old_plan_makes_an_http2_connection_of_its_own() {
+    let (old, new) = (id(0, 0), id(0, 1));
+    let pool = pool(&[old]);
+    pool.adopt(vec![settings(new)]);
+
+    assert!(matches!(pool.trunks().way(old, 0), Way::Build(_)));
+    assert_eq!(pool.trunks().open(new), (0, 0));
+}
