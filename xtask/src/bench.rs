@@ -46,8 +46,8 @@ use self::report::{CaseReport, Report};
 use self::targets::{Standing, Targets, Verdict};
 use crate::clock::Stopwatch;
 use crate::ship;
+use crate::task_error::TaskError;
 use crate::terminal::{complain, say};
-use crate::trouble::Trouble;
 use crate::workspace::Workspace;
 use std::collections::BTreeMap;
 use std::fs;
@@ -60,7 +60,7 @@ pub(crate) use self::options::Options;
 const TARGETS: &str = "bench/bench-targets.toml";
 
 /// Measures, shows, and keeps what was measured; `--gate` judges it too.
-pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), Trouble> {
+pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), TaskError> {
     if options.guard {
         return guard::compare(workspace).map(drop);
     }
@@ -84,7 +84,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), Troubl
 }
 
 /// Has `proxyd` do in short what it is measured by, and does not judge it.
-pub(crate) fn rehearse(workspace: &Workspace, proxyd: PathBuf) -> Result<(), Trouble> {
+pub(crate) fn rehearse(workspace: &Workspace, proxyd: PathBuf) -> Result<(), TaskError> {
     let arena = Arena::prepare(workspace, LoadProgram::Optimised, proxyd)?;
     let mut contest = Contest::open(&arena, Effort::QUICK, &[])?;
     for case in CASES
@@ -97,7 +97,7 @@ pub(crate) fn rehearse(workspace: &Workspace, proxyd: PathBuf) -> Result<(), Tro
 }
 
 /// Follows orders on standard input: what the hidden task `load` does.
-pub(crate) fn load(core: usize, backend_port: u16) -> Result<(), Trouble> {
+pub(crate) fn load(core: usize, backend_port: u16) -> Result<(), TaskError> {
     load::serve(core, backend_port)
 }
 
@@ -107,7 +107,7 @@ fn measure(
     options: &Options,
     cases: &[Case],
     targets: &Targets,
-) -> Result<Report, Trouble> {
+) -> Result<Report, TaskError> {
     let effort = options.effort();
     let mut contest = Contest::open(arena, effort, &options.peers)?;
     let capacity_per_second = capacity::per_second(arena, &mut contest.loader, effort)?;
@@ -137,7 +137,7 @@ fn measure(
     Ok(report)
 }
 
-fn hold(contest: &mut Contest<'_>, case: &Case) -> Result<CaseReport, Trouble> {
+fn hold(contest: &mut Contest<'_>, case: &Case) -> Result<CaseReport, TaskError> {
     let watch = Stopwatch::start();
     let held = contest.hold(case)?;
     let seconds = watch.elapsed().as_secs_f64();
@@ -152,7 +152,7 @@ fn decide(
     cases: &[Case],
     targets: &Targets,
     report: &mut Report,
-) -> Result<(), Trouble> {
+) -> Result<(), TaskError> {
     let verdicts = targets.judge(report);
     let undecided = verdicts.iter().filter(|verdict| verdict.is_undecided());
     let undecided: Vec<&str> = undecided.map(|verdict| verdict.case.as_str()).collect();
@@ -216,7 +216,7 @@ fn show(report: &Report, verdicts: &[Verdict]) {
 }
 
 /// Writes the run and its picture under `target/bench`.
-fn keep(arena: &Arena, report: &Report) -> Result<(), Trouble> {
+fn keep(arena: &Arena, report: &Report) -> Result<(), TaskError> {
     let files = [
         (arena.result("report.json"), publish::json(report)?),
         (arena.result("report.svg"), chart::svg(report)),
@@ -228,18 +228,18 @@ fn keep(arena: &Arena, report: &Report) -> Result<(), Trouble> {
     Ok(())
 }
 
-fn write(path: PathBuf, text: &str) -> Result<(), Trouble> {
-    fs::write(&path, text).map_err(|source| Trouble::File { path, source })
+fn write(path: PathBuf, text: &str) -> Result<(), TaskError> {
+    fs::write(&path, text).map_err(|source| TaskError::File { path, source })
 }
 
-fn judge(verdicts: &[Verdict]) -> Result<(), Trouble> {
+fn judge(verdicts: &[Verdict]) -> Result<(), TaskError> {
     let failed = verdicts.iter().filter(|verdict| verdict.standing.fails());
     let failed = failed.count();
     if failed == 0 {
         say("bench: every target that was measured is met");
         return Ok(());
     }
-    Err(Trouble::Finding(format!(
+    Err(TaskError::Failed(format!(
         "bench: {failed} of {} targets missed",
         verdicts.len()
     )))

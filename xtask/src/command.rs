@@ -1,6 +1,6 @@
 //! Programs run on behalf of a task.
 
-use crate::trouble::Trouble;
+use crate::task_error::TaskError;
 use std::env;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 
 /// Runs a command to its end; its output goes to the terminal.
-pub(crate) fn run(command: &mut Command) -> Result<(), Trouble> {
+pub(crate) fn run(command: &mut Command) -> Result<(), TaskError> {
     let status = command
         .status()
         .map_err(|cause| cannot_start(command, cause))?;
@@ -16,7 +16,7 @@ pub(crate) fn run(command: &mut Command) -> Result<(), Trouble> {
 }
 
 /// Runs a command and returns what it printed; its complaints go to the terminal.
-pub(crate) fn read(command: &mut Command) -> Result<String, Trouble> {
+pub(crate) fn read(command: &mut Command) -> Result<String, TaskError> {
     let output = command
         .stderr(Stdio::inherit())
         .output()
@@ -39,7 +39,7 @@ pub(crate) fn works(command: &mut Command) -> bool {
 pub(crate) fn watch(
     command: &mut Command,
     see: &(dyn Fn(&str) + Sync),
-) -> Result<ExitStatus, Trouble> {
+) -> Result<ExitStatus, TaskError> {
     let mut child = command
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -54,11 +54,11 @@ pub(crate) fn watch(
 }
 
 /// `Ok` if the command ended well.
-pub(crate) fn succeeded(command: &Command, status: ExitStatus) -> Result<(), Trouble> {
+pub(crate) fn succeeded(command: &Command, status: ExitStatus) -> Result<(), TaskError> {
     if status.success() {
         return Ok(());
     }
-    Err(Trouble::Ended {
+    Err(TaskError::Ended {
         program: spoken(command),
         status,
     })
@@ -85,8 +85,8 @@ fn pass_on(pipe: impl Read, terminal: &mut dyn Write, see: &(dyn Fn(&str) + Sync
     }
 }
 
-fn cannot_start(command: &Command, source: io::Error) -> Trouble {
-    Trouble::Start {
+fn cannot_start(command: &Command, source: io::Error) -> TaskError {
+    TaskError::Start {
         program: spoken(command),
         source,
     }

@@ -13,8 +13,8 @@ use self::addresses::{Addresses, QUICKSTART};
 use self::proxy::{Log, Proxy};
 use crate::command;
 use crate::setup;
+use crate::task_error::TaskError;
 use crate::terminal::say;
-use crate::trouble::Trouble;
 use crate::workspace::Workspace;
 use rustix::process::Signal;
 use std::future::Future;
@@ -38,16 +38,16 @@ pub(crate) struct Verdict {
 
 impl Verdict {
     /// Whether nothing failed.
-    pub(crate) fn to_result(self) -> Result<(), Trouble> {
+    pub(crate) fn to_result(self) -> Result<(), TaskError> {
         match self.failed {
             0 => Ok(()),
-            _ => Err(Trouble::Said),
+            _ => Err(TaskError::AlreadyReported),
         }
     }
 }
 
 /// Builds proxyd, then shows it until Ctrl-C, or with `checked` puts it through its paces.
-pub(crate) fn run(workspace: &Workspace, checked: bool, release: bool) -> Result<(), Trouble> {
+pub(crate) fn run(workspace: &Workspace, checked: bool, release: bool) -> Result<(), TaskError> {
     if checked {
         let verdict = check(workspace, release)?;
         let Verdict { passed, failed } = verdict;
@@ -64,25 +64,25 @@ pub(crate) fn run(workspace: &Workspace, checked: bool, release: bool) -> Result
 }
 
 /// Builds proxyd and drives it, a line per check.
-pub(crate) fn check(workspace: &Workspace, release: bool) -> Result<Verdict, Trouble> {
+pub(crate) fn check(workspace: &Workspace, release: bool) -> Result<Verdict, TaskError> {
     setup::for_demo(workspace)?;
     let binary = build(workspace, release)?;
     check::run(&binary, &workspace.root().join(CONFIG))
 }
 
 /// Runs a future on a runtime of its own, on this thread.
-fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Trouble> {
+fn block_on<T>(future: impl Future<Output = T>) -> Result<T, TaskError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|source| Trouble::System {
+        .map_err(|source| TaskError::System {
             deed: "start a runtime",
             source,
         })?;
     Ok(runtime.block_on(future))
 }
 
-fn build(workspace: &Workspace, release: bool) -> Result<PathBuf, Trouble> {
+fn build(workspace: &Workspace, release: bool) -> Result<PathBuf, TaskError> {
     say("demo: building proxyd");
     let mut build = workspace.cargo(&["build", "--locked", "--package", "proxyd"]);
     if release {
@@ -93,17 +93,19 @@ fn build(workspace: &Workspace, release: bool) -> Result<PathBuf, Trouble> {
     Ok(workspace.target_dir()?.join(profile).join("proxyd"))
 }
 
-async fn show(proxy: &mut Proxy) -> Result<(), Trouble> {
+async fn show(proxy: &mut Proxy) -> Result<(), TaskError> {
     while TcpStream::connect(QUICKSTART.web).await.is_err() {
         if let Some(status) = proxy.status()? {
-            return Err(Trouble::Finding(format!("proxyd did not start ({status})")));
+            return Err(TaskError::Failed(format!(
+                "proxyd did not start ({status})"
+            )));
         }
         stage::rest().await;
     }
     invite(&QUICKSTART, proxy);
     tokio::select! {
         status = proxy.ended() => {
-            return Err(Trouble::Finding(format!("proxyd ended by itself ({})", status?)));
+            return Err(TaskError::Failed(format!("proxyd ended by itself ({})", status?)));
         }
         _ = tokio::signal::ctrl_c() => {}
     }
@@ -114,7 +116,7 @@ async fn show(proxy: &mut Proxy) -> Result<(), Trouble> {
             say(format!("demo: proxyd ended ({})", status?));
             Ok(())
         }
-        Err(_) => Err(Trouble::Finding("proxyd did not end".to_owned())),
+        Err(_) => Err(TaskError::Failed("proxyd did not end".to_owned())),
     }
 }
 

@@ -1,18 +1,18 @@
 //! Folders that tasks write to.
 
-use crate::trouble::Trouble;
+use crate::task_error::TaskError;
 use std::fs;
 use std::io;
 use std::path::Path;
 
 /// Makes `folder` an empty one, whatever the last task left in it.
-pub(crate) fn empty(folder: &Path) -> Result<(), Trouble> {
+pub(crate) fn empty(folder: &Path) -> Result<(), TaskError> {
     let gone = match fs::remove_dir_all(folder) {
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
     };
     gone.and_then(|()| fs::create_dir_all(folder))
-        .map_err(|source| Trouble::File {
+        .map_err(|source| TaskError::File {
             path: folder.to_owned(),
             source,
         })

@@ -4,8 +4,8 @@ mod session;
 
 use self::session::Session;
 use crate::command;
+use crate::task_error::TaskError;
 use crate::terminal::{complain, say};
-use crate::trouble::Trouble;
 use crate::workspace::Workspace;
 use std::ffi::OsStr;
 use std::fs;
@@ -40,7 +40,7 @@ pub(crate) struct Options {
 ///
 /// # Errors
 /// Names the input of every finding.
-pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), Trouble> {
+pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), TaskError> {
     let targets = chosen(&targets(workspace)?, &options.target)?;
     if options.list {
         targets.iter().for_each(say);
@@ -60,15 +60,27 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), Troubl
     sessions.iter().for_each(say);
     let found = sessions.iter().filter_map(Session::complaint);
     if found.map(complain).count() > 0 {
-        return Err(Trouble::Said);
+        return Err(TaskError::AlreadyReported);
     }
     Ok(())
 }
 
+/// Compiles the targets with the pinned compiler, as far as its checks go.
+pub(crate) fn check(workspace: &Workspace) -> Result<(), TaskError> {
+    let mut cargo = workspace.cargo(&[
+        "check",
+        "--locked",
+        "--quiet",
+        "--manifest-path=fuzz/Cargo.toml",
+    ]);
+    // The same profile and folder as all else: what both workspaces need is compiled once.
+    command::run(cargo.env("CARGO_TARGET_DIR", workspace.target_dir()?))
+}
+
 /// Every target, by name.
-fn targets(workspace: &Workspace) -> Result<Vec<String>, Trouble> {
+fn targets(workspace: &Workspace) -> Result<Vec<String>, TaskError> {
     let path = workspace.root().join("fuzz/targets");
-    let fault = |source| Trouble::File {
+    let fault = |source| TaskError::File {
         path: path.clone(),
         source,
     };
@@ -81,10 +93,10 @@ fn targets(workspace: &Workspace) -> Result<Vec<String>, Trouble> {
     Ok(names)
 }
 
-fn chosen(all: &[String], wanted: &[String]) -> Result<Vec<String>, Trouble> {
+fn chosen(all: &[String], wanted: &[String]) -> Result<Vec<String>, TaskError> {
     if let Some(unknown) = wanted.iter().find(|name| !all.contains(name)) {
         let all = all.join(", ");
-        return Err(Trouble::Finding(format!(
+        return Err(TaskError::Failed(format!(
             "there is no fuzz target {unknown}; there are: {all}"
         )));
     }
@@ -93,7 +105,7 @@ fn chosen(all: &[String], wanted: &[String]) -> Result<Vec<String>, Trouble> {
 }
 
 /// Builds the fuzz workspace and returns the folder of its programs.
-fn build(workspace: &Workspace, folder: &Path) -> Result<PathBuf, Trouble> {
+fn build(workspace: &Workspace, folder: &Path) -> Result<PathBuf, TaskError> {
     let host = workspace.host()?;
     let manifest = "--manifest-path=fuzz/Cargo.toml";
     // A named target keeps the flags away from build scripts.

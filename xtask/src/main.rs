@@ -10,13 +10,13 @@ mod reference;
 mod setup;
 mod ship;
 mod soak;
+mod task_error;
 mod terminal;
 mod test_all;
 mod tidy;
-mod trouble;
 mod workspace;
 
-use crate::trouble::Trouble;
+use crate::task_error::TaskError;
 use crate::workspace::Workspace;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -83,15 +83,15 @@ enum Task {
 fn main() -> ExitCode {
     match perform(&Arguments::parse().task) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Trouble::Said) => ExitCode::FAILURE,
-        Err(trouble) => {
-            terminal::complain(trouble.told());
+        Err(TaskError::AlreadyReported) => ExitCode::FAILURE,
+        Err(error) => {
+            terminal::complain(error.told());
             ExitCode::FAILURE
         }
     }
 }
 
-fn perform(task: &Task) -> Result<(), Trouble> {
+fn perform(task: &Task) -> Result<(), TaskError> {
     let workspace = Workspace::find()?;
     match *task {
         Task::TestAll { fast } => test_all::run(&workspace, fast),

@@ -1,7 +1,7 @@
 //! `cargo xtask reference`: the pages under `docs/reference` that are made from code.
 
+use crate::task_error::TaskError;
 use crate::terminal::say;
-use crate::trouble::Trouble;
 use crate::workspace::Workspace;
 use std::fs;
 use std::path::Path;
@@ -37,7 +37,7 @@ const PAGES: &[Page] = &[
 ];
 
 /// Writes every page, or with `check` fails if one is out of date.
-pub(crate) fn run(workspace: &Workspace, check: bool) -> Result<(), Trouble> {
+pub(crate) fn run(workspace: &Workspace, check: bool) -> Result<(), TaskError> {
     let folder = workspace.root().join("docs/reference");
     let stale = stale(&folder, PAGES);
     if !check {
@@ -48,7 +48,7 @@ pub(crate) fn run(workspace: &Workspace, check: bool) -> Result<(), Trouble> {
         return Ok(());
     }
     let files: Vec<&str> = stale.iter().map(|page| page.file).collect();
-    Err(Trouble::Finding(format!(
+    Err(TaskError::Failed(format!(
         "out of date in docs/reference: {}; run `cargo xtask reference`",
         files.join(", ")
     )))
@@ -64,12 +64,12 @@ fn stale<'a>(folder: &Path, pages: &'a [Page]) -> Vec<&'a Page> {
         .collect()
 }
 
-fn write(folder: &Path, pages: &[&Page]) -> Result<(), Trouble> {
+fn write(folder: &Path, pages: &[&Page]) -> Result<(), TaskError> {
     for page in pages {
         let path = folder.join(page.file);
         fs::create_dir_all(folder)
             .and_then(|()| fs::write(&path, (page.generate)()))
-            .map_err(|source| Trouble::File { path, source })?;
+            .map_err(|source| TaskError::File { path, source })?;
         say(format!("reference: wrote docs/reference/{}", page.file));
     }
     Ok(())

@@ -4,8 +4,8 @@ mod debian;
 
 use crate::command;
 use crate::ship;
+use crate::task_error::TaskError;
 use crate::terminal::say;
-use crate::trouble::Trouble;
 use crate::workspace::Workspace;
 
 /// The release line of cargo-deny that reads our `deny.toml`.
@@ -15,7 +15,7 @@ const DENY_VERSION: &str = "^0.20";
 ///
 /// # Errors
 /// Names everything that is missing still.
-pub(crate) fn run(workspace: &Workspace, bench: bool) -> Result<(), Trouble> {
+pub(crate) fn run(workspace: &Workspace, bench: bool) -> Result<(), TaskError> {
     all_here(&install(workspace, bench))
 }
 
@@ -23,7 +23,7 @@ pub(crate) fn run(workspace: &Workspace, bench: bool) -> Result<(), Trouble> {
 ///
 /// # Errors
 /// Names those that are missing still.
-pub(crate) fn for_demo(workspace: &Workspace) -> Result<(), Trouble> {
+pub(crate) fn for_demo(workspace: &Workspace) -> Result<(), TaskError> {
     all_here(&debian::install(workspace, false))
 }
 
@@ -39,12 +39,12 @@ pub(crate) fn install(workspace: &Workspace, bench: bool) -> Vec<String> {
     missing
 }
 
-fn all_here(missing: &[String]) -> Result<(), Trouble> {
+fn all_here(missing: &[String]) -> Result<(), TaskError> {
     if missing.is_empty() {
         return Ok(());
     }
     let missing = missing.join(", ");
-    Err(Trouble::Finding(format!("still missing: {missing}")))
+    Err(TaskError::Failed(format!("still missing: {missing}")))
 }
 
 fn rust_component(workspace: &Workspace, component: &str, subcommand: &str) -> Option<String> {
@@ -91,12 +91,12 @@ pub(crate) fn has_subcommand(workspace: &Workspace, subcommand: &str) -> bool {
     command::works(&mut workspace.cargo(&[subcommand, "--version"]))
 }
 
-fn outcome(tool: &str, installed: Result<(), Trouble>) -> Option<String> {
+fn outcome(tool: &str, installed: Result<(), TaskError>) -> Option<String> {
     match installed {
         Ok(()) => {
             say(format!("setup: {tool} installed"));
             None
         }
-        Err(trouble) => Some(format!("{tool} ({})", trouble.told())),
+        Err(error) => Some(format!("{tool} ({})", error.told())),
     }
 }

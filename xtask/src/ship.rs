@@ -6,8 +6,8 @@
 use crate::bench;
 use crate::command;
 use crate::folder;
+use crate::task_error::TaskError;
 use crate::terminal::say;
-use crate::trouble::Trouble;
 use crate::workspace::Workspace;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ pub(crate) struct Options {
 }
 
 /// Builds the binary, and says where it lies.
-pub(crate) fn run(workspace: &Workspace, options: Options) -> Result<(), Trouble> {
+pub(crate) fn run(workspace: &Workspace, options: Options) -> Result<(), TaskError> {
     if options.train {
         train(workspace)?;
     }
@@ -37,7 +37,7 @@ pub(crate) fn run(workspace: &Workspace, options: Options) -> Result<(), Trouble
 }
 
 /// Builds proxyd as it ships and returns where it lies: `target/ship/proxyd`.
-pub(crate) fn build(workspace: &Workspace) -> Result<PathBuf, Trouble> {
+pub(crate) fn build(workspace: &Workspace) -> Result<PathBuf, TaskError> {
     let target = workspace.target_dir()?;
     let known = format!("-Cprofile-use={}", workspace.root().join(KNOWN).display());
     say("ship: building proxyd");
@@ -48,7 +48,7 @@ pub(crate) fn build(workspace: &Workspace) -> Result<PathBuf, Trouble> {
     fs::create_dir_all(&folder)
         .and_then(|()| fs::copy(&built, &fresh))
         .and_then(|_| fs::rename(&fresh, &binary))
-        .map_err(|source| Trouble::File {
+        .map_err(|source| TaskError::File {
             path: binary.clone(),
             source,
         })?;
@@ -56,7 +56,7 @@ pub(crate) fn build(workspace: &Workspace) -> Result<PathBuf, Trouble> {
 }
 
 /// Runs the benchmarks with a binary that counts, and keeps what it counted.
-fn train(workspace: &Workspace) -> Result<(), Trouble> {
+fn train(workspace: &Workspace) -> Result<(), TaskError> {
     let merger = merger(workspace)?;
     let training = workspace.target_dir()?.join("training");
     let counts = training.join("counts");
@@ -74,7 +74,7 @@ fn train(workspace: &Workspace) -> Result<(), Trouble> {
 }
 
 /// Builds proxyd in the release profile with more flags for all that goes into it.
-fn compile(workspace: &Workspace, target: &Path, flags: &[&str]) -> Result<PathBuf, Trouble> {
+fn compile(workspace: &Workspace, target: &Path, flags: &[&str]) -> Result<PathBuf, TaskError> {
     let host = workspace.host()?;
     // A named target keeps the flags away from build scripts.
     let arguments = ["build", "--release", "--locked", "--quiet", "--target"];
@@ -88,7 +88,7 @@ fn compile(workspace: &Workspace, target: &Path, flags: &[&str]) -> Result<PathB
 }
 
 /// The `llvm-profdata` of the compiler in use: another's may not know its format.
-pub(crate) fn merger(workspace: &Workspace) -> Result<PathBuf, Trouble> {
+pub(crate) fn merger(workspace: &Workspace) -> Result<PathBuf, TaskError> {
     let sysroot = command::read(workspace.command("rustc").args(["--print", "sysroot"]))?;
     let library = Path::new(sysroot.trim()).join("lib/rustlib");
     let program = library.join(workspace.host()?).join("bin/llvm-profdata");
@@ -96,5 +96,5 @@ pub(crate) fn merger(workspace: &Workspace) -> Result<PathBuf, Trouble> {
         return Ok(program);
     }
     let advice = "llvm-profdata is missing; `rustup component add llvm-tools` installs it";
-    Err(Trouble::Finding(advice.to_owned()))
+    Err(TaskError::Failed(advice.to_owned()))
 }

@@ -1,7 +1,7 @@
 //! `cargo xtask soak`: reloads and upgrades under load, in full size.
 
 use crate::command;
-use crate::trouble::Trouble;
+use crate::task_error::TaskError;
 use crate::workspace::Workspace;
 use clap::Args;
 
@@ -23,7 +23,7 @@ pub(crate) struct Options {
 }
 
 /// Runs the test that does so; it prints what it has counted.
-pub(crate) fn run(workspace: &Workspace, options: Options) -> Result<(), Trouble> {
+pub(crate) fn run(workspace: &Workspace, options: Options) -> Result<(), TaskError> {
     let Options {
         reloads,
         upgrades,

@@ -4,38 +4,41 @@ mod steps;
 mod tally;
 
 use self::steps::{Ending, STEPS, Step};
-use self::tally::Tally;
+use self::tally::Outcome;
 use crate::clock::Stopwatch;
+use crate::task_error::TaskError;
 use crate::terminal::{complain, say};
-use crate::trouble::Trouble;
 use crate::workspace::Workspace;
 use std::time::Duration;
 
 /// Runs the steps; `fast` leaves out the thorough ones.
-pub(crate) fn run(workspace: &Workspace, fast: bool) -> Result<(), Trouble> {
+pub(crate) fn run(workspace: &Workspace, fast: bool) -> Result<(), TaskError> {
     let whole = Stopwatch::start();
-    let tally = Tally::default();
-    let outcome = STEPS
+    let outcome = Outcome::default();
+    let ended = STEPS
         .iter()
         .filter(|step| !(fast && step.thorough))
-        .try_for_each(|step| perform(workspace, step, &tally));
-    if let Err(trouble) = &outcome {
-        complain(trouble.told());
+        .try_for_each(|step| perform(workspace, step, &outcome));
+    if let Err(error) = &ended {
+        complain(error.told());
     }
     say(format!("test-all: {} in all", seconds(whole.elapsed())));
     // CI judges by the last line of the output.
-    say(&tally);
-    outcome.map_err(|_| Trouble::Said)
+    say(&outcome);
+    ended.map_err(|_| TaskError::AlreadyReported)
 }
 
-fn perform(workspace: &Workspace, step: &Step, tally: &Tally) -> Result<(), Trouble> {
+fn perform(workspace: &Workspace, step: &Step, outcome: &Outcome) -> Result<(), TaskError> {
     say(format!("test-all: {} …", step.name));
     let watch = Stopwatch::start();
-    let ending = (step.run)(workspace, tally)?;
+    let ending = (step.run)(workspace, &outcome.tests)?;
     let time = seconds(watch.elapsed());
     match ending {
         Ending::Done => say(format!("test-all: {} done in {time}", step.name)),
-        Ending::Skipped(reason) => say(format!("test-all: {} skipped: {reason}", step.name)),
+        Ending::Skipped(reason) => {
+            say(format!("test-all: {} skipped: {reason}", step.name));
+            outcome.skip(step.name, &reason);
+        }
     }
     Ok(())
 }

@@ -1,50 +1,66 @@
-//! `cargo xtask tidy`: what the compiler cannot check, every fault at once, and the figures.
+//! `cargo xtask tidy`: what the compiler cannot check, every violation at once, and the figures.
 
-mod fault;
 mod figures;
+mod fuzzing;
 mod graph;
+mod items;
 mod layers;
 mod links;
 mod manifests;
+mod modules;
 mod noise;
 mod opening;
 mod proofs;
+mod ratchet;
+mod runner;
 mod settings;
 mod sizes;
 mod source;
+mod steps;
+mod threats;
 mod tree;
+mod violation;
 mod wording;
+mod words;
 
 use self::graph::Graph;
 use self::tree::Tree;
+use crate::task_error::TaskError;
 use crate::terminal::{complain, say};
-use crate::trouble::Trouble;
 use crate::workspace::Workspace;
 
 /// Checks the whole project.
-pub(crate) fn run(workspace: &Workspace) -> Result<(), Trouble> {
+pub(crate) fn run(workspace: &Workspace) -> Result<(), TaskError> {
     let tree = Tree::read(workspace)?;
     let graph = Graph::of(&workspace.metadata()?, workspace.root());
-    let mut faults = [
-        layers::faults(&graph),
-        links::faults(&tree),
-        manifests::faults(&tree, &graph),
-        noise::faults(&tree),
-        opening::faults(&tree),
-        proofs::faults(&tree),
-        settings::faults(&tree),
-        sizes::faults(&tree),
-        wording::faults(&tree),
+    let mut violations = [
+        fuzzing::violations(&tree),
+        layers::violations(&graph),
+        links::violations(&tree),
+        manifests::violations(&tree, &graph),
+        noise::violations(&tree),
+        opening::violations(&tree),
+        proofs::violations(&tree),
+        ratchet::violations(&tree)?,
+        runner::violations(&tree),
+        settings::violations(&tree),
+        sizes::violations(&tree),
+        steps::violations(&tree),
+        threats::violations(&tree),
+        wording::violations(&tree),
     ]
     .concat();
-    faults.sort();
+    violations.sort();
     say(figures::table(&tree, &graph));
-    for fault in &faults {
-        complain(fault);
+    for violation in &violations {
+        complain(violation);
     }
-    if faults.is_empty() {
+    if violations.is_empty() {
         say("tidy: no fault");
         return Ok(());
     }
-    Err(Trouble::Finding(format!("tidy: {} faults", faults.len())))
+    Err(TaskError::Failed(format!(
+        "tidy: {} faults",
+        violations.len()
+    )))
 }

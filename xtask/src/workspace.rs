@@ -1,7 +1,7 @@
 //! Where the project lies, and how cargo is called in it.
 
 use crate::command;
-use crate::trouble::Trouble;
+use crate::task_error::TaskError;
 use serde_json::Value;
 use std::env;
 use std::io::{self, IsTerminal};
@@ -17,11 +17,11 @@ pub(crate) struct Workspace {
 
 impl Workspace {
     /// The workspace of the running task.
-    pub(crate) fn find() -> Result<Self, Trouble> {
+    pub(crate) fn find() -> Result<Self, TaskError> {
         let manifest_dir = env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
         let root = manifest_dir.as_deref().and_then(Path::parent);
         let Some(root) = root else {
-            return Err(Trouble::Finding(
+            return Err(TaskError::Failed(
                 "run this as `cargo xtask <task>`".to_owned(),
             ));
         };
@@ -69,13 +69,13 @@ impl Workspace {
     }
 
     /// The platform of this machine, as the compiler calls it.
-    pub(crate) fn host(&self) -> Result<String, Trouble> {
+    pub(crate) fn host(&self) -> Result<String, TaskError> {
         let host = command::read(self.command("rustc").args(["--print", "host-tuple"]))?;
         Ok(host.trim().to_owned())
     }
 
     /// `cargo metadata` with the dependency graph of this machine's platform.
-    pub(crate) fn metadata(&self) -> Result<Value, Trouble> {
+    pub(crate) fn metadata(&self) -> Result<Value, TaskError> {
         let host = self.host()?;
         let text = command::read(&mut self.cargo(&[
             "metadata",
@@ -84,18 +84,18 @@ impl Workspace {
             "--filter-platform",
             &host,
         ]))?;
-        serde_json::from_str(&text).map_err(|source| Trouble::Json {
+        serde_json::from_str(&text).map_err(|source| TaskError::Json {
             program: "cargo metadata",
             source,
         })
     }
 
     /// The folder that cargo builds into.
-    pub(crate) fn target_dir(&self) -> Result<PathBuf, Trouble> {
+    pub(crate) fn target_dir(&self) -> Result<PathBuf, TaskError> {
         let metadata = self.metadata()?;
         let folder = metadata.get("target_directory").and_then(Value::as_str);
         folder
             .map(PathBuf::from)
-            .ok_or_else(|| Trouble::Finding("cargo metadata names no target folder".to_owned()))
+            .ok_or_else(|| TaskError::Failed("cargo metadata names no target folder".to_owned()))
     }
 }

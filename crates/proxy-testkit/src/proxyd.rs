@@ -112,6 +112,17 @@ impl Proxyd {
         &self.addresses
     }
 
+    /// Where the admin interface listens. Waits until it does.
+    #[must_use]
+    #[track_caller]
+    pub fn admin_address(&self) -> SocketAddr {
+        let said = self
+            .stderr
+            .find(0, |record| record.text("message") == "admin interface");
+        let address = said.text("address").parse();
+        address.expect("the admin interface tells its address")
+    }
+
     /// A connection to the first listener.
     #[must_use]
     #[track_caller]

@@ -5,8 +5,8 @@ use super::cores::Cores;
 use super::descriptors;
 use crate::command;
 use crate::folder;
+use crate::task_error::TaskError;
 use crate::terminal::say;
-use crate::trouble::Trouble;
 use crate::workspace::Workspace;
 use std::cell::Cell;
 use std::env;
@@ -51,14 +51,14 @@ impl Arena {
         workspace: &Workspace,
         load: LoadProgram,
         proxyd: PathBuf,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, TaskError> {
         let target = workspace.target_dir()?;
         let load = match load {
             LoadProgram::Optimised => {
                 build_load(workspace)?;
                 target.join("release").join("xtask")
             }
-            LoadProgram::ThisOne => env::current_exe().map_err(|source| Trouble::System {
+            LoadProgram::ThisOne => env::current_exe().map_err(|source| TaskError::System {
                 deed: "find this program",
                 source,
             })?,
@@ -74,7 +74,7 @@ impl Arena {
             last_port: Cell::new(PROXY_PORTS.start() - 1),
         };
         folder::empty(&arena.folder)?;
-        descriptors::raise_limit().map_err(|source| Trouble::System {
+        descriptors::raise_limit().map_err(|source| TaskError::System {
             deed: "raise the limit of open files",
             source,
         })?;
@@ -118,7 +118,7 @@ impl Arena {
     }
 
     /// A port that nobody listens on and that no process of this run has had before.
-    pub(super) fn free_port(&self) -> Result<u16, Trouble> {
+    pub(super) fn free_port(&self) -> Result<u16, TaskError> {
         for port in self.last_port.get() + 1..=*PROXY_PORTS.end() {
             self.last_port.set(port);
             if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
@@ -126,11 +126,11 @@ impl Arena {
             }
         }
         let range = format!("{}–{}", PROXY_PORTS.start(), PROXY_PORTS.end());
-        Err(Trouble::Finding(format!("no port of {range} is free")))
+        Err(TaskError::Failed(format!("no port of {range} is free")))
     }
 }
 
-fn build_load(workspace: &Workspace) -> Result<(), Trouble> {
+fn build_load(workspace: &Workspace) -> Result<(), TaskError> {
     say("bench: building the load");
     let arguments = ["build", "--release", "--locked", "--quiet", "--package"];
     command::run(workspace.cargo(&arguments).arg("xtask"))

@@ -8,7 +8,7 @@ use super::figure::number;
 use super::loader::Loader;
 use super::order::Span;
 use super::rounds;
-use crate::trouble::Trouble;
+use crate::task_error::TaskError;
 use std::time::Duration;
 
 /// The responder goes on for longer than any sample takes to come to its end.
@@ -19,7 +19,7 @@ pub(super) fn per_second(
     arena: &Arena,
     loader: &mut Loader,
     effort: Effort,
-) -> Result<f64, Trouble> {
+) -> Result<f64, TaskError> {
     let mut responder = Loader::start(arena, arena.cores.first(), RESPONDER_PORT)?;
     let mut drive = rounds::drive(&GET, &Setup::PLAIN, RESPONDER_PORT, &[]);
     let Turns { warm, span, .. } = effort.usual;

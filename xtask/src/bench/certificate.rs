@@ -1,6 +1,6 @@
 //! The certificate that all contestants show, made anew for each run.
 
-use crate::trouble::Trouble;
+use crate::task_error::TaskError;
 use std::fs;
 use std::path::Path;
 
@@ -12,15 +12,15 @@ pub(super) const KEY: &str = "key.pem";
 pub(super) const BOTH: &str = "both.pem";
 
 /// Makes a P-256 key and a certificate for it, in a folder.
-pub(super) fn make(folder: &Path) -> Result<(), Trouble> {
+pub(super) fn make(folder: &Path) -> Result<(), TaskError> {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]);
     let made =
-        made.map_err(|cause| Trouble::Finding(format!("no certificate could be made: {cause}")))?;
+        made.map_err(|cause| TaskError::Failed(format!("no certificate could be made: {cause}")))?;
     let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
     let both = format!("{certificate}{key}");
     for (name, text) in [(CERTIFICATE, certificate), (KEY, key), (BOTH, both)] {
         let path = folder.join(name);
-        fs::write(&path, text).map_err(|source| Trouble::File { path, source })?;
+        fs::write(&path, text).map_err(|source| TaskError::File { path, source })?;
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use super::arena::{Arena, BACKEND_PORT};
 use super::certificate::{BOTH, CERTIFICATE, KEY};
 use super::contestant::{Program, Setup};
-use crate::trouble::Trouble;
+use crate::task_error::TaskError;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -36,18 +36,19 @@ pub(super) fn write(
     program: &Program,
     setup: &Setup,
     ports: Ports,
-) -> Result<Option<PathBuf>, Trouble> {
+) -> Result<Option<PathBuf>, TaskError> {
     let Some(template) = template(program, setup.tls) else {
         return Ok(None);
     };
     let kept = arena.kept(template);
-    let text = fs::read_to_string(&kept).map_err(|source| Trouble::File { path: kept, source })?;
+    let text =
+        fs::read_to_string(&kept).map_err(|source| TaskError::File { path: kept, source })?;
     let mut text = fill(&text, &values(arena.folder(), setup, ports))?;
     if *program == Program::Proxyd {
         text.push_str(&growth(setup));
     }
     let path = arena.file(&format!("{}-{}", ports.clients, template.replace('/', "-")));
-    fs::write(&path, text).map_err(|source| Trouble::File {
+    fs::write(&path, text).map_err(|source| TaskError::File {
         path: path.clone(),
         source,
     })?;
@@ -75,14 +76,14 @@ fn values(folder: &Path, setup: &Setup, ports: Ports) -> [(&'static str, String)
 }
 
 /// Puts values where the template names them between two `@`.
-fn fill(template: &str, values: &[(&str, String)]) -> Result<String, Trouble> {
+fn fill(template: &str, values: &[(&str, String)]) -> Result<String, TaskError> {
     let mut text = template.to_owned();
     for (name, value) in values {
         text = text.replace(&format!("@{name}@"), value);
     }
     if let Some((_, unknown)) = text.split_once('@') {
         let unknown = unknown.split('@').next().unwrap_or_default();
-        return Err(Trouble::Finding(format!(
+        return Err(TaskError::Failed(format!(
             "a configuration under bench/ names @{unknown}@, which means nothing"
         )));
     }

@@ -11,7 +11,7 @@ use super::reload;
 use super::report::CaseReport;
 use super::rounds;
 use super::stage::Stage;
-use crate::trouble::Trouble;
+use crate::task_error::TaskError;
 
 /// What all cases of a run share.
 pub(super) struct Contest<'a> {
@@ -28,7 +28,7 @@ impl<'a> Contest<'a> {
         arena: &'a Arena,
         effort: Effort,
         peers: &'a [Peer],
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, TaskError> {
         Ok(Self {
             arena,
             effort,
@@ -39,7 +39,7 @@ impl<'a> Contest<'a> {
     }
 
     /// Measures one case.
-    pub(super) fn hold(&mut self, case: &Case) -> Result<CaseReport, Trouble> {
+    pub(super) fn hold(&mut self, case: &Case) -> Result<CaseReport, TaskError> {
         let contestants = self.contestants(case);
         let Effort { usual, fine, .. } = self.effort;
         let entries = match case.plan {

@@ -1,6 +1,6 @@
 //! Which processor cores there are, and who stays on which.
 
-use crate::trouble::Trouble;
+use crate::task_error::TaskError;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::io;
 
@@ -10,8 +10,8 @@ pub(super) struct Cores(Vec<usize>);
 
 impl Cores {
     /// Asks the system.
-    pub(super) fn of_this_process() -> Result<Self, Trouble> {
-        let allowed = sched_getaffinity(None).map_err(|errno| Trouble::System {
+    pub(super) fn of_this_process() -> Result<Self, TaskError> {
+        let allowed = sched_getaffinity(None).map_err(|errno| TaskError::System {
             deed: "ask which cores there are",
             source: errno.into(),
         })?;
@@ -21,7 +21,7 @@ impl Cores {
                 .collect(),
         );
         if cores.0.len() < 2 {
-            return Err(Trouble::Finding(
+            return Err(TaskError::Failed(
                 "a proxy and its load need a core each, and there is only one".to_owned(),
             ));
         }

@@ -10,7 +10,7 @@ use super::order::{Answer, Asking, Carrier, Drive, Rhythm, Span};
 use super::report::{Entry, Round};
 use super::running::{Counted, Run, Running};
 use super::stage;
-use crate::trouble::Trouble;
+use crate::task_error::TaskError;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
@@ -43,7 +43,7 @@ pub(super) struct PerRequest {
 pub(super) fn all(
     contest: &mut Contest<'_>,
     contestants: &[Contestant],
-) -> Result<Vec<Entry>, Trouble> {
+) -> Result<Vec<Entry>, TaskError> {
     contest.stage.clear();
     let mut entries = Vec::new();
     for contestant in contestants {
@@ -75,7 +75,7 @@ pub(super) fn per_request(
     arena: &Arena,
     loader: &mut Loader,
     contestant: &Contestant,
-) -> Result<PerRequest, Trouble> {
+) -> Result<PerRequest, TaskError> {
     let few = whole_life(arena, loader, contestant, FEW)?;
     let many = whole_life(arena, loader, contestant, MANY)?;
     let each = |few: u64, many: u64| number(many.saturating_sub(few)) / number(MANY - FEW);
@@ -91,7 +91,7 @@ fn whole_life(
     loader: &mut Loader,
     contestant: &Contestant,
     requests: u64,
-) -> Result<Counts, Trouble> {
+) -> Result<Counts, TaskError> {
     let counted = Counted {
         sums: arena.file(&format!("{}-{requests}.callgrind", contestant.name)),
         trace: arena.file(&format!("{}-{requests}.trace", contestant.name)),
@@ -99,18 +99,18 @@ fn whole_life(
     let running = Running::start(arena, contestant, &Run::Counted(counted.clone()))?;
     let sample = loader.drive(asking(running.ports.clients, &contestant.setup, requests))?;
     if let Some(failure) = sample.failure {
-        return Err(Trouble::Finding(failure));
+        return Err(TaskError::Failed(failure));
     }
     running.end()?;
     let Counted { sums, trace } = counted;
     Counts::read(&text(sums)?, &text(trace)?)
-        .ok_or_else(|| Trouble::Finding("callgrind counted nothing".to_owned()))
+        .ok_or_else(|| TaskError::Failed("callgrind counted nothing".to_owned()))
 }
 
-fn text(path: PathBuf) -> Result<String, Trouble> {
+fn text(path: PathBuf) -> Result<String, TaskError> {
     match fs::read(&path) {
         Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
-        Err(source) => Err(Trouble::File { path, source }),
+        Err(source) => Err(TaskError::File { path, source }),
     }
 }
 

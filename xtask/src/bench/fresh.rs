@@ -9,7 +9,7 @@ use super::report::{Entry, Round};
 use super::rounds;
 use super::running::Running;
 use super::stage::{self, Actor};
-use crate::trouble::Trouble;
+use crate::task_error::TaskError;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub(super) fn rest(
     contest: &mut Contest<'_>,
     contestants: &[Contestant],
     connections: u32,
-) -> Result<Vec<Entry>, Trouble> {
+) -> Result<Vec<Entry>, TaskError> {
     each(contest, contestants, |contest, _, running| {
         let drive = resting(running, connections, contest.effort.settle);
         let sample = match stage::reason(contest.loader.drive(drive))? {
@@ -43,7 +43,7 @@ pub(super) fn rest(
 pub(super) fn weigh(
     contest: &mut Contest<'_>,
     contestants: &[Contestant],
-) -> Result<Vec<Entry>, Trouble> {
+) -> Result<Vec<Entry>, TaskError> {
     let mut first: Option<(u32, u64)> = None;
     each(contest, contestants, |_, contestant, running| {
         let bytes = meter::memory_bytes(&running.family);
@@ -66,8 +66,8 @@ pub(super) fn weigh(
 fn each(
     contest: &mut Contest<'_>,
     contestants: &[Contestant],
-    mut measure: impl FnMut(&mut Contest<'_>, &Contestant, &Running) -> Result<Round, Trouble>,
-) -> Result<Vec<Entry>, Trouble> {
+    mut measure: impl FnMut(&mut Contest<'_>, &Contestant, &Running) -> Result<Round, TaskError>,
+) -> Result<Vec<Entry>, TaskError> {
     contest.stage.clear();
     let mut entries: Vec<Entry> = contestants
         .iter()

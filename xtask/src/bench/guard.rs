@@ -8,8 +8,8 @@ use super::loader::Loader;
 use super::targets::{Guard, Targets};
 use crate::command;
 use crate::ship;
+use crate::task_error::TaskError;
 use crate::terminal::say;
-use crate::trouble::Trouble;
 use crate::workspace::Workspace;
 
 /// How the guard ended without a fault.
@@ -22,7 +22,7 @@ pub(crate) enum Guarded {
 }
 
 /// Compares, where there is something to compare and to count with.
-pub(crate) fn guard(workspace: &Workspace) -> Result<Guarded, Trouble> {
+pub(crate) fn guard(workspace: &Workspace) -> Result<Guarded, TaskError> {
     if committed(workspace)?.is_none() {
         let why = format!("{TARGETS} holds no [guard] to compare with");
         return Ok(Guarded::Skipped(why));
@@ -34,7 +34,7 @@ pub(crate) fn guard(workspace: &Workspace) -> Result<Guarded, Trouble> {
 }
 
 /// Counts what a small GET costs proxyd, and compares with what is committed.
-pub(super) fn compare(workspace: &Workspace) -> Result<(), Trouble> {
+pub(super) fn compare(workspace: &Workspace) -> Result<(), TaskError> {
     let committed = committed(workspace)?;
     let found = count(workspace)?;
     say(format!(
@@ -42,7 +42,7 @@ pub(super) fn compare(workspace: &Workspace) -> Result<(), Trouble> {
         found.instructions, found.system_calls
     ));
     let Some(guard) = committed else {
-        return Err(Trouble::Finding(format!(
+        return Err(TaskError::Failed(format!(
             "{TARGETS} holds no [guard] to compare with"
         )));
     };
@@ -50,18 +50,18 @@ pub(super) fn compare(workspace: &Workspace) -> Result<(), Trouble> {
     if faults.is_empty() {
         return Ok(());
     }
-    Err(Trouble::Finding(format!(
+    Err(TaskError::Failed(format!(
         "a small GET costs {}; if it should, write it into {TARGETS}",
         faults.join(" and ")
     )))
 }
 
-fn committed(workspace: &Workspace) -> Result<Option<Guard>, Trouble> {
+fn committed(workspace: &Workspace) -> Result<Option<Guard>, TaskError> {
     let path = workspace.root().join(TARGETS);
     Targets::load(&path).map(|targets| targets.guard)
 }
 
-fn count(workspace: &Workspace) -> Result<PerRequest, Trouble> {
+fn count(workspace: &Workspace) -> Result<PerRequest, TaskError> {
     let proxyd = ship::build(workspace)?;
     let arena = Arena::prepare(workspace, LoadProgram::ThisOne, proxyd)?;
     let mut loader = Loader::start(&arena, arena.cores.last(), BACKEND_PORT)?;

@@ -20,17 +20,17 @@ mod trust;
 use self::driver::Driver;
 use super::cores;
 use super::order::{Order, Reply};
+use crate::task_error::TaskError;
 use crate::terminal::say;
-use crate::trouble::Trouble;
 use std::io;
 
 /// Follows the orders on standard input, on one core, until there are no more. The first line it
 /// says is the address of its upstream.
-pub(super) fn serve(core: usize, backend_port: u16) -> Result<(), Trouble> {
-    let system = |deed| move |source| Trouble::System { deed, source };
+pub(super) fn serve(core: usize, backend_port: u16) -> Result<(), TaskError> {
+    let system = |deed| move |source| TaskError::System { deed, source };
     cores::stay_on(core).map_err(system("stay on one core"))?;
     let mut driver = Driver::new(backend_port).map_err(|cause| {
-        Trouble::Finding(format!(
+        TaskError::Failed(format!(
             "the load process cannot listen on port {backend_port}: {cause}; is another bench running? \
              `ss -ltnp 'sport = :{backend_port}'` shows it"
         ))
@@ -44,7 +44,7 @@ pub(super) fn serve(core: usize, backend_port: u16) -> Result<(), Trouble> {
             Err(cause) => Reply::Failed(format!("not an order: {cause}")),
         };
         let told = serde_json::to_string(&reply);
-        say(told.map_err(|source| Trouble::Json {
+        say(told.map_err(|source| TaskError::Json {
             program: "the load process",
             source,
         })?);

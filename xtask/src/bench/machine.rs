@@ -2,7 +2,7 @@
 
 use super::cores::Cores;
 use crate::command;
-use crate::trouble::Trouble;
+use crate::task_error::TaskError;
 use crate::workspace::Workspace;
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -22,7 +22,7 @@ pub(super) struct Machine {
 
 impl Machine {
     /// Asks the system.
-    pub(super) fn describe(workspace: &Workspace, cores: &Cores) -> Result<Self, Trouble> {
+    pub(super) fn describe(workspace: &Workspace, cores: &Cores) -> Result<Self, TaskError> {
         let said = |program: &str, arguments: &[&str]| {
             let text = command::read(workspace.command(program).args(arguments))?;
             Ok(text.trim().to_owned())

@@ -3,7 +3,7 @@
 use super::cases::{CASES, Case, Plan};
 use super::contestant::Peer;
 use super::effort::Effort;
-use crate::trouble::Trouble;
+use crate::task_error::TaskError;
 
 /// How to measure, and what.
 #[derive(Debug, clap::Args)]
@@ -46,11 +46,11 @@ impl Options {
     }
 
     /// The cases that are wanted.
-    pub(super) fn cases(&self) -> Result<Vec<Case>, Trouble> {
+    pub(super) fn cases(&self) -> Result<Vec<Case>, TaskError> {
         let unknown = self.only.iter().find(|name| !is_case(name));
         if let Some(unknown) = unknown {
             let names: Vec<&str> = CASES.iter().map(|case| case.name).collect();
-            return Err(Trouble::Finding(format!(
+            return Err(TaskError::Failed(format!(
                 "no case is called {unknown}; there are {}",
                 names.join(", ")
             )));

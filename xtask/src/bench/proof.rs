@@ -3,7 +3,7 @@
 use super::contestant::Setup;
 use super::loader::Loader;
 use super::order::{Answer, Asking, Capture, Carrier, Drive, Rhythm, Span};
-use crate::trouble::Trouble;
+use crate::task_error::TaskError;
 use std::time::Duration;
 
 /// Bytes of the body that is posted.
@@ -20,7 +20,7 @@ pub(super) fn prove(
     port: u16,
     setup: &Setup,
     carrier: Carrier,
-) -> Result<(), Trouble> {
+) -> Result<(), TaskError> {
     for answer in Answer::ALL {
         check(loader, port, setup, carrier, answer, 0)?;
     }
@@ -38,7 +38,7 @@ fn check(
     carrier: Carrier,
     answer: Answer,
     body_bytes: usize,
-) -> Result<(), Trouble> {
+) -> Result<(), TaskError> {
     let sample = loader.drive(Drive {
         port,
         carrier,
@@ -64,7 +64,7 @@ fn check(
     };
     match difference {
         None => Ok(()),
-        Some(what) => Err(Trouble::Finding(format!(
+        Some(what) => Err(TaskError::Failed(format!(
             "does not do as all must, asked for {answer:?} by {carrier:?} with a body of \
              {body_bytes} bytes: {what}"
         ))),

@@ -4,8 +4,8 @@ use super::chart;
 use super::page;
 use super::report::Report;
 use super::targets::Targets;
+use crate::task_error::TaskError;
 use crate::terminal::say;
-use crate::trouble::Trouble;
 use std::path::Path;
 
 /// The run that the page shows.
@@ -14,14 +14,14 @@ const PAGE: &str = "docs/performance.md";
 const CHART: &str = "docs/performance.svg";
 
 /// A run as JSON, for people too.
-pub(super) fn json(report: &Report) -> Result<String, Trouble> {
-    let text = serde_json::to_string_pretty(report).map_err(trouble)?;
+pub(super) fn json(report: &Report) -> Result<String, TaskError> {
+    let text = serde_json::to_string_pretty(report).map_err(error)?;
     Ok(format!("{text}\n"))
 }
 
 /// Writes the run, its page and its picture into the project. They are made from the run as it
 /// is read again: a number may lose its last digit on the way, and with it be rounded otherwise.
-pub(super) fn write(root: &Path, report: &Report, targets: &Targets) -> Result<(), Trouble> {
+pub(super) fn write(root: &Path, report: &Report, targets: &Targets) -> Result<(), TaskError> {
     let results = json(report)?;
     let Shown { page, chart } = show(&results, targets)?;
     for (name, text) in [(RESULTS, results), (PAGE, page), (CHART, chart)] {
@@ -37,16 +37,16 @@ struct Shown {
     chart: String,
 }
 
-fn show(results: &str, targets: &Targets) -> Result<Shown, Trouble> {
-    let report: Report = serde_json::from_str(results).map_err(trouble)?;
+fn show(results: &str, targets: &Targets) -> Result<Shown, TaskError> {
+    let report: Report = serde_json::from_str(results).map_err(error)?;
     Ok(Shown {
         page: page::markdown(&report, &targets.judge(&report)),
         chart: chart::svg(&report),
     })
 }
 
-fn trouble(source: serde_json::Error) -> Trouble {
-    Trouble::Json {
+fn error(source: serde_json::Error) -> TaskError {
+    TaskError::Json {
         program: "the benchmark",
         source,
     }

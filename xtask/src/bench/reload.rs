@@ -12,7 +12,7 @@ use super::running::Running;
 use super::stage::{self, Actor};
 use super::statistics;
 use crate::clock::{self, Stopwatch};
-use crate::trouble::Trouble;
+use crate::task_error::TaskError;
 use rustix::process::Signal;
 use serde_json::Value;
 use std::io::{Read, Write};
@@ -29,7 +29,7 @@ pub(super) fn repeat(
     contest: &mut Contest<'_>,
     contestants: &[Contestant],
     load: &Load,
-) -> Result<Vec<Entry>, Trouble> {
+) -> Result<Vec<Entry>, TaskError> {
     contest.stage.clear();
     let mut entries = Vec::new();
     for contestant in contestants {
@@ -58,7 +58,7 @@ fn round(
     contestant: &Contestant,
     running: &Running,
     load: &Load,
-) -> Result<Round, Trouble> {
+) -> Result<Round, TaskError> {
     let mut drive = rounds::drive(
         load,
         &contestant.setup,
@@ -93,13 +93,13 @@ fn round(
 }
 
 /// One reload, from the signal until the proxy says that it is done.
-fn once(running: &Running) -> Result<Duration, Trouble> {
+fn once(running: &Running) -> Result<Duration, TaskError> {
     let before = reloads(running)?;
     running.signal(Signal::HUP)?;
     let watch = Stopwatch::start();
     while reloads(running)? <= before {
         if watch.elapsed() > PATIENCE {
-            return Err(Trouble::Finding("it does not reload".to_owned()));
+            return Err(TaskError::Failed("it does not reload".to_owned()));
         }
         clock::pause(TICK);
     }
@@ -107,16 +107,16 @@ fn once(running: &Running) -> Result<Duration, Trouble> {
 }
 
 /// How often the proxy says that it has reloaded.
-fn reloads(running: &Running) -> Result<f64, Trouble> {
+fn reloads(running: &Running) -> Result<f64, TaskError> {
     let asked = ask(running.ports.admin).map_err(|cause| {
-        Trouble::Finding(format!("its admin interface does not answer: {cause}"))
+        TaskError::Failed(format!("its admin interface does not answer: {cause}"))
     })?;
     let (_, body) = asked.split_once("\r\n\r\n").unwrap_or_default();
     let status: Option<Value> = serde_json::from_str(body).ok();
     let count = status.and_then(|status| status.get("config_reload_count")?.as_u64());
     count
         .map(number)
-        .ok_or_else(|| Trouble::Finding("its /status has no config_reload_count".to_owned()))
+        .ok_or_else(|| TaskError::Failed("its /status has no config_reload_count".to_owned()))
 }
 
 fn ask(port: u16) -> std::io::Result<String> {

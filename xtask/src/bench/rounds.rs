@@ -8,7 +8,7 @@ use super::figure::{Figure, number};
 use super::order::{Asking, Drive, Sample, Span};
 use super::report::{Entry, Round};
 use super::stage::{self, Actor};
-use crate::trouble::Trouble;
+use crate::task_error::TaskError;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -24,7 +24,7 @@ pub(super) fn take(
     contest: &mut Contest<'_>,
     contestants: &[Contestant],
     (load, turns): (&Load, Turns),
-) -> Result<Vec<Entry>, Trouble> {
+) -> Result<Vec<Entry>, TaskError> {
     let Contest {
         arena,
         loader,
@@ -62,7 +62,7 @@ fn sample(
     contest: &mut Contest<'_>,
     place: usize,
     wanted: (&Load, Turns),
-) -> Result<Round, Trouble> {
+) -> Result<Round, TaskError> {
     let mut round = Round::default();
     for repeated in 0..=contest.effort.repeats {
         round = once(contest, place, wanted)?;
@@ -78,7 +78,7 @@ fn once(
     contest: &mut Contest<'_>,
     place: usize,
     (load, turns): (&Load, Turns),
-) -> Result<Round, Trouble> {
+) -> Result<Round, TaskError> {
     let Some(actor) = contest.stage.cast().get(place) else {
         return Ok(Round::default());
     };
@@ -179,7 +179,7 @@ fn load_share(sample: &Sample) -> f64 {
 }
 
 /// The log is appended to, so that it can be cut off while proxyd has it open.
-fn empty_access_log(contest: &Contest<'_>, setup: &Setup) -> Result<(), Trouble> {
+fn empty_access_log(contest: &Contest<'_>, setup: &Setup) -> Result<(), TaskError> {
     if !setup.access_log {
         return Ok(());
     }
@@ -187,9 +187,9 @@ fn empty_access_log(contest: &Contest<'_>, setup: &Setup) -> Result<(), Trouble>
     match fs::OpenOptions::new().write(true).open(&path) {
         Ok(file) => file
             .set_len(0)
-            .map_err(|source| Trouble::File { path, source }),
+            .map_err(|source| TaskError::File { path, source }),
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(source) => Err(Trouble::File { path, source }),
+        Err(source) => Err(TaskError::File { path, source }),
     }
 }
 

@@ -6,7 +6,7 @@ use super::contestant::{Contestant, Program};
 use super::meter;
 use crate::clock::{self, Stopwatch};
 use crate::command;
-use crate::trouble::Trouble;
+use crate::task_error::TaskError;
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -67,7 +67,7 @@ impl Running {
         arena: &Arena,
         contestant: &Contestant,
         run: &Run,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, TaskError> {
         let program = &contestant.program;
         let ports = match program {
             Program::Other(peer) => Ports {
@@ -98,12 +98,12 @@ impl Running {
     }
 
     /// Sends a signal to the process that was started.
-    pub(super) fn signal(&self, signal: Signal) -> Result<(), Trouble> {
+    pub(super) fn signal(&self, signal: Signal) -> Result<(), TaskError> {
         send(self.process(), signal)
     }
 
     /// Tells it to end, and waits until it has.
-    pub(super) fn end(mut self) -> Result<(), Trouble> {
+    pub(super) fn end(mut self) -> Result<(), TaskError> {
         if self.stop()? {
             return Ok(());
         }
@@ -112,7 +112,7 @@ impl Running {
 
     /// Whether it has ended within its time. It is told more than once: a server that is about
     /// to wait for its clients may overhear a signal until one of them comes.
-    fn stop(&mut self) -> Result<bool, Trouble> {
+    fn stop(&mut self) -> Result<bool, TaskError> {
         let watch = Stopwatch::start();
         let mut told: Option<Stopwatch> = None;
         while watch.elapsed() < ENDING {
@@ -132,7 +132,7 @@ impl Running {
         i32::try_from(self.child.id()).unwrap_or(i32::MAX)
     }
 
-    fn await_listening(&mut self, patience: Duration) -> Result<(), Trouble> {
+    fn await_listening(&mut self, patience: Duration) -> Result<(), TaskError> {
         let watch = Stopwatch::start();
         while TcpStream::connect((Ipv4Addr::LOCALHOST, self.ports.clients)).is_err() {
             if let Some(status) = self.status()? {
@@ -146,15 +146,15 @@ impl Running {
         Ok(())
     }
 
-    fn status(&mut self) -> Result<Option<ExitStatus>, Trouble> {
-        self.child.try_wait().map_err(|source| Trouble::System {
+    fn status(&mut self) -> Result<Option<ExitStatus>, TaskError> {
+        self.child.try_wait().map_err(|source| TaskError::System {
             deed: "ask how a proxy is",
             source,
         })
     }
 
     /// What happened, and the end of the log.
-    fn failed(&self, what: &str) -> Trouble {
+    fn failed(&self, what: &str) -> TaskError {
         let log = fs::read_to_string(&self.log).unwrap_or_default();
         let lines: Vec<&str> = log.lines().map(str::trim).collect();
         let first = lines.len().saturating_sub(LOG_LINES);
@@ -164,7 +164,7 @@ impl Running {
         } else {
             format!("{what}: {end}")
         };
-        Trouble::Finding(told)
+        TaskError::Failed(told)
     }
 }
 
@@ -183,13 +183,13 @@ impl Drop for Running {
 }
 
 /// To a process that has ended, a signal means nothing.
-fn send(process: i32, signal: Signal) -> Result<(), Trouble> {
+fn send(process: i32, signal: Signal) -> Result<(), TaskError> {
     let Some(pid) = Pid::from_raw(process) else {
         return Ok(());
     };
     match kill_process(pid, signal) {
         Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
-        Err(errno) => Err(Trouble::System {
+        Err(errno) => Err(TaskError::System {
             deed: "signal a proxy",
             source: errno.into(),
         }),
@@ -202,7 +202,7 @@ fn words(
     program: &Program,
     config: Option<PathBuf>,
     run: &Run,
-) -> Result<Vec<OsString>, Trouble> {
+) -> Result<Vec<OsString>, TaskError> {
     let config = config.unwrap_or_default().into_os_string();
     let mut words: Vec<OsString> = Vec::new();
     if let Run::Counted(Counted { sums, trace }) = run {
@@ -239,9 +239,9 @@ fn words(
     Ok(words)
 }
 
-fn installed(program: &str) -> Result<OsString, Trouble> {
+fn installed(program: &str) -> Result<OsString, TaskError> {
     let found = command::find(program).map(PathBuf::into_os_string);
-    found.ok_or_else(|| Trouble::Finding(format!("{program} is not installed")))
+    found.ok_or_else(|| TaskError::Failed(format!("{program} is not installed")))
 }
 
 fn spawn(
@@ -249,14 +249,14 @@ fn spawn(
     words: &[OsString],
     workers: usize,
     log: &PathBuf,
-) -> Result<Child, Trouble> {
+) -> Result<Child, TaskError> {
     let created = File::create(log).and_then(|out| Ok((out.try_clone()?, out)));
-    let (out, err) = created.map_err(|source| Trouble::File {
+    let (out, err) = created.map_err(|source| TaskError::File {
         path: log.clone(),
         source,
     })?;
     let [program, arguments @ ..] = words else {
-        return Err(Trouble::Finding("a peer without a command".to_owned()));
+        return Err(TaskError::Failed("a peer without a command".to_owned()));
     };
     let mut command = Command::new(program);
     command
@@ -269,7 +269,7 @@ fn spawn(
         .cores
         .on_first(workers, || command.spawn())
         .and_then(|child| child);
-    child.map_err(|source| Trouble::Start {
+    child.map_err(|source| TaskError::Start {
         program: program.display().to_string(),
         source,
     })

@@ -6,7 +6,7 @@ use super::loader::Loader;
 use super::order::Carrier;
 use super::proof;
 use super::running::{Run, Running};
-use crate::trouble::Trouble;
+use crate::task_error::TaskError;
 
 /// Contestants, in order.
 #[derive(Debug, Default)]
@@ -31,7 +31,7 @@ impl Stage {
         arena: &Arena,
         loader: &mut Loader,
         contestants: &[Contestant],
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), TaskError> {
         let on = self.cast.iter().map(|actor| &actor.contestant);
         if on.eq(contestants) {
             return Ok(());
@@ -60,7 +60,7 @@ impl Actor {
         arena: &Arena,
         loader: &mut Loader,
         contestant: &Contestant,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, TaskError> {
         let running = reason(Running::start(arena, contestant, &Run::Bare))?;
         let mut refused = Vec::new();
         if let Ok(running) = &running {
@@ -95,11 +95,11 @@ impl Actor {
 }
 
 /// Parts what a contestant lacks, which is left out and told, from what ends a run.
-pub(super) fn reason<T>(outcome: Result<T, Trouble>) -> Result<Result<T, String>, Trouble> {
+pub(super) fn reason<T>(outcome: Result<T, TaskError>) -> Result<Result<T, String>, TaskError> {
     match outcome {
         Ok(done) => Ok(Ok(done)),
-        Err(Trouble::Finding(why)) => Ok(Err(why)),
-        Err(trouble @ Trouble::Start { .. }) => Ok(Err(trouble.told())),
-        Err(trouble) => Err(trouble),
+        Err(TaskError::Failed(why)) => Ok(Err(why)),
+        Err(error @ TaskError::Start { .. }) => Ok(Err(error.told())),
+        Err(error) => Err(error),
     }
 }

@@ -4,7 +4,7 @@ use super::contestant::OURS;
 use super::figure::Figure;
 use super::report::Report;
 use super::statistics::Spread;
-use crate::trouble::Trouble;
+use crate::task_error::TaskError;
 use serde::Deserialize;
 use std::fs;
 use std::path::Path;
@@ -102,12 +102,13 @@ pub(super) enum Standing {
 
 impl Targets {
     /// Reads the file.
-    pub(super) fn load(path: &Path) -> Result<Self, Trouble> {
-        let text = fs::read_to_string(path).map_err(|source| Trouble::File {
+    pub(super) fn load(path: &Path) -> Result<Self, TaskError> {
+        let text = fs::read_to_string(path).map_err(|source| TaskError::File {
             path: path.to_owned(),
             source,
         })?;
-        Self::parse(&text).map_err(|cause| Trouble::Finding(format!("{}: {cause}", path.display())))
+        Self::parse(&text)
+            .map_err(|cause| TaskError::Failed(format!("{}: {cause}", path.display())))
     }
 
     fn parse(text: &str) -> Result<Self, toml::de::Error> {

@@ -1,6 +1,6 @@
 //! The demo's addresses: those the quickstart names, and free ones for a run by itself.
 
-use crate::trouble::Trouble;
+use crate::task_error::TaskError;
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::ops::Range;
@@ -32,13 +32,13 @@ const FREE_PORTS: Range<u16> = 18_000..19_000;
 const BACKLOG: i32 = 128;
 
 /// Listens, for an upstream.
-pub(super) fn listen(address: SocketAddr) -> Result<TcpListener, Trouble> {
+pub(super) fn listen(address: SocketAddr) -> Result<TcpListener, TaskError> {
     TcpListener::bind(address)
-        .map_err(|cause| Trouble::Finding(format!("cannot listen on {address}: {cause}")))
+        .map_err(|cause| TaskError::Failed(format!("cannot listen on {address}: {cause}")))
 }
 
 /// As many listeners as wanted, on free ports.
-pub(super) fn free<const N: usize>() -> Result<[TcpListener; N], Trouble> {
+pub(super) fn free<const N: usize>() -> Result<[TcpListener; N], TaskError> {
     // Two runs at once begin at different places.
     let first = u16::try_from(process::id() % 1_000).unwrap_or_default();
     let (start, end) = (FREE_PORTS.start + first, FREE_PORTS.end);
@@ -49,7 +49,7 @@ pub(super) fn free<const N: usize>() -> Result<[TcpListener; N], Trouble> {
         .collect();
     found
         .try_into()
-        .map_err(|_| Trouble::Finding(format!("too few free ports in {FREE_PORTS:?}")))
+        .map_err(|_| TaskError::Failed(format!("too few free ports in {FREE_PORTS:?}")))
 }
 
 /// Listens without `SO_REUSEADDR`: the port stays ours even when the listener is shut down.
@@ -63,7 +63,7 @@ fn listen_alone(address: SocketAddr) -> rustix::io::Result<TcpListener> {
 
 impl Addresses {
     /// The configuration with every address of the quickstart replaced by its own.
-    pub(super) fn moved(&self, config: &str) -> Result<String, Trouble> {
+    pub(super) fn moved(&self, config: &str) -> Result<String, TaskError> {
         let Self {
             web,
             admin,
@@ -80,7 +80,7 @@ impl Addresses {
         for (from, to) in moves {
             let quoted = format!("\"{from}\"");
             if !text.contains(&quoted) {
-                return Err(Trouble::Finding(format!(
+                return Err(TaskError::Failed(format!(
                     "the quickstart does not name {from}, which the demo counts on"
                 )));
             }

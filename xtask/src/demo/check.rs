@@ -7,12 +7,12 @@ mod reload;
 
 use super::Verdict;
 use super::stage::Stage;
+use crate::task_error::TaskError;
 use crate::terminal::{complain, say};
-use crate::trouble::Trouble;
 use std::path::Path;
 
 /// Does something to the stage and says what it saw.
-type Check = fn(&mut Stage) -> Result<String, Trouble>;
+type Check = fn(&mut Stage) -> Result<String, TaskError>;
 
 /// In order; the last one ends proxyd.
 const CHECKS: &[(&str, Check)] = &[
@@ -31,7 +31,7 @@ const CHECKS: &[(&str, Check)] = &[
 ];
 
 /// Runs every check, even after one has failed.
-pub(super) fn run(binary: &Path, quickstart: &Path) -> Result<Verdict, Trouble> {
+pub(super) fn run(binary: &Path, quickstart: &Path) -> Result<Verdict, TaskError> {
     let mut stage = Stage::set(binary, quickstart)?;
     let mut verdict = Verdict {
         passed: 0,
@@ -43,9 +43,9 @@ pub(super) fn run(binary: &Path, quickstart: &Path) -> Result<Verdict, Trouble> 
                 verdict.passed += 1;
                 say(format!("ok      {name}: {seen}"));
             }
-            Err(trouble) => {
+            Err(error) => {
                 verdict.failed += 1;
-                say(format!("FAILED  {name}: {}", trouble.told()));
+                say(format!("FAILED  {name}: {}", error.told()));
             }
         }
     }
@@ -56,9 +56,9 @@ pub(super) fn run(binary: &Path, quickstart: &Path) -> Result<Verdict, Trouble> 
 }
 
 /// `Ok` if it holds, else what was seen instead.
-fn ensure(holds: bool, seen: impl FnOnce() -> String) -> Result<(), Trouble> {
+fn ensure(holds: bool, seen: impl FnOnce() -> String) -> Result<(), TaskError> {
     if holds {
         return Ok(());
     }
-    Err(Trouble::Finding(seen()))
+    Err(TaskError::Failed(seen()))
 }

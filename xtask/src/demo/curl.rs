@@ -1,7 +1,7 @@
 //! Requests made with curl, a client that we did not write.
 
 use crate::command;
-use crate::trouble::Trouble;
+use crate::task_error::TaskError;
 use std::process::Command;
 
 /// Longest that one transfer may take.
@@ -27,7 +27,7 @@ impl Answer {
 }
 
 /// A request whose answer is small.
-pub(super) fn get(url: &str, options: &[&str]) -> Result<Answer, Trouble> {
+pub(super) fn get(url: &str, options: &[&str]) -> Result<Answer, TaskError> {
     let output = command::read(curl().arg("--include").args(options).arg(url))?;
     let mut rest = output.as_str();
     loop {
@@ -43,13 +43,13 @@ pub(super) fn get(url: &str, options: &[&str]) -> Result<Answer, Trouble> {
                     head: head.to_owned(),
                 });
             }
-            None => return Err(Trouble::Finding(format!("{url} answered {output:?}"))),
+            None => return Err(TaskError::Failed(format!("{url} answered {output:?}"))),
         }
     }
 }
 
 /// A transfer of which only what `format` asks for is kept, as curl's `--write-out` defines it.
-pub(super) fn transfer(url: &str, format: &str, options: &[&str]) -> Result<String, Trouble> {
+pub(super) fn transfer(url: &str, format: &str, options: &[&str]) -> Result<String, TaskError> {
     command::read(
         curl()
             .args(["--output", "/dev/null", "--write-out", format])

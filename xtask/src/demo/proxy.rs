@@ -1,6 +1,6 @@
 //! The proxyd process: started, signalled, measured, and never left behind.
 
-use crate::trouble::Trouble;
+use crate::task_error::TaskError;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
 use std::io;
@@ -26,15 +26,15 @@ pub(super) struct Proxy {
 
 impl Proxy {
     /// Starts it; it is not ready yet.
-    pub(super) fn start(binary: &Path, config: &Path, log: Log) -> Result<Self, Trouble> {
+    pub(super) fn start(binary: &Path, config: &Path, log: Log) -> Result<Self, TaskError> {
         let mut command = Command::new(binary);
         command.arg("--config").arg(config).stdin(Stdio::null());
         if let Log::File(path) = log {
             let created = File::create(&path).and_then(|out| Ok((out.try_clone()?, out)));
-            let (out, err) = created.map_err(|source| Trouble::File { path, source })?;
+            let (out, err) = created.map_err(|source| TaskError::File { path, source })?;
             command.stdout(out).stderr(err);
         }
-        let child = command.spawn().map_err(|source| Trouble::Start {
+        let child = command.spawn().map_err(|source| TaskError::Start {
             program: binary.display().to_string(),
             source,
         })?;
@@ -47,13 +47,13 @@ impl Proxy {
     }
 
     /// Sends a signal; to a process that has ended it means nothing.
-    pub(super) fn signal(&self, signal: Signal) -> Result<(), Trouble> {
+    pub(super) fn signal(&self, signal: Signal) -> Result<(), TaskError> {
         let Some(pid) = i32::try_from(self.id()).ok().and_then(Pid::from_raw) else {
             return Ok(());
         };
         match kill_process(pid, signal) {
             Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
-            Err(errno) => Err(Trouble::System {
+            Err(errno) => Err(TaskError::System {
                 deed: "signal proxyd",
                 source: errno.into(),
             }),
@@ -61,15 +61,15 @@ impl Proxy {
     }
 
     /// Whether it has ended, and how.
-    pub(super) fn status(&mut self) -> Result<Option<ExitStatus>, Trouble> {
-        self.child.try_wait().map_err(|source| Trouble::System {
+    pub(super) fn status(&mut self) -> Result<Option<ExitStatus>, TaskError> {
+        self.child.try_wait().map_err(|source| TaskError::System {
             deed: "ask how proxyd is",
             source,
         })
     }
 
     /// Waits for it to end.
-    pub(super) async fn ended(&mut self) -> Result<ExitStatus, Trouble> {
+    pub(super) async fn ended(&mut self) -> Result<ExitStatus, TaskError> {
         loop {
             if let Some(status) = self.status()? {
                 return Ok(status);
@@ -79,10 +79,11 @@ impl Proxy {
     }
 
     /// The most memory it ever held, in bytes of RSS.
-    pub(super) fn peak_rss_bytes(&self) -> Result<u64, Trouble> {
+    pub(super) fn peak_rss_bytes(&self) -> Result<u64, TaskError> {
         let path = PathBuf::from(format!("/proc/{}/status", self.id()));
-        let status = fs::read_to_string(&path).map_err(|source| Trouble::File { path, source })?;
-        peak_rss_bytes(&status).ok_or_else(|| Trouble::System {
+        let status =
+            fs::read_to_string(&path).map_err(|source| TaskError::File { path, source })?;
+        peak_rss_bytes(&status).ok_or_else(|| TaskError::System {
             deed: "read VmHWM",
             source: io::ErrorKind::NotFound.into(),
         })

@@ -5,7 +5,7 @@ use super::curl::{self, Answer};
 use super::proxy::{Log, Proxy};
 use super::upstream::{self, Upstream};
 use crate::clock::Stopwatch;
-use crate::trouble::Trouble;
+use crate::task_error::TaskError;
 use serde_json::Value;
 use std::fs;
 use std::io;
@@ -34,8 +34,8 @@ pub(super) struct Stage {
 
 impl Stage {
     /// Starts everything and waits until proxyd says that it is ready.
-    pub(super) fn set(binary: &Path, quickstart: &Path) -> Result<Self, Trouble> {
-        let folder = TempDir::new().map_err(|source| Trouble::System {
+    pub(super) fn set(binary: &Path, quickstart: &Path) -> Result<Self, TaskError> {
+        let folder = TempDir::new().map_err(|source| TaskError::System {
             deed: "make a temporary folder",
             source,
         })?;
@@ -75,27 +75,27 @@ impl Stage {
     }
 
     /// What `/status` says.
-    pub(super) async fn status(&self) -> Result<Value, Trouble> {
+    pub(super) async fn status(&self) -> Result<Value, TaskError> {
         json(&ask(self.admin("/status")).await?)
     }
 
     /// The configuration as it stands in the file.
-    pub(super) fn config(&self) -> Result<String, Trouble> {
+    pub(super) fn config(&self) -> Result<String, TaskError> {
         read(&self.config_path())
     }
 
     /// Replaces the configuration file; proxyd does not know yet.
-    pub(super) fn configure(&self, text: &str) -> Result<(), Trouble> {
+    pub(super) fn configure(&self, text: &str) -> Result<(), TaskError> {
         write(&self.config_path(), text)
     }
 
     /// A file of this many zero bytes that takes no room on the disk.
-    pub(super) fn zeros(&self, bytes: u64) -> Result<PathBuf, Trouble> {
+    pub(super) fn zeros(&self, bytes: u64) -> Result<PathBuf, TaskError> {
         let path = self.folder.path().join("zeros");
         let made = fs::File::create(&path).and_then(|file| file.set_len(bytes));
         match made {
             Ok(()) => Ok(path),
-            Err(source) => Err(Trouble::File { path, source }),
+            Err(source) => Err(TaskError::File { path, source }),
         }
     }
 
@@ -111,13 +111,15 @@ impl Stage {
         self.folder.path().join("quickstart.kdl")
     }
 
-    async fn become_ready(&mut self) -> Result<(), Trouble> {
+    async fn become_ready(&mut self) -> Result<(), TaskError> {
         let url = self.admin("/ready");
         let watch = Stopwatch::start();
         while watch.elapsed() < DEADLINE {
             if let Some(status) = self.proxy.status()? {
                 let log = self.log();
-                return Err(Trouble::Finding(format!("proxyd ended ({status}):\n{log}")));
+                return Err(TaskError::Failed(format!(
+                    "proxyd ended ({status}):\n{log}"
+                )));
             }
             let listens = tokio::net::TcpStream::connect(self.at.admin).await.is_ok();
             if listens && curl::get(&url, &[])?.status == 200 {
@@ -126,16 +128,16 @@ impl Stage {
             rest().await;
         }
         let log = self.log();
-        Err(Trouble::Finding(format!(
+        Err(TaskError::Failed(format!(
             "proxyd did not become ready:\n{log}"
         )))
     }
 }
 
 /// Asks with curl while other tasks of the runtime go on.
-pub(super) async fn ask(url: String) -> Result<Answer, Trouble> {
+pub(super) async fn ask(url: String) -> Result<Answer, TaskError> {
     let asking = tokio::task::spawn_blocking(move || curl::get(&url, &[]));
-    asking.await.map_err(|source| Trouble::System {
+    asking.await.map_err(|source| TaskError::System {
         deed: "wait for curl",
         source: io::Error::other(source),
     })?
@@ -147,29 +149,29 @@ pub(super) async fn rest() {
 }
 
 /// Reads an answer as JSON.
-pub(super) fn json(answer: &Answer) -> Result<Value, Trouble> {
-    serde_json::from_str(&answer.body).map_err(|source| Trouble::Json {
+pub(super) fn json(answer: &Answer) -> Result<Value, TaskError> {
+    serde_json::from_str(&answer.body).map_err(|source| TaskError::Json {
         program: "proxyd",
         source,
     })
 }
 
-fn address(listener: &TcpListener) -> Result<SocketAddr, Trouble> {
-    listener.local_addr().map_err(|source| Trouble::System {
+fn address(listener: &TcpListener) -> Result<SocketAddr, TaskError> {
+    listener.local_addr().map_err(|source| TaskError::System {
         deed: "ask a listener for its address",
         source,
     })
 }
 
-fn read(path: &Path) -> Result<String, Trouble> {
-    fs::read_to_string(path).map_err(|source| Trouble::File {
+fn read(path: &Path) -> Result<String, TaskError> {
+    fs::read_to_string(path).map_err(|source| TaskError::File {
         path: path.to_owned(),
         source,
     })
 }
 
-fn write(path: &Path, text: &str) -> Result<(), Trouble> {
-    fs::write(path, text).map_err(|source| Trouble::File {
+fn write(path: &Path, text: &str) -> Result<(), TaskError> {
+    fs::write(path, text).map_err(|source| TaskError::File {
         path: path.to_owned(),
         source,
     })

@@ -1,7 +1,7 @@
 //! A small upstream that runs in the task's own process.
 
 use super::websocket;
-use crate::trouble::Trouble;
+use crate::task_error::TaskError;
 use bytes::Bytes;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
@@ -39,13 +39,13 @@ impl Upstream {
 }
 
 /// Serves on a thread of its own until the process ends.
-pub(super) fn serve(name: &'static str, listener: TcpListener) -> Result<Upstream, Trouble> {
+pub(super) fn serve(name: &'static str, listener: TcpListener) -> Result<Upstream, TaskError> {
     let upstream = Upstream {
         name,
         slow_begun: Arc::default(),
     };
     let serving = upstream.clone();
-    let failed = |source| Trouble::System {
+    let failed = |source| TaskError::System {
         deed: "start an upstream",
         source,
     };

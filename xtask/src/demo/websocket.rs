@@ -1,7 +1,7 @@
 //! Both ends of a WebSocket: the upstream that echoes, and the client that checks it.
 
 use super::upstream::{self, Answer};
-use crate::trouble::Trouble;
+use crate::task_error::TaskError;
 use bytes::Bytes;
 use futures_util::{SinkExt, StreamExt};
 use http_body_util::{BodyExt, Empty};
@@ -59,9 +59,9 @@ pub(super) struct Client(WebSocketStream<TcpStream>);
 
 impl Client {
     /// Connects and shakes hands.
-    pub(super) async fn connect(to: SocketAddr, path: &str) -> Result<Self, Trouble> {
+    pub(super) async fn connect(to: SocketAddr, path: &str) -> Result<Self, TaskError> {
         let stream = TcpStream::connect(to).await;
-        let stream = stream.map_err(|source| Trouble::System {
+        let stream = stream.map_err(|source| TaskError::System {
             deed: "connect for a WebSocket",
             source,
         })?;
@@ -72,7 +72,7 @@ impl Client {
     }
 
     /// Sends a text and waits for it to come back.
-    pub(super) async fn echoes(&mut self, text: &str) -> Result<(), Trouble> {
+    pub(super) async fn echoes(&mut self, text: &str) -> Result<(), TaskError> {
         self.0
             .send(Message::text(text))
             .await
@@ -80,21 +80,21 @@ impl Client {
         match self.0.next().await {
             Some(Ok(Message::Text(back))) if back.as_str() == text => Ok(()),
             Some(Err(cause)) => Err(told(&cause)),
-            Some(Ok(other)) => Err(Trouble::Finding(format!("sent {text:?}, got {other:?}"))),
-            None => Err(Trouble::Finding("the WebSocket closed".to_owned())),
+            Some(Ok(other)) => Err(TaskError::Failed(format!("sent {text:?}, got {other:?}"))),
+            None => Err(TaskError::Failed("the WebSocket closed".to_owned())),
         }
     }
 
     /// Says goodbye and waits for the other end to do so.
-    pub(super) async fn close(mut self) -> Result<(), Trouble> {
+    pub(super) async fn close(mut self) -> Result<(), TaskError> {
         self.0.close(None).await.map_err(|cause| told(&cause))?;
         while let Some(Ok(_)) = self.0.next().await {}
         Ok(())
     }
 }
 
-fn told(cause: &tungstenite::Error) -> Trouble {
-    Trouble::Finding(format!("WebSocket: {cause}"))
+fn told(cause: &tungstenite::Error) -> TaskError {
+    TaskError::Failed(format!("WebSocket: {cause}"))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! One run of one target, and what libFuzzer said of it.
 
-use crate::trouble::Trouble;
+use crate::task_error::TaskError;
 use std::fmt::{self, Display, Formatter};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ pub(super) struct Place {
 
 impl Place {
     /// Makes the folders of a target, where missing; what one run learnt, the next begins with.
-    pub(super) fn make(folder: &Path, target: &str, seeds: PathBuf) -> Result<Self, Trouble> {
+    pub(super) fn make(folder: &Path, target: &str, seeds: PathBuf) -> Result<Self, TaskError> {
         let place = Self {
             seeds,
             corpus: folder.join("corpus").join(target),
@@ -24,7 +24,7 @@ impl Place {
             log: folder.join("logs").join(target),
         };
         for path in [&place.corpus, &place.findings, &folder.join("logs")] {
-            fs::create_dir_all(path).map_err(|source| file_trouble(path, source))?;
+            fs::create_dir_all(path).map_err(|source| file_error(path, source))?;
         }
         Ok(place)
     }
@@ -71,8 +71,8 @@ pub(super) fn run(
     target: &str,
     place: &Place,
     seconds: u32,
-) -> Result<Session, Trouble> {
-    let log = File::create(&place.log).map_err(|source| file_trouble(&place.log, source))?;
+) -> Result<Session, TaskError> {
+    let log = File::create(&place.log).map_err(|source| file_error(&place.log, source))?;
     let status = program
         .arg(format!("-max_total_time={seconds}"))
         .args(["-timeout=10", "-rss_limit_mb=1024", "-print_final_stats=1"])
@@ -81,11 +81,11 @@ pub(super) fn run(
         .args(place.seeds.is_dir().then_some(&place.seeds))
         .stderr(log)
         .status()
-        .map_err(|source| Trouble::Start {
+        .map_err(|source| TaskError::Start {
             program: target.to_owned(),
             source,
         })?;
-    let log = fs::read(&place.log).map_err(|source| file_trouble(&place.log, source))?;
+    let log = fs::read(&place.log).map_err(|source| file_error(&place.log, source))?;
     let log = String::from_utf8_lossy(&log);
     let corpus = fs::read_dir(&place.corpus);
     Ok(Session {
@@ -110,8 +110,8 @@ fn finding(log: &str, path: &Path) -> String {
     input.map_or_else(|| path.display().to_string(), str::to_owned)
 }
 
-fn file_trouble(path: &Path, source: std::io::Error) -> Trouble {
-    Trouble::File {
+fn file_error(path: &Path, source: std::io::Error) -> TaskError {
+    TaskError::File {
         path: path.to_owned(),
         source,
     }

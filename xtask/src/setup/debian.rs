@@ -1,8 +1,8 @@
 //! Debian packages: which, why, and how they are installed.
 
 use crate::command;
+use crate::task_error::TaskError;
 use crate::terminal::say;
-use crate::trouble::Trouble;
 use crate::workspace::Workspace;
 use rustix::process::geteuid;
 use std::process::Command;
@@ -67,7 +67,7 @@ pub(super) fn install(workspace: &Workspace, bench: bool) -> Vec<String> {
     if absent.is_empty() {
         return Vec::new();
     }
-    let trouble = apt(workspace, &absent).err();
+    let error = apt(workspace, &absent).err();
     for package in absent.iter().filter(|package| is_here(package)) {
         say(format!(
             "setup: {} installed: {}",
@@ -77,7 +77,7 @@ pub(super) fn install(workspace: &Workspace, bench: bool) -> Vec<String> {
     let still = absent.into_iter().filter(|package| !is_here(package));
     still
         .map(|package| {
-            let cause = trouble.as_ref().map(Trouble::told).unwrap_or_default();
+            let cause = error.as_ref().map(TaskError::told).unwrap_or_default();
             format!("{} ({}) {cause}", package.name, package.reason)
         })
         .collect()
@@ -87,7 +87,7 @@ fn is_here(package: &Package) -> bool {
     command::find(package.program).is_some()
 }
 
-fn apt(workspace: &Workspace, absent: &[&Package]) -> Result<(), Trouble> {
+fn apt(workspace: &Workspace, absent: &[&Package]) -> Result<(), TaskError> {
     command::run(as_root(workspace, "apt-get").args(["--quiet", "update"]))?;
     let mut install = as_root(workspace, "apt-get");
     install.args(["--quiet", "--yes", "--no-install-recommends", "install"]);

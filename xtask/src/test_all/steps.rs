@@ -4,10 +4,11 @@ use super::tally::Tally;
 use crate::bench::{self, Guarded};
 use crate::command;
 use crate::demo;
+use crate::fuzz;
 use crate::reference;
 use crate::setup;
+use crate::task_error::TaskError;
 use crate::tidy;
-use crate::trouble::Trouble;
 use crate::workspace::Workspace;
 
 /// One step.
@@ -17,7 +18,7 @@ pub(super) struct Step {
     /// Whether `--fast` leaves it out.
     pub(super) thorough: bool,
     /// Does it; tests are counted into the tally.
-    pub(super) run: fn(&Workspace, &Tally) -> Result<Ending, Trouble>,
+    pub(super) run: fn(&Workspace, &Tally) -> Result<Ending, TaskError>,
 }
 
 /// How a step without fault ended.
@@ -37,13 +38,14 @@ pub(super) const STEPS: &[Step] = &[
     thorough("doc", document),
     step("tests", test),
     step("doctests", test_documentation),
+    thorough("fuzz", build_fuzz_targets),
     thorough("demo", drive_demo),
     step("reference", check_reference),
     thorough("deny", check_dependencies),
     thorough("guard", guard_cost),
 ];
 
-type Run = fn(&Workspace, &Tally) -> Result<Ending, Trouble>;
+type Run = fn(&Workspace, &Tally) -> Result<Ending, TaskError>;
 
 const fn step(name: &'static str, run: Run) -> Step {
     Step {
@@ -61,7 +63,7 @@ const fn thorough(name: &'static str, run: Run) -> Step {
     }
 }
 
-fn set_up(workspace: &Workspace, _: &Tally) -> Result<Ending, Trouble> {
+fn set_up(workspace: &Workspace, _: &Tally) -> Result<Ending, TaskError> {
     let missing = setup::install(workspace, false);
     if missing.is_empty() {
         return Ok(Ending::Done);
@@ -69,25 +71,25 @@ fn set_up(workspace: &Workspace, _: &Tally) -> Result<Ending, Trouble> {
     absent(workspace, format!("missing: {}", missing.join(", ")))
 }
 
-fn format(workspace: &Workspace, _: &Tally) -> Result<Ending, Trouble> {
+fn format(workspace: &Workspace, _: &Tally) -> Result<Ending, TaskError> {
     command::run(&mut workspace.cargo(&["fmt", "--all", "--check"])).map(|()| Ending::Done)
 }
 
-fn tidy(workspace: &Workspace, _: &Tally) -> Result<Ending, Trouble> {
+fn tidy(workspace: &Workspace, _: &Tally) -> Result<Ending, TaskError> {
     tidy::run(workspace).map(|()| Ending::Done)
 }
 
-fn lint(workspace: &Workspace, _: &Tally) -> Result<Ending, Trouble> {
+fn lint(workspace: &Workspace, _: &Tally) -> Result<Ending, TaskError> {
     let mut clippy = workspace.cargo(&["clippy", "--workspace", "--all-targets", "--locked"]);
     command::run(clippy.args(["--", "-D", "warnings"])).map(|()| Ending::Done)
 }
 
-fn document(workspace: &Workspace, _: &Tally) -> Result<Ending, Trouble> {
+fn document(workspace: &Workspace, _: &Tally) -> Result<Ending, TaskError> {
     let mut doc = workspace.cargo(&["doc", "--workspace", "--no-deps", "--locked"]);
     command::run(doc.env("RUSTDOCFLAGS", "-D warnings")).map(|()| Ending::Done)
 }
 
-fn test(workspace: &Workspace, tally: &Tally) -> Result<Ending, Trouble> {
+fn test(workspace: &Workspace, tally: &Tally) -> Result<Ending, TaskError> {
     let arguments: &[&str] = if setup::has_subcommand(workspace, "nextest") {
         &[
             "nextest",
@@ -111,18 +113,24 @@ fn test(workspace: &Workspace, tally: &Tally) -> Result<Ending, Trouble> {
     counted(workspace, arguments, tally)
 }
 
-fn test_documentation(workspace: &Workspace, tally: &Tally) -> Result<Ending, Trouble> {
+fn test_documentation(workspace: &Workspace, tally: &Tally) -> Result<Ending, TaskError> {
     let arguments = ["test", "--workspace", "--locked", "--no-fail-fast", "--doc"];
     counted(workspace, &arguments, tally)
 }
 
-fn counted(workspace: &Workspace, arguments: &[&str], tally: &Tally) -> Result<Ending, Trouble> {
+fn counted(workspace: &Workspace, arguments: &[&str], tally: &Tally) -> Result<Ending, TaskError> {
     let mut tests = workspace.cargo(arguments);
     let status = command::watch(&mut tests, &|line| tally.read(line))?;
     command::succeeded(&tests, status).map(|()| Ending::Done)
 }
 
-fn drive_demo(workspace: &Workspace, tally: &Tally) -> Result<Ending, Trouble> {
+/// The targets are checked only: building them takes minutes, and their corpora are replayed by tests of
+/// the crates, which `tidy` looks after.
+fn build_fuzz_targets(workspace: &Workspace, _: &Tally) -> Result<Ending, TaskError> {
+    fuzz::check(workspace).map(|()| Ending::Done)
+}
+
+fn drive_demo(workspace: &Workspace, tally: &Tally) -> Result<Ending, TaskError> {
     if command::find("curl").is_none() {
         return absent(workspace, "curl is missing".to_owned());
     }
@@ -131,12 +139,12 @@ fn drive_demo(workspace: &Workspace, tally: &Tally) -> Result<Ending, Trouble> {
     verdict.to_result().map(|()| Ending::Done)
 }
 
-fn check_reference(workspace: &Workspace, _: &Tally) -> Result<Ending, Trouble> {
+fn check_reference(workspace: &Workspace, _: &Tally) -> Result<Ending, TaskError> {
     reference::run(workspace, true).map(|()| Ending::Done)
 }
 
 /// Advisories are left out: their database is fetched, and a day's news must not fail old code.
-fn check_dependencies(workspace: &Workspace, _: &Tally) -> Result<Ending, Trouble> {
+fn check_dependencies(workspace: &Workspace, _: &Tally) -> Result<Ending, TaskError> {
     if !setup::has_subcommand(workspace, "deny") {
         return absent(workspace, "cargo-deny is missing".to_owned());
     }
@@ -144,16 +152,16 @@ fn check_dependencies(workspace: &Workspace, _: &Tally) -> Result<Ending, Troubl
     command::run(&mut workspace.cargo(&arguments)).map(|()| Ending::Done)
 }
 
-fn guard_cost(workspace: &Workspace, _: &Tally) -> Result<Ending, Trouble> {
-    Ok(match bench::guard(workspace)? {
-        Guarded::Held => Ending::Done,
-        Guarded::Skipped(why) => Ending::Skipped(why),
-    })
+fn guard_cost(workspace: &Workspace, _: &Tally) -> Result<Ending, TaskError> {
+    match bench::guard(workspace)? {
+        Guarded::Held => Ok(Ending::Done),
+        Guarded::Skipped(why) => absent(workspace, why),
+    }
 }
 
-fn absent(workspace: &Workspace, what: String) -> Result<Ending, Trouble> {
+fn absent(workspace: &Workspace, what: String) -> Result<Ending, TaskError> {
     if workspace.is_ci() {
-        return Err(Trouble::Finding(what));
+        return Err(TaskError::Failed(what));
     }
     Ok(Ending::Skipped(what))
 }

@@ -1,5 +1,7 @@
-//! How many tests passed and failed, read off the closing lines of the test runners.
+//! How many tests passed and failed, read off the closing lines of the test runners, and which steps
+//! could not run.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,6 +10,32 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(super) struct Tally {
     passed: AtomicU64,
     failed: AtomicU64,
+}
+
+/// What a whole run came to.
+#[derive(Debug, Default)]
+pub(super) struct Outcome {
+    pub(super) tests: Tally,
+    skipped: RefCell<Vec<String>>,
+}
+
+impl Outcome {
+    /// Remembers a step that could not run, and why.
+    pub(super) fn skip(&self, step: &str, reason: &str) {
+        self.skipped.borrow_mut().push(format!("{step} ({reason})"));
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { tests, skipped } = self;
+        write!(out, "{tests}")?;
+        let skipped = skipped.borrow();
+        if skipped.is_empty() {
+            return Ok(());
+        }
+        write!(out, ", {} skipped: {}", skipped.len(), skipped.join(", "))
+    }
 }
 
 impl Tally {
@@ -86,6 +114,21 @@ mod tests {
             "     Summary [   0.010s] 1 test run: 1 passed, 0 skipped",
         ];
         assert_eq!(read(&lines), "43 passed, 4 failed");
+    }
+
+    #[test]
+    fn the_closing_line_names_the_steps_that_were_skipped() {
+        let outcome = Outcome::default();
+        outcome
+            .tests
+            .read("test result: ok. 3 passed; 0 failed; 0 ignored");
+        assert_eq!(outcome.to_string(), "3 passed, 0 failed");
+        outcome.skip("guard", "valgrind is missing");
+        outcome.skip("deny", "cargo-deny is missing");
+        assert_eq!(
+            outcome.to_string(),
+            "3 passed, 0 failed, 2 skipped: guard (valgrind is missing), deny (cargo-deny is missing)"
+        );
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The figures that `tidy` prints: how large the project is, and where it is largest.
 
 use super::graph::Graph;
+use super::ratchet;
 use super::sizes;
 use super::source::Source;
 use super::tree::{File, Tree};
@@ -22,7 +23,7 @@ pub(super) fn table(tree: &Tree, graph: &Graph) -> String {
         .sum();
     let all: usize = tree.rust().map(|(_, source)| written(&source.code)).sum();
     let tests: usize = tree.rust().map(|(_, source)| tests_in(source)).sum();
-    [
+    let mut figures = vec![
         ("crates", graph.members().count().to_string()),
         (
             "lines of code",
@@ -39,9 +40,12 @@ pub(super) fn table(tree: &Tree, graph: &Graph) -> String {
             "linked by proxyd",
             format!("{} packages", linked(graph, "proxyd")),
         ),
-    ]
-    .map(|(name, figure)| format!("{name:<17} {figure}"))
-    .join("\n")
+    ];
+    figures.extend(ratchet::figures(tree));
+    let lines = figures
+        .iter()
+        .map(|(name, figure)| format!("{name:<17} {figure}"));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 fn product(file: &File, source: &Source) -> usize {
@@ -102,6 +106,9 @@ mod tests {
                 "longest           crates/a/src/lib.rs 3",
                 "tests             2",
                 "linked by proxyd  1 packages",
+                "module circles    0, of 0 modules: ",
+                "people words      0 in 1 000 comment lines",
+                "bare constants    0",
             ]
         );
     }

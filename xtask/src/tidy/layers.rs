@@ -1,7 +1,7 @@
 //! Which crate may import which: one table, and the check that holds it.
 
-use super::fault::Fault;
 use super::graph::{Graph, Package};
+use super::violation::Violation;
 
 /// One row of the layer picture in `docs/architecture.md`.
 struct Row {
@@ -76,7 +76,7 @@ const OUT_OF_REACH: &[(&str, &[&str])] = &[
 ];
 
 /// Crates in the wrong layer, imports against the table, and links out of reach.
-pub(super) fn faults(graph: &Graph) -> Vec<Fault> {
+pub(super) fn violations(graph: &Graph) -> Vec<Violation> {
     let mut faults = Vec::new();
     for package in graph.members() {
         let Some(layer) = layer_of(&package.name) else {
@@ -98,7 +98,7 @@ pub(super) fn faults(graph: &Graph) -> Vec<Fault> {
     faults
 }
 
-fn links_out_of_reach(graph: &Graph, package: &Package, layer: &str) -> Vec<Fault> {
+fn links_out_of_reach(graph: &Graph, package: &Package, layer: &str) -> Vec<Violation> {
     let barred = OUT_OF_REACH
         .iter()
         .filter(|(of, _)| *of == layer)
@@ -112,8 +112,8 @@ fn links_out_of_reach(graph: &Graph, package: &Package, layer: &str) -> Vec<Faul
         .collect()
 }
 
-fn fault(package: &Package, what: &str) -> Fault {
-    Fault::whole(&format!("{}/Cargo.toml", package.folder), what)
+fn fault(package: &Package, what: &str) -> Violation {
+    Violation::whole(&format!("{}/Cargo.toml", package.folder), what)
 }
 
 fn layer_of(name: &str) -> Option<&'static str> {
@@ -161,7 +161,7 @@ fn crosses_planes_rightly(own: &str, other: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::fault::told;
+    use crate::tidy::violation::told;
 
     #[test]
     fn lower_rows_and_the_right_end_of_a_chain_may_be_imported() {
@@ -174,7 +174,7 @@ mod tests {
             ("control-client", "node", &["proxy-tls"]),
             ("xtask", "tool", &["proxy-server"]),
         ]);
-        assert_eq!(told(&faults(&graph)), [""; 0]);
+        assert_eq!(told(&violations(&graph)), [""; 0]);
     }
 
     #[test]
@@ -188,7 +188,7 @@ mod tests {
             ("proxy-testkit", "tool", &[]),
         ]);
         assert_eq!(
-            told(&faults(&graph)),
+            told(&violations(&graph)),
             [
                 "crates/proxy-admin/Cargo.toml: (engine) imports proxy-server",
                 "crates/proxy-admin/Cargo.toml: (engine) imports proxy-testkit",
@@ -206,7 +206,7 @@ mod tests {
             ("proxy-pool", "wire", &[]),
         ]);
         assert_eq!(
-            told(&faults(&graph)),
+            told(&violations(&graph)),
             [
                 "crates/control-client/Cargo.toml: (node) imports proxy-pool",
                 "crates/proxy-server/Cargo.toml: (engine) imports control-client",
@@ -224,7 +224,7 @@ mod tests {
             ("kdl", "", &[]),
         ]);
         assert_eq!(
-            told(&faults(&graph)),
+            told(&violations(&graph)),
             ["crates/proxy-limits/Cargo.toml: (core) links proxy-limits -> innocent -> tokio"]
         );
     }
@@ -233,7 +233,7 @@ mod tests {
     fn an_unknown_crate_and_a_wrong_layer_are_faults() {
         let graph = Graph::ours(&[("proxy-new", "core", &[]), ("proxy-tls", "core", &[])]);
         assert_eq!(
-            told(&faults(&graph)),
+            told(&violations(&graph)),
             [
                 "crates/proxy-new/Cargo.toml: is not in the table of layers",
                 "crates/proxy-tls/Cargo.toml: must say package.metadata.architecture.layer = \

@@ -1,17 +1,17 @@
 //! Links from one Markdown file to another, and to its headings, lead somewhere.
 
-use super::fault::Fault;
 use super::tree::{File, Tree};
+use super::violation::Violation;
 
 /// Links that lead nowhere.
-pub(super) fn faults(tree: &Tree) -> Vec<Fault> {
+pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
     let pages = tree.files.iter().filter(|file| file.extension() == "md");
     let mut faults = Vec::new();
     for page in pages {
         for (index, line) in prose(&page.text) {
             let broken = targets(&line).filter(|target| !leads_somewhere(tree, page, target));
             faults.extend(broken.map(|target| {
-                Fault::on_line(
+                Violation::on_line(
                     &page.path,
                     index,
                     format!("a link that leads nowhere: {target}"),
@@ -101,7 +101,7 @@ fn anchor(heading: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::fault::told;
+    use crate::tidy::violation::told;
 
     #[test]
     fn links_to_files_folders_headings_and_hosts_hold() {
@@ -115,7 +115,7 @@ mod tests {
             ("docs/decisions/1.md", ""),
             ("README.md", "# The crates, in short\n"),
         ]);
-        assert_eq!(told(&faults(&tree)), [""; 0]);
+        assert_eq!(told(&violations(&tree)), [""; 0]);
     }
 
     #[test]
@@ -125,7 +125,7 @@ mod tests {
             "see [b](b.md)\n```\n[c](c.md)\n```\n`[d](d.md)` [e](#e)\n",
         )]);
         assert_eq!(
-            told(&faults(&tree)),
+            told(&violations(&tree)),
             [
                 "docs/a.md:1: a link that leads nowhere: b.md",
                 "docs/a.md:5: a link that leads nowhere: #e",

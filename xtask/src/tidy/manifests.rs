@@ -1,34 +1,34 @@
 //! What every crate must bring: the workspace's lints, the licence, a README; and the root the
 //! licence texts.
 
-use super::fault::Fault;
 use super::graph::Graph;
 use super::tree::Tree;
+use super::violation::Violation;
 
 const LICENSE: &str = "MIT OR Apache-2.0";
 const LICENSE_FILES: &[&str] = &["LICENSE-MIT", "LICENSE-APACHE"];
 
 /// Crates that lack something.
-pub(super) fn faults(tree: &Tree, graph: &Graph) -> Vec<Fault> {
-    let mut faults: Vec<Fault> = LICENSE_FILES
+pub(super) fn violations(tree: &Tree, graph: &Graph) -> Vec<Violation> {
+    let mut faults: Vec<Violation> = LICENSE_FILES
         .iter()
         .filter(|name| tree.file(name).is_none())
-        .map(|name| Fault::whole(name, "is missing"))
+        .map(|name| Violation::whole(name, "is missing"))
         .collect();
     for package in graph.members() {
         let manifest = format!("{}/Cargo.toml", package.folder);
         let readme = format!("{}/README.md", package.folder);
         if package.license.as_deref() != Some(LICENSE) {
             let what = format!("must be licensed \"{LICENSE}\": license.workspace = true");
-            faults.push(Fault::whole(&manifest, what));
+            faults.push(Violation::whole(&manifest, what));
         }
         let text = tree.file(&manifest).map_or("", |file| &file.text);
         if !takes_workspace_lints(text) {
             let what = "must take the workspace's lints: [lints] workspace = true";
-            faults.push(Fault::whole(&manifest, what));
+            faults.push(Violation::whole(&manifest, what));
         }
         if tree.file(&readme).is_none() {
-            faults.push(Fault::whole(&readme, "is missing"));
+            faults.push(Violation::whole(&readme, "is missing"));
         }
     }
     faults
@@ -45,7 +45,7 @@ fn takes_workspace_lints(manifest: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::fault::told;
+    use crate::tidy::violation::told;
 
     #[test]
     fn a_bare_crate_lacks_everything() {
@@ -59,7 +59,7 @@ mod tests {
         let graph = Graph::ours(&[("proxy-tls", "wire", &[])]);
 
         assert_eq!(
-            told(&faults(&tree, &graph)),
+            told(&violations(&tree, &graph)),
             [
                 "LICENSE-APACHE: is missing",
                 "crates/proxy-tls/Cargo.toml: must be licensed \"MIT OR Apache-2.0\": \

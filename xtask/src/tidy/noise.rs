@@ -1,8 +1,8 @@
 //! Noise: banners, notes to oneself, emoji, and code that only silences a check.
 
-use super::fault::Fault;
 use super::source::Source;
 use super::tree::{File, Tree};
+use super::violation::Violation;
 
 /// Code that has no place, and the better way.
 struct Rule {
@@ -42,7 +42,7 @@ const TEXTS: &[(&str, &str)] = &[
 ];
 
 /// Every piece of noise.
-pub(super) fn faults(tree: &Tree) -> Vec<Fault> {
+pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
     let mut faults = Vec::new();
     for file in &tree.files {
         // Fixtures hold what the world sends, and the world is noisy.
@@ -78,7 +78,7 @@ const fn rule(code: &'static str, instead: &'static str) -> Rule {
     }
 }
 
-fn code(file: &File, source: &Source) -> Vec<Fault> {
+fn code(file: &File, source: &Source) -> Vec<Violation> {
     let mut faults = Vec::new();
     for (index, line) in source.code.iter().enumerate() {
         let in_tests = file.is_test() || index >= source.tests_start;
@@ -87,22 +87,22 @@ fn code(file: &File, source: &Source) -> Vec<Fault> {
             .filter(|rule| (in_tests || !rule.tests_only) && has_word(line, rule.code));
         faults.extend(broken.map(|rule| {
             let what = format!("`{}`: {}", rule.code, rule.instead);
-            Fault::on_line(&file.path, index, what)
+            Violation::on_line(&file.path, index, what)
         }));
     }
     faults
 }
 
-fn comments<'a>(path: &str, lines: impl Iterator<Item = &'a str>) -> Vec<Fault> {
+fn comments<'a>(path: &str, lines: impl Iterator<Item = &'a str>) -> Vec<Violation> {
     let mut faults = Vec::new();
     for (index, line) in lines.enumerate() {
         let notes = NOTES.iter().filter(|note| has_word(line, note));
         faults.extend(notes.map(|note| {
             let what = format!("`{note}` in a comment: do it, or write an issue");
-            Fault::on_line(path, index, what)
+            Violation::on_line(path, index, what)
         }));
         if is_banner(line) {
-            faults.push(Fault::on_line(
+            faults.push(Violation::on_line(
                 path,
                 index,
                 "a banner: structure is files and functions",
@@ -133,12 +133,12 @@ fn is_banner(comment: &str) -> bool {
     runs(Box::new(text.chars())) || runs(Box::new(text.chars().rev()))
 }
 
-fn emoji(file: &File) -> Vec<Fault> {
+fn emoji(file: &File) -> Vec<Violation> {
     file.text
         .lines()
         .enumerate()
         .filter(|(index, line)| !is_test_data(file, *index) && line.chars().any(is_emoji))
-        .map(|(index, _)| Fault::on_line(&file.path, index, "an emoji: use words"))
+        .map(|(index, _)| Violation::on_line(&file.path, index, "an emoji: use words"))
         .collect()
 }
 
@@ -169,10 +169,10 @@ fn has_word(line: &str, word: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::fault::told;
+    use crate::tidy::violation::told;
 
     fn found(path: &str, text: &str) -> Vec<String> {
-        told(&faults(&Tree::of(&[(path, text)])))
+        told(&violations(&Tree::of(&[(path, text)])))
     }
 
     #[test]

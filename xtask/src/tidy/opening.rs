@@ -1,23 +1,23 @@
 //! Every Rust file opens with a sentence that says what the reader will find.
 
-use super::fault::Fault;
 use super::tree::Tree;
+use super::violation::Violation;
 
 /// Files that open with anything else.
-pub(super) fn faults(tree: &Tree) -> Vec<Fault> {
+pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
     tree.rust()
         .filter(|(file, _)| {
             let first = file.text.lines().next().unwrap_or_default();
             first.strip_prefix("//! ").is_none_or(str::is_empty)
         })
-        .map(|(file, _)| Fault::on_line(&file.path, 0, "must open with a `//!` sentence"))
+        .map(|(file, _)| Violation::on_line(&file.path, 0, "must open with a `//!` sentence"))
         .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::fault::told;
+    use crate::tidy::violation::told;
 
     #[test]
     fn a_file_opens_with_its_sentence() {
@@ -28,7 +28,7 @@ mod tests {
         ]);
 
         assert_eq!(
-            told(&faults(&tree)),
+            told(&violations(&tree)),
             [
                 "b.rs:1: must open with a `//!` sentence",
                 "c.rs:1: must open with a `//!` sentence",

@@ -1,11 +1,11 @@
 //! Settings are taken whole: a pattern of a settings type has no `..`, so that a setting which is
 //! read and not applied does not compile.
 
-use super::fault::Fault;
 use super::tree::Tree;
+use super::violation::Violation;
 
 /// Patterns of types named `…Settings` that leave fields out.
-pub(super) fn faults(tree: &Tree) -> Vec<Fault> {
+pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
     let mut faults = Vec::new();
     for (file, source) in tree.rust() {
         let code = source.code.join("\n");
@@ -18,7 +18,7 @@ pub(super) fn faults(tree: &Tree) -> Vec<Fault> {
                     .get(..end)
                     .map_or(0, |before| before.matches('\n').count());
                 let what = "takes settings apart with `..`: name every field";
-                faults.push(Fault::on_line(&file.path, line, what));
+                faults.push(Violation::on_line(&file.path, line, what));
             }
         }
     }
@@ -48,7 +48,7 @@ fn leaves_fields_out(after: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::fault::told;
+    use crate::tidy::violation::told;
 
     #[test]
     fn dots_in_a_settings_pattern_are_a_fault() {
@@ -57,7 +57,7 @@ mod tests {
             "//! A.\nlet PoolSettings {\n    max_idle,\n    ..\n} = settings;\nlet Settings { a, .. } = b;\n",
         )]);
         assert_eq!(
-            told(&faults(&tree)),
+            told(&violations(&tree)),
             [
                 "a.rs:2: takes settings apart with `..`: name every field",
                 "a.rs:6: takes settings apart with `..`: name every field",
@@ -72,6 +72,6 @@ mod tests {
             "let Settings { a, b: Other { .. } } = s;\nlet Head { .. } = h;\n\
              let s = Settings { a, ..base };\nstruct Settings { a: u8 }\nuse Settings;\n",
         )]);
-        assert_eq!(told(&faults(&tree)), [""; 0]);
+        assert_eq!(told(&violations(&tree)), [""; 0]);
     }
 }

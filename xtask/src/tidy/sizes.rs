@@ -1,7 +1,7 @@
 //! How long files may be.
 
-use super::fault::Fault;
 use super::tree::Tree;
+use super::violation::Violation;
 
 /// Most lines of a file, its tests not counted.
 const MOST_LINES: usize = 600;
@@ -9,20 +9,20 @@ const MOST_LINES: usize = 600;
 const MOST_MEDIAN: usize = 150;
 
 /// Files that are too long, and a median that is.
-pub(super) fn faults(tree: &Tree) -> Vec<Fault> {
+pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
     let sizes = sizes(tree);
-    let mut faults: Vec<Fault> = sizes
+    let mut faults: Vec<Violation> = sizes
         .iter()
         .filter(|(lines, _)| *lines > MOST_LINES)
         .map(|(lines, path)| {
             let what = format!("{lines} lines without tests; at most {MOST_LINES}, split by idea");
-            Fault::whole(path, what)
+            Violation::whole(path, what)
         })
         .collect();
     let median = median(&sizes);
     if median > MOST_MEDIAN {
         let what = format!("the median file has {median} lines; at most {MOST_MEDIAN}");
-        faults.push(Fault::whole("all files", what));
+        faults.push(Violation::whole("all files", what));
     }
     faults
 }
@@ -46,7 +46,7 @@ pub(super) fn median(sizes: &[(usize, &str)]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::fault::told;
+    use crate::tidy::violation::told;
 
     #[test]
     fn tests_do_not_count() {
@@ -63,7 +63,7 @@ mod tests {
         ]);
 
         assert_eq!(
-            told(&faults(&tree)),
+            told(&violations(&tree)),
             ["a/src/long.rs: 601 lines without tests; at most 600, split by idea"]
         );
     }
@@ -73,7 +73,7 @@ mod tests {
         let tree = Tree::of(&[("a/src/a.rs", &"a();\n".repeat(151))]);
 
         assert_eq!(
-            told(&faults(&tree)),
+            told(&violations(&tree)),
             ["all files: the median file has 151 lines; at most 150"]
         );
     }

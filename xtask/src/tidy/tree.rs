@@ -2,7 +2,7 @@
 
 use super::source::Source;
 use crate::command;
-use crate::trouble::Trouble;
+use crate::task_error::TaskError;
 use crate::workspace::Workspace;
 use std::fs;
 
@@ -26,7 +26,7 @@ pub(super) struct File {
 
 impl Tree {
     /// Reads the project's files.
-    pub(super) fn read(workspace: &Workspace) -> Result<Self, Trouble> {
+    pub(super) fn read(workspace: &Workspace) -> Result<Self, TaskError> {
         let listing = command::read(workspace.command("git").args([
             "ls-files",
             "-z",
@@ -44,7 +44,7 @@ impl Tree {
             if !full.is_file() {
                 continue;
             }
-            let bytes = fs::read(&full).map_err(|source| Trouble::File { path: full, source })?;
+            let bytes = fs::read(&full).map_err(|source| TaskError::File { path: full, source })?;
             let text = String::from_utf8(bytes).unwrap_or_default();
             tree.files.push(File::new(path, text));
         }

@@ -1,7 +1,7 @@
 //! Names that must not stand in any file: folders of one machine, hosts of package registries.
 
-use super::fault::Fault;
 use super::tree::Tree;
+use super::violation::Violation;
 
 /// Folders that exist on somebody's machine only. Written in two pieces, so as not to be found.
 const MACHINE_PATHS: &[&str] = &[
@@ -25,7 +25,7 @@ const REGISTRY_HOSTS: &[&str] = &[
 const EXEMPT: &[&str] = &["Cargo.lock"];
 
 /// Lines that name one.
-pub(super) fn faults(tree: &Tree) -> Vec<Fault> {
+pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
     let files = tree.files.iter().filter(|file| {
         let name = file.path.rsplit('/').next().unwrap_or_default();
         !EXEMPT.contains(&name)
@@ -33,7 +33,7 @@ pub(super) fn faults(tree: &Tree) -> Vec<Fault> {
     let mut faults = Vec::new();
     for file in files {
         for (index, line) in file.text.lines().enumerate() {
-            faults.extend(named(line).map(|what| Fault::on_line(&file.path, index, what)));
+            faults.extend(named(line).map(|what| Violation::on_line(&file.path, index, what)));
         }
     }
     faults
@@ -50,7 +50,7 @@ fn named(line: &str) -> impl Iterator<Item = String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::fault::told;
+    use crate::tidy::violation::told;
 
     #[test]
     fn folders_and_registries_are_found_and_the_lock_file_is_not() {
@@ -63,7 +63,7 @@ mod tests {
         ]);
 
         assert_eq!(
-            told(&faults(&tree)),
+            told(&violations(&tree)),
             [
                 concat!("README.md:2: names a machine's folder: /ho", "me/"),
                 concat!("README.md:3: names a registry: crates", ".io"),

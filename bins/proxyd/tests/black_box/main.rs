@@ -40,6 +40,7 @@ mod proxy_protocol;
 mod reload;
 mod retries;
 mod routing;
+mod settings;
 mod shutdown;
 mod splicing;
 mod streaming;

@@ -286,6 +286,24 @@ fn a_slow_connect_is_answered_504() {
     assert_eq!(reason(&proxyd, &response), "connect_timeout");
 }
 
+#[test]
+fn a_route_has_its_own_connect_time() {
+    let (address, _queue) = full_queue();
+    let upstream = format!("target \"{address}\"; timeouts {{ connect-secs 60 }}");
+    let proxyd = Config::new()
+        .route("all", r#"upstream "u"; timeouts { connect-ms 300 }"#)
+        .upstream("u", &upstream)
+        .start();
+
+    let response = proxyd.connect().ask(get("/", &[]));
+
+    let message = refusal(&response, 504, "TIMEOUT");
+    assert!(
+        message.starts_with("Timeout: connect after 300ms"),
+        "{message}"
+    );
+}
+
 fn full_queue() -> (SocketAddr, Vec<std::net::TcpStream>) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     rustix::net::listen(&listener, 0).unwrap();

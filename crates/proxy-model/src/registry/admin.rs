@@ -24,10 +24,10 @@ settings! {
     /// The file that holds the token which callers must send as `Authorization: Bearer`.
     TOKEN_FILE: Text<PathBuf>, Unset = file("admin.token-file", "a file", "admin.token")
         .optional("no token is asked for")
-        .enforced("proxy-admin", "the_admin_interface_asks_for_its_token");
+        .enforced("proxy-admin", "the_admin_interface_asks_for_the_token_in_its_file");
     /// A Unix socket where it listens too. Who may open it may ask.
     UNIX_SOCKET: Text<PathBuf>, Unset =
         file("admin.unix-socket", "a socket", "/run/proxy-admin.sock")
             .optional("there is none")
-            .enforced("proxy-admin", "the_admin_interface_answers_at_its_socket");
+            .enforced("proxy-admin", "the_admin_interface_at_a_unix_socket_is_handed_over_too");
 }

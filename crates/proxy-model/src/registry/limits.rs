@@ -70,7 +70,7 @@ settings! {
     MAX_IDLE_CONNECTIONS_PER_UPSTREAM: Integer<u32>, Given<u32> =
         integer("limits.max-idle-connections-per-upstream", 0, 1_000_000, "connections")
             .or(100)
-            .enforced("proxy-pool", "no_more_idle_connections_are_kept_than_allowed");
+            .enforced("proxy-pool", "idle_connections_are_limited_for_all_upstreams_together");
     /// Requests being served at once. Over it: 503 with `Retry-After`.
     MAX_IN_FLIGHT_REQUESTS: Integer<u32>, Given<u32> =
         integer("limits.max-in-flight-requests", 1, MANY, "requests")

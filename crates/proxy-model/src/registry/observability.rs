@@ -35,7 +35,7 @@ settings! {
     /// Whether it is written at all.
     ACCESS_ENABLED: Flag, Given<bool> = flag("observability.access-log.enabled")
         .or(true)
-        .enforced("proxy-telemetry", "a_log_that_is_off_makes_nothing");
+        .enforced("proxy-telemetry", "an_access_log_that_is_off_writes_no_line");
     /// Where to: `stdout`, `stderr` or a file. Files are opened again on reload.
     ACCESS_PATH: Text<LogTarget>, Given<Written<LogTarget>> = text(
         "observability.access-log.path",
@@ -75,5 +75,5 @@ settings! {
     REDACT_QUERY: Text<String>, Many =
         words("observability.redact-query", "a parameter's name", "token")
             .many()
-            .enforced("proxy-telemetry", "only_the_values_of_the_names_are_replaced");
+            .enforced("proxy-telemetry", "secrets_are_never_written");
 }

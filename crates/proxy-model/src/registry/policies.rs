@@ -47,7 +47,7 @@ settings! {
     TIMEOUT: Time, Unset = time("routes.route.policies.timeout-secs", DAY)
         .optional("no limit on the whole")
         .also(ROUTE)
-        .enforced("proxy-pipeline", "a_route_timeout_cuts_the_whole_exchange");
+        .enforced("proxy-pipeline", "the_short_timeouts_of_routes_and_upstreams_are_kept");
     /// The route's own times.
     TIMEOUTS: Block, Unset = block("routes.route.policies.timeouts")
         .optional("as the upstream says")
@@ -62,7 +62,7 @@ settings! {
     CONNECT: Time, Unset =
         time("routes.route.policies.timeouts.connect-secs", Duration::from_hours(1))
             .optional("the upstream's `connect-secs`")
-            .enforced("proxy-pipeline", "a_route_has_its_own_read_and_connect_times");
+            .enforced("proxy-pipeline", "a_route_has_its_own_connect_time");
     /// Between two reads of a response.
     READ: Time, Unset = time("routes.route.policies.timeouts.read-secs", DAY)
         .optional("the upstream's `read-secs`")

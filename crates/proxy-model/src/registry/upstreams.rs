@@ -67,7 +67,7 @@ settings! {
     TARGET: Block, Many = named("upstreams.upstream.targets.target", "its address")
         .many()
         .also(&["upstreams.upstream"])
-        .enforced("proxy-upstream", "round_robin_gives_each_ready_target_the_same_share");
+        .enforced("proxy-upstream", "round_robin_shares_requests_out_evenly");
     /// Where it is: a host and a port. Names are resolved again as their records expire.
     ADDRESS: Text<TargetAddress>, Required = text(
         "upstreams.upstream.targets.target.address",
@@ -86,7 +86,7 @@ settings! {
         choice("upstreams.upstream.load-balancing", BALANCING)
             .or(LoadBalancing::RoundRobin)
             .aliases(&["load_balancing"])
-            .enforced("proxy-upstream", "round_robin_gives_each_ready_target_the_same_share");
+            .enforced("proxy-upstream", "round_robin_shares_requests_out_evenly");
     /// What targets speak.
     PROTOCOL: Choice<UpstreamProtocol>, Given<UpstreamProtocol> =
         choice("upstreams.upstream.protocol", PROTOCOLS)
@@ -117,7 +117,7 @@ settings! {
     TIMEOUT: Time, Unset = time("upstreams.upstream.timeout-secs", DAY)
         .optional("`timeouts { request-secs }`")
         .deprecated("timeouts { request-secs }")
-        .enforced("proxy-pipeline", "a_late_response_head_is_answered_504");
+        .enforced("proxy-pipeline", "the_short_timeouts_of_routes_and_upstreams_are_kept");
     /// How long targets may take.
     TIMEOUTS: Block, Unset = block("upstreams.upstream.timeouts")
         .optional("each time has its default")

@@ -5,7 +5,7 @@ use crate::clock::Stopwatch;
 use crate::demo::block_on;
 use crate::demo::curl::Answer;
 use crate::demo::stage::{DEADLINE, Stage, ask, rest};
-use crate::trouble::Trouble;
+use crate::task_error::TaskError;
 use rustix::process::Signal;
 use std::io;
 use tokio::net::TcpStream;
@@ -18,11 +18,11 @@ const SLOW_PATH: &str = "/two/slow?ms=3000";
 /// Requests that the load must have had answered before the signal.
 const BEFORE: u64 = 500;
 
-pub(super) fn drain(stage: &mut Stage) -> Result<String, Trouble> {
+pub(super) fn drain(stage: &mut Stage) -> Result<String, TaskError> {
     block_on(under_load(stage))?
 }
 
-async fn under_load(stage: &mut Stage) -> Result<String, Trouble> {
+async fn under_load(stage: &mut Stage) -> Result<String, TaskError> {
     let running = reload::load(stage);
     reload::flow(&running, BEFORE).await?;
     let slow = in_flight(stage).await?;
@@ -36,7 +36,7 @@ async fn under_load(stage: &mut Stage) -> Result<String, Trouble> {
         })?;
     }
     let Ok(status) = timeout(DEADLINE, stage.proxy.ended()).await else {
-        return Err(Trouble::Finding("proxyd did not end".to_owned()));
+        return Err(TaskError::Failed("proxyd did not end".to_owned()));
     };
     let status = status?;
     ensure(status.success(), || format!("proxyd ended with {status}"))?;
@@ -53,7 +53,7 @@ async fn under_load(stage: &mut Stage) -> Result<String, Trouble> {
 }
 
 /// Sends the slow requests and waits until the upstream has them all.
-async fn in_flight(stage: &Stage) -> Result<JoinSet<Result<Answer, Trouble>>, Trouble> {
+async fn in_flight(stage: &Stage) -> Result<JoinSet<Result<Answer, TaskError>>, TaskError> {
     let mut slow = JoinSet::new();
     for _ in 0..SLOW {
         slow.spawn(ask(stage.web(SLOW_PATH)));
@@ -69,7 +69,7 @@ async fn in_flight(stage: &Stage) -> Result<JoinSet<Result<Answer, Trouble>>, Tr
 }
 
 /// A balancer in front must learn of the drain while connections are still served.
-async fn refuses_readiness(stage: &Stage) -> Result<(), Trouble> {
+async fn refuses_readiness(stage: &Stage) -> Result<(), TaskError> {
     let watch = Stopwatch::start();
     while ask(stage.admin("/ready")).await?.status != 503 {
         ensure(watch.elapsed() < DEADLINE, || {

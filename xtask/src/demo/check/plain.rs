@@ -4,14 +4,14 @@ use super::ensure;
 use crate::demo::curl::{self, Answer};
 use crate::demo::stage::{Stage, json};
 use crate::demo::websocket::Client;
-use crate::trouble::Trouble;
+use crate::task_error::TaskError;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// Requests within which both targets must have had a turn, whichever worker takes them.
 const TURNS: usize = 20;
 
-pub(super) fn routes(stage: &mut Stage) -> Result<String, Trouble> {
+pub(super) fn routes(stage: &mut Stage) -> Result<String, TaskError> {
     for name in ["one", "two"] {
         let answer = curl::get(&stage.web(&format!("/{name}")), &[])?;
         let answered = answer.status == 200 && answerer(&answer) == format!("upstream {name}");
@@ -24,7 +24,7 @@ pub(super) fn routes(stage: &mut Stage) -> Result<String, Trouble> {
     Ok("/one and /two, each told the client's address".to_owned())
 }
 
-pub(super) fn turns(stage: &mut Stage) -> Result<String, Trouble> {
+pub(super) fn turns(stage: &mut Stage) -> Result<String, TaskError> {
     let mut seen = BTreeSet::new();
     for _ in 0..TURNS {
         let answer = curl::get(&stage.web("/"), &[])?;
@@ -38,14 +38,14 @@ pub(super) fn turns(stage: &mut Stage) -> Result<String, Trouble> {
     Ok(format!("both seen in {TURNS} requests"))
 }
 
-pub(super) fn health(stage: &mut Stage) -> Result<String, Trouble> {
+pub(super) fn health(stage: &mut Stage) -> Result<String, TaskError> {
     let answer = curl::get(&stage.web("/health"), &[])?;
     let healthy = json(&answer)?.get("status").and_then(Value::as_str) == Some("healthy");
     ensure(answer.status == 200 && healthy, || format!("{answer:?}"))?;
     Ok("/health is healthy".to_owned())
 }
 
-pub(super) fn error(stage: &mut Stage) -> Result<String, Trouble> {
+pub(super) fn error(stage: &mut Stage) -> Result<String, TaskError> {
     let answer = curl::get(&stage.web("/nowhere"), &[])?;
     ensure(answer.status == 404, || format!("{answer:?}"))?;
     let body = json(&answer)?;
@@ -60,7 +60,7 @@ pub(super) fn error(stage: &mut Stage) -> Result<String, Trouble> {
     Ok("404 ROUTE_NOT_FOUND with its correlation ID".to_owned())
 }
 
-pub(super) fn admin(stage: &mut Stage) -> Result<String, Trouble> {
+pub(super) fn admin(stage: &mut Stage) -> Result<String, TaskError> {
     let status = json(&curl::get(&stage.admin("/status"), &[])?)?;
     let healthy = status.get("status").and_then(Value::as_str) == Some("healthy");
     ensure(healthy, || format!("/status: {status}"))?;
@@ -82,7 +82,7 @@ pub(super) fn admin(stage: &mut Stage) -> Result<String, Trouble> {
     Ok(format!("version {}", version.unwrap_or("unknown")))
 }
 
-pub(super) fn websocket(stage: &mut Stage) -> Result<String, Trouble> {
+pub(super) fn websocket(stage: &mut Stage) -> Result<String, TaskError> {
     let long = "0123456789abcdef".repeat(8 * 1024);
     crate::demo::block_on(async {
         let mut client = Client::connect(stage.at.web, "/one/ws").await?;

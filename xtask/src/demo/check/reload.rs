@@ -5,7 +5,7 @@ use crate::clock::Stopwatch;
 use crate::demo::load::{Load, Running};
 use crate::demo::stage::{DEADLINE, Stage, ask, rest};
 use crate::demo::websocket::Client;
-use crate::trouble::Trouble;
+use crate::task_error::TaskError;
 use rustix::process::Signal;
 use serde_json::Value;
 use std::time::Duration;
@@ -18,11 +18,11 @@ const AROUND: u64 = 1_000;
 const LOAD_CLIENTS: usize = 32;
 const LOAD_REST: Duration = Duration::from_millis(50);
 
-pub(super) fn good(stage: &mut Stage) -> Result<String, Trouble> {
+pub(super) fn good(stage: &mut Stage) -> Result<String, TaskError> {
     block_on(under_load(stage))?
 }
 
-pub(super) fn bad(stage: &mut Stage) -> Result<String, Trouble> {
+pub(super) fn bad(stage: &mut Stage) -> Result<String, TaskError> {
     block_on(refused(stage))?
 }
 
@@ -38,7 +38,7 @@ pub(super) fn load(stage: &Stage) -> Running {
 }
 
 /// Waits until this many more requests were answered.
-pub(super) async fn flow(running: &Running, more: u64) -> Result<(), Trouble> {
+pub(super) async fn flow(running: &Running, more: u64) -> Result<(), TaskError> {
     let until = running.answered() + more;
     let watch = Stopwatch::start();
     while running.answered() < until {
@@ -53,7 +53,7 @@ pub(super) async fn flow(running: &Running, more: u64) -> Result<(), Trouble> {
     Ok(())
 }
 
-async fn under_load(stage: &mut Stage) -> Result<String, Trouble> {
+async fn under_load(stage: &mut Stage) -> Result<String, TaskError> {
     let mut socket = Client::connect(stage.at.web, "/one/ws").await?;
     socket.echoes("before").await?;
     let running = load(stage);
@@ -80,7 +80,7 @@ async fn under_load(stage: &mut Stage) -> Result<String, Trouble> {
     ))
 }
 
-async fn refused(stage: &mut Stage) -> Result<String, Trouble> {
+async fn refused(stage: &mut Stage) -> Result<String, TaskError> {
     let result = "last_config_reload_result";
     let before = stage.status().await?.get(result).cloned();
     let config = stage.config()?;
@@ -105,7 +105,7 @@ async fn refused(stage: &mut Stage) -> Result<String, Trouble> {
 }
 
 /// Waits until the upstream receives the header with this value.
-async fn header_becomes(stage: &Stage, value: &str) -> Result<(), Trouble> {
+async fn header_becomes(stage: &Stage, value: &str) -> Result<(), TaskError> {
     let wanted = format!("x-quickstart: {value}\n");
     let watch = Stopwatch::start();
     loop {

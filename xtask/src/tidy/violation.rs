@@ -4,13 +4,13 @@ use std::fmt;
 
 /// A fault in a file, or in a crate as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Fault {
+pub(super) struct Violation {
     place: String,
     line: Option<usize>,
     what: String,
 }
 
-impl Fault {
+impl Violation {
     /// A fault of a file or crate as a whole.
     pub(super) fn whole(place: &str, what: impl Into<String>) -> Self {
         Self {
@@ -30,7 +30,7 @@ impl Fault {
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for Violation {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
             Some(line) => write!(out, "{}:{line}: {}", self.place, self.what),
@@ -41,6 +41,6 @@ impl fmt::Display for Fault {
 
 /// The faults as a person reads them, for comparison in tests.
 #[cfg(test)]
-pub(super) fn told(faults: &[Fault]) -> Vec<String> {
+pub(super) fn told(faults: &[Violation]) -> Vec<String> {
     faults.iter().map(ToString::to_string).collect()
 }

@@ -7,7 +7,7 @@ use thiserror::Error;
 
 /// Why a task could not be done.
 #[derive(Debug, Error)]
-pub(crate) enum Trouble {
+pub(crate) enum TaskError {
     /// A program could not be started.
     #[error("cannot run {program}")]
     Start { program: String, source: io::Error },
@@ -31,13 +31,13 @@ pub(crate) enum Trouble {
     },
     /// The task ran and found something wrong, in its own words.
     #[error("{0}")]
-    Finding(String),
+    Failed(String),
     /// The task has already said all there is to say.
     #[error("failed, as said above")]
-    Said,
+    AlreadyReported,
 }
 
-impl Trouble {
+impl TaskError {
     /// The message with all its causes, on one line.
     pub(crate) fn told(&self) -> String {
         let mut line = self.to_string();

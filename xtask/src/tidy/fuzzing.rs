@@ -1,0 +1,68 @@
+//! Every fuzz target has a corpus, and a test of its crate that replays it.
+
+use super::items;
+use super::tree::Tree;
+use super::violation::Violation;
+
+const TARGETS: &str = "fuzz/targets/";
+/// What a target's file says before the crate whose checks it calls, and what follows it.
+const CRATE: (&str, &str) = ("../../crates/", "/fuzz/checks.rs");
+/// What calls a check.
+const CALL: &str = "checks::";
+/// What a test says that reads a corpus.
+const REPLAYS: &[&str] = &["replay(", "corpus/"];
+
+/// Targets whose corpus no test replays.
+pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
+    let targets = tree
+        .files
+        .iter()
+        .filter(|file| file.path.starts_with(TARGETS));
+    let unplayed = targets.filter(|file| !is_replayed(tree, &file.text).unwrap_or(false));
+    let what = "calls no check that a test of its crate replays a corpus through";
+    unplayed
+        .map(|file| Violation::whole(&file.path, what))
+        .collect()
+}
+
+fn is_replayed(tree: &Tree, target: &str) -> Option<bool> {
+    let (_, after) = target.split_once(CRATE.0)?;
+    let (name, _) = after.split_once(CRATE.1)?;
+    let (_, call) = target.split_once(CALL)?;
+    let end = call.find(|c: char| !c.is_alphanumeric() && c != '_')?;
+    let check = format!("{CALL}{}", call.get(..end)?);
+    let folder = format!("crates/{name}/tests/");
+    let mut tests = tree
+        .rust()
+        .filter(|(file, _)| file.path.starts_with(&folder));
+    Some(tests.any(|(file, source)| {
+        let mut tests = items::items(source).into_iter().filter(|item| item.is_test);
+        tests.any(|item| {
+            let text = items::text(file, source, &item);
+            items::has_word(&text, &check) && REPLAYS.iter().any(|replay| text.contains(replay))
+        })
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tidy::violation::told;
+
+    #[test]
+    fn a_target_without_a_replay_is_told() {
+        let target =
+            "#[path = \"../../crates/a/fuzz/checks.rs\"]\nmod checks;\nf(|t| checks::host(t));\n";
+        let found = |test: &str| {
+            let test = format!("#[test]\nfn it() {{\n    {test};\n}}\n");
+            let files = [
+                ("fuzz/targets/host.rs", target),
+                ("crates/a/tests/b.rs", &test),
+            ];
+            told(&violations(&Tree::of(&files))).len()
+        };
+        assert_eq!(found("replay(\"host\", checks::host)"), 0);
+        assert_eq!(found("replay(\"host\", checks::hosts)"), 1);
+        assert_eq!(found("any(checks::host)"), 1);
+    }
+}

@@ -1,0 +1,312 @@
+//! The modules of each crate and which of them name each other, read from paths in their code.
+
+use super::source::Source;
+use super::tree::Tree;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A module: its names from the crate's root on. The root has none.
+type Module = Vec<String>;
+
+/// The modules that stand in circles, by crate.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Circles(BTreeMap<String, Vec<Vec<String>>>);
+
+impl Circles {
+    /// Of every crate of the tree.
+    pub(super) fn of(tree: &Tree) -> Self {
+        let mut crates: BTreeMap<&str, BTreeMap<Module, &Source>> = BTreeMap::new();
+        for (file, source) in tree.rust() {
+            if let Some((folder, module)) = place(&file.path) {
+                crates.entry(folder).or_default().insert(module, source);
+            }
+        }
+        let circles = crates.into_iter().map(|(folder, modules)| {
+            let name = folder.rsplit('/').next().unwrap_or_default().to_owned();
+            (name, circles(&edges(&modules)))
+        });
+        Self(circles.filter(|(_, circles)| !circles.is_empty()).collect())
+    }
+
+    /// How many modules stand in circles, for each crate that has any.
+    pub(super) fn modules(&self) -> BTreeMap<&str, usize> {
+        let counted = self.0.iter().map(|(name, circles)| {
+            let modules = circles.iter().map(Vec::len).sum();
+            (name.as_str(), modules)
+        });
+        counted.collect()
+    }
+
+    /// How many circles there are.
+    pub(super) fn count(&self) -> usize {
+        self.0.values().map(Vec::len).sum()
+    }
+
+    /// The circles of one crate, a line each.
+    pub(super) fn lines(&self, name: &str) -> Vec<String> {
+        let circles = self.0.get(name).into_iter().flatten();
+        circles.map(|modules| modules.join(", ")).collect()
+    }
+}
+
+/// The crate's folder and the module of a file, if it is one of a crate's own.
+fn place(path: &str) -> Option<(&str, Module)> {
+    let (folder, inside) = path.split_once("/src/")?;
+    let mut names: Module = inside
+        .strip_suffix(".rs")?
+        .split('/')
+        .map(str::to_owned)
+        .collect();
+    if names.last().is_some_and(|name| name == "mod") {
+        names.pop();
+    }
+    if let [only] = names.as_slice()
+        && matches!(only.as_str(), "lib" | "main")
+    {
+        names.clear();
+    }
+    Some((folder, names))
+}
+
+fn edges(modules: &BTreeMap<Module, &Source>) -> BTreeMap<Module, BTreeSet<Module>> {
+    let mut edges = BTreeMap::new();
+    for (module, source) in modules {
+        let code = source
+            .code
+            .get(..source.tests_start)
+            .unwrap_or_default()
+            .join("\n");
+        let mut named = BTreeSet::new();
+        for path in paths(&code) {
+            named.extend(target(modules, module, &path).filter(|target| target != module));
+        }
+        edges.insert(module.clone(), named);
+    }
+    edges
+}
+
+/// The module that a path leads into, if it is one of this crate.
+fn target(modules: &BTreeMap<Module, &Source>, from: &Module, path: &[String]) -> Option<Module> {
+    let (first, mut rest) = path.split_first()?;
+    let mut at = match first.as_str() {
+        "crate" => Module::new(),
+        "self" => from.clone(),
+        "super" => parent(from),
+        child => {
+            let mut at = from.clone();
+            at.push(child.to_owned());
+            modules.contains_key(&at).then_some(at)?
+        }
+    };
+    while let Some((name, more)) = rest.split_first() {
+        if name == "super" {
+            at = parent(&at);
+        } else {
+            let mut deeper = at.clone();
+            deeper.push(name.clone());
+            if !modules.contains_key(&deeper) {
+                break;
+            }
+            at = deeper;
+        }
+        rest = more;
+    }
+    Some(at)
+}
+
+fn parent(module: &Module) -> Module {
+    let mut parent = module.clone();
+    parent.pop();
+    parent
+}
+
+/// Every path with `::` in it; one with a group in braces is as many as the group has.
+fn paths(code: &str) -> Vec<Vec<String>> {
+    let mut paths = Vec::new();
+    let mut rest = code;
+    let mut before = ' ';
+    while let Some(c) = rest.chars().next() {
+        let starts = (c.is_alphabetic() || c == '_') && !matches!(before, ':' | '.' | '\'' | '$');
+        if !starts {
+            before = c;
+            rest = rest.get(c.len_utf8()..).unwrap_or_default();
+            continue;
+        }
+        let consumed = code.len() - rest.len();
+        let in_visibility = code
+            .get(..consumed)
+            .is_some_and(|code| code.ends_with("(in "));
+        let mut found = Vec::new();
+        rest = tree(rest, &[], &mut found);
+        before = 'a';
+        if !in_visibility {
+            paths.extend(found.into_iter().filter(|path| path.len() > 1));
+        }
+    }
+    paths
+}
+
+/// Reads one path or `use` tree, puts its paths into `found`, and returns what follows it.
+fn tree<'a>(text: &'a str, prefix: &[String], found: &mut Vec<Vec<String>>) -> &'a str {
+    let mut path = prefix.to_vec();
+    let mut rest = text;
+    loop {
+        let end = rest
+            .find(|c: char| !c.is_alphanumeric() && c != '_')
+            .unwrap_or(rest.len());
+        let (name, after) = rest.split_at_checked(end).unwrap_or((rest, ""));
+        // `{self}` is the module itself.
+        if !name.is_empty() && (path.is_empty() || name != "self") {
+            path.push(name.to_owned());
+        }
+        rest = after;
+        let Some(after) = rest.strip_prefix("::") else {
+            break;
+        };
+        rest = after;
+        if let Some(group) = rest.strip_prefix('{') {
+            return self::group(group, &path, found);
+        }
+    }
+    found.push(path);
+    rest
+}
+
+fn group<'a>(text: &'a str, prefix: &[String], found: &mut Vec<Vec<String>>) -> &'a str {
+    let mut rest = text;
+    loop {
+        rest = rest.trim_start_matches(|c: char| c.is_whitespace() || c == ',' || c == '*');
+        let Some(first) = rest.chars().next() else {
+            return rest;
+        };
+        if first == '}' {
+            return rest.get(1..).unwrap_or_default();
+        }
+        if first.is_alphabetic() || first == '_' {
+            rest = tree(rest, prefix, found);
+            // `as Name` gives it another name here.
+            let end = rest.find([',', '}']).unwrap_or(rest.len());
+            rest = rest.get(end..).unwrap_or_default();
+        } else {
+            // Not a group of paths: a block behind a path that ends in `::`, which is no Rust.
+            return rest;
+        }
+    }
+}
+
+/// The strongly connected components of more than one module, each in the order of its names.
+fn circles(edges: &BTreeMap<Module, BTreeSet<Module>>) -> Vec<Vec<String>> {
+    let reached: BTreeMap<&Module, BTreeSet<&Module>> = edges
+        .keys()
+        .map(|module| (module, reach(edges, module)))
+        .collect();
+    let reaches =
+        |from: &Module, to: &Module| reached.get(from).is_some_and(|set| set.contains(to));
+    let mut placed: BTreeSet<&Module> = BTreeSet::new();
+    let mut circles = Vec::new();
+    for module in edges.keys() {
+        if placed.contains(module) || !reaches(module, module) {
+            continue;
+        }
+        let circle: Vec<&Module> = edges
+            .keys()
+            .filter(|other| reaches(module, other) && reaches(other, module))
+            .collect();
+        placed.extend(&circle);
+        circles.push(circle.into_iter().map(written).collect());
+    }
+    circles
+}
+
+fn reach<'a>(edges: &'a BTreeMap<Module, BTreeSet<Module>>, from: &Module) -> BTreeSet<&'a Module> {
+    let mut seen = BTreeSet::new();
+    let mut open: Vec<&Module> = edges.get(from).into_iter().flatten().collect();
+    while let Some(module) = open.pop() {
+        if seen.insert(module) {
+            open.extend(edges.get(module).into_iter().flatten());
+        }
+    }
+    seen
+}
+
+fn written(module: &Module) -> String {
+    if module.is_empty() {
+        "crate".to_owned()
+    } else {
+        module.join("::")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(files: &[(&str, &str)]) -> Vec<String> {
+        let files: Vec<(String, &str)> = files
+            .iter()
+            .map(|(name, text)| (format!("crates/a/src/{name}"), *text))
+            .collect();
+        let files: Vec<(&str, &str)> = files
+            .iter()
+            .map(|(path, text)| (path.as_str(), *text))
+            .collect();
+        Circles::of(&Tree::of(&files)).lines("a")
+    }
+
+    #[test]
+    fn modules_that_use_each_other_stand_in_a_circle() {
+        let root = ("lib.rs", "mod b;\nmod c;\nmod d;\n");
+        let b = ("b.rs", "use crate::c::{D, e as f};\nfn a() {}\n");
+        let d = ("d.rs", "use super::b::A;\n");
+        let sound = [root, b, ("c.rs", "use std::fmt;\n"), d];
+        assert_eq!(found(&sound), [""; 0]);
+        let round = [root, b, ("c.rs", "fn a() {\n    crate::d::go();\n}\n"), d];
+        assert_eq!(found(&round), ["b, c, d"]);
+    }
+
+    #[test]
+    fn a_parent_and_its_child_are_two_modules() {
+        let parent = (
+            "b.rs",
+            "mod c;\npub(crate) use self::c::C;\npub(crate) struct B;\n",
+        );
+        let bare = ("b.rs", "mod c;\nfn go() {\n    c::go();\n}\n");
+        let child = ("b/c.rs", "use super::B;\n");
+        assert_eq!(found(&[parent, child]), ["b, b::c"]);
+        assert_eq!(found(&[bare, child]), ["b, b::c"]);
+        assert_eq!(
+            found(&[parent, ("b/c.rs", "use super::super::d::D;\n")]),
+            [""; 0]
+        );
+    }
+
+    #[test]
+    fn the_root_is_a_module_and_groups_are_followed() {
+        let root = ("lib.rs", "mod b;\npub use b::{self, c::{D, E}};\n");
+        let leaf = ("b.rs", "use crate::Other;\n");
+        assert_eq!(found(&[root, leaf]), ["crate, b"]);
+    }
+
+    #[test]
+    fn tests_visibility_and_other_crates_make_no_circle() {
+        let root = ("lib.rs", "mod b;\nmod c;\nuse b::B;\n");
+        let b = "pub(in crate::c) struct B;\nuse other::c::D;\n#[cfg(test)]\nmod tests {\n    use \
+                 crate::c::C;\n}\n";
+        assert_eq!(
+            found(&[root, ("b.rs", b), ("c.rs", "use crate::b::B;\n")]),
+            [""; 0]
+        );
+    }
+
+    #[test]
+    fn figures_count_circles_and_their_modules() {
+        let tree = Tree::of(&[
+            ("crates/a/src/b.rs", "use crate::c::C;\n"),
+            ("crates/a/src/c.rs", "use crate::b::B;\n"),
+        ]);
+        let circles = Circles::of(&tree);
+        assert_eq!(
+            (circles.count(), circles.modules()),
+            (1, BTreeMap::from([("a", 2)]))
+        );
+    }
+}

@@ -1,0 +1,154 @@
+//! Figures that may only fall: how much of what is to go is still there, beside the committed maximum.
+
+use super::modules::Circles;
+use super::tree::Tree;
+use super::violation::Violation;
+use super::words::Words;
+use crate::task_error::TaskError;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// The committed maxima.
+const PAGE: &str = "xtask/ratchet.toml";
+/// Places that a violation shows at most.
+const MAX_PLACES: usize = 10;
+
+/// What stands in the file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Maxima {
+    /// People words in a thousand comment lines.
+    people_words_per_mille: usize,
+    /// Constants whose name has neither noun nor unit.
+    bare_constants: usize,
+    /// Modules in circles, by crate; a crate that is not named may have none.
+    modules_in_circles: BTreeMap<String, usize>,
+}
+
+/// The figures as they are, a name and a text each.
+pub(super) fn figures(tree: &Tree) -> Vec<(&'static str, String)> {
+    let (circles, words) = (Circles::of(tree), Words::of(tree));
+    let modules = circles.modules();
+    let by_crate: Vec<String> = modules
+        .iter()
+        .map(|(name, count)| format!("{name} {count}"))
+        .collect();
+    let total: usize = modules.values().sum();
+    vec![
+        (
+            "module circles",
+            format!(
+                "{}, of {total} modules: {}",
+                circles.count(),
+                by_crate.join(", ")
+            ),
+        ),
+        (
+            "people words",
+            format!("{} in 1 000 comment lines", words.people_per_mille()),
+        ),
+        ("bare constants", words.bare_constants().to_string()),
+    ]
+}
+
+/// Figures above their maximum.
+pub(super) fn violations(tree: &Tree) -> Result<Vec<Violation>, TaskError> {
+    let text = tree.file(PAGE).map_or("", |file| &file.text);
+    let maxima: Maxima =
+        toml::from_str(text).map_err(|cause| TaskError::Failed(format!("{PAGE}: {cause}")))?;
+    Ok(exceeded(tree, &maxima))
+}
+
+fn exceeded(tree: &Tree, maxima: &Maxima) -> Vec<Violation> {
+    let Maxima {
+        people_words_per_mille,
+        bare_constants,
+        modules_in_circles,
+    } = maxima;
+    let (circles, words) = (Circles::of(tree), Words::of(tree));
+    let mut violations = Vec::new();
+    for (name, count) in circles.modules() {
+        let most = modules_in_circles.get(name).copied().unwrap_or(0);
+        if count > most {
+            let circles = circles.lines(name).join("; ");
+            violations.push(above(
+                &format!("{name}: {count} modules in circles"),
+                most,
+                &circles,
+            ));
+        }
+    }
+    let people = words.people_per_mille();
+    if people > *people_words_per_mille {
+        let what = format!("{people} people words in 1 000 comment lines");
+        violations.push(above(&what, *people_words_per_mille, &last(words.people())));
+    }
+    let constants = words.bare_constants();
+    if constants > *bare_constants {
+        let what = format!("{constants} constants without noun or unit");
+        violations.push(above(&what, *bare_constants, &last(words.constants())));
+    }
+    violations
+}
+
+fn above(what: &str, most: usize, places: &str) -> Violation {
+    Violation::whole(
+        PAGE,
+        format!("{what}; at most {most}, and never more again: {places}"),
+    )
+}
+
+fn last(places: &[String]) -> String {
+    let first = places.len().saturating_sub(MAX_PLACES);
+    let shown = places.get(first..).unwrap_or_default().join(", ");
+    if first == 0 {
+        shown
+    } else {
+        format!("{first} more, {shown}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tidy::violation::told;
+
+    fn tree() -> Tree {
+        Tree::of(&[
+            (
+                "crates/a/src/b.rs",
+                "//! Who.\nuse crate::c::C;\nconst LONG: u8 = 1;\n",
+            ),
+            ("crates/a/src/c.rs", "//! C.\nuse crate::b::B;\n"),
+        ])
+    }
+
+    #[test]
+    fn figures_at_their_maximum_pass() {
+        let maxima = Maxima {
+            people_words_per_mille: 500,
+            bare_constants: 1,
+            modules_in_circles: BTreeMap::from([("a".to_owned(), 2)]),
+        };
+        assert_eq!(told(&exceeded(&tree(), &maxima)), [""; 0]);
+    }
+
+    #[test]
+    fn figures_above_their_maximum_are_told_with_their_places() {
+        assert_eq!(
+            told(&exceeded(&tree(), &Maxima::default())),
+            [
+                "xtask/ratchet.toml: a: 2 modules in circles; at most 0, and never more again: b, c",
+                "xtask/ratchet.toml: 500 people words in 1 000 comment lines; at most 0, and never \
+                 more again: crates/a/src/b.rs:1 who",
+                "xtask/ratchet.toml: 1 constants without noun or unit; at most 0, and never more \
+                 again: crates/a/src/b.rs:3 LONG",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_file_without_a_maximum_is_refused() {
+        assert!(violations(&Tree::of(&[(PAGE, "bare-constants = 1\n")])).is_err());
+    }
+}

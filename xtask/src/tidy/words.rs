@@ -1,0 +1,137 @@
+//! Words that hide what is meant: people words for machines in comments, and constants without a noun.
+
+use super::tree::Tree;
+
+/// Words for people. A machine, a task or a peer is named by its noun.
+const PEOPLE_WORDS: &[&str] = &[
+    "who",
+    "whom",
+    "whose",
+    "whoever",
+    "whomever",
+    "nobody",
+    "somebody",
+    "someone",
+    "everybody",
+    "everyone",
+    "anybody",
+    "anyone",
+    "others",
+];
+/// Names of constants that say neither of what nor in which unit.
+const BARE_NAMES: &[&str] = &[
+    "ALWAYS", "BIG", "BRIEF", "ENOUGH", "EVERY", "FEW", "FEWEST", "GREAT", "GREATEST", "HARDLY",
+    "LARGE", "LARGEST", "LEAST", "LESS", "LITTLE", "LONG", "LONGEST", "LOOK", "MANY", "MORE",
+    "MOST", "MUCH", "NEAR", "NEVER", "OFTEN", "REST", "ROOM", "SHORT", "SHORTEST", "SMALL",
+    "SMALLEST", "SOME", "SOON", "WHILE",
+];
+
+/// How often such words stand in the project.
+#[derive(Debug, Default)]
+pub(super) struct Words {
+    comment_lines: usize,
+    /// Where people words stand: file and line, counted from 1.
+    people: Vec<String>,
+    /// Where bare constants are declared: file, line and name.
+    constants: Vec<String>,
+}
+
+impl Words {
+    /// Of all Rust files.
+    pub(super) fn of(tree: &Tree) -> Self {
+        let mut words = Self::default();
+        for (file, source) in tree.rust() {
+            for (index, comment) in source.comments.iter().enumerate() {
+                words.comment_lines += usize::from(!comment.is_empty());
+                let place = || format!("{}:{}", file.path, index + 1);
+                words
+                    .people
+                    .extend(people(comment).map(|word| format!("{} {word}", place())));
+            }
+            for (index, line) in source.code.iter().enumerate() {
+                let name = constant(line).filter(|name| is_bare(name));
+                let place = name.map(|name| format!("{}:{} {name}", file.path, index + 1));
+                words.constants.extend(place);
+            }
+        }
+        words
+    }
+
+    /// People words in a thousand comment lines.
+    pub(super) fn people_per_mille(&self) -> usize {
+        (self.people.len() * 1_000).div_ceil(self.comment_lines.max(1))
+    }
+
+    /// Constants whose name has neither noun nor unit.
+    pub(super) fn bare_constants(&self) -> usize {
+        self.constants.len()
+    }
+
+    /// Where the people words stand.
+    pub(super) fn people(&self) -> &[String] {
+        &self.people
+    }
+
+    /// Where the bare constants stand.
+    pub(super) fn constants(&self) -> &[String] {
+        &self.constants
+    }
+}
+
+fn people(comment: &str) -> impl Iterator<Item = String> {
+    let words = comment.split(|c: char| !c.is_alphanumeric() && c != '_');
+    let words = words.map(str::to_lowercase);
+    words.filter(|word| PEOPLE_WORDS.contains(&word.as_str()))
+}
+
+/// The name that a line declares as a constant or a static.
+fn constant(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let line = line.split_once("pub ").map_or(line, |(_, rest)| rest);
+    let line = line
+        .split_once(") ")
+        .filter(|_| line.starts_with("pub("))
+        .map_or(line, |(_, rest)| rest);
+    let rest = line
+        .strip_prefix("const ")
+        .or_else(|| line.strip_prefix("static "))?;
+    Some(rest.split_once(':')?.0.trim())
+}
+
+/// Whether all words of a name are adjectives and adverbs.
+fn is_bare(name: &str) -> bool {
+    name.split('_').all(|word| BARE_NAMES.contains(&word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn people_words_are_counted_in_comments_only() {
+        let text = "//! Who comes next, and whose turn it is.\n/// A peer.\nlet who = \"nobody\"; \
+                    // whoever\n// unwhole\n";
+        let words = Words::of(&Tree::of(&[("a.rs", text)]));
+        assert_eq!(
+            words.people(),
+            ["a.rs:1 who", "a.rs:1 whose", "a.rs:3 whoever"]
+        );
+        assert_eq!(words.people_per_mille(), 750);
+    }
+
+    #[test]
+    fn a_constant_says_its_noun_or_its_unit() {
+        let text = "const LONG: u8 = 1;\npub const MOST_BYTES: u8 = 2;\n    pub(super) const \
+                    NEAR_ENOUGH: u8 = 3;\nstatic REST: u8 = 4;\nfn most() {}\n";
+        let words = Words::of(&Tree::of(&[("a.rs", text)]));
+        assert_eq!(
+            words.constants(),
+            ["a.rs:1 LONG", "a.rs:3 NEAR_ENOUGH", "a.rs:4 REST"]
+        );
+    }
+
+    #[test]
+    fn nothing_has_no_people_words() {
+        assert_eq!(Words::of(&Tree::of(&[])).people_per_mille(), 0);
+    }
+}
