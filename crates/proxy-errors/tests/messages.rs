@@ -80,9 +80,9 @@ fn worded_cases() -> [Case; 13] {
     let text = Detail::text;
     [
         (
-            Reason::EncodedSlash,
+            Reason::AmbiguousPath,
             Detail::None,
-            "Request validation failed: encoded slash in the path",
+            "Request validation failed: path has more than one meaning",
         ),
         (
             Reason::ObsFold,

@@ -48,13 +48,15 @@ pub enum ListenerProtocol {
     Https,
 }
 
-/// What happens to paths that the proxy and an upstream could read differently: encoded `/`, `\`
-/// or NUL, and dot segments that leave the root.
+/// What happens to paths that the proxy and an upstream could read differently. Plain paths, without
+/// `//`, `;`, `\`, dot segments and escapes of characters that mean something raw, are not affected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PathPolicy {
-    /// Refused with 400.
+    /// Refused with 400 where one reading leads to another route, holds NUL or a broken escape, or
+    /// leaves the root; passed on as they came where all readings agree.
     Strict,
-    /// Passed on as they came; matching sees the encoded bytes as they are.
+    /// Passed on as they came; matching decodes unreserved characters, removes dot segments, and
+    /// sees everything else as it is.
     Forward,
 }
 

@@ -1,6 +1,6 @@
 //! What a route does with requests and responses on the way.
 
-use crate::{Place, Setting};
+use crate::{PathPolicy, Place, Setting};
 use http::{HeaderName, HeaderValue};
 use std::fmt;
 use std::str::FromStr;
@@ -19,6 +19,8 @@ pub struct Policies {
     pub request_headers: HeaderEdits,
     /// Changes to what goes to the client.
     pub response_headers: HeaderEdits,
+    /// What happens to paths that can be read in two ways; none leaves it to the listener.
+    pub path_policy: Option<Setting<PathPolicy>>,
     /// Whether the whole request body is read before the upstream is asked.
     pub buffer_requests: Setting<bool>,
     /// Whether the whole response body is read before the client gets its first byte.

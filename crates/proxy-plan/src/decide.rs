@@ -1,13 +1,18 @@
 //! The decision: from a request's head to who answers it, or why nobody does.
 
-use crate::{ListenerPlan, Plan, RoutePlan, Service, UpstreamPlan, View};
+use crate::{Plan, RoutePlan, Service, UpstreamPlan, View};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Method};
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_model::BuiltinHandler;
-use proxy_routing::{Head, HostFault, PathFault, canonical_path, forgiving_path, normal_host};
+use proxy_routing::{
+    Head, HostFault, PathFault, Readings, forgiving_path, is_plain_path, normal_host,
+};
 use std::borrow::Cow;
 use std::time::Duration;
+
+/// Bytes of a path that are written into a log.
+const MAX_SHOWN_PATH_BYTES: usize = 200;
 
 /// What a decision looks at in a request.
 #[derive(Clone, Copy, Debug)]
@@ -87,13 +92,75 @@ impl Plan {
         if head.method == Method::CONNECT {
             return Err(Problem::new(Reason::ConnectMethodRefused, Detail::None));
         }
-        let listener = self.listeners.get(head.listener);
-        let seen = Seen::of(head, listener)?;
-        let found = self.router.find(&seen.as_head(head));
-        found
-            .or_else(|| listener?.default_route)
+        let (_, reached) = self.see(head)?;
+        reached
             .and_then(|index| self.routes.get(index))
             .ok_or_else(|| Problem::new(Reason::RouteNotFound, Detail::None))
+    }
+
+    /// The head in the form that routes see, and the route that it reaches.
+    pub(crate) fn see<'a>(
+        &self,
+        head: &RequestHead<'a>,
+    ) -> Result<(Seen<'a>, Option<usize>), Problem> {
+        let seen = Seen::of(head)?;
+        let reached = self.reach(head.listener, &seen.as_head(head));
+        if !seen.is_plain {
+            self.check_path(head, &seen, reached)?;
+        }
+        Ok((seen, reached))
+    }
+
+    fn reach(&self, listener: usize, head: &Head<'_>) -> Option<usize> {
+        let found = self.router.find(head);
+        found.or_else(|| self.listeners.get(listener)?.default_route)
+    }
+
+    /// Refuses a path that leads elsewhere when it is read in another way. The route that it reaches
+    /// says whether that matters, else the listener does. Files always are where every reading finds
+    /// them: the proxy itself is one of the readers.
+    #[cold]
+    fn check_path(
+        &self,
+        head: &RequestHead<'_>,
+        seen: &Seen<'_>,
+        reached: Option<usize>,
+    ) -> Result<(), Problem> {
+        let raw = head.target.map_or("/", PathAndQuery::path);
+        let route = reached.and_then(|index| self.routes.get(index));
+        let listener = self.listeners.get(head.listener);
+        let is_strict = route
+            .and_then(|route| route.strict_paths)
+            .or(listener.map(|listener| listener.strict_paths))
+            .unwrap_or(true);
+        let names_file = route.is_some_and(|route| route.service == Service::Static);
+        if !is_strict && !names_file {
+            return Ok(());
+        }
+        let Readings { paths, fault } = Readings::of(raw);
+        let fault =
+            fault.or((!raw.starts_with('/') && raw != "*").then_some(PathFault::NotAbsolute));
+        if let Some(fault) = fault.filter(|_| is_strict) {
+            return Err(path_problem(fault));
+        }
+        let plainly = seen.as_head(head);
+        let elsewhere = paths.iter().find_map(|path| {
+            let other = self.reach(head.listener, &Head { path, ..plainly });
+            (other != reached).then_some((path, other))
+        });
+        match elsewhere {
+            Some((path, other)) => Err(self.ambiguous(path, other)),
+            None => Ok(()),
+        }
+    }
+
+    fn ambiguous(&self, path: &str, other: Option<usize>) -> Problem {
+        let route = other.and_then(|index| self.routes.get(index));
+        let route = route.map_or("no route", |route| &route.id);
+        // ASCII, so every place is one between characters.
+        let path = path.get(..MAX_SHOWN_PATH_BYTES).unwrap_or(path);
+        let detail = format!("as another server may read it, `{path}`, it leads to {route}");
+        Problem::new(Reason::AmbiguousPath, Detail::text(detail))
     }
 
     fn forward<'p>(&'p self, position: usize, view: &impl View) -> Outcome<'p> {
@@ -127,21 +194,21 @@ impl<'p> Decision<'p> {
 pub(crate) struct Seen<'a> {
     host: Cow<'a, str>,
     path: Cow<'a, str>,
+    /// Whether no server reads the path in another way.
+    is_plain: bool,
     query: &'a str,
 }
 
 impl<'a> Seen<'a> {
-    pub(crate) fn of(
-        head: &RequestHead<'a>,
-        listener: Option<&ListenerPlan>,
-    ) -> Result<Self, Problem> {
+    fn of(head: &RequestHead<'a>) -> Result<Self, Problem> {
         let host = match head.host {
             "" => Cow::Borrowed(""),
             host => normal_host(host).map_err(host_problem)?.name,
         };
         let raw = head.target.map_or("/", PathAndQuery::path);
-        let path = if listener.is_none_or(|listener| listener.strict_paths) {
-            canonical_path(raw).map_err(path_problem)?
+        let is_plain = is_plain_path(raw);
+        let path = if is_plain {
+            Cow::Borrowed(raw)
         } else {
             forgiving_path(raw).0
         };
@@ -149,6 +216,7 @@ impl<'a> Seen<'a> {
         Ok(Self {
             host,
             path,
+            is_plain,
             query: query.unwrap_or_default(),
         })
     }
@@ -171,14 +239,15 @@ fn body_too_large(current: u64, limit: u64) -> Problem {
 
 fn path_problem(fault: PathFault) -> Problem {
     let reason = match fault {
-        PathFault::EncodedSlash => Reason::EncodedSlash,
-        PathFault::Backslash => Reason::EncodedBackslash,
+        PathFault::EncodedSlash | PathFault::Backslash | PathFault::DotSegments => {
+            Reason::AmbiguousPath
+        }
         PathFault::Nul => Reason::EncodedNul,
         PathFault::BadEscape => Reason::BadPathEscape,
         PathFault::LeavesRoot => Reason::PathEscapesRoot,
         PathFault::NotAbsolute => Reason::BadRequestTarget,
     };
-    Problem::new(reason, Detail::None)
+    Problem::new(reason, Detail::text(fault.to_string()))
 }
 
 fn host_problem(fault: HostFault) -> Problem {

@@ -11,7 +11,6 @@ pub use question::{ExplainFault, ExplainRequest};
 pub use rejected::{Lost, Rejected};
 pub use winner::{Condition, Taken, Winner};
 
-use crate::decide::Seen;
 use crate::{Plan, RequestHead, View};
 use http::uri::PathAndQuery;
 use proxy_model::{EffectiveSetting, Sources};
@@ -71,8 +70,8 @@ impl Plan {
     /// Made for people: it looks at every route and allocates as it likes.
     pub fn explain(&self, head: &RequestHead<'_>, view: &impl View, now: Duration) -> Explanation {
         let decision = self.decide(head, view, now);
-        let seen = Seen::of(head, self.listeners.get(head.listener)).ok();
-        let routing_head = seen.as_ref().map(|seen| seen.as_head(head));
+        let seen = self.see(head).ok();
+        let routing_head = seen.as_ref().map(|(seen, _)| seen.as_head(head));
         let sent_path = head.target.map_or("", PathAndQuery::path);
         Explanation {
             method: head.method.to_string(),

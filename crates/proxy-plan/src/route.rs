@@ -1,7 +1,9 @@
 //! What a plan knows of a route.
 
 use proxy_errors::ServiceForm as ErrorForm;
-use proxy_model::{self as model, BuiltinHandler, HeaderEdits, Limits, ServiceForm, Upstream};
+use proxy_model::{
+    self as model, BuiltinHandler, HeaderEdits, Limits, PathPolicy, ServiceForm, Upstream,
+};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +20,8 @@ pub struct RoutePlan {
     pub form: ErrorForm,
     /// Largest request body, in bytes.
     pub max_body_bytes: u64,
+    /// Whether paths that can be read in two ways are refused; none leaves it to the listener.
+    pub strict_paths: Option<bool>,
     /// How long everything may take.
     pub times: RouteTimes,
     /// Changes to what goes upstream.
@@ -77,6 +81,9 @@ impl RoutePlan {
             max_body_bytes: policies
                 .max_body_size
                 .map_or(*limits.max_body_size_bytes, |max| *max),
+            strict_paths: policies
+                .path_policy
+                .map(|policy| *policy == PathPolicy::Strict),
             times: RouteTimes::compile(route, upstream),
             request_headers: policies.request_headers.clone(),
             response_headers: policies.response_headers.clone(),

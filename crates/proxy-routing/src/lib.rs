@@ -8,6 +8,7 @@ mod byte_set;
 mod head;
 mod host;
 mod path;
+mod readings;
 
 mod header_condition;
 mod host_pattern;
@@ -39,6 +40,7 @@ pub use path_pattern::PathPattern;
 pub use pattern_fault::PatternFault;
 pub use query_condition::QueryCondition;
 pub use rank::Because;
+pub use readings::{Readings, is_plain_path};
 pub use regex_prefix::regex_is_a_prefix;
 pub use router::Router;
 pub use rule::{DEFAULT_PRIORITY, Rule};

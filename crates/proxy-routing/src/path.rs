@@ -4,10 +4,10 @@ use crate::byte_set::ByteSet;
 use std::borrow::Cow;
 
 /// Characters that mean the same escaped or not. [RFC 3986 §2.3]
-const UNRESERVED: ByteSet =
+pub(crate) const UNRESERVED: ByteSet =
     ByteSet::of(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-._~");
 /// Characters that stand in a path without an escape, and the separator. [RFC 3986 §3.3]
-const PATH: ByteSet = ByteSet::of(
+pub(crate) const PATH: ByteSet = ByteSet::of(
     b"/0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-._~!$&'()*+,;=:@",
 );
 
@@ -29,6 +29,9 @@ pub enum PathFault {
     /// More `..` segments than segments before them.
     #[error("the path leaves its root")]
     LeavesRoot,
+    /// More dot segments than are looked at one by one.
+    #[error("the path holds too many dot segments")]
+    DotSegments,
     /// Neither a leading `/` nor the asterisk form.
     #[error("the path does not begin with a slash")]
     NotAbsolute,
@@ -87,7 +90,7 @@ fn is_canonical(path: &[u8]) -> bool {
     path.first() == Some(&b'/')
 }
 
-fn ends_dot_segment(after_dot: &[u8]) -> bool {
+pub(crate) fn ends_dot_segment(after_dot: &[u8]) -> bool {
     matches!(after_dot, [] | [b'/', ..] | [b'.'] | [b'.', b'/', ..])
 }
 
@@ -129,7 +132,7 @@ fn unescape(raw: &str) -> (String, Option<PathFault>) {
     (text, first)
 }
 
-fn push(text: &mut String, byte: u8, raw: bool) {
+pub(crate) fn push(text: &mut String, byte: u8, raw: bool) {
     if raw {
         text.push(char::from(byte));
         return;
@@ -139,7 +142,7 @@ fn push(text: &mut String, byte: u8, raw: bool) {
     text.push(upper_hex(byte & 0x0F));
 }
 
-fn without_dot_segments(path: &str) -> (String, bool) {
+pub(crate) fn without_dot_segments(path: &str) -> (String, bool) {
     let mut out = String::with_capacity(path.len());
     let mut left_root = false;
     let mut segments = path.split('/').skip(1).peekable();
@@ -172,7 +175,7 @@ fn escape_fault(byte: u8) -> Option<PathFault> {
     }
 }
 
-fn escaped_byte(high: u8, low: u8) -> Option<u8> {
+pub(crate) fn escaped_byte(high: u8, low: u8) -> Option<u8> {
     let digit = |byte: u8| char::from(byte).to_digit(16);
     u8::try_from(digit(high)? * 16 + digit(low)?).ok()
 }

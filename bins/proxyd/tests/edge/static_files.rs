@@ -246,6 +246,17 @@ fn compressed_neighbours_are_sent_to_clients_that_take_them() {
     tags.dedup();
     assert_eq!(tags.len(), 4);
 
+    // Tools that keep whole seconds make a neighbour seem older than what it was made of.
+    let file = fs::File::options()
+        .append(true)
+        .open(site.root.join("page.html.br"));
+    let original = fs::metadata(&page).unwrap().modified().unwrap();
+    file.unwrap()
+        .set_modified(original - Duration::from_millis(999))
+        .unwrap();
+    let response = site.ask("/page.html", &[("Accept-Encoding", "br")]);
+    assert_eq!(response.text(), "by br");
+
     // One that is older than its original was made of another.
     age(&site.root.join("page.html.br"), 600);
     let response = site.ask("/page.html", &[("Accept-Encoding", "br")]);
@@ -298,6 +309,49 @@ fn nothing_outside_the_root_is_sent() {
     let record = site.proxyd.access_record(&refused.correlation_id());
     assert_eq!(record.text("reason"), "static_forbidden");
     assert_eq!(site.ask("/inside", &[]).text(), PAGE);
+}
+
+#[test]
+fn a_doubled_slash_does_not_pass_a_route_before_the_files() {
+    let launch = Launch::new(
+        BINARY,
+        r#"
+        listeners {
+            listener "strict" { address "127.0.0.1:0" }
+            listener "forward" { address "127.0.0.1:0"; path-policy "forward" }
+        }
+        routes {
+            route "private" {
+                matches { path-prefix "/private"; path-prefix "/@team" }
+                service-type "builtin"
+                builtin-handler "not-found"
+            }
+            route "files" { service-type "static"; static-files { root "www" } }
+        }
+        system { worker-threads 1 }
+        "#,
+    );
+    for folder in ["www/private", "www/@team"] {
+        fs::create_dir_all(launch.folder().join(folder)).unwrap();
+        fs::write(launch.folder().join(folder).join("s.txt"), "secret").unwrap();
+    }
+    fs::write(launch.folder().join("www/open.txt"), "open").unwrap();
+    let proxyd = launch.start();
+    for address in proxyd.addresses() {
+        let ask = |target| RawClient::connect(*address).ask(get(target, &[]));
+        assert_eq!(ask("/private/s.txt").status, 404);
+        for target in [
+            "//private/s.txt",
+            "/.//private/s.txt",
+            "/%40team/s.txt",
+            "/x/..//private/s.txt",
+        ] {
+            let response = ask(target);
+            assert_eq!(response.status, 400, "{target}");
+            assert!(!response.text().contains("secret"), "{target}");
+        }
+        assert_eq!(ask("//open.txt").text(), "open");
+    }
 }
 
 #[test]

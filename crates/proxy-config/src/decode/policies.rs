@@ -32,6 +32,7 @@ pub(super) fn policies<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Policies {
         rate_limit: rate_limit(d, &b),
         request_headers: edits(d, &b, &REQUEST),
         response_headers: edits(d, &b, &RESPONSE),
+        path_policy: b.optional(d, &spec::PATH_POLICY),
         buffer_requests: b.setting(d, &spec::BUFFER_REQUESTS),
         buffer_responses: b.setting(d, &spec::BUFFER_RESPONSES),
         retry: retry(d, &b),

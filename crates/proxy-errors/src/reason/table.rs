@@ -45,10 +45,8 @@ reasons! {
 
     /// The path has more `..` segments than segments before them.
     PathEscapesRoot "path_escapes_root" RequestValidation, "http_request_error", "path leaves its root";
-    /// The path holds `%2F`.
-    EncodedSlash "encoded_slash" RequestValidation, "http_request_error", "encoded slash in the path";
-    /// The path holds `%5C` or a backslash.
-    EncodedBackslash "encoded_backslash" RequestValidation, "http_request_error", "backslash in the path";
+    /// Servers that read the path in different ways would take it to different routes.
+    AmbiguousPath "ambiguous_path" RequestValidation, "http_request_error", "path has more than one meaning";
     /// The path holds `%00`.
     EncodedNul "encoded_nul" RequestValidation, "http_request_error", "NUL in the path";
     /// The path holds a `%` that two hexadecimal digits do not follow.

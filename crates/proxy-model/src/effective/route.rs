@@ -98,6 +98,7 @@ fn policies(list: &mut List, policies: &Policies) {
         rate_limit,
         request_headers,
         response_headers,
+        path_policy,
         buffer_requests,
         buffer_responses,
         retry,
@@ -119,6 +120,7 @@ fn policies(list: &mut List, policies: &Policies) {
         list.put_all(&policy_spec::SET_RESPONSE, set, header);
         list.put_all(&policy_spec::ADD_RESPONSE, add, header);
     });
+    list.put_any(&policy_spec::PATH_POLICY, path_policy.as_ref(), text);
     list.put(&policy_spec::BUFFER_REQUESTS, buffer_requests, plain);
     list.put(&policy_spec::BUFFER_RESPONSES, buffer_responses, plain);
     if let Some(retry) = retry {

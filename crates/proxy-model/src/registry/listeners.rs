@@ -15,8 +15,12 @@ const PROTOCOLS: &[Meaning<ListenerProtocol>] = &[
     word("https", ListenerProtocol::Https, "HTTP over TLS"),
 ];
 
-const PATH_POLICIES: &[Meaning<PathPolicy>] = &[
-    word("strict", PathPolicy::Strict, "refused with 400"),
+pub(super) const PATH_POLICIES: &[Meaning<PathPolicy>] = &[
+    word(
+        "strict",
+        PathPolicy::Strict,
+        "refused with 400 unless every reading leads to the same route",
+    ),
     word(
         "forward",
         PathPolicy::Forward,
@@ -68,8 +72,13 @@ settings! {
                 "proxy-pipeline",
                 "a_trusted_proxy_s_claims_are_continued_and_name_the_client",
             );
-    /// What happens to paths that an upstream could read differently: encoded `/`, `\` and NUL,
-    /// and dot segments that leave the root.
+    /// What happens to paths that an upstream could read differently. `strict` asks which route the
+    /// path leads to when its escapes are decoded once (`%2F` and `%5C` too), dot segments are removed
+    /// or kept, slashes are merged, path parameters (`;…`) are dropped, a backslash is a slash, and in
+    /// every combination of these; it refuses NUL, broken escapes and dot segments that leave the root
+    /// in any reading, and more than 16 dot segments. What passes goes upstream as it came. A route
+    /// may say otherwise: the route that the path as sent leads to decides. Files are served only where
+    /// every reading leads to their route, under either policy.
     PATH_POLICY: Choice<PathPolicy>, Given<PathPolicy> =
         choice("listeners.listener.path-policy", PATH_POLICIES)
             .or(PathPolicy::Strict)

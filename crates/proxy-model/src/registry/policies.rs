@@ -1,12 +1,13 @@
 //! The `policies` block of a route. Its settings may stand in the route itself as well.
 
+use super::listeners::PATH_POLICIES;
 use super::table::{
     block, choice, flag, integer, pair, settings, size, text, time, word, words, written,
 };
 use super::text::Written;
 use super::word::Meaning;
 use super::{Block, Choice, Flag, Given, Integer, Many, Pair, Required, Size, Text, Time, Unset};
-use crate::{RateKey, RetryCause};
+use crate::{PathPolicy, RateKey, RetryCause};
 use std::time::Duration;
 
 const ROUTE: &[&str] = &["routes.route"];
@@ -155,6 +156,13 @@ settings! {
         words("routes.route.policies.response-headers.remove", "a header name", "Server")
             .many()
             .enforced("proxy-pipeline", "response_headers_are_set_added_and_removed");
+    /// What happens to paths that an upstream could read differently, on requests whose path as sent
+    /// leads to this route; as `path-policy` of a listener.
+    PATH_POLICY: Choice<PathPolicy>, Unset =
+        choice("routes.route.policies.path-policy", PATH_POLICIES)
+            .optional("as the listener says")
+            .also(ROUTE)
+            .enforced("proxy-plan", "a_route_says_how_its_paths_are_read");
     /// Whether the whole request body is read before the upstream is asked.
     BUFFER_REQUESTS: Flag, Given<bool> = flag("routes.route.policies.buffer-requests")
         .or(false)

@@ -173,13 +173,12 @@ fn paths(rows: &mut Vec<Row>) {
         "@b.test/",
         ":80/",
         "http://b.test/",
-        "//b.test\\",
         " /",
         "/ ",
         "/a b",
         "/a HTTP/1.1\r\nHost: b.test\r\n\r\nGET /b",
         "/..",
-        "/a%2fb",
+        "/..%2fb",
         "/a%00",
     ] {
         malformed(
@@ -189,7 +188,16 @@ fn paths(rows: &mut Vec<Row>) {
         );
     }
     for path in [
-        "/a/b", "/a?b=c", "/?", "//a", "/a?b?c/d", "/a%20b", "/a;b=c", "/a:b@c",
+        "/a/b",
+        "/a?b=c",
+        "/?",
+        "//a",
+        "/a?b?c/d",
+        "/a%20b",
+        "/a;b=c",
+        "/a:b@c",
+        "/a%2fb",
+        "//b.test\\",
     ] {
         let want = Want::Passed(seen("GET", path));
         rows.push(Row::head(
