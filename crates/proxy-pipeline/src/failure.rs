@@ -6,7 +6,7 @@ use proxy_clock::Timer;
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_framing::Fault;
 use proxy_pool::{CallFault, ConnectFault, SendFault};
-use proxy_tls::{TlsFailure, classify_io};
+use proxy_tls::{TlsFailure, classify_io, io_error_text};
 use std::io;
 use std::time::Duration;
 
@@ -94,7 +94,7 @@ pub(crate) fn connect_problem(fault: &ConnectFault, upstream: &str) -> Problem {
         }
         ConnectFault::TimedOut { timer, after } => timeout_problem(*timer, *after),
         ConnectFault::Io(error) => Problem::new(connect_reason(error), named(error.to_string())),
-        ConnectFault::Tls(error) => Problem::new(tls_reason(error), named(error.to_string())),
+        ConnectFault::Tls(error) => Problem::new(tls_reason(error), named(io_error_text(error))),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Why a handshake failed, as a small closed set.
 
-use rustls::{AlertDescription, CertificateError, Error, InvalidMessage};
+use crate::listed::Untrusted;
+use rustls::{AlertDescription, CertificateError, Error, InvalidMessage, OtherError};
 use std::io;
 
 /// What ended a handshake. The full story for the log is the error's own `Display`.
@@ -91,6 +92,20 @@ pub fn classify_io(error: &io::Error) -> Option<TlsFailure> {
     error.get_ref()?.downcast_ref::<Error>().map(classify)
 }
 
+/// What an I/O error of a handshake says, for the log: its own words, or ours where rustls would show
+/// the names of its types.
+pub fn io_error_text(error: &io::Error) -> String {
+    let failed = error
+        .get_ref()
+        .and_then(|inner| inner.downcast_ref::<Error>());
+    match failed {
+        Some(Error::InvalidCertificate(CertificateError::Other(OtherError(why)))) => {
+            format!("invalid peer certificate: {why}")
+        }
+        Some(_) | None => error.to_string(),
+    }
+}
+
 impl VerifyFailure {
     pub(crate) fn of(error: &Error) -> Self {
         let Error::InvalidCertificate(error) = error else {
@@ -105,6 +120,11 @@ impl VerifyFailure {
                 Self::WrongName
             }
             CertificateError::UnknownIssuer => Self::UnknownIssuer,
+            CertificateError::Other(OtherError(why)) => match why.downcast_ref() {
+                Some(Untrusted::SelfSigned) => Self::UnknownIssuer,
+                Some(Untrusted::Authority) => Self::WrongPurpose,
+                None => Self::Other,
+            },
             CertificateError::Expired | CertificateError::ExpiredContext { .. } => Self::Expired,
             CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
                 Self::NotYetValid

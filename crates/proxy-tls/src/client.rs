@@ -4,14 +4,15 @@ use crate::certificate::{Certificate, SourceContents};
 use crate::expiry::CertificateInfo;
 use crate::fault::{TlsFault, TlsWarning};
 use crate::file::{Contents, Digest, digest};
+use crate::listed::ListedVerifier;
 use crate::roots::PlatformRoots;
 use crate::settings::{Alpn, CertificateSource, ClientTlsSettings, TlsVersion};
-use crate::{provider, roots};
+use crate::{pem, provider, roots};
 use arc_swap::ArcSwap;
 use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::sign::SingleCertAndKey;
 use rustls::{ClientConfig, RootCertStore};
-use rustls_pki_types::ServerName;
+use rustls_pki_types::{CertificateDer, ServerName};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -203,9 +204,9 @@ fn activate(
         min_version,
         alpn,
     } = settings;
-    let trusted = match (ca_file, &contents.ca, platform) {
-        (Some(file), Some(ca), _) => roots::from_pem(file, ca)?,
-        (_, _, Some(platform)) => Arc::clone(platform),
+    let (trusted, listed) = match (ca_file, &contents.ca, platform) {
+        (Some(file), Some(ca), _) => (roots::from_pem(file, ca)?, pem::certificates(file, ca)?),
+        (_, _, Some(platform)) => (Arc::clone(platform), Vec::new()),
         (_, _, None) => return Err(TlsFault::NoPlatformRoots),
     };
     let certificate = match (identity(client_certificate.as_ref()), &contents.certificate) {
@@ -213,27 +214,38 @@ fn activate(
         (_, _) => None,
     };
     Ok(Active {
-        config: config(trusted, certificate.as_ref(), *min_version, alpn)?,
+        config: config(
+            verifier(trusted, listed)?,
+            certificate.as_ref(),
+            *min_version,
+            alpn,
+        )?,
         certificate,
         digest: contents.digest(),
     })
 }
 
-fn config(
+fn verifier(
     trusted: Arc<RootCertStore>,
+    listed: Vec<CertificateDer<'static>>,
+) -> Result<ListedVerifier, TlsFault> {
+    let webpki = WebPkiServerVerifier::builder_with_provider(trusted, provider::intermediate());
+    let webpki = webpki.build().map_err(|error| TlsFault::Refused {
+        reason: error.to_string(),
+    })?;
+    Ok(ListedVerifier { webpki, listed })
+}
+
+fn config(
+    verifier: ListedVerifier,
     certificate: Option<&Certificate>,
     min_version: TlsVersion,
     alpn: &[Alpn],
 ) -> Result<Arc<ClientConfig>, TlsFault> {
-    let provider = provider::intermediate();
-    let verifier = WebPkiServerVerifier::builder_with_provider(trusted, Arc::clone(&provider))
-        .build()
-        .map_err(|error| TlsFault::Refused {
-            reason: error.to_string(),
-        })?;
-    let trusting = ClientConfig::builder_with_provider(provider)
+    let trusting = ClientConfig::builder_with_provider(provider::intermediate())
         .with_protocol_versions(min_version.and_newer())?
-        .with_webpki_verifier(verifier);
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(verifier));
     let mut config = match certificate {
         None => trusting.with_no_client_auth(),
         Some(certificate) => trusting.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(

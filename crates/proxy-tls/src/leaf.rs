@@ -78,6 +78,17 @@ pub(crate) fn subject(der: &[u8]) -> Option<String> {
     Some(certificate.subject().to_string())
 }
 
+/// Whether a certificate names itself as its issuer.
+pub(crate) fn is_self_signed(der: &[u8]) -> bool {
+    X509Certificate::from_der(der)
+        .is_ok_and(|(_, certificate)| certificate.subject() == certificate.issuer())
+}
+
+/// Whether a certificate is meant to sign others.
+pub(crate) fn is_authority(der: &[u8]) -> bool {
+    X509Certificate::from_der(der).is_ok_and(|(_, certificate)| certificate.is_ca())
+}
+
 pub(crate) fn system_time(time: ASN1Time) -> SystemTime {
     let seconds = u64::try_from(time.timestamp()).unwrap_or_default();
     UNIX_EPOCH

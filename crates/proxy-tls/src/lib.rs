@@ -14,6 +14,7 @@ mod fault;
 mod file;
 mod goodbye;
 mod leaf;
+mod listed;
 mod pem;
 mod provider;
 mod resolver;
@@ -24,7 +25,7 @@ mod staple;
 mod tickets;
 mod watch;
 
-pub use classify::{TlsFailure, VerifyFailure, classify, classify_io};
+pub use classify::{TlsFailure, VerifyFailure, classify, classify_io, io_error_text};
 pub use client::{BadServerName, ClientTls, server_name};
 pub use client_auth::ClientAuthVerdict;
 pub use expiry::{CertificateInfo, EXPIRY_WARNING};

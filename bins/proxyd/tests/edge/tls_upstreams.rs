@@ -110,6 +110,36 @@ fn a_target_whose_certificate_expired_is_not_trusted() {
 }
 
 #[test]
+fn a_self_signed_certificate_is_trusted_where_it_is_listed() {
+    for (names, year, refused_for) in [
+        (&["up.test"], 2100, None),
+        (&["other.test"], 2100, Some("not valid for name")),
+        (&["up.test"], 2001, Some("xpired")),
+    ] {
+        let (identity, listed) = Authority::of_itself(names, year);
+        let target = TlsUpstream::start(greeting(&identity, None, &[]));
+        let proxyd = running(target.address, NAMED, &listed);
+        match refused_for {
+            None => assert_eq!(asked(&proxyd).text(), "hello"),
+            Some(why) => is_not_trusted(&proxyd, why),
+        }
+    }
+}
+
+#[test]
+fn a_self_signed_certificate_that_is_not_listed_is_called_so() {
+    let (identity, _) = Authority::of_itself(&["up.test"], 2100);
+    let target = TlsUpstream::start(greeting(&identity, None, &[]));
+    for root in [
+        Authority::new("root"),
+        Authority::of_itself(&["up.test"], 2100).1,
+    ] {
+        let proxyd = running(target.address, NAMED, &root);
+        is_not_trusted(&proxyd, "it is self-signed, and `ca-file` does not name it");
+    }
+}
+
+#[test]
 fn an_upstream_with_tls_is_never_spoken_to_in_plaintext() {
     let root = Authority::new("root");
     let plain = Upstream::start(|served| {

@@ -63,6 +63,26 @@ impl Authority {
         self.sign(params)
     }
 
+    /// A certificate for a server of these names that is signed by itself, as `openssl req -x509` makes
+    /// it, good until the year given; and the same as an authority to trust.
+    pub(crate) fn of_itself(names: &[&str], year: i32) -> (Identity, Self) {
+        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        let mut params = CertificateParams::new(names).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.not_before = date_time_ymd(2000, 1, 1);
+        params.not_after = date_time_ymd(year, 1, 1);
+        let key = KeyPair::generate().unwrap();
+        let (key_pem, key_der) = (key.serialize_pem(), key.serialize_der());
+        let issuer = CertifiedIssuer::self_signed(params, key).unwrap();
+        let identity = Identity {
+            chain: issuer.pem(),
+            key: key_pem,
+            der: issuer.der().clone(),
+            key_der,
+        };
+        (identity, Self { issuer })
+    }
+
     fn sign(&self, mut params: CertificateParams) -> Identity {
         params.not_before = date_time_ymd(2000, 1, 1);
         let key = KeyPair::generate().unwrap();
