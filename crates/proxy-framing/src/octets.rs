@@ -16,14 +16,15 @@ pub(crate) const fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t')
 }
 
-/// A byte of a path as the `http` crate's `Uri` takes it, without a fragment and in ASCII.
+/// A byte of a path: whatever is visible in ASCII, for clients send `"`, `<`, `>`, `` ` ``, `{`, `}`, `|`
+/// and `^` raw, but for what begins a query or a fragment.
 pub(crate) const fn is_path(byte: u8) -> bool {
-    matches!(byte, b'!' | b'"' | b'$'..=b';' | b'=' | b'@'..=b'_' | b'a'..=b'~')
+    matches!(byte, b'!' | b'"' | b'$'..=b'>' | b'@'..=b'~')
 }
 
-/// A byte of a query as the `http` crate's `Uri` takes it, without a fragment and in ASCII.
+/// A byte of a query: the same, and `?`.
 pub(crate) const fn is_query(byte: u8) -> bool {
-    matches!(byte, b'!' | b'$'..=b';' | b'=' | b'?'..=b'~')
+    matches!(byte, b'!' | b'"' | b'$'..=b'~')
 }
 
 /// A byte of a registered name that needs no escaping. [RFC 3986 §2.3]

@@ -18,7 +18,7 @@ pub(crate) enum Method {
 
 /// How much of a target has been seen.
 ///
-/// Paths and queries hold what `http::Uri` takes, but ASCII only and never a fragment; an absolute
+/// Paths and queries hold every visible character of ASCII but `#`, never a fragment; an absolute
 /// URI is one of `http` or `https` without user information.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {

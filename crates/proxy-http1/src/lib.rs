@@ -21,7 +21,7 @@ pub use appetite::{Appetite, poll_hang_up};
 pub use fields::{Head, write_line};
 pub use outgoing::{Framing, Outgoing, Stuck};
 pub use reading::{Extent, Reading};
-pub use request::{RequestHead, read_request, write_request};
+pub use request::{RawTarget, RequestHead, read_request, write_request};
 pub use respond::{Respond, Written, write_response};
 pub use response::{ResponseHead, read_response};
 pub use spare::{keep_map, lines};

@@ -22,6 +22,11 @@ pub struct RequestHead {
     pub takes_trailers: bool,
 }
 
+/// A path and query as the client sent them, among a request's extensions: the `http` crate does not
+/// hold some of their bytes raw, and the request's URI has these escaped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawTarget(pub Bytes);
+
 /// How a request line ends; that of HTTP/1.0 is as long.
 const LINE_END: &[u8] = b" HTTP/1.1\r\n";
 
@@ -39,7 +44,14 @@ pub fn read_request(Head { bytes: head, lines }: &Head) -> Option<RequestHead> {
     let method = Method::from_bytes(line.get(..method_end)?).ok()?;
     let target = method_end + 1..target_end;
     line.get(target.clone())?;
-    *request.uri_mut() = read_target(&method, head.slice(target))?;
+    let target = head.slice(target);
+    *request.uri_mut() = if let Some(uri) = read_target(&method, target.clone()) {
+        uri
+    } else {
+        let uri = read_target(&method, escaped(&target).into())?;
+        request.extensions_mut().insert(origin_form(target)?);
+        uri
+    };
     *request.method_mut() = method;
     *request.version_mut() = if is_new {
         Version::HTTP_11
@@ -67,6 +79,41 @@ fn read_target(method: &Method, target: Bytes) -> Option<Uri> {
     Uri::from_parts(parts).ok()
 }
 
+/// `target` with those bytes escaped that framing lets through and the `http` crate does not take: `<`,
+/// `>` and `` ` `` in a path, `"`, `<` and `>` in a query. An escape means the same to whoever decodes it.
+#[cold]
+fn escaped(target: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(target.len() + 16);
+    let mut in_query = false;
+    for &byte in target {
+        in_query |= byte == b'?';
+        let escape: &[u8] = match (byte, in_query) {
+            (b'<', _) => b"%3C",
+            (b'>', _) => b"%3E",
+            (b'`', false) => b"%60",
+            (b'"', true) => b"%22",
+            (_, _) => &[byte],
+        };
+        out.extend_from_slice(escape);
+    }
+    out
+}
+
+/// The path and query of a target, which may be an absolute URI.
+fn origin_form(target: Bytes) -> Option<RawTarget> {
+    if target.starts_with(b"/") {
+        return Some(RawTarget(target));
+    }
+    let scheme = target.windows(3).position(|at| at == b"://")?;
+    let authority = target.get(scheme + 3..)?;
+    let path = authority.iter().position(|byte| b"/?".contains(byte))?;
+    let rest = target.slice(scheme + 3 + path..);
+    if rest.starts_with(b"/") {
+        return Some(RawTarget(rest));
+    }
+    Some(RawTarget([b"/", &*rest].concat().into()))
+}
+
 /// Whether there is a path or a query in `target`, of whatever form it is.
 fn names_path(target: &[u8]) -> bool {
     let scheme = target.windows(3).position(|at| at == b"://");
@@ -79,9 +126,11 @@ fn names_path(target: &[u8]) -> bool {
 /// Appends the head of `request` in HTTP/1.1, with the field lines that `more` appends.
 pub fn write_request<B>(request: &Request<B>, out: &mut Vec<u8>, more: impl FnOnce(&mut Vec<u8>)) {
     let target = request.uri().path_and_query();
+    let target = target.map_or("/", PathAndQuery::as_str).as_bytes();
+    let raw = request.extensions().get::<RawTarget>();
     out.extend_from_slice(request.method().as_str().as_bytes());
     out.push(b' ');
-    out.extend_from_slice(target.map_or("/", PathAndQuery::as_str).as_bytes());
+    out.extend_from_slice(raw.map_or(target, |RawTarget(raw)| raw));
     out.extend_from_slice(b" HTTP/1.1\r\n");
     fields::write(request.headers(), out);
     more(out);
@@ -142,6 +191,29 @@ mod tests {
         assert!(!read("GET / HTTP/1.0\r\n\r\n").keeps);
         assert!(read("GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n").keeps);
         assert!(!read("GET / HTTP/1.0\r\nExpect: 100-continue\r\n\r\n").expects);
+    }
+
+    #[test]
+    fn a_target_that_http_does_not_hold_goes_on_as_it_came() {
+        for (target, uri, raw) in [
+            (
+                "/a`<b>?c=\"d\"<>",
+                "/a%60%3Cb%3E?c=%22d%22%3C%3E",
+                "/a`<b>?c=\"d\"<>",
+            ),
+            ("/?q={a=\"b`c\"}", "/?q={a=%22b`c%22}", "/?q={a=\"b`c\"}"),
+            ("http://a.test?\"", "http://a.test/?%22", "/?\""),
+            ("http://a.test:80/<?", "http://a.test:80/%3C?", "/<?"),
+        ] {
+            let head = read(&format!("GET {target} HTTP/1.1\r\n\r\n"));
+            assert_eq!(head.request.uri().to_string(), uri);
+            let mut out = Vec::new();
+            write_request(&head.request, &mut out, |_| ());
+            let line = format!("GET {raw} HTTP/1.1\r\n\r\n");
+            assert_eq!(out, line.as_bytes(), "{target}");
+        }
+        let common = read("GET /a\"{}|^?a={}|^` HTTP/1.1\r\n\r\n");
+        assert!(common.request.extensions().get::<RawTarget>().is_none());
     }
 
     #[test]

@@ -17,6 +17,7 @@ use http::uri::{Authority, PathAndQuery};
 use http::{HeaderValue, Method, Request, Response, Version};
 use proxy_clock::Timers;
 use proxy_errors::{Problem, ResponseForm, ServiceForm};
+use proxy_http1::RawTarget;
 use proxy_plan::{ListenerPlan, RequestHead, RoutePlan};
 use proxy_telemetry::{Protocol, RequestFacts, RequestNote, TargetCells};
 use std::rc::Rc;
@@ -114,6 +115,8 @@ impl Exchange {
         if self.head.method == Method::CONNECT {
             // The protocol to speak in the tunnel.
             *request.extensions_mut() = std::mem::take(&mut self.head.extensions);
+        } else if let Some(raw) = self.head.extensions.remove::<RawTarget>() {
+            request.extensions_mut().insert(raw);
         }
         request
     }
@@ -242,6 +245,8 @@ fn note(
     let format = active.access_format.as_ref()?;
     let authority = || head.uri.authority().map(|host| host.as_str().as_bytes());
     let target = head.uri.path_and_query();
+    let target = target.map_or("", PathAndQuery::as_str).as_bytes();
+    let raw = head.extensions.get::<RawTarget>();
     let facts = RequestFacts {
         method: head.method.as_str().as_bytes(),
         host: found
@@ -249,7 +254,7 @@ fn note(
             .as_ref()
             .map(HeaderValue::as_bytes)
             .or_else(authority),
-        path: target.map_or("", PathAndQuery::as_str).as_bytes(),
+        path: raw.map_or(target, |RawTarget(raw)| raw),
         user_agent: said.user_agent.map(HeaderValue::as_bytes),
         referer: said.referer.map(HeaderValue::as_bytes),
     };

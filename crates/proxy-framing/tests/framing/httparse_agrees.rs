@@ -67,7 +67,8 @@ pub(crate) fn check_request(bytes: &[u8], limits: HeadLimits) {
                 head.escape_ascii()
             );
             let target = request.path.unwrap();
-            assert!(target.parse::<http::Uri>().is_ok(), "{target}");
+            let is_visible = target.bytes().all(|byte| byte.is_ascii_graphic());
+            assert!(is_visible && !target.contains('#'), "{target}");
             assert!(request.method.unwrap().parse::<http::Method>().is_ok());
         }
         parsed

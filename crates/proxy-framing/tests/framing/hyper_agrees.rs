@@ -191,6 +191,14 @@ fn check_requests(bytes: &[u8]) {
             break;
         }
     }
+    // Some bytes that clients send raw, `http::Uri` does not hold; hyper refuses such a target.
+    let held = |message: &Message| {
+        let target = message.title.split(' ').nth(1);
+        target.is_some_and(|target| target.parse::<http::Uri>().is_ok())
+    };
+    if !expected.iter().all(held) {
+        return;
+    }
     let mut seen = served(bytes);
     // `http://a?b` is told as `http://a/?b`, and an absolute target without a path with one.
     seen.iter_mut().chain(&mut expected).for_each(|message| {

@@ -6,6 +6,11 @@ use crate::cases::Verdict::{Open, Upgrade, Whole};
 #[rustfmt::skip]
 pub(crate) const HEADS: &[RequestCase] = &[
     ("the smallest request", Whole, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"),
+    ("angle brackets in the path", Whole, b"GET /<a> HTTP/1.1\r\nHost: a\r\n\r\n"),
+    ("an angle bracket in the query", Whole, b"GET /?a>b HTTP/1.1\r\nHost: a\r\n\r\n"),
+    ("a backquote in the path", Whole, b"GET /` HTTP/1.1\r\nHost: a\r\n\r\n"),
+    ("a quote in the query", Whole, b"GET /?\" HTTP/1.1\r\nHost: a\r\n\r\n"),
+    ("braces, bars and carets in the target", Whole, b"GET /{a}|^?{b}|^` HTTP/1.1\r\nHost: a\r\n\r\n"),
     ("no space after the colon", Whole, b"GET / HTTP/1.1\r\nHost:a\r\n\r\n"),
     ("many spaces after the colon", Whole, b"GET / HTTP/1.1\r\nHost:    a\r\n\r\n"),
     ("a tab after the colon", Whole, b"GET / HTTP/1.1\r\nHost:\ta\r\n\r\n"),
