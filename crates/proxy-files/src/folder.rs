@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 /// A folder whose files are served.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -246,6 +246,10 @@ impl Opened {
     }
 }
 
+/// How much older than its original a neighbour may seem: what copies files often keeps whole seconds
+/// only, and not of every file.
+const CLOCK_GRAIN: Duration = Duration::from_secs(1);
+
 /// The best neighbour that the client takes, else the original. One that is older than its original is
 /// not of it.
 fn compressed(
@@ -260,12 +264,24 @@ fn compressed(
         let opened = beneath::file(root, Path::new(&neighbour));
         let opened = opened.map_err(Fault::from).and_then(Opened::of);
         if let Ok(Opened::File(file)) = opened
-            && file.changed >= original.changed
+            && !is_older(file.changed, original.changed)
         {
             return (file, Some(coding));
         }
     }
     (original, None)
+}
+
+/// Whether a file that changed at `time` is older than one that changed at `original`, beyond what a
+/// coarse clock explains; one without a time is.
+fn is_older(time: Option<SystemTime>, original: Option<SystemTime>) -> bool {
+    match (time, original) {
+        (Some(time), Some(original)) => original
+            .duration_since(time)
+            .is_ok_and(|older| CLOCK_GRAIN < older),
+        (None, Some(_)) => true,
+        (_, None) => false,
+    }
 }
 
 fn redirect(asked: &Asked) -> Result<Served, Fault> {

@@ -123,7 +123,7 @@ settings! {
         words("routes.route.static-files.fallback", "a file name", "index.html")
             .optional("such paths are answered 404")
             .enforced("proxy-files", "the_fallback_answers_for_paths_that_name_no_file");
-    /// Whether `.br`, `.zst` and `.gz` neighbours of a file, unless they are older, are sent to clients
+    /// Whether `.br`, `.zst` and `.gz` neighbours of a file, unless they are older by more than a second, are sent to clients
     /// that take them.
     STATIC_PRECOMPRESSED: Flag, Given<bool> = flag("routes.route.static-files.precompressed")
         .or(false)
