@@ -1,6 +1,7 @@
 //! The command line, as `--help` shows it.
 
-use clap::{Args, Parser, Subcommand};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use std::path::PathBuf;
 
 /// A reverse proxy that says what it will do before, and why after.
@@ -89,4 +90,21 @@ pub(crate) struct Explain {
     /// Print the explanation as JSON.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Reads the command line, or ends the process: with 0 behind `--help`, with 2 when it is wrong.
+pub(crate) fn parse() -> Cli {
+    Cli::try_parse().unwrap_or_else(|error| hinted(error).exit())
+}
+
+/// The error of a configuration's name without its flag says how it is written; others stay.
+fn hinted(error: clap::Error) -> clap::Error {
+    let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) else {
+        return error;
+    };
+    if !name.contains(['.', '/']) {
+        return error;
+    }
+    let message = format!("`{name}` is no command; a configuration is named by `--config {name}`");
+    Cli::command().error(ErrorKind::InvalidSubcommand, message)
 }

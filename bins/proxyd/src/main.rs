@@ -7,10 +7,8 @@ mod logging;
 mod terminal;
 mod upgrade;
 
-use clap::Parser;
-use cli::Cli;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    commands::run(Cli::parse())
+    commands::run(cli::parse())
 }

@@ -120,6 +120,13 @@ fault_codes! {
     TooManyConnections = "too-many-connections", Warning;
     /// A regular expression says no more than `path` or `path-prefix` would, which are faster.
     RegexCouldBePrefix = "regex-could-be-prefix", Warning;
+    /// A value is written as another server would want it, and is taken literally here: `/api/*`, the host
+    /// `_`, a variable in a header's value.
+    ForeignNotation = "foreign-notation", Warning;
+    /// `max-body-size 0` refuses every body; in other servers it means no limit.
+    NoBodies = "no-bodies", Warning;
+    /// The file that answers for paths which are none is not there, so that they are answered 404.
+    MissingFallback = "missing-fallback", Warning;
     /// A setting has a successor; `config migrate` writes it.
     DeprecatedSetting = "deprecated-setting", Warning;
     /// A certificate expires within 14 days, or has expired.

@@ -54,7 +54,7 @@ pub fn load_from(files: Files<'_>, name: &str) -> Result<Loaded, Report> {
     if faults.has_errors() {
         return Err(faults.into_report(texts.sources));
     }
-    warnings::find(&model, &mut faults);
+    warnings::find(&model, files, &mut faults);
     let warnings = faults.into_report(texts.sources);
     Ok(Loaded { model, warnings })
 }

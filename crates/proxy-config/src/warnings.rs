@@ -1,7 +1,9 @@
 //! What is doubtful about a configuration that can be used.
 
+mod foreign;
+
 use crate::faults::Faults;
-use crate::{Fault, FaultCode, Loaded};
+use crate::{Fault, FaultCode, Files, Loaded};
 use proxy_model::{Model, Place, Route, Service, Upstream};
 use proxy_routing::{PathPattern, Router};
 use std::collections::HashSet;
@@ -9,11 +11,12 @@ use std::collections::HashSet;
 /// Files that the process needs beside its connections.
 const DESCRIPTORS_FOR_OURSELVES: u64 = 100;
 
-pub(crate) fn find(model: &Model, faults: &mut Faults) {
+pub(crate) fn find(model: &Model, files: Files<'_>, faults: &mut Faults) {
     unreachable_routes(model, faults);
     unused_upstreams(model, faults);
     plaintext_to_tls_ports(model, faults);
     regexes_that_could_be_plain(model, faults);
+    foreign::find(model, files, faults);
 }
 
 impl Loaded {

@@ -441,3 +441,16 @@ fn without_a_configuration_a_page_is_served_on_8080() {
     proxyd.terminate();
     assert!(proxyd.wait().success());
 }
+
+#[test]
+fn a_configuration_without_its_flag_is_told_the_flag() {
+    let told = run(&["my.kdl"]);
+    assert_eq!(told.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&told.stderr).into_owned();
+    assert!(said.contains("--config my.kdl"), "{said}");
+
+    let other = run(&["frobnicate"]);
+    assert_eq!(other.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&other.stderr).into_owned();
+    assert!(!said.contains("--config frobnicate"), "{said}");
+}

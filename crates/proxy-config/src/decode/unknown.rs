@@ -9,11 +9,46 @@ use proxy_model::Place;
 /// Known names that a fault lists, at most.
 const MAX_NAMES: usize = 12;
 
+/// What other servers have and this one has not, by the names that it has there, and what comes
+/// nearest.
+const NOT_OFFERED: &[(&str, &str)] = &[
+    ("redirect", ""),
+    ("return", ""),
+    ("rewrite", ""),
+    ("strip-prefix", ""),
+    ("replace-prefix", ""),
+    ("gzip", COMPRESSED),
+    ("brotli", COMPRESSED),
+    ("compress", COMPRESSED),
+    ("compression", COMPRESSED),
+    ("encode", COMPRESSED),
+    ("basic-auth", ""),
+    ("basic_auth", ""),
+    ("basicauth", ""),
+    ("auth-basic", ""),
+    ("auth_basic", ""),
+    ("cache", ""),
+    (
+        "cors",
+        "`response-headers` sets the fields of one fixed origin",
+    ),
+];
+
+const COMPRESSED: &str = "`static-files { precompressed #true }` sends compressed neighbours of files; what an upstream \
+     compresses is passed on";
+
 impl Block<'_> {
     /// The fault of an unknown name, with what was perhaps meant.
     pub(super) fn unknown(&mut self, d: &Decoder<'_, '_>, name: &str, place: Place) -> Fault {
         let message = format!("unknown setting `{name}`{}", self.within(d));
         let fault = Fault::new(FaultCode::UnknownSetting, place, message);
+        if let Some((_, instead)) = NOT_OFFERED.iter().find(|(known, _)| *known == name) {
+            let fault = fault.label("not offered yet");
+            return match *instead {
+                "" => fault.help("leave it out, or let the upstream do it"),
+                instead => fault.help(instead),
+            };
+        }
         let known = d.known.names(self.path);
         if let Some(near) = nearest(name, known.iter().map(|known| &*known.name)) {
             let meant = known.iter().find(|known| *known.name == *near);

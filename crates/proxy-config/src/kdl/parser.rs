@@ -251,6 +251,8 @@ impl Parser<'_> {
         self.scanner.at = self.scanner.at.max(fault.span.end());
         if !is_stray {
             skip_node(&mut self.scanner);
+            // It ends the broken node; by itself it would be a fault again.
+            self.scanner.eat(";");
         }
         if !(is_stray && self.shaken) {
             self.note(fault);

@@ -42,7 +42,7 @@ impl Scanner<'_> {
         let start = self.at;
         let value = match self.peek() {
             Some('"') => Value::Text(self.quoted()?),
-            Some('#') => self.hash()?,
+            Some('#') => self.hash(wanted)?,
             Some('r') if self.is_raw_v1() => Value::Text(self.raw()?),
             Some(_) | None => {
                 let span = self.bare();
@@ -63,7 +63,7 @@ impl Scanner<'_> {
     }
 
     /// Reads what begins with `#`: raw text or a keyword.
-    fn hash(&mut self) -> Read<Value> {
+    fn hash(&mut self, wanted: Wanted) -> Read<Value> {
         let start = self.at;
         let rest = self.rest();
         let is_raw = rest.trim_start_matches('#').starts_with('"');
@@ -72,6 +72,13 @@ impl Scanner<'_> {
         }
         self.bump();
         let word = self.bare();
+        if wanted == Wanted::Name || self.slice(word).is_empty() {
+            self.skip_while(|c| !is_newline(c));
+            let span = self.since(start);
+            return Err(SyntaxFault::new(span, "a comment begins with `//`")
+                .label("not with `#`")
+                .help("write `//` in place of `#`; `/*` and `*/` enclose longer ones"));
+        }
         let value = match self.slice(word) {
             "true" => Value::Flag(true),
             "false" => Value::Flag(false),
@@ -160,6 +167,21 @@ impl Scanner<'_> {
         Ok(Some(span))
     }
 
+    /// What is said of a `/` outside of quotes.
+    fn quotes_wanted(&self) -> String {
+        let end = |c: char| c.is_whitespace() || matches!(c, ';' | '{' | '}' | '"');
+        let before = self.text.get(..self.at).unwrap_or_default();
+        let start = before.rfind(end).map_or(0, |at| {
+            at + before
+                .get(at..)
+                .and_then(|rest| rest.chars().next())
+                .map_or(1, char::len_utf8)
+        });
+        let rest = self.text.get(start..).unwrap_or_default();
+        let word = rest.split(end).next().unwrap_or_default();
+        format!("text that holds a `/` stands in quotes: `\"{word}\"`")
+    }
+
     pub(super) fn unexpected(&self, wanted: &str) -> SyntaxFault {
         let at = self.at;
         let (found, length) = match self.peek() {
@@ -171,6 +193,9 @@ impl Scanner<'_> {
         let fault = SyntaxFault::new(Span::new(at, at + length), message);
         if self.is_at("=") {
             return fault.help("a setting is written `name value`, without `=`");
+        }
+        if self.is_at("/") {
+            return fault.help(self.quotes_wanted());
         }
         fault
     }
