@@ -23,6 +23,8 @@ pub struct Listener {
     pub trusted_proxies: Vec<Setting<IpNet>>,
     /// What happens to paths that can be read in two ways.
     pub path_policy: Setting<PathPolicy>,
+    /// Whether requests that go upstream say in `Via` that they came by here. [RFC 9110 §7.6.3]
+    pub via: Setting<bool>,
     /// Whether our own errors carry `Proxy-Status` with the reason. [RFC 9209]
     pub expose_reasons: Setting<bool>,
     /// Whether HTTP/2 with prior knowledge is spoken without TLS.

@@ -77,7 +77,8 @@ pub(crate) fn via(version: Version) -> HeaderValue {
 /// fields, which costs less than adding to them.
 #[derive(Debug)]
 pub(crate) struct Added {
-    pub(crate) via: HeaderValue,
+    /// What `Via` says, where the listener adds it.
+    pub(crate) via: Option<HeaderValue>,
     pub(crate) host: Option<HeaderValue>,
     /// Whether the head's fields lack `Host`.
     pub(crate) lacks_host: bool,
@@ -95,7 +96,9 @@ impl Added {
         if let Some(host) = &self.host {
             write_line(&names::FORWARDED_HOST, host, out);
         }
-        write_line(&VIA, &self.via, out);
+        if let Some(via) = &self.via {
+            write_line(&VIA, via, out);
+        }
         write_line(&names::CORRELATION_ID, correlation_id, out);
     }
 }
@@ -106,19 +109,21 @@ pub(crate) fn apply(
     peer: &Peer,
     headers: &mut HeaderMap,
     found: &Found,
-    via: HeaderValue,
+    via: Option<HeaderValue>,
     host: Option<HeaderValue>,
 ) {
     let scheme = if peer.tls { HTTPS } else { HTTP };
     if found.has(Found::FORWARDING) {
-        return apply_over_present(peer, headers, scheme, &via, host);
+        return apply_over_present(peer, headers, scheme, via.as_ref(), host);
     }
     headers.insert(names::FORWARDED_FOR, peer.ip_value.clone());
     headers.insert(names::FORWARDED_PROTO, scheme);
     if let Some(host) = host {
         headers.insert(names::FORWARDED_HOST, host);
     }
-    headers.insert(VIA, via);
+    if let Some(via) = via {
+        headers.insert(VIA, via);
+    }
 }
 
 #[cold]
@@ -126,7 +131,7 @@ fn apply_over_present(
     peer: &Peer,
     headers: &mut HeaderMap,
     scheme: HeaderValue,
-    via: &HeaderValue,
+    via: Option<&HeaderValue>,
     host: Option<HeaderValue>,
 ) {
     remove_shadows(headers);
@@ -142,7 +147,9 @@ fn apply_over_present(
         }
     }
     extend_list(headers, names::FORWARDED_FOR, &peer.ip_value);
-    extend_list(headers, VIA, via);
+    if let Some(via) = via {
+        extend_list(headers, VIA, via);
+    }
     headers.entry(names::FORWARDED_PROTO).or_insert(scheme);
     if let Some(host) = host {
         headers.entry(names::FORWARDED_HOST).or_insert(host);
@@ -222,7 +229,7 @@ mod tests {
             &peer,
             &mut headers,
             &found,
-            via(Version::HTTP_11),
+            Some(via(Version::HTTP_11)),
             Some(HeaderValue::from_static("a.test")),
         );
 
@@ -244,7 +251,7 @@ mod tests {
             &peer,
             &mut headers,
             &found,
-            via(Version::HTTP_11),
+            Some(via(Version::HTTP_11)),
             Some(HeaderValue::from_static("a.test")),
         );
 

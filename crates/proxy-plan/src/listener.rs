@@ -21,6 +21,8 @@ pub struct ListenerPlan {
     pub strict_paths: bool,
     /// Whether our own errors carry `Proxy-Status`.
     pub expose_reasons: bool,
+    /// Whether requests that go upstream say in `Via` that they came by here.
+    pub via: bool,
     /// Time for a request's head.
     pub header_time: Duration,
     /// Time between two pieces of a request's body.
@@ -52,6 +54,7 @@ impl ListenerPlan {
                 .collect(),
             strict_paths: *listener.path_policy == PathPolicy::Strict,
             expose_reasons: *listener.expose_reasons,
+            via: *listener.via,
             header_time: *times.header,
             body_idle_time: *times.body_idle,
             write_idle_time: *times.write_idle,

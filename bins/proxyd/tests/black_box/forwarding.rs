@@ -17,7 +17,27 @@ fn the_upstream_is_told_who_asked_how_and_for_which_host() {
     assert_eq!(fields.get("x-forwarded-for"), Some("127.0.0.1"));
     assert_eq!(fields.get("x-forwarded-proto"), Some("http"));
     assert_eq!(fields.get("x-forwarded-host"), Some("shop.test:8443"));
-    assert_eq!(fields.get("via"), Some("1.1 proxyd"));
+    assert!(!fields.has("via"));
+}
+
+#[test]
+fn via_is_added_only_where_it_is_asked_for() {
+    for (listener, via) in [
+        ("", None),
+        ("via #false", None),
+        ("via #true", Some("1.1 proxyd")),
+    ] {
+        // Without edits of headers, and with some: the two ways in which it is written.
+        for edits in ["", r#"request-headers { set "X-A" "b" }"#] {
+            let upstream = Upstream::saying("");
+            let proxyd = Config::through(&upstream, edits).listener(listener).start();
+
+            proxyd.connect().ask(get("/", &[]));
+
+            let fields = upstream.last_request().fields;
+            assert_eq!(fields.get("via"), via, "{listener} {edits}");
+        }
+    }
 }
 
 const CLAIMS: &[(&str, &str)] = &[
@@ -40,7 +60,7 @@ fn a_stranger_s_claims_are_dropped() {
     assert_eq!(fields.get("x-forwarded-for"), Some("127.0.0.1"));
     assert_eq!(fields.get("x-forwarded-proto"), Some("http"));
     assert_eq!(fields.get("x-forwarded-host"), Some("a.test"));
-    assert_eq!(fields.get("via"), Some("1.1 proxyd"));
+    assert!(!fields.has("via"));
     assert!(!fields.has("forwarded"));
     let record = proxyd.access_record(&response.correlation_id());
     assert_eq!(record.text("client_ip"), "127.0.0.1");
@@ -76,7 +96,7 @@ fn claims_in_other_words_are_dropped_whoever_makes_them() {
 fn a_trusted_proxy_s_claims_are_continued_and_name_the_client() {
     let upstream = Upstream::saying("");
     let config = Config::to(&upstream).listener(r#"trusted-proxies "127.0.0.0/8" "::1""#);
-    let proxyd = config.start();
+    let proxyd = config.listener("via #true").start();
 
     let response = proxyd.connect().ask(get("/", CLAIMS));
 
@@ -141,7 +161,7 @@ fn fields_of_one_connection_do_not_reach_the_upstream() {
 #[test]
 fn names_the_proxy_relies_on_cannot_be_nominated_away() {
     let upstream = Upstream::echo();
-    let proxyd = Config::to(&upstream).start();
+    let proxyd = Config::to(&upstream).listener("via #true").start();
 
     let nominations = "Connection: x-forwarded-for, x-forwarded-proto, x-forwarded-host, via, \
         host, content-length, x-correlation-id\r\n";

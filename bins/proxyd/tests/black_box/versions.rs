@@ -106,7 +106,7 @@ fn an_old_client_needs_no_host() {
 #[test]
 fn the_version_that_was_received_stands_in_via() {
     let upstream = Upstream::saying("");
-    let proxyd = Config::to(&upstream).start();
+    let proxyd = Config::to(&upstream).listener("via #true").start();
 
     proxyd
         .connect()

@@ -31,8 +31,9 @@ pub(crate) fn open(target: SocketAddr, upstream: &str) -> Doors {
     let kdl = format!(
         r#"
         listeners {{
-            listener "plain" {{ address "127.0.0.1:0"; h2c #true; max-concurrent-streams {MOST_STREAMS} }}
+            listener "plain" {{ address "127.0.0.1:0"; h2c #true; via #true; max-concurrent-streams {MOST_STREAMS} }}
             listener "tls" {{
+                via #true
                 address "127.0.0.1:0"
                 protocol "https"
                 tls {{ cert-file "site.crt"; key-file "site.key" }}

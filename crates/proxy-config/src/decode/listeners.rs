@@ -15,6 +15,7 @@ pub(super) fn listener<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Lis
     let default_route = d.reference(b, &spec::DEFAULT_ROUTE, Among::Routes);
     let trusted_proxies = b.list(d, &spec::TRUSTED_PROXIES);
     let path_policy = b.setting(d, &spec::PATH_POLICY);
+    let via = b.setting(d, &spec::VIA);
     let expose_reasons = b.setting(d, &spec::EXPOSE_REASONS);
     let h2c = b.setting(d, &spec::H2C);
     let proxy_protocol = b.setting(d, &spec::PROXY_PROTOCOL);
@@ -48,6 +49,7 @@ pub(super) fn listener<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Lis
         }),
         trusted_proxies,
         path_policy,
+        via,
         expose_reasons,
         h2c,
         proxy_protocol,

@@ -13,6 +13,7 @@ pub(super) fn listener(list: &mut List, model: &Model, listener: &Listener) {
         default_route,
         trusted_proxies,
         path_policy,
+        via,
         expose_reasons,
         h2c,
         proxy_protocol,
@@ -28,6 +29,7 @@ pub(super) fn listener(list: &mut List, model: &Model, listener: &Listener) {
     });
     list.put_all(&spec::TRUSTED_PROXIES, trusted_proxies, text);
     list.put(&spec::PATH_POLICY, path_policy, text);
+    list.put(&spec::VIA, via, plain);
     list.put(&spec::EXPOSE_REASONS, expose_reasons, plain);
     list.put(&spec::H2C, h2c, plain);
     list.put(&spec::PROXY_PROTOCOL, proxy_protocol, plain);

@@ -83,6 +83,11 @@ settings! {
         choice("listeners.listener.path-policy", PATH_POLICIES)
             .or(PathPolicy::Strict)
             .enforced("proxy-pipeline", "a_listener_may_forward_ambiguous_paths_as_they_came");
+    /// Whether `Via: 1.1 proxyd` is added to requests that go upstream. Off by default, for some servers
+    /// (nginx among them) compress nothing for a request that has it.
+    VIA: Flag, Given<bool> = flag("listeners.listener.via")
+        .or(false)
+        .enforced("proxy-pipeline", "via_is_added_only_where_it_is_asked_for");
     /// Whether our own errors carry `Proxy-Status` with the reason (RFC 9209).
     EXPOSE_REASONS: Flag, Given<bool> = flag("listeners.listener.expose-reasons")
         .or(false)

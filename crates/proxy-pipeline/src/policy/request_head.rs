@@ -35,6 +35,7 @@ pub(crate) enum Length {
 /// Removes what concerned the client's connection, adds what upstreams are told, and applies the
 /// route's edits. Gives the protocol that the client wants to switch to, if any.
 pub(crate) fn apply(exchange: &mut Exchange, to: Destination<'_>, length: Length) -> Option<Asked> {
+    let adds_via = exchange.listener().is_some_and(|listener| listener.via);
     let Exchange {
         head,
         found,
@@ -57,7 +58,7 @@ pub(crate) fn apply(exchange: &mut Exchange, to: Destination<'_>, length: Length
     if host.is_none() {
         headers.insert(HOST, own_host(to));
     }
-    let via = forwarding::via(head.version);
+    let via = adds_via.then(|| forwarding::via(head.version));
     let edits = &to.route.request_headers;
     let named = Found::FORWARDING | Found::CORRELATION_ID;
     if edits.is_empty() && !to.upstream.http2 && !found.has(named) {
