@@ -1,6 +1,6 @@
 //! One thing that is wrong with a configuration, or doubtful.
 
-use crate::FaultCode;
+use crate::fault_code::{FaultCode, Severity};
 use proxy_model::Place;
 
 /// One thing that is wrong with a configuration, or doubtful.
@@ -18,15 +18,6 @@ pub struct Fault {
     pub related: Vec<(Place, String)>,
     /// A way to mend it.
     pub help: Option<String>,
-}
-
-/// Whether a configuration can be used in spite of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Severity {
-    /// It cannot.
-    Error,
-    /// It can; it may not do what was meant.
-    Warning,
 }
 
 impl Fault {
@@ -66,15 +57,5 @@ impl Fault {
     /// Whether a configuration can be used in spite of it.
     pub const fn severity(&self) -> Severity {
         self.code.severity()
-    }
-}
-
-impl Severity {
-    /// The word in a report.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Warning => "warning",
-        }
     }
 }

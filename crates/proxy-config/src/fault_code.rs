@@ -1,6 +1,5 @@
 //! The kinds of things that can be wrong, under names that stay.
 
-use crate::Severity;
 use std::fmt;
 
 /// Declares the codes. What a code means is its comment, so that the code's and the operator's
@@ -139,5 +138,24 @@ fault_codes! {
 impl fmt::Display for FaultCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+/// Whether a configuration can be used in spite of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// It cannot.
+    Error,
+    /// It can; it may not do what was meant.
+    Warning,
+}
+
+impl Severity {
+    /// The word in a report.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+        }
     }
 }

@@ -21,8 +21,8 @@ mod warnings;
 
 pub mod reference;
 
-pub use fault::{Fault, Severity};
-pub use fault_code::FaultCode;
+pub use fault::Fault;
+pub use fault_code::{FaultCode, Severity};
 pub use files::Files;
 pub use load::{Loaded, embedded, load, load_from, parse};
 pub use migrate::{Migrated, migrate};
