@@ -1,27 +1,22 @@
 //! `cargo xtask bench`: proxyd beside Debian's nginx and `HAProxy`, one core each, in one run.
 
-mod arena;
 mod capacity;
 mod cases;
 mod certificate;
 mod chart;
+mod comparison;
 mod configuration;
-mod contest;
-mod contestant;
 mod cores;
 mod count;
-mod descriptors;
 mod effort;
+mod environment;
 mod figure;
 mod fresh;
 mod grid;
 mod guard;
-mod load;
-mod loader;
+mod load_process;
 mod machine;
-mod meter;
 mod options;
-mod order;
 mod page;
 mod proof;
 mod publish;
@@ -29,26 +24,29 @@ mod reload;
 mod report;
 #[cfg(test)]
 mod report_fixture;
+mod results;
 mod rounds;
 mod running;
-mod stage;
+mod running_servers;
+mod server;
 mod statistics;
 mod tables;
 mod targets;
 
-use self::arena::{Arena, LoadProgram};
 use self::cases::{CASES, Case, Plan};
-use self::contest::Contest;
-use self::contestant::{OURS, Program};
+use self::comparison::Comparison;
 use self::effort::Effort;
+use self::environment::{Environment, LoadBuild};
 use self::machine::Machine;
 use self::report::{CaseReport, Report};
+use self::results::{CaseResult, Results};
+use self::server::{OURS, Program};
 use self::targets::{Standing, Targets, Verdict};
-use crate::clock::Stopwatch;
 use crate::ship;
 use crate::task_error::TaskError;
 use crate::terminal::{complain, say};
 use crate::workspace::Workspace;
+use proxy_load::clock::Stopwatch;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
@@ -67,12 +65,13 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), TaskEr
     let cases = options.cases()?;
     let targets = Targets::load(&workspace.root().join(TARGETS))?;
     let proxyd = ship::build(workspace)?;
-    let arena = Arena::prepare(workspace, LoadProgram::Optimised, proxyd)?;
+    let environment = Environment::prepare(workspace, LoadBuild::Release, proxyd)?;
     let watch = Stopwatch::start();
-    let report = measure(workspace, &arena, options, &cases, &targets)?;
-    keep(&arena, &report)?;
-    let verdicts = targets.judge(&report);
-    show(&report, &verdicts);
+    let report = measure(workspace, &environment, options, &cases, &targets)?;
+    keep(&environment, &report)?;
+    let results = Results::from(&report);
+    let verdicts = targets.judge(&results);
+    show(&results, &verdicts);
     say(format!("bench: {:.1} s", watch.elapsed().as_secs_f64()));
     if options.publish {
         publish::write(workspace.root(), &report, &targets)?;
@@ -83,84 +82,90 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), TaskEr
     judge(&verdicts)
 }
 
-/// Has `proxyd` do in short what it is measured by, and does not judge it.
+/// Has `proxyd` do in short what it is measured by, without its peers, and judges nothing.
 pub(crate) fn rehearse(workspace: &Workspace, proxyd: PathBuf) -> Result<(), TaskError> {
-    let arena = Arena::prepare(workspace, LoadProgram::Optimised, proxyd)?;
-    let mut contest = Contest::open(&arena, Effort::QUICK, &[])?;
+    let environment = Environment::prepare(workspace, LoadBuild::Release, proxyd)?;
+    let mut comparison = Comparison::of_proxyd_alone(&environment, Effort::QUICK)?;
     for case in CASES
         .iter()
         .filter(|case| !matches!(case.plan, Plan::Count))
     {
-        hold(&mut contest, case)?;
+        let held = hold(&mut comparison, case)?;
+        let lacking = held
+            .entries
+            .iter()
+            .find_map(|entry| entry.unsupported.as_deref());
+        if let Some(why) = lacking {
+            return Err(TaskError::Failed(format!("{}: {why}", held.name)));
+        }
     }
     Ok(())
 }
 
-/// Follows orders on standard input: what the hidden task `load` does.
-pub(crate) fn load(core: usize, backend_port: u16) -> Result<(), TaskError> {
-    load::serve(core, backend_port)
-}
-
 fn measure(
     workspace: &Workspace,
-    arena: &Arena,
+    environment: &Environment,
     options: &Options,
     cases: &[Case],
     targets: &Targets,
 ) -> Result<Report, TaskError> {
     let effort = options.effort();
-    let mut contest = Contest::open(arena, effort, &options.peers)?;
-    let capacity_per_second = capacity::per_second(arena, &mut contest.loader, effort)?;
+    let mut comparison = Comparison::open(environment, effort)?;
+    let capacity_per_second =
+        capacity::per_second(environment, &mut comparison.load_process, effort)?;
     say(format!(
         "bench: the load by itself makes {capacity_per_second:.0} requests a second"
     ));
     let mut report = Report {
-        machine: Machine::describe(workspace, &arena.cores)?,
+        machine: Machine::describe(workspace, &environment.cores)?,
         effort,
-        versions: versions(arena),
+        versions: versions(environment),
         capacity_per_second,
         cases: Vec::new(),
     };
     for case in cases {
-        let held = hold(&mut contest, case)?;
+        let held = hold(&mut comparison, case)?;
         report.cases.push(held);
     }
     if options.gate {
-        decide(&mut contest, cases, targets, &mut report)?;
+        decide(&mut comparison, cases, targets, &mut report)?;
     }
     for entry in report.cases.iter_mut().flat_map(|case| &mut case.entries) {
         let void = entry.rounds.iter_mut().map(|round| &mut round.void);
         for why in void.chain([&mut entry.unsupported]).flatten() {
-            *why = arena.anywhere(why);
+            *why = environment.anywhere(why);
         }
     }
     Ok(report)
 }
 
-fn hold(contest: &mut Contest<'_>, case: &Case) -> Result<CaseReport, TaskError> {
+fn hold(comparison: &mut Comparison<'_>, case: &Case) -> Result<CaseReport, TaskError> {
     let watch = Stopwatch::start();
-    let held = contest.hold(case)?;
+    let held = comparison.hold(case)?;
     let seconds = watch.elapsed().as_secs_f64();
-    say(format!("bench: {} ({seconds:.1} s)", summary(&held)));
+    say(format!(
+        "bench: {} ({seconds:.1} s)",
+        summary(&CaseResult::from(&held))
+    ));
     Ok(held)
 }
 
 /// Takes the rounds of close calls once more, those passed by little as well as those missed by little,
 /// so that chance helps neither; and of cases without a figure.
 fn decide(
-    contest: &mut Contest<'_>,
+    comparison: &mut Comparison<'_>,
     cases: &[Case],
     targets: &Targets,
     report: &mut Report,
 ) -> Result<(), TaskError> {
-    let verdicts = targets.judge(report);
+    let verdicts = targets.judge(&Results::from(&*report));
     let undecided = verdicts.iter().filter(|verdict| verdict.is_undecided());
     let undecided: Vec<&str> = undecided.map(|verdict| verdict.case.as_str()).collect();
     for case in cases {
         if !matches!(case.plan, Plan::Load(_) | Plan::Fine(_)) || !undecided.contains(&case.name) {
             continue;
         }
-        let again = hold(contest, case)?;
+        let again = hold(comparison, case)?;
         let first = report.cases.iter_mut().find(|held| held.name == case.name);
         if let Some(first) = first {
             first.extend(again);
@@ -169,21 +174,21 @@ fn decide(
     Ok(())
 }
 
-fn versions(arena: &Arena) -> BTreeMap<String, String> {
+fn versions(environment: &Environment) -> BTreeMap<String, String> {
     let programs = [
         (OURS, Program::Proxyd),
         ("nginx", Program::Nginx),
         ("haproxy", Program::Haproxy),
     ];
     let said = programs.into_iter().filter_map(|(name, program)| {
-        let version = program.version(&arena.proxyd)?;
+        let version = program.version(&environment.proxyd)?;
         Some((name.to_owned(), version))
     });
     said.collect()
 }
 
-/// A case on one line: each contestant's first figure.
-fn summary(case: &CaseReport) -> String {
+/// A case on one line: each server's first figure.
+fn summary(case: &CaseResult) -> String {
     let figure = case.figures.first().copied();
     let entries = case.entries.iter().map(|entry| {
         let spread = figure.and_then(|figure| Some((figure, entry.spread(figure)?)));
@@ -198,8 +203,8 @@ fn summary(case: &CaseReport) -> String {
     format!("{}: {}", case.name, entries.collect::<Vec<_>>().join(", "))
 }
 
-fn show(report: &Report, verdicts: &[Verdict]) {
-    for grid in [tables::peers(report), tables::ours(report)] {
+fn show(results: &Results, verdicts: &[Verdict]) {
+    for grid in [tables::peers(results), tables::ours(results)] {
         if !grid.is_empty() {
             say(format!("\n{}", grid.plain()));
         }
@@ -210,16 +215,19 @@ fn show(report: &Report, verdicts: &[Verdict]) {
         say(format!("\n{}", tables::targets(&ran).plain()));
     }
     say("");
-    for remark in tables::remarks(report) {
+    for remark in tables::remarks(results) {
         complain(remark);
     }
 }
 
 /// Writes the run and its picture under `target/bench`.
-fn keep(arena: &Arena, report: &Report) -> Result<(), TaskError> {
+fn keep(environment: &Environment, report: &Report) -> Result<(), TaskError> {
     let files = [
-        (arena.result("report.json"), publish::json(report)?),
-        (arena.result("report.svg"), chart::svg(report)),
+        (environment.result("report.json"), publish::json(report)?),
+        (
+            environment.result("report.svg"),
+            chart::svg(&Results::from(report)),
+        ),
     ];
     for (path, text) in files {
         say(format!("bench: wrote {}", path.display()));

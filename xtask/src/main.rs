@@ -1,7 +1,6 @@
 //! Developer tasks: `cargo xtask <task>`.
 
 mod bench;
-mod clock;
 mod command;
 mod demo;
 mod folder;
@@ -33,7 +32,7 @@ struct Arguments {
 enum Task {
     /// Run all that a change must pass, stopping at the first fault
     TestAll {
-        /// Leave out the slow steps: documentation, demo, dependency policy and cost of a request
+        /// Leave out the slow steps: documentation, fuzz targets, dependency policy and cost of a request
         #[arg(long)]
         fast: bool,
     },
@@ -65,19 +64,9 @@ enum Task {
     /// Reload and upgrade proxyd under load, and fail when any client notices
     Soak(soak::Options),
     /// Build proxyd as it ships, into target/ship
-    Ship(ship::Options),
+    Ship,
     /// Measure proxyd beside its peers
     Bench(bench::Options),
-    /// Be the load of a benchmark, as told on standard input
-    #[command(hide = true)]
-    Load {
-        /// The core to stay on
-        #[arg(long)]
-        core: usize,
-        /// The port of the upstream
-        #[arg(long)]
-        backend_port: u16,
-    },
 }
 
 fn main() -> ExitCode {
@@ -101,8 +90,7 @@ fn perform(task: &Task) -> Result<(), TaskError> {
         Task::Demo { check, release } => demo::run(&workspace, check, release),
         Task::Fuzz(ref options) => fuzz::run(&workspace, options),
         Task::Soak(options) => soak::run(&workspace, options),
-        Task::Ship(options) => ship::run(&workspace, options),
+        Task::Ship => ship::run(&workspace),
         Task::Bench(ref options) => bench::run(&workspace, options),
-        Task::Load { core, backend_port } => bench::load(core, backend_port),
     }
 }

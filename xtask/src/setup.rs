@@ -19,12 +19,13 @@ pub(crate) fn run(workspace: &Workspace, bench: bool) -> Result<(), TaskError> {
     all_here(&install(workspace, bench))
 }
 
-/// Installs the programs that the demo's checks call, where missing.
+/// Installs what `cargo xtask ship` calls, where missing.
 ///
 /// # Errors
-/// Names those that are missing still.
-pub(crate) fn for_demo(workspace: &Workspace) -> Result<(), TaskError> {
-    all_here(&debian::install(workspace, false))
+/// Says that it is missing still.
+pub(crate) fn for_training(workspace: &Workspace) -> Result<(), TaskError> {
+    let missing: Vec<String> = llvm_tools(workspace).into_iter().collect();
+    all_here(&missing)
 }
 
 /// Installs what is missing and returns what could not be installed, each with the reason.
@@ -53,7 +54,7 @@ fn rust_component(workspace: &Workspace, component: &str, subcommand: &str) -> O
     })
 }
 
-/// What `cargo xtask ship --train` calls.
+/// What `cargo xtask ship` calls.
 fn llvm_tools(workspace: &Workspace) -> Option<String> {
     component_if(workspace, "llvm-tools", || ship::merger(workspace).is_ok())
 }

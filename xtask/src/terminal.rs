@@ -3,12 +3,12 @@
 use std::fmt::Display;
 use std::io::{self, Write};
 
-/// Writes a line to standard output; a reader who went away is no fault.
+/// Writes a line to standard output; a closed pipe is no fault.
 pub(crate) fn say(line: impl Display) {
     drop(writeln!(io::stdout(), "{line}"));
 }
 
-/// Writes a line to standard error; a reader who went away is no fault.
+/// Writes a line to standard error; a closed pipe is no fault.
 pub(crate) fn complain(line: impl Display) {
     drop(writeln!(io::stderr(), "{line}"));
 }

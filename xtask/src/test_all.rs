@@ -5,10 +5,10 @@ mod tally;
 
 use self::steps::{Ending, STEPS, Step};
 use self::tally::Outcome;
-use crate::clock::Stopwatch;
 use crate::task_error::TaskError;
 use crate::terminal::{complain, say};
 use crate::workspace::Workspace;
+use proxy_load::clock::Stopwatch;
 use std::time::Duration;
 
 /// Runs the steps; `fast` leaves out the thorough ones.

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 /// As many files as any corpus has at least: a folder with fewer was not found.
-const LEAST: usize = 20;
+const MIN_CORPUS_FILES: usize = 20;
 
 /// Runs `check` on every file of a folder under `fixtures/corpus`.
 #[track_caller]
@@ -19,5 +19,9 @@ pub fn replay(corpus: &str, check: impl Fn(&[u8])) {
         check(&fs::read(path).expect("a file can be read"));
         count += 1;
     }
-    assert!(LEAST <= count, "{count} files in {}", folder.display());
+    assert!(
+        MIN_CORPUS_FILES <= count,
+        "{count} files in {}",
+        folder.display()
+    );
 }

@@ -4,7 +4,7 @@ use crate::gate::Gate;
 use crate::served::Served;
 use crate::upstream::Upstream;
 
-const SWITCHING: &str = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n\
+pub(crate) const SWITCHING: &str = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n\
     Upgrade: websocket\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
 
 impl Upstream {
@@ -81,7 +81,7 @@ impl Upstream {
     }
 }
 
-fn echo_bytes(served: &mut Served) {
+pub(crate) fn echo_bytes(served: &mut Served) {
     while let Ok(bytes) = served.some() {
         served.send(bytes);
     }

@@ -22,6 +22,7 @@ mod wire;
 
 mod client;
 
+mod demo;
 mod fakes;
 mod served;
 mod upstream;
@@ -34,6 +35,7 @@ mod proxyd;
 
 pub use client::{RawClient, get};
 pub use corpus::replay;
+pub use demo::demo_upstream;
 pub use fakes::ok;
 pub use fields::Fields;
 pub use gate::Gate;

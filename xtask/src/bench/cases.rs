@@ -1,8 +1,8 @@
 //! What is measured: every case, in the order in which it is.
 
-use super::contestant::Setup;
 use super::figure::Figure;
-use super::order::{Answer, Carrier, Rhythm};
+use super::server::Setup;
+use proxy_load::command::{Pacing, Protocol, ResponseSize};
 
 /// One case.
 #[derive(Clone, Copy, Debug)]
@@ -11,7 +11,7 @@ pub(super) struct Case {
     pub(super) name: &'static str,
     /// What it does, in words.
     pub(super) title: &'static str,
-    /// Who takes part.
+    /// The servers that are measured.
     pub(super) field: Field,
     /// What is done.
     pub(super) plan: Plan,
@@ -21,12 +21,12 @@ pub(super) struct Case {
     pub(super) thorough: bool,
 }
 
-/// Who takes part in a case.
+/// The servers of a case.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Field {
     /// proxyd and its peers, set up alike.
     Peers(Setup),
-    /// proxyd alone, in several set-ups by name; the first is the measure of the others.
+    /// proxyd alone, in several set-ups by name; the first is the measure of the rest.
     Ours(&'static [(&'static str, Setup)]),
 }
 
@@ -50,24 +50,24 @@ pub(super) enum Plan {
 /// Requests, how they are carried and when they are made.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Load {
-    pub(super) carrier: Carrier,
-    pub(super) answer: Answer,
+    pub(super) protocol: Protocol,
+    pub(super) answer: ResponseSize,
     pub(super) body_bytes: usize,
     pub(super) browser: bool,
     pub(super) connections: u32,
     pub(super) streams: u32,
-    pub(super) rhythm: Rhythm,
+    pub(super) pacing: Pacing,
 }
 
-/// A small GET, 64 connections, each asking as soon as it is answered.
+/// A small GET, 64 connections, each request as soon as it is answered.
 pub(super) const GET: Load = Load {
-    carrier: Carrier::Plain,
-    answer: Answer::Small,
+    protocol: Protocol::Plain,
+    answer: ResponseSize::Small,
     body_bytes: 0,
     browser: false,
     connections: 64,
     streams: 1,
-    rhythm: Rhythm::Closed,
+    pacing: Pacing::Closed,
 };
 
 const TLS: Setup = Setup {
@@ -103,7 +103,7 @@ pub(super) const CASES: &[Case] = &[
         "get-10k",
         "GET 10 KiB, 64 connections",
         Load {
-            answer: Answer::Medium,
+            answer: ResponseSize::Medium,
             ..GET
         },
         CPU,
@@ -112,7 +112,7 @@ pub(super) const CASES: &[Case] = &[
         "get-1m",
         "GET 1 MiB, 16 connections",
         Load {
-            answer: Answer::Large,
+            answer: ResponseSize::Large,
             connections: 16,
             ..GET
         },
@@ -152,7 +152,7 @@ pub(super) const CASES: &[Case] = &[
         "tls",
         "GET 100 B, HTTP/1.1 over TLS, 64 connections",
         Load {
-            carrier: Carrier::Tls,
+            protocol: Protocol::Tls,
             ..GET
         },
     ),
@@ -160,7 +160,7 @@ pub(super) const CASES: &[Case] = &[
         "h2",
         "GET 100 B, HTTP/2 over TLS, 16 connections of 16 streams",
         Load {
-            carrier: Carrier::Http2,
+            protocol: Protocol::Http2,
             connections: 16,
             streams: 16,
             ..GET
@@ -170,8 +170,8 @@ pub(super) const CASES: &[Case] = &[
         "handshake",
         "full TLS 1.3 handshake, GET 100 B, close; 64 at once",
         Load {
-            carrier: Carrier::Tls,
-            rhythm: Rhythm::Fresh,
+            protocol: Protocol::Tls,
+            pacing: Pacing::Fresh,
             ..GET
         },
     ),
@@ -278,7 +278,7 @@ const fn upstreams(upstreams: u32) -> Setup {
 
 const fn at_rate(rate: u32) -> Load {
     Load {
-        rhythm: Rhythm::PerSecond(rate),
+        pacing: Pacing::PerSecond(rate),
         ..GET
     }
 }
@@ -328,7 +328,7 @@ impl Load {
     /// the pace.
     pub(super) fn is_saturating(&self) -> bool {
         let at_once = self.connections.saturating_mul(self.streams);
-        matches!(self.rhythm, Rhythm::Closed | Rhythm::Fresh) && at_once >= 64
+        matches!(self.pacing, Pacing::Closed | Pacing::Fresh) && at_once >= 64
     }
 }
 

@@ -1,4 +1,4 @@
-//! The certificate that all contestants show, made anew for each run.
+//! The certificate that all servers show, made anew for each run.
 
 use crate::task_error::TaskError;
 use std::fs;

@@ -1,18 +1,18 @@
-//! A run as a picture: a bar for each contestant in each case, as a share of nginx's.
+//! A run as a picture: a bar for each server in each case, as a share of nginx's.
 
-use super::contestant::OURS;
 use super::figure::Figure;
-use super::report::{CaseReport, Report};
+use super::results::{CaseResult, Results};
+use super::server::OURS;
 use std::fmt::Write;
 
-/// Whose bar is as long as the others are measured by.
-const MEASURE: &str = "nginx";
+/// The server with a bar of 100 %.
+const REFERENCE_SERVER: &str = "nginx";
 const WIDTH: f64 = 860.0;
 /// Where bars begin, and how long the measure's is.
 const LEFT: f64 = 330.0;
 const UNIT: f64 = 300.0;
 /// Longer bars are cut off.
-const MOST: f64 = 1.4;
+const MAX_SHARE: f64 = 1.4;
 const BAR: f64 = 14.0;
 const GAP: f64 = 16.0;
 const TOP: f64 = 40.0;
@@ -23,10 +23,10 @@ text{font:12px system-ui,sans-serif;fill:#222}\
 @media(prefers-color-scheme:dark){text{fill:#ddd}.ours{fill:#6aa5e8}.theirs{fill:#565e68}}";
 
 /// The picture as SVG. Less is better in every row.
-pub(super) fn svg(report: &Report) -> String {
+pub(super) fn svg(results: &Results) -> String {
     let mut body = String::new();
     let mut y = TOP;
-    for (case, figure) in rows(report) {
+    for (case, figure) in rows(results) {
         y = group(&mut body, case, figure, y);
     }
     let line = LEFT + UNIT;
@@ -34,15 +34,15 @@ pub(super) fn svg(report: &Report) -> String {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {y}\" role=\"img\">\
          <title>proxyd beside its peers; nginx is 100 %, less is better</title>\
          <style>{STYLE}</style>\
-         <text x=\"{line}\" y=\"24\" text-anchor=\"middle\">{MEASURE} = 100 %, less is better</text>\
+         <text x=\"{line}\" y=\"24\" text-anchor=\"middle\">{REFERENCE_SERVER} = 100 %, less is better</text>\
          <line class=\"line\" x1=\"{line}\" x2=\"{line}\" y1=\"32\" y2=\"{y}\"/>\
          {body}</svg>\n"
     )
 }
 
 /// Figures of which nginx has one that counts.
-fn rows(report: &Report) -> impl Iterator<Item = (&CaseReport, Figure)> {
-    let cases = report.cases.iter().filter(|case| case.with_peers);
+fn rows(results: &Results) -> impl Iterator<Item = (&CaseResult, Figure)> {
+    let cases = results.cases.iter().filter(|case| case.with_peers);
     cases.flat_map(|case| {
         let figures = case.figures.iter().copied();
         figures
@@ -52,13 +52,13 @@ fn rows(report: &Report) -> impl Iterator<Item = (&CaseReport, Figure)> {
     })
 }
 
-fn measure(case: &CaseReport, figure: Figure) -> Option<f64> {
-    let spread = case.entry(MEASURE)?.spread(figure)?;
+fn measure(case: &CaseResult, figure: Figure) -> Option<f64> {
+    let spread = case.entry(REFERENCE_SERVER)?.spread(figure)?;
     (spread.median > 0.0).then_some(spread.median)
 }
 
 /// The bars of one row, and where the next one begins.
-fn group(body: &mut String, case: &CaseReport, figure: Figure, top: f64) -> f64 {
+fn group(body: &mut String, case: &CaseResult, figure: Figure, top: f64) -> f64 {
     let mut y = top;
     let label = format!("{}: {}", case.title, figure.title());
     text(body, 0.0, y - 3.0, &label);
@@ -68,7 +68,7 @@ fn group(body: &mut String, case: &CaseReport, figure: Figure, top: f64) -> f64 
             continue;
         };
         let part = value / measure;
-        let length = UNIT * part.clamp(0.0, MOST);
+        let length = UNIT * part.clamp(0.0, MAX_SHARE);
         let class = if entry.name == OURS { "ours" } else { "theirs" };
         let baseline = y + BAR - 3.0;
         text(body, LEFT - 70.0, baseline, &entry.name);
@@ -106,8 +106,9 @@ fn draw(body: &mut String, shape: std::fmt::Arguments<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::report::CaseReport;
     use crate::bench::report::tests::entry;
-    use crate::bench::report_fixture::report;
+    use crate::bench::report_fixture::results;
 
     #[test]
     fn bars_are_as_long_as_their_share_of_nginx() {
@@ -123,7 +124,7 @@ mod tests {
                 entry("slow", figure, &[Some(90.0)]),
             ],
         };
-        let svg = svg(&report(vec![case]));
+        let svg = svg(&results(vec![case]));
 
         for part in [
             "class=\"ours\" x=\"330\" y=\"40\" width=\"270.0\"",
@@ -147,6 +148,6 @@ mod tests {
             figures: vec![figure],
             entries: vec![entry(OURS, figure, &[Some(9.0)])],
         };
-        assert_eq!(svg(&report(vec![case])).matches("<rect").count(), 0);
+        assert_eq!(svg(&results(vec![case])).matches("<rect").count(), 0);
     }
 }

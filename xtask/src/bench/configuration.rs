@@ -1,13 +1,13 @@
-//! The configurations of contestants: templates of the `bench` folder, filled in.
+//! The configurations of servers: templates of the `bench` folder, filled in.
 
-use super::arena::{Arena, BACKEND_PORT};
 use super::certificate::{BOTH, CERTIFICATE, KEY};
-use super::contestant::{Program, Setup};
+use super::environment::{BACKEND_PORT, Environment};
+use super::server::{Program, Setup};
 use crate::task_error::TaskError;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The ports that one contestant listens on.
+/// The ports that one server listens on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ports {
     /// For clients.
@@ -16,43 +16,39 @@ pub(super) struct Ports {
     pub(super) admin: u16,
 }
 
-/// The template of a program for a set-up, under the `bench` folder. None for a program that
-/// brings its own configuration.
-fn template(program: &Program, tls: bool) -> Option<&'static str> {
+/// The template of a program for a set-up, under the `bench` folder.
+fn template(program: &Program, tls: bool) -> &'static str {
     match (program, tls) {
-        (Program::Proxyd, false) => Some("proxyd/plain.kdl"),
-        (Program::Proxyd, true) => Some("proxyd/tls.kdl"),
-        (Program::Nginx, false) => Some("nginx/plain.conf"),
-        (Program::Nginx, true) => Some("nginx/tls.conf"),
-        (Program::Haproxy, false) => Some("haproxy/plain.cfg"),
-        (Program::Haproxy, true) => Some("haproxy/tls.cfg"),
-        (Program::Other(_), _) => None,
+        (Program::Proxyd, false) => "proxyd/plain.kdl",
+        (Program::Proxyd, true) => "proxyd/tls.kdl",
+        (Program::Nginx, false) => "nginx/plain.conf",
+        (Program::Nginx, true) => "nginx/tls.conf",
+        (Program::Haproxy, false) => "haproxy/plain.cfg",
+        (Program::Haproxy, true) => "haproxy/tls.cfg",
     }
 }
 
 /// Writes the configuration of a program and says where it lies.
 pub(super) fn write(
-    arena: &Arena,
+    environment: &Environment,
     program: &Program,
     setup: &Setup,
     ports: Ports,
-) -> Result<Option<PathBuf>, TaskError> {
-    let Some(template) = template(program, setup.tls) else {
-        return Ok(None);
-    };
-    let kept = arena.kept(template);
+) -> Result<PathBuf, TaskError> {
+    let template = template(program, setup.tls);
+    let kept = environment.kept(template);
     let text =
         fs::read_to_string(&kept).map_err(|source| TaskError::File { path: kept, source })?;
-    let mut text = fill(&text, &values(arena.folder(), setup, ports))?;
+    let mut text = fill(&text, &values(environment.folder(), setup, ports))?;
     if *program == Program::Proxyd {
         text.push_str(&growth(setup));
     }
-    let path = arena.file(&format!("{}-{}", ports.clients, template.replace('/', "-")));
+    let path = environment.file(&format!("{}-{}", ports.clients, template.replace('/', "-")));
     fs::write(&path, text).map_err(|source| TaskError::File {
         path: path.clone(),
         source,
     })?;
-    Ok(Some(path))
+    Ok(path)
 }
 
 fn values(folder: &Path, setup: &Setup, ports: Ports) -> [(&'static str, String); 9] {
@@ -132,7 +128,7 @@ mod tests {
     /// proxyd's configuration for a set-up, as it is written for a run.
     fn proxyd(setup: &Setup) -> String {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-        let name = template(&Program::Proxyd, setup.tls).unwrap();
+        let name = template(&Program::Proxyd, setup.tls);
         let text = fs::read_to_string(root.join("bench").join(name)).unwrap();
         let filled = fill(&text, &values(Path::new("run"), setup, PORTS)).unwrap();
         filled + &growth(setup)

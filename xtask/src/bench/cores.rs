@@ -1,4 +1,4 @@
-//! Which processor cores there are, and who stays on which.
+//! The processor cores, and which process stays on which.
 
 use crate::task_error::TaskError;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -56,11 +56,6 @@ impl Cores {
         sched_setaffinity(None, &set(&self.0))?;
         Ok(done)
     }
-}
-
-/// Keeps this thread, and those it starts, on one core.
-pub(super) fn stay_on(core: usize) -> io::Result<()> {
-    sched_setaffinity(None, &set(&[core])).map_err(io::Error::from)
 }
 
 fn set(cores: &[usize]) -> CpuSet {

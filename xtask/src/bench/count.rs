@@ -1,24 +1,23 @@
 //! Instructions and system calls per request, counted by valgrind: the same on every machine and
 //! under any load, but for what compilers and libraries change.
 
-use super::arena::Arena;
-use super::contest::Contest;
-use super::contestant::{Contestant, Setup};
+use super::comparison::Comparison;
+use super::environment::Environment;
 use super::figure::{Figure, number};
-use super::loader::Loader;
-use super::order::{Answer, Asking, Carrier, Drive, Rhythm, Span};
+use super::load_process::LoadProcess;
 use super::report::{Entry, Round};
 use super::running::{Counted, Run, Running};
-use super::stage;
+use super::running_servers;
+use super::server::Server;
 use crate::task_error::TaskError;
+use proxy_load::command::{LoadProfile, ResponseSize, Span};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// Requests of two runs; what the longer one counts more is due to requests alone.
-const FEW: u64 = 200;
-const MANY: u64 = 1_200;
+const SHORT_RUN_REQUESTS: u64 = 200;
+const LONG_RUN_REQUESTS: u64 = 1_200;
 
 /// Reading a clock enters the kernel under valgrind only.
 const CLOCKS: &[&str] = &["sys_clock_gettime", "sys_gettimeofday", "sys_time"];
@@ -39,16 +38,16 @@ pub(super) struct PerRequest {
     pub(super) clock_reads: f64,
 }
 
-/// Counts for every contestant, once: another round would count the same.
+/// Counts for every server, once: another round would count the same.
 pub(super) fn all(
-    contest: &mut Contest<'_>,
-    contestants: &[Contestant],
+    comparison: &mut Comparison<'_>,
+    servers: &[Server],
 ) -> Result<Vec<Entry>, TaskError> {
-    contest.stage.clear();
+    comparison.running.clear();
     let mut entries = Vec::new();
-    for contestant in contestants {
-        let counted = per_request(contest.arena, &mut contest.loader, contestant);
-        entries.push(match stage::reason(counted)? {
+    for server in servers {
+        let counted = per_request(comparison.environment, &mut comparison.load_process, server);
+        entries.push(match running_servers::reason(counted)? {
             Ok(PerRequest {
                 instructions,
                 system_calls,
@@ -62,23 +61,25 @@ pub(super) fn all(
                     ]),
                     ..Round::default()
                 }],
-                ..Entry::new(&contestant.name)
+                ..Entry::new(&server.name)
             },
-            Err(why) => Entry::unsupported(&contestant.name, why),
+            Err(why) => Entry::unsupported(&server.name, why),
         });
     }
     Ok(entries)
 }
 
-/// What a small GET costs a contestant, over a connection that is kept.
+/// What a small GET costs a server, over a connection that is kept.
 pub(super) fn per_request(
-    arena: &Arena,
-    loader: &mut Loader,
-    contestant: &Contestant,
+    environment: &Environment,
+    load_process: &mut LoadProcess,
+    server: &Server,
 ) -> Result<PerRequest, TaskError> {
-    let few = whole_life(arena, loader, contestant, FEW)?;
-    let many = whole_life(arena, loader, contestant, MANY)?;
-    let each = |few: u64, many: u64| number(many.saturating_sub(few)) / number(MANY - FEW);
+    let few = whole_life(environment, load_process, server, SHORT_RUN_REQUESTS)?;
+    let many = whole_life(environment, load_process, server, LONG_RUN_REQUESTS)?;
+    let each = |few: u64, many: u64| {
+        number(many.saturating_sub(few)) / number(LONG_RUN_REQUESTS - SHORT_RUN_REQUESTS)
+    };
     Ok(PerRequest {
         instructions: each(few.instructions, many.instructions),
         system_calls: each(few.system_calls, many.system_calls),
@@ -87,17 +88,24 @@ pub(super) fn per_request(
 }
 
 fn whole_life(
-    arena: &Arena,
-    loader: &mut Loader,
-    contestant: &Contestant,
+    environment: &Environment,
+    load_process: &mut LoadProcess,
+    server: &Server,
     requests: u64,
 ) -> Result<Counts, TaskError> {
     let counted = Counted {
-        sums: arena.file(&format!("{}-{requests}.callgrind", contestant.name)),
-        trace: arena.file(&format!("{}-{requests}.trace", contestant.name)),
+        sums: environment.file(&format!("{}-{requests}.callgrind", server.name)),
+        trace: environment.file(&format!("{}-{requests}.trace", server.name)),
     };
-    let running = Running::start(arena, contestant, &Run::Counted(counted.clone()))?;
-    let sample = loader.drive(asking(running.ports.clients, &contestant.setup, requests))?;
+    let running = Running::start(environment, server, &Run::Counted(counted.clone()))?;
+    let sample = load_process.run(LoadProfile {
+        span: Span::Requests(requests),
+        ..LoadProfile::get(
+            running.ports.clients,
+            server.setup.paths(ResponseSize::Small.letter()),
+            ResponseSize::Small,
+        )
+    })?;
     if let Some(failure) = sample.failure {
         return Err(TaskError::Failed(failure));
     }
@@ -111,27 +119,6 @@ fn text(path: PathBuf) -> Result<String, TaskError> {
     match fs::read(&path) {
         Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
         Err(source) => Err(TaskError::File { path, source }),
-    }
-}
-
-fn asking(port: u16, setup: &Setup, requests: u64) -> Drive {
-    Drive {
-        port,
-        carrier: Carrier::Plain,
-        asking: Asking {
-            paths: setup.paths(Answer::Small.letter()),
-            answer: Answer::Small,
-            body_bytes: 0,
-            browser: false,
-        },
-        connections: 1,
-        streams: 1,
-        rhythm: Rhythm::Closed,
-        warm: Duration::ZERO,
-        span: Span::Requests(requests),
-        spin: true,
-        watch: Vec::new(),
-        capture: false,
     }
 }
 

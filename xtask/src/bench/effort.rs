@@ -19,10 +19,10 @@ pub(super) struct Effort {
     pub(super) fresh_rounds: u32,
 }
 
-/// Samples of all contestants, taken in turns.
+/// Samples of all servers, taken in turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Turns {
-    /// Samples of each contestant in each case.
+    /// Samples of each server in each case.
     pub(super) rounds: u32,
     /// How long a proxy is driven before anything is measured.
     pub(super) warm: Duration,

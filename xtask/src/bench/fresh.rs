@@ -1,28 +1,28 @@
 //! The memory of processes that have just started.
 
-use super::contest::Contest;
-use super::contestant::Contestant;
+use super::comparison::Comparison;
 use super::figure::{Figure, number};
-use super::meter;
-use super::order::{Answer, Asking, Carrier, Drive, Rhythm, Sample, Span};
 use super::report::{Entry, Round};
 use super::rounds;
 use super::running::Running;
-use super::stage::{self, Actor};
+use super::running_servers::{self, CheckedServer};
+use super::server::Server;
 use crate::task_error::TaskError;
+use proxy_load::command::{LoadProfile, Pacing, Protocol, ResponseSize, Sample, Span};
+use proxy_load::meter;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Opens connections to a fresh process of each contestant, lets them rest, and measures what
+/// Opens connections to a fresh process of each server, lets them rest, and measures what
 /// each has added.
 pub(super) fn rest(
-    contest: &mut Contest<'_>,
-    contestants: &[Contestant],
+    comparison: &mut Comparison<'_>,
+    servers: &[Server],
     connections: u32,
 ) -> Result<Vec<Entry>, TaskError> {
-    each(contest, contestants, |contest, _, running| {
-        let drive = resting(running, connections, contest.effort.settle);
-        let sample = match stage::reason(contest.loader.drive(drive))? {
+    each(comparison, servers, |comparison, _, running| {
+        let profile = resting(running, connections, comparison.effort.settle);
+        let sample = match running_servers::reason(comparison.load_process.run(profile))? {
             Ok(sample) => sample,
             Err(why) => {
                 return Ok(Round {
@@ -39,15 +39,15 @@ pub(super) fn rest(
     })
 }
 
-/// Measures a fresh process of each contestant, and what each route has added to the first.
+/// Measures a fresh process of each server, and what each route has added to the first.
 pub(super) fn weigh(
-    contest: &mut Contest<'_>,
-    contestants: &[Contestant],
+    comparison: &mut Comparison<'_>,
+    servers: &[Server],
 ) -> Result<Vec<Entry>, TaskError> {
     let mut first: Option<(u32, u64)> = None;
-    each(contest, contestants, |_, contestant, running| {
+    each(comparison, servers, |_, server, running| {
         let bytes = meter::memory_bytes(&running.family);
-        let routes = contestant.setup.routes;
+        let routes = server.setup.routes;
         let (first_routes, first_bytes) = *first.get_or_insert((routes, bytes));
         let mut figures = BTreeMap::from([(Figure::RssBytes, number(bytes))]);
         let more = routes.saturating_sub(first_routes);
@@ -62,25 +62,26 @@ pub(super) fn weigh(
     })
 }
 
-/// Every round of every contestant, each with a process of its own.
+/// Every round of every server, each with a process of its own.
 fn each(
-    contest: &mut Contest<'_>,
-    contestants: &[Contestant],
-    mut measure: impl FnMut(&mut Contest<'_>, &Contestant, &Running) -> Result<Round, TaskError>,
+    comparison: &mut Comparison<'_>,
+    servers: &[Server],
+    mut measure: impl FnMut(&mut Comparison<'_>, &Server, &Running) -> Result<Round, TaskError>,
 ) -> Result<Vec<Entry>, TaskError> {
-    contest.stage.clear();
-    let mut entries: Vec<Entry> = contestants
+    comparison.running.clear();
+    let mut entries: Vec<Entry> = servers
         .iter()
-        .map(|contestant| Entry::new(&contestant.name))
+        .map(|server| Entry::new(&server.name))
         .collect();
-    for _ in 0..contest.effort.fresh_rounds {
-        for (contestant, entry) in contestants.iter().zip(&mut entries) {
+    for _ in 0..comparison.effort.fresh_rounds {
+        for (server, entry) in servers.iter().zip(&mut entries) {
             if entry.unsupported.is_some() {
                 continue;
             }
-            let actor = Actor::enter(contest.arena, &mut contest.loader, contestant)?;
-            match actor.ready(Carrier::Plain) {
-                Ok(running) => entry.rounds.push(measure(contest, contestant, running)?),
+            let checked =
+                CheckedServer::enter(comparison.environment, &mut comparison.load_process, server)?;
+            match checked.ready(Protocol::Plain) {
+                Ok(running) => entry.rounds.push(measure(comparison, server, running)?),
                 Err(why) => entry.unsupported = Some(why.to_owned()),
             }
         }
@@ -88,24 +89,16 @@ fn each(
     Ok(entries)
 }
 
-fn resting(running: &Running, connections: u32, settle: Duration) -> Drive {
-    Drive {
-        port: running.ports.clients,
-        carrier: Carrier::Plain,
-        asking: Asking {
-            paths: vec![format!("/{}", Answer::Small.letter())],
-            answer: Answer::Small,
-            body_bytes: 0,
-            browser: false,
-        },
+fn resting(running: &Running, connections: u32, settle: Duration) -> LoadProfile {
+    let small = ResponseSize::Small;
+    let paths = vec![format!("/{}", small.letter())];
+    LoadProfile {
         connections,
-        streams: 1,
-        rhythm: Rhythm::Once,
-        warm: Duration::ZERO,
+        pacing: Pacing::Once,
         span: Span::Time(settle),
         spin: false,
         watch: running.family.clone(),
-        capture: false,
+        ..LoadProfile::get(running.ports.clients, paths, small)
     }
 }
 

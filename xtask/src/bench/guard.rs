@@ -1,10 +1,10 @@
 //! The guard of `test-all`: a small GET costs what it is known to cost, counted and not timed.
 
 use super::TARGETS;
-use super::arena::{Arena, BACKEND_PORT, LoadProgram};
-use super::contestant::{Contestant, OURS, Program, Setup};
 use super::count::{self, PerRequest};
-use super::loader::Loader;
+use super::environment::{BACKEND_PORT, Environment, LoadBuild};
+use super::load_process::LoadProcess;
+use super::server::{OURS, Program, Server, Setup};
 use super::targets::{Guard, Targets};
 use crate::command;
 use crate::ship;
@@ -62,15 +62,16 @@ fn committed(workspace: &Workspace) -> Result<Option<Guard>, TaskError> {
 }
 
 fn count(workspace: &Workspace) -> Result<PerRequest, TaskError> {
-    let proxyd = ship::build(workspace)?;
-    let arena = Arena::prepare(workspace, LoadProgram::ThisOne, proxyd)?;
-    let mut loader = Loader::start(&arena, arena.cores.last(), BACKEND_PORT)?;
-    let contestant = Contestant {
+    let proxyd = ship::build_release(workspace)?;
+    let environment = Environment::prepare(workspace, LoadBuild::Debug, proxyd)?;
+    let mut load_process =
+        LoadProcess::start(&environment, environment.cores.last(), BACKEND_PORT)?;
+    let server = Server {
         name: OURS.to_owned(),
         program: Program::Proxyd,
         setup: Setup::PLAIN,
     };
-    count::per_request(&arena, &mut loader, &contestant)
+    count::per_request(&environment, &mut load_process, &server)
 }
 
 /// Counts that differ by too much, either way: what has become cheaper is written down too, so

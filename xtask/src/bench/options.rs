@@ -1,7 +1,6 @@
 //! What the command line of `cargo xtask bench` says.
 
 use super::cases::{CASES, Case, Plan};
-use super::contestant::Peer;
 use super::effort::Effort;
 use crate::task_error::TaskError;
 
@@ -27,9 +26,6 @@ pub(crate) struct Options {
     /// Write docs/performance.md and what it is made from
     #[arg(long, conflicts_with_all = ["quick", "only"])]
     pub(super) publish: bool,
-    /// Also measure this proxy, which must forward HTTP to 127.0.0.1:21000
-    #[arg(long = "peer", value_name = "NAME=COMMAND,PORT")]
-    pub(super) peers: Vec<Peer>,
     /// Measure this case only; may be given again
     #[arg(long, value_name = "CASE")]
     only: Vec<String>,
@@ -91,7 +87,6 @@ mod tests {
         instr: false,
         guard: false,
         publish: false,
-        peers: Vec::new(),
         only: Vec::new(),
     };
 

@@ -1,27 +1,27 @@
 //! `docs/performance.md`: what was measured, how, on what, what came of it, and what it is worth.
 
-use super::arena::BACKEND_PORT;
+use super::environment::BACKEND_PORT;
 use super::grid::Grid;
-use super::report::Report;
+use super::results::Results;
 use super::tables;
 use super::targets::Verdict;
 use std::time::Duration;
 
 /// The page for a run.
-pub(super) fn markdown(report: &Report, verdicts: &[Verdict]) -> String {
-    let remarks = tables::remarks(report);
+pub(super) fn markdown(results: &Results, verdicts: &[Verdict]) -> String {
+    let remarks = tables::remarks(results);
     let mut parts = vec![
         OPENING.to_owned(),
-        format!("## On what\n\n{}", machine(report).markdown()),
-        format!("## How\n\n{}", how(report)),
+        format!("## On what\n\n{}", machine(results).markdown()),
+        format!("## How\n\n{}", how(results)),
         format!(
             "## Beside nginx and HAProxy\n\nMedians; ratios are medians of the rounds' ratios, with \
              the least and the greatest of them. Less is better, except of requests a second.\n\n\
              {}\n![proxyd beside its peers](performance.svg)\n",
-            tables::peers(report).markdown()
+            tables::peers(results).markdown()
         ),
     ];
-    let ours = tables::ours(report);
+    let ours = tables::ours(results);
     if !ours.is_empty() {
         parts.push(format!("## proxyd by itself\n\n{}", ours.markdown()));
     }
@@ -39,48 +39,12 @@ pub(super) fn markdown(report: &Report, verdicts: &[Verdict]) -> String {
     parts.join("\n")
 }
 
-const OPENING: &str = "\
-# Performance
+const OPENING: &str = include_str!("../../../bench/page-opening.txt");
 
-<!-- Made by `cargo xtask bench --publish` from bench/results.json. Do not edit. -->
+const LIMITS: &str = include_str!("../../../bench/page-limits.txt");
 
-What a request costs in proxyd, and what it costs in Debian's nginx and HAProxy, measured in one
-run on one machine. Every proxy does the same work, and proves it before anything is measured: it
-routes, forwards, adds `X-Forwarded-For` and a correlation ID, and answers with the upstream's
-bytes. proxyd also counts its metrics and enforces its limits and timeouts, as it always does.
-";
-
-const LIMITS: &str = "\
-## What these figures are worth
-
-- They compare. The microseconds are those of this machine; the ratios travel better, and even
-  they change with the kernel, the processor and the library versions.
-- Loopback has no wire and no loss. What a network costs is the same for all proxies and is not in
-  these figures.
-- CPU time is that of the proxy's threads, the kernel's work on their behalf included. Interrupts
-  that strike another core are not in it.
-- Latencies of closed loops are those of a proxy with no time to spare, where waiting in line is
-  most of them. Fixed rates show what a client sees at a load that leaves time to spare.
-- Two workers beside a load that spins need three cores. On two, the load shares the second core
-  and sleeps when idle; that case then shows a relation only.
-- Clients of TLS offer X25519 and AES-128-GCM and resume nothing; the certificate is P-256.
-- proxyd is what `cargo xtask ship` builds: its compiler was told which branches these very cases
-  take ([0018](decisions/0018-what-ships-is-built-by-what-it-does-most.md)). nginx and HAProxy are
-  Debian's builds, which know of no such thing. `cargo build --release` gives up 3 to 6 %.
-- nginx and HAProxy are set up as `bench/` shows, for speed and for the same work. Whoever knows a
-  better setting is welcome to send it.
-
-## Measure it yourself
-
-```text
-cargo xtask setup --bench     nginx, HAProxy and valgrind from Debian, and llvm-tools
-cargo xtask bench             about a quarter of an hour, on a machine with nothing else to do
-cargo xtask bench --quick     within 40 s
-```
-";
-
-fn machine(report: &Report) -> Grid {
-    let machine = &report.machine;
+fn machine(results: &Results) -> Grid {
+    let machine = &results.machine;
     let mut grid = Grid::new(vec!["what".to_owned(), "which".to_owned()]);
     let mut row = |what: &str, which: String| grid.push(vec![what.to_owned(), which]);
     row(
@@ -91,18 +55,18 @@ fn machine(report: &Report) -> Grid {
     row("compiler", machine.rustc.clone());
     row("commit", machine.commit.clone());
     row("day", machine.day.clone());
-    for (name, version) in &report.versions {
+    for (name, version) in &results.versions {
         row(name, version.clone());
     }
     row(
         "the load by itself",
-        format!("{:.0} requests a second", report.capacity_per_second),
+        format!("{:.0} requests a second", results.capacity_per_second),
     );
     grid
 }
 
-fn how(report: &Report) -> String {
-    let effort = report.effort;
+fn how(results: &Results) -> String {
+    let effort = results.effort;
     let seconds = |time: Duration| format!("{} s", time.as_secs_f64());
     [
         "Each proxy has one worker on the first core. Clients and upstream are one thread on the \
@@ -113,7 +77,7 @@ fn how(report: &Report) -> String {
              {}, one after the other; the order turns round with every round. The \
              access log, where hundredths matter, has {} rounds, of {} and {}.",
             effort.usual.rounds,
-            more_rounds(report),
+            more_rounds(results),
             seconds(effort.usual.warm),
             seconds(effort.usual.span),
             effort.fine.rounds,
@@ -145,11 +109,11 @@ fn how(report: &Report) -> String {
 }
 
 /// What else was done, if close calls were measured again.
-fn more_rounds(report: &Report) -> &'static str {
-    let usual = usize::try_from(report.effort.usual.rounds).unwrap_or(usize::MAX);
-    let cases = report.cases.iter().filter(|case| case.with_peers);
+fn more_rounds(results: &Results) -> &'static str {
+    let usual = usize::try_from(results.effort.usual.rounds).unwrap_or(usize::MAX);
+    let cases = results.cases.iter().filter(|case| case.with_peers);
     let mut entries = cases.flat_map(|case| &case.entries);
-    if entries.any(|entry| entry.rounds.len() > usual) {
+    if entries.any(|entry| entry.rounds > usual) {
         ", and as many again where a figure is within a tenth of its gate or missing"
     } else {
         ""
@@ -159,11 +123,11 @@ fn more_rounds(report: &Report) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::report_fixture::report;
+    use crate::bench::report_fixture::results;
 
     #[test]
     fn the_page_names_the_machine_and_has_no_empty_parts() {
-        let page = markdown(&report(Vec::new()), &[]);
+        let page = markdown(&results(Vec::new()), &[]);
         assert!(page.starts_with("# Performance\n"));
         for part in [
             "| processor | a processor, 2 cores |",

@@ -1,71 +1,64 @@
-//! Proof that contestants do the same work: all answer alike, and the upstream is told the same.
+//! Proof that servers do the same work: all answer alike, and the upstream is told the same.
 
-use super::contestant::Setup;
-use super::loader::Loader;
-use super::order::{Answer, Asking, Capture, Carrier, Drive, Rhythm, Span};
+use super::load_process::LoadProcess;
+use super::server::Setup;
 use crate::task_error::TaskError;
-use std::time::Duration;
+use proxy_load::command::{Capture, LoadProfile, Protocol, ResponseSize};
 
 /// Bytes of the body that is posted.
 const POSTED_BYTES: usize = 10 << 10;
 /// What every answer says of its body.
 const CONTENT_TYPE: (&str, &str) = ("content-type", "text/plain");
 
-/// Asks a proxy, by one carrier, for everything that will be asked of it.
+/// Asks a proxy, by one protocol, for everything that will be asked of it.
 ///
 /// # Errors
 /// In words where it differs from what every proxy must do.
 pub(super) fn prove(
-    loader: &mut Loader,
+    load_process: &mut LoadProcess,
     port: u16,
     setup: &Setup,
-    carrier: Carrier,
+    protocol: Protocol,
 ) -> Result<(), TaskError> {
-    for answer in Answer::ALL {
-        check(loader, port, setup, carrier, answer, 0)?;
+    for answer in ResponseSize::ALL {
+        check(load_process, port, setup, protocol, answer, 0)?;
     }
     // Our client of HTTP/2 has no bodies.
-    if carrier == Carrier::Http2 {
+    if protocol == Protocol::Http2 {
         return Ok(());
     }
-    check(loader, port, setup, carrier, Answer::Small, POSTED_BYTES)
+    check(
+        load_process,
+        port,
+        setup,
+        protocol,
+        ResponseSize::Small,
+        POSTED_BYTES,
+    )
 }
 
 fn check(
-    loader: &mut Loader,
+    load_process: &mut LoadProcess,
     port: u16,
     setup: &Setup,
-    carrier: Carrier,
-    answer: Answer,
+    protocol: Protocol,
+    answer: ResponseSize,
     body_bytes: usize,
 ) -> Result<(), TaskError> {
-    let sample = loader.drive(Drive {
-        port,
-        carrier,
-        asking: Asking {
-            paths: setup.paths(answer.letter()),
-            answer,
-            body_bytes,
-            browser: false,
-        },
-        connections: 1,
-        streams: 1,
-        rhythm: Rhythm::Closed,
-        warm: Duration::ZERO,
-        span: Span::Requests(1),
-        spin: true,
-        watch: Vec::new(),
-        capture: true,
-    })?;
+    let mut profile = LoadProfile::get(port, setup.paths(answer.letter()), answer);
+    profile.protocol = protocol;
+    profile.request.body_bytes = body_bytes;
+    profile.capture = true;
+    let sample = load_process.run(profile)?;
     let difference = match (&sample.failure, &sample.capture) {
         (Some(failure), _) => Some(failure.clone()),
-        (None, Some(capture)) => difference(capture, carrier, answer, body_bytes),
+        (None, Some(capture)) => difference(capture, protocol, answer, body_bytes),
         (None, None) => Some("nothing was kept of it".to_owned()),
     };
     match difference {
         None => Ok(()),
         Some(what) => Err(TaskError::Failed(format!(
-            "does not do as all must, asked for {answer:?} by {carrier:?} with a body of \
+            "does not do as all must, asked for {answer:?} by {protocol:?} with a body of \
              {body_bytes} bytes: {what}"
         ))),
     }
@@ -74,8 +67,8 @@ fn check(
 /// Where an exchange is not what every proxy must make of it.
 fn difference(
     capture: &Capture,
-    carrier: Carrier,
-    answer: Answer,
+    protocol: Protocol,
+    answer: ResponseSize,
     body_bytes: usize,
 ) -> Option<String> {
     let Capture {
@@ -89,7 +82,7 @@ fn difference(
         return Some("the answer's body is not the upstream's".to_owned());
     }
     let (name, expected) = CONTENT_TYPE;
-    if carrier != Carrier::Http2 && header(answer_head, name) != Some(expected) {
+    if protocol != Protocol::Http2 && header(answer_head, name) != Some(expected) {
         return Some(format!("the answer's {name} is not the upstream's"));
     }
     if *request_body_bytes != body_bytes {
@@ -136,14 +129,14 @@ mod tests {
     fn differs(change: impl FnOnce(&mut Capture), what: &str) {
         let mut capture = capture();
         change(&mut capture);
-        let found = difference(&capture, Carrier::Plain, Answer::Small, 0);
+        let found = difference(&capture, Protocol::Plain, ResponseSize::Small, 0);
         assert!(found.unwrap().contains(what));
     }
 
     #[test]
     fn an_exchange_as_it_must_be_passes() {
         assert_eq!(
-            difference(&capture(), Carrier::Plain, Answer::Small, 0),
+            difference(&capture(), Protocol::Plain, ResponseSize::Small, 0),
             None
         );
     }

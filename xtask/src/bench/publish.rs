@@ -3,9 +3,11 @@
 use super::chart;
 use super::page;
 use super::report::Report;
+use super::results::Results;
 use super::targets::Targets;
 use crate::task_error::TaskError;
 use crate::terminal::say;
+use serde::Serialize;
 use std::path::Path;
 
 /// The run that the page shows.
@@ -14,15 +16,15 @@ const PAGE: &str = "docs/performance.md";
 const CHART: &str = "docs/performance.svg";
 
 /// A run as JSON, for people too.
-pub(super) fn json(report: &Report) -> Result<String, TaskError> {
-    let text = serde_json::to_string_pretty(report).map_err(error)?;
+pub(super) fn json(run: &impl Serialize) -> Result<String, TaskError> {
+    let text = serde_json::to_string_pretty(run).map_err(error)?;
     Ok(format!("{text}\n"))
 }
 
 /// Writes the run, its page and its picture into the project. They are made from the run as it
 /// is read again: a number may lose its last digit on the way, and with it be rounded otherwise.
 pub(super) fn write(root: &Path, report: &Report, targets: &Targets) -> Result<(), TaskError> {
-    let results = json(report)?;
+    let results = json(&Results::from(report))?;
     let Shown { page, chart } = show(&results, targets)?;
     for (name, text) in [(RESULTS, results), (PAGE, page), (CHART, chart)] {
         super::write(root.join(name), &text)?;
@@ -38,10 +40,10 @@ struct Shown {
 }
 
 fn show(results: &str, targets: &Targets) -> Result<Shown, TaskError> {
-    let report: Report = serde_json::from_str(results).map_err(error)?;
+    let results: Results = serde_json::from_str(results).map_err(error)?;
     Ok(Shown {
-        page: page::markdown(&report, &targets.judge(&report)),
-        chart: chart::svg(&report),
+        page: page::markdown(&results, &targets.judge(&results)),
+        chart: chart::svg(&results),
     })
 }
 
@@ -81,6 +83,13 @@ mod tests {
     #[test]
     fn the_page_says_what_the_committed_run_measured() {
         assert_shown_as_measured(project());
+    }
+
+    #[test]
+    fn the_committed_run_holds_what_the_page_needs_and_no_single_sample() {
+        let committed = fs::read_to_string(project().join(RESULTS)).unwrap();
+        serde_json::from_str::<Results>(&committed).unwrap();
+        assert!(committed.len() < 64 << 10, "{} bytes", committed.len());
     }
 
     #[test]

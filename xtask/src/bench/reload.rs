@@ -1,22 +1,22 @@
 //! Reloads while requests come: how long each takes, and how late answers are meanwhile.
 
 use super::cases::Load;
-use super::contest::Contest;
-use super::contestant::Contestant;
+use super::comparison::Comparison;
 use super::effort::Turns;
 use super::figure::{Figure, number};
-use super::order::Span;
 use super::report::{Entry, Round};
 use super::rounds;
 use super::running::Running;
-use super::stage::{self, Actor};
+use super::running_servers::{self, CheckedServer};
+use super::server::Server;
 use super::statistics;
-use crate::clock::{self, Stopwatch};
 use crate::task_error::TaskError;
+use proxy_load::clock::{self, Stopwatch};
+use proxy_load::command::Span;
+use proxy_testkit::RawClient;
 use rustix::process::Signal;
 use serde_json::Value;
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 /// How often the proxy is asked whether it has reloaded.
@@ -26,24 +26,25 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Reloads for as long as requests come, in every round.
 pub(super) fn repeat(
-    contest: &mut Contest<'_>,
-    contestants: &[Contestant],
+    comparison: &mut Comparison<'_>,
+    servers: &[Server],
     load: &Load,
 ) -> Result<Vec<Entry>, TaskError> {
-    contest.stage.clear();
+    comparison.running.clear();
     let mut entries = Vec::new();
-    for contestant in contestants {
-        let actor = Actor::enter(contest.arena, &mut contest.loader, contestant)?;
-        let running = match actor.ready(load.carrier) {
+    for server in servers {
+        let checked =
+            CheckedServer::enter(comparison.environment, &mut comparison.load_process, server)?;
+        let running = match checked.ready(load.protocol) {
             Ok(running) => running,
             Err(why) => {
-                entries.push(Entry::unsupported(&contestant.name, why.to_owned()));
+                entries.push(Entry::unsupported(&server.name, why.to_owned()));
                 continue;
             }
         };
-        let mut entry = Entry::new(&contestant.name);
-        for _ in 0..contest.effort.fresh_rounds {
-            match stage::reason(round(contest, contestant, running, load))? {
+        let mut entry = Entry::new(&server.name);
+        for _ in 0..comparison.effort.fresh_rounds {
+            match running_servers::reason(round(comparison, server, running, load))? {
                 Ok(round) => entry.rounds.push(round),
                 Err(why) => entry.unsupported = Some(why),
             }
@@ -54,21 +55,16 @@ pub(super) fn repeat(
 }
 
 fn round(
-    contest: &mut Contest<'_>,
-    contestant: &Contestant,
+    comparison: &mut Comparison<'_>,
+    server: &Server,
     running: &Running,
     load: &Load,
 ) -> Result<Round, TaskError> {
-    let mut drive = rounds::drive(
-        load,
-        &contestant.setup,
-        running.ports.clients,
-        &running.family,
-    );
-    let Turns { warm, span, .. } = contest.effort.usual;
-    drive.warm = warm;
-    drive.span = Span::Time(span);
-    contest.loader.begin(drive)?;
+    let mut profile = rounds::profile(load, &server.setup, running.ports.clients, &running.family);
+    let Turns { warm, span, .. } = comparison.effort.usual;
+    profile.warm = warm;
+    profile.span = Span::Time(span);
+    comparison.load_process.begin(profile)?;
     let watch = Stopwatch::start();
     clock::pause(warm);
     let mut times = Vec::new();
@@ -77,7 +73,7 @@ fn round(
         reloading = once(running).map(|time| times.push(time));
     }
     // The reply belongs to this order, whatever became of the reloads.
-    let sample = contest.loader.finish();
+    let sample = comparison.load_process.finish();
     reloading?;
     let sample = sample?;
     let millis = times.iter().map(|time| time.as_secs_f64() * 1e3);
@@ -108,22 +104,17 @@ fn once(running: &Running) -> Result<Duration, TaskError> {
 
 /// How often the proxy says that it has reloaded.
 fn reloads(running: &Running) -> Result<f64, TaskError> {
-    let asked = ask(running.ports.admin).map_err(|cause| {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, running.ports.admin));
+    let answer = RawClient::try_connect(address).map(|mut client| {
+        client.be_patient_for(PATIENCE);
+        client.ask("GET /status HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    });
+    let answer = answer.map_err(|cause| {
         TaskError::Failed(format!("its admin interface does not answer: {cause}"))
     })?;
-    let (_, body) = asked.split_once("\r\n\r\n").unwrap_or_default();
-    let status: Option<Value> = serde_json::from_str(body).ok();
+    let status: Option<Value> = serde_json::from_slice(&answer.body).ok();
     let count = status.and_then(|status| status.get("config_reload_count")?.as_u64());
     count
         .map(number)
         .ok_or_else(|| TaskError::Failed("its /status has no config_reload_count".to_owned()))
-}
-
-fn ask(port: u16) -> std::io::Result<String> {
-    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.write_all(b"GET /status HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
-    Ok(answer)
 }

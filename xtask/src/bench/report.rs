@@ -26,15 +26,15 @@ pub(super) struct CaseReport {
     pub(super) name: String,
     /// What it does, in words.
     pub(super) title: String,
-    /// Whether proxyd is beside others here; else in several set-ups, the first of which is the
-    /// measure of the others.
+    /// Whether proxyd is beside its peers here; else in several set-ups, the first of which is the
+    /// measure of the rest.
     pub(super) with_peers: bool,
-    /// The figures that matter in it; rounds hold others too.
+    /// The figures that matter in it; rounds hold further ones.
     pub(super) figures: Vec<Figure>,
     pub(super) entries: Vec<Entry>,
 }
 
-/// One contestant in one case.
+/// One server in one case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Entry {
     pub(super) name: String,
@@ -62,11 +62,6 @@ impl CaseReport {
                 first.rounds.extend(entry.rounds);
             }
         }
-    }
-
-    /// An entry by its name.
-    pub(super) fn entry(&self, name: &str) -> Option<&Entry> {
-        self.entries.iter().find(|entry| entry.name == name)
     }
 }
 
@@ -117,7 +112,7 @@ impl Entry {
 pub(super) mod tests {
     use super::*;
 
-    /// An entry whose rounds hold these values of one figure; none is a void round with 99.
+    /// An entry with rounds that hold these values of one figure; none is a void round with 99.
     pub(in crate::bench) fn entry(name: &str, figure: Figure, values: &[Option<f64>]) -> Entry {
         let rounds = values.iter().map(|value| Round {
             figures: BTreeMap::from([(figure, value.unwrap_or(99.0))]),

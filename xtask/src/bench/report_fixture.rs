@@ -3,7 +3,13 @@
 use super::effort::Effort;
 use super::machine::Machine;
 use super::report::{CaseReport, Report};
+use super::results::Results;
 use std::collections::BTreeMap;
+
+/// The results of these cases, measured nowhere.
+pub(super) fn results(cases: Vec<CaseReport>) -> Results {
+    Results::from(&report(cases))
+}
 
 /// A report of these cases, measured nowhere.
 pub(super) fn report(cases: Vec<CaseReport>) -> Report {

@@ -1,45 +1,45 @@
 //! Samples of running proxies, taken in turns, so that what changes with time strikes all alike.
 
 use super::cases::Load;
-use super::contest::Contest;
-use super::contestant::{Contestant, Setup};
+use super::comparison::Comparison;
 use super::effort::Turns;
 use super::figure::{Figure, number};
-use super::order::{Asking, Drive, Sample, Span};
 use super::report::{Entry, Round};
-use super::stage::{self, Actor};
+use super::running_servers::{self, CheckedServer};
+use super::server::{Server, Setup};
 use crate::task_error::TaskError;
+use proxy_load::command::{LoadProfile, Sample, Span};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::time::Duration;
 
 /// The part of its cores that a proxy must use for a sample to show the proxy and not the load.
-const LEAST_SHARE: f64 = 0.9;
+const MIN_CORE_SHARE: f64 = 0.9;
 /// Where the set-up with an access log writes it.
 const ACCESS_LOG: &str = "access.log";
 
-/// Takes every round of every contestant.
+/// Takes every round of every server.
 pub(super) fn take(
-    contest: &mut Contest<'_>,
-    contestants: &[Contestant],
+    comparison: &mut Comparison<'_>,
+    servers: &[Server],
     (load, turns): (&Load, Turns),
 ) -> Result<Vec<Entry>, TaskError> {
-    let Contest {
-        arena,
-        loader,
-        stage,
+    let Comparison {
+        environment,
+        load_process,
+        running,
         ..
-    } = contest;
-    stage.set(arena, loader, contestants)?;
-    let entry = |actor: &Actor| {
-        let name = &actor.contestant.name;
-        match actor.ready(load.carrier) {
+    } = comparison;
+    running.set(environment, load_process, servers)?;
+    let entry = |checked: &CheckedServer| {
+        let name = &checked.server.name;
+        match checked.ready(load.protocol) {
             Ok(_) => Entry::new(name),
             Err(why) => Entry::unsupported(name, why.to_owned()),
         }
     };
-    let mut entries: Vec<Entry> = stage.cast().iter().map(entry).collect();
+    let mut entries: Vec<Entry> = running.servers().iter().map(entry).collect();
     for round in 0..turns.rounds {
         let mut order: Vec<usize> = (0..entries.len()).collect();
         if round % 2 == 1 {
@@ -50,7 +50,7 @@ pub(super) fn take(
                 continue;
             };
             if entry.unsupported.is_none() {
-                entry.rounds.push(sample(contest, place, (load, turns))?);
+                entry.rounds.push(sample(comparison, place, (load, turns))?);
             }
         }
     }
@@ -59,13 +59,13 @@ pub(super) fn take(
 
 /// Takes a sample, and again if it is void.
 fn sample(
-    contest: &mut Contest<'_>,
+    comparison: &mut Comparison<'_>,
     place: usize,
     wanted: (&Load, Turns),
 ) -> Result<Round, TaskError> {
     let mut round = Round::default();
-    for repeated in 0..=contest.effort.repeats {
-        round = once(contest, place, wanted)?;
+    for repeated in 0..=comparison.effort.repeats {
+        round = once(comparison, place, wanted)?;
         round.repeated = repeated;
         if round.void.is_none() {
             break;
@@ -75,24 +75,24 @@ fn sample(
 }
 
 fn once(
-    contest: &mut Contest<'_>,
+    comparison: &mut Comparison<'_>,
     place: usize,
     (load, turns): (&Load, Turns),
 ) -> Result<Round, TaskError> {
-    let Some(actor) = contest.stage.cast().get(place) else {
+    let Some(checked) = comparison.running.servers().get(place) else {
         return Ok(Round::default());
     };
-    let Ok(running) = actor.ready(load.carrier) else {
+    let Ok(running) = checked.ready(load.protocol) else {
         return Ok(Round::default());
     };
-    let setup = actor.contestant.setup;
-    let alone = contest.arena.cores.spare_one_beside(setup.workers);
-    let mut drive = drive(load, &setup, running.ports.clients, &running.family);
-    drive.warm = turns.warm;
-    drive.span = Span::Time(turns.span);
-    drive.spin = alone;
-    let outcome = stage::reason(contest.loader.drive(drive))?;
-    empty_access_log(contest, &setup)?;
+    let setup = checked.server.setup;
+    let alone = comparison.environment.cores.spare_one_beside(setup.workers);
+    let mut profile = profile(load, &setup, running.ports.clients, &running.family);
+    profile.warm = turns.warm;
+    profile.span = Span::Time(turns.span);
+    profile.spin = alone;
+    let outcome = running_servers::reason(comparison.load_process.run(profile))?;
+    empty_access_log(comparison, &setup)?;
     let sample = match outcome {
         Ok(sample) => sample,
         Err(why) => {
@@ -111,24 +111,18 @@ fn once(
 }
 
 /// An order for this load; it still wants its times.
-pub(super) fn drive(load: &Load, setup: &Setup, port: u16, watch: &[i32]) -> Drive {
-    Drive {
-        port,
-        carrier: load.carrier,
-        asking: Asking {
-            paths: setup.paths(load.answer.letter()),
-            answer: load.answer,
-            body_bytes: load.body_bytes,
-            browser: load.browser,
-        },
+pub(super) fn profile(load: &Load, setup: &Setup, port: u16, watch: &[i32]) -> LoadProfile {
+    let paths = setup.paths(load.answer.letter());
+    let mut profile = LoadProfile::get(port, paths, load.answer);
+    profile.protocol = load.protocol;
+    profile.request.body_bytes = load.body_bytes;
+    profile.request.browser = load.browser;
+    LoadProfile {
         connections: load.connections,
         streams: load.streams,
-        rhythm: load.rhythm,
-        warm: Duration::ZERO,
-        span: Span::Requests(0),
-        spin: true,
+        pacing: load.pacing,
         watch: watch.to_vec(),
-        capture: false,
+        ..profile
     }
 }
 
@@ -142,7 +136,7 @@ pub(super) fn void(sample: &Sample, saturated: Option<usize>) -> Option<String> 
     }
     let cores = u32::try_from(saturated?).unwrap_or(u32::MAX);
     let share = share(sample) / f64::from(cores);
-    (share < LEAST_SHARE).then(|| {
+    (share < MIN_CORE_SHARE).then(|| {
         format!(
             "it used {:.0} % of its core only, the load {:.0} %",
             share * 100.0,
@@ -179,11 +173,11 @@ fn load_share(sample: &Sample) -> f64 {
 }
 
 /// The log is appended to, so that it can be cut off while proxyd has it open.
-fn empty_access_log(contest: &Contest<'_>, setup: &Setup) -> Result<(), TaskError> {
+fn empty_access_log(comparison: &Comparison<'_>, setup: &Setup) -> Result<(), TaskError> {
     if !setup.access_log {
         return Ok(());
     }
-    let path = contest.arena.file(ACCESS_LOG);
+    let path = comparison.environment.file(ACCESS_LOG);
     match fs::OpenOptions::new().write(true).open(&path) {
         Ok(file) => file
             .set_len(0)

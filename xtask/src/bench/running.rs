@@ -1,12 +1,12 @@
 //! A proxy that runs: started on its cores, waited for, and never left behind.
 
-use super::arena::Arena;
 use super::configuration::{self, Ports};
-use super::contestant::{Contestant, Program};
-use super::meter;
-use crate::clock::{self, Stopwatch};
+use super::environment::Environment;
+use super::server::{Program, Server};
 use crate::command;
 use crate::task_error::TaskError;
+use proxy_load::clock::{self, Stopwatch};
+use proxy_load::meter;
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -59,33 +59,27 @@ pub(super) struct Counted {
 }
 
 impl Running {
-    /// Starts a contestant and waits until it listens.
+    /// Starts a server and waits until it listens.
     ///
     /// # Errors
-    /// In words what is missing or went wrong: such a contestant is left out.
+    /// In words what is missing or went wrong: such a server is left out.
     pub(super) fn start(
-        arena: &Arena,
-        contestant: &Contestant,
+        environment: &Environment,
+        server: &Server,
         run: &Run,
     ) -> Result<Self, TaskError> {
-        let program = &contestant.program;
-        let ports = match program {
-            Program::Other(peer) => Ports {
-                clients: peer.port,
-                admin: 0,
-            },
-            Program::Proxyd | Program::Nginx | Program::Haproxy => Ports {
-                clients: arena.free_port()?,
-                admin: arena.free_port()?,
-            },
+        let program = &server.program;
+        let ports = Ports {
+            clients: environment.free_port()?,
+            admin: environment.free_port()?,
         };
-        let config = configuration::write(arena, program, &contestant.setup, ports)?;
-        let words = words(arena, program, config, run)?;
-        let log = arena.file(&format!("{}.log", ports.clients));
+        let config = configuration::write(environment, program, &server.setup, ports)?;
+        let words = words(environment, program, config, run)?;
+        let log = environment.file(&format!("{}.log", ports.clients));
         let mut running = Self {
             ports,
             family: Vec::new(),
-            child: spawn(arena, &words, contestant.setup.workers, &log)?,
+            child: spawn(environment, &words, server.setup.workers, &log)?,
             log,
         };
         let patience = match run {
@@ -198,12 +192,12 @@ fn send(process: i32, signal: Signal) -> Result<(), TaskError> {
 
 /// The command line of a program.
 fn words(
-    arena: &Arena,
+    environment: &Environment,
     program: &Program,
-    config: Option<PathBuf>,
+    config: PathBuf,
     run: &Run,
 ) -> Result<Vec<OsString>, TaskError> {
-    let config = config.unwrap_or_default().into_os_string();
+    let config = config.into_os_string();
     let mut words: Vec<OsString> = Vec::new();
     if let Run::Counted(Counted { sums, trace }) = run {
         words.extend([installed("valgrind")?, "--tool=callgrind".into()]);
@@ -216,13 +210,13 @@ fn words(
     }
     match program {
         Program::Proxyd => words.extend([
-            arena.proxyd.clone().into_os_string(),
+            environment.proxyd.clone().into_os_string(),
             "--config".into(),
             config,
         ]),
         Program::Nginx => {
-            let folder = arena.folder().as_os_str().to_owned();
-            let errors = arena.file("nginx-error.log").into_os_string();
+            let folder = environment.folder().as_os_str().to_owned();
+            let errors = environment.file("nginx-error.log").into_os_string();
             words.extend([installed("nginx")?, "-p".into(), folder]);
             words.extend(["-e".into(), errors, "-c".into(), config]);
             if matches!(run, Run::Counted(_)) {
@@ -231,9 +225,6 @@ fn words(
         }
         Program::Haproxy => {
             words.extend([installed("haproxy")?, "-db".into(), "-f".into(), config]);
-        }
-        Program::Other(peer) => {
-            words.extend(peer.command.split_whitespace().map(OsString::from));
         }
     }
     Ok(words)
@@ -245,7 +236,7 @@ fn installed(program: &str) -> Result<OsString, TaskError> {
 }
 
 fn spawn(
-    arena: &Arena,
+    environment: &Environment,
     words: &[OsString],
     workers: usize,
     log: &PathBuf,
@@ -261,11 +252,11 @@ fn spawn(
     let mut command = Command::new(program);
     command
         .args(arguments)
-        .current_dir(arena.folder())
+        .current_dir(environment.folder())
         .stdin(Stdio::null())
         .stdout(out)
         .stderr(err);
-    let child: io::Result<Child> = arena
+    let child: io::Result<Child> = environment
         .cores
         .on_first(workers, || command.spawn())
         .and_then(|child| child);

@@ -1,20 +1,20 @@
 //! A run as tables: beside the peers, in several set-ups, and against the targets.
 
-use super::contestant::OURS;
 use super::figure::Figure;
 use super::grid::Grid;
-use super::report::{CaseReport, Entry, Report};
+use super::results::{CaseResult, EntryResult, Results, Void};
+use super::server::OURS;
 use super::statistics::Spread;
 use super::targets::Verdict;
 
 /// What stands where there is nothing to say.
 const NOTHING: &str = "–";
-/// What stands behind a figure none of whose rounds counts.
+/// What stands behind a figure without a round that counts.
 const DOUBTFUL: &str = " (void)";
 
 /// proxyd beside its peers: a row for each figure of each case.
-pub(super) fn peers(report: &Report) -> Grid {
-    let cases = || report.cases.iter().filter(|case| case.with_peers);
+pub(super) fn peers(results: &Results) -> Grid {
+    let cases = || results.cases.iter().filter(|case| case.with_peers);
     let names = names(cases());
     let rivals: Vec<&str> = names.iter().copied().filter(|name| *name != OURS).collect();
     let mut heading = vec!["case".to_owned(), "figure".to_owned()];
@@ -34,10 +34,10 @@ pub(super) fn peers(report: &Report) -> Grid {
 }
 
 /// proxyd in several set-ups: a row for each figure of each set-up.
-pub(super) fn ours(report: &Report) -> Grid {
+pub(super) fn ours(results: &Results) -> Grid {
     let heading = ["case", "set-up", "figure", "proxyd", "÷ the first"];
     let mut grid = Grid::new(heading.map(str::to_owned).to_vec());
-    for case in report.cases.iter().filter(|case| !case.with_peers) {
+    for case in results.cases.iter().filter(|case| !case.with_peers) {
         let first = case.entries.first();
         for (place, entry) in case.entries.iter().enumerate() {
             for figure in &case.figures {
@@ -85,11 +85,11 @@ pub(super) fn targets(verdicts: &[Verdict]) -> Grid {
     grid
 }
 
-/// What could not be measured, and what was measured in vain: a line for each contestant and
+/// What could not be measured, and what was measured in vain: a line for each server and
 /// reason.
-pub(super) fn remarks(report: &Report) -> Vec<String> {
+pub(super) fn remarks(results: &Results) -> Vec<String> {
     let mut remarks: Vec<(String, Vec<&str>)> = Vec::new();
-    let entries = report
+    let entries = results
         .cases
         .iter()
         .flat_map(|case| case.entries.iter().map(move |entry| (case, entry)));
@@ -105,24 +105,21 @@ pub(super) fn remarks(report: &Report) -> Vec<String> {
     remarks.into_iter().map(told).collect()
 }
 
-fn remarks_on(entry: &Entry) -> impl Iterator<Item = String> {
+fn remarks_on(entry: &EntryResult) -> impl Iterator<Item = String> {
     let name = &entry.name;
     let unsupported = entry.unsupported.as_ref();
     let unsupported = unsupported.map(|why| format!("({name}): unsupported: {why}"));
-    let void: Vec<&String> = entry
-        .rounds
-        .iter()
-        .filter_map(|r| r.void.as_ref())
-        .collect();
-    let in_vain = void.first().map(|why| {
-        let (void, all) = (void.len(), entry.rounds.len());
-        format!("({name}): {void} of {all} rounds void: {why}")
+    let in_vain = entry.void.as_ref().map(|Void { rounds, reason }| {
+        format!(
+            "({name}): {rounds} of {} rounds void: {reason}",
+            entry.rounds
+        )
     });
     unsupported.into_iter().chain(in_vain)
 }
 
 /// Names of entries in the order in which they first appear.
-fn names<'a>(cases: impl Iterator<Item = &'a CaseReport>) -> Vec<&'a str> {
+fn names<'a>(cases: impl Iterator<Item = &'a CaseResult>) -> Vec<&'a str> {
     let mut names = Vec::new();
     for entry in cases.flat_map(|case| &case.entries) {
         if !names.contains(&entry.name.as_str()) {
@@ -132,7 +129,7 @@ fn names<'a>(cases: impl Iterator<Item = &'a CaseReport>) -> Vec<&'a str> {
     names
 }
 
-fn value(entry: Option<&Entry>, figure: Figure) -> String {
+fn value(entry: Option<&EntryResult>, figure: Figure) -> String {
     let Some(entry) = entry else {
         return NOTHING.to_owned();
     };
@@ -147,7 +144,7 @@ fn value(entry: Option<&Entry>, figure: Figure) -> String {
 }
 
 /// The median of a ratio, and its range where there is one.
-fn relation(ours: Option<&Entry>, theirs: Option<&Entry>, figure: Figure) -> String {
+fn relation(ours: Option<&EntryResult>, theirs: Option<&EntryResult>, figure: Figure) -> String {
     let ratio = ours
         .zip(theirs)
         .and_then(|(ours, theirs)| ours.ratio(theirs, figure));
@@ -166,7 +163,8 @@ fn relation(ours: Option<&Entry>, theirs: Option<&Entry>, figure: Figure) -> Str
 mod tests {
     use super::*;
     use crate::bench::report::tests::entry;
-    use crate::bench::report_fixture::report;
+    use crate::bench::report::{CaseReport, Entry};
+    use crate::bench::report_fixture::results;
 
     const CPU: Figure = Figure::CpuMicros;
 
@@ -187,15 +185,15 @@ mod tests {
             entry("nginx", CPU, &[Some(10.0), Some(10.0), Some(10.0)]),
             Entry::unsupported("haproxy", "it is not installed".to_owned()),
         ];
-        let report = report(vec![case(true, entries)]);
+        let shown = results(vec![case(true, entries)]);
         assert_eq!(
-            peers(&report).plain(),
+            peers(&shown).plain(),
             "case  figure           proxyd   nginx     haproxy      ÷ nginx           ÷ haproxy\n\
              GET   CPU per request  9.50 µs  10.00 µs  unsupported  0.95 (0.90–1.00)  –"
         );
-        assert!(ours(&report).is_empty());
+        assert!(ours(&shown).is_empty());
         assert_eq!(
-            remarks(&report),
+            remarks(&shown),
             ["get-64 (haproxy): unsupported: it is not installed"]
         );
     }
@@ -207,14 +205,14 @@ mod tests {
             entry("1 000 routes", CPU, &[Some(11.0)]),
             entry("10 000 routes", CPU, &[None]),
         ];
-        let report = report(vec![case(false, entries)]);
-        let plain = ours(&report).plain();
+        let shown = results(vec![case(false, entries)]);
+        let plain = ours(&shown).plain();
         let lines: Vec<&str> = plain.lines().collect();
         assert!(lines[1].ends_with("10.00 µs         –"));
         assert!(lines[2].ends_with("11.00 µs         1.10"));
         assert!(lines[3].ends_with("99.00 µs (void)  –"));
         assert_eq!(
-            remarks(&report),
+            remarks(&shown),
             ["get-64 (10 000 routes): 1 of 1 rounds void: void"]
         );
     }

@@ -1,8 +1,8 @@
 //! What `bench-targets.toml` asks for, and whether a run has it.
 
-use super::contestant::OURS;
 use super::figure::Figure;
-use super::report::Report;
+use super::results::Results;
+use super::server::OURS;
 use super::statistics::Spread;
 use crate::task_error::TaskError;
 use serde::Deserialize;
@@ -75,13 +75,13 @@ pub(super) struct Verdict {
 }
 
 /// A figure that differs from its gate by no more than this part of it may be on either side by chance.
-const CLOSE: f64 = 0.1;
+const CLOSE_CALL_SHARE: f64 = 0.1;
 
 impl Verdict {
     /// Whether another run might well say otherwise: a call was close, or the machine gave no time for it.
     pub(super) fn is_undecided(&self) -> bool {
         let measured = self.measured.map(|spread| spread.median);
-        let is_close = |measured: f64| (measured / self.gate - 1.0).abs() <= CLOSE;
+        let is_close = |measured: f64| (measured / self.gate - 1.0).abs() <= CLOSE_CALL_SHARE;
         measured.map_or(self.standing == Standing::Unknown, is_close)
     }
 }
@@ -116,17 +116,17 @@ impl Targets {
     }
 
     /// Judges a run.
-    pub(super) fn judge(&self, report: &Report) -> Vec<Verdict> {
-        let ratios = self.ratios.iter().map(|ratio| ratio.judge(report));
-        let bounds = self.bounds.iter().map(|bound| bound.judge(report));
+    pub(super) fn judge(&self, results: &Results) -> Vec<Verdict> {
+        let ratios = self.ratios.iter().map(|ratio| ratio.judge(results));
+        let bounds = self.bounds.iter().map(|bound| bound.judge(results));
         ratios.chain(bounds).collect()
     }
 }
 
 impl Ratio {
-    fn judge(&self, report: &Report) -> Verdict {
+    fn judge(&self, results: &Results) -> Verdict {
         let of = self.of.as_deref().unwrap_or(OURS);
-        let case = report.cases.iter().find(|case| case.name == self.case);
+        let case = results.cases.iter().find(|case| case.name == self.case);
         let measured = case.and_then(|case| {
             let (ours, theirs) = (case.entry(of)?, case.entry(&self.to)?);
             ours.ratio(theirs, self.figure)
@@ -144,9 +144,9 @@ impl Ratio {
 }
 
 impl Bound {
-    fn judge(&self, report: &Report) -> Verdict {
+    fn judge(&self, results: &Results) -> Verdict {
         let of = self.of.as_deref().unwrap_or(OURS);
-        let case = report.cases.iter().find(|case| case.name == self.case);
+        let case = results.cases.iter().find(|case| case.name == self.case);
         let measured = case
             .and_then(|case| case.entry(of))
             .filter(|entry| !entry.is_doubtful())
@@ -200,7 +200,7 @@ mod tests {
     use crate::bench::cases::{CASES, Field};
     use crate::bench::report::tests::entry;
     use crate::bench::report::{CaseReport, Entry};
-    use crate::bench::report_fixture::report;
+    use crate::bench::report_fixture::results;
 
     const OURS_TARGETS: &str = include_str!("../../../bench/bench-targets.toml");
     const CPU: Figure = Figure::CpuMicros;
@@ -222,11 +222,11 @@ mod tests {
              gate = 0.95\ngoal = 0.88\n",
         );
         let theirs = vec![Some(10.0); ours.len()];
-        let report = report(vec![case(vec![
+        let shown = results(vec![case(vec![
             entry(OURS, CPU, ours),
             entry("nginx", CPU, &theirs),
         ])]);
-        let verdicts = targets.unwrap().judge(&report);
+        let verdicts = targets.unwrap().judge(&shown);
         assert_eq!(verdicts[0].standing, expected);
     }
 
@@ -254,10 +254,10 @@ mod tests {
         for (ours, undecided) in cases {
             let entries = [(OURS, ours), ("nginx", Some(10.0))];
             let entries = entries.map(|(name, value)| entry(name, CPU, &[value]));
-            let verdicts = targets.judge(&report(vec![case(entries.into())]));
+            let verdicts = targets.judge(&results(vec![case(entries.into())]));
             assert_eq!(verdicts[0].is_undecided(), undecided, "{ours:?}");
         }
-        let verdicts = targets.judge(&report(Vec::new()));
+        let verdicts = targets.judge(&results(Vec::new()));
         assert!(!verdicts[0].is_undecided(), "what was not to be measured");
     }
 
@@ -267,7 +267,7 @@ mod tests {
         let mut first = measured(&[Some(12.0), None]);
         first.extend(measured(&[Some(8.0), Some(8.0)]));
 
-        let ours = first.entry(OURS).unwrap();
+        let ours = &first.entries[0];
         assert_eq!(ours.rounds.len(), 4);
         assert!((ours.spread(CPU).unwrap().median - 8.0).abs() < 1e-9);
     }
@@ -275,7 +275,7 @@ mod tests {
     #[test]
     fn a_case_that_did_not_run_is_left_out() {
         let targets = Targets::parse(OURS_TARGETS).unwrap();
-        let verdicts = targets.judge(&report(Vec::new()));
+        let verdicts = targets.judge(&results(Vec::new()));
         assert!(verdicts.iter().all(|v| v.standing == Standing::LeftOut));
         assert!(!verdicts.is_empty());
     }
@@ -284,8 +284,8 @@ mod tests {
     fn a_bound_has_the_figures_own_unit() {
         let targets =
             Targets::parse("[[bound]]\ncase = \"get-64\"\nfigure = \"cpu-micros\"\ngate = 10\n");
-        let report = report(vec![case(vec![entry(OURS, CPU, &[Some(10.5)])])]);
-        let verdicts = targets.unwrap().judge(&report);
+        let shown = results(vec![case(vec![entry(OURS, CPU, &[Some(10.5)])])]);
+        let verdicts = targets.unwrap().judge(&shown);
         assert_eq!(verdicts[0].standing, Standing::Missed);
     }
 
@@ -301,14 +301,14 @@ mod tests {
             .bounds
             .iter()
             .map(|bound| (&bound.case, vec![bound.of.clone()]));
-        for (name, contestants) in ratios.chain(bounds) {
+        for (name, servers) in ratios.chain(bounds) {
             let case = CASES.iter().find(|case| case.name == name).unwrap();
-            for contestant in contestants.into_iter().flatten() {
+            for server in servers.into_iter().flatten() {
                 let is_here = match case.field {
-                    Field::Peers(_) => peers.contains(&contestant.as_str()),
-                    Field::Ours(setups) => setups.iter().any(|(name, _)| *name == contestant),
+                    Field::Peers(_) => peers.contains(&server.as_str()),
+                    Field::Ours(setups) => setups.iter().any(|(name, _)| *name == server),
                 };
-                assert!(is_here, "{name}: {contestant}");
+                assert!(is_here, "{name}: {server}");
             }
         }
     }

@@ -23,12 +23,6 @@ const PACKAGES: &[Package] = &[
         bench_only: false,
     },
     Package {
-        name: "curl",
-        program: "curl",
-        reason: "the demo's checks want a client that we did not write",
-        bench_only: false,
-    },
-    Package {
         name: "g++",
         program: "c++",
         reason: "the fuzzer's engine is C++",

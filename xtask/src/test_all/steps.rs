@@ -3,7 +3,6 @@
 use super::tally::Tally;
 use crate::bench::{self, Guarded};
 use crate::command;
-use crate::demo;
 use crate::fuzz;
 use crate::reference;
 use crate::setup;
@@ -39,7 +38,6 @@ pub(super) const STEPS: &[Step] = &[
     step("tests", test),
     step("doctests", test_documentation),
     thorough("fuzz", build_fuzz_targets),
-    thorough("demo", drive_demo),
     step("reference", check_reference),
     thorough("deny", check_dependencies),
     thorough("guard", guard_cost),
@@ -90,27 +88,14 @@ fn document(workspace: &Workspace, _: &Tally) -> Result<Ending, TaskError> {
 }
 
 fn test(workspace: &Workspace, tally: &Tally) -> Result<Ending, TaskError> {
-    let arguments: &[&str] = if setup::has_subcommand(workspace, "nextest") {
-        &[
-            "nextest",
-            "run",
-            "--workspace",
-            "--locked",
-            "--no-fail-fast",
-        ]
+    let runner = if setup::has_subcommand(workspace, "nextest") {
+        "nextest run"
     } else {
-        &[
-            "test",
-            "--workspace",
-            "--locked",
-            "--no-fail-fast",
-            "--lib",
-            "--bins",
-            "--tests",
-            "--examples",
-        ]
+        "test --lib --bins --tests --examples"
     };
-    counted(workspace, arguments, tally)
+    let words = format!("{runner} --workspace --locked --no-fail-fast");
+    let arguments: Vec<&str> = words.split(' ').collect();
+    counted(workspace, &arguments, tally)
 }
 
 fn test_documentation(workspace: &Workspace, tally: &Tally) -> Result<Ending, TaskError> {
@@ -128,15 +113,6 @@ fn counted(workspace: &Workspace, arguments: &[&str], tally: &Tally) -> Result<E
 /// the crates, which `tidy` looks after.
 fn build_fuzz_targets(workspace: &Workspace, _: &Tally) -> Result<Ending, TaskError> {
     fuzz::check(workspace).map(|()| Ending::Done)
-}
-
-fn drive_demo(workspace: &Workspace, tally: &Tally) -> Result<Ending, TaskError> {
-    if command::find("curl").is_none() {
-        return absent(workspace, "curl is missing".to_owned());
-    }
-    let verdict = demo::check(workspace, false)?;
-    tally.add(verdict.passed, verdict.failed);
-    verdict.to_result().map(|()| Ending::Done)
 }
 
 fn check_reference(workspace: &Workspace, _: &Tally) -> Result<Ending, TaskError> {

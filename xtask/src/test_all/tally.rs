@@ -50,8 +50,8 @@ impl Tally {
         let line = uncoloured(line);
         // Indented, it is what a test run by nextest printed, which counts by itself.
         let counts = line.strip_prefix("test result: ").or_else(|| {
-            let summary = after(&line, "Summary [")?;
-            after(summary, " run: ")
+            let (_, summary) = line.split_once("Summary [")?;
+            Some(summary.split_once(" run: ")?.1)
         });
         for item in counts.unwrap_or_default().split([',', ';', '.']) {
             let mut words = item.split_whitespace();
@@ -73,10 +73,6 @@ impl fmt::Display for Tally {
         let failed = self.failed.load(Ordering::Relaxed);
         write!(out, "{passed} passed, {failed} failed")
     }
-}
-
-fn after<'a>(line: &'a str, mark: &str) -> Option<&'a str> {
-    line.split_once(mark).map(|(_, rest)| rest)
 }
 
 /// The line without terminal colour codes (`ESC [ … letter`).

@@ -1,6 +1,7 @@
 //! The figures that `tidy` prints: how large the project is, and where it is largest.
 
 use super::graph::Graph;
+use super::items;
 use super::ratchet;
 use super::sizes;
 use super::source::Source;
@@ -61,9 +62,10 @@ fn written(lines: &[String]) -> usize {
 }
 
 fn tests_in(source: &Source) -> usize {
-    let marks = ["#[test]", "#[tokio::test"];
-    let is_mark = |line: &&String| marks.iter().any(|mark| line.trim().starts_with(mark));
-    source.code.iter().filter(is_mark).count()
+    items::items(source)
+        .iter()
+        .filter(|item| item.is_test)
+        .count()
 }
 
 /// Read from the registry itself, so that the figure cannot lag behind.

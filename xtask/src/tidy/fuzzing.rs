@@ -5,14 +5,14 @@ use super::tree::Tree;
 use super::violation::Violation;
 
 const TARGETS: &str = "fuzz/targets/";
-/// What a target's file says before the crate whose checks it calls, and what follows it.
+/// The text before and behind the name of a crate in the path of its checks.
 const CRATE: (&str, &str) = ("../../crates/", "/fuzz/checks.rs");
 /// What calls a check.
 const CALL: &str = "checks::";
 /// What a test says that reads a corpus.
 const REPLAYS: &[&str] = &["replay(", "corpus/"];
 
-/// Targets whose corpus no test replays.
+/// Targets without a test that replays their corpus.
 pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
     let targets = tree
         .files

@@ -19,7 +19,7 @@ pub(super) struct Item {
     pub(super) is_test: bool,
 }
 
-/// All items of a file, in order; those inside of others stand by themselves too.
+/// All items of a file, in order; an item inside another stands by itself too.
 pub(super) fn items(source: &Source) -> Vec<Item> {
     let code = &source.code;
     code.iter()

@@ -1,5 +1,6 @@
 //! Noise: banners, notes to oneself, emoji, and code that only silences a check.
 
+use super::items::has_word;
 use super::source::Source;
 use super::tree::{File, Tree};
 use super::violation::Violation;
@@ -31,7 +32,7 @@ const COMMENT_MARKS: &[&str] = &["//!", "///", "//", "/*", "<!--", "#"];
 const BANNER: &[char] = &['=', '─', '━', '*', '-', '#', '~', '/'];
 const BANNER_LENGTH: usize = 4;
 
-/// File types whose text is looked at, and what begins a comment in those that are not Rust.
+/// File types that are read, and what begins a comment in those that are not Rust.
 const TEXTS: &[(&str, &str)] = &[
     ("rs", "//"),
     ("kdl", "//"),
@@ -152,18 +153,6 @@ fn is_test_data(file: &File, index: usize) -> bool {
 
 fn is_emoji(c: char) -> bool {
     matches!(c, '\u{2600}'..='\u{27bf}' | '\u{2b50}' | '\u{fe0f}' | '\u{1f000}'..='\u{1faff}')
-}
-
-/// Whether `word` stands in the line with no name character before or behind it.
-fn has_word(line: &str, word: &str) -> bool {
-    let is_name = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
-    line.match_indices(word).any(|(at, _)| {
-        let before = line.get(..at).and_then(|text| text.chars().next_back());
-        let behind = line
-            .get(at + word.len()..)
-            .and_then(|text| text.chars().next());
-        !is_name(before) && !is_name(behind)
-    })
 }
 
 #[cfg(test)]

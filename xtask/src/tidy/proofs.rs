@@ -15,7 +15,7 @@ const UNITS: &[&str] = &["-secs", "-bytes"];
 /// Settings that are written as the argument of their block, and the block's word.
 const ARGUMENTS: &[(&str, &str)] = &[("upstreams.upstream.targets.target.address", "target")];
 
-/// Settings whose test does not exist, is no test, or never writes them.
+/// Settings with a proof that does not exist, is no test, or never writes them.
 pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
     let tests = Tests::of(tree);
     let settings = registry::all();
@@ -153,7 +153,7 @@ fn is_near(test: &File, helper: &File) -> bool {
 fn fixtures(text: &str) -> BTreeSet<String> {
     let literals = text.split('"').skip(1).step_by(2);
     let files = literals.filter_map(|literal| literal.rsplit('/').next());
-    let files = files.filter(|name| name.ends_with(".kdl") && name.len() > ".kdl".len());
+    let files = files.filter(|name| name.split_once('.').is_some_and(|(_, end)| end == "kdl"));
     files.map(str::to_owned).collect()
 }
 

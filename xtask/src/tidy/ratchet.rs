@@ -19,7 +19,7 @@ const MAX_PLACES: usize = 10;
 struct Maxima {
     /// People words in a thousand comment lines.
     people_words_per_mille: usize,
-    /// Constants whose name has neither noun nor unit.
+    /// Constants with neither noun nor unit in their name.
     bare_constants: usize,
     /// Modules in circles, by crate; a crate that is not named may have none.
     modules_in_circles: BTreeMap<String, usize>,

@@ -4,24 +4,24 @@ use super::tree::Tree;
 use super::violation::Violation;
 
 /// Most lines of a file, its tests not counted.
-const MOST_LINES: usize = 600;
+const MAX_LINES: usize = 600;
 /// Most lines of the file in the middle.
-const MOST_MEDIAN: usize = 150;
+const MAX_MEDIAN_LINES: usize = 150;
 
 /// Files that are too long, and a median that is.
 pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
     let sizes = sizes(tree);
     let mut faults: Vec<Violation> = sizes
         .iter()
-        .filter(|(lines, _)| *lines > MOST_LINES)
+        .filter(|(lines, _)| *lines > MAX_LINES)
         .map(|(lines, path)| {
-            let what = format!("{lines} lines without tests; at most {MOST_LINES}, split by idea");
+            let what = format!("{lines} lines without tests; at most {MAX_LINES}, split by idea");
             Violation::whole(path, what)
         })
         .collect();
     let median = median(&sizes);
-    if median > MOST_MEDIAN {
-        let what = format!("the median file has {median} lines; at most {MOST_MEDIAN}");
+    if median > MAX_MEDIAN_LINES {
+        let what = format!("the median file has {median} lines; at most {MAX_MEDIAN_LINES}");
         faults.push(Violation::whole("all files", what));
     }
     faults

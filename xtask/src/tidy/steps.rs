@@ -28,7 +28,7 @@ pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
                 file = None;
             }
             let Some(name) = pieces.next() else { break };
-            let what = if name.ends_with(".rs") {
+            let what = if name.rsplit_once('.').is_some_and(|(_, end)| end == "rs") {
                 file = Some(name);
                 tree.file(name)
                     .is_none()

@@ -67,7 +67,7 @@ fn proofs(cell: &str) -> Vec<(String, String)> {
             .iter()
             .filter_map(|(word, path)| Some((prose.rfind(word)?, path)));
         if let Some((_, path)) = words.max_by_key(|(at, _)| *at) {
-            folder = (*path).to_owned();
+            (*path).clone_into(&mut folder);
         }
         let Some(name) = pieces.next() else { break };
         let behind = pieces.peek().copied().unwrap_or_default();

@@ -3,7 +3,7 @@
 use super::tree::Tree;
 use super::violation::Violation;
 
-/// Folders that exist on somebody's machine only. Written in two pieces, so as not to be found.
+/// Folders that exist on one machine only. Written in two pieces, so as not to be found.
 const MACHINE_PATHS: &[&str] = &[
     concat!("/wo", "rk/"),
     concat!("/ro", "ot/"),

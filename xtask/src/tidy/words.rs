@@ -62,7 +62,7 @@ impl Words {
         (self.people.len() * 1_000).div_ceil(self.comment_lines.max(1))
     }
 
-    /// Constants whose name has neither noun nor unit.
+    /// Constants with neither noun nor unit in their name.
     pub(super) fn bare_constants(&self) -> usize {
         self.constants.len()
     }

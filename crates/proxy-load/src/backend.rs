@@ -1,0 +1,180 @@
+//! The upstream: answers every request from memory, at once.
+
+use crate::command::ResponseSize;
+use crate::poller::{Interest, Owner, Poller};
+use crate::request_reader::{RequestReader, Seen};
+use slab::Slab;
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+
+/// Connections that may wait to be accepted.
+const BACKLOG: i32 = 4_096;
+/// What bodies of answers are made of.
+pub(crate) const BODY_BYTE: u8 = b'x';
+
+/// A listener, its connections, and what they are answered.
+pub(crate) struct Backend {
+    listener: TcpListener,
+    connections: Slab<Connection>,
+    answers: Answers,
+    /// The last request, while someone wants to see it.
+    pub(crate) seen: Option<Seen>,
+}
+
+/// Whole answers, heads and bodies.
+struct Answers {
+    small: Vec<u8>,
+    medium: Vec<u8>,
+    large: Vec<u8>,
+}
+
+struct Connection {
+    socket: TcpStream,
+    intake: RequestReader,
+    owed: VecDeque<ResponseSize>,
+    /// How much of the first answer owed is written.
+    written: usize,
+    interest: Interest,
+}
+
+impl Backend {
+    /// Listens on a port of loopback; 0 lets the system choose.
+    pub(crate) fn listen(port: u16, poller: &Poller) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
+        // The standard library asks for a shorter backlog.
+        rustix::net::listen(&listener, BACKLOG)?;
+        listener.set_nonblocking(true)?;
+        poller.watch(&listener, Owner::Listener)?;
+        Ok(Self {
+            listener,
+            connections: Slab::new(),
+            answers: Answers::new(),
+            seen: None,
+        })
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Takes the connections that wait.
+    pub(crate) fn accept(&mut self, poller: &Poller) -> io::Result<()> {
+        loop {
+            let socket = match self.listener.accept() {
+                Ok((socket, _)) => socket,
+                Err(cause) if cause.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(cause) => return Err(cause),
+            };
+            socket.set_nonblocking(true)?;
+            socket.set_nodelay(true)?;
+            let place = self.connections.vacant_entry();
+            poller.watch(&socket, Owner::Backend(place.key()))?;
+            place.insert(Connection {
+                socket,
+                intake: RequestReader::default(),
+                owed: VecDeque::new(),
+                written: 0,
+                interest: Interest::Read,
+            });
+        }
+    }
+
+    /// Reads and answers what can be on the connection at this place.
+    pub(crate) fn serve(
+        &mut self,
+        place: usize,
+        readable: bool,
+        poller: &Poller,
+        scratch: &mut [u8],
+    ) -> io::Result<()> {
+        let Some(connection) = self.connections.get_mut(place) else {
+            return Ok(());
+        };
+        let read = if readable {
+            connection.read(scratch, self.seen.as_mut())
+        } else {
+            Ok(())
+        };
+        let Ok(interest) = read.and_then(|()| connection.write(&self.answers)) else {
+            // The proxy closed it, as it may between requests. If it should not have, its own
+            // client is without an answer, and counts that.
+            self.connections.remove(place);
+            return Ok(());
+        };
+        if interest == connection.interest {
+            return Ok(());
+        }
+        connection.interest = interest;
+        poller.change(&connection.socket, Owner::Backend(place), interest)?;
+        Ok(())
+    }
+}
+
+impl Connection {
+    fn read(&mut self, scratch: &mut [u8], seen: Option<&mut Seen>) -> io::Result<()> {
+        let read = match self.socket.read(scratch) {
+            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(read) => read,
+            Err(cause) if cause.kind() == ErrorKind::WouldBlock => return Ok(()),
+            Err(cause) => return Err(cause),
+        };
+        let bytes = scratch.get(..read).unwrap_or_default();
+        self.intake.take(bytes, &mut self.owed, seen);
+        Ok(())
+    }
+
+    /// Writes what is owed, as far as there is room.
+    fn write(&mut self, answers: &Answers) -> io::Result<Interest> {
+        while let Some(answer) = self.owed.front() {
+            let rest = answers.bytes(*answer).get(self.written..);
+            let rest = rest.unwrap_or_default();
+            match self.socket.write(rest) {
+                Ok(written) if written == rest.len() => {
+                    self.written = 0;
+                    self.owed.pop_front();
+                }
+                Ok(written) => self.written += written,
+                Err(cause) if cause.kind() == ErrorKind::WouldBlock => {
+                    return Ok(Interest::ReadAndWrite);
+                }
+                Err(cause) => return Err(cause),
+            }
+        }
+        Ok(Interest::Read)
+    }
+}
+
+impl Answers {
+    fn new() -> Self {
+        Self {
+            small: whole(ResponseSize::Small),
+            medium: whole(ResponseSize::Medium),
+            large: whole(ResponseSize::Large),
+        }
+    }
+
+    fn bytes(&self, answer: ResponseSize) -> &[u8] {
+        match answer {
+            ResponseSize::Small | ResponseSize::Any => &self.small,
+            ResponseSize::Medium => &self.medium,
+            ResponseSize::Large => &self.large,
+        }
+    }
+}
+
+/// An answer with the headers that any upstream sends.
+fn whole(answer: ResponseSize) -> Vec<u8> {
+    let length = answer.body_bytes();
+    let head = format!(
+        "HTTP/1.1 200 OK\r\n\
+         Server: upstream\r\n\
+         Date: Fri, 20 Nov 2026 12:00:00 GMT\r\n\
+         Content-Type: text/plain\r\n\
+         Content-Length: {length}\r\n\r\n"
+    );
+    let mut bytes = head.into_bytes();
+    bytes.resize(bytes.len() + length, BODY_BYTE);
+    bytes
+}

@@ -1,0 +1,341 @@
+//! All clients of a load: opened, kept busy, and replaced when they are lost.
+
+use crate::clock::Stopwatch;
+use crate::command::{LoadProfile, Pacing, ResponseSize, Span};
+use crate::connection::Connection;
+use crate::latency::LatencyRecorder;
+use crate::poller::{Owner, Poller};
+use crate::request_error::RequestError;
+use crate::script::Script;
+use crate::stream::Connector;
+use slab::Slab;
+use std::io;
+use std::ops::Range;
+use std::time::Duration;
+
+/// Connections that may be without their first answer at once, so that no backlog overflows.
+const MAX_UNPROVEN: u32 = 32;
+/// Bytes of a captured answer.
+const CAPTURE_BYTES: usize = 2 << 20;
+
+/// The clients.
+pub(crate) struct Clients<'a> {
+    /// What they have seen.
+    pub(crate) tally: LatencyRecorder,
+    /// The answers' bytes, when the order wants them.
+    pub(crate) captured: Option<Vec<u8>>,
+    profile: &'a LoadProfile,
+    connector: Connector,
+    script: Script,
+    connections: Slab<Connection>,
+    /// Connections without a request, when the pacing is the clock's.
+    resting: Vec<usize>,
+    /// Connections still to be opened.
+    missing: u32,
+    /// Connections without their first answer.
+    unproven: u32,
+    /// Clients that ended because their connection was refused.
+    pub(crate) refused: u32,
+    paused: bool,
+    asked: u64,
+    /// When the next request is due.
+    due: Option<Duration>,
+    /// The span that is measured, once it has begun, when the order sets its time.
+    measured: Option<Range<Duration>>,
+    answered: Vec<Duration>,
+}
+
+impl<'a> Clients<'a> {
+    /// With no connection yet.
+    pub(crate) fn new(profile: &'a LoadProfile) -> io::Result<Self> {
+        Ok(Self {
+            tally: LatencyRecorder::default(),
+            captured: profile.capture.then(Vec::new),
+            profile,
+            connector: Connector::new(profile.port, profile.protocol)?,
+            script: Script::new(&profile.request, profile.protocol, profile.pacing),
+            connections: Slab::new(),
+            resting: Vec::new(),
+            missing: profile.connections,
+            unproven: 0,
+            refused: 0,
+            paused: false,
+            asked: 0,
+            due: None,
+            measured: None,
+            answered: Vec::new(),
+        })
+    }
+
+    /// Whether every connection is open and has had an answer.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.profile.pacing == Pacing::Fresh || (self.missing == 0 && self.unproven == 0)
+    }
+
+    /// Whether no further request is to be made.
+    pub(crate) fn pause(&mut self, paused: bool) {
+        self.paused = paused;
+    }
+
+    /// Whether every open connection is without a request.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.resting.len() as u64 == self.connections.len() as u64 * u64::from(self.profile.streams)
+    }
+
+    /// Counts from now on only.
+    pub(crate) fn measure(&mut self, now: Duration) {
+        self.tally.start_afresh();
+        if let Span::Time(time) = self.profile.span {
+            self.measured = Some(now..now + time);
+        }
+    }
+
+    /// Whether the measured span is over. At a fixed rate it is once every request that was due
+    /// in it has been made and answered: those that come late are the ones that tell.
+    pub(crate) fn is_over(&self, now: Duration) -> bool {
+        let Some(measured) = &self.measured else {
+            return false;
+        };
+        let settled = match self.profile.pacing {
+            Pacing::PerSecond(_) => {
+                self.due.is_some_and(|due| due >= measured.end) && self.all_rest()
+            }
+            Pacing::Closed | Pacing::Fresh | Pacing::Once => true,
+        };
+        now >= measured.end && settled
+    }
+
+    /// Whether nothing is left to ask.
+    pub(crate) fn is_done(&self) -> bool {
+        match self.profile.span {
+            Span::Time(_) => false,
+            Span::Requests(most) => self.tally.settled >= most,
+        }
+    }
+
+    /// Opens connections and makes the requests that are due.
+    pub(crate) fn turn(&mut self, poller: &Poller, now: Duration) -> io::Result<()> {
+        let fresh = self.profile.pacing == Pacing::Fresh;
+        while self.missing > 0 && (fresh || self.unproven < MAX_UNPROVEN) && self.may_ask() {
+            self.open(poller, now)?;
+        }
+        if let Pacing::PerSecond(rate) = self.profile.pacing
+            && self.is_complete()
+        {
+            self.ask_due(rate, poller, now)?;
+        }
+        Ok(())
+    }
+
+    /// Goes on with the connection at this place, which is ready.
+    pub(crate) fn serve(
+        &mut self,
+        place: usize,
+        readable: bool,
+        poller: &Poller,
+        scratch: &mut [u8],
+        clock: Stopwatch,
+    ) -> io::Result<()> {
+        let Some(connection) = self.connections.get_mut(place) else {
+            return Ok(());
+        };
+        if readable {
+            let first = connection.answered == 0;
+            let answer = self.profile.request.answer;
+            let body_bytes = (answer != ResponseSize::Any).then(|| answer.body_bytes());
+            let taken = connection.take(scratch, body_bytes, &mut self.answered);
+            let opened = connection.opened;
+            let now = clock.elapsed();
+            let taken = match taken {
+                Ok(taken) => taken,
+                Err(fault) => {
+                    self.lose(place, &fault);
+                    return Ok(());
+                }
+            };
+            self.keep(scratch.get(..taken.bytes).unwrap_or_default());
+            if first && !self.answered.is_empty() {
+                self.unproven -= 1;
+            }
+            if taken.ended {
+                self.end(place, opened, now);
+                return Ok(());
+            }
+            self.go_on(place, now);
+        }
+        self.send(place, poller)
+    }
+
+    /// Whether no request is without its answer.
+    fn all_rest(&self) -> bool {
+        let profile = self.profile;
+        self.resting.len() as u64 == u64::from(profile.connections) * u64::from(profile.streams)
+    }
+
+    /// Whether every client has ended because its connection was refused.
+    pub(crate) fn all_refused(&self) -> bool {
+        self.refused == self.profile.connections
+    }
+
+    /// Whether a request that is due then, or was, belongs to what is measured.
+    fn counts(&self, due: Duration) -> bool {
+        self.measured
+            .as_ref()
+            .is_none_or(|span| span.contains(&due))
+    }
+
+    fn may_ask(&self) -> bool {
+        if self.paused {
+            return false;
+        }
+        match self.profile.span {
+            Span::Time(_) => true,
+            Span::Requests(most) => self.asked < most,
+        }
+    }
+
+    fn open(&mut self, poller: &Poller, now: Duration) -> io::Result<()> {
+        let stream = match self.connector.connect() {
+            Ok(stream) => stream,
+            Err(cause)
+                if self.profile.may_close && cause.kind() == io::ErrorKind::ConnectionRefused =>
+            {
+                self.missing -= 1;
+                self.refused += 1;
+                return Ok(());
+            }
+            Err(cause) => return Err(cause),
+        };
+        let place = self.connections.vacant_entry();
+        let key = place.key();
+        poller.watch(&stream, Owner::Client(key))?;
+        place.insert(Connection::new(stream, self.profile.protocol, now));
+        self.missing -= 1;
+        self.unproven += 1;
+        for _ in 0..self.profile.streams {
+            self.ask(key, now);
+        }
+        self.send(key, poller)
+    }
+
+    fn ask(&mut self, place: usize, since: Duration) {
+        if !self.may_ask() {
+            return;
+        }
+        if let Some(connection) = self.connections.get_mut(place) {
+            connection.ask(self.script.next(), since);
+            self.asked += 1;
+        }
+    }
+
+    /// Requests that find no resting connection wait for one, and their time runs.
+    fn ask_due(&mut self, rate: u32, poller: &Poller, now: Duration) -> io::Result<()> {
+        let gap = Duration::from_secs(1) / rate.max(1);
+        let mut due = self.due.unwrap_or(now);
+        let end = self
+            .measured
+            .as_ref()
+            .map_or(Duration::MAX, |span| span.end);
+        while due <= now && due < end && !self.paused {
+            let Some(place) = self.resting.pop() else {
+                break;
+            };
+            self.ask(place, due);
+            self.send(place, poller)?;
+            due += gap;
+        }
+        self.due = Some(due);
+        Ok(())
+    }
+
+    /// Counts the answers just taken and follows them up with what the pacing wants.
+    fn go_on(&mut self, place: usize, now: Duration) {
+        let answered = std::mem::take(&mut self.answered);
+        for since in &answered {
+            match self.profile.pacing {
+                Pacing::Closed => {
+                    self.tally.answer(now.saturating_sub(*since));
+                    self.ask(place, now);
+                }
+                Pacing::PerSecond(_) => {
+                    if self.counts(*since) {
+                        self.tally.answer(now.saturating_sub(*since));
+                    }
+                    self.resting.push(place);
+                }
+                // It counts when the proxy has closed the connection too.
+                Pacing::Fresh => {}
+                Pacing::Once => self.tally.answer(now.saturating_sub(*since)),
+            }
+        }
+        self.answered = answered;
+        self.answered.clear();
+    }
+
+    fn send(&mut self, place: usize, poller: &Poller) -> io::Result<()> {
+        let Some(connection) = self.connections.get_mut(place) else {
+            return Ok(());
+        };
+        match connection.send() {
+            Ok(interest) if interest == connection.interest => {}
+            Ok(interest) => {
+                connection.interest = interest;
+                poller.change(&connection.stream, Owner::Client(place), interest)?;
+            }
+            Err(fault) => self.lose(place, &fault),
+        }
+        Ok(())
+    }
+
+    /// The proxy has closed a connection: as it should, or not.
+    fn end(&mut self, place: usize, opened: Duration, now: Duration) {
+        if self.leave(place) {
+            return;
+        }
+        let answered = self.connections.get(place).is_some_and(|c| c.answered > 0);
+        if self.profile.pacing != Pacing::Fresh || !answered {
+            return self.lose(place, &RequestError::Closed);
+        }
+        self.answered.clear();
+        self.connections.remove(place);
+        self.missing += 1;
+        self.tally.answer(now.saturating_sub(opened));
+    }
+
+    /// Replaces a connection that the server closed between two requests, if it may. A request that was
+    /// on it is sent again on the next one.
+    fn leave(&mut self, place: usize) -> bool {
+        let connection = self.connections.get(place);
+        if !self.profile.may_close || !connection.is_some_and(Connection::is_between_requests) {
+            return false;
+        }
+        self.answered.clear();
+        self.connections.remove(place);
+        self.resting.retain(|resting| *resting != place);
+        self.missing += 1;
+        true
+    }
+
+    /// Gives a connection up; another will take its place.
+    fn lose(&mut self, place: usize, fault: &RequestError) {
+        if matches!(fault, RequestError::Broken(_)) && self.leave(place) {
+            return;
+        }
+        self.answered.clear();
+        let lost = self.connections.remove(place);
+        self.resting.retain(|resting| *resting != place);
+        if lost.answered == 0 {
+            self.unproven -= 1;
+        }
+        self.missing += 1;
+        self.tally.fail(lost.at_stake(), fault);
+    }
+
+    fn keep(&mut self, bytes: &[u8]) {
+        if let Some(captured) = &mut self.captured
+            && captured.len() + bytes.len() <= CAPTURE_BYTES
+        {
+            captured.extend_from_slice(bytes);
+        }
+    }
+}

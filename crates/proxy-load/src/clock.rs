@@ -1,0 +1,29 @@
+//! The one place where tools read the clock.
+
+use std::time::{Duration, Instant};
+
+/// Time since a start.
+#[derive(Clone, Copy, Debug)]
+pub struct Stopwatch(Instant);
+
+impl Stopwatch {
+    /// Starts now.
+    #[must_use]
+    #[expect(clippy::disallowed_methods, reason = "this is the clock module")]
+    pub fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    /// The time since the start.
+    #[must_use]
+    #[expect(clippy::disallowed_methods, reason = "this is the clock module")]
+    pub fn elapsed(self) -> Duration {
+        self.0.elapsed()
+    }
+}
+
+/// Waits. A tool that polls another process has no event to wait for.
+#[expect(clippy::disallowed_methods, reason = "no request waits for a tool")]
+pub fn pause(time: Duration) {
+    std::thread::sleep(time);
+}

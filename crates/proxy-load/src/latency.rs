@@ -1,0 +1,97 @@
+//! What the clients of a profile have seen: answers, how late they were, and failures.
+
+use crate::request_error::RequestError;
+use std::time::Duration;
+
+/// Failures after which a profile is given up.
+const MAX_FAILED_REQUESTS: u64 = 1_000;
+
+/// Counts and times.
+#[derive(Debug, Default)]
+pub(crate) struct LatencyRecorder {
+    /// Requests that came to any end, from the first on.
+    pub(crate) settled: u64,
+    /// Requests that failed, from the first on.
+    pub(crate) failed: u64,
+    /// The first failure.
+    pub(crate) failure: Option<RequestError>,
+    times: Vec<Duration>,
+}
+
+impl LatencyRecorder {
+    /// Forgets the answers; failures are remembered.
+    pub(crate) fn start_afresh(&mut self) {
+        self.times.clear();
+    }
+
+    /// Counts an answer.
+    pub(crate) fn answer(&mut self, time: Duration) {
+        self.settled += 1;
+        self.times.push(time);
+    }
+
+    /// Counts requests that failed together.
+    pub(crate) fn fail(&mut self, requests: u64, fault: &RequestError) {
+        self.settled += requests;
+        self.failed += requests;
+        self.failure.get_or_insert_with(|| fault.clone());
+    }
+
+    /// Whether it is no use going on.
+    pub(crate) fn is_hopeless(&self) -> bool {
+        self.failed >= MAX_FAILED_REQUESTS
+    }
+
+    /// Answers since the last fresh start.
+    pub(crate) fn answered(&self) -> u64 {
+        self.times.len() as u64
+    }
+
+    /// The times within which so many in a thousand of the answers came.
+    pub(crate) fn quantiles<const N: usize>(&mut self, per_mille: [usize; N]) -> [Duration; N] {
+        self.times.sort_unstable();
+        let last = self.times.len().saturating_sub(1);
+        per_mille.map(|part| {
+            let place = last * part / 1_000;
+            self.times.get(place).copied().unwrap_or_default()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_answers_that_came() {
+        let mut tally = LatencyRecorder::default();
+        for millis in (1..=1_001).rev() {
+            tally.answer(Duration::from_millis(millis));
+        }
+        let found = tally
+            .quantiles([500, 990, 1_000])
+            .map(|time| time.as_millis());
+        assert_eq!(found, [501, 991, 1_001]);
+    }
+
+    #[test]
+    fn nothing_has_quantiles_of_nothing() {
+        assert_eq!(
+            LatencyRecorder::default().quantiles([500]),
+            [Duration::ZERO]
+        );
+    }
+
+    #[test]
+    fn a_fresh_start_forgets_answers_and_keeps_failures() {
+        let mut tally = LatencyRecorder::default();
+        tally.answer(Duration::ZERO);
+        tally.fail(3, &RequestError::Closed);
+        tally.fail(1, &RequestError::Length);
+        tally.start_afresh();
+
+        assert_eq!((tally.answered(), tally.failed, tally.settled), (0, 4, 5));
+        assert_eq!(tally.failure, Some(RequestError::Closed));
+        assert!(!tally.is_hopeless());
+    }
+}

@@ -1,0 +1,145 @@
+//! Which sockets are ready, asked of epoll.
+
+use rustix::buffer::spare_capacity;
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::io::{Errno, Result};
+use std::os::fd::{AsFd, OwnedFd};
+
+/// Most events taken at once.
+const MAX_EVENTS: usize = 1_024;
+/// How long a poller that may sleep does so at most: the clock decides when a profile ends.
+const MAX_WAIT: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 1_000_000,
+};
+const NO_WAIT: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 0,
+};
+
+/// Who a ready socket belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// The upstream's listener.
+    Listener,
+    /// A connection of the upstream, by its place.
+    Backend(usize),
+    /// A connection of the clients, by its place.
+    Client(usize),
+}
+
+/// What a connection waits for, besides bytes to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Interest {
+    /// Nothing.
+    Read,
+    /// Room to write the rest of something.
+    ReadAndWrite,
+}
+
+/// An owner's socket and what it is ready for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ready {
+    pub(crate) owner: Owner,
+    /// Bytes to read, the end of them, or a fault that reading will show.
+    pub(crate) readable: bool,
+}
+
+/// An epoll instance.
+pub(crate) struct Poller {
+    epoll: OwnedFd,
+    events: Vec<Event>,
+}
+
+impl Poller {
+    /// Watches nothing yet.
+    pub(crate) fn new() -> Result<Self> {
+        Ok(Self {
+            epoll: epoll::create(CreateFlags::CLOEXEC)?,
+            events: Vec::with_capacity(MAX_EVENTS),
+        })
+    }
+
+    /// Watches a socket until it is closed.
+    pub(crate) fn watch(&self, socket: impl AsFd, owner: Owner) -> Result<()> {
+        epoll::add(&self.epoll, socket, owner.data(), Interest::Read.flags())
+    }
+
+    /// Changes what a watched socket waits for.
+    pub(crate) fn change(&self, socket: impl AsFd, owner: Owner, interest: Interest) -> Result<()> {
+        epoll::modify(&self.epoll, socket, owner.data(), interest.flags())
+    }
+
+    /// Looks for ready sockets; without `spin`, waits up to a millisecond for one.
+    pub(crate) fn look(&mut self, ready: &mut Vec<Ready>, spin: bool) -> Result<()> {
+        self.events.clear();
+        ready.clear();
+        let patience = if spin { &NO_WAIT } else { &MAX_WAIT };
+        match epoll::wait(
+            &self.epoll,
+            spare_capacity(&mut self.events),
+            Some(patience),
+        ) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+        ready.extend(self.events.iter().map(|event| {
+            let (data, flags) = (event.data, event.flags);
+            Ready {
+                owner: Owner::of(data.u64()),
+                readable: flags != EventFlags::OUT,
+            }
+        }));
+        Ok(())
+    }
+}
+
+impl Interest {
+    fn flags(self) -> EventFlags {
+        match self {
+            Self::Read => EventFlags::IN,
+            Self::ReadAndWrite => EventFlags::IN | EventFlags::OUT,
+        }
+    }
+}
+
+impl Owner {
+    /// The lowest bit tells a client from the upstream, the others hold the place.
+    fn data(self) -> EventData {
+        let place = |place: usize| u64::try_from(place).unwrap_or(u64::MAX) << 1;
+        EventData::new_u64(match self {
+            Self::Listener => u64::MAX,
+            Self::Backend(at) => place(at),
+            Self::Client(at) => place(at) | 1,
+        })
+    }
+
+    fn of(data: u64) -> Self {
+        let place = usize::try_from(data >> 1).unwrap_or(usize::MAX);
+        match (data, data & 1) {
+            (u64::MAX, _) => Self::Listener,
+            (_, 0) => Self::Backend(place),
+            _ => Self::Client(place),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn owners_survive_the_way_through_the_kernel() {
+        let owners = [
+            Owner::Listener,
+            Owner::Backend(0),
+            Owner::Backend(7_000),
+            Owner::Client(0),
+            Owner::Client(7_001),
+        ];
+        for owner in owners {
+            assert_eq!(Owner::of(owner.data().u64()), owner);
+        }
+    }
+}

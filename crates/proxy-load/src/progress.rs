@@ -1,0 +1,24 @@
+//! What a steady load tells while it runs, and what it comes to.
+
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+/// What the clients saw.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SteadyOutcome {
+    /// Requests answered with 200 and a whole body.
+    pub answered: u64,
+    /// Connections refused before a request was sent on them; each ended its client.
+    pub refused: u32,
+    /// Requests that came to any other end. A connection closed between two requests is none
+    /// [RFC 9112 §9.3.1].
+    pub failed: u64,
+    /// The first failure, in words.
+    pub failure: Option<String>,
+}
+
+/// What the thread of the load and its owner share.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    pub(crate) answered: AtomicU64,
+    pub(crate) stop: AtomicBool,
+}

@@ -1,0 +1,226 @@
+//! Requests as they come in at the upstream, told apart and otherwise ignored.
+
+use crate::command::ResponseSize;
+use crate::head;
+use memchr::memmem;
+
+/// What ends a chunked body. The bodies that proxies are sent hold no such bytes.
+const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
+/// What the bodies of requests are made of.
+pub(crate) const BODY_BYTE: u8 = b'p';
+
+/// Reads the requests of one connection.
+#[derive(Debug, Default)]
+pub(crate) struct RequestReader {
+    /// The beginning of something whose end has not come yet.
+    held: Vec<u8>,
+    awaiting: Awaiting,
+}
+
+/// The request that was read last, for whoever wants to look at it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) head: String,
+    pub(crate) body_bytes: usize,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+enum Awaiting {
+    #[default]
+    Head,
+    Body {
+        left: usize,
+        answer: ResponseSize,
+    },
+    Chunks(ResponseSize),
+}
+
+impl RequestReader {
+    /// Takes what was read, and owes an answer for each request that is now whole.
+    pub(crate) fn take(
+        &mut self,
+        bytes: &[u8],
+        owed: &mut impl Extend<ResponseSize>,
+        seen: Option<&mut Seen>,
+    ) {
+        if self.held.is_empty() {
+            let rest = self.read(bytes, owed, seen);
+            self.held.extend_from_slice(rest);
+        } else {
+            let mut whole = std::mem::take(&mut self.held);
+            whole.extend_from_slice(bytes);
+            let rest = self.read(&whole, owed, seen).len();
+            whole.drain(..whole.len() - rest);
+            self.held = whole;
+        }
+    }
+
+    fn read<'a>(
+        &mut self,
+        bytes: &'a [u8],
+        owed: &mut impl Extend<ResponseSize>,
+        mut seen: Option<&mut Seen>,
+    ) -> &'a [u8] {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let step = match self.awaiting {
+                Awaiting::Head => read_head(rest, seen.as_deref_mut()),
+                Awaiting::Body { left, answer } => read_body(rest, left, answer),
+                Awaiting::Chunks(answer) => read_chunks(rest, answer),
+            };
+            let Some(step) = step else { break };
+            if let (Some(seen), true) = (seen.as_deref_mut(), self.awaiting.is_body()) {
+                let used = rest.len() - step.rest.len();
+                seen.body_bytes += count(rest.get(..used).unwrap_or_default());
+            }
+            owed.extend(step.answer);
+            self.awaiting = step.awaiting;
+            let stuck = step.rest.len() == rest.len();
+            rest = step.rest;
+            if stuck {
+                break;
+            }
+        }
+        rest
+    }
+}
+
+impl Awaiting {
+    fn is_body(self) -> bool {
+        !matches!(self, Self::Head)
+    }
+}
+
+/// What some bytes came to.
+struct Step<'a> {
+    rest: &'a [u8],
+    awaiting: Awaiting,
+    answer: Option<ResponseSize>,
+}
+
+fn read_head<'a>(bytes: &'a [u8], seen: Option<&mut Seen>) -> Option<Step<'a>> {
+    let (head, rest) = head::split(bytes)?;
+    if let Some(seen) = seen {
+        *seen = Seen {
+            head: String::from_utf8_lossy(head).into_owned(),
+            body_bytes: 0,
+        };
+    }
+    let path = head.split(|byte| *byte == b' ').nth(1);
+    let answer = ResponseSize::of(path.unwrap_or_default());
+    let awaiting = if head.starts_with(b"GET ") {
+        Awaiting::Head
+    } else if head::value(head, b"transfer-encoding").is_some() {
+        Awaiting::Chunks(answer)
+    } else {
+        let left = head::content_length(head).unwrap_or(0);
+        Awaiting::Body { left, answer }
+    };
+    let whole = match awaiting {
+        Awaiting::Head | Awaiting::Body { left: 0, .. } => Some(answer),
+        Awaiting::Body { .. } | Awaiting::Chunks(_) => None,
+    };
+    Some(Step {
+        rest,
+        awaiting: if whole.is_some() {
+            Awaiting::Head
+        } else {
+            awaiting
+        },
+        answer: whole,
+    })
+}
+
+fn read_body(bytes: &[u8], left: usize, answer: ResponseSize) -> Option<Step<'_>> {
+    let (taken, rest) = bytes.split_at_checked(left.min(bytes.len()))?;
+    let left = left - taken.len();
+    let over = left == 0;
+    Some(Step {
+        rest,
+        awaiting: if over {
+            Awaiting::Head
+        } else {
+            Awaiting::Body { left, answer }
+        },
+        answer: over.then_some(answer),
+    })
+}
+
+fn read_chunks(bytes: &[u8], answer: ResponseSize) -> Option<Step<'_>> {
+    if let Some(at) = memmem::find(bytes, LAST_CHUNK) {
+        return Some(Step {
+            rest: bytes.get(at + LAST_CHUNK.len()..)?,
+            awaiting: Awaiting::Head,
+            answer: Some(answer),
+        });
+    }
+    // The last chunk may have begun.
+    let kept = bytes.len().min(LAST_CHUNK.len() - 1);
+    Some(Step {
+        rest: bytes.get(bytes.len() - kept..)?,
+        awaiting: Awaiting::Chunks(answer),
+        answer: None,
+    })
+}
+
+fn count(bytes: &[u8]) -> usize {
+    memchr::memchr_iter(BODY_BYTE, bytes).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GET: &str = "GET /m HTTP/1.1\r\nHost: a\r\n\r\n";
+    const POST: &str = "POST /s HTTP/1.1\r\nContent-Length: 5\r\n\r\nppppp";
+    const CHUNKED: &str =
+        "POST /l HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n10\r\npppppppppppppppp\r\n0\r\n\r\n";
+
+    /// The answers owed for a stream, read in pieces of every size.
+    #[track_caller]
+    fn owes(stream: &str, answers: &[ResponseSize]) -> Seen {
+        let mut last = Seen::default();
+        for size in 1..=stream.len() {
+            let mut intake = RequestReader::default();
+            let mut owed = Vec::new();
+            for piece in stream.as_bytes().chunks(size) {
+                intake.take(piece, &mut owed, Some(&mut last));
+            }
+            assert_eq!(owed, answers, "in pieces of {size}");
+        }
+        last
+    }
+
+    #[test]
+    fn requests_are_told_apart_in_pieces_of_any_size() {
+        owes(GET, &[ResponseSize::Medium]);
+        owes(
+            &format!("{GET}{GET}"),
+            &[ResponseSize::Medium, ResponseSize::Medium],
+        );
+        owes(
+            &format!("{POST}{GET}"),
+            &[ResponseSize::Small, ResponseSize::Medium],
+        );
+        owes(
+            &format!("{CHUNKED}{GET}"),
+            &[ResponseSize::Large, ResponseSize::Medium],
+        );
+    }
+
+    #[test]
+    fn the_last_request_is_seen_with_its_body() {
+        let seen = owes(POST, &[ResponseSize::Small]);
+        assert!(seen.head.starts_with("POST /s "));
+        assert_eq!(seen.body_bytes, 5);
+        assert_eq!(owes(GET, &[ResponseSize::Medium]).body_bytes, 0);
+    }
+
+    #[test]
+    fn a_post_without_a_body_is_answered_at_once() {
+        owes(
+            "POST /s HTTP/1.1\r\nContent-Length: 0\r\n\r\n",
+            &[ResponseSize::Small],
+        );
+    }
+}

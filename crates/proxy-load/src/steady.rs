@@ -1,0 +1,193 @@
+//! A steady load from a thread of this process, which counts what a client sees of reloads and drains.
+
+use crate::clock::{Stopwatch, pause};
+use crate::command::{LoadProfile, Pacing, ResponseSize, Span};
+use crate::generator::LoadGenerator;
+use crate::progress::{Progress, SteadyOutcome};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// A load ends by itself after this time.
+const MAX_DURATION: Duration = Duration::from_mins(2);
+/// Between two looks at the number of answers.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+
+/// Which requests are sent, where to, and how often.
+#[derive(Clone, Debug)]
+pub struct SteadyLoad {
+    /// The proxy, on loopback.
+    pub address: SocketAddr,
+    /// The path of every request. Any answer 200 with a `Content-Length` is a good one.
+    pub path: String,
+    /// Keep-alive connections of HTTP/1.1.
+    pub connections: u32,
+    /// Requests a second, over all connections.
+    pub per_second: u32,
+}
+
+/// A load that runs until it is stopped, for two minutes at most.
+#[derive(Debug)]
+pub struct RunningLoad {
+    thread: JoinHandle<io::Result<SteadyOutcome>>,
+    progress: Arc<Progress>,
+}
+
+impl SteadyLoad {
+    /// Starts the clients on a thread of their own.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub fn start(self) -> io::Result<RunningLoad> {
+        let progress = Arc::new(Progress::default());
+        let shared = Arc::clone(&progress);
+        let profile = self.profile();
+        let thread = thread::Builder::new()
+            .name("steady load".to_owned())
+            .spawn(move || LoadGenerator::new(0)?.run_until_stopped(&profile, &shared))?;
+        Ok(RunningLoad { thread, progress })
+    }
+
+    fn profile(&self) -> LoadProfile {
+        let paths = vec![self.path.clone()];
+        LoadProfile {
+            connections: self.connections,
+            pacing: Pacing::PerSecond(self.per_second),
+            span: Span::Time(MAX_DURATION),
+            spin: false,
+            may_close: true,
+            ..LoadProfile::get(self.address.port(), paths, ResponseSize::Any)
+        }
+    }
+}
+
+impl RunningLoad {
+    /// Requests answered until now.
+    #[must_use]
+    pub fn answered(&self) -> u64 {
+        self.progress.answered.load(Ordering::Relaxed)
+    }
+
+    /// Waits until this many more requests are answered. False when they are not within `patience`.
+    #[must_use]
+    pub fn wait_for(&self, more: u64, patience: Duration) -> bool {
+        let until = self.answered() + more;
+        let watch = Stopwatch::start();
+        while self.answered() < until {
+            if watch.elapsed() > patience || self.thread.is_finished() {
+                return false;
+            }
+            pause(POLL_INTERVAL);
+        }
+        true
+    }
+
+    /// Lets every client finish its request, and sums up.
+    ///
+    /// # Errors
+    /// A socket could not be made, or requests stayed without an answer.
+    pub fn stop(self) -> io::Result<SteadyOutcome> {
+        self.progress.stop.store(true, Ordering::Relaxed);
+        let ended = self.thread.join();
+        ended.unwrap_or_else(|_| Err(io::Error::other("the load's thread panicked")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+
+    const PATIENCE: Duration = Duration::from_secs(20);
+    const SOUND: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+
+    /// What one client sees of a server that gives these answers, one for each request, closes the
+    /// connection, and takes no other.
+    fn seen(answers: &'static [&'static str]) -> SteadyOutcome {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            // The port stays taken, and refuses.
+            rustix::net::shutdown(&listener, rustix::net::Shutdown::Both).unwrap();
+            for answer in answers {
+                read_head(&mut stream);
+                stream.write_all(answer.as_bytes()).unwrap();
+            }
+            drop(stream);
+            listener
+        });
+        let load = SteadyLoad {
+            address,
+            path: "/".to_owned(),
+            connections: 1,
+            per_second: 1_000,
+        };
+        let running = load.start().unwrap();
+        let _listener = server.join().unwrap();
+        let watch = Stopwatch::start();
+        while !running.thread.is_finished() && watch.elapsed() < PATIENCE {
+            pause(POLL_INTERVAL);
+        }
+        running.stop().unwrap()
+    }
+
+    fn read_head(stream: &mut TcpStream) {
+        let mut head = Vec::new();
+        let mut byte = [0];
+        while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap() > 0 {
+            head.extend(byte);
+        }
+    }
+
+    #[test]
+    fn a_connection_closed_between_requests_is_no_failure() {
+        let outcome = seen(&[SOUND, SOUND]);
+        assert_eq!(
+            (outcome.answered, outcome.refused, outcome.failed),
+            (2, 1, 0)
+        );
+    }
+
+    #[test]
+    fn a_body_cut_short_another_status_and_no_answer_are_failures() {
+        const CUT: &str = "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nok";
+        const OTHER: &str = "HTTP/1.1 503 No\r\ncontent-length: 0\r\n\r\n";
+        const CASES: &[&[&str]] = &[&[CUT], &[SOUND, CUT], &[OTHER], &[""]];
+        for answers in CASES {
+            let outcome = seen(answers);
+            assert_eq!((outcome.refused, outcome.failed), (1, 1), "{answers:?}");
+        }
+    }
+
+    #[test]
+    fn a_load_goes_on_until_it_is_stopped() {
+        let (tell, told) = std::sync::mpsc::channel();
+        let serving = thread::spawn(move || {
+            let mut upstream = LoadGenerator::new(0)?;
+            tell.send(upstream.backend_address()?)
+                .map_err(io::Error::other)?;
+            upstream.respond(Duration::from_secs(2))
+        });
+        let address = told.recv().unwrap();
+        let load = SteadyLoad {
+            address,
+            path: "/m".to_owned(),
+            connections: 4,
+            per_second: 1_000,
+        };
+        let running = load.start().unwrap();
+        assert!(running.wait_for(100, PATIENCE));
+        let outcome = running.stop().unwrap();
+        assert!(outcome.answered >= 100);
+        assert_eq!(
+            (outcome.refused, outcome.failed, outcome.failure),
+            (0, 0, None)
+        );
+        serving.join().unwrap().unwrap();
+    }
+}

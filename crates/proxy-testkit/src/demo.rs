@@ -1,0 +1,85 @@
+//! The upstream of `cargo xtask demo` and of the quickstart's tests: it shows what it receives.
+
+use crate::fakes::{SWITCHING, echo_bytes, ok};
+use crate::gate::Gate;
+use crate::message::{Framing, Request};
+use crate::served::Served;
+use crate::upstream::Upstream;
+use std::net::TcpListener;
+use std::time::Duration;
+
+/// Bytes of a download whose query does not say `bytes=N`.
+const DOWNLOAD_BYTES: usize = 1 << 20;
+/// Milliseconds that a slow answer takes whose query does not say `ms=N`.
+const SLOW_MS: usize = 1_000;
+const PIECE_BYTES: usize = 64 << 10;
+
+/// Serves on `listener`. The last segment of a path says what is wanted: `echo`, `ws`,
+/// `download?bytes=N`, `upload`, `slow?ms=N`; any other path is answered with the request's own head.
+pub fn demo_upstream(name: &'static str, listener: TcpListener) -> Upstream {
+    Upstream::start_on(listener, move |served| {
+        while let Some(request) = served.head() {
+            if answer(name, served, request).is_none() {
+                return;
+            }
+        }
+    })
+}
+
+/// None when the connection is over.
+fn answer(name: &str, served: &mut Served, mut request: Request) -> Option<()> {
+    let target = request.target.clone();
+    let (path, query) = target.split_once('?').unwrap_or((&target, ""));
+    let segment = path.rsplit('/').next().unwrap_or_default();
+    if request.fields.has("expect") {
+        served.send("HTTP/1.1 100 Continue\r\n\r\n");
+    }
+    if segment == "ws" && request.fields.has("upgrade") {
+        served.send(SWITCHING);
+        echo_bytes(served);
+        return None;
+    }
+    if let ("upload", Framing::Length(length)) = (segment, &request.framing) {
+        // However large, none of it is kept.
+        served.discard(*length).ok()?;
+        return served.send(ok(format!("{length}\n"))).then_some(());
+    }
+    served.body(&mut request)?;
+    let sent = match segment {
+        "echo" => served.send(ok(&request.body)),
+        "upload" => served.send(ok(format!("{}\n", request.body.len()))),
+        "download" => send_zeros(served, number(query, "bytes").unwrap_or(DOWNLOAD_BYTES)),
+        "slow" => {
+            let millis = number(query, "ms").unwrap_or(SLOW_MS) as u64;
+            Gate::new().opens_within(Duration::from_millis(millis));
+            served.send(ok(describe(name, &request)))
+        }
+        _ => served.send(ok(describe(name, &request))),
+    };
+    sent.then_some(())
+}
+
+fn send_zeros(served: &mut Served, bytes: usize) -> bool {
+    let piece = vec![0; PIECE_BYTES];
+    let mut sent = served.send(format!(
+        "HTTP/1.1 200 OK\r\nContent-Length: {bytes}\r\n\r\n"
+    ));
+    let mut left = bytes;
+    while sent && left > 0 {
+        let (now, _) = piece.split_at(left.min(PIECE_BYTES));
+        sent = served.send(now);
+        left -= now.len();
+    }
+    sent
+}
+
+/// The upstream's name, and the request as it arrived.
+fn describe(name: &str, request: &Request) -> String {
+    let head = String::from_utf8_lossy(&request.raw).replace('\r', "");
+    format!("upstream {name}\n{head}")
+}
+
+fn number(query: &str, key: &str) -> Option<usize> {
+    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    pairs.find(|(name, _)| *name == key)?.1.parse().ok()
+}

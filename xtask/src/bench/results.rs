@@ -1,0 +1,153 @@
+//! What a run came to: medians, ranges and ratios, as the page needs them and as they are committed.
+
+use super::effort::Effort;
+use super::figure::Figure;
+use super::machine::Machine;
+use super::report::{CaseReport, Entry, Report};
+use super::statistics::Spread;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A whole run without its single samples.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Results {
+    pub(super) machine: Machine,
+    pub(super) effort: Effort,
+    /// What each program says of its version.
+    pub(super) versions: BTreeMap<String, String>,
+    /// Requests a second that the load can send and have answered, by itself.
+    pub(super) capacity_per_second: f64,
+    pub(super) cases: Vec<CaseResult>,
+}
+
+/// One case of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct CaseResult {
+    pub(super) name: String,
+    pub(super) title: String,
+    /// Whether proxyd is beside its peers here; else in several set-ups, the first of which is the
+    /// measure of the other ones.
+    pub(super) with_peers: bool,
+    /// The figures that matter in it.
+    pub(super) figures: Vec<Figure>,
+    pub(super) entries: Vec<EntryResult>,
+}
+
+/// One server in one case.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct EntryResult {
+    pub(super) name: String,
+    /// Why it could not be measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) unsupported: Option<String>,
+    /// Samples taken.
+    pub(super) rounds: usize,
+    /// Samples that do not count, and why the first of them does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) void: Option<Void>,
+    /// Each figure over the rounds that count, else over those that do not.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    spreads: BTreeMap<Figure, Spread>,
+    /// Each figure over that of another entry, round by round.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    ratios: BTreeMap<String, BTreeMap<Figure, Spread>>,
+}
+
+/// Samples that do not count.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Void {
+    pub(super) rounds: usize,
+    pub(super) reason: String,
+}
+
+impl From<&Report> for Results {
+    fn from(report: &Report) -> Self {
+        let Report {
+            machine,
+            effort,
+            versions,
+            capacity_per_second,
+            cases,
+        } = report;
+        Self {
+            machine: machine.clone(),
+            effort: *effort,
+            versions: versions.clone(),
+            capacity_per_second: *capacity_per_second,
+            cases: cases.iter().map(CaseResult::from).collect(),
+        }
+    }
+}
+
+impl From<&CaseReport> for CaseResult {
+    fn from(case: &CaseReport) -> Self {
+        let entries = case.entries.iter().enumerate();
+        Self {
+            name: case.name.clone(),
+            title: case.title.clone(),
+            with_peers: case.with_peers,
+            figures: case.figures.clone(),
+            entries: entries
+                .map(|(place, entry)| EntryResult::of(case, place, entry))
+                .collect(),
+        }
+    }
+}
+
+impl CaseResult {
+    /// An entry by its name.
+    pub(super) fn entry(&self, name: &str) -> Option<&EntryResult> {
+        self.entries.iter().find(|entry| entry.name == name)
+    }
+}
+
+impl EntryResult {
+    /// Ratios are those that tables show: of proxyd, which stands first, to each peer, or of each set-up to
+    /// the first.
+    fn of(case: &CaseReport, place: usize, entry: &Entry) -> Self {
+        let figures = || case.figures.iter().copied();
+        let measures = case.entries.iter().enumerate().filter(|(other, _)| {
+            if case.with_peers {
+                place == 0 && *other > 0
+            } else {
+                place > 0 && *other == 0
+            }
+        });
+        let ratios = measures.map(|(_, other)| {
+            let ratios = figures().filter_map(|figure| Some((figure, entry.ratio(other, figure)?)));
+            (other.name.clone(), ratios.collect::<BTreeMap<_, _>>())
+        });
+        let mut void = entry.rounds.iter().filter_map(|round| round.void.as_ref());
+        Self {
+            name: entry.name.clone(),
+            unsupported: entry.unsupported.clone(),
+            rounds: entry.rounds.len(),
+            void: void.next().map(|reason| Void {
+                reason: reason.clone(),
+                rounds: void.count() + 1,
+            }),
+            spreads: figures()
+                .filter_map(|figure| Some((figure, entry.spread(figure)?)))
+                .collect(),
+            ratios: ratios.filter(|(_, ratios)| !ratios.is_empty()).collect(),
+        }
+    }
+
+    /// Whether rounds were measured and none of them counts.
+    pub(super) fn is_doubtful(&self) -> bool {
+        self.void
+            .as_ref()
+            .is_some_and(|void| void.rounds == self.rounds)
+    }
+
+    /// The figure's median and range.
+    pub(super) fn spread(&self, figure: Figure) -> Option<Spread> {
+        self.spreads.get(&figure).copied()
+    }
+
+    /// How this entry's figure relates to another's.
+    pub(super) fn ratio(&self, to: &Self, figure: Figure) -> Option<Spread> {
+        self.ratios.get(&to.name)?.get(&figure).copied()
+    }
+}

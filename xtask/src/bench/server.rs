@@ -1,0 +1,103 @@
+//! A server under measurement: its program and its set-up.
+
+use crate::command;
+use std::process::Command;
+
+/// The name of our own entry in every table.
+pub(super) const OURS: &str = "proxyd";
+
+/// A program in one set-up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Server {
+    /// How tables call it.
+    pub(super) name: String,
+    pub(super) program: Program,
+    pub(super) setup: Setup,
+}
+
+/// A proxy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Program {
+    Proxyd,
+    Nginx,
+    Haproxy,
+}
+
+/// How a proxy is set up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Setup {
+    /// Whether it listens with TLS, for HTTP/1.1 and HTTP/2.
+    pub(super) tls: bool,
+    /// Threads, and cores for them.
+    pub(super) workers: usize,
+    /// Routes besides the one that takes everything; proxyd only.
+    pub(super) routes: u32,
+    /// Upstreams that these routes share out among them; proxyd only.
+    pub(super) upstreams: u32,
+    /// Whether requests are logged to a file; proxyd only.
+    pub(super) access_log: bool,
+}
+
+/// Paths that a set-up with many routes is asked for: so many of its routes, from first to last.
+const SPREAD: u32 = 16;
+
+impl Setup {
+    /// One worker, one route, no TLS, no log.
+    pub(super) const PLAIN: Self = Self {
+        tls: false,
+        workers: 1,
+        routes: 0,
+        upstreams: 0,
+        access_log: false,
+    };
+
+    /// The paths that lead to an answer, by its letter.
+    pub(super) fn paths(&self, letter: char) -> Vec<String> {
+        let Some(last) = self.routes.checked_sub(1) else {
+            return vec![format!("/{letter}")];
+        };
+        let asked = SPREAD.min(self.routes);
+        let route = |turn| u64::from(last) * u64::from(turn) / u64::from(asked.max(2) - 1);
+        (0..asked)
+            .map(|turn| format!("/r{}/{letter}", route(turn)))
+            .collect()
+    }
+}
+
+impl Program {
+    /// What it says of its version, on one line.
+    pub(super) fn version(&self, proxyd: &std::path::Path) -> Option<String> {
+        let (program, argument) = match self {
+            Self::Proxyd => (proxyd.to_owned(), "--version"),
+            Self::Nginx => (command::find("nginx")?, "-v"),
+            Self::Haproxy => (command::find("haproxy")?, "-v"),
+        };
+        let output = Command::new(program).arg(argument).output().ok()?;
+        let said = [output.stdout, output.stderr].concat();
+        let said = String::from_utf8_lossy(&said).into_owned();
+        said.lines().next().map(str::to_owned)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_go_from_the_first_route_to_the_last() {
+        assert_eq!(Setup::PLAIN.paths('s'), ["/s"]);
+        let many = Setup {
+            routes: 10_000,
+            ..Setup::PLAIN
+        };
+        let paths = many.paths('m');
+        assert_eq!(paths.len(), 16);
+        assert_eq!(paths.first().unwrap(), "/r0/m");
+        assert_eq!(paths.last().unwrap(), "/r9999/m");
+        let one = Setup {
+            routes: 1,
+            ..Setup::PLAIN
+        };
+        assert_eq!(one.paths('s'), ["/r0/s"]);
+    }
+}
