@@ -25,6 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         config: Source::Text(CONFIG.into()),
         build,
         program: None,
+        events: None,
     })?;
     Ok(())
 }

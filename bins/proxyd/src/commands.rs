@@ -51,23 +51,33 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
 }
 
 fn serve(config: Option<PathBuf>) -> ExitCode {
-    logging::start();
+    let events = match logging::start() {
+        Ok(events) => events,
+        Err(error) => {
+            complain(format_args!("proxyd: cannot log: {error}"));
+            return ExitCode::from(FAULTS);
+        }
+    };
     let options = Options {
         config: source(config),
         build: BUILD,
         program: upgrade::program(),
+        events: Some(events.clone()),
     };
-    match proxy_server::run(&options) {
+    let code = match proxy_server::run(&options) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(StartFault::Config(report)) => {
-            complain(report);
-            ExitCode::from(FAULTS)
-        }
         Err(fault) => {
-            complain(format_args!("proxyd: {fault}"));
+            events.text(&match &fault {
+                StartFault::Config(report) => report.to_string(),
+                StartFault::Apply(_) | StartFault::TakeOver(_) | StartFault::Io(_) => {
+                    format!("proxyd: {fault}")
+                }
+            });
             ExitCode::from(FAULTS)
         }
-    }
+    };
+    events.close();
+    code
 }
 
 fn test(config: Option<PathBuf>, verbose: bool) -> ExitCode {

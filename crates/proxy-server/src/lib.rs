@@ -6,6 +6,7 @@
 
 mod process;
 
+mod events;
 mod handover;
 mod life;
 mod manager;
@@ -44,6 +45,7 @@ mod pools;
 mod resolve;
 mod tls;
 
+pub use events::Events;
 pub use handover::Program;
 pub use listen::BindFault;
 pub use process::{Build, Options, Source, StartFault, load, run};

@@ -3,6 +3,7 @@
 mod upgrade;
 
 use crate::admin::{Admin, Desks};
+use crate::events::{ANSWER, Events};
 use crate::handover::{Candidate, Predecessor, Program};
 use crate::heritage::Heritage;
 use crate::manager;
@@ -12,7 +13,10 @@ use crate::signals::{Event, Signals};
 use crate::{resolve, tls};
 use proxy_config::Loaded;
 use proxy_errors::Reason;
-use proxy_telemetry::{DEFAULT_MAX_SERIES, Lifecycle, Registry, RegistrySettings, names};
+use proxy_model::LogLevel;
+use proxy_telemetry::{
+    DEFAULT_MAX_SERIES, EventFields, Lifecycle, Registry, RegistrySettings, names,
+};
 use sd_notify::NotifyState;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -53,6 +57,7 @@ enum End {
 struct Process {
     config: Source,
     program: Option<Program>,
+    events: Option<Events>,
     server: Server,
     admin: Option<Admin>,
     registry: Arc<Registry>,
@@ -72,6 +77,7 @@ impl Process {
             config,
             build,
             program,
+            events,
         } = options;
         let loaded = load(config).map_err(StartFault::Config)?;
         warn(&loaded);
@@ -80,6 +86,9 @@ impl Process {
             max_series: DEFAULT_MAX_SERIES,
         };
         let registry = Arc::new(Registry::new(settings));
+        if let Some(events) = events {
+            events.count_into(&registry);
+        }
         let Build {
             version, commit, ..
         } = *build;
@@ -113,6 +122,7 @@ impl Process {
         Ok(Self {
             config: config.clone(),
             program: program.clone(),
+            events: events.clone(),
             server,
             admin: Some(admin),
             registry,
@@ -150,7 +160,10 @@ impl Process {
                 changed = resolve::end(&mut found) => if changed {
                     self.server.refresh();
                 },
-                _ = tending.tick() => self.server.tend_certificates(),
+                _ = tending.tick() => {
+                    self.server.tend_certificates();
+                    self.sum_events_up();
+                }
             }
         }
     }
@@ -173,17 +186,30 @@ impl Process {
         self.registry
             .counter(&names::CONFIG_RELOADS_TOTAL, [result])
             .add(1);
+        self.tell_reload(outcome);
+        manager::tell(NotifyState::Ready);
+    }
+
+    /// Writes the result of a reload to the events and to the error log.
+    fn tell_reload(&mut self, outcome: Result<(), StartFault>) {
+        const DONE: &str = "configuration reloaded";
+        const REFUSED: &str = "configuration not reloaded; nothing changed";
+        let mut fields = EventFields::default();
         match outcome {
             Ok(()) => {
                 let generation = self.server.plan().generation();
                 self.lifecycle.serves(generation);
-                tracing::info!(generation, "configuration reloaded");
+                tracing::info!(target: ANSWER, generation, "{DONE}");
+                fields.plain("generation", generation);
+                self.server.tell(LogLevel::Info, DONE, &fields);
             }
             Err(fault) => {
-                tracing::error!(faults = %fault, "configuration not reloaded; nothing changed");
+                let faults = fault.to_string();
+                tracing::error!(target: ANSWER, faults, "{REFUSED}");
+                fields.text("faults", &faults);
+                self.server.tell(LogLevel::Error, REFUSED, &fields);
             }
         }
-        manager::tell(NotifyState::Ready);
     }
 
     async fn try_reload(&mut self) -> Result<(), StartFault> {
@@ -229,8 +255,14 @@ impl Process {
                         tracing::info!("handed over already: another process is in charge");
                     }
                 },
-                () = tokio::time::sleep(LOOK) => {}
+                () = tokio::time::sleep(LOOK) => self.sum_events_up(),
             }
+        }
+    }
+
+    fn sum_events_up(&self) {
+        if let Some(events) = &self.events {
+            events.sum_up(false);
         }
     }
 
@@ -253,7 +285,7 @@ impl Process {
                     }
                     Event::Drain => tracing::info!("draining already; SIGQUIT cuts it short"),
                 },
-                () = tokio::time::sleep(LOOK) => {}
+                () = tokio::time::sleep(LOOK) => self.sum_events_up(),
             }
         }
     }
@@ -262,7 +294,7 @@ impl Process {
 fn warn(loaded: &Loaded) {
     for line in loaded.warnings.to_string().split("\n\n") {
         if !line.trim().is_empty() {
-            tracing::warn!(warning = %line.trim_end(), "configuration");
+            tracing::warn!(target: ANSWER, warning = %line.trim_end(), "configuration");
         }
     }
 }

@@ -1,9 +1,12 @@
 //! The logs of the process: where they go, and the ends that workers write to.
 
+use crate::events::unix_now;
 use proxy_config::{Fault, FaultCode};
 use proxy_model::{LogLevel, LogTarget, Observability, Setting};
 use proxy_pipeline::Logs;
-use proxy_telemetry::{Destination, LogCounters, LogFault, LogWriter, Registry};
+use proxy_telemetry::{
+    Destination, EventFields, EventRecord, LogCounters, LogFault, LogWriter, Registry, WorkerLog,
+};
 use std::io;
 use std::time::Duration;
 
@@ -15,8 +18,10 @@ const FLUSH_TIME: Duration = Duration::from_secs(2);
 pub(crate) struct OpenLogs {
     access: (Destination, LogWriter),
     errors: (Destination, LogWriter),
+    /// The control thread's end of the error log.
+    own: WorkerLog,
     lines: u64,
-    warnings: bool,
+    level: LogLevel,
 }
 
 impl OpenLogs {
@@ -30,10 +35,11 @@ impl OpenLogs {
         let errors_writer = start(&errors, "error", registry);
         let errors_writer = errors_writer.map_err(|error| fault(&error_log.path, &error))?;
         Ok(Self {
+            own: errors_writer.worker(),
             access: (access, access_writer.bounded(lines)),
             errors: (errors, errors_writer),
             lines,
-            warnings: warnings(observability),
+            level: *error_log.level,
         })
     }
 
@@ -43,7 +49,7 @@ impl OpenLogs {
         self.access.0 == access
             && self.errors.0 == errors
             && self.lines == u64::from(*observability.access_log.buffer_lines)
-            && self.warnings == warnings(observability)
+            && self.level == *observability.error_log.level
     }
 
     /// Opens files again that were moved away.
@@ -57,20 +63,47 @@ impl OpenLogs {
         Logs {
             access: self.access.1.worker(),
             errors: self.errors.1.worker(),
-            warnings: self.warnings,
+            warnings: self.level >= LogLevel::Warn,
         }
     }
 
-    /// Writes what is still on its way.
+    /// Writes an event of the process to the error log, if records of its level go there. One that goes
+    /// to the standard error output has it already.
+    pub(crate) fn tell(&mut self, level: LogLevel, message: &str, fields: &EventFields) {
+        if self.level < level || self.errors.0 == Destination::Stderr {
+            return;
+        }
+        self.own.event(&EventRecord {
+            level: match level {
+                LogLevel::Error => "ERROR",
+                LogLevel::Warn => "WARN",
+                LogLevel::Info => "INFO",
+                LogLevel::Debug => "DEBUG",
+                LogLevel::Trace => "TRACE",
+            },
+            at: unix_now(),
+            message,
+            repeated: 0,
+            fields,
+        });
+    }
+
+    /// Writes what is still on its way, both logs at once and for [`FLUSH_TIME`] in all.
     pub(crate) fn close(self) {
-        for (_, writer) in [self.access, self.errors] {
-            writer.close(FLUSH_TIME);
+        let Self {
+            access: (_, access),
+            errors: (_, errors),
+            own,
+            ..
+        } = self;
+        drop(own);
+        let until = unix_now() + FLUSH_TIME;
+        access.finish();
+        errors.finish();
+        for writer in [access, errors] {
+            writer.close(until.saturating_sub(unix_now()).min(FLUSH_TIME));
         }
     }
-}
-
-fn warnings(observability: &Observability) -> bool {
-    *observability.error_log.level >= LogLevel::Warn
 }
 
 fn destinations(observability: &Observability) -> (Destination, Destination) {

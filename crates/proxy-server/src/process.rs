@@ -1,6 +1,7 @@
 //! What a process is started with, and why it may not start.
 
 use crate::admin;
+use crate::events::Events;
 use crate::handover::Program;
 use crate::heritage::Heritage;
 use crate::life;
@@ -23,6 +24,8 @@ pub struct Options {
     pub build: Build,
     /// What SIGUSR2 starts, to take over; none refuses to be replaced.
     pub program: Option<Program>,
+    /// What takes the process's events, to be counted and summed up; none leaves that to the program.
+    pub events: Option<Events>,
 }
 
 /// Where a configuration comes from.

@@ -11,10 +11,10 @@ use crate::tls::{Holdings, Vault};
 use crate::worker::{self, Adoption, Command, Common, Entrance, Handle, Share};
 use proxy_config::Fault;
 use proxy_limits::Gauge;
-use proxy_model::{BindAddress, Model};
+use proxy_model::{BindAddress, LogLevel, Model};
 use proxy_pipeline::{Draining, Shared, UpstreamLinks};
 use proxy_plan::{Plan, TargetRegistry, TargetTransaction};
-use proxy_telemetry::{Lifecycle, Registry};
+use proxy_telemetry::{EventFields, Lifecycle, Registry};
 use socket2::Socket;
 use std::io;
 use std::sync::Arc;
@@ -282,6 +282,11 @@ impl Server {
     /// Lets every worker look again which targets are healthy.
     pub(crate) fn refresh(&self) {
         self.staff.tell(|| Command::Refresh);
+    }
+
+    /// Writes an event to the error log that is configured.
+    pub(crate) fn tell(&mut self, level: LogLevel, message: &str, fields: &EventFields) {
+        self.logs.tell(level, message, fields);
     }
 
     /// Opens log files again that were moved away.

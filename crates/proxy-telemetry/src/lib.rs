@@ -24,12 +24,12 @@ pub use cells::{
 };
 pub use exposition::{Build, Format, Scrape};
 pub use lifecycle::{Lifecycle, timestamp};
-pub use log::{Destination, LogCounters, LogCounts, LogFault, LogWriter, WorkerLog};
+pub use log::{Destination, EventLog, LogCounters, LogCounts, LogFault, LogWriter, WorkerLog};
 pub use metric::{CounterOf, GaugeOf, Kind, Metric};
 pub use process::Process;
 pub use record::{
-    AccessFormat, AccessRecord, ErrorRecord, Level, LimitRecord, OptionalField, Phrase, Phrases,
-    RequestFacts, RequestNote,
+    AccessFormat, AccessRecord, ErrorRecord, EventFields, EventRecord, Level, LimitRecord,
+    OptionalField, Phrase, Phrases, RequestFacts, RequestNote,
 };
 pub use registry::{DEFAULT_MAX_SERIES, Registry, RegistrySettings};
 pub use route_table::{RouteTable, UNMATCHED};

@@ -5,8 +5,10 @@
 //! back to the worker that filled them, so that steady work allocates nothing.
 
 mod batch;
+mod bounds;
 mod counts;
 mod destination;
+mod events;
 mod inbox;
 mod sink;
 mod spare;
@@ -15,13 +17,7 @@ mod writer;
 
 pub use counts::{LogCounters, LogCounts};
 pub use destination::Destination;
+pub use events::EventLog;
 pub use sink::LogFault;
 pub use worker::WorkerLog;
 pub use writer::LogWriter;
-
-/// A batch is handed over when it has grown this long, in bytes. To wake the thread costs as much as to
-/// write a hundred lines, and the kernel takes long writes for less per byte than short ones.
-pub(crate) const BATCH_BYTES: usize = 512 * 1024;
-
-/// Most batches that wait for the writer, of all workers together.
-pub(crate) const QUEUED_BATCHES: usize = 32;

@@ -4,6 +4,7 @@ mod access;
 mod digits;
 mod error;
 mod escape;
+mod event;
 mod json;
 mod limit;
 mod note;
@@ -14,6 +15,7 @@ mod timestamp;
 
 pub use access::{AccessFormat, AccessRecord, OptionalField};
 pub use error::{ErrorRecord, Level};
+pub use event::{EventFields, EventRecord};
 pub use limit::LimitRecord;
 pub(crate) use note::SpareNotes;
 pub use note::{RequestFacts, RequestNote};

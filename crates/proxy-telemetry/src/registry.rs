@@ -130,6 +130,19 @@ impl Registry {
         }
     }
 
+    /// Shows `cell` as the counter with these values of its labels, in the place of what was counted
+    /// there before.
+    pub fn show<const N: usize>(
+        &self,
+        counter: &CounterOf<N>,
+        values: [&str; N],
+        cell: &Arc<SharedCounter>,
+    ) {
+        let mut state = self.lock();
+        let cell = Arc::clone(cell);
+        state.series.show_counter(&counter.metric, &values, cell);
+    }
+
     /// A gauge by the values of its labels, shown for as long as somebody holds it. Any thread
     /// may set it. A gauge that finds no place is never shown.
     pub fn gauge<const N: usize>(&self, gauge: &GaugeOf<N>, values: [&str; N]) -> Arc<GaugeCell> {

@@ -2,8 +2,8 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests may fail loudly")]
 
 use proxy_telemetry::{
-    AccessFormat, AccessRecord, Destination, LogCounters, LogFault, LogWriter, Phrases, Protocol,
-    Registry, RegistrySettings, RequestFacts, WorkerLog, names,
+    AccessFormat, AccessRecord, Destination, EventLog, LogCounters, LogFault, LogWriter, Phrases,
+    Protocol, Registry, RegistrySettings, RequestFacts, WorkerLog, names,
 };
 use std::collections::BTreeSet;
 use std::fs;
@@ -414,4 +414,57 @@ fn a_log_that_is_off_makes_nothing() {
     drop(worker);
 
     assert_eq!(log.close(PATIENCE).made, 0);
+}
+
+#[test]
+fn no_thread_waits_for_events_that_nothing_takes_and_all_are_accounted_for() {
+    const MADE: u64 = 5_000;
+    let (open, gate) = channel();
+    let (taken, all) = channel();
+    let metrics = LogCounters::default();
+    let (writer, log) = EventLog::over(Gated { gate, taken }, metrics.clone()).unwrap();
+
+    thread::scope(|scope| {
+        for _ in 0..5 {
+            let log = log.clone();
+            scope.spawn(move || {
+                for _ in 0..MADE / 5 {
+                    log.write(b"event\n".to_vec());
+                }
+            });
+        }
+    });
+    let blocked = writer.counts();
+    drop(open);
+    let counts = writer.close(PATIENCE);
+    log.write(b"too late\n".to_vec());
+
+    assert_eq!((blocked.made, blocked.written), (MADE, 0));
+    assert!(blocked.lost >= MADE - 1026, "{blocked:?}");
+    assert_eq!((counts.written + counts.lost, counts.pending), (MADE, 0));
+    let lines = lines(&all);
+    assert_eq!(lines.len() as u64, counts.written);
+    assert!(lines.iter().all(|line| line == "event"));
+    // What was counted before there was a registry stands in it.
+    let settings = RegistrySettings {
+        reasons: &[],
+        max_series: 10,
+    };
+    let registry = Registry::new(settings);
+    metrics.register(&registry, "events");
+    let lost = registry.counter(&names::LOG_LINES_LOST_TOTAL, ["events"]);
+    assert_eq!(lost.get(), counts.lost + 1);
+}
+
+#[test]
+fn a_log_is_closed_in_time_though_nothing_takes_its_lines() {
+    let (_open, gate) = channel();
+    let (taken, _all) = channel();
+    let out = Gated { gate, taken };
+    let (writer, log) = EventLog::over(out, LogCounters::default()).unwrap();
+    log.write(b"event\n".to_vec());
+
+    let counts = writer.close(Duration::from_millis(50));
+
+    assert_eq!((counts.made, counts.pending), (1, 1));
 }

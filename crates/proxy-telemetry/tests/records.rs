@@ -3,8 +3,8 @@
 
 use proptest::prelude::*;
 use proxy_telemetry::{
-    AccessFormat, AccessRecord, ErrorRecord, Level, Limit, LimitRecord, LogCounters, LogWriter,
-    OptionalField, Phrase, Phrases, Protocol, RequestFacts, WorkerLog,
+    AccessFormat, AccessRecord, ErrorRecord, EventFields, EventRecord, Level, Limit, LimitRecord,
+    LogCounters, LogWriter, OptionalField, Phrase, Phrases, Protocol, RequestFacts, WorkerLog,
 };
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -320,4 +320,36 @@ proptest! {
 
         prop_assert!(!line.contains("S3") && !line.contains("CRET"), "{}", line);
     }
+}
+
+#[test]
+fn an_event_is_one_line_with_its_fields_behind_its_message() {
+    let mut fields = EventFields::default();
+    fields.text("ad\"dress", "[::1]:80\n");
+    fields.plain("id", -7);
+    fields.plain("done", true);
+    let mut record = EventRecord {
+        level: "WARN",
+        at: Duration::from_millis(1_700_000_000_007),
+        message: "it \"happened\"",
+        repeated: 0,
+        fields: &fields,
+    };
+
+    let line = written(|log| log.event(&record));
+
+    assert_eq!(line.as_bytes(), record.line());
+    let whole = json!({
+        "level": "WARN",
+        "timestamp": "2023-11-14T22:13:20.007Z",
+        "message": "it \"happened\"",
+        "ad\"dress": "[::1]:80\n",
+        "id": -7,
+        "done": true,
+    });
+    assert_eq!(parsed(&line), whole);
+    record.repeated = 12;
+    let repeated = parsed(&written(|log| log.event(&record)));
+    assert_eq!(repeated["message"], "it \"happened\" … repeated 12 times");
+    assert_eq!(repeated["repeated"], 12);
 }

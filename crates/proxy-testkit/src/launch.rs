@@ -26,6 +26,7 @@ pub struct Launch {
     env: Vec<(OsString, OsString)>,
     socket: Option<TcpListener>,
     hold_stdout: bool,
+    stderr: Option<OwnedFd>,
 }
 
 impl Launch {
@@ -49,6 +50,7 @@ impl Launch {
             env: Vec::new(),
             socket: None,
             hold_stdout: false,
+            stderr: None,
         }
     }
 
@@ -70,6 +72,14 @@ impl Launch {
     #[must_use]
     pub fn hold_stdout(mut self) -> Self {
         self.hold_stdout = true;
+        self
+    }
+
+    /// Gives it this standard error output. What it says of itself is not collected then, and
+    /// [`Launch::start`] would wait for it in vain: use [`Launch::spawn`].
+    #[must_use]
+    pub fn stderr(mut self, output: impl Into<OwnedFd>) -> Self {
+        self.stderr = Some(output.into());
         self
     }
 
@@ -126,7 +136,7 @@ impl Launch {
             .envs(self.env)
             .current_dir(self.folder.path())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+            .stderr(self.stderr.map_or_else(Stdio::piped, Stdio::from));
         let mut child = command.spawn().expect("the binary can be started");
         let (stdout, stderr) = (Log::default(), Log::default());
         if let Some(output) = child.stderr.take() {

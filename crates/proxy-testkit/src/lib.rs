@@ -27,6 +27,7 @@ mod fakes;
 mod served;
 mod upstream;
 
+mod full_pipe;
 mod launch;
 mod log;
 mod ports;
@@ -38,6 +39,7 @@ pub use corpus::replay;
 pub use demo::demo_upstream;
 pub use fakes::ok;
 pub use fields::Fields;
+pub use full_pipe::full_pipe;
 pub use gate::Gate;
 pub use journal::Journal;
 pub use launch::Launch;

@@ -361,3 +361,17 @@ fn lines_over_the_buffer_are_dropped_and_counted() {
     let lost = metric(&mut client, "proxy_log_lines_lost_total{log=\"access\"}");
     assert!(lost > 0.0, "more than 10 lines wait for the reader");
 }
+
+#[test]
+fn a_stdout_that_nobody_reads_does_not_keep_a_process() {
+    let config = Config::new();
+    let mut proxyd = Launch::new(BINARY, &config.kdl()).hold_stdout().start();
+
+    // A pipe holds 64 KiB, which is some 50 of these lines.
+    flood(&proxyd, 400);
+    proxyd.terminate();
+
+    let time = std::time::Duration::from_secs(8);
+    assert!(proxyd.has_ended_within(time), "it does not leave");
+    assert!(proxyd.wait().success());
+}

@@ -26,6 +26,7 @@ mod builtins;
 mod command_line;
 mod correlation;
 mod error_forms;
+mod events;
 mod expectations;
 mod forwarding;
 mod header_edits;

@@ -54,7 +54,7 @@ settings! {
                 "proxy-telemetry",
                 "lines_over_the_buffer_are_dropped_and_counted",
             );
-    /// Faults, limits hit, reloads; one line of JSON each.
+    /// Faults, limits hit, results of reloads; one line of JSON each.
     ERROR_LOG: Block, Unset = block("observability.error-log")
         .optional("each setting has its default")
         .enforced("proxy-config", "every_block_is_decoded");

@@ -2,6 +2,7 @@
 
 use super::Process;
 use crate::admin::Admin;
+use crate::events::ANSWER;
 use crate::handover::{self, Candidate, Passed, Successor, UpgradeFault};
 use crate::manager;
 use proxy_telemetry::{Registry, names};
@@ -68,7 +69,7 @@ impl Process {
 
     fn fail_upgrade(&self, fault: &UpgradeFault) {
         count(&self.registry, "failure");
-        tracing::error!(reason = %fault, "not handed over; this process serves on");
+        tracing::error!(target: ANSWER, reason = %fault, "not handed over; this process serves on");
     }
 }
 

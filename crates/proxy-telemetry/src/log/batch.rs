@@ -1,12 +1,13 @@
 //! Lines between a worker and the writer.
 
+use super::bounds::BATCH_BYTES;
 use super::counts::Books;
 use std::mem;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 /// A buffer that grew longer than this for an unusual line is not kept.
-const KEPT_BYTES: usize = 2 * super::BATCH_BYTES;
+const KEPT_BYTES: usize = 2 * BATCH_BYTES;
 
 /// Whole lines, and the way their buffer goes home. Lines that were not written by the time it is
 /// dropped are lost: whatever happens to a batch, its lines are accounted for.

@@ -47,6 +47,22 @@ impl LogCounters {
             errors: registry.counter(&names::LOG_WRITE_ERRORS_TOTAL, [name]),
         }
     }
+
+    /// Shows the metrics of a log that began before `registry` as those of the log `name`.
+    pub fn register(&self, registry: &Registry, name: &str) {
+        let Self {
+            written,
+            lost,
+            errors,
+        } = self;
+        for (metric, counter) in [
+            (&names::LOG_LINES_WRITTEN_TOTAL, written),
+            (&names::LOG_LINES_LOST_TOTAL, lost),
+            (&names::LOG_WRITE_ERRORS_TOTAL, errors),
+        ] {
+            registry.show(metric, [name], counter);
+        }
+    }
 }
 
 impl Books {

@@ -1,13 +1,13 @@
 //! A worker's end of a log.
 
-use super::BATCH_BYTES;
 use super::batch::Batch;
+use super::bounds::BATCH_BYTES;
 use super::counts::Books;
 use super::inbox::Inbox;
 use super::spare::SpareBuffers;
 use crate::record::{
-    AccessFormat, AccessRecord, ErrorRecord, LimitRecord, RequestFacts, RequestNote, SpareNotes,
-    TimestampText,
+    AccessFormat, AccessRecord, ErrorRecord, EventRecord, LimitRecord, RequestFacts, RequestNote,
+    SpareNotes, TimestampText,
 };
 use std::mem;
 use std::sync::Arc;
@@ -105,6 +105,15 @@ impl WorkerLog {
         if self.is_on() {
             record.write(&mut self.batch, &mut self.clock);
             self.end_line();
+        }
+    }
+
+    /// Writes down an event of the process, and hands it over at once.
+    pub fn event(&mut self, record: &EventRecord<'_>) {
+        if self.is_on() {
+            record.write(&mut self.batch, &mut self.clock);
+            self.end_line();
+            self.flush();
         }
     }
 

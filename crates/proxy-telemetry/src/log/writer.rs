@@ -1,7 +1,7 @@
 //! The thread that carries batches to their destination.
 
-use super::QUEUED_BATCHES;
 use super::batch::Batch;
+use super::bounds::QUEUED_BATCHES;
 use super::counts::{Books, LogCounters, LogCounts};
 use super::destination::Destination;
 use super::inbox::Inbox;
@@ -91,12 +91,24 @@ impl LogWriter {
         metrics: LogCounters,
         report: Box<dyn FnMut(LogFault) + Send>,
     ) -> io::Result<Self> {
+        let sink = Sink::new(out, path);
+        let (writer, ..) = Self::carrying(QUEUED_BATCHES, sink, metrics, report)?;
+        Ok(writer)
+    }
+
+    /// A log for which at most `queued` batches wait, with what takes them.
+    pub(crate) fn carrying(
+        queued: usize,
+        sink: Sink,
+        metrics: LogCounters,
+        report: Box<dyn FnMut(LogFault) + Send>,
+    ) -> io::Result<(Self, Inbox, Arc<Books>)> {
         let books = Arc::new(Books::new(metrics));
         let requests = Arc::new(Requests::default());
-        let (inbox, waiting) = sync_channel(QUEUED_BATCHES);
+        let (inbox, waiting) = sync_channel(queued);
         let (end, ended) = sync_channel(1);
         let carrier = Carrier {
-            sink: Sink::new(out, path),
+            sink,
             inbox: waiting,
             requests: Arc::clone(&requests),
             books: Arc::clone(&books),
@@ -109,15 +121,17 @@ impl LogWriter {
                 carrier.run();
                 drop(end);
             })?;
+        let inbox = Inbox::new(inbox, carrying.thread().clone());
         let thread = Thread {
-            inbox: Inbox::new(inbox, carrying.thread().clone()),
+            inbox: inbox.clone(),
             requests,
             ended,
         };
-        Ok(Self {
-            books,
+        let writer = Self {
+            books: Arc::clone(&books),
             thread: Some(thread),
-        })
+        };
+        Ok((writer, inbox, books))
     }
 
     /// Lets at most `lines` lines wait for a slow destination; more are given up and counted.
@@ -149,14 +163,21 @@ impl LogWriter {
         self.books.counts()
     }
 
+    /// Asks the thread to end when it has written what was handed over, and does not wait for that.
+    pub fn finish(&self) {
+        if let Some(thread) = &self.thread {
+            thread.requests.close.store(true, Ordering::Release);
+            thread.inbox.wake();
+        }
+    }
+
     /// Writes what has been handed over and ends the thread, waiting for it no longer than
     /// `patience`. Lines that a worker hands over later are lost, and counted so: drop the
     /// workers' ends first. After a deadline missed the thread is left to itself, and lines it
     /// still holds are `pending`.
     pub fn close(self, patience: Duration) -> LogCounts {
+        self.finish();
         if let Some(thread) = self.thread {
-            thread.requests.close.store(true, Ordering::Release);
-            thread.inbox.wake();
             match thread.ended.recv_timeout(patience) {
                 Ok(()) | Err(RecvTimeoutError::Disconnected | RecvTimeoutError::Timeout) => {}
             }

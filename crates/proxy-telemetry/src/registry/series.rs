@@ -53,6 +53,17 @@ impl SeriesTable {
         cell
     }
 
+    pub(crate) fn show_counter(
+        &mut self,
+        metric: &Metric,
+        values: &[&str],
+        cell: Arc<SharedCounter>,
+    ) {
+        let label_names = metric.labels;
+        let series = Series { cell, label_names };
+        self.counters.insert(key(metric, values), series);
+    }
+
     pub(crate) fn add_gauge(&mut self, metric: &Metric, values: &[&str]) -> Arc<GaugeCell> {
         let cell = Arc::default();
         self.gauges.insert(key(metric, values), Arc::clone(&cell));

@@ -1,0 +1,160 @@
+//! What proxyd says of itself: written without anything waiting for it, and not too often.
+
+use crate::support::{BINARY, Config, METRICS, metric, pause};
+use proxy_testkit::{Launch, RawClient, Record, Reload, Upstream, full_pipe, get};
+use rustix::process::Signal;
+use std::fs;
+use std::net::{SocketAddr, TcpListener};
+use std::time::Duration;
+
+/// The longest that a process may take to leave when nothing is in flight and nothing reads its logs.
+const LEAVES_WITHIN: Duration = Duration::from_secs(8);
+
+/// A socket that listens, and its address.
+fn listening() -> (TcpListener, SocketAddr) {
+    let socket = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let address = socket.local_addr().unwrap();
+    (socket, address)
+}
+
+#[test]
+fn a_stderr_that_nobody_reads_freezes_neither_workers_nor_sigterm() {
+    let upstream = Upstream::saying("served");
+    let (socket, address) = listening();
+    let (unread, full) = full_pipe();
+    let config = Config::to(&upstream)
+        .route("metrics", &format!("priority 100; {METRICS}"))
+        .at(address);
+    let launch = Launch::new(BINARY, &config.kdl()).socket(socket);
+    let mut proxyd = launch.stderr(full).spawn();
+
+    let mut client = RawClient::connect(address);
+    assert_eq!(client.ask(get("/", &[])).text(), "served");
+    // The worker cannot accept, which is an event.
+    proxyd.limit_open_files(3);
+    let mut refused = RawClient::connect(address);
+    pause(&mut refused, 300);
+    proxyd.limit_open_files(1000);
+    assert_eq!(refused.ask(get("/", &[])).text(), "served");
+    assert_eq!(client.ask(get("/", &[])).text(), "served");
+    // So is a reload, of the control thread's.
+    fs::write(proxyd.config(), "nonsense").unwrap();
+    proxyd.signal(Signal::HUP);
+    let refusals = "proxy_config_reloads_total{result=\"failure\"}";
+    let counted = (0..100).any(|_| {
+        pause(&mut client, 50);
+        let page = client.ask(get("/metrics", &[])).text();
+        page.lines().any(|line| line.starts_with(refusals))
+    });
+    assert!(counted, "the reload is tried");
+
+    proxyd.terminate();
+
+    assert!(proxyd.has_ended_within(LEAVES_WITHIN), "it does not leave");
+    assert!(proxyd.wait().success());
+    drop(unread);
+}
+
+#[test]
+fn a_configuration_that_is_refused_ends_a_process_whose_stderr_is_full() {
+    let (unread, full) = full_pipe();
+    let proxyd = Launch::new(BINARY, "nonsense").stderr(full).spawn();
+
+    assert!(proxyd.has_ended_within(LEAVES_WITHIN), "it does not end");
+    drop(unread);
+}
+
+#[test]
+fn lines_that_a_full_stderr_cannot_take_are_counted() {
+    let (socket, address) = listening();
+    let (unread, full) = full_pipe();
+    let config = Config::new().route("metrics", METRICS).at(address);
+    let launch = Launch::new(BINARY, &config.kdl()).socket(socket);
+    let proxyd = launch.stderr(full).spawn();
+    let mut client = RawClient::connect(address);
+    assert_eq!(client.ask(get("/metrics", &[])).status, 200);
+
+    fs::write(proxyd.config(), "nonsense").unwrap();
+    let name = "proxy_log_lines_lost_total{log=\"events\"}";
+    let lost = (0..2000).any(|_| {
+        proxyd.signal(Signal::HUP);
+        pause(&mut client, 5);
+        metric(&mut client, name) > 0.0
+    });
+
+    assert!(lost, "a bounded buffer is full at some time");
+    drop(unread);
+}
+
+#[test]
+fn what_is_said_again_and_again_is_written_a_few_times_and_counted() {
+    const SAID: &str = "cannot accept connections";
+    let upstream = Upstream::saying("");
+    let mut proxyd = Config::to(&upstream).start();
+    assert_eq!(proxyd.connect().ask(get("/", &[])).status, 200);
+    proxyd.limit_open_files(3);
+    let mut refused = proxyd.connect();
+    drop(
+        proxyd
+            .stderr()
+            .find(0, |record| record.text("message") == SAID),
+    );
+    // It is tried anew every 50 ms.
+    pause(&mut refused, 1500);
+
+    proxyd.limit_open_files(1000);
+    assert_eq!(refused.ask(get("/", &[])).status, 200);
+    proxyd.terminate();
+    proxyd.wait();
+
+    let lines = proxyd.stderr().to_the_end();
+    let said = lines.iter().filter(|line| line.contains(SAID)).count();
+    assert!(said <= 6, "{said} lines in 1.5 s");
+    let records = proxyd.stderr().records();
+    let sum = records.iter().find(|record| record.has("repeated"));
+    let sum = sum.unwrap_or_else(|| panic!("no sum in {lines:?}"));
+    let repeated = sum.number("repeated").unwrap();
+    assert!(repeated >= 5.0, "{sum:?}");
+    let message = format!("{SAID} … repeated {repeated} times");
+    assert_eq!(sum.text("message"), message);
+    assert_eq!(sum.text("level"), "ERROR");
+}
+
+#[test]
+fn every_reload_is_answered_however_often_it_is_refused() {
+    let upstream = Upstream::saying("");
+    let proxyd = Config::to(&upstream).start();
+
+    for _ in 0..20 {
+        let Reload::Refused(why) = proxyd.reload("nonsense") else {
+            panic!("nonsense is no configuration");
+        };
+        assert!(why.contains("nonsense"), "{why}");
+    }
+}
+
+#[test]
+fn the_results_of_reloads_stand_in_the_error_log_that_is_configured() {
+    let upstream = Upstream::saying("");
+    let config = Config::to(&upstream)
+        .top(r#"observability { error-log { path "error.log"; level "info" } }"#);
+    let mut proxyd = config.start();
+
+    assert_eq!(proxyd.reload(&config.kdl()), Reload::Applied);
+    assert!(matches!(proxyd.reload("nonsense"), Reload::Refused(_)));
+    proxyd.terminate();
+    proxyd.wait();
+
+    let text = fs::read_to_string(proxyd.folder().join("error.log")).unwrap();
+    let records: Vec<_> = text.lines().filter_map(Record::parse).collect();
+    let told = |message: &str| {
+        let found = records.iter().find(|it| it.text("message") == message);
+        found.unwrap_or_else(|| panic!("no \"{message}\" in:\n{text}"))
+    };
+    let done = told("configuration reloaded");
+    assert_eq!(done.text("level"), "INFO");
+    assert_eq!(done.number("generation"), Some(2.0));
+    let refused = told("configuration not reloaded; nothing changed");
+    assert_eq!(refused.text("level"), "ERROR");
+    assert!(refused.text("faults").contains("nonsense"), "{refused:?}");
+}
