@@ -1,8 +1,8 @@
 //! Who the client is, and how the upstream is told.
 //!
-//! Forwarding headers of a peer that is not trusted are dropped: anybody can write them.
+//! What a peer that is not trusted claims is dropped: see [`crate::claims`].
 
-use crate::hop::{Found, remove_shadows};
+use crate::hop::{Found, remove_claims};
 use crate::names;
 use http::Version;
 use http::header::{FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue, VIA};
@@ -21,7 +21,7 @@ pub struct Peer {
     pub ip: IpAddr,
     /// The same as a header value, made once for all requests of the connection.
     pub ip_value: HeaderValue,
-    /// Whether the peer's forwarding headers are believed.
+    /// Whether the peer's claims about the client and its request are believed.
     pub trusted: bool,
     /// Whether the connection is encrypted.
     pub tls: bool,
@@ -39,6 +39,15 @@ impl Peer {
             ip_value,
             trusted: is_trusted(ip, trusted),
             tls,
+        }
+    }
+
+    /// The same peer, believed no more.
+    #[must_use]
+    pub fn doubted(self) -> Self {
+        Self {
+            trusted: false,
+            ..self
         }
     }
 }
@@ -134,19 +143,12 @@ fn apply_over_present(
     via: Option<&HeaderValue>,
     host: Option<HeaderValue>,
 ) {
-    remove_shadows(headers);
-    if !peer.trusted {
-        for name in [
-            names::FORWARDED_FOR,
-            names::FORWARDED_PROTO,
-            names::FORWARDED_HOST,
-            FORWARDED,
-            VIA,
-        ] {
-            headers.remove(name);
-        }
-    }
+    remove_claims(headers, peer.trusted);
     extend_list(headers, names::FORWARDED_FOR, &peer.ip_value);
+    if headers.contains_key(FORWARDED) {
+        // Beside a longer `X-Forwarded-For` it would tell of another way.
+        extend_list(headers, FORWARDED, &forwarded_for(peer.ip));
+    }
     if let Some(via) = via {
         extend_list(headers, VIA, via);
     }
@@ -156,11 +158,27 @@ fn apply_over_present(
     }
 }
 
-/// Adds `last` to the comma-separated list of all fields of this name.
+/// The peer as the last element of `Forwarded`. [RFC 7239 §4, §6]
+fn forwarded_for(ip: IpAddr) -> HeaderValue {
+    let text = match ip {
+        IpAddr::V4(ip) => format!("for={ip}"),
+        IpAddr::V6(ip) => format!("for=\"[{ip}]\""),
+    };
+    HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static("for=unknown"))
+}
+
+/// Adds `last` to the comma-separated list of all fields of this name; empty ends of theirs are left
+/// out.
 fn extend_list(headers: &mut HeaderMap, name: HeaderName, last: &HeaderValue) {
+    let is_void = |byte: &u8| matches!(byte, b',' | b' ' | b'\t');
     let mut list = Vec::new();
     for value in headers.get_all(&name) {
-        list.extend_from_slice(value.as_bytes());
+        let value = value.as_bytes();
+        let Some(start) = value.iter().position(|byte| !is_void(byte)) else {
+            continue;
+        };
+        let end = value.iter().rposition(|byte| !is_void(byte));
+        list.extend_from_slice(value.get(start..=end.unwrap_or(start)).unwrap_or_default());
         list.extend_from_slice(b", ");
     }
     list.extend_from_slice(last.as_bytes());
@@ -241,6 +259,13 @@ mod tests {
     }
 
     #[test]
+    fn an_address_of_version_6_stands_in_forwarded_as_the_standard_wants_it() {
+        let ip = "2001:db8::1".parse().unwrap();
+
+        assert_eq!(forwarded_for(ip), r#"for="[2001:db8::1]""#);
+    }
+
+    #[test]
     fn a_trusted_peer_s_lists_are_continued() {
         let (peer, _) = peer("10.0.0.7");
         let mut headers = head(&["1.1.1.1", "2.2.2.2"]);
@@ -256,6 +281,7 @@ mod tests {
         );
 
         assert_eq!(headers[names::FORWARDED_FOR], "1.1.1.1, 2.2.2.2, 10.0.0.7");
+        assert!(!headers.contains_key(FORWARDED), "it is not begun");
         assert_eq!(headers.get_all(names::FORWARDED_FOR).iter().count(), 1);
         assert_eq!(headers[names::FORWARDED_PROTO], "https");
         assert_eq!(headers[VIA], "2 edge, 1.1 proxyd");

@@ -3,10 +3,11 @@
 //! [RFC 9110 §7.6.1]: fields that `Connection` names are removed first, then `Connection` itself and
 //! its kin. Names that the proxy sets or relies on cannot be nominated away.
 
+use crate::claims::{is_claim, is_shadow, may_be_claim};
 use crate::names;
 use http::header::{
-    ACCEPT, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, FORWARDED, HOST, HeaderName, REFERER,
-    TE, TRANSFER_ENCODING, UPGRADE, USER_AGENT, VIA,
+    ACCEPT, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HOST, HeaderName, REFERER, TE,
+    TRANSFER_ENCODING, UPGRADE, USER_AGENT,
 };
 use http::{HeaderMap, HeaderValue};
 use proxy_errors::is_grpc;
@@ -37,6 +38,7 @@ impl Found {
     pub(crate) const TRANSFER_ENCODING: u16 = 1 << 5;
     pub(crate) const EXPECT: u16 = 1 << 6;
     pub(crate) const HTTP2_SETTINGS: u16 = 1 << 7;
+    /// A name of the list of claims, or of it with `_` in place of `-`.
     pub(crate) const FORWARDING: u16 = 1 << 8;
     pub(crate) const CORRELATION_ID: u16 = 1 << 9;
     /// The sender's `Accept` speaks of HTML.
@@ -81,7 +83,10 @@ impl Found {
                     found.content_length = number(value);
                     padded(value)
                 }
-                _ => rare(name),
+                _ => match rare(name) {
+                    0 if claims(name.as_str()) => Self::FORWARDING,
+                    bits => bits,
+                },
             };
         }
         (found, said)
@@ -108,47 +113,34 @@ impl Found {
 fn rare(name: &HeaderName) -> u16 {
     match name.as_str().len() {
         2 if *name == TE => Found::TE,
-        3 if *name == VIA => Found::FORWARDING,
         6 if *name == EXPECT => Found::EXPECT,
         7 if *name == UPGRADE => Found::UPGRADE,
-        9 if *name == FORWARDED => Found::FORWARDING,
         10 if *name == CONNECTION => Found::CONNECTION,
         10 if *name == names::KEEP_ALIVE => Found::KEEP_ALIVE,
         14 if *name == names::HTTP2_SETTINGS => Found::HTTP2_SETTINGS,
-        15 if *name == names::FORWARDED_FOR => Found::FORWARDING,
         16 if *name == names::PROXY_CONNECTION => Found::PROXY_CONNECTION,
-        16 if *name == names::FORWARDED_HOST => Found::FORWARDING,
         16 if *name == names::CORRELATION_ID => Found::CORRELATION_ID,
         17 if *name == TRANSFER_ENCODING => Found::TRANSFER_ENCODING,
-        17 if *name == names::FORWARDED_PROTO => Found::FORWARDING,
-        15..=17 if shadows_ours(name) => Found::FORWARDING,
         _ => 0,
     }
 }
 
-/// Whether it is a name of ours with `_` in place of `-`: to CGI, and to what came after it, they are
-/// one variable.
-fn shadows_ours(name: &HeaderName) -> bool {
-    let name = name.as_str();
-    if !name.starts_with('x') || !name.contains('_') {
-        return false;
-    }
-    let ours = [
-        names::FORWARDED_FOR,
-        names::FORWARDED_PROTO,
-        names::FORWARDED_HOST,
-        names::CORRELATION_ID,
-    ];
-    let plain = name.replace('_', "-");
-    ours.iter().any(|one| one.as_str() == plain)
+#[inline]
+fn claims(name: &str) -> bool {
+    may_be_claim(name) && (is_claim(name) || is_shadow(name))
 }
 
-/// Removes fields whose names are ours with `_` in place of `-`.
+/// Removes the fields of the list of claims unless their sender is `believed`, and in any case those
+/// with `_` in place of `-`.
 #[cold]
-pub(crate) fn remove_shadows(headers: &mut HeaderMap) {
-    let shadows = headers.keys().filter(|name| shadows_ours(name));
-    let shadows: Vec<HeaderName> = shadows.cloned().collect();
-    for name in shadows {
+pub(crate) fn remove_claims(headers: &mut HeaderMap, believed: bool) {
+    let dropped = |name: &HeaderName| {
+        let name = name.as_str();
+        !believed && is_claim(name) || is_shadow(name)
+    };
+    let names = headers.keys().filter(|name| dropped(name));
+    let names: Vec<HeaderName> = names.cloned().collect();
+    for name in names {
         headers.remove(name);
     }
 }
@@ -256,17 +248,7 @@ fn strip_nominated(headers: &mut HeaderMap) {
 
 /// Names that end-to-end meaning, framing or the proxy itself rests on.
 fn is_protected(name: &HeaderName) -> bool {
-    [
-        CONTENT_LENGTH,
-        HOST,
-        FORWARDED,
-        VIA,
-        names::CORRELATION_ID,
-        names::FORWARDED_FOR,
-        names::FORWARDED_HOST,
-        names::FORWARDED_PROTO,
-    ]
-    .contains(name)
+    [CONTENT_LENGTH, HOST, names::CORRELATION_ID].contains(name) || is_claim(name.as_str())
 }
 
 fn names_in(value: &HeaderValue) -> impl Iterator<Item = &str> {

@@ -10,6 +10,7 @@ mod exchange;
 mod state;
 mod view;
 
+mod claims;
 mod forward;
 mod forwarding;
 mod hop;

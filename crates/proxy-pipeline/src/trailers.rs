@@ -3,14 +3,14 @@
 //! Receivers are free to add trailers to the headers. What decides about framing, routing, who asks
 //! or how the request is handled must have been said before the body. [RFC 9110 §6.5.1]
 
-use crate::hop::remove_shadows;
+use crate::hop::remove_claims;
 use crate::names;
 use crate::policy::http2_fields::check_field;
 use http::header::{
     AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE,
-    CONTENT_TYPE, COOKIE, EXPECT, FORWARDED, HOST, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH,
-    IF_RANGE, IF_UNMODIFIED_SINCE, MAX_FORWARDS, PRAGMA, PROXY_AUTHORIZATION, RANGE, TE, TRAILER,
-    TRANSFER_ENCODING, UPGRADE, VIA,
+    CONTENT_TYPE, COOKIE, EXPECT, HOST, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE,
+    IF_UNMODIFIED_SINCE, MAX_FORWARDS, PRAGMA, PROXY_AUTHORIZATION, RANGE, TE, TRAILER,
+    TRANSFER_ENCODING, UPGRADE,
 };
 use http::{HeaderMap, HeaderName};
 
@@ -30,15 +30,7 @@ const OF_THE_CONNECTION: [HeaderName; 9] = [
 /// Takes out of a request's trailers what a target must not be told so late.
 #[cold]
 pub(crate) fn for_targets(trailers: &mut HeaderMap) {
-    let ours = [
-        names::CORRELATION_ID,
-        names::FORWARDED_FOR,
-        names::FORWARDED_HOST,
-        names::FORWARDED_PROTO,
-        names::GRPC_TIMEOUT,
-        FORWARDED,
-        VIA,
-    ];
+    let ours = [names::CORRELATION_ID, names::GRPC_TIMEOUT];
     let of_the_head = [
         AUTHORIZATION,
         CACHE_CONTROL,
@@ -61,7 +53,7 @@ pub(crate) fn for_targets(trailers: &mut HeaderMap) {
     for name in ours.iter().chain(&of_the_head) {
         trailers.remove(name);
     }
-    remove_shadows(trailers);
+    remove_claims(trailers, false);
     for_clients(trailers);
 }
 
@@ -98,6 +90,8 @@ mod tests {
             "cookie",
             "x-forwarded-for",
             "x_forwarded_for",
+            "x-real-ip",
+            "via",
             "content-length",
             "x\"y",
         ] {

@@ -175,9 +175,11 @@ async fn introduce(caller: &mut Caller, stream: &mut Carrier) -> Result<(), Fail
     };
     let time = settings.handshake_time;
     let heard = patience.within(Timer::Handshake, time, introduction::read(stream));
-    if let Some(client) = heard.await.unwrap_or(Err(Failure::Late(time)))? {
-        caller.peer = Peer::new(client, caller.peer.tls, trusted);
-    }
+    caller.peer = match heard.await.unwrap_or(Err(Failure::Late(time)))? {
+        Some(client) => Peer::new(client, caller.peer.tls, trusted),
+        // The address stays the balancer's; its trust was for the clients that it names.
+        None => caller.peer.clone().doubted(),
+    };
     Ok(())
 }
 

@@ -110,6 +110,115 @@ fn a_trusted_proxy_s_claims_are_continued_and_name_the_client() {
     assert_eq!(record.text("client_ip"), "2.2.2.2");
 }
 
+/// Fields by which some upstream learns the client, the way of the request, or its target.
+const OTHER_CLAIMS: [&str; 28] = [
+    "Client-IP",
+    "CF-Connecting-IP",
+    "Fastly-Client-IP",
+    "Front-End-Https",
+    "True-Client-IP",
+    "X-Client-IP",
+    "X-Cluster-Client-IP",
+    "X-Forwarded",
+    "X-Forwarded-By",
+    "X-Forwarded-Client-Cert",
+    "X-Forwarded-Path",
+    "X-Forwarded-Port",
+    "X-Forwarded-Prefix",
+    "X-Forwarded-Scheme",
+    "X-Forwarded-Server",
+    "X-Forwarded-Ssl",
+    "X-Forwarded-Uri",
+    "X-Host",
+    "X-HTTP-Host-Override",
+    "X-Original-For",
+    "X-Original-Host",
+    "X-Original-Proto",
+    "X-Original-URI",
+    "X-Original-URL",
+    "X-Real-IP",
+    "X-Rewrite-URL",
+    "X-Scheme",
+    "X-Url-Scheme",
+];
+
+#[test]
+fn no_stranger_s_word_about_who_asked_or_for_what_reaches_the_upstream() {
+    let upstream = Upstream::saying("");
+    let proxyd = Config::to(&upstream).start();
+    let mut client = proxyd.connect();
+
+    for name in OTHER_CLAIMS {
+        let folded = name.replace('-', "_");
+        for name in [name, &name.to_uppercase(), &folded] {
+            client.ask(get("/", &[(name, "liar"), ("X-Kept", "1")]));
+
+            let seen = upstream.last_request().fields;
+            assert!(!seen.has(name), "{name}");
+            assert_eq!(seen.get("x-kept"), Some("1"), "{name}");
+            assert_eq!(seen.get("x-forwarded-for"), Some("127.0.0.1"), "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_trusted_proxy_s_word_about_who_asked_passes_but_not_with_underscores() {
+    let upstream = Upstream::saying("");
+    let proxyd = Config::to(&upstream)
+        .listener(r#"trusted-proxies "127.0.0.0/8""#)
+        .start();
+    let mut client = proxyd.connect();
+
+    for name in OTHER_CLAIMS {
+        client.ask(get("/", &[(name, "balancer")]));
+        assert_eq!(upstream.last_request().fields.get(name), Some("balancer"));
+        let folded = name.replace('-', "_");
+        client.ask(get("/", &[(&folded, "liar")]));
+        assert!(!upstream.last_request().fields.has(&folded), "{folded}");
+    }
+}
+
+#[test]
+fn a_trusted_proxy_s_forwarded_is_continued_beside_its_x_forwarded_for() {
+    let upstream = Upstream::saying("");
+    let proxyd = Config::to(&upstream)
+        .listener(r#"trusted-proxies "127.0.0.0/8""#)
+        .start();
+
+    let fields = [
+        ("Forwarded", "for=1.1.1.1;proto=https"),
+        ("Forwarded", ""),
+        ("X-Forwarded-For", "1.1.1.1"),
+    ];
+    proxyd.connect().ask(get("/", &fields));
+
+    let seen = upstream.last_request().fields;
+    assert_eq!(seen.all("x-forwarded-for"), ["1.1.1.1, 127.0.0.1"]);
+    assert_eq!(
+        seen.all("forwarded"),
+        ["for=1.1.1.1;proto=https, for=127.0.0.1"]
+    );
+}
+
+#[test]
+fn an_empty_x_forwarded_for_goes_up_as_the_peer_alone() {
+    let upstream = Upstream::saying("");
+    let proxyd = Config::to(&upstream)
+        .listener(r#"trusted-proxies "127.0.0.0/8""#)
+        .start();
+
+    for (values, whole) in [
+        (&[""][..], "127.0.0.1"),
+        (&["", " , "], "127.0.0.1"),
+        (&["1.1.1.1, ", ""], "1.1.1.1, 127.0.0.1"),
+    ] {
+        let fields: Vec<_> = values.iter().map(|it| ("X-Forwarded-For", *it)).collect();
+        proxyd.connect().ask(get("/", &fields));
+        let seen = upstream.last_request().fields;
+        assert_eq!(seen.all("x-forwarded-for"), [whole], "{values:?}");
+    }
+}
+
 #[test]
 fn a_network_that_does_not_hold_the_peer_is_no_trust() {
     let upstream = Upstream::saying("");

@@ -58,6 +58,24 @@ fn a_header_without_a_client_leaves_the_peer() {
 }
 
 #[test]
+fn a_header_that_names_nobody_makes_nobody_trusted() {
+    let upstream = Upstream::saying("hello");
+    let proxyd = behind(&upstream);
+    let (local, unspecified) = (version_2(0x20, 0, &[]), version_2(0x21, 0, &[]));
+    for header in [b"PROXY UNKNOWN\r\n".to_vec(), local, unspecified] {
+        let mut client = proxyd.connect();
+        client.send(&header);
+        let claims = [("X-Forwarded-For", "1.1.1.1"), ("X-Real-IP", "1.1.1.1")];
+        let response = client.ask(get("/", &claims));
+        let seen = upstream.last_request();
+        assert_eq!(seen.fields.get("x-forwarded-for"), Some("127.0.0.1"));
+        assert!(!seen.fields.has("x-real-ip"));
+        let record = proxyd.access_record(&response.correlation_id());
+        assert_eq!(record.text("client_ip"), "127.0.0.1");
+    }
+}
+
+#[test]
 fn a_header_may_come_in_pieces() {
     let upstream = Upstream::saying("hello");
     let proxyd = behind(&upstream);

@@ -63,8 +63,8 @@ settings! {
         words("listeners.listener.default-route", "a route's id", "app")
             .optional("such requests are answered 404 `ROUTE_NOT_FOUND`")
             .enforced("proxy-pipeline", "unmatched_requests_take_the_default_route");
-    /// Peers whose `X-Forwarded-*` and `Forwarded` headers are believed. The client's address is
-    /// then the right-most one that is not in these networks.
+    /// Peers from which `X-Forwarded-*`, `Forwarded` and their kin are passed on; from any other peer they
+    /// are dropped. The client's address is the right-most one that is not in these networks.
     TRUSTED_PROXIES: Text<IpNet>, Many =
         text("listeners.listener.trusted-proxies", "a network", "10.0.0.0/8", network)
             .many()
@@ -98,7 +98,7 @@ settings! {
         .enforced("proxy-server", "http2_is_spoken_without_tls_where_that_is_allowed");
     /// Whether every connection begins with a PROXY protocol header, version 1 or 2, within
     /// `handshake-secs`. Connections without one, and those of peers that are not among
-    /// `trusted-proxies`, are closed unanswered.
+    /// `trusted-proxies`, are closed unanswered. Where the header names no client nothing is believed.
     PROXY_PROTOCOL: Flag, Given<bool> = flag("listeners.listener.proxy-protocol")
         .or(false)
         .enforced("proxy-server", "a_trusted_proxy_tells_who_calls");
