@@ -1,28 +1,45 @@
 //! The name that one request bears in responses, logs and upstreams.
 
 use bytes::{Bytes, BytesMut};
+use chacha20::ChaCha20Rng;
+use chacha20::rand_core::{Rng, SeedableRng};
 use http::HeaderValue;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
+use std::io;
 use std::time::Duration;
 
 const TEXT_LENGTH: usize = 36;
 const ARENA_BYTES: usize = 4096;
 
 /// Makes correlation IDs: `UUIDv7`, in text, out of one arena instead of one allocation each.
+///
+/// What is random in them comes from `ChaCha20`: IDs that were seen tell nothing of others, nor of what
+/// the source was made from.
 #[derive(Debug)]
 pub struct IdSource {
-    state: Cell<u64>,
+    random: RefCell<ChaCha20Rng>,
     arena: RefCell<BytesMut>,
 }
 
 impl IdSource {
-    /// A source whose IDs differ from those of other seeds.
+    /// A source whose IDs follow from the seed, which must be secret, and differ from those of other seeds.
     #[must_use]
-    pub fn new(seed: u64) -> Self {
+    pub fn new(seed: [u8; 32]) -> Self {
         Self {
-            state: Cell::new(seed),
+            random: RefCell::new(ChaCha20Rng::from_seed(seed)),
             arena: RefCell::default(),
         }
+    }
+
+    /// A source with a seed of the operating system, which is asked once.
+    ///
+    /// # Errors
+    /// When the operating system has no random bytes.
+    pub fn of_the_system() -> io::Result<Self> {
+        let mut seed = [0; 32];
+        let refused = |_| io::Error::other("the system gives no random bytes");
+        aws_lc_rs::rand::fill(&mut seed).map_err(refused)?;
+        Ok(Self::new(seed))
     }
 
     /// A new ID, made at `unix_time`. [RFC 9562 §5.7]
@@ -49,13 +66,8 @@ impl IdSource {
         (high << 64 | low).to_ne_bytes()
     }
 
-    // splitmix64: IDs must not collide; they are no secrets.
     fn random(&self) -> u64 {
-        let state = self.state.get().wrapping_add(0x9E37_79B9_7F4A_7C15);
-        self.state.set(state);
-        let mixed = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
+        self.random.borrow_mut().next_u64()
     }
 }
 
@@ -113,9 +125,11 @@ mod tests {
     use std::collections::HashSet;
     use uuid::Uuid;
 
+    const SEED: [u8; 32] = [7; 32];
+
     #[test]
     fn ids_are_version_7_and_carry_their_time() {
-        let source = IdSource::new(7);
+        let source = IdSource::new(SEED);
         let time = Duration::from_millis(1_795_000_000_123);
 
         let id = Uuid::parse_str(source.next(time).to_str().unwrap()).unwrap();
@@ -137,12 +151,34 @@ mod tests {
 
     #[test]
     fn ids_do_not_repeat() {
-        let source = IdSource::new(1);
+        let source = IdSource::new(SEED);
         let ids: HashSet<_> = (0..10_000)
             .map(|_| source.next(Duration::ZERO).as_bytes().to_vec())
             .collect();
 
         assert_eq!(ids.len(), 10_000);
+    }
+
+    #[test]
+    fn what_was_given_out_does_not_tell_what_comes_next() {
+        // The next number of splitmix64: any number that it gave tells its state.
+        let source = IdSource::new(SEED);
+        let whole = u128::from_ne_bytes(source.random_bytes());
+        let word = |number: u128| u64::try_from(number & u128::from(u64::MAX)).unwrap();
+        let (first, second) = (word(whole >> 64), word(whole));
+        let unshift = |mixed: u64, by: u32| (0..64 / by).fold(mixed, |it, _| mixed ^ (it >> by));
+        let inverse = |factor: u64| {
+            (0..6).fold(factor, |it, _| {
+                it.wrapping_mul(2_u64.wrapping_sub(factor.wrapping_mul(it)))
+            })
+        };
+        let state = unshift(first, 31).wrapping_mul(inverse(0x94D0_49BB_1331_11EB));
+        let state = unshift(state, 27).wrapping_mul(inverse(0xBF58_476D_1CE4_E5B9));
+        let state = unshift(state, 30).wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+
+        assert_ne!(mixed ^ (mixed >> 31), second);
     }
 
     #[test]
@@ -170,7 +206,7 @@ mod tests {
                 assert_eq!(is_acceptable(&id), plain, "{byte:#x}");
             }
         }
-        let own = IdSource::new(3).next(Duration::ZERO);
+        let own = IdSource::new(SEED).next(Duration::ZERO);
         assert!(is_acceptable(own.as_bytes()));
     }
 }

@@ -231,13 +231,12 @@ impl Worker {
     #[must_use]
     pub fn new(
         shared: Arc<Shared>,
-        time: Time,
+        (time, ids): (Time, IdSource),
         active: ActivePlan,
         cells: Arc<WorkerCells>,
         logs: Logs,
     ) -> Self {
         let clock = Rc::new(Clock::default());
-        let seed = unpredictable();
         Self {
             shared,
             time,
@@ -247,7 +246,7 @@ impl Worker {
             cells,
             logs: RefCell::new(logs),
             draining: Cell::new(Draining::No),
-            ids: IdSource::new(seed),
+            ids,
             date: DateCache::default(),
             host: HostValue::default(),
             active: RefCell::new(Rc::new(active)),
@@ -307,9 +306,4 @@ fn access_format(observability: &Observability) -> Option<AccessFormat> {
         fields: vec![OptionalField::UserAgent, OptionalField::Referer],
         redact_query: redact.map(|name| name.value.clone()).collect(),
     })
-}
-
-fn unpredictable() -> u64 {
-    use std::hash::{BuildHasher, RandomState};
-    RandomState::new().hash_one(0_u8)
 }

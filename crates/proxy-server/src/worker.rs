@@ -6,7 +6,9 @@ use crate::doors::Held;
 use crate::settings::ConnectionSettings;
 use proxy_http1::close_spare_pipes;
 use proxy_limits::Gauge;
-use proxy_pipeline::{ActivePlan, Draining, GONE, Logs, Shared, Time, UpstreamLinks, Worker};
+use proxy_pipeline::{
+    ActivePlan, Draining, GONE, IdSource, Logs, Shared, Time, UpstreamLinks, Worker,
+};
 use proxy_plan::Plan;
 use proxy_pool::PoolSettings;
 use proxy_telemetry::Registry;
@@ -137,11 +139,18 @@ async fn run(
             return Ok(());
         }
     };
+    let ids = match IdSource::of_the_system() {
+        Ok(ids) => ids,
+        Err(error) => {
+            ready.send(Err(error)).unwrap_or_default();
+            return Ok(());
+        }
+    };
     ready.send(Ok(())).unwrap_or_default();
     let Some(Command::Adopt(first, done)) = inbox.recv().await else {
         return Ok(());
     };
-    let mut post = Post::new(number, common, *first);
+    let mut post = Post::new(number, common, ids, *first);
     done.send(()).unwrap_or_default();
     loop {
         tokio::select! {
@@ -181,7 +190,7 @@ struct Post {
 }
 
 impl Post {
-    fn new(number: usize, common: Common, first: Adoption) -> Self {
+    fn new(number: usize, common: Common, ids: IdSource, first: Adoption) -> Self {
         let Common { shared, registry } = common;
         let Adoption {
             plan,
@@ -193,7 +202,7 @@ impl Post {
         let active = ActivePlan::new(plan, links, &registry, number);
         let cells = registry.worker(number);
         let logs = logs.unwrap_or_else(Logs::off);
-        let worker = Worker::new(shared, Time::start(), active, cells, logs);
+        let worker = Worker::new(shared, (Time::start(), ids), active, cells, logs);
         let mut post = Self {
             number,
             registry,
