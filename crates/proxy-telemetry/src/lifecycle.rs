@@ -1,13 +1,15 @@
 //! What the process says of itself: since when, under which configuration, and whether it takes
 //! traffic.
 
+use crate::cells::GaugeCell;
 use crate::exposition::{Build, Format, Scrape};
+use crate::names;
 use crate::process::Process;
 use crate::registry::Registry;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The process's life, written by the control thread and read by everybody.
@@ -17,14 +19,25 @@ pub struct Lifecycle {
     commit: &'static str,
     registry: Arc<Registry>,
     started: SystemTime,
+    /// Reloads that succeeded.
     reloads: AtomicU64,
-    // Milliseconds since 1970; 0 before the first.
+    /// When the configuration in force was read, in milliseconds since 1970.
     last_reload: AtomicU64,
-    last_reload_failed: AtomicBool,
+    /// One of [`UNTRIED`], [`SUCCEEDED`] and [`FAILED`].
+    last_result: AtomicU8,
     generation: AtomicU64,
+    generation_gauge: Arc<GaugeCell>,
+    last_reload_gauge: Arc<GaugeCell>,
     listening: AtomicBool,
     draining: AtomicBool,
 }
+
+/// No reload was tried yet.
+const UNTRIED: u8 = 0;
+/// The last reload succeeded.
+const SUCCEEDED: u8 = 1;
+/// The last reload was refused.
+const FAILED: u8 = 2;
 
 impl Lifecycle {
     /// A process that started at `started` and does not listen yet.
@@ -34,15 +47,20 @@ impl Lifecycle {
         registry: Arc<Registry>,
         started: SystemTime,
     ) -> Self {
+        let generation_gauge = registry.gauge(&names::CONFIG_GENERATION, []);
+        let last_reload_gauge = registry.gauge(&names::CONFIG_LAST_RELOAD_TIMESTAMP_SECONDS, []);
+        last_reload_gauge.set(unix_millis(started) / 1000);
         Self {
             version,
             commit,
             registry,
             started,
             reloads: AtomicU64::new(0),
-            last_reload: AtomicU64::new(0),
-            last_reload_failed: AtomicBool::new(false),
+            last_reload: AtomicU64::new(unix_millis(started)),
+            last_result: AtomicU8::new(UNTRIED),
             generation: AtomicU64::new(0),
+            generation_gauge,
+            last_reload_gauge,
             listening: AtomicBool::new(false),
             draining: AtomicBool::new(false),
         }
@@ -51,14 +69,20 @@ impl Lifecycle {
     /// The plan of this generation is in force and every listener is bound.
     pub fn serves(&self, generation: u64) {
         self.generation.store(generation, Ordering::Release);
+        self.generation_gauge.set(generation);
         self.listening.store(true, Ordering::Release);
     }
 
-    /// A reload was tried at `now`.
+    /// A reload was tried at `now`. One that failed changes nothing but the last result.
     pub fn reloaded(&self, now: SystemTime, succeeded: bool) {
-        self.reloads.fetch_add(1, Ordering::Relaxed);
-        self.last_reload.store(unix_millis(now), Ordering::Relaxed);
-        self.last_reload_failed.store(!succeeded, Ordering::Relaxed);
+        let result = if succeeded { SUCCEEDED } else { FAILED };
+        self.last_result.store(result, Ordering::Relaxed);
+        if succeeded {
+            let now = unix_millis(now);
+            self.reloads.fetch_add(1, Ordering::Relaxed);
+            self.last_reload.store(now, Ordering::Relaxed);
+            self.last_reload_gauge.set(now / 1000);
+        }
     }
 
     /// No new connections are accepted any more.
@@ -81,22 +105,18 @@ impl Lifecycle {
     #[must_use]
     pub fn status(&self, now: SystemTime) -> Value {
         let uptime = now.duration_since(self.started).unwrap_or_default();
-        let last_reload = self.last_reload.load(Ordering::Relaxed);
-        let reloaded = last_reload > 0;
-        let started = unix_millis(self.started);
-        let result = match (reloaded, self.last_reload_failed.load(Ordering::Relaxed)) {
-            (false, _) => Value::Null,
-            (true, false) => json!("success"),
-            (true, true) => json!("failure"),
+        let result = match self.last_result.load(Ordering::Relaxed) {
+            SUCCEEDED => json!("success"),
+            FAILED => json!("failure"),
+            _ => Value::Null,
         };
         json!({
             "status": "healthy",
             "version": self.version,
             "uptime_seconds": uptime.as_secs(),
-            "start_time": rfc3339(started),
+            "start_time": timestamp(self.started),
             "config_reload_count": self.reloads.load(Ordering::Relaxed),
-            // Before the first reload: when the configuration in force was read.
-            "last_config_reload": rfc3339(if reloaded { last_reload } else { started }),
+            "last_config_reload": rfc3339(self.last_reload.load(Ordering::Relaxed)),
             "last_config_reload_result": result,
             "config_generation": self.generation.load(Ordering::Acquire),
             "draining": self.is_draining(),
@@ -186,8 +206,11 @@ mod tests {
     fn the_status_counts_reloads_and_says_how_the_last_one_went() {
         let lifecycle = lifecycle();
         lifecycle.serves(1);
+        let untried = lifecycle.status(UNIX_EPOCH);
+        assert_eq!(untried["last_config_reload_result"], Value::Null);
         let later = UNIX_EPOCH + Duration::from_millis(90_500);
-        lifecycle.reloaded(later, false);
+        lifecycle.reloaded(later, true);
+        lifecycle.reloaded(later + Duration::from_secs(1), false);
 
         let status = lifecycle.status(later);
         assert_eq!(status["uptime_seconds"], 90);
