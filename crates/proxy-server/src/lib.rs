@@ -43,6 +43,7 @@ mod listen;
 mod logs;
 mod pools;
 mod resolve;
+mod target_health;
 mod tls;
 
 pub use events::Events;

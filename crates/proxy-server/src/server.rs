@@ -7,6 +7,7 @@ use crate::listen::BindFault;
 use crate::logs::OpenLogs;
 use crate::pools::{ConnectionLimits, LimitTransaction};
 use crate::staff::Staff;
+use crate::target_health::TargetHealth;
 use crate::tls::{Holdings, Vault};
 use crate::worker::{self, Adoption, Command, Common, Entrance, Handle, Share};
 use proxy_config::Fault;
@@ -50,6 +51,7 @@ pub(crate) struct Server {
     logs: OpenLogs,
     vault: Vault,
     heritage: Heritage,
+    health: TargetHealth,
     plan: Arc<Plan>,
 }
 
@@ -120,6 +122,7 @@ impl Server {
             logs,
             vault,
             heritage,
+            health: TargetHealth::default(),
             plan,
         };
         let transaction = server.open(prepared).await?;
@@ -227,6 +230,7 @@ impl Server {
         self.staff.hire(recruits);
         let adoptions = self.adoptions(&plan, shares, &holdings, (count, newcomers, fresh_logs));
         self.vault.adopt(holdings, &self.common.registry);
+        self.health = TargetHealth::of(&plan, &self.common.registry);
         self.plan = plan;
         self.staff.publish(adoptions).await;
         self.staff.retire(count);
@@ -281,6 +285,7 @@ impl Server {
 
     /// Lets every worker look again which targets are healthy.
     pub(crate) fn refresh(&self) {
+        self.health.publish();
         self.staff.tell(|| Command::Refresh);
     }
 
