@@ -34,7 +34,12 @@ pub(crate) struct Facts {
     pub(crate) protocol: Protocol,
     pub(crate) client_ip: IpAddr,
     pub(crate) route: Option<usize>,
+    /// The upstream that the route leads to.
+    pub(crate) meant: Option<usize>,
+    /// The upstream and target asked last.
     pub(crate) upstream: Option<(usize, u16)>,
+    /// Whether there is a connection to that target.
+    pub(crate) connected: bool,
     /// None until there is an answer.
     pub(crate) status: Option<StatusCode>,
     pub(crate) bytes_out: u64,
@@ -87,13 +92,32 @@ impl Closing {
         }
     }
 
-    /// The upstream asked last.
+    /// The upstream asked last, or the one that the request was meant for.
     pub(crate) fn upstream_name(&self) -> &str {
-        let upstream = self.facts.upstream.and_then(|(upstream, _)| {
+        let asked = self.facts.upstream.map(|(upstream, _)| upstream);
+        let upstream = asked.or(self.facts.meant).and_then(|upstream| {
             let upstreams = self.active.plan.upstreams();
             upstreams.get(upstream)
         });
         upstream.map_or("", |upstream| &upstream.name)
+    }
+
+    /// Counts the request among those that the target asked last is serving.
+    pub(crate) fn enter_target(&mut self) {
+        if !std::mem::replace(&mut self.facts.connected, true)
+            && let Some((_, target)) = self.active_upstream()
+        {
+            target.active.add(1);
+        }
+    }
+
+    /// Takes it out of that count.
+    pub(crate) fn leave_target(&mut self) {
+        if std::mem::take(&mut self.facts.connected)
+            && let Some((_, target)) = self.active_upstream()
+        {
+            target.active.sub(1);
+        }
     }
 
     pub(crate) fn active_upstream(&self) -> Option<(&ActiveUpstream, &TargetCells)> {
@@ -110,9 +134,7 @@ impl Closing {
         self.worker.cells.requests_in_flight.sub(1);
         self.facts.permit = None;
         let aborted = self.blame_the_client();
-        if let Some((_, target)) = self.active_upstream() {
-            target.active.sub(1);
-        }
+        self.leave_target();
         let status = self.facts.status.map_or(499, |status| status.as_u16());
         let failed = self.facts.problem.is_some() && !aborted || status >= 500;
         let took = now.saturating_sub(self.facts.began);
@@ -183,10 +205,13 @@ impl Closing {
         let route = facts
             .route
             .and_then(|route| active.route_phrases.get(route));
-        let target = facts.upstream.and_then(|(upstream, target)| {
-            let upstream = active.upstreams.get(upstream)?;
-            upstream.phrases.get(usize::from(target))
-        });
+        let target = if let Some((upstream, target)) = facts.upstream {
+            let upstream = active.upstreams.get(upstream);
+            upstream.and_then(|upstream| upstream.phrases.get(usize::from(target)))
+        } else {
+            let upstream = facts.meant.and_then(|meant| active.upstreams.get(meant));
+            upstream.and_then(|upstream| upstream.phrase.get(0))
+        };
         let record = AccessRecord {
             at: self.worker.time.unix(now),
             correlation_id: facts.correlation_id.as_bytes(),

@@ -9,6 +9,7 @@ use crate::correlation::is_acceptable;
 use crate::forwarding::{Added, client_ip};
 use crate::hop::{Found, Said};
 use crate::names;
+use crate::policy::header_edits;
 use crate::request_body::RequestBody;
 use crate::state::{ActivePlan, ActiveUpstream, Worker};
 use http::header::ACCEPT;
@@ -18,7 +19,7 @@ use http::{HeaderValue, Method, Request, Response, Version};
 use proxy_clock::Timers;
 use proxy_errors::{Problem, ResponseForm, ServiceForm};
 use proxy_http1::RawTarget;
-use proxy_plan::{ListenerPlan, RequestHead, RoutePlan};
+use proxy_plan::{ListenerPlan, RequestHead, RoutePlan, Service};
 use proxy_telemetry::{Protocol, RequestFacts, RequestNote, TargetCells};
 use std::rc::Rc;
 use std::time::Duration;
@@ -67,7 +68,9 @@ impl Exchange {
                 protocol,
                 client_ip,
                 route: None,
+                meant: None,
                 upstream: None,
+                connected: false,
                 status: None,
                 bytes_out: 0,
                 tunnelled_in: 0,
@@ -151,6 +154,9 @@ impl Exchange {
     pub(crate) fn enter(&mut self, route: &RoutePlan) {
         self.service = route.form;
         self.closing.facts.route = Some(route.index);
+        if let Service::Upstream(position) = route.service {
+            self.closing.facts.meant = Some(position);
+        }
     }
 
     /// The timers of this exchange, which ends at `end_by` whatever happens.
@@ -161,15 +167,17 @@ impl Exchange {
 
     /// Notes that this target is asked now.
     pub(crate) fn ask(&mut self, upstream: usize, target: u16) {
-        if let Some((_, cells)) = self.closing.active_upstream() {
-            cells.active.sub(1);
-        }
+        self.closing.leave_target();
         self.closing.facts.upstream = Some((upstream, target));
         if let Some((upstream, cells)) = self.closing.active_upstream() {
             upstream.cells.attempts.add(1);
             cells.requests.add(1);
-            cells.active.add(1);
         }
+    }
+
+    /// Notes that there is a connection to the target asked last: until then the request waits.
+    pub(crate) fn connected(&mut self) {
+        self.closing.enter_target();
     }
 
     /// The upstream and target asked last.
@@ -199,7 +207,11 @@ impl Exchange {
                 .listener()
                 .is_some_and(|listener| listener.expose_reasons),
         };
-        let response = tell(&problem, telling);
+        let mut response = tell(&problem, telling);
+        let routes = self.closing.active.plan.routes();
+        if let Some(route) = self.closing.facts.route.and_then(|at| routes.get(at)) {
+            header_edits::apply(&route.response_headers, response.headers_mut());
+        }
         self.closing.facts.problem = Some(Box::new(problem));
         response
     }

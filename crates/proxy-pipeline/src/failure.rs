@@ -210,6 +210,16 @@ pub fn timeout_problem(timer: Timer, after: Duration) -> Problem {
     Problem::new(timeout_reason(timer), Detail::After(after))
 }
 
+/// The time after which a timer ran out; zero for any other problem.
+pub(crate) fn waited(problem: &Problem) -> Duration {
+    match problem.detail() {
+        Detail::After(time) => *time,
+        Detail::None | Detail::Text(_) | Detail::Named { .. } | Detail::Limit { .. } => {
+            Duration::ZERO
+        }
+    }
+}
+
 /// The reason that stands for a timer.
 pub(crate) const fn timeout_reason(timer: Timer) -> Reason {
     match timer {

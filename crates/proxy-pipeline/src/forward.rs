@@ -141,6 +141,7 @@ impl Attempts<'_, '_> {
                     continue;
                 }
             };
+            self.exchange.connected();
             let began = self.began(&link);
             if let Some(total) = self.to.total
                 && self.exchange.found.has(Found::GRPC)

@@ -125,6 +125,8 @@ pub(crate) struct ActiveUpstream {
     pub(crate) links: UpstreamLinks,
     /// Its targets as access records have them, by position; none where there are no records.
     pub(crate) phrases: Phrases,
+    /// The same without a target.
+    pub(crate) phrase: Phrases,
 }
 
 /// How an upstream's targets are reached, by target.
@@ -156,6 +158,7 @@ impl ActivePlan {
             for (upstream, active) in plan.upstreams().iter().zip(&mut upstreams) {
                 let labels = upstream.targets.iter().map(|target| &*target.label);
                 active.phrases = Phrases::of_targets(&upstream.name, labels);
+                active.phrase = Phrases::of_upstream(&upstream.name);
             }
         }
         Self {
@@ -222,6 +225,7 @@ impl ActiveUpstream {
             targets: cells.collect(),
             links,
             phrases: Phrases::default(),
+            phrase: Phrases::default(),
         }
     }
 }

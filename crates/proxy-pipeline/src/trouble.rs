@@ -1,8 +1,9 @@
 //! What went wrong, counted and written down.
 
 use crate::client::Client;
+use crate::failure::waited;
 use crate::state::Worker;
-use proxy_errors::{Detail, LimitType, Problem, Reason};
+use proxy_errors::{Detail, ErrorType, LimitType, Problem, Reason};
 use proxy_telemetry::{ErrorRecord, Level, Limit, LimitRecord};
 use std::net::IpAddr;
 use std::time::Duration;
@@ -47,8 +48,7 @@ pub(crate) fn write_down(worker: &Worker, problem: &Problem, circumstances: &Cir
     let warns = worker.logs.borrow().warnings;
     let client_ip = client_ip.to_string();
     let message = problem.log_message();
-    if let Some(limit_type) = reason.limit_type() {
-        let limit_type = limit(limit_type);
+    if let Some(limit_type) = limit_met(reason) {
         worker.cells.limit_met(limit_type);
         let (actual, limit) = counted(problem.detail());
         let limit_record = LimitRecord {
@@ -90,7 +90,7 @@ pub fn note_connection(worker: &Worker, client: &Client, problem: &Problem) {
     let correlation_id = worker.ids.next(at);
     let circumstances = Circumstances {
         at,
-        took: Duration::ZERO,
+        took: waited(problem),
         correlation_id: correlation_id.to_str().unwrap_or_default(),
         client_ip: client.peer.ip,
         status: problem.status().as_u16(),
@@ -105,6 +105,18 @@ fn counted(detail: &Detail) -> (u64, u64) {
         Detail::Limit { current, limit } => (*current, *limit),
         Detail::None | Detail::Text(_) | Detail::Named { .. } | Detail::After(_) => (0, 0),
     }
+}
+
+/// The limit that a request or connection ran into for this reason.
+///
+/// A rate of requests is the matter of the type `RateLimit`. What else bears its name is a flood of
+/// frames, which no setting limits and which is counted by its reason.
+fn limit_met(reason: Reason) -> Option<Limit> {
+    if reason.error_type() == ErrorType::RateLimit {
+        return Some(Limit::RequestRate);
+    }
+    let limit_type = reason.limit_type()?;
+    (limit_type != LimitType::RequestRate).then(|| limit(limit_type))
 }
 
 fn limit(of: LimitType) -> Limit {

@@ -5,6 +5,7 @@ use crate::answer::{RawAnswer, raw_answer};
 use crate::client::Client;
 use crate::closing::{Closing, Facts};
 use crate::correlation::is_acceptable;
+use crate::failure::waited;
 use crate::state::{ActivePlan, Worker};
 use http::HeaderValue;
 use proxy_errors::Problem;
@@ -22,8 +23,9 @@ pub fn refuse_unread(
     named: Option<&[u8]>,
 ) -> RawAnswer {
     let active = worker.active();
-    let began = worker.time.elapsed();
-    let unix_time = worker.time.unix(began);
+    let now = worker.time.elapsed();
+    let unix_time = worker.time.unix(now);
+    let began = now.saturating_sub(waited(&problem));
     let correlation_id = named
         .filter(|id| is_acceptable(id))
         .and_then(|id| HeaderValue::from_bytes(id).ok())
@@ -48,7 +50,9 @@ pub fn refuse_unread(
             protocol: Protocol::Http11,
             client_ip: client.peer.ip,
             route: None,
+            meant: None,
             upstream: None,
+            connected: false,
             status: Some(answer.status),
             bytes_out: answer.bytes.len() as u64,
             tunnelled_in: 0,

@@ -112,7 +112,7 @@ pub const CONNECTION_LIMIT_REACHED_TOTAL: Metric = Metric::counter(
 pub const RATE_LIMIT_EXCEEDED_TOTAL: Metric = Metric::counter(
     "proxy_rate_limit_exceeded_total",
     &[],
-    "Requests refused because their rate was too high.",
+    "Requests refused by a rate limit.",
     workers::rate_limit_exceeded,
 );
 /// Keys that a full keyed rate limit forgot.

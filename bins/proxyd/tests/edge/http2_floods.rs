@@ -4,7 +4,7 @@ use crate::support::{
     CONTINUATION, DATA, END_HEADERS, END_STREAM, ENHANCE_YOUR_CALM, Frames, GET, GOAWAY, HEADERS,
     Http2, PING, PRIORITY, RST_STREAM, SETTINGS, WINDOW_UPDATE, frame, live, start, to,
 };
-use proxy_testkit::{Proxyd, Upstream};
+use proxy_testkit::{Proxyd, Upstream, get};
 
 fn running() -> (Upstream, Proxyd) {
     let upstream = Upstream::saying("hello");
@@ -49,6 +49,38 @@ fn each_kind_of_flood_ends_its_connection() {
         });
         is_told(&proxyd);
     }
+}
+
+#[test]
+fn a_flood_is_counted_by_its_reason_and_not_as_a_rate_limit() {
+    const METRICS: &str = r#"routes { route "metrics" {
+        priority 100
+        matches { path "/metrics" }
+        service-type "builtin"
+        builtin-handler "metrics"
+    };"#;
+    let upstream = Upstream::saying("hello");
+    let kdl = to(&upstream, "h2c #true").replacen("routes {", METRICS, 1);
+    let proxyd = start(&kdl, &[]);
+    live(async {
+        let mut client = Frames::connect(proxyd.address(), &[]).await;
+        let ping = frame(PING, 0, 0, &[0; 8]);
+        let code = flood(&mut client, |_| ping.clone()).await;
+        assert_eq!(code, ENHANCE_YOUR_CALM);
+    });
+    is_told(&proxyd);
+
+    let page = proxyd.connect().ask(get("/metrics", &[])).text();
+    let counted = |name: &str| page.lines().any(|line| line == name);
+    assert!(
+        counted("proxy_errors_total{reason=\"http2_flood\"} 1"),
+        "{page}"
+    );
+    assert!(counted("proxy_rate_limit_exceeded_total 0"), "{page}");
+    assert!(
+        counted("proxy_limit_exceeded_total{limit=\"request_rate\"} 0"),
+        "{page}"
+    );
 }
 
 #[test]

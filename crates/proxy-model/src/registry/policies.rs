@@ -130,7 +130,7 @@ settings! {
         words("routes.route.policies.request-headers.remove", "a header name", "X-Debug")
             .many()
             .enforced("proxy-pipeline", "request_headers_are_set_added_and_removed");
-    /// Changes to the headers that go to the client.
+    /// Changes to the headers that go to the client, those of the proxy's own errors on the route too.
     RESPONSE_HEADERS: Block, Unset = block("routes.route.policies.response-headers")
         .optional("no change but the proxy's own")
         .also(ROUTE)

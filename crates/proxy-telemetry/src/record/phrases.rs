@@ -36,6 +36,14 @@ impl Phrases {
         phrases
     }
 
+    /// That of the upstream `name` without a target: the first and only one.
+    pub fn of_upstream(name: &str) -> Self {
+        let mut phrases = Self::default();
+        phrases.push("\",\"upstream\":\"", name);
+        phrases.end();
+        phrases
+    }
+
     /// The one at this position.
     #[inline]
     pub fn get(&self, position: usize) -> Option<Phrase<'_>> {
@@ -72,6 +80,8 @@ mod tests {
         assert_eq!(text(routes.get(2)).unwrap(), r#"","route":"\"c\""#);
         let second = r#"","upstream":"u","target":"h:2"#;
         assert_eq!(text(targets.get(1)).unwrap(), second);
+        let upstream = Phrases::of_upstream("u");
+        assert_eq!(text(upstream.get(0)).unwrap(), r#"","upstream":"u"#);
         assert_eq!((routes.get(3), targets.get(2)), (None, None));
         assert_eq!(Phrases::default().get(0), None);
     }
