@@ -59,6 +59,7 @@ mod hops;
 mod input;
 mod limits;
 mod lines;
+mod measured;
 mod message;
 mod names;
 mod octets;

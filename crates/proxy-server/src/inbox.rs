@@ -160,8 +160,9 @@ impl Inbox {
         match stop {
             None => {}
             Some(Stop::Fault(fault)) => {
+                let refused = fresh.get(accepted..).unwrap_or_default();
+                self.fault = Some(fault.measured(refused));
                 self.unread.truncate(before + accepted);
-                self.fault = Some(fault);
             }
             Some(Stop::Upgrade) => {
                 self.held = self.unread.split_off(before + accepted);
