@@ -28,7 +28,8 @@ pub(crate) async fn exchange(
     let asked = Asked {
         method: head.request.method().clone(),
         version: head.request.version(),
-        keeps: head.keeps,
+        // Behind `CONNECT` comes no HTTP, whatever the answer is.
+        keeps: head.keeps && *head.request.method() != Method::CONNECT,
         takes_trailers: head.takes_trailers,
     };
     let response = match answer(conn, outgoing, head).await {
