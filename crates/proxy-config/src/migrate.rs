@@ -3,7 +3,7 @@
 
 use crate::Report;
 use crate::faults::Faults;
-use crate::kdl::{self, Dialect, Node, Parsed, Span, Value};
+use crate::kdl::{self, Dialect, Name, Node, Parsed, Span, Value};
 use crate::lines::Lines;
 use crate::read::{forbidden_fault, syntax_fault};
 use proxy_model::{FileId, Sources, registry};
@@ -150,18 +150,21 @@ impl<'t> Migration<'t> {
     fn replace_timeout(&mut self, upstream: &Node) {
         let children = || upstream.children.iter().flatten();
         let flat = |name: &str| successor(name).is_some();
-        for property in upstream
-            .entries
-            .iter()
-            .filter_map(|entry| entry.name.as_ref())
-        {
-            if flat(&property.text) {
-                let note = format!("`{}` is deprecated; move it into `timeouts`", property.text);
-                self.note(property.span, note);
-            }
-        }
         let block =
             children().find(|node| &*node.name.text == "timeouts" && node.children.is_some());
+        let said = block.is_some_and(has_request) || children().any(|node| flat(&node.name.text));
+        for entry in &upstream.entries {
+            if let Some(name) = &entry.name
+                && let Some(nested) = successor(&name.text)
+            {
+                if said {
+                    let note = format!("`{}` is said in the block, too; keep one", name.text);
+                    self.note(name.span, note);
+                } else {
+                    self.move_property(upstream, block, (name, entry.span, nested));
+                }
+            }
+        }
         for node in children().filter(|node| flat(&node.name.text)) {
             let Some(nested) = successor(&node.name.text) else {
                 continue;
@@ -177,6 +180,32 @@ impl<'t> Migration<'t> {
         }
     }
 
+    /// `upstream "u" timeout-secs=7 { … }`: takes the property away and writes what it became into the
+    /// block, as its first node.
+    fn move_property(
+        &mut self,
+        upstream: &Node,
+        timeouts: Option<&Node>,
+        (name, value, nested): (&Name, Span, &str),
+    ) {
+        let setting = format!("{nested} {}", self.slice(value));
+        let before = self.text.get(..name.span.start()).unwrap_or_default();
+        let start = before.trim_end_matches([' ', '\t']).len();
+        self.edits
+            .push((Span::new(start, value.end()), String::new()));
+        match (timeouts, &upstream.children) {
+            (Some(timeouts), _) => self.write_first(timeouts, &setting),
+            (None, Some(_)) => self.write_first(upstream, &format!("timeouts {{ {setting} }}")),
+            (None, None) => {
+                let end = Span::new(upstream.head.end(), upstream.head.end());
+                let block = format!(" {{ timeouts {{ {setting} }} }}");
+                self.edits.push((end, block));
+            }
+        }
+        let note = format!("`{}` became `timeouts {{ {nested} }}`", name.text);
+        self.note(name.span, note);
+    }
+
     fn wrap(&mut self, flat: &Node, nested: &str) {
         let end = Span::new(flat.head.end(), flat.head.end());
         self.edits
@@ -189,6 +218,15 @@ impl<'t> Migration<'t> {
     fn move_into(&mut self, block: &Node, flat: &Node, nested: &str) {
         let values = Span::new(flat.name.span.end(), flat.head.end());
         let setting = format!("{nested}{}", self.slice(values));
+        self.write_first(block, &setting);
+        self.edits
+            .push((self.with_its_line(flat.head), String::new()));
+        let note = format!("`{}` moved into `timeouts`", flat.name.text);
+        self.note(flat.head, note);
+    }
+
+    /// Writes `setting` before all that stands in `block`.
+    fn write_first(&mut self, block: &Node, setting: &str) {
         let open = block.block.start() + 1;
         let first = block.children.iter().flatten().next();
         let lead = first.map_or("", |first| self.slice(Span::new(open, first.head.start())));
@@ -199,10 +237,6 @@ impl<'t> Migration<'t> {
             _ => format!(" {setting} "),
         };
         self.edits.push((Span::new(open, open), instead));
-        self.edits
-            .push((self.with_its_line(flat.head), String::new()));
-        let note = format!("`{}` moved into `timeouts`", flat.name.text);
-        self.note(flat.head, note);
     }
 
     /// A node, and the rest of its line where it has nobody beside it.
