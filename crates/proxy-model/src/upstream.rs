@@ -44,12 +44,6 @@ pub struct Target {
 pub enum LoadBalancing {
     /// One after the other.
     RoundRobin,
-    /// The one with the fewest requests in flight.
-    LeastConnections,
-    /// In proportion to their weights.
-    Weighted,
-    /// By the client's address.
-    IpHash,
 }
 
 /// What targets speak.
@@ -105,9 +99,6 @@ impl LoadBalancing {
     pub const fn name(self) -> &'static str {
         match self {
             Self::RoundRobin => "round_robin",
-            Self::LeastConnections => "least_connections",
-            Self::Weighted => "weighted",
-            Self::IpHash => "ip_hash",
         }
     }
 }

@@ -75,12 +75,8 @@ impl UpstreamPlan {
     }
 }
 
-/// Kinds that are not carried out yet are refused when a configuration is read.
 fn balancing(wanted: LoadBalancing) -> Balancing {
     match wanted {
-        LoadBalancing::RoundRobin
-        | LoadBalancing::LeastConnections
-        | LoadBalancing::Weighted
-        | LoadBalancing::IpHash => Balancing::RoundRobin,
+        LoadBalancing::RoundRobin => Balancing::RoundRobin,
     }
 }

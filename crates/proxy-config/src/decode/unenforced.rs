@@ -4,9 +4,7 @@
 use super::{Decoder, model};
 use crate::read::read;
 use crate::{FaultCode, Files};
-use proxy_model::{
-    ClientAuthMode, HealthCheckKind, LoadBalancing, Model, RetryCause, Service, TlsVersion,
-};
+use proxy_model::{ClientAuthMode, HealthCheckKind, Model, RetryCause, Service, TlsVersion};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -104,7 +102,6 @@ fn what_makes_upstreams_resilient_is_decoded() {
         upstreams {
             upstream "a" {
                 target "a:80" weight=3
-                load_balancing "least-connections"
                 health-check {
                     type "http" { path "/up"; expected-status 204; host "a.example" }
                     interval-secs 5
@@ -137,7 +134,6 @@ fn what_makes_upstreams_resilient_is_decoded() {
     let [a, b, c, d] = model.upstreams.as_slice() else {
         panic!("four upstreams are written");
     };
-    assert_eq!(*a.load_balancing, LoadBalancing::LeastConnections);
     assert_eq!(*a.targets[0].weight, 3);
     let check = a.health_check.as_ref().unwrap();
     assert_eq!(*check.unhealthy_threshold, 4);

@@ -177,14 +177,9 @@ impl<'t> Block<'t> {
         (value, place): &Found<'t>,
     ) -> Option<Setting<K::Value>> {
         match spec.read(name, raw(value)) {
-            Ok(value) => {
-                let issue = spec.kind.not_yet(&value).filter(|_| !self.muted);
-                if let Some(issue) = issue {
-                    let text = d.text_at(*place);
-                    d.push(not_yet_fault(&format!("`{name} {text}`"), issue, *place));
-                }
-                Some(Setting::at(value, *place))
-            }
+            Ok(value) => Some(Setting::at(value, *place)),
+            // What is around it is refused for the same reason.
+            Err(Complaint::NotYet { .. }) if self.muted => None,
             Err(complaint) => {
                 let fault = complain(name, &d.text_at(*place), complaint, *place);
                 d.push(fault);
@@ -231,6 +226,7 @@ fn complain(name: &str, written: &str, complaint: Complaint, place: Place) -> Fa
             let message = format!("{} is not {what}", as_text(written));
             Fault::new(FaultCode::BadValue, place, message).label(reason)
         }
+        Complaint::NotYet { issue } => not_yet_fault(&format!("`{name} {written}`"), issue, place),
     }
 }
 

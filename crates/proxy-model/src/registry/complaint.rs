@@ -46,6 +46,11 @@ pub enum Complaint {
         /// What is wrong with what does.
         reason: String,
     },
+    /// It is a word that has no meaning yet.
+    NotYet {
+        /// The piece of work that will bring it.
+        issue: &'static str,
+    },
 }
 
 impl Raw<'_> {
@@ -77,6 +82,7 @@ impl fmt::Display for Complaint {
             }
             Self::Word { known } => write!(f, "must be one of {}", quoted(known)),
             Self::Form { what, reason } => write!(f, "is not {what}: {reason}"),
+            Self::NotYet { issue } => write!(f, "comes with the work on `{issue}`"),
         }
     }
 }

@@ -24,13 +24,8 @@ pub trait Kind: Shaped {
     ///
     /// # Errors
     ///
-    /// When `raw` is of another type, out of range, or malformed.
+    /// When `raw` is of another type, out of range, malformed, or a word that has no meaning yet.
     fn read(&self, name: &str, raw: Raw<'_>) -> Result<Self::Value, Complaint>;
-
-    /// The piece of work that will bring this value, when it has no effect yet.
-    fn not_yet(&self, _value: &Self::Value) -> Option<&'static str> {
-        None
-    }
 
     /// The value of a default.
     fn give(&self, given: Self::Given) -> Self::Value;

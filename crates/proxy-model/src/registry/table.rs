@@ -4,7 +4,7 @@ use super::kind::{Block, Pair};
 use super::number::{Decimal, Integer, Size, Time};
 use super::spec::{Required, row};
 use super::text::{Text, Written};
-use super::word::{Choice, Flag, Meaning};
+use super::word::{Choice, Flag, Meaning, Stands};
 use super::{
     SettingSpec, Shape, Spec, admin, agents, circuit_breaker, control_plane, health_check, limits,
     listener_tls, listeners, matches, observability, policies, routes, system, top, upstreams,
@@ -139,21 +139,18 @@ pub(super) const fn choice<T: Copy>(
 }
 
 pub(super) const fn word<T>(name: &'static str, value: T, doc: &'static str) -> Meaning<T> {
-    Meaning {
-        name,
-        value,
-        doc,
-        not_yet: None,
-    }
+    let stands = Stands::For(value);
+    Meaning { name, stands, doc }
 }
 
-pub(super) const fn later_word<T: Copy>(meaning: Meaning<T>, issue: &'static str) -> Meaning<T> {
-    Meaning {
-        name: meaning.name,
-        value: meaning.value,
-        doc: meaning.doc,
-        not_yet: Some(issue),
-    }
+/// A word without a meaning until the work on `issue` brings it.
+pub(super) const fn later_word<T>(
+    name: &'static str,
+    doc: &'static str,
+    issue: &'static str,
+) -> Meaning<T> {
+    let stands = Stands::NotYet(issue);
+    Meaning { name, stands, doc }
 }
 
 pub(super) const fn text<T>(

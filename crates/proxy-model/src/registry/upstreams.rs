@@ -20,27 +20,14 @@ const BALANCING: &[Meaning<LoadBalancing>] = &[
         "one after the other",
     ),
     later_word(
-        word(
-            "least_connections",
-            LoadBalancing::LeastConnections,
-            "the one with the fewest requests in flight",
-        ),
+        "least_connections",
+        "the one with the fewest requests in flight",
         "resilience",
     ),
+    later_word("weighted", "in proportion to their weights", "resilience"),
     later_word(
-        word(
-            "weighted",
-            LoadBalancing::Weighted,
-            "in proportion to their weights",
-        ),
-        "resilience",
-    ),
-    later_word(
-        word(
-            "ip_hash",
-            LoadBalancing::IpHash,
-            "by the client's address, so that a client stays with its target",
-        ),
+        "ip_hash",
+        "by the client's address, so that a client stays with its target",
         "resilience",
     ),
 ];

@@ -18,9 +18,23 @@ pub struct Choice<T: 'static> {
 #[derive(Clone, Copy, Debug)]
 pub struct Meaning<T> {
     pub(super) name: &'static str,
-    pub(super) value: T,
+    pub(super) stands: Stands<T>,
     pub(super) doc: &'static str,
-    pub(super) not_yet: Option<&'static str>,
+}
+
+/// What a word stands for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Stands<T> {
+    /// A value.
+    For(T),
+    /// Nothing, until this piece of work brings it.
+    NotYet(&'static str),
+}
+
+impl<T: Copy + PartialEq> Meaning<T> {
+    fn is(&self, value: T) -> bool {
+        matches!(self.stands, Stands::For(one) if one == value)
+    }
 }
 
 impl Shaped for Flag {
@@ -56,7 +70,10 @@ impl<T: Copy + PartialEq> Shaped for Choice<T> {
         let words = self.words.iter().map(|meaning| Word {
             name: meaning.name,
             doc: meaning.doc,
-            not_yet: meaning.not_yet,
+            not_yet: match meaning.stands {
+                Stands::For(_) => None,
+                Stands::NotYet(issue) => Some(issue),
+            },
         });
         Shape::Choice(words.collect())
     }
@@ -80,13 +97,11 @@ impl<T: Copy + PartialEq> Kind for Choice<T> {
             .words
             .iter()
             .find(|meaning| is_same(meaning.name, &text));
-        let value = meaning.map(|meaning| meaning.value);
-        value.ok_or_else(|| Complaint::Word { known: known() })
-    }
-
-    fn not_yet(&self, value: &T) -> Option<&'static str> {
-        let meaning = self.words.iter().find(|meaning| meaning.value == *value);
-        meaning.and_then(|meaning| meaning.not_yet)
+        match meaning.map(|meaning| meaning.stands) {
+            Some(Stands::For(value)) => Ok(value),
+            Some(Stands::NotYet(issue)) => Err(Complaint::NotYet { issue }),
+            None => Err(Complaint::Word { known: known() }),
+        }
     }
 
     fn give(&self, given: T) -> T {
@@ -94,7 +109,7 @@ impl<T: Copy + PartialEq> Kind for Choice<T> {
     }
 
     fn show(&self, _name: &str, given: T) -> String {
-        let meaning = self.words.iter().find(|meaning| meaning.value == given);
+        let meaning = self.words.iter().find(|meaning| meaning.is(given));
         meaning.map_or_else(String::new, |meaning| format!("\"{}\"", meaning.name))
     }
 }
@@ -116,4 +131,31 @@ impl<T> Choice<T> {
 fn is_same(name: &str, written: &str) -> bool {
     let plain = |c| if c == '-' { '_' } else { c };
     name.chars().map(plain).eq(written.chars().map(plain))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_that_stands_for_nothing_yet_is_no_value() {
+        const WORDS: &[Meaning<u8>] = &[
+            Meaning {
+                name: "now",
+                stands: Stands::For(1),
+                doc: "",
+            },
+            Meaning {
+                name: "later_on",
+                stands: Stands::NotYet("some work"),
+                doc: "",
+            },
+        ];
+        let choice = Choice { words: WORDS };
+
+        assert_eq!(choice.read("x", Raw::Text("now")), Ok(1));
+        let issue = "some work";
+        let refused = choice.read("x", Raw::Text("later-on"));
+        assert_eq!(refused, Err(Complaint::NotYet { issue }));
+    }
 }
