@@ -22,6 +22,7 @@ mod support;
 
 mod aborts;
 mod bodies;
+mod bookkeeping;
 mod builtins;
 mod command_line;
 mod correlation;
