@@ -1,7 +1,7 @@
 //! Requests that are sent again, and those that must not be.
 
 use crate::support::{Config, METRICS, metric, post, reason, refusal, request, target};
-use proxy_testkit::{Gate, Upstream, closed_port, get, ok};
+use proxy_testkit::{Gate, Served, Upstream, closed_port, get, ok};
 
 /// Answers the first request on each connection and closes when the gate opens or the second comes,
 /// without a word.
@@ -75,6 +75,69 @@ fn a_get_whose_kept_connection_ends_without_a_word_is_sent_again() {
     assert_eq!(record.number("retries"), Some(1.0));
     assert!((metric(&mut client, "proxy_retries_total{upstream=\"u\"}") - 1.0).abs() < 0.1);
     assert!((metric(&mut client, "proxy_pool_stale_total{upstream=\"u\"}") - 1.0).abs() < 0.1);
+}
+
+/// Ends its first connection without a word, once a request came; answers on all others.
+fn ending_the_first(end: fn(&mut Served)) -> Upstream {
+    Upstream::start(move |served| {
+        while served.request().is_some() {
+            if served.number() == 0 {
+                return end(served);
+            }
+            served.send(ok(served.number().to_string()));
+        }
+    })
+}
+
+#[test]
+fn a_get_whose_fresh_connection_ends_without_a_word_is_sent_again() {
+    let ends: [fn(&mut Served); 2] = [|_| {}, |served| served.reset()];
+    for end in ends {
+        let upstream = ending_the_first(end);
+        let proxyd = Config::to(&upstream).start();
+
+        let response = proxyd.connect().ask(get("/again?x=%41", &[("X-A", "1")]));
+
+        assert_eq!((response.status, response.text().as_str()), (200, "1"));
+        let seen = upstream.requests();
+        assert_eq!(seen.len(), 2);
+        assert_eq!(seen[0].raw, seen[1].raw, "the same to the byte");
+        let record = proxyd.access_record(&response.correlation_id());
+        assert_eq!(record.number("retries"), Some(1.0));
+    }
+}
+
+#[test]
+fn a_get_whose_target_ends_the_connection_without_a_word_goes_to_another_target() {
+    let mute = Upstream::start(|served| {
+        served.request();
+    });
+    let alive = Upstream::saying("alive");
+    let targets = format!("{}; {}", target(&mute), target(&alive));
+    let proxyd = Config::new()
+        .route("all", r#"upstream "u""#)
+        .upstream("u", &targets)
+        .start();
+
+    for _ in 0..4 {
+        let response = proxyd.connect().ask(get("/", &[]));
+        assert_eq!((response.status, response.text().as_str()), (200, "alive"));
+    }
+
+    assert_eq!(mute.requests().len(), 2, "each had its turn");
+}
+
+#[test]
+fn a_post_whose_fresh_connection_ends_without_a_word_is_not_sent_again() {
+    for body in ["order", ""] {
+        let upstream = ending_the_first(|_| {});
+        let proxyd = Config::to(&upstream).start();
+
+        let response = proxyd.connect().ask(post("/", body));
+
+        refusal(&response, 502, "UPSTREAM_ERROR");
+        assert_eq!(upstream.requests().len(), 1, "with the body {body:?}");
+    }
 }
 
 #[test]

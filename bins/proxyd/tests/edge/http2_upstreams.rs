@@ -605,3 +605,19 @@ fn an_answer_that_http1_could_not_carry_is_a_bad_gateway() {
     }
     assert_eq!(proxyd.connect().ask(get1("/good", &[])).status, 200);
 }
+
+#[test]
+fn a_get_whose_fresh_connection_ends_without_a_word_is_sent_again() {
+    let mute = Upstream::start(|served| {
+        // The preface and the first frames, then nothing.
+        drop(served.exactly(24));
+    });
+    let upstream = Http2Upstream::start(|request| async { request.say("hello") });
+    let proxyd = start(&to(&[mute.address(), upstream.address], ""), &[]);
+
+    for _ in 0..4 {
+        let response = proxyd.connect().ask(get1("/", &[]));
+        assert_eq!((response.status, response.text().as_str()), (200, "hello"));
+    }
+    assert_eq!(mute.connections(), 2, "each had its turn");
+}

@@ -35,20 +35,32 @@ impl Attempts<'_, '_> {
             }
             Err(fault) => {
                 let problem = self.problem(&fault);
-                if self.may_repeat(&kept, &fault) {
+                if !self.may_repeat(&kept, &fault) {
+                    return Tried::Failed(problem);
+                }
+                self.note_retry();
+                if kept.used {
+                    // It may have been ending already when the request was sent.
                     self.note_stale();
-                    self.note_retry();
                     return Tried::Again;
                 }
-                Tried::Failed(problem)
+                self.note_failure(&problem);
+                Tried::Elsewhere
             }
         }
     }
 
-    /// Whether a kept connection ended without a word and the request may be sent again.
+    /// Whether the request may be sent again: nothing of it was sent, or the connection ended without a
+    /// byte of an answer and the request is idempotent.
     fn may_repeat(&mut self, kept: &Kept, fault: &SendFault) -> bool {
-        let silent = kept.used && kept.connection.received() == 0;
-        let closed = matches!(fault, SendFault::Closed(_));
-        silent && closed && self.replayable && self.may_retry()
+        let repeatable = match fault {
+            SendFault::Unsent => true,
+            SendFault::Closed(_) => self.replayable && kept.connection.received() == 0,
+            SendFault::BadResponse(_)
+            | SendFault::RequestBody
+            | SendFault::TimedOut { .. }
+            | SendFault::Call(_) => false,
+        };
+        repeatable && self.may_retry()
     }
 }

@@ -28,9 +28,16 @@ impl Attempts<'_, '_> {
                 (_, self.request) = *unsent;
                 return Tried::Again;
             }
+            // A fresh connection ended before it took anything.
             Err(unsent) => {
-                let (fault, _) = *unsent;
-                return self.failed(fault);
+                let (fault, request) = *unsent;
+                if !self.may_retry() {
+                    return self.failed(fault);
+                }
+                self.request = request;
+                self.note_retry();
+                self.note_failure(&self.problem(&SendFault::Call(fault)));
+                return Tried::Elsewhere;
             }
         };
         let client = Rc::clone(self.exchange.client());
@@ -64,8 +71,9 @@ impl Attempts<'_, '_> {
         let problem = self.problem(fault);
         let unseen = matches!(fault, SendFault::Call(CallFault::Unprocessed(_)));
         let lost = matches!(fault, SendFault::Call(CallFault::Broken(error)) if error.is_io());
-        // As over HTTP/1.1: a kept connection that ends without a word may have been ending already.
-        let silent = lost && call.was_kept() && self.replayable;
+        let kept = call.was_kept();
+        // As over HTTP/1.1: the connection ended without a word.
+        let silent = lost && call.is_unanswered() && self.replayable;
         if !(unseen || silent) || !self.may_retry() {
             return Tried::Failed(problem);
         }
@@ -74,13 +82,13 @@ impl Attempts<'_, '_> {
         };
         self.request = request;
         self.note_retry();
-        if unseen {
-            self.note_failure(&problem);
-            Tried::Elsewhere
-        } else {
+        if kept && !unseen {
+            // It may have been ending already when the request was sent.
             self.note_stale();
-            Tried::Again
+            return Tried::Again;
         }
+        self.note_failure(&problem);
+        Tried::Elsewhere
     }
 
     /// Asks for a tunnel. [RFC 8441]

@@ -135,6 +135,11 @@ impl<B: Body<Data = Bytes> + Unpin> Call<B> {
         Some(Request::from_parts(head, body))
     }
 
+    /// Whether nothing of an answer has come, no interim response either.
+    pub fn is_unanswered(&self) -> bool {
+        self.head.is_some() && self.informational == 0
+    }
+
     /// Whether the connection had carried a request before.
     pub fn was_kept(&self) -> bool {
         self.lane.kept
