@@ -6,8 +6,7 @@ use crate::state::{Draining, Worker};
 use http::HeaderValue;
 use proxy_clock::{Deadline, Timer};
 use proxy_framing::Fault;
-use proxy_limits::Permit;
-use proxy_pool::Tunnel;
+use proxy_pool::{ConnectionPermit, Tunnel};
 use proxy_tls::{ClientAuthVerdict, ServerTls};
 use std::cell::{Cell, RefCell, RefMut};
 use std::rc::Rc;
@@ -72,11 +71,11 @@ pub struct Switched {
     pub tunnel: Tunnel,
     /// The longest silence, both ways.
     pub idle: Duration,
-    pub(crate) permit: Option<Permit>,
+    pub(crate) permit: Option<ConnectionPermit>,
     pub(crate) closing: Box<Closing>,
 }
 
-type Offer = (Tunnel, Option<Permit>, Duration);
+type Offer = (Tunnel, Option<ConnectionPermit>, Duration);
 
 /// The protocol that an HTTP/2 client wants to speak on its stream, among the request's extensions;
 /// the request itself is then a GET. [RFC 8441 §4]
@@ -155,7 +154,7 @@ impl Client {
         self.aside.borrow_mut().as_mut()?.switched.take()
     }
 
-    pub(crate) fn offer(&self, tunnel: Tunnel, permit: Option<Permit>, idle: Duration) {
+    pub(crate) fn offer(&self, tunnel: Tunnel, permit: Option<ConnectionPermit>, idle: Duration) {
         self.aside().offer = Some((tunnel, permit, idle));
     }
 

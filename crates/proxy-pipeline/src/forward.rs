@@ -174,7 +174,7 @@ impl Attempts<'_, '_> {
     /// When the target is asked. A kept connection is at hand: reading the clock again would show what
     /// deciding took.
     fn began(&self, link: &Link) -> Duration {
-        let at_hand = matches!(link, Link::Http1(kept) if kept.used);
+        let at_hand = matches!(link, Link::Http1(kept) if kept.at_hand);
         if at_hand && self.tried.is_empty() && self.exchange.closing.facts.retries == 0 {
             return self.exchange.began();
         }

@@ -10,9 +10,8 @@ use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_LENGTH, SEC_WEBSOCKET_ACCEPT, UPGRADE};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use proxy_errors::{Detail, Problem, Reason};
-use proxy_limits::Permit;
 use proxy_plan::RoutePlan;
-use proxy_pool::{Connection, Tunnel};
+use proxy_pool::{Connection, ConnectionPermit, Tunnel};
 
 /// What a client asked to switch to.
 #[derive(Clone, Debug)]
@@ -81,7 +80,7 @@ pub(crate) fn open(
 fn agree(
     exchange: &Exchange,
     route: &RoutePlan,
-    (tunnel, permit): (Tunnel, Option<Permit>),
+    (tunnel, permit): (Tunnel, Option<ConnectionPermit>),
     mut head: http::response::Parts,
     asked: &Asked,
 ) -> Response<Body> {

@@ -1,11 +1,10 @@
 //! Opens a connection to a target.
 
 use crate::fault::ConnectFault;
-use crate::pool::{ConnectionLimit, Waiting};
+use crate::limit::ConnectionLimit;
 use crate::secure::Secure;
 use crate::transport::Transport;
 use proxy_clock::{Deadline, Timer, Timers};
-use proxy_limits::Permit;
 use proxy_tls::ClientTls;
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -41,40 +40,6 @@ pub async fn connect(
     let connected = expiring(timers.deadline(), attempt(addresses, settings)).await;
     timers.stop();
     connected?
-}
-
-/// Waits for a place among the connections that `limit` allows, no longer than `timeout`.
-///
-/// # Errors
-/// [`ConnectFault::Full`] when there was none in time.
-pub async fn wait_for_place(
-    limit: &ConnectionLimit,
-    timeout: Duration,
-    timers: &Timers,
-) -> Result<Permit, ConnectFault> {
-    if let Ok(permit) = limit.acquire() {
-        return Ok(permit);
-    }
-    let _waiting = Waiting::new(limit);
-    let until = timers.clock().after(timeout);
-    loop {
-        // A place may come free on another worker, which cannot wake this one.
-        timers.start(Timer::UpstreamConnect, Duration::ZERO);
-        let (timer, after) = poll_fn(|_| match timers.deadline().take_expired() {
-            Some(expired) => Poll::Ready(expired),
-            None => Poll::Pending,
-        })
-        .await;
-        if timer == Timer::Total {
-            return Err(ConnectFault::TimedOut { timer, after });
-        }
-        if let Ok(permit) = limit.acquire() {
-            return Ok(permit);
-        }
-        if until <= timers.clock().now() {
-            return Err(ConnectFault::Full { max: limit.max() });
-        }
-    }
 }
 
 async fn attempt(

@@ -3,6 +3,7 @@
 use crate::fault::SendFault;
 use crate::http2::Lane;
 use crate::incoming::Incoming;
+use crate::limit::{ConnectionPermit, IdleMark};
 use crate::transport::Transport;
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
@@ -13,7 +14,6 @@ use proxy_framing::{HeadLimits, RequestKind};
 use proxy_http1::{
     Framing, Outgoing, Pipe, SpliceFrom, Stuck, keep_map, poll_hang_up, write_request,
 };
-use proxy_limits::Permit;
 use proxy_upstream::TargetId;
 use std::future::poll_fn;
 use std::task::{Context, Poll};
@@ -23,11 +23,13 @@ use std::task::{Context, Poll};
 pub struct Connection<B> {
     // Boxed: a pool moves connections about.
     talk: Box<Talk<B>>,
-    permit: Option<Permit>,
+    permit: Option<ConnectionPermit>,
     /// The target that it leads to, and no other.
     pub(crate) target: TargetId,
     pub(crate) generation: u32,
     pub(crate) idle_since: Tick,
+    /// While it is idle, where connections are limited.
+    pub(crate) idle_mark: Option<IdleMark>,
 }
 
 #[derive(Debug)]
@@ -60,7 +62,7 @@ impl<B> Connection<B> {
         transport: Transport,
         limits: HeadLimits,
         (target, generation): (TargetId, u32),
-        permit: Option<Permit>,
+        permit: Option<ConnectionPermit>,
     ) -> Self {
         Self {
             talk: Box::new(Talk {
@@ -74,6 +76,7 @@ impl<B> Connection<B> {
             target,
             generation,
             idle_since: Tick::default(),
+            idle_mark: None,
         }
     }
 
@@ -111,7 +114,7 @@ impl<B> Connection<B> {
     }
 
     /// The stream under a connection whose last answer was `101`.
-    pub fn into_tunnel(self) -> (Tunnel, Option<Permit>) {
+    pub fn into_tunnel(self) -> (Tunnel, Option<ConnectionPermit>) {
         let Talk {
             transport,
             incoming,

@@ -2,15 +2,16 @@
 
 use crate::connection::Connection;
 use crate::http2::Trunks;
+use crate::limit::{ConnectionLimit, PoolMember};
+use crate::waiting::{HandedOver, PlaceWait};
 use proxy_clock::{Clock, Tick};
-use proxy_limits::{Full, Gauge, Permit};
 use proxy_upstream::TargetId;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::task::{Context, Waker};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// How the connections of one target are kept.
 #[derive(Clone, Debug)]
@@ -25,15 +26,6 @@ pub struct PoolSettings {
     pub limit: Option<Arc<ConnectionLimit>>,
 }
 
-/// A ceiling on connections that several pools share.
-#[derive(Debug)]
-pub struct ConnectionLimit {
-    gauge: Gauge,
-    // While somebody waits, idle connections are closed instead of kept: the one who waits may
-    // belong to another worker.
-    waiting: AtomicU32,
-}
-
 /// The idle connections of one worker, newest first.
 #[derive(Debug)]
 pub struct Pool<B> {
@@ -42,62 +34,19 @@ pub struct Pool<B> {
     shelves: RefCell<Vec<Option<Shelf<B>>>>,
     size: Cell<u32>,
     trunks: Rc<Trunks>,
+    /// Connections for requests that wait for one and have not looked yet.
+    handed_over: HandedOver<B>,
+    /// Targets of which an idle connection is to be closed, because a request waits for its place.
+    evictions: UnboundedSender<TargetId>,
+    asked: RefCell<UnboundedReceiver<TargetId>>,
 }
 
 #[derive(Debug)]
 struct Shelf<B> {
     settings: PoolSettings,
     idle: Vec<Connection<B>>,
-}
-
-impl ConnectionLimit {
-    /// A ceiling of `max` connections.
-    #[must_use]
-    pub fn new(max: u32) -> Self {
-        Self {
-            gauge: Gauge::new(max),
-            waiting: AtomicU32::new(0),
-        }
-    }
-
-    /// Takes a place.
-    ///
-    /// # Errors
-    /// [`Full`] when there is none.
-    pub fn acquire(&self) -> Result<Permit, Full> {
-        self.gauge.acquire()
-    }
-
-    /// The ceiling.
-    pub fn max(&self) -> u32 {
-        self.gauge.max()
-    }
-
-    /// Moves the ceiling for connections made from now on.
-    pub fn set_max(&self, max: u32) {
-        self.gauge.set_max(max);
-    }
-
-    pub(crate) fn is_wanted(&self) -> bool {
-        self.waiting.load(Ordering::Relaxed) > 0
-    }
-}
-
-/// Says, while it lives, that somebody waits for a connection.
-#[derive(Debug)]
-pub(crate) struct Waiting<'l>(&'l ConnectionLimit);
-
-impl<'l> Waiting<'l> {
-    pub(crate) fn new(limit: &'l ConnectionLimit) -> Self {
-        limit.waiting.fetch_add(1, Ordering::Relaxed);
-        Self(limit)
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
-    }
+    /// None where connections are not limited.
+    member: Option<Arc<PoolMember>>,
 }
 
 impl<B> Pool<B> {
@@ -108,20 +57,37 @@ impl<B> Pool<B> {
             return;
         }
         let mut shelves = self.shelves.borrow_mut();
-        let Some(shelf) = shelf_of(&mut shelves, connection.target) else {
+        let target = connection.target;
+        let Some(shelf) = shelf_of(&mut shelves, target) else {
             return;
         };
-        let wanted = shelf
-            .settings
-            .limit
-            .as_ref()
-            .is_some_and(|limit| limit.is_wanted());
-        if wanted || shelf.idle.len() >= shelf.settings.max_idle {
+        if shelf.settings.max_idle == 0 {
+            return;
+        }
+        if let Some(member) = shelf.member.as_ref().filter(|it| it.limit().is_wanted()) {
+            let handed = member.limit().hand_over(member, connection.generation);
+            if let Some(ticket) = handed {
+                self.handed_over.put(ticket, connection);
+            }
+            // Else it is closed, and its place goes to the first request that waits.
+            return;
+        }
+        if shelf.idle.len() >= shelf.settings.max_idle {
             return;
         }
         connection.idle_since = self.clock.now();
+        connection.idle_mark = shelf.member.as_ref().map(PoolMember::mark_idle);
         shelf.idle.push(connection);
         self.size.set(self.size.get() + 1);
+        if shelf
+            .member
+            .as_ref()
+            .is_some_and(|it| it.limit().is_wanted())
+        {
+            // A request began to wait meanwhile and may not have seen the mark.
+            drop(shelves);
+            self.evict(target);
+        }
     }
 }
 
@@ -129,12 +95,73 @@ impl<B> Pool<B> {
     /// An empty pool.
     #[must_use]
     pub fn new(clock: Rc<Clock>) -> Self {
+        let (evictions, asked) = unbounded_channel();
         Self {
-            trunks: Rc::new(Trunks::new(Rc::clone(&clock))),
+            trunks: Rc::new(Trunks::new(Rc::clone(&clock), evictions.clone())),
             clock,
             shelves: RefCell::default(),
             size: Cell::new(0),
+            handed_over: HandedOver::default(),
+            evictions,
+            asked: RefCell::new(asked),
         }
+    }
+
+    /// Closes idle connections whose places are wanted by requests of other workers, as soon as they
+    /// are. Never ready: a worker runs it beside everything else.
+    pub fn poll_evictions(&self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            let asked = self.asked.borrow_mut().poll_recv(cx);
+            match ready!(asked) {
+                Some(target) => self.evict(target),
+                None => return Poll::Pending,
+            }
+        }
+    }
+
+    /// Waits for a connection to `target`, whose addresses are of `generation`, or for a place for a
+    /// new one under `limit`.
+    #[must_use]
+    pub fn wait(
+        self: &Rc<Self>,
+        limit: &Arc<ConnectionLimit>,
+        target: TargetId,
+        generation: u32,
+    ) -> PlaceWait<B> {
+        let mut shelves = self.shelves.borrow_mut();
+        let member = shelf_of(&mut shelves, target).and_then(|shelf| shelf.member.clone());
+        drop(shelves);
+        let pool = member.filter(|member| Arc::ptr_eq(member.limit(), limit));
+        let queued = limit.enter(pool.map(|pool| (pool, generation)));
+        PlaceWait::new(Rc::clone(self), Arc::clone(limit), queued)
+    }
+
+    /// Waits for a place under `limit`, for a connection that is to be shared.
+    #[must_use]
+    pub fn wait_for_permit(self: &Rc<Self>, limit: &Arc<ConnectionLimit>) -> PlaceWait<B> {
+        PlaceWait::new(Rc::clone(self), Arc::clone(limit), limit.enter(None))
+    }
+
+    pub(crate) fn handed_over(&self) -> &HandedOver<B> {
+        &self.handed_over
+    }
+
+    /// Closes idle connections to `target` while requests wait for their places.
+    fn evict(&self, target: TargetId) {
+        self.trunks.evict(target);
+        let mut shelves = self.shelves.borrow_mut();
+        let Some(shelf) = shelf_of(&mut shelves, target) else {
+            return;
+        };
+        let Some(member) = shelf.member.clone() else {
+            return;
+        };
+        while member.limit().is_wanted() && !shelf.idle.is_empty() {
+            drop(shelf.idle.remove(0));
+            self.size.set(self.size.get().saturating_sub(1));
+        }
+        // It may have none any more, and another worker one.
+        member.limit().request_eviction();
     }
 
     /// Makes room for the targets of a new plan. Idle connections to targets that stay are kept, all
@@ -148,12 +175,20 @@ impl<B> Pool<B> {
             let slot = settings.target.slot as usize;
             let known = old.get_mut(slot).and_then(Option::take);
             let known = known.filter(|shelf| shelf.settings.target == settings.target);
-            let idle = known.map(|shelf| shelf.idle).unwrap_or_default();
+            let (idle, known) = match known {
+                Some(shelf) => (shelf.idle, shelf.member),
+                None => (Vec::new(), None),
+            };
+            let member = PoolMember::of(&settings, known, &self.evictions);
             size += idle.len();
             let slots = shelves.len().max(slot + 1);
             shelves.resize_with(slots, || None);
             if let Some(place) = shelves.get_mut(slot) {
-                *place = Some(Shelf { settings, idle });
+                *place = Some(Shelf {
+                    settings,
+                    idle,
+                    member,
+                });
             }
         }
         self.size.set(u32::try_from(size).unwrap_or(u32::MAX));
@@ -163,7 +198,8 @@ impl<B> Pool<B> {
     pub fn take(&self, target: TargetId, generation: u32) -> Option<Connection<B>> {
         let mut shelves = self.shelves.borrow_mut();
         let shelf = shelf_of(&mut shelves, target)?;
-        while let Some(connection) = shelf.idle.pop() {
+        while let Some(mut connection) = shelf.idle.pop() {
+            connection.idle_mark = None;
             self.size.set(self.size.get().saturating_sub(1));
             if connection.is_ready() && connection.generation == generation {
                 return Some(connection);
@@ -188,21 +224,14 @@ impl<B> Pool<B> {
         shelf_of(&mut shelves, target).map_or(0, |shelf| shelf.idle.len())
     }
 
-    /// Closes what has been idle for too long, what the target has closed, and what others wait for.
+    /// Closes what has been idle for too long and what the target has closed.
     pub fn sweep(&self) {
         self.trunks.sweep();
         let now = self.clock.now();
         let mut cx = Context::from_waker(Waker::noop());
         let mut size = 0;
         for shelf in self.shelves.borrow_mut().iter_mut().flatten() {
-            let Shelf { settings, idle } = shelf;
-            if settings
-                .limit
-                .as_ref()
-                .is_some_and(|limit| limit.is_wanted())
-            {
-                idle.clear();
-            }
+            let Shelf { settings, idle, .. } = shelf;
             idle.retain_mut(|connection| {
                 !is_over(connection.idle_since, settings.idle_for, now)
                     && connection.is_kept(&mut cx)

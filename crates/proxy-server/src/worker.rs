@@ -15,6 +15,7 @@ use proxy_telemetry::Registry;
 use proxy_tls::ServerTls;
 use socket2::Socket;
 use std::collections::BTreeMap;
+use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -211,6 +212,8 @@ impl Post {
             beats: 0,
         };
         post.worker.pool.adopt(pools);
+        let pool = Rc::clone(&post.worker.pool);
+        tokio::task::spawn_local(poll_fn(move |cx| pool.poll_evictions(cx)));
         post.arrange(doors);
         post
     }

@@ -192,6 +192,92 @@ fn the_limit_on_connections_holds_over_all_workers() {
 }
 
 #[test]
+fn a_connection_that_another_worker_keeps_idle_is_no_obstacle() {
+    let upstream = Upstream::saying("done");
+    // A worker that waits for another one's sweep waits longer than this.
+    let settings = "connection-pool { max-connections 1 }; timeouts { connect-ms 300 }";
+    let config = Config::to_with(&upstream, settings);
+    let proxyd = config.top("system { worker-threads 2 }").start();
+
+    let statuses: Vec<u16> = (0..30)
+        .map(|_| proxyd.connect().ask(get("/", &[])).status)
+        .collect();
+
+    assert_eq!(statuses, [200; 30]);
+}
+
+#[test]
+fn clients_of_all_workers_share_few_connections() {
+    const CLIENTS: usize = 6;
+    const REQUESTS: usize = 40;
+    let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let counted = (Arc::clone(&now), Arc::clone(&most));
+    let upstream = Upstream::start(move |served| {
+        let open = counted.0.fetch_add(1, Ordering::SeqCst) + 1;
+        counted.1.fetch_max(open, Ordering::SeqCst);
+        while served.request().is_some() {
+            served.send(ok("done"));
+        }
+        counted.0.fetch_sub(1, Ordering::SeqCst);
+    });
+    let settings = "connection-pool { max-connections 2 }; timeouts { connect-ms 300 }";
+    let config = Config::to_with(&upstream, settings);
+    let proxyd = config.top("system { worker-threads 2 }").start();
+
+    let clients: Vec<_> = (0..CLIENTS)
+        .map(|_| {
+            let mut client = proxyd.connect();
+            std::thread::spawn(move || {
+                let asked = (0..REQUESTS).map(|_| client.ask(get("/", &[])).status);
+                asked.filter(|status| *status != 200).collect::<Vec<u16>>()
+            })
+        })
+        .collect();
+    for client in clients {
+        assert_eq!(
+            client.join().unwrap(),
+            Vec::<u16>::new(),
+            "every request is answered"
+        );
+    }
+
+    let opened = upstream.connections();
+    assert!(opened <= CLIENTS * REQUESTS / 4, "{opened} connections");
+    // One that was closed may be seen to end after its successor has begun.
+    assert!(most.load(Ordering::SeqCst) <= 4);
+}
+
+#[test]
+fn a_request_that_waits_long_is_not_passed_over_for_ever() {
+    let upstream = Upstream::saying("done");
+    let settings = "connection-pool { max-connections 1 }; timeouts { connect-secs 3 }";
+    let config = Config::to_with(&upstream, settings);
+    let proxyd = config.top("system { worker-threads 2 }").start();
+    let (address, over) = (proxyd.address(), Gate::new());
+    // The clients of one worker alone could keep the one connection busy.
+    let busy: Vec<_> = (0..8)
+        .map(|_| {
+            let over = over.clone();
+            std::thread::spawn(move || {
+                let mut client = proxy_testkit::RawClient::connect(address);
+                while !over.is_open() {
+                    assert_eq!(client.ask(get("/", &[])).status, 200);
+                }
+            })
+        })
+        .collect();
+
+    for _ in 0..20 {
+        assert_eq!(proxyd.connect().ask(get("/", &[])).status, 200);
+    }
+
+    over.open();
+    for client in busy {
+        client.join().unwrap();
+    }
+}
+
+#[test]
 fn a_connection_is_closed_when_the_upstream_says_so() {
     let upstream =
         Upstream::answering("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok");

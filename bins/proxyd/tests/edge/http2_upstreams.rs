@@ -621,3 +621,17 @@ fn a_get_whose_fresh_connection_ends_without_a_word_is_sent_again() {
     }
     assert_eq!(mute.connections(), 2, "each had its turn");
 }
+
+#[test]
+fn an_http2_connection_that_another_worker_keeps_idle_is_no_obstacle() {
+    let upstream = Http2Upstream::start(|request| async { request.say("hello") });
+    let settings = "connection-pool { max-connections 1 }; timeouts { connect-ms 300 }";
+    let kdl = to(&[upstream.address], settings).replace("worker-threads 1", "worker-threads 2");
+    let proxyd = start(&kdl, &[]);
+
+    let statuses: Vec<u16> = (0..30)
+        .map(|_| proxyd.connect().ask(get1("/", &[])).status)
+        .collect();
+
+    assert_eq!(statuses, [200; 30]);
+}

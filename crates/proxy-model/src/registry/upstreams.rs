@@ -129,7 +129,8 @@ settings! {
     CONNECTION_POOL: Block, Unset = block("upstreams.upstream.connection-pool")
         .optional("each setting has its default")
         .enforced("proxy-config", "every_block_is_decoded");
-    /// Most connections to one target.
+    /// Most connections to one target, over all workers. Requests beyond it wait in one queue, as long as
+    /// connecting may take; with `protocol "h2"` each worker needs one of its own.
     MAX_CONNECTIONS: Integer<u32>, Unset =
         integer("upstreams.upstream.connection-pool.max-connections", 1, 1_000_000, "connections")
             .optional("no limit but the global ones")

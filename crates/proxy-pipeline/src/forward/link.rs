@@ -3,17 +3,18 @@
 use super::Attempts;
 use crate::request_body::RequestBody;
 use proxy_clock::Timer;
-use proxy_limits::Permit;
 use proxy_plan::TargetPlan;
 use proxy_pool::{
-    Building, ConnectFault, ConnectSettings, Connection, Lane, Transport, Waiting, Way, connect,
-    wait_for_place,
+    Building, ConnectFault, ConnectSettings, Connection, ConnectionLimit, ConnectionPermit, Lane,
+    Place, Waiting, Way, connect,
 };
 use proxy_upstream::TargetId;
 use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 /// A way to a target.
 pub(super) enum Link {
@@ -26,6 +27,8 @@ pub(super) struct Kept {
     pub(super) connection: Connection<RequestBody>,
     /// Whether it had served a request before.
     pub(super) used: bool,
+    /// Whether it was there without a wait.
+    pub(super) at_hand: bool,
 }
 
 impl Attempts<'_, '_> {
@@ -38,24 +41,54 @@ impl Attempts<'_, '_> {
             return self.lane(target, origin).await.map(Link::Http2);
         }
         let (id, generation) = origin;
-        let kept = self.pool.take(id, generation);
-        let used = kept.is_some();
-        let connection = match kept {
-            Some(connection) => connection,
+        let kept = match self.pool.take(id, generation) {
+            Some(connection) => Kept {
+                connection,
+                used: true,
+                at_hand: true,
+            },
             // Boxed: it is rare, and would make every request's future as large as itself.
             None => Box::pin(self.open(target, origin)).await?,
         };
-        Ok(Link::Http1(Kept { connection, used }))
+        Ok(Link::Http1(kept))
     }
 
-    async fn open(
-        &self,
-        target: u16,
-        origin: (TargetId, u32),
-    ) -> Result<Connection<RequestBody>, ConnectFault> {
-        let (transport, permit) = self.connect(target).await?;
+    async fn open(&self, target: u16, origin: (TargetId, u32)) -> Result<Kept, ConnectFault> {
+        let (plan, settings) = self.settings(target)?;
+        let permit = match &settings.limit {
+            None => None,
+            Some(limit) => match self.place(limit, origin, settings.timeout).await? {
+                Place::Permit(permit) => Some(permit),
+                Place::Connection(connection) => {
+                    return Ok(Kept {
+                        connection,
+                        used: true,
+                        at_hand: false,
+                    });
+                }
+            },
+        };
+        let transport = connect(&plan.state.addresses(), &settings, &self.timers).await?;
         let limits = self.active.response_limits;
-        Ok(Connection::new(transport, limits, origin, permit))
+        Ok(Kept {
+            connection: Connection::new(transport, limits, origin, permit),
+            used: false,
+            at_hand: false,
+        })
+    }
+
+    /// A place for one more connection, or a connection that was returned meanwhile.
+    async fn place(
+        &self,
+        limit: &Arc<ConnectionLimit>,
+        (id, generation): (TargetId, u32),
+        timeout: Duration,
+    ) -> Result<Place<RequestBody>, ConnectFault> {
+        if let Some(permit) = limit.acquire() {
+            return Ok(Place::Permit(permit));
+        }
+        let wait = self.pool.wait(limit, id, generation);
+        wait.within(timeout, &self.timers).await
     }
 
     /// A place on a connection that carries many requests.
@@ -76,7 +109,12 @@ impl Attempts<'_, '_> {
     }
 
     async fn build(&self, target: u16, building: Building) -> Result<Lane, ConnectFault> {
-        let (transport, permit) = self.connect(target).await?;
+        let (plan, settings) = self.settings(target)?;
+        let permit = match &settings.limit {
+            Some(limit) => Some(self.permit(limit, settings.timeout).await?),
+            None => None,
+        };
+        let transport = connect(&plan.state.addresses(), &settings, &self.timers).await?;
         if !transport.speaks_http2() {
             let error = io::Error::other("the target did not agree to HTTP/2");
             return Err(ConnectFault::Tls(error));
@@ -104,16 +142,30 @@ impl Attempts<'_, '_> {
         .await
     }
 
-    async fn connect(&self, target: u16) -> Result<(Transport, Option<Permit>), ConnectFault> {
+    /// A place for a connection that is to be shared.
+    async fn permit(
+        &self,
+        limit: &Arc<ConnectionLimit>,
+        timeout: Duration,
+    ) -> Result<ConnectionPermit, ConnectFault> {
+        if let Some(permit) = limit.acquire() {
+            return Ok(permit);
+        }
+        let wait = self.pool.wait_for_permit(limit);
+        match wait.within(timeout, &self.timers).await? {
+            Place::Permit(permit) => Ok(permit),
+            Place::Connection(_) => Err(ConnectFault::Full { max: limit.max() }),
+        }
+    }
+
+    /// The target, and how it is connected to by this request.
+    fn settings(&self, target: u16) -> Result<(&TargetPlan, ConnectSettings), ConnectFault> {
         let (plan, links) = self.target(target).ok_or(ConnectFault::NoAddress)?;
-        let mut settings = links.clone();
-        settings.timeout = self.to.route.times.connect;
-        let permit = match &settings.limit {
-            Some(limit) => Some(wait_for_place(limit, settings.timeout, &self.timers).await?),
-            None => None,
+        let settings = ConnectSettings {
+            timeout: self.to.route.times.connect,
+            ..links.clone()
         };
-        let transport = connect(&plan.state.addresses(), &settings, &self.timers).await?;
-        Ok((transport, permit))
+        Ok((plan, settings))
     }
 
     fn target(&self, target: u16) -> Option<(&TargetPlan, &ConnectSettings)> {

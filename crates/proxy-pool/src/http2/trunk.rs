@@ -2,17 +2,18 @@
 
 use super::io::TrunkIo;
 use super::pulse::Pulse;
+use crate::limit::{ConnectionPermit, IdleMark, PoolMember};
 use crate::transport::Transport;
 use bytes::Bytes;
 use h2::client::{Builder, Connection, SendRequest};
 use h2::{Ping, PingPong};
 use proxy_clock::{Clock, Tick};
-use proxy_limits::Permit;
 use std::cell::Cell;
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 /// Bytes of one response that may wait for its client.
@@ -38,7 +39,10 @@ pub(super) struct Trunk {
     lanes: Cell<u32>,
     idle_since: Cell<Tick>,
     pub(super) generation: u32,
-    _permit: Option<Permit>,
+    /// None where connections are not limited.
+    member: Option<Arc<PoolMember>>,
+    /// While it is idle, where connections are limited.
+    idle_mark: Cell<Option<IdleMark>>,
 }
 
 /// One request's place on a connection to a target.
@@ -55,7 +59,7 @@ impl Trunk {
         transport: Transport,
         pulse: Pulse,
         generation: u32,
-        permit: Option<Permit>,
+        (permit, member): (Option<ConnectionPermit>, Option<Arc<PoolMember>>),
     ) -> Result<Rc<Self>, h2::Error> {
         let clock = Rc::clone(pulse.clock());
         let pulse = Rc::new(pulse);
@@ -68,7 +72,7 @@ impl Trunk {
             .max_send_buffer_size(SEND_BUFFER)
             .enable_push(false);
         let (sender, connection) = builder.handshake(io).await?;
-        tokio::task::spawn_local(drive(connection, Rc::clone(&pulse)));
+        tokio::task::spawn_local(drive(connection, Rc::clone(&pulse), permit));
         Ok(Rc::new(Self {
             sender,
             pulse,
@@ -76,7 +80,8 @@ impl Trunk {
             idle_since: Cell::new(clock.now()),
             clock,
             generation,
-            _permit: permit,
+            member,
+            idle_mark: Cell::new(None),
         }))
     }
 
@@ -102,6 +107,7 @@ impl Trunk {
     /// A place for one more request.
     pub(super) fn lane(self: &Rc<Self>, kept: bool) -> Lane {
         self.lanes.set(self.lanes.get() + 1);
+        self.idle_mark.set(None);
         Lane {
             trunk: Rc::clone(self),
             kept,
@@ -158,11 +164,23 @@ impl Drop for Lane {
         let trunk = &self.trunk;
         trunk.lanes.set(trunk.lanes.get().saturating_sub(1));
         trunk.idle_since.set(trunk.clock.now());
+        if let Some(member) = &trunk.member
+            && trunk.lanes.get() == 0
+        {
+            trunk.idle_mark.set(Some(member.mark_idle()));
+            if member.limit().is_wanted() {
+                member.evict();
+            }
+        }
     }
 }
 
-/// Drives a connection until it ends, by itself or because it does not answer.
-async fn drive(mut connection: Connection<TrunkIo, Bytes>, pulse: Rc<Pulse>) {
+/// Drives a connection until it ends, by itself or because it does not answer. Then its place is free.
+async fn drive(
+    mut connection: Connection<TrunkIo, Bytes>,
+    pulse: Rc<Pulse>,
+    permit: Option<ConnectionPermit>,
+) {
     let mut pings = connection.ping_pong();
     poll_fn(|cx| {
         pulse.watch(cx.waker());
@@ -176,6 +194,8 @@ async fn drive(mut connection: Connection<TrunkIo, Bytes>, pulse: Rc<Pulse>) {
     })
     .await;
     pulse.end();
+    drop(connection);
+    drop(permit);
 }
 
 fn keep_pinging(pings: &mut PingPong, pulse: &Pulse, cx: &mut Context<'_>) {

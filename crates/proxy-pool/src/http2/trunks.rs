@@ -3,13 +3,15 @@
 use super::news::{News, Waiting};
 use super::pulse::{Pulse, is_past};
 use super::trunk::{Lane, Trunk};
+use crate::limit::{ConnectionPermit, PoolMember};
 use crate::pool::PoolSettings;
 use crate::transport::Transport;
 use proxy_clock::Clock;
-use proxy_limits::Permit;
 use proxy_upstream::TargetId;
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
+use tokio::sync::mpsc::UnboundedSender;
 
 /// The connections of one worker that carry many requests at once, by target.
 #[derive(Debug)]
@@ -17,11 +19,14 @@ pub struct Trunks {
     clock: Rc<Clock>,
     /// By slot of the target.
     shelves: RefCell<Vec<Option<Shelf>>>,
+    evictions: UnboundedSender<TargetId>,
 }
 
 #[derive(Debug)]
 struct Shelf {
     settings: PoolSettings,
+    /// None where connections are not limited.
+    member: Option<Arc<PoolMember>>,
     trunks: Vec<Rc<Trunk>>,
     /// Connections that are being made.
     building: usize,
@@ -57,10 +62,11 @@ pub struct Building {
 impl Trunks {
     /// No connections yet.
     #[must_use]
-    pub(crate) fn new(clock: Rc<Clock>) -> Self {
+    pub(crate) fn new(clock: Rc<Clock>, evictions: UnboundedSender<TargetId>) -> Self {
         Self {
             clock,
             shelves: RefCell::default(),
+            evictions,
         }
     }
 
@@ -110,10 +116,9 @@ impl Trunks {
             let known = old.get_mut(slot).and_then(Option::take);
             let known = known.filter(|shelf| shelf.settings.target == settings.target);
             let settings = settings.clone();
-            let shelf = match known {
-                Some(known) => Shelf { settings, ..known },
-                None => Shelf::new(settings),
-            };
+            let mut shelf = known.unwrap_or_else(|| Shelf::new(settings.clone()));
+            shelf.member = PoolMember::of(&settings, shelf.member.take(), &self.evictions);
+            shelf.settings = settings;
             let slots = shelves.len().max(slot + 1);
             shelves.resize_with(slots, || None);
             if let Some(place) = shelves.get_mut(slot) {
@@ -122,16 +127,24 @@ impl Trunks {
         }
     }
 
-    /// Lets go of what has ended, of what was idle for too long, of what is more than may be kept, and
-    /// of what others wait for; looks whether the rest lives.
+    /// Lets go of an idle connection to `target`, if a request waits for its place.
+    pub(crate) fn evict(&self, target: TargetId) {
+        let evicted = self.on_shelf(target, |shelf| {
+            let limit = shelf.settings.limit.as_ref()?;
+            let idle = |trunk: &Rc<Trunk>| trunk.idle_since().is_some();
+            let position = shelf.trunks.iter().position(idle);
+            let position = position.filter(|_| limit.is_wanted())?;
+            Some(shelf.trunks.remove(position))
+        });
+        drop(evicted);
+    }
+
+    /// Lets go of what has ended, of what was idle for too long and of what is more than may be kept;
+    /// looks whether the rest lives.
     pub(crate) fn sweep(&self) {
         let now = self.clock.now();
         for shelf in self.shelves.borrow_mut().iter_mut().flatten() {
             let settings = &shelf.settings;
-            let wanted = settings
-                .limit
-                .as_ref()
-                .is_some_and(|limit| limit.is_wanted());
             let mut kept = 0;
             shelf.trunks.retain(|trunk| {
                 trunk.check();
@@ -139,7 +152,7 @@ impl Trunks {
                     return !trunk.is_over();
                 };
                 kept += 1;
-                let stale = wanted || kept > settings.max_idle;
+                let stale = kept > settings.max_idle;
                 !stale && !is_past(since, settings.idle_for, now) && !trunk.is_over()
             });
         }
@@ -168,6 +181,7 @@ impl Shelf {
     fn new(settings: PoolSettings) -> Self {
         Self {
             settings,
+            member: None,
             trunks: Vec::new(),
             building: 0,
             news: Rc::default(),
@@ -195,10 +209,14 @@ impl Building {
     pub async fn finish(
         self,
         transport: Transport,
-        permit: Option<Permit>,
+        permit: Option<ConnectionPermit>,
     ) -> Result<Lane, h2::Error> {
         let pulse = Pulse::new(Rc::clone(&self.trunks.clock), Rc::clone(&self.news));
-        let trunk = Trunk::start(transport, pulse, self.generation, permit).await?;
+        let member = self
+            .trunks
+            .on_shelf(self.target, |shelf| shelf.member.clone());
+        let place = (permit, member.flatten());
+        let trunk = Trunk::start(transport, pulse, self.generation, place).await?;
         let lane = trunk.lane(false);
         self.trunks
             .on_shelf(self.target, |shelf| shelf.trunks.push(trunk));

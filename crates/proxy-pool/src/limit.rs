@@ -1,0 +1,423 @@
+//! A limit on the connections to one target, which the pools of all workers share.
+
+use crate::pool::PoolSettings;
+use proxy_upstream::TargetId;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, MutexGuard, PoisonError, Weak};
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::oneshot;
+
+/// How often a request may see connections of its target go to later requests, which a worker can serve
+/// without a new connection.
+const MAX_OVERTAKEN: u32 = 8;
+
+/// How many connections to one target there may be at once, over all workers, idle ones included.
+///
+/// Requests that find no place wait in one queue for all workers. A place that comes free goes to the
+/// first of them at once; a connection that is returned to a pool goes to a request of the same worker if
+/// the first has not been passed over too often, else it is closed and its place goes to the first. When
+/// a request begins to wait while a worker keeps an idle connection, that worker is asked to close it.
+#[derive(Debug)]
+pub struct ConnectionLimit {
+    held: AtomicU32,
+    max: AtomicU32,
+    /// Length of the queue. Pools look at it whenever a connection is returned.
+    waiting: AtomicU32,
+    queue: Lock,
+}
+
+#[expect(
+    clippy::disallowed_types,
+    reason = "taken by requests that have to wait, and by those that end such a wait; for a few instructions"
+)]
+type Lock = std::sync::Mutex<Queue>;
+
+#[derive(Debug, Default)]
+struct Queue {
+    waiters: VecDeque<Waiter>,
+    members: Vec<Weak<PoolMember>>,
+}
+
+/// The next ticket. One pool may wait for several limits: no two requests have the same.
+static NEXT_TICKET: AtomicU64 = AtomicU64::new(0);
+
+/// A request that waits for a place.
+#[derive(Debug)]
+struct Waiter {
+    ticket: u64,
+    /// The pool that can give it a connection, and the generation of the addresses it asks for.
+    pool: Option<(Arc<PoolMember>, u32)>,
+    overtaken: u32,
+    grant: oneshot::Sender<Grant>,
+}
+
+/// What ends a request's wait.
+#[derive(Debug)]
+pub(crate) enum Grant {
+    /// A connection may be made.
+    Permit(ConnectionPermit),
+    /// The pool holds a connection for it.
+    Connection,
+}
+
+/// A request's position in the queue of a limit; left by [`ConnectionLimit::leave`].
+#[derive(Debug)]
+pub(crate) struct Queued {
+    pub(crate) ticket: u64,
+    pub(crate) granted: oneshot::Receiver<Grant>,
+}
+
+/// One connection's place under its limit, given back on drop.
+#[derive(Debug)]
+pub struct ConnectionPermit(Arc<ConnectionLimit>);
+
+/// One worker's pool of connections to one target, as the target's limit sees it.
+#[derive(Debug)]
+pub(crate) struct PoolMember {
+    target: TargetId,
+    limit: Arc<ConnectionLimit>,
+    /// Idle connections that the pool keeps.
+    idle: AtomicU32,
+    /// Tells the pool to close an idle connection to the target.
+    evictions: UnboundedSender<TargetId>,
+}
+
+/// An idle connection of a pool, as long as it is one.
+#[derive(Debug)]
+pub(crate) struct IdleMark(Arc<PoolMember>);
+
+impl ConnectionLimit {
+    /// A limit of `max` connections.
+    #[must_use]
+    pub fn new(max: u32) -> Self {
+        Self {
+            held: AtomicU32::new(0),
+            max: AtomicU32::new(max),
+            waiting: AtomicU32::new(0),
+            queue: Lock::default(),
+        }
+    }
+
+    /// A place; none when all are taken, or requests wait for one.
+    #[must_use]
+    pub fn acquire(self: &Arc<Self>) -> Option<ConnectionPermit> {
+        if self.is_wanted() {
+            return None;
+        }
+        self.take_free()
+    }
+
+    /// Connections there may be.
+    pub fn max(&self) -> u32 {
+        self.max.load(Ordering::Relaxed)
+    }
+
+    /// Changes how many connections there may be. A lower limit closes none: places that come free are
+    /// not given out until there are fewer.
+    pub fn set_max(self: &Arc<Self>, max: u32) {
+        self.max.store(max, Ordering::SeqCst);
+        self.serve();
+    }
+
+    /// Whether requests wait for a place.
+    #[inline]
+    pub(crate) fn is_wanted(&self) -> bool {
+        // Either this sees a request that begins to wait, or the request sees what came free before.
+        self.waiting.load(Ordering::SeqCst) > 0
+    }
+
+    /// Queues a request, which may be given a connection of `pool`, too.
+    pub(crate) fn enter(self: &Arc<Self>, pool: Option<(Arc<PoolMember>, u32)>) -> Queued {
+        let (grant, granted) = oneshot::channel();
+        let ticket = NEXT_TICKET.fetch_add(1, Ordering::Relaxed);
+        let mut queue = self.lock();
+        queue.waiters.push_back(Waiter {
+            ticket,
+            pool,
+            overtaken: 0,
+            grant,
+        });
+        self.note_length(&queue);
+        drop(queue);
+        self.serve();
+        self.request_eviction();
+        Queued { ticket, granted }
+    }
+
+    /// Takes the request with this ticket out of the queue, if it waits still.
+    pub(crate) fn leave(&self, ticket: u64) {
+        let mut queue = self.lock();
+        queue.waiters.retain(|waiter| waiter.ticket != ticket);
+        self.note_length(&queue);
+    }
+
+    /// Ends the wait of a request that `pool` can give a connection to; its addresses are of
+    /// `generation`. The request's ticket; none when the connection is to be closed.
+    pub(crate) fn hand_over(&self, pool: &Arc<PoolMember>, generation: u32) -> Option<u64> {
+        loop {
+            let waiter = self.pop_for(pool, generation)?;
+            let ticket = waiter.ticket;
+            if waiter.grant.send(Grant::Connection).is_ok() {
+                return Some(ticket);
+            }
+        }
+    }
+
+    /// Asks a pool that has an idle connection to close one, if a request waits.
+    pub(crate) fn request_eviction(&self) {
+        if !self.is_wanted() {
+            return;
+        }
+        let mut queue = self.lock();
+        queue.members.retain(|member| member.strong_count() > 0);
+        for member in queue.members.iter().filter_map(Weak::upgrade) {
+            if member.idle.load(Ordering::SeqCst) > 0 && member.evict() {
+                return;
+            }
+        }
+    }
+
+    fn pop_for(&self, pool: &Arc<PoolMember>, generation: u32) -> Option<Waiter> {
+        let mut queue = self.lock();
+        let suits = |waiter: &Waiter| {
+            let wanted = waiter.pool.as_ref();
+            wanted
+                .is_some_and(|(member, wanted)| Arc::ptr_eq(member, pool) && *wanted == generation)
+        };
+        let position = queue.waiters.iter().position(suits)?;
+        if position > 0 {
+            let first = queue.waiters.front_mut()?;
+            if first.overtaken >= MAX_OVERTAKEN {
+                return None;
+            }
+            first.overtaken += 1;
+        }
+        let waiter = queue.waiters.remove(position);
+        self.note_length(&queue);
+        waiter
+    }
+
+    /// Gives free places to the first in the queue.
+    fn serve(self: &Arc<Self>) {
+        while let Some((waiter, permit)) = self.next_served() {
+            // A request that has given up drops the permit, and the next is served.
+            drop(waiter.grant.send(Grant::Permit(permit)));
+        }
+    }
+
+    fn next_served(self: &Arc<Self>) -> Option<(Waiter, ConnectionPermit)> {
+        let mut queue = self.lock();
+        queue.waiters.front()?;
+        let permit = self.take_free()?;
+        let waiter = queue.waiters.pop_front();
+        self.note_length(&queue);
+        drop(queue);
+        Some((waiter?, permit))
+    }
+
+    fn take_free(self: &Arc<Self>) -> Option<ConnectionPermit> {
+        let max = self.max.load(Ordering::SeqCst);
+        let one_more = |held| (held < max).then_some(held + 1);
+        let taken = self
+            .held
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_more);
+        taken.is_ok().then(|| ConnectionPermit(Arc::clone(self)))
+    }
+
+    fn note_length(&self, queue: &Queue) {
+        let length = u32::try_from(queue.waiters.len()).unwrap_or(u32::MAX);
+        self.waiting.store(length, Ordering::SeqCst);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for ConnectionPermit {
+    fn drop(&mut self) {
+        self.0.held.fetch_sub(1, Ordering::SeqCst);
+        if self.0.is_wanted() {
+            self.0.serve();
+        }
+    }
+}
+
+impl PoolMember {
+    /// The membership of a pool with these `settings`: `known` from before, if the limit is the same.
+    pub(crate) fn of(
+        settings: &PoolSettings,
+        known: Option<Arc<Self>>,
+        evictions: &UnboundedSender<TargetId>,
+    ) -> Option<Arc<Self>> {
+        let limit = settings.limit.as_ref()?;
+        let known = known.filter(|known| Arc::ptr_eq(&known.limit, limit));
+        known.or_else(|| Some(Self::join(limit, settings.target, evictions.clone())))
+    }
+
+    /// Makes a pool known to `limit`. It is told by `evictions` to close idle connections to `target`.
+    fn join(
+        limit: &Arc<ConnectionLimit>,
+        target: TargetId,
+        evictions: UnboundedSender<TargetId>,
+    ) -> Arc<Self> {
+        let member = Arc::new(Self {
+            target,
+            limit: Arc::clone(limit),
+            idle: AtomicU32::new(0),
+            evictions,
+        });
+        let mut queue = limit.lock();
+        queue.members.retain(|known| known.strong_count() > 0);
+        queue.members.push(Arc::downgrade(&member));
+        drop(queue);
+        member
+    }
+
+    pub(crate) fn limit(&self) -> &Arc<ConnectionLimit> {
+        &self.limit
+    }
+
+    /// Counts a connection as idle while the mark lives.
+    pub(crate) fn mark_idle(self: &Arc<Self>) -> IdleMark {
+        self.idle.fetch_add(1, Ordering::SeqCst);
+        IdleMark(Arc::clone(self))
+    }
+
+    /// Tells the pool to close an idle connection. False when the pool is gone.
+    pub(crate) fn evict(&self) -> bool {
+        self.evictions.send(self.target).is_ok()
+    }
+}
+
+impl Drop for IdleMark {
+    fn drop(&mut self) {
+        self.0.idle.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+    const TARGET: TargetId = TargetId { slot: 0, epoch: 0 };
+
+    fn limit(max: u32) -> Arc<ConnectionLimit> {
+        Arc::new(ConnectionLimit::new(max))
+    }
+
+    fn member(limit: &Arc<ConnectionLimit>) -> (Arc<PoolMember>, UnboundedReceiver<TargetId>) {
+        let (evictions, asked) = unbounded_channel();
+        (PoolMember::join(limit, TARGET, evictions), asked)
+    }
+
+    fn permit(queued: &mut Queued) -> Option<ConnectionPermit> {
+        match queued.granted.try_recv() {
+            Ok(Grant::Permit(permit)) => Some(permit),
+            Ok(Grant::Connection) | Err(_) => None,
+        }
+    }
+
+    #[test]
+    fn a_place_that_comes_free_goes_to_the_first_that_waits() {
+        let limit = limit(1);
+        let held = limit.acquire().unwrap();
+        let [mut first, mut second] = [0, 1].map(|_| limit.enter(None));
+        assert!(permit(&mut first).is_none());
+
+        drop(held);
+        let held = permit(&mut first).unwrap();
+        assert!(permit(&mut second).is_none());
+        drop(held);
+        let held = permit(&mut second).unwrap();
+        assert!(limit.acquire().is_none());
+        drop(held);
+        assert!(limit.acquire().is_some());
+    }
+
+    #[test]
+    fn a_newcomer_does_not_pass_those_that_wait() {
+        let limit = limit(1);
+        let held = limit.acquire().unwrap();
+        let _waiting = limit.enter(None);
+        limit.set_max(1);
+
+        assert!(limit.acquire().is_none());
+        drop(held);
+        assert!(limit.acquire().is_none(), "the place was given away");
+    }
+
+    #[test]
+    fn a_request_that_gives_up_takes_no_place() {
+        let limit = limit(1);
+        let held = limit.acquire().unwrap();
+        let [gone, left] = [0, 1].map(|_| limit.enter(None));
+        let mut last = limit.enter(None);
+        limit.leave(left.ticket);
+        // This one leaves after it was given the place.
+        drop(held);
+        drop(gone);
+
+        assert!(permit(&mut last).is_some());
+    }
+
+    #[test]
+    fn a_higher_limit_is_in_force_at_once() {
+        let limit = limit(1);
+        let _held = limit.acquire().unwrap();
+        let mut waiting = limit.enter(None);
+
+        limit.set_max(2);
+        let second = permit(&mut waiting);
+        assert!(second.is_some());
+        limit.set_max(1);
+        drop(second);
+        assert!(limit.acquire().is_none());
+    }
+
+    #[test]
+    fn only_a_pool_with_an_idle_connection_is_asked_to_close_one() {
+        let limit = limit(1);
+        let _held = limit.acquire().unwrap();
+        let (_busy, mut not_asked) = member(&limit);
+        let (keeping, mut asked) = member(&limit);
+        let mark = keeping.mark_idle();
+
+        let _first = limit.enter(None);
+        assert_eq!(asked.try_recv().unwrap(), TARGET);
+        drop(mark);
+        let _second = limit.enter(None);
+        assert!(asked.try_recv().is_err() && not_asked.try_recv().is_err());
+    }
+
+    #[test]
+    fn a_connection_goes_to_its_own_worker_until_the_first_has_been_passed_over_often() {
+        let limit = limit(1);
+        let _held = limit.acquire().unwrap();
+        let (own, _own_asked) = member(&limit);
+        let (other, _other_asked) = member(&limit);
+        let _first = limit.enter(Some((other, 0)));
+        let enter = || limit.enter(Some((Arc::clone(&own), 0)));
+        let mut waiting: Vec<Queued> = (0..=MAX_OVERTAKEN).map(|_| enter()).collect();
+
+        for queued in waiting.iter().take(MAX_OVERTAKEN as usize) {
+            assert_eq!(limit.hand_over(&own, 0), Some(queued.ticket));
+        }
+        assert_eq!(limit.hand_over(&own, 0), None);
+        let last = waiting.last_mut().unwrap();
+        assert!(last.granted.try_recv().is_err());
+    }
+
+    #[test]
+    fn a_connection_by_old_addresses_is_not_handed_over() {
+        let limit = limit(1);
+        let _held = limit.acquire().unwrap();
+        let (own, _asked) = member(&limit);
+        let _waiting = limit.enter(Some((Arc::clone(&own), 2)));
+
+        assert_eq!(limit.hand_over(&own, 1), None);
+        assert!(limit.hand_over(&own, 2).is_some());
+    }
+}

@@ -1,0 +1,118 @@
+//! A request that waits for a place among the connections to its target.
+
+use crate::connection::Connection;
+use crate::fault::ConnectFault;
+use crate::limit::{ConnectionLimit, ConnectionPermit, Grant, Queued};
+use crate::pool::Pool;
+use proxy_clock::{Timer, Timers};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+/// What ends a request's wait.
+#[derive(Debug)]
+pub enum Place<B> {
+    /// A connection that another request of the same worker has returned.
+    Connection(Connection<B>),
+    /// A new connection may be made.
+    Permit(ConnectionPermit),
+}
+
+/// A request's wait for a [`Place`]. Dropped, it leaves the queue and passes on what it was given.
+#[derive(Debug)]
+pub struct PlaceWait<B> {
+    pool: Rc<Pool<B>>,
+    limit: Arc<ConnectionLimit>,
+    queued: Queued,
+}
+
+/// Connections that requests of this worker were given and have not taken yet, by ticket.
+#[derive(Debug)]
+pub(crate) struct HandedOver<B>(RefCell<HashMap<u64, Connection<B>>>);
+
+impl<B> Default for HandedOver<B> {
+    fn default() -> Self {
+        Self(RefCell::default())
+    }
+}
+
+impl<B> HandedOver<B> {
+    pub(crate) fn put(&self, ticket: u64, connection: Connection<B>) {
+        self.0.borrow_mut().insert(ticket, connection);
+    }
+
+    fn take(&self, ticket: u64) -> Option<Connection<B>> {
+        self.0.borrow_mut().remove(&ticket)
+    }
+}
+
+impl<B> PlaceWait<B> {
+    pub(crate) fn new(pool: Rc<Pool<B>>, limit: Arc<ConnectionLimit>, queued: Queued) -> Self {
+        Self {
+            pool,
+            limit,
+            queued,
+        }
+    }
+
+    /// Waits for the place, no longer than `timeout`.
+    ///
+    /// # Errors
+    /// [`ConnectFault::Full`] when none came free in time, [`ConnectFault::TimedOut`] when the whole
+    /// exchange has taken too long.
+    pub async fn within(
+        mut self,
+        timeout: Duration,
+        timers: &Timers,
+    ) -> Result<Place<B>, ConnectFault> {
+        timers.start(Timer::UpstreamConnect, timeout);
+        let waited = poll_fn(|cx| {
+            if let Poll::Ready(place) = self.poll(cx) {
+                return Poll::Ready(place);
+            }
+            match timers.deadline().take_expired() {
+                Some((timer @ Timer::Total, after)) => {
+                    Poll::Ready(Err(ConnectFault::TimedOut { timer, after }))
+                }
+                Some(_) => Poll::Ready(Err(self.full())),
+                None => Poll::Pending,
+            }
+        })
+        .await;
+        timers.stop();
+        waited
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Place<B>, ConnectFault>> {
+        let granted = ready!(Pin::new(&mut self.queued.granted).poll(cx));
+        let place = match granted {
+            Ok(Grant::Permit(permit)) => Some(Place::Permit(permit)),
+            Ok(Grant::Connection) => {
+                let connection = self.pool.handed_over().take(self.queued.ticket);
+                connection.map(Place::Connection)
+            }
+            Err(_) => None,
+        };
+        Poll::Ready(place.ok_or_else(|| self.full()))
+    }
+
+    fn full(&self) -> ConnectFault {
+        ConnectFault::Full {
+            max: self.limit.max(),
+        }
+    }
+}
+
+impl<B> Drop for PlaceWait<B> {
+    fn drop(&mut self) {
+        self.limit.leave(self.queued.ticket);
+        if let Some(connection) = self.pool.handed_over().take(self.queued.ticket) {
+            self.pool.put(connection);
+        }
+    }
+}
