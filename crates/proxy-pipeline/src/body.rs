@@ -137,6 +137,16 @@ impl Body {
         }
     }
 
+    /// Ends a stream whose route or target a reload has removed, once its time is over.
+    #[inline]
+    fn end_if_removed(&mut self) {
+        let streams = matches!(self.source, Source::Upstream(_) | Source::File(_));
+        let closing = self.closing.as_deref_mut().filter(|_| streams);
+        if let Some(problem) = closing.and_then(Closing::removed) {
+            self.source = self.fail(Interruption::Own(problem));
+        }
+    }
+
     fn fail(&mut self, interruption: Interruption) -> Source {
         let upstream = self.closing.as_deref().map(Closing::upstream_name);
         let problem = match interruption {
@@ -221,6 +231,7 @@ impl HttpBody for Body {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        self.end_if_removed();
         let polled = match &mut self.source {
             Source::Bytes(bytes) if bytes.is_empty() => Poll::Ready(None),
             Source::Bytes(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
@@ -291,6 +302,7 @@ impl SpliceFrom for Body {
         pipe: &mut Pipe,
         most: u64,
     ) -> Poll<Option<usize>> {
+        self.end_if_removed();
         let Source::Upstream(arriving) = &mut self.source else {
             return Poll::Ready(None);
         };

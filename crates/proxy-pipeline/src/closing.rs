@@ -5,14 +5,16 @@ use crate::client::Client;
 use crate::exchange::said_once;
 use crate::hop::Found;
 use crate::names;
+use crate::origin::Origin;
+use crate::removal::ReloadWatch;
 use crate::request_body::Progress;
-use crate::state::{ActivePlan, ActiveUpstream, Worker};
+use crate::state::Worker;
 use crate::trouble::{Circumstances, write_down};
 use http::header::CONNECTION;
 use http::{HeaderValue, Response, StatusCode};
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_limits::Permit;
-use proxy_telemetry::{AccessRecord, Outcome, Protocol, RequestNote, TargetCells};
+use proxy_telemetry::{AccessRecord, Outcome, Protocol, RequestNote};
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::Duration;
@@ -21,7 +23,8 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(crate) struct Closing {
     pub(crate) worker: Rc<Worker>,
-    pub(crate) active: Rc<ActivePlan>,
+    pub(crate) origin: Origin,
+    pub(crate) watch: ReloadWatch,
     pub(crate) client: Rc<Client>,
     pub(crate) facts: Facts,
 }
@@ -85,6 +88,7 @@ impl Closing {
                 body
             }),
             Some(offer) => {
+                self.origin.extract(&self.facts);
                 let client = Rc::clone(&self.client);
                 client.switch(offer, self);
                 response
@@ -92,20 +96,15 @@ impl Closing {
         }
     }
 
-    /// The upstream asked last, or the one that the request was meant for.
+    /// The upstream called last, or the one that the request was meant for; empty when there was none.
     pub(crate) fn upstream_name(&self) -> &str {
-        let asked = self.facts.upstream.map(|(upstream, _)| upstream);
-        let upstream = asked.or(self.facts.meant).and_then(|upstream| {
-            let upstreams = self.active.plan.upstreams();
-            upstreams.get(upstream)
-        });
-        upstream.map_or("", |upstream| &upstream.name)
+        self.origin.upstream_name(&self.facts).unwrap_or_default()
     }
 
     /// Counts the request among those that the target asked last is serving.
     pub(crate) fn enter_target(&mut self) {
         if !std::mem::replace(&mut self.facts.connected, true)
-            && let Some((_, target)) = self.active_upstream()
+            && let Some(target) = self.origin.target_cells(&self.facts)
         {
             target.active.add(1);
         }
@@ -114,16 +113,30 @@ impl Closing {
     /// Takes it out of that count.
     pub(crate) fn leave_target(&mut self) {
         if std::mem::take(&mut self.facts.connected)
-            && let Some((_, target)) = self.active_upstream()
+            && let Some(target) = self.origin.target_cells(&self.facts)
         {
             target.active.sub(1);
         }
     }
 
-    pub(crate) fn active_upstream(&self) -> Option<(&ActiveUpstream, &TargetCells)> {
-        let (upstream, target) = self.facts.upstream?;
-        let active = self.active.upstreams.get(upstream)?;
-        Some((active, active.targets.get(usize::from(target))?))
+    /// Why the stream must end now, though neither side has ended it: its route or target is gone.
+    #[inline]
+    pub(crate) fn removed(&mut self) -> Option<Problem> {
+        let reloads = self.worker.reloads.get();
+        if self.watch.is_quiet(reloads) {
+            return None;
+        }
+        self.look_at_reloads(reloads)
+    }
+
+    #[cold]
+    fn look_at_reloads(&mut self, reloads: u32) -> Option<Problem> {
+        self.origin.extract(&self.facts);
+        let active = self.worker.active();
+        let removals = self.worker.removals.borrow();
+        let stream = (&self.origin, &self.facts);
+        let reason = self.watch.look(reloads, stream, (&active, &removals))?;
+        Some(Problem::new(reason, Detail::None))
     }
 
     fn settle(&mut self) {
@@ -146,7 +159,7 @@ impl Closing {
             failed,
             aborted,
         };
-        self.active.routes.route(self.facts.route).record(&outcome);
+        self.origin.route_cells(&self.facts).record(&outcome);
         if let Some(problem) = &self.facts.problem {
             self.record_problem(problem, status, took);
         }
@@ -175,11 +188,6 @@ impl Closing {
         upload.map_or(0, |progress| progress.bytes.get()) + self.facts.tunnelled_in
     }
 
-    fn route_id(&self) -> Option<&str> {
-        let route = self.active.plan.routes().get(self.facts.route?)?;
-        Some(&route.id)
-    }
-
     #[cold]
     fn record_problem(&self, problem: &Problem, status: u16, took: Duration) {
         let upstream = self.upstream_name();
@@ -190,7 +198,7 @@ impl Closing {
             client_ip: self.facts.client_ip,
             status,
             upstream: Some(upstream).filter(|name| !name.is_empty()),
-            route: self.route_id(),
+            route: self.origin.route_id(&self.facts),
         };
         write_down(&self.worker, problem, &circumstances);
     }
@@ -201,22 +209,11 @@ impl Closing {
         let other_ip = (facts.client_ip != peer.ip).then(|| facts.client_ip.to_string());
         let client_ip = other_ip.as_deref().map(str::as_bytes);
         let problem = facts.problem.as_deref();
-        let active = &self.active;
-        let route = facts
-            .route
-            .and_then(|route| active.route_phrases.get(route));
-        let target = if let Some((upstream, target)) = facts.upstream {
-            let upstream = active.upstreams.get(upstream);
-            upstream.and_then(|upstream| upstream.phrases.get(usize::from(target)))
-        } else {
-            let upstream = facts.meant.and_then(|meant| active.upstreams.get(meant));
-            upstream.and_then(|upstream| upstream.phrase.get(0))
-        };
         let record = AccessRecord {
             at: self.worker.time.unix(now),
             correlation_id: facts.correlation_id.as_bytes(),
-            route,
-            target,
+            route: self.origin.route_phrase(facts),
+            target: self.origin.target_phrase(facts),
             client_ip: client_ip.unwrap_or(peer.ip_value.as_bytes()),
             status: outcome.status,
             took: outcome.took,

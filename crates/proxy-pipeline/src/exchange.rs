@@ -9,7 +9,9 @@ use crate::correlation::is_acceptable;
 use crate::forwarding::{Added, client_ip};
 use crate::hop::{Found, Said};
 use crate::names;
+use crate::origin::Origin;
 use crate::policy::header_edits;
+use crate::removal::ReloadWatch;
 use crate::request_body::RequestBody;
 use crate::state::{ActivePlan, ActiveUpstream, Worker};
 use http::header::ACCEPT;
@@ -32,6 +34,8 @@ pub(crate) struct Exchange {
     pub(crate) found: Found,
     // Boxed: it goes from hand to hand, and most who hold it do not look at it.
     pub(crate) closing: Box<Closing>,
+    /// The plan that it began under.
+    active: Rc<ActivePlan>,
     /// What the target is told beside what is in the head.
     pub(crate) added: Option<Added>,
     service: ServiceForm,
@@ -59,8 +63,9 @@ impl Exchange {
         let html = found.has(Found::ACCEPTS_HTML);
         let accept = html.then(|| head.headers.get(ACCEPT).cloned()).flatten();
         let closing = Box::new(Closing {
+            watch: ReloadWatch::new(worker.reloads.get()),
             worker,
-            active,
+            origin: Origin::Plan(Rc::clone(&active)),
             client,
             facts: Facts {
                 began,
@@ -88,6 +93,7 @@ impl Exchange {
             body: Some(body),
             found,
             closing,
+            active,
             added: None,
             service: ServiceForm::Unsaid,
             accept,
@@ -125,7 +131,7 @@ impl Exchange {
     }
 
     pub(crate) fn active(&self) -> &Rc<ActivePlan> {
-        &self.closing.active
+        &self.active
     }
 
     /// When the request came, since the worker's start.
@@ -147,7 +153,7 @@ impl Exchange {
 
     /// The listener that the request came in by, as the plan in force knows it.
     pub(crate) fn listener(&self) -> Option<&ListenerPlan> {
-        let listeners = self.closing.active.plan.listeners();
+        let listeners = self.active.plan.listeners();
         listeners.get(self.closing.client.listener.get())
     }
 
@@ -169,7 +175,7 @@ impl Exchange {
     pub(crate) fn ask(&mut self, upstream: usize, target: u16) {
         self.closing.leave_target();
         self.closing.facts.upstream = Some((upstream, target));
-        if let Some((upstream, cells)) = self.closing.active_upstream() {
+        if let Some((upstream, cells)) = self.asked() {
             upstream.cells.attempts.add(1);
             cells.requests.add(1);
         }
@@ -182,12 +188,14 @@ impl Exchange {
 
     /// The upstream and target asked last.
     pub(crate) fn asked(&self) -> Option<(&ActiveUpstream, &TargetCells)> {
-        self.closing.active_upstream()
+        let (upstream, target) = self.closing.facts.upstream?;
+        let upstream = self.active.upstreams.get(upstream)?;
+        Some((upstream, upstream.targets.get(usize::from(target))?))
     }
 
     /// The answer to a request that was not served.
     pub(crate) fn refuse(&mut self, problem: Problem) -> Response<Body> {
-        let problem = if self.closing.active.standard_statuses {
+        let problem = if self.active.standard_statuses {
             let status = problem.reason().standard_status();
             problem.with_status(status)
         } else {
@@ -208,7 +216,7 @@ impl Exchange {
                 .is_some_and(|listener| listener.expose_reasons),
         };
         let mut response = tell(&problem, telling);
-        let routes = self.closing.active.plan.routes();
+        let routes = self.active.plan.routes();
         if let Some(route) = self.closing.facts.route.and_then(|at| routes.get(at)) {
             header_edits::apply(&route.response_headers, response.headers_mut());
         }

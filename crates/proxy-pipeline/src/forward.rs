@@ -106,7 +106,7 @@ pub(crate) async fn send(
         None => (RequestBody::default(), None),
     };
     exchange.facts().upload.clone_from(&upload);
-    let active = Rc::clone(&exchange.closing.active);
+    let active = Rc::clone(exchange.active());
     if let Some(upstream) = active.upstreams.get(to.upstream.index) {
         upstream.turn.set(upstream.turn.get().wrapping_add(1));
     }

@@ -23,6 +23,8 @@ mod websocket;
 mod body;
 mod closing;
 mod file_body;
+mod origin;
+mod removal;
 mod request_body;
 mod trailers;
 

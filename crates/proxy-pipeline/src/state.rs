@@ -3,6 +3,7 @@
 use crate::correlation::IdSource;
 use crate::date::DateCache;
 use crate::host_value::HostValue;
+use crate::removal::Removals;
 use crate::request_body::RequestBody;
 use crate::time::Time;
 use proxy_clock::{Clock, Sweep};
@@ -10,14 +11,15 @@ use proxy_files::Folder;
 use proxy_framing::HeadLimits;
 use proxy_limits::Gauge;
 use proxy_model::{Observability, Route, Service, StaticFiles};
-use proxy_plan::{Plan, UpstreamPlan};
+use proxy_plan::{Plan, TargetIdentity, UpstreamPlan};
 use proxy_pool::{ConnectSettings, Pool};
 use proxy_telemetry::{
     AccessFormat, Lifecycle, OptionalField, Phrases, Registry, RouteTable, TargetCells,
     UpstreamCells, WorkerCells, WorkerLog,
 };
 use proxy_upstream::Ready;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -55,6 +57,9 @@ pub struct Worker {
     pub(crate) date: DateCache,
     pub(crate) host: HostValue,
     active: RefCell<Rc<ActivePlan>>,
+    /// Counts the plans that were adopted after the first.
+    pub(crate) reloads: Cell<u32>,
+    pub(crate) removals: RefCell<Removals>,
 }
 
 /// How a worker's connections are to end.
@@ -113,6 +118,9 @@ pub struct ActivePlan {
     pub(crate) response_limits: HeadLimits,
     /// By position of the route; none for those that serve no files.
     pub(crate) folders: Vec<Option<Arc<Folder>>>,
+    /// Made when a stream of an older plan asks.
+    route_ids: OnceCell<HashSet<Arc<str>>>,
+    target_identities: OnceCell<HashSet<Arc<TargetIdentity>>>,
 }
 
 /// An upstream as one worker calls it.
@@ -169,6 +177,8 @@ impl ActivePlan {
             route_phrases,
             response_limits: RESPONSE_LIMITS,
             folders: model.routes.iter().map(folder).collect(),
+            route_ids: OnceCell::new(),
+            target_identities: OnceCell::new(),
             plan,
         }
     }
@@ -179,6 +189,23 @@ impl ActivePlan {
             let states = upstream.targets.iter().map(|target| &target.state);
             active.ready.borrow_mut().refresh(states);
         }
+    }
+
+    pub(crate) fn has_route(&self, id: &str) -> bool {
+        let all = || {
+            let routes = self.plan.routes().iter();
+            routes.map(|route| Arc::clone(&route.id)).collect()
+        };
+        self.route_ids.get_or_init(all).contains(id)
+    }
+
+    pub(crate) fn has_target(&self, identity: &TargetIdentity) -> bool {
+        let all = || {
+            let upstreams = self.plan.upstreams().iter();
+            let targets = upstreams.flat_map(|upstream| &upstream.targets);
+            targets.map(|target| Arc::clone(&target.identity)).collect()
+        };
+        self.target_identities.get_or_init(all).contains(identity)
     }
 }
 
@@ -254,6 +281,8 @@ impl Worker {
             date: DateCache::default(),
             host: HostValue::default(),
             active: RefCell::new(Rc::new(active)),
+            reloads: Cell::new(0),
+            removals: RefCell::default(),
         }
     }
 
@@ -270,9 +299,22 @@ impl Worker {
         Rc::clone(&self.active.borrow())
     }
 
-    /// Puts `active` in force for requests that start from now on.
+    /// Puts `active` in force for requests that start from now on. Streams whose route or target it
+    /// lacks may go on for the time that it gives to drain.
     pub fn adopt(&self, active: ActivePlan) {
+        let time = *active.plan.model().system.graceful_shutdown_timeout;
+        let end = self.clock.after(time);
+        let mut removals = self.removals.borrow_mut();
+        removals.adopt(&self.active.borrow().plan, &active.plan, end);
         self.active.replace(Rc::new(active));
+        self.reloads.set(self.reloads.get().wrapping_add(1));
+    }
+
+    /// Ends the streams whose route or target is gone and whose time is over.
+    pub fn end_removed(&self) {
+        if self.removals.borrow_mut().expire(self.clock.now()) {
+            self.sweep.wake_all();
+        }
     }
 }
 

@@ -21,6 +21,8 @@ pub enum TunnelEnd {
     Broken,
     /// Nothing moved for as long as is allowed.
     Idle(Duration),
+    /// It was not to go on.
+    Cut,
 }
 
 /// Bytes carried each way.
@@ -32,13 +34,15 @@ pub struct Carried {
     pub down: u64,
 }
 
-/// Carries bytes both ways until both sides have ended, one fails, or nothing moves for `idle`.
+/// Carries bytes both ways until both sides have ended, one fails, nothing moves for `idle`, or `is_cut`
+/// says so, which is asked whenever the tunnel is woken.
 pub async fn join<C>(
     mut client: C,
     tunnel: Tunnel,
     early: &[u8],
     idle: Duration,
     (clock, deadline): (&Clock, &Deadline),
+    mut is_cut: impl FnMut() -> bool,
 ) -> (TunnelEnd, Carried)
 where
     C: AsyncRead + AsyncWrite + Unpin,
@@ -53,6 +57,9 @@ where
     deadline.start(clock, Timer::TunnelIdle, idle);
     let end = std::future::poll_fn(|cx| {
         deadline.watch(cx.waker());
+        if is_cut() {
+            return Poll::Ready(TunnelEnd::Cut);
+        }
         let before = (up.carried, down.carried);
         let upward = up.poll(cx, &mut client, &mut transport);
         let downward = down.poll(cx, &mut transport, &mut client);
@@ -176,10 +183,18 @@ impl Switched {
             permit,
             mut closing,
         } = self;
-        let (end, carried) = join(client, tunnel, early, idle, timing).await;
-        if let TunnelEnd::Idle(after) = end {
-            closing.facts.problem = Some(Box::new(timeout_problem(Timer::TunnelIdle, after)));
-        }
+        let mut removed = None;
+        let is_cut = || {
+            removed = closing.removed();
+            removed.is_some()
+        };
+        let (end, carried) = join(client, tunnel, early, idle, timing, is_cut).await;
+        let problem = match end {
+            TunnelEnd::Idle(after) => Some(timeout_problem(Timer::TunnelIdle, after)),
+            TunnelEnd::Cut => removed,
+            TunnelEnd::Closed | TunnelEnd::Broken => None,
+        };
+        closing.facts.problem = problem.map(Box::new);
         closing.facts.bytes_out = carried.down;
         closing.facts.tunnelled_in = carried.up;
         closing.facts.complete = true;

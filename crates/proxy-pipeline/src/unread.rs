@@ -6,6 +6,8 @@ use crate::client::Client;
 use crate::closing::{Closing, Facts};
 use crate::correlation::is_acceptable;
 use crate::failure::waited;
+use crate::origin::Origin;
+use crate::removal::ReloadWatch;
 use crate::state::{ActivePlan, Worker};
 use http::HeaderValue;
 use proxy_errors::Problem;
@@ -64,7 +66,8 @@ pub fn refuse_unread(
             permit: None,
             note: note(worker, &active),
         },
-        active,
+        origin: Origin::Plan(active),
+        watch: ReloadWatch::new(worker.reloads.get()),
         client: Rc::clone(client),
     });
     answer

@@ -22,6 +22,6 @@ pub use listener::ListenerPlan;
 pub use plan::Plan;
 pub use registry::{StateRegistry, StateTransaction};
 pub use route::{RoutePlan, RouteTimes, Service};
-pub use targets::{TargetRegistry, TargetTransaction};
+pub use targets::{TargetIdentity, TargetRegistry, TargetTransaction};
 pub use upstream::{TargetPlan, UpstreamPlan};
 pub use view::{AllWell, View};

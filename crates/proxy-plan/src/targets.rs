@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Ids and states of all targets that the plan in force names.
 #[derive(Debug, Default)]
 pub struct TargetRegistry {
-    targets: StateRegistry<TargetIdentity, RegisteredTarget>,
+    targets: StateRegistry<Arc<TargetIdentity>, RegisteredTarget>,
     /// The epoch of the next target that is new. Shared with transactions: no epoch is given out twice,
     /// even if the transaction that gave it out is dropped.
     next_epoch: Arc<AtomicU64>,
@@ -20,7 +20,7 @@ pub struct TargetRegistry {
 /// The targets of the next plan. Nothing is changed before [`TargetRegistry::commit`].
 #[derive(Debug)]
 pub struct TargetTransaction {
-    targets: StateTransaction<TargetIdentity, RegisteredTarget>,
+    targets: StateTransaction<Arc<TargetIdentity>, RegisteredTarget>,
     /// By slot: whether a target of the plan in force has it, or one of this transaction.
     taken: Vec<bool>,
     /// All slots before this one are taken.
@@ -30,18 +30,20 @@ pub struct TargetTransaction {
     first_epoch: u64,
 }
 
-/// What makes a target the same target: its address, and the settings its state depends on.
+/// What makes a target the same target: its upstream, its address, and the settings its state depends
+/// on. A target that a reload removes and a later one brings back has the same identity and another id.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct TargetIdentity {
+pub struct TargetIdentity {
     upstream: String,
     address: String,
     settings: String,
 }
 
 #[derive(Debug)]
-struct RegisteredTarget {
-    id: TargetId,
-    state: Arc<TargetState>,
+pub(crate) struct RegisteredTarget {
+    pub(crate) id: TargetId,
+    pub(crate) identity: Arc<TargetIdentity>,
+    pub(crate) state: Arc<TargetState>,
 }
 
 impl TargetRegistry {
@@ -75,17 +77,13 @@ impl TargetTransaction {
         self.first_epoch <= target.epoch
     }
 
-    /// Id and state of `target`, new or as they were.
-    pub(crate) fn enter(
-        &mut self,
-        upstream: &Upstream,
-        target: &Target,
-    ) -> (TargetId, Arc<TargetState>) {
-        let identity = TargetIdentity {
+    /// What is known of `target`, new or as it was.
+    pub(crate) fn enter(&mut self, upstream: &Upstream, target: &Target) -> Arc<RegisteredTarget> {
+        let identity = Arc::new(TargetIdentity {
             upstream: upstream.name.clone(),
             address: target.address.to_string(),
             settings: format!("{:?} {:?}", upstream.protocol.value, tls_settings(upstream)),
-        };
+        });
         let Self {
             targets,
             taken,
@@ -93,14 +91,14 @@ impl TargetTransaction {
             next_epoch,
             first_epoch: _,
         } = self;
-        let entered = targets.enter(identity, || RegisteredTarget {
+        targets.enter(Arc::clone(&identity), || RegisteredTarget {
+            identity,
             id: TargetId {
                 slot: take_free(taken, first_free),
                 epoch: next_epoch.fetch_add(1, Ordering::Relaxed),
             },
             state: Arc::new(first_state(target)),
-        });
-        (entered.id, Arc::clone(&entered.state))
+        })
     }
 }
 

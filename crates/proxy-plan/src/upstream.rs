@@ -1,6 +1,6 @@
 //! What a plan knows of an upstream.
 
-use crate::TargetTransaction;
+use crate::{TargetIdentity, TargetTransaction};
 use proxy_model::{Limits, LoadBalancing, TargetAddress, Upstream, UpstreamProtocol};
 use proxy_upstream::{Balancing, TargetId, TargetState};
 use std::sync::Arc;
@@ -34,6 +34,8 @@ pub struct UpstreamPlan {
 pub struct TargetPlan {
     /// The id that stays with the target over plans.
     pub id: TargetId,
+    /// What makes it the same target in other plans.
+    pub identity: Arc<TargetIdentity>,
     /// Where it is, as it was written.
     pub address: TargetAddress,
     /// The same as text.
@@ -50,12 +52,13 @@ impl UpstreamPlan {
         transaction: &mut TargetTransaction,
     ) -> Self {
         let targets = upstream.targets.iter().map(|target| {
-            let (id, state) = transaction.enter(upstream, target);
+            let known = transaction.enter(upstream, target);
             TargetPlan {
-                id,
+                id: known.id,
+                identity: Arc::clone(&known.identity),
                 address: target.address.value.clone(),
                 label: target.address.to_string().into(),
-                state,
+                state: Arc::clone(&known.state),
             }
         });
         let pool = &upstream.connection_pool;

@@ -289,6 +289,7 @@ impl Post {
         let worker = &self.worker;
         worker.clock.advance_to(worker.time.elapsed());
         worker.sweep.run(worker.clock.now());
+        worker.end_removed();
         worker.logs.borrow_mut().flush();
         self.beats = self.beats.wrapping_add(1);
         if self.beats.is_multiple_of(BEATS_PER_SECOND) {

@@ -43,8 +43,14 @@ impl RouteTable {
         }
     }
 
+    /// The same, for as long as they are needed.
+    #[must_use]
+    pub fn shared(&self, index: Option<usize>) -> Arc<RouteCells> {
+        Arc::clone(self.first_use(index))
+    }
+
     #[cold]
-    fn first_use(&self, index: Option<usize>) -> &RouteCells {
+    fn first_use(&self, index: Option<usize>) -> &Arc<RouteCells> {
         let named = index.and_then(|index| Some((self.cells.get(index)?, self.ids.get(index)?)));
         let (slot, id) = named.map_or((&self.unmatched, UNMATCHED), |(slot, id)| (slot, id));
         slot.get_or_init(|| self.registry.route(self.worker, id))

@@ -46,6 +46,7 @@ mod settings;
 mod shutdown;
 mod splicing;
 mod streaming;
+mod streams_after_reloads;
 mod systemd;
 mod target_identity;
 mod timeouts;

@@ -205,6 +205,10 @@ reasons! {
 
     /// The proxy is shutting down and takes no new requests.
     Draining "draining" ServiceUnavailable, "http_request_denied", "shutting down";
+    /// A reload removed the route of a stream, whose time to end is over: `graceful-shutdown-timeout-secs`.
+    RouteRemoved "route_removed" ServiceUnavailable, "connection_terminated", "route removed";
+    /// A reload removed the target of a stream, whose time to end is over: `graceful-shutdown-timeout-secs`.
+    TargetRemoved "target_removed" ServiceUnavailable, "connection_terminated", "target removed";
     /// The proxy sheds load to stay responsive.
     Overloaded "overloaded" ServiceUnavailable, "http_request_denied", "overloaded";
     /// `max-memory-bytes` or `max-memory-percent` is reached.

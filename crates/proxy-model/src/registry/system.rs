@@ -10,8 +10,8 @@ settings! {
         .or(0)
         .also(&[""])
         .enforced("proxy-server", "every_worker_gives_every_target_its_turn");
-    /// How long requests in flight may take to end once the process was told to stop. 0 cuts them
-    /// at once.
+    /// How long requests in flight may take to end once the process was told to stop, and streams whose
+    /// route or target a reload has removed. 0 cuts them at once.
     GRACEFUL_SHUTDOWN_TIMEOUT: Time, Given<Duration> = time_from(
         "system.graceful-shutdown-timeout-secs",
         Duration::ZERO,

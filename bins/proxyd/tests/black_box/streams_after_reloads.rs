@@ -1,0 +1,157 @@
+//! Streams that a reload has left without their route or target.
+
+use crate::support::{Config, request, target};
+use proxy_testkit::{Proxyd, RawClient, Reload, Upstream};
+
+/// Streams are cut this long after the reload that took their route or target.
+const SOON: &str = "system { worker-threads 1; graceful-shutdown-timeout-secs 1 }";
+
+#[track_caller]
+fn apply(proxyd: &Proxyd, config: Config) {
+    assert_eq!(proxyd.reload(&config.top(SOON).kdl()), Reload::Applied);
+}
+
+/// A tunnel by `path`.
+#[track_caller]
+fn switched(proxyd: &Proxyd, path: &str) -> RawClient {
+    let mut client = proxyd.connect();
+    let upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\n\
+        Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+    let answer = client.ask(request(&format!("GET {path}"), upgrade, ""));
+    assert_eq!(answer.status, 101);
+    client
+}
+
+#[track_caller]
+fn echoes(client: &mut RawClient) {
+    client.send("ping");
+    assert_eq!(client.exactly(4).unwrap(), b"ping");
+}
+
+/// An answer without an end.
+fn endless() -> Upstream {
+    Upstream::start(|served| {
+        served.request();
+        served.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n");
+        served.end();
+    })
+}
+
+#[test]
+fn a_tunnel_whose_target_is_gone_is_cut_after_the_time_to_drain() {
+    let (old, new) = (Upstream::websocket(), Upstream::saying("new"));
+    let proxyd = Config::to(&old).top(SOON).start();
+    let mut tunnel = switched(&proxyd, "/");
+    echoes(&mut tunnel);
+
+    apply(&proxyd, Config::to(&new));
+
+    echoes(&mut tunnel);
+    let _ = tunnel.end();
+    let record = proxyd
+        .stdout()
+        .find(0, |record| record.number("status") == Some(101.0));
+    assert_eq!(record.text("reason"), "target_removed");
+    old.wait_for_ends(1);
+}
+
+#[test]
+fn a_tunnel_whose_route_is_gone_is_cut_after_the_time_to_drain() {
+    let old = Upstream::websocket();
+    let proxyd = Config::to(&old).top(SOON).start();
+    let mut tunnel = switched(&proxyd, "/");
+    echoes(&mut tunnel);
+
+    let other = Config::new()
+        .route("other", r#"upstream "u""#)
+        .upstream("u", &target(&old));
+    apply(&proxyd, other);
+
+    let _ = tunnel.end();
+    let record = proxyd
+        .stdout()
+        .find(0, |record| record.number("status") == Some(101.0));
+    assert_eq!(record.text("reason"), "route_removed");
+}
+
+#[test]
+fn a_response_whose_target_is_gone_is_cut_after_the_time_to_drain() {
+    let (old, new) = (endless(), Upstream::saying("new"));
+    let proxyd = Config::to(&old).top(SOON).start();
+    let mut client = proxyd.connect();
+    client.send(request("GET /", "", ""));
+    let head = client.head();
+    assert_eq!(head.status, 200);
+
+    apply(&proxyd, Config::to(&new));
+
+    let cut = client.rest().unwrap();
+    assert_eq!(cut.0, b"5\r\nfirst\r\n", "no last chunk");
+    let id = head.correlation_id();
+    assert_eq!(proxyd.access_record(&id).text("reason"), "target_removed");
+    old.wait_for_ends(1);
+}
+
+/// A route and an upstream for each of `upstreams`, by the path of its name.
+fn by_path(upstreams: &[(&str, &Upstream)]) -> Config {
+    let mut config = Config::new();
+    for (name, upstream) in upstreams {
+        let route = format!("upstream \"{name}\"; matches {{ path \"/{name}\" }}");
+        config = config.route(name, &route).upstream(name, &target(upstream));
+    }
+    config
+}
+
+#[test]
+fn a_tunnel_whose_target_comes_back_in_time_goes_on() {
+    let (one, two, other) = (
+        Upstream::websocket(),
+        Upstream::websocket(),
+        Upstream::saying("other"),
+    );
+    let proxyd = by_path(&[("one", &one), ("two", &two)]).top(SOON).start();
+    let mut kept = switched(&proxyd, "/one");
+    let mut cut = switched(&proxyd, "/two");
+
+    apply(&proxyd, by_path(&[("other", &other)]));
+    apply(&proxyd, by_path(&[("one", &one)]));
+
+    // When this one is cut, the other's time would be over, too.
+    let _ = cut.end();
+    echoes(&mut kept);
+}
+
+#[test]
+fn tunnels_do_not_hold_the_plans_that_they_began_under() {
+    let upstream = Upstream::websocket();
+    // The routes of each plan are many, and differ.
+    let plan = |number: usize| {
+        let mut config = Config::to(&upstream);
+        for route in 0..3000 {
+            let matches = format!("matches {{ path \"/{number}/{route}/a-rather-long-path\" }}");
+            config = config.route(
+                &format!("r{number}-{route}"),
+                &format!("upstream \"u\"; {matches}"),
+            );
+        }
+        config
+    };
+    let proxyd = plan(0).start();
+    let mut tunnels = vec![switched(&proxyd, "/")];
+    for number in 1..4 {
+        assert_eq!(proxyd.reload(&plan(number).kdl()), Reload::Applied);
+        tunnels.push(switched(&proxyd, "/"));
+    }
+    let before = proxyd.rss_bytes();
+
+    for number in 4..16 {
+        assert_eq!(proxyd.reload(&plan(number).kdl()), Reload::Applied);
+        tunnels.push(switched(&proxyd, "/"));
+    }
+
+    let grown = proxyd.rss_bytes().saturating_sub(before);
+    assert!(grown < 12 << 20, "grew by {grown} bytes");
+    for tunnel in &mut tunnels {
+        echoes(tunnel);
+    }
+}
