@@ -1,4 +1,4 @@
-//! `cargo xtask soak`: reloads and upgrades under load, in full size.
+//! `cargo xtask soak`: reloads, upgrades and changes of targets under load, in full size.
 
 use crate::command;
 use crate::task_error::TaskError;
@@ -17,23 +17,29 @@ pub(crate) struct Options {
     /// Milliseconds between two of them
     #[arg(long, default_value_t = 300)]
     pause: u64,
+    /// Reloads that add, rename and remove targets, some of them refused
+    #[arg(long, default_value_t = 300)]
+    target_reloads: usize,
     /// Build proxyd with optimisation
     #[arg(long)]
     release: bool,
 }
 
-/// Runs the test that does so; it prints what it has counted.
+/// Runs the tests that do so, one after the other; each prints what it has counted.
 pub(crate) fn run(workspace: &Workspace, options: Options) -> Result<(), TaskError> {
     let Options {
         reloads,
         upgrades,
         pause,
+        target_reloads,
         release,
     } = options;
     let mut test = workspace.cargo(&["test", "--locked", "--package", "proxyd", "--test", "soak"]);
     if release {
         test.arg("--release");
     }
-    test.args(["--", "--nocapture"]);
-    command::run(test.env("PROXYD_SOAK", format!("{reloads} {upgrades} {pause}")))
+    test.args(["--", "--nocapture", "--test-threads", "1"]);
+    test.env("PROXYD_SOAK", format!("{reloads} {upgrades} {pause}"));
+    test.env("PROXYD_SOAK_TARGETS", format!("{target_reloads} 40"));
+    command::run(&mut test)
 }

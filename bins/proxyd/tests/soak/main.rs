@@ -13,6 +13,7 @@ mod backend;
 mod callers;
 mod crowd;
 mod http2;
+mod renames;
 mod stage;
 
 use crowd::Crowd;

@@ -32,6 +32,15 @@ pub(crate) struct Lifetime {
     pub(crate) last: Figures,
 }
 
+impl Figures {
+    pub(crate) fn of(proxyd: &Proxyd) -> Self {
+        Self {
+            files: proxyd.open_files(),
+            rss_bytes: proxyd.rss_bytes(),
+        }
+    }
+}
+
 impl Lifetime {
     pub(crate) fn of(figures: &[Figures]) -> Self {
         let [begun, .., last] = *figures else {
@@ -154,10 +163,7 @@ impl Stage {
     }
 
     pub(crate) fn figures(&self) -> Figures {
-        Figures {
-            files: self.proxyd.open_files(),
-            rss_bytes: self.proxyd.rss_bytes(),
-        }
+        Figures::of(&self.proxyd)
     }
 }
 
