@@ -56,10 +56,13 @@ impl Timer {
     }
 }
 
-/// The one deadline that a connection or a stream has at a time.
+/// The one deadline that a connection or a stream has at a time, and the end of the whole exchange,
+/// which no other timer overwrites.
 #[derive(Default)]
 pub struct Deadline {
     state: Cell<State>,
+    /// [`Timer::Total`], if the exchange has an end of its own.
+    total: Cell<State>,
     waker: Cell<Option<Waker>>,
 }
 
@@ -97,17 +100,37 @@ impl Deadline {
 
     /// Starts `timer`, which was to be `wait` long and runs out at `at`.
     #[inline]
-    pub(crate) fn start_at(&self, at: Tick, timer: Timer, wait: Duration) {
+    fn start_at(&self, at: Tick, timer: Timer, wait: Duration) {
         self.state.set(State::Running { at, timer, wait });
     }
 
-    /// Stops whatever runs; what ran out and was not taken is forgotten too.
+    /// Stops whatever runs; what ran out and was not taken is forgotten too. The end of the whole
+    /// exchange stays.
     #[inline]
     pub fn stop(&self) {
         self.state.set(State::Stopped);
     }
 
-    /// The timer that runs.
+    /// Starts [`Timer::Total`], which is `wait` long and goes on whatever else is started or stopped;
+    /// without a `wait` there is no such end.
+    #[inline]
+    pub fn start_total(&self, clock: &Clock, wait: Option<Duration>) {
+        self.total
+            .set(wait.map_or(State::Stopped, |wait| State::Running {
+                at: clock.after(wait),
+                timer: Timer::Total,
+                wait,
+            }));
+    }
+
+    /// Stops whatever runs, and [`Timer::Total`]: the exchange is over.
+    #[inline]
+    pub fn clear(&self) {
+        self.stop();
+        self.total.set(State::Stopped);
+    }
+
+    /// The timer that runs, beside [`Timer::Total`].
     #[inline]
     pub fn running(&self) -> Option<Timer> {
         match self.state.get() {
@@ -119,20 +142,25 @@ impl Deadline {
     /// The timer that has run out and how long it was, told once.
     #[inline]
     pub fn take_expired(&self) -> Option<(Timer, Duration)> {
-        let State::Expired { timer, wait } = self.state.get() else {
+        let cell = match self.total.get() {
+            State::Expired { .. } => &self.total,
+            State::Stopped | State::Running { .. } => &self.state,
+        };
+        let State::Expired { timer, wait } = cell.get() else {
             return None;
         };
-        self.stop();
+        cell.set(State::Stopped);
         Some((timer, wait))
     }
 
     /// The timer that has run out, if nobody has taken it yet.
     #[inline]
     pub fn expired(&self) -> Option<Timer> {
-        match self.state.get() {
+        let expired = |state| match state {
             State::Expired { timer, .. } => Some(timer),
             State::Stopped | State::Running { .. } => None,
-        }
+        };
+        expired(self.total.get()).or_else(|| expired(self.state.get()))
     }
 
     /// Remembers whom to wake. Called from the polling task; cheap when it is the same as before.
@@ -152,11 +180,13 @@ impl Deadline {
 
     /// Marks the deadline as expired and wakes its watcher when its time has come.
     pub(crate) fn check(&self, now: Tick) {
-        if let State::Running { at, timer, wait } = self.state.get()
-            && at <= now
-        {
-            self.state.set(State::Expired { timer, wait });
-            self.wake();
+        for cell in [&self.state, &self.total] {
+            if let State::Running { at, timer, wait } = cell.get()
+                && at <= now
+            {
+                cell.set(State::Expired { timer, wait });
+                self.wake();
+            }
         }
     }
 }
@@ -211,6 +241,29 @@ mod tests {
         deadline.check(clock.now());
         deadline.stop();
         assert_eq!(deadline.take_expired(), None);
+    }
+
+    #[test]
+    fn no_other_timer_overwrites_the_total() {
+        let (clock, deadline) = (Clock::default(), Deadline::default());
+        let second = Duration::from_secs(1);
+        deadline.start_total(&clock, Some(second));
+        deadline.start(&clock, Timer::ResponseWrite, 9 * second);
+        assert_eq!(deadline.running(), Some(Timer::ResponseWrite));
+
+        clock.advance_to(2 * second);
+        deadline.check(clock.now());
+        deadline.start(&clock, Timer::ResponseWrite, 9 * second);
+        deadline.stop();
+        assert_eq!(deadline.expired(), Some(Timer::Total));
+        assert_eq!(deadline.take_expired(), Some((Timer::Total, second)));
+        assert_eq!(deadline.take_expired(), None);
+
+        deadline.start_total(&clock, Some(second));
+        deadline.clear();
+        clock.advance_to(9 * second);
+        deadline.check(clock.now());
+        assert_eq!(deadline.expired(), None);
     }
 
     #[test]

@@ -1,29 +1,23 @@
 //! The timers of one exchange, under an end of its own.
 
-use crate::{Clock, Deadline, Pace, Tick, Timer};
+use crate::{Clock, Deadline, Pace, Timer};
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Starts and stops the timers of one exchange on its deadline; none outlives the exchange's end.
+/// Starts and stops the timers of one exchange on its deadline, where its end runs beside them.
 #[derive(Clone, Debug)]
 pub struct Timers {
     clock: Rc<Clock>,
     deadline: Rc<Deadline>,
-    end: Option<(Tick, Duration)>,
 }
 
 impl Timers {
     /// Timers on `deadline`; with `total`, the whole exchange ends after that long.
     #[must_use]
     pub fn new(clock: Rc<Clock>, deadline: Rc<Deadline>, total: Option<Duration>) -> Self {
-        let end = total.map(|total| (clock.after(total), total));
-        let timers = Self {
-            clock,
-            deadline,
-            end,
-        };
-        timers.stop();
-        timers
+        deadline.stop();
+        deadline.start_total(&clock, total);
+        Self { clock, deadline }
     }
 
     /// Starts `timer` anew.
@@ -35,11 +29,7 @@ impl Timers {
     /// Starts what is `left` of `timer`, which was to be `wait` long.
     #[inline]
     fn start_late(&self, timer: Timer, (left, wait): (Duration, Duration)) {
-        let at = self.clock.after(left);
-        match self.end {
-            Some((end, total)) if end <= at => self.deadline.start_at(end, Timer::Total, total),
-            Some(_) | None => self.deadline.start_at(at, timer, wait),
-        }
+        self.deadline.start_late(&self.clock, timer, (left, wait));
     }
 
     /// Starts `timer` unless it runs already or has run out: waking up is not progress.
@@ -61,19 +51,15 @@ impl Timers {
         if self.deadline.expired().is_some() {
             return;
         }
-        match self.deadline.running() {
-            Some(running) if running == timer || running == Timer::Total => {}
-            Some(_) | None => self.start_late(timer, times),
+        if self.deadline.running() != Some(timer) {
+            self.start_late(timer, times);
         }
     }
 
     /// Stops the timer that runs; the exchange's own end stays.
     #[inline]
     pub fn stop(&self) {
-        match self.end {
-            Some((end, total)) => self.deadline.start_at(end, Timer::Total, total),
-            None => self.deadline.stop(),
-        }
+        self.deadline.stop();
     }
 
     /// The deadline they run on.
@@ -103,10 +89,26 @@ mod tests {
     fn a_timer_within_the_whole_keeps_its_name() {
         let timers = timers(Some(10 * SECOND));
         timers.start(Timer::ResponseHeader, SECOND);
+        timers.clock().advance_to(2 * SECOND);
+        timers.deadline().check(timers.clock().now());
 
-        assert_eq!(timers.deadline().running(), Some(Timer::ResponseHeader));
+        let expired = timers.deadline().take_expired();
+        assert_eq!(expired, Some((Timer::ResponseHeader, SECOND)));
         timers.stop();
-        assert_eq!(timers.deadline().running(), Some(Timer::Total));
+        timers.clock().advance_to(20 * SECOND);
+        timers.deadline().check(timers.clock().now());
+        assert_eq!(timers.deadline().expired(), Some(Timer::Total));
+    }
+
+    #[test]
+    fn the_end_of_one_exchange_is_not_that_of_the_next() {
+        let first = timers(Some(SECOND));
+        let (clock, deadline) = (Rc::clone(&first.clock), Rc::clone(&first.deadline));
+        let next = Timers::new(clock, deadline, None);
+        next.clock().advance_to(9 * SECOND);
+        next.deadline().check(next.clock().now());
+
+        assert_eq!(next.deadline().expired(), None);
     }
 
     #[test]

@@ -128,9 +128,6 @@ impl Waiting {
         if let Some((timer, after)) = deadline.take_expired() {
             return Poll::Ready(Err(timeout_problem(timer, after)));
         }
-        if deadline.running().is_none() {
-            self.timers.stop();
-        }
         Poll::Pending
     }
 }

@@ -54,6 +54,8 @@ where
     } = tunnel;
     let mut up = Half::beginning_with(early);
     let mut down = Half::beginning_with(&from_target);
+    // From here on only silence ends it.
+    deadline.clear();
     deadline.start(clock, Timer::TunnelIdle, idle);
     let end = std::future::poll_fn(|cx| {
         deadline.watch(cx.waker());

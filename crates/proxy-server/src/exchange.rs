@@ -34,7 +34,10 @@ pub(crate) async fn exchange(
     };
     let response = match answer(conn, outgoing, head).await {
         Ok(response) => response,
-        Err(end) => return Some(end),
+        Err(end) => {
+            conn.place.deadline.clear();
+            return Some(end);
+        }
     };
     let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
     let asked = Asked {
@@ -44,7 +47,7 @@ pub(crate) async fn exchange(
     let written = begin(outgoing, response, &asked, &conn.place.worker.date());
     let end = poll_fn(|cx| poll_response(conn, outgoing, cx)).await;
     conn.unblocked();
-    conn.place.deadline.stop();
+    conn.place.deadline.clear();
     if end.is_some() {
         let ends_it = written.framing == Some(Framing::UntilClose);
         return if ends_it { Some(End::Torn) } else { end };

@@ -458,3 +458,31 @@ fn the_metrics_page_counts_what_timed_out() {
     let name = "proxy_upstream_failures_total{upstream=\"u\",reason=\"response_header_timeout\"}";
     assert!((metric(&mut client, name) - 1.0).abs() < f64::EPSILON);
 }
+
+#[test]
+fn a_client_that_reads_slowly_does_not_outlast_the_route_s_total() {
+    let upstream = Upstream::answering(ok(vec![b'x'; 8_000_000]));
+    let proxyd = Config::through(&upstream, "timeouts { request-ms 1000 }").start();
+    let mut client = RawClient::connect_with_small_buffer(proxyd.address(), 4_096);
+
+    client.send(get("/", &[]));
+    // Each 50 ms more is taken than the least that a client must take.
+    client.be_patient_for(std::time::Duration::from_millis(50));
+    let mut taken = 0;
+    while client.discard(8_192).is_ok() && taken < 100 {
+        pause_between_sips();
+        taken += 1;
+    }
+
+    let record = proxyd.stdout().find(0, |record| record.has("path"));
+    assert_eq!(record.text("reason"), "request_timeout");
+    let took = record.number("duration_ms").unwrap();
+    assert!((900.0..6_000.0).contains(&took), "{took}");
+}
+
+/// A client's own slowness, not a wait for an event.
+fn pause_between_sips() {
+    let (_never, receiver) = std::sync::mpsc::channel::<()>();
+    let sipped = receiver.recv_timeout(std::time::Duration::from_millis(50));
+    assert!(sipped.is_err());
+}

@@ -155,3 +155,43 @@ fn a_grpc_call_that_only_sends_heartbeats_goes_on() {
         assert_eq!(response.await.unwrap().status(), 200);
     });
 }
+
+#[test]
+fn a_client_that_reads_slowly_by_http2_does_not_outlast_the_route_s_total() {
+    let upstream = Upstream::answering(ok(vec![b'x'; 2_000_000]));
+    let address = upstream.address();
+    let proxyd = start(
+        &format!(
+            r#"
+            listeners {{ listener "main" {{ address "127.0.0.1:0"; h2c #true }} }}
+            routes {{ route "all" {{ upstream "u"; timeouts {{ request-ms 1000 }} }} }}
+            upstreams {{ upstream "u" {{ target "{address}" }} }}
+            system {{ worker-threads 1 }}
+            "#
+        ),
+        &[],
+    );
+
+    live(async {
+        let mut client = Frames::connect(proxyd.address(), &[(INITIAL_WINDOW, 2_000)]).await;
+        let get = frame(HEADERS, END_STREAM | END_HEADERS, 1, GET);
+        client.send_raw(&get).await.unwrap();
+        // 2 kB each 50 ms: much faster than the least that a client must take.
+        let reset = loop {
+            let Ok(came) = timeout(SIP, client.next()).await else {
+                let more = 2_000_u32.to_be_bytes();
+                client.send(WINDOW_UPDATE, 0, 1, &more).await;
+                continue;
+            };
+            let came = came.unwrap();
+            if came.kind == RST_STREAM {
+                break came;
+            }
+        };
+        assert_eq!((reset.stream, reset.code()), (1, CANCEL));
+    });
+    let record = proxyd.stdout().find(0, |record| record.has("path"));
+    assert_eq!(record.text("reason"), "request_timeout");
+    let took = record.number("duration_ms").unwrap();
+    assert!(took < 5_000.0, "{took}");
+}

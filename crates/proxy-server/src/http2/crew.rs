@@ -93,7 +93,7 @@ async fn work(idle: Weak<Idle>, worker: Rc<Worker>, hand: Rc<Hand>) {
     while hand.has_job().await {
         let entry = worker.sweep.register(Rc::clone(&hand.deadline));
         serve(&hand.next, &worker, &hand.deadline).await;
-        hand.deadline.stop();
+        hand.deadline.clear();
         drop(entry);
         let wanted = idle.upgrade().is_some_and(|idle| idle.take(&hand));
         if !wanted {
