@@ -112,6 +112,7 @@ impl Fields {
             let value = HeaderValue::from_maybe_shared(bytes.slice(from..to));
             self.add(name, value.ok()?);
         }
+        spare::bound_map(&mut self.headers);
         Some(())
     }
 

@@ -24,5 +24,5 @@ pub use reading::{Extent, Reading};
 pub use request::{RawTarget, RequestHead, read_request, write_request};
 pub use respond::{Respond, Written, write_response};
 pub use response::{ResponseHead, read_response};
-pub use spare::{keep_map, lines};
+pub use spare::{bound_map, keep_map, lines};
 pub use splice::{Pipe, SpliceFrom, SpliceTo, close_spare_pipes};

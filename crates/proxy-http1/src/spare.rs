@@ -7,11 +7,16 @@ use http::HeaderMap;
 use proxy_framing::Lines;
 use std::cell::{Cell, RefCell};
 
-/// Most header maps that wait for their next use.
-const MOST_MAPS: usize = 256;
+/// Most room in all header maps together that wait for their next use, in fields: each takes about 120
+/// bytes, which makes half a megabyte.
+const MOST_FIELDS: usize = 4_096;
 
 /// The largest header map that is worth keeping, in fields.
 const LARGEST_MAP: usize = 64;
+
+/// Most values beyond the first of their names in a map that is worth keeping. A map keeps its room for
+/// them, and does not say how much that is.
+const MOST_REPEATED: usize = 16;
 
 /// The largest text that is worth keeping, in bytes.
 const LARGEST_TEXT: usize = 16 * 1024;
@@ -19,7 +24,13 @@ const LARGEST_TEXT: usize = 16 * 1024;
 thread_local! {
     static LINES: Cell<Lines> = const { Cell::new(Lines::new()) };
     static TEXT: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
-    static MAPS: RefCell<Vec<HeaderMap>> = const { RefCell::new(Vec::new()) };
+    static MAPS: RefCell<Maps> = const { RefCell::new(Maps { maps: Vec::new(), fields: 0 }) };
+}
+
+/// Empty header maps, and the fields that there is room for in them.
+struct Maps {
+    maps: Vec<HeaderMap>,
+    fields: usize,
 }
 
 /// Room to note the lines of a head in; [`Head::take`](crate::Head::take) wants it.
@@ -46,18 +57,34 @@ pub(crate) fn keep_text(mut text: Vec<u8>) {
 
 /// An empty map, with room if there is one to spare.
 pub(crate) fn map() -> HeaderMap {
-    MAPS.with_borrow_mut(Vec::pop).unwrap_or_default()
+    let spare = MAPS.with_borrow_mut(|Maps { maps, fields }| {
+        let map = maps.pop()?;
+        *fields = fields.saturating_sub(map.capacity());
+        Some(map)
+    });
+    spare.unwrap_or_default()
 }
 
 /// Takes a map that nobody needs any more, for the next head that this thread reads.
 pub fn keep_map(mut map: HeaderMap) {
-    if (1..=LARGEST_MAP).contains(&map.capacity()) {
+    bound_map(&mut map);
+    let room = map.capacity();
+    if (1..=LARGEST_MAP).contains(&room) {
         map.clear();
-        MAPS.with_borrow_mut(|maps| {
-            if maps.len() < MOST_MAPS {
+        MAPS.with_borrow_mut(|Maps { maps, fields }| {
+            if *fields + room <= MOST_FIELDS {
+                *fields += room;
                 maps.push(map);
             }
         });
+    }
+}
+
+/// Makes `map` one that is not kept, if it holds so many values of names that stand in it already that
+/// the room for them is more than is worth keeping. To be called while they are in it.
+pub fn bound_map(map: &mut HeaderMap) {
+    if MOST_REPEATED < map.len() - map.keys_len() {
+        map.reserve(LARGEST_MAP + 1);
     }
 }
 
@@ -78,6 +105,32 @@ mod tests {
         keep_text(b"text".to_vec());
         let again = text();
         assert!(again.is_empty() && again.capacity() > 0);
+    }
+
+    #[test]
+    fn a_map_that_held_many_values_of_one_name_is_not_kept() {
+        for removed_before in [false, true] {
+            let mut used = HeaderMap::new();
+            for _ in 0..1_000 {
+                used.append("a", HeaderValue::from_static("1"));
+            }
+            if removed_before {
+                bound_map(&mut used);
+                used.remove("a");
+            }
+            keep_map(used);
+            assert_eq!(map().capacity(), 0);
+        }
+    }
+
+    #[test]
+    fn the_room_in_all_kept_maps_together_is_bounded() {
+        for _ in 0..1_000 {
+            keep_map(HeaderMap::with_capacity(48));
+        }
+        let kept = std::iter::repeat_with(map).map(|map| map.capacity());
+        let room: usize = kept.take_while(|room| *room > 0).sum();
+        assert!((1..=MOST_FIELDS).contains(&room), "{room}");
     }
 
     #[test]
