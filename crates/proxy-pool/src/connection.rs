@@ -92,6 +92,11 @@ impl<B> Connection<B> {
         !broken && incoming.is_reusable() && outgoing.is_done()
     }
 
+    /// Whether the last request was sent to its end.
+    pub fn has_sent_all(&self) -> bool {
+        self.talk.outgoing.is_done()
+    }
+
     /// Bytes that came since the last request was begun.
     pub fn received(&self) -> u64 {
         self.talk.incoming.received()

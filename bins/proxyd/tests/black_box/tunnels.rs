@@ -296,3 +296,26 @@ fn a_tunnel_slows_the_side_that_is_too_fast() {
     assert!(grown < 8 << 20, "grew by {grown} bytes");
     gate.open();
 }
+
+#[test]
+fn a_switch_before_the_end_of_the_request_is_refused() {
+    let upstream = Upstream::start(|served| {
+        if served.head().is_some() {
+            served.send(SWITCHED);
+            // What is left of the body is no tunnel's.
+            let tail = served.end().unwrap_or_default();
+            assert!(!tail.ends_with(b"rest!"), "{}", tail.escape_ascii());
+        }
+    });
+    let proxyd = Config::to(&upstream).start();
+    let mut client = proxyd.connect();
+
+    let fields = format!("{UPGRADE}Content-Length: 10\r\n");
+    client.send(request("POST /ws", &fields, "begin"));
+    let answer = client.response_to_head();
+
+    assert_eq!(answer.status, 502, "{}", answer.text());
+    assert_eq!(reason(&proxyd, &answer), "unasked_upgrade");
+    client.send("rest!");
+    upstream.wait_for_ends(1);
+}
