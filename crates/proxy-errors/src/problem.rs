@@ -12,6 +12,8 @@ pub struct Problem {
     detail: Detail,
     status: StatusCode,
     retry_after: Option<Duration>,
+    field: Option<Box<str>>,
+    setting: Option<&'static str>,
 }
 
 impl Problem {
@@ -23,6 +25,26 @@ impl Problem {
             detail,
             status: reason.status(),
             retry_after: reason.retry_after(),
+            field: None,
+            setting: reason.setting(),
+        }
+    }
+
+    /// The header field of this name is to blame; for the log only.
+    #[must_use]
+    pub fn with_field(self, name: impl Into<Box<str>>) -> Self {
+        Self {
+            field: Some(name.into()),
+            ..self
+        }
+    }
+
+    /// The limit that was met is no setting, though others of its reason are.
+    #[must_use]
+    pub fn without_setting(self) -> Self {
+        Self {
+            setting: None,
+            ..self
         }
     }
 
@@ -58,6 +80,18 @@ impl Problem {
     #[must_use]
     pub const fn detail(&self) -> &Detail {
         &self.detail
+    }
+
+    /// The header field that is to blame, if one is.
+    #[must_use]
+    pub fn field(&self) -> Option<&str> {
+        self.field.as_deref()
+    }
+
+    /// The setting that a limit was met of, as the reference names it.
+    #[must_use]
+    pub const fn setting(&self) -> Option<&'static str> {
+        self.setting
     }
 
     /// The status to answer with, or to log where there is no answer.

@@ -127,6 +127,21 @@ impl Reason {
         self.row().limit_type
     }
 
+    /// The setting of the limit that was met, for reasons that one setting stands behind.
+    #[must_use]
+    #[expect(clippy::wildcard_enum_match_arm, reason = "most reasons are no limits")]
+    pub const fn setting(self) -> Option<&'static str> {
+        match self {
+            Self::HeaderSizeLimit => Some("limits.max-header-size-bytes"),
+            Self::HeaderCountLimit => Some("limits.max-header-count"),
+            Self::HeaderNameLimit => Some("limits.max-header-name-bytes"),
+            Self::HeaderValueLimit => Some("limits.max-header-value-bytes"),
+            Self::ConnectionLimit => Some("limits.max-total-connections"),
+            Self::InFlightLimit => Some("limits.max-in-flight-requests"),
+            _ => None,
+        }
+    }
+
     /// What gRPC callers are told. [gRPC's `http-grpc-status-mapping.md`, and better where the
     /// reason knows more than the status]
     #[must_use]

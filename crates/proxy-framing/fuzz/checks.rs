@@ -1,7 +1,7 @@
 //! What must hold for any bytes; shared by the fuzz targets and the test that replays their corpora.
 
 use httparse::{EMPTY_HEADER, Request, Response};
-use proxy_framing::h2::FrameMeter;
+use proxy_framing::h2::{Flood, FrameMeter};
 use proxy_framing::{
     HeadLimits, ProxyHeader, RequestGuard, RequestKind, ResponseGuard, Scan, Stop, client_of,
     proxy_header, read_grpc_timeout, write_grpc_timeout,
@@ -107,23 +107,39 @@ pub(crate) fn chunks(data: &[u8]) {
     }
 }
 
-/// Frames of a client: cuts change no account, time only ever helps, and few frames are no flood.
+/// Frames of a client: cuts change neither an account nor what the parser sees, time only ever helps, and
+/// few frames are no flood.
 pub(crate) fn h2_floods(data: &[u8]) {
     const PREFACE_AND_SIXTEEN_FRAMES: usize = 24 + 16 * 9;
-    let mut meter = FrameMeter::new();
-    let whole = meter.scan(data, 0);
-    let mut cut = FrameMeter::new();
-    assert_eq!(data.chunks(1).try_for_each(|byte| cut.scan(byte, 0)), whole);
+    let mut meter = FrameMeter::new(256, 1 << 20);
+    let whole = passed_on(&mut meter, [(0, data)]);
+    let mut cut = FrameMeter::new(256, 1 << 20);
+    let pieces = data.chunks(1).map(|byte| (0, byte));
+    assert_eq!(passed_on(&mut cut, pieces), whole);
     assert_eq!(cut.in_head(), meter.in_head());
     if whole.is_err() {
         assert!(PREFACE_AND_SIXTEEN_FRAMES < data.len());
         return;
     }
-    let mut slow = FrameMeter::new();
-    let passed = (0..)
-        .zip(data.chunks(40))
-        .try_for_each(|(now, piece)| slow.scan(piece, now));
+    let mut slow = FrameMeter::new(256, 1 << 20);
+    let passed = passed_on(&mut slow, (0..).zip(data.chunks(40)));
     assert_eq!(passed, whole);
+}
+
+/// What the parser sees of these pieces, which come at these times.
+fn passed_on<'d>(
+    meter: &mut FrameMeter,
+    pieces: impl IntoIterator<Item = (u32, &'d [u8])>,
+) -> Result<Vec<u8>, Flood> {
+    let mut seen = Vec::new();
+    for (now, piece) in pieces {
+        match meter.pass(piece, now)? {
+            Some(instead) => seen.extend(instead),
+            None => seen.extend_from_slice(piece),
+        }
+    }
+    seen.extend(meter.take_held());
+    Ok(seen)
 }
 
 fn expecting(kind: u8, limits: HeadLimits) -> ResponseGuard {

@@ -5,8 +5,13 @@
 //! with useful traffic; a peer that uses it up is told to calm down. [RFC 9113 §10.5]
 
 mod allowance;
+mod field;
 mod frame;
 mod meter;
+mod pass;
+mod section;
+mod written;
 
 pub use allowance::Chore;
 pub use meter::{Flood, FrameMeter};
+pub use written::{WrittenFrame, WrittenFrames};

@@ -18,10 +18,19 @@ fn frame(kind: u8, flags: u8, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
+/// The same on another stream.
+fn frame_on(stream: u8, kind: u8, flags: u8, payload: &[u8]) -> Vec<u8> {
+    let mut frame = frame(kind, flags, payload);
+    if let Some(last) = frame.get_mut(8) {
+        *last = stream;
+    }
+    frame
+}
+
 /// A meter behind the preface.
 fn meter() -> FrameMeter {
-    let mut meter = FrameMeter::new();
-    meter.scan(PREFACE, 0).unwrap();
+    let mut meter = FrameMeter::new(256, 1 << 16);
+    meter.pass(PREFACE, 0).unwrap();
     meter
 }
 
@@ -29,7 +38,7 @@ fn meter() -> FrameMeter {
 fn passing(frame: &[u8]) -> (usize, Option<Flood>) {
     let mut meter = meter();
     for count in 0..100_000 {
-        if let Err(flood) = meter.scan(frame, 0) {
+        if let Err(flood) = meter.pass(frame, 0) {
             return (count, Some(flood));
         }
     }
@@ -78,18 +87,18 @@ fn an_allowance_comes_back_with_time() {
     let mut meter = meter();
     let ping = frame(6, 0, &[0; 8]);
     for _ in 0..64 {
-        meter.scan(&ping, 5).unwrap();
+        meter.pass(&ping, 5).unwrap();
     }
-    meter.scan(&ping, 5).unwrap_err();
+    meter.pass(&ping, 5).unwrap_err();
     // A second later there are eight more.
     let mut meter = self::meter();
     for _ in 0..64 {
-        meter.scan(&ping, 5).unwrap();
+        meter.pass(&ping, 5).unwrap();
     }
     for _ in 0..8 {
-        meter.scan(&ping, 15).unwrap();
+        meter.pass(&ping, 15).unwrap();
     }
-    meter.scan(&ping, 15).unwrap_err();
+    meter.pass(&ping, 15).unwrap_err();
 }
 
 #[test]
@@ -99,9 +108,9 @@ fn a_client_that_takes_data_may_acknowledge_it() {
     for _ in 0..10_000 {
         meter.wrote(16 * 1024);
         for _ in 0..18 {
-            meter.scan(&update, 0).unwrap();
+            meter.pass(&update, 0).unwrap();
         }
-        meter.scan(&ping, 0).unwrap();
+        meter.pass(&ping, 0).unwrap();
     }
 }
 
@@ -110,8 +119,8 @@ fn a_client_may_give_up_as_many_requests_as_were_served() {
     let mut meter = meter();
     let reset = frame(3, 0, &[0; 4]);
     for _ in 0..10_000 {
-        meter.served();
-        meter.scan(&reset, 0).unwrap();
+        meter.served(1);
+        meter.pass(&reset, 0).unwrap();
     }
 }
 
@@ -119,12 +128,96 @@ fn a_client_may_give_up_as_many_requests_as_were_served() {
 fn a_header_section_lasts_from_its_first_frame_to_its_last() {
     let mut meter = meter();
     assert!(!meter.in_head());
-    meter.scan(&frame(1, END_STREAM, b"ab"), 0).unwrap();
+    meter.pass(&frame(1, END_STREAM, b"ab"), 0).unwrap();
     assert!(meter.in_head());
-    meter.scan(&frame(9, 0, b"cd"), 0).unwrap();
+    meter.pass(&frame(9, 0, b"cd"), 0).unwrap();
     assert!(meter.in_head());
-    meter.scan(&frame(9, END_HEADERS, b"ef"), 0).unwrap();
+    meter.pass(&frame(9, END_HEADERS, b"ef"), 0).unwrap();
     assert!(!meter.in_head());
+}
+
+/// What the parser sees of these bytes.
+fn seen(bytes: &[u8]) -> Vec<u8> {
+    meter()
+        .pass(bytes, 0)
+        .unwrap()
+        .unwrap_or_else(|| bytes.to_vec())
+}
+
+#[test]
+fn the_first_section_of_a_stream_passes_as_it_came() {
+    let heads = [
+        frame_on(1, 1, END_HEADERS | END_STREAM, b"\x82"),
+        frame_on(3, 1, END_HEADERS | PADDED, b"\x01\x82\0"),
+        frame_on(3, 0, END_STREAM, b"body"),
+    ]
+    .concat();
+    assert_eq!(meter().pass(&heads, 0), Ok(None));
+}
+
+#[test]
+fn trailers_are_led_by_a_regular_field() {
+    let head = frame_on(1, 1, END_HEADERS, b"\x83");
+    let trailers = frame_on(1, 1, END_HEADERS | END_STREAM, b"\x84");
+    let led = frame_on(1, 1, END_HEADERS | END_STREAM, b"\xa6\x84");
+    let ping = frame(6, 0, &[0; 8]);
+    let sent = [&head[..], &trailers, &ping].concat();
+    assert_eq!(seen(&sent), [&head[..], &led, &ping].concat());
+    // Also those of a stream that is not the last.
+    let other = frame_on(3, 1, END_HEADERS, b"\x83");
+    let sent = [&head[..], &other, &trailers].concat();
+    assert_eq!(seen(&sent), [&head[..], &other, &led].concat());
+}
+
+#[test]
+fn a_section_of_several_frames_is_seen_whole() {
+    let pieces = [
+        frame_on(1, 1, END_STREAM, b"\x82\x04"),
+        frame_on(1, 9, 0, b"\x02/b"),
+        frame_on(1, 9, END_HEADERS, b"\x86"),
+    ];
+    let whole = frame_on(1, 1, END_STREAM | END_HEADERS, b"\x82\x04\x02/b\x86");
+    assert_eq!(seen(&pieces.concat()), whole);
+    let mut meter = meter();
+    let held = pieces.iter().take(2).map(|piece| meter.pass(piece, 0));
+    assert!(held.into_iter().all(|seen| seen == Ok(Some(Vec::new()))));
+}
+
+#[test]
+fn what_interrupts_a_section_is_left_to_the_parser() {
+    let begun = frame_on(1, 1, END_STREAM, b"\x82");
+    for other in [
+        frame(6, 0, &[0; 8]),
+        frame_on(3, 9, END_HEADERS, b"\x84"),
+        frame_on(3, 1, END_HEADERS, b"\x84"),
+        frame_on(1, 0, END_STREAM, &vec![0; 20_000]),
+        frame_on(1, 9, END_HEADERS, &vec![0; 16_385]),
+    ] {
+        let sent = [&begun[..], &other].concat();
+        assert_eq!(seen(&sent), sent);
+    }
+}
+
+#[test]
+fn a_section_has_a_largest_size() {
+    let mut meter = FrameMeter::new(256, 20_000);
+    meter.pass(PREFACE, 0).unwrap();
+    let begun = frame_on(1, 1, 0, &[0x82; 16_000]);
+    assert_eq!(meter.pass(&begun, 0), Ok(Some(Vec::new())));
+    let chore = Chore::Continuation;
+    let more = frame_on(1, 9, END_HEADERS, &[0x82; 4_001]);
+    assert_eq!(meter.pass(&more, 0), Err(Flood { chore }));
+}
+
+#[test]
+fn a_listener_says_how_many_streams_may_be_reset() {
+    let mut meter = FrameMeter::new(16, 1 << 16);
+    meter.pass(PREFACE, 0).unwrap();
+    let reset = frame(3, 0, &[0; 4]);
+    for _ in 0..16 {
+        meter.pass(&reset, 0).unwrap();
+    }
+    meter.pass(&reset, 0).unwrap_err();
 }
 
 proptest! {
@@ -138,18 +231,22 @@ proptest! {
         for (kind, flags, payload) in frames {
             stream.extend(frame(kind, flags, &payload));
         }
-        let mut whole = FrameMeter::new();
-        let verdict = whole.scan(&stream, 0);
+        let mut whole = FrameMeter::new(256, 1 << 16);
+        let verdict = whole.pass(&stream, 0).map(|instead| instead.unwrap_or_else(|| stream.clone()));
 
-        let mut pieces = FrameMeter::new();
-        let mut said = Ok(());
+        let mut pieces = FrameMeter::new(256, 1 << 16);
+        let mut said = Ok(Vec::new());
         let (mut rest, mut cuts) = (&*stream, cuts.iter().cycle());
         while !rest.is_empty() && said.is_ok() {
             let (piece, behind) = rest.split_at((*cuts.next().unwrap()).min(rest.len()));
-            said = pieces.scan(piece, 0);
+            said = said.and_then(|mut seen: Vec<u8>| {
+                let instead = pieces.pass(piece, 0)?;
+                seen.extend(instead.unwrap_or_else(|| piece.to_vec()));
+                Ok(seen)
+            });
             rest = behind;
         }
-        prop_assert_eq!(said, verdict);
+        prop_assert_eq!(&said, &verdict);
         if verdict.is_ok() {
             prop_assert_eq!(pieces.in_head(), whole.in_head());
         }
@@ -158,9 +255,9 @@ proptest! {
     /// Whatever comes, it is counted or not, and nothing else happens.
     #[test]
     fn no_bytes_cause_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..2_000), now in any::<u32>()) {
-        let mut meter = FrameMeter::new();
-        let first = meter.scan(&bytes, now);
-        let second = meter.scan(&bytes, 0);
+        let mut meter = FrameMeter::new(256, 1 << 16);
+        let first = meter.pass(&bytes, now);
+        let second = meter.pass(&bytes, 0);
         prop_assert!(first.is_ok() || second.is_ok() || bytes.len() > 9);
     }
 }

@@ -33,6 +33,8 @@ pub struct Listener {
     pub proxy_protocol: Setting<bool>,
     /// Most streams at once on one HTTP/2 connection.
     pub max_concurrent_streams: Setting<u32>,
+    /// Streams that a client may reset at once before they came to anything.
+    pub max_stream_resets: Setting<u32>,
     /// Connections the system queues before they are accepted.
     pub backlog: Setting<u32>,
     /// How long clients may take.

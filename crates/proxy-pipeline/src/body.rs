@@ -1,7 +1,7 @@
 //! The response body, and what must live as long as it does.
 
 use crate::closing::Closing;
-use crate::failure::send_problem;
+use crate::failure::exchange_problem;
 use crate::file_body::FileBody;
 use crate::names;
 use crate::request_body::RequestBody;
@@ -148,12 +148,10 @@ impl Body {
     }
 
     fn fail(&mut self, interruption: Interruption) -> Source {
-        let upstream = self.closing.as_deref().map(Closing::upstream_name);
-        let problem = match interruption {
-            Interruption::Upstream(fault) => {
-                send_problem(&fault, upstream.unwrap_or_default(), None)
-            }
-            Interruption::Own(problem) => problem,
+        let problem = match (interruption, self.closing.as_deref()) {
+            (Interruption::Upstream(fault), Some(closing)) => closing.interrupted(&fault),
+            (Interruption::Upstream(fault), None) => exchange_problem(&fault, "", None, None),
+            (Interruption::Own(problem), _) => problem,
         };
         let reason = problem.reason().as_str();
         let source = if self.tells_in_trailers {

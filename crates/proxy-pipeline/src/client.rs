@@ -38,6 +38,11 @@ pub struct Client {
     pub fault: Cell<Option<Fault>>,
     /// The timer that the connection was given up for, if it was.
     pub fate: Cell<Option<(Timer, Duration)>>,
+    /// Whether the stream that is being given up broke the rules of HTTP/2.
+    pub malformed: Cell<bool>,
+    /// Requests that were answered or forwarded since they were last taken: each earns its client the reset
+    /// of a stream.
+    earned_resets: Cell<u32>,
     // Boxed: hardly any connection has one.
     aside: RefCell<Option<Box<Aside>>>,
 }
@@ -105,6 +110,8 @@ impl Client {
             close: Cell::new(false),
             fault: Cell::new(None),
             fate: Cell::new(None),
+            malformed: Cell::new(false),
+            earned_resets: Cell::new(0),
             aside: RefCell::default(),
         }
     }
@@ -128,6 +135,18 @@ impl Client {
     #[inline]
     pub fn is_to_hang_up(&self, worker: &Worker) -> bool {
         worker.draining.get() == Draining::Promptly || self.listener.get() == GONE
+    }
+
+    /// Requests that were answered or forwarded since the last call.
+    #[inline]
+    pub fn take_earned_resets(&self) -> u32 {
+        self.earned_resets.take()
+    }
+
+    #[inline]
+    pub(crate) fn earn_reset(&self) {
+        self.earned_resets
+            .set(self.earned_resets.get().saturating_add(1));
     }
 
     /// Bytes to be written before the next response: heads of 1xx responses.

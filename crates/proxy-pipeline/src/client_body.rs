@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use h2::RecvStream;
+use http::header::HOST;
 use http_body::{Body, Frame, SizeHint};
 use std::cell::Cell;
 use std::fmt::Debug;
@@ -43,10 +44,27 @@ pub struct Streamed {
     asked: Option<Rc<Cell<bool>>>,
 }
 
-/// The body broke off, or its client broke the rules; the connection knows more.
+/// Why there is no more of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("cut off by the client")]
-pub struct CutOff;
+pub enum CutOff {
+    /// It broke off, or its client broke the rules of HTTP/1.1; the connection knows more.
+    #[error("cut off by the client")]
+    Gone,
+    /// Its client broke the rules of HTTP/2: of its length, or with what came behind it.
+    #[error("malformed by HTTP/2")]
+    Malformed,
+}
+
+impl CutOff {
+    fn of(error: &h2::Error) -> Self {
+        let is_malformed = error.is_library() && error.reason() == Some(h2::Reason::PROTOCOL_ERROR);
+        if is_malformed {
+            Self::Malformed
+        } else {
+            Self::Gone
+        }
+    }
+}
 
 impl ClientBody {
     /// The body that `stream` carries. `asked` is set when somebody wants it.
@@ -101,9 +119,14 @@ impl Streamed {
                 self.stream.flow_control().release_capacity(data.len())?;
                 Ok(Frame::data(data))
             });
-            return Poll::Ready(Some(released.map_err(|_| CutOff)));
+            return Poll::Ready(Some(released.map_err(|error| CutOff::of(&error))));
         }
-        let trailers = ready!(self.stream.poll_trailers(cx)).map_err(|_| CutOff)?;
-        Poll::Ready(trailers.map(|trailers| Ok(Frame::trailers(trailers))))
+        let trailers = ready!(self.stream.poll_trailers(cx)).map_err(|error| CutOff::of(&error))?;
+        let trailers = trailers.map(|mut trailers| {
+            // The connection puts it in front of all trailers.
+            trailers.remove(HOST);
+            Ok(Frame::trailers(trailers))
+        });
+        Poll::Ready(trailers)
     }
 }

@@ -3,6 +3,7 @@
 use crate::body::Body;
 use crate::client::Client;
 use crate::exchange::said_once;
+use crate::failure::{exchange_problem, malformed_body, timeout_problem};
 use crate::hop::Found;
 use crate::names;
 use crate::origin::Origin;
@@ -14,6 +15,7 @@ use http::header::CONNECTION;
 use http::{HeaderValue, Response, StatusCode};
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_limits::Permit;
+use proxy_pool::SendFault;
 use proxy_telemetry::{AccessRecord, Outcome, Protocol, RequestNote};
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -77,6 +79,9 @@ impl Closing {
         {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
+        if self.facts.upstream.is_none() {
+            self.client.earn_reset();
+        }
         self.facts.status = Some(response.status());
         match offer {
             None => response.map(|body| {
@@ -94,6 +99,13 @@ impl Closing {
                 response
             }
         }
+    }
+
+    /// Why the response broke off: for what the client sent, if that was wrong.
+    pub(crate) fn interrupted(&self, fault: &SendFault) -> Problem {
+        let upload = self.facts.upload.as_ref();
+        let upload = upload.and_then(|progress| progress.fault.get());
+        exchange_problem(fault, self.upstream_name(), upload, self.client.fault.get())
     }
 
     /// The upstream called last, or the one that the request was meant for; empty when there was none.
@@ -174,7 +186,8 @@ impl Closing {
         let facts = &mut self.facts;
         if facts.problem.is_none() && (facts.status.is_none() || !facts.complete) {
             let problem = match self.client.fate.get() {
-                Some((timer, after)) => crate::failure::timeout_problem(timer, after),
+                Some((timer, after)) => timeout_problem(timer, after),
+                None if self.client.malformed.get() => malformed_body(),
                 None => Problem::new(Reason::ClientAborted, Detail::None),
             };
             facts.problem = Some(Box::new(problem));

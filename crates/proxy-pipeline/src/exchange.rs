@@ -174,6 +174,9 @@ impl Exchange {
     /// Notes that this target is asked now.
     pub(crate) fn ask(&mut self, upstream: usize, target: u16) {
         self.closing.leave_target();
+        if self.closing.facts.upstream.is_none() {
+            self.closing.client.earn_reset();
+        }
         self.closing.facts.upstream = Some((upstream, target));
         if let Some((upstream, cells)) = self.asked() {
             upstream.cells.attempts.add(1);

@@ -1,7 +1,9 @@
 //! Every way in which a request is not served, as the problem it is told as.
 
-use crate::policy::http2_fields::Unfit;
+use crate::policy::http2_fields::{Unfit, check_field};
 use crate::request_body::BodyFault;
+use http::HeaderMap;
+use http::header::CONTENT_LENGTH;
 use proxy_clock::Timer;
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_framing::Fault;
@@ -22,9 +24,11 @@ pub fn framing_problem(fault: Fault) -> Problem {
         Problem::new(reason, Detail::Limit { current, limit })
     };
     match fault {
-        Fault::HeaderSize { actual, limit: max } | Fault::TargetSize { actual, limit: max } => {
-            limit(Reason::HeaderSizeLimit, actual, max)
+        // Of the target, which has a bound of its own.
+        Fault::TargetSize { actual, limit: max } => {
+            limit(Reason::HeaderSizeLimit, actual, max).without_setting()
         }
+        Fault::HeaderSize { actual, limit: max } => limit(Reason::HeaderSizeLimit, actual, max),
         Fault::HeaderCount { actual, limit: max } => limit(Reason::HeaderCountLimit, actual, max),
         Fault::NameSize { actual, limit: max } => limit(Reason::HeaderNameLimit, actual, max),
         Fault::ValueSize { actual, limit: max } => limit(Reason::HeaderValueLimit, actual, max),
@@ -65,14 +69,26 @@ fn request_reason(fault: Fault) -> Reason {
 }
 
 /// A request's head came by HTTP/2 and could not go on by HTTP/1.1.
-pub(crate) fn unfit_request(unfit: Unfit) -> Problem {
+#[cold]
+pub(crate) fn unfit_request(unfit: Unfit, headers: &HeaderMap) -> Problem {
     let reason = match unfit {
         Unfit::Name => Reason::BadHeaderName,
         Unfit::Value => Reason::BadHeaderValue,
         Unfit::Length => Reason::BadContentLength,
         Unfit::Lengths => Reason::ConflictingContentLength,
     };
-    Problem::new(reason, Detail::None)
+    let problem = Problem::new(reason, Detail::None);
+    let mut fields = headers.iter();
+    let field = match unfit {
+        Unfit::Length | Unfit::Lengths => Some(&CONTENT_LENGTH),
+        Unfit::Name | Unfit::Value => fields
+            .find(|(name, value)| check_field(name, value).is_err())
+            .map(|(name, _)| name),
+    };
+    match field {
+        Some(name) => problem.with_field(name.as_str()),
+        None => problem,
+    }
 }
 
 /// The same for a response's.
@@ -85,10 +101,12 @@ pub(crate) fn unfit_response(unfit: Unfit, upstream: &str) -> Problem {
 }
 
 /// No connection to a target came about.
-pub(crate) fn connect_problem(fault: &ConnectFault, upstream: &str) -> Problem {
+pub(crate) fn connect_problem(fault: &ConnectFault, upstream: &str, target: &str) -> Problem {
     let named = |text: String| Detail::named(upstream, text);
     match fault {
-        ConnectFault::NoAddress => Problem::new(Reason::DnsFailed, named(fault.to_string())),
+        ConnectFault::NoAddress => {
+            Problem::new(Reason::DnsFailed, named(format!("{target}: {fault}")))
+        }
         ConnectFault::Full { .. } => {
             Problem::new(Reason::NoFreeConnection, named(fault.to_string()))
         }
@@ -125,8 +143,21 @@ fn tls_reason(error: &io::Error) -> Reason {
     }
 }
 
-/// A request that was given to a connection has no response.
-pub(crate) fn send_problem(fault: &SendFault, upstream: &str, body: Option<BodyFault>) -> Problem {
+/// A request that was given to a connection has no response, or half of one. `unread` is what was wrong
+/// with the bytes of an HTTP/1.x client, if anything was: then no upstream is to blame.
+pub(crate) fn exchange_problem(
+    fault: &SendFault,
+    upstream: &str,
+    body: Option<BodyFault>,
+    unread: Option<Fault>,
+) -> Problem {
+    match (body, unread) {
+        (Some(BodyFault::CutOff), Some(fault)) => framing_problem(fault),
+        (body, _) => send_problem(fault, upstream, body),
+    }
+}
+
+fn send_problem(fault: &SendFault, upstream: &str, body: Option<BodyFault>) -> Problem {
     let named = |text: String| Detail::named(upstream, text);
     match (fault, body) {
         (_, Some(BodyFault::TooLarge { seen, limit })) => {
@@ -134,6 +165,7 @@ pub(crate) fn send_problem(fault: &SendFault, upstream: &str, body: Option<BodyF
             Problem::new(Reason::BodySizeLimit, Detail::Limit { current, limit })
         }
         (_, Some(BodyFault::CutOff)) => Problem::new(Reason::ClientAborted, Detail::None),
+        (_, Some(BodyFault::Malformed)) => malformed_body(),
         (SendFault::TimedOut { timer, after }, None) => timeout_problem(*timer, *after),
         (SendFault::BadResponse(fault), None) => {
             Problem::new(response_reason(*fault), named(fault.to_string()))
@@ -151,6 +183,12 @@ pub(crate) fn send_problem(fault: &SendFault, upstream: &str, body: Option<BodyF
         }
         (SendFault::Call(fault), None) => Problem::new(call_reason(fault), named(call_text(fault))),
     }
+}
+
+/// A request's body, or what came behind it, is none by HTTP/2. [RFC 9113 §8.1.1]
+pub(crate) fn malformed_body() -> Problem {
+    let detail = Detail::text("the request's body or its trailers are malformed");
+    Problem::new(Reason::Http2ProtocolError, detail)
 }
 
 /// Why a request by HTTP/2 has no response.

@@ -7,11 +7,11 @@ mod link;
 use crate::body::Body;
 use crate::client_body::ClientBody;
 use crate::exchange::Exchange;
-use crate::failure::{connect_problem, framing_problem, send_problem, unfit_response};
+use crate::failure::{connect_problem, exchange_problem, unfit_response};
 use crate::hop::Found;
 use crate::policy::request_head::{self, Length};
 use crate::policy::{grpc_timeout, http2_fields, response_head};
-use crate::request_body::{BodyFault, Progress, RequestBody, Times};
+use crate::request_body::{Progress, RequestBody, Times};
 use crate::state::ActivePlan;
 use crate::upgrade::{self, Asked};
 use bytes::Bytes;
@@ -136,7 +136,10 @@ impl Attempts<'_, '_> {
             let link = match self.link(target).await {
                 Ok(link) => link,
                 Err(fault) => {
-                    let problem = connect_problem(&fault, &self.to.upstream.name);
+                    let upstream = self.to.upstream;
+                    let label = upstream.targets.get(usize::from(target));
+                    let label = label.map_or("", |target| &target.label);
+                    let problem = connect_problem(&fault, &upstream.name, label);
                     target = self.next_target(target, problem)?;
                     continue;
                 }
@@ -249,15 +252,10 @@ impl Attempts<'_, '_> {
     }
 
     fn problem(&self, fault: &SendFault) -> Problem {
-        let upload = self
-            .upload
-            .as_ref()
-            .and_then(|progress| progress.fault.get());
-        if let (Some(BodyFault::CutOff), Some(fault)) = (upload, self.exchange.client().fault.get())
-        {
-            return framing_problem(fault);
-        }
-        send_problem(fault, &self.to.upstream.name, upload)
+        let upload = self.upload.as_ref();
+        let upload = upload.and_then(|progress| progress.fault.get());
+        let unread = self.exchange.client().fault.get();
+        exchange_problem(fault, &self.to.upstream.name, upload, unread)
     }
 
     fn answered(&mut self, began: Duration) {
@@ -287,6 +285,11 @@ impl Attempts<'_, '_> {
             Answered::Http1(response, Kept { connection, .. }) => {
                 let (head, ()) = response.into_parts();
                 if head.status == StatusCode::SWITCHING_PROTOCOLS {
+                    if !connection.has_sent_all() {
+                        // What is left of the body would be taken for bytes of the tunnel.
+                        let detail = Detail::text("a switch before the end of the request");
+                        return Err(Problem::new(Reason::UnaskedUpgrade, detail));
+                    }
                     return upgrade::switch(self.exchange, route, connection, head, asked);
                 }
                 let pool = Rc::clone(&self.pool);

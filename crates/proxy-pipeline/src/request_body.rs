@@ -1,6 +1,6 @@
 //! A request's body on its way upstream: counted, bounded, and timed by progress.
 
-use crate::client_body::ClientBody;
+use crate::client_body::{ClientBody, CutOff};
 use crate::trailers;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
@@ -64,6 +64,18 @@ pub enum BodyFault {
     /// The client hung up, or sent what is no body.
     #[error("cut off by the client")]
     CutOff,
+    /// The client broke the rules of HTTP/2.
+    #[error("malformed by HTTP/2")]
+    Malformed,
+}
+
+impl From<CutOff> for BodyFault {
+    fn from(cut: CutOff) -> Self {
+        match cut {
+            CutOff::Gone => Self::CutOff,
+            CutOff::Malformed => Self::Malformed,
+        }
+    }
 }
 
 impl RequestBody {
@@ -183,7 +195,7 @@ impl Body for RequestBody {
                 progress.ended();
                 Poll::Ready(None)
             }
-            Poll::Ready(Some(Err(_))) => Poll::Ready(Some(Err(progress.failed(BodyFault::CutOff)))),
+            Poll::Ready(Some(Err(cut))) => Poll::Ready(Some(Err(progress.failed(cut.into())))),
             Poll::Ready(Some(Ok(mut frame))) => {
                 if let Some(trailers) = frame.trailers_mut() {
                     trailers::for_targets(trailers);

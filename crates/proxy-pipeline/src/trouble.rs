@@ -59,6 +59,7 @@ pub(crate) fn write_down(worker: &Worker, problem: &Problem, circumstances: &Cir
             actual,
             client_ip: &client_ip,
             trace_id: Some(correlation_id).filter(|id| !id.is_empty()),
+            setting: problem.setting(),
         };
         if warns {
             worker.logs.borrow_mut().errors.limit(&limit_record);
@@ -79,6 +80,8 @@ pub(crate) fn write_down(worker: &Worker, problem: &Problem, circumstances: &Cir
         route,
         client_ip: &client_ip,
         took,
+        field: problem.field(),
+        setting: problem.setting(),
     });
 }
 

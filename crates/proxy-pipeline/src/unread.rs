@@ -8,27 +8,37 @@ use crate::correlation::is_acceptable;
 use crate::failure::waited;
 use crate::origin::Origin;
 use crate::removal::ReloadWatch;
+use crate::refused_head;
 use crate::state::{ActivePlan, Worker};
 use http::HeaderValue;
 use proxy_errors::Problem;
-use proxy_telemetry::{Protocol, RequestFacts, RequestNote};
+use proxy_telemetry::{Protocol, RequestNote};
 use std::rc::Rc;
 use std::time::UNIX_EPOCH;
 
-/// Writes the refusal down and gives the bytes to answer with. `named` is the correlation ID that
-/// could still be read, if any.
+/// What came of a request that never became one.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct UnreadRequest<'h> {
+    /// The correlation ID that could still be read.
+    pub correlation_id: Option<&'h [u8]>,
+    /// The bytes of its head, as far as they were accepted.
+    pub head: &'h [u8],
+}
+
+/// Writes the refusal down and gives the bytes to answer with.
 #[must_use]
 pub fn refuse_unread(
     worker: &Rc<Worker>,
     client: &Rc<Client>,
     problem: Problem,
-    named: Option<&[u8]>,
+    unread: UnreadRequest<'_>,
 ) -> RawAnswer {
     let active = worker.active();
     let now = worker.time.elapsed();
     let unix_time = worker.time.unix(now);
     let began = now.saturating_sub(waited(&problem));
-    let correlation_id = named
+    let correlation_id = unread
+        .correlation_id
         .filter(|id| is_acceptable(id))
         .and_then(|id| HeaderValue::from_bytes(id).ok())
         .unwrap_or_else(|| worker.ids.next(unix_time));
@@ -64,7 +74,7 @@ pub fn refuse_unread(
             upload: None,
             problem: Some(Box::new(problem)),
             permit: None,
-            note: note(worker, &active),
+            note: note(worker, &active, unread.head),
         },
         origin: Origin::Plan(active),
         watch: ReloadWatch::new(worker.reloads.get()),
@@ -73,15 +83,8 @@ pub fn refuse_unread(
     answer
 }
 
-fn note(worker: &Worker, active: &ActivePlan) -> Option<RequestNote> {
-    let facts = RequestFacts {
-        // Not a method anybody sends.
-        method: b"-",
-        host: None,
-        path: b"",
-        user_agent: None,
-        referer: None,
-    };
+fn note(worker: &Worker, active: &ActivePlan, head: &[u8]) -> Option<RequestNote> {
     let format = active.access_format.as_ref()?;
+    let facts = refused_head::facts(head);
     worker.logs.borrow_mut().access.note(&facts, format)
 }

@@ -171,10 +171,7 @@ impl Plan {
         let chosen = view.with_ready(upstream, |ready| upstream.balancing.choose(turn, ready));
         match chosen {
             Some(target) => Outcome::Forward(upstream, target),
-            None => Outcome::Refuse(Problem::new(
-                Reason::AllTargetsUnhealthy,
-                Detail::name(upstream.name.as_ref()),
-            )),
+            None => Outcome::Refuse(upstream.unreachable()),
         }
     }
 }

@@ -39,6 +39,8 @@ pub struct ListenerPlan {
     pub proxy_protocol: bool,
     /// Most streams at once on one HTTP/2 connection.
     pub max_concurrent_streams: u32,
+    /// Streams that a client may reset at once before they came to anything.
+    pub max_stream_resets: u32,
 }
 
 impl ListenerPlan {
@@ -63,6 +65,7 @@ impl ListenerPlan {
             h2c: *listener.h2c,
             proxy_protocol: *listener.proxy_protocol,
             max_concurrent_streams: *listener.max_concurrent_streams,
+            max_stream_resets: *listener.max_stream_resets,
         }
     }
 }

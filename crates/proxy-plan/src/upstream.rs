@@ -1,10 +1,14 @@
 //! What a plan knows of an upstream.
 
 use crate::{TargetIdentity, TargetTransaction};
+use proxy_errors::{Detail, Problem, Reason};
 use proxy_model::{Limits, LoadBalancing, TargetAddress, Upstream, UpstreamProtocol};
 use proxy_upstream::{Balancing, TargetId, TargetState};
 use std::sync::Arc;
 use std::time::Duration;
+
+/// Most targets whose troubles one record tells.
+const MOST_TOLD: usize = 8;
 
 /// The targets behind a name, compiled.
 #[derive(Debug)]
@@ -45,6 +49,26 @@ pub struct TargetPlan {
 }
 
 impl UpstreamPlan {
+    /// Why none of the targets may be called: for want of addresses, if that is all.
+    #[cold]
+    pub(crate) fn unreachable(&self) -> Problem {
+        let has_no_address = |target: &TargetPlan| target.state.addresses().is_empty();
+        let reason = if self.targets.iter().all(has_no_address) {
+            Reason::DnsFailed
+        } else {
+            Reason::AllTargetsUnhealthy
+        };
+        let troubles = self.targets.iter().filter_map(|target| {
+            let trouble = target.state.trouble()?;
+            Some(format!("{}: {}", target.label, trouble.last_error))
+        });
+        let troubles: Vec<_> = troubles.take(MOST_TOLD).collect();
+        Problem::new(
+            reason,
+            Detail::named(self.name.as_ref(), troubles.join("; ")),
+        )
+    }
+
     pub(crate) fn compile(
         index: usize,
         upstream: &Upstream,

@@ -226,10 +226,10 @@ impl Source for Conn {
                 self.welcome.set(true);
             }
             if self.client.fault.get().is_some() || self.eof.get() {
-                return Poll::Ready(Some(Err(CutOff)));
+                return Poll::Ready(Some(Err(CutOff::Gone)));
             }
             if let Ok(0) | Err(_) = ready!(self.poll_fill(cx)) {
-                return Poll::Ready(Some(Err(CutOff)));
+                return Poll::Ready(Some(Err(CutOff::Gone)));
             }
         }
     }

@@ -10,7 +10,7 @@ use crate::linger;
 use proxy_clock::Timer;
 use proxy_framing::Fault;
 use proxy_http1::{Outgoing, RequestHead};
-use proxy_pipeline::{framing_problem, refuse_unread, timeout_problem};
+use proxy_pipeline::{UnreadRequest, refuse_unread, refused_head_problem, timeout_problem};
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -98,7 +98,10 @@ async fn finish(conn: &Rc<Conn>, end: End) {
             }
         }
         End::Torn => conn.tear(),
-        End::Fault(fault) => refuse(conn, framing_problem(fault)).await,
+        End::Fault(fault) => {
+            let problem = refused_head_problem(fault, conn.inbox().unread());
+            refuse(conn, problem).await;
+        }
         End::Expired(Timer::RequestHeader, after) => {
             refuse(conn, timeout_problem(Timer::RequestHeader, after)).await;
         }
@@ -209,8 +212,14 @@ fn poll_awake(conn: &Conn, cx: &mut Context<'_>) -> Poll<bool> {
 
 /// Answers what is no request, and closes.
 async fn refuse(conn: &Rc<Conn>, problem: proxy_errors::Problem) {
-    let named = conn.inbox().correlation_id().map(<[u8]>::to_vec);
-    let answer = refuse_unread(&conn.place.worker, &conn.client, problem, named.as_deref());
+    let answer = {
+        let inbox = conn.inbox();
+        let unread = UnreadRequest {
+            correlation_id: inbox.correlation_id(),
+            head: inbox.unread(),
+        };
+        refuse_unread(&conn.place.worker, &conn.client, problem, unread)
+    };
     let mut wire = Wire(Rc::clone(conn));
     linger::answer(
         &mut wire,

@@ -10,7 +10,9 @@ use crate::transport::Transport;
 use bytes::Bytes;
 use proxy_clock::Timer;
 use proxy_errors::{Detail, Problem, Reason};
-use proxy_pipeline::{Client, TlsSession, Worker, note_connection, refuse_unread, timeout_problem};
+use proxy_pipeline::{
+    Client, TlsSession, UnreadRequest, Worker, note_connection, refuse_unread, timeout_problem,
+};
 use proxy_tls::ServerTls;
 use std::io;
 use std::rc::Rc;
@@ -101,7 +103,7 @@ impl Failure {
             Self::Plaintext(stream) => {
                 let detail = Detail::text("http without tls on a tls listener");
                 let problem = Problem::new(Reason::ClientTlsFailed, detail);
-                let answer = refuse_unread(worker, client, problem, None);
+                let answer = refuse_unread(worker, client, problem, UnreadRequest::default());
                 let mut transport = Transport::Plain(stream);
                 worker.cells.handshakes_failed.add(1);
                 linger::answer(&mut transport, &answer.bytes, settings.write_time, patience).await;

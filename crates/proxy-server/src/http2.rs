@@ -9,10 +9,11 @@ mod connection;
 mod crew;
 mod delivery;
 mod io;
+mod refused_streams;
 mod session;
 mod settings;
 mod stream;
 
 pub(crate) use connection::serve;
 pub(crate) use crew::Crew;
-pub(crate) use settings::builder;
+pub(crate) use settings::{builder, max_section_bytes};

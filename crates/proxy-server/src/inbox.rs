@@ -56,6 +56,11 @@ impl Inbox {
         self.guard.correlation_id()
     }
 
+    /// What came and was not taken: the head that was refused, up to what is wrong with it.
+    pub(crate) fn unread(&self) -> &[u8] {
+        &self.unread
+    }
+
     /// Whether no byte of a further request came.
     pub(crate) fn is_between_requests(&self) -> bool {
         self.guard.between_messages()

@@ -17,6 +17,10 @@ pub(crate) struct ConnectionSettings {
     pub(crate) crew: Crew,
     pub(crate) limits: HeadLimits,
     pub(crate) http2: h2::server::Builder,
+    /// Streams that a client may reset at once that came to nothing.
+    pub(crate) max_stream_resets: u32,
+    /// Bytes of an HTTP/2 header section that is collected from its frames.
+    pub(crate) max_section_bytes: usize,
     /// Whether a client may begin with HTTP/2, without TLS.
     pub(crate) h2c: bool,
     /// Whether a connection begins with a PROXY protocol header.
@@ -44,6 +48,8 @@ impl ConnectionSettings {
             crew: Crew::default(),
             limits: head_limits(limits),
             http2: http2::builder(listener, limits),
+            max_stream_resets: listener.max_stream_resets,
+            max_section_bytes: http2::max_section_bytes(limits),
             h2c: listener.h2c,
             proxy_protocol: listener.proxy_protocol,
             tls,

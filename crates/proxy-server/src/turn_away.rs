@@ -8,7 +8,7 @@ use crate::transport::Transport;
 use proxy_clock::Deadline;
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_limits::Full;
-use proxy_pipeline::{Client, Peer, Worker, note_connection, refuse_unread};
+use proxy_pipeline::{Client, Peer, UnreadRequest, Worker, note_connection, refuse_unread};
 use std::rc::Rc;
 
 /// Connections of one worker and listener that are being told at once; the rest are closed without a word.
@@ -32,7 +32,7 @@ pub(crate) fn start(worker: Rc<Worker>, door: &Rc<Door>, stream: Carrier, peer: 
             note_connection(&worker, &client, &problem);
             return;
         }
-        let answer = refuse_unread(&worker, &client, problem, None);
+        let answer = refuse_unread(&worker, &client, problem, UnreadRequest::default());
         let patience = Patience {
             clock: &worker.clock,
             deadline: &deadline,

@@ -226,6 +226,8 @@ fn an_error_record_has_the_fields_of_the_interface_in_order() {
         route: Some("api"),
         client_ip: "192.0.2.1",
         took: Duration::from_millis(12),
+        field: Some("x-long"),
+        setting: Some("limits.max-header-count"),
     };
 
     let line = written(|log| log.error(&record));
@@ -236,7 +238,8 @@ fn an_error_record_has_the_fields_of_the_interface_in_order() {
             r#"{"level":"ERROR","timestamp":"2023-11-14T22:13:20.000Z","correlation_id":"c-1","#,
             r#""error_type":"Upstream","http_status":502,"#,
             r#""message":"Upstream error: app - \"refused\"","reason":"connect_refused","#,
-            r#""upstream":"app","route":"api","client_ip":"192.0.2.1","duration_ms":12.000}"#,
+            r#""upstream":"app","route":"api","client_ip":"192.0.2.1","duration_ms":12.000,"#,
+            r#""field":"x-long","setting":"limits.max-header-count"}"#,
             "\n"
         )
     );
@@ -252,6 +255,7 @@ fn a_limit_record_says_what_was_allowed_and_what_was_met() {
         actual: 120,
         client_ip: "192.0.2.1",
         trace_id: Some("c-1"),
+        setting: Some("limits.max-header-count"),
     };
 
     let line = written(|log| log.limit(&record));
@@ -265,6 +269,7 @@ fn a_limit_record_says_what_was_allowed_and_what_was_met() {
         "actual": 120,
         "client_ip": "192.0.2.1",
         "trace_id": "c-1",
+        "setting": "limits.max-header-count",
     });
     assert_eq!(parsed(&line), expected);
 }

@@ -259,3 +259,133 @@ fn connections_over_the_limit_are_answered_503_and_closed() {
     // The place is free again when the proxy has closed the first.
     assert_eq!(proxyd.connect().ask(get("/", &[])).status, 200);
 }
+
+#[test]
+fn a_body_that_grows_too_large_behind_an_early_answer_is_not_the_upstream_s_fault() {
+    let upstream = Upstream::start(|served| {
+        if served.head().is_some() {
+            served.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n");
+            served.end();
+        }
+    });
+    let proxyd = limited(&upstream, "max-body-size-bytes 10")
+        .route("metrics", &format!("priority 100; {METRICS}"))
+        .start();
+    let mut client = proxyd.connect();
+    client.send(request(
+        "POST /",
+        "Transfer-Encoding: chunked\r\n",
+        "4\r\n1234\r\n",
+    ));
+    let head = client.head();
+    assert_eq!(head.status, 200);
+
+    client.send("8\r\n12345678\r\n");
+    let _ = client.rest();
+
+    assert_eq!(reason(&proxyd, &head), "body_size_limit");
+    let record = proxyd.error_record(&head.correlation_id());
+    assert_eq!(record.text("error_type"), "LimitExceeded");
+    let record = proxyd.limit_record(&head.correlation_id());
+    assert_eq!(record.number("limit"), Some(10.0));
+    let page = proxyd.connect().ask(request("GET /metrics", "", "")).text();
+    let blamed = page
+        .lines()
+        .any(|line| line.starts_with("proxy_upstream_failures_total{"));
+    assert!(!blamed, "{page}");
+}
+
+#[test]
+fn a_head_over_a_limit_is_recorded_with_its_request_its_field_and_the_setting() {
+    let upstream = Upstream::saying("");
+    let proxyd = limited(&upstream, SMALL_HEADS).start();
+    let value = format!("X-Long: {}\r\n", "v".repeat(200));
+    let name = format!("{}: 1\r\n", "n".repeat(40));
+    let many: String = (0..20).map(|n| format!("X-{n}: 1\r\n")).collect();
+    for (fields, field, setting) in [
+        (value, Some("X-Long".to_owned()), "max-header-value-bytes"),
+        (name, Some("n".repeat(32)), "max-header-name-bytes"),
+        (many, None, "max-header-count"),
+    ] {
+        let response = proxyd.connect().ask(request("PUT /a/b?c=d", &fields, ""));
+        assert_eq!(response.status, 429);
+
+        let record = proxyd.access_record(&response.correlation_id());
+        assert_eq!(record.text("method"), "PUT");
+        assert_eq!(record.text("path"), "/a/b?c=d");
+        assert_eq!(record.text("host"), "a.test");
+        let record = proxyd.error_record(&response.correlation_id());
+        assert_eq!(record.text("setting"), format!("limits.{setting}"));
+        let named = field.unwrap_or_default();
+        assert!(record.text("field").starts_with(&named), "{record:?}");
+        let record = proxyd.limit_record(&response.correlation_id());
+        assert_eq!(record.text("setting"), format!("limits.{setting}"));
+    }
+}
+
+#[test]
+fn a_malformed_head_is_recorded_with_its_request_and_its_field() {
+    let upstream = Upstream::saying("");
+    let proxyd = Config::to(&upstream).start();
+    for (text, told, field) in [
+        (
+            "GET /x HTTP/1.1\r\nHost: a.test\r\nX-Bad : 1\r\n\r\n",
+            "space_before_colon",
+            Some("X-Bad"),
+        ),
+        (
+            "GET /x HTTP/1.1\r\nHost: a.test\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+            "conflicting_content_length",
+            Some("Content-Length"),
+        ),
+        (
+            "GET /x HTTP/1.1\r\nHost: a.test\r\nX-Zero: a\0b\r\n\r\n",
+            "nul_byte",
+            Some("X-Zero"),
+        ),
+        ("GET /x HTTP/1.1\r\nX: 1\r\n\r\n", "missing_host", None),
+        (
+            "GET /x HTTP/3.0\r\nHost: a.test\r\n\r\n",
+            "bad_request_line",
+            None,
+        ),
+    ] {
+        let response = proxyd.connect().ask(text);
+        assert_eq!(response.status, 400);
+
+        let record = proxyd.access_record(&response.correlation_id());
+        assert_eq!(record.text("reason"), told);
+        assert_eq!((record.text("method"), record.text("path")), ("GET", "/x"));
+        let record = proxyd.error_record(&response.correlation_id());
+        assert_eq!(record.has("field"), field.is_some(), "{record:?}");
+        if let Some(field) = field {
+            assert_eq!(record.text("field"), field);
+        }
+    }
+}
+
+#[test]
+fn what_is_no_request_is_recorded_as_far_as_it_can_be_read() {
+    let upstream = Upstream::saying("");
+    let proxyd = Config::to(&upstream)
+        .listener("timeouts { header-ms 300 }")
+        .top(r#"observability { redact-query "token" }"#)
+        .start();
+    let nothing = proxyd.connect().ask("\x16\x03\x01\r\n\r\n");
+    let record = proxyd.access_record(&nothing.correlation_id());
+    assert_eq!((record.text("method"), record.text("path")), ("-", ""));
+
+    let late = proxyd
+        .connect()
+        .ask("GET /late?token=s3cret HTTP/1.1\r\nHost: a.test\r\nX: ");
+    assert_eq!(late.status, 408);
+    let record = proxyd.access_record(&late.correlation_id());
+    assert_eq!(
+        (record.text("method"), record.text("host")),
+        ("GET", "a.test")
+    );
+    assert!(record.text("path").starts_with("/late?"), "{record:?}");
+    for line in proxyd.stdout().lines() {
+        assert!(!line.contains("s3cret"), "{line}");
+    }
+}

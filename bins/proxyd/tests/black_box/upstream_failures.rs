@@ -303,3 +303,22 @@ fn a_client_cannot_mistake_a_cut_for_an_end() {
         Err(Broken::Eof | Broken::Reset)
     ));
 }
+
+#[test]
+fn a_name_that_cannot_be_resolved_is_told_as_such() {
+    let config = Config::new().route("all", r#"upstream "u""#);
+    let proxyd = config
+        .upstream("u", r#"target "no-such-name.invalid:80""#)
+        .start();
+
+    let response = proxyd.connect().ask(get("/", &[]));
+
+    refusal(&response, 502, "UPSTREAM_ERROR");
+    assert_eq!(reason(&proxyd, &response), "dns_failed");
+    let record = proxyd.error_record(&response.correlation_id());
+    assert!(
+        record.text("message").contains("no-such-name.invalid"),
+        "{record:?}"
+    );
+    assert!(record.text("message").starts_with("Upstream error: u - "));
+}

@@ -1,6 +1,6 @@
 //! Bodies and trailers by HTTP/2.
 
-use crate::support::{Answer, Http2, ask, get, live, plain, send_all, start, to};
+use crate::support::{Answer, Http2, Http2Upstream, ask, get, live, plain, send_all, start, to};
 use bytes::Bytes;
 use http::HeaderMap;
 use proxy_testkit::{Framing, Gate, Upstream, ok};
@@ -283,5 +283,52 @@ fn a_stream_whose_client_takes_nothing_is_given_up() {
         );
         // Other streams of the connection go on.
         assert_eq!(http.get("/small").await.status, 200);
+    });
+}
+
+#[test]
+fn a_body_that_grows_too_large_behind_an_early_answer_is_not_an_http2_upstream_s_fault() {
+    let upstream = Http2Upstream::start(|mut request| async move {
+        let head = http::Response::new(());
+        let mut send = request.respond.send_response(head, false).unwrap();
+        send.send_data("ok".into(), false).unwrap();
+        while let Some(Ok(data)) = request.body.data().await {
+            request
+                .body
+                .flow_control()
+                .release_capacity(data.len())
+                .unwrap();
+        }
+    });
+    let address = upstream.address;
+    let proxyd = start(
+        &format!(
+            r#"
+            listeners {{ listener "main" {{ address "127.0.0.1:0"; h2c #true }} }}
+            routes {{ route "all" {{ upstream "u" }} }}
+            upstreams {{ upstream "u" {{ target "{address}"; protocol "h2" }} }}
+            limits {{ max-body-size-bytes 10 }}
+            system {{ worker-threads 1 }}
+            "#
+        ),
+        &[],
+    );
+
+    live(async {
+        let mut http = Http2::knowing(proxyd.address()).await;
+        let (response, mut stream) = http.begin(ask("POST", "/")).await;
+        stream.send_data("1234".into(), false).unwrap();
+        let response = response.await.unwrap();
+        assert_eq!(response.status(), 200);
+        let id = response.headers()["x-correlation-id"]
+            .to_str()
+            .unwrap()
+            .to_owned();
+        stream.send_data("12345678".into(), false).unwrap();
+        Answer::whole(response).await.unwrap_err();
+        let record = proxyd.access_record(&id);
+        assert_eq!(record.text("reason"), "body_size_limit");
+        let record = proxyd.limit_record(&id);
+        assert_eq!(record.number("limit"), Some(10.0));
     });
 }

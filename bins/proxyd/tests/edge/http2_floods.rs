@@ -1,8 +1,9 @@
 //! Clients that make work for nothing.
 
 use crate::support::{
-    CONTINUATION, DATA, END_HEADERS, END_STREAM, ENHANCE_YOUR_CALM, Frames, GET, GOAWAY, HEADERS,
-    Http2, PING, PRIORITY, RST_STREAM, SETTINGS, WINDOW_UPDATE, frame, live, start, to,
+    CANCEL, CONTINUATION, DATA, END_HEADERS, END_STREAM, ENHANCE_YOUR_CALM, Frames, GET, GOAWAY,
+    HEADERS, Http2, Http2Upstream, PING, PRIORITY, RST_STREAM, SETTINGS, WINDOW_UPDATE, frame,
+    live, start, to,
 };
 use proxy_testkit::{Proxyd, Upstream, get};
 
@@ -96,6 +97,125 @@ fn requests_given_up_as_fast_as_they_come_end_their_connection() {
         assert_eq!(code.await, ENHANCE_YOUR_CALM);
     });
     is_told(&proxyd);
+}
+
+/// Streams that a client has open at once in a batch.
+const BATCH: u32 = 100;
+
+/// Opens a batch of streams and gives them up when `forwarded` says that the upstream has them.
+async fn give_a_batch_up(client: &mut Frames, batch: u32, forwarded: impl Fn(u32)) {
+    let streams = (batch * BATCH..(batch + 1) * BATCH).map(|number| number * 2 + 1);
+    let ends = END_STREAM | END_HEADERS;
+    let heads = streams
+        .clone()
+        .map(|stream| frame(HEADERS, ends, stream, GET));
+    client
+        .send_raw(&heads.collect::<Vec<_>>().concat())
+        .await
+        .unwrap();
+    tokio::task::block_in_place(|| forwarded((batch + 1) * BATCH));
+    let resets = streams.map(|stream| frame(RST_STREAM, 0, stream, &CANCEL.to_be_bytes()));
+    client
+        .send_raw(&resets.collect::<Vec<_>>().concat())
+        .await
+        .unwrap();
+}
+
+#[test]
+fn callers_whose_deadlines_pass_while_an_upstream_stalls_are_no_flood() {
+    let upstream = Http2Upstream::start(|request| async move {
+        // Held until its caller gives it up.
+        let mut respond = request.respond;
+        drop(std::future::poll_fn(|cx| respond.poll_reset(cx)).await);
+    });
+    let address = upstream.address;
+    let proxyd = start(
+        &format!(
+            r#"
+            listeners {{ listener "main" {{ address "127.0.0.1:0"; h2c #true }} }}
+            routes {{ route "all" {{ upstream "u" }} }}
+            upstreams {{ upstream "u" {{ target "{address}"; protocol "h2" }} }}
+            system {{ worker-threads 1 }}
+            "#
+        ),
+        &[],
+    );
+
+    live(async {
+        let mut client = Frames::connect(proxyd.address(), &[]).await;
+        for batch in 0..6 {
+            give_a_batch_up(&mut client, batch, |count| {
+                upstream.requests.wait_for(usize::try_from(count).unwrap());
+            })
+            .await;
+        }
+        client.send(PING, 0, 0, b"go on...").await;
+        loop {
+            let frame = client.next().await.unwrap();
+            assert_ne!(frame.kind, GOAWAY, "{frame:?}");
+            if frame.kind == PING {
+                break;
+            }
+        }
+    });
+}
+
+#[test]
+fn callers_whose_deadlines_pass_while_an_http1_upstream_stalls_are_no_flood() {
+    let upstream = Upstream::start(|served| {
+        served.head();
+        served.end();
+    });
+    let proxyd = start(&to(&upstream, "h2c #true"), &[]);
+
+    live(async {
+        let mut client = Frames::connect(proxyd.address(), &[]).await;
+        for batch in 0..4 {
+            give_a_batch_up(&mut client, batch, |count| {
+                upstream.wait_for_requests(usize::try_from(count).unwrap());
+            })
+            .await;
+        }
+        client.send(PING, 0, 0, b"go on...").await;
+        loop {
+            let frame = client.next().await.unwrap();
+            assert_ne!(frame.kind, GOAWAY, "{frame:?}");
+            if frame.kind == PING {
+                break;
+            }
+        }
+    });
+}
+
+#[test]
+fn a_listener_says_how_many_streams_may_be_given_up() {
+    for (allowed, sent, flood) in [(16, 17, true), (500, 400, false)] {
+        let upstream = Upstream::saying("hello");
+        let listener = format!("h2c #true; max-stream-resets {allowed}");
+        let proxyd = start(&to(&upstream, &listener), &[]);
+        live(async {
+            let mut client = Frames::connect(proxyd.address(), &[]).await;
+            // Given up before they are looked at: one read brings both frames.
+            let pairs = (0..sent).map(|number| {
+                let stream = number * 2 + 1;
+                let begun = frame(HEADERS, END_STREAM | END_HEADERS, stream, GET);
+                [begun, frame(RST_STREAM, 0, stream, &CANCEL.to_be_bytes())].concat()
+            });
+            let mut pairs: Vec<Vec<u8>> = pairs.collect();
+            pairs.push(frame(PING, 0, 0, b"all sent"));
+            for piece in pairs.chunks(20) {
+                client.send_raw(&piece.concat()).await.ok();
+            }
+            let told = loop {
+                match client.next().await {
+                    Some(frame) if [PING, GOAWAY].contains(&frame.kind) => break frame,
+                    Some(_) => {}
+                    None => panic!("not a word"),
+                }
+            };
+            assert_eq!(told.kind == GOAWAY, flood, "{allowed} {told:?}");
+        });
+    }
 }
 
 #[test]

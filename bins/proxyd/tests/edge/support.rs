@@ -16,8 +16,8 @@ pub(crate) use client::TlsClient;
 pub(crate) use config::{BINARY, over_tls, start, to};
 pub(crate) use frames::{
     CANCEL, CONTINUATION, DATA, END_HEADERS, END_STREAM, ENHANCE_YOUR_CALM, Frames, GET, GOAWAY,
-    HEADERS, INITIAL_WINDOW, PING, POST, PRIORITY, REFUSED_STREAM, RST_STREAM, SETTINGS,
-    WINDOW_UPDATE, frame, literal,
+    HEADERS, INITIAL_WINDOW, PING, POST, PRIORITY, PROTOCOL_ERROR, REFUSED_STREAM, RST_STREAM,
+    SETTINGS, WINDOW_UPDATE, frame, literal,
 };
 pub(crate) use grpc_service::{GrpcService, Plain, caller, ready};
 pub(crate) use http2::{Answer, Http2, ask, get, plain, send_all, send_some};

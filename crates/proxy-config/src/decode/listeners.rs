@@ -20,6 +20,7 @@ pub(super) fn listener<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Lis
     let h2c = b.setting(d, &spec::H2C);
     let proxy_protocol = b.setting(d, &spec::PROXY_PROTOCOL);
     let max_concurrent_streams = b.setting(d, &spec::MAX_CONCURRENT_STREAMS);
+    let max_stream_resets = b.setting(d, &spec::MAX_STREAM_RESETS);
     let backlog = b.setting(d, &spec::BACKLOG);
     let timeouts = timeouts(d, b);
     let place = b.place(d);
@@ -54,6 +55,7 @@ pub(super) fn listener<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Lis
         h2c,
         proxy_protocol,
         max_concurrent_streams,
+        max_stream_resets,
         backlog,
         timeouts,
         tls,

@@ -45,7 +45,8 @@ const COUNT: usize = 8;
 
 /// In the order of the variants.
 static PACES: [Pace; COUNT] = [
-    pace(Chore::Reset, "RST_STREAM", 256, 32),
+    // Both numbers are the listener's.
+    pace(Chore::Reset, "RST_STREAM", 0, 0),
     pace(Chore::Settings, "SETTINGS", 16, 1),
     pace(Chore::Ping, "PING", 64, 8),
     pace(Chore::WindowUpdate, "WINDOW_UPDATE", 1024, 128),
@@ -66,17 +67,43 @@ impl fmt::Display for Chore {
 #[derive(Clone, Debug)]
 pub(super) struct Allowances {
     left: [u32; COUNT],
+    /// Resets at once; an eighth of them come back each second.
+    resets: u32,
 }
 
 const TENTHS: u32 = 10;
 
+/// Most resets at once that can be allowed.
+const MOST_RESETS: u32 = 1_000_000;
+
+/// Most streams that a connection can have open: all of them may be given up at the same time.
+const MOST_STREAMS: u32 = 10_000;
+
 impl Allowances {
-    pub(super) fn full() -> Self {
-        Self {
-            left: std::array::from_fn(|index| {
-                PACES.get(index).map_or(0, |pace| pace.at_once * TENTHS)
-            }),
+    pub(super) fn full(resets: u32) -> Self {
+        let mut full = Self {
+            left: [0; COUNT],
+            resets,
+        };
+        full.left = std::array::from_fn(|index| {
+            let pace = PACES.get(index);
+            pace.map_or(0, |pace| full.at_once(pace) * TENTHS)
+        });
+        full
+    }
+
+    fn at_once(&self, pace: &Pace) -> u32 {
+        if pace.chore == Chore::Reset {
+            return self.resets.min(MOST_RESETS);
         }
+        pace.at_once
+    }
+
+    fn each_second(&self, pace: &Pace) -> u32 {
+        if pace.chore == Chore::Reset {
+            return self.at_once(pace).div_ceil(8);
+        }
+        pace.each_second
     }
 
     /// Takes one frame. False when there was none to take.
@@ -93,19 +120,30 @@ impl Allowances {
 
     /// Gives back for `tenths` of a second.
     pub(super) fn pass(&mut self, tenths: u32) {
-        for (left, pace) in self.left.iter_mut().zip(&PACES) {
-            let more = pace.each_second.saturating_mul(tenths);
-            // What traffic has earned beyond it stays.
-            let full = (pace.at_once * TENTHS).max(*left);
-            *left = left.saturating_add(more).min(full);
+        for (index, pace) in PACES.iter().enumerate() {
+            let more = self.each_second(pace).saturating_mul(tenths);
+            let at_once = self.at_once(pace) * TENTHS;
+            if let Some(left) = self.left.get_mut(index) {
+                // What traffic has earned beyond it stays.
+                let full = at_once.max(*left);
+                *left = left.saturating_add(more).min(full);
+            }
         }
     }
 
-    /// Gives for useful traffic: up to eight times what there is at once.
+    fn most_earned(&self, pace: &Pace) -> u32 {
+        if pace.chore == Chore::Reset {
+            return (self.at_once(pace) + MOST_STREAMS) * TENTHS;
+        }
+        pace.at_once * TENTHS * 8
+    }
+
+    /// Gives for useful traffic: up to eight times what there is at once, and a reset for each stream that
+    /// may be open.
     pub(super) fn earn(&mut self, chore: Chore, frames: u32) {
         let index = chore as usize;
-        if let (Some(left), Some(pace)) = (self.left.get_mut(index), PACES.get(index)) {
-            let most = pace.at_once * TENTHS * 8;
+        let most = PACES.get(index).map(|pace| self.most_earned(pace));
+        if let (Some(left), Some(most)) = (self.left.get_mut(index), most) {
             *left = left.saturating_add(frames.saturating_mul(TENTHS)).min(most);
         }
     }
@@ -124,7 +162,7 @@ mod tests {
 
     #[test]
     fn time_gives_back_what_was_taken_and_no_more() {
-        let mut left = Allowances::full();
+        let mut left = Allowances::full(256);
         for _ in 0..16 {
             assert!(left.take(Chore::Settings));
         }
@@ -142,7 +180,7 @@ mod tests {
 
     #[test]
     fn what_was_earned_outlasts_the_passing_of_time() {
-        let mut left = Allowances::full();
+        let mut left = Allowances::full(256);
         left.earn(Chore::Ping, 100);
         left.pass(10);
         assert_eq!((0..1000).filter(|_| left.take(Chore::Ping)).count(), 164);

@@ -18,6 +18,7 @@ pub(super) fn listener(list: &mut List, model: &Model, listener: &Listener) {
         h2c,
         proxy_protocol,
         max_concurrent_streams,
+        max_stream_resets,
         backlog,
         timeouts,
         tls,
@@ -34,6 +35,7 @@ pub(super) fn listener(list: &mut List, model: &Model, listener: &Listener) {
     list.put(&spec::H2C, h2c, plain);
     list.put(&spec::PROXY_PROTOCOL, proxy_protocol, plain);
     list.put(&spec::MAX_CONCURRENT_STREAMS, max_concurrent_streams, plain);
+    list.put(&spec::MAX_STREAM_RESETS, max_stream_resets, plain);
     list.put(&spec::BACKLOG, backlog, plain);
     list.within("timeouts", |list| times(list, timeouts));
     if let Some(tls) = tls {

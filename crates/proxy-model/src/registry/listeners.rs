@@ -107,6 +107,13 @@ settings! {
         integer("listeners.listener.max-concurrent-streams", 1, 10_000, "streams")
             .or(128)
             .enforced("proxy-server", "no_more_streams_are_open_than_allowed");
+    /// Streams of one HTTP/2 connection that a client may reset at once before they came to anything: an
+    /// eighth of them comes back each second, then the connection ends with `ENHANCE_YOUR_CALM`. A stream
+    /// that was forwarded or answered may be reset at any time.
+    MAX_STREAM_RESETS: Integer<u32>, Given<u32> =
+        integer("listeners.listener.max-stream-resets", 16, 100_000, "streams")
+            .or(256)
+            .enforced("proxy-server", "a_listener_says_how_many_streams_may_be_given_up");
     /// Connections that the system keeps waiting until they are accepted. The system may have a
     /// lower limit of its own.
     BACKLOG: Integer<u32>, Given<u32> =

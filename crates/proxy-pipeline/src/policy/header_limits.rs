@@ -17,7 +17,7 @@ pub(crate) fn check(head: &Parts, limits: &Limits) -> Result<(), Problem> {
         .uri
         .path_and_query()
         .map_or(0, |target| bytes(PathAndQuery::as_str(target)));
-    within(Reason::HeaderSizeLimit, target, MAX_TARGET_BYTES)?;
+    within(Reason::HeaderSizeLimit, target, MAX_TARGET_BYTES).map_err(Problem::without_setting)?;
     let count = head.headers.len() as u64;
     within(
         Reason::HeaderCountLimit,
@@ -25,14 +25,16 @@ pub(crate) fn check(head: &Parts, limits: &Limits) -> Result<(), Problem> {
         u64::from(*limits.max_header_count),
     )?;
     let mut total = 0;
-    for (name, value) in &head.headers {
-        let (name, value) = (bytes(name), bytes(value));
-        within(Reason::HeaderNameLimit, name, *limits.max_header_name_bytes)?;
+    for (field, value) in &head.headers {
+        let (name, value) = (bytes(field), bytes(value));
+        let of_this = |problem: Problem| problem.with_field(field.as_str());
+        within(Reason::HeaderNameLimit, name, *limits.max_header_name_bytes).map_err(of_this)?;
         within(
             Reason::HeaderValueLimit,
             value,
             *limits.max_header_value_bytes,
-        )?;
+        )
+        .map_err(of_this)?;
         total += name + value + LINE_OVERHEAD;
     }
     within(

@@ -12,6 +12,7 @@ use http::uri::{Authority, PathAndQuery};
 use http::{HeaderMap, HeaderValue, Method, Version};
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_framing::is_host;
+use proxy_http1::bound_map;
 
 /// Refuses heads that are too large, say two things, or say what HTTP/1.1 could not; joins what was
 /// split for compression.
@@ -21,7 +22,7 @@ pub(crate) fn apply(exchange: &mut Exchange) -> Result<(), Problem> {
     }
     let head = &exchange.head;
     header_limits::check(head, &exchange.active().plan.model().limits)?;
-    http2_fields::check(&head.headers).map_err(unfit_request)?;
+    http2_fields::check(&head.headers).map_err(|unfit| unfit_request(unfit, &head.headers))?;
     check_tunnel(head)?;
     check_target(head)?;
     let has_host = exchange.found.host.is_some();
@@ -29,6 +30,7 @@ pub(crate) fn apply(exchange: &mut Exchange) -> Result<(), Problem> {
     let headers = &mut exchange.head.headers;
     // Only then some name stands twice.
     if headers.len() != headers.keys_len() {
+        bound_map(headers);
         join_cookies(headers);
     }
     Ok(())

@@ -32,7 +32,7 @@ pub(crate) async fn serve(line: Line) {
     let worker = &place.worker;
     let clock = Rc::clone(&worker.clock);
     let deadline = Rc::clone(&place.deadline);
-    let session = Session::new(client, deadline, clock, settings.write_time);
+    let session = Session::new(client, deadline, clock, &settings);
     let session = Rc::new(session);
     let io = SessionIo::new(transport, Rc::clone(&session), early);
     let patience = Patience {
@@ -86,7 +86,11 @@ impl Conversation<'_> {
             self.leave();
         }
         loop {
-            if self.take_requests(cx).is_ready() {
+            let is_over = self.take_requests(cx).is_ready();
+            for problem in self.session.refused_streams.take() {
+                note_connection(self.worker, &self.session.client, &problem);
+            }
+            if is_over {
                 return Poll::Ready(());
             }
             if let Some(flood) = self.session.flood.get()
@@ -118,7 +122,7 @@ impl Conversation<'_> {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(None) => return Poll::Ready(()),
                 Poll::Ready(Some(Ok((request, respond)))) => {
-                    let place = self.session.place();
+                    let place = self.session.place(respond.stream_id().into());
                     let job = Job {
                         place,
                         request,

@@ -56,11 +56,7 @@ impl Delivery {
             polled = Poll::Ready(Err(Cut::Refused));
         }
         let fate = match ready!(polled) {
-            Ok(()) => {
-                session.meter.borrow_mut().served();
-                None
-            }
-            Err(Cut::Refused) => None,
+            Ok(()) | Err(Cut::Refused) => None,
             Err(Cut::Stalled(timer, after)) => {
                 self.send.send_reset(Code::CANCEL);
                 Some((timer, after))

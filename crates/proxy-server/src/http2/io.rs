@@ -4,6 +4,7 @@ use super::session::{FAREWELL, Session};
 use crate::transport::Transport;
 use bytes::{Buf, Bytes};
 use proxy_clock::Timer;
+use proxy_framing::h2::WrittenFrames;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -18,6 +19,10 @@ pub(super) struct SessionIo {
     session: Rc<Session>,
     /// What was read before the connection was known to speak HTTP/2.
     early: Bytes,
+    /// What `h2` is to be given before anything else is read.
+    passed: Bytes,
+    /// What was written, as far as it tells of streams that `h2` refused.
+    written: WrittenFrames,
     /// What is left of a notice to be written before anything else.
     notice: Bytes,
     /// Whether our side has been ended.
@@ -33,6 +38,8 @@ impl SessionIo {
             transport,
             session,
             early,
+            passed: Bytes::new(),
+            written: WrittenFrames::default(),
             notice: Bytes::new(),
             ended: false,
         }
@@ -70,13 +77,37 @@ impl SessionIo {
         Pin::new(&mut self.transport).poll_flush(cx)
     }
 
-    fn note(&self, polled: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+    fn note(
+        &mut self,
+        polled: Poll<io::Result<usize>>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
         match &polled {
             Poll::Pending => self.session.blocked(),
-            Poll::Ready(Ok(bytes)) => self.session.wrote(*bytes),
+            Poll::Ready(Ok(bytes)) => {
+                self.session.wrote(*bytes);
+                self.look_at(*bytes, pieces);
+            }
             Poll::Ready(Err(_)) => {}
         }
         polled
+    }
+
+    /// Looks at the first `bytes` of `pieces`, which were written.
+    fn look_at(&mut self, bytes: usize, pieces: &[IoSlice<'_>]) {
+        let mut left = bytes;
+        for piece in pieces {
+            let piece = piece.get(..left.min(piece.len())).unwrap_or_default();
+            left -= piece.len();
+            self.written
+                .scan(piece, |frame| self.session.refused_streams.heard(frame));
+        }
+    }
+
+    /// Gives `h2` what is to come before anything else.
+    fn give_passed(&mut self, buf: &mut ReadBuf<'_>) {
+        let count = self.passed.len().min(buf.remaining());
+        buf.put_slice(&self.passed.split_to(count));
     }
 }
 
@@ -87,19 +118,32 @@ impl AsyncRead for SessionIo {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let me = self.get_mut();
-        if me.session.flood.get().is_some() {
-            return Poll::Pending;
+        loop {
+            if me.session.flood.get().is_some() {
+                return Poll::Pending;
+            }
+            if !me.passed.is_empty() {
+                me.give_passed(buf);
+                return Poll::Ready(Ok(()));
+            }
+            let before = buf.filled().len();
+            ready!(me.poll_fill(cx, buf))?;
+            let fresh = buf.filled().get(before..).unwrap_or_default();
+            if fresh.is_empty() {
+                me.passed = me.session.meter.borrow_mut().take_held().into();
+                if me.passed.is_empty() {
+                    return Poll::Ready(Ok(()));
+                }
+                continue;
+            }
+            match me.session.passes(fresh) {
+                Ok(None) => return Poll::Ready(Ok(())),
+                Ok(Some(instead)) => me.passed = instead.into(),
+                // The connection's owner looks at it as soon as there is nothing more to read.
+                Err(flood) => me.session.flood.set(Some(flood)),
+            }
+            buf.set_filled(before);
         }
-        let before = buf.filled().len();
-        ready!(me.poll_fill(cx, buf))?;
-        let fresh = buf.filled().get(before..).unwrap_or_default();
-        let now = me.session.clock.now().0;
-        if let Err(flood) = me.session.meter.borrow_mut().scan(fresh, now) {
-            // The connection's owner looks at it as soon as there is nothing more to read.
-            me.session.flood.set(Some(flood));
-            return Poll::Pending;
-        }
-        Poll::Ready(Ok(()))
     }
 }
 
@@ -112,7 +156,7 @@ impl AsyncWrite for SessionIo {
         let me = self.get_mut();
         ready!(me.poll_notice(cx))?;
         let polled = Pin::new(&mut me.transport).poll_write(cx, bytes);
-        me.note(polled)
+        me.note(polled, &[IoSlice::new(bytes)])
     }
 
     fn poll_write_vectored(
@@ -123,7 +167,7 @@ impl AsyncWrite for SessionIo {
         let me = self.get_mut();
         ready!(me.poll_notice(cx))?;
         let polled = Pin::new(&mut me.transport).poll_write_vectored(cx, pieces);
-        me.note(polled)
+        me.note(polled, pieces)
     }
 
     fn is_write_vectored(&self) -> bool {

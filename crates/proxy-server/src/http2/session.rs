@@ -1,5 +1,6 @@
 //! What the connection, its socket and its streams share.
 
+use super::refused_streams::RefusedStreams;
 use crate::settings::ConnectionSettings;
 use proxy_clock::{Clock, Deadline, Pace, Tick, Timer};
 use proxy_framing::h2::{Flood, FrameMeter};
@@ -25,6 +26,8 @@ pub(super) struct Session {
     pub(super) deadline: Rc<Deadline>,
     pub(super) clock: Rc<Clock>,
     pub(super) meter: RefCell<FrameMeter>,
+    /// Streams that `h2` ends by itself.
+    pub(super) refused_streams: RefusedStreams,
     /// What the client overdid, if it did.
     pub(super) flood: Cell<Option<Flood>>,
     /// Whether the client is to be given notice: told to take another connection, and not yet that no
@@ -56,18 +59,20 @@ impl Session {
         client: Rc<Client>,
         deadline: Rc<Deadline>,
         clock: Rc<Clock>,
-        write_time: Duration,
+        settings: &ConnectionSettings,
     ) -> Self {
+        let meter = FrameMeter::new(settings.max_stream_resets, settings.max_section_bytes);
         Self {
             client,
             deadline,
             clock,
-            meter: RefCell::default(),
+            meter: RefCell::new(meter),
+            refused_streams: RefusedStreams::default(),
             flood: Cell::new(None),
             notice: Cell::new(false),
             leaving: Cell::new(false),
             ending: Cell::new(false),
-            write_time,
+            write_time: settings.write_time,
             write_blocked: Cell::new(false),
             pace: Pace::default(),
             waiting: Cell::new(0),
@@ -77,8 +82,19 @@ impl Session {
         }
     }
 
-    /// A place for one more stream.
-    pub(super) fn place(self: &Rc<Self>) -> Place {
+    /// What `h2` is to see in place of `fresh`, which the client sent, if not just that.
+    pub(super) fn passes(&self, fresh: &[u8]) -> Result<Option<Vec<u8>>, Flood> {
+        let mut meter = self.meter.borrow_mut();
+        match self.client.take_earned_resets() {
+            0 => {}
+            count => meter.served(count),
+        }
+        meter.pass(fresh, self.clock.now().0)
+    }
+
+    /// A place for one more stream, which has this number.
+    pub(super) fn place(self: &Rc<Self>, stream: u32) -> Place {
+        self.refused_streams.begin(stream);
         self.streams.set(self.streams.get() + 1);
         Place(Rc::clone(self))
     }

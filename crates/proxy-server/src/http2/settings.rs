@@ -19,9 +19,6 @@ const LEAST_HEADER_LIST: u64 = 64 * 1024;
 /// What HPACK counts for a field beside its name and value. [RFC 9113 §10.5.1]
 const FIELD_OVERHEAD: u64 = 32;
 
-/// Streams that a client may give up before they were looked at. [CVE-2023-44487]
-const UNSEEN_RESETS: usize = 64;
-
 /// Streams of one connection that may break the rules before the connection is closed.
 /// [CVE-2025-8671]
 const BROKEN_STREAMS: usize = 256;
@@ -35,10 +32,17 @@ pub(crate) fn builder(listener: &ListenerPlan, limits: &Limits) -> Builder {
         .max_concurrent_streams(listener.max_concurrent_streams)
         .max_header_list_size(header_list(limits))
         .max_send_buffer_size(SEND_BUFFER)
-        .max_pending_accept_reset_streams(UNSEEN_RESETS)
+        // Those that were given up before they were looked at. [CVE-2023-44487]
+        .max_pending_accept_reset_streams(listener.max_stream_resets as usize)
         .max_local_error_reset_streams(Some(BROKEN_STREAMS))
         .enable_connect_protocol();
     builder
+}
+
+/// Most bytes of a header section of several frames, or of trailers, as they come. Huffman's code makes
+/// no text four times as long. [RFC 7541 §B]
+pub(crate) fn max_section_bytes(limits: &Limits) -> usize {
+    header_list(limits) as usize * 4
 }
 
 /// Above our own limits: `h2` answers by itself, without a correlation ID.

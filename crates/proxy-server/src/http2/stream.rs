@@ -1,6 +1,7 @@
 //! One stream: a request, its answer, and whatever comes before it.
 
 use super::delivery::Delivery;
+use super::refused_streams::malformed;
 use super::session::{Place, Session};
 use bytes::Bytes;
 use h2::ext::Protocol;
@@ -12,6 +13,7 @@ use http_body::Body as _;
 use proxy_clock::Deadline;
 use proxy_pipeline::{
     Body, Bootstrapped, ClientBody, Stream, Switched, Worker, handle, informational,
+    note_connection,
 };
 use proxy_pool::StreamPair;
 use std::cell::{Cell, RefCell};
@@ -43,6 +45,7 @@ pub(super) async fn serve(
         mut respond,
     } = job;
     let session = &place.0;
+    let number = u32::from(respond.stream_id());
     let (mut head, body) = request.into_parts();
     let Opened {
         body,
@@ -55,14 +58,18 @@ pub(super) async fn serve(
     };
     // What was given up before anybody looked is not begun.
     if poll_fn(|cx| Poll::Ready(respond.poll_reset(cx).is_ready())).await {
+        note_malformed(worker, session, number);
         return;
     }
-    let mut handled = pin!(handle(Rc::clone(worker), stream, head, body));
+    let mut handled = pin!(Some(handle(Rc::clone(worker), stream, head, body)));
     let mut first = true;
     let answered = poll_fn(|cx| {
         deadline.watch(cx.waker());
         let first = std::mem::take(&mut first);
-        let polled = handled.as_mut().poll(cx).map(Some);
+        let polled = match handled.as_mut().as_pin_mut() {
+            Some(handled) => handled.poll(cx).map(Some),
+            None => Poll::Ready(None),
+        };
         say_aside(session, &mut respond, asked.as_deref());
         // Where there is an answer, sending it tells whether it is still wanted; before the first look
         // it was asked.
@@ -71,8 +78,12 @@ pub(super) async fn serve(
         }
         polled
     });
-    // The client has given the request up.
     let Some(answer) = answered.await else {
+        // The client has given the request up, or broken the rules.
+        let is_malformed = session.refused_streams.is_malformed(number);
+        session.client.malformed.set(is_malformed);
+        handled.set(None);
+        session.client.malformed.set(false);
         return;
     };
     // Nobody else has run since: what was switched is this stream's.
@@ -89,9 +100,13 @@ pub(super) async fn serve(
         return Box::pin(carry(switched, pair, session, deadline)).await;
     }
     if ends {
-        return session.meter.borrow_mut().served();
+        return;
     }
-    let mut delivery = Delivery::new(send, body);
+    deliver(Delivery::new(send, body), session, deadline).await;
+}
+
+/// Sends a response's body, as far as its client takes it in time.
+async fn deliver(mut delivery: Delivery, session: &Session, deadline: &Deadline) {
     let fate = poll_fn(|cx| {
         deadline.watch(cx.waker());
         delivery.poll(cx, session, deadline)
@@ -102,6 +117,13 @@ pub(super) async fn serve(
         session.client.fate.set(fate);
         drop(delivery);
         session.client.fate.set(None);
+    }
+}
+
+/// Writes down that the client broke the rules with a stream that was not begun, if it did.
+fn note_malformed(worker: &Worker, session: &Session, stream: u32) {
+    if session.refused_streams.is_malformed(stream) {
+        note_connection(worker, &session.client, &malformed(stream));
     }
 }
 

@@ -38,6 +38,10 @@ pub struct ErrorRecord<'a> {
     pub client_ip: &'a str,
     /// How long the request had been under way.
     pub took: Duration,
+    /// The header field that is to blame, if one is.
+    pub field: Option<&'a str>,
+    /// The setting that a limit was met of.
+    pub setting: Option<&'a str>,
 }
 
 impl Level {
@@ -65,6 +69,8 @@ impl ErrorRecord<'_> {
         line.optional(",\"route\":\"", self.route);
         line.text(",\"client_ip\":\"", self.client_ip.as_bytes());
         line.millis(",\"duration_ms\":", self.took);
+        line.optional(",\"field\":\"", self.field);
+        line.optional(",\"setting\":\"", self.setting);
         line.end();
     }
 }

@@ -23,6 +23,8 @@ pub struct LimitRecord<'a> {
     pub client_ip: &'a str,
     /// The correlation ID of the request; none for a connection without one.
     pub trace_id: Option<&'a str>,
+    /// The setting that says what is allowed; none where no setting does.
+    pub setting: Option<&'a str>,
 }
 
 impl LimitRecord<'_> {
@@ -37,6 +39,7 @@ impl LimitRecord<'_> {
         line.number(",\"actual\":", self.actual);
         line.text(",\"client_ip\":\"", self.client_ip.as_bytes());
         line.optional(",\"trace_id\":\"", self.trace_id);
+        line.optional(",\"setting\":\"", self.setting);
         line.end();
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::frame_row::{Row, Want, seen};
 use crate::frames::{
-    CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, PROTOCOL_ERROR, STREAM_CLOSED, WHOLE,
-    frame,
+    CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, PADDED, PROTOCOL_ERROR, STREAM_CLOSED,
+    WHOLE, WITH_PRIORITY, frame,
 };
 use crate::hpack::{POST, field, fields, post_with};
 
@@ -11,8 +11,11 @@ const BROKEN: Want = Want::Reset(&[PROTOCOL_ERROR]);
 
 pub(super) fn rows() -> Vec<Row> {
     let mut rows = broken();
+    rows.extend(led_by_pseudo_header_fields());
+    rows.extend(led_by_a_path_in_other_frames());
     rows.extend(dropped());
     rows.extend(passed());
+    rows.extend(passed_in_other_frames());
     rows
 }
 
@@ -120,36 +123,128 @@ fn dropped() -> Vec<Row> {
             want,
         ));
     }
-    // h2 leaves it out, and nobody behind it knows that it was there.
-    let section = fields(&[(":path", "/b"), ("x-sum", "1")]);
-    let want = Want::Passed(seen("POST", "/").body("hi").trailer("x-sum", "1"));
-    rows.push(Row::new(
-        "a path behind a body",
-        behind(&trailers(&section)),
-        want,
-    ));
     rows
+}
+
+/// Pseudo-header fields that lead a trailer section, in each form that HPACK has for them.
+/// [RFC 9113 §8.1]
+fn led_by_pseudo_header_fields() -> Vec<Row> {
+    let sum = field("x-sum", "1");
+    let table = [&[0x40][..], &field(":path", "/b")[1..]].concat();
+    let mut rows = Vec::new();
+    for (name, section) in [
+        (":method", field(":method", "GET")),
+        (":scheme", field(":scheme", "http")),
+        (":authority", field(":authority", "b.test")),
+        (":path", field(":path", "/b")),
+        (":protocol", field(":protocol", "websocket")),
+        (":status", field(":status", "200")),
+        ("an indexed :method", b"\x82".to_vec()),
+        ("an indexed :path", b"\x84".to_vec()),
+        ("an indexed :status", b"\x88".to_vec()),
+        ("a :path with an indexed name", b"\x04\x02/b".to_vec()),
+        (
+            "a :path that is never to be indexed",
+            b"\x14\x02/b".to_vec(),
+        ),
+        ("a :path that enters the table", table),
+        (
+            "a :path in Huffman's code",
+            b"\x00\x84\xb9\x58\xd3\x3f\x02/b".to_vec(),
+        ),
+        ("a :authority from the table", b"\xbe".to_vec()),
+        (
+            "a :path behind a new table size",
+            [&b"\x20"[..], &field(":path", "/b")].concat(),
+        ),
+        (
+            "a :path behind two table sizes",
+            [&b"\x20\x3f\xe1\x1f"[..], &field(":path", "/b")].concat(),
+        ),
+    ] {
+        for more in [&[][..], &sum] {
+            let section = [&section, more].concat();
+            rows.push(Row::new(
+                format!("trailers led by {name}, {} bytes", section.len()),
+                behind(&trailers(&section)),
+                BROKEN,
+            ));
+        }
+    }
+    rows
+}
+
+/// A section in two frames, of which the first has so many bytes.
+fn in_two(section: &[u8], at: usize) -> Vec<u8> {
+    let (first, rest) = section.split_at(at);
+    [
+        frame(HEADERS, END_STREAM, 1, first),
+        frame(CONTINUATION, END_HEADERS, 1, rest),
+    ]
+    .concat()
+}
+
+/// The same in frames of other forms.
+fn led_by_a_path_in_other_frames() -> Vec<Row> {
+    let (path, sum) = (field(":path", "/b"), field("x-sum", "1"));
+    let long = field("x-long", "v".repeat(16_384 - 10 - 11));
+    let full = [&path[..], &long].concat();
+    assert_eq!(full.len(), 16_384);
+    let next = [&path[..], &sum].concat();
+    let resized = [
+        frame(HEADERS, END_STREAM, 1, b"\x3f"),
+        frame(CONTINUATION, 0, 1, b"\xe1\x1f"),
+        frame(CONTINUATION, END_HEADERS, 1, &path),
+    ]
+    .concat();
+    let padded = [&[3], &path[..], &[0; 3]].concat();
+    let prior = [&[0, 0, 0, 0, 16], &path[..]].concat();
+    let filling = [
+        frame(HEADERS, END_STREAM, 1, &full),
+        frame(CONTINUATION, END_HEADERS, 1, &[]),
+    ]
+    .concat();
+    let rows = [
+        ("in a CONTINUATION", in_two(&path, 0)),
+        ("in two frames", in_two(&path, 3)),
+        (
+            "with the next field cut in two",
+            in_two(&next, path.len() + 4),
+        ),
+        ("and that fill a frame", filling),
+        ("behind a table size in two frames", resized),
+        ("with padding", frame(HEADERS, WHOLE | PADDED, 1, &padded)),
+        (
+            "with a priority",
+            frame(HEADERS, WHOLE | WITH_PRIORITY, 1, &prior),
+        ),
+    ];
+    // In a head too: the library forgets a malformed field in front of a cut.
+    let head = [POST, &field("connection", "close"), &sum].concat();
+    let cut_head = Row::new(
+        "a field of the connection in front of one that is cut in two",
+        in_two(&head, head.len() - 3),
+        BROKEN,
+    );
+    let led = |(name, frames): (&str, Vec<u8>)| {
+        Row::new(
+            format!("trailers led by :path {name}"),
+            behind(&frames),
+            BROKEN,
+        )
+    };
+    rows.into_iter().map(led).chain([cut_head]).collect()
 }
 
 fn passed() -> Vec<Row> {
     let sum = field("x-sum", "1");
     let found = || seen("POST", "/").body("hi");
-    let in_pieces = [
-        frame(HEADERS, END_STREAM, 1, &sum[..3]),
-        frame(CONTINUATION, END_HEADERS, 1, &sum[3..]),
-    ]
-    .concat();
     let told = frame(HEADERS, END_HEADERS, 1, &post_with("content-length", "2"));
     let alone = frame(HEADERS, END_HEADERS, 1, POST);
     vec![
         Row::new(
             "trailers",
             behind(&trailers(&sum)),
-            Want::Passed(found().trailer("x-sum", "1")),
-        ),
-        Row::new(
-            "trailers in pieces",
-            behind(&in_pieces),
             Want::Passed(found().trailer("x-sum", "1")),
         ),
         Row::new(
@@ -167,6 +262,59 @@ fn passed() -> Vec<Row> {
             "trailers behind a body whose length was said",
             [&told[..], &frame(DATA, 0, 1, b"hi"), &trailers(&sum)].concat(),
             Want::Passed(found().with("content-length", "2")),
+        ),
+    ]
+}
+
+/// The same in frames of other forms.
+fn passed_in_other_frames() -> Vec<Row> {
+    let sum = field("x-sum", "1");
+    let found = || seen("POST", "/").body("hi");
+    // One field that is left out, and the size of a whole frame.
+    let filling = field("via", "v".repeat(16_384 - 8 - sum.len()));
+    let full = [&sum[..], &filling].concat();
+    assert_eq!(full.len(), 16_384);
+    let full = trailers(&full);
+    vec![
+        Row::new(
+            "trailers behind a new table size",
+            behind(&trailers(&[b"\x20", &sum[..]].concat())),
+            Want::Passed(found().trailer("x-sum", "1")),
+        ),
+        Row::new(
+            "trailers of nothing but a new table size",
+            behind(&trailers(b"\x20")),
+            Want::Passed(found()),
+        ),
+        Row::new(
+            "trailers with padding",
+            behind(&frame(
+                HEADERS,
+                WHOLE | PADDED,
+                1,
+                &[&[2], &sum[..], &[0; 2]].concat(),
+            )),
+            Want::Passed(found().trailer("x-sum", "1")),
+        ),
+        Row::new(
+            "trailers with a priority",
+            behind(&frame(
+                HEADERS,
+                WHOLE | WITH_PRIORITY,
+                1,
+                &[&[0, 0, 0, 0, 16], &sum[..]].concat(),
+            )),
+            Want::Passed(found().trailer("x-sum", "1")),
+        ),
+        Row::new(
+            "trailers that fill a frame",
+            behind(&full),
+            Want::Passed(found().trailer("x-sum", "1")),
+        ),
+        Row::new(
+            "trailers in pieces",
+            behind(&in_two(&sum, 3)),
+            Want::Passed(found().trailer("x-sum", "1")),
         ),
     ]
 }

@@ -1,0 +1,241 @@
+//! A header section that is put together from its frames and cut anew.
+//!
+//! The HTTP/2 library behind the meter judges a section frame by frame, and misses two things that make
+//! a request malformed: pseudo-header fields at the head of a trailer section, which it drops
+//! [RFC 9113 §8.1], and a malformed field in front of one that goes on in the next frame. Cut between
+//! fields, and with a regular field in front of all trailers, it refuses both.
+
+use super::field::field_bytes;
+use super::frame::{
+    CONTINUATION, END_HEADERS, END_STREAM, FrameHeader, HEADERS, MAX_PAYLOAD_BYTES,
+};
+
+/// The field in front of all trailers: `host` without a value, entry 38 (`0x26`) of the static table.
+/// [RFC 7541 §A] As a trailer it means nothing, and is left out of those that are passed on.
+const MARK: u8 = 0xa6;
+
+/// One header section whose end has not come yet.
+#[derive(Clone, Debug)]
+pub(super) struct Section {
+    stream: u32,
+    ends_stream: bool,
+    is_trailers: bool,
+    fragment: Vec<u8>,
+}
+
+impl Section {
+    pub(super) fn new(header: FrameHeader, is_trailers: bool) -> Self {
+        Self {
+            stream: header.stream,
+            ends_stream: header.ends_stream(),
+            is_trailers,
+            fragment: Vec::new(),
+        }
+    }
+
+    /// Whether a frame goes on with the section.
+    pub(super) fn goes_on_with(&self, header: FrameHeader) -> bool {
+        header.kind == CONTINUATION && header.stream == self.stream && header.is_in_size()
+    }
+
+    /// Takes the payload of the next frame. False when the frame is malformed.
+    pub(super) fn add(&mut self, header: FrameHeader, payload: &[u8]) -> bool {
+        let fragment = match header.kind {
+            HEADERS => fragment(header, payload),
+            _ => Some(payload),
+        };
+        self.fragment
+            .extend_from_slice(fragment.unwrap_or_default());
+        fragment.is_some()
+    }
+
+    /// Bytes so far.
+    pub(super) fn bytes(&self) -> usize {
+        self.fragment.len()
+    }
+
+    /// Writes the section as frames. Without `ended` the library is left to wait for more of it.
+    pub(super) fn write(mut self, ended: bool, out: &mut Vec<u8>) {
+        if self.is_trailers {
+            let at = size_updates(&self.fragment);
+            self.fragment.insert(at, MARK);
+        }
+        let stream_end = if self.ends_stream { END_STREAM } else { 0 };
+        let pieces = pieces(&self.fragment);
+        let last = pieces.len().saturating_sub(1);
+        for (index, piece) in pieces.into_iter().enumerate() {
+            let (kind, flags) = match index {
+                0 => (HEADERS, stream_end),
+                _ => (CONTINUATION, 0),
+            };
+            let is_end = ended && index == last;
+            let flags = flags | if is_end { END_HEADERS } else { 0 };
+            FrameHeader::write((kind, flags), self.stream, piece, out);
+        }
+    }
+}
+
+/// What of a `HEADERS` frame is of the section; none when padding or priority cannot be.
+/// [RFC 9113 §6.2]
+fn fragment(header: FrameHeader, payload: &[u8]) -> Option<&[u8]> {
+    let mut rest = payload;
+    let mut padding = 0;
+    if header.is_padded() {
+        let (bytes, behind) = rest.split_first()?;
+        (padding, rest) = (usize::from(*bytes), behind);
+    }
+    if header.has_priority() {
+        let (priority, behind) = rest.split_first_chunk::<5>()?;
+        let [dependency @ .., _] = *priority;
+        if u32::from_be_bytes(dependency) & 0x7fff_ffff == header.stream {
+            return None;
+        }
+        rest = behind;
+    }
+    rest.get(..rest.len().checked_sub(padding)?)
+}
+
+/// Bytes of the changes of the table's size that lead a section: nothing may stand before them.
+/// [RFC 7541 §4.2]
+fn size_updates(fragment: &[u8]) -> usize {
+    let mut at = 0;
+    while let Some(rest) = fragment.get(at..)
+        && rest.first().is_some_and(|first| first & 0xe0 == 0x20)
+        && let Some(bytes) = field_bytes(rest)
+    {
+        at += bytes;
+    }
+    at
+}
+
+/// Cuts a section into what fits into frames, between two fields or within one that is larger than a
+/// frame and leads its piece.
+fn pieces(fragment: &[u8]) -> Vec<&[u8]> {
+    let mut pieces = Vec::new();
+    let (mut rest, mut at) = (fragment, 0);
+    while let Some(bytes) = rest.get(at..).and_then(field_bytes) {
+        if MAX_PAYLOAD_BYTES < at + bytes && 0 < at {
+            let (piece, behind) = rest.split_at(at);
+            pieces.push(piece);
+            (rest, at) = (behind, 0);
+        }
+        at += bytes;
+        while MAX_PAYLOAD_BYTES < at {
+            let (piece, behind) = rest.split_at(MAX_PAYLOAD_BYTES);
+            pieces.push(piece);
+            (rest, at) = (behind, at - MAX_PAYLOAD_BYTES);
+        }
+    }
+    // What is left is empty, or no whole field: the library says so.
+    while let Some((piece, behind)) = rest.split_at_checked(MAX_PAYLOAD_BYTES) {
+        pieces.push(piece);
+        rest = behind;
+    }
+    pieces.push(rest);
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header(kind: u8, flags: u8, length: usize) -> FrameHeader {
+        FrameHeader {
+            length: u32::try_from(length).unwrap_or(u32::MAX),
+            kind,
+            flags,
+            stream: 1,
+        }
+    }
+
+    /// What is handed on of trailers that came in these fragments.
+    fn cut(fragments: &[&[u8]]) -> Vec<(u8, u8, Vec<u8>)> {
+        let mut section = Section::new(header(HEADERS, END_STREAM, 0), true);
+        let mut kind = HEADERS;
+        for fragment in fragments {
+            assert!(section.add(header(kind, 0, fragment.len()), fragment));
+            kind = CONTINUATION;
+        }
+        let mut out = Vec::new();
+        section.write(true, &mut out);
+        let (mut rest, mut frames) = (&*out, Vec::new());
+        while let Some((bytes, behind)) = rest.split_first_chunk() {
+            let header = FrameHeader::parse(*bytes);
+            assert!(header.is_in_size() && header.stream == 1);
+            let (payload, behind) = behind.split_at(header.length as usize);
+            frames.push((header.kind, header.flags, payload.to_vec()));
+            rest = behind;
+        }
+        frames
+    }
+
+    #[test]
+    fn trailers_are_led_by_a_field_behind_changes_of_the_table() {
+        let whole = END_STREAM | END_HEADERS;
+        for (fragments, wanted) in [
+            (&[&b"\x84"[..]][..], &b"\xa6\x84"[..]),
+            (&[b"\x20\x84"], b"\x20\xa6\x84"),
+            (&[b"\x3f", b"\xe1\x1f\x84"], b"\x3f\xe1\x1f\xa6\x84"),
+            (&[b"", b"\x84"], b"\xa6\x84"),
+            (&[b""], b"\xa6"),
+        ] {
+            assert_eq!(cut(fragments), [(HEADERS, whole, wanted.to_vec())]);
+        }
+    }
+
+    #[test]
+    fn a_section_is_cut_between_fields() {
+        let field = [&[0, 1, b'x', 0x7f, 0xa1, 0x1e][..], &[b'v'; 4000]].concat();
+        let sent = field.repeat(9);
+        let frames = cut(&sent.chunks(10_000).collect::<Vec<_>>());
+
+        let sizes: Vec<_> = frames.iter().map(|(_, _, payload)| payload.len()).collect();
+        let four = 4 * field.len();
+        assert_eq!(sizes, [four + 1, four, field.len()]);
+        let flags: Vec<_> = frames
+            .iter()
+            .map(|(kind, flags, _)| (*kind, *flags))
+            .collect();
+        let wanted = [
+            (HEADERS, END_STREAM),
+            (CONTINUATION, 0),
+            (CONTINUATION, END_HEADERS),
+        ];
+        assert_eq!(flags, wanted);
+    }
+
+    #[test]
+    fn a_field_larger_than_a_frame_leads_its_piece() {
+        // 40 000 bytes of value.
+        let large = [
+            &[0, 1, b'x', 0x7f, 0xc1, 0xb7, 0x02][..],
+            &vec![b'v'; 40_000],
+        ]
+        .concat();
+        let frames = cut(&[b"\x84", &large[..10_000], &large[10_000..]]);
+
+        let sizes: Vec<_> = frames.iter().map(|(_, _, payload)| payload.len()).collect();
+        assert_eq!(
+            sizes,
+            [
+                2,
+                MAX_PAYLOAD_BYTES,
+                MAX_PAYLOAD_BYTES,
+                large.len() - 2 * MAX_PAYLOAD_BYTES
+            ]
+        );
+    }
+
+    #[test]
+    fn padding_and_priority_are_left_out_and_must_be_what_they_are() {
+        let of = |flags: u8, payload: &[u8]| {
+            fragment(header(HEADERS, flags, payload.len()), payload).map(<[u8]>::to_vec)
+        };
+        assert_eq!(of(0x8, b"\x02ab\0\0"), Some(b"ab".to_vec()));
+        assert_eq!(of(0x28, b"\x01\0\0\0\0\x0fab\0"), Some(b"ab".to_vec()));
+        assert_eq!(of(0x8, b"\x03ab"), None);
+        assert_eq!(of(0x8, b""), None);
+        assert_eq!(of(0x20, b"\0\0\0\0"), None);
+        assert_eq!(of(0x20, b"\0\0\0\x01\x0f"), None);
+    }
+}

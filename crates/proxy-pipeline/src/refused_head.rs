@@ -1,0 +1,170 @@
+//! What can be read of a head that was refused, for its records.
+
+use crate::failure::framing_problem;
+use proxy_errors::Problem;
+use proxy_framing::Fault;
+use proxy_telemetry::RequestFacts;
+
+/// Most bytes of a target that a record tells.
+const MOST_OF_TARGET: usize = 2_048;
+
+/// Most bytes of a field's name that a record tells.
+const MOST_OF_NAME: usize = 64;
+
+/// The longest method that is taken for one, in bytes.
+const LONGEST_METHOD: usize = 32;
+
+/// The problem that `fault` is, and the field that is to blame in `head`: the bytes that were accepted
+/// before it, from the beginning of the head.
+#[must_use]
+pub fn refused_head_problem(fault: Fault, head: &[u8]) -> Problem {
+    let problem = framing_problem(fault);
+    match field_to_blame(fault, head) {
+        Some(name) => problem.with_field(name),
+        None => problem,
+    }
+}
+
+/// What is known of the request, however little of its head came.
+pub(crate) fn facts(head: &[u8]) -> RequestFacts<'_> {
+    let nothing = RequestFacts {
+        // Not a method anybody sends.
+        method: b"-",
+        host: None,
+        path: b"",
+        user_agent: None,
+        referer: None,
+    };
+    let (line, fields) = split(head);
+    let mut words = line.split(|byte| *byte == b' ');
+    let (Some(method), Some(target)) = (words.next(), words.next()) else {
+        return nothing;
+    };
+    if !(1..=LONGEST_METHOD).contains(&method.len()) || !method.iter().all(|byte| is_tchar(*byte)) {
+        return nothing;
+    }
+    RequestFacts {
+        method,
+        host: value(fields, b"host"),
+        path: target.get(..MOST_OF_TARGET).unwrap_or(target),
+        user_agent: value(fields, b"user-agent"),
+        ..nothing
+    }
+}
+
+/// The request line, and what came behind it.
+fn split(head: &[u8]) -> (&[u8], &[u8]) {
+    // Empty lines may come before a request. [RFC 9112 §2.2]
+    let begins = head.iter().position(|byte| !b"\r\n".contains(byte));
+    let head = begins.and_then(|at| head.get(at..)).unwrap_or_default();
+    match head.iter().position(|byte| *byte == b'\n') {
+        Some(at) => {
+            let (line, fields) = head.split_at(at + 1);
+            (line.trim_ascii_end(), fields)
+        }
+        None => (head, b""),
+    }
+}
+
+/// The value of the first whole line of this name.
+fn value<'h>(fields: &'h [u8], wanted: &[u8]) -> Option<&'h [u8]> {
+    let mut lines = fields.split_inclusive(|byte| *byte == b'\n');
+    lines.find_map(|line| {
+        let line = line.strip_suffix(b"\r\n")?;
+        let colon = line.iter().position(|byte| *byte == b':')?;
+        let (name, value) = line.split_at(colon);
+        let value = value.strip_prefix(b":")?;
+        name.eq_ignore_ascii_case(wanted)
+            .then(|| value.trim_ascii())
+    })
+}
+
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "most faults are no single field's"
+)]
+fn field_to_blame(fault: Fault, head: &[u8]) -> Option<Box<str>> {
+    match fault {
+        Fault::RepeatedHost | Fault::BadHost => Some("Host".into()),
+        Fault::ConflictingContentLength
+        | Fault::RepeatedContentLength
+        | Fault::BadContentLength
+        | Fault::ContentLengthWithTransferEncoding => Some("Content-Length".into()),
+        Fault::TransferEncodingNotChunked | Fault::TransferEncodingInHttp10 => {
+            Some("Transfer-Encoding".into())
+        }
+        Fault::BareLf
+        | Fault::BareCr
+        | Fault::NulByte
+        | Fault::ObsFold
+        | Fault::SpaceBeforeColon
+        | Fault::BadNameByte
+        | Fault::ControlByteInValue
+        | Fault::NameSize { .. }
+        | Fault::ValueSize { .. } => last_name(split(head).1),
+        _ => None,
+    }
+}
+
+/// The name in the line that came last.
+fn last_name(fields: &[u8]) -> Option<Box<str>> {
+    let mut lines = fields.split(|byte| *byte == b'\n');
+    let last = lines.rfind(|line| !line.trim_ascii().is_empty())?;
+    let name = last.split(|byte| *byte == b':').next()?.trim_ascii();
+    let name = name.get(..MOST_OF_NAME).unwrap_or(name);
+    let name = String::from_utf8_lossy(name);
+    (!name.is_empty()).then(|| name.into())
+}
+
+/// Whether a byte may stand in a token. [RFC 9110 §5.6.2]
+fn is_tchar(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(head: &str) -> (&str, &str, Option<&str>) {
+        let facts = facts(head.as_bytes());
+        let text = |bytes| std::str::from_utf8(bytes).unwrap();
+        (text(facts.method), text(facts.path), facts.host.map(text))
+    }
+
+    #[test]
+    fn as_much_as_came_is_told() {
+        for (head, told) in [
+            ("", ("-", "", None)),
+            ("GET", ("-", "", None)),
+            ("G(T / HTTP/1.1\r\n", ("-", "", None)),
+            ("GET /a?b", ("GET", "/a?b", None)),
+            ("\r\nGET /a HTTP/1.1\r\nHo", ("GET", "/a", None)),
+            ("GET /a HTTP/1.1\r\nHost: a.te", ("GET", "/a", None)),
+            (
+                "GET /a HTTP/1.1\r\nhOst:  a.test \r\nX",
+                ("GET", "/a", Some("a.test")),
+            ),
+        ] {
+            assert_eq!(read(head), told, "{head:?}");
+        }
+    }
+
+    #[test]
+    fn the_line_that_was_refused_names_the_field() {
+        let name = |fault, head: &str| {
+            let problem = refused_head_problem(fault, head.as_bytes());
+            problem.field().map(str::to_owned)
+        };
+        let head = "GET / HTTP/1.1\r\nA: 1\r\nX-B";
+        assert_eq!(name(Fault::SpaceBeforeColon, head).as_deref(), Some("X-B"));
+        assert_eq!(name(Fault::MissingHost, head), None);
+        assert_eq!(name(Fault::NulByte, "GET /"), None);
+        let folded = "GET / HTTP/1.1\r\nX-C: 1\r\n";
+        assert_eq!(name(Fault::ObsFold, folded).as_deref(), Some("X-C"));
+        let head = "GET / HTTP/1.1\r\nX-Secret: s3cr";
+        assert_eq!(
+            name(Fault::ControlByteInValue, head).as_deref(),
+            Some("X-Secret")
+        );
+    }
+}
