@@ -158,6 +158,7 @@ mod tests {
     use crate::body::Body;
     use crate::client::{Client, Stream};
     use crate::client_body::ClientBody;
+    use crate::correlation::IdSource;
     use crate::exchange::Exchange;
     use crate::forwarding::Peer;
     use crate::state::{Logs, Shared, UpstreamLinks, Worker};
@@ -211,7 +212,9 @@ mod tests {
             lifecycle: Arc::new(lifecycle),
         };
         let cells = registry.worker(0);
-        let worker = Worker::new(Arc::new(shared), Time::start(), active, cells, Logs::off());
+        let ids = IdSource::new([7; 32]);
+        let clock_and_ids = (Time::start(), ids);
+        let worker = Worker::new(Arc::new(shared), clock_and_ids, active, cells, Logs::off());
         Rc::new(worker)
     }
 
