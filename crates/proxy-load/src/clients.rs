@@ -34,8 +34,10 @@ pub(crate) struct Clients<'a> {
     missing: u32,
     /// Connections without their first answer.
     unproven: u32,
-    /// Clients that ended because their connection was refused.
+    /// Connections refused, or closed before a byte came in answer to their first request.
     pub(crate) refused: u32,
+    /// Clients that ended because nothing listens any more.
+    ended: u32,
     paused: bool,
     asked: u64,
     /// When the next request is due.
@@ -59,6 +61,7 @@ impl<'a> Clients<'a> {
             missing: profile.connections,
             unproven: 0,
             refused: 0,
+            ended: 0,
             paused: false,
             asked: 0,
             due: None,
@@ -174,7 +177,7 @@ impl<'a> Clients<'a> {
 
     /// Whether every client has ended because its connection was refused.
     pub(crate) fn all_refused(&self) -> bool {
-        self.refused == self.profile.connections
+        self.ended == self.profile.connections
     }
 
     /// Whether a request that is due then, or was, belongs to what is measured.
@@ -202,6 +205,7 @@ impl<'a> Clients<'a> {
             {
                 self.missing -= 1;
                 self.refused += 1;
+                self.ended += 1;
                 return Ok(());
             }
             Err(cause) => return Err(cause),
@@ -302,12 +306,16 @@ impl<'a> Clients<'a> {
         self.tally.answer(now.saturating_sub(opened));
     }
 
-    /// Replaces a connection that the server closed between two requests, if it may. A request that was
-    /// on it is sent again on the next one.
+    /// Replaces a connection that the server closed without a byte of an answer since the last one, if it
+    /// may. A request that was on it is sent again on the next one.
     fn leave(&mut self, place: usize) -> bool {
         let connection = self.connections.get(place);
-        if !self.profile.may_close || !connection.is_some_and(Connection::is_between_requests) {
+        if !self.profile.may_close || !connection.is_some_and(Connection::is_between_answers) {
             return false;
+        }
+        if connection.is_some_and(|connection| connection.answered == 0) {
+            self.unproven -= 1;
+            self.refused += 1;
         }
         self.answered.clear();
         self.connections.remove(place);

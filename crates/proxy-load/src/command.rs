@@ -37,8 +37,8 @@ pub struct LoadProfile {
     pub watch: Vec<i32>,
     /// Whether one answer, and what the upstream saw of its request, are kept.
     pub capture: bool,
-    /// Whether the server may close a connection between two requests [RFC 9112 §9.3.1]; a client whose
-    /// connection is refused then ends without a failure.
+    /// Whether the server may close a connection between two answers [RFC 9112 §9.3.1]; a client with a
+    /// refused connection then ends without a failure.
     pub may_close: bool,
 }
 

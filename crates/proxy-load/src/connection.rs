@@ -103,11 +103,11 @@ impl Connection {
         })
     }
 
-    /// Whether the server may close it now, as between two requests.
-    pub(crate) fn is_between_requests(&self) -> bool {
+    /// Whether no byte has come since the last whole answer.
+    pub(crate) fn is_between_answers(&self) -> bool {
         match &self.speaker {
-            Speaker::Http1(http1) => self.answered > 0 && http1.is_between_answers(),
-            Speaker::Http2(http2) => self.answered > 0 && http2.unanswered() == 0,
+            Speaker::Http1(http1) => http1.is_between_answers(),
+            Speaker::Http2(http2) => http2.unanswered() == 0,
         }
     }
 

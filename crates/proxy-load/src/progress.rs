@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 pub struct SteadyOutcome {
     /// Requests answered with 200 and a whole body.
     pub answered: u64,
-    /// Connections refused before a request was sent on them; each ended its client.
+    /// Connections refused, which ends their client, or closed before a byte came in answer to their first
+    /// request: what a client sees that connects while a server stops listening.
     pub refused: u32,
     /// Requests that came to any other end. A connection closed between two requests is none
     /// [RFC 9112 §9.3.1].

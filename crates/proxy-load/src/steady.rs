@@ -154,10 +154,19 @@ mod tests {
     }
 
     #[test]
-    fn a_body_cut_short_another_status_and_no_answer_are_failures() {
+    fn a_connection_closed_before_its_first_answer_counts_as_refused() {
+        let outcome = seen(&[""]);
+        assert_eq!(
+            (outcome.answered, outcome.refused, outcome.failed),
+            (0, 2, 0)
+        );
+    }
+
+    #[test]
+    fn a_body_cut_short_and_another_status_are_failures() {
         const CUT: &str = "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nok";
         const OTHER: &str = "HTTP/1.1 503 No\r\ncontent-length: 0\r\n\r\n";
-        const CASES: &[&[&str]] = &[&[CUT], &[SOUND, CUT], &[OTHER], &[""]];
+        const CASES: &[&[&str]] = &[&[CUT], &[SOUND, CUT], &[OTHER]];
         for answers in CASES {
             let outcome = seen(answers);
             assert_eq!((outcome.refused, outcome.failed), (1, 1), "{answers:?}");
