@@ -3,16 +3,19 @@
 //! A timer for each request costs about 5 % of a small request. Here a worker moves one clock
 //! every [`TICK`], looks at every registered [`Deadline`] and wakes those that have passed. Setting
 //! a deadline is one store; nothing here allocates on the request path, reads a clock, or is shared
-//! between threads.
+//! between threads. What threads do share takes its time from a [`ProcessClock`].
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod clock;
 mod deadline;
 mod pace;
+mod process_clock;
 mod sweep;
 mod timers;
 
 pub use clock::{Clock, TICK, Tick};
 pub use deadline::{Deadline, Timer};
 pub use pace::Pace;
+pub use process_clock::ProcessClock;
 pub use sweep::{Entry, Sweep};
 pub use timers::Timers;
