@@ -1,8 +1,19 @@
 //! How fast, how many, how large.
 //!
-//! Nothing here reads a clock, allocates per request, or knows about HTTP. Callers pass `now`; every
-//! decision is a value.
+//! Nothing here reads a clock, allocates per request, or knows about HTTP. Callers pass `now`, in
+//! nanoseconds since an origin that all of them share; every decision is a value.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
+mod client_key;
 mod gauge;
+mod gcra;
+mod keyed_buckets;
+mod rate;
+mod token_bucket;
 
+pub use client_key::{ClientKey, KeySeed, RateKey};
 pub use gauge::{Full, Gauge, Permit};
+pub use gcra::RateDecision;
+pub use keyed_buckets::{DEFAULT_KEY_CAPACITY, KeyedBuckets};
+pub use rate::{MAX_RATE_EVENTS, MAX_RATE_PERIOD_SECS, Rate, RateError, RateLimitSettings};
+pub use token_bucket::TokenBucket;

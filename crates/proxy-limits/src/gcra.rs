@@ -1,0 +1,152 @@
+//! The arithmetic of a token bucket in one word: the generic cell rate algorithm, without rounding.
+
+use crate::rate::{RateError, RateLimitSettings};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// What a rate limit says of one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateDecision {
+    /// Whether the request is within the limit.
+    pub admitted: bool,
+    /// Requests that a full bucket admits at once: `X-RateLimit-Limit`.
+    pub limit: u32,
+    /// Requests that would be admitted now, after this one: `X-RateLimit-Remaining`.
+    pub remaining: u32,
+    /// Time until the bucket is full again if nothing more comes: `X-RateLimit-Reset`.
+    pub reset: Duration,
+    /// Time until one more request would be admitted; zero while there is room: `Retry-After`.
+    pub retry_after: Duration,
+}
+
+impl RateDecision {
+    /// [`reset`](Self::reset) in whole seconds, rounded up.
+    #[must_use]
+    pub fn reset_secs(&self) -> u64 {
+        whole_secs(self.reset)
+    }
+
+    /// [`retry_after`](Self::retry_after) in whole seconds, rounded up: at least 1 for a refused
+    /// request.
+    #[must_use]
+    pub fn retry_after_secs(&self) -> u64 {
+        whole_secs(self.retry_after)
+    }
+}
+
+/// A rate limit, ready for use: every bucket under it is one word.
+///
+/// A bucket's word is its *theoretical arrival time*: the point at which the bucket is full again, in
+/// units of which `step` pass in a nanosecond and a request costs `cost`. The rate is the fraction
+/// `step / cost` itself, so nothing is rounded and nothing drifts. The line of units wraps, and only
+/// differences have a meaning: the word of a bucket without use must be settled at least every
+/// [`Gcra::settle_within`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Gcra {
+    step: u64,
+    cost: u64,
+    capacity: u64,
+    burst: u32,
+}
+
+/// Greatest capacity in units, so that words beyond `now` fill a sixteenth of the line at most.
+const MAX_CAPACITY: u64 = 1 << 60;
+
+/// Half of the line is the past.
+const PAST: u64 = 1 << 63;
+
+impl Gcra {
+    pub(crate) fn new(settings: RateLimitSettings) -> Result<Self, RateError> {
+        let RateLimitSettings { rate, burst } = settings;
+        let (step, cost) = rate.fraction();
+        if burst == 0 {
+            return Err(RateError::Zero);
+        }
+        let capacity = cost.checked_mul(u64::from(burst));
+        let capacity = capacity.filter(|units| *units <= MAX_CAPACITY);
+        Ok(Self {
+            step,
+            cost,
+            capacity: capacity.ok_or(RateError::BurstTooLarge)?,
+            burst,
+        })
+    }
+
+    /// Longest time that a word may stay untouched.
+    pub(crate) fn settle_within(&self) -> Duration {
+        Duration::from_nanos(PAST / self.step)
+    }
+
+    /// The word of a bucket that is full at `now_ns`.
+    #[inline]
+    pub(crate) fn full(&self, now_ns: u64) -> u64 {
+        now_ns.wrapping_mul(self.step)
+    }
+
+    /// Takes one request from the bucket of `word`.
+    #[inline]
+    pub(crate) fn admit(&self, word: &AtomicU64, now_ns: u64) -> RateDecision {
+        let now = self.full(now_ns);
+        let mut seen = word.load(Ordering::Relaxed);
+        loop {
+            let used = Self::used(seen, now);
+            let after = used + self.cost;
+            if self.capacity < after {
+                return self.decision(false, used);
+            }
+            let next = now.wrapping_add(after);
+            match word.compare_exchange_weak(seen, next, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return self.decision(true, after),
+                Err(other) => seen = other,
+            }
+        }
+    }
+
+    /// What [`Self::admit`] would say, taking nothing.
+    pub(crate) fn peek(&self, word: &AtomicU64, now_ns: u64) -> RateDecision {
+        let used = Self::used(word.load(Ordering::Relaxed), self.full(now_ns));
+        self.decision(used + self.cost <= self.capacity, used)
+    }
+
+    /// Brings the word of a bucket that is full up to `now_ns`, so that it does not wrap.
+    pub(crate) fn settle(&self, word: &AtomicU64, now_ns: u64) {
+        let now = self.full(now_ns);
+        let seen = word.load(Ordering::Relaxed);
+        if Self::used(seen, now) == 0 {
+            // A request that comes between wins: it has settled the word itself.
+            let _seen = word.compare_exchange(seen, now, Ordering::Relaxed, Ordering::Relaxed);
+        }
+    }
+
+    /// Units by which the bucket of `word` falls short of full.
+    #[inline]
+    pub(crate) fn used(word: u64, now: u64) -> u64 {
+        let ahead = word.wrapping_sub(now);
+        // Behind `now` is the past, in which the bucket became full. A worker whose time is a little
+        // older than the one that wrote the word may find it beyond the capacity: that is kept.
+        if ahead > PAST { 0 } else { ahead }
+    }
+
+    #[inline]
+    fn decision(&self, admitted: bool, used: u64) -> RateDecision {
+        let room = self.capacity.saturating_sub(used);
+        let lacking = (used + self.cost).saturating_sub(self.capacity);
+        RateDecision {
+            admitted,
+            limit: self.burst,
+            remaining: u32::try_from(room / self.cost).unwrap_or(u32::MAX),
+            reset: self.time_of(used),
+            retry_after: self.time_of(lacking),
+        }
+    }
+
+    /// Time in which so many units pass, rounded up.
+    #[inline]
+    fn time_of(&self, units: u64) -> Duration {
+        Duration::from_nanos(units.div_ceil(self.step))
+    }
+}
+
+fn whole_secs(time: Duration) -> u64 {
+    time.as_secs() + u64::from(time.subsec_nanos() != 0)
+}

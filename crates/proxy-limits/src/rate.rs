@@ -1,0 +1,128 @@
+//! How often something may happen: a rate without rounding, and the settings of a rate limit.
+
+/// Greatest number of events in the period of a [`Rate`].
+pub const MAX_RATE_EVENTS: u32 = 10_000_000;
+
+/// Longest period of a [`Rate`] in seconds: one day.
+pub const MAX_RATE_PERIOD_SECS: u32 = 86_400;
+
+/// A number of events in a period, as the fraction it is: 1/3 an hour never becomes a decimal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Rate {
+    // In lowest terms, both at least 1.
+    events: u64,
+    period_ns: u64,
+}
+
+/// What one rate limit is set to. Taken apart by naming every field, so that a new one is applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RateLimitSettings {
+    /// Events admitted on average.
+    pub rate: Rate,
+    /// Events admitted at once after a pause: the capacity of the bucket. At least 1.
+    pub burst: u32,
+}
+
+/// Why a rate or a rate limit cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RateError {
+    /// No events, no period, or no burst: nothing would ever be admitted.
+    #[error("a rate limit needs at least one event, a period and a burst of at least one")]
+    Zero,
+    /// More than [`MAX_RATE_EVENTS`], or over more than [`MAX_RATE_PERIOD_SECS`].
+    #[error("a rate is at most 10000000 events, in a period of at most one day")]
+    OutOfRange,
+    /// The bucket would take longer than 36 years to fill.
+    #[error("the burst is too large for the rate")]
+    BurstTooLarge,
+}
+
+impl Rate {
+    /// `events` in each second, 1 to 10 000 000.
+    ///
+    /// # Errors
+    /// [`RateError::Zero`] or [`RateError::OutOfRange`].
+    pub fn per_second(events: u32) -> Result<Self, RateError> {
+        Self::per(events, 1)
+    }
+
+    /// `events` (1 to 10 000 000) in each `period_secs` (1 to 86 400): 300 a minute, or one in ten
+    /// seconds.
+    ///
+    /// # Errors
+    /// [`RateError::Zero`] or [`RateError::OutOfRange`].
+    pub fn per(events: u32, period_secs: u32) -> Result<Self, RateError> {
+        if events == 0 || period_secs == 0 {
+            return Err(RateError::Zero);
+        }
+        if events > MAX_RATE_EVENTS || period_secs > MAX_RATE_PERIOD_SECS {
+            return Err(RateError::OutOfRange);
+        }
+        let period_ns = u64::from(period_secs) * 1_000_000_000;
+        let shared = greatest_common_divisor(u64::from(events), period_ns);
+        Ok(Self {
+            events: u64::from(events) / shared,
+            period_ns: period_ns / shared,
+        })
+    }
+
+    /// Events and the nanoseconds they are counted over, in lowest terms.
+    pub(crate) const fn fraction(self) -> (u64, u64) {
+        (self.events, self.period_ns)
+    }
+}
+
+impl RateLimitSettings {
+    /// `events` a second with a burst of ten times as many, as the `limits` block has it.
+    ///
+    /// # Errors
+    /// [`RateError`] outside 1 to 10 000 000.
+    pub fn per_second(events: u32) -> Result<Self, RateError> {
+        Ok(Self {
+            rate: Rate::per_second(events)?,
+            burst: events.saturating_mul(10),
+        })
+    }
+}
+
+const fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_rates_are_equal_however_they_were_written() {
+        let minute = Rate::per(300, 60).unwrap();
+
+        assert_eq!(minute, Rate::per_second(5).unwrap());
+        assert_eq!(minute.fraction(), (1, 200_000_000));
+        let odd = Rate::per_second(9_999_999).unwrap();
+        assert_eq!(odd.fraction(), (9_999_999, 1_000_000_000));
+    }
+
+    #[test]
+    fn what_admits_nothing_or_too_much_is_refused() {
+        let cases = [
+            (0, 1, RateError::Zero),
+            (1, 0, RateError::Zero),
+            (MAX_RATE_EVENTS + 1, 1, RateError::OutOfRange),
+            (1, MAX_RATE_PERIOD_SECS + 1, RateError::OutOfRange),
+        ];
+        for (events, secs, error) in cases {
+            assert_eq!(Rate::per(events, secs), Err(error), "{events}/{secs} s");
+        }
+        assert!(Rate::per(1, MAX_RATE_PERIOD_SECS).is_ok());
+        assert!(Rate::per_second(MAX_RATE_EVENTS).is_ok());
+    }
+
+    #[test]
+    fn the_limits_block_bursts_ten_times_its_rate() {
+        assert_eq!(RateLimitSettings::per_second(7).unwrap().burst, 70);
+    }
+}
