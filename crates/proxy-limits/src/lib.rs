@@ -8,6 +8,7 @@ mod client_key;
 mod gauge;
 mod gcra;
 mod keyed_buckets;
+mod memory_limit;
 mod rate;
 mod token_bucket;
 
@@ -15,5 +16,6 @@ pub use client_key::{ClientKey, KeySeed, RateKey};
 pub use gauge::{Full, Gauge, Permit};
 pub use gcra::RateDecision;
 pub use keyed_buckets::{DEFAULT_KEY_CAPACITY, KeyedBuckets};
+pub use memory_limit::{MemoryChange, MemoryLimit, MemoryLimitSettings};
 pub use rate::{MAX_RATE_EVENTS, MAX_RATE_PERIOD_SECS, Rate, RateError, RateLimitSettings};
 pub use token_bucket::TokenBucket;

@@ -1,0 +1,192 @@
+//! Whether the process uses too much memory.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// How much memory the process may use. Taken apart by naming every field.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct MemoryLimitSettings {
+    /// Greatest resident memory in bytes: `max-memory-bytes`.
+    pub max_bytes: Option<u64>,
+    /// Greatest resident memory as percent of what the machine or its control group has, 0 to 100:
+    /// `max-memory-percent`. The smaller of the two limits holds.
+    pub max_percent: Option<f64>,
+}
+
+/// Whether requests are shed because memory runs short: set by one thread that reads the resident
+/// memory now and then, read by all workers.
+///
+/// Above the limit the process sheds; it recovers when it uses less than 90 % of the limit, so that it
+/// does not swing at the edge.
+#[derive(Debug)]
+pub struct MemoryLimit {
+    max_bytes: Option<u64>,
+    shedding: AtomicBool,
+    used_bytes: AtomicU64,
+}
+
+/// What a reading of the memory in use has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryChange {
+    /// Nothing.
+    Unchanged,
+    /// The limit was exceeded: new connections are refused from now on, and queues flushed.
+    SheddingBegan {
+        /// Resident memory in bytes.
+        used_bytes: u64,
+        /// The limit in bytes.
+        max_bytes: u64,
+    },
+    /// Less than 90 % of the limit is used: new connections are accepted again.
+    Recovered {
+        /// Resident memory in bytes.
+        used_bytes: u64,
+        /// The limit in bytes.
+        max_bytes: u64,
+    },
+}
+
+impl MemoryLimit {
+    /// A limit on a machine, or in a control group, of `total_bytes`. Without settings nothing is shed.
+    #[must_use]
+    pub fn new(settings: MemoryLimitSettings, total_bytes: u64) -> Self {
+        let MemoryLimitSettings {
+            max_bytes,
+            max_percent,
+        } = settings;
+        let share = max_percent.map(|percent| share(total_bytes, percent));
+        Self {
+            max_bytes: [max_bytes, share].into_iter().flatten().min(),
+            shedding: AtomicBool::new(false),
+            used_bytes: AtomicU64::new(0),
+        }
+    }
+
+    /// Takes a reading of the resident memory in bytes.
+    pub fn observe(&self, used_bytes: u64) -> MemoryChange {
+        self.used_bytes.store(used_bytes, Ordering::Relaxed);
+        let Some(max_bytes) = self.max_bytes else {
+            return MemoryChange::Unchanged;
+        };
+        let was_shedding = self.is_shedding();
+        if !was_shedding && used_bytes > max_bytes {
+            self.shedding.store(true, Ordering::Relaxed);
+            return MemoryChange::SheddingBegan {
+                used_bytes,
+                max_bytes,
+            };
+        }
+        if was_shedding && used_bytes < ninety_percent(max_bytes) {
+            self.shedding.store(false, Ordering::Relaxed);
+            return MemoryChange::Recovered {
+                used_bytes,
+                max_bytes,
+            };
+        }
+        MemoryChange::Unchanged
+    }
+
+    /// Whether new connections are to be refused.
+    #[inline]
+    pub fn is_shedding(&self) -> bool {
+        self.shedding.load(Ordering::Relaxed)
+    }
+
+    /// The limit in bytes, if there is one.
+    pub const fn max_bytes(&self) -> Option<u64> {
+        self.max_bytes
+    }
+
+    /// Resident memory at the last reading, in bytes.
+    pub fn used_bytes(&self) -> u64 {
+        self.used_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Goes on from `before`, whose limit a reload has replaced by this one.
+    pub fn resume(&self, before: &Self) {
+        self.shedding.store(before.is_shedding(), Ordering::Relaxed);
+        self.observe(before.used_bytes());
+    }
+}
+
+fn ninety_percent(bytes: u64) -> u64 {
+    bytes - bytes / 10
+}
+
+/// So many percent of `total`, to the millionth.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "between 0 and 100 million"
+)]
+fn share(total: u64, percent: f64) -> u64 {
+    let millionths = (percent.clamp(0.0, 100.0) * 10_000.0).round() as u64;
+    let share = u128::from(total) * u128::from(millionths) / 1_000_000;
+    u64::try_from(share).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limit(max_bytes: Option<u64>, max_percent: Option<f64>) -> MemoryLimit {
+        let settings = MemoryLimitSettings {
+            max_bytes,
+            max_percent,
+        };
+        MemoryLimit::new(settings, 2_000)
+    }
+
+    #[test]
+    fn shedding_begins_above_the_limit_and_ends_below_ninety_percent() {
+        let memory = limit(Some(1_000), None);
+        let began = MemoryChange::SheddingBegan {
+            used_bytes: 1_001,
+            max_bytes: 1_000,
+        };
+        let recovered = MemoryChange::Recovered {
+            used_bytes: 899,
+            max_bytes: 1_000,
+        };
+        let readings = [
+            (1_000, MemoryChange::Unchanged, false),
+            (1_001, began, true),
+            (2_000, MemoryChange::Unchanged, true),
+            (900, MemoryChange::Unchanged, true),
+            (899, recovered, false),
+            (1_000, MemoryChange::Unchanged, false),
+        ];
+        for (used, change, shedding) in readings {
+            assert_eq!(memory.observe(used), change, "{used}");
+            assert_eq!(memory.is_shedding(), shedding, "{used}");
+        }
+    }
+
+    #[test]
+    fn the_smaller_of_both_limits_holds() {
+        let cases = [
+            (None, None, None),
+            (Some(1_000), None, Some(1_000)),
+            (None, Some(80.0), Some(1_600)),
+            (Some(1_000), Some(80.0), Some(1_000)),
+            (Some(1_000), Some(12.5), Some(250)),
+        ];
+        for (bytes, percent, max) in cases {
+            assert_eq!(limit(bytes, percent).max_bytes(), max);
+        }
+        let unlimited = limit(None, None);
+        assert_eq!(unlimited.observe(u64::MAX), MemoryChange::Unchanged);
+    }
+
+    #[test]
+    fn a_reload_goes_on_shedding_until_there_is_room_under_the_new_limit() {
+        let before = limit(Some(1_000), None);
+        before.observe(1_500);
+        let higher = limit(Some(1_600), None);
+        higher.resume(&before);
+        assert!(higher.is_shedding());
+
+        let highest = limit(Some(2_000), None);
+        highest.resume(&before);
+        assert!(!highest.is_shedding());
+    }
+}
