@@ -10,6 +10,7 @@ mod gcra;
 mod keyed_buckets;
 mod memory_limit;
 mod rate;
+mod request_queue;
 mod token_bucket;
 
 pub use client_key::{ClientKey, KeySeed, RateKey};
@@ -18,4 +19,5 @@ pub use gcra::RateDecision;
 pub use keyed_buckets::{DEFAULT_KEY_CAPACITY, KeyedBuckets};
 pub use memory_limit::{MemoryChange, MemoryLimit, MemoryLimitSettings};
 pub use rate::{MAX_RATE_EVENTS, MAX_RATE_PERIOD_SECS, Rate, RateError, RateLimitSettings};
+pub use request_queue::{QueueFull, Queued, RequestQueue, RequestQueueSettings, Ticket};
 pub use token_bucket::TokenBucket;

@@ -1,0 +1,212 @@
+//! Requests that wait for a place, in an order that is fair between clients.
+
+mod slots;
+
+use crate::client_key::{ClientKey, KeySeed};
+use slots::{List, Slots, Waiting};
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// How many requests may wait, and how long. Taken apart by naming every field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestQueueSettings {
+    /// Requests that may wait at once; none wait when it is 0.
+    pub max_requests: u32,
+    /// Longest wait of one request.
+    pub max_wait: Duration,
+}
+
+/// A waiting request: what the queue gives to its owner, and gives back when its turn has come.
+///
+/// It stands for one request only: after the request has left, its ticket is no other's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Ticket {
+    slot: u32,
+    serial: u32,
+}
+
+/// A request was queued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Queued {
+    /// Its ticket.
+    pub ticket: Ticket,
+    /// A request that has to leave for it: the newest of the client with the most waiting requests.
+    /// It is no longer queued.
+    pub displaced: Option<Ticket>,
+}
+
+/// The queue is full, and the client has as many waiting as any other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{max_requests} requests wait already")]
+pub struct QueueFull {
+    /// The queue's greatest length.
+    pub max_requests: u32,
+}
+
+/// Requests that wait until another has ended: clients in turn, and each client's requests in the order
+/// in which they came. One client with a thousand requests delays another by one request, not by a
+/// thousand.
+///
+/// A plain data structure for one thread: the caller keeps a waker for each [`Ticket`], calls
+/// [`Self::pop`] when a place is free, [`Self::pop_expired`] when time has passed, and [`Self::remove`] when a
+/// client leaves. All of them take constant time and allocate nothing; only a [`Self::push`] to a full
+/// queue looks at every client.
+#[derive(Debug)]
+pub struct RequestQueue {
+    settings: RequestQueueSettings,
+    slots: Slots,
+    // In the order in which they came, and so in that of their deadlines.
+    arrivals: List,
+    clients: HashMap<ClientKey, List, KeySeed>,
+    // Clients in turn are the heads of their lists, linked.
+    turns: List,
+}
+
+/// Whether a client that lost a request goes to the back of the turns.
+#[derive(Clone, Copy)]
+enum Turn {
+    Used,
+    Kept,
+}
+
+impl RequestQueue {
+    /// An empty queue, with memory for its greatest length. `seed` keeps clients from choosing addresses
+    /// that make look-ups slow.
+    #[must_use]
+    pub fn new(settings: RequestQueueSettings, seed: KeySeed) -> Self {
+        let capacity = settings.max_requests as usize;
+        Self {
+            settings,
+            slots: Slots::with_capacity(capacity),
+            arrivals: List::default(),
+            // Twice what it will hold: a table that is never more than half full tidies itself in place.
+            clients: HashMap::with_capacity_and_hasher(2 * capacity, seed),
+            turns: List::default(),
+        }
+    }
+
+    /// Queues a request of `client` at `now_ns`.
+    ///
+    /// # Errors
+    /// [`QueueFull`] when the queue is full and no other client has at least two more waiting.
+    pub fn push(&mut self, client: ClientKey, now_ns: u64) -> Result<Queued, QueueFull> {
+        let RequestQueueSettings {
+            max_requests,
+            max_wait,
+        } = self.settings;
+        let displaced = if self.len() < max_requests as usize {
+            None
+        } else {
+            Some(self.displace(client).ok_or(QueueFull { max_requests })?)
+        };
+        let wait_ns = u64::try_from(max_wait.as_nanos()).unwrap_or(u64::MAX);
+        let ticket = self.slots.insert(Waiting {
+            client,
+            deadline_ns: now_ns.saturating_add(wait_ns),
+        });
+        self.slots
+            .arrivals
+            .push_back(&mut self.arrivals, ticket.slot);
+        let own = self.clients.entry(client).or_default();
+        if own.is_empty() {
+            self.slots.turns.push_back(&mut self.turns, ticket.slot);
+        }
+        self.slots.own.push_back(own, ticket.slot);
+        Ok(Queued { ticket, displaced })
+    }
+
+    /// The request whose turn it is: the oldest of the client that has waited longest for a turn. It is no
+    /// longer queued.
+    pub fn pop(&mut self) -> Option<Ticket> {
+        let slot = self.turns.first()?;
+        let ticket = self.slots.ticket(slot)?;
+        self.take(slot, Turn::Used);
+        Some(ticket)
+    }
+
+    /// A request that has waited for as long as it may at `now_ns`, longest first. It is no longer
+    /// queued.
+    pub fn pop_expired(&mut self, now_ns: u64) -> Option<Ticket> {
+        let slot = self.arrivals.first()?;
+        let expired = self.slots.waiting(slot)?.deadline_ns <= now_ns;
+        expired.then(|| self.pop_slot(slot)).flatten()
+    }
+
+    /// Any request, oldest first, for when all have to leave. It is no longer queued.
+    pub fn pop_oldest(&mut self) -> Option<Ticket> {
+        let slot = self.arrivals.first()?;
+        self.pop_slot(slot)
+    }
+
+    /// Takes a request out whose client has left. False if it was not queued any more.
+    pub fn remove(&mut self, ticket: Ticket) -> bool {
+        let queued = self.slots.ticket(ticket.slot) == Some(ticket);
+        if queued {
+            self.take(ticket.slot, Turn::Kept);
+        }
+        queued
+    }
+
+    /// When the next request will have waited for as long as it may, in nanoseconds as given to
+    /// [`Self::push`].
+    pub fn next_deadline_ns(&self) -> Option<u64> {
+        Some(self.slots.waiting(self.arrivals.first()?)?.deadline_ns)
+    }
+
+    /// Requests that wait.
+    pub const fn len(&self) -> usize {
+        self.arrivals.len()
+    }
+
+    /// Whether none waits.
+    pub const fn is_empty(&self) -> bool {
+        self.arrivals.is_empty()
+    }
+
+    fn pop_slot(&mut self, slot: u32) -> Option<Ticket> {
+        let ticket = self.slots.ticket(slot)?;
+        self.take(slot, Turn::Kept);
+        Some(ticket)
+    }
+
+    /// Takes the request of `slot` out of every list.
+    fn take(&mut self, slot: u32, turn: Turn) {
+        let Some(Waiting { client, .. }) = self.slots.waiting(slot) else {
+            return;
+        };
+        self.slots.arrivals.remove(&mut self.arrivals, slot);
+        if let Some(own) = self.clients.get_mut(&client) {
+            let was_first = own.first() == Some(slot);
+            self.slots.own.remove(own, slot);
+            match (was_first, own.first(), turn) {
+                (true, Some(next), Turn::Used) => {
+                    self.slots.turns.remove(&mut self.turns, slot);
+                    self.slots.turns.push_back(&mut self.turns, next);
+                }
+                (true, Some(next), Turn::Kept) => {
+                    self.slots.turns.replace(&mut self.turns, slot, next);
+                }
+                (true, None, _) => {
+                    self.slots.turns.remove(&mut self.turns, slot);
+                    self.clients.remove(&client);
+                }
+                (false, ..) => {}
+            }
+        }
+        self.slots.free(slot);
+    }
+
+    /// Makes room for `client`: takes out the newest request of the client with the most, if that one
+    /// has more than `client` will have.
+    fn displace(&mut self, client: ClientKey) -> Option<Ticket> {
+        let will_have = self.clients.get(&client).map_or(0, List::len) + 1;
+        let most = self.clients.values().max_by_key(|own| own.len())?;
+        if most.len() <= will_have {
+            return None;
+        }
+        self.pop_slot(most.last()?)
+    }
+}
+
+#[cfg(test)]
+mod tests;
