@@ -11,6 +11,7 @@ mod keyed_buckets;
 mod memory_limit;
 mod rate;
 mod request_queue;
+mod retry_budget;
 mod token_bucket;
 
 pub use client_key::{ClientKey, KeySeed, RateKey};
@@ -20,4 +21,5 @@ pub use keyed_buckets::{DEFAULT_KEY_CAPACITY, KeyedBuckets};
 pub use memory_limit::{MemoryChange, MemoryLimit, MemoryLimitSettings};
 pub use rate::{MAX_RATE_EVENTS, MAX_RATE_PERIOD_SECS, Rate, RateError, RateLimitSettings};
 pub use request_queue::{QueueFull, Queued, RequestQueue, RequestQueueSettings, Ticket};
+pub use retry_budget::{RetryBudget, RetryBudgetSettings};
 pub use token_bucket::TokenBucket;
