@@ -1,0 +1,191 @@
+//! The circuit breaker: stops calling what keeps failing, and tries again after a while.
+
+mod machine;
+mod table;
+
+use machine::{Phase, Step};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+pub use machine::{BreakerEvent, BreakerState};
+pub use table::{BREAKER_TRANSITIONS, BreakerCondition, BreakerTransition, breaker_reference_page};
+
+/// When a breaker opens and closes. Taken apart by naming every field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct BreakerSettings {
+    /// Failures in a row that open it: `failure-threshold`, at least 1.
+    pub failure_threshold: u32,
+    /// How long it stays open: `timeout-seconds`.
+    pub timeout: Duration,
+    /// Requests that may try at once whether the upstream is back: `half-open-max-requests`, 1 to
+    /// 65 535.
+    pub half_open_max_requests: u32,
+    /// Successes of such requests that close it: `success-threshold`, 1 to 65 535.
+    pub success_threshold: u32,
+}
+
+/// A breaker for one route and upstream, or one agent, over all threads: one atomic word.
+///
+/// Every request asks for a [`BreakerPermit`] and settles it once, with its last attempt's result.
+/// Connection errors, timeouts and 5xx of the upstream are failures; answers below 500 are successes; a
+/// client that leaves is neither, and its permit is dropped. Times are nanoseconds since an origin
+/// that all callers share; the timeout ends on a whole millisecond.
+#[derive(Clone, Debug)]
+pub struct CircuitBreaker(Arc<Inner>);
+
+#[derive(Debug)]
+#[repr(align(64))]
+struct Inner {
+    // A phase and its generation: see `machine`.
+    word: AtomicU64,
+    settings: BreakerSettings,
+}
+
+/// One request's leave to call. Dropped without a result, it gives a probe's place back and counts
+/// nothing.
+#[derive(Debug)]
+pub struct BreakerPermit {
+    breaker: Arc<Inner>,
+    // The permit counts only while the breaker is in the phase that it was given in.
+    generation: u16,
+    probe: bool,
+    settled: bool,
+}
+
+/// The breaker does not let a request pass: `CircuitBreakerOpen`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the circuit breaker is open")]
+pub struct BreakerOpen {
+    /// Time until it lets a request try again; zero while such requests are under way.
+    pub retry_after: Duration,
+}
+
+impl CircuitBreaker {
+    /// A closed breaker.
+    #[must_use]
+    pub fn new(settings: BreakerSettings) -> Self {
+        Self(Arc::new(Inner {
+            word: AtomicU64::new(Phase::Closed { failures: 0 }.pack(0)),
+            settings,
+        }))
+    }
+
+    /// Asks whether a request may pass at `now_ns`.
+    ///
+    /// # Errors
+    /// [`BreakerOpen`] when it may not.
+    #[inline]
+    pub fn admit(&self, now_ns: u64) -> Result<BreakerPermit, BreakerOpen> {
+        let (phase, generation) = Phase::unpack(self.0.word.load(Ordering::Acquire));
+        let (generation, probe) = match phase {
+            // The usual case writes nothing.
+            Phase::Closed { .. } => (generation, false),
+            Phase::Open { .. } | Phase::HalfOpen { .. } => self.0.admit_probe(now_ns)?,
+        };
+        Ok(BreakerPermit {
+            breaker: Arc::clone(&self.0),
+            generation,
+            probe,
+            settled: false,
+        })
+    }
+
+    /// The state now. An open breaker stays open until a request comes after its timeout.
+    pub fn state(&self) -> BreakerState {
+        let (phase, _) = Phase::unpack(self.0.word.load(Ordering::Acquire));
+        phase.state()
+    }
+
+    /// What it was made with.
+    pub fn settings(&self) -> &BreakerSettings {
+        &self.0.settings
+    }
+}
+
+impl BreakerPermit {
+    /// The request was answered below 500. Returns the state that this has brought about, if another.
+    pub fn success(mut self, now_ns: u64) -> Option<BreakerState> {
+        self.settle(BreakerEvent::Success, now_ns)
+    }
+
+    /// The request failed: no connection, a timeout, or a 5xx. Returns the state that this has
+    /// brought about, if another.
+    pub fn failure(mut self, now_ns: u64) -> Option<BreakerState> {
+        self.settle(BreakerEvent::Failure, now_ns)
+    }
+
+    /// Whether the request tries if the upstream is back.
+    pub const fn is_probe(&self) -> bool {
+        self.probe
+    }
+
+    fn settle(&mut self, event: BreakerEvent, now_ns: u64) -> Option<BreakerState> {
+        self.settled = true;
+        self.breaker.settle(self.generation, event, now_ns)
+    }
+}
+
+impl Drop for BreakerPermit {
+    fn drop(&mut self) {
+        if self.probe && !self.settled {
+            self.breaker
+                .settle(self.generation, BreakerEvent::Abandoned, 0);
+        }
+    }
+}
+
+impl Inner {
+    /// The generation and whether the request is a probe.
+    #[cold]
+    fn admit_probe(&self, now_ns: u64) -> Result<(u16, bool), BreakerOpen> {
+        let mut seen = self.word.load(Ordering::Acquire);
+        loop {
+            let (phase, generation) = Phase::unpack(seen);
+            let Step { next, admitted } = phase.step(BreakerEvent::Request, &self.settings, now_ns);
+            if !admitted {
+                let retry_after = phase.retry_after(now_ns);
+                return Err(BreakerOpen { retry_after });
+            }
+            let generation = next_generation(generation, phase, next);
+            match self.exchange(seen, next.pack(generation)) {
+                Ok(()) => return Ok((generation, next.state() == BreakerState::HalfOpen)),
+                Err(other) => seen = other,
+            }
+        }
+    }
+
+    fn settle(&self, given: u16, event: BreakerEvent, now_ns: u64) -> Option<BreakerState> {
+        let mut seen = self.word.load(Ordering::Acquire);
+        loop {
+            let (phase, generation) = Phase::unpack(seen);
+            let event = if generation == given {
+                event
+            } else {
+                BreakerEvent::LateResult
+            };
+            let next = phase.step(event, &self.settings, now_ns).next;
+            if next == phase {
+                return None;
+            }
+            let generation = next_generation(generation, phase, next);
+            match self.exchange(seen, next.pack(generation)) {
+                Ok(()) => return (next.state() != phase.state()).then(|| next.state()),
+                Err(other) => seen = other,
+            }
+        }
+    }
+
+    fn exchange(&self, seen: u64, next: u64) -> Result<(), u64> {
+        self.word
+            .compare_exchange_weak(seen, next, Ordering::AcqRel, Ordering::Acquire)
+            .map(|_| ())
+    }
+}
+
+fn next_generation(generation: u16, before: Phase, after: Phase) -> u16 {
+    generation.wrapping_add(u16::from(before.state() != after.state()))
+}
+
+#[cfg(test)]
+mod tests;
