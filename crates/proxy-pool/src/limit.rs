@@ -1,6 +1,5 @@
 //! A limit on the connections to one target, which the pools of all workers share.
 
-use crate::pool::PoolSettings;
 use proxy_upstream::TargetId;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -245,15 +244,16 @@ impl Drop for ConnectionPermit {
 }
 
 impl PoolMember {
-    /// The membership of a pool with these `settings`: `known` from before, if the limit is the same.
+    /// The membership of a pool under `limit`: `known` from before, if the limit is the same.
     pub(crate) fn of(
-        settings: &PoolSettings,
+        limit: Option<&Arc<ConnectionLimit>>,
+        target: TargetId,
         known: Option<Arc<Self>>,
         evictions: &UnboundedSender<TargetId>,
     ) -> Option<Arc<Self>> {
-        let limit = settings.limit.as_ref()?;
+        let limit = limit?;
         let known = known.filter(|known| Arc::ptr_eq(&known.limit, limit));
-        known.or_else(|| Some(Self::join(limit, settings.target, evictions.clone())))
+        known.or_else(|| Some(Self::join(limit, target, evictions.clone())))
     }
 
     /// Makes a pool known to `limit`. It is told by `evictions` to close idle connections to `target`.

@@ -3,10 +3,10 @@
 use crate::connection::Connection;
 use crate::http2::Trunks;
 use crate::limit::{ConnectionLimit, PoolMember};
-use crate::waiting::{HandedOver, PlaceWait};
 use proxy_clock::{Clock, Tick};
 use proxy_upstream::TargetId;
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
@@ -34,8 +34,8 @@ pub struct Pool<B> {
     shelves: RefCell<Vec<Option<Shelf<B>>>>,
     size: Cell<u32>,
     trunks: Rc<Trunks>,
-    /// Connections for requests that wait for one and have not looked yet.
-    handed_over: HandedOver<B>,
+    /// Connections that requests were given and have not taken yet, by ticket.
+    handed_over: RefCell<HashMap<u64, Connection<B>>>,
     /// Targets of which an idle connection is to be closed, because a request waits for its place.
     evictions: UnboundedSender<TargetId>,
     asked: RefCell<UnboundedReceiver<TargetId>>,
@@ -67,7 +67,7 @@ impl<B> Pool<B> {
         if let Some(member) = shelf.member.as_ref().filter(|it| it.limit().is_wanted()) {
             let handed = member.limit().hand_over(member, connection.generation);
             if let Some(ticket) = handed {
-                self.handed_over.put(ticket, connection);
+                self.handed_over.borrow_mut().insert(ticket, connection);
             }
             // Else it is closed, and its place goes to the first request that waits.
             return;
@@ -101,7 +101,7 @@ impl<B> Pool<B> {
             clock,
             shelves: RefCell::default(),
             size: Cell::new(0),
-            handed_over: HandedOver::default(),
+            handed_over: RefCell::default(),
             evictions,
             asked: RefCell::new(asked),
         }
@@ -119,31 +119,15 @@ impl<B> Pool<B> {
         }
     }
 
-    /// Waits for a connection to `target`, whose addresses are of `generation`, or for a place for a
-    /// new one under `limit`.
-    #[must_use]
-    pub fn wait(
-        self: &Rc<Self>,
-        limit: &Arc<ConnectionLimit>,
-        target: TargetId,
-        generation: u32,
-    ) -> PlaceWait<B> {
+    /// The membership of this pool under the limit of `target`.
+    pub(crate) fn member(&self, target: TargetId) -> Option<Arc<PoolMember>> {
         let mut shelves = self.shelves.borrow_mut();
-        let member = shelf_of(&mut shelves, target).and_then(|shelf| shelf.member.clone());
-        drop(shelves);
-        let pool = member.filter(|member| Arc::ptr_eq(member.limit(), limit));
-        let queued = limit.enter(pool.map(|pool| (pool, generation)));
-        PlaceWait::new(Rc::clone(self), Arc::clone(limit), queued)
+        shelf_of(&mut shelves, target)?.member.clone()
     }
 
-    /// Waits for a place under `limit`, for a connection that is to be shared.
-    #[must_use]
-    pub fn wait_for_permit(self: &Rc<Self>, limit: &Arc<ConnectionLimit>) -> PlaceWait<B> {
-        PlaceWait::new(Rc::clone(self), Arc::clone(limit), limit.enter(None))
-    }
-
-    pub(crate) fn handed_over(&self) -> &HandedOver<B> {
-        &self.handed_over
+    /// The connection that the request with this ticket was given.
+    pub(crate) fn take_handed_over(&self, ticket: u64) -> Option<Connection<B>> {
+        self.handed_over.borrow_mut().remove(&ticket)
     }
 
     /// Closes idle connections to `target` while requests wait for their places.
@@ -179,7 +163,12 @@ impl<B> Pool<B> {
                 Some(shelf) => (shelf.idle, shelf.member),
                 None => (Vec::new(), None),
             };
-            let member = PoolMember::of(&settings, known, &self.evictions);
+            let member = PoolMember::of(
+                settings.limit.as_ref(),
+                settings.target,
+                known,
+                &self.evictions,
+            );
             size += idle.len();
             let slots = shelves.len().max(slot + 1);
             shelves.resize_with(slots, || None);

@@ -5,8 +5,7 @@ use crate::fault::ConnectFault;
 use crate::limit::{ConnectionLimit, ConnectionPermit, Grant, Queued};
 use crate::pool::Pool;
 use proxy_clock::{Timer, Timers};
-use std::cell::RefCell;
-use std::collections::HashMap;
+use proxy_upstream::TargetId;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -31,32 +30,31 @@ pub struct PlaceWait<B> {
     queued: Queued,
 }
 
-/// Connections that requests of this worker were given and have not taken yet, by ticket.
-#[derive(Debug)]
-pub(crate) struct HandedOver<B>(RefCell<HashMap<u64, Connection<B>>>);
-
-impl<B> Default for HandedOver<B> {
-    fn default() -> Self {
-        Self(RefCell::default())
-    }
-}
-
-impl<B> HandedOver<B> {
-    pub(crate) fn put(&self, ticket: u64, connection: Connection<B>) {
-        self.0.borrow_mut().insert(ticket, connection);
-    }
-
-    fn take(&self, ticket: u64) -> Option<Connection<B>> {
-        self.0.borrow_mut().remove(&ticket)
-    }
-}
-
 impl<B> PlaceWait<B> {
-    pub(crate) fn new(pool: Rc<Pool<B>>, limit: Arc<ConnectionLimit>, queued: Queued) -> Self {
+    /// Waits for a connection to `target`, whose addresses are of `generation`, or for a place for a
+    /// new one under `limit`.
+    #[must_use]
+    pub fn for_connection(
+        pool: &Rc<Pool<B>>,
+        limit: &Arc<ConnectionLimit>,
+        (target, generation): (TargetId, u32),
+    ) -> Self {
+        let member = pool.member(target);
+        let member = member.filter(|member| Arc::ptr_eq(member.limit(), limit));
         Self {
-            pool,
-            limit,
-            queued,
+            pool: Rc::clone(pool),
+            limit: Arc::clone(limit),
+            queued: limit.enter(member.map(|member| (member, generation))),
+        }
+    }
+
+    /// Waits for a place under `limit`, for a connection that is to be shared.
+    #[must_use]
+    pub fn for_permit(pool: &Rc<Pool<B>>, limit: &Arc<ConnectionLimit>) -> Self {
+        Self {
+            pool: Rc::clone(pool),
+            limit: Arc::clone(limit),
+            queued: limit.enter(None),
         }
     }
 
@@ -93,7 +91,7 @@ impl<B> PlaceWait<B> {
         let place = match granted {
             Ok(Grant::Permit(permit)) => Some(Place::Permit(permit)),
             Ok(Grant::Connection) => {
-                let connection = self.pool.handed_over().take(self.queued.ticket);
+                let connection = self.pool.take_handed_over(self.queued.ticket);
                 connection.map(Place::Connection)
             }
             Err(_) => None,
@@ -111,7 +109,7 @@ impl<B> PlaceWait<B> {
 impl<B> Drop for PlaceWait<B> {
     fn drop(&mut self) {
         self.limit.leave(self.queued.ticket);
-        if let Some(connection) = self.pool.handed_over().take(self.queued.ticket) {
+        if let Some(connection) = self.pool.take_handed_over(self.queued.ticket) {
             self.pool.put(connection);
         }
     }

@@ -6,7 +6,7 @@ use proxy_clock::Timer;
 use proxy_plan::TargetPlan;
 use proxy_pool::{
     Building, ConnectFault, ConnectSettings, Connection, ConnectionLimit, ConnectionPermit, Lane,
-    Place, Waiting, Way, connect,
+    Place, PlaceWait, Waiting, Way, connect,
 };
 use proxy_upstream::TargetId;
 use std::future::poll_fn;
@@ -81,13 +81,13 @@ impl Attempts<'_, '_> {
     async fn place(
         &self,
         limit: &Arc<ConnectionLimit>,
-        (id, generation): (TargetId, u32),
+        origin: (TargetId, u32),
         timeout: Duration,
     ) -> Result<Place<RequestBody>, ConnectFault> {
         if let Some(permit) = limit.acquire() {
             return Ok(Place::Permit(permit));
         }
-        let wait = self.pool.wait(limit, id, generation);
+        let wait = PlaceWait::for_connection(&self.pool, limit, origin);
         wait.within(timeout, &self.timers).await
     }
 
@@ -151,7 +151,7 @@ impl Attempts<'_, '_> {
         if let Some(permit) = limit.acquire() {
             return Ok(permit);
         }
-        let wait = self.pool.wait_for_permit(limit);
+        let wait = PlaceWait::for_permit(&self.pool, limit);
         match wait.within(timeout, &self.timers).await? {
             Place::Permit(permit) => Ok(permit),
             Place::Connection(_) => Err(ConnectFault::Full { max: limit.max() }),

@@ -117,7 +117,12 @@ impl Trunks {
             let known = known.filter(|shelf| shelf.settings.target == settings.target);
             let settings = settings.clone();
             let mut shelf = known.unwrap_or_else(|| Shelf::new(settings.clone()));
-            shelf.member = PoolMember::of(&settings, shelf.member.take(), &self.evictions);
+            shelf.member = PoolMember::of(
+                settings.limit.as_ref(),
+                settings.target,
+                shelf.member.take(),
+                &self.evictions,
+            );
             shelf.settings = settings;
             let slots = shelves.len().max(slot + 1);
             shelves.resize_with(slots, || None);
