@@ -6,7 +6,7 @@ use crate::exchange::said_once;
 use crate::failure::{exchange_problem, malformed_body, timeout_problem};
 use crate::hop::Found;
 use crate::names;
-use crate::origin::Origin;
+use crate::origin::{Origin, PlanParts};
 use crate::removal::ReloadWatch;
 use crate::request_body::Progress;
 use crate::state::Worker;
@@ -38,12 +38,8 @@ pub(crate) struct Facts {
     pub(crate) correlation_id: HeaderValue,
     pub(crate) protocol: Protocol,
     pub(crate) client_ip: IpAddr,
-    pub(crate) route: Option<usize>,
-    /// The upstream that the route leads to.
-    pub(crate) meant: Option<usize>,
-    /// The upstream and target asked last.
-    pub(crate) upstream: Option<(usize, u16)>,
-    /// Whether there is a connection to that target.
+    pub(crate) parts: PlanParts,
+    /// Whether there is a connection to the target called last.
     pub(crate) connected: bool,
     /// None until there is an answer.
     pub(crate) status: Option<StatusCode>,
@@ -79,7 +75,7 @@ impl Closing {
         {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
-        if self.facts.upstream.is_none() {
+        if self.facts.parts.upstream.is_none() {
             self.client.earn_reset();
         }
         self.facts.status = Some(response.status());
@@ -93,7 +89,7 @@ impl Closing {
                 body
             }),
             Some(offer) => {
-                self.origin.extract(&self.facts);
+                self.origin.extract(self.facts.parts);
                 let client = Rc::clone(&self.client);
                 client.switch(offer, self);
                 response
@@ -110,13 +106,15 @@ impl Closing {
 
     /// The upstream called last, or the one that the request was meant for; empty when there was none.
     pub(crate) fn upstream_name(&self) -> &str {
-        self.origin.upstream_name(&self.facts).unwrap_or_default()
+        self.origin
+            .upstream_name(self.facts.parts)
+            .unwrap_or_default()
     }
 
     /// Counts the request among those that the target asked last is serving.
     pub(crate) fn enter_target(&mut self) {
         if !std::mem::replace(&mut self.facts.connected, true)
-            && let Some(target) = self.origin.target_cells(&self.facts)
+            && let Some(target) = self.origin.target_cells(self.facts.parts)
         {
             target.active.add(1);
         }
@@ -125,7 +123,7 @@ impl Closing {
     /// Takes it out of that count.
     pub(crate) fn leave_target(&mut self) {
         if std::mem::take(&mut self.facts.connected)
-            && let Some(target) = self.origin.target_cells(&self.facts)
+            && let Some(target) = self.origin.target_cells(self.facts.parts)
         {
             target.active.sub(1);
         }
@@ -143,11 +141,10 @@ impl Closing {
 
     #[cold]
     fn look_at_reloads(&mut self, reloads: u32) -> Option<Problem> {
-        self.origin.extract(&self.facts);
-        let active = self.worker.active();
+        self.origin.extract(self.facts.parts);
+        let lost = self.origin.lost(self.facts.parts, &self.worker.active());
         let removals = self.worker.removals.borrow();
-        let stream = (&self.origin, &self.facts);
-        let reason = self.watch.look(reloads, stream, (&active, &removals))?;
+        let reason = self.watch.look(reloads, lost.as_ref(), &removals)?;
         Some(Problem::new(reason, Detail::None))
     }
 
@@ -171,7 +168,7 @@ impl Closing {
             failed,
             aborted,
         };
-        self.origin.route_cells(&self.facts).record(&outcome);
+        self.origin.route_cells(self.facts.parts).record(&outcome);
         if let Some(problem) = &self.facts.problem {
             self.record_problem(problem, status, took);
         }
@@ -211,7 +208,7 @@ impl Closing {
             client_ip: self.facts.client_ip,
             status,
             upstream: Some(upstream).filter(|name| !name.is_empty()),
-            route: self.origin.route_id(&self.facts),
+            route: self.origin.route_id(self.facts.parts),
         };
         write_down(&self.worker, problem, &circumstances);
     }
@@ -225,8 +222,8 @@ impl Closing {
         let record = AccessRecord {
             at: self.worker.time.unix(now),
             correlation_id: facts.correlation_id.as_bytes(),
-            route: self.origin.route_phrase(facts),
-            target: self.origin.target_phrase(facts),
+            route: self.origin.route_phrase(facts.parts),
+            target: self.origin.target_phrase(facts.parts),
             client_ip: client_ip.unwrap_or(peer.ip_value.as_bytes()),
             status: outcome.status,
             took: outcome.took,
@@ -245,5 +242,130 @@ impl Closing {
 impl Drop for Closing {
     fn drop(&mut self) {
         self.settle();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::Stream;
+    use crate::client_body::ClientBody;
+    use crate::correlation::IdSource;
+    use crate::exchange::Exchange;
+    use crate::forwarding::Peer;
+    use crate::state::{ActivePlan, Logs, Shared, UpstreamLinks};
+    use crate::time::Time;
+    use http::Request;
+    use proxy_clock::Deadline;
+    use proxy_limits::Gauge;
+    use proxy_plan::{Plan, TargetRegistry};
+    use proxy_pool::{ConnectSettings, Transport, Tunnel};
+    use proxy_telemetry::{Lifecycle, Registry, RegistrySettings};
+    use std::cell::Cell;
+    use std::net::{Ipv4Addr, TcpListener};
+    use std::sync::{Arc, Weak};
+    use std::time::SystemTime;
+    use tokio::net::TcpStream;
+
+    fn registry() -> Arc<Registry> {
+        Arc::new(Registry::new(RegistrySettings {
+            reasons: &[],
+            max_series: 10,
+        }))
+    }
+
+    /// A plan with one route, and a way to its one target.
+    fn active(generation: u64, route: &str, registry: &Arc<Registry>) -> ActivePlan {
+        let text = format!(
+            "listeners {{ listener \"main\" {{ address \"127.0.0.1:0\" }} }}\n\
+             routes {{ route \"{route}\" {{ upstream \"u\" }} }}\n\
+             upstreams {{ upstream \"u\" {{ target \"127.0.0.1:81\" }} }}"
+        );
+        let loaded = proxy_config::parse(&text, "test.kdl").unwrap();
+        let mut targets = TargetRegistry::default().begin();
+        let plan = Plan::compile(generation, Arc::new(loaded.model), &mut targets);
+        let settings = ConnectSettings {
+            timeout: Duration::ZERO,
+            tls: None,
+            limit: None,
+        };
+        let links = vec![UpstreamLinks {
+            targets: vec![settings],
+        }];
+        ActivePlan::new(Arc::new(plan), links, registry, 0)
+    }
+
+    fn worker(active: ActivePlan, registry: &Arc<Registry>) -> Rc<Worker> {
+        let versions = ("1", "abc");
+        let lifecycle = Lifecycle::new(versions, Arc::clone(registry), SystemTime::UNIX_EPOCH);
+        let shared = Shared {
+            in_flight: Gauge::new(10),
+            connections: Gauge::new(10),
+            lifecycle: Arc::new(lifecycle),
+        };
+        let cells = registry.worker(0);
+        let worker = Worker::new(
+            Arc::new(shared),
+            (Time::start(), IdSource::new([7; 32])),
+            active,
+            cells,
+            Logs::off(),
+        );
+        Rc::new(worker)
+    }
+
+    async fn tunnel() -> Tunnel {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).await;
+        Tunnel {
+            transport: Transport::Tcp(stream.unwrap()),
+            early: bytes::Bytes::new(),
+            lane: None,
+        }
+    }
+
+    /// A request that has become a tunnel, and its client.
+    async fn switched(worker: &Rc<Worker>) -> Rc<Client> {
+        let peer = Peer::new(Ipv4Addr::LOCALHOST.into(), false, &[]);
+        let client = Rc::new(Client::new(Rc::new(Cell::new(0)), peer, true));
+        let stream = Stream {
+            client: Rc::clone(&client),
+            deadline: Rc::<Deadline>::default(),
+        };
+        let (head, ()) = Request::new(()).into_parts();
+        let mut exchange = Exchange::begin(Rc::clone(worker), stream, head, ClientBody::Empty);
+        let plan = Rc::clone(exchange.active());
+        exchange.enter(&plan.plan.routes()[0]);
+        exchange.ask(0, 0);
+        client.offer(tunnel().await, None, Duration::from_mins(1));
+        let Exchange { closing, found, .. } = exchange;
+        let response = Response::new(Body::bytes(bytes::Bytes::new()));
+        drop(closing.finish(&found, response));
+        client
+    }
+
+    #[tokio::test]
+    async fn a_tunnel_outlives_the_plan_that_it_began_under() {
+        let registry = registry();
+        let worker = worker(active(1, "old", &registry), &registry);
+        let plan: Weak<Plan> = Arc::downgrade(&worker.active().plan);
+        let client = switched(&worker).await;
+        assert!(plan.upgrade().is_some());
+
+        worker.adopt(active(2, "new", &registry));
+
+        assert!(plan.upgrade().is_none(), "something holds the old plan");
+        let mut tunnel = client.take_switched().unwrap();
+        assert_eq!(tunnel.closing.upstream_name(), "u");
+        assert_eq!(
+            tunnel.closing.origin.route_id(tunnel.closing.facts.parts),
+            Some("old")
+        );
+        // The time to drain is not over.
+        assert!(tunnel.closing.removed().is_none());
+        worker.clock.advance_to(Duration::from_hours(1));
+        worker.end_removed();
+        let problem = tunnel.closing.removed().unwrap();
+        assert_eq!(problem.reason().as_str(), "route_removed");
     }
 }

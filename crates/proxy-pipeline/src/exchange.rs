@@ -9,7 +9,7 @@ use crate::correlation::is_acceptable;
 use crate::forwarding::{Added, client_ip};
 use crate::hop::{Found, Said};
 use crate::names;
-use crate::origin::Origin;
+use crate::origin::{Origin, PlanParts};
 use crate::policy::header_edits;
 use crate::removal::ReloadWatch;
 use crate::request_body::RequestBody;
@@ -72,9 +72,7 @@ impl Exchange {
                 correlation_id,
                 protocol,
                 client_ip,
-                route: None,
-                meant: None,
-                upstream: None,
+                parts: PlanParts::default(),
                 connected: false,
                 status: None,
                 bytes_out: 0,
@@ -159,9 +157,9 @@ impl Exchange {
 
     pub(crate) fn enter(&mut self, route: &RoutePlan) {
         self.service = route.form;
-        self.closing.facts.route = Some(route.index);
+        self.closing.facts.parts.route = Some(route.index);
         if let Service::Upstream(position) = route.service {
-            self.closing.facts.meant = Some(position);
+            self.closing.facts.parts.meant = Some(position);
         }
     }
 
@@ -174,10 +172,10 @@ impl Exchange {
     /// Notes that this target is asked now.
     pub(crate) fn ask(&mut self, upstream: usize, target: u16) {
         self.closing.leave_target();
-        if self.closing.facts.upstream.is_none() {
+        if self.closing.facts.parts.upstream.is_none() {
             self.closing.client.earn_reset();
         }
-        self.closing.facts.upstream = Some((upstream, target));
+        self.closing.facts.parts.upstream = Some((upstream, target));
         if let Some((upstream, cells)) = self.asked() {
             upstream.cells.attempts.add(1);
             cells.requests.add(1);
@@ -191,7 +189,7 @@ impl Exchange {
 
     /// The upstream and target asked last.
     pub(crate) fn asked(&self) -> Option<(&ActiveUpstream, &TargetCells)> {
-        let (upstream, target) = self.closing.facts.upstream?;
+        let (upstream, target) = self.closing.facts.parts.upstream?;
         let upstream = self.active.upstreams.get(upstream)?;
         Some((upstream, upstream.targets.get(usize::from(target))?))
     }
@@ -220,7 +218,7 @@ impl Exchange {
         };
         let mut response = tell(&problem, telling);
         let routes = self.active.plan.routes();
-        if let Some(route) = self.closing.facts.route.and_then(|at| routes.get(at)) {
+        if let Some(route) = self.closing.facts.parts.route.and_then(|at| routes.get(at)) {
             header_edits::apply(&route.response_headers, response.headers_mut());
         }
         self.closing.facts.problem = Some(Box::new(problem));

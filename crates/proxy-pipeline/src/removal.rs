@@ -1,8 +1,5 @@
 //! Routes and targets that a reload has removed, and the streams that still use them.
 
-use crate::closing::Facts;
-use crate::origin::Origin;
-use crate::state::ActivePlan;
 use proxy_clock::Tick;
 use proxy_errors::Reason;
 use proxy_plan::{Plan, TargetIdentity};
@@ -47,10 +44,6 @@ impl Removals {
         self.0.retain(|_, end| now < *end);
         self.0.len() < before
     }
-
-    fn may_go_on(&self, part: &Part) -> bool {
-        self.0.contains_key(part)
-    }
 }
 
 fn parts(plan: &Plan) -> impl Iterator<Item = Part> {
@@ -59,6 +52,15 @@ fn parts(plan: &Plan) -> impl Iterator<Item = Part> {
     let upstreams = plan.upstreams().iter();
     let targets = upstreams.flat_map(|upstream| &upstream.targets);
     routes.chain(targets.map(|target| Part::Target(Arc::clone(&target.identity))))
+}
+
+impl Part {
+    fn reason(&self) -> Reason {
+        match self {
+            Self::Route(_) => Reason::RouteRemoved,
+            Self::Target(_) => Reason::TargetRemoved,
+        }
+    }
 }
 
 impl ReloadWatch {
@@ -76,29 +78,17 @@ impl ReloadWatch {
         self.seen == reloads && !self.doomed
     }
 
-    /// Why the stream must end now, if it must.
+    /// Why a stream that has `lost` its route or target must end now, if it must.
     #[cold]
     pub(crate) fn look(
         &mut self,
         reloads: u32,
-        (origin, facts): (&Origin, &Facts),
-        (active, removals): (&ActivePlan, &Removals),
+        lost: Option<&Part>,
+        removals: &Removals,
     ) -> Option<Reason> {
         self.seen = reloads;
-        let lost = lost(origin, facts, active);
         self.doomed = lost.is_some();
-        let (part, reason) = lost?;
-        (!removals.may_go_on(&part)).then_some(reason)
+        let over = lost.filter(|part| !removals.0.contains_key(part));
+        over.map(Part::reason)
     }
-}
-
-/// What of the stream's route and target `active` lacks.
-fn lost(origin: &Origin, facts: &Facts, active: &ActivePlan) -> Option<(Part, Reason)> {
-    let route = origin.route_id(facts).filter(|id| !active.has_route(id));
-    if let Some(id) = route {
-        return Some((Part::Route(id.into()), Reason::RouteRemoved));
-    }
-    let target = origin.target_identity(facts)?;
-    let lost = !active.has_target(target);
-    lost.then(|| (Part::Target(Arc::clone(target)), Reason::TargetRemoved))
 }

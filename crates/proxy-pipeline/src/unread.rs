@@ -6,9 +6,9 @@ use crate::client::Client;
 use crate::closing::{Closing, Facts};
 use crate::correlation::is_acceptable;
 use crate::failure::waited;
-use crate::origin::Origin;
-use crate::removal::ReloadWatch;
+use crate::origin::{Origin, PlanParts};
 use crate::refused_head;
+use crate::removal::ReloadWatch;
 use crate::state::{ActivePlan, Worker};
 use http::HeaderValue;
 use proxy_errors::Problem;
@@ -61,9 +61,7 @@ pub fn refuse_unread(
             correlation_id,
             protocol: Protocol::Http11,
             client_ip: client.peer.ip,
-            route: None,
-            meant: None,
-            upstream: None,
+            parts: PlanParts::default(),
             connected: false,
             status: Some(answer.status),
             bytes_out: answer.bytes.len() as u64,

@@ -4,11 +4,14 @@ use crate::support::{Config, request, target};
 use proxy_testkit::{Proxyd, RawClient, Reload, Upstream};
 
 /// Streams are cut this long after the reload that took their route or target.
-const SOON: &str = "system { worker-threads 1; graceful-shutdown-timeout-secs 1 }";
+const ONE_SECOND_TO_DRAIN: &str = "system { worker-threads 1; graceful-shutdown-timeout-secs 1 }";
 
 #[track_caller]
 fn apply(proxyd: &Proxyd, config: Config) {
-    assert_eq!(proxyd.reload(&config.top(SOON).kdl()), Reload::Applied);
+    assert_eq!(
+        proxyd.reload(&config.top(ONE_SECOND_TO_DRAIN).kdl()),
+        Reload::Applied
+    );
 }
 
 /// A tunnel by `path`.
@@ -40,7 +43,7 @@ fn endless() -> Upstream {
 #[test]
 fn a_tunnel_whose_target_is_gone_is_cut_after_the_time_to_drain() {
     let (old, new) = (Upstream::websocket(), Upstream::saying("new"));
-    let proxyd = Config::to(&old).top(SOON).start();
+    let proxyd = Config::to(&old).top(ONE_SECOND_TO_DRAIN).start();
     let mut tunnel = switched(&proxyd, "/");
     echoes(&mut tunnel);
 
@@ -58,7 +61,7 @@ fn a_tunnel_whose_target_is_gone_is_cut_after_the_time_to_drain() {
 #[test]
 fn a_tunnel_whose_route_is_gone_is_cut_after_the_time_to_drain() {
     let old = Upstream::websocket();
-    let proxyd = Config::to(&old).top(SOON).start();
+    let proxyd = Config::to(&old).top(ONE_SECOND_TO_DRAIN).start();
     let mut tunnel = switched(&proxyd, "/");
     echoes(&mut tunnel);
 
@@ -77,7 +80,7 @@ fn a_tunnel_whose_route_is_gone_is_cut_after_the_time_to_drain() {
 #[test]
 fn a_response_whose_target_is_gone_is_cut_after_the_time_to_drain() {
     let (old, new) = (endless(), Upstream::saying("new"));
-    let proxyd = Config::to(&old).top(SOON).start();
+    let proxyd = Config::to(&old).top(ONE_SECOND_TO_DRAIN).start();
     let mut client = proxyd.connect();
     client.send(request("GET /", "", ""));
     let head = client.head();
@@ -109,7 +112,9 @@ fn a_tunnel_whose_target_comes_back_in_time_goes_on() {
         Upstream::websocket(),
         Upstream::saying("other"),
     );
-    let proxyd = by_path(&[("one", &one), ("two", &two)]).top(SOON).start();
+    let proxyd = by_path(&[("one", &one), ("two", &two)])
+        .top(ONE_SECOND_TO_DRAIN)
+        .start();
     let mut kept = switched(&proxyd, "/one");
     let mut cut = switched(&proxyd, "/two");
 
