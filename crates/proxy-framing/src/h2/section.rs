@@ -12,7 +12,7 @@ use super::frame::{
 
 /// The field in front of all trailers: `host` without a value, entry 38 (`0x26`) of the static table.
 /// [RFC 7541 §A] As a trailer it means nothing, and is left out of those that are passed on.
-const MARK: u8 = 0xa6;
+const LEADING_FIELD_BYTE: u8 = 0xa6;
 
 /// One header section whose end has not come yet.
 #[derive(Clone, Debug)]
@@ -58,7 +58,7 @@ impl Section {
     pub(super) fn write(mut self, ended: bool, out: &mut Vec<u8>) {
         if self.is_trailers {
             let at = size_updates(&self.fragment);
-            self.fragment.insert(at, MARK);
+            self.fragment.insert(at, LEADING_FIELD_BYTE);
         }
         let stream_end = if self.ends_stream { END_STREAM } else { 0 };
         let pieces = pieces(&self.fragment);

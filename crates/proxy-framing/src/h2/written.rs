@@ -6,7 +6,7 @@ use super::frame::{FrameHeader, HEADER_BYTES, HEADERS, RST_STREAM};
 #[derive(Clone, Debug, Default)]
 pub struct WrittenFrames {
     /// The header of the frame that is being written, and behind it the code of an `RST_STREAM`.
-    held: [u8; HELD],
+    held: [u8; HELD_BYTES],
     filled: usize,
     /// Bytes of the payload that are of no interest.
     skip: u32,
@@ -22,7 +22,7 @@ pub enum WrittenFrame {
 }
 
 const CODE_BYTES: usize = 4;
-const HELD: usize = HEADER_BYTES + CODE_BYTES;
+const HELD_BYTES: usize = HEADER_BYTES + CODE_BYTES;
 
 impl WrittenFrames {
     /// Takes `bytes` that were written, and tells `heard` of each frame that answers or ends a stream.
@@ -44,7 +44,7 @@ impl WrittenFrames {
                     let Some([.., a, b, c, d]) = self
                         .held
                         .get(..self.filled)
-                        .filter(|held| held.len() == HELD)
+                        .filter(|held| held.len() == HELD_BYTES)
                     else {
                         continue;
                     };
@@ -70,7 +70,7 @@ impl WrittenFrames {
         let wanted = if self.filled < HEADER_BYTES {
             HEADER_BYTES
         } else {
-            HELD
+            HELD_BYTES
         };
         let count = bytes.len().min(wanted - self.filled);
         let (now, behind) = bytes.split_at(count);
