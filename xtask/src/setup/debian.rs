@@ -29,6 +29,12 @@ const PACKAGES: &[Package] = &[
         bench_only: false,
     },
     Package {
+        name: "postgresql",
+        program: "/usr/lib/postgresql/15/bin/postgres",
+        reason: "the control plane's tests run on both databases",
+        bench_only: false,
+    },
+    Package {
         name: "nginx",
         program: "nginx",
         reason: "a peer to measure against",

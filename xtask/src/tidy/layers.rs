@@ -64,7 +64,13 @@ const ROWS: &[Row] = &[
 
 /// Developer tools: they import anything, and nothing that is shipped imports them.
 const TOOL_LAYER: &str = "tool";
-const TOOLS: &[&str] = &["proxy-load", "proxy-testkit", "xtask", "examples"];
+const TOOLS: &[&str] = &[
+    "proxy-load",
+    "proxy-testkit",
+    "control-testkit",
+    "xtask",
+    "examples",
+];
 
 /// What a layer must not link, not even through another package.
 const OUT_OF_REACH: &[(&str, &[&str])] = &[

@@ -1,0 +1,86 @@
+//! The command line.
+
+use clap::{Args, Parser, Subcommand};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Control plane of a fleet of proxies.
+#[derive(Debug, Parser)]
+#[command(version, args_conflicts_with_subcommands = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+    #[command(flatten)]
+    pub(crate) serve: ServeArgs,
+}
+
+/// What to do instead of serving.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Administrators of the installation.
+    #[command(subcommand)]
+    Admin(AdminCommand),
+    /// The audit log.
+    #[command(subcommand)]
+    Audit(AuditCommand),
+}
+
+/// What to do with administrators.
+#[derive(Debug, Subcommand)]
+pub(crate) enum AdminCommand {
+    /// Makes an administrator; the organization too, if it does not exist.
+    Create(CreateAdminArgs),
+}
+
+/// What to do with the audit log.
+#[derive(Debug, Subcommand)]
+pub(crate) enum AuditCommand {
+    /// Compares every entry with the hash chain; exit code 1 if one was changed or removed.
+    Verify(StateArgs),
+}
+
+/// Where the state is.
+#[derive(Debug, Args)]
+pub(crate) struct StateArgs {
+    /// The folder of the keys, and of the database unless there is `--database`.
+    #[arg(long, env = "CONTROLD_DATA_DIR", default_value = "data")]
+    pub(crate) data_dir: PathBuf,
+    /// `postgres://…` instead of a file in the data directory.
+    #[arg(long, env = "CONTROLD_DATABASE")]
+    pub(crate) database: Option<String>,
+    /// The file of the keys that seal secrets; replicas share it. Made at the first start.
+    #[arg(long, env = "CONTROLD_MASTER_KEY_FILE")]
+    pub(crate) master_key_file: Option<PathBuf>,
+}
+
+/// How to serve.
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    #[command(flatten)]
+    pub(crate) state: StateArgs,
+    /// The address to listen on.
+    #[arg(long, env = "CONTROLD_LISTEN", default_value = "127.0.0.1:8443")]
+    pub(crate) listen: SocketAddr,
+}
+
+/// The new administrator.
+#[derive(Debug, Args)]
+pub(crate) struct CreateAdminArgs {
+    #[command(flatten)]
+    pub(crate) state: StateArgs,
+    /// The address to sign in with.
+    #[arg(long)]
+    pub(crate) email: String,
+    /// The name to show.
+    #[arg(long, default_value = "Administrator")]
+    pub(crate) name: String,
+    /// The organization.
+    #[arg(long, default_value = "default")]
+    pub(crate) org_name: String,
+    /// A file with the password in its first line; absent: one is made and printed.
+    #[arg(long)]
+    pub(crate) password_file: Option<PathBuf>,
+    /// Makes an API key of this name with full access, and prints it.
+    #[arg(long)]
+    pub(crate) api_key_name: Option<String>,
+}

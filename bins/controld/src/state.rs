@@ -1,0 +1,29 @@
+//! The application on its state, with the real clock and real random bytes.
+
+use crate::cli::StateArgs;
+use crate::data_dir::DataDir;
+use control_app::{App, Environment};
+use control_store::Store;
+use jiff::Timestamp;
+use std::error::Error;
+
+pub(crate) const ENVIRONMENT: Environment = Environment {
+    now: Timestamp::now,
+    fill,
+};
+
+/// The application on the state that the command line names.
+pub(crate) async fn open(state: StateArgs) -> Result<App, Box<dyn Error>> {
+    let data_dir = DataDir::open(state)?;
+    let sealer = data_dir.sealer(&ENVIRONMENT)?;
+    let store = Store::open(&data_dir.database_url).await?;
+    Ok(App::new(store, sealer, ENVIRONMENT))
+}
+
+#[expect(
+    clippy::expect_used,
+    reason = "nothing safe can be done without random bytes"
+)]
+fn fill(bytes: &mut [u8]) {
+    aws_lc_rs::rand::fill(bytes).expect("the system has random bytes");
+}

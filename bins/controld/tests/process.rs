@@ -1,0 +1,104 @@
+//! The real program, on both databases, from the first start on.
+#![expect(clippy::unwrap_used, reason = "a test may stop")]
+
+use control_testkit::{Database, Program, databases};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::process::{Command, Output};
+
+const CONTROLD: &str = env!("CARGO_BIN_EXE_controld");
+
+fn arguments(folder: &Path, database: &Database) -> Vec<String> {
+    let folder = folder.display().to_string();
+    let mut arguments = vec!["--data-dir".to_owned(), folder];
+    if database.kind == "postgres" {
+        arguments.extend(["--database".to_owned(), database.url.clone()]);
+    }
+    arguments
+}
+
+fn run(command: &[&str], arguments: &[String]) -> Output {
+    let mut program = Command::new(CONTROLD);
+    program.args(command).args(arguments).output().unwrap()
+}
+
+fn set_up(program: &mut Program) -> Value {
+    let token = program.setup_token();
+    let body = json!({
+        "org_name": "acme", "project_name": "edge", "api_key_name": "first",
+        "email": "ann@example.com", "user_name": "Ann", "password": "correct horse",
+    });
+    let made = program
+        .client()
+        .with_bearer(&token)
+        .post("/api/v1/setup", &body);
+    assert_eq!(made.status, 201, "{}", made.text);
+    made.json()
+}
+
+#[test]
+fn what_was_acknowledged_is_there_after_a_kill() {
+    for database in databases() {
+        let folder = tempfile::tempdir().unwrap();
+        let arguments = arguments(folder.path(), &database);
+        let mut program = Program::start(CONTROLD, &arguments);
+        let made = set_up(&mut program);
+        let key = made["api_key"]["secret"].as_str().unwrap().to_owned();
+        let org = made["org"]["id"].as_str().unwrap().to_owned();
+        let path = format!("/api/v1/orgs/{org}/projects");
+        let client = program.client().with_bearer(&key);
+        let created = client.post(&path, &json!({"name": "core"}));
+        assert_eq!(created.status, 201, "{}", created.text);
+        program.kill();
+
+        let mut program = Program::start(CONTROLD, &arguments);
+        let client = program.client().with_bearer(&key);
+        let listed = client.get(&path).json();
+        let names: Vec<&Value> = listed["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|project| &project["name"])
+            .collect();
+        assert_eq!(names, ["edge", "core"]);
+        assert!(program.terminate().success());
+        let verified = run(&["audit", "verify"], &arguments);
+        assert!(verified.status.success(), "{verified:?}");
+    }
+}
+
+#[test]
+fn an_administrator_is_made_without_the_link() {
+    for database in databases() {
+        let folder = tempfile::tempdir().unwrap();
+        let arguments = arguments(folder.path(), &database);
+        let create = ["admin", "create", "--email", "ann@example.com"];
+        let key_name = ["--api-key-name", "first"];
+        let made = run(&[&create[..], &key_name[..]].concat(), &arguments);
+        assert!(made.status.success(), "{made:?}");
+        let text = String::from_utf8(made.stdout).unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix("api key "));
+        let again = run(&create, &arguments);
+        assert!(!again.status.success(), "the address is taken");
+
+        let program = Program::start(CONTROLD, &arguments);
+        let client = program.client().with_bearer(line.unwrap());
+        let orgs = client.get("/api/v1/orgs").json();
+        assert_eq!(orgs["items"][0]["name"], "default");
+    }
+}
+
+#[test]
+fn it_tells_how_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = Database::sqlite();
+    let mut program = Program::start(CONTROLD, &arguments(folder.path(), &database));
+    let client = program.client();
+    assert_eq!(client.get("/health").json()["status"], "healthy");
+    assert_eq!(client.get("/ready").json()["status"], "ready");
+    assert_eq!(client.get("/api/v1/orgs").status, 401);
+    let metrics = client.get("/metrics").text;
+    let counted = "control_requests_total{route=\"/api/v1/orgs\",status=\"401\"} 1";
+    assert!(metrics.contains(counted), "{metrics}");
+    assert!(program.terminate().success());
+}

@@ -1,0 +1,134 @@
+//! The way in: limit, authenticate, admit.
+
+use crate::cookie::SESSION_COOKIE;
+use crate::correlation::CorrelationId;
+use crate::problem::Problem;
+use crate::route::Route;
+use crate::{extract, idempotency, rate};
+use axum::extract::{Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, Method, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use control_app::{Allowance, App, Call, Error, Presented};
+use control_domain::{Access, Actor};
+use jiff::Timestamp;
+use std::sync::Arc;
+
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// Stands before every handler, with its row of the table.
+pub(crate) async fn admit(
+    State((app, route)): State<(Arc<App>, &'static Route)>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let now = app.now();
+    let (parts, body) = request.into_parts();
+    let identified = identify(&app, route, &parts, now).await;
+    let request = Request::from_parts(parts, body);
+    let (allowance, actor) = match identified {
+        Ok(found) => found,
+        Err(error) => return Problem::from(error).into_response(),
+    };
+    let outcome = match actor {
+        _ if !allowance.admitted => Err(Problem::rate_limited(allowance.retry_after_secs)),
+        None if route.access == Access::Public => Ok(next.run(request).await),
+        None => Err(Error::Unauthenticated.into()),
+        Some(actor) => enter(&app, route, call(actor, now, &request), request, next).await,
+    };
+    let mut response = outcome.into_response();
+    rate::write(&allowance, response.headers_mut());
+    response
+}
+
+/// The actor, after a token was taken from the bucket of the actor, or else of the address.
+///
+/// An address that used its bucket up on wrong credentials is not even compared any more, unless
+/// its credential was accepted before: a node with a wrong key must not stop those beside it.
+async fn identify(
+    app: &App,
+    route: &Route,
+    request: &Parts,
+    now: Timestamp,
+) -> Result<(Allowance, Option<Actor>), Error> {
+    let class = route.rate;
+    let address = class.address_bucket(&request.extensions);
+    let presented = presented(&request.headers).filter(|_| route.access != Access::Public);
+    let Some(presented) = presented else {
+        let allowance = app.take_token(&address, class.rate(), now).await?;
+        return Ok((allowance, None));
+    };
+    if let Some(refusal) = app.known_refusal(&address, class.rate(), now)
+        && !app.is_known(presented)
+    {
+        return Ok((refusal, None));
+    }
+    let (bucket, actor) = match app.authenticate(presented, now).await {
+        Ok(actor) => (class.actor_bucket(&actor), Some(actor)),
+        Err(Error::Unauthenticated) => (address, None),
+        Err(error) => return Err(error),
+    };
+    let allowance = app.take_token(&bucket, class.rate(), now).await?;
+    Ok((allowance, actor))
+}
+
+async fn enter(
+    app: &App,
+    route: &Route,
+    mut call: Call,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
+    call.actor.holds(route.access)?;
+    if route.method.is_safe() {
+        request.extensions_mut().insert(call);
+        return Ok(next.run(request).await);
+    }
+    refuse_other_sites(&request)?;
+    call.if_match = extract::if_match(request.headers());
+    idempotency::run(app, route, call, request, next).await
+}
+
+fn call(actor: Actor, now: Timestamp, request: &Request) -> Call {
+    let id = request.extensions().get::<CorrelationId>();
+    Call {
+        actor,
+        now,
+        correlation_id: id.map(|CorrelationId(id)| id.clone()).unwrap_or_default(),
+        if_match: None,
+        reservation: None,
+    }
+}
+
+/// A browser sends its cookie for pages of other sites too, and says that it does.
+fn refuse_other_sites(request: &Request) -> Result<(), Problem> {
+    let site = request.headers().get(FETCH_SITE);
+    let own = site.is_none_or(|site| site == "same-origin" || site == "none");
+    let by_cookie = matches!(presented(request.headers()), Some(Presented::Session(_)));
+    if by_cookie && !own && *request.method() != Method::GET {
+        return Err(Problem::other_site());
+    }
+    Ok(())
+}
+
+fn presented(headers: &HeaderMap) -> Option<Presented<'_>> {
+    let bearer = headers.get(header::AUTHORIZATION);
+    if let Some(bearer) = bearer {
+        let text = bearer.to_str().unwrap_or_default();
+        let (scheme, secret) = text.split_once(' ').unwrap_or_default();
+        let is_bearer = scheme.eq_ignore_ascii_case("bearer");
+        return Some(Presented::Bearer(if is_bearer {
+            secret.trim()
+        } else {
+            ""
+        }));
+    }
+    let cookies = headers.get_all(header::COOKIE).iter();
+    let mut pairs = cookies
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|text| text.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='));
+    let session = pairs.find(|(name, _)| *name == SESSION_COOKIE);
+    session.map(|(_, secret)| Presented::Session(secret))
+}

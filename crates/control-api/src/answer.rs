@@ -1,0 +1,109 @@
+//! What every answer has: a correlation ID, a line in the log, a body if it failed.
+
+use crate::correlation::{self, CorrelationId};
+use crate::problem::Problem;
+use axum::body::Body;
+use axum::extract::{ConnectInfo, MatchedPath, Request, State};
+use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::Response;
+use control_app::App;
+use jiff::SignedDuration;
+use metrics::{counter, histogram};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// Stands around everything, what the framework refuses included.
+pub(crate) async fn answer(
+    State(app): State<Arc<App>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let started = app.precise_now();
+    let CorrelationId(id) = correlation::id(request.headers());
+    request.extensions_mut().insert(CorrelationId(id.clone()));
+    let seen = Seen::of(&request);
+    let mut response = next.run(request).await;
+    let status = response.status();
+    let failed = status.is_client_error() || status.is_server_error();
+    let problem = response.extensions_mut().remove::<Problem>();
+    if let Some(problem) = problem.or_else(|| failed.then(|| Problem::of_status(status))) {
+        response = problem.write(&id, response.headers());
+    } else if seen.is_newest(&response) {
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        *response.body_mut() = Body::empty();
+        response.headers_mut().remove(header::CONTENT_TYPE);
+        response.headers_mut().remove(header::CONTENT_LENGTH);
+    }
+    if let Ok(value) = HeaderValue::from_str(&id) {
+        response.headers_mut().insert(correlation::HEADER, value);
+    }
+    seen.record(
+        &id,
+        response.status(),
+        app.precise_now().duration_since(started),
+    );
+    response
+}
+
+/// What the log and the metrics keep of a request.
+#[derive(Debug)]
+struct Seen {
+    method: Method,
+    route: String,
+    client: String,
+    known_tags: Option<HeaderValue>,
+}
+
+impl Seen {
+    fn of(request: &Request) -> Self {
+        let extensions = request.extensions();
+        let route = extensions.get::<MatchedPath>().map(MatchedPath::as_str);
+        let peer = extensions.get::<ConnectInfo<SocketAddr>>();
+        Self {
+            method: request.method().clone(),
+            route: route.unwrap_or("none").to_owned(),
+            client: peer
+                .map(|ConnectInfo(peer)| peer.ip().to_string())
+                .unwrap_or_default(),
+            known_tags: request.headers().get(header::IF_NONE_MATCH).cloned(),
+        }
+    }
+
+    /// Whether the caller has this version of the resource already (`If-None-Match`).
+    fn is_newest(&self, response: &Response) -> bool {
+        let tag = response.headers().get(header::ETAG);
+        let (Some(known), Some(tag)) = (&self.known_tags, tag) else {
+            return false;
+        };
+        let (Ok(known), Ok(tag)) = (known.to_str(), tag.to_str()) else {
+            return false;
+        };
+        let mut tags = known.split(',').map(str::trim);
+        let same = |known: &str| known == "*" || known.trim_start_matches("W/") == tag;
+        self.method == Method::GET && response.status() == StatusCode::OK && tags.any(same)
+    }
+
+    fn record(self, correlation_id: &str, status: StatusCode, took: SignedDuration) {
+        let Self {
+            method,
+            route,
+            client,
+            known_tags: _,
+        } = self;
+        let duration_ms = i64::try_from(took.as_millis()).unwrap_or(i64::MAX);
+        tracing::info!(
+            correlation_id,
+            method = method.as_str(),
+            route,
+            status = status.as_u16(),
+            client_ip = client,
+            duration_ms,
+            "request"
+        );
+        let status = status.as_str().to_owned();
+        histogram!("control_request_duration_seconds", "route" => route.clone())
+            .record(took.as_secs_f64().max(0.0));
+        counter!("control_requests_total", "route" => route, "status" => status).increment(1);
+    }
+}

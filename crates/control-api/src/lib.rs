@@ -1,0 +1,30 @@
+//! The REST interface.
+//!
+//! [`ROUTES`] is the one table of routes with their access rules; `admission.rs` is the way in of
+//! every request, `problem.rs` the way out of every failure.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
+
+mod admission;
+mod answer;
+mod cookie;
+mod correlation;
+mod extract;
+mod idempotency;
+mod names;
+mod openapi;
+mod page;
+mod problem;
+mod rate;
+mod resource;
+mod route;
+mod routes;
+
+mod api_key;
+mod org;
+mod project;
+mod setup;
+mod user;
+
+pub use rate::RateClass;
+pub use route::Route;
+pub use routes::{ROUTES, router};

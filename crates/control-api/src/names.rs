@@ -1,0 +1,66 @@
+//! The interface's own names of what the domain enumerates.
+
+use control_domain::{ApiKeyState, Role, Scope};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Declares the interface's enum beside the domain's. A variant that one lacks does not compile.
+macro_rules! names {
+    ($(#[$doc:meta])* $type:ident of $domain:ident { $($variant:ident = $name:literal),* $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+        pub(crate) enum $type {
+            $(#[serde(rename = $name)] $variant,)*
+        }
+
+        impl From<$domain> for $type {
+            fn from(value: $domain) -> Self {
+                match value {
+                    $($domain::$variant => Self::$variant,)*
+                }
+            }
+        }
+
+        impl From<$type> for $domain {
+            fn from(value: $type) -> Self {
+                match value {
+                    $($type::$variant => Self::$variant,)*
+                }
+            }
+        }
+    };
+}
+
+names! {
+    /// What an API key may do.
+    ScopeName of Scope {
+        NodesRead = "nodes:read",
+        NodesWrite = "nodes:write",
+        BundlesRead = "bundles:read",
+        BundlesWrite = "bundles:write",
+        RolloutsRead = "rollouts:read",
+        RolloutsWrite = "rollouts:write",
+        ServicesRead = "services:read",
+        ServicesWrite = "services:write",
+        ApiKeysAdmin = "api_keys:admin",
+    }
+}
+
+names! {
+    /// What a user may do in an organization.
+    RoleName of Role {
+        Reader = "reader",
+        Operator = "operator",
+        Admin = "admin",
+    }
+}
+
+names! {
+    /// Whether an API key is accepted.
+    ApiKeyStateName of ApiKeyState {
+        Active = "active",
+        Expired = "expired",
+        Revoked = "revoked",
+        Deleted = "deleted",
+    }
+}

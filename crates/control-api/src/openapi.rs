@@ -1,0 +1,187 @@
+//! The description: what the handlers say, and what is the same for all of them.
+
+use crate::cookie::SESSION_COOKIE;
+use crate::route::{PREFIX, Route};
+use axum::http::Method;
+use control_domain::{Access, ScopeRule};
+use control_wire::ErrorResponse;
+use serde_json::{Map, Value, json};
+use utoipa::OpenApi;
+
+/// The title, and the schemas that no handler names.
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Control plane",
+        description = "Operates a fleet of proxies. Every answer carries `X-Correlation-Id` and \
+                       the `X-RateLimit-` fields."
+    ),
+    components(schemas(ErrorResponse))
+)]
+struct Base;
+
+/// Failures that any route may answer with.
+const COMMON_FAILURES: &[(&str, &str)] = &[
+    ("400", "The request cannot be read, or a parameter is wrong"),
+    (
+        "429",
+        "The rate limit is exceeded; `Retry-After` says for how long",
+    ),
+    ("500", "The control plane failed"),
+    ("503", "The database is away, or the program stops"),
+];
+const CREDENTIAL_FAILURES: &[(&str, &str)] = &[
+    ("401", "The credential is missing or not valid"),
+    ("403", "The credential does not allow this"),
+];
+const WRITE_FAILURES: &[(&str, &str)] = &[
+    (
+        "409",
+        "The state of the resource forbids this, or it changed meanwhile",
+    ),
+    (
+        "412",
+        "The resource has another version than `If-Match` names",
+    ),
+    ("413", "The body is too large"),
+    ("415", "The body is not JSON"),
+    (
+        "422",
+        "A field of the body is wrong: `error.details` names it",
+    ),
+];
+
+pub(crate) fn base() -> utoipa::openapi::OpenApi {
+    Base::openapi()
+}
+
+/// Adds to each operation what follows from its row: parameters, failures and credentials.
+pub(crate) fn complete(document: &utoipa::openapi::OpenApi, routes: &[Route]) -> Value {
+    let mut document = serde_json::to_value(document).unwrap_or_default();
+    for route in routes {
+        let path = format!("{PREFIX}{}", route.path);
+        let method = route.method.as_str().to_lowercase();
+        let operation = document
+            .pointer_mut("/paths")
+            .and_then(|paths| paths.get_mut(path))
+            .and_then(|item| item.get_mut(method))
+            .and_then(Value::as_object_mut);
+        if let Some(operation) = operation {
+            complete_operation(route, operation);
+        }
+    }
+    if let Some(components) = document
+        .get_mut("components")
+        .and_then(Value::as_object_mut)
+    {
+        let schemes = json!({
+            "bearer": {"type": "http", "scheme": "bearer"},
+            "session": {"type": "apiKey", "in": "cookie", "name": SESSION_COOKIE},
+        });
+        components.insert("securitySchemes".to_owned(), schemes);
+    }
+    document
+}
+
+fn complete_operation(route: &Route, operation: &mut Map<String, Value>) {
+    let parameters = operation.entry("parameters").or_insert_with(|| json!([]));
+    if let Some(list) = parameters.as_array_mut() {
+        list.extend(parameters_of(route));
+    }
+    if let Some(responses) = operation
+        .get_mut("responses")
+        .and_then(Value::as_object_mut)
+    {
+        for (status, description) in failures_of(route) {
+            let failure = json!({
+                "description": description,
+                "content": {"application/json": {
+                    "schema": {"$ref": "#/components/schemas/ErrorResponse"},
+                }},
+            });
+            responses.entry(status).or_insert(failure);
+        }
+    }
+    operation.insert("security".to_owned(), security_of(route.access));
+    operation.insert("x-access".to_owned(), json!(access_text(route.access)));
+}
+
+fn parameters_of(route: &Route) -> Vec<Value> {
+    let names = route.path.split('/').filter_map(|part| {
+        let name = part.strip_prefix('{')?.strip_suffix('}')?;
+        Some(json!({
+            "name": name, "in": "path", "required": true,
+            "schema": {"type": "string", "format": "uuid"},
+        }))
+    });
+    let mut parameters: Vec<Value> = names.collect();
+    let header = |name: &str, description: &str| {
+        json!({
+            "name": name, "in": "header", "required": false, "description": description,
+            "schema": {"type": "string"},
+        })
+    };
+    if !route.method.is_safe() {
+        let repeated = "A request with the same key is carried out once; kept for 24 hours";
+        parameters.push(header("Idempotency-Key", repeated));
+        let version = "Carried out only if the resource has this `ETag`";
+        parameters.push(header("If-Match", version));
+    } else if route.method == Method::GET {
+        let version = "Answered with 304 if the resource has this `ETag`";
+        parameters.push(header("If-None-Match", version));
+    }
+    parameters
+}
+
+fn failures_of(route: &Route) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let is_public = route.access == Access::Public;
+    let is_read = route.method.is_safe();
+    let has_name = route.path.contains('{');
+    let named = [("404", "It does not exist, or belongs to another tenant")];
+    COMMON_FAILURES
+        .iter()
+        .copied()
+        .chain(
+            CREDENTIAL_FAILURES
+                .iter()
+                .copied()
+                .filter(move |_| !is_public),
+        )
+        .chain(named.into_iter().filter(move |_| has_name))
+        .chain(WRITE_FAILURES.iter().copied().filter(move |_| !is_read))
+}
+
+fn security_of(access: Access) -> Value {
+    match access {
+        Access::Public => json!([]),
+        Access::SignedIn | Access::Member { .. } => json!([{"bearer": []}, {"session": []}]),
+        Access::InstanceAdmin => json!([{"session": []}]),
+        Access::SetUp
+        | Access::Enrolment
+        | Access::OwnNode
+        | Access::OwnNodeKey
+        | Access::System => json!([{"bearer": []}]),
+    }
+}
+
+/// The access rule in words, for readers of the description.
+fn access_text(access: Access) -> String {
+    match access {
+        Access::Public => "everyone".to_owned(),
+        Access::SetUp => "the bearer of the set-up link".to_owned(),
+        Access::SignedIn => "any user, any API key".to_owned(),
+        Access::InstanceAdmin => "an administrator of the installation".to_owned(),
+        Access::Enrolment => "the bearer of an enrolment token".to_owned(),
+        Access::OwnNode => "the node itself".to_owned(),
+        Access::OwnNodeKey => "the node itself, by its key".to_owned(),
+        Access::System => "the control plane itself".to_owned(),
+        Access::Member { scope, role } => {
+            let key = match scope {
+                ScopeRule::Any => "any API key".to_owned(),
+                ScopeRule::Has(scope) => format!("an API key with the scope {scope}"),
+                ScopeRule::Unlimited => "an API key without scopes".to_owned(),
+            };
+            format!("the role {role}, or {key}")
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Organizations.
+
+use crate::extract::{Body, Caller, Query};
+use crate::page::{List, PageQuery};
+use crate::problem::Problem;
+use crate::resource::Resource;
+use axum::Json;
+use axum::extract::{Path, State};
+use control_app::App;
+use control_domain::Org;
+use control_wire::OrgId;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use utoipa::ToSchema;
+
+/// An organization.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct OrgView {
+    id: OrgId,
+    name: String,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+}
+
+/// The fields of an organization that may be chosen.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct OrgRequest {
+    /// Unique in the installation.
+    #[schema(min_length = 1, max_length = 100)]
+    name: String,
+}
+
+impl OrgView {
+    pub(crate) fn of(org: &Org) -> Self {
+        let Org {
+            id,
+            name,
+            created_at,
+        } = org;
+        Self {
+            id: *id,
+            name: name.to_string(),
+            created_at: *created_at,
+        }
+    }
+}
+
+/// The organizations that the caller sees.
+#[utoipa::path(
+    get, path = "/orgs", operation_id = "list_orgs", tag = "orgs",
+    params(PageQuery), responses((status = 200, body = List<OrgView>))
+)]
+pub(crate) async fn list(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Query(query): Query<PageQuery>,
+) -> Result<Json<List<OrgView>>, Problem> {
+    let page = query.page()?;
+    let found = app.orgs(&call, page).await?;
+    let views = found.iter().map(|org| OrgView::of(&org.value)).collect();
+    Ok(Json(List::new(page, views, |view: &OrgView| view.id.0)))
+}
+
+/// Creates an organization with a signing key of its own.
+#[utoipa::path(
+    post, path = "/orgs", operation_id = "create_org", tag = "orgs",
+    request_body = OrgRequest, responses((status = 201, body = OrgView))
+)]
+pub(crate) async fn create(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Body(OrgRequest { name }): Body<OrgRequest>,
+) -> Result<Resource<OrgView>, Problem> {
+    let made = app.create_org(&call, &name).await?;
+    Ok(Resource::created(made.version, OrgView::of(&made.value)))
+}
+
+/// One organization.
+#[utoipa::path(
+    get, path = "/orgs/{org}", operation_id = "get_org", tag = "orgs",
+    responses((status = 200, body = OrgView))
+)]
+pub(crate) async fn view(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(org): Path<OrgId>,
+) -> Result<Resource<OrgView>, Problem> {
+    let found = app.org(&call, org).await?;
+    Ok(Resource::found(found.version, OrgView::of(&found.value)))
+}
+
+/// Renames an organization.
+#[utoipa::path(
+    patch, path = "/orgs/{org}", operation_id = "update_org", tag = "orgs",
+    request_body = OrgRequest, responses((status = 200, body = OrgView))
+)]
+pub(crate) async fn rename(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(org): Path<OrgId>,
+    Body(OrgRequest { name }): Body<OrgRequest>,
+) -> Result<Resource<OrgView>, Problem> {
+    let changed = app.rename_org(&call, org, &name).await?;
+    let view = OrgView::of(&changed.value);
+    Ok(Resource::found(changed.version, view))
+}

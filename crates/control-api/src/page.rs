@@ -1,0 +1,55 @@
+//! Lists, a page at a time.
+
+use crate::problem::Problem;
+use control_app::Page;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
+
+const DEFAULT_LIMIT: u32 = 50;
+const MAX_LIMIT: u32 = 200;
+
+/// Which page.
+#[derive(Clone, Copy, Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct PageQuery {
+    /// How many items at most.
+    #[param(minimum = 1, maximum = 200, default = 50)]
+    pub(crate) limit: Option<u32>,
+    /// `next_cursor` of the page before.
+    pub(crate) cursor: Option<Uuid>,
+}
+
+/// A page of a list. Items are in the order of their creation.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct List<T> {
+    items: Vec<T>,
+    /// Where the next page begins; absent on the last one.
+    next_cursor: Option<Uuid>,
+}
+
+impl PageQuery {
+    /// One more than asked for: whether it comes says whether there is a next page.
+    pub(crate) fn page(self) -> Result<Page, Problem> {
+        let limit = self.limit.unwrap_or(DEFAULT_LIMIT);
+        if !(1..=MAX_LIMIT).contains(&limit) {
+            return Err(Problem::bad_query("limit: is not 1 to 200"));
+        }
+        Ok(Page {
+            after: self.cursor,
+            limit: i64::from(limit) + 1,
+        })
+    }
+}
+
+impl<T> List<T> {
+    /// `items` as the store gave them for `page`.
+    pub(crate) fn new(page: Page, mut items: Vec<T>, id: fn(&T) -> Uuid) -> Self {
+        let wanted = usize::try_from(page.limit - 1).unwrap_or(usize::MAX);
+        let more = wanted < items.len();
+        items.truncate(wanted);
+        let next_cursor = items.last().filter(|_| more).map(id);
+        Self { items, next_cursor }
+    }
+}

@@ -1,0 +1,233 @@
+//! The one place where a failure becomes an answer.
+
+use axum::Json;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use control_app::Error;
+use control_domain::Refusal;
+use control_wire::{ErrorBody, ErrorCode, ErrorDetail, ErrorResponse};
+
+/// A failure on its way out; `answer.rs` gives it its body.
+#[derive(Clone, Debug)]
+pub(crate) struct Problem {
+    status: StatusCode,
+    code: ErrorCode,
+    message: String,
+    retry_after: Option<u64>,
+    details: Vec<ErrorDetail>,
+    /// For the log only.
+    cause: Option<String>,
+}
+
+impl Problem {
+    fn new(status: StatusCode, code: ErrorCode, message: impl Into<String>) -> Self {
+        Self {
+            status,
+            code,
+            message: message.into(),
+            retry_after: None,
+            details: Vec::new(),
+            cause: None,
+        }
+    }
+
+    /// 429, with the seconds to wait.
+    pub(crate) fn rate_limited(retry_after: u64) -> Self {
+        let status = StatusCode::TOO_MANY_REQUESTS;
+        let problem = Self::new(status, ErrorCode::RateLimitExceeded, "Rate limit exceeded");
+        Self {
+            retry_after: Some(retry_after),
+            ..problem
+        }
+    }
+
+    /// 422: one field of the body is wrong.
+    pub(crate) fn invalid(field: &str, reason: &str) -> Self {
+        let detail = ErrorDetail {
+            field: field.to_owned(),
+            reason: reason.to_owned(),
+        };
+        let message = format!("Request validation failed: {field}: {reason}");
+        let status = StatusCode::UNPROCESSABLE_ENTITY;
+        Self {
+            details: vec![detail],
+            ..Self::new(status, ErrorCode::RequestValidation, message)
+        }
+    }
+
+    /// 400: the body has no form.
+    pub(crate) fn unreadable(message: &str) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, ErrorCode::Parse, message)
+    }
+
+    /// 400: a parameter behind `?` is wrong.
+    pub(crate) fn bad_query(reason: &str) -> Self {
+        let message = format!("Request validation failed: query: {reason}");
+        let status = StatusCode::BAD_REQUEST;
+        Self::new(status, ErrorCode::RequestValidation, message)
+    }
+
+    /// 400: a header field is wrong.
+    pub(crate) fn bad_header(name: &str, reason: &str) -> Self {
+        let message = format!("Request validation failed: {name}: {reason}");
+        let status = StatusCode::BAD_REQUEST;
+        Self::new(status, ErrorCode::RequestValidation, message)
+    }
+
+    /// 415
+    pub(crate) fn not_json() -> Self {
+        let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+        let message = "Request validation failed: the body must be application/json";
+        Self::new(status, ErrorCode::RequestValidation, message)
+    }
+
+    /// 413
+    pub(crate) fn too_large(limit_bytes: usize) -> Self {
+        let message = format!("Limit exceeded: body_size exceeds limit {limit_bytes}");
+        let status = StatusCode::PAYLOAD_TOO_LARGE;
+        Self::new(status, ErrorCode::LimitExceeded, message)
+    }
+
+    /// 409 for an `Idempotency-Key` without an answer to repeat.
+    pub(crate) fn repeated(message: &str) -> Self {
+        let code = ErrorCode::IdempotencyConflict;
+        Self::new(StatusCode::CONFLICT, code, message)
+    }
+
+    /// 422 for an `Idempotency-Key` that stands for another body.
+    pub(crate) fn other_request() -> Self {
+        Self::invalid("Idempotency-Key", "was used with another body")
+    }
+
+    /// 403 for a cookie that a browser sent on behalf of another site.
+    pub(crate) fn other_site() -> Self {
+        let message = "Authorization failed: sent by another site";
+        Self::new(
+            StatusCode::FORBIDDEN,
+            ErrorCode::AuthorizationFailed,
+            message,
+        )
+    }
+
+    /// What the framework refused.
+    pub(crate) fn of_status(status: StatusCode) -> Self {
+        let code = match status {
+            StatusCode::NOT_FOUND => ErrorCode::NotFound,
+            StatusCode::METHOD_NOT_ALLOWED => ErrorCode::MethodNotAllowed,
+            StatusCode::PAYLOAD_TOO_LARGE => ErrorCode::LimitExceeded,
+            _ if status.is_server_error() => ErrorCode::Internal,
+            _ => ErrorCode::RequestValidation,
+        };
+        Self::new(status, code, status.canonical_reason().unwrap_or_default())
+    }
+
+    fn unauthenticated() -> Self {
+        let message = "Authentication failed: no valid credential";
+        let status = StatusCode::UNAUTHORIZED;
+        Self::new(status, ErrorCode::AuthenticationFailed, message)
+    }
+
+    /// Callers learn nothing of what is inside; the log does.
+    fn internal(error: &Error) -> Self {
+        let unavailable = matches!(error, Error::Store(control_app::StoreError::Unavailable(_)));
+        let (status, code, message) = if unavailable || matches!(error, Error::Stopped) {
+            let message = "Service unavailable: database";
+            let code = ErrorCode::ServiceUnavailable;
+            (StatusCode::SERVICE_UNAVAILABLE, code, message)
+        } else {
+            let status = StatusCode::INTERNAL_SERVER_ERROR;
+            (status, ErrorCode::Internal, "Internal error")
+        };
+        Self {
+            cause: Some(format!("{error:?}")),
+            ..Self::new(status, code, message)
+        }
+    }
+
+    /// The answer, with those fields of the response so far that are not of its body.
+    pub(crate) fn write(self, correlation_id: &str, headers: &HeaderMap) -> Response {
+        let Self {
+            status,
+            code,
+            message,
+            retry_after,
+            details,
+            cause,
+        } = self;
+        if let Some(cause) = cause {
+            tracing::error!(correlation_id, cause, "request failed");
+        }
+        let error = ErrorBody {
+            code,
+            message,
+            correlation_id: correlation_id.to_owned(),
+            retry_after,
+            details,
+        };
+        let mut written = (status, Json(ErrorResponse { error })).into_response();
+        for (name, value) in headers {
+            if name != header::CONTENT_TYPE && name != header::CONTENT_LENGTH {
+                written.headers_mut().insert(name, value.clone());
+            }
+        }
+        let headers = written.headers_mut();
+        if let Some(seconds) = retry_after {
+            headers.insert(header::RETRY_AFTER, seconds.into());
+        }
+        if status == StatusCode::UNAUTHORIZED {
+            let scheme = HeaderValue::from_static("Bearer");
+            headers.insert(header::WWW_AUTHENTICATE, scheme);
+        }
+        written
+    }
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        let (status, code) = match refusal {
+            Refusal::NotFound => (StatusCode::NOT_FOUND, ErrorCode::NotFound),
+            Refusal::MissingScope(_)
+            | Refusal::LimitedToProject
+            | Refusal::LowerRole(_)
+            | Refusal::WrongCredential
+            | Refusal::MoreThanOwn(_) => {
+                let message = format!("Authorization failed: {refusal}");
+                let code = ErrorCode::AuthorizationFailed;
+                return Self::new(StatusCode::FORBIDDEN, code, message);
+            }
+            Refusal::Ended => return Self::unauthenticated(),
+            Refusal::WrongState { .. } => (StatusCode::CONFLICT, ErrorCode::WrongState),
+            Refusal::InUse(_) | Refusal::Taken(_) => (StatusCode::CONFLICT, ErrorCode::Conflict),
+            Refusal::Invalid { field, reason } => return Self::invalid(field, reason),
+        };
+        Self::new(status, code, refusal.to_string())
+    }
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        use control_app::StoreError::{Conflict, Reference, Stale};
+        match error {
+            Error::Unauthenticated => Self::unauthenticated(),
+            Error::Refused(refusal) => refusal.into(),
+            Error::Precondition => {
+                let status = StatusCode::PRECONDITION_FAILED;
+                Self::new(status, ErrorCode::PreconditionFailed, error.to_string())
+            }
+            Error::Store(Stale | Conflict | Reference) => {
+                Self::new(StatusCode::CONFLICT, ErrorCode::Conflict, error.to_string())
+            }
+            Error::Store(_) | Error::Auth(_) | Error::Seal(_) | Error::Stopped => {
+                Self::internal(&error)
+            }
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut response = self.status.into_response();
+        response.extensions_mut().insert(self);
+        response
+    }
+}

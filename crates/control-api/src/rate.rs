@@ -1,0 +1,75 @@
+//! How many requests an API key, or else an address, may send.
+
+use axum::extract::ConnectInfo;
+use axum::http::{Extensions, HeaderMap, HeaderValue};
+use control_app::{Allowance, Rate};
+use control_domain::Actor;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+const GENERAL: Rate = Rate {
+    per_minute: 300,
+    burst: 60,
+};
+const STRICT: Rate = Rate {
+    per_minute: 30,
+    burst: 10,
+};
+
+/// Which rate a route has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RateClass {
+    /// 300 a minute, 60 at once.
+    General,
+    /// 30 a minute, 10 at once, counted apart: what is worth guessing at.
+    Strict,
+}
+
+impl RateClass {
+    pub(crate) fn rate(self) -> Rate {
+        match self {
+            Self::General => GENERAL,
+            Self::Strict => STRICT,
+        }
+    }
+
+    /// The bucket of an actor.
+    pub(crate) fn actor_bucket(self, actor: &Actor) -> String {
+        format!("{} {} {}", self.name(), actor.kind(), actor.id())
+    }
+
+    /// The bucket of the address that a request comes from; IPv6 addresses count by their /64.
+    pub(crate) fn address_bucket(self, extensions: &Extensions) -> String {
+        let peer = extensions.get::<ConnectInfo<SocketAddr>>();
+        let address = peer.map(|ConnectInfo(peer)| peer.ip().to_canonical());
+        match address {
+            Some(IpAddr::V4(address)) => format!("{} ip {address}", self.name()),
+            Some(IpAddr::V6(address)) => {
+                let network = Ipv6Addr::from_bits(address.to_bits() >> 64 << 64);
+                format!("{} ip {network}/64", self.name())
+            }
+            None => format!("{} ip unknown", self.name()),
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::General => "general",
+            Self::Strict => "strict",
+        }
+    }
+}
+
+/// Writes the `X-RateLimit-…` fields.
+pub(crate) fn write(allowance: &Allowance, headers: &mut HeaderMap) {
+    let Allowance {
+        admitted: _,
+        limit,
+        remaining,
+        full_at,
+        retry_after_secs: _,
+    } = *allowance;
+    let reset = full_at.as_second() + i64::from(full_at.subsec_nanosecond() > 0);
+    headers.insert("x-ratelimit-limit", HeaderValue::from(limit));
+    headers.insert("x-ratelimit-remaining", HeaderValue::from(remaining));
+    headers.insert("x-ratelimit-reset", HeaderValue::from(reset));
+}

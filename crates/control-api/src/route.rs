@@ -1,0 +1,53 @@
+//! One row of the table of routes.
+
+use crate::rate::RateClass;
+use axum::http::Method;
+use control_app::App;
+use control_domain::Access;
+use std::sync::Arc;
+use utoipa_axum::router::UtoipaMethodRouter;
+
+/// Where the interface begins.
+pub(crate) const PREFIX: &str = "/api/v1";
+const BODY_BYTES: usize = 1024 * 1024;
+
+/// One row. A handler is reached only through its row, and so only past its access rule.
+#[derive(Debug)]
+pub struct Route {
+    /// The method.
+    pub method: Method,
+    /// The path below `/api/v1`.
+    pub path: &'static str,
+    /// The access rule.
+    pub access: Access,
+    /// How often.
+    pub rate: RateClass,
+    /// The largest body, in bytes.
+    pub max_body_bytes: usize,
+    pub(crate) handler: fn() -> UtoipaMethodRouter<Arc<App>>,
+}
+
+/// A row with the general rate and the usual size of a body.
+pub(crate) const fn row(
+    method: Method,
+    path: &'static str,
+    access: Access,
+    handler: fn() -> UtoipaMethodRouter<Arc<App>>,
+) -> Route {
+    Route {
+        method,
+        path,
+        access,
+        rate: RateClass::General,
+        max_body_bytes: BODY_BYTES,
+        handler,
+    }
+}
+
+impl Route {
+    /// With the lower rate, for what is worth guessing at.
+    pub(crate) const fn strict(mut self) -> Self {
+        self.rate = RateClass::Strict;
+        self
+    }
+}

@@ -1,0 +1,69 @@
+//! The description and the table agree.
+
+use crate::world::{Credential, worlds};
+use control_api::ROUTES;
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+fn operations(document: &Value) -> Vec<(String, &Value)> {
+    let paths = document["paths"].as_object().unwrap();
+    let items = paths.iter().flat_map(|(path, item)| {
+        let methods = item.as_object().unwrap().iter();
+        methods.map(move |(method, operation)| {
+            (format!("{} {path}", method.to_uppercase()), operation)
+        })
+    });
+    items.collect()
+}
+
+#[tokio::test]
+async fn the_description_has_the_rows_of_the_table() {
+    for world in worlds().await {
+        let answer = world.get("/openapi.json", &Credential::None).await;
+        let described: BTreeSet<String> = operations(&answer.body)
+            .into_iter()
+            .map(|(place, _)| place)
+            .collect();
+        let rows = ROUTES
+            .iter()
+            .map(|route| format!("{} /api/v1{}", route.method, route.path));
+        assert_eq!(described, rows.collect());
+        assert_eq!(answer.body["openapi"], "3.1.0");
+    }
+}
+
+#[tokio::test]
+async fn every_operation_has_a_name_and_its_failures() {
+    let world = worlds().await.remove(0);
+    let answer = world.get("/openapi.json", &Credential::None).await;
+    let mut names = BTreeSet::new();
+    for (place, operation) in operations(&answer.body) {
+        let name = operation["operationId"].as_str().unwrap();
+        assert!(names.insert(name), "{place}: {name} twice");
+        for status in ["400", "401", "403", "429", "500"] {
+            let schema = &operation["responses"][status]["content"]["application/json"]["schema"];
+            assert_eq!(
+                schema["$ref"], "#/components/schemas/ErrorResponse",
+                "{place}"
+            );
+        }
+        let named = place.matches('{').count();
+        let parameters = operation["parameters"].as_array().unwrap();
+        let in_path = parameters.iter().filter(|each| each["in"] == "path");
+        assert_eq!(in_path.count(), named, "{place}");
+    }
+}
+
+#[tokio::test]
+async fn every_reference_has_its_schema() {
+    let world = worlds().await.remove(0);
+    let document = world.get("/openapi.json", &Credential::None).await.body;
+    let text = document.to_string();
+    let mut count = 0;
+    for rest in text.split("\"$ref\":\"#").skip(1) {
+        let pointer = rest.split('"').next().unwrap();
+        assert!(document.pointer(pointer).is_some(), "{pointer}");
+        count += 1;
+    }
+    assert!(count > 20);
+}

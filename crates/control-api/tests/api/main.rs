@@ -1,0 +1,13 @@
+//! The interface without a network, on both databases.
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test may stop"
+)]
+
+mod access;
+mod description;
+mod lifecycle;
+mod rates;
+mod requests;
+mod world;

@@ -1,0 +1,116 @@
+//! Rate limits, also those that replicas share.
+
+use crate::world::{Credential, World, app, worlds};
+use axum::http::StatusCode;
+use control_app::Rate;
+use control_domain::Tenant;
+
+const BURST: i64 = 60;
+
+async fn spend_address(world: &World) {
+    let guess = Credential::Bearer("x".repeat(43));
+    for _ in 0..BURST {
+        let answer = world.get("/orgs", &guess).await;
+        assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
+    }
+    let answer = world.get("/orgs", &guess).await;
+    assert_eq!(answer.status, StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(answer.code(), "RATE_LIMIT_EXCEEDED");
+    assert_eq!(
+        answer.body["error"]["retry_after"].to_string(),
+        answer.header("retry-after")
+    );
+    assert_eq!(answer.header("x-ratelimit-limit"), "60");
+    assert_eq!(answer.header("x-ratelimit-remaining"), "0");
+}
+
+#[tokio::test]
+async fn guesses_spend_the_bucket_of_their_address() {
+    for world in worlds().await {
+        let known = world.full_key().await;
+        assert_eq!(world.get("/orgs", &known).await.status, StatusCode::OK);
+        let unknown = world.full_key().await;
+        spend_address(&world).await;
+        let answer = world.get("/orgs", &known).await;
+        assert_eq!(answer.status, StatusCode::OK, "a key that was good before");
+        let answer = world.get("/orgs", &unknown).await;
+        assert_eq!(
+            answer.status,
+            StatusCode::TOO_MANY_REQUESTS,
+            "a right guess looks like a wrong one"
+        );
+    }
+}
+
+#[tokio::test]
+async fn each_key_has_its_own_bucket() {
+    for world in worlds().await {
+        let (one, two) = (world.full_key().await, world.full_key().await);
+        for remaining in (0..BURST).rev() {
+            let answer = world.get("/users/me", &one).await;
+            assert_eq!(answer.status, StatusCode::OK);
+            let left: i64 = answer.header("x-ratelimit-remaining").parse().unwrap();
+            assert!((remaining..=remaining + 10).contains(&left), "{left}");
+        }
+        let mut answer = world.get("/users/me", &one).await;
+        while answer.status == StatusCode::OK {
+            answer = world.get("/users/me", &one).await;
+        }
+        assert_eq!(answer.status, StatusCode::TOO_MANY_REQUESTS);
+        assert_eq!(world.get("/users/me", &two).await.status, StatusCode::OK);
+    }
+}
+
+#[tokio::test]
+async fn a_revoked_key_is_refused_although_it_was_known() {
+    for world in worlds().await {
+        let mut key = world.key(Tenant::org(world.org), &[]);
+        let credential = world.store_key(&key).await;
+        assert_eq!(world.get("/orgs", &credential).await.status, StatusCode::OK);
+        key.revoked_at = Some(world.app.now());
+        let mut tx = world.store.begin().await.unwrap();
+        tx.update_api_key(&key, 1).await.unwrap();
+        tx.commit().await.unwrap();
+        let answer = world.get("/orgs", &credential).await;
+        assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
+    }
+}
+
+#[tokio::test]
+async fn two_replicas_admit_one_burst_between_them() {
+    let rate = Rate {
+        per_minute: 1,
+        burst: BURST,
+    };
+    for world in worlds().await {
+        let (other, _) = app(&world.database.url).await;
+        let now = world.app.now();
+        let mut admitted = 0;
+        for turn in 0..200 {
+            let replica = if turn % 2 == 0 { &world.app } else { &other };
+            let allowance = replica.take_token("shared", rate, now).await.unwrap();
+            admitted += i64::from(allowance.admitted);
+        }
+        assert_eq!(admitted, BURST);
+    }
+}
+
+#[tokio::test]
+async fn a_request_with_room_writes_nothing() {
+    let rate = Rate {
+        per_minute: 300,
+        burst: BURST,
+    };
+    for world in worlds().await {
+        let now = world.app.now();
+        world.app.take_token("key", rate, now).await.unwrap();
+        // A transaction holds the bucket: a write would wait for it.
+        let mut tx = world.store.begin().await.unwrap();
+        tx.take_tokens("key", rate, 1, now).await.unwrap();
+        for _ in 0..9 {
+            let allowance = world.app.take_token("key", rate, now).await.unwrap();
+            assert!(allowance.admitted);
+        }
+        drop(tx);
+    }
+}

@@ -1,0 +1,249 @@
+//! What every request may rely on: repetition, versions, pages, failures with a body.
+
+use crate::world::{Credential, World, worlds};
+use axum::body::Body;
+use axum::http::{Method, Request, StatusCode};
+use serde_json::{Value, json};
+
+const PROJECTS: &str = "/orgs/{org}/projects";
+
+async fn create(world: &World, by: &Credential, name: &str, key: &str) -> crate::world::Answer {
+    let body = json!({"name": name});
+    let fields = [("idempotency-key", key)];
+    world
+        .send(&Method::POST, PROJECTS, by, &body, &fields)
+        .await
+}
+
+#[tokio::test]
+async fn a_repeated_key_repeats_the_answer() {
+    for world in worlds().await {
+        let full = world.full_key().await;
+        let first = create(&world, &full, "a", "one").await;
+        let again = create(&world, &full, "a", "one").await;
+        assert_eq!(first.status, StatusCode::CREATED);
+        assert_eq!((again.status, &again.body), (first.status, &first.body));
+        assert_eq!(again.header("etag"), first.header("etag"));
+        let other = create(&world, &full, "b", "one").await;
+        assert_eq!(other.status, StatusCode::UNPROCESSABLE_ENTITY);
+        let stranger = world.full_key().await;
+        let taken = create(&world, &stranger, "a", "one").await;
+        assert_eq!(taken.status, StatusCode::CONFLICT, "a key is its sender's");
+        assert_eq!(taken.code(), "CONFLICT");
+    }
+}
+
+#[tokio::test]
+async fn a_key_of_a_request_that_failed_may_be_used_again() {
+    for world in worlds().await {
+        let full = world.full_key().await;
+        create(&world, &full, "a", "one").await;
+        let taken = create(&world, &full, "a", "two").await;
+        assert_eq!(taken.status, StatusCode::CONFLICT);
+        let full_body = create(&world, &full, "b", "two").await;
+        assert_eq!(full_body.status, StatusCode::CREATED);
+    }
+}
+
+#[tokio::test]
+async fn a_secret_is_never_repeated() {
+    for world in worlds().await {
+        let full = world.full_key().await;
+        let send = async || {
+            let (body, fields) = (json!({"name": "deploy"}), [("idempotency-key", "one")]);
+            let post = Method::POST;
+            world.send(&post, "/api-keys", &full, &body, &fields).await
+        };
+        let first = send().await;
+        assert_eq!(first.status, StatusCode::CREATED);
+        assert_eq!(first.header("cache-control"), "no-store");
+        assert_eq!(first.text("secret").len(), 43);
+        let again = send().await;
+        assert_eq!(again.code(), "IDEMPOTENCY_CONFLICT");
+        let listed = world.get("/api-keys", &full).await;
+        assert!(!listed.body.to_string().contains(&first.text("secret")));
+    }
+}
+
+#[tokio::test]
+async fn an_older_version_is_not_overwritten() {
+    for world in worlds().await {
+        let full = world.full_key().await;
+        let path = "/projects/{project}";
+        let rename = async |name: &str, tag: &str| {
+            let (body, fields) = (json!({"name": name}), [("if-match", tag)]);
+            world
+                .send(&Method::PATCH, path, &full, &body, &fields)
+                .await
+        };
+        let tag = world.get(path, &full).await.header("etag").to_owned();
+        assert_eq!(tag, "\"1\"");
+        let changed = rename("new", &tag).await;
+        assert_eq!(changed.status, StatusCode::OK);
+        assert_eq!(changed.header("etag"), "\"2\"");
+        let stale = rename("newer", &tag).await;
+        assert_eq!(stale.status, StatusCode::PRECONDITION_FAILED);
+        assert_eq!(stale.code(), "PRECONDITION_FAILED");
+        for (tag, status) in [
+            ("\"1\", \"2\"", StatusCode::OK),
+            ("*", StatusCode::OK),
+            ("W/\"4\"", StatusCode::PRECONDITION_FAILED),
+            ("4", StatusCode::PRECONDITION_FAILED),
+        ] {
+            assert_eq!(rename("newer", tag).await.status, status, "{tag}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_known_version_is_not_sent_again() {
+    for world in worlds().await {
+        let full = world.full_key().await;
+        let path = "/projects/{project}";
+        let fields = [("if-none-match", "\"1\"")];
+        let answer = world
+            .send(&Method::GET, path, &full, &Value::Null, &fields)
+            .await;
+        assert_eq!(answer.status, StatusCode::NOT_MODIFIED);
+        assert_eq!(answer.body, Value::Null);
+        assert_eq!(answer.header("etag"), "\"1\"");
+    }
+}
+
+#[tokio::test]
+async fn a_cursor_leads_to_the_next_page() {
+    for world in worlds().await {
+        let full = world.full_key().await;
+        for name in ["a", "b", "c"] {
+            create(&world, &full, name, name).await;
+        }
+        let (mut path, mut names) = (format!("{PROJECTS}?limit=2"), Vec::new());
+        loop {
+            let page = world.get(&path, &full).await.body;
+            let items = page["items"].as_array().unwrap();
+            names.extend(items.iter().map(|item| item["name"].clone()));
+            let Some(next) = page["next_cursor"].as_str() else {
+                break;
+            };
+            assert_eq!(items.len(), 2);
+            path = format!("{PROJECTS}?limit=2&cursor={next}");
+        }
+        assert_eq!(names, ["edge", "a", "b", "c"]);
+        for query in ["limit=0", "limit=201", "limit=x", "cursor=x", "size=2"] {
+            let wrong = world.get(&format!("{PROJECTS}?{query}"), &full).await;
+            assert_eq!(wrong.status, StatusCode::BAD_REQUEST, "{query}");
+            assert_eq!(wrong.code(), "REQUEST_VALIDATION", "{query}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_body_is_answered_with_its_field() {
+    for world in worlds().await {
+        let full = world.full_key().await;
+        let cases = [
+            ("{", StatusCode::BAD_REQUEST, "PARSE", Value::Null),
+            (
+                "{\"name\":\"a\"} x",
+                StatusCode::BAD_REQUEST,
+                "PARSE",
+                Value::Null,
+            ),
+            (
+                "{}",
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "REQUEST_VALIDATION",
+                json!("name"),
+            ),
+            (
+                "{\"name\":1}",
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "REQUEST_VALIDATION",
+                json!("name"),
+            ),
+            (
+                "{\"name\":\"\"}",
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "REQUEST_VALIDATION",
+                json!("name"),
+            ),
+            (
+                "{\"name\":\"a\",\"nmae\":1}",
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "REQUEST_VALIDATION",
+                json!("nmae"),
+            ),
+        ];
+        for (text, status, code, field) in cases {
+            let request = request(&world, &full, "application/json", text.to_owned());
+            let answer = world.send_request(request).await;
+            assert_eq!((answer.status, answer.code()), (status, code), "{text}");
+            assert_eq!(answer.body["error"]["details"][0]["field"], field, "{text}");
+        }
+        let request_text = request(&world, &full, "text/plain", "{}".to_owned());
+        let answer = world.send_request(request_text).await;
+        assert_eq!(answer.status, StatusCode::UNSUPPORTED_MEDIA_TYPE);
+        let large = format!("{{\"name\":\"{}\"}}", "a".repeat(1024 * 1024));
+        let large = request(&world, &full, "application/json", large);
+        let answer = world.send_request(large).await;
+        assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE);
+        assert_eq!(answer.code(), "LIMIT_EXCEEDED");
+    }
+}
+
+fn request(world: &World, by: &Credential, kind: &str, body: String) -> Request<Body> {
+    let Credential::Bearer(secret) = by else {
+        unreachable!("a key is sent as a bearer")
+    };
+    Request::post(format!("/api/v1/orgs/{}/projects", world.org))
+        .header("authorization", format!("Bearer {secret}"))
+        .header("content-type", kind)
+        .body(Body::from(body))
+        .unwrap()
+}
+
+#[tokio::test]
+async fn what_the_framework_refuses_has_the_same_body() {
+    for world in worlds().await {
+        let full = world.full_key().await;
+        let cases = [
+            (Method::GET, "/nowhere", StatusCode::NOT_FOUND, "NOT_FOUND"),
+            (
+                Method::PUT,
+                "/orgs/{org}",
+                StatusCode::METHOD_NOT_ALLOWED,
+                "METHOD_NOT_ALLOWED",
+            ),
+            (
+                Method::GET,
+                "/projects/x",
+                StatusCode::BAD_REQUEST,
+                "REQUEST_VALIDATION",
+            ),
+        ];
+        for (method, path, status, code) in cases {
+            let answer = world.send(&method, path, &full, &Value::Null, &[]).await;
+            assert_eq!((answer.status, answer.code()), (status, code), "{path}");
+            let id = answer.header("x-correlation-id");
+            assert_eq!(answer.body["error"]["correlation_id"], id);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_well_formed_correlation_id_is_kept() {
+    let world = worlds().await.remove(0);
+    for (sent, kept) in [
+        ("abc-1.2_3", true),
+        ("a b", false),
+        (&"x".repeat(129), false),
+    ] {
+        let fields = [("x-correlation-id", sent)];
+        let by = Credential::None;
+        let answer = world
+            .send(&Method::GET, "/orgs", &by, &Value::Null, &fields)
+            .await;
+        assert_eq!(answer.header("x-correlation-id") == sent, kept, "{sent}");
+        assert_eq!(answer.header("www-authenticate"), "Bearer");
+    }
+}

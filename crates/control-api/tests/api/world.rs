@@ -1,0 +1,310 @@
+//! A control plane that was set up, and credentials of every kind.
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::ConnectInfo;
+use axum::http::{HeaderMap, Method, Request, StatusCode, header};
+use control_api::router;
+use control_app::{App, Environment};
+use control_auth::{MasterKey, Sealer, Secret};
+use control_domain::{
+    ApiKey, Email, Membership, Name, Org, Project, Role, Scope, Session, SetupLink, Tenant, User,
+};
+use control_store::{Store, Transaction};
+use control_testkit::{Database, databases};
+use control_wire::{ApiKeyId, OrgId, ProjectId, SessionId, UserId};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, from_slice, json};
+use std::collections::BTreeSet;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use tower::ServiceExt;
+use uuid::Uuid;
+
+/// A control plane with two organizations, the second one only to be kept out of.
+pub(crate) struct World {
+    pub(crate) app: Arc<App>,
+    pub(crate) store: Store,
+    pub(crate) org: OrgId,
+    pub(crate) project: ProjectId,
+    pub(crate) other: Tenant,
+    pub(crate) database: Database,
+    router: Router,
+    /// The client's address; tests that are not about rates change it.
+    address: AtomicU32,
+}
+
+/// How a test proves an identity.
+#[derive(Clone, Debug)]
+pub(crate) enum Credential {
+    None,
+    Bearer(String),
+    Session(String),
+}
+
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Value,
+}
+
+impl Answer {
+    pub(crate) fn header(&self, name: &str) -> &str {
+        let value = self.headers.get(name);
+        value.map_or("", |value| value.to_str().unwrap())
+    }
+
+    pub(crate) fn code(&self) -> &str {
+        self.body["error"]["code"].as_str().unwrap_or_default()
+    }
+
+    /// A field of the body that must be a text.
+    pub(crate) fn text(&self, field: &str) -> String {
+        self.body[field].as_str().unwrap().to_owned()
+    }
+}
+
+/// A control plane on each database.
+pub(crate) async fn worlds() -> Vec<World> {
+    let mut worlds = Vec::new();
+    for database in databases() {
+        worlds.push(World::new(database).await);
+    }
+    worlds
+}
+
+pub(crate) async fn app(url: &str) -> (Arc<App>, Store) {
+    let store = Store::open(url).await.unwrap();
+    let sealer = Sealer::new(vec![MasterKey::new(&[1; 32]).unwrap()]).unwrap();
+    let now = Timestamp::now;
+    let app = App::new(store.clone(), sealer, Environment { now, fill });
+    (Arc::new(app), store)
+}
+
+impl World {
+    async fn new(database: Database) -> Self {
+        let (app, store) = app(&database.url).await;
+        let mut tx = store.begin().await.unwrap();
+        let own = tenant(&mut tx, "own").await;
+        let other = tenant(&mut tx, "other").await;
+        tx.commit().await.unwrap();
+        Self {
+            router: router(&app),
+            app,
+            store,
+            org: own.org,
+            project: own.project.unwrap(),
+            other,
+            database,
+            address: AtomicU32::new(0x0a00_0001),
+        }
+    }
+
+    /// The next request comes from another address.
+    pub(crate) fn change_address(&self) {
+        self.address.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn tenant(&self) -> Tenant {
+        Tenant::project(self.org, self.project)
+    }
+
+    /// A key as the database would have it.
+    pub(crate) fn key(&self, tenant: Tenant, scopes: &[Scope]) -> ApiKey {
+        ApiKey {
+            id: ApiKeyId(Uuid::now_v7()),
+            tenant,
+            name: Name::stored("deploy".to_owned()),
+            scopes: scopes.iter().copied().collect::<BTreeSet<Scope>>(),
+            created_at: self.app.now(),
+            expires_at: None,
+            revoked_at: None,
+        }
+    }
+
+    pub(crate) async fn store_key(&self, key: &ApiKey) -> Credential {
+        let secret = secret();
+        let mut tx = self.store.begin().await.unwrap();
+        tx.insert_api_key(key, &secret.hash()).await.unwrap();
+        tx.commit().await.unwrap();
+        Credential::Bearer(secret.reveal().to_owned())
+    }
+
+    /// A key of the organization with full access.
+    pub(crate) async fn full_key(&self) -> Credential {
+        self.store_key(&self.key(Tenant::org(self.org), &[])).await
+    }
+
+    /// A new user with one membership, signed in.
+    pub(crate) async fn user(&self, org: OrgId, role: Role) -> Credential {
+        self.store_user(org, role, false, None).await
+    }
+
+    pub(crate) async fn instance_admin(&self) -> Credential {
+        self.store_user(self.org, Role::Admin, true, None).await
+    }
+
+    pub(crate) async fn store_user(
+        &self,
+        org: OrgId,
+        role: Role,
+        instance_admin: bool,
+        ended: Option<Ended>,
+    ) -> Credential {
+        let now = self.app.now();
+        let id = UserId(Uuid::now_v7());
+        let user = User {
+            id,
+            email: Email::stored(format!("{id}@example.com")),
+            name: Name::stored("Ann".to_owned()),
+            password: None,
+            instance_admin,
+            created_at: now,
+        };
+        let membership = Membership {
+            org,
+            user: id,
+            role,
+            created_at: now,
+        };
+        let mut session = Session::start(SessionId(Uuid::now_v7()), id, now);
+        match ended {
+            Some(Ended::Revoked) => session.revoked_at = Some(now),
+            Some(Ended::Expired) => session.seen_at = now - SignedDuration::from_hours(13),
+            None => {}
+        }
+        let secret = secret();
+        let mut tx = self.store.begin().await.unwrap();
+        tx.insert_user(&user).await.unwrap();
+        tx.insert_membership(membership).await.unwrap();
+        tx.insert_session(session, &secret.hash()).await.unwrap();
+        tx.commit().await.unwrap();
+        Credential::Session(secret.reveal().to_owned())
+    }
+
+    /// A set-up link; earlier ones are gone.
+    pub(crate) async fn setup_link(&self, age: SignedDuration) -> Credential {
+        let link = SetupLink {
+            id: Uuid::now_v7(),
+            created_at: self.app.now() - age,
+        };
+        let secret = secret();
+        let mut tx = self.store.begin().await.unwrap();
+        let replaced = tx.replace_setup_link(link, &secret.hash()).await;
+        replaced.unwrap();
+        tx.commit().await.unwrap();
+        Credential::Bearer(secret.reveal().to_owned())
+    }
+
+    pub(crate) async fn get(&self, path: &str, by: &Credential) -> Answer {
+        self.send(&Method::GET, path, by, &Value::Null, &[]).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, by: &Credential, body: Value) -> Answer {
+        self.send(&Method::POST, path, by, &body, &[]).await
+    }
+
+    pub(crate) async fn send(
+        &self,
+        method: &Method,
+        path: &str,
+        by: &Credential,
+        body: &Value,
+        headers: &[(&str, &str)],
+    ) -> Answer {
+        let path = path
+            .replace("{org}", &self.org.to_string())
+            .replace("{project}", &self.project.to_string());
+        let mut request = Request::builder()
+            .method(method)
+            .uri(format!("/api/v1{path}"));
+        match by {
+            Credential::None => {}
+            Credential::Bearer(secret) => {
+                request = request.header(header::AUTHORIZATION, format!("Bearer {secret}"));
+            }
+            Credential::Session(secret) => {
+                request = request.header(header::COOKIE, format!("a=b; session={secret}"));
+            }
+        }
+        let text = if body.is_null() {
+            String::new()
+        } else {
+            request = request.header(header::CONTENT_TYPE, "application/json");
+            body.to_string()
+        };
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        self.send_request(request.body(Body::from(text)).unwrap())
+            .await
+    }
+
+    pub(crate) async fn send_request(&self, mut request: Request<Body>) -> Answer {
+        let address = Ipv4Addr::from_bits(self.address.load(Ordering::Relaxed));
+        let peer = ConnectInfo(SocketAddr::from((address, 40_000)));
+        request.extensions_mut().insert(peer);
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let (status, headers) = (response.status(), response.headers().clone());
+        let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+        Answer {
+            status,
+            headers,
+            body: from_slice(&bytes).unwrap_or_default(),
+        }
+    }
+}
+
+/// Why a credential is not accepted any more.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Ended {
+    Revoked,
+    Expired,
+}
+
+/// A body without fault for a route.
+pub(crate) fn sample(path: &str) -> Value {
+    match path {
+        "/setup" => json!({
+            "org_name": Uuid::now_v7().to_string(), "email": "a@example.com", "user_name": "Ann",
+            "password": "correct horse",
+        }),
+        "/orgs" | "/orgs/{org}" | "/orgs/{org}/projects" | "/projects/{project}" => {
+            json!({"name": Uuid::now_v7().to_string()})
+        }
+        "/api-keys" => json!({"name": "deploy", "scopes": ["api_keys:admin"]}),
+        _ => Value::Null,
+    }
+}
+
+async fn tenant(tx: &mut Transaction, name: &str) -> Tenant {
+    let now = Timestamp::UNIX_EPOCH;
+    let org = Org {
+        id: OrgId(Uuid::now_v7()),
+        name: Name::stored(name.to_owned()),
+        created_at: now,
+    };
+    let project = Project {
+        id: ProjectId(Uuid::now_v7()),
+        org: org.id,
+        name: Name::stored("edge".to_owned()),
+        created_at: now,
+    };
+    tx.insert_org(&org).await.unwrap();
+    tx.insert_project(&project).await.unwrap();
+    project.tenant()
+}
+
+fn secret() -> Secret {
+    let mut random = [0; 32];
+    fill(&mut random);
+    Secret::new(random)
+}
+
+fn fill(bytes: &mut [u8]) {
+    for chunk in bytes.chunks_mut(16) {
+        let random = Uuid::new_v4();
+        chunk.copy_from_slice(&random.as_bytes()[..chunk.len()]);
+    }
+}

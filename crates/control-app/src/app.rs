@@ -1,0 +1,182 @@
+//! The application: what every handler needs.
+
+use crate::call::Call;
+use crate::changes::Changes;
+use crate::error::Error;
+use crate::rate_limit::{Allowance, RateLimiter};
+use control_auth::{Sealer, Secret};
+use control_domain::{Refusal, Tenant};
+use control_store::{AuditEntry, Rate, Store, StoreError, Transaction};
+use control_wire::ProjectId;
+use jiff::Timestamp;
+use quick_cache::sync::Cache;
+use uuid::Uuid;
+
+/// Credentials that were good before: they are looked up even while their address is held off.
+const KNOWN_CREDENTIALS: usize = 100_000;
+
+/// The application. It keeps nothing that a second replica would miss.
+#[derive(Debug)]
+pub struct App {
+    pub(crate) store: Store,
+    pub(crate) sealer: Sealer,
+    pub(crate) environment: Environment,
+    pub(crate) limiter: RateLimiter,
+    pub(crate) known_credentials: Cache<String, ()>,
+    /// Wakes long polls and live pages.
+    pub changes: Changes,
+}
+
+/// The clock and the random bytes. The program has the real ones, a test its own.
+#[derive(Clone, Copy, Debug)]
+pub struct Environment {
+    /// The current time.
+    pub now: fn() -> Timestamp,
+    /// Fills a slice with random bytes.
+    pub fill: fn(&mut [u8]),
+}
+
+impl Environment {
+    /// Random bytes.
+    pub fn random<const N: usize>(&self) -> [u8; N] {
+        let mut bytes = [0; N];
+        (self.fill)(&mut bytes);
+        bytes
+    }
+}
+
+impl App {
+    /// An application on an open store.
+    pub fn new(store: Store, sealer: Sealer, environment: Environment) -> Self {
+        Self {
+            store,
+            sealer,
+            environment,
+            limiter: RateLimiter::default(),
+            known_credentials: Cache::new(KNOWN_CREDENTIALS),
+            changes: Changes::default(),
+        }
+    }
+
+    /// The current time as the clock has it, to measure with.
+    pub fn precise_now(&self) -> Timestamp {
+        (self.environment.now)()
+    }
+
+    /// The current time in whole milliseconds, as the database keeps times.
+    pub fn now(&self) -> Timestamp {
+        let millis = (self.environment.now)().as_millisecond();
+        Timestamp::from_millisecond(millis).unwrap_or(Timestamp::MAX)
+    }
+
+    /// Ten random bytes, as identifiers take them.
+    pub(crate) fn random_id(&self) -> [u8; 10] {
+        self.environment.random()
+    }
+
+    /// A new random secret.
+    pub(crate) fn new_secret(&self) -> Secret {
+        Secret::new(self.environment.random())
+    }
+
+    /// Whether the database answers.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] if it does not.
+    pub async fn ready(&self) -> Result<(), Error> {
+        Ok(self.store.ping().await?)
+    }
+
+    /// Takes a token of the bucket `name`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] if the database does not answer.
+    pub async fn take_token(
+        &self,
+        name: &str,
+        rate: Rate,
+        now: Timestamp,
+    ) -> Result<Allowance, Error> {
+        self.limiter.take(&self.store, name, rate, now).await
+    }
+
+    /// What a request is told whose bucket is known to be empty; asks no database.
+    pub fn known_refusal(&self, name: &str, rate: Rate, now: Timestamp) -> Option<Allowance> {
+        let is_empty = self.limiter.is_empty(name, now);
+        is_empty.then(|| self.limiter.refusal(name, rate, now))
+    }
+
+    /// Writes the audit log, commits, and wakes long polls.
+    ///
+    /// `action` is the noun and what was done, such as `project.created`.
+    pub(crate) async fn commit(
+        &self,
+        mut tx: Transaction,
+        call: &Call,
+        action: &str,
+        tenant: Tenant,
+        subject: Uuid,
+    ) -> Result<(), Error> {
+        if let Some(reservation) = call.reservation {
+            tx.commit_reply(reservation).await?;
+        }
+        let entry = AuditEntry {
+            at: call.now,
+            actor_kind: call.actor.kind(),
+            actor: call.actor.id(),
+            tenant: Some(tenant),
+            action,
+            subject,
+            correlation_id: &call.correlation_id,
+        };
+        let head = tx.append_audit(&entry).await?;
+        tx.commit().await?;
+        self.changes.publish(head);
+        Ok(())
+    }
+
+    /// Brings the changes of other replicas; to be called every second.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] if the database does not answer.
+    pub async fn relay(&self) -> Result<(), Error> {
+        let head = self.store.read().await?.audit_head().await?;
+        self.changes.publish(head);
+        Ok(())
+    }
+
+    /// The first entry of the audit log that does not fit the chain, by its number.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] if the log cannot be read.
+    pub async fn verify_audit(&self) -> Result<Option<i64>, Error> {
+        let fault = self.store.read().await?.verify_audit().await?;
+        Ok(fault.map(|fault| fault.seq))
+    }
+
+    /// Ends long polls, and closes the database.
+    pub async fn close(&self) {
+        self.changes.close();
+        self.store.close().await;
+    }
+}
+
+/// Where the project is, if it exists.
+pub(crate) async fn tenant(tx: &mut Transaction, project: ProjectId) -> Result<Tenant, Error> {
+    let found = tx.project(project).await?.ok_or(Refusal::NotFound)?;
+    Ok(found.value.tenant())
+}
+
+/// A name that is taken is a wrong field, and says which.
+pub(crate) fn taken(field: &'static str) -> impl Fn(StoreError) -> Error {
+    move |error| {
+        if matches!(error, StoreError::Conflict) {
+            return Refusal::Taken(field).into();
+        }
+        error.into()
+    }
+}

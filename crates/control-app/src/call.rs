@@ -1,0 +1,42 @@
+//! One request: the actor, the time, and what the request's headers ask for.
+
+use crate::error::Error;
+use control_domain::Actor;
+use jiff::Timestamp;
+use uuid::Uuid;
+
+/// What every handler is given besides its own arguments.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// The actor.
+    pub actor: Actor,
+    /// The one time of the request, in whole milliseconds.
+    pub now: Timestamp,
+    /// The name of the request in answers, logs and the audit log.
+    pub correlation_id: String,
+    /// The versions in `If-Match`; `None`: any.
+    pub if_match: Option<Vec<i64>>,
+    /// The reservation of the request's `Idempotency-Key`.
+    pub reservation: Option<Uuid>,
+}
+
+impl Call {
+    /// The control plane's own work.
+    pub fn system(now: Timestamp) -> Self {
+        Self {
+            actor: Actor::System,
+            now,
+            correlation_id: String::new(),
+            if_match: None,
+            reservation: None,
+        }
+    }
+
+    /// [`Error::Precondition`] unless `If-Match` names the version that was found.
+    pub(crate) fn expect_version(&self, found: i64) -> Result<(), Error> {
+        match &self.if_match {
+            Some(versions) if !versions.contains(&found) => Err(Error::Precondition),
+            _ => Ok(()),
+        }
+    }
+}

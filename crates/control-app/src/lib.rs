@@ -1,0 +1,33 @@
+//! One command: authorise, load, decide, store, tell.
+//!
+//! Each handler is a method of [`App`] and reads in that order. The permission is the first line
+//! of the domain's verb, so a handler cannot forget it.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
+
+mod app;
+mod authenticate;
+mod call;
+mod changes;
+mod error;
+mod housekeeping;
+mod idempotency;
+mod rate_limit;
+
+mod api_key;
+mod org;
+mod project;
+mod session;
+mod setup;
+mod signing_key;
+mod user;
+
+pub use api_key::ApiKeyPlace;
+pub use app::{App, Environment};
+pub use authenticate::Presented;
+pub use call::Call;
+pub use changes::{Changes, Waiter, Wake};
+pub use control_store::{Page, Rate, Reply, Reservation, StoreError, Versioned};
+pub use error::Error;
+pub use rate_limit::Allowance;
+pub use setup::{Installation, NewInstallation};
+pub use user::Identity;

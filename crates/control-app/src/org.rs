@@ -1,0 +1,100 @@
+//! Organizations.
+
+use crate::app::{App, taken};
+use crate::call::Call;
+use crate::error::Error;
+use control_domain::{Access, Actor, Membership, Org, Refusal, Role, Tenant};
+use control_store::{Page, Transaction, Versioned};
+use control_wire::OrgId;
+
+impl App {
+    /// Creates an organization; its creator becomes its administrator.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn create_org(&self, call: &Call, name: &str) -> Result<Versioned<Org>, Error> {
+        let mut tx = self.store.begin().await?;
+        let org = self.insert_org(&mut tx, call, name).await?;
+        if let Actor::User { id, .. } = call.actor {
+            let membership = Membership {
+                org: org.id,
+                user: id,
+                role: Role::Admin,
+                created_at: call.now,
+            };
+            tx.insert_membership(membership).await?;
+        }
+        self.commit(tx, call, "org.created", org.tenant(), org.id.0)
+            .await?;
+        Ok(Versioned::new(org))
+    }
+
+    /// The organizations that the actor sees.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn orgs(&self, call: &Call, page: Page) -> Result<Vec<Versioned<Org>>, Error> {
+        call.actor.holds(Access::SignedIn)?;
+        let mut tx = self.store.read().await?;
+        if let Actor::User { id, .. } = call.actor {
+            return Ok(tx.orgs_of_user(id, page).await?);
+        }
+        let mut orgs = Vec::new();
+        for id in call.actor.orgs() {
+            orgs.extend(tx.org(id).await?.filter(|_| Some(id.0) > page.after));
+        }
+        Ok(orgs)
+    }
+
+    /// One organization.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn org(&self, call: &Call, id: OrgId) -> Result<Versioned<Org>, Error> {
+        call.actor.require(Access::READ_ORG, Tenant::org(id))?;
+        find(&mut self.store.read().await?, id).await
+    }
+
+    /// Renames an organization.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn rename_org(
+        &self,
+        call: &Call,
+        id: OrgId,
+        name: &str,
+    ) -> Result<Versioned<Org>, Error> {
+        let mut tx = self.store.begin().await?;
+        let found = find(&mut tx, id).await?;
+        let value = found.value.rename(&call.actor, name)?;
+        call.expect_version(found.version)?;
+        let updated = tx.update_org(&value, found.version).await;
+        let version = updated.map_err(taken("name"))?;
+        self.commit(tx, call, "org.renamed", value.tenant(), id.0)
+            .await?;
+        Ok(Versioned { value, version })
+    }
+
+    /// Inserts an organization with its first signing key.
+    pub(crate) async fn insert_org(
+        &self,
+        tx: &mut Transaction,
+        call: &Call,
+        name: &str,
+    ) -> Result<Org, Error> {
+        let id = OrgId::new(call.now, self.random_id());
+        let org = Org::create(&call.actor, id, name, call.now)?;
+        tx.insert_org(&org).await.map_err(taken("name"))?;
+        self.create_signing_key(tx, &org, call.now).await?;
+        Ok(org)
+    }
+}
+
+async fn find(tx: &mut Transaction, id: OrgId) -> Result<Versioned<Org>, Error> {
+    Ok(tx.org(id).await?.ok_or(Refusal::NotFound)?)
+}

@@ -1,0 +1,101 @@
+//! Projects.
+
+use crate::app::{App, taken};
+use crate::call::Call;
+use crate::error::Error;
+use control_domain::{Access, Project, Refusal, Tenant};
+use control_store::{Page, Transaction, Versioned};
+use control_wire::{OrgId, ProjectId};
+
+impl App {
+    /// Creates a project.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn create_project(
+        &self,
+        call: &Call,
+        org: OrgId,
+        name: &str,
+    ) -> Result<Versioned<Project>, Error> {
+        let id = ProjectId::new(call.now, self.random_id());
+        let project = Project::create(&call.actor, org, id, name, call.now)?;
+        let mut tx = self.store.begin().await?;
+        tx.insert_project(&project).await.map_err(taken("name"))?;
+        self.commit(tx, call, "project.created", project.tenant(), id.0)
+            .await?;
+        Ok(Versioned::new(project))
+    }
+
+    /// The projects of an organization; a key that is limited to one sees that one.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn projects(
+        &self,
+        call: &Call,
+        org: OrgId,
+        page: Page,
+    ) -> Result<Vec<Versioned<Project>>, Error> {
+        call.actor.require(Access::READ_ORG, Tenant::org(org))?;
+        let mut tx = self.store.read().await?;
+        let only = call.actor.only_project();
+        Ok(tx.projects(org, only, page).await?)
+    }
+
+    /// One project.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn project(&self, call: &Call, id: ProjectId) -> Result<Versioned<Project>, Error> {
+        let found = find(&mut self.store.read().await?, id).await?;
+        let tenant = found.value.tenant();
+        call.actor.require(Access::READ_ORG, tenant)?;
+        Ok(found)
+    }
+
+    /// Renames a project.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn rename_project(
+        &self,
+        call: &Call,
+        id: ProjectId,
+        name: &str,
+    ) -> Result<Versioned<Project>, Error> {
+        let mut tx = self.store.begin().await?;
+        let found = find(&mut tx, id).await?;
+        let value = found.value.rename(&call.actor, name)?;
+        call.expect_version(found.version)?;
+        let updated = tx.update_project(&value, found.version).await;
+        let version = updated.map_err(taken("name"))?;
+        self.commit(tx, call, "project.renamed", value.tenant(), id.0)
+            .await?;
+        Ok(Versioned { value, version })
+    }
+
+    /// Deletes a project that has no nodes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn delete_project(&self, call: &Call, id: ProjectId) -> Result<(), Error> {
+        let mut tx = self.store.begin().await?;
+        let found = find(&mut tx, id).await?;
+        let has_nodes = tx.has_nodes(id).await?;
+        found.value.delete(&call.actor, has_nodes)?;
+        call.expect_version(found.version)?;
+        tx.delete_project(id, found.version).await?;
+        let tenant = found.value.tenant();
+        self.commit(tx, call, "project.deleted", tenant, id.0).await
+    }
+}
+
+async fn find(tx: &mut Transaction, id: ProjectId) -> Result<Versioned<Project>, Error> {
+    Ok(tx.project(id).await?.ok_or(Refusal::NotFound)?)
+}

@@ -1,0 +1,16 @@
+//! Proof of identity, given bytes and a time.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
+
+mod error;
+mod password;
+mod seal;
+mod secret;
+mod signature;
+mod token;
+
+pub use error::AuthError;
+pub use password::{Password, PasswordHash};
+pub use seal::{MasterKey, SealError, Sealed, Sealer};
+pub use secret::{Secret, sha256};
+pub use signature::{PublicKey, SigningPair};
+pub use token::{Claims, TOKEN_LIFETIME, kid_of};

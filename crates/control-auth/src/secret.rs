@@ -1,0 +1,62 @@
+//! Random secrets: shown once, stored as a hash.
+
+use aws_lc_rs::digest;
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use std::fmt;
+use zeroize::Zeroizing;
+
+/// 32 random bytes in Base64-URL: an API key, a node key, a session, a one-time token.
+#[derive(Clone)]
+pub struct Secret(Zeroizing<String>);
+
+impl Secret {
+    /// A new secret from random bytes.
+    pub fn new(random: [u8; 32]) -> Self {
+        Self(Zeroizing::new(URL_SAFE_NO_PAD.encode(random)))
+    }
+
+    /// A secret as a client presents it; any text.
+    pub fn presented(text: &str) -> Self {
+        Self(Zeroizing::new(text.to_owned()))
+    }
+
+    /// The secret itself, to be shown once.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    /// SHA-256 of the text in Base64-URL, as the database keeps it.
+    pub fn hash(&self) -> String {
+        sha256(self.0.as_bytes())
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+/// SHA-256 in Base64-URL without padding: 43 characters.
+pub fn sha256(bytes: &[u8]) -> String {
+    URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_not_in_what_is_stored_or_logged() {
+        let secret = Secret::new([1; 32]);
+        assert!(!secret.hash().contains(secret.reveal()));
+        assert_eq!(format!("{secret:?}"), "Secret(…)");
+    }
+
+    #[test]
+    fn the_hash_is_sha256_of_the_text() {
+        // RFC 6234, test vector "abc".
+        let abc = "ungWv48Bz-pBQUDeXa4iI7ADYaOWF3qctBD_YfIAFa0";
+        assert_eq!(Secret::presented("abc").hash(), abc);
+    }
+}

@@ -1,0 +1,118 @@
+//! Permissions: the rules, and where a value belongs.
+
+use crate::named::named;
+use control_wire::{OrgId, ProjectId};
+
+/// The actors that a verb admits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Every request; a credential is not looked at.
+    Public,
+    /// The bearer of the one-time set-up link.
+    SetUp,
+    /// Any user with a session, and any API key.
+    SignedIn,
+    /// A user who administers the whole installation.
+    InstanceAdmin,
+    /// The bearer of an enrolment token.
+    Enrolment,
+    /// The node itself, by its key or its token.
+    OwnNode,
+    /// The node itself by its key: a token must not renew itself.
+    OwnNodeKey,
+    /// The control plane's own work.
+    System,
+    /// A member of the organization, or one of its API keys.
+    Member {
+        /// What an API key needs.
+        scope: ScopeRule,
+        /// The least role that a user needs.
+        role: Role,
+    },
+}
+
+/// What an API key needs. A key without scopes has full access and passes every rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScopeRule {
+    /// Any key of the organization, also one that is limited to a project.
+    Any,
+    /// A key with this scope.
+    Has(Scope),
+    /// Only a key without scopes.
+    Unlimited,
+}
+
+impl Access {
+    /// Sees the organization and its projects.
+    pub const READ_ORG: Self = Self::member(ScopeRule::Any, Role::Reader);
+    /// Creates and renames projects.
+    pub const WRITE_PROJECTS: Self = Self::member(ScopeRule::Unlimited, Role::Operator);
+    /// Changes members and signing keys, deletes projects and the organization.
+    pub const ADMINISTER: Self = Self::member(ScopeRule::Unlimited, Role::Admin);
+    /// Manages API keys.
+    pub const API_KEYS: Self = Self::member(ScopeRule::Has(Scope::ApiKeysAdmin), Role::Admin);
+
+    const fn member(scope: ScopeRule, role: Role) -> Self {
+        Self::Member { scope, role }
+    }
+}
+
+named! {
+    /// What a user may do in an organization; each role includes those before it.
+    Role {
+        /// Reads.
+        Reader = "reader",
+        /// Manages projects, bundles, rollouts, services and nodes.
+        Operator = "operator",
+        /// Controls the organization.
+        Admin = "admin",
+    }
+}
+
+named! {
+    /// What an API key may do.
+    Scope {
+        /// Lists and views nodes.
+        NodesRead = "nodes:read",
+        /// Registers and deletes nodes, resolves drift.
+        NodesWrite = "nodes:write",
+        /// Lists, views, downloads and verifies bundles.
+        BundlesRead = "bundles:read",
+        /// Creates, assigns and revokes bundles.
+        BundlesWrite = "bundles:write",
+        /// Lists and views rollouts.
+        RolloutsRead = "rollouts:read",
+        /// Creates and steers rollouts.
+        RolloutsWrite = "rollouts:write",
+        /// Lists services, upstreams and certificates.
+        ServicesRead = "services:read",
+        /// Creates, updates and deletes services, upstreams and certificates.
+        ServicesWrite = "services:write",
+        /// Manages API keys.
+        ApiKeysAdmin = "api_keys:admin",
+    }
+}
+
+/// Where a value belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tenant {
+    /// The organization.
+    pub org: OrgId,
+    /// The project, unless the value belongs to the organization as a whole.
+    pub project: Option<ProjectId>,
+}
+
+impl Tenant {
+    /// Belongs to the organization as a whole.
+    pub const fn org(org: OrgId) -> Self {
+        Self { org, project: None }
+    }
+
+    /// Belongs to a project.
+    pub const fn project(org: OrgId, project: ProjectId) -> Self {
+        Self {
+            org,
+            project: Some(project),
+        }
+    }
+}

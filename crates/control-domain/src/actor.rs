@@ -1,0 +1,329 @@
+//! Actors, and the one function that applies the rules of [`Access`].
+
+use crate::access::{Access, Role, Scope, ScopeRule, Tenant};
+use crate::refusal::Refusal;
+use control_wire::{ApiKeyId, EnrolmentTokenId, NodeId, OrgId, ProjectId, SessionId, UserId};
+use jiff::Timestamp;
+use std::collections::{BTreeMap, BTreeSet};
+use uuid::Uuid;
+
+/// An actor, with what its credential gives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Actor {
+    /// The control plane itself.
+    System,
+    /// The bearer of a set-up link.
+    SetUp {
+        /// The link.
+        id: Uuid,
+    },
+    /// A user with a session.
+    User {
+        /// The user.
+        id: UserId,
+        /// The session.
+        session: SessionId,
+        /// Whether the user administers the whole installation.
+        instance_admin: bool,
+        /// The user's organizations.
+        roles: BTreeMap<OrgId, Role>,
+    },
+    /// An API key.
+    ApiKey {
+        /// The key.
+        id: ApiKeyId,
+        /// Its organization, and the project that it is limited to.
+        tenant: Tenant,
+        /// Empty: full access.
+        scopes: BTreeSet<Scope>,
+        /// When it ends.
+        expires_at: Option<Timestamp>,
+    },
+    /// The bearer of an enrolment token.
+    Enrolment {
+        /// The token.
+        id: EnrolmentTokenId,
+        /// The project that it admits nodes to.
+        tenant: Tenant,
+    },
+    /// A node.
+    Node {
+        /// The node.
+        id: NodeId,
+        /// Its project.
+        tenant: Tenant,
+        /// How it proved that.
+        by: NodeCredential,
+    },
+}
+
+/// How a node proves its identity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeCredential {
+    /// The static key from its registration.
+    Key,
+    /// A signed token.
+    Token,
+}
+
+impl Actor {
+    /// The kind of actor, for the audit log.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::SetUp { .. } => "setup_link",
+            Self::User { .. } => "user",
+            Self::ApiKey { .. } => "api_key",
+            Self::Enrolment { .. } => "enrolment_token",
+            Self::Node { .. } => "node",
+        }
+    }
+
+    /// The actor's identifier, for the audit log and rate limits; all zero for [`Actor::System`].
+    pub fn id(&self) -> Uuid {
+        match self {
+            Self::System => Uuid::nil(),
+            Self::SetUp { id } => *id,
+            Self::User { id, .. } => id.0,
+            Self::ApiKey { id, .. } => id.0,
+            Self::Enrolment { id, .. } => id.0,
+            Self::Node { id, .. } => id.0,
+        }
+    }
+
+    /// Whether the actor may do `access` to what belongs to `tenant`.
+    ///
+    /// The tenant is compared first: to another tenant, what exists looks like what does not.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::NotFound`] for another tenant, else what the actor lacks.
+    pub fn require(&self, access: Access, tenant: Tenant) -> Result<(), Refusal> {
+        if !self.reaches(tenant) {
+            return Err(Refusal::NotFound);
+        }
+        self.holds(access)?;
+        match (self, access) {
+            (Self::User { roles, .. }, Access::Member { role, .. }) => {
+                let enough = roles.get(&tenant.org).is_some_and(|own| role <= *own);
+                enough.then_some(()).ok_or(Refusal::LowerRole(role))
+            }
+            (Self::ApiKey { tenant: own, .. }, Access::Member { scope, .. }) => {
+                let limited = own.project.is_some() && tenant.project.is_none();
+                let refused = limited && scope != ScopeRule::Any;
+                (!refused).then_some(()).ok_or(Refusal::LimitedToProject)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the kind and strength of the credential suffice for `access` anywhere.
+    ///
+    /// # Errors
+    ///
+    /// What the credential lacks.
+    pub fn holds(&self, access: Access) -> Result<(), Refusal> {
+        match (access, self) {
+            (Access::Public, _)
+            | (Access::SetUp, Self::SetUp { .. })
+            | (Access::SignedIn, Self::User { .. } | Self::ApiKey { .. })
+            | (
+                Access::InstanceAdmin,
+                Self::User {
+                    instance_admin: true,
+                    ..
+                },
+            )
+            | (Access::Enrolment, Self::Enrolment { .. })
+            | (Access::OwnNode, Self::Node { .. })
+            | (
+                Access::OwnNodeKey,
+                Self::Node {
+                    by: NodeCredential::Key,
+                    ..
+                },
+            )
+            | (Access::System, Self::System) => Ok(()),
+            (Access::Member { scope, .. }, Self::ApiKey { scopes, .. }) => {
+                let enough = scopes.is_empty()
+                    || match scope {
+                        ScopeRule::Any => true,
+                        ScopeRule::Has(scope) => scopes.contains(&scope),
+                        ScopeRule::Unlimited => false,
+                    };
+                enough.then_some(()).ok_or(Refusal::MissingScope(scope))
+            }
+            (Access::Member { role, .. }, Self::User { roles, .. }) => {
+                let strongest = roles.values().max();
+                let enough = strongest.is_some_and(|own| role <= *own);
+                enough.then_some(()).ok_or(Refusal::LowerRole(role))
+            }
+            (Access::InstanceAdmin, Self::User { .. }) => Err(Refusal::LowerRole(Role::Admin)),
+            _ => Err(Refusal::WrongCredential),
+        }
+    }
+
+    /// The organizations that the actor sees.
+    pub fn orgs(&self) -> Vec<OrgId> {
+        match self {
+            Self::User { roles, .. } => roles.keys().copied().collect(),
+            Self::ApiKey { tenant, .. }
+            | Self::Enrolment { tenant, .. }
+            | Self::Node { tenant, .. } => vec![tenant.org],
+            Self::System | Self::SetUp { .. } => Vec::new(),
+        }
+    }
+
+    /// The only project that the actor sees, if it is limited to one.
+    pub fn only_project(&self) -> Option<ProjectId> {
+        match self {
+            Self::ApiKey { tenant, .. }
+            | Self::Enrolment { tenant, .. }
+            | Self::Node { tenant, .. } => tenant.project,
+            Self::User { .. } | Self::System | Self::SetUp { .. } => None,
+        }
+    }
+
+    fn reaches(&self, tenant: Tenant) -> bool {
+        let own_project = self.only_project();
+        match self {
+            Self::System => true,
+            Self::SetUp { .. } => false,
+            Self::User { roles, .. } => roles.contains_key(&tenant.org),
+            Self::ApiKey { tenant: own, .. } => {
+                let same_project = own_project.is_none() || tenant.project.is_none();
+                own.org == tenant.org && (same_project || own_project == tenant.project)
+            }
+            Self::Enrolment { tenant: own, .. } | Self::Node { tenant: own, .. } => *own == tenant,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ORG: OrgId = OrgId(Uuid::from_u128(1));
+    const PROJECT: ProjectId = ProjectId(Uuid::from_u128(2));
+    const OTHER: ProjectId = ProjectId(Uuid::from_u128(3));
+
+    fn user(org: OrgId, role: Role) -> Actor {
+        Actor::User {
+            id: UserId(Uuid::from_u128(4)),
+            session: SessionId(Uuid::from_u128(5)),
+            instance_admin: false,
+            roles: BTreeMap::from([(org, role)]),
+        }
+    }
+
+    fn key(tenant: Tenant, scopes: &[Scope]) -> Actor {
+        Actor::ApiKey {
+            id: ApiKeyId(Uuid::from_u128(6)),
+            tenant,
+            scopes: scopes.iter().copied().collect(),
+            expires_at: None,
+        }
+    }
+
+    #[test]
+    fn a_role_holds_in_its_own_organization_only() {
+        let tenant = Tenant::project(ORG, PROJECT);
+        for (own, needed) in [
+            (Role::Reader, Role::Operator),
+            (Role::Operator, Role::Admin),
+        ] {
+            let access = Access::Member {
+                scope: ScopeRule::Any,
+                role: needed,
+            };
+            let refused = user(ORG, own).require(access, tenant);
+            assert_eq!(refused, Err(Refusal::LowerRole(needed)));
+            assert_eq!(user(ORG, needed).require(access, tenant), Ok(()));
+            let stranger = user(OrgId(Uuid::from_u128(9)), Role::Admin);
+            assert_eq!(stranger.require(access, tenant), Err(Refusal::NotFound));
+        }
+    }
+
+    #[test]
+    fn a_strong_role_elsewhere_gives_nothing_here() {
+        let elsewhere = OrgId(Uuid::from_u128(9));
+        let Actor::User {
+            id,
+            session,
+            instance_admin,
+            mut roles,
+        } = user(ORG, Role::Reader)
+        else {
+            unreachable!("made as a user")
+        };
+        roles.insert(elsewhere, Role::Admin);
+        let user = Actor::User {
+            id,
+            session,
+            instance_admin,
+            roles,
+        };
+        assert_eq!(user.holds(Access::ADMINISTER), Ok(()));
+        assert_eq!(
+            user.require(Access::ADMINISTER, Tenant::org(ORG)),
+            Err(Refusal::LowerRole(Role::Admin))
+        );
+    }
+
+    #[test]
+    fn a_key_is_held_to_its_project_and_scopes() {
+        let (own, other) = (Tenant::project(ORG, PROJECT), Tenant::project(ORG, OTHER));
+        let full = key(Tenant::org(ORG), &[]);
+        let limited = key(own, &[]);
+        let scoped = key(Tenant::org(ORG), &[Scope::NodesRead]);
+        let cases = [
+            (&full, Access::ADMINISTER, Tenant::org(ORG), Ok(())),
+            (&full, Access::API_KEYS, other, Ok(())),
+            (&limited, Access::API_KEYS, own, Ok(())),
+            (&limited, Access::API_KEYS, other, Err(Refusal::NotFound)),
+            (&limited, Access::READ_ORG, Tenant::org(ORG), Ok(())),
+            (
+                &limited,
+                Access::ADMINISTER,
+                Tenant::org(ORG),
+                Err(Refusal::LimitedToProject),
+            ),
+            (
+                &scoped,
+                Access::API_KEYS,
+                own,
+                Err(Refusal::MissingScope(ScopeRule::Has(Scope::ApiKeysAdmin))),
+            ),
+            (
+                &scoped,
+                Access::ADMINISTER,
+                own,
+                Err(Refusal::MissingScope(ScopeRule::Unlimited)),
+            ),
+        ];
+        for (actor, access, tenant, expected) in cases {
+            assert_eq!(
+                actor.require(access, tenant),
+                expected,
+                "{access:?} {tenant:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_node_passes_its_own_doors_only() {
+        let tenant = Tenant::project(ORG, PROJECT);
+        let node = |by| Actor::Node {
+            id: NodeId(Uuid::from_u128(7)),
+            tenant,
+            by,
+        };
+        let (by_key, by_token) = (node(NodeCredential::Key), node(NodeCredential::Token));
+        assert_eq!(by_key.require(Access::OwnNodeKey, tenant), Ok(()));
+        assert_eq!(by_token.require(Access::OwnNode, tenant), Ok(()));
+        let wrong = Err(Refusal::WrongCredential);
+        assert_eq!(by_token.require(Access::OwnNodeKey, tenant), wrong);
+        assert_eq!(by_key.require(Access::READ_ORG, tenant), wrong);
+        assert_eq!(by_key.holds(Access::SignedIn), wrong);
+    }
+}

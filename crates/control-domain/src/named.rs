@@ -1,0 +1,43 @@
+//! Enums whose variants have a name in the interface, the database and the documentation.
+
+/// Declares an enum, its names, and the list of all its variants, which thus cannot disagree.
+macro_rules! named {
+    (
+        $(#[$meta:meta])*
+        $type:ident { $($(#[$doc:meta])* $variant:ident = $name:literal),* $(,)? }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum $type {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl $type {
+            /// Every variant, in order.
+            pub const ALL: &[Self] = &[$(Self::$variant),*];
+
+            /// The name in the interface and in the database.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)*
+                }
+            }
+
+            /// The variant of this name.
+            pub fn from_name(name: &str) -> Option<Self> {
+                match name {
+                    $($name => Some(Self::$variant),)*
+                    _ => None,
+                }
+            }
+        }
+
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.name())
+            }
+        }
+    };
+}
+
+pub(crate) use named;

@@ -1,0 +1,53 @@
+//! An organization: what projects, members and keys belong to.
+
+use crate::access::{Access, Tenant};
+use crate::actor::Actor;
+use crate::refusal::Refusal;
+use crate::text::Name;
+use control_wire::OrgId;
+use jiff::Timestamp;
+
+/// An organization.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Org {
+    /// Its identifier.
+    pub id: OrgId,
+    /// Its name, unique in the installation.
+    pub name: Name,
+    /// When it was created.
+    pub created_at: Timestamp,
+}
+
+impl Org {
+    /// A new organization, made by an administrator of the installation or at set-up.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] for any other actor, or a bad name.
+    pub fn create(actor: &Actor, id: OrgId, name: &str, now: Timestamp) -> Result<Self, Refusal> {
+        let first = actor.holds(Access::SetUp);
+        let own = first.or_else(|_| actor.holds(Access::System));
+        own.or_else(|_| actor.holds(Access::InstanceAdmin))?;
+        Ok(Self {
+            id,
+            name: Name::parse("name", name)?,
+            created_at: now,
+        })
+    }
+
+    /// The organization under another name.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission, or for a bad name.
+    pub fn rename(self, actor: &Actor, name: &str) -> Result<Self, Refusal> {
+        actor.require(Access::ADMINISTER, self.tenant())?;
+        let name = Name::parse("name", name)?;
+        Ok(Self { name, ..self })
+    }
+
+    /// Itself, as the place of what belongs to it.
+    pub fn tenant(&self) -> Tenant {
+        Tenant::org(self.id)
+    }
+}

@@ -1,0 +1,70 @@
+//! A project: what nodes, bundles, rollouts and services belong to.
+
+use crate::access::{Access, Tenant};
+use crate::actor::Actor;
+use crate::refusal::Refusal;
+use crate::text::Name;
+use control_wire::{OrgId, ProjectId};
+use jiff::Timestamp;
+
+/// A project of an organization.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Project {
+    /// Its identifier.
+    pub id: ProjectId,
+    /// Its organization.
+    pub org: OrgId,
+    /// Its name, unique in the organization.
+    pub name: Name,
+    /// When it was created.
+    pub created_at: Timestamp,
+}
+
+impl Project {
+    /// A new project of `org`.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission, or for a bad name.
+    pub fn create(
+        actor: &Actor,
+        org: OrgId,
+        id: ProjectId,
+        name: &str,
+        now: Timestamp,
+    ) -> Result<Self, Refusal> {
+        actor.require(Access::WRITE_PROJECTS, Tenant::org(org))?;
+        Ok(Self {
+            id,
+            org,
+            name: Name::parse("name", name)?,
+            created_at: now,
+        })
+    }
+
+    /// The project under another name.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission, or for a bad name.
+    pub fn rename(self, actor: &Actor, name: &str) -> Result<Self, Refusal> {
+        actor.require(Access::WRITE_PROJECTS, self.tenant())?;
+        let name = Name::parse("name", name)?;
+        Ok(Self { name, ..self })
+    }
+
+    /// Whether the project may be deleted, given whether nodes belong to it.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission, or while it has nodes.
+    pub fn delete(&self, actor: &Actor, has_nodes: bool) -> Result<(), Refusal> {
+        actor.require(Access::ADMINISTER, self.tenant())?;
+        (!has_nodes).then_some(()).ok_or(Refusal::InUse("nodes"))
+    }
+
+    /// Itself, as the place of what belongs to it.
+    pub fn tenant(&self) -> Tenant {
+        Tenant::project(self.org, self.id)
+    }
+}

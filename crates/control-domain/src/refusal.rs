@@ -1,0 +1,68 @@
+//! Why a verb does nothing.
+
+use crate::access::{Role, ScopeRule};
+
+/// Why a verb does nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The value does not exist, or belongs to another tenant: the two must look the same.
+    #[error("not found")]
+    NotFound,
+    /// The API key has scopes, and not the one that is needed.
+    #[error("{}", missing_scope(*.0))]
+    MissingScope(ScopeRule),
+    /// The API key is limited to a project, and this concerns the organization.
+    #[error("the API key is limited to a project")]
+    LimitedToProject,
+    /// The user's role in this organization is lower.
+    #[error("needs the role {0}")]
+    LowerRole(Role),
+    /// The kind of credential is never accepted here.
+    #[error("this kind of credential is not accepted here")]
+    WrongCredential,
+    /// An API key would make one with more than it has.
+    #[error("an API key makes no key with more {0} than it has")]
+    MoreThanOwn(&'static str),
+    /// The credential has ended or was revoked.
+    #[error("the credential is not valid any more")]
+    Ended,
+    /// The state machine has no row for this.
+    #[error("{noun} that is {state} cannot {event}")]
+    WrongState {
+        /// The noun with its article.
+        noun: &'static str,
+        /// Its state.
+        state: &'static str,
+        /// What was asked for.
+        event: &'static str,
+    },
+    /// Other values still refer to this one.
+    #[error("still has {0}")]
+    InUse(&'static str),
+    /// Another value has this field's value, which must be unique.
+    #[error("{0} is taken")]
+    Taken(&'static str),
+    /// A field has a wrong value.
+    #[error("{field}: {reason}")]
+    Invalid {
+        /// The field's name, with dots between levels.
+        field: &'static str,
+        /// Why its value is refused.
+        reason: &'static str,
+    },
+}
+
+impl Refusal {
+    /// [`Refusal::Invalid`]
+    pub const fn invalid(field: &'static str, reason: &'static str) -> Self {
+        Self::Invalid { field, reason }
+    }
+}
+
+fn missing_scope(rule: ScopeRule) -> String {
+    match rule {
+        ScopeRule::Any => "the API key is not accepted".to_owned(),
+        ScopeRule::Has(scope) => format!("the API key lacks the scope {scope}"),
+        ScopeRule::Unlimited => "needs an API key without scopes".to_owned(),
+    }
+}

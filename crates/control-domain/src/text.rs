@@ -1,0 +1,116 @@
+//! Texts that are known to be good: names and addresses.
+
+use crate::refusal::Refusal;
+use std::fmt;
+
+const NAME_CHARS: usize = 100;
+const EMAIL_BYTES: usize = 254;
+
+/// A name for people: 1 to 100 characters, no control characters, no space at either end.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Name(String);
+
+/// An e-mail address in lower case: one `@`, at most 254 bytes, no spaces.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Email(String);
+
+impl Name {
+    /// `field` is named by the refusal.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::Invalid`] if the text is no name.
+    pub fn parse(field: &'static str, text: &str) -> Result<Self, Refusal> {
+        let length = text.chars().count();
+        if length == 0 || NAME_CHARS < length {
+            return Err(Refusal::invalid(field, "needs 1 to 100 characters"));
+        }
+        if text.trim() != text || text.chars().any(char::is_control) {
+            let reason = "has control characters, or a space at an end";
+            return Err(Refusal::invalid(field, reason));
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    /// A name as the database keeps it.
+    pub fn stored(text: String) -> Self {
+        Self(text)
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Email {
+    /// Changed to lower case: two users never differ by case alone.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::Invalid`] if the text is no address.
+    pub fn parse(field: &'static str, text: &str) -> Result<Self, Refusal> {
+        let wrong = Refusal::invalid(field, "is no e-mail address");
+        let (user, domain) = text.split_once('@').ok_or(wrong)?;
+        let has_space = |c: char| c.is_whitespace() || c.is_control();
+        let bad = user.is_empty() || domain.is_empty() || domain.contains('@');
+        if bad || text.len() > EMAIL_BYTES || text.contains(has_space) {
+            return Err(wrong);
+        }
+        Ok(Self(text.to_lowercase()))
+    }
+
+    /// An address as the database keeps it.
+    pub fn stored(text: String) -> Self {
+        Self(text)
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Display for Email {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_short_and_visible() {
+        for good in ["a", "Ünïcode 1", &"x".repeat(100)] {
+            assert!(Name::parse("name", good).is_ok(), "{good}");
+        }
+        for bad in ["", " a", "a ", "a\nb", &"x".repeat(101)] {
+            assert!(Name::parse("name", bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn an_address_has_two_sides_and_no_case() {
+        let email = Email::parse("email", "Ann@Example.com").unwrap();
+        assert_eq!(email.as_str(), "ann@example.com");
+        for bad in [
+            "",
+            "a",
+            "@b",
+            "a@",
+            "a@b@c",
+            "a b@c",
+            &format!("a@{}", "b".repeat(254)),
+        ] {
+            assert!(Email::parse("email", bad).is_err(), "{bad:?}");
+        }
+    }
+}

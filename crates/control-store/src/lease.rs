@@ -1,0 +1,35 @@
+//! Leases: work that must run once, whatever the number of replicas.
+
+use crate::error::StoreError;
+use crate::store::Transaction;
+use jiff::{SignedDuration, Timestamp};
+use sqlx::query;
+use uuid::Uuid;
+
+impl Transaction {
+    /// Takes or extends the lease `name` for `holder`; whether `holder` has it now.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn acquire_lease(
+        &mut self,
+        name: &str,
+        holder: Uuid,
+        now: Timestamp,
+        lifetime: SignedDuration,
+    ) -> Result<bool, StoreError> {
+        let sql = "INSERT INTO leases (name, holder, expires_at) VALUES ($1, $2, $3)
+                   ON CONFLICT (name) DO UPDATE
+                   SET holder = excluded.holder, expires_at = excluded.expires_at
+                   WHERE leases.holder = excluded.holder OR leases.expires_at <= $4";
+        let done = query(sql)
+            .bind(name)
+            .bind(holder.to_string())
+            .bind((now + lifetime).as_millisecond())
+            .bind(now.as_millisecond())
+            .execute(self.connection())
+            .await?;
+        Ok(done.rows_affected() == 1)
+    }
+}

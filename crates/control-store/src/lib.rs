@@ -1,0 +1,33 @@
+//! Durable state: SQLite or PostgreSQL behind one text of SQL.
+//!
+//! A command is one [`Transaction`]. Two writers of one row never overwrite each other: an update
+//! names the version that it read, and is [`StoreError::Stale`] if there is a newer one.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
+
+mod error;
+mod row;
+mod store;
+mod versioned;
+
+mod audit;
+mod lease;
+mod rate_limit;
+mod reply;
+
+mod api_key;
+mod membership;
+mod org;
+mod project;
+mod secret;
+mod session;
+mod setup_link;
+mod signing_key;
+mod user;
+
+pub use audit::{AuditEntry, AuditFault};
+pub use error::StoreError;
+pub use rate_limit::{Group, Rate};
+pub use reply::{Reply, Reservation};
+pub use secret::StoredSecret;
+pub use store::{Store, Transaction};
+pub use versioned::{Page, Versioned};

@@ -1,0 +1,113 @@
+//! Token buckets that all replicas share: a replica takes tokens in groups.
+
+use crate::error::StoreError;
+use crate::row::number;
+use crate::store::Transaction;
+use jiff::Timestamp;
+use sqlx::query;
+
+const MICROS_PER_MINUTE: i64 = 60_000_000;
+
+/// How fast, and how many at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    /// Tokens that come back in a minute, 1 or more.
+    pub per_minute: i64,
+    /// Tokens of a full bucket, 1 or more.
+    pub burst: i64,
+}
+
+/// Tokens taken from a bucket, and what is left in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// 0 if the bucket is empty.
+    pub taken: i64,
+    /// When the bucket is full again, in microseconds since 1970.
+    pub full_at_micros: i64,
+}
+
+impl Rate {
+    /// The time in which one token comes back, in microseconds.
+    pub fn token_micros(self) -> i64 {
+        MICROS_PER_MINUTE / self.per_minute.max(1)
+    }
+
+    /// Tokens in a bucket that is full again at `full_at_micros`.
+    pub fn tokens_left(self, full_at_micros: i64, now: Timestamp) -> i64 {
+        let missing = (full_at_micros - now.as_microsecond()).max(0);
+        let missing_tokens =
+            missing.div_euclid(self.token_micros()) + i64::from(missing % self.token_micros() != 0);
+        (self.burst - missing_tokens).clamp(0, self.burst)
+    }
+}
+
+impl Transaction {
+    /// Takes up to `wanted` tokens of bucket `name`, in one statement.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn take_tokens(
+        &mut self,
+        name: &str,
+        rate: Rate,
+        wanted: i64,
+        now: Timestamp,
+    ) -> Result<Group, StoreError> {
+        let token = rate.token_micros();
+        let now = now.as_microsecond();
+        let wanted = wanted.clamp(1, rate.burst);
+        // `room`: tokens in the bucket, from the time that is left until it is full.
+        let sql = "INSERT INTO rate_limits (name, full_at, taken) VALUES ($1, $2 + $3 * $4, $4)
+                   ON CONFLICT (name) DO UPDATE SET
+                     taken = CASE
+                       WHEN ($2 + $3 * $5 - rate_limits.full_at) / $3 >= $4 THEN $4
+                       WHEN rate_limits.full_at <= $2 THEN $4
+                       ELSE ($2 + $3 * $5 - rate_limits.full_at) / $3 END,
+                     full_at = CASE
+                       WHEN rate_limits.full_at <= $2 THEN $2 + $3 * $4
+                       WHEN ($2 + $3 * $5 - rate_limits.full_at) / $3 >= $4
+                         THEN rate_limits.full_at + $3 * $4
+                       ELSE rate_limits.full_at
+                         + $3 * (($2 + $3 * $5 - rate_limits.full_at) / $3) END
+                   WHERE rate_limits.full_at <= $2 + $3 * ($5 - 1)
+                   RETURNING full_at, taken";
+        let row = query(sql)
+            .bind(name)
+            .bind(now)
+            .bind(token)
+            .bind(wanted)
+            .bind(rate.burst)
+            .fetch_optional(self.connection())
+            .await?;
+        if let Some(row) = row {
+            return Ok(Group {
+                taken: number(&row, "taken")?,
+                full_at_micros: number(&row, "full_at")?,
+            });
+        }
+        let sql = "SELECT full_at FROM rate_limits WHERE name = $1";
+        let row = query(sql).bind(name).fetch_one(self.connection()).await?;
+        Ok(Group {
+            taken: 0,
+            full_at_micros: number(&row, "full_at")?,
+        })
+    }
+
+    /// Deletes at most `limit` buckets that were full before `now`; how many.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn purge_buckets(&mut self, now: Timestamp, limit: i64) -> Result<u64, StoreError> {
+        let sql = "DELETE FROM rate_limits WHERE name IN
+                   (SELECT name FROM rate_limits WHERE full_at < $1 ORDER BY full_at LIMIT $2)
+                   AND full_at < $1";
+        let done = query(sql)
+            .bind(now.as_microsecond())
+            .bind(limit)
+            .execute(self.connection())
+            .await?;
+        Ok(done.rows_affected())
+    }
+}

@@ -1,0 +1,88 @@
+//! Columns as the domain's values.
+
+use crate::error::StoreError;
+use crate::versioned::Versioned;
+use jiff::Timestamp;
+use sqlx::Row;
+use sqlx::any::{AnyQueryResult, AnyRow};
+use uuid::Uuid;
+
+pub(crate) fn text(row: &AnyRow, column: &'static str) -> Result<String, StoreError> {
+    Ok(row.try_get(column)?)
+}
+
+pub(crate) fn optional_text(
+    row: &AnyRow,
+    column: &'static str,
+) -> Result<Option<String>, StoreError> {
+    Ok(row.try_get(column)?)
+}
+
+pub(crate) fn number(row: &AnyRow, column: &'static str) -> Result<i64, StoreError> {
+    Ok(row.try_get(column)?)
+}
+
+pub(crate) fn truth(row: &AnyRow, column: &'static str) -> Result<bool, StoreError> {
+    Ok(number(row, column)? != 0)
+}
+
+pub(crate) fn id<T: From<Uuid>>(row: &AnyRow, column: &'static str) -> Result<T, StoreError> {
+    let id: Uuid = text(row, column)?
+        .parse()
+        .map_err(|_| StoreError::Corrupt(column))?;
+    Ok(id.into())
+}
+
+pub(crate) fn optional_id<T: From<Uuid>>(
+    row: &AnyRow,
+    column: &'static str,
+) -> Result<Option<T>, StoreError> {
+    let Some(text) = optional_text(row, column)? else {
+        return Ok(None);
+    };
+    let id: Uuid = text.parse().map_err(|_| StoreError::Corrupt(column))?;
+    Ok(Some(id.into()))
+}
+
+pub(crate) fn time(row: &AnyRow, column: &'static str) -> Result<Timestamp, StoreError> {
+    let millis = number(row, column)?;
+    Timestamp::from_millisecond(millis).map_err(|_| StoreError::Corrupt(column))
+}
+
+pub(crate) fn optional_time(
+    row: &AnyRow,
+    column: &'static str,
+) -> Result<Option<Timestamp>, StoreError> {
+    let millis: Option<i64> = row.try_get(column)?;
+    millis
+        .map(Timestamp::from_millisecond)
+        .transpose()
+        .map_err(|_| StoreError::Corrupt(column))
+}
+
+/// A variant by its name, such as a role or a state.
+pub(crate) fn named<T>(
+    row: &AnyRow,
+    column: &'static str,
+    from_name: fn(&str) -> Option<T>,
+) -> Result<T, StoreError> {
+    from_name(&text(row, column)?).ok_or(StoreError::Corrupt(column))
+}
+
+pub(crate) fn versioned<T>(value: T, row: &AnyRow) -> Result<Versioned<T>, StoreError> {
+    let version = number(row, "version")?;
+    Ok(Versioned { value, version })
+}
+
+/// What an optional time is in a column.
+pub(crate) fn millis(time: Option<Timestamp>) -> Option<i64> {
+    time.map(Timestamp::as_millisecond)
+}
+
+/// [`StoreError::Stale`] unless a row of this version was there.
+pub(crate) fn written(done: &AnyQueryResult) -> Result<(), StoreError> {
+    match done.rows_affected() {
+        0 => Err(StoreError::Stale),
+        _ => Ok(()),
+    }
+}

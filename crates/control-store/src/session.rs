@@ -1,0 +1,107 @@
+//! Sessions.
+
+use crate::error::StoreError;
+use crate::row::{id, millis, optional_time, time};
+use crate::store::Transaction;
+use control_domain::Session;
+use control_wire::SessionId;
+use jiff::Timestamp;
+use sqlx::any::AnyRow;
+use sqlx::query;
+
+impl Transaction {
+    /// Inserts a new session under the hash of its secret.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn insert_session(
+        &mut self,
+        session: Session,
+        secret_hash: &str,
+    ) -> Result<(), StoreError> {
+        let Session {
+            id,
+            user,
+            created_at,
+            seen_at,
+            revoked_at,
+        } = session;
+        let sql = "INSERT INTO sessions (id, user_id, secret_hash, created_at, seen_at, revoked_at)
+                   VALUES ($1, $2, $3, $4, $5, $6)";
+        query(sql)
+            .bind(id.to_string())
+            .bind(user.to_string())
+            .bind(secret_hash)
+            .bind(created_at.as_millisecond())
+            .bind(seen_at.as_millisecond())
+            .bind(millis(revoked_at))
+            .execute(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// The session whose secret has this hash, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn session_by_secret(
+        &mut self,
+        secret_hash: &str,
+    ) -> Result<Option<Session>, StoreError> {
+        let sql = "SELECT id, user_id, created_at, seen_at, revoked_at FROM sessions
+                   WHERE secret_hash = $1";
+        let row = query(sql)
+            .bind(secret_hash)
+            .fetch_optional(self.connection())
+            .await?;
+        row.as_ref().map(read).transpose()
+    }
+
+    /// Notes a request of the session.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn see_session(
+        &mut self,
+        session: SessionId,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        query("UPDATE sessions SET seen_at = $1 WHERE id = $2 AND seen_at < $1")
+            .bind(now.as_millisecond())
+            .bind(session.to_string())
+            .execute(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// Ends the session.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn revoke_session(
+        &mut self,
+        session: SessionId,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        query("UPDATE sessions SET revoked_at = $1 WHERE id = $2 AND revoked_at IS NULL")
+            .bind(now.as_millisecond())
+            .bind(session.to_string())
+            .execute(self.connection())
+            .await?;
+        Ok(())
+    }
+}
+
+fn read(row: &AnyRow) -> Result<Session, StoreError> {
+    Ok(Session {
+        id: id(row, "id")?,
+        user: id(row, "user_id")?,
+        created_at: time(row, "created_at")?,
+        seen_at: time(row, "seen_at")?,
+        revoked_at: optional_time(row, "revoked_at")?,
+    })
+}

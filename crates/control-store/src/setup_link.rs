@@ -1,0 +1,65 @@
+//! Set-up links: at most one at a time, and none once there is a user.
+
+use crate::error::StoreError;
+use crate::row::{id, time, written};
+use crate::store::Transaction;
+use control_domain::SetupLink;
+use sqlx::query;
+use uuid::Uuid;
+
+impl Transaction {
+    /// Puts `link` in the place of all earlier ones.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn replace_setup_link(
+        &mut self,
+        link: SetupLink,
+        secret_hash: &str,
+    ) -> Result<(), StoreError> {
+        query("DELETE FROM setup_links")
+            .execute(self.connection())
+            .await?;
+        query("INSERT INTO setup_links (id, secret_hash, created_at) VALUES ($1, $2, $3)")
+            .bind(link.id.to_string())
+            .bind(secret_hash)
+            .bind(link.created_at.as_millisecond())
+            .execute(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// The link whose secret has this hash, if it was not used.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn setup_link_by_secret(
+        &mut self,
+        secret_hash: &str,
+    ) -> Result<Option<SetupLink>, StoreError> {
+        let row = query("SELECT id, created_at FROM setup_links WHERE secret_hash = $1")
+            .bind(secret_hash)
+            .fetch_optional(self.connection())
+            .await?;
+        let Some(row) = row else { return Ok(None) };
+        Ok(Some(SetupLink {
+            id: id(&row, "id")?,
+            created_at: time(&row, "created_at")?,
+        }))
+    }
+
+    /// Uses the link up.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Stale`] if it was used before.
+    pub async fn spend_setup_link(&mut self, link: Uuid) -> Result<(), StoreError> {
+        let done = query("DELETE FROM setup_links WHERE id = $1")
+            .bind(link.to_string())
+            .execute(self.connection())
+            .await?;
+        written(&done)
+    }
+}

@@ -1,0 +1,10 @@
+//! Every statement on both databases.
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test may stop"
+)]
+
+mod nouns;
+mod shared_state;
+mod stores;

@@ -1,0 +1,188 @@
+//! What replicas share: leases, buckets, answers, the audit log.
+
+use crate::stores::{NOW, TestStore, org, project, stores};
+use control_store::{AuditEntry, AuditFault, Group, Rate, Reply, Reservation};
+use jiff::{SignedDuration, Timestamp};
+use uuid::Uuid;
+
+fn after(secs: i64) -> Timestamp {
+    NOW + SignedDuration::from_secs(secs)
+}
+
+#[tokio::test]
+async fn a_lease_has_one_holder_until_it_ends() {
+    let (one, other) = (Uuid::from_u128(1), Uuid::from_u128(2));
+    let lifetime = SignedDuration::from_secs(10);
+    for store in stores().await {
+        for (holder, secs, held) in [
+            (one, 0, true),
+            (other, 9, false),
+            (one, 9, true),
+            (other, 18, false),
+            (other, 19, true),
+            (one, 20, false),
+        ] {
+            let mut tx = store.begin().await.unwrap();
+            let got = tx
+                .acquire_lease("work", holder, after(secs), lifetime)
+                .await;
+            tx.commit().await.unwrap();
+            assert_eq!(got.unwrap(), held, "{} at {secs}", store.database.kind);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_bucket_gives_its_burst_and_then_its_rate() {
+    let rate = Rate {
+        per_minute: 60,
+        burst: 10,
+    };
+    for store in stores().await {
+        let mut tx = store.begin().await.unwrap();
+        // At second 0 ten tokens, then one a second, never more than ten.
+        for (secs, wanted, taken, left) in [
+            (0, 4, 4, 6),
+            (0, 4, 4, 2),
+            (0, 4, 2, 0),
+            (0, 4, 0, 0),
+            (1, 4, 1, 0),
+            (4, 2, 2, 1),
+            (100, 99, 10, 0),
+        ] {
+            let now = after(secs);
+            let Group {
+                taken: got,
+                full_at_micros,
+            } = tx.take_tokens("ip", rate, wanted, now).await.unwrap();
+            let remaining = rate.tokens_left(full_at_micros, now);
+            assert_eq!((got, remaining), (taken, left), "{wanted} at {secs}");
+        }
+        assert_eq!(tx.purge_buckets(after(109), 10).await.unwrap(), 0);
+        assert_eq!(tx.purge_buckets(after(111), 10).await.unwrap(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_key_gives_the_answer_it_stands_for() {
+    for store in stores().await {
+        let mut tx = store.begin().await.unwrap();
+        let id = Uuid::from_u128;
+        let first = tx.reserve_reply("key", "a", id(1), after(0)).await.unwrap();
+        assert_eq!(first, Reservation::Taken);
+        let again = tx.reserve_reply("key", "a", id(2), after(1)).await.unwrap();
+        assert_eq!(again, Reservation::Pending);
+        let other = tx.reserve_reply("key", "b", id(3), after(1)).await.unwrap();
+        assert_eq!(other, Reservation::Other);
+        tx.commit_reply(id(1)).await.unwrap();
+        let lost = tx.reserve_reply("key", "a", id(4), after(999)).await;
+        assert_eq!(lost.unwrap(), Reservation::Lost);
+        let reply = Reply {
+            status: 201,
+            etag: Some("\"1\"".to_owned()),
+            body: Some("{}".to_owned()),
+        };
+        tx.keep_reply(id(1), &reply).await.unwrap();
+        let replied = tx.reserve_reply("key", "a", id(5), after(999)).await;
+        assert_eq!(replied.unwrap(), Reservation::Replied(reply));
+        let next_day = after(24 * 3600);
+        let renewed = tx.reserve_reply("key", "b", id(6), next_day).await.unwrap();
+        assert_eq!(renewed, Reservation::Taken);
+        assert_eq!(tx.purge_replies(next_day, 10).await.unwrap(), 0);
+        assert_eq!(tx.purge_replies(after(48 * 3600), 10).await.unwrap(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_command_that_died_gives_its_key_back() {
+    for store in stores().await {
+        let mut tx = store.begin().await.unwrap();
+        let id = Uuid::from_u128;
+        tx.reserve_reply("key", "a", id(1), after(0)).await.unwrap();
+        let taken = tx.reserve_reply("key", "a", id(2), after(121)).await;
+        assert_eq!(taken.unwrap(), Reservation::Taken);
+        tx.commit_reply(id(1)).await.unwrap_err();
+        tx.commit_reply(id(2)).await.unwrap();
+        tx.release_reply(id(2)).await.unwrap();
+        let kept = tx.reserve_reply("key", "a", id(3), after(122)).await;
+        assert_eq!(kept.unwrap(), Reservation::Lost, "a committed key stays");
+    }
+}
+
+async fn audited(store: &TestStore, count: u128) {
+    for number in 1..=count {
+        let mut tx = store.begin().await.unwrap();
+        let entry = AuditEntry {
+            at: NOW,
+            actor_kind: "user",
+            actor: Uuid::from_u128(number),
+            tenant: Some(project(&org("a"), "edge").tenant()),
+            action: "project.created",
+            subject: Uuid::from_u128(number),
+            correlation_id: "c",
+        };
+        let seq = tx.append_audit(&entry).await.unwrap();
+        assert_eq!(tx.audit_head().await.unwrap(), seq);
+        tx.commit().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn the_audit_chain_shows_every_change() {
+    let cases = [
+        ("SELECT 1", None),
+        (
+            "UPDATE audit SET action = 'project.deleted' WHERE seq = 2",
+            Some(2),
+        ),
+        ("UPDATE audit SET at = at + 1 WHERE seq = 3", Some(3)),
+        ("UPDATE audit SET org_id = NULL WHERE seq = 1", Some(1)),
+        ("UPDATE audit SET hash = hash || 'x' WHERE seq = 3", Some(3)),
+        ("DELETE FROM audit WHERE seq = 1", Some(1)),
+        ("DELETE FROM audit WHERE seq = 3", Some(3)),
+        ("UPDATE audit_head SET hash = 'x'", Some(3)),
+        ("UPDATE audit_head SET seq = 2", Some(2)),
+        ("DELETE FROM audit", Some(1)),
+    ];
+    for (sql, seq) in cases {
+        for store in stores().await {
+            audited(&store, 3).await;
+            store.tamper(sql).await;
+            let found = store.read().await.unwrap().verify_audit().await.unwrap();
+            let expected = seq.map(|seq| AuditFault { seq });
+            assert_eq!(found, expected, "{sql} on {}", store.database.kind);
+        }
+    }
+}
+
+async fn append(store: control_store::Store, number: u128) {
+    for _ in 0..5 {
+        let mut tx = store.begin().await.unwrap();
+        let entry = AuditEntry {
+            at: NOW,
+            actor_kind: "system",
+            actor: Uuid::from_u128(number),
+            tenant: None,
+            action: "test.written",
+            subject: Uuid::nil(),
+            correlation_id: "",
+        };
+        tx.append_audit(&entry).await.unwrap();
+        tx.commit().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn writers_on_two_connections_leave_one_chain() {
+    for store in stores().await {
+        let mut writers = tokio::task::JoinSet::new();
+        for number in 0..8 {
+            let store = control_store::Store::clone(&store);
+            writers.spawn(append(store, number));
+        }
+        writers.join_all().await;
+        let mut tx = store.read().await.unwrap();
+        assert_eq!(tx.audit_head().await.unwrap(), 40);
+        assert_eq!(tx.verify_audit().await.unwrap(), None);
+    }
+}

@@ -1,0 +1,111 @@
+//! Empty stores on both databases, and values to put there.
+
+use control_auth::SigningPair;
+use control_domain::{
+    ApiKey, Email, Name, Org, Project, Scope, SigningKey, SigningKeyState, Tenant, User,
+};
+use control_store::Store;
+use control_testkit::{Database, databases};
+use control_wire::{ApiKeyId, OrgId, ProjectId, SecretId, SigningKeyId, UserId};
+use jiff::Timestamp;
+use sqlx::{AnyConnection, Connection, Executor};
+use std::ops::Deref;
+use uuid::Uuid;
+
+pub(crate) const NOW: Timestamp = Timestamp::constant(1_700_000_000, 0);
+
+/// A store, and the database under it for as long.
+pub(crate) struct TestStore {
+    store: Store,
+    pub(crate) database: Database,
+}
+
+impl Deref for TestStore {
+    type Target = Store;
+
+    fn deref(&self) -> &Store {
+        &self.store
+    }
+}
+
+impl TestStore {
+    async fn open(database: Database) -> Self {
+        let store = Store::open(&database.url).await.unwrap();
+        Self { store, database }
+    }
+
+    /// Runs a statement past the store, as an intruder would.
+    pub(crate) async fn tamper(&self, sql: &'static str) {
+        let mut connection = AnyConnection::connect(&self.database.url).await.unwrap();
+        connection.execute(sql).await.unwrap();
+    }
+}
+
+/// An empty store on each database.
+pub(crate) async fn stores() -> Vec<TestStore> {
+    let mut stores = Vec::new();
+    for database in databases() {
+        stores.push(TestStore::open(database).await);
+    }
+    stores
+}
+
+pub(crate) fn org(name: &str) -> Org {
+    Org {
+        id: OrgId(of_name(name)),
+        name: Name::stored(name.to_owned()),
+        created_at: NOW,
+    }
+}
+
+pub(crate) fn project(org: &Org, name: &str) -> Project {
+    Project {
+        id: ProjectId(of_name(&format!("{} {name}", org.name))),
+        org: org.id,
+        name: Name::stored(name.to_owned()),
+        created_at: NOW,
+    }
+}
+
+pub(crate) fn user(email: &str) -> User {
+    User {
+        id: UserId(of_name(email)),
+        email: Email::stored(email.to_owned()),
+        name: Name::stored("Ann".to_owned()),
+        password: None,
+        instance_admin: true,
+        created_at: NOW,
+    }
+}
+
+pub(crate) fn api_key(tenant: Tenant, scopes: &[Scope]) -> ApiKey {
+    ApiKey {
+        id: ApiKeyId(Uuid::from_u128(1)),
+        tenant,
+        name: Name::stored("deploy".to_owned()),
+        scopes: scopes.iter().copied().collect(),
+        created_at: NOW,
+        expires_at: None,
+        revoked_at: None,
+    }
+}
+
+pub(crate) fn signing_key(org: OrgId, secret: SecretId) -> SigningKey {
+    SigningKey {
+        id: SigningKeyId(Uuid::from_u128(11)),
+        org,
+        state: SigningKeyState::Active,
+        public_key: SigningPair::new(&[1; 32]).unwrap().public(),
+        secret,
+        created_at: NOW,
+    }
+}
+
+/// The same identifier for the same name.
+fn of_name(name: &str) -> Uuid {
+    let mut bytes = [0; 16];
+    for (index, byte) in name.bytes().enumerate() {
+        bytes[index % 16] ^= byte;
+    }
+    Uuid::from_bytes(bytes)
+}

@@ -1,0 +1,122 @@
+//! A plain HTTP/1.1 client: one connection per request, as a script would do it.
+#![expect(clippy::expect_used, reason = "a test may stop, and says why")]
+
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+const DEADLINE: Duration = Duration::from_mins(1);
+
+/// Sends requests to one server.
+#[derive(Clone, Debug)]
+pub struct Client {
+    authority: String,
+    credential: Option<String>,
+}
+
+/// An answer, read to its end.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The status.
+    pub status: u16,
+    /// The fields, names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The body as text.
+    pub text: String,
+}
+
+impl Client {
+    /// A client of `http://HOST:PORT`.
+    ///
+    /// # Panics
+    ///
+    /// If the URL begins otherwise.
+    pub fn new(base_url: &str) -> Self {
+        let authority = base_url.strip_prefix("http://").expect("a plain URL");
+        Self {
+            authority: authority.to_owned(),
+            credential: None,
+        }
+    }
+
+    /// The same with `Authorization: Bearer`.
+    #[must_use]
+    pub fn with_bearer(&self, secret: &str) -> Self {
+        Self {
+            authority: self.authority.clone(),
+            credential: Some(format!("authorization: Bearer {secret}\r\n")),
+        }
+    }
+
+    /// Sends a request without a body.
+    pub fn get(&self, path: &str) -> Answer {
+        self.send("GET", path, &[], None)
+    }
+
+    /// Sends a body as JSON.
+    pub fn post(&self, path: &str, body: &Value) -> Answer {
+        self.send("POST", path, &[], Some(body))
+    }
+
+    /// Sends any request.
+    ///
+    /// # Panics
+    ///
+    /// If there is no whole answer in 60 seconds.
+    pub fn send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<&Value>,
+    ) -> Answer {
+        let body = body.map(Value::to_string).unwrap_or_default();
+        let mut head = format!(
+            "{method} {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n",
+            self.authority
+        );
+        head.push_str(self.credential.as_deref().unwrap_or_default());
+        for (name, value) in headers {
+            head.extend([name, ": ", value, "\r\n"]);
+        }
+        if !body.is_empty() {
+            head.push_str("content-type: application/json\r\n");
+        }
+        let length = body.len().to_string();
+        head.extend(["content-length: ", &length, "\r\n\r\n", &body]);
+        let mut stream = TcpStream::connect(&self.authority).expect("the server listens");
+        stream.set_read_timeout(Some(DEADLINE)).expect("a deadline");
+        stream.write_all(head.as_bytes()).expect("it reads");
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).expect("it answers in time");
+        Answer::parse(&String::from_utf8_lossy(&bytes))
+    }
+}
+
+impl Answer {
+    fn parse(text: &str) -> Self {
+        let (head, body) = text.split_once("\r\n\r\n").expect("a whole head");
+        let mut lines = head.lines();
+        let status = lines.next().and_then(|line| line.split(' ').nth(1));
+        let fields = lines.filter_map(|line| line.split_once(':'));
+        Self {
+            status: status.and_then(|text| text.parse().ok()).expect("a status"),
+            headers: fields
+                .map(|(name, value)| (name.to_lowercase(), value.trim().to_owned()))
+                .collect(),
+            text: body.to_owned(),
+        }
+    }
+
+    /// The first field of this name, or nothing.
+    pub fn header(&self, name: &str) -> &str {
+        let found = self.headers.iter().find(|(own, _)| own == name);
+        found.map_or("", |(_, value)| value)
+    }
+
+    /// The body as JSON; null if it is none.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_default()
+    }
+}

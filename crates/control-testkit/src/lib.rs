@@ -1,0 +1,12 @@
+//! Databases, an HTTP client and the real program, for tests of the control plane.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
+
+mod database;
+mod http;
+mod postgres;
+mod program;
+
+pub use database::{Database, databases};
+pub use http::{Answer, Client};
+pub use postgres::Postgres;
+pub use program::Program;

@@ -1,0 +1,206 @@
+//! A real PostgreSQL on a Unix socket, in a folder of its own.
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test may stop, and says why"
+)]
+
+use rustix::process::geteuid;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+use tempfile::TempDir;
+
+const DEADLINE: Duration = Duration::from_mins(1);
+const READY: &str = "database system is ready to accept connections";
+const SETTINGS: &[&str] = &[
+    "listen_addresses=",
+    "fsync=off",
+    "full_page_writes=off",
+    "synchronous_commit=off",
+    "max_connections=200",
+    "shared_buffers=16MB",
+];
+/// Ends the server and removes its folder as soon as the pipe from the test is closed.
+const GUARD: &str = r#"
+folder=$1; shift
+"$@" <&- &
+server=$!
+cat >/dev/null
+kill -QUIT $server
+wait $server
+rm -rf "$folder"
+"#;
+
+/// A running server. It ends with the process that started it, even if that is killed.
+#[derive(Debug)]
+pub struct Postgres {
+    programs: PathBuf,
+    folder: PathBuf,
+    databases: AtomicU32,
+    guard: Child,
+}
+
+impl Postgres {
+    /// Starts a server on a copy of an empty cluster, and waits until it answers.
+    ///
+    /// # Panics
+    ///
+    /// If PostgreSQL is not installed, or does not start in 60 seconds.
+    pub fn start() -> Self {
+        let programs = programs();
+        let template = template(&programs);
+        let folder = tempfile::tempdir().expect("a temporary folder").keep();
+        copy(&template, &folder.join("data"));
+        own(&folder, false);
+        let server = [
+            programs.join("postgres").into_os_string(),
+            "-D".into(),
+            folder.join("data").into_os_string(),
+            "-k".into(),
+            folder.clone().into_os_string(),
+        ];
+        let guard = unprivileged("sh")
+            .args(["-c", GUARD, "guard"])
+            .arg(&folder)
+            .args(server)
+            .args(SETTINGS.iter().flat_map(|setting| ["-c", setting]))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("a shell");
+        let mut started = Self {
+            programs,
+            folder,
+            databases: AtomicU32::new(0),
+            guard,
+        };
+        let log = started.guard.stderr.take().expect("a pipe");
+        let (sender, ready) = mpsc::channel();
+        thread::spawn(move || {
+            for line in BufReader::new(log).lines().map_while(Result::ok) {
+                // The receiver goes once the server is ready; the pipe must be emptied on.
+                drop(sender.send(line));
+            }
+        });
+        let mut said = Vec::new();
+        while let Ok(line) = ready.recv_timeout(DEADLINE) {
+            if line.contains(READY) {
+                return started;
+            }
+            said.push(line);
+        }
+        panic!("PostgreSQL did not start:\n{}", said.join("\n"));
+    }
+
+    /// Makes an empty database; gives its URL.
+    ///
+    /// # Panics
+    ///
+    /// If the server is gone.
+    pub fn create_database(&self) -> String {
+        let name = format!("test_{}", self.databases.fetch_add(1, Ordering::Relaxed));
+        self.psql("postgres", &format!("CREATE DATABASE {name}"));
+        let folder = self.folder.display();
+        format!("postgres:///{name}?host={folder}&user=postgres")
+    }
+
+    /// Runs one statement with `psql`; gives what it prints, columns with `|` between.
+    ///
+    /// # Panics
+    ///
+    /// If the statement fails.
+    pub fn psql(&self, database: &str, sql: &str) -> String {
+        let output = Command::new(self.programs.join("psql"))
+            .args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-U"])
+            .args(["postgres", "-d", database, "-c", sql, "-h"])
+            .arg(&self.folder)
+            .output()
+            .expect("psql");
+        let (out, error) = (text(&output.stdout), text(&output.stderr));
+        assert!(output.status.success(), "{sql}: {error}");
+        out
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        drop(self.guard.stdin.take());
+        drop(self.guard.wait());
+    }
+}
+
+/// The folder of the newest installed version.
+fn programs() -> PathBuf {
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten();
+    let mut folders: Vec<PathBuf> = versions
+        .filter_map(|entry| Some(entry.ok()?.path().join("bin")))
+        .filter(|folder| folder.join("postgres").is_file())
+        .collect();
+    folders.sort();
+    folders.pop().unwrap_or_else(|| {
+        panic!("PostgreSQL is not installed: run `cargo xtask setup`, or install `postgresql`")
+    })
+}
+
+/// An empty cluster, made once and kept beside the test programs: `initdb` takes a second.
+fn template(programs: &Path) -> PathBuf {
+    let program = std::env::current_exe().expect("the path of this program");
+    let version = programs.parent().and_then(Path::file_name);
+    let version = version.expect("a version").to_string_lossy();
+    let kept = program.with_file_name(format!("postgresql-{version}-cluster"));
+    if kept.is_dir() {
+        return kept;
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    own(folder.path(), false);
+    let output = unprivileged(programs.join("initdb"))
+        .args(["--no-sync", "--auth=trust", "--username=postgres"])
+        .args(["--encoding=UTF8", "--locale=C", "-D"])
+        .arg(folder.path().join("data"))
+        .stdin(Stdio::null())
+        .output()
+        .expect("initdb");
+    assert!(output.status.success(), "initdb: {}", text(&output.stderr));
+    let beside = TempDir::new_in(kept.parent().expect("a folder")).expect("a temporary folder");
+    copy(&folder.path().join("data"), &beside.path().join("data"));
+    // Of several test programs that come here at once, the first to rename wins.
+    drop(fs::rename(beside.path().join("data"), &kept));
+    own(folder.path(), true);
+    kept
+}
+
+fn copy(from: &Path, to: &Path) {
+    let copied = Command::new("cp").arg("-a").args([from, to]).status();
+    assert!(copied.is_ok_and(|status| status.success()), "cp failed");
+}
+
+/// PostgreSQL refuses to run as root: then it runs as the user of Debian's package.
+fn unprivileged(program: impl AsRef<std::ffi::OsStr>) -> Command {
+    if !geteuid().is_root() {
+        return Command::new(program);
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=postgres", "--regid=postgres", "--clear-groups"]);
+    command.arg(program);
+    command
+}
+
+/// Gives a folder to the server's user, or back.
+fn own(folder: &Path, back: bool) {
+    if geteuid().is_root() {
+        let user = if back { "root" } else { "postgres" };
+        let done = Command::new("chown").arg(user).arg(folder).status();
+        assert!(done.is_ok_and(|status| status.success()), "chown failed");
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).trim().to_owned()
+}

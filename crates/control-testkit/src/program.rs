@@ -1,0 +1,110 @@
+//! The real program, started as an operator does.
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test may stop, and says why"
+)]
+
+use crate::http::Client;
+use rustix::process::{Pid, Signal, kill_process};
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+
+const LISTENING: &str = "listening on ";
+const SET_UP: &str = "set up at ";
+
+/// A running `controld`. It is killed when dropped.
+#[derive(Debug)]
+pub struct Program {
+    process: Child,
+    base_url: String,
+    output: BufReader<ChildStdout>,
+}
+
+impl Program {
+    /// Starts `controld` on a free port with these arguments, and waits until it listens.
+    ///
+    /// # Panics
+    ///
+    /// If it ends before.
+    pub fn start<S: AsRef<OsStr>>(controld: &str, arguments: &[S]) -> Self {
+        let mut process = Command::new(controld)
+            .args(["--listen", "127.0.0.1:0"])
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("controld starts");
+        let mut output = BufReader::new(process.stdout.take().expect("a pipe"));
+        let line = line(&mut output);
+        let base_url = line
+            .strip_prefix(LISTENING)
+            .unwrap_or_else(|| panic!("controld said {line:?}"))
+            .to_owned();
+        Self {
+            process,
+            base_url,
+            output,
+        }
+    }
+
+    /// The set-up link's secret, from the line after the first.
+    ///
+    /// # Panics
+    ///
+    /// If it prints none.
+    pub fn setup_token(&mut self) -> String {
+        let line = line(&mut self.output);
+        let link = line.strip_prefix(SET_UP).expect("a set-up link");
+        let (_, token) = link.split_once("token=").expect("a token");
+        token.to_owned()
+    }
+
+    /// `http://127.0.0.1:PORT`
+    pub fn base_url(&self) -> &str {
+        &self.base_url
+    }
+
+    /// A client without a credential.
+    pub fn client(&self) -> Client {
+        Client::new(&self.base_url)
+    }
+
+    /// Asks it to stop, and waits.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be waited for.
+    pub fn terminate(&mut self) -> ExitStatus {
+        let pid = i32::try_from(self.process.id())
+            .ok()
+            .and_then(Pid::from_raw);
+        let pid = pid.expect("a process id");
+        kill_process(pid, Signal::TERM).expect("it runs");
+        self.process.wait().expect("it ends")
+    }
+
+    /// Kills it at once, as a crash does.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be waited for.
+    pub fn kill(&mut self) {
+        self.process.kill().expect("it runs");
+        self.process.wait().expect("it ends");
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        if self.process.kill().is_ok() {
+            drop(self.process.wait());
+        }
+    }
+}
+
+fn line(output: &mut BufReader<ChildStdout>) -> String {
+    let mut line = String::new();
+    output.read_line(&mut line).expect("a line");
+    line.trim_end().to_owned()
+}

@@ -1,0 +1,80 @@
+//! Identifiers: `UUIDv7`, one type for each noun.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+use utoipa::ToSchema;
+use uuid::{Builder, Uuid};
+
+macro_rules! id {
+    ($($name:ident: $noun:literal),* $(,)?) => {$(
+        #[doc = concat!("Names ", $noun, ".")]
+        ///
+        /// The first 48 bits are the time of creation, so identifiers sort by age.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Serialize, Deserialize, ToSchema)]
+        #[serde(transparent)]
+        pub struct $name(pub Uuid);
+
+        impl $name {
+            /// A new identifier, given the time and ten random bytes.
+            pub fn new(now: Timestamp, random: [u8; 10]) -> Self {
+                let millis = u64::try_from(now.as_millisecond()).unwrap_or(0);
+                Self(Builder::from_unix_timestamp_millis(millis, &random).into_uuid())
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = uuid::Error;
+
+            fn from_str(text: &str) -> Result<Self, uuid::Error> {
+                text.parse().map(Self)
+            }
+        }
+
+        impl From<Uuid> for $name {
+            fn from(id: Uuid) -> Self {
+                Self(id)
+            }
+        }
+    )*};
+}
+
+id! {
+    ApiKeyId: "an API key",
+    BundleId: "a bundle",
+    CertificateId: "a certificate",
+    DriftId: "a drift event",
+    EnrolmentTokenId: "an enrolment token",
+    NodeId: "a node",
+    OrgId: "an organization",
+    ProjectId: "a project",
+    RolloutId: "a rollout",
+    SecretId: "a sealed secret",
+    ServiceId: "a service",
+    SessionId: "a session",
+    SigningKeyId: "a signing key",
+    UpstreamId: "an upstream",
+    UserId: "a user",
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identifiers_sort_by_age_and_are_version_7() {
+        let old = OrgId::new(Timestamp::from_millisecond(1_000).unwrap(), [255; 10]);
+        let new = OrgId::new(Timestamp::from_millisecond(1_001).unwrap(), [0; 10]);
+        assert!(old < new);
+        assert_eq!(new.0.get_version_num(), 7);
+        assert_eq!(new.to_string().parse::<OrgId>().unwrap(), new);
+    }
+}
