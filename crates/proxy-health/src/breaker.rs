@@ -1,6 +1,7 @@
 //! The circuit breaker: stops calling what keeps failing, and tries again after a while.
 
 mod machine;
+mod settings;
 mod table;
 
 use machine::{Phase, Step};
@@ -9,21 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 pub use machine::{BreakerEvent, BreakerState};
+pub use settings::BreakerSettings;
 pub use table::{BREAKER_TRANSITIONS, BreakerCondition, BreakerTransition, breaker_reference_page};
-
-/// When a breaker opens and closes. Taken apart by naming every field.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct BreakerSettings {
-    /// Failures in a row that open it: `failure-threshold`, at least 1.
-    pub failure_threshold: u32,
-    /// How long it stays open: `timeout-seconds`.
-    pub timeout: Duration,
-    /// Requests that may try at once whether the upstream is back: `half-open-max-requests`, 1 to
-    /// 65 535.
-    pub half_open_max_requests: u32,
-    /// Successes of such requests that close it: `success-threshold`, 1 to 65 535.
-    pub success_threshold: u32,
-}
 
 /// A breaker for one route and upstream, or one agent, over all threads: one atomic word.
 ///

@@ -122,8 +122,8 @@ impl Gcra {
     #[inline]
     pub(crate) fn used(word: u64, now: u64) -> u64 {
         let ahead = word.wrapping_sub(now);
-        // Behind `now` is the past, in which the bucket became full. A worker whose time is a little
-        // older than the one that wrote the word may find it beyond the capacity: that is kept.
+        // Behind `now` is the past, in which the bucket became full. A worker with a slightly
+        // older time than that of the last writer may find the word beyond the capacity: that is kept.
         if ahead > PAST { 0 } else { ahead }
     }
 

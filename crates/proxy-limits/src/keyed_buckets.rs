@@ -19,8 +19,8 @@ const SETS_SEARCHED: usize = 64;
 ///
 /// The table never grows: it takes [`KeyedBuckets::BYTES_PER_KEY`] bytes for each key of its capacity
 /// from the beginning. A key is known by 64 bits of its seeded hash; two of 100 000 keys share a
-/// bucket once in 3 × 10⁹ tables. When there is no room for a new key, the key goes whose bucket was
-/// full first, among the up to 16 that share its set: of keys without use that is the one idle for
+/// bucket once in 3 × 10⁹ tables. A new key without room takes the slot of the key with the bucket that was
+/// full first, among the up to 16 keys of its set: of keys without use that is the one idle for
 /// longest, and a client that is over its limit goes last, so that a flood of new keys does not set it
 /// free. A dropped key begins with a full bucket when it comes again.
 #[derive(Debug)]

@@ -101,7 +101,7 @@ impl MemoryLimit {
         self.used_bytes.load(Ordering::Relaxed)
     }
 
-    /// Goes on from `before`, whose limit a reload has replaced by this one.
+    /// Goes on from `before`, which a reload has replaced by this limit.
     pub fn resume(&self, before: &Self) {
         self.shedding.store(before.is_shedding(), Ordering::Relaxed);
         self.observe(before.used_bytes());

@@ -7,6 +7,8 @@ use slots::{List, Slots, Waiting};
 use std::collections::HashMap;
 use std::time::Duration;
 
+pub use slots::Ticket;
+
 /// How many requests may wait, and how long. Taken apart by naming every field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestQueueSettings {
@@ -14,15 +16,6 @@ pub struct RequestQueueSettings {
     pub max_requests: u32,
     /// Longest wait of one request.
     pub max_wait: Duration,
-}
-
-/// A waiting request: what the queue gives to its owner, and gives back when its turn has come.
-///
-/// It stands for one request only: after the request has left, its ticket is no other's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Ticket {
-    slot: u32,
-    serial: u32,
 }
 
 /// A request was queued.
@@ -115,7 +108,7 @@ impl RequestQueue {
         Ok(Queued { ticket, displaced })
     }
 
-    /// The request whose turn it is: the oldest of the client that has waited longest for a turn. It is no
+    /// The next request in turn: the oldest of the client that has waited longest for a turn. It is no
     /// longer queued.
     pub fn pop(&mut self) -> Option<Ticket> {
         let slot = self.turns.first()?;
@@ -138,7 +131,7 @@ impl RequestQueue {
         self.pop_slot(slot)
     }
 
-    /// Takes a request out whose client has left. False if it was not queued any more.
+    /// Takes a request out after its client has left. False if it was not queued any more.
     pub fn remove(&mut self, ticket: Ticket) -> bool {
         let queued = self.slots.ticket(ticket.slot) == Some(ticket);
         if queued {

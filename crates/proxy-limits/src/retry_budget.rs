@@ -77,7 +77,7 @@ impl RetryBudget {
         let second = second(now_ns);
         let update = |packed| {
             let (at, balance) = unpack(packed);
-            // A worker whose time is a little older does not turn it back.
+            // The slightly older time of another worker does not turn it back.
             let passed = second.wrapping_sub(at);
             let (at, balance) = if matches!(passed, 1..=0x7fff_ffff) {
                 (second, balance.checked_shr(passed).unwrap_or(0))

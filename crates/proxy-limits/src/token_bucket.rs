@@ -8,8 +8,8 @@ use std::time::Duration;
 /// A token bucket in one atomic word: what it admits is at most burst + rate × time, over all
 /// threads and for ever, and no token is lost.
 ///
-/// Time is nanoseconds since an origin that all callers share. A caller whose time is a little older
-/// than another's is served as if its request had come then: that admits nothing too much.
+/// Time is nanoseconds since an origin that all callers share. A slightly older time than the last
+/// caller's is served as if the request had come then: that admits nothing too much.
 #[derive(Debug)]
 #[repr(align(64))]
 pub struct TokenBucket {

@@ -19,7 +19,7 @@ pub struct LatencyEwma(AtomicU64);
 const STEP_SHIFT: u32 = 14;
 
 impl LatencyEwma {
-    /// Takes in the latency of a response whose head arrived at `now_ns`.
+    /// Takes in the latency of a response with a head that arrived at `now_ns`.
     #[inline]
     pub fn observe(&self, latency: Duration, now_ns: u64) {
         let latency_ns = latency.as_secs_f32() * 1e9;

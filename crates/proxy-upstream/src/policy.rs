@@ -107,7 +107,7 @@ fn fresh<'s>(set: &'s impl TargetSet, tried: &'s [u16]) -> impl Iterator<Item = 
     ready.filter(move |target| !tried.contains(target))
 }
 
-/// What a target can take in relation to the others: at most 10⁷.
+/// What a target can take in relation to its peers: at most 10⁷.
 #[inline]
 fn effective_weight(set: &impl TargetSet, target: u16) -> u32 {
     set.weight(target).saturating_mul(set.share(target)).max(1)

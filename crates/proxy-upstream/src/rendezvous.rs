@@ -1,12 +1,12 @@
-//! Consistent choice: a client stays with its target while the target is there, whatever becomes of the
-//! others.
+//! Consistent choice: a client stays with its target while the target is there, whatever becomes of its
+//! peers.
 
 use siphasher::sip::SipHasher13;
 use std::hash::Hasher;
 use std::net::IpAddr;
 
-/// The hash of a client's address: the whole of an IPv4 address, the /64 network of an IPv6 address, whose lower
-/// half changes by itself. Every proxy has the same hash for the same client.
+/// The hash of a client's address: the whole of an IPv4 address, the /64 network of an IPv6 address: the
+/// lower half of one changes by itself. Every proxy has the same hash for the same client.
 #[must_use]
 pub fn client_hash(address: IpAddr) -> u64 {
     let mut hasher = SipHasher13::new();

@@ -1,6 +1,6 @@
 //! What a choice between targets looks at.
 
-use crate::StickyToken;
+use crate::sticky::StickyToken;
 use std::cell::Cell;
 
 /// The targets of an upstream as one worker sees them at one moment. Targets are named by their position in

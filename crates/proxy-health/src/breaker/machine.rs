@@ -1,6 +1,6 @@
 //! The breaker's states with their counts, and the one function that moves between them.
 
-use super::BreakerSettings;
+use super::settings::BreakerSettings;
 use std::time::Duration;
 
 /// A breaker's state. The value of the metric `proxy_circuit_breaker_state` is
@@ -11,7 +11,7 @@ pub enum BreakerState {
     Closed,
     /// Requests are refused.
     Open,
-    /// A few requests try whether the upstream is back, the others are refused.
+    /// A few requests try whether the upstream is back, the rest is refused.
     HalfOpen,
 }
 

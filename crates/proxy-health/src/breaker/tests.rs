@@ -121,7 +121,7 @@ fn a_word_holds_every_phase() {
     }
 }
 
-/// Every second probe succeeds, the others are dropped.
+/// Every second probe succeeds, the rest is dropped.
 fn probe(breaker: &CircuitBreaker, round: u64, (under_way, most): (&AtomicU64, &AtomicU64)) {
     let Ok(permit) = breaker.admit(100 * MS) else {
         return;

@@ -73,8 +73,8 @@ impl Set {
         keys.filter(|key| *key != FREE && key & MARK == 0)
     }
 
-    /// Puts `key` in with `word`: in a free slot if `may_add`, else in that of the key whose word is
-    /// least by `order`. `mark` should differ from thread to thread.
+    /// Puts `key` in with `word`: in a free slot if `may_add`, else in that of the key with the
+    /// least word by `order`. `mark` should differ from thread to thread.
     pub(super) fn insert(
         &self,
         (key, word): (u64, u64),
@@ -112,7 +112,7 @@ impl Set {
         }
     }
 
-    /// Frees the slot of the key whose word is least by `order`. Says whether there was one.
+    /// Frees the slot of the key with the least word by `order`. Says whether there was one.
     pub(super) fn drop_one(&self, order: impl Fn(u64) -> i64) -> bool {
         let Some((slot, held)) = self.least(order) else {
             return false;
@@ -156,7 +156,7 @@ impl Set {
         true
     }
 
-    /// The confirmed key whose word is least by `order`.
+    /// The confirmed key with the least word by `order`.
     fn least(&self, order: impl Fn(u64) -> i64) -> Option<(Slot<'_>, u64)> {
         let confirmed = self.slots().filter_map(|slot| {
             let held = slot.key.load(Ordering::SeqCst);

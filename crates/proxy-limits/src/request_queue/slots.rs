@@ -1,7 +1,15 @@
 //! The places of waiting requests, and lists that run through them.
 
-use super::Ticket;
 use crate::client_key::ClientKey;
+
+/// A waiting request: what the queue gives to its owner, and gives back when its turn has come.
+///
+/// It stands for one request only: after the request has left, its ticket is no other's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Ticket {
+    pub(super) slot: u32,
+    serial: u32,
+}
 
 /// What is known of a waiting request.
 #[derive(Clone, Copy, Debug)]
