@@ -14,7 +14,7 @@ use proxy_framing::{HeadLimits, RequestKind};
 use proxy_http1::{
     Framing, Outgoing, Pipe, SpliceFrom, Stuck, keep_map, poll_hang_up, write_request,
 };
-use proxy_upstream::TargetId;
+use proxy_upstream::{TargetId, TargetState};
 use std::future::poll_fn;
 use std::task::{Context, Poll};
 
@@ -95,6 +95,22 @@ impl<B> Connection<B> {
     /// Whether the last request was sent to its end.
     pub fn has_sent_all(&self) -> bool {
         self.talk.outgoing.is_done()
+    }
+
+    /// Whether it leads to an address that its target, as `state` is now, still has. One that does is
+    /// not asked again until they change once more.
+    #[inline]
+    pub(crate) fn is_current(&mut self, state: &TargetState) -> bool {
+        let generation = state.generation();
+        if self.generation == generation {
+            return true;
+        }
+        let peer = self.talk.transport.peer();
+        let stays = peer.is_some_and(|peer| state.addresses().contains(&peer));
+        if stays {
+            self.generation = generation;
+        }
+        stays
     }
 
     /// Bytes that came since the last request was begun.

@@ -4,7 +4,7 @@ use crate::connection::Connection;
 use crate::http2::Trunks;
 use crate::limit::{ConnectionLimit, PoolMember};
 use proxy_clock::{Clock, Tick};
-use proxy_upstream::TargetId;
+use proxy_upstream::{TargetId, TargetState};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -183,14 +183,14 @@ impl<B> Pool<B> {
         self.size.set(u32::try_from(size).unwrap_or(u32::MAX));
     }
 
-    /// An idle connection to `target`, whose addresses are of `generation`.
-    pub fn take(&self, target: TargetId, generation: u32) -> Option<Connection<B>> {
+    /// An idle connection to `target`, by one of the addresses that it has in `state`.
+    pub fn take(&self, target: TargetId, state: &TargetState) -> Option<Connection<B>> {
         let mut shelves = self.shelves.borrow_mut();
         let shelf = shelf_of(&mut shelves, target)?;
         while let Some(mut connection) = shelf.idle.pop() {
             connection.idle_mark = None;
             self.size.set(self.size.get().saturating_sub(1));
-            if connection.is_ready() && connection.generation == generation {
+            if connection.is_ready() && connection.is_current(state) {
                 return Some(connection);
             }
         }

@@ -4,6 +4,7 @@ use crate::secure::Secure;
 use crate::stream_pair::StreamPair;
 use proxy_http1::{Pipe, SpliceTo};
 use std::io::{self, IoSlice};
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -21,6 +22,16 @@ pub enum Transport {
 }
 
 impl Transport {
+    /// The address that it leads to; none for a stream of a shared connection, or when the target has
+    /// closed it.
+    pub(crate) fn peer(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Tcp(stream) => stream.peer_addr().ok(),
+            Self::Tls(stream) => stream.0.get_ref().0.peer_addr().ok(),
+            Self::Stream(_) => None,
+        }
+    }
+
     /// Whether HTTP/2 may be spoken: without TLS that is known beforehand, with TLS it is agreed on.
     #[must_use]
     pub fn speaks_http2(&self) -> bool {

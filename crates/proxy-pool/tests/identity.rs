@@ -4,7 +4,7 @@
 use proxy_clock::Clock;
 use proxy_framing::HeadLimits;
 use proxy_pool::{Connection, Pool, PoolSettings, Transport, Way};
-use proxy_upstream::TargetId;
+use proxy_upstream::{TargetId, TargetState};
 use std::net::TcpListener;
 use std::rc::Rc;
 use std::time::Duration;
@@ -60,8 +60,11 @@ fn a_connection_is_given_to_its_own_target_only() {
         let pool = pool(&[old]);
         pool.put(connection(listener, old).await);
 
-        assert!(pool.take(new, 0).is_none(), "the slot is the same");
-        assert!(pool.take(old, 0).is_some());
+        assert!(
+            pool.take(new, &TargetState::default()).is_none(),
+            "the slot is the same"
+        );
+        assert!(pool.take(old, &TargetState::default()).is_some());
     });
 }
 
@@ -76,7 +79,7 @@ fn a_slot_s_next_target_inherits_no_connection() {
         pool.adopt(vec![settings(new)]);
 
         assert_eq!((pool.size(), pool.idle(new)), (0, 0));
-        assert!(pool.take(new, 0).is_none());
+        assert!(pool.take(new, &TargetState::default()).is_none());
     });
 }
 
@@ -91,8 +94,8 @@ fn a_connection_of_an_old_plan_is_not_taken_back_for_a_slot_s_next_target() {
         pool.put(late);
 
         assert_eq!(pool.size(), 0);
-        assert!(pool.take(new, 0).is_none());
-        assert!(pool.take(old, 0).is_none());
+        assert!(pool.take(new, &TargetState::default()).is_none());
+        assert!(pool.take(old, &TargetState::default()).is_none());
     });
 }
 
@@ -106,7 +109,7 @@ fn targets_that_stay_keep_their_connections_wherever_they_stand_in_the_plan() {
         pool.adopt(vec![settings(third), settings(second)]);
 
         assert_eq!(pool.idle(second), 1);
-        assert!(pool.take(second, 0).is_some());
+        assert!(pool.take(second, &TargetState::default()).is_some());
     });
 }
 
@@ -116,6 +119,27 @@ fn a_request_of_an_old_plan_makes_an_http2_connection_of_its_own() {
     let pool = pool(&[old]);
     pool.adopt(vec![settings(new)]);
 
-    assert!(matches!(pool.trunks().way(old, 0), Way::Build(_)));
+    assert!(matches!(
+        pool.trunks().way(old, &TargetState::default()),
+        Way::Build(_)
+    ));
     assert_eq!(pool.trunks().open(new), (0, 0));
+}
+
+#[test]
+fn a_changed_answer_keeps_connections_to_addresses_that_stay() {
+    live(async |listener| {
+        let (target, here) = (id(0, 0), listener.local_addr().unwrap());
+        let other = "127.0.0.9:9".parse().unwrap();
+        let pool = pool(&[target]);
+        let state = TargetState::at(vec![here]);
+        pool.put(connection(listener, target).await);
+
+        assert!(state.resolve(vec![here, other]));
+        let kept = pool.take(target, &state).unwrap();
+        pool.put(kept);
+        assert!(state.resolve(vec![other]));
+        assert!(pool.take(target, &state).is_none());
+        assert_eq!(pool.size(), 0);
+    });
 }

@@ -6,10 +6,13 @@ use proxy_upstream::{TargetId, TargetState};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 
 /// How often a name is looked up again.
 pub(crate) const EVERY: Duration = Duration::from_secs(10);
+
+/// Most look-ups at once. A name server that does not answer one holds up none of the others.
+const MAX_LOOKUPS: usize = 32;
 
 /// How long the first look-up of all names may delay the start.
 const FIRST: Duration = Duration::from_secs(5);
@@ -21,11 +24,20 @@ pub(crate) async fn all(plan: &Plan, now: SystemTime) -> bool {
 }
 
 async fn those(plan: &Plan, wanted: impl Fn(TargetId) -> bool, now: SystemTime) -> bool {
+    let mut waiting = named(plan, wanted).into_iter();
+    let mut looking = JoinSet::new();
     let mut changed = false;
-    for (name, port, state) in named(plan, wanted) {
-        changed |= one(&name, port, &state, now).await;
+    loop {
+        let room = MAX_LOOKUPS.saturating_sub(looking.len());
+        for (name, port, state) in waiting.by_ref().take(room) {
+            looking.spawn(async move { one(&name, port, &state, now).await });
+        }
+        match looking.join_next().await {
+            // One has failed only if it panicked, and then nothing is known to be as before.
+            Some(one) => changed |= one.unwrap_or(true),
+            None => return changed,
+        }
     }
-    changed
 }
 
 /// Looks up the names of targets that are new, for [`FIRST`] at most. The state of all others belongs

@@ -3,7 +3,7 @@
 use arc_swap::{ArcSwap, ArcSwapOption};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::SystemTime;
 
 /// The state of one target, shared by all workers and kept over reloads while upstream, address and
@@ -12,6 +12,7 @@ use std::time::SystemTime;
 pub struct TargetState {
     addresses: ArcSwap<Vec<SocketAddr>>,
     addresses_generation: AtomicU32,
+    turn: AtomicUsize,
     unhealthy: AtomicBool,
     trouble: ArcSwapOption<Unhealthy>,
 }
@@ -44,6 +45,12 @@ impl TargetState {
     /// The addresses its name stands for, in the order to try. Empty until it was first resolved.
     pub fn addresses(&self) -> Arc<Vec<SocketAddr>> {
         self.addresses.load_full()
+    }
+
+    /// A number that is one more each time: which of the addresses a new connection begins with, modulo
+    /// how many there are.
+    pub fn next_turn(&self) -> usize {
+        self.turn.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Changes with the addresses: a connection made under another generation is not used again.

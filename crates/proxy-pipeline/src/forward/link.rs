@@ -6,7 +6,7 @@ use proxy_clock::Timer;
 use proxy_plan::TargetPlan;
 use proxy_pool::{
     Building, ConnectFault, ConnectSettings, Connection, ConnectionLimit, ConnectionPermit, Lane,
-    Place, PlaceWait, Waiting, Way, connect,
+    Place, PlaceWait, Transport, Waiting, Way, connect,
 };
 use proxy_upstream::TargetId;
 use std::future::poll_fn;
@@ -38,10 +38,9 @@ impl Attempts<'_, '_> {
         let plan = plan.ok_or(ConnectFault::NoAddress)?;
         let origin = (plan.id, plan.state.generation());
         if self.to.upstream.http2 {
-            return self.lane(target, origin).await.map(Link::Http2);
+            return self.lane(target, plan).await.map(Link::Http2);
         }
-        let (id, generation) = origin;
-        let kept = match self.pool.take(id, generation) {
+        let kept = match self.pool.take(plan.id, &plan.state) {
             Some(connection) => Kept {
                 connection,
                 used: true,
@@ -68,13 +67,23 @@ impl Attempts<'_, '_> {
                 }
             },
         };
-        let transport = connect(&plan.state.addresses(), &settings, &self.timers).await?;
+        let transport = self.dial(plan, &settings).await?;
         let limits = self.active.response_limits;
         Ok(Kept {
             connection: Connection::new(transport, limits, origin, permit),
             used: false,
             at_hand: false,
         })
+    }
+
+    /// A new connection, to the address whose turn it is or to the next one that answers.
+    async fn dial(
+        &self,
+        plan: &TargetPlan,
+        settings: &ConnectSettings,
+    ) -> Result<Transport, ConnectFault> {
+        let (addresses, turn) = (plan.state.addresses(), plan.state.next_turn());
+        connect(&addresses, turn, settings, &self.timers).await
     }
 
     /// A place for one more connection, or a connection that was returned meanwhile.
@@ -92,14 +101,10 @@ impl Attempts<'_, '_> {
     }
 
     /// A place on a connection that carries many requests.
-    async fn lane(
-        &self,
-        target: u16,
-        (id, generation): (TargetId, u32),
-    ) -> Result<Lane, ConnectFault> {
+    async fn lane(&self, target: u16, plan: &TargetPlan) -> Result<Lane, ConnectFault> {
         let mut first = true;
         loop {
-            match self.pool.trunks().way(id, generation) {
+            match self.pool.trunks().way(plan.id, &plan.state) {
                 Way::Lane(lane) => return Ok(lane),
                 Way::Build(building) => return Box::pin(self.build(target, building)).await,
                 Way::Wait(waiting) => self.wait(&waiting, first).await?,
@@ -114,7 +119,7 @@ impl Attempts<'_, '_> {
             Some(limit) => Some(self.permit(limit, settings.timeout).await?),
             None => None,
         };
-        let transport = connect(&plan.state.addresses(), &settings, &self.timers).await?;
+        let transport = self.dial(plan, &settings).await?;
         if !transport.speaks_http2() {
             let error = io::Error::other("the target did not agree to HTTP/2");
             return Err(ConnectFault::Tls(error));

@@ -8,9 +8,11 @@ use bytes::Bytes;
 use h2::client::{Builder, Connection, SendRequest};
 use h2::{Ping, PingPong};
 use proxy_clock::{Clock, Tick};
+use proxy_upstream::TargetState;
 use std::cell::Cell;
 use std::fmt;
 use std::future::poll_fn;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -38,7 +40,9 @@ pub(super) struct Trunk {
     clock: Rc<Clock>,
     lanes: Cell<u32>,
     idle_since: Cell<Tick>,
-    pub(super) generation: u32,
+    generation: Cell<u32>,
+    /// The address that it leads to.
+    peer: Option<SocketAddr>,
     /// None where connections are not limited.
     member: Option<Arc<PoolMember>>,
     /// While it is idle, where connections are limited.
@@ -63,6 +67,7 @@ impl Trunk {
     ) -> Result<Rc<Self>, h2::Error> {
         let clock = Rc::clone(pulse.clock());
         let pulse = Rc::new(pulse);
+        let peer = transport.peer();
         let io = TrunkIo::new(transport, Rc::clone(&pulse));
         let mut builder = Builder::new();
         builder
@@ -79,10 +84,26 @@ impl Trunk {
             lanes: Cell::new(0),
             idle_since: Cell::new(clock.now()),
             clock,
-            generation,
+            generation: Cell::new(generation),
+            peer,
             member,
             idle_mark: Cell::new(None),
         }))
+    }
+
+    /// Whether it leads to an address that its target, as `state` is now, still has.
+    pub(super) fn is_current(&self, state: &TargetState) -> bool {
+        let generation = state.generation();
+        if self.generation.get() == generation {
+            return true;
+        }
+        let stays = self
+            .peer
+            .is_some_and(|peer| state.addresses().contains(&peer));
+        if stays {
+            self.generation.set(generation);
+        }
+        stays
     }
 
     /// Whether no more requests can be sent on it.

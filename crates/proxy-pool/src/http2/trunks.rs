@@ -7,7 +7,7 @@ use crate::limit::{ConnectionPermit, PoolMember};
 use crate::pool::PoolSettings;
 use crate::transport::Transport;
 use proxy_clock::Clock;
-use proxy_upstream::TargetId;
+use proxy_upstream::{TargetId, TargetState};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -70,10 +70,11 @@ impl Trunks {
         }
     }
 
-    /// The way to a place on a connection to `target`, whose addresses are of `generation`. The plan in
-    /// force may have no such target any more: a request of an older plan makes a connection that is
+    /// The way to a place on a connection to `target`, by one of the addresses that it has in `state`. The
+    /// plan in force may have no such target any more: a request of an older plan makes a connection that is
     /// used for nothing else.
-    pub fn way(self: &Rc<Self>, target: TargetId, generation: u32) -> Way {
+    pub fn way(self: &Rc<Self>, target: TargetId, state: &TargetState) -> Way {
+        let generation = state.generation();
         let mut shelves = self.shelves.borrow_mut();
         let build = |news| {
             Way::Build(Building {
@@ -88,7 +89,7 @@ impl Trunks {
         };
         shelf
             .trunks
-            .retain(|trunk| trunk.generation == generation && !trunk.is_over());
+            .retain(|trunk| trunk.is_current(state) && !trunk.is_over());
         if let Some(trunk) = shelf.trunks.iter().find(|trunk| trunk.has_room()) {
             return Way::Lane(trunk.lane(true));
         }
