@@ -29,6 +29,8 @@ pub enum Timer {
     ResponseBody,
     /// A tunnel (WebSocket) in which nothing moves.
     TunnelIdle,
+    /// A file that is served, or its next piece.
+    FileRead,
     /// Reading what a client still sends after an early answer.
     Linger,
     /// The whole exchange.
@@ -50,6 +52,7 @@ impl Timer {
             Self::ResponseHeader => "response header",
             Self::ResponseBody => "response body",
             Self::TunnelIdle => "tunnel idle",
+            Self::FileRead => "file read",
             Self::Linger => "linger",
             Self::Total => "request",
         }

@@ -270,6 +270,7 @@ pub(crate) const fn timeout_reason(timer: Timer) -> Reason {
         Timer::ResponseHeader => Reason::ResponseHeaderTimeout,
         Timer::ResponseBody => Reason::ResponseReadTimeout,
         Timer::TunnelIdle => Reason::TunnelIdleTimeout,
+        Timer::FileRead => Reason::StaticReadTimeout,
         Timer::Total => Reason::RequestTimeout,
     }
 }

@@ -1,16 +1,17 @@
 //! A response body that threads read from a file, one piece ahead of the client at most.
 
+use crate::disk::{Disk, DiskJob};
 use crate::failure::timeout_problem;
 use bytes::Bytes;
 use http_body::Frame;
 use proxy_clock::{Timer, Timers};
 use proxy_errors::{Detail, Problem, Reason};
-use proxy_files::{Content, Fault, Served};
-use std::future::poll_fn;
+use proxy_files::Content;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use tokio::task::{JoinHandle, spawn_blocking};
+use std::time::Duration;
+use tokio::sync::oneshot::{Receiver, channel};
 
 /// The rest of a file.
 #[derive(Debug)]
@@ -26,23 +27,19 @@ enum State {
     /// A piece that came with the file, and what follows it.
     Begun(Bytes, Content),
     Held(Content),
-    Reading(JoinHandle<(Content, io::Result<Bytes>)>),
+    Reading(Receiver<(Content, io::Result<Bytes>)>),
     Over,
 }
 
-/// Waits for other threads, no longer than the exchange may take.
+/// Waits for threads that read, no longer than a piece and the exchange may take.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     timers: Timers,
-    is_bounded: bool,
+    disk: Disk,
 }
 
-/// Reads the first piece by the thread that has opened the file.
-pub(crate) fn first_piece(mut served: Served) -> Result<(Served, Bytes), Fault> {
-    let piece = served.content.as_mut().map(Content::read);
-    let piece = piece.transpose()?.unwrap_or_default();
-    Ok((served, piece))
-}
+/// How long a file may take to be opened, and each piece of it to be read.
+const READ_TIME: Duration = Duration::from_secs(30);
 
 impl FileBody {
     pub(crate) fn new(piece: Bytes, content: Content, waiting: Waiting) -> Self {
@@ -72,11 +69,10 @@ impl FileBody {
                     }
                 }
                 State::Held(content) if content.left() == 0 => {}
-                State::Held(mut content) => {
-                    self.state = State::Reading(spawn_blocking(move || {
-                        let piece = content.read();
-                        (content, piece)
-                    }));
+                State::Held(content) => {
+                    let (answer, read) = channel();
+                    self.waiting.submit(DiskJob::Read { content, answer });
+                    self.state = State::Reading(read);
                 }
                 State::Reading(mut thread) => {
                     let Poll::Ready(read) = self.waiting.poll(&mut thread, cx) else {
@@ -102,32 +98,38 @@ impl FileBody {
 }
 
 impl Waiting {
-    /// On these timers, which have an end if `is_bounded`.
-    pub(crate) fn new(timers: Timers, is_bounded: bool) -> Self {
-        Self { timers, is_bounded }
+    /// For `disk`, on these timers.
+    pub(crate) fn new(timers: Timers, disk: Disk) -> Self {
+        Self { timers, disk }
     }
 
-    pub(crate) async fn for_thread<T>(&self, mut thread: JoinHandle<T>) -> Result<T, Problem> {
-        poll_fn(|cx| self.poll(&mut thread, cx)).await
+    /// Has something read.
+    pub(crate) fn submit(&self, job: DiskJob) {
+        self.disk.submit(job);
     }
 
-    fn poll<T>(
+    /// What was read.
+    pub(crate) fn poll<T>(
         &self,
-        thread: &mut JoinHandle<T>,
+        read: &mut Receiver<T>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<T, Problem>> {
-        if let Poll::Ready(done) = Pin::new(thread).poll(cx) {
+        let deadline = self.timers.deadline();
+        if let Poll::Ready(done) = Pin::new(read).poll(cx) {
+            if deadline.running() == Some(Timer::FileRead) {
+                self.timers.stop();
+            }
             let lost = |_| Problem::new(Reason::InternalError, Detail::text("a thread was lost"));
             return Poll::Ready(done.map_err(lost));
         }
-        let deadline = self.timers.deadline();
         // The connection itself looks after a client that takes nothing.
-        if !self.is_bounded || deadline.running() == Some(Timer::ResponseWrite) {
+        if deadline.running() == Some(Timer::ResponseWrite) {
             return Poll::Pending;
         }
         if let Some((timer, after)) = deadline.take_expired() {
             return Poll::Ready(Err(timeout_problem(timer, after)));
         }
+        self.timers.ensure(Timer::FileRead, READ_TIME);
         Poll::Pending
     }
 }

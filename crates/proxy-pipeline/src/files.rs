@@ -2,8 +2,9 @@
 
 use crate::answer::OUR_NAME;
 use crate::body::Body;
+use crate::disk::DiskJob;
 use crate::exchange::Exchange;
-use crate::file_body::{FileBody, Waiting, first_piece};
+use crate::file_body::{FileBody, Waiting};
 use crate::policy::header_edits;
 use bytes::Bytes;
 use http::header::{CONTENT_RANGE, SERVER};
@@ -11,8 +12,10 @@ use http::{HeaderValue, Method, Response};
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_files::{Asked, Fault, Served};
 use proxy_plan::RoutePlan;
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
+use tokio::sync::oneshot;
 
 /// Answers with the file that the request's path names; only GET and HEAD ask for files.
 pub(crate) async fn answer(
@@ -30,15 +33,19 @@ pub(crate) async fn answer(
     };
     let (path, query) = (head.uri.path(), head.uri.query());
     let asked = Asked::new(&head.method, path, query, &head.headers);
-    let time = exchange.worker().time;
+    let time = &exchange.worker().time;
     let now = UNIX_EPOCH + time.unix(time.elapsed());
     let folder = Arc::clone(folder);
-    let waiting = Waiting::new(exchange.timers(total), total.is_some());
-    let opening = tokio::task::spawn_blocking(move || {
-        let served = folder.serve(&asked, now)?;
-        first_piece(served)
+    let disk = exchange.worker().disks.of(&folder.root);
+    let waiting = Waiting::new(exchange.timers(total), disk);
+    let (answer, mut opened) = oneshot::channel();
+    waiting.submit(DiskJob::Open {
+        folder,
+        asked: Box::new(asked),
+        now,
+        answer,
     });
-    match waiting.for_thread(opening).await? {
+    match poll_fn(|cx| waiting.poll(&mut opened, cx)).await? {
         Ok((served, piece)) => Ok(bring(served, piece, route, waiting)),
         Err(fault) => refuse(exchange, fault),
     }

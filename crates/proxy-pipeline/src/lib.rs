@@ -41,6 +41,7 @@ mod client;
 mod client_body;
 mod correlation;
 mod date;
+mod disk;
 mod host_value;
 mod time;
 mod tunnel;

@@ -2,6 +2,7 @@
 
 use crate::correlation::IdSource;
 use crate::date::DateCache;
+use crate::disk::Disks;
 use crate::host_value::HostValue;
 use crate::removal::Removals;
 use crate::request_body::RequestBody;
@@ -56,6 +57,7 @@ pub struct Worker {
     pub(crate) ids: IdSource,
     pub(crate) date: DateCache,
     pub(crate) host: HostValue,
+    pub(crate) disks: Disks,
     active: RefCell<Rc<ActivePlan>>,
     /// Counts the plans that were adopted after the first.
     pub(crate) reloads: Cell<u32>,
@@ -280,6 +282,7 @@ impl Worker {
             ids,
             date: DateCache::default(),
             host: HostValue::default(),
+            disks: Disks::default(),
             active: RefCell::new(Rc::new(active)),
             reloads: Cell::new(0),
             removals: RefCell::default(),
@@ -308,6 +311,7 @@ impl Worker {
         removals.adopt(&self.active.borrow().plan, &active.plan, end);
         self.active.replace(Rc::new(active));
         self.reloads.set(self.reloads.get().wrapping_add(1));
+        self.disks.forget_idle();
     }
 
     /// Ends the streams whose route or target is gone and whose time is over.

@@ -316,9 +316,9 @@ pub(crate) fn gauges(plan: &Plan) -> (Gauge, Gauge) {
     (in_flight, connections)
 }
 
-/// Threads of one worker that read files. They start when they are needed, and leave when they have not
-/// been for ten seconds.
-const DISK_THREADS: usize = 8;
+/// Threads of one worker that read files, for all roots together: each root has a bound of its own. They
+/// start when they are needed, and leave when they have not been for ten seconds.
+const DISK_THREADS: usize = 512;
 
 /// How long a worker may take to answer before a reload is refused, and to adopt a plan before that is
 /// told.

@@ -238,6 +238,8 @@ reasons! {
     ResponseReadTimeout "response_read_timeout" Timeout, "connection_read_timeout", "response read";
     /// The whole exchange, whose response had begun, took longer than the route's `request-secs`.
     RequestTimeout "request_timeout" Timeout, "http_response_timeout", "request";
+    /// A static file could not be opened, or its next piece not be read, in time.
+    StaticReadTimeout "static_read_timeout" Timeout, "proxy_internal_error", "file read";
     /// Nothing went through an upgraded connection for the idle time.
     TunnelIdleTimeout "tunnel_idle_timeout" Timeout, "connection_read_timeout", "idle tunnel";
 }

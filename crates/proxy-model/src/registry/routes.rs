@@ -108,7 +108,8 @@ settings! {
         .optional("the route is not `static`")
         .enforced("proxy-files", "a_file_is_sent_with_its_type_and_validators");
     /// The folder, whose files are named by the whole path of a request. Nothing outside it is sent,
-    /// wherever links lead, and nothing whose name begins with a dot, but `/.well-known/`.
+    /// wherever links lead, and nothing whose name begins with a dot, but `/.well-known/`. A file that
+    /// cannot be read in 30 seconds is answered 504.
     STATIC_ROOT: Text<PathBuf>, Required =
         file("routes.route.static-files.root", "a folder", "/srv/www")
             .enforced("proxy-files", "nothing_outside_the_root_is_sent");

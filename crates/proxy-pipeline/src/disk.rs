@@ -1,0 +1,267 @@
+//! Files are read by threads that may wait for a disk: a bounded number for each root, so that a mount that
+//! hangs costs no more than its own.
+
+use bytes::Bytes;
+use proxy_files::{Asked, Content, Fault, Folder, Served};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::SystemTime;
+use tokio::sync::oneshot;
+use tokio::task::spawn_blocking;
+
+/// Threads of one worker that read beneath one root.
+const THREADS_PER_ROOT: usize = 8;
+
+/// The disks of one worker, by the root of their files. They outlive plans: threads that hang still count.
+#[derive(Debug, Default)]
+pub(crate) struct Disks(RefCell<BTreeMap<PathBuf, Disk>>);
+
+/// What reads the files beneath one root.
+pub(crate) type Disk = Arc<JobQueue<DiskJob>>;
+
+/// One thing to be read. Its answer is not awaited any more when the request has been given up.
+#[derive(Debug)]
+pub(crate) enum DiskJob {
+    /// A file and its first piece.
+    Open {
+        folder: Arc<Folder>,
+        asked: Box<Asked>,
+        now: SystemTime,
+        answer: oneshot::Sender<Result<(Served, Bytes), Fault>>,
+    },
+    /// The next piece of a file.
+    Read {
+        content: Content,
+        answer: oneshot::Sender<(Content, io::Result<Bytes>)>,
+    },
+}
+
+impl Disks {
+    /// What reads the files beneath `root`.
+    pub(crate) fn of(&self, root: &Path) -> Disk {
+        if let Some(disk) = self.0.borrow().get(root) {
+            return Arc::clone(disk);
+        }
+        let work = Work {
+            run: DiskJob::run,
+            is_wanted: DiskJob::is_wanted,
+        };
+        let disk = Arc::new(JobQueue::new(THREADS_PER_ROOT, work));
+        let known = Arc::clone(&disk);
+        self.0.borrow_mut().insert(root.to_owned(), known);
+        disk
+    }
+
+    /// Forgets roots beneath which nothing is being read.
+    pub(crate) fn forget_idle(&self) {
+        self.0.borrow_mut().retain(|_, disk| disk.is_busy());
+    }
+}
+
+impl DiskJob {
+    /// Does what is asked. Blocks.
+    fn run(self) {
+        match self {
+            Self::Open {
+                folder,
+                asked,
+                now,
+                answer,
+            } => {
+                let opened = folder.serve(&asked, now).and_then(first_piece);
+                drop(answer.send(opened));
+            }
+            Self::Read {
+                mut content,
+                answer,
+            } => {
+                let piece = content.read();
+                drop(answer.send((content, piece)));
+            }
+        }
+    }
+
+    /// Whether the request has not been given up.
+    fn is_wanted(&self) -> bool {
+        match self {
+            Self::Open { answer, .. } => !answer.is_closed(),
+            Self::Read { answer, .. } => !answer.is_closed(),
+        }
+    }
+}
+
+/// Reads the first piece of a file that has just been opened.
+fn first_piece(mut served: Served) -> Result<(Served, Bytes), Fault> {
+    let piece = served.content.as_mut().map(Content::read);
+    let piece = piece.transpose()?.unwrap_or_default();
+    Ok((served, piece))
+}
+
+/// Jobs that block, done in order by at most so many threads at once.
+#[derive(Debug)]
+pub(crate) struct JobQueue<J> {
+    max_threads: usize,
+    work: Work<J>,
+    state: Lock<J>,
+}
+
+/// What is done with a job.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Work<J> {
+    /// Does it. Blocks.
+    pub(crate) run: fn(J),
+    /// Whether it still has to be done.
+    pub(crate) is_wanted: fn(&J) -> bool,
+}
+
+#[expect(
+    clippy::disallowed_types,
+    reason = "held for a push or a pop, between threads that read files of one root for one worker"
+)]
+type Lock<J> = std::sync::Mutex<State<J>>;
+
+#[derive(Debug)]
+struct State<J> {
+    waiting: VecDeque<J>,
+    threads: usize,
+    /// Jobs that wait when those that are not wanted any more are next thrown away.
+    crowd: usize,
+}
+
+/// Fewest jobs that wait before those that are not wanted are looked for.
+const LEAST_CROWD: usize = 64;
+
+impl<J: Send + 'static> JobQueue<J> {
+    pub(crate) fn new(max_threads: usize, work: Work<J>) -> Self {
+        let state = State {
+            waiting: VecDeque::new(),
+            threads: 0,
+            crowd: LEAST_CROWD,
+        };
+        Self {
+            max_threads,
+            work,
+            state: state.into(),
+        }
+    }
+
+    /// Has `job` done as soon as a thread is free.
+    pub(crate) fn submit(self: &Arc<Self>, job: J) {
+        let mut state = self.lock();
+        if state.crowd <= state.waiting.len() {
+            state.waiting.retain(self.work.is_wanted);
+            state.crowd = LEAST_CROWD.max(state.waiting.len() * 2);
+        }
+        state.waiting.push_back(job);
+        if state.threads == self.max_threads {
+            return;
+        }
+        state.threads += 1;
+        drop(state);
+        let thread = Thread {
+            queue: Arc::clone(self),
+            is_over: false,
+        };
+        drop(spawn_blocking(move || thread.work()));
+    }
+
+    /// Whether something is being done.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.lock().threads > 0
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<J>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One of the threads of a queue.
+struct Thread<J: Send + 'static> {
+    queue: Arc<JobQueue<J>>,
+    /// Whether its place has been given back.
+    is_over: bool,
+}
+
+impl<J: Send + 'static> Thread<J> {
+    fn work(mut self) {
+        while let Some(job) = self.next() {
+            if (self.queue.work.is_wanted)(&job) {
+                (self.queue.work.run)(job);
+            }
+        }
+    }
+
+    fn next(&mut self) -> Option<J> {
+        let mut state = self.queue.lock();
+        let next = state.waiting.pop_front();
+        if next.is_none() {
+            state.threads -= 1;
+            self.is_over = true;
+        }
+        next
+    }
+}
+
+impl<J: Send + 'static> Drop for Thread<J> {
+    /// A job that panics costs no place.
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.queue.lock().threads -= 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+    use tokio::runtime::Builder;
+
+    type Job = (Arc<JobQueueGate>, mpsc::Sender<u32>, u32);
+
+    /// A lock that is held while a job is to hang.
+    #[expect(clippy::disallowed_types, reason = "a test may wait")]
+    type JobQueueGate = std::sync::Mutex<()>;
+
+    const WORK: Work<Job> = Work {
+        run,
+        is_wanted: |(_, _, number)| *number != UNWANTED,
+    };
+
+    const UNWANTED: u32 = 7;
+
+    fn run((gate, done, number): Job) {
+        drop(gate.lock());
+        done.send(number).unwrap_or_default();
+    }
+
+    #[test]
+    fn a_root_that_hangs_costs_its_own_threads_only() {
+        let runtime = Builder::new_current_thread().build();
+        let runtime = runtime.unwrap();
+        let _entered = runtime.enter();
+        let (done, finished) = mpsc::channel();
+        let (stuck, free) = <(Arc<JobQueueGate>, Arc<JobQueueGate>)>::default();
+        let held = stuck.lock().unwrap();
+        let [hanging, other] = [0, 1].map(|_| Arc::new(JobQueue::new(2, WORK)));
+
+        for number in 0..200 {
+            hanging.submit((Arc::clone(&stuck), done.clone(), number));
+        }
+        other.submit((Arc::clone(&free), done.clone(), 1_000));
+
+        assert_eq!(finished.recv().unwrap(), 1_000);
+        assert!(hanging.is_busy());
+        assert_eq!(hanging.lock().threads, 2);
+        assert!(!hanging.lock().waiting.iter().any(|job| job.2 == UNWANTED));
+        drop(held);
+        drop(done);
+        let mut numbers: Vec<u32> = finished.iter().take(199).collect();
+        numbers.sort_unstable();
+        let wanted = (0..200).filter(|number| *number != UNWANTED);
+        assert_eq!(numbers, wanted.collect::<Vec<_>>());
+    }
+}
