@@ -1,28 +1,34 @@
 //! The one place where the pipeline's worker reads the clock.
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
+use std::cell::Cell;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A worker's time: how long it has run, and when that was.
-#[derive(Clone, Copy, Debug)]
+/// A worker's time: how long it has run, and what time of day that is.
+///
+/// The time of day is the monotonic time since the start plus an offset. The offset is set anew in each
+/// tick, since the clock of the host may be set, and the monotonic clock stands still while the host is
+/// suspended.
+#[derive(Debug)]
 pub struct Time {
     start_ns: u64,
-    unix_start: Duration,
+    /// The time of day at which `elapsed` was 0, as the host's clock counts now.
+    unix_start: Cell<Duration>,
+    /// Whole seconds of the time of day at the last tick.
+    unix_second: Cell<u64>,
 }
 
 impl Time {
     /// Time that begins now.
     #[must_use]
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the clock module reads the clock"
-    )]
     pub fn start() -> Self {
-        let unix_start = SystemTime::now().duration_since(UNIX_EPOCH);
-        Self {
+        let time = Self {
             start_ns: monotonic_ns(),
-            unix_start: unix_start.unwrap_or_default(),
-        }
+            unix_start: Cell::default(),
+            unix_second: Cell::default(),
+        };
+        time.synchronize();
+        time
     }
 
     /// Time since the start. Never goes back.
@@ -36,7 +42,31 @@ impl Time {
     #[must_use]
     #[inline]
     pub fn unix(&self, elapsed: Duration) -> Duration {
-        self.unix_start + elapsed
+        self.unix_start.get() + elapsed
+    }
+
+    /// Whole seconds since 1970 at the last tick.
+    #[inline]
+    pub(crate) fn unix_second(&self) -> u64 {
+        self.unix_second.get()
+    }
+
+    /// Takes over the time of day from the host's clock. Called in each tick. Gives the time since the
+    /// start.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the clock module reads the clock"
+    )]
+    pub fn synchronize(&self) -> Duration {
+        let elapsed = self.elapsed();
+        self.set_time_of_day(SystemTime::now(), elapsed);
+        elapsed
+    }
+
+    fn set_time_of_day(&self, now: SystemTime, elapsed: Duration) {
+        let unix = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+        self.unix_start.set(unix.saturating_sub(elapsed));
+        self.unix_second.set(unix.as_secs());
     }
 }
 
@@ -52,4 +82,33 @@ fn monotonic_ns() -> u64 {
     (tv_sec as u64)
         .wrapping_mul(1_000_000_000)
         .wrapping_add(tv_nsec as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_of_the_hosts_clock_is_followed() {
+        let time = Time::start();
+        let days = |days: u64| Duration::from_hours(24 * days);
+        for day in [20_000, 20_010, 19_990] {
+            let ran = Duration::from_secs(5);
+            time.set_time_of_day(UNIX_EPOCH + days(day), ran);
+
+            assert_eq!(time.unix(ran), days(day));
+            assert_eq!(time.unix(ran + days(1)), days(day + 1));
+            assert_eq!(time.unix_second(), days(day).as_secs());
+        }
+    }
+
+    #[test]
+    fn a_tick_takes_the_time_of_day_from_the_host() {
+        let time = Time::start();
+        time.set_time_of_day(UNIX_EPOCH + Duration::from_secs(7), Duration::ZERO);
+
+        let elapsed = time.synchronize();
+
+        assert!(Duration::from_hours(24 * 365 * 30) < time.unix(elapsed));
+    }
 }

@@ -287,7 +287,7 @@ impl Post {
     fn tick(&mut self) {
         const BEATS_PER_SECOND: u32 = 10;
         let worker = &self.worker;
-        worker.clock.advance_to(worker.time.elapsed());
+        worker.clock.advance_to(worker.time.synchronize());
         worker.sweep.run(worker.clock.now());
         worker.end_removed();
         worker.logs.borrow_mut().flush();
