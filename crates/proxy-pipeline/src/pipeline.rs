@@ -41,7 +41,7 @@ async fn serve(exchange: &mut Exchange) -> Result<Response<Body>, Problem> {
     let now = exchange.began();
     http2_head::apply(exchange)?;
     let head = exchange.request_head();
-    client_certificate::check(exchange.client())?;
+    client_certificate::check(exchange.client(), &exchange.worker().time, now)?;
     misdirected::check(exchange.client(), head.host)?;
     let decision = active.plan.decide(&head, &*active, now);
     let Some(route) = decision.route else {

@@ -16,7 +16,7 @@ use rustls::{DigitallySignedStruct, DistinguishedName, Error, ServerConnection, 
 use rustls_pki_types::{CertificateDer, UnixTime};
 use std::fmt;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// What became of the client's certificate. It holds for the whole connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +32,8 @@ pub enum ClientAuthVerdict {
     Verified {
         /// Its subject, for logs and headers; for people to read, not to be parsed.
         subject: String,
+        /// When it expires, since 1970.
+        expires: Duration,
     },
     /// The client showed one that is not trusted, whether or not one is required.
     Rejected {
@@ -41,6 +43,15 @@ pub enum ClientAuthVerdict {
 }
 
 impl ClientAuthVerdict {
+    /// Whether the certificate was accepted and has expired at `now`, since 1970: that may happen while
+    /// its connection is open.
+    pub fn has_expired(&self, now: Duration) -> bool {
+        match self {
+            Self::Verified { expires, .. } => *expires < now,
+            Self::NotAsked | Self::Missing { .. } | Self::Rejected { .. } => false,
+        }
+    }
+
     /// True when every request of the connection must be answered 495.
     pub const fn is_refusal(&self) -> bool {
         match self {
@@ -58,7 +69,7 @@ impl fmt::Display for ClientAuthVerdict {
             Self::NotAsked => f.write_str("client certificate not asked for"),
             Self::Missing { required: false } => f.write_str("client certificate missing"),
             Self::Missing { required: true } => f.write_str("client certificate required"),
-            Self::Verified { subject } => write!(f, "client certificate of {subject}"),
+            Self::Verified { subject, .. } => write!(f, "client certificate of {subject}"),
             Self::Rejected { reason } => write!(f, "client certificate {reason}"),
         }
     }
@@ -119,6 +130,7 @@ impl ClientAuthority {
         match self.verifier.verify_client_cert(leaf, intermediates, now) {
             Ok(_) => ClientAuthVerdict::Verified {
                 subject: leaf::subject(leaf).unwrap_or_default(),
+                expires: leaf::expiry(leaf).unwrap_or(Duration::MAX),
             },
             Err(error) => ClientAuthVerdict::Rejected {
                 reason: VerifyFailure::of(&error),

@@ -89,6 +89,13 @@ pub(crate) fn is_authority(der: &[u8]) -> bool {
     X509Certificate::from_der(der).is_ok_and(|(_, certificate)| certificate.is_ca())
 }
 
+/// When a certificate expires, since 1970.
+pub(crate) fn expiry(der: &[u8]) -> Option<Duration> {
+    let (_, certificate) = X509Certificate::from_der(der).ok()?;
+    let not_after = system_time(certificate.validity().not_after);
+    not_after.duration_since(UNIX_EPOCH).ok()
+}
+
 pub(crate) fn system_time(time: ASN1Time) -> SystemTime {
     let seconds = u64::try_from(time.timestamp()).unwrap_or_default();
     UNIX_EPOCH

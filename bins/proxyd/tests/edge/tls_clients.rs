@@ -2,6 +2,7 @@
 
 use crate::support::{Authority, Identity, TlsClient, live, over_tls, to};
 use proxy_testkit::{Proxyd, Upstream};
+use std::time::Duration;
 
 struct Club {
     members: Authority,
@@ -68,6 +69,28 @@ fn a_client_with_a_strangers_certificate_is_answered_495() {
         });
         assert!(said.text("message").contains("unknown issuer"), "{said:?}");
     }
+}
+
+#[test]
+fn a_certificate_that_expires_on_an_open_connection_is_refused() {
+    let club = Club::new("required");
+    let member = club
+        .members
+        .issue_to_client_for("member", Duration::from_secs(4));
+    let client = TlsClient::showing(&club.servers, &member);
+
+    live(async {
+        let mut client = client.connect(club.proxyd.address(), "a.test").await;
+        assert_eq!(client.get("a.test", "/").await.0, 200);
+        let (status, body) = loop {
+            let answer = client.get("a.test", "/").await;
+            if answer.0 != 200 {
+                break answer;
+            }
+        };
+        assert_eq!(status, 495);
+        assert!(body.contains("client certificate not accepted"), "{body}");
+    });
 }
 
 #[test]

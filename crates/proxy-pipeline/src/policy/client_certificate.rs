@@ -1,14 +1,22 @@
 //! Refuses clients that did not show the certificate they must show.
 
 use crate::client::Client;
+use crate::time::Time;
 use proxy_errors::{Detail, Problem, Reason};
-use proxy_tls::ClientAuthVerdict;
+use proxy_tls::{ClientAuthVerdict, VerifyFailure};
+use std::time::Duration;
 
 /// Answers 495 to every request of a connection whose client certificate is missing or bad.
-pub(crate) fn check(client: &Client) -> Result<(), Problem> {
+pub(crate) fn check(client: &Client, time: &Time, began: Duration) -> Result<(), Problem> {
     let Some(session) = &client.session else {
         return Ok(());
     };
+    if session.verdict.has_expired(time.unix(began)) {
+        let reason = VerifyFailure::Expired;
+        let verdict = ClientAuthVerdict::Rejected { reason };
+        let detail = Detail::text(verdict.to_string());
+        return Err(Problem::new(Reason::ClientCertificateInvalid, detail));
+    }
     let reason = match &session.verdict {
         ClientAuthVerdict::NotAsked
         | ClientAuthVerdict::Verified { .. }

@@ -15,6 +15,7 @@ use rustls::{AlertDescription, Error, HandshakeKind};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 struct Door {
     dir: Dir,
@@ -85,17 +86,17 @@ fn nobody_is_asked_unless_it_is_written() {
 fn a_good_certificate_is_known_by_its_subject() {
     let door = Door::new();
     let shown = door.ca.issue(&Leaf::client());
-    let subject = "CN=robot".to_owned();
 
     for server in [door.required(), door.optional()] {
         let verdict = door.verdict(&server, Some(&shown));
         assert!(!verdict.is_refusal());
-        assert_eq!(
-            verdict,
-            ClientAuthVerdict::Verified {
-                subject: subject.clone()
-            }
-        );
+        let ClientAuthVerdict::Verified { subject, expires } = verdict else {
+            panic!("{verdict}");
+        };
+        assert_eq!(subject, "CN=robot");
+        let verdict = ClientAuthVerdict::Verified { subject, expires };
+        assert!(!verdict.has_expired(expires));
+        assert!(verdict.has_expired(expires + Duration::from_secs(1)));
     }
 }
 
@@ -224,7 +225,7 @@ fn the_time_of_the_verdict_decides_not_the_time_of_the_start() {
     });
     let pair = door.knock(&server, Some(&shown), TlsVersion::V1_3);
 
-    let in_fifty_years = now() + std::time::Duration::from_hours(50 * 365 * 24);
+    let in_fifty_years = now() + Duration::from_hours(50 * 365 * 24);
     assert!(!server.verdict(&pair.server, now()).is_refusal());
     assert_eq!(
         server.verdict(&pair.server, in_fifty_years),

@@ -6,6 +6,7 @@ use rcgen::{
 };
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 use tokio_rustls::rustls::RootCertStore;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
@@ -81,6 +82,16 @@ impl Authority {
             key_der,
         };
         (identity, Self { issuer })
+    }
+
+    /// The same, good for `time` from now.
+    #[expect(clippy::disallowed_methods, reason = "a test tells the time")]
+    pub(crate) fn issue_to_client_for(&self, name: &str, time: Duration) -> Identity {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        params.not_after = (SystemTime::now() + time).into();
+        self.sign(params)
     }
 
     fn sign(&self, mut params: CertificateParams) -> Identity {
