@@ -10,6 +10,11 @@ pub const TICK: Duration = Duration::from_millis(100);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tick(pub u32);
 
+impl Tick {
+    /// After every tick that a clock reaches.
+    pub const MAX: Self = Self(u32::MAX);
+}
+
 /// A worker's coarse clock. It only moves when told to.
 #[derive(Debug, Default)]
 pub struct Clock(Cell<Tick>);

@@ -61,11 +61,12 @@ impl Timer {
 
 /// The one deadline that a connection or a stream has at a time, and the end of the whole exchange,
 /// which no other timer overwrites.
-#[derive(Default)]
 pub struct Deadline {
     state: Cell<State>,
     /// [`Timer::Total`], if the exchange has an end of its own.
     total: Cell<State>,
+    /// When the watcher is to be woken, whatever timer runs; [`Tick::MAX`] if it is not.
+    alarm: Cell<Tick>,
     waker: Cell<Option<Waker>>,
 }
 
@@ -80,6 +81,17 @@ enum State {
     },
     /// It has run out, and nobody has taken it.
     Expired { timer: Timer, wait: Duration },
+}
+
+impl Default for Deadline {
+    fn default() -> Self {
+        Self {
+            state: Cell::default(),
+            total: Cell::default(),
+            alarm: Cell::new(Tick::MAX),
+            waker: Cell::default(),
+        }
+    }
 }
 
 impl fmt::Debug for Deadline {
@@ -166,6 +178,11 @@ impl Deadline {
         expired(self.total.get()).or_else(|| expired(self.state.get()))
     }
 
+    /// Has the watcher woken once at `at`, whatever timer runs then.
+    pub fn set_alarm(&self, at: Tick) {
+        self.alarm.set(at);
+    }
+
     /// Remembers whom to wake. Called from the polling task; cheap when it is the same as before.
     pub fn watch(&self, waker: &Waker) {
         let held = self.waker.take();
@@ -183,6 +200,10 @@ impl Deadline {
 
     /// Marks the deadline as expired and wakes its watcher when its time has come.
     pub(crate) fn check(&self, now: Tick) {
+        if self.alarm.get() <= now {
+            self.alarm.set(Tick::MAX);
+            self.wake();
+        }
         for cell in [&self.state, &self.total] {
             if let State::Running { at, timer, wait } = cell.get()
                 && at <= now
@@ -267,6 +288,23 @@ mod tests {
         clock.advance_to(9 * second);
         deadline.check(clock.now());
         assert_eq!(deadline.expired(), None);
+    }
+
+    #[test]
+    fn an_alarm_wakes_once_and_leaves_the_timer_running() {
+        let (clock, deadline) = (Clock::default(), Deadline::default());
+        let count = Arc::new(Count::default());
+        deadline.watch(&Waker::from(Arc::clone(&count)));
+        deadline.start(&clock, Timer::ResponseHeader, Duration::from_secs(9));
+        deadline.set_alarm(clock.after(Duration::from_secs(1)));
+
+        for seconds in [1, 2, 3] {
+            clock.advance_to(Duration::from_secs(seconds));
+            deadline.check(clock.now());
+        }
+
+        assert_eq!(count.0.load(Ordering::Relaxed), 1);
+        assert_eq!(deadline.running(), Some(Timer::ResponseHeader));
     }
 
     #[test]

@@ -56,6 +56,10 @@ fn every_block_is_decoded() {
     assert_eq!(*public.timeouts.body_idle, Duration::from_secs(20));
     assert_eq!(*public.timeouts.write_idle, Duration::from_secs(25));
     assert_eq!(*public.timeouts.keep_alive, Duration::from_secs(90));
+    let age = public.max_connection_age.as_deref().copied();
+    assert_eq!(age, Some(Duration::from_hours(1)));
+    let requests = public.max_requests_per_connection.as_deref().copied();
+    assert_eq!(requests, Some(1000));
     assert!(matches!(&six.address.value, BindAddress::Tcp(address) if address.is_ipv6()));
 }
 

@@ -35,6 +35,10 @@ pub struct Listener {
     pub max_concurrent_streams: Setting<u32>,
     /// Streams that a client may reset at once before they came to anything.
     pub max_stream_resets: Setting<u32>,
+    /// How old a client's connection may become; none is without limit.
+    pub max_connection_age: Option<Setting<Duration>>,
+    /// Most requests on one client connection; none is without limit.
+    pub max_requests_per_connection: Option<Setting<u32>>,
     /// Connections the system queues before they are accepted.
     pub backlog: Setting<u32>,
     /// How long clients may take.

@@ -3,8 +3,9 @@
 use crate::closing::Closing;
 use crate::forwarding::Peer;
 use crate::state::{Draining, Worker};
+use crate::terms::ConnectionTerms;
 use http::HeaderValue;
-use proxy_clock::{Deadline, Timer};
+use proxy_clock::{Deadline, Tick, Timer};
 use proxy_framing::Fault;
 use proxy_pool::{ConnectionPermit, Tunnel};
 use proxy_tls::{ClientAuthVerdict, ServerTls};
@@ -28,6 +29,10 @@ pub struct Client {
     /// What its TLS handshake settled, if there was one.
     // Boxed: it is large, and a connection without TLS has none.
     pub session: Option<Box<TlsSession>>,
+    /// What it was accepted under.
+    pub terms: Rc<ConnectionTerms>,
+    /// When it is too old for further requests.
+    pub ends_at: Tick,
     /// Requests being served.
     pub in_flight: Cell<u32>,
     /// Requests begun so far.
@@ -99,12 +104,19 @@ pub struct Stream {
 impl Client {
     /// A connection on which nothing has happened yet.
     #[must_use]
-    pub fn new(listener: Rc<Cell<usize>>, peer: Peer, exclusive: bool) -> Self {
+    pub fn new(
+        listener: Rc<Cell<usize>>,
+        peer: Peer,
+        exclusive: bool,
+        terms: Rc<ConnectionTerms>,
+    ) -> Self {
         Self {
             listener,
             peer,
             exclusive,
             session: None,
+            terms,
+            ends_at: Tick::MAX,
             in_flight: Cell::new(0),
             requests: Cell::new(0),
             close: Cell::new(false),
@@ -125,10 +137,26 @@ impl Client {
         }
     }
 
-    /// Whether the connection ends as soon as it can: the process drains, or the listener is gone.
+    /// Whether the connection ends as soon as it can: the process drains, the listener is gone or has
+    /// other settings, or the connection is too old or has carried its last request.
     #[inline]
     pub fn is_to_leave(&self, worker: &Worker) -> bool {
-        worker.is_draining() || self.listener.get() == GONE
+        worker.is_draining() || self.listener.get() == GONE || self.is_used_up(worker)
+    }
+
+    /// Whether a connection of HTTP/1.x ends that waits for a request with nothing in flight.
+    #[inline]
+    pub fn is_to_end_idle(&self, worker: &Worker) -> bool {
+        self.is_to_hang_up(worker) || self.is_used_up(worker)
+    }
+
+    /// Whether it was accepted under other terms, is too old or has carried its last request.
+    #[inline]
+    fn is_used_up(&self, worker: &Worker) -> bool {
+        let max_requests = self.terms.max_requests;
+        self.terms.is_retired()
+            || self.ends_at <= worker.clock.now()
+            || max_requests.is_some_and(|max| u64::from(max) <= self.requests.get())
     }
 
     /// Whether the connection ends even if that closes it under a request on its way.

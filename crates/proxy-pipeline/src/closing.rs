@@ -327,7 +327,12 @@ mod tests {
     /// A request that has become a tunnel, and its client.
     async fn switched(worker: &Rc<Worker>) -> Rc<Client> {
         let peer = Peer::new(Ipv4Addr::LOCALHOST.into(), false, &[]);
-        let client = Rc::new(Client::new(Rc::new(Cell::new(0)), peer, true));
+        let client = Rc::new(Client::new(
+            Rc::new(Cell::new(0)),
+            peer,
+            true,
+            Rc::default(),
+        ));
         let stream = Stream {
             client: Rc::clone(&client),
             deadline: Rc::<Deadline>::default(),

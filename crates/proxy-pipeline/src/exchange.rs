@@ -57,6 +57,9 @@ impl Exchange {
         worker.cells.request(protocol);
         let listener = active.plan.listeners().get(client.listener.get());
         let trusted = listener.map_or(&[][..], |listener| &listener.trusted_proxies);
+        if client.terms.is_retired() {
+            client.peer.trust_by(trusted);
+        }
         let client_ip = client_ip(&client.peer, &head.headers, &found, trusted);
         let correlation_id = correlation_id(&worker, &head, &found, began);
         let note = note(&worker, &active, &head, (&found, said));

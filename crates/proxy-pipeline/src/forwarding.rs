@@ -9,6 +9,7 @@ use http::header::{FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue, VIA};
 use ipnet::IpNet;
 use proxy_framing::client_of;
 use proxy_http1::write_line;
+use std::cell::Cell;
 use std::net::IpAddr;
 
 const HTTP: HeaderValue = HeaderValue::from_static("http");
@@ -22,7 +23,7 @@ pub struct Peer {
     /// The same as a header value, made once for all requests of the connection.
     pub ip_value: HeaderValue,
     /// Whether the peer's claims about the client and its request are believed.
-    pub trusted: bool,
+    pub trusted: Cell<bool>,
     /// Whether the connection is encrypted.
     pub tls: bool,
 }
@@ -37,7 +38,7 @@ impl Peer {
         Self {
             ip,
             ip_value,
-            trusted: is_trusted(ip, trusted),
+            trusted: Cell::new(is_trusted(ip, trusted)),
             tls,
         }
     }
@@ -45,10 +46,15 @@ impl Peer {
     /// The same peer, believed no more.
     #[must_use]
     pub fn doubted(self) -> Self {
-        Self {
-            trusted: false,
-            ..self
-        }
+        self.trusted.set(false);
+        self
+    }
+
+    /// Believes the peer no longer unless it is in one of `trusted`.
+    #[cold]
+    pub(crate) fn trust_by(&self, trusted: &[IpNet]) {
+        let before = self.trusted.get();
+        self.trusted.set(before && is_trusted(self.ip, trusted));
     }
 }
 
@@ -60,7 +66,7 @@ pub(crate) fn client_ip(
     found: &Found,
     trusted: &[IpNet],
 ) -> IpAddr {
-    if !peer.trusted || !found.has(Found::FORWARDING) {
+    if !peer.trusted.get() || !found.has(Found::FORWARDING) {
         return peer.ip;
     }
     let lines = headers.get_all(names::FORWARDED_FOR).iter();
@@ -143,7 +149,7 @@ fn apply_over_present(
     via: Option<&HeaderValue>,
     host: Option<HeaderValue>,
 ) {
-    remove_claims(headers, peer.trusted);
+    remove_claims(headers, peer.trusted.get());
     extend_list(headers, names::FORWARDED_FOR, &peer.ip_value);
     if headers.contains_key(FORWARDED) {
         // Beside a longer `X-Forwarded-For` it would tell of another way.

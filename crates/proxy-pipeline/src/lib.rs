@@ -43,6 +43,7 @@ mod correlation;
 mod date;
 mod disk;
 mod host_value;
+mod terms;
 mod time;
 mod tunnel;
 
@@ -58,6 +59,7 @@ pub use pipeline::handle;
 pub use refused_head::refused_head_problem;
 pub use request_body::{BodyFault, RequestBody};
 pub use state::{ActivePlan, Draining, Logs, Shared, UpstreamLinks, Worker};
+pub use terms::ConnectionTerms;
 pub use time::Time;
 pub use trouble::note_connection;
 pub use tunnel::{Carried, TunnelEnd, join};

@@ -41,6 +41,10 @@ pub struct ListenerPlan {
     pub max_concurrent_streams: u32,
     /// Streams that a client may reset at once before they came to anything.
     pub max_stream_resets: u32,
+    /// How old a client's connection may become.
+    pub max_connection_age: Option<Duration>,
+    /// Most requests on one client connection.
+    pub max_requests_per_connection: Option<u32>,
 }
 
 impl ListenerPlan {
@@ -66,6 +70,8 @@ impl ListenerPlan {
             proxy_protocol: *listener.proxy_protocol,
             max_concurrent_streams: *listener.max_concurrent_streams,
             max_stream_resets: *listener.max_stream_resets,
+            max_connection_age: listener.max_connection_age.as_deref().copied(),
+            max_requests_per_connection: listener.max_requests_per_connection.as_deref().copied(),
         }
     }
 }

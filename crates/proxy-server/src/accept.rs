@@ -5,7 +5,7 @@ use crate::carrier::Carrier;
 use crate::patience::Patience;
 use crate::settings::ConnectionSettings;
 use crate::turn_away;
-use proxy_clock::{Deadline, Timer};
+use proxy_clock::{Deadline, Tick, Timer};
 use proxy_pipeline::{Peer, Worker};
 use socket2::Socket;
 use std::cell::{Cell, RefCell};
@@ -54,6 +54,18 @@ impl Door {
             turned_away: Cell::new(0),
             takers: RefCell::default(),
         }
+    }
+
+    /// Has connections treated as `settings` say from now on, and retires those that were accepted under
+    /// others. Whether any may have been.
+    pub(crate) fn settle(&self, settings: &Rc<ConnectionSettings>) -> bool {
+        let mut held = self.settings.borrow_mut();
+        if settings.suit_connections_of(&held) {
+            return false;
+        }
+        held.retire(settings);
+        *held = Rc::clone(settings);
+        true
     }
 
     /// Takes connections from `socket`, too.
@@ -174,8 +186,11 @@ fn welcome(worker: &Rc<Worker>, door: &Rc<Door>, stream: Carrier, peer: IpAddr) 
     match worker.shared.connections.acquire() {
         Ok(permit) => {
             let settings = Rc::clone(&door.settings.borrow());
+            let max_age = settings.terms.max_age;
+            let ends_at = max_age.map_or(Tick::MAX, |age| worker.clock.after(age));
             let caller = Caller {
-                place: Place::new(&worker, permit),
+                place: Place::new(&worker, permit, ends_at),
+                ends_at,
                 listener: Rc::clone(&door.index),
                 worker,
                 settings,

@@ -11,7 +11,7 @@ use crate::preface;
 use crate::settings::ConnectionSettings;
 use crate::transport::Transport;
 use bytes::Bytes;
-use proxy_clock::{Deadline, Entry, Timer};
+use proxy_clock::{Deadline, Entry, Tick, Timer};
 use proxy_limits::Permit;
 use proxy_pipeline::{Client, Peer, TlsSession, Worker};
 use std::cell::Cell;
@@ -54,6 +54,8 @@ pub(crate) struct Caller {
     pub(crate) listener: Rc<Cell<usize>>,
     pub(crate) peer: Peer,
     pub(crate) place: Place,
+    /// When the connection is too old for further requests.
+    pub(crate) ends_at: Tick,
 }
 
 /// A connection's place among those that are open: it counts, and its deadline is looked after, until
@@ -78,8 +80,9 @@ pub(crate) struct Line {
 }
 
 impl Place {
-    pub(crate) fn new(worker: &Rc<Worker>, permit: Permit) -> Self {
+    pub(crate) fn new(worker: &Rc<Worker>, permit: Permit, ends_at: Tick) -> Self {
         let deadline = Rc::<Deadline>::default();
+        deadline.set_alarm(ends_at);
         worker.cells.connections_active.add(1);
         Self {
             _entry: worker.sweep.register(Rc::clone(&deadline)),
@@ -121,7 +124,10 @@ impl Caller {
             transport,
             early,
         } = agreed;
-        let client = Client::new(self.listener, self.peer, spoken == Spoken::Http1);
+        let terms = Rc::clone(&self.settings.terms);
+        let exclusive = spoken == Spoken::Http1;
+        let mut client = Client::new(self.listener, self.peer, exclusive, terms);
+        client.ends_at = self.ends_at;
         Line {
             settings: self.settings,
             client: Rc::new(client.secured(session)),
@@ -144,7 +150,8 @@ async fn find_out(mut caller: Caller, mut stream: Carrier) {
         Ok(agreed) if agreed.spoken == Spoken::Http1 => start(caller.line(agreed)),
         Ok(agreed) => http2::serve(caller.line(agreed)).await,
         Err(failure) => {
-            let client = Rc::new(Client::new(caller.listener, caller.peer, true));
+            let terms = Rc::clone(&settings.terms);
+            let client = Rc::new(Client::new(caller.listener, caller.peer, true, terms));
             let patience = Patience {
                 clock: &worker.clock,
                 deadline: &deadline,
@@ -164,7 +171,7 @@ async fn introduce(caller: &mut Caller, stream: &mut Carrier) -> Result<(), Fail
     let active = caller.worker.active();
     let listener = active.plan.listeners().get(caller.listener.get());
     let trusted = listener.map_or(&[][..], |listener| &listener.trusted_proxies);
-    if !caller.peer.trusted {
+    if !caller.peer.trusted.get() {
         return Err(Failure::Introduction(
             "the peer is not among trusted-proxies",
         ));

@@ -80,7 +80,7 @@ impl Conn {
     pub(crate) fn inbox(&self) -> RefMut<'_, Inbox> {
         RefMut::map(self.inbox.borrow_mut(), |inbox| {
             &mut **inbox.get_or_insert_with(|| {
-                let limits = self.settings.limits;
+                let limits = self.settings.in_force().limits;
                 Box::new(Inbox::new(limits, Bytes::new()))
             })
         })
@@ -192,7 +192,7 @@ impl Conn {
         let moved = sent.saturating_sub(before.unwrap_or(sent));
         self.pace
             .moved(clock, usize::try_from(moved).unwrap_or(usize::MAX));
-        let time = self.settings.write_time;
+        let time = self.settings.in_force().write_time;
         let left = self.pace.wait(clock, time);
         self.place
             .deadline

@@ -132,6 +132,10 @@ async fn talk(conn: &Rc<Conn>) -> End {
 /// The next request's head, or why there is none.
 fn poll_request(conn: &Conn, cx: &mut Context<'_>) -> Poll<Result<RequestHead, End>> {
     conn.place.deadline.watch(cx.waker());
+    if conn.client.terms.is_retired() {
+        // What is read from now on is judged by the limits of the settings in force.
+        conn.rest();
+    }
     loop {
         let head = conn.inbox().take_request();
         if let Some(head) = head {
@@ -151,10 +155,10 @@ fn poll_request(conn: &Conn, cx: &mut Context<'_>) -> Poll<Result<RequestHead, E
 
 /// Nothing to read: how long yet?
 fn wait(conn: &Conn) -> Poll<End> {
-    let settings = &conn.settings;
+    let settings = conn.settings.in_force();
     let resting = conn.inbox().is_between_requests();
     // After the look at the socket: a request that is here already is to be answered.
-    if resting && conn.client.is_to_hang_up(&conn.place.worker) {
+    if resting && conn.client.is_to_end_idle(&conn.place.worker) {
         return Poll::Ready(End::Over);
     }
     match conn.place.deadline.take_expired() {
@@ -188,7 +192,7 @@ fn poll_awake(conn: &Conn, cx: &mut Context<'_>) -> Poll<bool> {
         if !conn.has_nothing() {
             return Poll::Ready(true);
         }
-        let settings = &conn.settings;
+        let settings = conn.settings.in_force();
         let (timer, time) = match conn.client.requests.get() {
             0 => (Timer::RequestHeader, settings.header_time),
             _ => (Timer::KeepAlive, settings.keep_alive_time),
@@ -198,7 +202,7 @@ fn poll_awake(conn: &Conn, cx: &mut Context<'_>) -> Poll<bool> {
         conn.resting.set(true);
     }
     deadline.watch(cx.waker());
-    let over = || deadline.take_expired().is_some() || conn.client.is_to_hang_up(worker);
+    let over = || deadline.take_expired().is_some() || conn.client.is_to_end_idle(worker);
     let goes_on = match conn.poll_readable(cx) {
         Poll::Ready(ready) => ready.is_ok(),
         Poll::Pending if over() => false,
@@ -224,7 +228,7 @@ async fn refuse(conn: &Rc<Conn>, problem: proxy_errors::Problem) {
     linger::answer(
         &mut wire,
         &answer.bytes,
-        conn.settings.write_time,
+        conn.settings.in_force().write_time,
         conn.patience(),
     )
     .await;

@@ -1,10 +1,14 @@
 //! What a listener's connections need to know, made once for each plan.
 
 use crate::http2::{self, Crew};
+use ipnet::IpNet;
 use proxy_framing::HeadLimits;
 use proxy_model::Limits;
+use proxy_pipeline::ConnectionTerms;
 use proxy_plan::ListenerPlan;
-use proxy_tls::ServerTls;
+use proxy_tls::{ClientAuth, ServerTls, ServerTlsSettings};
+use std::cell::OnceCell;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,7 +34,31 @@ pub(crate) struct ConnectionSettings {
     pub(crate) header_time: Duration,
     pub(crate) keep_alive_time: Duration,
     pub(crate) write_time: Duration,
+    pub(crate) terms: Rc<ConnectionTerms>,
+    conditions: Conditions,
+    /// The settings of the same listener that hold now, if these do no more.
+    successor: OnceCell<Rc<Self>>,
 }
+
+/// What binds a connection from its acceptance to its end. Connections whose conditions are no more
+/// those of their listener are retired.
+#[derive(Debug, PartialEq, Eq)]
+struct Conditions {
+    tls: Option<TlsConditions>,
+    h2c: bool,
+    proxy_protocol: bool,
+    trusted_proxies: Vec<IpNet>,
+    head_limits: HeadLimits,
+    max_concurrent_streams: u32,
+    max_stream_resets: u32,
+    max_age: Option<Duration>,
+    max_requests: Option<u32>,
+    /// Of heads, bodies, writing, rest between requests and handshakes.
+    times: [Duration; 5],
+}
+
+/// The settings, and a digest of the roots for clients' certificates.
+type TlsConditions = (ServerTlsSettings, Option<[u8; 32]>);
 
 impl ConnectionSettings {
     /// Whether a new connection may speak something else than plain HTTP/1.x, or begin with something
@@ -44,9 +72,15 @@ impl ConnectionSettings {
         limits: &Limits,
         tls: Option<Arc<ServerTls>>,
     ) -> Self {
+        let limits_of_heads = head_limits(limits);
+        let conditions = conditions(listener, limits_of_heads, tls.as_deref());
+        let terms = ConnectionTerms::new(
+            listener.max_connection_age,
+            listener.max_requests_per_connection,
+        );
         Self {
             crew: Crew::default(),
-            limits: head_limits(limits),
+            limits: limits_of_heads,
             http2: http2::builder(listener, limits),
             max_stream_resets: listener.max_stream_resets,
             max_section_bytes: http2::max_section_bytes(limits),
@@ -57,7 +91,78 @@ impl ConnectionSettings {
             header_time: listener.header_time,
             keep_alive_time: listener.keep_alive_time,
             write_time: listener.write_idle_time,
+            terms: Rc::new(terms),
+            conditions,
+            successor: OnceCell::new(),
         }
+    }
+
+    /// Whether connections that were accepted under `other` go on under these settings.
+    pub(crate) fn suit_connections_of(&self, other: &Self) -> bool {
+        self.conditions == other.conditions
+    }
+
+    /// Retires the connections that were accepted under these settings: `successor` holds now.
+    pub(crate) fn retire(&self, successor: &Rc<Self>) {
+        let tls = successor.conditions.tls.as_ref();
+        let needs_certificate =
+            tls.is_some_and(|(tls, _)| matches!(tls.client_auth, ClientAuth::Required { .. }));
+        self.terms.retire(needs_certificate);
+        // There is one already if the listener was bound anew under the same name: it has its own.
+        drop(self.successor.set(Rc::clone(successor)));
+    }
+
+    /// The settings of the same listener that hold now.
+    pub(crate) fn in_force(self: &Rc<Self>) -> &Rc<Self> {
+        let mut settings = self;
+        while let Some(successor) = settings.successor.get() {
+            settings = successor;
+        }
+        settings
+    }
+}
+
+fn conditions(
+    listener: &ListenerPlan,
+    head_limits: HeadLimits,
+    tls: Option<&ServerTls>,
+) -> Conditions {
+    let ListenerPlan {
+        name: _,
+        default_route: _,
+        trusted_proxies,
+        strict_paths: _,
+        expose_reasons: _,
+        via: _,
+        header_time,
+        body_idle_time,
+        write_idle_time,
+        keep_alive_time,
+        handshake_time,
+        h2c,
+        proxy_protocol,
+        max_concurrent_streams,
+        max_stream_resets,
+        max_connection_age,
+        max_requests_per_connection,
+    } = listener;
+    Conditions {
+        tls: tls.map(|tls| (tls.settings().clone(), tls.client_authority())),
+        h2c: *h2c,
+        proxy_protocol: *proxy_protocol,
+        trusted_proxies: trusted_proxies.clone(),
+        head_limits,
+        max_concurrent_streams: *max_concurrent_streams,
+        max_stream_resets: *max_stream_resets,
+        max_age: *max_connection_age,
+        max_requests: *max_requests_per_connection,
+        times: [
+            *header_time,
+            *body_idle_time,
+            *write_idle_time,
+            *keep_alive_time,
+            *handshake_time,
+        ],
     }
 }
 

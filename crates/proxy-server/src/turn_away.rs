@@ -22,7 +22,8 @@ pub(crate) fn start(worker: Rc<Worker>, door: &Rc<Door>, stream: Carrier, peer: 
     let settings = Rc::clone(&door.settings.borrow());
     tokio::task::spawn_local(async move {
         let index = Rc::clone(&place.0.index);
-        let client = Rc::new(Client::new(index, peer, true));
+        let terms = Rc::clone(&settings.terms);
+        let client = Rc::new(Client::new(index, peer, true, terms));
         let deadline = Rc::<Deadline>::default();
         let entry = worker.sweep.register(Rc::clone(&deadline));
         let (current, limit) = (u64::from(full.held), u64::from(full.max));

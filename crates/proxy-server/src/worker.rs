@@ -240,17 +240,17 @@ impl Post {
         let active = self.worker.active();
         let limits = &active.plan.model().limits;
         let mut old = std::mem::take(&mut self.doors);
+        let mut retired = false;
         for (index, Entrance { share, tls }) in doors.into_iter().enumerate() {
             let Share { id, serves, fresh } = share;
             let Some(listener) = active.plan.listeners().get(index) else {
                 continue;
             };
             let settings = Rc::new(ConnectionSettings::new(listener, limits, tls));
-            let door = old
-                .remove(&id)
-                .unwrap_or_else(|| Rc::new(Door::new(&listener.name, &settings)));
+            let known = old.remove(&id);
+            retired |= known.as_ref().is_some_and(|door| door.settle(&settings));
+            let door = known.unwrap_or_else(|| Rc::new(Door::new(&listener.name, &settings)));
             door.index.set(index);
-            door.settings.replace(settings);
             door.leave_but(&serves);
             for (place, socket) in fresh {
                 door.open(&self.worker, place, socket);
@@ -260,14 +260,17 @@ impl Post {
         let some_left = !old.is_empty();
         for door in old.into_values() {
             // The same listener, bound anew, keeps its connections.
-            let again = active.plan.listeners().iter();
-            let again = again
-                .map(|listener| &listener.name)
-                .position(|name| *name == door.name);
-            door.index.set(again.unwrap_or(GONE));
+            let mut anew = self.doors.values().filter(|one| one.name == door.name);
+            match anew.next() {
+                Some(anew) => {
+                    door.index.set(anew.index.get());
+                    door.settle(&anew.settings.borrow());
+                }
+                None => door.index.set(GONE),
+            }
             door.close();
         }
-        if some_left {
+        if some_left || retired {
             self.worker.sweep.wake_all();
         }
     }

@@ -125,6 +125,12 @@ impl ServerTls {
         &self.settings
     }
 
+    /// A digest of the roots that clients' certificates must lead to; none where none is asked for.
+    pub fn client_authority(&self) -> Option<Digest> {
+        let active = self.active.load();
+        active.authority.as_ref().map(ClientAuthority::digest)
+    }
+
     pub(crate) fn store(&self) -> &Arc<CertificateStore> {
         &self.store
     }
@@ -137,10 +143,7 @@ impl ServerTls {
     /// Reads the roots for clients again; true if they differ and are in use now.
     pub(crate) fn reload_authority(&self) -> Result<bool, TlsFault> {
         let authority = ClientAuthority::load(&self.settings.client_auth)?;
-        let digest = |authority: &Option<ClientAuthority>| -> Option<Digest> {
-            authority.as_ref().map(ClientAuthority::digest)
-        };
-        if digest(&authority) == digest(&self.active.load().authority) {
+        if authority.as_ref().map(ClientAuthority::digest) == self.client_authority() {
             return Ok(false);
         }
         let config = config(

@@ -35,6 +35,7 @@ mod keep_alive;
 mod limits;
 mod listeners;
 mod logs;
+mod open_connections;
 mod paths;
 mod pools;
 mod predecessors;

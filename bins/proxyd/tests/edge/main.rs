@@ -19,6 +19,7 @@ mod http2_requests;
 mod http2_targets;
 mod http2_upstreams;
 mod http2_websocket;
+mod open_connections;
 mod slow_clients;
 mod static_files;
 mod tls_certificates;

@@ -21,6 +21,8 @@ pub(super) fn listener<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Lis
     let proxy_protocol = b.setting(d, &spec::PROXY_PROTOCOL);
     let max_concurrent_streams = b.setting(d, &spec::MAX_CONCURRENT_STREAMS);
     let max_stream_resets = b.setting(d, &spec::MAX_STREAM_RESETS);
+    let max_connection_age = b.optional(d, &spec::MAX_CONNECTION_AGE);
+    let max_requests_per_connection = b.optional(d, &spec::MAX_REQUESTS_PER_CONNECTION);
     let backlog = b.setting(d, &spec::BACKLOG);
     let timeouts = timeouts(d, b);
     let place = b.place(d);
@@ -56,6 +58,8 @@ pub(super) fn listener<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Lis
         proxy_protocol,
         max_concurrent_streams,
         max_stream_resets,
+        max_connection_age,
+        max_requests_per_connection,
         backlog,
         timeouts,
         tls,

@@ -19,6 +19,8 @@ pub(super) fn listener(list: &mut List, model: &Model, listener: &Listener) {
         proxy_protocol,
         max_concurrent_streams,
         max_stream_resets,
+        max_connection_age,
+        max_requests_per_connection,
         backlog,
         timeouts,
         tls,
@@ -36,6 +38,9 @@ pub(super) fn listener(list: &mut List, model: &Model, listener: &Listener) {
     list.put(&spec::PROXY_PROTOCOL, proxy_protocol, plain);
     list.put(&spec::MAX_CONCURRENT_STREAMS, max_concurrent_streams, plain);
     list.put(&spec::MAX_STREAM_RESETS, max_stream_resets, plain);
+    list.any_time(&spec::MAX_CONNECTION_AGE, max_connection_age.as_ref());
+    let max_requests = max_requests_per_connection.as_ref();
+    list.put_any(&spec::MAX_REQUESTS_PER_CONNECTION, max_requests, plain);
     list.put(&spec::BACKLOG, backlog, plain);
     list.within("timeouts", |list| times(list, timeouts));
     if let Some(tls) = tls {

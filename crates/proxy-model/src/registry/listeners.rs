@@ -9,6 +9,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 const HOUR: Duration = Duration::from_hours(1);
+const MONTH: Duration = Duration::from_hours(24 * 30);
 
 const PROTOCOLS: &[Meaning<ListenerProtocol>] = &[
     word("http", ListenerProtocol::Http, "HTTP without TLS"),
@@ -114,6 +115,21 @@ settings! {
         integer("listeners.listener.max-stream-resets", 16, 100_000, "streams")
             .or(256)
             .enforced("proxy-server", "a_listener_says_how_many_streams_may_be_given_up");
+    /// How old a client's connection may become. Then it ends with the answer in hand
+    /// (`Connection: close`, or GOAWAY), or at once while it is idle.
+    MAX_CONNECTION_AGE: Time, Unset = time_from(
+        "listeners.listener.max-connection-age-secs",
+        Duration::from_millis(100),
+        MONTH,
+    )
+    .optional("no limit")
+    .enforced("proxy-server", "a_connection_ends_at_its_greatest_age");
+    /// Most requests on one client connection. The last one's answer ends it (`Connection: close`); a
+    /// client of HTTP/2 is told with GOAWAY, and streams that it opens before it has heard are served.
+    MAX_REQUESTS_PER_CONNECTION: Integer<u32>, Unset =
+        integer("listeners.listener.max-requests-per-connection", 1, 1_000_000_000, "requests")
+            .optional("no limit")
+            .enforced("proxy-server", "a_connection_ends_with_its_last_allowed_request");
     /// Connections that the system keeps waiting until they are accepted. The system may have a
     /// lower limit of its own.
     BACKLOG: Integer<u32>, Given<u32> =

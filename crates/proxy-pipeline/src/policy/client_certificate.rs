@@ -18,6 +18,13 @@ pub(crate) fn check(client: &Client, time: &Time, began: Duration) -> Result<(),
         return Err(Problem::new(Reason::ClientCertificateInvalid, detail));
     }
     let reason = match &session.verdict {
+        ClientAuthVerdict::NotAsked | ClientAuthVerdict::Missing { .. }
+            if client.terms.needs_certificate() =>
+        {
+            let verdict = ClientAuthVerdict::Missing { required: true };
+            let detail = Detail::text(verdict.to_string());
+            return Err(Problem::new(Reason::ClientCertificateMissing, detail));
+        }
         ClientAuthVerdict::NotAsked
         | ClientAuthVerdict::Verified { .. }
         | ClientAuthVerdict::Missing { required: false } => return Ok(()),

@@ -59,7 +59,7 @@ pub(crate) async fn serve(line: Line) {
 /// A connection on its way to its end.
 struct Conversation<'c> {
     worker: &'c Rc<Worker>,
-    settings: &'c ConnectionSettings,
+    settings: &'c Rc<ConnectionSettings>,
     session: &'c Rc<Session>,
     http: &'c mut Http,
     /// Runs out when the client has had time to hear that it is to take another connection.
@@ -110,7 +110,7 @@ impl Conversation<'_> {
                     ControlFlow::Break(()) => return Poll::Ready(()),
                 },
             }
-            self.session.arm(self.settings);
+            self.session.arm(self.settings.in_force());
             return Poll::Pending;
         }
     }
