@@ -136,6 +136,7 @@ impl Process {
         let mut resolving = tokio::time::interval(resolve::EVERY);
         let mut found = None;
         let mut tending = tokio::time::interval(tls::EVERY);
+        let mut looking = None;
         for interval in [&mut resolving, &mut tending] {
             interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
         }
@@ -161,9 +162,12 @@ impl Process {
                     self.server.refresh();
                 },
                 _ = tending.tick() => {
-                    self.server.tend_certificates();
                     self.sum_events_up();
+                    if looking.is_none() {
+                        looking = Some(self.server.look_at_certificates());
+                    }
                 }
+                looked = tls::end(&mut looking) => self.server.tend_certificates(looked),
             }
         }
     }

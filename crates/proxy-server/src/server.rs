@@ -8,7 +8,7 @@ use crate::logs::OpenLogs;
 use crate::pools::{ConnectionLimits, LimitTransaction};
 use crate::staff::Staff;
 use crate::target_health::TargetHealth;
-use crate::tls::{Holdings, Vault};
+use crate::tls::{Holdings, Looked, Vault};
 use crate::worker::{self, Adoption, Command, Common, Entrance, Handle, Share};
 use proxy_config::Fault;
 use proxy_limits::Gauge;
@@ -19,6 +19,7 @@ use proxy_telemetry::{EventFields, Lifecycle, Registry};
 use socket2::Socket;
 use std::io;
 use std::sync::Arc;
+use tokio::task::JoinHandle;
 
 /// Why a configuration that is right by itself cannot be put in force.
 #[derive(Debug, thiserror::Error)]
@@ -89,7 +90,8 @@ impl Server {
         relief: impl AsyncFnOnce(),
     ) -> Result<Self, ApplyFault> {
         let vault = Vault::new();
-        let holdings = vault.load(&model, now()).map_err(ApplyFault::Tls)?;
+        let holdings = vault.load(&model, now()).await;
+        let holdings = holdings.map_err(ApplyFault::Tls)?;
         let (targets, limits) = (TargetRegistry::default(), ConnectionLimits::default());
         let mut named = targets.begin();
         let plan = Arc::new(Plan::compile(1, model, &mut named));
@@ -154,7 +156,8 @@ impl Server {
     /// Puts `model` in force everywhere, or nowhere: what can fail comes first and touches nothing that
     /// is in force.
     pub(crate) async fn apply(&mut self, model: Arc<Model>) -> Result<(), ApplyFault> {
-        let holdings = self.vault.load(&model, now()).map_err(ApplyFault::Tls)?;
+        let holdings = self.vault.load(&model, now()).await;
+        let holdings = holdings.map_err(ApplyFault::Tls)?;
         let generation = self.plan.generation() + 1;
         let mut targets = self.targets.begin();
         let plan = Arc::new(Plan::compile(generation, model, &mut targets));
@@ -278,9 +281,14 @@ impl Server {
         adoptions.collect()
     }
 
-    /// Takes certificates that changed on disk into use.
-    pub(crate) fn tend_certificates(&mut self) {
-        self.vault.tend(&self.common.registry, now());
+    /// Begins to take certificates that changed on disk into use.
+    pub(crate) fn look_at_certificates(&self) -> JoinHandle<Looked> {
+        self.vault.look(now())
+    }
+
+    /// Tells what a look at the certificates has found.
+    pub(crate) fn tend_certificates(&mut self, looked: Looked) {
+        self.vault.tend(looked, &self.common.registry, now());
     }
 
     /// Lets every worker look again which targets are healthy.

@@ -3,6 +3,7 @@
 mod faults;
 mod renewal;
 mod settings;
+mod watching;
 
 use proxy_config::Fault;
 use proxy_model::Model;
@@ -11,8 +12,11 @@ use proxy_tls::{ClientTls, PlatformRoots, ServerTls, TicketKeys, Watcher};
 use rustls_pki_types::ServerName;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
+use tokio::task::{JoinError, spawn_blocking};
 
 pub(crate) use renewal::EVERY;
+use watching::SharedWatcher;
+pub(crate) use watching::{Looked, end};
 
 /// How long one key seals session tickets.
 const TICKETS_EVERY: Duration = Duration::from_hours(4);
@@ -20,12 +24,18 @@ const TICKETS_EVERY: Duration = Duration::from_hours(4);
 /// TLS of the process: what is held, and who looks whether it changed.
 #[derive(Debug)]
 pub(crate) struct Vault {
-    /// Made when the first listener needs them: the entropy they take costs a tenth of a second.
-    tickets: OnceLock<Arc<TicketKeys>>,
-    platform: PlatformRoots,
-    held: Holdings,
-    watcher: Watcher,
+    loader: Loader,
+    watcher: SharedWatcher,
     expiry: Vec<Arc<GaugeCell>>,
+}
+
+/// What certificates are loaded with: may go to a thread that waits for a disk.
+#[derive(Clone, Debug)]
+struct Loader {
+    /// Made when the first listener needs them: the entropy they take costs a tenth of a second.
+    tickets: Arc<OnceLock<Arc<TicketKeys>>>,
+    platform: Arc<PlatformRoots>,
+    held: Holdings,
 }
 
 /// TLS of one configuration.
@@ -49,11 +59,40 @@ impl Vault {
     /// A vault with nothing in it.
     pub(crate) fn new() -> Self {
         Self {
-            tickets: OnceLock::new(),
-            platform: PlatformRoots::new(),
-            held: Holdings::default(),
-            watcher: Watcher::new(),
+            loader: Loader::new(),
+            watcher: SharedWatcher::default(),
             expiry: Vec::new(),
+        }
+    }
+
+    /// Reads what `model` names, on a thread that may wait for a disk. What is held already under the
+    /// same settings stays, with the content that is on disk now: from then on it is in force for every
+    /// handshake.
+    pub(crate) async fn load(
+        &self,
+        model: &Arc<Model>,
+        now: SystemTime,
+    ) -> Result<Holdings, Vec<Fault>> {
+        let (loader, model) = (self.loader.clone(), Arc::clone(model));
+        let loading = spawn_blocking(move || loader.load(&model, now));
+        let lost = |error: JoinError| Err(vec![faults::of_thread(&error)]);
+        loading.await.unwrap_or_else(lost)
+    }
+
+    /// Puts `holdings` in force: they are watched from now on, and nothing else is.
+    pub(crate) fn adopt(&mut self, holdings: Holdings, registry: &Registry) {
+        self.watcher = holdings.watcher();
+        self.loader.held = holdings;
+        self.show_expiry(registry);
+    }
+}
+
+impl Loader {
+    fn new() -> Self {
+        Self {
+            tickets: Arc::default(),
+            platform: Arc::new(PlatformRoots::new()),
+            held: Holdings::default(),
         }
     }
 
@@ -66,8 +105,8 @@ impl Vault {
         Ok(self.tickets.get_or_init(|| made))
     }
 
-    /// Reads what `model` names. What is held already under the same settings stays as it is.
-    pub(crate) fn load(&self, model: &Model, now: SystemTime) -> Result<Holdings, Vec<Fault>> {
+    /// As [`Vault::load`]. Blocks.
+    fn load(&self, model: &Model, now: SystemTime) -> Result<Holdings, Vec<Fault>> {
         let (mut loaded, mut found) = (Holdings::default(), Vec::new());
         for listener in &model.listeners {
             let server = listener.tls.as_ref().and_then(|tls| {
@@ -100,10 +139,17 @@ impl Vault {
             };
             loaded.upstreams.push(outward);
         }
-        if found.is_empty() {
+        if !found.is_empty() {
+            return Err(found);
+        }
+        // What stays under the same settings is held with the content that is on disk now.
+        let watcher = loaded.watcher();
+        let kept = watcher.poll(now).kept;
+        if kept.is_empty() {
             Ok(loaded)
         } else {
-            Err(found)
+            let faults = kept.iter();
+            Err(faults.map(|fault| faults::of_model(model, fault)).collect())
         }
     }
 
@@ -141,23 +187,21 @@ impl Vault {
             }
         }
     }
-
-    /// Puts `holdings` in force: they are watched from now on, and nothing else is.
-    pub(crate) fn adopt(&mut self, holdings: Holdings, registry: &Registry) {
-        let mut watcher = Watcher::new();
-        for server in holdings.servers() {
-            watcher.watch_server(server);
-        }
-        for client in holdings.clients() {
-            watcher.watch_client(client);
-        }
-        self.watcher = watcher;
-        self.held = holdings;
-        self.show_expiry(registry);
-    }
 }
 
 impl Holdings {
+    /// A watcher of every file.
+    fn watcher(&self) -> SharedWatcher {
+        let mut watcher = Watcher::new();
+        for server in self.servers() {
+            watcher.watch_server(server);
+        }
+        for client in self.clients() {
+            watcher.watch_client(client);
+        }
+        SharedWatcher::new(watcher)
+    }
+
     /// Each listener's TLS, once.
     fn servers(&self) -> impl Iterator<Item = &Arc<ServerTls>> {
         let all = self.listeners.iter().enumerate();
@@ -192,7 +236,6 @@ impl Holdings {
 /// # Errors
 /// What cannot be used.
 pub(crate) fn check(model: &Model, now: SystemTime) -> Result<Vec<Fault>, Vec<Fault>> {
-    let vault = Vault::new();
-    let holdings = vault.load(model, now)?;
+    let holdings = Loader::new().load(model, now)?;
     Ok(faults::warnings(model, &holdings, now))
 }

@@ -90,6 +90,14 @@ impl Watcher {
         }
     }
 
+    /// What is wrong with content on disk that is not in use for that reason, as of the last poll.
+    pub fn faults(&self) -> impl Iterator<Item = &TlsFault> {
+        self.entries.iter().flat_map(|entry| match &entry.trouble {
+            Trouble::None => &[][..],
+            Trouble::Fresh(faults) | Trouble::Reported(faults) => faults,
+        })
+    }
+
     /// Looks at every file and takes new content into use.
     pub fn poll(&mut self, now: SystemTime) -> Vec<Change> {
         self.entries
@@ -113,7 +121,7 @@ struct Entry {
 #[derive(Debug)]
 enum Trouble {
     None,
-    Fresh,
+    Fresh(Vec<TlsFault>),
     Reported(Vec<TlsFault>),
 }
 
@@ -145,7 +153,7 @@ impl Entry {
                 match (swapped, trouble) {
                     (true, _) => Some(Change::Swapped { file: self.file() }),
                     (false, Trouble::Reported(_)) => Some(Change::Recovered { file: self.file() }),
-                    (false, Trouble::None | Trouble::Fresh) => self.grow_old(now),
+                    (false, Trouble::None | Trouble::Fresh(_)) => self.grow_old(now),
                 }
             }
         }
@@ -165,11 +173,11 @@ impl Trouble {
     fn meet(&mut self, faults: Vec<TlsFault>) -> Option<Change> {
         match self {
             Self::None => {
-                *self = Self::Fresh;
+                *self = Self::Fresh(faults);
                 None
             }
             Self::Reported(known) if *known == faults => None,
-            Self::Fresh | Self::Reported(_) => {
+            Self::Fresh(_) | Self::Reported(_) => {
                 *self = Self::Reported(faults.clone());
                 Some(Change::Kept { faults })
             }

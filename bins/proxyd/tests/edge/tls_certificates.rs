@@ -2,7 +2,7 @@
 
 use crate::support::{Authority, Http2, TlsClient, live, over_tls, start, to};
 use http::Request;
-use proxy_testkit::Upstream;
+use proxy_testkit::{Reload, Upstream};
 use std::fs;
 
 const FURTHER: &str = r#"certificate { cert-file "b.crt"; key-file "b.key" }"#;
@@ -121,6 +121,27 @@ fn the_expiry_of_a_certificate_is_a_metric_that_follows_its_renewal() {
             }
         }
     });
+}
+
+#[test]
+fn a_certificate_is_in_force_when_its_reload_has_succeeded() {
+    let authority = Authority::new("root");
+    let upstream = Upstream::saying("hello");
+    let site = authority.issue(&["a.test"]);
+    let kdl = to(&upstream, &over_tls(""));
+    let proxyd = start(&kdl, &[("site", &site)]);
+
+    // Several times: the watcher looks once a second, and may have come just in time.
+    for _ in 0..5 {
+        let new = authority.issue(&["a.test"]);
+        new.write(proxyd.folder(), "site");
+        assert_eq!(proxyd.reload(&kdl), Reload::Applied);
+        live(async {
+            let client = TlsClient::trusting(&authority);
+            let connection = client.connect(proxyd.address(), "a.test").await;
+            assert_eq!(connection.shown(), new.der());
+        });
+    }
 }
 
 #[test]

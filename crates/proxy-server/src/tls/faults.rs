@@ -6,10 +6,30 @@ use proxy_model::{ListenerTls, Model, Place, Setting, UpstreamTls};
 use proxy_tls::{TlsFault, TlsWarning};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
+use tokio::task::JoinError;
 
 /// A fault that no setting is to blame for.
 pub(super) fn of_process(fault: &TlsFault) -> Fault {
     bad(Place::default(), fault)
+}
+
+/// The thread that read certificates has panicked.
+pub(super) fn of_thread(error: &JoinError) -> Fault {
+    Fault::new(
+        FaultCode::BadCertificate,
+        Place::default(),
+        error.to_string(),
+    )
+}
+
+/// A fault of a file that something in `model` names.
+pub(super) fn of_model(model: &Model, fault: &TlsFault) -> Fault {
+    let listeners = model.listeners.iter().filter_map(|one| one.tls.as_ref());
+    let mut of_listeners = listeners.filter_map(|tls| listener_place(tls, fault.file()));
+    let upstreams = model.upstreams.iter().filter_map(|one| one.tls.as_ref());
+    let mut of_upstreams = upstreams.filter_map(|tls| upstream_place(tls, fault.file()));
+    let place = of_listeners.next().or_else(|| of_upstreams.next());
+    bad(place.unwrap_or_default(), fault)
 }
 
 /// A fault of a listener's TLS.
@@ -60,18 +80,26 @@ fn doubtful(place: Place, warning: &TlsWarning) -> Fault {
 }
 
 fn in_listener(tls: &ListenerTls, file: Option<&Path>) -> Place {
+    listener_place(tls, file).unwrap_or(tls.place)
+}
+
+fn listener_place(tls: &ListenerTls, file: Option<&Path>) -> Option<Place> {
     let certificates = tls.certificates.iter();
     let named = certificates.flat_map(|one| {
         let files = [&one.cert_file, &one.key_file].into_iter();
         files.chain(one.ocsp_file.as_ref())
     });
     let asked = tls.client_auth.as_ref().map(|asked| &asked.ca_file);
-    place_of(file, named.chain(asked)).unwrap_or(tls.place)
+    place_of(file, named.chain(asked))
 }
 
 fn in_upstream(tls: &UpstreamTls, file: Option<&Path>) -> Place {
+    upstream_place(tls, file).unwrap_or(tls.place)
+}
+
+fn upstream_place(tls: &UpstreamTls, file: Option<&Path>) -> Option<Place> {
     let named = [&tls.ca_file, &tls.cert_file, &tls.key_file];
-    place_of(file, named.into_iter().flatten()).unwrap_or(tls.place)
+    place_of(file, named.into_iter().flatten())
 }
 
 /// The place of the setting that names `file`.

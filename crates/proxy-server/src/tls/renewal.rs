@@ -1,32 +1,42 @@
 //! What is done every second: new files are taken into use, ticket keys turn over.
 
-use super::Vault;
+use super::{Looked, Vault};
 use proxy_telemetry::{Registry, names};
 use proxy_tls::{Change, TlsFault};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::task::JoinHandle;
 
-/// How often [`Vault::tend`] is to be called.
+/// How often [`Vault::look`] is to be called.
 pub(crate) const EVERY: Duration = Duration::from_secs(1);
 
 impl Vault {
-    /// Takes files that changed into use and turns ticket keys that are due.
-    pub(crate) fn tend(&mut self, registry: &Registry, now: SystemTime) {
+    /// Begins to look at the files in use; what changed is taken into use.
+    pub(crate) fn look(&self, now: SystemTime) -> JoinHandle<Looked> {
+        self.watcher.look(now)
+    }
+
+    /// Tells what a look has found, and turns ticket keys that are due.
+    pub(crate) fn tend(&mut self, looked: Looked, registry: &Registry, now: SystemTime) {
         let mut swapped = false;
-        for change in self.watcher.poll(now) {
+        for change in looked.changes {
             swapped |= matches!(change, Change::Swapped { .. });
             say(&change);
         }
         if swapped {
             self.show_expiry(registry);
         }
-        if let Some(Err(error)) = self.tickets.get().map(|tickets| tickets.rotate(now)) {
+        if let Some(Err(error)) = self.loader.tickets.get().map(|tickets| tickets.rotate(now)) {
             tracing::error!(%error, "cannot renew the keys of session tickets");
         }
     }
 
     /// Tells the metrics when each served certificate expires.
     pub(super) fn show_expiry(&mut self, registry: &Registry) {
-        let servers = self.held.servers().flat_map(|server| server.certificates());
+        let servers = self
+            .loader
+            .held
+            .servers()
+            .flat_map(|server| server.certificates());
         let shown = servers.map(|certificate| {
             let file = certificate.file.display().to_string();
             let gauge = registry.gauge(&names::TLS_CERTIFICATE_EXPIRY_SECONDS, [&file]);
