@@ -69,7 +69,10 @@ fn serve(config: Option<PathBuf>) -> ExitCode {
         Err(fault) => {
             events.text(&match &fault {
                 StartFault::Config(report) => report.to_string(),
-                StartFault::Apply(_) | StartFault::TakeOver(_) | StartFault::Io(_) => {
+                StartFault::Apply(_)
+                | StartFault::TakeOver(_)
+                | StartFault::WorkerLost(_)
+                | StartFault::Io(_) => {
                     format!("proxyd: {fault}")
                 }
             });

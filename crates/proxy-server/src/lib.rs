@@ -14,6 +14,8 @@ mod server;
 mod signals;
 mod staff;
 
+mod heartbeat;
+
 mod worker;
 
 mod accept;

@@ -5,6 +5,7 @@ mod upgrade;
 use crate::admin::{Admin, Desks};
 use crate::events::{ANSWER, Events};
 use crate::handover::{Candidate, Predecessor, Program};
+use crate::heartbeat::LOOK_INTERVAL;
 use crate::heritage::Heritage;
 use crate::manager;
 use crate::process::{Build, Options, Source, StartFault, at_its_place, load, of_configuration};
@@ -18,12 +19,16 @@ use proxy_telemetry::{
     DEFAULT_MAX_SERIES, EventFields, Lifecycle, Registry, RegistrySettings, names,
 };
 use sd_notify::NotifyState;
+use std::io;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use tokio::time::MissedTickBehavior;
 
 /// How often the control thread looks whether the workers have left.
 const LOOK: Duration = Duration::from_millis(50);
+
+/// How long requests in flight may take after a worker has died.
+const LAST_GRACE: Duration = Duration::from_secs(5);
 
 static REASONS: LazyLock<Vec<&'static str>> =
     LazyLock::new(|| Reason::ALL.iter().map(|reason| reason.as_str()).collect());
@@ -35,15 +40,29 @@ pub(crate) async fn live(options: &Options, heritage: Heritage) -> Result<(), St
         None => (None, Vec::new()),
     };
     let mut signals = Signals::listen()?;
-    let mut process = Process::start(options, heritage.and(passed), predecessor).await?;
+    let starting = Process::start(options, heritage.and(passed), predecessor);
+    let mut process = tokio::select! {
+        biased;
+        // A disk or a name server that does not answer must not keep signals waiting.
+        _ = signals.end() => return Ok(()),
+        started = starting => started?,
+    };
     manager::tell(NotifyState::Ready);
+    let mut outcome = Ok(());
     match process.serve(&mut signals).await {
         End::Gracefully => process.drain(&mut signals).await,
         End::HandedOver => process.leave(&mut signals).await,
         End::Now => {}
+        End::WorkerLost(worker) => {
+            tracing::error!(worker, "a worker has died; the process ends");
+            let drained = process.drain(&mut signals);
+            // Nothing is listened on meanwhile: what starts the process anew must not wait for long.
+            drop(tokio::time::timeout(LAST_GRACE, drained).await);
+            outcome = Err(StartFault::WorkerLost(worker));
+        }
     }
-    process.server.stop();
-    Ok(())
+    process.server.stop().await;
+    outcome
 }
 
 /// How the process was told to end.
@@ -52,6 +71,18 @@ enum End {
     Gracefully,
     HandedOver,
     Now,
+    /// The worker of this number has died.
+    WorkerLost(usize),
+}
+
+impl End {
+    /// What `event` asks for, which is one of those that end the process.
+    fn of(event: Event) -> Self {
+        match event {
+            Event::Quit => Self::Now,
+            Event::Drain | Event::Reload | Event::ReopenLogs | Event::Upgrade => Self::Gracefully,
+        }
+    }
 }
 
 struct Process {
@@ -79,7 +110,7 @@ impl Process {
             program,
             events,
         } = options;
-        let loaded = load(config).map_err(StartFault::Config)?;
+        let loaded = load_aside(config).await?;
         warn(&loaded);
         let settings = RegistrySettings {
             reasons: &REASONS,
@@ -137,17 +168,21 @@ impl Process {
         let mut found = None;
         let mut tending = tokio::time::interval(tls::EVERY);
         let mut looking = None;
-        for interval in [&mut resolving, &mut tending] {
+        let mut watching = tokio::time::interval(LOOK_INTERVAL);
+        for interval in [&mut resolving, &mut tending, &mut watching] {
             interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
         }
         loop {
             tokio::select! {
                 event = signals.next() => match event {
-                    Event::Reload => self.reload().await,
+                    Event::Reload => tokio::select! {
+                        biased;
+                        event = signals.end() => return End::of(event),
+                        () = self.reload() => {}
+                    },
                     Event::ReopenLogs => self.server.reopen_logs(),
                     Event::Upgrade => self.begin_upgrade(),
-                    Event::Drain => return End::Gracefully,
-                    Event::Quit => return End::Now,
+                    Event::Drain | Event::Quit => return End::of(event),
                 },
                 successor = upgrade::end(&mut self.upgrade) => if self.end_upgrade(successor).await {
                     return End::HandedOver;
@@ -168,6 +203,9 @@ impl Process {
                     }
                 }
                 looked = tls::end(&mut looking) => self.server.tend_certificates(looked),
+                _ = watching.tick() => if let Some(worker) = self.server.look_at_workers() {
+                    return End::WorkerLost(worker);
+                },
             }
         }
     }
@@ -217,7 +255,7 @@ impl Process {
     }
 
     async fn try_reload(&mut self) -> Result<(), StartFault> {
-        let loaded = load(&self.config).map_err(StartFault::Config)?;
+        let loaded = load_aside(&self.config).await?;
         warn(&loaded);
         let model = Arc::new(loaded.model);
         let before: Vec<_> = self.server.bound().cloned().collect();
@@ -293,6 +331,14 @@ impl Process {
             }
         }
     }
+}
+
+/// Loads the configuration on a thread that may wait for a disk.
+async fn load_aside(config: &Source) -> Result<Loaded, StartFault> {
+    let config = config.clone();
+    let loading = tokio::task::spawn_blocking(move || load(&config));
+    let loaded = loading.await.map_err(io::Error::other)?;
+    loaded.map_err(StartFault::Config)
 }
 
 fn warn(loaded: &Loaded) {

@@ -52,7 +52,7 @@ pub struct Build {
     pub rustc: &'static str,
 }
 
-/// Why the process could not start.
+/// Why the process could not start, or ended though it was not told to.
 #[derive(Debug, thiserror::Error)]
 pub enum StartFault {
     /// The configuration has faults.
@@ -64,6 +64,9 @@ pub enum StartFault {
     /// The process that this one was to take over from passes no sockets.
     #[error("cannot take over: {0}")]
     TakeOver(#[source] io::Error),
+    /// The worker of this number has died while it served.
+    #[error("worker {0} has died")]
+    WorkerLost(usize),
     /// The operating system refused something.
     #[error("{0}")]
     Io(#[from] io::Error),
@@ -72,7 +75,7 @@ pub enum StartFault {
 /// Reads the configuration, serves until told to stop, and ends in good order.
 ///
 /// # Errors
-/// [`StartFault`] when nothing could be served.
+/// [`StartFault`] when nothing could be served, or a worker has died.
 pub fn run(options: &Options) -> Result<(), StartFault> {
     let heritage = Heritage::of_the_manager();
     claim_files();

@@ -2,11 +2,12 @@
 
 use crate::doors::Doors;
 use crate::handover::Label;
+use crate::heartbeat;
 use crate::heritage::Heritage;
 use crate::listen::BindFault;
 use crate::logs::OpenLogs;
 use crate::pools::{ConnectionLimits, LimitTransaction};
-use crate::staff::Staff;
+use crate::staff::{Staff, Vitals};
 use crate::target_health::TargetHealth;
 use crate::tls::{Holdings, Looked, Vault};
 use crate::worker::{self, Adoption, Command, Common, Entrance, Handle, Share};
@@ -291,6 +292,13 @@ impl Server {
         self.vault.tend(looked, &self.common.registry, now());
     }
 
+    /// Looks whether every worker runs. Gives the number of one that has died.
+    pub(crate) fn look_at_workers(&mut self) -> Option<usize> {
+        let Vitals { silent, lost } = self.staff.look(heartbeat::now());
+        self.common.shared.lifecycle.set_silent_workers(silent);
+        lost
+    }
+
     /// Lets every worker look again which targets are healthy.
     pub(crate) fn refresh(&self) {
         self.health.publish();
@@ -343,8 +351,8 @@ impl Server {
     }
 
     /// Ends everything now.
-    pub(crate) fn stop(self) {
-        self.staff.stop();
+    pub(crate) async fn stop(self) {
+        self.staff.stop().await;
         self.logs.close();
     }
 }

@@ -36,6 +36,16 @@ impl Signals {
         })
     }
 
+    /// Waits until the process is told to end: [`Event::Drain`] or [`Event::Quit`]. Other signals stay for
+    /// [`next`](Self::next).
+    pub(crate) async fn end(&mut self) -> Event {
+        tokio::select! {
+            _ = self.terminate.recv() => Event::Drain,
+            _ = self.interrupt.recv() => Event::Drain,
+            _ = self.quit.recv() => Event::Quit,
+        }
+    }
+
     pub(crate) async fn next(&mut self) -> Event {
         tokio::select! {
             _ = self.hangup.recv() => Event::Reload,

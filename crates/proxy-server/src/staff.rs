@@ -1,11 +1,28 @@
 //! The workers that there are: hired, told what to do, and let go when there are to be fewer.
 
 use crate::doors::Held;
+use crate::heartbeat;
 use crate::server::ApplyFault;
 use crate::worker::{self, ADOPTION_TIME, Adoption, Command, Common, Handle};
 use proxy_pipeline::Draining;
 use std::io;
+use std::time::Duration;
 use tokio::sync::oneshot;
+
+/// What was found of the workers that take connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Vitals {
+    /// How many are silent.
+    pub(crate) silent: usize,
+    /// The number of one whose thread has ended.
+    pub(crate) lost: Option<usize>,
+}
+
+/// How long workers may take to end when they are told to end at once.
+const STOP_TIME: Duration = Duration::from_secs(1);
+
+/// How often the control thread looks whether they have.
+const STOP_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Every worker that runs.
 #[derive(Debug, Default)]
@@ -28,6 +45,7 @@ impl Staff {
         count: usize,
         common: &Common,
     ) -> io::Result<Vec<Handle>> {
+        let now = heartbeat::now();
         self.forget_those_who_left();
         let missing = count.saturating_sub(self.workers.len());
         let taken = |number: &usize| {
@@ -36,7 +54,7 @@ impl Staff {
         };
         let mut recruits = Vec::with_capacity(missing);
         for number in (0..).filter(|number| !taken(number)).take(missing) {
-            recruits.push(worker::start(number, common.clone()).await?);
+            recruits.push(worker::start(number, common.clone(), now).await?);
         }
         Ok(recruits)
     }
@@ -121,16 +139,42 @@ impl Staff {
         }
     }
 
+    /// How the workers are at `now`, by the monotonic clock.
+    pub(crate) fn look(&mut self, now: Duration) -> Vitals {
+        let mut vitals = Vitals::default();
+        for worker in &mut self.workers {
+            vitals.silent += usize::from(worker.monitor.is_silent(now));
+            if worker.thread.is_finished() {
+                vitals.lost = Some(worker.number);
+            }
+        }
+        vitals
+    }
+
     /// Whether every worker has left.
     pub(crate) fn is_over(&self) -> bool {
         let mut all = self.workers.iter().chain(&self.leaving);
         all.all(|worker| worker.thread.is_finished())
     }
 
-    /// Ends everybody now.
-    pub(crate) fn stop(self) {
+    /// Ends every worker now. One that hangs is given up after [`STOP_TIME`]: it ends with the process.
+    pub(crate) async fn stop(self) {
         self.tell(|| Command::Stop);
-        self.workers.into_iter().chain(self.leaving).for_each(join);
+        let stopped = async {
+            while !self.is_over() {
+                tokio::time::sleep(STOP_INTERVAL).await;
+            }
+        };
+        // Which workers are not over is told below.
+        drop(tokio::time::timeout(STOP_TIME, stopped).await);
+        for worker in self.workers.into_iter().chain(self.leaving) {
+            if worker.thread.is_finished() {
+                join(worker);
+            } else {
+                let worker = worker.number;
+                tracing::error!(worker, "a worker hangs; the process ends without it");
+            }
+        }
     }
 
     fn forget_those_who_left(&mut self) {
@@ -148,27 +192,41 @@ fn join(worker: Handle) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tokio::sync::mpsc::unbounded_channel;
+    use crate::heartbeat::{Heartbeat, HeartbeatMonitor};
+    use proxy_telemetry::{Registry, RegistrySettings};
+    use std::thread;
+    use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
     fn runtime() -> tokio::runtime::Runtime {
         let mut builder = tokio::runtime::Builder::new_current_thread();
         builder.enable_time().build().unwrap()
     }
 
+    fn worker(
+        heartbeat: &Heartbeat,
+        commands: UnboundedSender<Command>,
+        thread: thread::JoinHandle<()>,
+    ) -> Handle {
+        let registry = Registry::new(RegistrySettings {
+            reasons: &[],
+            max_series: 10,
+        });
+        Handle {
+            number: 0,
+            held: Held::new(),
+            monitor: HeartbeatMonitor::new(0, heartbeat.clone(), &registry, Duration::ZERO),
+            commands,
+            thread,
+        }
+    }
+
     #[test]
     fn a_reload_is_refused_before_anything_is_published_when_a_worker_has_ended() {
         let (commands, inbox) = unbounded_channel();
         drop(inbox);
-        let ended = Handle {
-            number: 0,
-            held: Held::new(),
-            commands,
-            thread: std::thread::spawn(|| ()),
-        };
-        let staff = Staff {
-            workers: vec![ended],
-            leaving: Vec::new(),
-        };
+        let ended = worker(&Heartbeat::default(), commands, thread::spawn(|| ()));
+        let mut staff = Staff::default();
+        staff.hire(vec![ended]);
 
         let probed = runtime().block_on(staff.probe());
         assert!(matches!(probed, Err(ApplyFault::Stuck)));
@@ -177,22 +235,54 @@ mod tests {
     #[test]
     fn workers_that_answer_hold_no_reload_up() {
         let (commands, mut inbox) = unbounded_channel();
-        let thread = std::thread::spawn(move || {
+        let thread = thread::spawn(move || {
             if let Some(Command::Probe(answer)) = inbox.blocking_recv() {
                 answer.send(()).unwrap_or_default();
             }
         });
-        let worker = Handle {
-            number: 0,
-            held: Held::new(),
-            commands,
-            thread,
-        };
-        let staff = Staff {
-            workers: vec![worker],
-            leaving: Vec::new(),
-        };
+        let mut staff = Staff::default();
+        staff.hire(vec![worker(&Heartbeat::default(), commands, thread)]);
 
         assert!(runtime().block_on(staff.probe()).is_ok());
+    }
+
+    #[test]
+    fn a_worker_that_died_or_hangs_is_noticed() {
+        let (commands, mut inbox) = unbounded_channel();
+        let runs =
+            thread::spawn(
+                move || {
+                    while !matches!(inbox.blocking_recv(), Some(Command::Stop) | None) {}
+                },
+            );
+        let heartbeat = Heartbeat::default();
+        let mut staff = Staff::default();
+        staff.hire(vec![worker(&heartbeat, commands.clone(), runs)]);
+        let second = Duration::from_secs(1);
+        assert_eq!(staff.look(second), Vitals::default());
+        assert_eq!(staff.look(4 * second).silent, 1);
+        heartbeat.beat();
+        assert_eq!(staff.look(5 * second), Vitals::default());
+
+        let died = thread::spawn(|| std::panic::resume_unwind(Box::new("a defect")));
+        while !died.is_finished() {
+            thread::yield_now();
+        }
+        let died = worker(&Heartbeat::default(), commands, died);
+        staff.hire(vec![Handle { number: 1, ..died }]);
+        assert_eq!(staff.look(5 * second).lost, Some(1));
+        runtime().block_on(staff.stop());
+    }
+
+    #[test]
+    fn a_worker_that_hangs_does_not_keep_the_process_from_ending() {
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let hangs = thread::spawn(move || ended.recv().unwrap_or_default());
+        let mut staff = Staff::default();
+        let (commands, _inbox) = unbounded_channel();
+        staff.hire(vec![worker(&Heartbeat::default(), commands, hangs)]);
+
+        runtime().block_on(staff.stop());
+        drop(end);
     }
 }

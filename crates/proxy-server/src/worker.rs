@@ -3,6 +3,7 @@
 use crate::accept::Door;
 use crate::beat::Beat;
 use crate::doors::Held;
+use crate::heartbeat::{Heartbeat, HeartbeatMonitor};
 use crate::settings::ConnectionSettings;
 use proxy_http1::close_spare_pipes;
 use proxy_limits::Gauge;
@@ -81,6 +82,7 @@ pub(crate) struct Handle {
     pub(crate) number: usize,
     /// Sockets that it has copies of.
     pub(crate) held: Held,
+    pub(crate) monitor: HeartbeatMonitor,
     pub(crate) commands: UnboundedSender<Command>,
     pub(crate) thread: JoinHandle<()>,
 }
@@ -94,7 +96,9 @@ pub(crate) struct Common {
 
 /// Starts the worker of this number, with all that it needs of the system. It does nothing until it has a
 /// plan.
-pub(crate) async fn start(number: usize, common: Common) -> io::Result<Handle> {
+pub(crate) async fn start(number: usize, common: Common, now: Duration) -> io::Result<Handle> {
+    let heartbeat = Heartbeat::default();
+    let monitor = HeartbeatMonitor::new(number, heartbeat.clone(), &common.registry, now);
     let (commands, inbox) = unbounded_channel();
     let (ready, readied) = oneshot::channel();
     let thread = std::thread::Builder::new()
@@ -107,8 +111,10 @@ pub(crate) async fn start(number: usize, common: Common) -> io::Result<Handle> {
                 .build_local(tokio::runtime::LocalOptions::default());
             match runtime {
                 Ok(runtime) => {
-                    if let Err(error) = runtime.block_on(run(number, common, inbox, ready)) {
-                        tracing::error!(%error, "a worker has no clock");
+                    if let Err(error) =
+                        runtime.block_on(run(number, common, inbox, (ready, heartbeat)))
+                    {
+                        tracing::error!(worker = number, %error, "a worker has no clock");
                     }
                     // A disk that does not answer must not keep the process alive.
                     runtime.shutdown_background();
@@ -122,6 +128,7 @@ pub(crate) async fn start(number: usize, common: Common) -> io::Result<Handle> {
     Ok(Handle {
         number,
         held: Held::new(),
+        monitor,
         commands,
         thread,
     })
@@ -131,7 +138,7 @@ async fn run(
     number: usize,
     common: Common,
     mut inbox: UnboundedReceiver<Command>,
-    ready: oneshot::Sender<io::Result<()>>,
+    (ready, heartbeat): (oneshot::Sender<io::Result<()>>, Heartbeat),
 ) -> io::Result<()> {
     let beat = match Beat::start() {
         Ok(beat) => beat,
@@ -151,6 +158,7 @@ async fn run(
     let Some(Command::Adopt(first, done)) = inbox.recv().await else {
         return Ok(());
     };
+    heartbeat.beat();
     let mut post = Post::new(number, common, ids, *first);
     done.send(()).unwrap_or_default();
     loop {
@@ -171,6 +179,7 @@ async fn run(
             ticked = beat.next() => {
                 ticked?;
                 post.tick();
+                heartbeat.beat();
                 if post.worker.is_draining() && post.worker.sweep.is_empty() {
                     break;
                 }

@@ -9,7 +9,7 @@ use crate::registry::Registry;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The process's life, written by the control thread and read by everybody.
@@ -30,6 +30,7 @@ pub struct Lifecycle {
     last_reload_gauge: Arc<GaugeCell>,
     listening: AtomicBool,
     draining: AtomicBool,
+    silent_workers: AtomicUsize,
 }
 
 /// No reload was tried yet.
@@ -63,6 +64,7 @@ impl Lifecycle {
             last_reload_gauge,
             listening: AtomicBool::new(false),
             draining: AtomicBool::new(false),
+            silent_workers: AtomicUsize::new(0),
         }
     }
 
@@ -88,6 +90,11 @@ impl Lifecycle {
     /// No new connections are accepted any more.
     pub fn drain(&self) {
         self.draining.store(true, Ordering::Release);
+    }
+
+    /// So many workers do not respond: their share of new connections waits.
+    pub fn set_silent_workers(&self, count: usize) {
+        self.silent_workers.store(count, Ordering::Release);
     }
 
     /// Whether the process is on its way out.
@@ -132,6 +139,9 @@ impl Lifecycle {
         }
         if self.is_draining() {
             reasons.push("draining");
+        }
+        if self.silent_workers.load(Ordering::Acquire) > 0 {
+            reasons.push("a worker does not respond");
         }
         if reasons.is_empty() {
             return (true, json!({"status": "ready"}));
@@ -200,6 +210,20 @@ mod tests {
         let (ready, body) = lifecycle.readiness();
         assert!(!ready);
         assert_eq!(body["reasons"], json!(["draining"]));
+    }
+
+    #[test]
+    fn a_process_with_a_worker_that_hangs_is_not_ready() {
+        let lifecycle = lifecycle();
+        lifecycle.serves(1);
+
+        lifecycle.set_silent_workers(1);
+        let (ready, body) = lifecycle.readiness();
+        assert!(!ready);
+        assert_eq!(body["reasons"], json!(["a worker does not respond"]));
+
+        lifecycle.set_silent_workers(0);
+        assert!(lifecycle.readiness().0);
     }
 
     #[test]

@@ -304,6 +304,12 @@ pub const CONFIG_LAST_RELOAD_TIMESTAMP_SECONDS: GaugeOf<0> = GaugeOf::new(
     &[],
     "Unix time at which the configuration in force was loaded.",
 );
+/// How long a worker has been silent.
+pub const WORKER_HEARTBEAT_AGE_SECONDS: GaugeOf<1> = GaugeOf::new(
+    "proxy_worker_heartbeat_age_seconds",
+    &["worker"],
+    "Whole seconds since the worker was last seen to run; 0 while all is well, 3 or more is not ready.",
+);
 /// Log lines written.
 pub const LOG_LINES_WRITTEN_TOTAL: CounterOf<1> = CounterOf::new(
     "proxy_log_lines_written_total",
@@ -437,6 +443,7 @@ pub const METRICS: &[Metric] = &[
     UPGRADES_TOTAL.metric,
     CONFIG_GENERATION.metric,
     CONFIG_LAST_RELOAD_TIMESTAMP_SECONDS.metric,
+    WORKER_HEARTBEAT_AGE_SECONDS.metric,
     LOG_LINES_WRITTEN_TOTAL.metric,
     LOG_LINES_LOST_TOTAL.metric,
     LOG_WRITE_ERRORS_TOTAL.metric,

@@ -3,6 +3,7 @@
 use crate::installed::Installed;
 use crate::support::{BINARY, Busy, Config, request, target};
 use proxy_testkit::{End, Gate, Launch, RawClient, Upstream, free_port, get};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::Signal;
 use std::fs;
 use std::io::Write;
@@ -29,6 +30,25 @@ fn what_is_in_flight_finishes() {
             .number("status"),
         Some(200.0)
     );
+}
+
+#[test]
+fn a_disk_that_hangs_does_not_keep_sigterm_waiting() {
+    let upstream = Upstream::saying("");
+    let mut proxyd = Config::to(&upstream).start();
+    fs::remove_file(proxyd.config()).unwrap();
+    let mode = Mode::RUSR | Mode::WUSR;
+    mknodat(CWD, proxyd.config(), FileType::Fifo, mode, 0).unwrap();
+
+    proxyd.signal(Signal::HUP);
+    // Opened as soon as the process has opened it to read: now it waits for what never comes.
+    let file = fs::OpenOptions::new().write(true).open(proxyd.config());
+    assert_eq!(proxyd.connect().ask(get("/", &[])).status, 200);
+    proxyd.terminate();
+
+    assert!(proxyd.has_ended_within(Duration::from_secs(5)));
+    assert!(proxyd.wait().success());
+    drop(file);
 }
 
 #[test]

@@ -2,9 +2,79 @@
 
 use crate::support::{Config, METRICS, metric, request};
 use proxy_testkit::{Gate, Proxyd, RawClient, Reload, Upstream, free_port, get};
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+use rustix::time::{Itimerspec, TimerfdTimerFlags, Timespec, timerfd_settime};
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+/// The timer by which a worker notices that time passes, as this process has it, too.
+#[track_caller]
+fn timer_of_a_worker(proxyd: &Proxyd) -> OwnedFd {
+    let folder = format!("/proc/{}/fd", proxyd.id());
+    let mut files = fs::read_dir(folder)
+        .unwrap()
+        .map(|file| file.unwrap().path());
+    let is_timer = |file: &PathBuf| {
+        fs::read_link(file).is_ok_and(|link| link == Path::new("anon_inode:[timerfd]"))
+    };
+    let timer = files.find(is_timer).unwrap();
+    let number = timer.file_name().unwrap().to_str().unwrap().parse();
+    let process = Pid::from_raw(proxyd.id().try_into().unwrap()).unwrap();
+    let process = pidfd_open(process, PidfdFlags::empty()).unwrap();
+    pidfd_getfd(process, number.unwrap(), PidfdGetfdFlags::empty()).unwrap()
+}
+
+#[test]
+fn a_worker_that_hangs_is_told_and_the_process_is_not_ready() {
+    let ready = r#"matches { path "/ready" }; service-type "builtin"; builtin-handler "ready""#;
+    let config = Config::new().route("ready", ready);
+    let proxyd = config.route("metrics", METRICS).start();
+    let mut client = proxyd.connect();
+    assert_eq!(client.ask(get("/ready", &[])).status, 200);
+
+    // The worker answers still, but it does not see time pass: to the control thread it hangs.
+    let timer = timer_of_a_worker(&proxyd);
+    let every = |nanos| Itimerspec {
+        it_interval: Timespec {
+            tv_sec: 0,
+            tv_nsec: nanos,
+        },
+        it_value: Timespec {
+            tv_sec: 0,
+            tv_nsec: nanos,
+        },
+    };
+    timerfd_settime(&timer, TimerfdTimerFlags::empty(), &every(0)).unwrap();
+
+    let told = proxyd.stderr().find(0, |record| {
+        record.text("message") == "a worker does not respond"
+    });
+    assert_eq!(
+        (told.text("level"), told.number("worker")),
+        ("ERROR", Some(0.0))
+    );
+    let answer = loop {
+        let answer = client.ask(get("/ready", &[]));
+        if answer.status != 200 {
+            break answer;
+        }
+    };
+    assert_eq!(answer.status, 503);
+    assert_eq!(answer.json()["reasons"][0], "a worker does not respond");
+    let age = metric(
+        &mut client,
+        "proxy_worker_heartbeat_age_seconds{worker=\"0\"}",
+    );
+    assert!(age >= 3.0, "{age}");
+
+    timerfd_settime(&timer, TimerfdTimerFlags::empty(), &every(100_000_000)).unwrap();
+    let _ = proxyd.stderr().find(0, |record| {
+        record.text("message") == "the worker responds again"
+    });
+}
 
 fn with(workers: usize, config: Config) -> Config {
     config.top(&format!("worker-threads {workers}"))

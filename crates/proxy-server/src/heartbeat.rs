@@ -1,0 +1,107 @@
+//! Whether a worker still runs: it counts its ticks, and the control thread looks whether they go on.
+
+use proxy_telemetry::{GaugeCell, Registry, names};
+use rustix::time::{ClockId, clock_gettime};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// How often the control thread looks.
+pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(500);
+
+/// How long a worker may be silent before the process is not ready.
+pub(crate) const SILENCE_LIMIT: Duration = Duration::from_secs(3);
+
+/// The ticks of one worker so far.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Heartbeat(Arc<AtomicU64>);
+
+/// What the control thread knows of a heartbeat.
+#[derive(Debug)]
+pub(crate) struct HeartbeatMonitor {
+    worker: usize,
+    heartbeat: Heartbeat,
+    /// The count when it was last found to have moved, and when that was.
+    last: (u64, Duration),
+    is_silent: bool,
+    age_seconds: Arc<GaugeCell>,
+}
+
+impl Heartbeat {
+    /// One more tick.
+    pub(crate) fn beat(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl HeartbeatMonitor {
+    pub(crate) fn new(
+        worker: usize,
+        heartbeat: Heartbeat,
+        registry: &Registry,
+        now: Duration,
+    ) -> Self {
+        let label = worker.to_string();
+        Self {
+            worker,
+            heartbeat,
+            last: (0, now),
+            is_silent: false,
+            age_seconds: registry.gauge(&names::WORKER_HEARTBEAT_AGE_SECONDS, [&label]),
+        }
+    }
+
+    /// Whether the worker has been silent for too long at `now`, by the monotonic clock. Told to the
+    /// metrics, and to the log when it changes.
+    pub(crate) fn is_silent(&mut self, now: Duration) -> bool {
+        let count = self.heartbeat.0.load(Ordering::Relaxed);
+        if self.last.0 != count {
+            self.last = (count, now);
+        }
+        let age = now.saturating_sub(self.last.1);
+        self.age_seconds.set(age.as_secs());
+        let silent = SILENCE_LIMIT <= age;
+        if silent && !self.is_silent {
+            let seconds = age.as_secs();
+            tracing::error!(worker = self.worker, seconds, "a worker does not respond");
+        }
+        if !silent && self.is_silent {
+            tracing::info!(worker = self.worker, "the worker responds again");
+        }
+        self.is_silent = silent;
+        silent
+    }
+}
+
+/// The monotonic clock, which the control thread judges silence by.
+pub(crate) fn now() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::Monotonic)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proxy_telemetry::RegistrySettings;
+
+    #[test]
+    fn a_worker_that_ticks_no_more_grows_silent() {
+        const SECOND: Duration = Duration::from_secs(1);
+        let heartbeat = Heartbeat::default();
+        let registry = Registry::new(RegistrySettings {
+            reasons: &[],
+            max_series: 10,
+        });
+        let age = registry.gauge(&names::WORKER_HEARTBEAT_AGE_SECONDS, ["7"]);
+        let mut monitor = HeartbeatMonitor::new(7, heartbeat.clone(), &registry, SECOND);
+
+        heartbeat.beat();
+        assert!(!monitor.is_silent(3 * SECOND));
+        assert!(!monitor.is_silent(5 * SECOND));
+        assert_eq!(age.get(), 2);
+        assert!(monitor.is_silent(7 * SECOND));
+        assert_eq!(age.get(), 4);
+        heartbeat.beat();
+        assert!(!monitor.is_silent(8 * SECOND));
+        assert_eq!(age.get(), 0);
+    }
+}
