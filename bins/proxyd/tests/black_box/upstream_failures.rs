@@ -271,7 +271,7 @@ fn a_name_that_stands_for_nothing_is_answered_in_time() {
 
     let response = proxyd.connect().ask(request("GET /", "", ""));
 
-    refusal(&response, 503, "NO_HEALTHY_UPSTREAM");
+    refusal(&response, 502, "UPSTREAM_ERROR");
 }
 
 #[test]
