@@ -14,6 +14,7 @@ mod server;
 mod signals;
 mod staff;
 
+mod disk_thread;
 mod heartbeat;
 
 mod worker;

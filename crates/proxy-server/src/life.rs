@@ -3,6 +3,7 @@
 mod upgrade;
 
 use crate::admin::{Admin, Desks};
+use crate::disk_thread::DiskThread;
 use crate::events::{ANSWER, Events};
 use crate::handover::{Candidate, Predecessor, Program};
 use crate::heartbeat::LOOK_INTERVAL;
@@ -19,7 +20,6 @@ use proxy_telemetry::{
     DEFAULT_MAX_SERIES, EventFields, Lifecycle, Registry, RegistrySettings, names,
 };
 use sd_notify::NotifyState;
-use std::io;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use tokio::time::MissedTickBehavior;
@@ -87,6 +87,7 @@ impl End {
 
 struct Process {
     config: Source,
+    disk: DiskThread,
     program: Option<Program>,
     events: Option<Events>,
     server: Server,
@@ -110,7 +111,8 @@ impl Process {
             program,
             events,
         } = options;
-        let loaded = load_aside(config).await?;
+        let disk = DiskThread::start()?;
+        let loaded = load_aside(&disk, config).await?;
         warn(&loaded);
         let settings = RegistrySettings {
             reasons: &REASONS,
@@ -152,6 +154,7 @@ impl Process {
         }
         Ok(Self {
             config: config.clone(),
+            disk,
             program: program.clone(),
             events: events.clone(),
             server,
@@ -255,7 +258,7 @@ impl Process {
     }
 
     async fn try_reload(&mut self) -> Result<(), StartFault> {
-        let loaded = load_aside(&self.config).await?;
+        let loaded = load_aside(&self.disk, &self.config).await?;
         warn(&loaded);
         let model = Arc::new(loaded.model);
         let before: Vec<_> = self.server.bound().cloned().collect();
@@ -334,10 +337,9 @@ impl Process {
 }
 
 /// Loads the configuration on a thread that may wait for a disk.
-async fn load_aside(config: &Source) -> Result<Loaded, StartFault> {
+async fn load_aside(disk: &DiskThread, config: &Source) -> Result<Loaded, StartFault> {
     let config = config.clone();
-    let loading = tokio::task::spawn_blocking(move || load(&config));
-    let loaded = loading.await.map_err(io::Error::other)?;
+    let loaded = disk.run(move || load(&config)).await?;
     loaded.map_err(StartFault::Config)
 }
 
