@@ -129,13 +129,14 @@ mod tests {
     }
 
     fn size(fault: Fault) -> u32 {
-        match fault {
-            Fault::NameSize { actual, .. }
-            | Fault::ValueSize { actual, .. }
-            | Fault::TargetSize { actual, .. }
-            | Fault::HeaderCount { actual, .. }
-            | Fault::HeaderSize { actual, .. } => actual,
-            other => panic!("{other}"),
-        }
+        let (Fault::NameSize { actual, .. }
+        | Fault::ValueSize { actual, .. }
+        | Fault::TargetSize { actual, .. }
+        | Fault::HeaderCount { actual, .. }
+        | Fault::HeaderSize { actual, .. }) = fault
+        else {
+            panic!("{fault}");
+        };
+        actual
     }
 }

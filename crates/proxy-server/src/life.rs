@@ -20,6 +20,7 @@ use proxy_telemetry::{
     DEFAULT_MAX_SERIES, EventFields, Lifecycle, Registry, RegistrySettings, names,
 };
 use sd_notify::NotifyState;
+use std::ops::ControlFlow;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use tokio::time::MissedTickBehavior;
@@ -322,17 +323,27 @@ impl Process {
                     tracing::warn!("the time to drain is over; connections are cut");
                     return;
                 }
-                event = signals.next() => match event {
-                    Event::Quit => return,
-                    Event::ReopenLogs => self.server.reopen_logs(),
-                    Event::Reload | Event::Upgrade => {
-                        tracing::warn!("draining: this process neither reloads nor hands over");
+                event = signals.next() => {
+                    if self.while_draining(event).is_break() {
+                        return;
                     }
-                    Event::Drain => tracing::info!("draining already; SIGQUIT cuts it short"),
-                },
+                }
                 () = tokio::time::sleep(LOOK) => self.sum_events_up(),
             }
         }
+    }
+
+    /// Answers a signal that comes during the drain; breaks where it ends the process at once.
+    fn while_draining(&self, event: Event) -> ControlFlow<()> {
+        match event {
+            Event::Quit => return ControlFlow::Break(()),
+            Event::ReopenLogs => self.server.reopen_logs(),
+            Event::Reload | Event::Upgrade => {
+                tracing::warn!("draining: this process neither reloads nor hands over");
+            }
+            Event::Drain => tracing::info!("draining already; SIGQUIT cuts it short"),
+        }
+        ControlFlow::Continue(())
     }
 }
 

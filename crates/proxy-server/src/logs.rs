@@ -141,8 +141,12 @@ fn fault(path: &Setting<LogTarget>, error: &io::Error) -> Fault {
 
 fn report(log: &str, fault: &LogFault) {
     match fault {
-        LogFault::Write(error) => tracing::error!(log, %error, "cannot write the log"),
-        LogFault::Reopen(error) => tracing::error!(log, %error, "cannot open the log again"),
+        LogFault::Write(error) => report_error(log, error, "cannot write the log"),
+        LogFault::Reopen(error) => report_error(log, error, "cannot open the log again"),
         LogFault::Recovered { lost } => tracing::warn!(log, lost, "the log is written again"),
     }
+}
+
+fn report_error(log: &str, error: &io::Error, message: &str) {
+    tracing::error!(log, %error, "{message}");
 }

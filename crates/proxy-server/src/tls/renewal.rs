@@ -3,6 +3,7 @@
 use super::{Looked, Vault};
 use proxy_telemetry::{Registry, names};
 use proxy_tls::{Change, TlsFault};
+use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::task::JoinHandle;
 
@@ -50,22 +51,24 @@ impl Vault {
 
 fn say(change: &Change) {
     match change {
-        Change::Swapped { file } => {
-            tracing::info!(file = %file.display(), "a new certificate is in use");
-        }
-        Change::Recovered { file } => {
-            tracing::info!(file = %file.display(), "the certificate in use is back on disk");
-        }
+        Change::Swapped { file } => say_in_use(file, "a new certificate is in use"),
+        Change::Recovered { file } => say_in_use(file, "the certificate in use is back on disk"),
         Change::StapleDropped { file } => {
             tracing::warn!(file = %file.display(), "the OCSP response is stale and no longer sent");
         }
-        Change::Kept { faults } => {
-            let faults: Vec<_> = faults.iter().map(TlsFault::to_string).collect();
-            let faults = faults.join("; ");
-            tracing::error!(
-                faults,
-                "a new certificate cannot be used; the old one stays"
-            );
-        }
+        Change::Kept { faults } => say_kept(faults),
     }
+}
+
+fn say_in_use(file: &Path, message: &str) {
+    tracing::info!(file = %file.display(), "{message}");
+}
+
+fn say_kept(faults: &[TlsFault]) {
+    let faults: Vec<_> = faults.iter().map(TlsFault::to_string).collect();
+    let faults = faults.join("; ");
+    tracing::error!(
+        faults,
+        "a new certificate cannot be used; the old one stays"
+    );
 }
