@@ -25,7 +25,7 @@ const FLUSH_TIME: Duration = Duration::from_secs(1);
 /// The events of the process. A clone is the same; as a layer of `tracing-subscriber` it takes them from
 /// every thread.
 ///
-/// Beyond [`BURST`](repetitions::BURST) of one kind within a few seconds, events are counted and told as
+/// Beyond five of one kind within a few seconds, events are counted and told as
 /// one line, `… repeated N times`.
 #[derive(Clone, Debug)]
 pub struct Events(Arc<Inner>);
