@@ -80,7 +80,7 @@ fn read_target(method: &Method, target: Bytes) -> Option<Uri> {
 }
 
 /// `target` with those bytes escaped that framing lets through and the `http` crate does not take: `<`,
-/// `>` and `` ` `` in a path, `"`, `<` and `>` in a query. An escape means the same to whoever decodes it.
+/// `>` and `` ` `` in a path, `"`, `<` and `>` in a query. An escape means the same to every decoder.
 #[cold]
 fn escaped(target: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(target.len() + 16);

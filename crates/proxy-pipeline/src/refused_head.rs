@@ -28,7 +28,7 @@ pub fn refused_head_problem(fault: Fault, head: &[u8]) -> Problem {
 /// What is known of the request, however little of its head came.
 pub(crate) fn facts(head: &[u8]) -> RequestFacts<'_> {
     let nothing = RequestFacts {
-        // Not a method anybody sends.
+        // No client sends this method.
         method: b"-",
         host: None,
         path: b"",

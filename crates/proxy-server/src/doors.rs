@@ -94,7 +94,7 @@ impl Doors {
     }
 
     /// Listens wherever that is not so yet. Addresses that are new come first: once more sockets listen
-    /// at an address that is served, clients wait at them, whom a failure elsewhere would cut off.
+    /// at an address that is served, clients wait at them, and a failure elsewhere would cut these off.
     pub(crate) fn listen(&self) -> Result<(), BindFault> {
         let (served, new): (Vec<_>, Vec<_>) =
             self.known.iter().partition(|door| door.bound.listens());
