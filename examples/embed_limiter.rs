@@ -1,8 +1,8 @@
 //! Limits alone: at most two at once, whatever they do; and each client five a second at most.
 
 use proxy_limits::{
-    ClientKey, DEFAULT_KEY_CAPACITY, Gauge, KeySeed, KeyedBuckets, Rate, RateError, RateKey,
-    RateLimitSettings,
+    ClientKey, ConcurrencyLimit, DEFAULT_KEY_CAPACITY, KeySeed, KeyedBuckets, Rate, RateError,
+    RateKey, RateLimitSettings,
 };
 use std::net::IpAddr;
 
@@ -12,7 +12,7 @@ fn main() -> Result<(), RateError> {
 }
 
 fn count() {
-    let gauge = Gauge::new(2);
+    let gauge = ConcurrencyLimit::new(2);
     let first = gauge.acquire();
     let second = gauge.acquire();
     assert!(first.is_ok() && second.is_ok());

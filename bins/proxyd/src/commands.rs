@@ -6,19 +6,19 @@ use crate::terminal::{complain, say};
 use crate::upgrade;
 use proxy_config::Loaded;
 use proxy_plan::render;
-use proxy_server::{Build, Options, Source, StartFault};
+use proxy_server::{Build, Options, Source, StartError};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-const BUILD: Build = Build {
+const BUILD_INFO: Build = Build {
     version: env!("CARGO_PKG_VERSION"),
     commit: env!("PROXYD_COMMIT"),
     built_at: env!("PROXYD_BUILT_AT"),
     rustc: env!("PROXYD_RUSTC"),
 };
 
-const FAULTS: u8 = 1;
-const USAGE: u8 = 2;
+const EXIT_FAULTS: u8 = 1;
+const EXIT_USAGE: u8 = 2;
 
 /// Does what was asked for. 0: done; 1: faults were found; 2: it was asked for in the wrong way.
 pub(crate) fn run(cli: Cli) -> ExitCode {
@@ -38,13 +38,16 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
         }
         Some(Subcommands::Explain(explain)) => crate::explain::run(explain),
         None if version => {
-            say(format_args!("proxyd {} ({})", BUILD.version, BUILD.commit));
+            say(format_args!(
+                "proxyd {} ({})",
+                BUILD_INFO.version, BUILD_INFO.commit
+            ));
             ExitCode::SUCCESS
         }
         None if test => self::test(config, verbose),
         None if verbose => {
             complain("--verbose goes with --test");
-            ExitCode::from(USAGE)
+            ExitCode::from(EXIT_USAGE)
         }
         None => serve(config),
     }
@@ -55,12 +58,12 @@ fn serve(config: Option<PathBuf>) -> ExitCode {
         Ok(events) => events,
         Err(error) => {
             complain(format_args!("proxyd: cannot log: {error}"));
-            return ExitCode::from(FAULTS);
+            return ExitCode::from(EXIT_FAULTS);
         }
     };
     let options = Options {
         config: source(config),
-        build: BUILD,
+        build: BUILD_INFO,
         program: upgrade::program(),
         events: Some(events.clone()),
     };
@@ -68,15 +71,15 @@ fn serve(config: Option<PathBuf>) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(fault) => {
             events.text(&match &fault {
-                StartFault::Config(report) => report.to_string(),
-                StartFault::Apply(_)
-                | StartFault::TakeOver(_)
-                | StartFault::WorkerLost(_)
-                | StartFault::Io(_) => {
+                StartError::Config(report) => report.to_string(),
+                StartError::Apply(_)
+                | StartError::TakeOver(_)
+                | StartError::WorkerLost(_)
+                | StartError::Io(_) => {
                     format!("proxyd: {fault}")
                 }
             });
-            ExitCode::from(FAULTS)
+            ExitCode::from(EXIT_FAULTS)
         }
     };
     events.close();
@@ -98,7 +101,7 @@ fn test(config: Option<PathBuf>, verbose: bool) -> ExitCode {
         Err(report) => {
             complain(report);
             complain(format_args!("configuration file {name} test failed"));
-            ExitCode::from(FAULTS)
+            ExitCode::from(EXIT_FAULTS)
         }
     }
 }
@@ -132,7 +135,7 @@ fn check(file: &Path, strict: bool, json: bool) -> ExitCode {
     if passed {
         ExitCode::SUCCESS
     } else {
-        ExitCode::from(FAULTS)
+        ExitCode::from(EXIT_FAULTS)
     }
 }
 
@@ -141,7 +144,7 @@ fn migrate(file: &Path, output: &Path) -> ExitCode {
         Ok(text) => text,
         Err(error) => {
             complain(format_args!("cannot read {}: {error}", file.display()));
-            return ExitCode::from(FAULTS);
+            return ExitCode::from(EXIT_FAULTS);
         }
     };
     let name = file.display().to_string();
@@ -149,12 +152,12 @@ fn migrate(file: &Path, output: &Path) -> ExitCode {
         Ok(migrated) => migrated,
         Err(report) => {
             complain(report);
-            return ExitCode::from(FAULTS);
+            return ExitCode::from(EXIT_FAULTS);
         }
     };
     if let Err(error) = std::fs::write(output, &migrated.text) {
         complain(format_args!("cannot write {}: {error}", output.display()));
-        return ExitCode::from(FAULTS);
+        return ExitCode::from(EXIT_FAULTS);
     }
     for note in &migrated.notes {
         say(note);

@@ -3,7 +3,7 @@
 use crate::cli::Explain;
 use crate::terminal::{complain, say};
 use proxy_plan::{
-    AllWell, ExplainFault, ExplainRequest, Explanation, Plan, TargetRegistry, render,
+    AssumeHealthy, ExplainError, ExplainRequest, Explanation, Plan, TargetRegistry, render,
 };
 use proxy_server::Source;
 use std::process::ExitCode;
@@ -39,7 +39,7 @@ pub(crate) fn run(explain: Explain) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn ask(explain: Explain, plan: &Plan) -> Result<Explanation, ExplainFault> {
+fn ask(explain: Explain, plan: &Plan) -> Result<Explanation, ExplainError> {
     let Explain {
         config: _,
         method,
@@ -57,5 +57,5 @@ fn ask(explain: Explain, plan: &Plan) -> Result<Explanation, ExplainFault> {
         client_ip,
         listener,
     };
-    request.ask(plan, &AllWell::of(plan))
+    request.ask(plan, &AssumeHealthy::of(plan))
 }

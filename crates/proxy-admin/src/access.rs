@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// Documents that probes read, who carry no token: that the process lives, and whether it takes
 /// traffic. Nothing else is told without one.
-const OPEN: [&str; 2] = ["/health", "/ready"];
+const PUBLIC_PATHS: [&str; 2] = ["/health", "/ready"];
 
 /// Who may ask at one listening socket.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ impl Access {
 
     /// Whether this request may be answered.
     pub(crate) fn admit(&self, head: &Parts) -> Result<(), Problem> {
-        if OPEN.contains(&head.uri.path()) {
+        if PUBLIC_PATHS.contains(&head.uri.path()) {
             return Ok(());
         }
         if let Some(token) = &*self.token.load() {

@@ -12,7 +12,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use proxy_errors::{ErrorType, Problem};
 use serde_json::Value;
 
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const JSON_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/json");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 const NO_SNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 const BEARER: HeaderValue = HeaderValue::from_static("Bearer");
@@ -36,7 +36,7 @@ pub(crate) fn json(document: &Value) -> Response {
 
 /// A JSON document that is written already.
 pub(crate) fn json_bytes(document: Bytes) -> Response {
-    ([(CONTENT_TYPE, JSON)], document).into_response()
+    ([(CONTENT_TYPE, JSON_CONTENT_TYPE)], document).into_response()
 }
 
 /// Gives `response` what every answer has, and its body if it was refused.
@@ -58,7 +58,7 @@ pub(crate) fn finish(response: Response, method: &Method, id: &HeaderValue) -> R
 /// The body of a problem's answer; its fields are put into `headers`.
 pub(crate) fn tell(problem: &Problem, id: &HeaderValue, headers: &mut HeaderMap) -> Bytes {
     let told = Bytes::from(problem.to_json(id.to_str().unwrap_or_default()));
-    headers.insert(CONTENT_TYPE, JSON);
+    headers.insert(CONTENT_TYPE, JSON_CONTENT_TYPE);
     headers.insert(CONTENT_LENGTH, told.len().into());
     if let Some(seconds) = problem.retry_after_secs() {
         headers.insert(RETRY_AFTER, seconds.into());

@@ -1,9 +1,9 @@
 //! One connection from its first byte to its last.
 
 use crate::activity::Activity;
-use crate::desk::Desk;
 use crate::gate::Gate;
 use crate::refusal::{close, framing_problem, refuse};
+use crate::service::AdminService;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -27,7 +27,7 @@ const BUFFER_BYTES: usize = 16 * 1024;
 /// Serves `stream` until it ends, or until its present request is answered once `stopping` is true.
 pub(crate) async fn serve<S>(
     stream: S,
-    desk: Desk,
+    desk: AdminService,
     activity: Activity,
     mut stopping: watch::Receiver<bool>,
 ) where

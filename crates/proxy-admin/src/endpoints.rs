@@ -15,52 +15,60 @@ use proxy_telemetry::Format;
 use serde_json::{Value, json as object};
 use std::sync::Arc;
 
-type Asked = State<Arc<AdminState>>;
+type AdminRequest = State<Arc<AdminState>>;
 
 /// Every path, and who answers it. HEAD is answered as GET.
 fn endpoints() -> [(&'static str, MethodRouter<Arc<AdminState>>); 9] {
     [
         (
             "/health",
-            get(|State(state): Asked| async move { json(&state.sources.lifecycle.health()) }),
+            get(
+                |State(state): AdminRequest| async move { json(&state.sources.lifecycle.health()) },
+            ),
         ),
         (
             "/ready",
-            get(|State(state): Asked| async move {
+            get(|State(state): AdminRequest| async move {
                 let (ready, document) = state.sources.lifecycle.readiness();
                 verdict(ready, &document)
             }),
         ),
         (
             "/status",
-            get(|State(state): Asked| async move { json(&state.sources.lifecycle.status(now())) }),
+            get(|State(state): AdminRequest| async move {
+                json(&state.sources.lifecycle.status(now()))
+            }),
         ),
         (
             "/metrics",
-            get(|State(state): Asked, headers: HeaderMap| async move { metrics(&state, &headers) }),
+            get(
+                |State(state): AdminRequest, headers: HeaderMap| async move {
+                    metrics(&state, &headers)
+                },
+            ),
         ),
         (
             "/admin/upstreams",
-            get(|State(state): Asked| async move {
+            get(|State(state): AdminRequest| async move {
                 let snapshot = state.sources.registry.snapshot();
                 json(&upstreams::document(&state.plan.load().plan, &snapshot))
             }),
         ),
         (
             "/admin/stats",
-            get(|State(state): Asked| async move { json(&stats::document(&state)) }),
+            get(|State(state): AdminRequest| async move { json(&stats::document(&state)) }),
         ),
         (
             "/admin/version",
-            get(|State(state): Asked| async move { json(&version(&state.sources.build)) }),
+            get(|State(state): AdminRequest| async move { json(&version(&state.sources.build)) }),
         ),
         (
             "/admin/routes",
-            get(|State(state): Asked| async move { json_bytes(state.plan.load().routes()) }),
+            get(|State(state): AdminRequest| async move { json_bytes(state.plan.load().routes()) }),
         ),
         (
             "/admin/config",
-            get(|State(state): Asked| async move { json_bytes(state.plan.load().config()) }),
+            get(|State(state): AdminRequest| async move { json_bytes(state.plan.load().config()) }),
         ),
     ]
 }

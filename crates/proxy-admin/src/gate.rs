@@ -2,7 +2,7 @@
 //! take nothing.
 
 use crate::activity::Activity;
-use proxy_framing::{Fault, HeadLimits, RequestGuard, Scan, Stop};
+use proxy_framing::{FramingError, HeadLimits, RequestValidator, Scan, Stop};
 use std::future::Future;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
 /// What a request's head may be.
-const LIMITS: HeadLimits = HeadLimits {
+const HEAD_LIMITS: HeadLimits = HeadLimits {
     max_head_bytes: 8 * 1024,
     max_header_count: 64,
     max_name_bytes: 256,
@@ -28,8 +28,8 @@ const STALL_TIME: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(crate) struct Gate<S> {
     stream: S,
-    guard: RequestGuard,
-    fault: Option<Fault>,
+    guard: RequestValidator,
+    fault: Option<FramingError>,
     stalled: Option<Pin<Box<Sleep>>>,
     activity: Activity,
 }
@@ -38,7 +38,7 @@ impl<S> Gate<S> {
     pub(crate) fn new(stream: S, activity: Activity) -> Self {
         Self {
             stream,
-            guard: RequestGuard::new(LIMITS),
+            guard: RequestValidator::new(HEAD_LIMITS),
             fault: None,
             stalled: None,
             activity,
@@ -47,7 +47,7 @@ impl<S> Gate<S> {
 
     /// What came that is no request, if it can still be answered: not within a body, where the
     /// answer has been given.
-    pub(crate) fn fault(&self) -> Option<Fault> {
+    pub(crate) fn fault(&self) -> Option<FramingError> {
         self.fault.filter(|_| self.guard.in_head())
     }
 
@@ -77,7 +77,7 @@ impl<S> Gate<S> {
             accepted += more;
             match stop {
                 None => return accepted,
-                Some(Stop::Fault(fault)) => {
+                Some(Stop::FramingError(fault)) => {
                     self.fault = Some(fault);
                     return accepted;
                 }
@@ -188,7 +188,7 @@ mod tests {
         let mut seen = Vec::new();
         gate.read_to_end(&mut seen).await.unwrap();
         assert_eq!(seen, b"GET / HTTP/1.1\r\nHost");
-        assert_eq!(gate.fault(), Some(Fault::SpaceBeforeColon));
+        assert_eq!(gate.fault(), Some(FramingError::SpaceBeforeColon));
     }
 
     #[tokio::test]

@@ -16,8 +16,8 @@ mod upstreams;
 mod answer;
 mod clock;
 mod correlation;
-mod desk;
 mod endpoints;
+mod service;
 
 mod activity;
 mod connection;
@@ -28,4 +28,4 @@ mod serve;
 pub use access::Access;
 pub use serve::{Listener, serve};
 pub use state::{AdminState, BuildInfo, Sources};
-pub use token::{Token, TokenFault, WidePermissions};
+pub use token::{Token, TokenError, WidePermissions};

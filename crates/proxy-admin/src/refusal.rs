@@ -5,7 +5,7 @@ use crate::correlation;
 use http::HeaderMap;
 use http::header::{CONNECTION, HeaderValue};
 use proxy_errors::{Detail, ErrorType, Problem, Reason, status_text};
-use proxy_framing::{Fault, FaultGroup};
+use proxy_framing::{FramingError, FramingErrorKind};
 use std::io;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -18,8 +18,8 @@ const CLOSING_TIME: Duration = Duration::from_secs(2);
 const MOST_UNREAD: u64 = 64 * 1024;
 
 /// What is said of a head that is no request's.
-pub(crate) fn framing_problem(fault: Fault) -> Problem {
-    if fault.group() == FaultGroup::Limit {
+pub(crate) fn framing_problem(fault: FramingError) -> Problem {
+    if fault.group() == FramingErrorKind::Limit {
         return Problem::new(Reason::HeaderSizeLimit, Detail::text(fault.to_string()));
     }
     // Where both sets have a word for it, it is the same word.

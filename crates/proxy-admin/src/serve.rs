@@ -3,7 +3,7 @@
 use crate::access::Access;
 use crate::activity::{Activity, Events};
 use crate::connection;
-use crate::desk::Desk;
+use crate::service::AdminService;
 use crate::state::AdminState;
 use std::future::Future;
 use std::io;
@@ -49,7 +49,7 @@ pub async fn serve(
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let socket = Socket::from_listener(listener)?;
-    let mut connections = Connections::new(Desk::new(state, access));
+    let mut connections = Connections::new(AdminService::new(state, access));
     let mut stop = pin!(stop);
     loop {
         tokio::select! {
@@ -120,7 +120,7 @@ impl Socket {
 /// The connections of one socket.
 #[derive(Debug)]
 struct Connections {
-    desk: Desk,
+    desk: AdminService,
     events: Events,
     stopping: watch::Sender<bool>,
     tasks: JoinSet<()>,
@@ -128,7 +128,7 @@ struct Connections {
 }
 
 impl Connections {
-    fn new(desk: Desk) -> Self {
+    fn new(desk: AdminService) -> Self {
         Self {
             desk,
             events: Events::default(),

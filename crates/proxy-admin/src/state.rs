@@ -2,7 +2,7 @@
 
 use crate::plan_documents::PlanDocuments;
 use arc_swap::ArcSwap;
-use proxy_limits::Gauge;
+use proxy_limits::ConcurrencyLimit;
 use proxy_plan::Plan;
 use proxy_telemetry::{Lifecycle, Registry};
 use std::sync::Arc;
@@ -32,9 +32,9 @@ pub struct Sources {
     /// What workers count.
     pub registry: Arc<Registry>,
     /// Requests in flight over all workers.
-    pub in_flight: Gauge,
+    pub in_flight: ConcurrencyLimit,
     /// Client connections over all workers.
-    pub connections: Gauge,
+    pub connections: ConcurrencyLimit,
 }
 
 /// What the admin interface tells about; one for all its sockets.

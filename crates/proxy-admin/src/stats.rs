@@ -1,7 +1,7 @@
 //! The body of `/admin/stats`.
 
 use crate::state::{AdminState, Sources};
-use proxy_limits::Gauge;
+use proxy_limits::ConcurrencyLimit;
 use proxy_model::registry::limits;
 use proxy_telemetry::{Limit, LimitUse, MemoryUse, Process, Snapshot};
 use serde_json::Value;
@@ -42,7 +42,12 @@ pub(crate) fn document(state: &AdminState) -> Value {
     snapshot.stats(&used, memory)
 }
 
-fn limit_use<'a>(name: &'a str, gauge: &Gauge, limit: Limit, snapshot: &Snapshot) -> LimitUse<'a> {
+fn limit_use<'a>(
+    name: &'a str,
+    gauge: &ConcurrencyLimit,
+    limit: Limit,
+    snapshot: &Snapshot,
+) -> LimitUse<'a> {
     LimitUse {
         name,
         current: gauge.held().into(),

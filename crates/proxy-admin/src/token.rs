@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// Fewest characters of a token.
-const SHORTEST: usize = 16;
+const MIN_TOKEN_CHARS: usize = 16;
 
 /// Largest token file, in bytes.
 const LARGEST_FILE: usize = 4096;
@@ -27,7 +27,7 @@ pub struct WidePermissions(pub u32);
 
 /// Why a file holds no token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TokenFault {
+pub enum TokenError {
     /// It cannot be read.
     #[error("the token file cannot be read: {0}")]
     Unreadable(io::ErrorKind),
@@ -47,14 +47,14 @@ impl Token {
     /// Takes `text`, without the white space around it.
     ///
     /// # Errors
-    /// [`TokenFault::TooShort`] or [`TokenFault::Character`].
-    pub fn new(text: &str) -> Result<Self, TokenFault> {
+    /// [`TokenError::TooShort`] or [`TokenError::Character`].
+    pub fn new(text: &str) -> Result<Self, TokenError> {
         let text = text.trim();
         if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(TokenFault::Character);
+            return Err(TokenError::Character);
         }
-        if text.len() < SHORTEST {
-            return Err(TokenFault::TooShort(text.len()));
+        if text.len() < MIN_TOKEN_CHARS {
+            return Err(TokenError::TooShort(text.len()));
         }
         Ok(Self(digest(&SHA256, text.as_bytes())))
     }
@@ -62,9 +62,9 @@ impl Token {
     /// Reads the token in the file at `path`, and says so if others may read it too.
     ///
     /// # Errors
-    /// [`TokenFault`].
-    pub fn read(path: &Path) -> Result<(Self, Option<WidePermissions>), TokenFault> {
-        let unreadable = |error: io::Error| TokenFault::Unreadable(error.kind());
+    /// [`TokenError`].
+    pub fn read(path: &Path) -> Result<(Self, Option<WidePermissions>), TokenError> {
+        let unreadable = |error: io::Error| TokenError::Unreadable(error.kind());
         let file = File::open(path).map_err(unreadable)?;
         let mode = file.metadata().map_err(unreadable)?.permissions().mode() & 0o777;
         let mut bytes = Vec::new();
@@ -72,9 +72,9 @@ impl Token {
         let mut some = file.take(most.saturating_add(1));
         some.read_to_end(&mut bytes).map_err(unreadable)?;
         if LARGEST_FILE < bytes.len() {
-            return Err(TokenFault::TooLarge);
+            return Err(TokenError::TooLarge);
         }
-        let text = String::from_utf8(bytes).map_err(|_| TokenFault::Character)?;
+        let text = String::from_utf8(bytes).map_err(|_| TokenError::Character)?;
         let wide = (mode & !WIDEST_MODE != 0).then_some(WidePermissions(mode));
         Ok((Self::new(&text)?, wide))
     }
@@ -131,16 +131,16 @@ mod tests {
     #[test]
     fn what_is_no_token_says_why() {
         let cases = [
-            (&b"short"[..], TokenFault::TooShort(5)),
-            (b"", TokenFault::TooShort(0)),
-            (b"two words of a token", TokenFault::Character),
-            (b"0123456789abcd\xff\xfe", TokenFault::Character),
-            (&[b'a'; 5000], TokenFault::TooLarge),
+            (&b"short"[..], TokenError::TooShort(5)),
+            (b"", TokenError::TooShort(0)),
+            (b"two words of a token", TokenError::Character),
+            (b"0123456789abcd\xff\xfe", TokenError::Character),
+            (&[b'a'; 5000], TokenError::TooLarge),
         ];
         for (text, fault) in cases {
             assert_eq!(Token::read(file(text, 0o600).path()).unwrap_err(), fault);
         }
         let missing = Token::read(Path::new("/nowhere/admin.token")).unwrap_err();
-        assert_eq!(missing, TokenFault::Unreadable(io::ErrorKind::NotFound));
+        assert_eq!(missing, TokenError::Unreadable(io::ErrorKind::NotFound));
     }
 }

@@ -39,17 +39,20 @@ fn target(target: &TargetPlan, total: Option<&TargetTotal>) -> Value {
         active,
     } = total.unwrap_or(&none);
     // One reading decides what is told, whatever changes meanwhile.
-    let trouble = target.state.trouble();
+    let unhealthy_reason = target.state.unhealthy_reason();
     let mut entry = json!({
         "address": &*target.label,
-        "healthy": trouble.is_none(),
+        "healthy": unhealthy_reason.is_none(),
         "active_connections": active,
         "total_requests": requests,
         "failed_requests": failures,
     });
-    if let (Some(entry), Some(trouble)) = (entry.as_object_mut(), trouble) {
-        entry.insert("last_error".to_owned(), trouble.last_error.as_str().into());
-        let since = timestamp(trouble.since);
+    if let (Some(entry), Some(unhealthy_reason)) = (entry.as_object_mut(), unhealthy_reason) {
+        entry.insert(
+            "last_error".to_owned(),
+            unhealthy_reason.last_error.as_str().into(),
+        );
+        let since = timestamp(unhealthy_reason.since);
         entry.insert("unhealthy_since".to_owned(), since.into());
     }
     entry

@@ -46,9 +46,9 @@ impl Clock {
 #[inline]
 fn ticks(time: Duration) -> u32 {
     const PER_SECOND: u64 = 1_000 / 100;
-    const NANOS: u32 = 100_000_000;
+    const TICK_NANOS: u32 = 100_000_000;
     let whole = time.as_secs().saturating_mul(PER_SECOND);
-    let rest = u64::from(time.subsec_nanos() / NANOS);
+    let rest = u64::from(time.subsec_nanos() / TICK_NANOS);
     u32::try_from(whole.saturating_add(rest)).unwrap_or(u32::MAX - 1)
 }
 

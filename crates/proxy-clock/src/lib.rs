@@ -8,14 +8,14 @@
 
 mod clock;
 mod deadline;
-mod pace;
+mod min_data_rate;
 mod process_clock;
-mod sweep;
-mod timers;
+mod request_timers;
+mod timer_registry;
 
 pub use clock::{Clock, TICK, Tick};
 pub use deadline::{Deadline, Timer};
-pub use pace::Pace;
+pub use min_data_rate::MinDataRate;
 pub use process_clock::ProcessClock;
-pub use sweep::{Entry, Sweep};
-pub use timers::Timers;
+pub use request_timers::RequestTimers;
+pub use timer_registry::{TimerGuard, TimerRegistry};

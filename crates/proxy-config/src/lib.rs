@@ -4,9 +4,9 @@
 //! Each gives a [`Loaded`] model with warnings, or a [`Report`] of everything that is wrong.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
-mod fault;
-mod fault_code;
-mod faults;
+mod diagnostic;
+mod diagnostic_code;
+mod diagnostics;
 mod files;
 mod kdl;
 mod lines;
@@ -21,8 +21,8 @@ mod warnings;
 
 pub mod reference;
 
-pub use fault::Fault;
-pub use fault_code::{FaultCode, Severity};
+pub use diagnostic::Diagnostic;
+pub use diagnostic_code::{DiagnosticCode, Severity};
 pub use files::Files;
 pub use load::{Loaded, embedded, load, load_from, parse};
 pub use migrate::{Migrated, migrate};

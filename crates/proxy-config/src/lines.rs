@@ -4,13 +4,13 @@ use crate::kdl::Span;
 use proxy_model::{FileId, Place};
 
 /// Bytes between two counts of characters; what a lookup may have to read.
-const STRIDE: usize = 1_024;
+const STRIDE_BYTES: usize = 1_024;
 
 /// Where the lines of one file begin.
 #[derive(Debug)]
 pub(crate) struct Lines {
     starts: Vec<usize>,
-    /// Characters before each [`STRIDE`]th byte; empty when all characters are one byte.
+    /// Characters before each [`STRIDE_BYTES`]th byte; empty when all characters are one byte.
     counts: Vec<usize>,
 }
 
@@ -45,12 +45,12 @@ impl Lines {
     }
 
     fn characters(&self, text: &str, at: usize) -> usize {
-        let Some(before) = self.counts.get(at / STRIDE) else {
+        let Some(before) = self.counts.get(at / STRIDE_BYTES) else {
             return at;
         };
         let rest = text
             .as_bytes()
-            .get(at - at % STRIDE..at)
+            .get(at - at % STRIDE_BYTES..at)
             .unwrap_or_default();
         before + rest.iter().filter(|byte| is_first(**byte)).count()
     }
@@ -58,7 +58,7 @@ impl Lines {
 
 fn counts(text: &str) -> Vec<usize> {
     let mut so_far = 0;
-    let chunks = text.as_bytes().chunks(STRIDE);
+    let chunks = text.as_bytes().chunks(STRIDE_BYTES);
     let mut counts: Vec<usize> = chunks
         .map(|chunk| {
             let before = so_far;

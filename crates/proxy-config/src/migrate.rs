@@ -2,10 +2,10 @@
 //! changed stays as it is, to the last space and comment.
 
 use crate::Report;
-use crate::faults::Faults;
+use crate::diagnostics::Diagnostics;
 use crate::kdl::{self, Dialect, Name, Node, Parsed, Span, Value};
 use crate::lines::Lines;
-use crate::read::{forbidden_fault, syntax_fault};
+use crate::read::{forbidden_fault, syntax_error};
 use proxy_model::{FileId, Sources, registry};
 
 /// What became of a text.
@@ -50,13 +50,13 @@ fn refused(text: &str, name: &str) -> Report {
     let file = sources.add(name, text);
     let lines = Lines::of(text);
     let place = |span| lines.place(file, text, span);
-    let mut faults = Faults::default();
+    let mut faults = Diagnostics::default();
     match kdl::forbidden(text) {
         Some(span) => faults.push(forbidden_fault(text, span, place(span))),
         None => {
             for fault in kdl::read(text).err().into_iter().flatten() {
                 let place = place(fault.span);
-                faults.push(syntax_fault(fault, place));
+                faults.push(syntax_error(fault, place));
             }
         }
     }

@@ -1,9 +1,9 @@
 //! Files to nodes: size, encoding, includes, and the two versions of KDL.
 
-use crate::faults::Faults;
-use crate::kdl::{self, Node, Span, SyntaxFault, Trouble, Value};
+use crate::diagnostics::Diagnostics;
+use crate::kdl::{self, Node, Span, SyntaxError, Trouble, Value};
 use crate::lines::Lines;
-use crate::{Fault, FaultCode, Files};
+use crate::{Diagnostic, DiagnosticCode, Files};
 use proxy_model::{FileId, Place, Sources};
 use std::path::PathBuf;
 
@@ -24,7 +24,7 @@ pub(crate) struct Texts {
     pub(crate) lines: Vec<Lines>,
     /// The nodes at the top of all files, those of an included file where its `include` stands.
     pub(crate) nodes: Vec<(FileId, Node)>,
-    pub(crate) faults: Faults,
+    pub(crate) faults: Diagnostics,
 }
 
 /// Reads `name` and whatever it includes.
@@ -55,11 +55,11 @@ struct Reader<'f> {
 }
 
 /// A fault of a whole file, said where it was asked for.
-struct Unread(FaultCode, String);
+struct Unread(DiagnosticCode, String);
 
 impl Unread {
-    fn at(self, place: Place) -> Fault {
-        Fault::new(self.0, place, self.1)
+    fn at(self, place: Place) -> Diagnostic {
+        Diagnostic::new(self.0, place, self.1)
     }
 }
 
@@ -88,7 +88,7 @@ impl Reader<'_> {
                 let text = String::from_utf8_lossy(shown).into_owned();
                 let file = self.add(name, &text);
                 let span = Span::new(at, at + char::REPLACEMENT_CHARACTER.len_utf8());
-                self.fault(FaultCode::NotUtf8, file, span, "this is not UTF-8");
+                self.fault(DiagnosticCode::NotUtf8, file, span, "this is not UTF-8");
                 return Ok(());
             }
         };
@@ -107,7 +107,7 @@ impl Reader<'_> {
             Err(faults) => {
                 for fault in faults {
                     let place = self.texts.place(file, fault.span);
-                    self.texts.faults.push(syntax_fault(fault, place));
+                    self.texts.faults.push(syntax_error(fault, place));
                 }
             }
         }
@@ -117,7 +117,7 @@ impl Reader<'_> {
     fn bytes_of(&mut self, name: &str) -> Result<Vec<u8>, Unread> {
         let bytes = self.files.read(name, MAX_FILE).map_err(|fault| {
             Unread(
-                FaultCode::UnreadableFile,
+                DiagnosticCode::UnreadableFile,
                 format!("`{name}` cannot be read: {fault}"),
             )
         })?;
@@ -125,11 +125,11 @@ impl Reader<'_> {
         self.bytes = self.bytes.saturating_add(size);
         if size > MAX_FILE {
             let message = format!("`{name}` is larger than {} MiB", MAX_FILE >> 20);
-            return Err(Unread(FaultCode::FileTooLarge, message));
+            return Err(Unread(DiagnosticCode::FileTooLarge, message));
         }
         if self.bytes > MAX_ALL {
             let message = format!("all files together are larger than {} MiB", MAX_ALL >> 20);
-            return Err(Unread(FaultCode::FileTooLarge, message));
+            return Err(Unread(DiagnosticCode::FileTooLarge, message));
         }
         Ok(bytes)
     }
@@ -148,12 +148,12 @@ impl Reader<'_> {
     fn include(&mut self, file: FileId, name: &str, node: &Node) {
         if node.entries.is_empty() {
             let message = "`include` needs a file name or a pattern";
-            self.fault(FaultCode::MissingValue, file, node.head, message);
+            self.fault(DiagnosticCode::MissingValue, file, node.head, message);
         }
         for entry in &node.entries {
             let Value::Text(pattern) = &entry.value else {
                 let message = "`include` takes file names or patterns";
-                self.fault(FaultCode::WrongType, file, entry.span, message);
+                self.fault(DiagnosticCode::WrongType, file, entry.span, message);
                 continue;
             };
             self.include_all(name, pattern, self.texts.place(file, entry.span));
@@ -165,7 +165,7 @@ impl Reader<'_> {
         let names = self.files.matching(&pattern);
         if names.is_empty() {
             let message = format!("no file matches `{pattern}`");
-            let fault = Fault::new(FaultCode::IncludeWithoutMatch, place, message);
+            let fault = Diagnostic::new(DiagnosticCode::IncludeWithoutMatch, place, message);
             self.texts
                 .faults
                 .push(fault.help("it is relative to the folder of this file"));
@@ -181,11 +181,11 @@ impl Reader<'_> {
         let identity = self.files.identity(name);
         if self.within.contains(&identity) {
             let message = format!("`{name}` includes itself");
-            return Err(Unread(FaultCode::IncludeCycle, message));
+            return Err(Unread(DiagnosticCode::IncludeCycle, message));
         }
         if self.within.len() > MAX_INCLUDES_DEEP {
             let message = format!("files include files more than {MAX_INCLUDES_DEEP} times over");
-            return Err(Unread(FaultCode::IncludeTooDeep, message));
+            return Err(Unread(DiagnosticCode::IncludeTooDeep, message));
         }
         self.file(name)
     }
@@ -195,15 +195,23 @@ impl Reader<'_> {
         self.texts.sources.add(name, text)
     }
 
-    fn fault(&mut self, code: FaultCode, file: FileId, span: Span, message: impl Into<String>) {
+    fn fault(
+        &mut self,
+        code: DiagnosticCode,
+        file: FileId,
+        span: Span,
+        message: impl Into<String>,
+    ) {
         let place = self.texts.place(file, span);
-        self.texts.faults.push(Fault::new(code, place, message));
+        self.texts
+            .faults
+            .push(Diagnostic::new(code, place, message));
     }
 }
 
 /// The fault of a text that is not KDL.
-pub(crate) fn syntax_fault(syntax: SyntaxFault, place: Place) -> Fault {
-    let SyntaxFault {
+pub(crate) fn syntax_error(syntax: SyntaxError, place: Place) -> Diagnostic {
+    let SyntaxError {
         span: _,
         message,
         label,
@@ -211,24 +219,24 @@ pub(crate) fn syntax_fault(syntax: SyntaxFault, place: Place) -> Fault {
         trouble,
     } = syntax;
     let code = match trouble {
-        Trouble::TooDeep => FaultCode::NestingTooDeep,
-        Trouble::TooMany => FaultCode::FileTooLarge,
+        Trouble::TooDeep => DiagnosticCode::NestingTooDeep,
+        Trouble::TooMany => DiagnosticCode::FileTooLarge,
         Trouble::Local | Trouble::OpenText | Trouble::OtherDialect | Trouble::StrayBrace => {
-            FaultCode::Syntax
+            DiagnosticCode::Syntax
         }
     };
-    let fault = Fault::new(code, place, message).label(label);
-    Fault { help, ..fault }
+    let fault = Diagnostic::new(code, place, message).label(label);
+    Diagnostic { help, ..fault }
 }
 
 /// The fault of a character that may stand nowhere.
-pub(crate) fn forbidden_fault(text: &str, span: Span, place: Place) -> Fault {
+pub(crate) fn forbidden_fault(text: &str, span: Span, place: Place) -> Diagnostic {
     let c = text
         .get(span.start()..span.end())
         .and_then(|text| text.chars().next());
     let code = c.map_or(0, u32::from);
     let message = format!("the character U+{code:04X} may not stand in a configuration");
-    Fault::new(FaultCode::Syntax, place, message)
+    Diagnostic::new(DiagnosticCode::Syntax, place, message)
 }
 
 /// `path`, as seen from the folder of the file `name`.

@@ -1,9 +1,9 @@
 //! Pages that are made from the registry and from the list of faults.
 
 mod config;
-mod faults;
+mod diagnostics;
 mod schema;
 
 pub use config::config_md;
-pub use faults::faults_md;
+pub use diagnostics::faults_md;
 pub use schema::schema_json;

@@ -1,6 +1,6 @@
 //! A fault as people read it: the sentence, the place, the line, the place underlined.
 
-use crate::Fault;
+use crate::Diagnostic;
 use proxy_model::{Place, Sources};
 use std::fmt::{self, Write};
 
@@ -11,7 +11,7 @@ const LEAD: usize = 40;
 const TAB: usize = 4;
 
 /// Writes one fault.
-pub(crate) fn write(out: &mut impl Write, sources: &Sources, fault: &Fault) -> fmt::Result {
+pub(crate) fn write(out: &mut impl Write, sources: &Sources, fault: &Diagnostic) -> fmt::Result {
     let places =
         || std::iter::once(fault.place).chain(fault.related.iter().map(|related| related.0));
     let line = places().map(|place| place.line).max().unwrap_or(0);

@@ -1,6 +1,6 @@
 //! Everything that is wrong with a configuration, together with its text.
 
-use crate::{Fault, Severity, render};
+use crate::{Diagnostic, Severity, render};
 use proxy_model::{Place, Sources};
 use serde_json::{Value, json};
 use std::fmt;
@@ -12,14 +12,14 @@ const MAX_SHOWN: usize = 100;
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     sources: Sources,
-    faults: Vec<Fault>,
+    faults: Vec<Diagnostic>,
     /// Faults that were found and not kept.
     dropped: usize,
 }
 
 impl Report {
     /// A report on `sources`. Sorts the faults by their places.
-    pub fn new(sources: Sources, mut faults: Vec<Fault>) -> Self {
+    pub fn new(sources: Sources, mut faults: Vec<Diagnostic>) -> Self {
         faults.sort_by_key(|fault| fault.place);
         Self {
             sources,
@@ -34,7 +34,7 @@ impl Report {
     }
 
     /// The faults, in the order of the text.
-    pub fn faults(&self) -> &[Fault] {
+    pub fn faults(&self) -> &[Diagnostic] {
         &self.faults
     }
 
@@ -56,7 +56,7 @@ impl Report {
     }
 
     /// Adds one fault, at its place.
-    pub fn push(&mut self, fault: Fault) {
+    pub fn push(&mut self, fault: Diagnostic) {
         let at = self
             .faults
             .partition_point(|other| other.place <= fault.place);
@@ -73,7 +73,7 @@ impl Report {
         json!({ "faults": faults, "omitted": self.omitted() })
     }
 
-    fn fault_to_json(&self, fault: &Fault) -> Value {
+    fn fault_to_json(&self, fault: &Diagnostic) -> Value {
         let related = fault
             .related
             .iter()
@@ -99,7 +99,7 @@ impl Report {
         })
     }
 
-    fn shown(&self) -> impl Iterator<Item = &Fault> {
+    fn shown(&self) -> impl Iterator<Item = &Diagnostic> {
         self.faults.iter().take(MAX_SHOWN)
     }
 

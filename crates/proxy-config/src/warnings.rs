@@ -2,8 +2,8 @@
 
 mod foreign;
 
-use crate::faults::Faults;
-use crate::{Fault, FaultCode, Files, Loaded};
+use crate::diagnostics::Diagnostics;
+use crate::{Diagnostic, DiagnosticCode, Files, Loaded};
 use proxy_model::{Model, Place, Route, Service, Upstream};
 use proxy_routing::{PathPattern, Router};
 use std::collections::HashSet;
@@ -11,7 +11,7 @@ use std::collections::HashSet;
 /// Files that the process needs beside its connections.
 const DESCRIPTORS_FOR_OURSELVES: u64 = 100;
 
-pub(crate) fn find(model: &Model, files: Files<'_>, faults: &mut Faults) {
+pub(crate) fn find(model: &Model, files: Files<'_>, faults: &mut Diagnostics) {
     unreachable_routes(model, faults);
     unused_upstreams(model, faults);
     plaintext_to_tls_ports(model, faults);
@@ -31,8 +31,11 @@ impl Loaded {
             return;
         };
         let nowhere = Place::default();
-        self.warnings
-            .push(Fault::new(FaultCode::NobodyServed, nowhere, message));
+        self.warnings.push(Diagnostic::new(
+            DiagnosticCode::NobodyServed,
+            nowhere,
+            message,
+        ));
     }
 
     /// Adds a warning when more connections are allowed than `descriptors`, the files that the
@@ -53,7 +56,7 @@ impl Loaded {
             "nothing is written here; this is the default"
         };
         self.warnings.push(
-            Fault::new(FaultCode::TooManyConnections, place, message)
+            Diagnostic::new(DiagnosticCode::TooManyConnections, place, message)
                 .label(label)
                 .help(format!(
                     "set it to {room} or less, or raise the limit (`ulimit -n`)"
@@ -62,7 +65,7 @@ impl Loaded {
     }
 }
 
-fn unreachable_routes(model: &Model, faults: &mut Faults) {
+fn unreachable_routes(model: &Model, faults: &mut Diagnostics) {
     let defaults = model
         .listeners
         .iter()
@@ -80,13 +83,13 @@ fn unreachable_routes(model: &Model, faults: &mut Faults) {
             continue;
         };
         let message = format!("no request can reach route \"{}\"", covered.id);
-        let fault = Fault::new(FaultCode::UnreachableRoute, covered.place, message);
+        let fault = Diagnostic::new(DiagnosticCode::UnreachableRoute, covered.place, message);
         let label = format!("route \"{}\" takes them all", by.id);
         faults.push(fault.related(by.place, label));
     }
 }
 
-fn unused_upstreams(model: &Model, faults: &mut Faults) {
+fn unused_upstreams(model: &Model, faults: &mut Diagnostics) {
     let named = |route: &Route| match &route.service {
         Service::Upstream(index) => Some(index.position()),
         Service::Builtin(_) | Service::Static(_) => None,
@@ -95,8 +98,8 @@ fn unused_upstreams(model: &Model, faults: &mut Faults) {
     for (index, upstream) in model.upstreams.iter().enumerate() {
         if !used.contains(&index) {
             let message = format!("no route names upstream \"{}\"", upstream.name);
-            faults.push(Fault::new(
-                FaultCode::UnusedUpstream,
+            faults.push(Diagnostic::new(
+                DiagnosticCode::UnusedUpstream,
                 upstream.place,
                 message,
             ));
@@ -104,7 +107,7 @@ fn unused_upstreams(model: &Model, faults: &mut Faults) {
     }
 }
 
-fn plaintext_to_tls_ports(model: &Model, faults: &mut Faults) {
+fn plaintext_to_tls_ports(model: &Model, faults: &mut Diagnostics) {
     let plain = |upstream: &&Upstream| upstream.tls.is_none();
     for upstream in model.upstreams.iter().filter(plain) {
         for target in upstream
@@ -114,7 +117,7 @@ fn plaintext_to_tls_ports(model: &Model, faults: &mut Faults) {
         {
             let place = target.address.place().unwrap_or(target.place);
             let message = format!("{} is spoken to in plaintext", target.address);
-            let fault = Fault::new(FaultCode::PlaintextToTlsPort, place, message);
+            let fault = Diagnostic::new(DiagnosticCode::PlaintextToTlsPort, place, message);
             faults.push(fault.label("port 443 usually means TLS").help(format!(
                 "add a `tls` block to upstream \"{}\" if it does",
                 upstream.name
@@ -123,13 +126,13 @@ fn plaintext_to_tls_ports(model: &Model, faults: &mut Faults) {
     }
 }
 
-fn regexes_that_could_be_plain(model: &Model, faults: &mut Faults) {
+fn regexes_that_could_be_plain(model: &Model, faults: &mut Diagnostics) {
     for path in model.routes.iter().flat_map(|route| &route.matches.paths) {
         let Some((place, instead)) = path.place().zip(plain_form(path)) else {
             continue;
         };
         let message = "this regular expression says what a plain path says";
-        let fault = Fault::new(FaultCode::RegexCouldBePrefix, place, message);
+        let fault = Diagnostic::new(DiagnosticCode::RegexCouldBePrefix, place, message);
         faults.push(fault.label(format!("write `{instead}`, which is faster")));
     }
 }

@@ -1,7 +1,7 @@
 //! What is written becomes the model; what is wrong is told once, in order, with its place.
 #![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
 
-use proxy_config::{FaultCode, Files, Loaded, Report, embedded, load, load_from, parse};
+use proxy_config::{DiagnosticCode, Files, Loaded, Report, embedded, load, load_from, parse};
 use proxy_model::{
     BindAddress, BuiltinHandler, Host, ListenerProtocol, LoadBalancing, LogLevel, LogTarget, Model,
     PathPolicy, Service, ServiceForm, UpstreamProtocol,
@@ -23,7 +23,7 @@ fn in_memory(files: &[(&str, &str)]) -> Result<Loaded, Report> {
     load_from(Files::Memory(&files), "main.kdl")
 }
 
-fn codes(report: &Report) -> Vec<FaultCode> {
+fn codes(report: &Report) -> Vec<DiagnosticCode> {
     report.faults().iter().map(|fault| fault.code).collect()
 }
 
@@ -259,7 +259,7 @@ fn included_files_are_read_in_the_order_of_their_names() {
 fn a_schema_version_from_the_future_is_refused() {
     assert!(parse("schema-version 1", "x.kdl").is_ok());
     let report = parse("schema-version 2", "x.kdl").unwrap_err();
-    assert_eq!(codes(&report), [FaultCode::OutOfRange]);
+    assert_eq!(codes(&report), [DiagnosticCode::OutOfRange]);
 }
 
 #[test]
@@ -275,7 +275,7 @@ fn files_in_memory_include_each_other_and_nothing_else() {
     assert_eq!(*loaded.model.limits.max_header_count, 7);
 
     let report = in_memory(&[("main.kdl", "include \"../fixtures.kdl\"")]).unwrap_err();
-    assert_eq!(codes(&report), [FaultCode::IncludeWithoutMatch]);
+    assert_eq!(codes(&report), [DiagnosticCode::IncludeWithoutMatch]);
 }
 
 #[test]
@@ -284,7 +284,7 @@ fn includes_end() {
         ("main.kdl", "include \"b.kdl\""),
         ("b.kdl", "include \"main.kdl\""),
     ]);
-    assert_eq!(codes(&around.unwrap_err()), [FaultCode::IncludeCycle]);
+    assert_eq!(codes(&around.unwrap_err()), [DiagnosticCode::IncludeCycle]);
 
     let mut files: Vec<(String, String)> = (0..20)
         .map(|index| {
@@ -301,23 +301,23 @@ fn includes_end() {
         .collect();
     assert_eq!(
         codes(&in_memory(&files).unwrap_err()),
-        [FaultCode::IncludeTooDeep]
+        [DiagnosticCode::IncludeTooDeep]
     );
 }
 
 #[test]
 fn a_file_that_is_not_there_or_too_large_is_a_fault() {
     let report = load(Path::new("no-such-file.kdl")).unwrap_err();
-    assert_eq!(codes(&report), [FaultCode::UnreadableFile]);
+    assert_eq!(codes(&report), [DiagnosticCode::UnreadableFile]);
     assert!(report.to_string().contains("no-such-file.kdl"));
 
     let large = " ".repeat((16 << 20) + 1);
     let report = parse(&large, "x.kdl").unwrap_err();
-    assert_eq!(codes(&report), [FaultCode::FileTooLarge]);
+    assert_eq!(codes(&report), [DiagnosticCode::FileTooLarge]);
 
     let many = "a;".repeat(2_000_001);
     let report = parse(&many, "x.kdl").unwrap_err();
-    assert_eq!(codes(&report), [FaultCode::FileTooLarge]);
+    assert_eq!(codes(&report), [DiagnosticCode::FileTooLarge]);
 
     let mut part = vec![b' '; 16 << 20];
     part.splice(0..1, [0xff]);
@@ -330,14 +330,14 @@ fn a_file_that_is_not_there_or_too_large_is_a_fault() {
     assert_eq!(
         codes
             .iter()
-            .filter(|code| **code == FaultCode::FileTooLarge)
+            .filter(|code| **code == DiagnosticCode::FileTooLarge)
             .count(),
         1
     );
     assert_eq!(
         codes
             .iter()
-            .filter(|code| **code == FaultCode::NotUtf8)
+            .filter(|code| **code == DiagnosticCode::NotUtf8)
             .count(),
         3
     );
@@ -347,7 +347,7 @@ fn a_file_that_is_not_there_or_too_large_is_a_fault() {
 fn what_is_too_deep_is_a_fault_however_it_is_written() {
     for unit in ["a {", "/- a {", "a /-{", "(a)a{", "a;a{", "a 1 {\n"] {
         let report = parse(&unit.repeat(10_000), "x.kdl").unwrap_err();
-        assert_eq!(codes(&report), [FaultCode::NestingTooDeep], "{unit}");
+        assert_eq!(codes(&report), [DiagnosticCode::NestingTooDeep], "{unit}");
     }
     let comments = format!("{}{}", "/*".repeat(10_000), "*/".repeat(10_000));
     assert!(parse(&comments, "x.kdl").is_ok());
@@ -401,7 +401,10 @@ fn more_connections_than_descriptors_are_warned_of() {
     loaded.compare_with_descriptors(1100);
     assert!(loaded.warnings.is_empty());
     loaded.compare_with_descriptors(1099);
-    assert_eq!(codes(&loaded.warnings), [FaultCode::TooManyConnections]);
+    assert_eq!(
+        codes(&loaded.warnings),
+        [DiagnosticCode::TooManyConnections]
+    );
     assert!(
         loaded
             .warnings
@@ -411,7 +414,10 @@ fn more_connections_than_descriptors_are_warned_of() {
 
     let mut silent = parse("", "x.kdl").unwrap();
     silent.compare_with_descriptors(1024);
-    assert_eq!(codes(&silent.warnings), [FaultCode::TooManyConnections]);
+    assert_eq!(
+        codes(&silent.warnings),
+        [DiagnosticCode::TooManyConnections]
+    );
 }
 
 #[test]
@@ -425,7 +431,7 @@ fn a_configuration_that_serves_nobody_is_doubtful() {
     ] {
         let mut loaded = parse(text, "x.kdl").unwrap();
         loaded.expect_to_serve();
-        assert_eq!(codes(&loaded.warnings), [FaultCode::NobodyServed]);
+        assert_eq!(codes(&loaded.warnings), [DiagnosticCode::NobodyServed]);
         let told = loaded.warnings.to_string();
         assert!(
             told.contains(said) && told.ends_with(" --> x.kdl\n"),
@@ -462,7 +468,7 @@ fn the_default_route_is_not_called_unreachable() {
         )
     };
     let plain = parse(&text(""), "x.kdl").unwrap();
-    assert_eq!(codes(&plain.warnings), [FaultCode::UnreachableRoute]);
+    assert_eq!(codes(&plain.warnings), [DiagnosticCode::UnreachableRoute]);
     let default = parse(&text("default-route \"rest\""), "x.kdl").unwrap();
     assert!(default.warnings.is_empty(), "{}", default.warnings);
 }

@@ -1,7 +1,7 @@
 //! The generated pages hold every setting and every fault, and what they show works.
 
 use proxy_config::reference::{config_md, faults_md, schema_json};
-use proxy_config::{FaultCode, parse};
+use proxy_config::{DiagnosticCode, parse};
 use proxy_model::registry;
 use serde_json::Value;
 
@@ -36,7 +36,7 @@ fn every_example_of_the_page_can_be_loaded() {
 #[test]
 fn every_fault_has_a_row_and_a_name_of_its_own() {
     let page = faults_md();
-    for code in FaultCode::ALL.iter().copied() {
+    for code in DiagnosticCode::ALL.iter().copied() {
         assert_eq!(page.matches(&format!("| `{code}` |")).count(), 1, "{code}");
         let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         assert!(code.name().chars().all(is_plain), "{code}");

@@ -5,11 +5,11 @@
 mod document;
 
 use document::{in_unit, sample, with};
-use proxy_config::{FaultCode, parse};
+use proxy_config::{DiagnosticCode, parse};
 use proxy_model::registry::{self, SettingSpec, Shape};
 use proxy_model::{Origin, effective};
 
-fn codes(text: &str) -> Vec<(FaultCode, String)> {
+fn codes(text: &str) -> Vec<(DiagnosticCode, String)> {
     let faults = match parse(text, "x.kdl") {
         Ok(_) => Vec::new(),
         Err(report) => report.faults().to_vec(),
@@ -31,7 +31,7 @@ fn outermost_not_yet(spec: &SettingSpec) -> Option<SettingSpec> {
 
 fn is_refused(text: &str, name: &str) -> bool {
     codes(text).iter().any(|(code, message)| {
-        *code == FaultCode::NotImplementedYet && message.starts_with(&format!("`{name}"))
+        *code == DiagnosticCode::NotImplementedYet && message.starts_with(&format!("`{name}"))
     })
 }
 
@@ -123,9 +123,9 @@ fn the_ends_of_every_range_are_taken_and_nothing_beyond() {
         for (number, inside) in ends(&spec) {
             let text = with(spec.path, &number);
             let name = format!("`{}`", spec.name());
-            let out_of_range = codes(&text)
-                .into_iter()
-                .any(|(code, message)| code == FaultCode::OutOfRange && message.starts_with(&name));
+            let out_of_range = codes(&text).into_iter().any(|(code, message)| {
+                code == DiagnosticCode::OutOfRange && message.starts_with(&name)
+            });
             assert_eq!(out_of_range, !inside, "{text}\n{:?}", codes(&text));
             tried += 1;
         }

@@ -2,7 +2,7 @@
 
 use crate::{Problem, status_text};
 
-const STYLE: &str = "body{font:1rem/1.5 system-ui,sans-serif;max-width:36rem;margin:15vh auto;\
+const STYLE_SHEET: &str = "body{font:1rem/1.5 system-ui,sans-serif;max-width:36rem;margin:15vh auto;\
                      padding:0 1rem}:root{color-scheme:light dark}code{overflow-wrap:anywhere}";
 
 impl Problem {
@@ -23,7 +23,7 @@ impl Problem {
         put("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>");
         put(title);
         put("</title>\n<style>");
-        put(STYLE);
+        put(STYLE_SHEET);
         put("</style>\n</head>\n<body>\n<main>\n<h1>");
         put(title);
         put("</h1>\n<p>");

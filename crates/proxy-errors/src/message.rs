@@ -3,7 +3,7 @@
 use crate::{Detail, ErrorType, LimitType, Problem, Reason};
 
 /// What clients are told of failures that are none of their business.
-const GENERIC: &str = "Internal error";
+const GENERIC_MESSAGE: &str = "Internal error";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reader {
@@ -31,7 +31,7 @@ impl Problem {
             return "Bad gateway".to_owned();
         }
         if hidden {
-            return GENERIC.to_owned();
+            return GENERIC_MESSAGE.to_owned();
         }
         self.message(Reader::Client)
     }
@@ -50,7 +50,7 @@ impl Problem {
             ErrorType::Tls => format!("TLS error: {words}"),
             ErrorType::Config => format!("Configuration error: {words}"),
             ErrorType::Agent => format!("Agent error: {}", self.with_name(words)),
-            ErrorType::Internal => format!("{GENERIC}: {words}"),
+            ErrorType::Internal => format!("{GENERIC_MESSAGE}: {words}"),
             ErrorType::Io => format!("I/O failed: {words}"),
             ErrorType::Upstream => format!("Upstream error: {}", self.with_name(words)),
             ErrorType::ResponseValidation => format!("Response validation failed: {words}"),

@@ -5,7 +5,7 @@ use http::header::{
     IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE,
 };
 use http::{Method, StatusCode};
-use proxy_files::{Asked, Fault, FilePath, Folder, Served};
+use proxy_files::{Directory, FileError, FilePath, FileRequest, FileResponse};
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Component;
@@ -66,7 +66,7 @@ pub(crate) fn request(data: &[u8]) {
     } else {
         Method::GET
     };
-    let asked = Asked::new(&method, "/a.txt", None, &headers);
+    let asked = FileRequest::new(&method, "/a.txt", None, &headers);
     let Some((_, folder)) = folder() else {
         return;
     };
@@ -74,13 +74,13 @@ pub(crate) fn request(data: &[u8]) {
         Ok(served) => whole(&method, served),
         Err(fault) => assert!(matches!(
             fault,
-            Fault::PreconditionFailed | Fault::OutOfRange { size_bytes: 0..=10 }
+            FileError::PreconditionFailed | FileError::OutOfRange { size_bytes: 0..=10 }
         )),
     }
 }
 
-fn whole(method: &Method, served: Served) {
-    let Served {
+fn whole(method: &Method, served: FileResponse) {
+    let FileResponse {
         status,
         headers,
         content,
@@ -114,8 +114,8 @@ fn whole(method: &Method, served: Served) {
 }
 
 /// A folder with a file, and the same compressed.
-fn folder() -> Option<&'static (TempDir, Folder)> {
-    static MADE: OnceLock<Option<(TempDir, Folder)>> = OnceLock::new();
+fn folder() -> Option<&'static (TempDir, Directory)> {
+    static MADE: OnceLock<Option<(TempDir, Directory)>> = OnceLock::new();
     let make = || {
         let place = tempfile::tempdir().ok()?;
         for (name, bytes) in [("a.txt", TEXT), ("a.txt.gz", b"gzip")] {
@@ -128,7 +128,7 @@ fn folder() -> Option<&'static (TempDir, Folder)> {
                 .set_modified(UNIX_EPOCH + CHANGED)
                 .ok()?;
         }
-        let folder = Folder {
+        let folder = Directory {
             root: place.path().to_owned(),
             index: "index.html".into(),
             fallback: None,

@@ -6,21 +6,21 @@ use rustix::io::Errno;
 use std::path::{Component, Path};
 
 /// A file to read. A pipe does not block whoever opens it.
-const READ: OFlags = OFlags::RDONLY
+const READ_FLAGS: OFlags = OFlags::RDONLY
     .union(OFlags::CLOEXEC)
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY);
 
 /// A folder to go on from.
-const STEP: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+const DIRECTORY_FLAGS: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// How often a name is resolved anew because something on its way was renamed meanwhile.
-const ATTEMPTS: u32 = 4;
+const MAX_ATTEMPTS: u32 = 4;
 
 /// Opens the folder that files are beneath. It is looked up for each request, so that a link can be
 /// turned to another release.
 pub(crate) fn root(path: &Path) -> Result<OwnedFd, Errno> {
-    open(path, STEP, Mode::empty())
+    open(path, DIRECTORY_FLAGS, Mode::empty())
 }
 
 /// Opens `name` to read it. Links are followed as long as they are relative and stay beneath `root`.
@@ -34,8 +34,8 @@ pub(crate) fn file(root: &OwnedFd, name: &Path) -> Result<OwnedFd, Errno> {
     let mut attempts = 0;
     loop {
         attempts += 1;
-        match openat2(root, name, READ, Mode::empty(), resolve) {
-            Err(Errno::AGAIN) if attempts < ATTEMPTS => {}
+        match openat2(root, name, READ_FLAGS, Mode::empty(), resolve) {
+            Err(Errno::AGAIN) if attempts < MAX_ATTEMPTS => {}
             // An old kernel, or a sandbox that knows no `openat2`.
             Err(Errno::NOSYS | Errno::PERM) => return without_links(root, name),
             opened => return opened,
@@ -45,7 +45,7 @@ pub(crate) fn file(root: &OwnedFd, name: &Path) -> Result<OwnedFd, Errno> {
 
 /// As [`file`], where the kernel cannot resolve beneath a folder: follows no link at all.
 fn without_links(root: &OwnedFd, name: &Path) -> Result<OwnedFd, Errno> {
-    let mut at = openat(root, ".", STEP, Mode::empty())?;
+    let mut at = openat(root, ".", DIRECTORY_FLAGS, Mode::empty())?;
     let mut components = name.components().peekable();
     while let Some(component) = components.next() {
         let segment = match component {
@@ -56,9 +56,14 @@ fn without_links(root: &OwnedFd, name: &Path) -> Result<OwnedFd, Errno> {
             }
         };
         if components.peek().is_none() {
-            return openat(&at, segment, READ | OFlags::NOFOLLOW, Mode::empty());
+            return openat(&at, segment, READ_FLAGS | OFlags::NOFOLLOW, Mode::empty());
         }
-        at = openat(&at, segment, STEP | OFlags::NOFOLLOW, Mode::empty())?;
+        at = openat(
+            &at,
+            segment,
+            DIRECTORY_FLAGS | OFlags::NOFOLLOW,
+            Mode::empty(),
+        )?;
     }
     Err(Errno::NOENT)
 }

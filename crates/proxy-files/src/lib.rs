@@ -1,6 +1,6 @@
 //! Files of a folder as HTTP representations. Read `folder.rs` first.
 
-mod folder;
+mod directory;
 
 mod beneath;
 mod coding;
@@ -11,5 +11,5 @@ mod range;
 mod validators;
 
 pub use content::Content;
+pub use directory::{Directory, FileError, FileRequest, FileResponse};
 pub use file_path::FilePath;
-pub use folder::{Asked, Fault, Folder, Served};

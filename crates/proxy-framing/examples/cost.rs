@@ -6,7 +6,7 @@ use std::env;
 use std::hint::black_box;
 use std::process::ExitCode;
 
-use proxy_framing::{HeadLimits, RequestGuard, RequestKind, ResponseGuard, Stop};
+use proxy_framing::{HeadLimits, RequestKind, RequestValidator, ResponseValidator, Stop};
 
 const LIMITS: HeadLimits = HeadLimits {
     max_head_bytes: 8192,
@@ -65,7 +65,7 @@ fn main() -> ExitCode {
 }
 
 fn requests(times: usize, pieces: &[&[u8]]) -> bool {
-    let mut guard = RequestGuard::new(LIMITS);
+    let mut guard = RequestValidator::new(LIMITS);
     for _ in 0..times {
         for piece in pieces {
             if guard.scan(black_box(piece)).stop.is_some() {
@@ -77,7 +77,7 @@ fn requests(times: usize, pieces: &[&[u8]]) -> bool {
 }
 
 fn responses(times: usize) -> bool {
-    let mut guard = ResponseGuard::new(LIMITS);
+    let mut guard = ResponseValidator::new(LIMITS);
     for _ in 0..times {
         guard.expect(RequestKind::Other);
         if guard.scan(black_box(RESPONSE)).stop.is_some() {
@@ -88,7 +88,7 @@ fn responses(times: usize) -> bool {
 }
 
 fn chunks(times: usize, at_once: usize, size: usize) -> bool {
-    let mut guard = RequestGuard::new(LIMITS);
+    let mut guard = RequestValidator::new(LIMITS);
     let chunk = [
         format!("{size:x}\r\n").into_bytes(),
         vec![b'x'; size],
@@ -104,7 +104,7 @@ fn chunks(times: usize, at_once: usize, size: usize) -> bool {
 }
 
 fn body(times: usize) -> bool {
-    let mut guard = RequestGuard::new(LIMITS);
+    let mut guard = RequestValidator::new(LIMITS);
     let head = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 900000000000000\r\n\r\n";
     let mut stop = guard.scan(head).stop;
     for _ in 0..times {

@@ -3,8 +3,8 @@
 use httparse::{EMPTY_HEADER, Request, Response};
 use proxy_framing::h2::{Flood, FrameMeter};
 use proxy_framing::{
-    HeadLimits, ProxyHeader, RequestGuard, RequestKind, ResponseGuard, Scan, Stop, client_of,
-    proxy_header, read_grpc_timeout, write_grpc_timeout,
+    HeadLimits, ProxyHeader, RequestKind, RequestValidator, ResponseValidator, Scan, Stop,
+    client_of, proxy_header, read_grpc_timeout, write_grpc_timeout,
 };
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
@@ -19,10 +19,10 @@ const LIMITS: HeadLimits = HeadLimits {
 
 /// A stream of requests: `data` whole.
 pub(crate) fn request(data: &[u8]) {
-    let mut guard = RequestGuard::new(LIMITS);
+    let mut guard = RequestValidator::new(LIMITS);
     let whole = run(|piece| guard.scan(piece), [data]);
     let heads = guard.heads_seen();
-    let mut guard = RequestGuard::new(LIMITS);
+    let mut guard = RequestValidator::new(LIMITS);
     assert_eq!(run(|piece| guard.scan(piece), data.chunks(1)), whole);
     assert_eq!(guard.heads_seen(), heads);
 
@@ -80,11 +80,11 @@ pub(crate) fn split(data: &[u8]) {
             .chain(back.chunks(usize::from(*other).max(1)))
     };
     if *kind < 128 {
-        let scan = |mut guard: RequestGuard| move |piece: &[u8]| guard.scan(piece);
-        let whole = run(scan(RequestGuard::new(limits)), [data]);
-        assert_eq!(run(scan(RequestGuard::new(limits)), pieces()), whole);
+        let scan = |mut guard: RequestValidator| move |piece: &[u8]| guard.scan(piece);
+        let whole = run(scan(RequestValidator::new(limits)), [data]);
+        assert_eq!(run(scan(RequestValidator::new(limits)), pieces()), whole);
     } else {
-        let scan = |mut guard: ResponseGuard| move |piece: &[u8]| guard.scan(piece);
+        let scan = |mut guard: ResponseValidator| move |piece: &[u8]| guard.scan(piece);
         let whole = run(scan(expecting(*kind, limits)), [data]);
         assert_eq!(run(scan(expecting(*kind, limits)), pieces()), whole);
     }
@@ -95,7 +95,7 @@ pub(crate) fn chunks(data: &[u8]) {
     const HEAD: &[u8] = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
     let stream = [HEAD, data].concat();
     request(&stream);
-    let mut guard = RequestGuard::new(LIMITS);
+    let mut guard = RequestValidator::new(LIMITS);
     let (accepted, _) = run(|piece| guard.scan(piece), [&*stream]);
     let body = stream.get(HEAD.len()..accepted).unwrap_or_default();
     if body.windows(2).any(|pair| pair == b"\r\n") {
@@ -142,8 +142,8 @@ fn passed_on<'d>(
     Ok(seen)
 }
 
-fn expecting(kind: u8, limits: HeadLimits) -> ResponseGuard {
-    let mut guard = ResponseGuard::new(limits);
+fn expecting(kind: u8, limits: HeadLimits) -> ResponseValidator {
+    let mut guard = ResponseValidator::new(limits);
     guard.expect(match kind % 4 {
         0 => RequestKind::Other,
         1 => RequestKind::Head,

@@ -1,6 +1,6 @@
 //! `host[:port]` as it stands in a target or in `Host`, byte by byte.
 
-use crate::{octets, plain};
+use crate::{chars, plain};
 
 /// Whether `text` is a host, with or without a port, as a request may name it in `Host` or
 /// `:authority`: the guards take no other. [RFC 9110 §7.2, RFC 3986 §3.2]
@@ -32,7 +32,7 @@ impl Authority {
     pub(crate) fn push(&mut self, byte: u8) -> bool {
         let next = match (*self, byte) {
             (Self::Empty, b'[') => Some(Self::Literal { len: 0, colons: 0 }),
-            (Self::Empty | Self::Name, _) if octets::is_unreserved(byte) => Some(Self::Name),
+            (Self::Empty | Self::Name, _) if chars::is_unreserved(byte) => Some(Self::Name),
             (Self::Name | Self::LiteralEnd, b':') => Some(Self::Port {
                 digits: 0,
                 value: 0,

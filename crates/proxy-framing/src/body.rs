@@ -2,7 +2,7 @@
 
 use crate::chunks::Chunks;
 use crate::correlation::Correlation;
-use crate::fault::Fault;
+use crate::error::FramingError;
 use crate::fields::{Fields, Section};
 use crate::input::{Input, Progress};
 use crate::limits::HeadLimits;
@@ -23,7 +23,7 @@ impl Body {
         &mut self,
         input: &mut Input<'_>,
         limits: &HeadLimits,
-    ) -> Result<Progress, Fault> {
+    ) -> Result<Progress, FramingError> {
         if let Self::Chunked(chunks) = self {
             if chunks.scan(input)? == Progress::Hungry {
                 return Ok(Progress::Hungry);

@@ -1,9 +1,9 @@
 //! The chunks of a body, up to the line of the last one.
 
+use crate::chars;
+use crate::error::FramingError;
 use crate::extension::Extension;
-use crate::fault::Fault;
 use crate::input::{Input, Progress};
-use crate::octets;
 use crate::plain;
 
 const MOST_DIGITS: u8 = 16;
@@ -42,7 +42,7 @@ impl Chunks {
     }
 
     /// Reads on, to the end of the last chunk's line or of the input.
-    pub(crate) fn scan(&mut self, input: &mut Input<'_>) -> Result<Progress, Fault> {
+    pub(crate) fn scan(&mut self, input: &mut Input<'_>) -> Result<Progress, FramingError> {
         loop {
             if self.step == Step::Data {
                 self.left -= input.skip(self.left);
@@ -82,15 +82,15 @@ impl Chunks {
         }
     }
 
-    fn push(&mut self, byte: u8) -> Result<(), Fault> {
+    fn push(&mut self, byte: u8) -> Result<(), FramingError> {
         match (self.step, byte) {
             (Step::DataCr, b'\r') => self.step = Step::DataLf,
             (Step::DataLf, b'\n') => self.next_chunk(),
-            (Step::DataCr | Step::DataLf, _) => return Err(Fault::ChunkDataNotTerminated),
+            (Step::DataCr | Step::DataLf, _) => return Err(FramingError::ChunkDataNotTerminated),
             (Step::SizeLf, b'\n') => self.begin_data(),
-            (Step::SizeLf, _) => return Err(Fault::BareCr),
-            (_, 0) => return Err(Fault::NulByte),
-            (_, b'\n') => return Err(Fault::BareLf),
+            (Step::SizeLf, _) => return Err(FramingError::BareCr),
+            (_, 0) => return Err(FramingError::NulByte),
+            (_, b'\n') => return Err(FramingError::BareLf),
             (Step::Size, b'\r') if 0 < self.digits => self.step = Step::SizeLf,
             (Step::Size, b';' | b' ' | b'\t') if 0 < self.digits => {
                 self.extension(Extension::Gap, byte)?;
@@ -103,19 +103,19 @@ impl Chunks {
         Ok(())
     }
 
-    fn digit(&mut self, byte: u8) -> Result<(), Fault> {
-        let digit = octets::hex(byte).filter(|_| self.digits < MOST_DIGITS);
-        let digit = digit.ok_or(Fault::BadChunkSize)?;
+    fn digit(&mut self, byte: u8) -> Result<(), FramingError> {
+        let digit = chars::hex(byte).filter(|_| self.digits < MOST_DIGITS);
+        let digit = digit.ok_or(FramingError::BadChunkSize)?;
         self.left = self.left << 4 | u64::from(digit);
         self.digits += 1;
         Ok(())
     }
 
-    fn extension(&mut self, extension: Extension, byte: u8) -> Result<(), Fault> {
+    fn extension(&mut self, extension: Extension, byte: u8) -> Result<(), FramingError> {
         let next = extension
             .after(byte)
             .filter(|_| self.extension_bytes < MOST_EXTENSION_BYTES);
-        self.step = Step::Extension(next.ok_or(Fault::BadChunkExtension)?);
+        self.step = Step::Extension(next.ok_or(FramingError::BadChunkExtension)?);
         self.extension_bytes += 1;
         Ok(())
     }

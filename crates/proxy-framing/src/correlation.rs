@@ -1,8 +1,8 @@
 //! The client's own correlation ID, remembered until the head proves good.
 
-use crate::octets;
+use crate::chars;
 
-const LONGEST: usize = 128;
+const MAX_ID_CHARS: usize = 128;
 
 /// The value of the first `X-Correlation-Id` of the present head.
 ///
@@ -24,7 +24,7 @@ pub(crate) enum Correlation {
 pub(crate) struct Kept {
     state: State,
     len: u8,
-    bytes: [u8; LONGEST],
+    bytes: [u8; MAX_ID_CHARS],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,7 +107,7 @@ impl Kept {
         Self {
             state: State::Open,
             len: 0,
-            bytes: [0; LONGEST],
+            bytes: [0; MAX_ID_CHARS],
         }
     }
 
@@ -119,7 +119,7 @@ impl Kept {
                 *slot = byte;
                 self.len += 1;
             }
-            (State::Open | State::Gap, _) if octets::is_space(byte) => self.state = State::Gap,
+            (State::Open | State::Gap, _) if chars::is_space(byte) => self.state = State::Gap,
             _ => self.state = State::Useless,
         }
     }

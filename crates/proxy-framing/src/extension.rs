@@ -1,6 +1,6 @@
 //! The extensions of a chunk, byte by byte.
 
-use crate::octets;
+use crate::chars;
 
 /// Where in `*( BWS ";" BWS name [ BWS "=" BWS value ] )` the extensions of one chunk stand.
 /// [RFC 9112 §7.1.1]
@@ -26,11 +26,11 @@ pub(crate) enum Extension {
 impl Extension {
     /// What follows after `byte`, if it may stand here.
     pub(crate) fn after(self, byte: u8) -> Option<Self> {
-        let token = octets::is_token(byte);
+        let token = chars::is_token(byte);
         match (self, byte) {
             (Self::Quoted, b'"') => Some(Self::Closed),
             (Self::Quoted, b'\\') => Some(Self::Escaped),
-            (Self::Quoted | Self::Escaped, _) => octets::is_value(byte).then_some(Self::Quoted),
+            (Self::Quoted | Self::Escaped, _) => chars::is_value(byte).then_some(Self::Quoted),
             (Self::Before, b' ' | b'\t') => Some(Self::Before),
             (Self::Equals, b' ' | b'\t') => Some(Self::Equals),
             (Self::Name | Self::NameGap, b' ' | b'\t') => Some(Self::NameGap),

@@ -1,9 +1,9 @@
 //! One field line, byte by byte: the authority on what is wrong with it.
 
-use crate::fault::Fault;
+use crate::chars;
+use crate::error::FramingError;
 use crate::limits::HeadLimits;
 use crate::names::{Candidates, Known};
-use crate::octets;
 use crate::runs;
 use crate::values::Value;
 
@@ -76,13 +76,13 @@ impl Line {
     }
 
     /// Takes one byte.
-    pub(crate) fn push(&mut self, byte: u8, limits: &HeadLimits) -> Result<Event, Fault> {
+    pub(crate) fn push(&mut self, byte: u8, limits: &HeadLimits) -> Result<Event, FramingError> {
         match (self.step, byte) {
             (Step::Lf, b'\n') => Ok(Event::LineEnd),
             (Step::LastLf, b'\n') => Ok(Event::SectionEnd),
-            (Step::Lf | Step::LastLf, _) => Err(Fault::BareCr),
-            (_, 0) => Err(Fault::NulByte),
-            (_, b'\n') => Err(Fault::BareLf),
+            (Step::Lf | Step::LastLf, _) => Err(FramingError::BareCr),
+            (_, 0) => Err(FramingError::NulByte),
+            (_, b'\n') => Err(FramingError::BareLf),
             (Step::Start, b'\r') => {
                 self.step = Step::LastLf;
                 Ok(Event::Nothing)
@@ -97,18 +97,18 @@ impl Line {
         }
     }
 
-    fn name(&mut self, byte: u8, limits: &HeadLimits) -> Result<Event, Fault> {
+    fn name(&mut self, byte: u8, limits: &HeadLimits) -> Result<Event, FramingError> {
         match byte {
-            b':' if self.step == Step::Start => Err(Fault::EmptyName),
+            b':' if self.step == Step::Start => Err(FramingError::EmptyName),
             b':' => {
                 let known = self.candidates.known(self.len);
                 self.step = Step::Gap;
                 self.len = 0;
                 Ok(Event::Named(known))
             }
-            b' ' | b'\t' => Err(Fault::SpaceBeforeColon),
-            _ if !octets::is_token(byte) => Err(Fault::BadNameByte),
-            _ if limits.max_name_bytes <= self.len => Err(Fault::NameSize {
+            b' ' | b'\t' => Err(FramingError::SpaceBeforeColon),
+            _ if !chars::is_token(byte) => Err(FramingError::BadNameByte),
+            _ if limits.max_name_bytes <= self.len => Err(FramingError::NameSize {
                 actual: self.len + 1,
                 limit: limits.max_name_bytes,
             }),
@@ -121,13 +121,13 @@ impl Line {
         }
     }
 
-    fn value(&mut self, byte: u8, limits: &HeadLimits) -> Result<Event, Fault> {
-        if !octets::is_value(byte) {
-            return Err(Fault::ControlByteInValue);
+    fn value(&mut self, byte: u8, limits: &HeadLimits) -> Result<Event, FramingError> {
+        if !chars::is_value(byte) {
+            return Err(FramingError::ControlByteInValue);
         }
         let limit = limits.max_value_bytes;
-        if limit <= self.len && !octets::is_space(byte) {
-            return Err(Fault::ValueSize {
+        if limit <= self.len && !chars::is_space(byte) {
+            return Err(FramingError::ValueSize {
                 actual: self.len.saturating_add(1),
                 limit,
             });

@@ -3,7 +3,7 @@
 mod plain_lines;
 
 use crate::correlation::Correlation;
-use crate::fault::Fault;
+use crate::error::FramingError;
 use crate::field_line::{Event, Line, Step};
 use crate::input::{Input, Progress};
 use crate::limits::HeadLimits;
@@ -24,7 +24,7 @@ pub(crate) enum Section {
 
 /// How long the body is, as far as the fields say it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Extent {
+pub(crate) enum BodyLength {
     Unsaid,
     Length(u64),
     Chunked,
@@ -32,8 +32,8 @@ pub(crate) enum Extent {
 
 /// What a section of field lines says about what follows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Sums {
-    pub(crate) extent: Extent,
+pub(crate) struct HeadSummary {
+    pub(crate) extent: BodyLength,
     /// The sender asks to change the protocol. [RFC 9110 §7.8]
     pub(crate) asks_upgrade: bool,
 }
@@ -45,7 +45,7 @@ pub(crate) struct Fields {
     host: bool,
     upgrade: bool,
     upgrade_option: bool,
-    extent: Extent,
+    extent: BodyLength,
     count: u32,
     size: u32,
     line: Line,
@@ -58,7 +58,7 @@ impl Fields {
             host: false,
             upgrade: false,
             upgrade_option: false,
-            extent: Extent::Unsaid,
+            extent: BodyLength::Unsaid,
             count: 0,
             size: 0,
             line: Line::new(),
@@ -66,9 +66,9 @@ impl Fields {
     }
 
     /// What the lines so far say.
-    pub(crate) fn sums(&self) -> Sums {
+    pub(crate) fn sums(&self) -> HeadSummary {
         let heeded = self.section == Section::Request(Version::Http11);
-        Sums {
+        HeadSummary {
             extent: self.extent,
             asks_upgrade: heeded && self.upgrade && self.upgrade_option,
         }
@@ -80,7 +80,7 @@ impl Fields {
         input: &mut Input<'_>,
         limits: &HeadLimits,
         correlation: &mut Correlation,
-    ) -> Result<Progress, Fault> {
+    ) -> Result<Progress, FramingError> {
         loop {
             if self.line.step == Step::Start && self.plain_lines(input, limits, correlation, None) {
                 return Ok(Progress::Done);
@@ -104,7 +104,7 @@ impl Fields {
         byte: u8,
         limits: &HeadLimits,
         correlation: &mut Correlation,
-    ) -> Result<Event, Fault> {
+    ) -> Result<Event, FramingError> {
         match self.line.step {
             Step::Start => self.start(byte, limits)?,
             Step::LastLf => {}
@@ -124,15 +124,15 @@ impl Fields {
         Ok(event)
     }
 
-    fn start(&mut self, byte: u8, limits: &HeadLimits) -> Result<(), Fault> {
+    fn start(&mut self, byte: u8, limits: &HeadLimits) -> Result<(), FramingError> {
         match byte {
             b'\r' => self.may_end(),
             0 | b'\n' => Ok(()),
-            b' ' | b'\t' if self.count == 0 => Err(Fault::SpaceBeforeFields),
-            b' ' | b'\t' => Err(Fault::ObsFold),
+            b' ' | b'\t' if self.count == 0 => Err(FramingError::SpaceBeforeFields),
+            b' ' | b'\t' => Err(FramingError::ObsFold),
             _ if limits.max_header_count <= self.count => {
                 let limit = limits.max_header_count;
-                Err(Fault::HeaderCount {
+                Err(FramingError::HeaderCount {
                     actual: self.count + 1,
                     limit,
                 })
@@ -141,10 +141,10 @@ impl Fields {
         }
     }
 
-    fn named(&mut self, known: Known, correlation: &mut Correlation) -> Result<(), Fault> {
+    fn named(&mut self, known: Known, correlation: &mut Correlation) -> Result<(), FramingError> {
         let known = match (self.section, known) {
             (Section::Trailers, Known::Other | Known::CorrelationId) => Known::Other,
-            (Section::Trailers, _) => return Err(Fault::BadTrailer),
+            (Section::Trailers, _) => return Err(FramingError::BadTrailer),
             (Section::Response(_), Known::ContentLength | Known::TransferEncoding) => known,
             (Section::Response(_), _) => Known::Other,
             (Section::Request(_), Known::CorrelationId) if !correlation.open() => Known::Other,
@@ -154,7 +154,7 @@ impl Fields {
         Ok(())
     }
 
-    fn valued(&mut self, value: Value, correlation: &mut Correlation) -> Result<(), Fault> {
+    fn valued(&mut self, value: Value, correlation: &mut Correlation) -> Result<(), FramingError> {
         match value {
             Value::Plain => Ok(()),
             Value::Length(length) => self.length(length.end()?),
@@ -181,54 +181,56 @@ impl Fields {
         }
     }
 
-    fn length(&mut self, length: u64) -> Result<(), Fault> {
+    fn length(&mut self, length: u64) -> Result<(), FramingError> {
         match self.extent {
-            Extent::Unsaid => {
-                self.extent = Extent::Length(length);
+            BodyLength::Unsaid => {
+                self.extent = BodyLength::Length(length);
                 Ok(())
             }
-            Extent::Length(before) if before == length => Err(Fault::RepeatedContentLength),
-            Extent::Length(_) => Err(Fault::ConflictingContentLength),
-            Extent::Chunked => Err(Fault::ContentLengthWithTransferEncoding),
+            BodyLength::Length(before) if before == length => {
+                Err(FramingError::RepeatedContentLength)
+            }
+            BodyLength::Length(_) => Err(FramingError::ConflictingContentLength),
+            BodyLength::Chunked => Err(FramingError::ContentLengthWithTransferEncoding),
         }
     }
 
-    fn chunked(&mut self) -> Result<(), Fault> {
+    fn chunked(&mut self) -> Result<(), FramingError> {
         if let Section::Request(Version::Http10) | Section::Response(Version::Http10) = self.section
         {
-            return Err(Fault::TransferEncodingInHttp10);
+            return Err(FramingError::TransferEncodingInHttp10);
         }
         match self.extent {
-            Extent::Unsaid => {
-                self.extent = Extent::Chunked;
+            BodyLength::Unsaid => {
+                self.extent = BodyLength::Chunked;
                 Ok(())
             }
-            Extent::Length(_) => Err(Fault::ContentLengthWithTransferEncoding),
-            Extent::Chunked => Err(Fault::TransferEncodingNotChunked),
+            BodyLength::Length(_) => Err(FramingError::ContentLengthWithTransferEncoding),
+            BodyLength::Chunked => Err(FramingError::TransferEncodingNotChunked),
         }
     }
 
-    fn host(&mut self) -> Result<(), Fault> {
+    fn host(&mut self) -> Result<(), FramingError> {
         if self.host {
-            return Err(Fault::RepeatedHost);
+            return Err(FramingError::RepeatedHost);
         }
         self.host = true;
         Ok(())
     }
 
     /// Whether the section may end here.
-    fn may_end(&self) -> Result<(), Fault> {
+    fn may_end(&self) -> Result<(), FramingError> {
         if self.section == Section::Request(Version::Http11) && !self.host {
-            return Err(Fault::MissingHost);
+            return Err(FramingError::MissingHost);
         }
         Ok(())
     }
 
     /// Makes room for one more byte of the present line.
-    fn grow(&mut self, limits: &HeadLimits) -> Result<(), Fault> {
+    fn grow(&mut self, limits: &HeadLimits) -> Result<(), FramingError> {
         if self.room(limits) == 0 {
             let limit = self.most_bytes(limits);
-            return Err(Fault::HeaderSize {
+            return Err(FramingError::HeaderSize {
                 actual: limit.saturating_add(1),
                 limit,
             });

@@ -25,15 +25,15 @@ pub fn read_grpc_timeout(text: &[u8]) -> Option<Duration> {
 /// `time` in the smallest unit in which it has eight digits; less than there is, never more.
 #[must_use]
 pub fn write_grpc_timeout(time: Duration) -> String {
-    const MOST: u128 = 99_999_999;
+    const MAX_AMOUNT: u128 = 99_999_999;
     let units = [
         (time.as_nanos(), 'n'),
         (time.as_micros(), 'u'),
         (time.as_millis(), 'm'),
         (u128::from(time.as_secs()), 'S'),
     ];
-    let fitting = units.into_iter().find(|(number, _)| *number <= MOST);
-    let (number, unit) = fitting.unwrap_or((MOST, 'S'));
+    let fitting = units.into_iter().find(|(number, _)| *number <= MAX_AMOUNT);
+    let (number, unit) = fitting.unwrap_or((MAX_AMOUNT, 'S'));
     format!("{number}{unit}")
 }
 

@@ -4,14 +4,14 @@
 //! data. A [`FrameMeter`] gives each kind of the others an allowance that comes back with time and
 //! with useful traffic; a peer that uses it up is told to calm down. [RFC 9113 §10.5]
 
-mod allowance;
 mod field;
+mod flood_limits;
 mod frame;
 mod meter;
 mod pass;
 mod section;
 mod written;
 
-pub use allowance::Chore;
+pub use flood_limits::FrameKind;
 pub use meter::{Flood, FrameMeter};
 pub use written::{WrittenFrame, WrittenFrames};

@@ -5,8 +5,8 @@
 //! parser may have. It refuses what two parsers could read in two ways, and it knows exactly when
 //! a limit is crossed.
 //!
-//! - [`RequestGuard`] watches what a client sends.
-//! - [`ResponseGuard`] watches what an upstream answers; it must be told what was asked.
+//! - [`RequestValidator`] watches what a client sends.
+//! - [`ResponseValidator`] watches what an upstream answers; it must be told what was asked.
 //!
 //! # What a verdict means
 //!
@@ -48,10 +48,11 @@
 
 mod authority;
 mod body;
+mod chars;
 mod chunks;
 mod correlation;
+mod error;
 mod extension;
-mod fault;
 mod field_line;
 mod fields;
 mod grpc_timeout;
@@ -62,7 +63,6 @@ mod lines;
 mod measured;
 mod message;
 mod names;
-mod octets;
 mod plain;
 mod proxy_header;
 mod request;
@@ -77,12 +77,12 @@ mod values;
 pub mod h2;
 
 pub use authority::is_host;
-pub use fault::{Fault, FaultGroup};
+pub use error::{FramingError, FramingErrorKind};
 pub use grpc_timeout::{read_grpc_timeout, write_grpc_timeout};
 pub use hops::client_of;
 pub use limits::HeadLimits;
 pub use lines::{FieldLine, Lines};
 pub use proxy_header::{ProxyHeader, proxy_header};
-pub use request::RequestGuard;
-pub use response::{RequestKind, ResponseGuard};
+pub use request::RequestValidator;
+pub use response::{RequestKind, ResponseValidator};
 pub use scan::{Eof, Scan, Stop};

@@ -3,7 +3,7 @@
 /// Bounds on one message's head, and on its trailers.
 ///
 /// Four of them are settings of the `limits` block; each is told exactly: the bound itself is
-/// allowed, one more is a [`Fault`](crate::Fault) of the group
+/// allowed, one more is a [`FramingError`](crate::Fault) of the group
 /// [`Limit`](crate::FaultGroup::Limit).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadLimits {

@@ -1,9 +1,9 @@
 //! How large a head is that was refused for its size, as far as its bytes are here.
 
-use crate::fault::Fault;
-use crate::octets::is_space;
+use crate::chars::is_space;
+use crate::error::FramingError;
 
-impl Fault {
+impl FramingError {
     /// The same fault with the size that was sent, where `rest` tells it: what was read behind the
     /// accepted bytes of a request, the refused byte first. Where the end is not there yet, the size
     /// known to be too large stands.
@@ -85,22 +85,30 @@ mod tests {
         let limit = 10;
         let actual = 11;
         for (fault, rest, whole) in [
-            (Fault::NameSize { actual, limit }, "xyz: 1\r\n", 13),
-            (Fault::ValueSize { actual, limit }, "xyz \t\r\n", 13),
-            (Fault::TargetSize { actual, limit }, "xyz HTTP/1.1\r\n", 13),
+            (FramingError::NameSize { actual, limit }, "xyz: 1\r\n", 13),
+            (FramingError::ValueSize { actual, limit }, "xyz \t\r\n", 13),
             (
-                Fault::HeaderCount { actual, limit },
+                FramingError::TargetSize { actual, limit },
+                "xyz HTTP/1.1\r\n",
+                13,
+            ),
+            (
+                FramingError::HeaderCount { actual, limit },
                 "a: 1\r\nb: 2\r\n\r\nrest",
                 12,
             ),
-            (Fault::HeaderCount { actual, limit }, "a: 1\r\n\r\n", 11),
             (
-                Fault::HeaderSize { actual, limit },
+                FramingError::HeaderCount { actual, limit },
+                "a: 1\r\n\r\n",
+                11,
+            ),
+            (
+                FramingError::HeaderSize { actual, limit },
                 "z\r\nb: 2\r\n\r\nrest",
                 19,
             ),
-            (Fault::HeaderSize { actual, limit }, "\r\n\r\n", 12),
-            (Fault::HeaderSize { actual, limit }, "\n\r\n", 11),
+            (FramingError::HeaderSize { actual, limit }, "\r\n\r\n", 12),
+            (FramingError::HeaderSize { actual, limit }, "\n\r\n", 11),
         ] {
             assert_eq!(
                 size(fault.measured(rest.as_bytes())),
@@ -115,25 +123,28 @@ mod tests {
         let limit = 10;
         let actual = 11;
         for fault in [
-            Fault::NameSize { actual, limit },
-            Fault::ValueSize { actual, limit },
-            Fault::TargetSize { actual, limit },
-            Fault::HeaderCount { actual, limit },
-            Fault::HeaderSize { actual, limit },
+            FramingError::NameSize { actual, limit },
+            FramingError::ValueSize { actual, limit },
+            FramingError::TargetSize { actual, limit },
+            FramingError::HeaderCount { actual, limit },
+            FramingError::HeaderSize { actual, limit },
         ] {
             for rest in ["", "x", "xyz"] {
                 assert_eq!(fault.measured(rest.as_bytes()), fault, "{rest}");
             }
         }
-        assert_eq!(Fault::BareLf.measured(b"x\r\n\r\n"), Fault::BareLf);
+        assert_eq!(
+            FramingError::BareLf.measured(b"x\r\n\r\n"),
+            FramingError::BareLf
+        );
     }
 
-    fn size(fault: Fault) -> u32 {
-        let (Fault::NameSize { actual, .. }
-        | Fault::ValueSize { actual, .. }
-        | Fault::TargetSize { actual, .. }
-        | Fault::HeaderCount { actual, .. }
-        | Fault::HeaderSize { actual, .. }) = fault
+    fn size(fault: FramingError) -> u32 {
+        let (FramingError::NameSize { actual, .. }
+        | FramingError::ValueSize { actual, .. }
+        | FramingError::TargetSize { actual, .. }
+        | FramingError::HeaderCount { actual, .. }
+        | FramingError::HeaderSize { actual, .. }) = fault
         else {
             panic!("{fault}");
         };

@@ -9,7 +9,7 @@ pub(crate) enum Version {
 
 /// What a request line says about what follows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct RequestSummary {
     pub(crate) version: Version,
     /// The method is `CONNECT`: what follows the message may be a tunnel.
     pub(crate) connect: bool,
@@ -17,7 +17,7 @@ pub(crate) struct Asked {
 
 /// What a status line says about what follows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Answered {
+pub(crate) struct ResponseSummary {
     pub(crate) version: Version,
     /// 100 to 599.
     pub(crate) status: u16,

@@ -7,7 +7,7 @@
     reason = "calls would cost a sixth of a head's scan"
 )]
 
-use crate::octets;
+use crate::chars;
 use crate::runs;
 
 /// A whole field line whose name and value hold only common bytes.
@@ -50,7 +50,7 @@ pub(crate) fn line(bytes: &[u8]) -> Option<(Line, &[u8])> {
 #[cold]
 #[inline(never)]
 fn odd_name(rest: &[u8]) -> Option<(&[u8], &[u8])> {
-    let more = rest.iter().position(|&byte| !octets::is_token(byte))?;
+    let more = rest.iter().position(|&byte| !chars::is_token(byte))?;
     let from_colon = rest.get(more..)?;
     let from_value = from_colon.strip_prefix(b":")?;
     Some((
@@ -89,7 +89,7 @@ pub(crate) fn number(text: &[u8]) -> Option<u64> {
 /// The size of a chunk of 1 to 15 hexadecimal digits and the bytes of its line with its CRLF.
 #[inline]
 pub(crate) fn chunk_size(bytes: &[u8]) -> Option<(u64, usize)> {
-    let digits = bytes.iter().take(16).map_while(|&byte| octets::hex(byte));
+    let digits = bytes.iter().take(16).map_while(|&byte| chars::hex(byte));
     let sum = |(size, len), digit| ((size << 4) | u64::from(digit), len + 1);
     let (size, len) = digits.fold((0, 0), sum);
     let whole = matches!(len, 1..=15) && bytes.get(len..)?.starts_with(b"\r\n");

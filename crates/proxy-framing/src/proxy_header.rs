@@ -9,10 +9,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 const LONGEST_LINE: usize = 107;
 
 /// What version 2 begins with.
-const SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
+const V2_SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 
 /// The fixed part of version 2.
-const FIXED: usize = 16;
+const V2_FIXED_BYTES: usize = 16;
 
 /// Most bytes behind the fixed part of version 2: addresses and what describes the connection further.
 const LONGEST_REST: usize = 4096;
@@ -53,9 +53,9 @@ pub fn proxy_header(bytes: &[u8]) -> ProxyHeader {
 }
 
 fn line(bytes: &[u8]) -> ProxyHeader {
-    const START: &[u8] = b"PROXY ";
-    let known = bytes.len().min(START.len());
-    if bytes.get(..known) != START.get(..known) {
+    const V1_PREFIX: &[u8] = b"PROXY ";
+    let known = bytes.len().min(V1_PREFIX.len());
+    if bytes.get(..known) != V1_PREFIX.get(..known) {
         return ProxyHeader::Malformed;
     }
     let window = bytes.get(..LONGEST_LINE).unwrap_or(bytes);
@@ -66,7 +66,7 @@ fn line(bytes: &[u8]) -> ProxyHeader {
             ProxyHeader::Malformed
         };
     };
-    let text = bytes.get(START.len()..end);
+    let text = bytes.get(V1_PREFIX.len()..end);
     let text = text.and_then(|text| std::str::from_utf8(text).ok());
     let length = end + 2;
     let is_unknown = |text: &str| text.split(' ').next() == Some("UNKNOWN");
@@ -115,11 +115,11 @@ fn port(text: &str) -> Option<u16> {
 }
 
 fn binary(bytes: &[u8]) -> ProxyHeader {
-    let known = bytes.len().min(SIGNATURE.len());
-    if bytes.get(..known) != SIGNATURE.get(..known) {
+    let known = bytes.len().min(V2_SIGNATURE.len());
+    if bytes.get(..known) != V2_SIGNATURE.get(..known) {
         return ProxyHeader::Malformed;
     }
-    let Some((fixed, rest)) = bytes.split_first_chunk::<FIXED>() else {
+    let Some((fixed, rest)) = bytes.split_first_chunk::<V2_FIXED_BYTES>() else {
         return ProxyHeader::Incomplete;
     };
     let [.., command, family, high, low] = *fixed;
@@ -149,7 +149,7 @@ fn binary(bytes: &[u8]) -> ProxyHeader {
         _ => None,
     };
     ProxyHeader::Whole {
-        length: FIXED + length,
+        length: V2_FIXED_BYTES + length,
         client,
     }
 }
@@ -167,7 +167,7 @@ mod tests {
 
     fn v2(command: u8, family: u8, rest: &[u8]) -> Vec<u8> {
         let length = u16::try_from(rest.len()).unwrap().to_be_bytes();
-        [SIGNATURE, &[command, family], &length, rest].concat()
+        [V2_SIGNATURE, &[command, family], &length, rest].concat()
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use crate::body::Body;
 use crate::chunks::Chunks;
 use crate::correlation::Correlation;
-use crate::fault::Fault;
-use crate::fields::{Extent, Fields, Section, Sums};
+use crate::error::FramingError;
+use crate::fields::{BodyLength, Fields, HeadSummary, Section};
 use crate::input::{Input, Progress};
 use crate::limits::HeadLimits;
 use crate::lines::Lines;
@@ -19,7 +19,7 @@ use crate::scan::{Eof, Scan, Stop};
 /// What a client sends after a request with `Connection: close` is still scanned; the caller
 /// should not read it.
 #[derive(Debug)]
-pub struct RequestGuard {
+pub struct RequestValidator {
     limits: HeadLimits,
     part: Part,
     /// The message asks for an upgrade, or is a `CONNECT`.
@@ -38,12 +38,12 @@ enum Part {
     Stopped,
     Tunnel,
     Faulted {
-        fault: Fault,
+        fault: FramingError,
         in_body: bool,
     },
 }
 
-impl RequestGuard {
+impl RequestValidator {
     /// A guard for a connection on which nothing came yet.
     #[must_use]
     pub fn new(limits: HeadLimits) -> Self {
@@ -109,8 +109,8 @@ impl RequestGuard {
     /// What it means that the client sends nothing more.
     ///
     /// # Errors
-    /// [`Fault::Truncated`] inside a message, or the fault that came before.
-    pub fn eof(&mut self) -> Result<Eof, Fault> {
+    /// [`FramingError::Truncated`] inside a message, or the fault that came before.
+    pub fn eof(&mut self) -> Result<Eof, FramingError> {
         match &self.part {
             Part::Line(line) if line.is_blank() => Ok(Eof::Idle),
             Part::Stopped => Ok(Eof::Idle),
@@ -119,10 +119,10 @@ impl RequestGuard {
             Part::Line(_) | Part::Fields(_) | Part::Body(_) => {
                 let in_body = self.in_body();
                 self.part = Part::Faulted {
-                    fault: Fault::Truncated,
+                    fault: FramingError::Truncated,
                     in_body,
                 };
-                Err(Fault::Truncated)
+                Err(FramingError::Truncated)
             }
         }
     }
@@ -184,7 +184,7 @@ impl RequestGuard {
                     input.skip(u64::MAX);
                     return Ok(());
                 }
-                Part::Faulted { fault, .. } => return Err(Stop::Fault(*fault)),
+                Part::Faulted { fault, .. } => return Err(Stop::FramingError(*fault)),
             };
             if !matches!(self.part, Part::Body(_)) {
                 self.count_head(input.at - from);
@@ -200,7 +200,7 @@ impl RequestGuard {
                         fault,
                         in_body: self.in_body(),
                     };
-                    return Err(Stop::Fault(fault));
+                    return Err(Stop::FramingError(fault));
                 }
             }
         }
@@ -250,16 +250,18 @@ impl RequestGuard {
     }
 
     /// Leaves a head that is complete; the part is the next request line already.
-    fn end_head(&mut self, sums: &Sums) {
+    fn end_head(&mut self, sums: &HeadSummary) {
         self.upgrade |= sums.asks_upgrade;
         self.head_bytes = 0;
         self.heads_seen += 1;
         self.correlation.forget();
         match sums.extent {
-            Extent::Chunked => self.part = Part::Body(Body::Chunked(Chunks::new())),
-            Extent::Length(length) if 0 < length => self.part = Part::Body(Body::Length(length)),
-            Extent::Unsaid | Extent::Length(_) if self.upgrade => self.part = Part::Stopped,
-            Extent::Unsaid | Extent::Length(_) => {}
+            BodyLength::Chunked => self.part = Part::Body(Body::Chunked(Chunks::new())),
+            BodyLength::Length(length) if 0 < length => {
+                self.part = Part::Body(Body::Length(length))
+            }
+            BodyLength::Unsaid | BodyLength::Length(_) if self.upgrade => self.part = Part::Stopped,
+            BodyLength::Unsaid | BodyLength::Length(_) => {}
         }
     }
 

@@ -1,10 +1,10 @@
 //! A request line and the empty lines that may precede it.
 
-use crate::fault::Fault;
+use crate::chars;
+use crate::error::FramingError;
 use crate::input::{Input, Progress};
 use crate::limits::HeadLimits;
-use crate::message::{Asked, Version};
-use crate::octets;
+use crate::message::{RequestSummary, Version};
 use crate::runs;
 use crate::target::{Method, Target};
 
@@ -71,8 +71,8 @@ impl RequestLine {
     }
 
     /// What a complete line says.
-    pub(crate) fn asked(&self) -> Asked {
-        Asked {
+    pub(crate) fn asked(&self) -> RequestSummary {
+        RequestSummary {
             version: self.version,
             connect: self.method == Method::Connect,
         }
@@ -83,7 +83,7 @@ impl RequestLine {
         &mut self,
         input: &mut Input<'_>,
         limits: &HeadLimits,
-    ) -> Result<Progress, Fault> {
+    ) -> Result<Progress, FramingError> {
         while let Some(byte) = input.peek() {
             self.push(byte, limits)?;
             input.at += 1;
@@ -94,7 +94,7 @@ impl RequestLine {
         Ok(Progress::Hungry)
     }
 
-    fn push(&mut self, byte: u8, limits: &HeadLimits) -> Result<(), Fault> {
+    fn push(&mut self, byte: u8, limits: &HeadLimits) -> Result<(), FramingError> {
         match (self.step, byte) {
             (Step::BlankLf | Step::Lf, b'\n') => {
                 self.step = if self.step == Step::Lf {
@@ -104,9 +104,9 @@ impl RequestLine {
                 };
                 Ok(())
             }
-            (Step::BlankLf | Step::Lf, _) => Err(Fault::BareCr),
-            (_, 0) => Err(Fault::NulByte),
-            (_, b'\n') => Err(Fault::BareLf),
+            (Step::BlankLf | Step::Lf, _) => Err(FramingError::BareCr),
+            (_, 0) => Err(FramingError::NulByte),
+            (_, b'\n') => Err(FramingError::BareLf),
             (Step::Blank, b'\r') if self.empty_lines < MOST_EMPTY_LINES => {
                 self.empty_lines += 1;
                 self.step = Step::BlankLf;
@@ -116,16 +116,16 @@ impl RequestLine {
                 self.step = Step::Lf;
                 Ok(())
             }
-            (_, b'\r') => Err(Fault::BadRequestLine),
+            (_, b'\r') => Err(FramingError::BadRequestLine),
             (Step::Blank | Step::Method, _) => self.push_method(byte),
             (Step::Target, _) => self.push_target(byte, limits),
             (Step::Version, _) => self.push_version(byte),
-            (Step::Cr | Step::End, b'0'..=b'9') => Err(Fault::BadVersion),
-            (Step::Cr | Step::End, _) => Err(Fault::BadRequestLine),
+            (Step::Cr | Step::End, b'0'..=b'9') => Err(FramingError::BadVersion),
+            (Step::Cr | Step::End, _) => Err(FramingError::BadRequestLine),
         }
     }
 
-    fn push_method(&mut self, byte: u8) -> Result<(), Fault> {
+    fn push_method(&mut self, byte: u8) -> Result<(), FramingError> {
         if byte == b' ' && self.step == Step::Method {
             let special = SPECIAL.iter().enumerate().find(|(bit, (spelling, _))| {
                 self.candidates & (1 << bit) != 0 && spelling.len() == self.len as usize
@@ -135,8 +135,8 @@ impl RequestLine {
             self.len = 0;
             return Ok(());
         }
-        if !octets::is_token(byte) || LONGEST_METHOD <= self.len {
-            return Err(Fault::BadMethod);
+        if !chars::is_token(byte) || LONGEST_METHOD <= self.len {
+            return Err(FramingError::BadMethod);
         }
         for (bit, (spelling, _)) in SPECIAL.iter().enumerate() {
             if spelling.get(self.len as usize) != Some(&byte) {
@@ -148,10 +148,10 @@ impl RequestLine {
         Ok(())
     }
 
-    fn push_target(&mut self, byte: u8, limits: &HeadLimits) -> Result<(), Fault> {
+    fn push_target(&mut self, byte: u8, limits: &HeadLimits) -> Result<(), FramingError> {
         if byte == b' ' {
             if !self.target.is_complete() {
-                return Err(Fault::BadTarget);
+                return Err(FramingError::BadTarget);
             }
             self.step = Step::Version;
             self.len = 0;
@@ -159,30 +159,32 @@ impl RequestLine {
         }
         let limit = limits.max_target_bytes;
         if limit <= self.len {
-            return Err(Fault::TargetSize {
+            return Err(FramingError::TargetSize {
                 actual: limit + 1,
                 limit,
             });
         }
         if !self.target.push(byte, self.method) {
-            return Err(Fault::BadTarget);
+            return Err(FramingError::BadTarget);
         }
         self.len += 1;
         Ok(())
     }
 
-    fn push_version(&mut self, byte: u8) -> Result<(), Fault> {
+    fn push_version(&mut self, byte: u8) -> Result<(), FramingError> {
         const MAJOR: u32 = 5;
         let expected = VERSION.get(self.len as usize);
         let preface = self.method == Method::Pri;
         match (expected, byte) {
-            (Some(_), b'2') if preface && self.len == MAJOR => return Err(Fault::Http2Preface),
-            (Some(_), b'1') if preface && self.len == MAJOR => return Err(Fault::BadTarget),
+            (Some(_), b'2') if preface && self.len == MAJOR => {
+                return Err(FramingError::Http2Preface);
+            }
+            (Some(_), b'1') if preface && self.len == MAJOR => return Err(FramingError::BadTarget),
             (Some(&expected), _) if byte == expected => {}
             (None, b'0') => self.version = Version::Http10,
             (None, b'1') => self.version = Version::Http11,
-            (_, b' ' | b'\t') => return Err(Fault::BadRequestLine),
-            _ => return Err(Fault::BadVersion),
+            (_, b' ' | b'\t') => return Err(FramingError::BadRequestLine),
+            _ => return Err(FramingError::BadVersion),
         }
         self.len += 1;
         if expected.is_none() {

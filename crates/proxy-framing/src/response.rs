@@ -3,12 +3,12 @@
 use crate::body::Body;
 use crate::chunks::Chunks;
 use crate::correlation::Correlation;
-use crate::fault::Fault;
-use crate::fields::{Extent, Fields, Section};
+use crate::error::FramingError;
+use crate::fields::{BodyLength, Fields, Section};
 use crate::input::{Input, Progress};
 use crate::limits::HeadLimits;
 use crate::lines::Lines;
-use crate::message::Answered;
+use crate::message::ResponseSummary;
 use crate::scan::{Eof, Scan, Stop};
 use crate::status_line::{self, StatusLine};
 
@@ -33,12 +33,12 @@ pub enum RequestKind {
 /// [`expect`](Self::expect) must be called before each request is sent; a byte that answers
 /// nothing is a fault.
 #[derive(Debug)]
-pub struct ResponseGuard {
+pub struct ResponseValidator {
     limits: HeadLimits,
     part: Part,
     expected: Option<RequestKind>,
     informational: u8,
-    answered: Answered,
+    answered: ResponseSummary,
     head_bytes: u32,
     heads_seen: u64,
 }
@@ -52,12 +52,12 @@ enum Part {
     Stopped,
     Tunnel,
     Faulted {
-        fault: Fault,
+        fault: FramingError,
         in_body: bool,
     },
 }
 
-impl ResponseGuard {
+impl ResponseValidator {
     /// A guard for a connection on which nothing was asked yet.
     #[must_use]
     pub fn new(limits: HeadLimits) -> Self {
@@ -138,8 +138,8 @@ impl ResponseGuard {
     /// What it means that the upstream sends nothing more.
     ///
     /// # Errors
-    /// [`Fault::Truncated`] inside a message, or the fault that came before.
-    pub fn eof(&mut self) -> Result<Eof, Fault> {
+    /// [`FramingError::Truncated`] inside a message, or the fault that came before.
+    pub fn eof(&mut self) -> Result<Eof, FramingError> {
         match &self.part {
             Part::Line(line) if line.is_blank() && self.expected.is_none() => Ok(Eof::Idle),
             Part::Line(line) if line.is_blank() && self.informational == 0 => Ok(Eof::Unanswered),
@@ -152,10 +152,10 @@ impl ResponseGuard {
             Part::Line(_) | Part::Fields(_) | Part::Body(_) => {
                 let in_body = self.in_body();
                 self.part = Part::Faulted {
-                    fault: Fault::Truncated,
+                    fault: FramingError::Truncated,
                     in_body,
                 };
-                Err(Fault::Truncated)
+                Err(FramingError::Truncated)
             }
         }
     }
@@ -215,7 +215,7 @@ impl ResponseGuard {
                     input.skip(u64::MAX);
                     return Ok(());
                 }
-                Part::Faulted { fault, .. } => return Err(Stop::Fault(*fault)),
+                Part::Faulted { fault, .. } => return Err(Stop::FramingError(*fault)),
             };
             if !matches!(self.part, Part::Body(_)) {
                 self.count_head(input.at - from);
@@ -231,7 +231,7 @@ impl ResponseGuard {
                         fault,
                         in_body: self.in_body(),
                     };
-                    return Err(Stop::Fault(fault));
+                    return Err(Stop::FramingError(fault));
                 }
             }
         }
@@ -280,7 +280,7 @@ impl ResponseGuard {
 
     /// Leaves a head that is complete; the part is the next status line already.
     /// [RFC 9112 §6.3]
-    fn end_head(&mut self, extent: Extent) {
+    fn end_head(&mut self, extent: BodyLength) {
         self.head_bytes = 0;
         self.heads_seen += 1;
         let body = match (self.answered.status, self.expected, extent) {
@@ -292,13 +292,13 @@ impl ResponseGuard {
                 self.informational += 1;
                 return;
             }
-            (204 | 304, ..) | (_, Some(RequestKind::Head), _) | (.., Extent::Length(0)) => {
+            (204 | 304, ..) | (_, Some(RequestKind::Head), _) | (.., BodyLength::Length(0)) => {
                 self.expected = None;
                 return;
             }
-            (.., Extent::Chunked) => Body::Chunked(Chunks::new()),
-            (.., Extent::Length(length)) => Body::Length(length),
-            (.., Extent::Unsaid) => Body::UntilClose,
+            (.., BodyLength::Chunked) => Body::Chunked(Chunks::new()),
+            (.., BodyLength::Length(length)) => Body::Length(length),
+            (.., BodyLength::Unsaid) => Body::UntilClose,
         };
         self.part = Part::Body(body);
     }
@@ -310,19 +310,19 @@ impl ResponseGuard {
 }
 
 /// Nothing is owed, so nothing may come.
-fn idle(input: &Input<'_>) -> Result<Progress, Fault> {
+fn idle(input: &Input<'_>) -> Result<Progress, FramingError> {
     if input.peek().is_some() {
-        return Err(Fault::UnexpectedData);
+        return Err(FramingError::UnexpectedData);
     }
     Ok(Progress::Hungry)
 }
 
 /// Whether a response with this status may come now.
-fn may(status: u16, expected: Option<RequestKind>, informational: u8) -> Result<(), Fault> {
+fn may(status: u16, expected: Option<RequestKind>, informational: u8) -> Result<(), FramingError> {
     match status {
         101 if expected == Some(RequestKind::Upgrade) => Ok(()),
-        101 => Err(Fault::UnaskedUpgrade),
-        100..=199 if MOST_INFORMATIONAL <= informational => Err(Fault::TooManyInformational),
+        101 => Err(FramingError::UnaskedUpgrade),
+        100..=199 if MOST_INFORMATIONAL <= informational => Err(FramingError::TooManyInformational),
         _ => Ok(()),
     }
 }

@@ -11,8 +11,8 @@
 const ONES: u64 = u64::MAX / 0xff;
 const LOW: u64 = 0x7f * ONES;
 const HIGH: u64 = 0x80 * ONES;
-const WORD: usize = size_of::<u64>();
-const BLOCK: usize = 16;
+const WORD_BYTES: usize = size_of::<u64>();
+const BLOCK_BYTES: usize = 16;
 
 /// What follows the letters and `-` that lead `bytes`: most names are nothing else.
 #[inline(always)]
@@ -71,7 +71,7 @@ pub(crate) fn after_value(bytes: &[u8]) -> &[u8] {
         }
         rest = after;
     }
-    while let Some((block, after)) = rest.split_first_chunk::<BLOCK>() {
+    while let Some((block, after)) = rest.split_first_chunk::<BLOCK_BYTES>() {
         // The compiler makes four vector instructions of this sum.
         let stops = |byte: u8| u8::from(byte < b' ') | u8::from(byte == 0x7f);
         if block.iter().fold(0, |any, &byte| any | stops(byte)) != 0 {
@@ -120,7 +120,7 @@ fn from_mark(rest: &[u8], marks: u64) -> &[u8] {
 #[cold]
 #[inline(never)]
 fn few(bytes: &[u8]) -> u64 {
-    const HALF: usize = WORD / 2;
+    const HALF: usize = WORD_BYTES / 2;
     if let (Some(first), Some(last)) = (bytes.first_chunk::<HALF>(), bytes.last_chunk::<HALF>()) {
         // They overlap, and agree where they do.
         let last = u64::from(u32::from_le_bytes(*last)) << ((bytes.len() - HALF) * 8);

@@ -1,6 +1,6 @@
 //! What a guard says about a piece of bytes, or about the end of them.
 
-use crate::fault::Fault;
+use crate::error::FramingError;
 
 /// What a guard says about one piece of a connection's bytes.
 #[must_use]
@@ -18,7 +18,7 @@ pub struct Scan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// The stream is refused, for good: the guard stays faulted.
-    Fault(Fault),
+    FramingError(FramingError),
     /// A message ended here after which the connection may change its protocol.
     ///
     /// The guard accepts nothing until it is told to resume HTTP or to pass everything.

@@ -1,10 +1,10 @@
 //! The status line of a response.
 
-use crate::fault::Fault;
+use crate::chars;
+use crate::error::FramingError;
 use crate::input::{Input, Progress};
 use crate::limits::HeadLimits;
-use crate::message::{Answered, Version};
-use crate::octets;
+use crate::message::{ResponseSummary, Version};
 use crate::runs;
 
 const VERSION: &[u8; 7] = b"HTTP/1.";
@@ -48,8 +48,8 @@ impl StatusLine {
     }
 
     /// What a complete line says.
-    pub(crate) fn answered(self) -> Answered {
-        Answered {
+    pub(crate) fn answered(self) -> ResponseSummary {
+        ResponseSummary {
             version: self.version,
             status: self.status,
         }
@@ -61,8 +61,8 @@ impl StatusLine {
         &mut self,
         input: &mut Input<'_>,
         limits: &HeadLimits,
-        may: impl Fn(u16) -> Result<(), Fault>,
-    ) -> Result<Progress, Fault> {
+        may: impl Fn(u16) -> Result<(), FramingError>,
+    ) -> Result<Progress, FramingError> {
         while let Some(byte) = input.peek() {
             self.push(byte, limits, &may)?;
             input.at += 1;
@@ -77,22 +77,22 @@ impl StatusLine {
         &mut self,
         byte: u8,
         limits: &HeadLimits,
-        may: impl Fn(u16) -> Result<(), Fault>,
-    ) -> Result<(), Fault> {
+        may: impl Fn(u16) -> Result<(), FramingError>,
+    ) -> Result<(), FramingError> {
         match (self.step, byte) {
             (Step::Lf, b'\n') => self.step = Step::End,
-            (Step::Lf, _) => return Err(Fault::BareCr),
-            (_, 0) => return Err(Fault::NulByte),
-            (_, b'\n') => return Err(Fault::BareLf),
+            (Step::Lf, _) => return Err(FramingError::BareCr),
+            (_, 0) => return Err(FramingError::NulByte),
+            (_, b'\n') => return Err(FramingError::BareLf),
             (Step::Gap | Step::Reason, b'\r') => self.step = Step::Lf,
             (Step::Version, _) => self.push_version(byte)?,
             (Step::Space, b' ') => self.go(Step::Code),
-            (Step::Space, b'0'..=b'9') => return Err(Fault::BadVersion),
+            (Step::Space, b'0'..=b'9') => return Err(FramingError::BadVersion),
             (Step::Code, b'0'..=b'9') => self.push_code(byte, may)?,
             (Step::Gap, b' ') => self.go(Step::Reason),
-            (Step::Code | Step::Gap, _) => return Err(Fault::BadStatusCode),
+            (Step::Code | Step::Gap, _) => return Err(FramingError::BadStatusCode),
             (Step::Reason, _) => self.push_reason(byte, limits)?,
-            (Step::Space | Step::End, _) => return Err(Fault::BadStatusLine),
+            (Step::Space | Step::End, _) => return Err(FramingError::BadStatusLine),
         }
         Ok(())
     }
@@ -102,14 +102,14 @@ impl StatusLine {
         self.len = 0;
     }
 
-    fn push_version(&mut self, byte: u8) -> Result<(), Fault> {
+    fn push_version(&mut self, byte: u8) -> Result<(), FramingError> {
         let expected = VERSION.get(self.len as usize);
         match (expected, byte) {
             (Some(&expected), _) if byte == expected => {}
             (None, b'0') => self.version = Version::Http10,
             (None, b'1') => self.version = Version::Http11,
-            _ if self.len < 5 => return Err(Fault::BadStatusLine),
-            _ => return Err(Fault::BadVersion),
+            _ if self.len < 5 => return Err(FramingError::BadStatusLine),
+            _ => return Err(FramingError::BadVersion),
         }
         self.len += 1;
         if expected.is_none() {
@@ -118,9 +118,13 @@ impl StatusLine {
         Ok(())
     }
 
-    fn push_code(&mut self, byte: u8, may: impl Fn(u16) -> Result<(), Fault>) -> Result<(), Fault> {
+    fn push_code(
+        &mut self,
+        byte: u8,
+        may: impl Fn(u16) -> Result<(), FramingError>,
+    ) -> Result<(), FramingError> {
         if self.len == 0 && !matches!(byte, b'1'..=b'5') {
-            return Err(Fault::BadStatusCode);
+            return Err(FramingError::BadStatusCode);
         }
         self.status = self.status * 10 + u16::from(byte - b'0');
         self.len += 1;
@@ -131,13 +135,13 @@ impl StatusLine {
         Ok(())
     }
 
-    fn push_reason(&mut self, byte: u8, limits: &HeadLimits) -> Result<(), Fault> {
+    fn push_reason(&mut self, byte: u8, limits: &HeadLimits) -> Result<(), FramingError> {
         let limit = limits.max_target_bytes;
-        if !octets::is_value(byte) {
-            return Err(Fault::ControlByteInValue);
+        if !chars::is_value(byte) {
+            return Err(FramingError::ControlByteInValue);
         }
         if limit <= self.len {
-            return Err(Fault::TargetSize {
+            return Err(FramingError::TargetSize {
                 actual: limit + 1,
                 limit,
             });
@@ -150,7 +154,10 @@ impl StatusLine {
 /// What the whole status line that leads `bytes` says and what follows it, if its reason has no
 /// tab.
 #[inline]
-pub(crate) fn plain<'a>(bytes: &'a [u8], limits: &HeadLimits) -> Option<(Answered, &'a [u8])> {
+pub(crate) fn plain<'a>(
+    bytes: &'a [u8],
+    limits: &HeadLimits,
+) -> Option<(ResponseSummary, &'a [u8])> {
     const HTTP11: u64 = u64::from_le_bytes(*b"HTTP/1.1");
     const HTTP10: u64 = u64::from_le_bytes(*b"HTTP/1.0");
     let (version, after) = bytes.split_first_chunk()?;
@@ -177,5 +184,5 @@ pub(crate) fn plain<'a>(bytes: &'a [u8], limits: &HeadLimits) -> Option<(Answere
     let [b'\r', b'\n', after @ ..] = from_end else {
         return None;
     };
-    fits.then_some((Answered { version, status }, after))
+    fits.then_some((ResponseSummary { version, status }, after))
 }

@@ -1,7 +1,7 @@
 //! A request target, byte by byte, in the one form its method allows.
 
 use crate::authority::Authority;
-use crate::octets;
+use crate::chars;
 
 /// Which forms of target a method allows. [RFC 9112 §3.2]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,8 +46,8 @@ impl Target {
             },
             Self::Star => return false,
             Self::Path if byte == b'?' => *self = Self::Query,
-            Self::Path => return octets::is_path(byte),
-            Self::Query => return octets::is_query(byte),
+            Self::Path => return chars::is_path(byte),
+            Self::Query => return chars::is_query(byte),
             Self::Scheme(place) => match scheme(*place, byte) {
                 Some(target) => *self = target,
                 None => return false,

@@ -1,9 +1,9 @@
 //! The values that framing depends on, byte by byte.
 
 use crate::authority::Authority;
-use crate::fault::Fault;
+use crate::chars;
+use crate::error::FramingError;
 use crate::names::Known;
-use crate::octets;
 
 const CHUNKED: &[u8; 7] = b"chunked";
 const UPGRADE: &[u8; 7] = b"upgrade";
@@ -92,7 +92,7 @@ impl Value {
     }
 
     /// Takes one byte that a value can hold; the first one is not whitespace.
-    pub(crate) fn push(&mut self, byte: u8) -> Result<(), Fault> {
+    pub(crate) fn push(&mut self, byte: u8) -> Result<(), FramingError> {
         match self {
             Self::Plain | Self::Upgrade | Self::Correlation => Ok(()),
             Self::Length(length) => length.push(byte),
@@ -107,29 +107,29 @@ impl Value {
 }
 
 impl Host {
-    fn push(&mut self, byte: u8) -> Result<(), Fault> {
-        if octets::is_space(byte) {
+    fn push(&mut self, byte: u8) -> Result<(), FramingError> {
+        if chars::is_space(byte) {
             self.ended = true;
             return Ok(());
         }
         if self.ended || !self.authority.push(byte) {
-            return Err(Fault::BadHost);
+            return Err(FramingError::BadHost);
         }
         Ok(())
     }
 
-    pub(crate) fn end(self) -> Result<(), Fault> {
+    pub(crate) fn end(self) -> Result<(), FramingError> {
         if self.authority != Authority::Empty && !self.authority.is_complete() {
-            return Err(Fault::BadHost);
+            return Err(FramingError::BadHost);
         }
         Ok(())
     }
 }
 
 impl Length {
-    fn push(&mut self, byte: u8) -> Result<(), Fault> {
+    fn push(&mut self, byte: u8) -> Result<(), FramingError> {
         match byte {
-            b',' => Err(Fault::RepeatedContentLength),
+            b',' => Err(FramingError::RepeatedContentLength),
             b' ' | b'\t' => {
                 self.stage = Stage::Ended;
                 Ok(())
@@ -141,39 +141,39 @@ impl Length {
                     .checked_mul(10)
                     .and_then(|ten| ten.checked_add(digit));
                 let value = value.filter(|&value| value <= LONGEST_BODY);
-                self.value = value.ok_or(Fault::BadContentLength)?;
+                self.value = value.ok_or(FramingError::BadContentLength)?;
                 self.stage = Stage::Begun;
                 Ok(())
             }
-            _ => Err(Fault::BadContentLength),
+            _ => Err(FramingError::BadContentLength),
         }
     }
 
-    pub(crate) fn end(self) -> Result<u64, Fault> {
+    pub(crate) fn end(self) -> Result<u64, FramingError> {
         if self.stage == Stage::Empty {
-            return Err(Fault::BadContentLength);
+            return Err(FramingError::BadContentLength);
         }
         Ok(self.value)
     }
 }
 
 impl Coding {
-    fn push(&mut self, byte: u8) -> Result<(), Fault> {
-        if octets::is_space(byte) {
+    fn push(&mut self, byte: u8) -> Result<(), FramingError> {
+        if chars::is_space(byte) {
             self.ended = true;
             return Ok(());
         }
         let expected = CHUNKED.get(usize::from(self.letters));
         if self.ended || expected != Some(&byte.to_ascii_lowercase()) {
-            return Err(Fault::TransferEncodingNotChunked);
+            return Err(FramingError::TransferEncodingNotChunked);
         }
         self.letters += 1;
         Ok(())
     }
 
-    pub(crate) fn end(self) -> Result<(), Fault> {
+    pub(crate) fn end(self) -> Result<(), FramingError> {
         if usize::from(self.letters) < CHUNKED.len() {
-            return Err(Fault::TransferEncodingNotChunked);
+            return Err(FramingError::TransferEncodingNotChunked);
         }
         Ok(())
     }
@@ -192,7 +192,7 @@ impl Options {
             self.end_option();
             return;
         }
-        let space = octets::is_space(byte);
+        let space = chars::is_space(byte);
         self.word = match self.word {
             Word::Upgrade(0) if space => Word::Upgrade(0),
             Word::Upgrade(letters) if space && usize::from(letters) == UPGRADE.len() => {

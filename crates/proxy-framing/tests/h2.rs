@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
 
 use proptest::prelude::*;
-use proxy_framing::h2::{Chore, Flood, FrameMeter};
+use proxy_framing::h2::{Flood, FrameKind, FrameMeter};
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
@@ -48,18 +48,18 @@ fn passing(frame: &[u8]) -> (usize, Option<Flood>) {
 #[test]
 fn each_kind_of_frame_has_its_allowance() {
     let cases = [
-        (frame(3, 0, &[0; 4]), Chore::Reset, 256),
-        (frame(4, 0, &[]), Chore::Settings, 16),
-        (frame(4, 1, &[]), Chore::Settings, 16),
-        (frame(6, 0, &[0; 8]), Chore::Ping, 64),
-        (frame(8, 0, &[0, 0, 0, 1]), Chore::WindowUpdate, 1024),
-        (frame(2, 0, &[0; 5]), Chore::Priority, 256),
-        (frame(16, 0, &[0; 8]), Chore::Priority, 256),
-        (frame(0, 0, &[]), Chore::EmptyData, 64),
-        (frame(0, PADDED, &[3, 0, 0, 0]), Chore::EmptyData, 64),
-        (frame(9, 0, b"x"), Chore::Continuation, 32),
-        (frame(7, 0, &[0; 8]), Chore::Other, 64),
-        (frame(250, 0, b"grease"), Chore::Other, 64),
+        (frame(3, 0, &[0; 4]), FrameKind::Reset, 256),
+        (frame(4, 0, &[]), FrameKind::Settings, 16),
+        (frame(4, 1, &[]), FrameKind::Settings, 16),
+        (frame(6, 0, &[0; 8]), FrameKind::Ping, 64),
+        (frame(8, 0, &[0, 0, 0, 1]), FrameKind::WindowUpdate, 1024),
+        (frame(2, 0, &[0; 5]), FrameKind::Priority, 256),
+        (frame(16, 0, &[0; 8]), FrameKind::Priority, 256),
+        (frame(0, 0, &[]), FrameKind::EmptyData, 64),
+        (frame(0, PADDED, &[3, 0, 0, 0]), FrameKind::EmptyData, 64),
+        (frame(9, 0, b"x"), FrameKind::Continuation, 32),
+        (frame(7, 0, &[0; 8]), FrameKind::Other, 64),
+        (frame(250, 0, b"grease"), FrameKind::Other, 64),
     ];
     for (frame, chore, allowed) in cases {
         assert_eq!(
@@ -204,7 +204,7 @@ fn a_section_has_a_largest_size() {
     meter.pass(PREFACE, 0).unwrap();
     let begun = frame_on(1, 1, 0, &[0x82; 16_000]);
     assert_eq!(meter.pass(&begun, 0), Ok(Some(Vec::new())));
-    let chore = Chore::Continuation;
+    let chore = FrameKind::Continuation;
     let more = frame_on(1, 9, END_HEADERS, &[0x82; 4_001]);
     assert_eq!(meter.pass(&more, 0), Err(Flood { chore }));
 }

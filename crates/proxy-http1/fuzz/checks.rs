@@ -3,8 +3,8 @@
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use httparse::EMPTY_HEADER;
-use proxy_framing::{HeadLimits, Lines, RequestGuard, RequestKind, ResponseGuard};
-use proxy_http1::{Extent, Head, Reading, read_request, read_response};
+use proxy_framing::{HeadLimits, Lines, RequestKind, RequestValidator, ResponseValidator};
+use proxy_http1::{BodyDecoder, BodyLength, Head, read_request, read_response};
 
 const LIMITS: HeadLimits = HeadLimits {
     max_head_bytes: 8192,
@@ -16,7 +16,7 @@ const LIMITS: HeadLimits = HeadLimits {
 
 /// The first request of a stream: read as httparse reads it, its body the same however it is cut.
 pub(crate) fn request(data: &[u8]) {
-    let mut guard = RequestGuard::new(LIMITS);
+    let mut guard = RequestValidator::new(LIMITS);
     let mut noted = Lines::new();
     let accepted = guard.scan_noting(data, Some(&mut noted)).accepted;
     if guard.heads_seen() == 0 {
@@ -50,7 +50,7 @@ pub(crate) fn response(data: &[u8]) {
     } else {
         RequestKind::Head
     };
-    let mut guard = ResponseGuard::new(LIMITS);
+    let mut guard = ResponseValidator::new(LIMITS);
     guard.expect(kind);
     let mut noted = Lines::new();
     let accepted = guard.scan_noting(data, Some(&mut noted)).accepted;
@@ -92,13 +92,13 @@ fn same_fields(theirs: &[httparse::Header<'_>], ours: &HeaderMap) {
 }
 
 /// The same data and the same end, whether the body comes at once or byte by byte.
-fn same_body(extent: Extent, body: &[u8]) {
+fn same_body(extent: BodyLength, body: &[u8]) {
     let whole = read_body(extent, [body]);
     assert_eq!(read_body(extent, body.chunks(1)), whole);
 }
 
-fn read_body<'b>(extent: Extent, pieces: impl IntoIterator<Item = &'b [u8]>) -> (Bytes, bool) {
-    let (mut reading, mut unread) = (Reading::new(extent), BytesMut::new());
+fn read_body<'b>(extent: BodyLength, pieces: impl IntoIterator<Item = &'b [u8]>) -> (Bytes, bool) {
+    let (mut reading, mut unread) = (BodyDecoder::new(extent), BytesMut::new());
     let mut data = BytesMut::new();
     for piece in pieces {
         unread.extend_from_slice(piece);

@@ -1,7 +1,7 @@
 //! Field lines, read from bytes that a guard has accepted and written from headers.
 
-use crate::reading::Extent;
-use crate::{names, seek, spare};
+use crate::body_decoder::BodyLength;
+use crate::{buffer_pool, find_byte, names};
 use bytes::{Bytes, BytesMut};
 use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, TE, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -20,7 +20,7 @@ impl Head {
     /// `lines` is what a guard noted of this head, or nothing: then they are looked for.
     pub fn take(unread: &mut BytesMut, mut lines: Lines) -> Option<Self> {
         if lines.end == 0 {
-            let start = seek::position(b'\n', unread)? + 1;
+            let start = find_byte::position(b'\n', unread)? + 1;
             find(&mut lines, unread, start)?;
         }
         if unread.len() < lines.end {
@@ -45,7 +45,7 @@ impl Head {
 
 impl Drop for Head {
     fn drop(&mut self) {
-        spare::keep_lines(std::mem::take(&mut self.lines));
+        buffer_pool::keep_lines(std::mem::take(&mut self.lines));
     }
 }
 
@@ -59,8 +59,8 @@ pub(crate) fn find(lines: &mut Lines, bytes: &[u8], start: usize) -> Option<()> 
             lines.end = from + 2;
             return Some(());
         }
-        let colon = seek::position(b':', rest)?;
-        let end = colon + seek::position(b'\n', rest.get(colon..)?)?;
+        let colon = find_byte::position(b':', rest)?;
+        let end = colon + find_byte::position(b'\n', rest.get(colon..)?)?;
         lines.fields.push(FieldLine {
             from,
             colon: from + colon,
@@ -75,7 +75,7 @@ pub(crate) fn find(lines: &mut Lines, bytes: &[u8], start: usize) -> Option<()> 
 pub(crate) struct Fields {
     pub(crate) headers: HeaderMap,
     /// None: they do not say how long the body is.
-    pub(crate) extent: Option<Extent>,
+    pub(crate) extent: Option<BodyLength>,
     /// Whether senders of its version keep connections.
     usual: bool,
     /// Whether this one said that it does.
@@ -112,7 +112,7 @@ impl Fields {
             let value = HeaderValue::from_maybe_shared(bytes.slice(from..to));
             self.add(name, value.ok()?);
         }
-        spare::bound_map(&mut self.headers);
+        buffer_pool::bound_map(&mut self.headers);
         Some(())
     }
 
@@ -125,9 +125,9 @@ impl Fields {
             10 if name == CONNECTION => self.connect(&value),
             14 if name == CONTENT_LENGTH => {
                 let length = value.to_str().ok().and_then(|text| text.parse().ok());
-                self.extent = length.map(Extent::Length).or(self.extent);
+                self.extent = length.map(BodyLength::Length).or(self.extent);
             }
-            17 if name == TRANSFER_ENCODING => self.extent = Some(Extent::Chunked),
+            17 if name == TRANSFER_ENCODING => self.extent = Some(BodyLength::Chunked),
             _ => {}
         }
         self.headers.append(name, value);
@@ -221,12 +221,12 @@ mod tests {
         let fields = read("TE: a, Trailers\r\nExpect: 100-Continue\r\nContent-Length: 7\r\n\r\n");
 
         assert!(fields.takes_trailers && fields.expects && fields.keeps());
-        assert_eq!(fields.extent, Some(Extent::Length(7)));
+        assert_eq!(fields.extent, Some(BodyLength::Length(7)));
         let fields = read("Connection: close\r\nConnection: keep-alive\r\n\r\n");
         assert!(!fields.keeps());
         let fields = read("Connection: x, close\r\nTransfer-Encoding: chunked\r\n\r\n");
         assert!(!fields.keeps());
-        assert_eq!(fields.extent, Some(Extent::Chunked));
+        assert_eq!(fields.extent, Some(BodyLength::Chunked));
     }
 
     #[test]

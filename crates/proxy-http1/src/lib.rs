@@ -4,25 +4,25 @@
 //! what is none the less no message gives nothing rather than a guess.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
-mod appetite;
-mod dechunk;
+mod body_decoder;
+mod buffer_pool;
+mod chunked_decoder;
 mod fields;
+mod find_byte;
+mod message_writer;
 mod names;
-mod outgoing;
-mod reading;
+mod read_strategy;
 mod request;
-mod respond;
 mod response;
-mod seek;
-mod spare;
+mod response_head_writer;
 mod splice;
 
-pub use appetite::{Appetite, poll_hang_up};
+pub use body_decoder::{BodyDecoder, BodyLength};
+pub use buffer_pool::{bound_map, keep_map, lines};
 pub use fields::{Head, write_line};
-pub use outgoing::{Framing, Outgoing, Stuck};
-pub use reading::{Extent, Reading};
+pub use message_writer::{Framing, MessageWriter, WriteError};
+pub use read_strategy::{ReadStrategy, poll_hang_up};
 pub use request::{RawTarget, RequestHead, read_request, write_request};
-pub use respond::{Respond, Written, write_response};
 pub use response::{ResponseHead, read_response};
-pub use spare::{bound_map, keep_map, lines};
+pub use response_head_writer::{ResponseContext, Written, write_response};
 pub use splice::{Pipe, SpliceFrom, SpliceTo, close_spare_pipes};

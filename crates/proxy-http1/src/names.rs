@@ -8,10 +8,10 @@ use http::HeaderName;
 use std::cell::RefCell;
 
 /// Names a thread remembers, of which each has one place only.
-const PLACES: usize = 128;
+const CACHED_NAMES: usize = 128;
 
 /// The longest name that is remembered, in bytes.
-const LONGEST: usize = size_of::<u128>();
+const MAX_NAME_BYTES: usize = size_of::<u128>();
 
 thread_local! {
     static NAMES: RefCell<Vec<Option<Known>>> = const { RefCell::new(Vec::new()) };
@@ -44,7 +44,7 @@ pub(crate) fn name(line: &[u8], len: usize) -> Option<HeaderName> {
 
 #[cold]
 fn remember(names: &mut Vec<Option<Known>>, spelt: u128, name: &HeaderName) {
-    names.resize(PLACES, None);
+    names.resize(CACHED_NAMES, None);
     if let Some(place) = names.get_mut(place(spelt)) {
         let name = name.clone();
         *place = Some(Known { spelt, name });
@@ -54,11 +54,11 @@ fn remember(names: &mut Vec<Option<Known>>, spelt: u128, name: &HeaderName) {
 /// The first `len` bytes of `line` as a number; none where they, or the line, are too few or too many.
 #[inline]
 fn spelling(line: &[u8], len: usize) -> Option<u128> {
-    if !(1..=LONGEST).contains(&len) {
+    if !(1..=MAX_NAME_BYTES).contains(&len) {
         return None;
     }
     let bytes = u128::from_le_bytes(*line.first_chunk()?);
-    Some(bytes & (u128::MAX >> (8 * (LONGEST - len))))
+    Some(bytes & (u128::MAX >> (8 * (MAX_NAME_BYTES - len))))
 }
 
 #[inline]
@@ -70,7 +70,7 @@ fn place(spelt: u128) -> usize {
     let folded = spelt as u64 ^ (spelt >> 64) as u64;
     // Fibonacci hashing: the highest bits of the product depend on all of the factor's.
     let product = folded.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    (product >> (u64::BITS - PLACES.ilog2())) as usize
+    (product >> (u64::BITS - CACHED_NAMES.ilog2())) as usize
 }
 
 #[cfg(test)]
@@ -126,6 +126,6 @@ mod tests {
             assert_eq!(name(line.as_bytes(), len).unwrap(), line[..len]);
         }
 
-        NAMES.with_borrow(|names| assert_eq!(names.len(), PLACES));
+        NAMES.with_borrow(|names| assert_eq!(names.len(), CACHED_NAMES));
     }
 }

@@ -1,8 +1,8 @@
 //! Request heads.
 
+use crate::body_decoder::BodyLength;
 use crate::fields::{self, Fields, Head};
-use crate::reading::Extent;
-use crate::{seek, spare};
+use crate::{buffer_pool, find_byte};
 use bytes::Bytes;
 use http::uri::PathAndQuery;
 use http::{Method, Request, Uri, Version};
@@ -13,7 +13,7 @@ pub struct RequestHead {
     /// The head itself.
     pub request: Request<()>,
     /// How the end of the body is told; a request that does not say has none. [RFC 9112 §6.3]
-    pub extent: Extent,
+    pub extent: BodyLength,
     /// Whether the client means to keep the connection.
     pub keeps: bool,
     /// Whether the client waits for `100 Continue` before it sends the body. [RFC 9110 §10.1.1]
@@ -34,10 +34,10 @@ const LINE_END: &[u8] = b" HTTP/1.1\r\n";
 #[must_use]
 pub fn read_request(Head { bytes: head, lines }: &Head) -> Option<RequestHead> {
     let line = head.get(..lines.start)?;
-    let method_end = seek::position(b' ', line)?;
+    let method_end = find_byte::position(b' ', line)?;
     let target_end = line.len().checked_sub(LINE_END.len())?;
     let is_new = line.ends_with(LINE_END);
-    let mut read = Fields::new(spare::map(), is_new);
+    let mut read = Fields::new(buffer_pool::map(), is_new);
     read.take(head, lines)?;
     let keeps = read.keeps();
     let mut request = Request::new(());
@@ -61,7 +61,7 @@ pub fn read_request(Head { bytes: head, lines }: &Head) -> Option<RequestHead> {
     *request.headers_mut() = read.headers;
     Some(RequestHead {
         request,
-        extent: read.extent.unwrap_or(Extent::Length(0)),
+        extent: read.extent.unwrap_or(BodyLength::Length(0)),
         keeps,
         expects: read.expects && is_new,
         takes_trailers: read.takes_trailers && is_new,
@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(head.request.uri(), "/a?b");
         assert_eq!(head.request.version(), Version::HTTP_11);
         assert_eq!(head.request.headers()["host"], "x");
-        assert_eq!(head.extent, Extent::Length(3));
+        assert_eq!(head.extent, BodyLength::Length(3));
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Response heads, as a client reads them.
 
+use crate::body_decoder::BodyLength;
+use crate::buffer_pool;
 use crate::fields::{Fields, Head};
-use crate::reading::Extent;
-use crate::respond::Reason;
-use crate::spare;
+use crate::response_head_writer::Reason;
 use http::{Response, StatusCode, Version};
 use proxy_framing::RequestKind;
 
@@ -16,7 +16,7 @@ pub struct ResponseHead {
     /// The head itself; an uncommon reason phrase is among its extensions.
     pub response: Response<()>,
     /// How the end of the body is told.
-    pub extent: Extent,
+    pub extent: BodyLength,
     /// Whether the target means to keep the connection.
     pub keeps: bool,
 }
@@ -36,7 +36,7 @@ pub fn read_response(whole: &Head, kind: RequestKind) -> Option<ResponseHead> {
     let Head { bytes: head, lines } = whole;
     let status = whole.status()?;
     let is_new = head.get(7) == Some(&b'1');
-    let mut read = Fields::new(spare::map(), is_new);
+    let mut read = Fields::new(buffer_pool::map(), is_new);
     read.take(head, lines)?;
     let keeps = read.keeps();
     let mut response = Response::new(());
@@ -58,9 +58,9 @@ pub fn read_response(whole: &Head, kind: RequestKind) -> Option<ResponseHead> {
     Some(ResponseHead {
         response,
         extent: if bodiless {
-            Extent::Length(0)
+            BodyLength::Length(0)
         } else {
-            read.extent.unwrap_or(Extent::UntilClose)
+            read.extent.unwrap_or(BodyLength::UntilClose)
         },
         keeps,
     })
@@ -93,7 +93,7 @@ mod tests {
             ),
             ("HTTP/1.1 204 No Content\r\n\r\n", RequestKind::Other),
         ] {
-            assert_eq!(read(head, kind).extent, Extent::Length(0), "{head}");
+            assert_eq!(read(head, kind).extent, BodyLength::Length(0), "{head}");
         }
     }
 

@@ -18,7 +18,7 @@ const MOST_IN_USE: usize = 32;
 
 /// Bytes that a pipe holds, if the system gives so much. As much as is copied at once: no connection
 /// keeps the others waiting for longer.
-const ROOM: usize = 256 * 1024;
+const PIPE_BYTES: usize = 256 * 1024;
 
 /// A pipe with room for less is of no use. Users with very many pipes get small ones. [pipe(7)]
 const LEAST_ROOM: usize = 64 * 1024;
@@ -110,7 +110,7 @@ impl Pipe {
         let Some(ends) = &self.ends else {
             return Poll::Ready(Err(io::ErrorKind::Unsupported.into()));
         };
-        let most = usize::try_from(most).map_or(ROOM, |most| most.min(ROOM));
+        let most = usize::try_from(most).map_or(PIPE_BYTES, |most| most.min(PIPE_BYTES));
         loop {
             ready!(from.poll_read_ready(cx))?;
             let moved = from.try_io(Interest::READABLE, || {
@@ -185,7 +185,7 @@ impl Ends {
     fn open() -> Option<Self> {
         let flags = PipeFlags::CLOEXEC | PipeFlags::NONBLOCK;
         let (reader, writer) = pipe_with(flags).ok()?;
-        let room = fcntl_setpipe_size(&writer, ROOM).or_else(|_| fcntl_getpipe_size(&writer));
+        let room = fcntl_setpipe_size(&writer, PIPE_BYTES).or_else(|_| fcntl_getpipe_size(&writer));
         (LEAST_ROOM <= room.ok()?).then_some(Self { reader, writer })
     }
 }

@@ -5,7 +5,7 @@
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod client_key;
-mod gauge;
+mod concurrency_limit;
 mod gcra;
 mod keyed_buckets;
 mod memory_limit;
@@ -15,7 +15,7 @@ mod retry_budget;
 mod token_bucket;
 
 pub use client_key::{ClientKey, KeySeed, RateKey};
-pub use gauge::{Full, Gauge, Permit};
+pub use concurrency_limit::{ConcurrencyLimit, LimitReached, Permit};
 pub use gcra::RateDecision;
 pub use keyed_buckets::{DEFAULT_KEY_CAPACITY, KeyedBuckets};
 pub use memory_limit::{MemoryChange, MemoryLimit, MemoryLimitSettings};

@@ -35,7 +35,7 @@ pub enum Host {
 
 /// Why text is not an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum AddressFault {
+pub enum AddressError {
     /// There is no `:port`.
     #[error("the port is missing")]
     NoPort,
@@ -76,40 +76,40 @@ pub enum AddressFault {
 /// # Errors
 ///
 /// When the text is anything else.
-pub(crate) fn socket_address(text: &str) -> Result<SocketAddr, AddressFault> {
+pub(crate) fn socket_address(text: &str) -> Result<SocketAddr, AddressError> {
     if let Some(scoped) = scoped(text)? {
         return Ok(scoped.into());
     }
     let (host, port) = host_and_port(text)?;
     match host {
-        Host::Ip(IpAddr::V6(ip)) if ip.is_unicast_link_local() => Err(AddressFault::NoScope),
+        Host::Ip(IpAddr::V6(ip)) if ip.is_unicast_link_local() => Err(AddressError::NoScope),
         Host::Ip(ip) => Ok(SocketAddr::new(ip, port)),
         Host::Name(name) if *name == *"localhost" => Ok((Ipv4Addr::LOCALHOST, port).into()),
-        Host::Name(_) => Err(AddressFault::Name),
+        Host::Name(_) => Err(AddressError::Name),
     }
 }
 
 /// `[address%interface]:port`, if there is a `%`.
-fn scoped(text: &str) -> Result<Option<SocketAddrV6>, AddressFault> {
+fn scoped(text: &str) -> Result<Option<SocketAddrV6>, AddressError> {
     let Some((address, rest)) = text.split_once('%') else {
         return Ok(None);
     };
-    let (interface, port) = rest.split_once("]:").ok_or(AddressFault::NoPort)?;
-    let address = address.strip_prefix('[').ok_or(AddressFault::Brackets)?;
-    let address = address.parse().map_err(|_| AddressFault::Host)?;
+    let (interface, port) = rest.split_once("]:").ok_or(AddressError::NoPort)?;
+    let address = address.strip_prefix('[').ok_or(AddressError::Brackets)?;
+    let address = address.parse().map_err(|_| AddressError::Host)?;
     let interface = interface.parse().ok().filter(|number| *number > 0);
-    let interface = interface.ok_or(AddressFault::Scope)?;
+    let interface = interface.ok_or(AddressError::Scope)?;
     let port = self::port(port)?;
     Ok(Some(SocketAddrV6::new(address, port, 0, interface)))
 }
 
-fn host_and_port(text: &str) -> Result<(Host, u16), AddressFault> {
+fn host_and_port(text: &str) -> Result<(Host, u16), AddressError> {
     if text.contains('/') {
-        return Err(AddressFault::Url);
+        return Err(AddressError::Url);
     }
-    let (host, port) = text.rsplit_once(':').ok_or(AddressFault::NoPort)?;
+    let (host, port) = text.rsplit_once(':').ok_or(AddressError::NoPort)?;
     if host.is_empty() {
-        return Err(AddressFault::NoHost);
+        return Err(AddressError::NoHost);
     }
     let bracketed = host
         .strip_prefix('[')
@@ -117,22 +117,22 @@ fn host_and_port(text: &str) -> Result<(Host, u16), AddressFault> {
     let host = match bracketed {
         Some(inside) => inside
             .parse::<Ipv6Addr>()
-            .map_err(|_| AddressFault::Host)?
+            .map_err(|_| AddressError::Host)?
             .into(),
-        None if host.contains(':') => return Err(AddressFault::Brackets),
+        None if host.contains(':') => return Err(AddressError::Brackets),
         None => return Ok((plain_host(host)?, self::port(port)?)),
     };
     Ok((Host::Ip(host), self::port(port)?))
 }
 
-fn port(text: &str) -> Result<u16, AddressFault> {
+fn port(text: &str) -> Result<u16, AddressError> {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     let port = text.parse().ok().filter(|_| digits);
-    port.ok_or(AddressFault::Port)
+    port.ok_or(AddressError::Port)
 }
 
 /// A name as DNS allows it: labels of letters, digits, `-` and `_`. [RFC 1123 §2.1]
-fn plain_host(text: &str) -> Result<Host, AddressFault> {
+fn plain_host(text: &str) -> Result<Host, AddressError> {
     if let Ok(ip) = text.parse::<Ipv4Addr>() {
         return Ok(Host::Ip(ip.into()));
     }
@@ -149,29 +149,29 @@ fn plain_host(text: &str) -> Result<Host, AddressFault> {
         .bytes()
         .all(|byte| byte.is_ascii_digit() || byte == b'.');
     if name.len() > 253 || is_number || !name.split('.').all(is_label) {
-        return Err(AddressFault::Host);
+        return Err(AddressError::Host);
     }
     Ok(Host::Name(name.to_ascii_lowercase().into()))
 }
 
 impl FromStr for BindAddress {
-    type Err = AddressFault;
+    type Err = AddressError;
 
-    fn from_str(text: &str) -> Result<Self, AddressFault> {
+    fn from_str(text: &str) -> Result<Self, AddressError> {
         match text.strip_prefix("unix:") {
             Some(path) if path.starts_with('/') => Ok(Self::Unix(path.into())),
-            Some(_) => Err(AddressFault::UnixPath),
+            Some(_) => Err(AddressError::UnixPath),
             None => socket_address(text).map(Self::Tcp),
         }
     }
 }
 
 impl FromStr for TargetAddress {
-    type Err = AddressFault;
+    type Err = AddressError;
 
-    fn from_str(text: &str) -> Result<Self, AddressFault> {
+    fn from_str(text: &str) -> Result<Self, AddressError> {
         match host_and_port(text)? {
-            (_, 0) => Err(AddressFault::PortZero),
+            (_, 0) => Err(AddressError::PortZero),
             (host, port) => Ok(Self { host, port }),
         }
     }
@@ -227,23 +227,23 @@ mod tests {
     #[test]
     fn what_a_listener_cannot_bind_says_why() {
         let cases = [
-            ("8080", AddressFault::NoPort),
-            (":8080", AddressFault::NoHost),
-            ("0.0.0.0:", AddressFault::Port),
-            ("0.0.0.0:65536", AddressFault::Port),
-            ("0.0.0.0:+80", AddressFault::Port),
-            ("::1:80", AddressFault::Brackets),
-            ("[::1]", AddressFault::Brackets),
-            ("[::1]x:80", AddressFault::Brackets),
-            ("app.internal:80", AddressFault::Name),
-            ("http://0.0.0.0:80", AddressFault::Url),
-            ("256.0.0.1:80", AddressFault::Host),
-            ("[fe80::1]:80", AddressFault::NoScope),
-            ("[fe80::1%eth0]:80", AddressFault::Scope),
-            ("[fe80::1%0]:80", AddressFault::Scope),
-            ("[fe80::1%2]", AddressFault::NoPort),
-            ("fe80::1%2]:80", AddressFault::Brackets),
-            ("unix:run", AddressFault::UnixPath),
+            ("8080", AddressError::NoPort),
+            (":8080", AddressError::NoHost),
+            ("0.0.0.0:", AddressError::Port),
+            ("0.0.0.0:65536", AddressError::Port),
+            ("0.0.0.0:+80", AddressError::Port),
+            ("::1:80", AddressError::Brackets),
+            ("[::1]", AddressError::Brackets),
+            ("[::1]x:80", AddressError::Brackets),
+            ("app.internal:80", AddressError::Name),
+            ("http://0.0.0.0:80", AddressError::Url),
+            ("256.0.0.1:80", AddressError::Host),
+            ("[fe80::1]:80", AddressError::NoScope),
+            ("[fe80::1%eth0]:80", AddressError::Scope),
+            ("[fe80::1%0]:80", AddressError::Scope),
+            ("[fe80::1%2]", AddressError::NoPort),
+            ("fe80::1%2]:80", AddressError::Brackets),
+            ("unix:run", AddressError::UnixPath),
         ];
         for (text, fault) in cases {
             assert_eq!(text.parse::<BindAddress>(), Err(fault), "{text}");
@@ -257,11 +257,11 @@ mod tests {
         let six = "[2001:db8::1]:443".parse::<TargetAddress>().unwrap();
         assert_eq!(six.to_string(), "[2001:db8::1]:443");
         for (text, fault) in [
-            ("app:0", AddressFault::PortZero),
-            ("-app:80", AddressFault::Host),
-            ("a..b:80", AddressFault::Host),
-            ("a b:80", AddressFault::Host),
-            ("[::g]:80", AddressFault::Host),
+            ("app:0", AddressError::PortZero),
+            ("-app:80", AddressError::Host),
+            ("a..b:80", AddressError::Host),
+            ("a b:80", AddressError::Host),
+            ("[::g]:80", AddressError::Host),
         ] {
             assert_eq!(text.parse::<TargetAddress>(), Err(fault), "{text}");
         }

@@ -25,7 +25,7 @@ mod upstream;
 
 pub mod registry;
 
-pub use address::{AddressFault, BindAddress, Host, TargetAddress};
+pub use address::{AddressError, BindAddress, Host, TargetAddress};
 pub use admin::Admin;
 pub use agent::{Agent, AgentBreaker, AgentEncoding, AgentTransport, FailureMode};
 pub use control_plane::ControlPlane;
@@ -41,7 +41,7 @@ pub use model::{AgentIndex, Model, RouteIndex, UpstreamIndex};
 pub use observability::{AccessLog, ErrorLog, LogLevel, LogTarget, Observability};
 pub use place::{FileId, Origin, Place, Setting, SourceFile, Sources};
 pub use policies::{
-    HeaderEdits, HeaderField, Policies, RateKey, RateKeyFault, RateLimit, Retry, RetryCause,
+    HeaderEdits, HeaderField, Policies, RateKey, RateKeyError, RateLimit, Retry, RetryCause,
     RouteTimeouts,
 };
 pub use route::{

@@ -149,7 +149,7 @@ impl fmt::Display for RetryCause {
 
 /// Why text is not a rate key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RateKeyFault {
+pub enum RateKeyError {
     /// It is none of the keys.
     #[error("write `client_ip`, `header:<name>`, `path` or `route`")]
     Unknown,
@@ -159,18 +159,18 @@ pub enum RateKeyFault {
 }
 
 impl FromStr for RateKey {
-    type Err = RateKeyFault;
+    type Err = RateKeyError;
 
-    fn from_str(text: &str) -> Result<Self, RateKeyFault> {
+    fn from_str(text: &str) -> Result<Self, RateKeyError> {
         if let Some(name) = text.strip_prefix("header:") {
-            let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| RateKeyFault::Header)?;
+            let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| RateKeyError::Header)?;
             return Ok(Self::Header(name));
         }
         match text {
             "client_ip" | "client-ip" => Ok(Self::ClientIp),
             "path" => Ok(Self::Path),
             "route" => Ok(Self::Route),
-            _ => Err(RateKeyFault::Unknown),
+            _ => Err(RateKeyError::Unknown),
         }
     }
 }

@@ -4,12 +4,12 @@
 //! printed from them, and a setting that has no effect yet is refused by its row. There is no
 //! second place for any of it.
 
-mod complaint;
 mod kind;
 mod number;
 mod spec;
 mod table;
 mod text;
+mod value_error;
 mod word;
 
 pub mod admin;
@@ -29,10 +29,10 @@ pub mod top;
 pub mod upstreams;
 
 pub use crate::size::show_size;
-pub use complaint::{Complaint, Raw};
 pub use kind::{Block, Kind, Pair, Shape, Shaped, Word};
 pub use number::{Decimal, Integer, Size, Time, Whole};
 pub use spec::{Absent, Given, Many, Presence, Required, SettingSpec, Spec, Status, Unset};
 pub use table::{all, not_yet};
 pub use text::{Text, Written};
+pub use value_error::{Raw, ValueError};
 pub use word::{Choice, Flag, Meaning};

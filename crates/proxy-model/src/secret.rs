@@ -7,7 +7,7 @@ use proxy_routing::{HeaderCondition, QueryCondition};
 const REDACTED: &str = "(redacted)";
 
 /// Parts of the names of header fields and query parameters that carry secrets.
-const SECRET: [&str; 8] = [
+const SECRET_WORDS: [&str; 8] = [
     "auth",
     "cookie",
     "credential",
@@ -42,7 +42,7 @@ pub fn redacted_parameter(condition: &QueryCondition) -> String {
 }
 
 fn is_secret(name: &str) -> bool {
-    SECRET.iter().any(|part| name.contains(part))
+    SECRET_WORDS.iter().any(|part| name.contains(part))
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ const UNITS: [(&str, u64); 9] = [
 
 /// Why text is not a size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SizeFault {
+pub(crate) enum SizeError {
     NoNumber,
     NoUnit,
     UnknownUnit,
@@ -25,23 +25,23 @@ pub(crate) enum SizeFault {
 
 /// Bytes of a whole number with a unit: `500MB` is 500 × 10^6, `500MiB` is 500 × 2^20. Case does
 /// not matter, a space may stand between.
-pub(crate) fn parse(text: &str) -> Result<u64, SizeFault> {
+pub(crate) fn parse(text: &str) -> Result<u64, SizeError> {
     let text = text.trim();
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let (number, unit) = text.split_at(digits);
     if number.is_empty() {
-        return Err(SizeFault::NoNumber);
+        return Err(SizeError::NoNumber);
     }
     let unit = unit.trim_start();
     if unit.is_empty() {
-        return Err(SizeFault::NoUnit);
+        return Err(SizeError::NoUnit);
     }
     let known = UNITS
         .iter()
         .find(|(name, _)| name.eq_ignore_ascii_case(unit));
-    let (_, factor) = known.ok_or(SizeFault::UnknownUnit)?;
-    let number: u64 = number.parse().map_err(|_| SizeFault::TooLarge)?;
-    number.checked_mul(*factor).ok_or(SizeFault::TooLarge)
+    let (_, factor) = known.ok_or(SizeError::UnknownUnit)?;
+    let number: u64 = number.parse().map_err(|_| SizeError::TooLarge)?;
+    number.checked_mul(*factor).ok_or(SizeError::TooLarge)
 }
 
 /// A number of bytes in the largest unit that shows it exactly.
@@ -55,7 +55,7 @@ pub fn show_size(bytes: u64) -> String {
     }
 }
 
-impl fmt::Display for SizeFault {
+impl fmt::Display for SizeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NoNumber => "it does not begin with a whole number",
@@ -80,11 +80,11 @@ mod tests {
 
     #[test]
     fn what_is_not_a_size_says_why() {
-        assert_eq!(parse("MB"), Err(SizeFault::NoNumber));
-        assert_eq!(parse("500"), Err(SizeFault::NoUnit));
-        assert_eq!(parse("1.5GB"), Err(SizeFault::UnknownUnit));
-        assert_eq!(parse("99999999TiB"), Err(SizeFault::TooLarge));
-        assert_eq!(parse(""), Err(SizeFault::NoNumber));
+        assert_eq!(parse("MB"), Err(SizeError::NoNumber));
+        assert_eq!(parse("500"), Err(SizeError::NoUnit));
+        assert_eq!(parse("1.5GB"), Err(SizeError::UnknownUnit));
+        assert_eq!(parse("99999999TiB"), Err(SizeError::TooLarge));
+        assert_eq!(parse(""), Err(SizeError::NoNumber));
     }
 
     #[test]

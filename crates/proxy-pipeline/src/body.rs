@@ -1,6 +1,6 @@
 //! The response body, and what must live as long as it does.
 
-use crate::closing::Closing;
+use crate::completion::CompletionGuard;
 use crate::failure::exchange_problem;
 use crate::file_body::FileBody;
 use crate::names;
@@ -10,10 +10,10 @@ use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body::{Body as HttpBody, Frame, SizeHint};
-use proxy_clock::{Timer, Timers};
+use proxy_clock::{RequestTimers, Timer};
 use proxy_errors::Problem;
 use proxy_http1::{Pipe, SpliceFrom};
-use proxy_pool::{ResponseBody, SendFault};
+use proxy_pool::{ResponseBody, SendError};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -23,7 +23,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct Body {
     source: Source,
-    closing: Option<Box<Closing>>,
+    closing: Option<Box<CompletionGuard>>,
     /// Whether a failure is told in trailers.
     tells_in_trailers: bool,
 }
@@ -50,7 +50,7 @@ enum Source {
 /// Why there is no more of a body.
 #[derive(Debug)]
 enum Interruption {
-    Upstream(SendFault),
+    Upstream(SendError),
     Own(Problem),
 }
 
@@ -58,7 +58,7 @@ enum Interruption {
 #[derive(Debug)]
 struct Arriving {
     body: ResponseBody<RequestBody>,
-    timers: Timers,
+    timers: RequestTimers,
     read_time: Duration,
 }
 
@@ -81,7 +81,7 @@ impl Body {
 
     pub(crate) fn upstream(
         mut body: ResponseBody<RequestBody>,
-        timers: Timers,
+        timers: RequestTimers,
         read_time: Duration,
     ) -> Self {
         // Mostly all of it is there: then its connection is free at once for who comes next.
@@ -102,7 +102,7 @@ impl Body {
     }
 
     /// Ties the end of the request to the end of this body.
-    pub(crate) fn closing(mut self, closing: Box<Closing>) -> Self {
+    pub(crate) fn closing(mut self, closing: Box<CompletionGuard>) -> Self {
         self.closing = Some(closing);
         self
     }
@@ -142,7 +142,7 @@ impl Body {
     fn end_if_removed(&mut self) {
         let streams = matches!(self.source, Source::Upstream(_) | Source::File(_));
         let closing = self.closing.as_deref_mut().filter(|_| streams);
-        if let Some(problem) = closing.and_then(Closing::removed) {
+        if let Some(problem) = closing.and_then(CompletionGuard::removed) {
             self.source = self.fail(Interruption::Own(problem));
         }
     }
@@ -176,7 +176,7 @@ impl Arriving {
         self.timers.deadline().running() == Some(Timer::ResponseWrite)
     }
 
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, SendFault>>> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, SendError>>> {
         match self.body.poll_frame(cx) {
             Poll::Pending => self.poll_late().map(|fault| Some(Err(fault))),
             frame @ Poll::Ready(_) => {
@@ -191,7 +191,7 @@ impl Arriving {
         cx: &mut Context<'_>,
         pipe: &mut Pipe,
         most: u64,
-    ) -> Poll<Result<Option<usize>, SendFault>> {
+    ) -> Poll<Result<Option<usize>, SendError>> {
         match self.body.poll_splice(cx, pipe, most) {
             Poll::Pending => self.poll_late().map(Err),
             moved @ Poll::Ready(_) => {
@@ -209,13 +209,13 @@ impl Arriving {
     }
 
     /// Nothing came. Ready when nothing did for too long.
-    fn poll_late(&self) -> Poll<SendFault> {
+    fn poll_late(&self) -> Poll<SendError> {
         if self.waits_for_the_client() {
             return Poll::Pending;
         }
         self.timers.ensure(Timer::ResponseBody, self.read_time);
         match self.timers.deadline().take_expired() {
-            Some((timer, after)) => Poll::Ready(SendFault::TimedOut { timer, after }),
+            Some((timer, after)) => Poll::Ready(SendError::TimedOut { timer, after }),
             None => Poll::Pending,
         }
     }

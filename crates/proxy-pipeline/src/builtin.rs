@@ -1,7 +1,7 @@
 //! Answers the proxy gives by itself.
 
-use crate::answer::Answer;
 use crate::exchange::Exchange;
+use crate::local_reply::Answer;
 use http::header::ACCEPT;
 use http::{HeaderValue, Method, StatusCode};
 use proxy_errors::{Detail, Problem, Reason};
@@ -9,9 +9,9 @@ use proxy_model::BuiltinHandler;
 use proxy_telemetry::Format;
 use std::time::UNIX_EPOCH;
 
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
-const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
-const WELCOME: &str = include_str!("welcome.html");
+const JSON_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/json");
+const HTML_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
+const WELCOME_PAGE: &str = include_str!("welcome.html");
 
 /// Answers with the document that `handler` stands for; only GET and HEAD ask for documents.
 pub(crate) fn answer(handler: BuiltinHandler, exchange: &Exchange) -> Result<Answer, Problem> {
@@ -26,8 +26,16 @@ pub(crate) fn answer(handler: BuiltinHandler, exchange: &Exchange) -> Result<Ans
     let now = UNIX_EPOCH + worker.time.unix(exchange.began());
     let lifecycle = &worker.shared.lifecycle;
     let (status, content_type, body) = match handler {
-        BuiltinHandler::Health => (StatusCode::OK, JSON, lifecycle.health().to_string()),
-        BuiltinHandler::Status => (StatusCode::OK, JSON, lifecycle.status(now).to_string()),
+        BuiltinHandler::Health => (
+            StatusCode::OK,
+            JSON_CONTENT_TYPE,
+            lifecycle.health().to_string(),
+        ),
+        BuiltinHandler::Status => (
+            StatusCode::OK,
+            JSON_CONTENT_TYPE,
+            lifecycle.status(now).to_string(),
+        ),
         BuiltinHandler::Ready => {
             let (ready, body) = lifecycle.readiness();
             let status = if ready {
@@ -35,7 +43,7 @@ pub(crate) fn answer(handler: BuiltinHandler, exchange: &Exchange) -> Result<Ans
             } else {
                 StatusCode::SERVICE_UNAVAILABLE
             };
-            (status, JSON, body.to_string())
+            (status, JSON_CONTENT_TYPE, body.to_string())
         }
         BuiltinHandler::Metrics => {
             let accept = head
@@ -47,7 +55,7 @@ pub(crate) fn answer(handler: BuiltinHandler, exchange: &Exchange) -> Result<Ans
             (StatusCode::OK, content_type, lifecycle.metrics(format, now))
         }
         BuiltinHandler::Welcome | BuiltinHandler::NotFound => {
-            (StatusCode::OK, HTML, WELCOME.to_owned())
+            (StatusCode::OK, HTML_CONTENT_TYPE, WELCOME_PAGE.to_owned())
         }
     };
     Ok(Answer {

@@ -26,8 +26,8 @@ pub trait Source: Debug {
     /// The next piece, or the trailers. None at the end.
     ///
     /// # Errors
-    /// [`CutOff`].
-    fn poll_frame(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, CutOff>>>;
+    /// [`BodyAborted`].
+    fn poll_frame(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyAborted>>>;
 
     /// Whether nothing is left.
     fn is_over(&self) -> bool;
@@ -46,7 +46,7 @@ pub struct Streamed {
 
 /// Why there is no more of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CutOff {
+pub enum BodyAborted {
     /// It broke off, or its client broke the rules of HTTP/1.1; the connection knows more.
     #[error("cut off by the client")]
     Gone,
@@ -55,7 +55,7 @@ pub enum CutOff {
     Malformed,
 }
 
-impl CutOff {
+impl BodyAborted {
     fn of(error: &h2::Error) -> Self {
         let is_malformed = error.is_library() && error.reason() == Some(h2::Reason::PROTOCOL_ERROR);
         if is_malformed {
@@ -76,13 +76,13 @@ impl ClientBody {
 
 impl Body for ClientBody {
     type Data = Bytes;
-    type Error = CutOff;
+    type Error = BodyAborted;
 
     #[inline]
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, CutOff>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyAborted>>> {
         match self.get_mut() {
             Self::Empty => Poll::Ready(None),
             Self::Http1(source) => source.poll_frame(cx),
@@ -110,7 +110,10 @@ impl Body for ClientBody {
 }
 
 impl Streamed {
-    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, CutOff>>> {
+    fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyAborted>>> {
         if let Some(asked) = self.asked.take() {
             asked.set(true);
         }
@@ -119,9 +122,10 @@ impl Streamed {
                 self.stream.flow_control().release_capacity(data.len())?;
                 Ok(Frame::data(data))
             });
-            return Poll::Ready(Some(released.map_err(|error| CutOff::of(&error))));
+            return Poll::Ready(Some(released.map_err(|error| BodyAborted::of(&error))));
         }
-        let trailers = ready!(self.stream.poll_trailers(cx)).map_err(|error| CutOff::of(&error))?;
+        let trailers =
+            ready!(self.stream.poll_trailers(cx)).map_err(|error| BodyAborted::of(&error))?;
         let trailers = trailers.map(|mut trailers| {
             // The connection puts it in front of all trailers.
             trailers.remove(HOST);

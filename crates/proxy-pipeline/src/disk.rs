@@ -2,7 +2,7 @@
 //! hangs costs no more than its own.
 
 use bytes::Bytes;
-use proxy_files::{Asked, Content, Fault, Folder, Served};
+use proxy_files::{Content, Directory, FileError, FileRequest, FileResponse};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -27,10 +27,10 @@ pub(crate) type Disk = Arc<JobQueue<DiskJob>>;
 pub(crate) enum DiskJob {
     /// A file and its first piece.
     Open {
-        folder: Arc<Folder>,
-        asked: Box<Asked>,
+        folder: Arc<Directory>,
+        asked: Box<FileRequest>,
         now: SystemTime,
-        answer: oneshot::Sender<Result<(Served, Bytes), Fault>>,
+        answer: oneshot::Sender<Result<(FileResponse, Bytes), FileError>>,
     },
     /// The next piece of a file.
     Read {
@@ -94,7 +94,7 @@ impl DiskJob {
 }
 
 /// Reads the first piece of a file that has just been opened.
-fn first_piece(mut served: Served) -> Result<(Served, Bytes), Fault> {
+fn first_piece(mut served: FileResponse) -> Result<(FileResponse, Bytes), FileError> {
     let piece = served.content.as_mut().map(Content::read);
     let piece = piece.transpose()?.unwrap_or_default();
     Ok((served, piece))

@@ -1,13 +1,13 @@
 //! The request in hand: what it holds and what it has learned.
 
-use crate::answer::{Answer, Telling, tell};
 use crate::body::Body;
-use crate::client::{Client, Stream};
 use crate::client_body::ClientBody;
-use crate::closing::{Closing, Facts};
+use crate::completion::{CompletionGuard, ExchangeRecord};
+use crate::connection_info::{ConnectionInfo, RequestStream};
 use crate::correlation::is_acceptable;
-use crate::forwarding::{Added, client_ip};
-use crate::hop::{Found, Said};
+use crate::forwarded_headers::{ForwardedHeaders, client_ip};
+use crate::known_headers::{KnownHeaders, LoggedHeaders};
+use crate::local_reply::{Answer, ReplyFormat, local_reply};
 use crate::names;
 use crate::origin::{Origin, PlanParts};
 use crate::policy::header_edits;
@@ -18,37 +18,42 @@ use http::header::ACCEPT;
 use http::request::Parts;
 use http::uri::{Authority, PathAndQuery};
 use http::{HeaderValue, Method, Request, Response, Version};
-use proxy_clock::Timers;
+use proxy_clock::RequestTimers;
 use proxy_errors::{Problem, ResponseForm, ServiceForm};
 use proxy_http1::RawTarget;
 use proxy_plan::{ListenerPlan, RequestHead, RoutePlan, Service};
-use proxy_telemetry::{Protocol, RequestFacts, RequestNote, TargetCells};
+use proxy_telemetry::{AccessLogHead, AccessLogRequest, Protocol, TargetMetrics};
 use std::rc::Rc;
 use std::time::Duration;
 
-/// One request in hand. Dropped early, it still leaves its record: see [`Closing`].
+/// One request in hand. Dropped early, it still leaves its record: see [`CompletionGuard`].
 #[derive(Debug)]
 pub(crate) struct Exchange {
     pub(crate) head: Parts,
     pub(crate) body: Option<ClientBody>,
-    pub(crate) found: Found,
+    pub(crate) found: KnownHeaders,
     // Boxed: it goes from hand to hand, and most who hold it do not look at it.
-    pub(crate) closing: Box<Closing>,
+    pub(crate) closing: Box<CompletionGuard>,
     /// The plan that it began under.
     active: Rc<ActivePlan>,
     /// What the target is told beside what is in the head.
-    pub(crate) added: Option<Added>,
+    pub(crate) added: Option<ForwardedHeaders>,
     service: ServiceForm,
     /// `Accept`, where it speaks of HTML: nobody else needs it when the head has gone upstream.
     accept: Option<HeaderValue>,
-    stream: Stream,
+    stream: RequestStream,
 }
 
 impl Exchange {
-    pub(crate) fn begin(worker: Rc<Worker>, stream: Stream, head: Parts, body: ClientBody) -> Self {
+    pub(crate) fn begin(
+        worker: Rc<Worker>,
+        stream: RequestStream,
+        head: Parts,
+        body: ClientBody,
+    ) -> Self {
         let active = worker.active();
         let client = Rc::clone(&stream.client);
-        let (found, said) = Found::in_head(&head.headers);
+        let (found, said) = KnownHeaders::in_head(&head.headers);
         let began = worker.time.elapsed();
         let protocol = protocol(head.version);
         client.in_flight.set(client.in_flight.get() + 1);
@@ -63,14 +68,14 @@ impl Exchange {
         let client_ip = client_ip(&client.peer, &head.headers, &found, trusted);
         let correlation_id = correlation_id(&worker, &head, &found, began);
         let note = note(&worker, &active, &head, (&found, said));
-        let html = found.has(Found::ACCEPTS_HTML);
+        let html = found.has(KnownHeaders::ACCEPTS_HTML);
         let accept = html.then(|| head.headers.get(ACCEPT).cloned()).flatten();
-        let closing = Box::new(Closing {
+        let closing = Box::new(CompletionGuard {
             watch: ReloadWatch::new(worker.reloads.get()),
             worker,
             origin: Origin::Plan(Rc::clone(&active)),
             client,
-            facts: Facts {
+            facts: ExchangeRecord {
                 began,
                 correlation_id,
                 protocol,
@@ -144,11 +149,11 @@ impl Exchange {
         &self.closing.worker
     }
 
-    pub(crate) fn client(&self) -> &Rc<Client> {
+    pub(crate) fn client(&self) -> &Rc<ConnectionInfo> {
         &self.closing.client
     }
 
-    pub(crate) fn facts(&mut self) -> &mut Facts {
+    pub(crate) fn facts(&mut self) -> &mut ExchangeRecord {
         &mut self.closing.facts
     }
 
@@ -167,9 +172,9 @@ impl Exchange {
     }
 
     /// The timers of this exchange, which ends at `end_by` whatever happens.
-    pub(crate) fn timers(&self, total: Option<Duration>) -> Timers {
+    pub(crate) fn timers(&self, total: Option<Duration>) -> RequestTimers {
         let clock = Rc::clone(&self.closing.worker.clock);
-        Timers::new(clock, Rc::clone(&self.stream.deadline), total)
+        RequestTimers::new(clock, Rc::clone(&self.stream.deadline), total)
     }
 
     /// Notes that this target is asked now.
@@ -191,7 +196,7 @@ impl Exchange {
     }
 
     /// The upstream and target asked last.
-    pub(crate) fn asked(&self) -> Option<(&ActiveUpstream, &TargetCells)> {
+    pub(crate) fn asked(&self) -> Option<(&ActiveUpstream, &TargetMetrics)> {
         let (upstream, target) = self.closing.facts.parts.upstream?;
         let upstream = self.active.upstreams.get(upstream)?;
         Some((upstream, upstream.targets.get(usize::from(target))?))
@@ -208,10 +213,10 @@ impl Exchange {
         // Only its beginning matters to the choice, and only gRPC's.
         let content_type = self
             .found
-            .has(Found::GRPC)
+            .has(KnownHeaders::GRPC)
             .then_some(&b"application/grpc"[..]);
         let accept = self.accept.as_ref().map(HeaderValue::as_bytes);
-        let telling = Telling {
+        let telling = ReplyFormat {
             form: ResponseForm::choose(self.service, accept, content_type),
             correlation_id: &self.closing.facts.correlation_id,
             method: &self.head.method,
@@ -219,7 +224,7 @@ impl Exchange {
                 .listener()
                 .is_some_and(|listener| listener.expose_reasons),
         };
-        let mut response = tell(&problem, telling);
+        let mut response = local_reply(&problem, telling);
         let routes = self.active.plan.routes();
         if let Some(route) = self.closing.facts.parts.route.and_then(|at| routes.get(at)) {
             header_edits::apply(&route.response_headers, response.headers_mut());
@@ -233,9 +238,14 @@ impl Exchange {
     }
 }
 
-fn correlation_id(worker: &Worker, head: &Parts, found: &Found, began: Duration) -> HeaderValue {
+fn correlation_id(
+    worker: &Worker,
+    head: &Parts,
+    found: &KnownHeaders,
+    began: Duration,
+) -> HeaderValue {
     let sent = found
-        .has(Found::CORRELATION_ID)
+        .has(KnownHeaders::CORRELATION_ID)
         .then(|| head.headers.get(names::CORRELATION_ID))
         .flatten()
         .filter(|id| is_acceptable(id.as_bytes()));
@@ -264,14 +274,14 @@ fn note(
     worker: &Worker,
     active: &ActivePlan,
     head: &Parts,
-    (found, said): (&Found, Said<'_>),
-) -> Option<RequestNote> {
+    (found, said): (&KnownHeaders, LoggedHeaders<'_>),
+) -> Option<AccessLogHead> {
     let format = active.access_format.as_ref()?;
     let authority = || head.uri.authority().map(|host| host.as_str().as_bytes());
     let target = head.uri.path_and_query();
     let target = target.map_or("", PathAndQuery::as_str).as_bytes();
     let raw = head.extensions.get::<RawTarget>();
-    let facts = RequestFacts {
+    let facts = AccessLogRequest {
         method: head.method.as_str().as_bytes(),
         host: found
             .host

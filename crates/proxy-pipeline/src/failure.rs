@@ -1,13 +1,13 @@
 //! Every way in which a request is not served, as the problem it is told as.
 
-use crate::policy::http2_fields::{Unfit, check_field};
-use crate::request_body::BodyFault;
+use crate::policy::http2_fields::{InvalidField, check_field};
+use crate::request_body::RequestBodyError;
 use http::HeaderMap;
 use http::header::CONTENT_LENGTH;
 use proxy_clock::Timer;
 use proxy_errors::{Detail, Problem, Reason};
-use proxy_framing::Fault;
-use proxy_pool::{CallFault, ConnectFault, SendFault};
+use proxy_framing::FramingError;
+use proxy_pool::{ConnectError, Http2RequestError, SendError};
 use proxy_tls::{TlsFailure, classify_io, io_error_text};
 use std::io;
 use std::time::Duration;
@@ -18,20 +18,28 @@ use std::time::Duration;
     clippy::wildcard_enum_match_arm,
     reason = "faults other than limits are told apart below"
 )]
-pub fn framing_problem(fault: Fault) -> Problem {
+pub fn framing_problem(fault: FramingError) -> Problem {
     let limit = |reason, actual: u32, limit: u32| {
         let (current, limit) = (u64::from(actual), u64::from(limit));
         Problem::new(reason, Detail::Limit { current, limit })
     };
     match fault {
         // Of the target, which has a bound of its own.
-        Fault::TargetSize { actual, limit: max } => {
+        FramingError::TargetSize { actual, limit: max } => {
             limit(Reason::HeaderSizeLimit, actual, max).without_setting()
         }
-        Fault::HeaderSize { actual, limit: max } => limit(Reason::HeaderSizeLimit, actual, max),
-        Fault::HeaderCount { actual, limit: max } => limit(Reason::HeaderCountLimit, actual, max),
-        Fault::NameSize { actual, limit: max } => limit(Reason::HeaderNameLimit, actual, max),
-        Fault::ValueSize { actual, limit: max } => limit(Reason::HeaderValueLimit, actual, max),
+        FramingError::HeaderSize { actual, limit: max } => {
+            limit(Reason::HeaderSizeLimit, actual, max)
+        }
+        FramingError::HeaderCount { actual, limit: max } => {
+            limit(Reason::HeaderCountLimit, actual, max)
+        }
+        FramingError::NameSize { actual, limit: max } => {
+            limit(Reason::HeaderNameLimit, actual, max)
+        }
+        FramingError::ValueSize { actual, limit: max } => {
+            limit(Reason::HeaderValueLimit, actual, max)
+        }
         fault => Problem::new(request_reason(fault), Detail::text(fault.to_string())),
     }
 }
@@ -40,48 +48,50 @@ pub fn framing_problem(fault: Fault) -> Problem {
     clippy::wildcard_enum_match_arm,
     reason = "faults that only a response can have are no client's"
 )]
-fn request_reason(fault: Fault) -> Reason {
+fn request_reason(fault: FramingError) -> Reason {
     match fault {
-        Fault::BareLf => Reason::BareLf,
-        Fault::BareCr => Reason::BareCr,
-        Fault::NulByte => Reason::NulByte,
-        Fault::ObsFold | Fault::SpaceBeforeFields => Reason::ObsFold,
-        Fault::SpaceBeforeColon => Reason::SpaceBeforeColon,
-        Fault::EmptyName | Fault::BadNameByte => Reason::BadHeaderName,
-        Fault::ControlByteInValue => Reason::BadHeaderValue,
-        Fault::MissingHost => Reason::MissingHost,
-        Fault::RepeatedHost => Reason::RepeatedHost,
-        Fault::BadHost => Reason::InvalidHost,
-        Fault::ConflictingContentLength | Fault::RepeatedContentLength => {
+        FramingError::BareLf => Reason::BareLf,
+        FramingError::BareCr => Reason::BareCr,
+        FramingError::NulByte => Reason::NulByte,
+        FramingError::ObsFold | FramingError::SpaceBeforeFields => Reason::ObsFold,
+        FramingError::SpaceBeforeColon => Reason::SpaceBeforeColon,
+        FramingError::EmptyName | FramingError::BadNameByte => Reason::BadHeaderName,
+        FramingError::ControlByteInValue => Reason::BadHeaderValue,
+        FramingError::MissingHost => Reason::MissingHost,
+        FramingError::RepeatedHost => Reason::RepeatedHost,
+        FramingError::BadHost => Reason::InvalidHost,
+        FramingError::ConflictingContentLength | FramingError::RepeatedContentLength => {
             Reason::ConflictingContentLength
         }
-        Fault::BadContentLength => Reason::BadContentLength,
-        Fault::ContentLengthWithTransferEncoding => Reason::ContentLengthWithTransferEncoding,
-        Fault::TransferEncodingNotChunked | Fault::TransferEncodingInHttp10 => {
+        FramingError::BadContentLength => Reason::BadContentLength,
+        FramingError::ContentLengthWithTransferEncoding => {
+            Reason::ContentLengthWithTransferEncoding
+        }
+        FramingError::TransferEncodingNotChunked | FramingError::TransferEncodingInHttp10 => {
             Reason::BadTransferEncoding
         }
-        Fault::BadChunkSize | Fault::BadChunkExtension | Fault::ChunkDataNotTerminated => {
-            Reason::BadChunk
-        }
-        Fault::BadTrailer => Reason::BadTrailer,
+        FramingError::BadChunkSize
+        | FramingError::BadChunkExtension
+        | FramingError::ChunkDataNotTerminated => Reason::BadChunk,
+        FramingError::BadTrailer => Reason::BadTrailer,
         _ => Reason::BadRequestLine,
     }
 }
 
 /// A request's head came by HTTP/2 and could not go on by HTTP/1.1.
 #[cold]
-pub(crate) fn unfit_request(unfit: Unfit, headers: &HeaderMap) -> Problem {
+pub(crate) fn unfit_request(unfit: InvalidField, headers: &HeaderMap) -> Problem {
     let reason = match unfit {
-        Unfit::Name => Reason::BadHeaderName,
-        Unfit::Value => Reason::BadHeaderValue,
-        Unfit::Length => Reason::BadContentLength,
-        Unfit::Lengths => Reason::ConflictingContentLength,
+        InvalidField::Name => Reason::BadHeaderName,
+        InvalidField::Value => Reason::BadHeaderValue,
+        InvalidField::Length => Reason::BadContentLength,
+        InvalidField::Lengths => Reason::ConflictingContentLength,
     };
     let problem = Problem::new(reason, Detail::None);
     let mut fields = headers.iter();
     let field = match unfit {
-        Unfit::Length | Unfit::Lengths => Some(&CONTENT_LENGTH),
-        Unfit::Name | Unfit::Value => fields
+        InvalidField::Length | InvalidField::Lengths => Some(&CONTENT_LENGTH),
+        InvalidField::Name | InvalidField::Value => fields
             .find(|(name, value)| check_field(name, value).is_err())
             .map(|(name, _)| name),
     };
@@ -92,27 +102,27 @@ pub(crate) fn unfit_request(unfit: Unfit, headers: &HeaderMap) -> Problem {
 }
 
 /// The same for a response's.
-pub(crate) fn unfit_response(unfit: Unfit, upstream: &str) -> Problem {
+pub(crate) fn unfit_response(unfit: InvalidField, upstream: &str) -> Problem {
     let reason = match unfit {
-        Unfit::Name | Unfit::Value => Reason::BadResponseHeader,
-        Unfit::Length | Unfit::Lengths => Reason::ResponseConflictingLength,
+        InvalidField::Name | InvalidField::Value => Reason::BadResponseHeader,
+        InvalidField::Length | InvalidField::Lengths => Reason::ResponseConflictingLength,
     };
     Problem::new(reason, Detail::name(upstream))
 }
 
 /// No connection to a target came about.
-pub(crate) fn connect_problem(fault: &ConnectFault, upstream: &str, target: &str) -> Problem {
+pub(crate) fn connect_problem(fault: &ConnectError, upstream: &str, target: &str) -> Problem {
     let named = |text: String| Detail::named(upstream, text);
     match fault {
-        ConnectFault::NoAddress => {
+        ConnectError::NoAddress => {
             Problem::new(Reason::DnsFailed, named(format!("{target}: {fault}")))
         }
-        ConnectFault::Full { .. } => {
+        ConnectError::LimitReached { .. } => {
             Problem::new(Reason::NoFreeConnection, named(fault.to_string()))
         }
-        ConnectFault::TimedOut { timer, after } => timeout_problem(*timer, *after),
-        ConnectFault::Io(error) => Problem::new(connect_reason(error), named(error.to_string())),
-        ConnectFault::Tls(error) => Problem::new(tls_reason(error), named(io_error_text(error))),
+        ConnectError::TimedOut { timer, after } => timeout_problem(*timer, *after),
+        ConnectError::Io(error) => Problem::new(connect_reason(error), named(error.to_string())),
+        ConnectError::Tls(error) => Problem::new(tls_reason(error), named(io_error_text(error))),
     }
 }
 
@@ -146,31 +156,33 @@ fn tls_reason(error: &io::Error) -> Reason {
 /// A request that was given to a connection has no response, or half of one. `unread` is what was wrong
 /// with the bytes of an HTTP/1.x client, if anything was: then no upstream is to blame.
 pub(crate) fn exchange_problem(
-    fault: &SendFault,
+    fault: &SendError,
     upstream: &str,
-    body: Option<BodyFault>,
-    unread: Option<Fault>,
+    body: Option<RequestBodyError>,
+    unread: Option<FramingError>,
 ) -> Problem {
     match (body, unread) {
-        (Some(BodyFault::CutOff), Some(fault)) => framing_problem(fault),
+        (Some(RequestBodyError::BodyAborted), Some(fault)) => framing_problem(fault),
         (body, _) => send_problem(fault, upstream, body),
     }
 }
 
-fn send_problem(fault: &SendFault, upstream: &str, body: Option<BodyFault>) -> Problem {
+fn send_problem(fault: &SendError, upstream: &str, body: Option<RequestBodyError>) -> Problem {
     let named = |text: String| Detail::named(upstream, text);
     match (fault, body) {
-        (_, Some(BodyFault::TooLarge { seen, limit })) => {
+        (_, Some(RequestBodyError::TooLarge { seen, limit })) => {
             let current = seen;
             Problem::new(Reason::BodySizeLimit, Detail::Limit { current, limit })
         }
-        (_, Some(BodyFault::CutOff)) => Problem::new(Reason::ClientAborted, Detail::None),
-        (_, Some(BodyFault::Malformed)) => malformed_body(),
-        (SendFault::TimedOut { timer, after }, None) => timeout_problem(*timer, *after),
-        (SendFault::BadResponse(fault), None) => {
+        (_, Some(RequestBodyError::BodyAborted)) => {
+            Problem::new(Reason::ClientAborted, Detail::None)
+        }
+        (_, Some(RequestBodyError::Malformed)) => malformed_body(),
+        (SendError::TimedOut { timer, after }, None) => timeout_problem(*timer, *after),
+        (SendError::BadResponse(fault), None) => {
             Problem::new(response_reason(*fault), named(fault.to_string()))
         }
-        (SendFault::Closed(Some(error)), None) => Problem::new(
+        (SendError::Closed(Some(error)), None) => Problem::new(
             if error.kind() == io::ErrorKind::ConnectionReset {
                 Reason::UpstreamReset
             } else {
@@ -178,10 +190,12 @@ fn send_problem(fault: &SendFault, upstream: &str, body: Option<BodyFault>) -> P
             },
             named(error.to_string()),
         ),
-        (SendFault::Closed(None) | SendFault::Unsent | SendFault::RequestBody, None) => {
+        (SendError::Closed(None) | SendError::UnsentRequest | SendError::RequestBody, None) => {
             Problem::new(Reason::UpstreamClosedEarly, named(fault.to_string()))
         }
-        (SendFault::Call(fault), None) => Problem::new(call_reason(fault), named(call_text(fault))),
+        (SendError::Http2Request(fault), None) => {
+            Problem::new(call_reason(fault), named(call_text(fault)))
+        }
     }
 }
 
@@ -192,22 +206,26 @@ pub(crate) fn malformed_body() -> Problem {
 }
 
 /// Why a request by HTTP/2 has no response.
-fn call_reason(fault: &CallFault) -> Reason {
+fn call_reason(fault: &Http2RequestError) -> Reason {
     match fault {
-        CallFault::Unprocessed(error) if error.is_io() => Reason::UpstreamClosedEarly,
-        CallFault::Unprocessed(_) => Reason::UpstreamRefusedStream,
-        CallFault::Broken(error) if error.is_io() => Reason::UpstreamClosedEarly,
-        CallFault::Broken(error) if error.is_remote() => Reason::UpstreamReset,
-        CallFault::Broken(_) => Reason::UpstreamHttp2Error,
-        CallFault::RequestBody => Reason::UpstreamClosedEarly,
-        CallFault::TooManyInformational => Reason::TooManyInformational,
+        Http2RequestError::Unprocessed(error) if error.is_io() => Reason::UpstreamClosedEarly,
+        Http2RequestError::Unprocessed(_) => Reason::UpstreamRefusedStream,
+        Http2RequestError::Broken(error) if error.is_io() => Reason::UpstreamClosedEarly,
+        Http2RequestError::Broken(error) if error.is_remote() => Reason::UpstreamReset,
+        Http2RequestError::Broken(_) => Reason::UpstreamHttp2Error,
+        Http2RequestError::RequestBody => Reason::UpstreamClosedEarly,
+        Http2RequestError::TooManyInformational => Reason::TooManyInformational,
     }
 }
 
-fn call_text(fault: &CallFault) -> String {
+fn call_text(fault: &Http2RequestError) -> String {
     match fault {
-        CallFault::Unprocessed(error) | CallFault::Broken(error) => error.to_string(),
-        CallFault::RequestBody | CallFault::TooManyInformational => fault.to_string(),
+        Http2RequestError::Unprocessed(error) | Http2RequestError::Broken(error) => {
+            error.to_string()
+        }
+        Http2RequestError::RequestBody | Http2RequestError::TooManyInformational => {
+            fault.to_string()
+        }
     }
 }
 
@@ -215,29 +233,30 @@ fn call_text(fault: &CallFault) -> String {
     clippy::wildcard_enum_match_arm,
     reason = "what is left are faults in a response's fields"
 )]
-fn response_reason(fault: Fault) -> Reason {
+fn response_reason(fault: FramingError) -> Reason {
     match fault {
-        Fault::BadStatusLine | Fault::BadStatusCode | Fault::BadVersion | Fault::UnexpectedData => {
-            Reason::BadStatusLine
-        }
-        Fault::TooManyInformational => Reason::TooManyInformational,
-        Fault::UnaskedUpgrade => Reason::UnaskedUpgrade,
-        Fault::Truncated => Reason::ResponseTruncated,
-        Fault::ConflictingContentLength
-        | Fault::RepeatedContentLength
-        | Fault::BadContentLength
-        | Fault::ContentLengthWithTransferEncoding => Reason::ResponseConflictingLength,
-        Fault::TransferEncodingNotChunked
-        | Fault::TransferEncodingInHttp10
-        | Fault::BadChunkSize
-        | Fault::BadChunkExtension
-        | Fault::ChunkDataNotTerminated
-        | Fault::BadTrailer => Reason::ResponseBadChunk,
-        Fault::HeaderSize { .. }
-        | Fault::HeaderCount { .. }
-        | Fault::NameSize { .. }
-        | Fault::ValueSize { .. }
-        | Fault::TargetSize { .. } => Reason::UpstreamHeaderTooLarge,
+        FramingError::BadStatusLine
+        | FramingError::BadStatusCode
+        | FramingError::BadVersion
+        | FramingError::UnexpectedData => Reason::BadStatusLine,
+        FramingError::TooManyInformational => Reason::TooManyInformational,
+        FramingError::UnaskedUpgrade => Reason::UnaskedUpgrade,
+        FramingError::Truncated => Reason::ResponseTruncated,
+        FramingError::ConflictingContentLength
+        | FramingError::RepeatedContentLength
+        | FramingError::BadContentLength
+        | FramingError::ContentLengthWithTransferEncoding => Reason::ResponseConflictingLength,
+        FramingError::TransferEncodingNotChunked
+        | FramingError::TransferEncodingInHttp10
+        | FramingError::BadChunkSize
+        | FramingError::BadChunkExtension
+        | FramingError::ChunkDataNotTerminated
+        | FramingError::BadTrailer => Reason::ResponseBadChunk,
+        FramingError::HeaderSize { .. }
+        | FramingError::HeaderCount { .. }
+        | FramingError::NameSize { .. }
+        | FramingError::ValueSize { .. }
+        | FramingError::TargetSize { .. } => Reason::UpstreamHeaderTooLarge,
         _ => Reason::BadResponseHeader,
     }
 }

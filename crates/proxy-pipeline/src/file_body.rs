@@ -4,7 +4,7 @@ use crate::disk::{Disk, DiskJob};
 use crate::failure::timeout_problem;
 use bytes::Bytes;
 use http_body::Frame;
-use proxy_clock::{Timer, Timers};
+use proxy_clock::{RequestTimers, Timer};
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_files::Content;
 use std::io;
@@ -34,7 +34,7 @@ enum State {
 /// Waits for threads that read, no longer than a piece and the exchange may take.
 #[derive(Debug)]
 pub(crate) struct Waiting {
-    timers: Timers,
+    timers: RequestTimers,
     disk: Disk,
 }
 
@@ -99,7 +99,7 @@ impl FileBody {
 
 impl Waiting {
     /// For `disk`, on these timers.
-    pub(crate) fn new(timers: Timers, disk: Disk) -> Self {
+    pub(crate) fn new(timers: RequestTimers, disk: Disk) -> Self {
         Self { timers, disk }
     }
 

@@ -1,16 +1,16 @@
 //! Answers with files of a folder, opened and read by threads that may wait for a disk.
 
-use crate::answer::OUR_NAME;
 use crate::body::Body;
 use crate::disk::DiskJob;
 use crate::exchange::Exchange;
 use crate::file_body::{FileBody, Waiting};
+use crate::local_reply::OUR_NAME;
 use crate::policy::header_edits;
 use bytes::Bytes;
 use http::header::{CONTENT_RANGE, SERVER};
 use http::{HeaderValue, Method, Response};
 use proxy_errors::{Detail, Problem, Reason};
-use proxy_files::{Asked, Fault, Served};
+use proxy_files::{FileError, FileRequest, FileResponse};
 use proxy_plan::RoutePlan;
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub(crate) async fn answer(
         return Err(Problem::new(Reason::InternalError, Detail::None));
     };
     let (path, query) = (head.uri.path(), head.uri.query());
-    let asked = Asked::new(&head.method, path, query, &head.headers);
+    let asked = FileRequest::new(&head.method, path, query, &head.headers);
     let time = &exchange.worker().time;
     let now = UNIX_EPOCH + time.unix(time.elapsed());
     let folder = Arc::clone(folder);
@@ -51,8 +51,13 @@ pub(crate) async fn answer(
     }
 }
 
-fn bring(served: Served, piece: Bytes, route: &RoutePlan, waiting: Waiting) -> Response<Body> {
-    let Served {
+fn bring(
+    served: FileResponse,
+    piece: Bytes,
+    route: &RoutePlan,
+    waiting: Waiting,
+) -> Response<Body> {
+    let FileResponse {
         status,
         mut headers,
         content,
@@ -69,12 +74,12 @@ fn bring(served: Served, piece: Bytes, route: &RoutePlan, waiting: Waiting) -> R
     response
 }
 
-fn refuse(exchange: &mut Exchange, fault: Fault) -> Result<Response<Body>, Problem> {
+fn refuse(exchange: &mut Exchange, fault: FileError) -> Result<Response<Body>, Problem> {
     let (reason, detail) = match fault {
-        Fault::Missing => (Reason::StaticNotFound, Detail::None),
-        Fault::Forbidden => (Reason::StaticForbidden, Detail::None),
-        Fault::PreconditionFailed => (Reason::PreconditionFailed, Detail::None),
-        Fault::OutOfRange { size_bytes } => {
+        FileError::Missing => (Reason::StaticNotFound, Detail::None),
+        FileError::Forbidden => (Reason::StaticForbidden, Detail::None),
+        FileError::PreconditionFailed => (Reason::PreconditionFailed, Detail::None),
+        FileError::OutOfRange { size_bytes } => {
             let problem = Problem::new(Reason::RangeNotSatisfiable, Detail::None);
             let mut response = exchange.refuse(problem);
             if let Ok(value) = HeaderValue::try_from(format!("bytes */{size_bytes}")) {
@@ -82,7 +87,7 @@ fn refuse(exchange: &mut Exchange, fault: Fault) -> Result<Response<Body>, Probl
             }
             return Ok(response);
         }
-        Fault::Unreadable(kind) => (Reason::StaticReadFailed, Detail::text(kind.to_string())),
+        FileError::Unreadable(kind) => (Reason::StaticReadFailed, Detail::text(kind.to_string())),
     };
     Err(Problem::new(reason, detail))
 }

@@ -2,31 +2,31 @@
 
 mod http1;
 mod http2;
-mod link;
+mod upstream_connection;
 
 use crate::body::Body;
 use crate::client_body::ClientBody;
 use crate::exchange::Exchange;
 use crate::failure::{connect_problem, exchange_problem, unfit_response};
-use crate::hop::Found;
+use crate::known_headers::KnownHeaders;
 use crate::policy::request_head::{self, Length};
 use crate::policy::{grpc_timeout, http2_fields, response_head};
 use crate::request_body::{Progress, RequestBody, Times};
 use crate::state::ActivePlan;
-use crate::upgrade::{self, Asked};
+use crate::upgrade::{self, RequestedUpgrade};
 use bytes::Bytes;
 use h2::RecvStream;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, Method, Request, Response, StatusCode, Version};
 use http_body::Body as _;
-use link::{Kept, Link};
-use proxy_clock::{Timer, Timers};
+use proxy_clock::{RequestTimers, Timer};
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_framing::RequestKind;
 use proxy_plan::{RoutePlan, UpstreamPlan};
-use proxy_pool::{Call, Pool, ResponseBody, SendFault, Tunnel};
+use proxy_pool::{Http2Request, Pool, ResponseBody, SendError, Tunnel};
 use std::rc::Rc;
 use std::time::Duration;
+use upstream_connection::{PooledConnection, UpstreamConnection};
 
 /// Where a request goes.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +45,7 @@ struct Attempts<'e, 'p> {
     active: Rc<ActivePlan>,
     pool: Rc<Pool<RequestBody>>,
     to: Destination<'p>,
-    timers: Timers,
+    timers: RequestTimers,
     kind: RequestKind,
     replayable: bool,
     upload: Option<Rc<Progress>>,
@@ -53,7 +53,7 @@ struct Attempts<'e, 'p> {
 }
 
 /// What an attempt came to.
-enum Tried {
+enum AttemptOutcome {
     Answered(Answered),
     /// The connection was of no use, and nobody is to blame.
     Again,
@@ -64,8 +64,8 @@ enum Tried {
 
 /// Who answered, and by what.
 enum Answered {
-    Http1(Response<()>, Kept),
-    Http2(Response<RecvStream>, Box<Call<RequestBody>>),
+    Http1(Response<()>, PooledConnection),
+    Http2(Response<RecvStream>, Box<Http2Request<RequestBody>>),
     Tunnel(Response<()>, Tunnel),
     /// A tunnel was asked for, and this is why there is none.
     Refusal(Response<()>),
@@ -129,7 +129,7 @@ pub(crate) async fn send(
 
 impl Attempts<'_, '_> {
     /// Sends the request until somebody answers or it must not be sent again.
-    async fn run(&mut self, asked: Option<&Asked>) -> Result<Answered, Problem> {
+    async fn run(&mut self, asked: Option<&RequestedUpgrade>) -> Result<Answered, Problem> {
         let mut target = self.to.target;
         loop {
             self.exchange.ask(self.to.upstream.index, target);
@@ -147,26 +147,26 @@ impl Attempts<'_, '_> {
             self.exchange.connected();
             let began = self.began(&link);
             if let Some(total) = self.to.total
-                && self.exchange.found.has(Found::GRPC)
+                && self.exchange.found.has(KnownHeaders::GRPC)
             {
                 let spent = began.saturating_sub(self.exchange.began());
                 grpc_timeout::pass_on(self.request.headers_mut(), total.saturating_sub(spent));
             }
             let tried = match link {
-                Link::Http1(kept) => self.send_alone(kept).await,
-                Link::Http2(lane) => self.call(lane, asked).await,
+                UpstreamConnection::Http1(kept) => self.send_alone(kept).await,
+                UpstreamConnection::Http2(lane) => self.call(lane, asked).await,
             };
             match tried {
-                Tried::Answered(answered) => {
+                AttemptOutcome::Answered(answered) => {
                     self.answered(began);
                     return Ok(answered);
                 }
-                Tried::Again => {}
-                Tried::Elsewhere => {
+                AttemptOutcome::Again => {}
+                AttemptOutcome::Elsewhere => {
                     self.tried.push(target);
                     target = self.untried().unwrap_or(target);
                 }
-                Tried::Failed(problem) => {
+                AttemptOutcome::Failed(problem) => {
                     self.note_failure(&problem);
                     return Err(problem);
                 }
@@ -176,8 +176,8 @@ impl Attempts<'_, '_> {
 
     /// When the target is asked. A kept connection is at hand: reading the clock again would show what
     /// deciding took.
-    fn began(&self, link: &Link) -> Duration {
-        let at_hand = matches!(link, Link::Http1(kept) if kept.at_hand);
+    fn began(&self, link: &UpstreamConnection) -> Duration {
+        let at_hand = matches!(link, UpstreamConnection::Http1(kept) if kept.at_hand);
         if at_hand && self.tried.is_empty() && self.exchange.closing.facts.retries == 0 {
             return self.exchange.began();
         }
@@ -251,7 +251,7 @@ impl Attempts<'_, '_> {
         }
     }
 
-    fn problem(&self, fault: &SendFault) -> Problem {
+    fn problem(&self, fault: &SendError) -> Problem {
         let upload = self.upload.as_ref();
         let upload = upload.and_then(|progress| progress.fault.get());
         let unread = self.exchange.client().fault.get();
@@ -269,7 +269,7 @@ impl Attempts<'_, '_> {
     fn bring_back(
         &mut self,
         answered: Answered,
-        asked: Option<&Asked>,
+        asked: Option<&RequestedUpgrade>,
     ) -> Result<Response<Body>, Problem> {
         let route = self.to.route;
         if let Some((status, headers)) = answered.by_http2() {
@@ -282,7 +282,7 @@ impl Attempts<'_, '_> {
                 .map_err(|unfit| unfit_response(unfit, &self.to.upstream.name))?;
         }
         let (mut head, body) = match answered {
-            Answered::Http1(response, Kept { connection, .. }) => {
+            Answered::Http1(response, PooledConnection { connection, .. }) => {
                 let (head, ()) = response.into_parts();
                 if head.status == StatusCode::SWITCHING_PROTOCOLS {
                     if !connection.has_sent_all() {
@@ -310,7 +310,7 @@ impl Attempts<'_, '_> {
                 return Ok(Response::from_parts(head, Body::bytes(Bytes::new())));
             }
         };
-        if head.status.is_success() && asked.is_some_and(Asked::is_bootstrapped) {
+        if head.status.is_success() && asked.is_some_and(RequestedUpgrade::is_bootstrapped) {
             // The client would take it for the beginning of its tunnel.
             let detail = Detail::name(&*self.to.upstream.name);
             return Err(Problem::new(Reason::UpgradeDeclined, detail));
@@ -329,7 +329,7 @@ fn upload(
     exchange: &Exchange,
     to: Destination<'_>,
     body: ClientBody,
-    timers: &Timers,
+    timers: &RequestTimers,
 ) -> (RequestBody, Rc<Progress>) {
     let route = to.route;
     let body_idle = exchange
@@ -338,7 +338,7 @@ fn upload(
     let times = Times {
         body_idle,
         // A caller that streams may have nothing but a heartbeat to say.
-        at_any_pace: to.upstream.http2 && exchange.found.has(Found::GRPC),
+        at_any_pace: to.upstream.http2 && exchange.found.has(KnownHeaders::GRPC),
         write: route.times.read,
         response: route.times.response,
     };

@@ -5,7 +5,7 @@ use http::{HeaderName, HeaderValue, Response, StatusCode};
 
 /// Fields that end with the upstream's connection, or say how long a body is that is not there.
 /// [RFC 9110 §7.6.1, §8.6]
-const UNFIT: &[&[u8]] = &[
+const FORBIDDEN_FIELDS: &[&[u8]] = &[
     b"connection",
     b"keep-alive",
     b"proxy-connection",
@@ -89,7 +89,7 @@ fn keep(head: &[u8], kept: &mut Vec<u8>) {
         .map(<[u8]>::trim_ascii)
         .collect();
     for line in lines {
-        let mut unfit = UNFIT.iter().chain(&nominated);
+        let mut unfit = FORBIDDEN_FIELDS.iter().chain(&nominated);
         if !unfit.any(|name| is_named(line, name)) {
             kept.extend_from_slice(line);
         }

@@ -12,33 +12,33 @@ mod view;
 
 mod claims;
 mod forward;
-mod forwarding;
-mod hop;
+mod forwarded_headers;
 mod interim;
+mod known_headers;
 mod names;
 mod policy;
 mod upgrade;
 mod websocket;
 
 mod body;
-mod closing;
+mod completion;
 mod file_body;
 mod origin;
 mod removal;
 mod request_body;
 mod trailers;
 
-mod answer;
 mod builtin;
+mod early_reply;
+mod error_log;
 mod failure;
 mod files;
+mod local_reply;
 mod panic;
 mod refused_head;
-mod trouble;
-mod unread;
 
-mod client;
 mod client_body;
+mod connection_info;
 mod correlation;
 mod date;
 mod disk;
@@ -47,20 +47,22 @@ mod terms;
 mod time;
 mod tunnel;
 
-pub use answer::RawAnswer;
 pub use body::{Body, BodyError};
-pub use client::{Bootstrapped, Client, GONE, Stream, Switched, TlsSession};
-pub use client_body::{ClientBody, CutOff, Source, Streamed};
+pub use client_body::{BodyAborted, ClientBody, Source, Streamed};
+pub use connection_info::{
+    ConnectionInfo, ExtendedConnectProtocol, REMOVED_LISTENER, RequestStream, Switched, TlsSession,
+};
 pub use correlation::{IdSource, is_acceptable};
+pub use early_reply::{UnreadRequest, refuse_unread};
+pub use error_log::note_connection;
 pub use failure::{framing_problem, timeout_problem};
-pub use forwarding::Peer;
+pub use forwarded_headers::Peer;
 pub use interim::informational;
+pub use local_reply::RawAnswer;
 pub use pipeline::handle;
 pub use refused_head::refused_head_problem;
-pub use request_body::{BodyFault, RequestBody};
-pub use state::{ActivePlan, Draining, Logs, Shared, UpstreamLinks, Worker};
+pub use request_body::{RequestBody, RequestBodyError};
+pub use state::{ActivePlan, Draining, Logs, Shared, UpstreamConnectors, Worker};
 pub use terms::ConnectionTerms;
 pub use time::Time;
-pub use trouble::note_connection;
 pub use tunnel::{Carried, TunnelEnd, join};
-pub use unread::{UnreadRequest, refuse_unread};

@@ -3,7 +3,7 @@
 use crate::removal::Part;
 use crate::state::ActivePlan;
 use proxy_plan::TargetIdentity;
-use proxy_telemetry::{Phrase, Phrases, RouteCells, TargetCells};
+use proxy_telemetry::{EscapedField, EscapedFields, RouteMetrics, TargetMetrics};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -31,9 +31,9 @@ pub(crate) enum Origin {
 #[derive(Debug)]
 pub(crate) struct Extract {
     route: Option<Arc<str>>,
-    route_cells: Arc<RouteCells>,
+    route_cells: Arc<RouteMetrics>,
     /// One phrase, or none where there are no records.
-    route_phrases: Phrases,
+    route_phrases: EscapedFields,
     target: Option<ExtractedTarget>,
 }
 
@@ -41,9 +41,9 @@ pub(crate) struct Extract {
 struct ExtractedTarget {
     upstream: Arc<str>,
     identity: Arc<TargetIdentity>,
-    cells: Arc<TargetCells>,
+    cells: Arc<TargetMetrics>,
     /// One phrase, or none where there are no records.
-    phrases: Phrases,
+    phrases: EscapedFields,
 }
 
 impl Origin {
@@ -85,7 +85,7 @@ impl Origin {
         }
     }
 
-    pub(crate) fn target_cells(&self, parts: PlanParts) -> Option<&TargetCells> {
+    pub(crate) fn target_cells(&self, parts: PlanParts) -> Option<&TargetMetrics> {
         match self {
             Self::Plan(active) => {
                 let (upstream, target) = parts.upstream?;
@@ -108,7 +108,7 @@ impl Origin {
     }
 
     #[inline]
-    pub(crate) fn route_cells(&self, parts: PlanParts) -> &RouteCells {
+    pub(crate) fn route_cells(&self, parts: PlanParts) -> &RouteMetrics {
         match self {
             Self::Plan(active) => active.routes.route(parts.route),
             Self::Extract(extract) => &extract.route_cells,
@@ -116,7 +116,7 @@ impl Origin {
     }
 
     /// The route as access records have it.
-    pub(crate) fn route_phrase(&self, parts: PlanParts) -> Option<Phrase<'_>> {
+    pub(crate) fn route_phrase(&self, parts: PlanParts) -> Option<EscapedField<'_>> {
         match self {
             Self::Plan(active) => active.route_phrases.get(parts.route?),
             Self::Extract(extract) => extract.route_phrases.get(0),
@@ -125,7 +125,7 @@ impl Origin {
 
     /// The upstream and target called last, as access records have them; the upstream alone when no
     /// target was called.
-    pub(crate) fn target_phrase(&self, parts: PlanParts) -> Option<Phrase<'_>> {
+    pub(crate) fn target_phrase(&self, parts: PlanParts) -> Option<EscapedField<'_>> {
         match self {
             Self::Plan(active) => match parts.upstream {
                 Some((upstream, target)) => {
@@ -149,7 +149,7 @@ impl Extract {
         let id = route.as_deref().filter(|_| recorded);
         Self {
             route_cells: active.routes.shared(parts.route),
-            route_phrases: Phrases::of_routes(id),
+            route_phrases: EscapedFields::of_routes(id),
             route,
             target: ExtractedTarget::of(active, parts),
         }
@@ -168,7 +168,7 @@ impl ExtractedTarget {
             upstream: Arc::clone(&plan.name),
             identity: Arc::clone(&target.identity),
             cells: Arc::clone(cells),
-            phrases: Phrases::of_targets(&plan.name, label),
+            phrases: EscapedFields::of_targets(&plan.name, label),
         })
     }
 }

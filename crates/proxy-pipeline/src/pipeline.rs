@@ -1,8 +1,8 @@
 //! The life of one request, top to bottom. Read this file first.
 
 use crate::body::Body;
-use crate::client::Stream;
 use crate::client_body::ClientBody;
+use crate::connection_info::RequestStream;
 use crate::exchange::Exchange;
 use crate::policy::{
     client_certificate, expectation, grpc_timeout, http2_head, in_flight, max_forwards, misdirected,
@@ -19,7 +19,7 @@ use std::rc::Rc;
 /// Answers one request, which begins here and now; whatever happens, the client gets a response.
 pub fn handle(
     worker: Rc<Worker>,
-    stream: Stream,
+    stream: RequestStream,
     head: Parts,
     body: ClientBody,
 ) -> impl Future<Output = Response<Body>> {

@@ -2,8 +2,8 @@
 
 use crate::failure::framing_problem;
 use proxy_errors::Problem;
-use proxy_framing::Fault;
-use proxy_telemetry::RequestFacts;
+use proxy_framing::FramingError;
+use proxy_telemetry::AccessLogRequest;
 
 /// Most bytes of a target that a record tells.
 const MOST_OF_TARGET: usize = 2_048;
@@ -17,7 +17,7 @@ const LONGEST_METHOD: usize = 32;
 /// The problem that `fault` is, and the field that is to blame in `head`: the bytes that were accepted
 /// before it, from the beginning of the head.
 #[must_use]
-pub fn refused_head_problem(fault: Fault, head: &[u8]) -> Problem {
+pub fn refused_head_problem(fault: FramingError, head: &[u8]) -> Problem {
     let problem = framing_problem(fault);
     match field_to_blame(fault, head) {
         Some(name) => problem.with_field(name),
@@ -26,8 +26,8 @@ pub fn refused_head_problem(fault: Fault, head: &[u8]) -> Problem {
 }
 
 /// What is known of the request, however little of its head came.
-pub(crate) fn facts(head: &[u8]) -> RequestFacts<'_> {
-    let nothing = RequestFacts {
+pub(crate) fn facts(head: &[u8]) -> AccessLogRequest<'_> {
+    let nothing = AccessLogRequest {
         // No client sends this method.
         method: b"-",
         host: None,
@@ -43,7 +43,7 @@ pub(crate) fn facts(head: &[u8]) -> RequestFacts<'_> {
     if !(1..=LONGEST_METHOD).contains(&method.len()) || !method.iter().all(|byte| is_tchar(*byte)) {
         return nothing;
     }
-    RequestFacts {
+    AccessLogRequest {
         method,
         host: value(fields, b"host"),
         path: target.get(..MOST_OF_TARGET).unwrap_or(target),
@@ -83,25 +83,25 @@ fn value<'h>(fields: &'h [u8], wanted: &[u8]) -> Option<&'h [u8]> {
     clippy::wildcard_enum_match_arm,
     reason = "most faults are no single field's"
 )]
-fn field_to_blame(fault: Fault, head: &[u8]) -> Option<Box<str>> {
+fn field_to_blame(fault: FramingError, head: &[u8]) -> Option<Box<str>> {
     match fault {
-        Fault::RepeatedHost | Fault::BadHost => Some("Host".into()),
-        Fault::ConflictingContentLength
-        | Fault::RepeatedContentLength
-        | Fault::BadContentLength
-        | Fault::ContentLengthWithTransferEncoding => Some("Content-Length".into()),
-        Fault::TransferEncodingNotChunked | Fault::TransferEncodingInHttp10 => {
+        FramingError::RepeatedHost | FramingError::BadHost => Some("Host".into()),
+        FramingError::ConflictingContentLength
+        | FramingError::RepeatedContentLength
+        | FramingError::BadContentLength
+        | FramingError::ContentLengthWithTransferEncoding => Some("Content-Length".into()),
+        FramingError::TransferEncodingNotChunked | FramingError::TransferEncodingInHttp10 => {
             Some("Transfer-Encoding".into())
         }
-        Fault::BareLf
-        | Fault::BareCr
-        | Fault::NulByte
-        | Fault::ObsFold
-        | Fault::SpaceBeforeColon
-        | Fault::BadNameByte
-        | Fault::ControlByteInValue
-        | Fault::NameSize { .. }
-        | Fault::ValueSize { .. } => last_name(split(head).1),
+        FramingError::BareLf
+        | FramingError::BareCr
+        | FramingError::NulByte
+        | FramingError::ObsFold
+        | FramingError::SpaceBeforeColon
+        | FramingError::BadNameByte
+        | FramingError::ControlByteInValue
+        | FramingError::NameSize { .. }
+        | FramingError::ValueSize { .. } => last_name(split(head).1),
         _ => None,
     }
 }
@@ -156,14 +156,17 @@ mod tests {
             problem.field().map(str::to_owned)
         };
         let head = "GET / HTTP/1.1\r\nA: 1\r\nX-B";
-        assert_eq!(name(Fault::SpaceBeforeColon, head).as_deref(), Some("X-B"));
-        assert_eq!(name(Fault::MissingHost, head), None);
-        assert_eq!(name(Fault::NulByte, "GET /"), None);
+        assert_eq!(
+            name(FramingError::SpaceBeforeColon, head).as_deref(),
+            Some("X-B")
+        );
+        assert_eq!(name(FramingError::MissingHost, head), None);
+        assert_eq!(name(FramingError::NulByte, "GET /"), None);
         let folded = "GET / HTTP/1.1\r\nX-C: 1\r\n";
-        assert_eq!(name(Fault::ObsFold, folded).as_deref(), Some("X-C"));
+        assert_eq!(name(FramingError::ObsFold, folded).as_deref(), Some("X-C"));
         let head = "GET / HTTP/1.1\r\nX-Secret: s3cr";
         assert_eq!(
-            name(Fault::ControlByteInValue, head).as_deref(),
+            name(FramingError::ControlByteInValue, head).as_deref(),
             Some("X-Secret")
         );
     }

@@ -1,10 +1,10 @@
 //! A request's body on its way upstream: counted, bounded, and timed by progress.
 
-use crate::client_body::{ClientBody, CutOff};
+use crate::client_body::{BodyAborted, ClientBody};
 use crate::trailers;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use proxy_clock::{Pace, Timer, Timers};
+use proxy_clock::{MinDataRate, RequestTimers, Timer};
 use proxy_http1::{Pipe, SpliceFrom};
 use std::cell::Cell;
 use std::pin::Pin;
@@ -26,21 +26,21 @@ struct Upload {
 #[derive(Debug)]
 pub(crate) struct Progress {
     pub(crate) bytes: Cell<u64>,
-    pub(crate) fault: Cell<Option<BodyFault>>,
+    pub(crate) fault: Cell<Option<RequestBodyError>>,
     pub(crate) complete: Cell<bool>,
     /// Whether the response has begun: from then on its reader's timers count.
     answered: Cell<bool>,
     limit: u64,
     times: Times,
     /// The client's; none for one that may say little for long.
-    pace: Option<Pace>,
-    timers: Timers,
+    pace: Option<MinDataRate>,
+    timers: RequestTimers,
 }
 
 /// How long each side may make the other wait.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
-    /// The client for each [`Pace::LEAST`] bytes of its body.
+    /// The client for each [`MinDataRate::MIN_BYTES`] bytes of its body.
     pub(crate) body_idle: Duration,
     /// Whether any byte will do instead.
     pub(crate) at_any_pace: bool,
@@ -52,7 +52,7 @@ pub(crate) struct Times {
 
 /// Why a request's body broke off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BodyFault {
+pub enum RequestBodyError {
     /// Larger than allowed.
     #[error("over {limit} bytes")]
     TooLarge {
@@ -63,17 +63,17 @@ pub enum BodyFault {
     },
     /// The client hung up, or sent what is no body.
     #[error("cut off by the client")]
-    CutOff,
+    BodyAborted,
     /// The client broke the rules of HTTP/2.
     #[error("malformed by HTTP/2")]
     Malformed,
 }
 
-impl From<CutOff> for BodyFault {
-    fn from(cut: CutOff) -> Self {
+impl From<BodyAborted> for RequestBodyError {
+    fn from(cut: BodyAborted) -> Self {
         match cut {
-            CutOff::Gone => Self::CutOff,
-            CutOff::Malformed => Self::Malformed,
+            BodyAborted::Gone => Self::BodyAborted,
+            BodyAborted::Malformed => Self::Malformed,
         }
     }
 }
@@ -84,7 +84,7 @@ impl RequestBody {
         incoming: ClientBody,
         limit: u64,
         times: Times,
-        timers: Timers,
+        timers: RequestTimers,
     ) -> (Self, Rc<Progress>) {
         let progress = Rc::new(Progress {
             bytes: Cell::new(0),
@@ -93,7 +93,7 @@ impl RequestBody {
             answered: Cell::new(false),
             limit,
             times,
-            pace: (!times.at_any_pace).then(Pace::default),
+            pace: (!times.at_any_pace).then(MinDataRate::default),
             timers,
         });
         let upload = Upload {
@@ -105,11 +105,11 @@ impl RequestBody {
 }
 
 impl Progress {
-    fn took(&self, bytes: usize) -> Result<(), BodyFault> {
+    fn took(&self, bytes: usize) -> Result<(), RequestBodyError> {
         let seen = self.bytes.get().saturating_add(bytes as u64);
         self.bytes.set(seen);
         if seen > self.limit {
-            return Err(BodyFault::TooLarge {
+            return Err(RequestBodyError::TooLarge {
                 seen,
                 limit: self.limit,
             });
@@ -158,7 +158,7 @@ impl Progress {
         }
     }
 
-    fn failed(&self, fault: BodyFault) -> BodyFault {
+    fn failed(&self, fault: RequestBodyError) -> RequestBodyError {
         self.fault.set(Some(fault));
         fault
     }
@@ -177,12 +177,12 @@ impl SpliceFrom for RequestBody {
 
 impl Body for RequestBody {
     type Data = Bytes;
-    type Error = BodyFault;
+    type Error = RequestBodyError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyFault>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, RequestBodyError>>> {
         let Some(Upload { incoming, progress }) = &mut self.0 else {
             return Poll::Ready(None);
         };

@@ -7,18 +7,18 @@ use crate::host_value::HostValue;
 use crate::removal::Removals;
 use crate::request_body::RequestBody;
 use crate::time::Time;
-use proxy_clock::{Clock, Sweep};
-use proxy_files::Folder;
+use proxy_clock::{Clock, TimerRegistry};
+use proxy_files::Directory;
 use proxy_framing::HeadLimits;
-use proxy_limits::Gauge;
+use proxy_limits::ConcurrencyLimit;
 use proxy_model::{Observability, Route, Service, StaticFiles};
 use proxy_plan::{Plan, TargetIdentity, UpstreamPlan};
 use proxy_pool::{ConnectSettings, Pool};
 use proxy_telemetry::{
-    AccessFormat, Lifecycle, OptionalField, Phrases, Registry, RouteTable, TargetCells,
-    UpstreamCells, WorkerCells, WorkerLog,
+    AccessFormat, EscapedFields, Lifecycle, OptionalField, Registry, RouteTable, TargetMetrics,
+    UpstreamMetrics, WorkerLog, WorkerMetrics,
 };
-use proxy_upstream::Ready;
+use proxy_upstream::HealthyTargets;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -28,9 +28,9 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Shared {
     /// Requests in flight over all workers.
-    pub in_flight: Gauge,
+    pub in_flight: ConcurrencyLimit,
     /// Client connections over all workers.
-    pub connections: Gauge,
+    pub connections: ConcurrencyLimit,
     /// What the process says of itself.
     pub lifecycle: Arc<Lifecycle>,
 }
@@ -45,11 +45,11 @@ pub struct Worker {
     /// The worker's time, in ticks.
     pub clock: Rc<Clock>,
     /// The deadlines of all its connections and streams.
-    pub sweep: Rc<Sweep>,
+    pub sweep: Rc<TimerRegistry>,
     /// Idle connections to targets.
     pub pool: Rc<Pool<RequestBody>>,
     /// What it counts.
-    pub cells: Arc<WorkerCells>,
+    pub cells: Arc<WorkerMetrics>,
     /// What it writes down.
     pub logs: RefCell<Logs>,
     /// Whether its connections are to end.
@@ -116,10 +116,10 @@ pub struct ActivePlan {
     /// How requests are written down; none where they are not.
     pub(crate) access_format: Option<AccessFormat>,
     /// Routes as access records have them, by position; none where there are no records.
-    pub(crate) route_phrases: Phrases,
+    pub(crate) route_phrases: EscapedFields,
     pub(crate) response_limits: HeadLimits,
     /// By position of the route; none for those that serve no files.
-    pub(crate) folders: Vec<Option<Arc<Folder>>>,
+    pub(crate) folders: Vec<Option<Arc<Directory>>>,
     /// Made when a stream of an older plan asks.
     route_ids: OnceCell<HashSet<Arc<str>>>,
     target_identities: OnceCell<HashSet<Arc<TargetIdentity>>>,
@@ -129,19 +129,19 @@ pub struct ActivePlan {
 #[derive(Debug)]
 pub(crate) struct ActiveUpstream {
     pub(crate) turn: Cell<u32>,
-    pub(crate) ready: RefCell<Ready>,
-    pub(crate) cells: Arc<UpstreamCells>,
-    pub(crate) targets: Vec<Arc<TargetCells>>,
-    pub(crate) links: UpstreamLinks,
+    pub(crate) ready: RefCell<HealthyTargets>,
+    pub(crate) cells: Arc<UpstreamMetrics>,
+    pub(crate) targets: Vec<Arc<TargetMetrics>>,
+    pub(crate) links: UpstreamConnectors,
     /// Its targets as access records have them, by position; none where there are no records.
-    pub(crate) phrases: Phrases,
+    pub(crate) phrases: EscapedFields,
     /// The same without a target.
-    pub(crate) phrase: Phrases,
+    pub(crate) phrase: EscapedFields,
 }
 
 /// How an upstream's targets are reached, by target.
 #[derive(Clone, Debug)]
-pub struct UpstreamLinks {
+pub struct UpstreamConnectors {
     /// By position of the target.
     pub targets: Vec<ConnectSettings>,
 }
@@ -151,7 +151,7 @@ impl ActivePlan {
     #[must_use]
     pub fn new(
         plan: Arc<Plan>,
-        links: Vec<UpstreamLinks>,
+        links: Vec<UpstreamConnectors>,
         registry: &Arc<Registry>,
         worker: usize,
     ) -> Self {
@@ -162,13 +162,13 @@ impl ActivePlan {
         let mut upstreams: Vec<_> = upstreams.collect();
         let model = plan.model();
         let access_format = access_format(&model.observability);
-        let mut route_phrases = Phrases::default();
+        let mut route_phrases = EscapedFields::default();
         if access_format.is_some() {
-            route_phrases = Phrases::of_routes(plan.routes().iter().map(|route| &*route.id));
+            route_phrases = EscapedFields::of_routes(plan.routes().iter().map(|route| &*route.id));
             for (upstream, active) in plan.upstreams().iter().zip(&mut upstreams) {
                 let labels = upstream.targets.iter().map(|target| &*target.label);
-                active.phrases = Phrases::of_targets(&upstream.name, labels);
-                active.phrase = Phrases::of_upstream(&upstream.name);
+                active.phrases = EscapedFields::of_targets(&upstream.name, labels);
+                active.phrase = EscapedFields::of_upstream(&upstream.name);
             }
         }
         Self {
@@ -217,7 +217,7 @@ impl ActivePlan {
         for (upstream, active) in self.plan.upstreams().iter().zip(&self.upstreams) {
             if upstream.http2 {
                 let open = upstream.targets.iter();
-                let open = open.map(|target| pool.trunks().open(target.id));
+                let open = open.map(|target| pool.http2_pool().open(target.id));
                 let (size, idle) = open.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
                 active.cells.pool_size.set(size as u64);
                 active.cells.pool_idle.set(idle as u64);
@@ -238,7 +238,7 @@ impl ActivePlan {
 impl ActiveUpstream {
     fn new(
         upstream: &UpstreamPlan,
-        links: UpstreamLinks,
+        links: UpstreamConnectors,
         registry: &Registry,
         worker: usize,
     ) -> Self {
@@ -249,12 +249,14 @@ impl ActiveUpstream {
         Self {
             // Workers begin at different targets, or a few requests would all go to the first.
             turn: Cell::new(u32::try_from(worker).unwrap_or_default()),
-            ready: RefCell::new(Ready::of(targets.clone().map(|target| &target.state))),
+            ready: RefCell::new(HealthyTargets::of(
+                targets.clone().map(|target| &target.state),
+            )),
             cells: registry.upstream(worker, &upstream.name),
             targets: cells.collect(),
             links,
-            phrases: Phrases::default(),
-            phrase: Phrases::default(),
+            phrases: EscapedFields::default(),
+            phrase: EscapedFields::default(),
         }
     }
 }
@@ -266,7 +268,7 @@ impl Worker {
         shared: Arc<Shared>,
         (time, ids): (Time, IdSource),
         active: ActivePlan,
-        cells: Arc<WorkerCells>,
+        cells: Arc<WorkerMetrics>,
         logs: Logs,
     ) -> Self {
         let clock = Rc::new(Clock::default());
@@ -331,7 +333,7 @@ const RESPONSE_LIMITS: HeadLimits = HeadLimits {
     max_target_bytes: 1024,
 };
 
-fn folder(route: &Route) -> Option<Arc<Folder>> {
+fn folder(route: &Route) -> Option<Arc<Directory>> {
     let StaticFiles {
         place: _,
         root,
@@ -342,7 +344,7 @@ fn folder(route: &Route) -> Option<Arc<Folder>> {
         Service::Static(files) => files,
         Service::Upstream(_) | Service::Builtin(_) => return None,
     };
-    Some(Arc::new(Folder {
+    Some(Arc::new(Directory {
         root: root.value.clone(),
         index: index.as_str().into(),
         fallback: fallback.as_ref().map(|name| name.as_str().into()),

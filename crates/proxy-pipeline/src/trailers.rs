@@ -3,7 +3,7 @@
 //! Receivers are free to add trailers to the headers. What decides about framing, routing, who asks
 //! or how the request is handled must have been said before the body. [RFC 9110 §6.5.1]
 
-use crate::hop::remove_claims;
+use crate::known_headers::remove_claims;
 use crate::names;
 use crate::policy::http2_fields::check_field;
 use http::header::{

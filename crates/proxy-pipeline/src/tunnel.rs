@@ -1,6 +1,6 @@
 //! Two streams joined after `101 Switching Protocols`.
 
-use crate::client::Switched;
+use crate::connection_info::Switched;
 use crate::failure::timeout_problem;
 use proxy_clock::{Clock, Deadline, Timer};
 use proxy_pool::Tunnel;

@@ -15,7 +15,7 @@ use proxy_pool::{Connection, ConnectionPermit, Tunnel};
 
 /// What a client asked to switch to.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct RequestedUpgrade {
     pub(crate) protocol: HeaderValue,
     /// The key that was sent in the client's stead, which knows none.
     pub(crate) key: Option<HeaderValue>,
@@ -23,7 +23,7 @@ pub(crate) struct Asked {
     pub(crate) theirs: Option<HeaderValue>,
 }
 
-impl Asked {
+impl RequestedUpgrade {
     /// Whether the client takes any success for the beginning of its tunnel. [RFC 8441 §4]
     pub(crate) fn is_bootstrapped(&self) -> bool {
         self.key.is_some()
@@ -44,7 +44,7 @@ pub(crate) fn switch(
     route: &RoutePlan,
     connection: Connection<RequestBody>,
     head: http::response::Parts,
-    asked: Option<&Asked>,
+    asked: Option<&RequestedUpgrade>,
 ) -> Result<Response<Body>, Problem> {
     let Some(asked) = asked.filter(|asked| asked.is_met_by(&head.headers)) else {
         return Err(Problem::new(Reason::UnaskedUpgrade, Detail::None));
@@ -64,7 +64,7 @@ pub(crate) fn open(
     route: &RoutePlan,
     tunnel: Tunnel,
     mut head: http::response::Parts,
-    asked: Option<&Asked>,
+    asked: Option<&RequestedUpgrade>,
 ) -> Result<Response<Body>, Problem> {
     let Some(asked) = asked else {
         return Err(Problem::new(Reason::UnaskedUpgrade, Detail::None));
@@ -82,7 +82,7 @@ fn agree(
     route: &RoutePlan,
     (tunnel, permit): (Tunnel, Option<ConnectionPermit>),
     mut head: http::response::Parts,
-    asked: &Asked,
+    asked: &RequestedUpgrade,
 ) -> Response<Body> {
     response_head::apply(route, &mut head);
     head.headers.remove(names::KEEP_ALIVE);

@@ -1,9 +1,9 @@
 //! What a worker knows when it decides.
 
 use crate::state::ActivePlan;
-use proxy_plan::{UpstreamPlan, View};
+use proxy_plan::{BalancerState, UpstreamPlan};
 
-impl View for ActivePlan {
+impl BalancerState for ActivePlan {
     #[inline]
     fn turn(&self, upstream: &UpstreamPlan) -> u32 {
         let active = self.upstreams.get(upstream.index);

@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::HeaderValue;
 
-const ID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+const WEBSOCKET_GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 /// A key to send, from random bytes.
 pub(crate) fn key(random: [u8; 16]) -> HeaderValue {
@@ -16,7 +16,10 @@ pub(crate) fn key(random: [u8; 16]) -> HeaderValue {
 
 /// What shows that a key was understood.
 pub(crate) fn answer(key: &HeaderValue) -> HeaderValue {
-    let hashed = digest(&SHA1_FOR_LEGACY_USE_ONLY, &[key.as_bytes(), ID].concat());
+    let hashed = digest(
+        &SHA1_FOR_LEGACY_USE_ONLY,
+        &[key.as_bytes(), WEBSOCKET_GUID].concat(),
+    );
     let text = STANDARD.encode(hashed);
     HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static(""))
 }

@@ -1,12 +1,12 @@
 //! The decision: from a request's head to who answers it, or why nobody does.
 
-use crate::{Plan, RoutePlan, Service, UpstreamPlan, View};
+use crate::{BalancerState, Plan, RoutePlan, Service, UpstreamPlan};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Method};
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_model::BuiltinHandler;
 use proxy_routing::{
-    Head, HostFault, PathFault, Readings, forgiving_path, is_plain_path, normal_host,
+    Head, HostError, PathError, Readings, forgiving_path, is_plain_path, normal_host,
 };
 use std::borrow::Cow;
 use std::time::Duration;
@@ -62,7 +62,7 @@ impl Plan {
     pub fn decide<'p>(
         &'p self,
         head: &RequestHead<'_>,
-        view: &impl View,
+        view: &impl BalancerState,
         now: Duration,
     ) -> Decision<'p> {
         let route = match self.route(head) {
@@ -102,8 +102,8 @@ impl Plan {
     pub(crate) fn see<'a>(
         &self,
         head: &RequestHead<'a>,
-    ) -> Result<(Seen<'a>, Option<usize>), Problem> {
-        let seen = Seen::of(head)?;
+    ) -> Result<(NormalizedHead<'a>, Option<usize>), Problem> {
+        let seen = NormalizedHead::of(head)?;
         let reached = self.reach(head.listener, &seen.as_head(head));
         if !seen.is_plain {
             self.check_path(head, &seen, reached)?;
@@ -123,7 +123,7 @@ impl Plan {
     fn check_path(
         &self,
         head: &RequestHead<'_>,
-        seen: &Seen<'_>,
+        seen: &NormalizedHead<'_>,
         reached: Option<usize>,
     ) -> Result<(), Problem> {
         let raw = head.target.map_or("/", PathAndQuery::path);
@@ -139,7 +139,7 @@ impl Plan {
         }
         let Readings { paths, fault } = Readings::of(raw);
         let fault =
-            fault.or((!raw.starts_with('/') && raw != "*").then_some(PathFault::NotAbsolute));
+            fault.or((!raw.starts_with('/') && raw != "*").then_some(PathError::NotAbsolute));
         if let Some(fault) = fault.filter(|_| is_strict) {
             return Err(path_problem(fault));
         }
@@ -163,7 +163,7 @@ impl Plan {
         Problem::new(Reason::AmbiguousPath, Detail::text(detail))
     }
 
-    fn forward<'p>(&'p self, position: usize, view: &impl View) -> Outcome<'p> {
+    fn forward<'p>(&'p self, position: usize, view: &impl BalancerState) -> Outcome<'p> {
         let Some(upstream) = self.upstreams.get(position) else {
             return Outcome::Refuse(Problem::new(Reason::InternalError, Detail::None));
         };
@@ -188,7 +188,7 @@ impl<'p> Decision<'p> {
 
 /// A head in the one form that routes are matched against.
 #[derive(Debug)]
-pub(crate) struct Seen<'a> {
+pub(crate) struct NormalizedHead<'a> {
     host: Cow<'a, str>,
     path: Cow<'a, str>,
     /// Whether no server reads the path in another way.
@@ -196,7 +196,7 @@ pub(crate) struct Seen<'a> {
     query: &'a str,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> NormalizedHead<'a> {
     fn of(head: &RequestHead<'a>) -> Result<Self, Problem> {
         let host = match head.host {
             "" => Cow::Borrowed(""),
@@ -234,19 +234,19 @@ fn body_too_large(current: u64, limit: u64) -> Problem {
     Problem::new(Reason::BodySizeLimit, Detail::Limit { current, limit })
 }
 
-fn path_problem(fault: PathFault) -> Problem {
+fn path_problem(fault: PathError) -> Problem {
     let reason = match fault {
-        PathFault::EncodedSlash | PathFault::Backslash | PathFault::DotSegments => {
+        PathError::EncodedSlash | PathError::Backslash | PathError::DotSegments => {
             Reason::AmbiguousPath
         }
-        PathFault::Nul => Reason::EncodedNul,
-        PathFault::BadEscape => Reason::BadPathEscape,
-        PathFault::LeavesRoot => Reason::PathEscapesRoot,
-        PathFault::NotAbsolute => Reason::BadRequestTarget,
+        PathError::Nul => Reason::EncodedNul,
+        PathError::BadEscape => Reason::BadPathEscape,
+        PathError::LeavesRoot => Reason::PathEscapesRoot,
+        PathError::NotAbsolute => Reason::BadRequestTarget,
     };
     Problem::new(reason, Detail::text(fault.to_string()))
 }
 
-fn host_problem(fault: HostFault) -> Problem {
+fn host_problem(fault: HostError) -> Problem {
     Problem::new(Reason::InvalidHost, Detail::text(fault.to_string()))
 }

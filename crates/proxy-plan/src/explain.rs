@@ -6,12 +6,12 @@ mod question;
 mod rejected;
 mod winner;
 
-pub use outcome::{Answerer, Candidate, Nearest, Readiness};
-pub use question::{ExplainFault, ExplainRequest};
+pub use outcome::{Candidate, Handler, Nearest, Readiness};
+pub use question::{ExplainError, ExplainRequest};
 pub use rejected::{Lost, Rejected};
 pub use winner::{Condition, Taken, Winner};
 
-use crate::{Plan, RequestHead, View};
+use crate::{BalancerState, Plan, RequestHead};
 use http::uri::PathAndQuery;
 use proxy_model::{EffectiveSetting, Sources};
 use std::net::IpAddr;
@@ -35,7 +35,7 @@ pub struct Explanation {
     /// The route that takes the request, if one does.
     pub winner: Option<Winner>,
     /// Who answers.
-    pub answerer: Answerer,
+    pub answerer: Handler,
     /// Every other route, in the order of the configuration; empty when the request is refused
     /// before routes are looked at.
     pub rejected: Vec<Rejected>,
@@ -68,7 +68,12 @@ impl Plan {
     /// Decides about a request as [`Plan::decide`] does, and says why.
     ///
     /// Made for people: it looks at every route and allocates as it likes.
-    pub fn explain(&self, head: &RequestHead<'_>, view: &impl View, now: Duration) -> Explanation {
+    pub fn explain(
+        &self,
+        head: &RequestHead<'_>,
+        view: &impl BalancerState,
+        now: Duration,
+    ) -> Explanation {
         let decision = self.decide(head, view, now);
         let seen = self.see(head).ok();
         let routing_head = seen.as_ref().map(|(seen, _)| seen.as_head(head));

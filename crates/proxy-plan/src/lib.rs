@@ -2,8 +2,9 @@
 //!
 //! A [`Plan`] is made once from a model and never changes. [`Plan::decide`] is the one decision that
 //! the running proxy carries out, that `explain` shows and that tests ask for: pure, from the
-//! request's head, a [`View`] of what is up, and the time.
+//! request's head, a [`BalancerState`] of what is up, and the time.
 
+mod balancer_state;
 mod compile;
 mod decide;
 pub mod explain;
@@ -14,14 +15,13 @@ pub mod render;
 mod route;
 mod targets;
 mod upstream;
-mod view;
 
+pub use balancer_state::{AssumeHealthy, BalancerState};
 pub use decide::{Decision, Outcome, RequestHead};
-pub use explain::{ExplainFault, ExplainRequest, Explanation};
+pub use explain::{ExplainError, ExplainRequest, Explanation};
 pub use listener::ListenerPlan;
 pub use plan::Plan;
 pub use registry::{StateRegistry, StateTransaction};
 pub use route::{RoutePlan, RouteTimes, Service};
 pub use targets::{TargetIdentity, TargetRegistry, TargetTransaction};
 pub use upstream::{TargetPlan, UpstreamPlan};
-pub use view::{AllWell, View};

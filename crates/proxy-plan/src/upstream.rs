@@ -3,7 +3,7 @@
 use crate::{TargetIdentity, TargetTransaction};
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_model::{Limits, LoadBalancing, TargetAddress, Upstream, UpstreamProtocol};
-use proxy_upstream::{Balancing, TargetId, TargetState};
+use proxy_upstream::{LoadBalancer, TargetId, TargetState};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub struct UpstreamPlan {
     /// The targets, in the order of the configuration.
     pub targets: Vec<TargetPlan>,
     /// How the next one is chosen.
-    pub balancing: Balancing,
+    pub balancing: LoadBalancer,
     /// Idle connections kept to one target, over all workers.
     pub max_idle: u32,
     /// Connections to one target at once, over all workers.
@@ -59,8 +59,8 @@ impl UpstreamPlan {
             Reason::AllTargetsUnhealthy
         };
         let troubles = self.targets.iter().filter_map(|target| {
-            let trouble = target.state.trouble()?;
-            Some(format!("{}: {}", target.label, trouble.last_error))
+            let unhealthy_reason = target.state.unhealthy_reason()?;
+            Some(format!("{}: {}", target.label, unhealthy_reason.last_error))
         });
         let troubles: Vec<_> = troubles.take(MOST_TOLD).collect();
         Problem::new(
@@ -102,8 +102,8 @@ impl UpstreamPlan {
     }
 }
 
-fn balancing(wanted: LoadBalancing) -> Balancing {
+fn balancing(wanted: LoadBalancing) -> LoadBalancer {
     match wanted {
-        LoadBalancing::RoundRobin => Balancing::RoundRobin,
+        LoadBalancing::RoundRobin => LoadBalancer::RoundRobin,
     }
 }

@@ -6,7 +6,7 @@ use http::{HeaderMap, Method};
 use proptest::prelude::{ProptestConfig, proptest};
 use proptest::{prop_assert, prop_assert_eq, prop_assume};
 use proxy_errors::Reason;
-use proxy_plan::{AllWell, Outcome, Plan, RequestHead, TargetRegistry};
+use proxy_plan::{AssumeHealthy, Outcome, Plan, RequestHead, TargetRegistry};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ fn decided(path: &str) -> Result<String, Reason> {
         headers: &HeaderMap::new(),
         content_length: None,
     };
-    let decision = PLAN.decide(&head, &AllWell::of(&PLAN), Duration::ZERO);
+    let decision = PLAN.decide(&head, &AssumeHealthy::of(&PLAN), Duration::ZERO);
     match decision.outcome {
         Outcome::Refuse(problem) => Err(problem.reason()),
         Outcome::Forward(..) | Outcome::Answer(_) | Outcome::Files => {

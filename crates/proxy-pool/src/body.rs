@@ -1,8 +1,8 @@
 //! The body of a response, which drives its connection while it is read.
 
 use crate::connection::Connection;
-use crate::fault::SendFault;
-use crate::http2::{Call, CallFault};
+use crate::error::SendError;
+use crate::http2::{Http2Request, Http2RequestError};
 use crate::pool::Pool;
 use bytes::Bytes;
 use h2::RecvStream;
@@ -18,13 +18,13 @@ pub struct ResponseBody<B: Body + 'static>(Kind<B>);
 
 #[derive(Debug)]
 enum Kind<B: Body + 'static> {
-    Http1(Alone<B>),
-    Http2(RecvStream, Option<Box<Call<B>>>),
+    Http1(Http1Body<B>),
+    Http2(RecvStream, Option<Box<Http2Request<B>>>),
 }
 
 /// A body that has a connection for itself, which goes back to the pool when it may.
 #[derive(Debug)]
-struct Alone<B> {
+struct Http1Body<B> {
     /// None when it failed.
     connection: Option<Connection<B>>,
     pool: Rc<Pool<B>>,
@@ -33,14 +33,14 @@ struct Alone<B> {
 impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin + 'static> ResponseBody<B> {
     /// The body that `connection` is delivering.
     pub fn new(connection: Connection<B>, pool: Rc<Pool<B>>) -> Self {
-        Self(Kind::Http1(Alone {
+        Self(Kind::Http1(Http1Body {
             connection: Some(connection),
             pool,
         }))
     }
 
     /// The body that answers `call`.
-    pub fn streamed(stream: RecvStream, call: Box<Call<B>>) -> Self {
+    pub fn streamed(stream: RecvStream, call: Box<Http2Request<B>>) -> Self {
         Self(Kind::Http2(stream, Some(call)))
     }
 
@@ -78,7 +78,7 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin + 'static> ResponseBod
     pub fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, SendFault>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, SendError>>> {
         match &mut self.0 {
             Kind::Http1(alone) => match &mut alone.connection {
                 Some(connection) => connection.poll_frame(cx),
@@ -92,7 +92,7 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin + 'static> ResponseBod
                 if matches!(polled, Poll::Ready(None)) {
                     *call = None;
                 }
-                polled.map_err(|error| SendFault::Call(CallFault::Broken(error)))
+                polled.map_err(|error| SendError::Http2Request(Http2RequestError::Broken(error)))
             }
         }
     }
@@ -111,13 +111,13 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin + 'static> ResponseBod
     /// Moves up to `most` bytes into `pipe`. None: they have to be read, by [`Self::poll_frame`].
     ///
     /// # Errors
-    /// [`SendFault`]; the connection is of no more use then.
+    /// [`SendError`]; the connection is of no more use then.
     pub fn poll_splice(
         &mut self,
         cx: &mut Context<'_>,
         pipe: &mut Pipe,
         most: u64,
-    ) -> Poll<Result<Option<usize>, SendFault>> {
+    ) -> Poll<Result<Option<usize>, SendError>> {
         match &mut self.0 {
             Kind::Http1(alone) => match &mut alone.connection {
                 Some(connection) => connection.poll_splice(cx, pipe, most),
@@ -136,7 +136,7 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin + 'static> ResponseBod
     }
 }
 
-impl<B> Drop for Alone<B> {
+impl<B> Drop for Http1Body<B> {
     fn drop(&mut self) {
         if let Some(connection) = self.connection.take() {
             self.pool.put(connection);

@@ -1,9 +1,9 @@
 //! Opens a connection to a target.
 
-use crate::fault::ConnectFault;
+use crate::error::ConnectError;
 use crate::limit::ConnectionLimit;
-use crate::secure::Secure;
-use crate::transport::Transport;
+use crate::tls_stream::UpstreamTlsStream;
+use crate::upstream_stream::UpstreamStream;
 use proxy_tls::ClientTls;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -27,18 +27,18 @@ pub struct ConnectSettings {
 pub(crate) async fn attempt(
     address: SocketAddr,
     settings: &ConnectSettings,
-) -> Result<Transport, ConnectFault> {
+) -> Result<UpstreamStream, ConnectError> {
     let stream = TcpStream::connect(address)
         .await
-        .map_err(ConnectFault::Io)?;
-    stream.set_nodelay(true).map_err(ConnectFault::Io)?;
+        .map_err(ConnectError::Io)?;
+    stream.set_nodelay(true).map_err(ConnectError::Io)?;
     let Some((tls, name)) = &settings.tls else {
-        return Ok(Transport::Tcp(stream));
+        return Ok(UpstreamStream::Tcp(stream));
     };
     // Asked for with each connection: its files may have changed since the last one.
     let stream = TlsConnector::from(tls.config())
         .connect(name.clone(), stream)
         .await
-        .map_err(ConnectFault::Tls)?;
-    Ok(Transport::Tls(Box::new(Secure(stream))))
+        .map_err(ConnectError::Tls)?;
+    Ok(UpstreamStream::Tls(Box::new(UpstreamTlsStream(stream))))
 }

@@ -1,10 +1,10 @@
 //! One connection to a target: a request goes out, its response comes in, and again.
 
-use crate::fault::SendFault;
-use crate::http2::Lane;
-use crate::incoming::Incoming;
+use crate::error::SendError;
+use crate::http2::StreamSlot;
 use crate::limit::{ConnectionPermit, IdleMark};
-use crate::transport::Transport;
+use crate::response_reader::ResponseReader;
+use crate::upstream_stream::UpstreamStream;
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderMap, Request, Response};
@@ -12,7 +12,7 @@ use http_body::{Body, Frame, SizeHint};
 use proxy_clock::{Deadline, Tick};
 use proxy_framing::{HeadLimits, RequestKind};
 use proxy_http1::{
-    Framing, Outgoing, Pipe, SpliceFrom, Stuck, keep_map, poll_hang_up, write_request,
+    Framing, MessageWriter, Pipe, SpliceFrom, WriteError, keep_map, poll_hang_up, write_request,
 };
 use proxy_upstream::{TargetId, TargetState};
 use std::future::poll_fn;
@@ -34,9 +34,9 @@ pub struct Connection<B> {
 
 #[derive(Debug)]
 struct Talk<B> {
-    transport: Transport,
-    incoming: Incoming,
-    outgoing: Outgoing<B>,
+    transport: UpstreamStream,
+    incoming: ResponseReader,
+    outgoing: MessageWriter<B>,
     /// Whether the body was taken out of the present request.
     took_body: bool,
     /// Whether it failed.
@@ -47,11 +47,11 @@ struct Talk<B> {
 #[derive(Debug)]
 pub struct Tunnel {
     /// The stream, now without HTTP.
-    pub transport: Transport,
+    pub transport: UpstreamStream,
     /// What the target sent right behind its answer.
     pub early: Bytes,
     /// The place on a shared connection, when the stream is one of many.
-    pub lane: Option<Lane>,
+    pub lane: Option<StreamSlot>,
 }
 
 impl<B> Connection<B> {
@@ -59,7 +59,7 @@ impl<B> Connection<B> {
     /// `permit` is given back when the connection ends.
     #[must_use]
     pub fn new(
-        transport: Transport,
+        transport: UpstreamStream,
         limits: HeadLimits,
         (target, generation): (TargetId, u32),
         permit: Option<ConnectionPermit>,
@@ -67,8 +67,8 @@ impl<B> Connection<B> {
         Self {
             talk: Box::new(Talk {
                 transport,
-                incoming: Incoming::new(limits),
-                outgoing: Outgoing::default(),
+                incoming: ResponseReader::new(limits),
+                outgoing: MessageWriter::default(),
                 took_body: false,
                 broken: false,
             }),
@@ -156,22 +156,22 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin> Connection<B> {
     /// as they came.
     ///
     /// # Errors
-    /// [`SendFault`]; the connection is of no more use then. The request is whole still after
-    /// [`SendFault::Unsent`], and after any fault if it has no body.
+    /// [`SendError`]; the connection is of no more use then. The request is whole still after
+    /// [`SendError::UnsentRequest`], and after any fault if it has no body.
     pub async fn send(
         &mut self,
         kind: RequestKind,
         (request, more): (&mut Request<B>, impl Fn(&mut Vec<u8>)),
         deadline: &Deadline,
         mut notice: impl FnMut(&[u8]),
-    ) -> Result<Response<()>, SendFault> {
+    ) -> Result<Response<()>, SendError> {
         let mut begun = false;
         let talk = &mut *self.talk;
         let answer = poll_fn(|cx| {
             if !begun {
                 begun = true;
                 if poll_hang_up(cx, &mut talk.transport).is_ready() {
-                    return Poll::Ready(Err(SendFault::Unsent));
+                    return Poll::Ready(Err(SendError::UnsentRequest));
                 }
                 talk.incoming.expect(kind);
                 talk.begin(request, &more);
@@ -184,7 +184,7 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin> Connection<B> {
             match talk.poll_answer(cx, &mut notice) {
                 Poll::Ready(answer) => Poll::Ready(answer),
                 Poll::Pending => match deadline.take_expired() {
-                    Some((timer, after)) => Poll::Ready(Err(SendFault::TimedOut { timer, after })),
+                    Some((timer, after)) => Poll::Ready(Err(SendError::TimedOut { timer, after })),
                     None => Poll::Pending,
                 },
             }
@@ -210,7 +210,7 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin> Connection<B> {
     pub(crate) fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, SendFault>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, SendError>>> {
         let talk = &mut *self.talk;
         let polled = talk.poll_frame(cx);
         if let Poll::Ready(Some(Err(_))) = &polled {
@@ -222,7 +222,7 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin> Connection<B> {
     /// Whether what comes next of the response can be moved into a pipe.
     pub(crate) fn can_splice(&self) -> bool {
         let talk = &*self.talk;
-        matches!(talk.transport, Transport::Tcp(_)) && talk.incoming.can_splice()
+        matches!(talk.transport, UpstreamStream::Tcp(_)) && talk.incoming.can_splice()
     }
 
     /// Moves up to `most` bytes of the response's body into `pipe`. None: they have to be read.
@@ -231,7 +231,7 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin> Connection<B> {
         cx: &mut Context<'_>,
         pipe: &mut Pipe,
         most: u64,
-    ) -> Poll<Result<Option<usize>, SendFault>> {
+    ) -> Poll<Result<Option<usize>, SendError>> {
         let talk = &mut *self.talk;
         let polled = talk.poll_splice(cx, pipe, most);
         if let Poll::Ready(Err(_)) = &polled {
@@ -256,11 +256,11 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin> Talk<B> {
         &mut self,
         cx: &mut Context<'_>,
         notice: &mut impl FnMut(&[u8]),
-    ) -> Poll<Result<Response<()>, SendFault>> {
+    ) -> Poll<Result<Response<()>, SendError>> {
         if !self.outgoing.is_done() {
             self.poll_upload(cx)?;
             if self.is_unheard() && !self.took_body {
-                return Poll::Ready(Err(SendFault::Unsent));
+                return Poll::Ready(Err(SendError::UnsentRequest));
             }
         }
         self.incoming.poll_head(cx, &mut self.transport, notice)
@@ -269,7 +269,7 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin> Talk<B> {
     fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, SendFault>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, SendError>>> {
         if !self.outgoing.is_done()
             && let Err(fault) = self.poll_upload(cx)
         {
@@ -283,7 +283,7 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin> Talk<B> {
         cx: &mut Context<'_>,
         pipe: &mut Pipe,
         most: u64,
-    ) -> Poll<Result<Option<usize>, SendFault>> {
+    ) -> Poll<Result<Option<usize>, SendError>> {
         if !self.outgoing.is_done() {
             self.poll_upload(cx)?;
         }
@@ -295,10 +295,10 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin> Talk<B> {
         self.outgoing.is_deaf() && self.outgoing.sent() == 0
     }
 
-    fn poll_upload(&mut self, cx: &mut Context<'_>) -> Result<(), SendFault> {
+    fn poll_upload(&mut self, cx: &mut Context<'_>) -> Result<(), SendError> {
         match self.outgoing.poll(cx, &mut self.transport) {
-            Poll::Ready(Err(Stuck::Body)) => Err(SendFault::RequestBody),
-            Poll::Ready(Err(Stuck::Io(error))) => Err(SendFault::Closed(Some(error))),
+            Poll::Ready(Err(WriteError::Body)) => Err(SendError::RequestBody),
+            Poll::Ready(Err(WriteError::Io(error))) => Err(SendError::Closed(Some(error))),
             Poll::Ready(Ok(())) | Poll::Pending => Ok(()),
         }
     }

@@ -1,18 +1,18 @@
 //! HTTP/2 towards targets: connections that carry many requests at once.
 //!
-//! A [`Trunk`](trunk::Trunk) is one connection, driven by a task of its own; a [`Lane`] is one
-//! request's place on it; a [`Call`] is the request itself, which its own task sends and whose answer
+//! A [`Http2Connection`](trunk::Trunk) is one connection, driven by a task of its own; a [`StreamSlot`] is one
+//! request's place on it; a [`Http2Request`] is the request itself, which its own task sends and whose answer
 //! it reads, so that a slow client slows nothing but its own stream.
 
-mod call;
+mod connect_notify;
+mod connection;
 mod io;
-mod news;
-mod pulse;
-mod trunk;
-mod trunks;
+mod keep_alive_ping;
+mod pool;
+mod request;
 mod upload;
 
-pub use call::{Call, CallFault, Dug, Unsent, call_tunnel};
-pub use news::Waiting;
-pub use trunk::Lane;
-pub use trunks::{Building, Trunks, Way};
+pub use connect_notify::Waiting;
+pub use connection::StreamSlot;
+pub use pool::{Checkout, Connecting, Http2Pool};
+pub use request::{ExtendedConnect, Http2Request, Http2RequestError, UnsentRequest, call_tunnel};

@@ -8,26 +8,29 @@
 mod body;
 mod connect;
 mod connection;
-mod fault;
+mod error;
 mod http2;
-mod incoming;
 mod limit;
 mod pool;
 mod race;
-mod secure;
+mod response_reader;
 mod stream_pair;
-mod transport;
+mod tls_stream;
+mod upstream_stream;
 mod waiting;
 
 pub use body::ResponseBody;
 pub use connect::ConnectSettings;
 pub use connection::{Connection, Tunnel};
-pub use fault::{ConnectFault, SendFault};
-pub use http2::{Building, Call, CallFault, Dug, Lane, Trunks, Unsent, Waiting, Way, call_tunnel};
+pub use error::{ConnectError, SendError};
+pub use http2::{
+    Checkout, Connecting, ExtendedConnect, Http2Pool, Http2Request, Http2RequestError, StreamSlot,
+    UnsentRequest, Waiting, call_tunnel,
+};
 pub use limit::{ConnectionLimit, ConnectionPermit};
 pub use pool::{Pool, PoolSettings};
 pub use race::connect;
-pub use secure::Secure;
 pub use stream_pair::StreamPair;
-pub use transport::Transport;
+pub use tls_stream::UpstreamTlsStream;
+pub use upstream_stream::UpstreamStream;
 pub use waiting::{Place, PlaceWait};

@@ -1,7 +1,7 @@
 //! The idle connections of one worker.
 
 use crate::connection::Connection;
-use crate::http2::Trunks;
+use crate::http2::Http2Pool;
 use crate::limit::{ConnectionLimit, PoolMember};
 use proxy_clock::{Clock, Tick};
 use proxy_upstream::{TargetId, TargetState};
@@ -31,9 +31,9 @@ pub struct PoolSettings {
 pub struct Pool<B> {
     clock: Rc<Clock>,
     /// By slot of the target.
-    shelves: RefCell<Vec<Option<Shelf<B>>>>,
+    shelves: RefCell<Vec<Option<TargetPool<B>>>>,
     size: Cell<u32>,
-    trunks: Rc<Trunks>,
+    http2_pool: Rc<Http2Pool>,
     /// Connections that requests were given and have not taken yet, by ticket.
     handed_over: RefCell<HashMap<u64, Connection<B>>>,
     /// Targets of which an idle connection is to be closed, because a request waits for its place.
@@ -42,7 +42,7 @@ pub struct Pool<B> {
 }
 
 #[derive(Debug)]
-struct Shelf<B> {
+struct TargetPool<B> {
     settings: PoolSettings,
     idle: Vec<Connection<B>>,
     /// None where connections are not limited.
@@ -97,7 +97,7 @@ impl<B> Pool<B> {
     pub fn new(clock: Rc<Clock>) -> Self {
         let (evictions, asked) = unbounded_channel();
         Self {
-            trunks: Rc::new(Trunks::new(Rc::clone(&clock), evictions.clone())),
+            http2_pool: Rc::new(Http2Pool::new(Rc::clone(&clock), evictions.clone())),
             clock,
             shelves: RefCell::default(),
             size: Cell::new(0),
@@ -132,7 +132,7 @@ impl<B> Pool<B> {
 
     /// Closes idle connections to `target` while requests wait for their places.
     fn evict(&self, target: TargetId) {
-        self.trunks.evict(target);
+        self.http2_pool.evict(target);
         let mut shelves = self.shelves.borrow_mut();
         let Some(shelf) = shelf_of(&mut shelves, target) else {
             return;
@@ -151,7 +151,7 @@ impl<B> Pool<B> {
     /// Makes room for the targets of a new plan. Idle connections to targets that stay are kept, all
     /// others are closed.
     pub fn adopt(&self, targets: Vec<PoolSettings>) {
-        self.trunks.adopt(&targets);
+        self.http2_pool.adopt(&targets);
         let mut shelves = self.shelves.borrow_mut();
         let mut old = std::mem::take(&mut *shelves);
         let mut size = 0;
@@ -173,7 +173,7 @@ impl<B> Pool<B> {
             let slots = shelves.len().max(slot + 1);
             shelves.resize_with(slots, || None);
             if let Some(place) = shelves.get_mut(slot) {
-                *place = Some(Shelf {
+                *place = Some(TargetPool {
                     settings,
                     idle,
                     member,
@@ -198,8 +198,8 @@ impl<B> Pool<B> {
     }
 
     /// The connections that carry many requests at once.
-    pub fn trunks(&self) -> &Rc<Trunks> {
-        &self.trunks
+    pub fn http2_pool(&self) -> &Rc<Http2Pool> {
+        &self.http2_pool
     }
 
     /// Idle connections.
@@ -215,12 +215,12 @@ impl<B> Pool<B> {
 
     /// Closes what has been idle for too long and what the target has closed.
     pub fn sweep(&self) {
-        self.trunks.sweep();
+        self.http2_pool.sweep();
         let now = self.clock.now();
         let mut cx = Context::from_waker(Waker::noop());
         let mut size = 0;
         for shelf in self.shelves.borrow_mut().iter_mut().flatten() {
-            let Shelf { settings, idle, .. } = shelf;
+            let TargetPool { settings, idle, .. } = shelf;
             idle.retain_mut(|connection| {
                 !is_over(connection.idle_since, settings.idle_for, now)
                     && connection.is_kept(&mut cx)
@@ -235,7 +235,7 @@ impl<B> Pool<B> {
 
     /// Closes every idle connection.
     pub fn clear(&self) {
-        self.trunks.clear();
+        self.http2_pool.clear();
         for shelf in self.shelves.borrow_mut().iter_mut().flatten() {
             shelf.idle.clear();
         }
@@ -244,7 +244,10 @@ impl<B> Pool<B> {
 }
 
 /// The shelf of `target`; none when its slot belongs to another target by now.
-fn shelf_of<B>(shelves: &mut [Option<Shelf<B>>], target: TargetId) -> Option<&mut Shelf<B>> {
+fn shelf_of<B>(
+    shelves: &mut [Option<TargetPool<B>>],
+    target: TargetId,
+) -> Option<&mut TargetPool<B>> {
     let shelf = shelves.get_mut(target.slot as usize)?.as_mut()?;
     (shelf.settings.target == target).then_some(shelf)
 }

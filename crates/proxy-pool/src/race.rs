@@ -1,9 +1,9 @@
 //! Connects to one of several addresses of a target, none of which may keep the others waiting. [RFC 8305]
 
 use crate::connect::{ConnectSettings, attempt};
-use crate::fault::ConnectFault;
-use crate::transport::Transport;
-use proxy_clock::{TICK, Tick, Timer, Timers};
+use crate::error::ConnectError;
+use crate::upstream_stream::UpstreamStream;
+use proxy_clock::{RequestTimers, TICK, Tick, Timer};
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -17,13 +17,13 @@ const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 /// modulo their number, the next one beside it when one is silent for a quarter of a second.
 ///
 /// # Errors
-/// [`ConnectFault`]; that of the last address when all were tried.
+/// [`ConnectError`]; that of the last address when all were tried.
 pub async fn connect(
     addresses: &[SocketAddr],
     first: usize,
     settings: &ConnectSettings,
-    timers: &Timers,
-) -> Result<Transport, ConnectFault> {
+    timers: &RequestTimers,
+) -> Result<UpstreamStream, ConnectError> {
     let connected = race(addresses, first, settings, timers).await;
     timers.stop();
     connected
@@ -35,14 +35,14 @@ async fn race(
     addresses: &[SocketAddr],
     first: usize,
     settings: &ConnectSettings,
-    timers: &Timers,
-) -> Result<Transport, ConnectFault> {
+    timers: &RequestTimers,
+) -> Result<UpstreamStream, ConnectError> {
     let start = first.checked_rem(addresses.len()).unwrap_or_default();
     let (before, from) = addresses.split_at(start);
     let mut left = from.iter().chain(before).copied().peekable();
     let mut race = Race {
         attempts: Vec::new(),
-        last: ConnectFault::NoAddress,
+        last: ConnectError::NoAddress,
     };
     let until = timers.clock().after(settings.timeout);
     let mut next_is_due = true;
@@ -63,17 +63,17 @@ async fn race(
                 Polled::Failed | Polled::Waiting => next_is_due = false,
             }
             if race.attempts.is_empty() {
-                let last = std::mem::replace(&mut race.last, ConnectFault::NoAddress);
+                let last = std::mem::replace(&mut race.last, ConnectError::NoAddress);
                 return Poll::Ready(Err(last));
             }
             match timers.deadline().take_expired() {
                 None => return Poll::Pending,
                 Some((timer @ Timer::Total, after)) => {
-                    return Poll::Ready(Err(ConnectFault::TimedOut { timer, after }));
+                    return Poll::Ready(Err(ConnectError::TimedOut { timer, after }));
                 }
                 Some((timer, _)) if left.peek().is_none() || until <= timers.clock().now() => {
                     let after = settings.timeout;
-                    return Poll::Ready(Err(ConnectFault::TimedOut { timer, after }));
+                    return Poll::Ready(Err(ConnectError::TimedOut { timer, after }));
                 }
                 Some(_) => next_is_due = true,
             }
@@ -86,17 +86,17 @@ async fn race(
 struct Race<F> {
     attempts: Vec<Pin<Box<F>>>,
     /// Why the last one failed that did.
-    last: ConnectFault,
+    last: ConnectError,
 }
 
 enum Polled {
-    Connected(Transport),
+    Connected(UpstreamStream),
     /// At least one attempt has failed.
     Failed,
     Waiting,
 }
 
-impl<F: Future<Output = Result<Transport, ConnectFault>>> Race<F> {
+impl<F: Future<Output = Result<UpstreamStream, ConnectError>>> Race<F> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Polled {
         let mut polled = Polled::Waiting;
         let mut connected = None;
@@ -119,14 +119,14 @@ impl<F: Future<Output = Result<Transport, ConnectFault>>> Race<F> {
     }
 }
 
-fn time_until(until: Tick, timers: &Timers) -> Duration {
+fn time_until(until: Tick, timers: &RequestTimers) -> Duration {
     TICK.saturating_mul(until.0.saturating_sub(timers.clock().now().0))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proxy_clock::{Clock, Deadline, Sweep};
+    use proxy_clock::{Clock, Deadline, TimerRegistry};
     use socket2::{Domain, Socket, Type};
     use std::net::{Ipv4Addr, TcpListener};
     use std::rc::Rc;
@@ -163,11 +163,11 @@ mod tests {
         time: Duration,
         addresses: &[SocketAddr],
         first: usize,
-    ) -> Result<Transport, ConnectFault> {
-        let (clock, sweep) = (Rc::<Clock>::default(), Rc::<Sweep>::default());
+    ) -> Result<UpstreamStream, ConnectError> {
+        let (clock, sweep) = (Rc::<Clock>::default(), Rc::<TimerRegistry>::default());
         let deadline = Rc::<Deadline>::default();
         let _entry = sweep.register(Rc::clone(&deadline));
-        let timers = Timers::new(Rc::clone(&clock), deadline, None);
+        let timers = RequestTimers::new(Rc::clone(&clock), deadline, None);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
             .build()
@@ -207,7 +207,7 @@ mod tests {
 
         let connected = race_for(Duration::from_secs(9), &[silent, silent], 1);
 
-        let Err(ConnectFault::TimedOut { timer, after }) = connected else {
+        let Err(ConnectError::TimedOut { timer, after }) = connected else {
             panic!("{connected:?}");
         };
         assert_eq!((timer, after), (Timer::UpstreamConnect, settings().timeout));
@@ -240,7 +240,7 @@ mod tests {
         assert!(race_for(Duration::ZERO, &[closed], 0).is_err());
         assert!(matches!(
             race_for(Duration::ZERO, &[], 3),
-            Err(ConnectFault::NoAddress)
+            Err(ConnectError::NoAddress)
         ));
     }
 }

@@ -1,10 +1,10 @@
 //! A request that waits for a place among the connections to its target.
 
 use crate::connection::Connection;
-use crate::fault::ConnectFault;
+use crate::error::ConnectError;
 use crate::limit::{ConnectionLimit, ConnectionPermit, Grant, Queued};
 use crate::pool::Pool;
-use proxy_clock::{Timer, Timers};
+use proxy_clock::{RequestTimers, Timer};
 use proxy_upstream::TargetId;
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -61,13 +61,13 @@ impl<B> PlaceWait<B> {
     /// Waits for the place, no longer than `timeout`.
     ///
     /// # Errors
-    /// [`ConnectFault::Full`] when none came free in time, [`ConnectFault::TimedOut`] when the whole
+    /// [`ConnectError::LimitReached`] when none came free in time, [`ConnectError::TimedOut`] when the whole
     /// exchange has taken too long.
     pub async fn within(
         mut self,
         timeout: Duration,
-        timers: &Timers,
-    ) -> Result<Place<B>, ConnectFault> {
+        timers: &RequestTimers,
+    ) -> Result<Place<B>, ConnectError> {
         timers.start(Timer::UpstreamConnect, timeout);
         let waited = poll_fn(|cx| {
             if let Poll::Ready(place) = self.poll(cx) {
@@ -75,7 +75,7 @@ impl<B> PlaceWait<B> {
             }
             match timers.deadline().take_expired() {
                 Some((timer @ Timer::Total, after)) => {
-                    Poll::Ready(Err(ConnectFault::TimedOut { timer, after }))
+                    Poll::Ready(Err(ConnectError::TimedOut { timer, after }))
                 }
                 Some(_) => Poll::Ready(Err(self.full())),
                 None => Poll::Pending,
@@ -86,7 +86,7 @@ impl<B> PlaceWait<B> {
         waited
     }
 
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Place<B>, ConnectFault>> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Place<B>, ConnectError>> {
         let granted = ready!(Pin::new(&mut self.queued.granted).poll(cx));
         let place = match granted {
             Ok(Grant::Permit(permit)) => Some(Place::Permit(permit)),
@@ -99,8 +99,8 @@ impl<B> PlaceWait<B> {
         Poll::Ready(place.ok_or_else(|| self.full()))
     }
 
-    fn full(&self) -> ConnectFault {
-        ConnectFault::Full {
+    fn full(&self) -> ConnectError {
+        ConnectError::LimitReached {
             max: self.limit.max(),
         }
     }

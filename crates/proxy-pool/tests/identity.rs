@@ -3,7 +3,7 @@
 
 use proxy_clock::Clock;
 use proxy_framing::HeadLimits;
-use proxy_pool::{Connection, Pool, PoolSettings, Transport, Way};
+use proxy_pool::{Checkout, Connection, Pool, PoolSettings, UpstreamStream};
 use proxy_upstream::{TargetId, TargetState};
 use std::net::TcpListener;
 use std::rc::Rc;
@@ -49,7 +49,7 @@ fn live<T>(work: impl AsyncFnOnce(&TcpListener) -> T) -> T {
 
 async fn connection(listener: &TcpListener, target: TargetId) -> Connection<()> {
     let stream = TcpStream::connect(listener.local_addr().unwrap()).await;
-    let transport = Transport::Tcp(stream.unwrap());
+    let transport = UpstreamStream::Tcp(stream.unwrap());
     Connection::new(transport, LIMITS, (target, 0), None)
 }
 
@@ -120,10 +120,10 @@ fn a_request_of_an_old_plan_makes_an_http2_connection_of_its_own() {
     pool.adopt(vec![settings(new)]);
 
     assert!(matches!(
-        pool.trunks().way(old, &TargetState::default()),
-        Way::Build(_)
+        pool.http2_pool().way(old, &TargetState::default()),
+        Checkout::Build(_)
     ));
-    assert_eq!(pool.trunks().open(new), (0, 0));
+    assert_eq!(pool.http2_pool().open(new), (0, 0));
 }
 
 #[test]

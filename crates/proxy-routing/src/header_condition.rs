@@ -1,6 +1,6 @@
 //! A `header` condition: a field is there, or has a value.
 
-use crate::PatternFault;
+use crate::PatternError;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::fmt;
 
@@ -15,8 +15,8 @@ impl HeaderCondition {
     /// Reads `X-A` (the field is there) or `X-A: value` (one of its lines has this value).
     ///
     /// # Errors
-    /// [`PatternFault::HeaderName`] or [`PatternFault::HeaderValue`].
-    pub fn parse(text: &str) -> Result<Self, PatternFault> {
+    /// [`PatternError::HeaderName`] or [`PatternError::HeaderValue`].
+    pub fn parse(text: &str) -> Result<Self, PatternError> {
         match text.split_once(':') {
             Some((name, value)) => Self::equals(name, value),
             None => Self::present(text),
@@ -26,9 +26,9 @@ impl HeaderCondition {
     /// The field `name` is there, whatever its value.
     ///
     /// # Errors
-    /// [`PatternFault::HeaderName`].
-    pub fn present(name: &str) -> Result<Self, PatternFault> {
-        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| PatternFault::HeaderName)?;
+    /// [`PatternError::HeaderName`].
+    pub fn present(name: &str) -> Result<Self, PatternError> {
+        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| PatternError::HeaderName)?;
         Ok(Self { name, value: None })
     }
 
@@ -36,11 +36,11 @@ impl HeaderCondition {
     /// dropped; a list such as `a, b` is one value.
     ///
     /// # Errors
-    /// [`PatternFault::HeaderName`] or [`PatternFault::HeaderValue`].
-    pub fn equals(name: &str, value: &str) -> Result<Self, PatternFault> {
+    /// [`PatternError::HeaderName`] or [`PatternError::HeaderValue`].
+    pub fn equals(name: &str, value: &str) -> Result<Self, PatternError> {
         let present = Self::present(name.trim_matches([' ', '\t']))?;
         let value = HeaderValue::from_str(value.trim_matches([' ', '\t']))
-            .map_err(|_| PatternFault::HeaderValue)?;
+            .map_err(|_| PatternError::HeaderValue)?;
         Ok(Self {
             value: Some(value),
             ..present

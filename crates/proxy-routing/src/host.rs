@@ -49,7 +49,7 @@ pub struct Host<'a> {
 
 /// Why a host was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum HostFault {
+pub enum HostError {
     /// There is no name.
     #[error("the host is empty")]
     Empty,
@@ -76,8 +76,8 @@ pub enum HostFault {
 /// labels, zone identifiers and future address forms are refused.
 ///
 /// # Errors
-/// [`HostFault`] says what is wrong with the text.
-pub fn normal_host(text: &str) -> Result<Host<'_>, HostFault> {
+/// [`HostError`] says what is wrong with the text.
+pub fn normal_host(text: &str) -> Result<Host<'_>, HostError> {
     let (name, port) = split(text)?;
     let name = match name.strip_prefix('[') {
         Some(inner) => literal(name, inner)?,
@@ -86,9 +86,9 @@ pub fn normal_host(text: &str) -> Result<Host<'_>, HostFault> {
     Ok(Host { name, port })
 }
 
-fn split(text: &str) -> Result<(&str, Option<u16>), HostFault> {
+fn split(text: &str) -> Result<(&str, Option<u16>), HostError> {
     let after = if text.starts_with('[') {
-        text.find(']').ok_or(HostFault::Literal)? + 1
+        text.find(']').ok_or(HostError::Literal)? + 1
     } else {
         text.bytes()
             .position(|byte| byte == b':')
@@ -97,21 +97,21 @@ fn split(text: &str) -> Result<(&str, Option<u16>), HostFault> {
     let (name, rest) = text.split_at(after);
     match rest.strip_prefix(':') {
         None if rest.is_empty() => Ok((name, None)),
-        None => Err(HostFault::Literal),
+        None => Err(HostError::Literal),
         Some("") => Ok((name, None)),
         Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
-            let port = digits.parse().map_err(|_| HostFault::Port)?;
+            let port = digits.parse().map_err(|_| HostError::Port)?;
             Ok((name, Some(port)))
         }
-        Some(_) => Err(HostFault::Port),
+        Some(_) => Err(HostError::Port),
     }
 }
 
-fn literal<'a>(whole: &'a str, inner: &str) -> Result<Cow<'a, str>, HostFault> {
+fn literal<'a>(whole: &'a str, inner: &str) -> Result<Cow<'a, str>, HostError> {
     let address: Ipv6Addr = inner
         .strip_suffix(']')
         .and_then(|text| text.parse().ok())
-        .ok_or(HostFault::Literal)?;
+        .ok_or(HostError::Literal)?;
     let short = format!("[{address}]");
     if short == whole {
         Ok(Cow::Borrowed(whole))
@@ -120,13 +120,13 @@ fn literal<'a>(whole: &'a str, inner: &str) -> Result<Cow<'a, str>, HostFault> {
     }
 }
 
-fn registered_name(name: &str) -> Result<Cow<'_, str>, HostFault> {
+fn registered_name(name: &str) -> Result<Cow<'_, str>, HostError> {
     let name = name.strip_suffix('.').unwrap_or(name);
     if name.is_empty() {
-        return Err(HostFault::Empty);
+        return Err(HostError::Empty);
     }
     if MAX_NAME_BYTES < name.len() {
-        return Err(HostFault::TooLong);
+        return Err(HostError::TooLong);
     }
     let mut before = DOT;
     let (mut all, mut empty) = (0, 0);
@@ -137,10 +137,10 @@ fn registered_name(name: &str) -> Result<Cow<'_, str>, HostFault> {
         before = class;
     }
     if all & ALIEN != 0 {
-        return Err(HostFault::Character);
+        return Err(HostError::Character);
     }
     if (empty | before) & DOT != 0 {
-        return Err(HostFault::EmptyLabel);
+        return Err(HostError::EmptyLabel);
     }
     if all & CAPITAL != 0 {
         Ok(Cow::Owned(name.to_ascii_lowercase()))

@@ -1,7 +1,7 @@
 //! A `host` condition: one name, or all names below one.
 
 use crate::rank::narrow;
-use crate::{PatternFault, normal_host};
+use crate::{PatternError, normal_host};
 use std::fmt;
 
 /// Which hosts a rule accepts.
@@ -23,11 +23,11 @@ impl HostPattern {
     /// itself), `[::1]`, or `*` (every request that names a host).
     ///
     /// # Errors
-    /// [`PatternFault::Host`], [`PatternFault::HostPort`] or [`PatternFault::Wildcard`].
-    pub fn parse(text: &str) -> Result<Self, PatternFault> {
+    /// [`PatternError::Host`], [`PatternError::HostPort`] or [`PatternError::Wildcard`].
+    pub fn parse(text: &str) -> Result<Self, PatternError> {
         let kind = match (text, text.strip_prefix("*.")) {
             ("*", _) => HostKind::Below("".into()),
-            (_, Some(parent)) if parent.starts_with('[') => return Err(PatternFault::Wildcard),
+            (_, Some(parent)) if parent.starts_with('[') => return Err(PatternError::Wildcard),
             (_, Some(parent)) => HostKind::Below(format!(".{}", plain_name(parent)?).into()),
             (name, None) => HostKind::Exact(plain_name(name)?.into()),
         };
@@ -65,14 +65,14 @@ impl HostPattern {
     }
 }
 
-fn plain_name(text: &str) -> Result<String, PatternFault> {
+fn plain_name(text: &str) -> Result<String, PatternError> {
     if text.contains('*') {
-        return Err(PatternFault::Wildcard);
+        return Err(PatternError::Wildcard);
     }
     let host = normal_host(text)?;
     match host.port {
         None if !text.ends_with(':') => Ok(host.name.into_owned()),
-        None | Some(_) => Err(PatternFault::HostPort),
+        None | Some(_) => Err(PatternError::HostPort),
     }
 }
 

@@ -1,35 +1,35 @@
 //! Rules filed by host, then by path, then by what tells them apart.
 
+mod affix_index;
 mod bucket;
 mod hash;
+mod host_rules;
 mod keyed;
 mod literal;
-mod nest;
 mod regexes;
-mod site;
 mod table;
 
 use crate::host_pattern::HostKind;
 use crate::path_pattern::PathKind;
 use crate::rank::{Rank, narrow};
 use crate::{HostPattern, PathPattern, Rule};
+use host_rules::HostRulesBuilder;
 use regex::bytes::Regex;
-use site::Draft;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
+pub(crate) use affix_index::AffixIndex;
 pub(crate) use bucket::{Bucket, Candidate};
-pub(crate) use nest::Nest;
-pub(crate) use site::Site;
+pub(crate) use host_rules::HostRules;
 
 /// Where each rule is filed: once for every pair of its hosts and paths.
 #[derive(Debug)]
 pub(crate) struct Index {
-    sites: Vec<Site>,
+    sites: Vec<HostRules>,
     /// Sites of one host.
-    exact: Nest,
+    exact: AffixIndex,
     /// Sites of all hosts below one.
-    below: Nest,
+    below: AffixIndex,
     exact_count: usize,
     /// The site of rules without a host.
     anywhere: Option<usize>,
@@ -37,7 +37,7 @@ pub(crate) struct Index {
 
 /// An index and the regexes that its groups name.
 pub(crate) fn file(rules: &[Rule]) -> (Index, Vec<Regex>) {
-    let mut drafts: BTreeMap<Option<&HostKind>, Draft<'_>> = BTreeMap::new();
+    let mut drafts: BTreeMap<Option<&HostKind>, HostRulesBuilder<'_>> = BTreeMap::new();
     let mut regexes = RegexList::default();
     for (index, rule) in rules.iter().enumerate() {
         for host in conditions_or_none(&rule.hosts) {
@@ -99,7 +99,7 @@ impl RegexList {
 
 impl Index {
     fn new(
-        drafts: BTreeMap<Option<&HostKind>, Draft<'_>>,
+        drafts: BTreeMap<Option<&HostKind>, HostRulesBuilder<'_>>,
         regexes: &[String],
         rules: &[Rule],
     ) -> Self {
@@ -130,15 +130,15 @@ impl Index {
         });
         Self {
             sites,
-            exact: Nest::of_wholes(exact),
-            below: Nest::of_suffixes(below),
+            exact: AffixIndex::of_wholes(exact),
+            below: AffixIndex::of_suffixes(below),
             exact_count,
             anywhere,
         }
     }
 
     /// The sites of `host`, the most specific first.
-    pub(crate) fn sites_for(&self, host: &str) -> impl Iterator<Item = &Site> + use<'_> {
+    pub(crate) fn sites_for(&self, host: &str) -> impl Iterator<Item = &HostRules> + use<'_> {
         let exact = self.exact.exact(host).map(|link| link.target);
         let below = self.below.outwards(self.below.longest_suffix(host));
         let below = below.map(|link| self.exact_count + link.target);
@@ -147,7 +147,7 @@ impl Index {
     }
 
     /// The sites whose hosts are all that `host` accepts, or more; all hosts if it is `None`.
-    pub(crate) fn sites_around(&self, host: Option<&HostPattern>) -> Vec<&Site> {
+    pub(crate) fn sites_around(&self, host: Option<&HostPattern>) -> Vec<&HostRules> {
         match host.map(HostPattern::kind) {
             None => self.sites_for("").collect(),
             Some(HostKind::Exact(name)) => self.sites_for(name).collect(),

@@ -4,7 +4,7 @@ use crate::{ConditionKind, Head, PathPattern, Router, Rule, Unmet};
 use std::cmp::Reverse;
 
 /// Rules that are looked at in one place before going on to the next.
-const MOST: usize = 64;
+const MAX_RULES_EXAMINED: usize = 64;
 
 /// A rule that came close, and what kept it from accepting the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,15 +36,22 @@ impl Router {
     /// Rules of the same host and path, then those whose paths stand beside this one when sorted,
     /// then the first of the configuration.
     fn near(&self, head: &Head<'_>) -> Vec<usize> {
-        let sites = self.index().sites_for(head.host).take(MOST);
-        let buckets = sites.flat_map(|site| site.buckets_of(head.path).take(MOST));
-        let alike = buckets.flat_map(|bucket| bucket.all().take(MOST));
+        let sites = self.index().sites_for(head.host).take(MAX_RULES_EXAMINED);
+        let buckets = sites.flat_map(|site| site.buckets_of(head.path).take(MAX_RULES_EXAMINED));
+        let alike = buckets.flat_map(|bucket| bucket.all().take(MAX_RULES_EXAMINED));
         let alike = alike.map(|candidate| candidate.bound.rule());
         let paths = self.sorted_paths();
         let place = paths.partition_point(|(text, _)| **text < *head.path);
-        let beside = paths.iter().skip(place.saturating_sub(MOST / 2)).take(MOST);
+        let beside = paths
+            .iter()
+            .skip(place.saturating_sub(MAX_RULES_EXAMINED / 2))
+            .take(MAX_RULES_EXAMINED);
         let beside = beside.map(|(_, at)| *at);
-        let mut near: Vec<usize> = alike.take(4 * MOST).chain(beside).chain(0..MOST).collect();
+        let mut near: Vec<usize> = alike
+            .take(4 * MAX_RULES_EXAMINED)
+            .chain(beside)
+            .chain(0..MAX_RULES_EXAMINED)
+            .collect();
         near.sort_unstable();
         near.dedup();
         near

@@ -13,7 +13,7 @@ pub(crate) const PATH: ByteSet = ByteSet::of(
 
 /// Why a path was refused: two readers could understand it differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PathFault {
+pub enum PathError {
     /// `%2F`, which some servers take for a separator.
     #[error("the path holds an encoded slash")]
     EncodedSlash,
@@ -45,8 +45,8 @@ pub enum PathFault {
 /// outcome is ASCII, and canonical again. A path that is canonical already is borrowed.
 ///
 /// # Errors
-/// [`PathFault`], the first one met.
-pub fn canonical_path(raw: &str) -> Result<Cow<'_, str>, PathFault> {
+/// [`PathError`], the first one met.
+pub fn canonical_path(raw: &str) -> Result<Cow<'_, str>, PathError> {
     match forgiving_path(raw) {
         (path, None) => Ok(path),
         (_, Some(fault)) => Err(fault),
@@ -56,7 +56,7 @@ pub fn canonical_path(raw: &str) -> Result<Cow<'_, str>, PathFault> {
 /// As [`canonical_path`], for callers that let faulty paths through: the first fault is told beside
 /// the path, what it concerns stands there in escaped form, and `..` stops at the root. A path that
 /// does not begin with a slash comes back as it is.
-pub fn forgiving_path(raw: &str) -> (Cow<'_, str>, Option<PathFault>) {
+pub fn forgiving_path(raw: &str) -> (Cow<'_, str>, Option<PathError>) {
     if is_canonical(raw.as_bytes()) || raw == "*" {
         return (Cow::Borrowed(raw), None);
     }
@@ -64,11 +64,11 @@ pub fn forgiving_path(raw: &str) -> (Cow<'_, str>, Option<PathFault>) {
         return (Cow::Borrowed("/"), None);
     }
     if !raw.starts_with('/') {
-        return (Cow::Borrowed(raw), Some(PathFault::NotAbsolute));
+        return (Cow::Borrowed(raw), Some(PathError::NotAbsolute));
     }
     let (text, unescaping) = unescape(raw);
     let (path, left_root) = without_dot_segments(&text);
-    let leaving = left_root.then_some(PathFault::LeavesRoot);
+    let leaving = left_root.then_some(PathError::LeavesRoot);
     (Cow::Owned(path), unescaping.or(leaving))
 }
 
@@ -105,7 +105,7 @@ fn kept_escape(after_percent: &[u8]) -> Option<&[u8]> {
     kept.then_some(after)
 }
 
-fn unescape(raw: &str) -> (String, Option<PathFault>) {
+fn unescape(raw: &str) -> (String, Option<PathError>) {
     let mut text = String::with_capacity(raw.len());
     let mut first = None;
     let mut rest = raw.as_bytes();
@@ -120,7 +120,7 @@ fn unescape(raw: &str) -> (String, Option<PathFault>) {
             }
             (b'%', _) => {
                 push(&mut text, b'%', false);
-                Some(PathFault::BadEscape)
+                Some(PathError::BadEscape)
             }
             (byte, _) => {
                 push(&mut text, *byte, PATH.has(*byte));
@@ -166,11 +166,11 @@ pub(crate) fn without_dot_segments(path: &str) -> (String, bool) {
     (out, left_root)
 }
 
-fn escape_fault(byte: u8) -> Option<PathFault> {
+fn escape_fault(byte: u8) -> Option<PathError> {
     match byte {
-        b'/' => Some(PathFault::EncodedSlash),
-        b'\\' => Some(PathFault::Backslash),
-        0 => Some(PathFault::Nul),
+        b'/' => Some(PathError::EncodedSlash),
+        b'\\' => Some(PathError::Backslash),
+        0 => Some(PathError::Nul),
         _ => None,
     }
 }

@@ -1,7 +1,7 @@
 //! A `path`, `path-prefix` or `path-regex` condition.
 
 use crate::rank::narrow;
-use crate::{PathFault, PatternFault, forgiving_path};
+use crate::{PathError, PatternError, forgiving_path};
 use regex::bytes::{Regex, RegexBuilder};
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::Hir;
@@ -32,8 +32,8 @@ impl PathPattern {
     /// This path and no other. The text is brought into canonical form first.
     ///
     /// # Errors
-    /// [`PatternFault::Path`] or [`PatternFault::PathEnd`].
-    pub fn exact(text: &str) -> Result<Self, PatternFault> {
+    /// [`PatternError::Path`] or [`PatternError::PathEnd`].
+    pub fn exact(text: &str) -> Result<Self, PatternError> {
         let kind = PathKind::Exact(canonical(text)?);
         Ok(Self { kind })
     }
@@ -42,8 +42,8 @@ impl PathPattern {
     /// whatever begins with it. The text is brought into canonical form first.
     ///
     /// # Errors
-    /// [`PatternFault::Path`] or [`PatternFault::PathEnd`].
-    pub fn prefix(text: &str) -> Result<Self, PatternFault> {
+    /// [`PatternError::Path`] or [`PatternError::PathEnd`].
+    pub fn prefix(text: &str) -> Result<Self, PatternError> {
         let kind = PathKind::Prefix(canonical(text)?);
         Ok(Self { kind })
     }
@@ -53,11 +53,11 @@ impl PathPattern {
     /// classes such as `\d` are ASCII too.
     ///
     /// # Errors
-    /// [`PatternFault::RegexSyntax`], [`PatternFault::RegexTooLarge`] (1 MiB compiled) or
-    /// [`PatternFault::RegexNotAscii`].
-    pub fn regex(text: &str) -> Result<Self, PatternFault> {
+    /// [`PatternError::RegexSyntax`], [`PatternError::RegexTooLarge`] (1 MiB compiled) or
+    /// [`PatternError::RegexNotAscii`].
+    pub fn regex(text: &str) -> Result<Self, PatternError> {
         if !text.is_ascii() {
-            return Err(PatternFault::RegexNotAscii);
+            return Err(PatternError::RegexNotAscii);
         }
         let regex = RegexBuilder::new(text)
             .unicode(false)
@@ -130,11 +130,11 @@ impl PathPattern {
     }
 }
 
-fn regex_fault(fault: &regex::Error) -> PatternFault {
+fn regex_fault(fault: &regex::Error) -> PatternError {
     if let regex::Error::CompiledTooBig(limit) = fault {
-        PatternFault::RegexTooLarge(*limit)
+        PatternError::RegexTooLarge(*limit)
     } else {
-        PatternFault::RegexSyntax(fault.to_string())
+        PatternError::RegexSyntax(fault.to_string())
     }
 }
 
@@ -154,15 +154,15 @@ fn has_prefix(path: &str, prefix: &str) -> bool {
 }
 
 /// An encoded separator is no fault here: a listener may be told to let such paths through.
-fn canonical(text: &str) -> Result<Box<str>, PatternFault> {
+fn canonical(text: &str) -> Result<Box<str>, PatternError> {
     if text.contains(['?', '#']) {
-        return Err(PatternFault::PathEnd);
+        return Err(PatternError::PathEnd);
     }
     if !text.starts_with('/') {
-        return Err(PathFault::NotAbsolute.into());
+        return Err(PathError::NotAbsolute.into());
     }
     match forgiving_path(text) {
-        (path, None | Some(PathFault::EncodedSlash | PathFault::Backslash)) => Ok(path.into()),
+        (path, None | Some(PathError::EncodedSlash | PathError::Backslash)) => Ok(path.into()),
         (_, Some(fault)) => Err(fault.into()),
     }
 }

@@ -1,6 +1,6 @@
 //! A `query-param` condition: a parameter is there, or has a value.
 
-use crate::PatternFault;
+use crate::PatternError;
 use std::fmt;
 
 /// Which query parameters a rule accepts.
@@ -14,8 +14,8 @@ impl QueryCondition {
     /// Reads `name` (the parameter is there) or `name=value` (it has this value once).
     ///
     /// # Errors
-    /// [`PatternFault::QueryName`].
-    pub fn parse(text: &str) -> Result<Self, PatternFault> {
+    /// [`PatternError::QueryName`].
+    pub fn parse(text: &str) -> Result<Self, PatternError> {
         match text.split_once('=') {
             Some((name, value)) => Self::equals(name, value),
             None => Self::present(text),
@@ -25,10 +25,10 @@ impl QueryCondition {
     /// The parameter `name` is there, with or without a value.
     ///
     /// # Errors
-    /// [`PatternFault::QueryName`] when the name is empty.
-    pub fn present(name: &str) -> Result<Self, PatternFault> {
+    /// [`PatternError::QueryName`] when the name is empty.
+    pub fn present(name: &str) -> Result<Self, PatternError> {
         if name.is_empty() {
-            return Err(PatternFault::QueryName);
+            return Err(PatternError::QueryName);
         }
         let name = name.into();
         Ok(Self { name, value: None })
@@ -38,8 +38,8 @@ impl QueryCondition {
     /// request's escapes, and `+` for a space, are decoded before they are compared.
     ///
     /// # Errors
-    /// [`PatternFault::QueryName`] when the name is empty.
-    pub fn equals(name: &str, value: &str) -> Result<Self, PatternFault> {
+    /// [`PatternError::QueryName`] when the name is empty.
+    pub fn equals(name: &str, value: &str) -> Result<Self, PatternError> {
         let value = Some(value.into());
         Ok(Self {
             value,

@@ -2,7 +2,7 @@
 
 use crate::byte_set::ByteSet;
 use crate::path::{
-    PATH, PathFault, UNRESERVED, ends_dot_segment, escaped_byte, push, without_dot_segments,
+    PATH, PathError, UNRESERVED, ends_dot_segment, escaped_byte, push, without_dot_segments,
 };
 
 /// Bytes that every server reads alike: those of a path, without the one that begins a parameter.
@@ -41,7 +41,7 @@ pub struct Readings {
     pub paths: Vec<String>,
     /// What no reader should be sent, if the path holds it: a NUL, a broken escape, dot segments that
     /// leave the root in one of the readings, or more dot segments than are looked at.
-    pub fault: Option<PathFault>,
+    pub fault: Option<PathError>,
 }
 
 /// What one kind of server does to a path before it looks for what the path names.
@@ -135,7 +135,7 @@ impl Readings {
         let (removed, left_root) = without_dot_segments(text);
         let (removed_merged, merged_left_root) = without_dot_segments(&merged_text);
         if left_root || merged_left_root {
-            self.fault.get_or_insert(PathFault::LeavesRoot);
+            self.fault.get_or_insert(PathError::LeavesRoot);
         }
         let merged_last = merged(&removed);
         for form in [
@@ -161,7 +161,7 @@ impl Readings {
             text = shorter;
         }
         if has_dot_segment(&text) {
-            self.fault.get_or_insert(PathFault::DotSegments);
+            self.fault.get_or_insert(PathError::DotSegments);
         }
     }
 
@@ -226,12 +226,12 @@ fn readers(has_parameters: bool, has_backslash: bool) -> impl Iterator<Item = Re
 }
 
 /// A NUL or a broken escape, raw or escaped, wherever it stands.
-fn byte_fault(raw: &str) -> Option<PathFault> {
+fn byte_fault(raw: &str) -> Option<PathError> {
     let mut rest = raw.as_bytes();
     while let [byte, tail @ ..] = rest {
         rest = tail;
         if *byte == 0 {
-            return Some(PathFault::Nul);
+            return Some(PathError::Nul);
         }
         if *byte != b'%' {
             continue;
@@ -241,8 +241,8 @@ fn byte_fault(raw: &str) -> Option<PathFault> {
             _ => None,
         };
         match escaped {
-            None => return Some(PathFault::BadEscape),
-            Some((0, _)) => return Some(PathFault::Nul),
+            None => return Some(PathError::BadEscape),
+            Some((0, _)) => return Some(PathError::Nul),
             Some((_, after)) => rest = after,
         }
     }

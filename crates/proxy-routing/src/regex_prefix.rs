@@ -1,7 +1,7 @@
 //! Regexes that say no more than a prefix does.
 
 use crate::path_pattern::parse_regex;
-use crate::{PathFault, forgiving_path};
+use crate::{PathError, forgiving_path};
 use regex_syntax::hir::{Dot, Hir, HirKind, Look};
 
 /// The `path-prefix` that accepts exactly the paths in which `regex` finds a match: `/api` for
@@ -28,7 +28,7 @@ pub fn regex_is_a_prefix(regex: &str) -> Option<String> {
     };
     let canonical = matches!(
         forgiving_path(text),
-        (path, None | Some(PathFault::EncodedSlash | PathFault::Backslash)) if path == text
+        (path, None | Some(PathError::EncodedSlash | PathError::Backslash)) if path == text
     );
     (*start.kind() == HirKind::Look(Look::Start) && fits && canonical).then(|| text.to_owned())
 }

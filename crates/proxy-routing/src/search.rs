@@ -1,6 +1,6 @@
 //! One search of the index for the rule that wins a request.
 
-use crate::index::{Bucket, Candidate, Index, Site};
+use crate::index::{Bucket, Candidate, HostRules, Index};
 use crate::rank::Rank;
 use crate::{Head, Rule};
 use regex::bytes::Regex;
@@ -45,7 +45,7 @@ impl<'a> Search<'a> {
         (self.best, self.work)
     }
 
-    fn site(&mut self, site: &Site) {
+    fn site(&mut self, site: &HostRules) {
         let path = self.head.path;
         if let Some(link) = site.exact.texts.exact(path) {
             self.bucket(site.exact.buckets.get(link.target));

@@ -5,7 +5,7 @@ use crate::{Router, Rule};
 use std::collections::HashMap;
 
 /// Rules of one list that are compared with one that may be covered.
-const MOST: usize = 64;
+const MAX_RULES_COMPARED: usize = 64;
 
 impl Router {
     /// Pairs of a rule that can never win and one that wins over it wherever it matches, in
@@ -32,7 +32,7 @@ impl Router {
 
     fn coverer_in(&self, bucket: &Bucket, at: usize, rule: &Rule) -> Option<usize> {
         let lists = bucket.lists_around(rule);
-        let others = lists.flat_map(|list| list.iter().take(MOST));
+        let others = lists.flat_map(|list| list.iter().take(MAX_RULES_COMPARED));
         let mut others = others.map(|candidate| candidate.bound.rule());
         others.find(|other| {
             let other_rule = self.rules().get(*other).filter(|_| *other != at);

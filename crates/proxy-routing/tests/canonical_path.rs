@@ -1,7 +1,7 @@
 //! One form for every path, and refusal of those with two meanings.
 
 use proptest::prelude::{any, prop_assert, proptest};
-use proxy_routing::{PathFault, canonical_path, forgiving_path};
+use proxy_routing::{PathError, canonical_path, forgiving_path};
 use proxy_testkit::replay;
 use std::borrow::Cow;
 
@@ -42,23 +42,23 @@ fn paths_are_brought_into_one_form() {
 #[test]
 fn paths_with_two_meanings_are_refused() {
     let cases = [
-        ("/a%2Fb", PathFault::EncodedSlash),
-        ("/a%2fb", PathFault::EncodedSlash),
-        ("/a%5Cb", PathFault::Backslash),
-        ("/a\\b", PathFault::Backslash),
-        ("/a%00", PathFault::Nul),
-        ("/a\0", PathFault::Nul),
-        ("/%zz", PathFault::BadEscape),
-        ("/%", PathFault::BadEscape),
-        ("/%4", PathFault::BadEscape),
-        ("/%+1", PathFault::BadEscape),
-        ("/..", PathFault::LeavesRoot),
-        ("/a/../..", PathFault::LeavesRoot),
-        ("/%2e%2e/etc", PathFault::LeavesRoot),
-        ("/.%2E/etc", PathFault::LeavesRoot),
-        ("/../a%2fb", PathFault::EncodedSlash),
-        ("a/b", PathFault::NotAbsolute),
-        ("http://a/", PathFault::NotAbsolute),
+        ("/a%2Fb", PathError::EncodedSlash),
+        ("/a%2fb", PathError::EncodedSlash),
+        ("/a%5Cb", PathError::Backslash),
+        ("/a\\b", PathError::Backslash),
+        ("/a%00", PathError::Nul),
+        ("/a\0", PathError::Nul),
+        ("/%zz", PathError::BadEscape),
+        ("/%", PathError::BadEscape),
+        ("/%4", PathError::BadEscape),
+        ("/%+1", PathError::BadEscape),
+        ("/..", PathError::LeavesRoot),
+        ("/a/../..", PathError::LeavesRoot),
+        ("/%2e%2e/etc", PathError::LeavesRoot),
+        ("/.%2E/etc", PathError::LeavesRoot),
+        ("/../a%2fb", PathError::EncodedSlash),
+        ("a/b", PathError::NotAbsolute),
+        ("http://a/", PathError::NotAbsolute),
     ];
     for (raw, expected) in cases {
         assert_eq!(canonical_path(raw), Err(expected), "{raw}");
@@ -68,13 +68,13 @@ fn paths_with_two_meanings_are_refused() {
 #[test]
 fn a_forgiven_path_keeps_its_escapes_and_stops_at_the_root() {
     let cases = [
-        ("/a%2fb/../c", "/c", PathFault::EncodedSlash),
-        ("/x/a%2f..", "/x/a%2F..", PathFault::EncodedSlash),
-        ("/a\\b", "/a%5Cb", PathFault::Backslash),
-        ("/a%00", "/a%00", PathFault::Nul),
-        ("/%zz", "/%25zz", PathFault::BadEscape),
-        ("/../../a", "/a", PathFault::LeavesRoot),
-        ("/%%32e%%32e/a", "/%252e%252e/a", PathFault::BadEscape),
+        ("/a%2fb/../c", "/c", PathError::EncodedSlash),
+        ("/x/a%2f..", "/x/a%2F..", PathError::EncodedSlash),
+        ("/a\\b", "/a%5Cb", PathError::Backslash),
+        ("/a%00", "/a%00", PathError::Nul),
+        ("/%zz", "/%25zz", PathError::BadEscape),
+        ("/../../a", "/a", PathError::LeavesRoot),
+        ("/%%32e%%32e/a", "/%252e%252e/a", PathError::BadEscape),
     ];
     for (raw, path, fault) in cases {
         assert_eq!(

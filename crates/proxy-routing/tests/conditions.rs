@@ -3,7 +3,7 @@
 
 use http::HeaderMap;
 use proxy_routing::{
-    HeaderCondition, HostFault, HostPattern, PathFault, PathPattern, PatternFault, QueryCondition,
+    HeaderCondition, HostError, HostPattern, PathError, PathPattern, PatternError, QueryCondition,
 };
 
 fn path(setting: &str, text: &str) -> PathPattern {
@@ -39,17 +39,17 @@ fn hosts_match_whole_or_below() {
 #[test]
 fn a_host_condition_that_could_mislead_is_refused() {
     let cases = [
-        ("", PatternFault::Host(HostFault::Empty)),
-        ("example.com:80", PatternFault::HostPort),
-        ("example.com:", PatternFault::HostPort),
-        ("*.example.com:80", PatternFault::HostPort),
-        ("a.*.com", PatternFault::Wildcard),
-        ("*a.com", PatternFault::Wildcard),
-        ("*.*.com", PatternFault::Wildcard),
-        ("*.[::1]", PatternFault::Wildcard),
-        ("*.", PatternFault::Host(HostFault::Empty)),
-        ("http://example.com", PatternFault::Host(HostFault::Port)),
-        ("bücher.de", PatternFault::Host(HostFault::Character)),
+        ("", PatternError::Host(HostError::Empty)),
+        ("example.com:80", PatternError::HostPort),
+        ("example.com:", PatternError::HostPort),
+        ("*.example.com:80", PatternError::HostPort),
+        ("a.*.com", PatternError::Wildcard),
+        ("*a.com", PatternError::Wildcard),
+        ("*.*.com", PatternError::Wildcard),
+        ("*.[::1]", PatternError::Wildcard),
+        ("*.", PatternError::Host(HostError::Empty)),
+        ("http://example.com", PatternError::Host(HostError::Port)),
+        ("bücher.de", PatternError::Host(HostError::Character)),
     ];
     for (text, fault) in cases {
         assert_eq!(HostPattern::parse(text), Err(fault), "{text}");
@@ -88,13 +88,13 @@ fn paths_match_whole_or_by_prefix_or_by_regex() {
 #[test]
 fn a_path_condition_that_no_request_could_meet_is_refused() {
     let cases = [
-        ("", PatternFault::Path(PathFault::NotAbsolute)),
-        ("api", PatternFault::Path(PathFault::NotAbsolute)),
-        ("/a?b=1", PatternFault::PathEnd),
-        ("/a#b", PatternFault::PathEnd),
-        ("/../a", PatternFault::Path(PathFault::LeavesRoot)),
-        ("/%zz", PatternFault::Path(PathFault::BadEscape)),
-        ("/%00", PatternFault::Path(PathFault::Nul)),
+        ("", PatternError::Path(PathError::NotAbsolute)),
+        ("api", PatternError::Path(PathError::NotAbsolute)),
+        ("/a?b=1", PatternError::PathEnd),
+        ("/a#b", PatternError::PathEnd),
+        ("/../a", PatternError::Path(PathError::LeavesRoot)),
+        ("/%zz", PatternError::Path(PathError::BadEscape)),
+        ("/%00", PatternError::Path(PathError::Nul)),
     ];
     for (text, fault) in cases {
         assert_eq!(PathPattern::exact(text), Err(fault.clone()), "{text}");
@@ -106,16 +106,16 @@ fn a_path_condition_that_no_request_could_meet_is_refused() {
 fn a_regex_is_refused_for_its_grammar_its_size_or_its_letters() {
     let fault = |text: &str| PathPattern::regex(text).unwrap_err();
 
-    assert!(matches!(fault("/(a"), PatternFault::RegexSyntax(text) if text.contains("unclosed")));
+    assert!(matches!(fault("/(a"), PatternError::RegexSyntax(text) if text.contains("unclosed")));
     assert!(matches!(
         fault("[a-z]{1000}{1000}"),
-        PatternFault::RegexTooLarge(_)
+        PatternError::RegexTooLarge(_)
     ));
     assert!(matches!(
         fault(&"(".repeat(100_000)),
-        PatternFault::RegexSyntax(_)
+        PatternError::RegexSyntax(_)
     ));
-    assert_eq!(fault("/café"), PatternFault::RegexNotAscii);
+    assert_eq!(fault("/café"), PatternError::RegexNotAscii);
 }
 
 #[test]
@@ -145,12 +145,12 @@ fn headers_match_by_presence_or_by_one_line() {
     );
     assert_eq!(
         HeaderCondition::parse(":authority: a"),
-        Err(PatternFault::HeaderName)
+        Err(PatternError::HeaderName)
     );
-    assert_eq!(HeaderCondition::parse("a b"), Err(PatternFault::HeaderName));
+    assert_eq!(HeaderCondition::parse("a b"), Err(PatternError::HeaderName));
     assert_eq!(
         HeaderCondition::parse("a: \u{1}"),
-        Err(PatternFault::HeaderValue)
+        Err(PatternError::HeaderValue)
     );
 }
 
@@ -178,8 +178,8 @@ fn query_parameters_match_by_presence_or_by_decoded_value() {
         let condition = QueryCondition::parse(text).unwrap();
         assert_eq!(condition.holds(query), expected, "{text} {query}");
     }
-    assert_eq!(QueryCondition::parse(""), Err(PatternFault::QueryName));
-    assert_eq!(QueryCondition::parse("=1"), Err(PatternFault::QueryName));
+    assert_eq!(QueryCondition::parse(""), Err(PatternError::QueryName));
+    assert_eq!(QueryCondition::parse("=1"), Err(PatternError::QueryName));
 }
 
 #[test]

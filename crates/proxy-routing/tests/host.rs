@@ -1,7 +1,7 @@
 //! One form for every host.
 
 use proptest::prelude::{any, proptest};
-use proxy_routing::{HostFault, normal_host};
+use proxy_routing::{HostError, normal_host};
 use proxy_testkit::replay;
 use std::borrow::Cow;
 
@@ -34,30 +34,30 @@ fn hosts_are_brought_into_one_form() {
 fn what_is_no_host_is_refused() {
     let long = "a".repeat(256);
     let cases = [
-        ("", HostFault::Empty),
-        (".", HostFault::Empty),
-        (":80", HostFault::Empty),
-        (&long, HostFault::TooLong),
-        ("a b", HostFault::Character),
-        ("a/b", HostFault::Character),
-        ("user@host", HostFault::Character),
-        ("a%41", HostFault::Character),
-        ("bücher.de", HostFault::Character),
-        ("a\0", HostFault::Character),
-        ("a..b", HostFault::EmptyLabel),
-        (".a", HostFault::EmptyLabel),
-        ("a..", HostFault::EmptyLabel),
-        ("a:b", HostFault::Port),
-        ("a:65536", HostFault::Port),
-        ("a:+1", HostFault::Port),
-        ("a:1:2", HostFault::Port),
-        ("::1", HostFault::Port),
-        ("[::1", HostFault::Literal),
-        ("[::1]x", HostFault::Literal),
-        ("[::1%25eth0]", HostFault::Literal),
-        ("[v1.a]", HostFault::Literal),
-        ("[127.0.0.1]", HostFault::Literal),
-        ("[]", HostFault::Literal),
+        ("", HostError::Empty),
+        (".", HostError::Empty),
+        (":80", HostError::Empty),
+        (&long, HostError::TooLong),
+        ("a b", HostError::Character),
+        ("a/b", HostError::Character),
+        ("user@host", HostError::Character),
+        ("a%41", HostError::Character),
+        ("bücher.de", HostError::Character),
+        ("a\0", HostError::Character),
+        ("a..b", HostError::EmptyLabel),
+        (".a", HostError::EmptyLabel),
+        ("a..", HostError::EmptyLabel),
+        ("a:b", HostError::Port),
+        ("a:65536", HostError::Port),
+        ("a:+1", HostError::Port),
+        ("a:1:2", HostError::Port),
+        ("::1", HostError::Port),
+        ("[::1", HostError::Literal),
+        ("[::1]x", HostError::Literal),
+        ("[::1%25eth0]", HostError::Literal),
+        ("[v1.a]", HostError::Literal),
+        ("[127.0.0.1]", HostError::Literal),
+        ("[]", HostError::Literal),
     ];
     for (text, fault) in cases {
         assert_eq!(normal_host(text), Err(fault), "{text}");

@@ -1,10 +1,10 @@
 //! Takes connections from listening sockets.
 
-use crate::attend::{Caller, Place, attend};
-use crate::carrier::Carrier;
-use crate::patience::Patience;
+use crate::client_socket::ClientSocket;
+use crate::negotiate::{Accepted, Place, negotiate};
+use crate::overload;
 use crate::settings::ConnectionSettings;
-use crate::turn_away;
+use crate::timeout::ConnectionDeadline;
 use proxy_clock::{Deadline, Tick, Timer};
 use proxy_pipeline::{Peer, Worker};
 use socket2::Socket;
@@ -19,11 +19,11 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::Notify;
 
 /// How long to wait when the process has no file descriptor left.
-const REST: Duration = Duration::from_millis(50);
+const DESCRIPTOR_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// A listener as one worker serves it.
 #[derive(Debug)]
-pub(crate) struct Door {
+pub(crate) struct WorkerListener {
     /// The listener's name.
     pub(crate) name: String,
     /// Position of the listener in the plan in force.
@@ -33,19 +33,19 @@ pub(crate) struct Door {
     /// Connections that are being told that there are too many.
     pub(crate) turned_away: Cell<u32>,
     /// Those that take connections, by the place of their socket.
-    takers: RefCell<BTreeMap<usize, Rc<Taker>>>,
+    takers: RefCell<BTreeMap<usize, Rc<AcceptLoop>>>,
 }
 
 /// What takes connections from one socket.
 #[derive(Debug, Default)]
-struct Taker {
+struct AcceptLoop {
     /// Told when no more connections are to be taken.
     ended: Notify,
     /// Whether somebody else takes them from now on.
     replaced: Cell<bool>,
 }
 
-impl Door {
+impl WorkerListener {
     pub(crate) fn new(name: &str, settings: &Rc<ConnectionSettings>) -> Self {
         Self {
             name: name.to_owned(),
@@ -77,7 +77,7 @@ impl Door {
                 return;
             }
         };
-        let taker = Rc::<Taker>::default();
+        let taker = Rc::<AcceptLoop>::default();
         self.takers.borrow_mut().insert(place, Rc::clone(&taker));
         let taking = run(Rc::clone(worker), Rc::clone(self), listener, taker);
         tokio::task::spawn_local(taking);
@@ -119,16 +119,16 @@ impl Listener {
         TcpListener::from_std(socket.into()).map(Self::Tcp)
     }
 
-    async fn accept(&self) -> io::Result<(Carrier, IpAddr)> {
+    async fn accept(&self) -> io::Result<(ClientSocket, IpAddr)> {
         match self {
             Self::Tcp(listener) => {
                 let (stream, peer) = listener.accept().await?;
-                Ok((Carrier::Tcp(stream), peer.ip()))
+                Ok((ClientSocket::Tcp(stream), peer.ip()))
             }
             Self::Unix(listener) => {
                 let (stream, _) = listener.accept().await?;
                 // Whoever calls by a file is on this host.
-                Ok((Carrier::Unix(stream), Ipv4Addr::LOCALHOST.into()))
+                Ok((ClientSocket::Unix(stream), Ipv4Addr::LOCALHOST.into()))
             }
         }
     }
@@ -136,7 +136,12 @@ impl Listener {
 
 /// Accepts until it is told to end, then whatever already waits, so that no client is reset; unless
 /// somebody else does.
-async fn run(worker: Rc<Worker>, door: Rc<Door>, listener: Listener, taker: Rc<Taker>) {
+async fn run(
+    worker: Rc<Worker>,
+    door: Rc<WorkerListener>,
+    listener: Listener,
+    taker: Rc<AcceptLoop>,
+) {
     loop {
         tokio::select! {
             biased;
@@ -163,15 +168,17 @@ async fn run(worker: Rc<Worker>, door: Rc<Door>, listener: Listener, taker: Rc<T
 async fn rest(worker: &Worker) {
     let deadline = Rc::<Deadline>::default();
     let _entry = worker.sweep.register(Rc::clone(&deadline));
-    let patience = Patience {
+    let patience = ConnectionDeadline {
         clock: &worker.clock,
         deadline: &deadline,
     };
-    patience.within(Timer::Linger, REST, pending::<()>()).await;
+    patience
+        .within(Timer::Linger, DESCRIPTOR_RETRY_DELAY, pending::<()>())
+        .await;
 }
 
 /// A connection that waits already, if there is one.
-async fn accept_waiting(listener: &Listener) -> Option<io::Result<(Carrier, IpAddr)>> {
+async fn accept_waiting(listener: &Listener) -> Option<io::Result<(ClientSocket, IpAddr)>> {
     tokio::select! {
         biased;
         accepted = listener.accept() => Some(accepted),
@@ -179,7 +186,7 @@ async fn accept_waiting(listener: &Listener) -> Option<io::Result<(Carrier, IpAd
     }
 }
 
-fn welcome(worker: &Rc<Worker>, door: &Rc<Door>, stream: Carrier, peer: IpAddr) {
+fn welcome(worker: &Rc<Worker>, door: &Rc<WorkerListener>, stream: ClientSocket, peer: IpAddr) {
     worker.cells.connections_accepted.add(1);
     let peer = greet(worker, door, peer);
     let worker = Rc::clone(worker);
@@ -188,7 +195,7 @@ fn welcome(worker: &Rc<Worker>, door: &Rc<Door>, stream: Carrier, peer: IpAddr) 
             let settings = Rc::clone(&door.settings.borrow());
             let max_age = settings.terms.max_age;
             let ends_at = max_age.map_or(Tick::MAX, |age| worker.clock.after(age));
-            let caller = Caller {
+            let caller = Accepted {
                 place: Place::new(&worker, permit, ends_at),
                 ends_at,
                 listener: Rc::clone(&door.index),
@@ -196,13 +203,13 @@ fn welcome(worker: &Rc<Worker>, door: &Rc<Door>, stream: Carrier, peer: IpAddr) 
                 settings,
                 peer,
             };
-            attend(caller, stream);
+            negotiate(caller, stream);
         }
-        Err(full) => turn_away::start(worker, door, stream, peer, full),
+        Err(full) => overload::start(worker, door, stream, peer, full),
     }
 }
 
-fn greet(worker: &Worker, door: &Door, peer: IpAddr) -> Peer {
+fn greet(worker: &Worker, door: &WorkerListener, peer: IpAddr) -> Peer {
     let active = worker.active();
     let listener = active.plan.listeners().get(door.index.get());
     let trusted = listener.map_or(&[][..], |listener| &listener.trusted_proxies);

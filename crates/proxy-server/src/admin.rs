@@ -1,12 +1,12 @@
 //! The admin interface of the running proxy: its sockets, and what it tells about.
 
-mod desks;
+mod listeners;
 
 use crate::handover::{Label, Purpose};
 use crate::listen::SocketFile;
 use crate::process::Build;
 use crate::server::Server;
-use desks::{Change, Opened};
+use listeners::{Change, Opened};
 use proxy_admin::{Access, AdminState, BuildInfo, Listener, Sources};
 use proxy_model::BindAddress;
 use proxy_plan::Plan;
@@ -15,19 +15,19 @@ use socket2::Socket;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-pub(crate) use desks::{Desks, check};
+pub(crate) use listeners::{AdminListeners, check};
 
 /// The admin interface, open. Its drop ends it in good order.
 #[derive(Debug)]
 pub(crate) struct Admin {
     state: Arc<AdminState>,
-    tcp: Option<Desk>,
-    unix: Option<Desk>,
+    tcp: Option<AdminListener>,
+    unix: Option<AdminListener>,
 }
 
 /// One socket and the task that answers at it.
 #[derive(Debug)]
-struct Desk {
+struct AdminListener {
     /// As it was written.
     address: BindAddress,
     access: Arc<Access>,
@@ -41,7 +41,7 @@ struct Desk {
 impl Admin {
     /// Answers at `desks`, about the plan in force.
     pub(crate) fn open(
-        desks: Desks,
+        desks: AdminListeners,
         server: &Server,
         build: Build,
         (registry, lifecycle): (&Arc<Registry>, &Arc<Lifecycle>),
@@ -77,7 +77,7 @@ impl Admin {
     }
 
     /// Tells about `plan`, now in force, at `desks`.
-    pub(crate) fn follow(&mut self, desks: Desks, plan: &Arc<Plan>) {
+    pub(crate) fn follow(&mut self, desks: AdminListeners, plan: &Arc<Plan>) {
         self.arrange(desks);
         self.state.publish(Arc::clone(plan));
     }
@@ -101,12 +101,12 @@ impl Admin {
         }
     }
 
-    fn desks(&self) -> impl Iterator<Item = &Desk> {
+    fn desks(&self) -> impl Iterator<Item = &AdminListener> {
         self.tcp.iter().chain(&self.unix)
     }
 
-    fn arrange(&mut self, desks: Desks) {
-        let Desks { tcp, unix, token } = desks;
+    fn arrange(&mut self, desks: AdminListeners) {
+        let AdminListeners { tcp, unix, token } = desks;
         match tcp {
             Change::Stay => {
                 if let Some(desk) = &self.tcp {
@@ -127,7 +127,7 @@ impl Admin {
         }
     }
 
-    fn staff(&self, opened: Opened, access: Arc<Access>) -> Desk {
+    fn staff(&self, opened: Opened, access: Arc<Access>) -> AdminListener {
         let Opened {
             address,
             socket,
@@ -137,7 +137,7 @@ impl Admin {
         let bound = socket.local_addr().ok().and_then(|bound| bound.as_socket());
         let bound = bound.map_or_else(|| address.clone(), BindAddress::Tcp);
         tracing::info!(address = %bound, "admin interface");
-        Desk {
+        AdminListener {
             _stop: self.begin(listener, Arc::clone(&access)),
             address,
             access,

@@ -1,16 +1,16 @@
 //! The state of one client connection of HTTP/1.x that its requests, their bodies and its deadlines
 //! share.
 
-use crate::attend::{Line, Place};
-use crate::inbox::Inbox;
-use crate::patience::Patience;
+use crate::client_stream::ClientStream;
+use crate::inbox::RequestReader;
+use crate::negotiate::{Line, Place};
 use crate::settings::ConnectionSettings;
-use crate::transport::Transport;
+use crate::timeout::ConnectionDeadline;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
-use proxy_clock::{Pace, Timer};
+use proxy_clock::{MinDataRate, Timer};
 use proxy_http1::{Pipe, RequestHead, SpliceTo};
-use proxy_pipeline::{Client, ClientBody, CutOff, Source};
+use proxy_pipeline::{BodyAborted, ClientBody, ConnectionInfo, Source};
 use std::cell::{Cell, RefCell, RefMut};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -25,12 +25,12 @@ const MOST_DISCARDED: usize = 64 * 1024;
 
 /// One client connection.
 #[derive(Debug)]
-pub(crate) struct Conn {
+pub(crate) struct Connection {
     pub(crate) settings: Rc<ConnectionSettings>,
-    pub(crate) client: Rc<Client>,
+    pub(crate) client: Rc<ConnectionInfo>,
     // Boxed, and none while the connection is idle: it is most of what a connection needs.
-    inbox: RefCell<Option<Box<Inbox>>>,
-    transport: RefCell<Transport>,
+    inbox: RefCell<Option<Box<RequestReader>>>,
+    transport: RefCell<ClientStream>,
     /// Whether it waits for a request with nothing at hand.
     pub(crate) resting: Cell<bool>,
     /// Whether the client has ended its side.
@@ -42,15 +42,15 @@ pub(crate) struct Conn {
     /// Bytes the client had taken when it was last found to take no more.
     blocked_at: Cell<Option<u64>>,
     /// How fast it takes them.
-    pace: Pace,
+    pace: MinDataRate,
     pub(crate) place: Place,
 }
 
 /// A connection's stream, borrowed for each operation.
 #[derive(Clone, Debug)]
-pub(crate) struct Wire(pub(crate) Rc<Conn>);
+pub(crate) struct ConnectionIo(pub(crate) Rc<Connection>);
 
-impl Conn {
+impl Connection {
     pub(crate) fn new(line: Line) -> Self {
         let Line {
             settings,
@@ -60,7 +60,7 @@ impl Conn {
             early,
         } = line;
         let begun = !early.is_empty();
-        let inbox = begun.then(|| Inbox::new(settings.limits, early));
+        let inbox = begun.then(|| RequestReader::new(settings.limits, early));
         Self {
             client,
             inbox: RefCell::new(inbox.map(Box::new)),
@@ -70,18 +70,18 @@ impl Conn {
             waits: Cell::new(false),
             welcome: Cell::new(false),
             blocked_at: Cell::new(None),
-            pace: Pace::default(),
+            pace: MinDataRate::default(),
             settings,
             place,
         }
     }
 
     /// What it reads with.
-    pub(crate) fn inbox(&self) -> RefMut<'_, Inbox> {
+    pub(crate) fn inbox(&self) -> RefMut<'_, RequestReader> {
         RefMut::map(self.inbox.borrow_mut(), |inbox| {
             &mut **inbox.get_or_insert_with(|| {
                 let limits = self.settings.in_force().limits;
-                Box::new(Inbox::new(limits, Bytes::new()))
+                Box::new(RequestReader::new(limits, Bytes::new()))
             })
         })
     }
@@ -101,8 +101,8 @@ impl Conn {
     }
 
     /// Its deadline, to wait by.
-    pub(crate) fn patience(&self) -> Patience<'_> {
-        Patience {
+    pub(crate) fn patience(&self) -> ConnectionDeadline<'_> {
+        ConnectionDeadline {
             clock: &self.place.worker.clock,
             deadline: &self.place.deadline,
         }
@@ -211,8 +211,8 @@ impl Conn {
     }
 }
 
-impl Source for Conn {
-    fn poll_frame(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, CutOff>>> {
+impl Source for Connection {
+    fn poll_frame(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyAborted>>> {
         loop {
             if let Some(frame) = self.inbox().take_frame() {
                 // Who sends waits for nothing any more.
@@ -226,10 +226,10 @@ impl Source for Conn {
                 self.welcome.set(true);
             }
             if self.client.fault.get().is_some() || self.eof.get() {
-                return Poll::Ready(Some(Err(CutOff::Gone)));
+                return Poll::Ready(Some(Err(BodyAborted::Gone)));
             }
             if let Ok(0) | Err(_) = ready!(self.poll_fill(cx)) {
-                return Poll::Ready(Some(Err(CutOff::Gone)));
+                return Poll::Ready(Some(Err(BodyAborted::Gone)));
             }
         }
     }
@@ -243,7 +243,7 @@ impl Source for Conn {
     }
 }
 
-impl AsyncRead for Wire {
+impl AsyncRead for ConnectionIo {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -253,7 +253,7 @@ impl AsyncRead for Wire {
     }
 }
 
-impl AsyncWrite for Wire {
+impl AsyncWrite for ConnectionIo {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -283,7 +283,7 @@ impl AsyncWrite for Wire {
     }
 }
 
-impl SpliceTo for Wire {
+impl SpliceTo for ConnectionIo {
     fn can_splice(&self) -> bool {
         self.0.transport.borrow().splices().is_some()
     }

@@ -3,13 +3,13 @@
 //! Requests are served one after the other: see [`exchange`]. Between requests the connection keeps
 //! nothing but its socket, so that thousands of idle ones cost little: see [`hibernate`].
 
-use crate::attend::Place;
-use crate::conn::{Conn, Wire};
+use crate::conn::{Connection, ConnectionIo};
 use crate::exchange::exchange;
 use crate::linger;
+use crate::negotiate::Place;
 use proxy_clock::Timer;
-use proxy_framing::Fault;
-use proxy_http1::{Outgoing, RequestHead};
+use proxy_framing::FramingError;
+use proxy_http1::{MessageWriter, RequestHead};
 use proxy_pipeline::{UnreadRequest, refuse_unread, refused_head_problem, timeout_problem};
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -18,7 +18,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 /// How long a connection may keep what it needs to read a request while none comes.
-const RESTLESS: Duration = Duration::from_secs(2);
+const HIBERNATE_AFTER: Duration = Duration::from_secs(2);
 
 /// Why no further request is read.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(crate) enum End {
     /// There is nothing to do.
     Quiet,
     /// The client sent what is no request.
-    Fault(Fault),
+    FramingError(FramingError),
     /// A timer ran out.
     Expired(Timer, Duration),
 }
@@ -38,14 +38,14 @@ pub(crate) enum End {
 /// Serves HTTP/1.x on a connection until it is over.
 ///
 /// Not an `async fn`: what a connection at rest needs fits into the smallest task there is.
-pub(crate) struct Serve {
-    conn: Rc<Conn>,
+pub(crate) struct Driver {
+    conn: Rc<Connection>,
     /// Serves requests; gives whether the connection is to rest. None at rest.
     busy: Option<Pin<Box<dyn Future<Output = bool>>>>,
 }
 
-impl Serve {
-    pub(crate) fn new(conn: Conn) -> Self {
+impl Driver {
+    pub(crate) fn new(conn: Connection) -> Self {
         Self {
             conn: Rc::new(conn),
             busy: None,
@@ -53,7 +53,7 @@ impl Serve {
     }
 }
 
-impl Future for Serve {
+impl Future for Driver {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -75,7 +75,7 @@ impl Future for Serve {
 }
 
 /// Serves requests until there is nothing to do. Whether the connection goes on.
-async fn busy(conn: Rc<Conn>) -> bool {
+async fn busy(conn: Rc<Connection>) -> bool {
     let end = talk(&conn).await;
     if matches!(end, End::Quiet) {
         return true;
@@ -85,8 +85,8 @@ async fn busy(conn: Rc<Conn>) -> bool {
 }
 
 /// What is left to do when no further request is read.
-async fn finish(conn: &Rc<Conn>, end: End) {
-    let mut wire = Wire(Rc::clone(conn));
+async fn finish(conn: &Rc<Connection>, end: End) {
+    let mut wire = ConnectionIo(Rc::clone(conn));
     match end {
         End::Over => {
             if let Some(switched) = conn.client.take_switched() {
@@ -98,7 +98,7 @@ async fn finish(conn: &Rc<Conn>, end: End) {
             }
         }
         End::Torn => conn.tear(),
-        End::Fault(fault) => {
+        End::FramingError(fault) => {
             let problem = refused_head_problem(fault, conn.inbox().unread());
             refuse(conn, problem).await;
         }
@@ -110,8 +110,8 @@ async fn finish(conn: &Rc<Conn>, end: End) {
 }
 
 /// Serves requests until there is a reason to stop.
-async fn talk(conn: &Rc<Conn>) -> End {
-    let mut outgoing = Outgoing::default();
+async fn talk(conn: &Rc<Connection>) -> End {
+    let mut outgoing = MessageWriter::default();
     loop {
         let head = poll_fn(|cx| poll_request(conn, cx)).await;
         let head = match head {
@@ -130,7 +130,7 @@ async fn talk(conn: &Rc<Conn>) -> End {
 }
 
 /// The next request's head, or why there is none.
-fn poll_request(conn: &Conn, cx: &mut Context<'_>) -> Poll<Result<RequestHead, End>> {
+fn poll_request(conn: &Connection, cx: &mut Context<'_>) -> Poll<Result<RequestHead, End>> {
     conn.place.deadline.watch(cx.waker());
     if conn.client.terms.is_retired() {
         // What is read from now on is judged by the limits of the settings in force.
@@ -143,7 +143,7 @@ fn poll_request(conn: &Conn, cx: &mut Context<'_>) -> Poll<Result<RequestHead, E
             return Poll::Ready(Ok(head));
         }
         if let Some(fault) = conn.inbox().fault() {
-            return Poll::Ready(Err(End::Fault(fault)));
+            return Poll::Ready(Err(End::FramingError(fault)));
         }
         match conn.poll_fill(cx) {
             Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Err(End::Over)),
@@ -154,7 +154,7 @@ fn poll_request(conn: &Conn, cx: &mut Context<'_>) -> Poll<Result<RequestHead, E
 }
 
 /// Nothing to read: how long yet?
-fn wait(conn: &Conn) -> Poll<End> {
+fn wait(conn: &Connection) -> Poll<End> {
     let settings = conn.settings.in_force();
     let resting = conn.inbox().is_between_requests();
     // After the look at the socket: a request that is here already is to be answered.
@@ -164,13 +164,18 @@ fn wait(conn: &Conn) -> Poll<End> {
     match conn.place.deadline.take_expired() {
         Some((Timer::KeepAlive, _)) if resting => return Poll::Ready(End::Quiet),
         Some((Timer::RequestHeader, after)) if !resting => {
-            conn.client.fate.set(Some((Timer::RequestHeader, after)));
+            conn.client
+                .timed_out
+                .set(Some((Timer::RequestHeader, after)));
             return Poll::Ready(End::Expired(Timer::RequestHeader, after));
         }
         Some(_) | None => {}
     }
     let (timer, time) = if resting {
-        (Timer::KeepAlive, RESTLESS.min(settings.keep_alive_time))
+        (
+            Timer::KeepAlive,
+            HIBERNATE_AFTER.min(settings.keep_alive_time),
+        )
     } else {
         (Timer::RequestHeader, settings.header_time)
     };
@@ -184,7 +189,7 @@ fn wait(conn: &Conn) -> Poll<End> {
 
 /// Waits, with nothing but the socket, until a request begins. Ready with whether the connection goes
 /// on.
-fn poll_awake(conn: &Conn, cx: &mut Context<'_>) -> Poll<bool> {
+fn poll_awake(conn: &Connection, cx: &mut Context<'_>) -> Poll<bool> {
     let Place {
         worker, deadline, ..
     } = &conn.place;
@@ -215,7 +220,7 @@ fn poll_awake(conn: &Conn, cx: &mut Context<'_>) -> Poll<bool> {
 }
 
 /// Answers what is no request, and closes.
-async fn refuse(conn: &Rc<Conn>, problem: proxy_errors::Problem) {
+async fn refuse(conn: &Rc<Connection>, problem: proxy_errors::Problem) {
     let answer = {
         let inbox = conn.inbox();
         let unread = UnreadRequest {
@@ -224,7 +229,7 @@ async fn refuse(conn: &Rc<Conn>, problem: proxy_errors::Problem) {
         };
         refuse_unread(&conn.place.worker, &conn.client, problem, unread)
     };
-    let mut wire = Wire(Rc::clone(conn));
+    let mut wire = ConnectionIo(Rc::clone(conn));
     linger::answer(
         &mut wire,
         &answer.bytes,

@@ -11,10 +11,10 @@ use tokio::sync::oneshot;
 /// would leave as much behind in every one of them.
 #[derive(Debug)]
 pub(crate) struct DiskThread {
-    jobs: Sender<Job>,
+    jobs: Sender<StreamTask>,
 }
 
-type Job = Box<dyn FnOnce() + Send>;
+type StreamTask = Box<dyn FnOnce() + Send>;
 
 impl DiskThread {
     /// Starts it. It ends when this is dropped, or with the process if its disk does not answer.
@@ -22,7 +22,7 @@ impl DiskThread {
     /// # Errors
     /// When the system grants no thread.
     pub(crate) fn start() -> io::Result<Self> {
-        let (jobs, waiting) = channel::<Job>();
+        let (jobs, waiting) = channel::<StreamTask>();
         let thread = thread::Builder::new().name("proxy-disk".to_owned());
         thread.spawn(move || waiting.into_iter().for_each(|job| job()))?;
         Ok(Self { jobs })

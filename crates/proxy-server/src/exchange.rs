@@ -1,11 +1,13 @@
 //! One request over HTTP/1.x: it is handled, then its response is written.
 
-use crate::conn::{Conn, Wire};
+use crate::conn::{Connection, ConnectionIo};
 use crate::connection::End;
 use http::{HeaderValue, Method, Response, StatusCode, Version};
 use http_body::Body as _;
-use proxy_http1::{Framing, Outgoing, RequestHead, Respond, Written, keep_map, write_response};
-use proxy_pipeline::{Body, Stream, handle};
+use proxy_http1::{
+    Framing, MessageWriter, RequestHead, ResponseContext, Written, keep_map, write_response,
+};
+use proxy_pipeline::{Body, RequestStream, handle};
 use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
@@ -21,8 +23,8 @@ struct Asked {
 
 /// Serves the request of `head`. Tells why no further one can follow, if none can.
 pub(crate) async fn exchange(
-    conn: &Rc<Conn>,
-    outgoing: &mut Outgoing<Body>,
+    conn: &Rc<Connection>,
+    outgoing: &mut MessageWriter<Body>,
     head: RequestHead,
 ) -> Option<End> {
     let asked = Asked {
@@ -61,11 +63,11 @@ pub(crate) async fn exchange(
 
 /// Has the request handled, and writes interim responses meanwhile.
 async fn answer(
-    conn: &Rc<Conn>,
-    outgoing: &mut Outgoing<Body>,
+    conn: &Rc<Connection>,
+    outgoing: &mut MessageWriter<Body>,
     head: RequestHead,
 ) -> Result<Response<Body>, End> {
-    let stream = Stream {
+    let stream = RequestStream {
         client: Rc::clone(&conn.client),
         deadline: Rc::clone(&conn.place.deadline),
     };
@@ -84,7 +86,7 @@ async fn answer(
             outgoing.text().extend_from_slice(&heads);
         }
         if outgoing.is_blocked()
-            && let Poll::Ready(Err(_)) = outgoing.poll(cx, &mut Wire(Rc::clone(conn)))
+            && let Poll::Ready(Err(_)) = outgoing.poll(cx, &mut ConnectionIo(Rc::clone(conn)))
         {
             return Poll::Ready(Err(End::Over));
         }
@@ -95,13 +97,13 @@ async fn answer(
 
 /// Writes the head of `response` and sends its body behind it.
 fn begin(
-    outgoing: &mut Outgoing<Body>,
+    outgoing: &mut MessageWriter<Body>,
     response: Response<Body>,
     asked: &Asked,
     date: &HeaderValue,
 ) -> Written {
     let (head, body) = response.into_parts();
-    let to = Respond {
+    let to = ResponseContext {
         method: &asked.method,
         version: asked.version,
         keeps: asked.keeps,
@@ -118,12 +120,12 @@ fn begin(
 
 /// Writes the response. Ready when it is out, or why it will never be.
 fn poll_response(
-    conn: &Rc<Conn>,
-    outgoing: &mut Outgoing<Body>,
+    conn: &Rc<Connection>,
+    outgoing: &mut MessageWriter<Body>,
     cx: &mut Context<'_>,
 ) -> Poll<Option<End>> {
     conn.place.deadline.watch(cx.waker());
-    match outgoing.poll(cx, &mut Wire(Rc::clone(conn))) {
+    match outgoing.poll(cx, &mut ConnectionIo(Rc::clone(conn))) {
         Poll::Ready(Ok(())) => return Poll::Ready(outgoing.is_deaf().then_some(End::Over)),
         Poll::Ready(Err(_)) => return Poll::Ready(Some(End::Over)),
         Poll::Pending if outgoing.is_blocked() => {
@@ -139,7 +141,7 @@ fn poll_response(
     }
     match conn.place.deadline.take_expired() {
         Some((timer, after)) => {
-            conn.client.fate.set(Some((timer, after)));
+            conn.client.timed_out.set(Some((timer, after)));
             Poll::Ready(Some(End::Expired(timer, after)))
         }
         None => Poll::Pending,

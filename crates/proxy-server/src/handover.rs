@@ -16,11 +16,11 @@ pub(crate) use label::{Label, Purpose};
 pub(crate) use pass::Passed;
 pub(crate) use predecessor::Predecessor;
 pub use program::Program;
-pub(crate) use successor::{Candidate, Successor, UpgradeFault, begin};
+pub(crate) use successor::{Candidate, Successor, UpgradeError, begin};
 
 /// What tells a process that its standard input is where sockets come from: the number of the process
 /// that sends them.
-const VARIABLE: &str = "PROXYD_UPGRADE_FROM";
+const PREDECESSOR_VARIABLE: &str = "PROXYD_UPGRADE_FROM";
 
 /// What the new process says when it could take connections, and the old one when it has heard.
-const WORD: u8 = b'!';
+const READY_BYTE: u8 = b'!';

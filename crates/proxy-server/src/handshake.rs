@@ -1,17 +1,18 @@
 //! A client's TLS handshake: done in time or not at all, counted, and written down when it fails.
 
-use crate::attend::{Agreed, Spoken};
-use crate::carrier::Carrier;
+use crate::client_socket::ClientSocket;
+use crate::client_stream::ClientStream;
 use crate::linger;
-use crate::patience::Patience;
-use crate::secure::Secure;
+use crate::negotiate::{HttpVersion, Negotiated};
 use crate::settings::ConnectionSettings;
-use crate::transport::Transport;
+use crate::timeout::ConnectionDeadline;
+use crate::tls_stream::ClientTlsStream;
 use bytes::Bytes;
 use proxy_clock::Timer;
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_pipeline::{
-    Client, TlsSession, UnreadRequest, Worker, note_connection, refuse_unread, timeout_problem,
+    ConnectionInfo, TlsSession, UnreadRequest, Worker, note_connection, refuse_unread,
+    timeout_problem,
 };
 use proxy_tls::ServerTls;
 use std::io;
@@ -27,7 +28,7 @@ pub(crate) enum Failure {
     /// The client closed without a byte, as whoever checks a port does.
     Nobody,
     /// The client speaks HTTP without TLS.
-    Plaintext(Carrier),
+    Plaintext(ClientSocket),
     /// The handshake failed.
     Broken(io::Error),
     /// There is no PROXY protocol header to go by.
@@ -40,10 +41,10 @@ pub(crate) enum Failure {
 pub(crate) async fn shake(
     worker: &Worker,
     tls: &Arc<ServerTls>,
-    stream: Carrier,
+    stream: ClientSocket,
     time: Duration,
-    patience: Patience<'_>,
-) -> Result<Agreed, Failure> {
+    patience: ConnectionDeadline<'_>,
+) -> Result<Negotiated, Failure> {
     let begun = patience.within(Timer::Handshake, time, begin(tls, stream));
     let stream = begun.await.unwrap_or(Err(Failure::Late(time)))?;
     worker.cells.handshakes_completed.add(1);
@@ -55,18 +56,18 @@ pub(crate) async fn shake(
         verdict: tls.verdict(connection, now),
     };
     let spoken = match connection.alpn_protocol() {
-        Some(b"h2") => Spoken::Http2,
-        Some(_) | None => Spoken::Http1,
+        Some(b"h2") => HttpVersion::Http2,
+        Some(_) | None => HttpVersion::Http1,
     };
-    Ok(Agreed {
+    Ok(Negotiated {
         spoken,
         session: Some(session),
-        transport: Transport::Tls(Box::new(Secure::new(stream))),
+        transport: ClientStream::Tls(Box::new(ClientTlsStream::new(stream))),
         early: Bytes::new(),
     })
 }
 
-async fn begin(tls: &ServerTls, stream: Carrier) -> Result<TlsStream<Carrier>, Failure> {
+async fn begin(tls: &ServerTls, stream: ClientSocket) -> Result<TlsStream<ClientSocket>, Failure> {
     let mut first = [0];
     // Until the client speaks, nothing but the socket is held for it.
     let count = stream.peek(&mut first).await.map_err(Failure::Broken)?;
@@ -86,9 +87,9 @@ impl Failure {
     pub(crate) async fn settle(
         self,
         worker: &Rc<Worker>,
-        client: &Rc<Client>,
+        client: &Rc<ConnectionInfo>,
         settings: &ConnectionSettings,
-        patience: Patience<'_>,
+        patience: ConnectionDeadline<'_>,
     ) {
         let problem = match self {
             Self::Nobody => return,
@@ -104,7 +105,7 @@ impl Failure {
                 let detail = Detail::text("http without tls on a tls listener");
                 let problem = Problem::new(Reason::ClientTlsFailed, detail);
                 let answer = refuse_unread(worker, client, problem, UnreadRequest::default());
-                let mut transport = Transport::Plain(stream);
+                let mut transport = ClientStream::Plain(stream);
                 worker.cells.handshakes_failed.add(1);
                 linger::answer(&mut transport, &answer.bytes, settings.write_time, patience).await;
                 return;

@@ -1,6 +1,6 @@
 //! Whether a worker still runs: it counts its ticks, and the control thread looks whether they go on.
 
-use proxy_telemetry::{GaugeCell, Registry, names};
+use proxy_telemetry::{Gauge, Registry, names};
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,7 +24,7 @@ pub(crate) struct HeartbeatMonitor {
     /// The count when it was last found to have moved, and when that was.
     last: (u64, Duration),
     is_silent: bool,
-    age_seconds: Arc<GaugeCell>,
+    age_seconds: Arc<Gauge>,
 }
 
 impl Heartbeat {

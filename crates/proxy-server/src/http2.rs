@@ -6,14 +6,14 @@
 //! stream's own deadline sees it.
 
 mod connection;
-mod crew;
-mod delivery;
 mod io;
 mod refused_streams;
+mod response_sender;
 mod session;
 mod settings;
 mod stream;
+mod task_pool;
 
 pub(crate) use connection::serve;
-pub(crate) use crew::Crew;
 pub(crate) use settings::{builder, max_section_bytes};
+pub(crate) use task_pool::TaskPool;

@@ -1,10 +1,12 @@
 //! What a client of HTTP/1.x sends: judged as it is read, then taken apart.
 
-use crate::transport::Transport;
+use crate::client_stream::ClientStream;
 use bytes::{Buf, Bytes, BytesMut};
 use http_body::{Frame, SizeHint};
-use proxy_framing::{Fault, HeadLimits, Lines, RequestGuard, Scan, Stop};
-use proxy_http1::{self as http1, Appetite, Extent, Head, Reading, RequestHead, read_request};
+use proxy_framing::{FramingError, HeadLimits, Lines, RequestValidator, Scan, Stop};
+use proxy_http1::{
+    self as http1, BodyDecoder, BodyLength, Head, ReadStrategy, RequestHead, read_request,
+};
 use std::io;
 use std::task::{Context, Poll, ready};
 
@@ -13,8 +15,8 @@ const LARGEST_READ: usize = 512 * 1024;
 
 /// The reading side of one connection.
 #[derive(Debug)]
-pub(crate) struct Inbox {
-    guard: RequestGuard,
+pub(crate) struct RequestReader {
+    guard: RequestValidator,
     /// Judged and not taken yet.
     unread: BytesMut,
     /// Of the head that leads `unread`, as far as the guard noted them.
@@ -22,32 +24,32 @@ pub(crate) struct Inbox {
     /// Behind a request that may switch protocols: HTTP or not, nobody knows yet.
     held: BytesMut,
     undecided: bool,
-    fault: Option<Fault>,
-    appetite: Appetite,
+    fault: Option<FramingError>,
+    appetite: ReadStrategy,
     heads_taken: u64,
-    body: Reading,
+    body: BodyDecoder,
 }
 
-impl Inbox {
+impl RequestReader {
     /// Of a connection of which `early` was read already.
     pub(crate) fn new(limits: HeadLimits, early: Bytes) -> Self {
         let mut inbox = Self {
-            guard: RequestGuard::new(limits),
+            guard: RequestValidator::new(limits),
             unread: BytesMut::from(early),
             lines: Lines::new(),
             held: BytesMut::new(),
             undecided: false,
             fault: None,
-            appetite: Appetite::up_to(LARGEST_READ),
+            appetite: ReadStrategy::up_to(LARGEST_READ),
             heads_taken: 0,
-            body: Reading::new(Extent::Length(0)),
+            body: BodyDecoder::new(BodyLength::Length(0)),
         };
         inbox.judge(0);
         inbox
     }
 
     /// What is wrong with the client's bytes.
-    pub(crate) fn fault(&self) -> Option<Fault> {
+    pub(crate) fn fault(&self) -> Option<FramingError> {
         self.fault
     }
 
@@ -97,9 +99,9 @@ impl Inbox {
         let head = Head::take(&mut self.unread, std::mem::take(&mut self.lines));
         let head = head.and_then(|head| read_request(&head));
         match &head {
-            Some(head) => self.body = Reading::new(head.extent),
+            Some(head) => self.body = BodyDecoder::new(head.extent),
             // The guard lets nothing through that `http` does not take, as far as anybody knows.
-            None => self.fault = Some(Fault::BadTarget),
+            None => self.fault = Some(FramingError::BadTarget),
         }
         head
     }
@@ -138,7 +140,7 @@ impl Inbox {
     pub(crate) fn poll_fill(
         &mut self,
         cx: &mut Context<'_>,
-        transport: &mut Transport,
+        transport: &mut ClientStream,
     ) -> Poll<io::Result<usize>> {
         if self.undecided || self.fault.is_some() {
             return Poll::Pending;
@@ -164,7 +166,7 @@ impl Inbox {
         let Scan { accepted, stop } = self.guard.scan_noting(fresh, lines);
         match stop {
             None => {}
-            Some(Stop::Fault(fault)) => {
+            Some(Stop::FramingError(fault)) => {
                 let refused = fresh.get(accepted..).unwrap_or_default();
                 self.fault = Some(fault.measured(refused));
                 self.unread.truncate(before + accepted);

@@ -6,13 +6,13 @@
 
 mod process;
 
+mod control_loop;
 mod events;
 mod handover;
-mod life;
-mod manager;
 mod server;
 mod signals;
-mod staff;
+mod systemd;
+mod worker_pool;
 
 mod disk_thread;
 mod heartbeat;
@@ -20,37 +20,37 @@ mod heartbeat;
 mod worker;
 
 mod accept;
-mod attend;
-mod beat;
-mod carrier;
+mod client_socket;
+mod client_stream;
 mod conn;
 mod connection;
 mod exchange;
 mod handshake;
 mod http2;
 mod inbox;
-mod introduction;
 mod linger;
-mod patience;
+mod negotiate;
+mod overload;
 mod preface;
-mod secure;
+mod proxy_protocol;
 mod settings;
-mod transport;
-mod turn_away;
+mod tick_timer;
+mod timeout;
+mod tls_stream;
 
 mod admin;
-mod doors;
-mod heritage;
-mod links;
+mod connectors;
+mod dns;
+mod inherited_sockets;
 mod listen;
+mod listener_set;
 mod logs;
 mod pools;
-mod resolve;
 mod target_health;
 mod tls;
 
 pub use events::Events;
 pub use handover::Program;
-pub use listen::BindFault;
-pub use process::{Build, Options, Source, StartFault, load, run};
-pub use server::ApplyFault;
+pub use listen::BindError;
+pub use process::{Build, Options, Source, StartError, load, run};
+pub use server::ApplyError;

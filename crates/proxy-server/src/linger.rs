@@ -3,7 +3,7 @@
 //! Closing a socket that holds unread bytes resets the connection, and a reset may overtake the answer
 //! on its way to the client. So the proxy ends its own side, then reads on for a moment.
 
-use crate::patience::Patience;
+use crate::timeout::ConnectionDeadline;
 use proxy_clock::Timer;
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -12,14 +12,14 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 
 /// The longest time that is spent on a client after its answer.
-const LINGER: Duration = Duration::from_secs(2);
+const LINGER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Writes `bytes`, for which the client may take `time`, and closes.
 pub(crate) async fn answer(
     transport: &mut (impl AsyncRead + AsyncWrite + Unpin),
     bytes: &[u8],
     time: Duration,
-    patience: Patience<'_>,
+    patience: ConnectionDeadline<'_>,
 ) {
     let writing = async {
         transport.write_all(bytes).await?;
@@ -31,17 +31,19 @@ pub(crate) async fn answer(
     }
 }
 
-/// Ends our side and reads until the client has ended its own, for [`LINGER`] at most.
+/// Ends our side and reads until the client has ended its own, for [`LINGER_TIMEOUT`] at most.
 pub(crate) async fn close(
     transport: &mut (impl AsyncRead + AsyncWrite + Unpin),
-    patience: Patience<'_>,
+    patience: ConnectionDeadline<'_>,
 ) {
     let closing = async {
         if transport.shutdown().await.is_ok() {
             drain(transport).await;
         }
     };
-    patience.within(Timer::Linger, LINGER, closing).await;
+    patience
+        .within(Timer::Linger, LINGER_TIMEOUT, closing)
+        .await;
 }
 
 async fn drain(transport: &mut (impl AsyncRead + AsyncWrite + Unpin)) {

@@ -12,12 +12,12 @@ use std::sync::Arc;
 pub(crate) use unix::{SocketFile, open as open_unix};
 
 /// Who may connect to a listener's Unix socket: everybody, as far as the folder lets them.
-const EVERYBODY: u32 = 0o666;
+const SOCKET_MODE: u32 = 0o666;
 
 /// Why an address cannot be listened on.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {address}: {why}")]
-pub struct BindFault {
+pub struct BindError {
     /// The address, as it was written.
     pub address: String,
     /// What stands in the way, in words an operator can act on.
@@ -27,7 +27,7 @@ pub struct BindFault {
     pub source: io::Error,
 }
 
-impl BindFault {
+impl BindError {
     pub(crate) fn new(address: &BindAddress, source: io::Error) -> Self {
         let why = match address {
             BindAddress::Tcp(address) => tcp::why(*address, &source),
@@ -130,11 +130,11 @@ impl Bound {
     }
 
     /// Listens at those sockets that do not yet.
-    pub(crate) fn listen(&self, backlog: u32) -> Result<(), BindFault> {
+    pub(crate) fn listen(&self, backlog: u32) -> Result<(), BindError> {
         for socket in &self.sockets {
             if !socket.is_listener().unwrap_or_default() {
                 let listening = socket.listen(length(backlog));
-                listening.map_err(|source| BindFault::new(&self.at, source))?;
+                listening.map_err(|source| BindError::new(&self.at, source))?;
             }
         }
         Ok(())
@@ -156,7 +156,7 @@ impl Bound {
 
 /// Binds `address` for `count` workers; connections will be spread over their sockets by the kernel. None
 /// comes before [`Bound::listen`]: if something else stands in the way, nobody has waited in vain.
-pub(crate) fn bind(address: &BindAddress, backlog: u32, count: usize) -> Result<Bound, BindFault> {
+pub(crate) fn bind(address: &BindAddress, backlog: u32, count: usize) -> Result<Bound, BindError> {
     let bound = match address {
         // Sockets that share a port would silently take half of another process's connections.
         BindAddress::Tcp(wanted) => tcp::probe(*wanted).and_then(|()| {
@@ -166,12 +166,12 @@ pub(crate) fn bind(address: &BindAddress, backlog: u32, count: usize) -> Result<
         }),
         BindAddress::Unix(path) => of_file(address, path, backlog),
     };
-    let bound = bound.map_err(|source| BindFault::new(address, source))?;
+    let bound = bound.map_err(|source| BindError::new(address, source))?;
     Ok(bound.widened(count))
 }
 
 fn of_file(address: &BindAddress, path: &Path, backlog: u32) -> io::Result<Bound> {
-    let (socket, file) = open_unix(path, backlog, Some(EVERYBODY))?;
+    let (socket, file) = open_unix(path, backlog, Some(SOCKET_MODE))?;
     socket.set_nonblocking(true)?;
     Ok(Bound {
         at: address.clone(),

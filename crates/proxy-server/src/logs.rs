@@ -1,11 +1,11 @@
 //! The logs of the process: where they go, and the ends that workers write to.
 
 use crate::events::unix_now;
-use proxy_config::{Fault, FaultCode};
+use proxy_config::{Diagnostic, DiagnosticCode};
 use proxy_model::{LogLevel, LogTarget, Observability, Setting};
 use proxy_pipeline::Logs;
 use proxy_telemetry::{
-    Destination, EventFields, EventRecord, LogCounters, LogFault, LogWriter, Registry, WorkerLog,
+    Destination, EventFields, EventRecord, LogCounters, LogError, LogWriter, Registry, WorkerLog,
 };
 use std::io;
 use std::time::Duration;
@@ -26,7 +26,10 @@ pub(crate) struct OpenLogs {
 
 impl OpenLogs {
     /// Opens the logs that `observability` names.
-    pub(crate) fn open(observability: &Observability, registry: &Registry) -> Result<Self, Fault> {
+    pub(crate) fn open(
+        observability: &Observability,
+        registry: &Registry,
+    ) -> Result<Self, Diagnostic> {
         let (access_log, error_log) = (&observability.access_log, &observability.error_log);
         let (access, errors) = destinations(observability);
         let lines = u64::from(*access_log.buffer_lines);
@@ -133,17 +136,17 @@ fn start(
     LogWriter::start(destination, counters, move |fault| report(name, &fault))
 }
 
-fn fault(path: &Setting<LogTarget>, error: &io::Error) -> Fault {
+fn fault(path: &Setting<LogTarget>, error: &io::Error) -> Diagnostic {
     let place = path.place().unwrap_or_default();
     let message = format!("a log cannot be opened: {error}");
-    Fault::new(FaultCode::UnwritableLog, place, message)
+    Diagnostic::new(DiagnosticCode::UnwritableLog, place, message)
 }
 
-fn report(log: &str, fault: &LogFault) {
+fn report(log: &str, fault: &LogError) {
     match fault {
-        LogFault::Write(error) => report_error(log, error, "cannot write the log"),
-        LogFault::Reopen(error) => report_error(log, error, "cannot open the log again"),
-        LogFault::Recovered { lost } => tracing::warn!(log, lost, "the log is written again"),
+        LogError::Write(error) => report_error(log, error, "cannot write the log"),
+        LogError::Reopen(error) => report_error(log, error, "cannot open the log again"),
+        LogError::Recovered { lost } => tracing::warn!(log, lost, "the log is written again"),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Whether a client without TLS begins with HTTP/2.
 
-use crate::attend::Spoken;
-use crate::carrier::Carrier;
+use crate::client_socket::ClientSocket;
+use crate::negotiate::HttpVersion;
 use bytes::{Bytes, BytesMut};
 use std::io;
 use tokio::io::AsyncReadExt;
@@ -10,14 +10,14 @@ use tokio::io::AsyncReadExt;
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Reads until it is known which version is spoken. Gives what was read, too.
-pub(crate) async fn listen(stream: &mut Carrier) -> io::Result<(Spoken, Bytes)> {
+pub(crate) async fn listen(stream: &mut ClientSocket) -> io::Result<(HttpVersion, Bytes)> {
     let mut read = BytesMut::new();
     loop {
         if !PREFACE.starts_with(&read) {
-            return Ok((Spoken::Http1, read.freeze()));
+            return Ok((HttpVersion::Http1, read.freeze()));
         }
         if read.len() == PREFACE.len() {
-            return Ok((Spoken::Http2, read.freeze()));
+            return Ok((HttpVersion::Http2, read.freeze()));
         }
         // Until the client speaks, no buffer is held for it.
         stream.readable().await?;
@@ -26,7 +26,7 @@ pub(crate) async fn listen(stream: &mut Carrier) -> io::Result<(Spoken, Bytes)> 
         let place = some.get_mut(..left).unwrap_or_default();
         let count = stream.read(place).await?;
         if count == 0 {
-            return Ok((Spoken::Http1, read.freeze()));
+            return Ok((HttpVersion::Http1, read.freeze()));
         }
         read.extend_from_slice(some.get(..count).unwrap_or_default());
     }

@@ -1,14 +1,14 @@
 //! What a process is started with, and why it may not start.
 
 use crate::admin;
+use crate::control_loop;
 use crate::events::Events;
 use crate::handover::Program;
-use crate::heritage::Heritage;
-use crate::life;
-use crate::listen::BindFault;
-use crate::server::{ApplyFault, now};
+use crate::inherited_sockets::InheritedSockets;
+use crate::listen::BindError;
+use crate::server::{ApplyError, now};
 use crate::tls;
-use proxy_config::{Fault, FaultCode, Loaded, Report};
+use proxy_config::{Diagnostic, DiagnosticCode, Loaded, Report};
 use proxy_model::{Model, Place};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::borrow::Cow;
@@ -54,13 +54,13 @@ pub struct Build {
 
 /// Why the process could not start, or ended though it was not told to.
 #[derive(Debug, thiserror::Error)]
-pub enum StartFault {
+pub enum StartError {
     /// The configuration has faults.
     #[error("{0}")]
     Config(Report),
     /// The configuration is right and cannot be put in force.
     #[error(transparent)]
-    Apply(#[from] ApplyFault),
+    Apply(#[from] ApplyError),
     /// The process that this one was to take over from passes no sockets.
     #[error("cannot take over: {0}")]
     TakeOver(#[source] io::Error),
@@ -75,14 +75,14 @@ pub enum StartFault {
 /// Reads the configuration, serves until told to stop, and ends in good order.
 ///
 /// # Errors
-/// [`StartFault`] when nothing could be served, or a worker has died.
-pub fn run(options: &Options) -> Result<(), StartFault> {
-    let heritage = Heritage::of_the_manager();
+/// [`StartError`] when nothing could be served, or a worker has died.
+pub fn run(options: &Options) -> Result<(), StartError> {
+    let heritage = InheritedSockets::of_the_manager();
     claim_files();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let lived = runtime.block_on(life::live(options, heritage));
+    let lived = runtime.block_on(control_loop::live(options, heritage));
     // A name server that does not answer must not keep the process alive.
     runtime.shutdown_background();
     lived
@@ -96,7 +96,7 @@ pub fn run(options: &Options) -> Result<(), StartFault> {
 pub fn load(config: &Source) -> Result<Loaded, Report> {
     let mut loaded = read(config)?;
     let token = admin::check(&loaded.model.admin).err();
-    let mut faults: Vec<Fault> = token.into_iter().collect();
+    let mut faults: Vec<Diagnostic> = token.into_iter().collect();
     match tls::check(&loaded.model, now()) {
         Ok(doubtful) => {
             for fault in doubtful {
@@ -137,36 +137,36 @@ fn read(config: &Source) -> Result<Loaded, Report> {
 
 /// What cannot be put in force is told like any other fault of the configuration, where it has a
 /// place in it.
-pub(crate) fn at_its_place(fault: ApplyFault, model: &Model) -> StartFault {
+pub(crate) fn at_its_place(fault: ApplyError, model: &Model) -> StartError {
     let faults = match fault {
-        ApplyFault::Bind(bind) => {
+        ApplyError::Bind(bind) => {
             let written = |address: &str| address == bind.address;
             let mut listeners = model.listeners.iter();
             let listener = listeners.find(|listener| written(&listener.address.to_string()));
             let Some(listener) = listener else {
-                return StartFault::Apply(ApplyFault::Bind(bind));
+                return StartError::Apply(ApplyError::Bind(bind));
             };
             let place = listener.address.place().unwrap_or(listener.place);
             vec![cannot_listen(&bind, place)]
         }
-        ApplyFault::Tls(faults) => faults,
-        ApplyFault::Log(fault) => vec![fault],
-        ApplyFault::Thread(_) | ApplyFault::Stuck => return StartFault::Apply(fault),
+        ApplyError::Tls(faults) => faults,
+        ApplyError::Log(fault) => vec![fault],
+        ApplyError::Thread(_) | ApplyError::WriteError => return StartError::Apply(fault),
     };
     of_configuration(faults, model)
 }
 
-pub(crate) fn of_configuration(faults: Vec<Fault>, model: &Model) -> StartFault {
-    StartFault::Config(Report::new(model.sources.clone(), faults))
+pub(crate) fn of_configuration(faults: Vec<Diagnostic>, model: &Model) -> StartError {
+    StartError::Config(Report::new(model.sources.clone(), faults))
 }
 
 /// `bind`, at the place of its address.
-pub(crate) fn cannot_listen(bind: &BindFault, place: Place) -> Fault {
+pub(crate) fn cannot_listen(bind: &BindError, place: Place) -> Diagnostic {
     let code = if bind.source.kind() == io::ErrorKind::AddrInUse {
-        FaultCode::AddressInUse
+        DiagnosticCode::AddressInUse
     } else {
-        FaultCode::CannotListen
+        DiagnosticCode::CannotListen
     };
     let message = format!("cannot listen on {}", bind.address);
-    Fault::new(code, place, message).label(bind.why.clone())
+    Diagnostic::new(code, place, message).label(bind.why.clone())
 }

@@ -1,20 +1,20 @@
 //! The control thread's view of the running proxy: workers, sockets, and the plan in force.
 
-use crate::doors::Doors;
 use crate::handover::Label;
 use crate::heartbeat;
-use crate::heritage::Heritage;
-use crate::listen::BindFault;
+use crate::inherited_sockets::InheritedSockets;
+use crate::listen::BindError;
+use crate::listener_set::ListenerSet;
 use crate::logs::OpenLogs;
 use crate::pools::{ConnectionLimits, LimitTransaction};
-use crate::staff::{Staff, Vitals};
 use crate::target_health::TargetHealth;
-use crate::tls::{Holdings, Looked, Vault};
-use crate::worker::{self, Adoption, Command, Common, Entrance, Handle, Share};
-use proxy_config::Fault;
-use proxy_limits::Gauge;
+use crate::tls::{CertificateManager, LoadedTls, Looked};
+use crate::worker::{self, Command, Common, Handle, ListenerUpdate, PlanUpdate, SocketAssignment};
+use crate::worker_pool::{Vitals, WorkerPool};
+use proxy_config::Diagnostic;
+use proxy_limits::ConcurrencyLimit;
 use proxy_model::{BindAddress, LogLevel, Model};
-use proxy_pipeline::{Draining, Shared, UpstreamLinks};
+use proxy_pipeline::{Draining, Shared, UpstreamConnectors};
 use proxy_plan::{Plan, TargetRegistry, TargetTransaction};
 use proxy_telemetry::{EventFields, Lifecycle, Registry};
 use socket2::Socket;
@@ -24,35 +24,35 @@ use tokio::task::JoinHandle;
 
 /// Why a configuration that is right by itself cannot be put in force.
 #[derive(Debug, thiserror::Error)]
-pub enum ApplyFault {
+pub enum ApplyError {
     /// An address cannot be listened on.
     #[error(transparent)]
-    Bind(#[from] BindFault),
+    Bind(#[from] BindError),
     /// Certificates, keys or roots cannot be used; at least one fault.
     #[error("certificates cannot be used")]
-    Tls(Vec<Fault>),
+    Tls(Vec<Diagnostic>),
     /// A log cannot be opened.
     #[error("{}", .0.message)]
-    Log(Fault),
+    Log(Diagnostic),
     /// A thread cannot be started, or given its sockets.
     #[error("cannot start a worker: {0}")]
     Thread(#[source] io::Error),
     /// A worker does not answer.
     #[error("a worker does not answer")]
-    Stuck,
+    WriteError,
 }
 
 /// The running proxy.
 #[derive(Debug)]
 pub(crate) struct Server {
     common: Common,
-    staff: Staff,
+    staff: WorkerPool,
     targets: TargetRegistry,
-    doors: Doors,
+    doors: ListenerSet,
     limits: ConnectionLimits,
     logs: OpenLogs,
-    vault: Vault,
-    heritage: Heritage,
+    vault: CertificateManager,
+    heritage: InheritedSockets,
     health: TargetHealth,
     plan: Arc<Plan>,
 }
@@ -62,7 +62,7 @@ struct Preparation {
     plan: Arc<Plan>,
     targets: TargetTransaction,
     limits: LimitTransaction,
-    holdings: Holdings,
+    holdings: LoadedTls,
     /// Unless those that are open serve on.
     logs: Option<OpenLogs>,
 }
@@ -73,11 +73,11 @@ struct Transaction {
     prepared: Preparation,
     /// How many workers there are to be.
     count: usize,
-    doors: Doors,
+    doors: ListenerSet,
     /// Workers to begin with it.
     recruits: Vec<Handle>,
     /// Of each worker: those that take connections, the recruits, those that leave.
-    shares: Vec<Vec<Share>>,
+    shares: Vec<Vec<SocketAssignment>>,
 }
 
 impl Server {
@@ -87,16 +87,16 @@ impl Server {
         model: Arc<Model>,
         registry: Arc<Registry>,
         lifecycle: Arc<Lifecycle>,
-        heritage: Heritage,
+        heritage: InheritedSockets,
         relief: impl AsyncFnOnce(),
-    ) -> Result<Self, ApplyFault> {
-        let vault = Vault::new();
+    ) -> Result<Self, ApplyError> {
+        let vault = CertificateManager::new();
         let holdings = vault.load(&model, now()).await;
-        let holdings = holdings.map_err(ApplyFault::Tls)?;
+        let holdings = holdings.map_err(ApplyError::Tls)?;
         let (targets, limits) = (TargetRegistry::default(), ConnectionLimits::default());
         let mut named = targets.begin();
         let plan = Arc::new(Plan::compile(1, model, &mut named));
-        crate::resolve::first(&plan, &named, now()).await;
+        crate::dns::first(&plan, &named, now()).await;
         let (in_flight, connections) = worker::gauges(&plan);
         let shared = Shared {
             in_flight,
@@ -104,7 +104,7 @@ impl Server {
             lifecycle,
         };
         let logs =
-            OpenLogs::open(&plan.model().observability, &registry).map_err(ApplyFault::Log)?;
+            OpenLogs::open(&plan.model().observability, &registry).map_err(ApplyError::Log)?;
         let common = Common {
             shared: Arc::new(shared),
             registry,
@@ -118,9 +118,9 @@ impl Server {
         };
         let mut server = Self {
             common,
-            staff: Staff::default(),
+            staff: WorkerPool::default(),
             targets,
-            doors: Doors::default(),
+            doors: ListenerSet::default(),
             limits,
             logs,
             vault,
@@ -145,7 +145,7 @@ impl Server {
     }
 
     /// The sockets that were there before this process and wait for a setting.
-    pub(crate) fn heritage(&mut self) -> &mut Heritage {
+    pub(crate) fn heritage(&mut self) -> &mut InheritedSockets {
         &mut self.heritage
     }
 
@@ -156,9 +156,9 @@ impl Server {
 
     /// Puts `model` in force everywhere, or nowhere: what can fail comes first and touches nothing that
     /// is in force.
-    pub(crate) async fn apply(&mut self, model: Arc<Model>) -> Result<(), ApplyFault> {
+    pub(crate) async fn apply(&mut self, model: Arc<Model>) -> Result<(), ApplyError> {
         let holdings = self.vault.load(&model, now()).await;
-        let holdings = holdings.map_err(ApplyFault::Tls)?;
+        let holdings = holdings.map_err(ApplyError::Tls)?;
         let generation = self.plan.generation() + 1;
         let mut targets = self.targets.begin();
         let plan = Arc::new(Plan::compile(generation, model, &mut targets));
@@ -167,9 +167,9 @@ impl Server {
             None
         } else {
             let opened = OpenLogs::open(observability, &self.common.registry);
-            Some(opened.map_err(ApplyFault::Log)?)
+            Some(opened.map_err(ApplyError::Log)?)
         };
-        crate::resolve::first(&plan, &targets, now()).await;
+        crate::dns::first(&plan, &targets, now()).await;
         let prepared = Preparation {
             limits: self.limits.prepare(&plan),
             plan,
@@ -186,15 +186,15 @@ impl Server {
 
     /// Does what else can fail before `prepared` is put in force: sockets are bound, workers started
     /// and asked whether they answer.
-    async fn open(&mut self, prepared: Preparation) -> Result<Transaction, ApplyFault> {
+    async fn open(&mut self, prepared: Preparation) -> Result<Transaction, ApplyError> {
         let model = prepared.plan.model();
         let count = worker_count(model);
         let doors = self.doors.arrange(model, count, &mut self.heritage)?;
         let recruits = self.staff.recruits(count, &self.common).await;
-        let recruits = recruits.map_err(ApplyFault::Thread)?;
+        let recruits = recruits.map_err(ApplyError::Thread)?;
         self.staff.probe().await?;
         let held = self.staff.held(&recruits);
-        let shares = doors.shares(count, held).map_err(ApplyFault::Thread)?;
+        let shares = doors.shares(count, held).map_err(ApplyError::Thread)?;
         doors.listen()?;
         Ok(Transaction {
             prepared,
@@ -256,10 +256,10 @@ impl Server {
     fn adoptions(
         &mut self,
         plan: &Arc<Plan>,
-        shares: Vec<Vec<Share>>,
-        holdings: &Holdings,
+        shares: Vec<Vec<SocketAssignment>>,
+        holdings: &LoadedTls,
         staff: (usize, usize, bool),
-    ) -> Vec<Adoption> {
+    ) -> Vec<PlanUpdate> {
         let (count, newcomers, fresh_logs) = staff;
         let pools = self.limits.pool_settings(plan, count);
         let links = links(plan, holdings, &self.limits);
@@ -267,11 +267,11 @@ impl Server {
         let new = serving.saturating_sub(newcomers)..serving;
         let adoptions = shares.into_iter().enumerate().map(|(worker, shares)| {
             let doors = shares.into_iter().zip(&holdings.listeners);
-            let doors = doors.map(|(share, tls)| Entrance {
+            let doors = doors.map(|(share, tls)| ListenerUpdate {
                 share,
                 tls: tls.clone(),
             });
-            Adoption {
+            PlanUpdate {
                 plan: Arc::clone(plan),
                 links: links.clone(),
                 pools: pools.clone(),
@@ -317,7 +317,7 @@ impl Server {
 
     /// From now on the sockets are this process's alone.
     pub(crate) fn settle(&mut self) {
-        self.doors.queue(&Doors::default());
+        self.doors.queue(&ListenerSet::default());
         self.doors.keep_files(false);
         self.heritage.settle();
         self.heritage.tell_spares();
@@ -331,8 +331,8 @@ impl Server {
     /// Accepts no more, and lets workers leave when their last connection ends.
     pub(crate) fn drain(&mut self) {
         self.common.shared.lifecycle.drain();
-        self.doors = Doors::default();
-        self.heritage = Heritage::default();
+        self.doors = ListenerSet::default();
+        self.heritage = InheritedSockets::default();
         self.staff.tell(|| Command::Drain(Draining::Promptly));
     }
 
@@ -340,8 +340,8 @@ impl Server {
     pub(crate) fn hand_over(&mut self) {
         self.common.shared.lifecycle.drain();
         self.doors.keep_files(true);
-        self.doors = Doors::default();
-        self.heritage = Heritage::default();
+        self.doors = ListenerSet::default();
+        self.heritage = InheritedSockets::default();
         self.staff.tell(|| Command::Drain(Draining::Gently));
     }
 
@@ -357,14 +357,14 @@ impl Server {
     }
 }
 
-fn set(gauge: &Gauge, max: u32) {
+fn set(gauge: &ConcurrencyLimit, max: u32) {
     gauge.set_max(max);
 }
 
-fn links(plan: &Plan, holdings: &Holdings, limits: &ConnectionLimits) -> Vec<UpstreamLinks> {
+fn links(plan: &Plan, holdings: &LoadedTls, limits: &ConnectionLimits) -> Vec<UpstreamConnectors> {
     let upstreams = plan.upstreams().iter().zip(&holdings.upstreams);
     upstreams
-        .map(|(upstream, tls)| crate::links::of(upstream, tls.as_ref(), limits))
+        .map(|(upstream, tls)| crate::connectors::of(upstream, tls.as_ref(), limits))
         .collect()
 }
 

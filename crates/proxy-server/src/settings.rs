@@ -1,6 +1,6 @@
 //! What a listener's connections need to know, made once for each plan.
 
-use crate::http2::{self, Crew};
+use crate::http2::{self, TaskPool};
 use ipnet::IpNet;
 use proxy_framing::HeadLimits;
 use proxy_model::Limits;
@@ -18,7 +18,7 @@ const MAX_TARGET_BYTES: u32 = 16 * 1024;
 /// How connections of one listener are treated.
 #[derive(Debug)]
 pub(crate) struct ConnectionSettings {
-    pub(crate) crew: Crew,
+    pub(crate) crew: TaskPool,
     pub(crate) limits: HeadLimits,
     pub(crate) http2: h2::server::Builder,
     /// Streams that a client may reset at once that came to nothing.
@@ -79,7 +79,7 @@ impl ConnectionSettings {
             listener.max_requests_per_connection,
         );
         Self {
-            crew: Crew::default(),
+            crew: TaskPool::default(),
             limits: limits_of_heads,
             http2: http2::builder(listener, limits),
             max_stream_resets: listener.max_stream_resets,

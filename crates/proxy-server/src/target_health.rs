@@ -1,13 +1,13 @@
 //! The metric that tells which targets are healthy.
 
 use proxy_plan::Plan;
-use proxy_telemetry::{GaugeCell, Registry, names};
+use proxy_telemetry::{Gauge, Registry, names};
 use proxy_upstream::TargetState;
 use std::sync::Arc;
 
 /// The targets of the plan in force, each with its gauge, which is shown for as long as this is kept.
 #[derive(Debug, Default)]
-pub(crate) struct TargetHealth(Vec<(Arc<TargetState>, Arc<GaugeCell>)>);
+pub(crate) struct TargetHealth(Vec<(Arc<TargetState>, Arc<Gauge>)>);
 
 impl TargetHealth {
     /// That of the targets of `plan`, as it is now.

@@ -5,9 +5,9 @@ mod renewal;
 mod settings;
 mod watching;
 
-use proxy_config::Fault;
+use proxy_config::Diagnostic;
 use proxy_model::Model;
-use proxy_telemetry::{GaugeCell, Registry};
+use proxy_telemetry::{Gauge, Registry};
 use proxy_tls::{ClientTls, PlatformRoots, ServerTls, TicketKeys, Watcher};
 use rustls_pki_types::ServerName;
 use std::sync::{Arc, OnceLock};
@@ -23,10 +23,10 @@ const TICKETS_EVERY: Duration = Duration::from_hours(4);
 
 /// TLS of the process: what is held, and who looks whether it changed.
 #[derive(Debug)]
-pub(crate) struct Vault {
+pub(crate) struct CertificateManager {
     loader: Loader,
     watcher: SharedWatcher,
-    expiry: Vec<Arc<GaugeCell>>,
+    expiry: Vec<Arc<Gauge>>,
 }
 
 /// What certificates are loaded with: may go to a thread that waits for a disk.
@@ -35,27 +35,27 @@ struct Loader {
     /// Made when the first listener needs them: the entropy they take costs a tenth of a second.
     tickets: Arc<OnceLock<Arc<TicketKeys>>>,
     platform: Arc<PlatformRoots>,
-    held: Holdings,
+    held: LoadedTls,
 }
 
 /// TLS of one configuration.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Holdings {
+pub(crate) struct LoadedTls {
     /// By position of the listener.
     pub(crate) listeners: Vec<Option<Arc<ServerTls>>>,
     /// By position of the upstream.
-    pub(crate) upstreams: Vec<Option<Outward>>,
+    pub(crate) upstreams: Vec<Option<LoadedUpstreamTls>>,
 }
 
 /// TLS towards the targets of one upstream.
 #[derive(Clone, Debug)]
-pub(crate) struct Outward {
+pub(crate) struct LoadedUpstreamTls {
     pub(crate) tls: Arc<ClientTls>,
     /// By position of the target.
     pub(crate) names: Vec<ServerName<'static>>,
 }
 
-impl Vault {
+impl CertificateManager {
     /// A vault with nothing in it.
     pub(crate) fn new() -> Self {
         Self {
@@ -72,7 +72,7 @@ impl Vault {
         &self,
         model: &Arc<Model>,
         now: SystemTime,
-    ) -> Result<Holdings, Vec<Fault>> {
+    ) -> Result<LoadedTls, Vec<Diagnostic>> {
         let (loader, model) = (self.loader.clone(), Arc::clone(model));
         let loading = spawn_blocking(move || loader.load(&model, now));
         let lost = |error: JoinError| Err(vec![faults::of_thread(&error)]);
@@ -80,7 +80,7 @@ impl Vault {
     }
 
     /// Puts `holdings` in force: they are watched from now on, and nothing else is.
-    pub(crate) fn adopt(&mut self, holdings: Holdings, registry: &Registry) {
+    pub(crate) fn adopt(&mut self, holdings: LoadedTls, registry: &Registry) {
         self.watcher = holdings.watcher();
         self.loader.held = holdings;
         self.show_expiry(registry);
@@ -92,11 +92,11 @@ impl Loader {
         Self {
             tickets: Arc::default(),
             platform: Arc::new(PlatformRoots::new()),
-            held: Holdings::default(),
+            held: LoadedTls::default(),
         }
     }
 
-    fn tickets(&self, now: SystemTime) -> Result<&Arc<TicketKeys>, Vec<Fault>> {
+    fn tickets(&self, now: SystemTime) -> Result<&Arc<TicketKeys>, Vec<Diagnostic>> {
         if let Some(known) = self.tickets.get() {
             return Ok(known);
         }
@@ -105,9 +105,9 @@ impl Loader {
         Ok(self.tickets.get_or_init(|| made))
     }
 
-    /// As [`Vault::load`]. Blocks.
-    fn load(&self, model: &Model, now: SystemTime) -> Result<Holdings, Vec<Fault>> {
-        let (mut loaded, mut found) = (Holdings::default(), Vec::new());
+    /// As [`CertificateManager::load`]. Blocks.
+    fn load(&self, model: &Model, now: SystemTime) -> Result<LoadedTls, Vec<Diagnostic>> {
+        let (mut loaded, mut found) = (LoadedTls::default(), Vec::new());
         for listener in &model.listeners {
             let server = listener.tls.as_ref().and_then(|tls| {
                 let settings = settings::of_listener(tls);
@@ -157,9 +157,9 @@ impl Loader {
         &self,
         upstream: &proxy_model::Upstream,
         tls: &proxy_model::UpstreamTls,
-        loaded: &Holdings,
-        found: &mut Vec<Fault>,
-    ) -> Option<Outward> {
+        loaded: &LoadedTls,
+        found: &mut Vec<Diagnostic>,
+    ) -> Option<LoadedUpstreamTls> {
         let settings = match settings::of_upstream(upstream, tls) {
             Ok(settings) => settings,
             Err(fault) => {
@@ -180,7 +180,7 @@ impl Loader {
             },
         };
         match settings::target_names(upstream, sni.as_ref()) {
-            Ok(names) => Some(Outward { tls: client, names }),
+            Ok(names) => Some(LoadedUpstreamTls { tls: client, names }),
             Err(fault) => {
                 found.push(fault);
                 None
@@ -189,7 +189,7 @@ impl Loader {
     }
 }
 
-impl Holdings {
+impl LoadedTls {
     /// A watcher of every file.
     fn watcher(&self) -> SharedWatcher {
         let mut watcher = Watcher::new();
@@ -235,7 +235,7 @@ impl Holdings {
 ///
 /// # Errors
 /// What cannot be used.
-pub(crate) fn check(model: &Model, now: SystemTime) -> Result<Vec<Fault>, Vec<Fault>> {
+pub(crate) fn check(model: &Model, now: SystemTime) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
     let holdings = Loader::new().load(model, now)?;
     Ok(faults::warnings(model, &holdings, now))
 }

@@ -1,14 +1,15 @@
 //! One worker: a thread with a runtime, sockets and connections of its own.
 
-use crate::accept::Door;
-use crate::beat::Beat;
-use crate::doors::Held;
+use crate::accept::WorkerListener;
 use crate::heartbeat::{Heartbeat, HeartbeatMonitor};
+use crate::listener_set::OwnedSockets;
 use crate::settings::ConnectionSettings;
+use crate::tick_timer::TickTimer;
 use proxy_http1::close_spare_pipes;
-use proxy_limits::Gauge;
+use proxy_limits::ConcurrencyLimit;
 use proxy_pipeline::{
-    ActivePlan, Draining, GONE, IdSource, Logs, Shared, Time, UpstreamLinks, Worker,
+    ActivePlan, Draining, IdSource, Logs, REMOVED_LISTENER, Shared, Time, UpstreamConnectors,
+    Worker,
 };
 use proxy_plan::Plan;
 use proxy_pool::PoolSettings;
@@ -27,33 +28,33 @@ use tokio::sync::oneshot;
 
 /// Names a listener over plans: the position of its address among all that were ever bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct DoorId(pub(crate) u32);
+pub(crate) struct ListenerId(pub(crate) u32);
 
 /// A plan and all that a worker needs to carry it out.
 #[derive(Debug)]
-pub(crate) struct Adoption {
+pub(crate) struct PlanUpdate {
     pub(crate) plan: Arc<Plan>,
-    pub(crate) links: Vec<UpstreamLinks>,
+    pub(crate) links: Vec<UpstreamConnectors>,
     /// Of every target.
     pub(crate) pools: Vec<PoolSettings>,
     /// The listeners, in the plan's order.
-    pub(crate) doors: Vec<Entrance>,
+    pub(crate) doors: Vec<ListenerUpdate>,
     /// New ends of the logs, if their destinations changed.
     pub(crate) logs: Option<Logs>,
 }
 
 /// One listener, as a worker is told of it.
 #[derive(Debug)]
-pub(crate) struct Entrance {
-    pub(crate) share: Share,
+pub(crate) struct ListenerUpdate {
+    pub(crate) share: SocketAssignment,
     /// TLS towards its clients.
     pub(crate) tls: Option<Arc<ServerTls>>,
 }
 
 /// The sockets of a door that a worker takes connections from.
 #[derive(Debug)]
-pub(crate) struct Share {
-    pub(crate) id: DoorId,
+pub(crate) struct SocketAssignment {
+    pub(crate) id: ListenerId,
     /// The places of its sockets; others take connections from the rest.
     pub(crate) serves: Vec<usize>,
     /// Those of which the worker has no copy yet.
@@ -66,7 +67,7 @@ pub(crate) enum Command {
     /// Answer: whether a worker does is found out before it is told anything else.
     Probe(oneshot::Sender<()>),
     /// Carry out this plan from now on; answer when that is so.
-    Adopt(Box<Adoption>, oneshot::Sender<()>),
+    Adopt(Box<PlanUpdate>, oneshot::Sender<()>),
     /// Look again which targets are healthy.
     Refresh,
     /// Take no more connections, end those there are, and leave when none is left.
@@ -81,7 +82,7 @@ pub(crate) struct Handle {
     /// No other worker that runs has it.
     pub(crate) number: usize,
     /// Sockets that it has copies of.
-    pub(crate) held: Held,
+    pub(crate) held: OwnedSockets,
     pub(crate) monitor: HeartbeatMonitor,
     pub(crate) commands: UnboundedSender<Command>,
     pub(crate) thread: JoinHandle<()>,
@@ -127,7 +128,7 @@ pub(crate) async fn start(number: usize, common: Common, now: Duration) -> io::R
     readied.await.unwrap_or_else(left)?;
     Ok(Handle {
         number,
-        held: Held::new(),
+        held: OwnedSockets::new(),
         monitor,
         commands,
         thread,
@@ -140,7 +141,7 @@ async fn run(
     mut inbox: UnboundedReceiver<Command>,
     (ready, heartbeat): (oneshot::Sender<io::Result<()>>, Heartbeat),
 ) -> io::Result<()> {
-    let beat = match Beat::start() {
+    let beat = match TickTimer::start() {
         Ok(beat) => beat,
         Err(error) => {
             ready.send(Err(error)).unwrap_or_default();
@@ -159,7 +160,7 @@ async fn run(
         return Ok(());
     };
     heartbeat.beat();
-    let mut post = Post::new(number, common, ids, *first);
+    let mut post = WorkerLoop::new(number, common, ids, *first);
     done.send(()).unwrap_or_default();
     loop {
         tokio::select! {
@@ -191,18 +192,18 @@ async fn run(
 }
 
 /// A worker and its listeners.
-struct Post {
+struct WorkerLoop {
     number: usize,
     registry: Arc<Registry>,
     worker: Rc<Worker>,
-    doors: BTreeMap<DoorId, Rc<Door>>,
+    doors: BTreeMap<ListenerId, Rc<WorkerListener>>,
     beats: u32,
 }
 
-impl Post {
-    fn new(number: usize, common: Common, ids: IdSource, first: Adoption) -> Self {
+impl WorkerLoop {
+    fn new(number: usize, common: Common, ids: IdSource, first: PlanUpdate) -> Self {
         let Common { shared, registry } = common;
-        let Adoption {
+        let PlanUpdate {
             plan,
             links,
             pools,
@@ -227,8 +228,8 @@ impl Post {
         post
     }
 
-    fn adopt(&mut self, adoption: Adoption) {
-        let Adoption {
+    fn adopt(&mut self, adoption: PlanUpdate) {
+        let PlanUpdate {
             plan,
             links,
             pools,
@@ -245,20 +246,21 @@ impl Post {
     }
 
     /// Opens the doors that are new, closes those that are gone, and tells the others their place.
-    fn arrange(&mut self, doors: Vec<Entrance>) {
+    fn arrange(&mut self, doors: Vec<ListenerUpdate>) {
         let active = self.worker.active();
         let limits = &active.plan.model().limits;
         let mut old = std::mem::take(&mut self.doors);
         let mut retired = false;
-        for (index, Entrance { share, tls }) in doors.into_iter().enumerate() {
-            let Share { id, serves, fresh } = share;
+        for (index, ListenerUpdate { share, tls }) in doors.into_iter().enumerate() {
+            let SocketAssignment { id, serves, fresh } = share;
             let Some(listener) = active.plan.listeners().get(index) else {
                 continue;
             };
             let settings = Rc::new(ConnectionSettings::new(listener, limits, tls));
             let known = old.remove(&id);
             retired |= known.as_ref().is_some_and(|door| door.settle(&settings));
-            let door = known.unwrap_or_else(|| Rc::new(Door::new(&listener.name, &settings)));
+            let door =
+                known.unwrap_or_else(|| Rc::new(WorkerListener::new(&listener.name, &settings)));
             door.index.set(index);
             door.leave_but(&serves);
             for (place, socket) in fresh {
@@ -275,7 +277,7 @@ impl Post {
                     door.index.set(anew.index.get());
                     door.settle(&anew.settings.borrow());
                 }
-                None => door.index.set(GONE),
+                None => door.index.set(REMOVED_LISTENER),
             }
             door.close();
         }
@@ -321,10 +323,10 @@ impl Post {
 }
 
 /// The gauges that all workers share, for the limits of `plan`.
-pub(crate) fn gauges(plan: &Plan) -> (Gauge, Gauge) {
+pub(crate) fn gauges(plan: &Plan) -> (ConcurrencyLimit, ConcurrencyLimit) {
     let limits = &plan.model().limits;
-    let in_flight = Gauge::new(*limits.max_in_flight_requests);
-    let connections = Gauge::new(*limits.max_total_connections);
+    let in_flight = ConcurrencyLimit::new(*limits.max_in_flight_requests);
+    let connections = ConcurrencyLimit::new(*limits.max_total_connections);
     (in_flight, connections)
 }
 

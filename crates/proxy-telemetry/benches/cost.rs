@@ -7,8 +7,9 @@
 )]
 
 use proxy_telemetry::{
-    AccessFormat, AccessRecord, Build, Destination, Format, LogCounters, LogWriter, Outcome,
-    Phrases, Process, Protocol, Registry, RegistrySettings, RequestFacts, RouteTable, Scrape,
+    AccessFormat, AccessLogRequest, AccessRecord, Build, Destination, EscapedFields, Format,
+    LogCounters, LogWriter, Outcome, Process, Protocol, Registry, RegistrySettings, RouteTable,
+    Scrape,
 };
 use std::env;
 use std::hint::black_box;
@@ -98,11 +99,11 @@ fn access(repeat: u64) {
         return;
     };
     let format = AccessFormat::default();
-    let routes = Phrases::of_routes(["api"]);
-    let targets = Phrases::of_targets("app", ["10.0.0.1:8080"]);
+    let routes = EscapedFields::of_routes(["api"]);
+    let targets = EscapedFields::of_targets("app", ["10.0.0.1:8080"]);
     let mut worker = log.worker();
     for number in 0..repeat {
-        let facts = RequestFacts {
+        let facts = AccessLogRequest {
             method: b"GET",
             host: Some(b"www.example.com"),
             path: b"/api/v1/customers/4711/orders?page=2&sort=date",

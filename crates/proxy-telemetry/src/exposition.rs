@@ -89,7 +89,7 @@ impl Scrape<'_> {
 
     fn samples(&self, metric: &Metric, samples: &mut Samples<'_>) {
         match metric.source {
-            Source::Cells(write) => write(self, samples),
+            Source::MetricGroup(write) => write(self, samples),
             Source::Series => {
                 for (labels, value) in self.snapshot.series(metric.name) {
                     samples.rendered(labels, *value);

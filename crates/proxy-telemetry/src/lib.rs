@@ -3,11 +3,11 @@
 
 pub mod names;
 
-mod cells;
 mod exposition;
 mod lifecycle;
 mod log;
 mod metric;
+mod metrics;
 mod process;
 mod record;
 pub mod reference;
@@ -17,19 +17,19 @@ mod snapshot;
 mod stats;
 mod vocabulary;
 
-pub use cells::{
-    AgentCells, AgentTotal, BOUNDS_NS, Counter, GaugeCell, Histogram, HistogramTotal, Outcome,
-    RouteCells, RouteTotal, SharedCounter, TargetCells, TargetTotal, UpstreamCells, UpstreamTotal,
-    WorkerCells, WorkerTotal,
-};
 pub use exposition::{Build, Format, Scrape};
 pub use lifecycle::{Lifecycle, timestamp};
-pub use log::{Destination, EventLog, LogCounters, LogCounts, LogFault, LogWriter, WorkerLog};
+pub use log::{Destination, EventLog, LogCounters, LogCounts, LogError, LogWriter, WorkerLog};
 pub use metric::{CounterOf, GaugeOf, Kind, Metric};
+pub use metrics::{
+    AgentMetrics, AgentTotal, BOUNDS_NS, Counter, Gauge, Histogram, HistogramTotal, Outcome,
+    RouteMetrics, RouteTotal, SharedCounter, TargetMetrics, TargetTotal, UpstreamMetrics,
+    UpstreamTotal, WorkerMetrics, WorkerTotal,
+};
 pub use process::Process;
 pub use record::{
-    AccessFormat, AccessRecord, ErrorRecord, EventFields, EventRecord, Level, LimitRecord,
-    OptionalField, Phrase, Phrases, RequestFacts, RequestNote,
+    AccessFormat, AccessLogHead, AccessLogRequest, AccessRecord, ErrorRecord, EscapedField,
+    EscapedFields, EventFields, EventRecord, Level, LimitRecord, OptionalField,
 };
 pub use registry::{DEFAULT_MAX_SERIES, Registry, RegistrySettings};
 pub use route_table::{RouteTable, UNMATCHED};

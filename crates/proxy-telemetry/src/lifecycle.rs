@@ -1,8 +1,8 @@
 //! What the process says of itself: since when, under which configuration, and whether it takes
 //! traffic.
 
-use crate::cells::GaugeCell;
 use crate::exposition::{Build, Format, Scrape};
+use crate::metrics::Gauge;
 use crate::names;
 use crate::process::Process;
 use crate::registry::Registry;
@@ -26,8 +26,8 @@ pub struct Lifecycle {
     /// One of [`UNTRIED`], [`SUCCEEDED`] and [`FAILED`].
     last_result: AtomicU8,
     generation: AtomicU64,
-    generation_gauge: Arc<GaugeCell>,
-    last_reload_gauge: Arc<GaugeCell>,
+    generation_gauge: Arc<Gauge>,
+    last_reload_gauge: Arc<Gauge>,
     listening: AtomicBool,
     draining: AtomicBool,
     silent_workers: AtomicUsize,

@@ -5,11 +5,11 @@
 //! back to the worker that filled them, so that steady work allocates nothing.
 
 mod batch;
+mod batch_sender;
 mod bounds;
 mod counts;
 mod destination;
 mod events;
-mod inbox;
 mod sink;
 mod spare;
 mod worker;
@@ -18,6 +18,6 @@ mod writer;
 pub use counts::{LogCounters, LogCounts};
 pub use destination::Destination;
 pub use events::EventLog;
-pub use sink::LogFault;
+pub use sink::LogError;
 pub use worker::WorkerLog;
 pub use writer::LogWriter;

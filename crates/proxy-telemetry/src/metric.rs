@@ -45,7 +45,7 @@ pub struct GaugeOf<const N: usize> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Source {
     /// Workers' cells or the process: the function writes the samples.
-    Cells(fn(&Scrape<'_>, &mut Samples<'_>)),
+    MetricGroup(fn(&Scrape<'_>, &mut Samples<'_>)),
     /// Series that were asked of the registry one by one.
     Series,
 }
@@ -73,7 +73,7 @@ impl Metric {
             kind: Kind::Counter,
             labels,
             help,
-            source: Source::Cells(samples),
+            source: Source::MetricGroup(samples),
         }
     }
 
@@ -88,7 +88,7 @@ impl Metric {
             kind: Kind::Gauge,
             labels,
             help,
-            source: Source::Cells(samples),
+            source: Source::MetricGroup(samples),
         }
     }
 
@@ -103,7 +103,7 @@ impl Metric {
             kind: Kind::Histogram,
             labels,
             help,
-            source: Source::Cells(samples),
+            source: Source::MetricGroup(samples),
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// Ticks per second in `/proc/self/stat`. Part of Linux's interface to programs on every
 /// architecture it still runs on, whatever the kernel's own timer does.
-const TICKS: u64 = 100;
+const TICKS_PER_SECOND: u64 = 100;
 
 /// Use of memory, processor and descriptors; none where the system does not tell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,7 +46,9 @@ fn cpu(stat: &str) -> Option<Duration> {
     let user: u64 = fields.next()?.parse().ok()?;
     let system: u64 = fields.next()?.parse().ok()?;
     let ticks = user.checked_add(system)?;
-    Some(Duration::from_millis(ticks.checked_mul(1000 / TICKS)?))
+    Some(Duration::from_millis(
+        ticks.checked_mul(1000 / TICKS_PER_SECOND)?,
+    ))
 }
 
 fn open_fds() -> Option<u64> {

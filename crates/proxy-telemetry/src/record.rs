@@ -1,23 +1,23 @@
 //! Log records: borrowed facts, written as one JSON line each.
 
 mod access;
+mod access_log_head;
 mod digits;
 mod error;
 mod escape;
+mod escaped_fields;
 mod event;
 mod json;
 mod limit;
-mod note;
-mod phrases;
 mod redact;
 mod short;
 mod timestamp;
 
 pub use access::{AccessFormat, AccessRecord, OptionalField};
+pub(crate) use access_log_head::SpareNotes;
+pub use access_log_head::{AccessLogHead, AccessLogRequest};
 pub use error::{ErrorRecord, Level};
+pub use escaped_fields::{EscapedField, EscapedFields};
 pub use event::{EventFields, EventRecord};
 pub use limit::LimitRecord;
-pub(crate) use note::SpareNotes;
-pub use note::{RequestFacts, RequestNote};
-pub use phrases::{Phrase, Phrases};
 pub(crate) use timestamp::TimestampText;

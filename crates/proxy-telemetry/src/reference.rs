@@ -1,10 +1,10 @@
 //! The reference page of metrics, made from the table.
 
-use crate::cells::BOUNDS_TEXT;
+use crate::metrics::BOUNDS_TEXT;
 use crate::names::METRICS;
 use std::fmt::Write;
 
-const HEAD: &str = "# Metrics
+const PAGE_HEAD: &str = "# Metrics
 
 Served by the admin interface at `/metrics`, as Prometheus text or OpenMetrics. Names are stable
 across all versions. Labels take their values from the configuration and from closed lists, never
@@ -17,7 +17,7 @@ cap on series counts under the label value `overflow`.
 
 /// `docs/reference/metrics.md`: every metric with its type, labels, unit and meaning.
 pub fn metrics_md() -> String {
-    let mut page = HEAD.to_owned();
+    let mut page = PAGE_HEAD.to_owned();
     for metric in METRICS {
         let labels: Vec<_> = metric
             .labels

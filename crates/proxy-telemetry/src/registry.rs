@@ -3,11 +3,11 @@
 mod family;
 mod series;
 
-use crate::cells::{
-    AgentCells, Cells, GaugeCell, RouteCells, SharedCounter, TargetCells, UpstreamCells,
-    WorkerCells, WorkerTotal,
-};
 use crate::metric::{CounterOf, GaugeOf};
+use crate::metrics::{
+    AgentMetrics, Gauge, MetricGroup, RouteMetrics, SharedCounter, TargetMetrics, UpstreamMetrics,
+    WorkerMetrics, WorkerTotal,
+};
 use crate::snapshot::{Snapshot, TargetName};
 use family::{Family, Name};
 use series::SeriesTable;
@@ -55,11 +55,11 @@ type Lock = std::sync::Mutex<State>;
 
 #[derive(Debug, Default)]
 struct State {
-    workers: Vec<Arc<WorkerCells>>,
-    routes: Family<Arc<str>, RouteCells>,
-    upstreams: Family<Arc<str>, UpstreamCells>,
-    targets: Family<TargetName, TargetCells>,
-    agents: Family<Arc<str>, AgentCells>,
+    workers: Vec<Arc<WorkerMetrics>>,
+    routes: Family<Arc<str>, RouteMetrics>,
+    upstreams: Family<Arc<str>, UpstreamMetrics>,
+    targets: Family<TargetName, TargetMetrics>,
+    agents: Family<Arc<str>, AgentMetrics>,
     series: SeriesTable,
     refused: u64,
     next_sweep: u64,
@@ -80,26 +80,26 @@ impl Registry {
     }
 
     /// The cells of worker `index`.
-    pub fn worker(&self, index: usize) -> Arc<WorkerCells> {
+    pub fn worker(&self, index: usize) -> Arc<WorkerMetrics> {
         let mut state = self.lock();
         let missing = (index + 1).saturating_sub(state.workers.len());
-        let fresh = || Arc::new(WorkerCells::new(self.reasons.len()));
+        let fresh = || Arc::new(WorkerMetrics::new(self.reasons.len()));
         state.workers.extend((0..missing).map(|_| fresh()));
         state.workers.get(index).map_or_else(fresh, Arc::clone)
     }
 
     /// The cells of a route on a worker.
-    pub fn route(&self, worker: usize, id: &str) -> Arc<RouteCells> {
+    pub fn route(&self, worker: usize, id: &str) -> Arc<RouteMetrics> {
         self.cells(worker, id.into(), |state| &mut state.routes)
     }
 
     /// The cells of an upstream on a worker.
-    pub fn upstream(&self, worker: usize, name: &str) -> Arc<UpstreamCells> {
+    pub fn upstream(&self, worker: usize, name: &str) -> Arc<UpstreamMetrics> {
         self.cells(worker, name.into(), |state| &mut state.upstreams)
     }
 
     /// The cells of a target on a worker.
-    pub fn target(&self, worker: usize, upstream: &str, address: &str) -> Arc<TargetCells> {
+    pub fn target(&self, worker: usize, upstream: &str, address: &str) -> Arc<TargetMetrics> {
         let name = TargetName {
             upstream: upstream.into(),
             address: address.into(),
@@ -108,7 +108,7 @@ impl Registry {
     }
 
     /// The cells of an agent on a worker.
-    pub fn agent(&self, worker: usize, name: &str) -> Arc<AgentCells> {
+    pub fn agent(&self, worker: usize, name: &str) -> Arc<AgentMetrics> {
         self.cells(worker, name.into(), |state| &mut state.agents)
     }
 
@@ -145,7 +145,7 @@ impl Registry {
 
     /// A gauge by the values of its labels, shown for as long as somebody holds it. Any thread
     /// may set it. A gauge that finds no place is never shown.
-    pub fn gauge<const N: usize>(&self, gauge: &GaugeOf<N>, values: [&str; N]) -> Arc<GaugeCell> {
+    pub fn gauge<const N: usize>(&self, gauge: &GaugeOf<N>, values: [&str; N]) -> Arc<Gauge> {
         let metric = &gauge.metric;
         let mut state = self.lock();
         if let Some(found) = state.series.find_gauge(metric, &values) {
@@ -186,7 +186,7 @@ impl Registry {
         }
     }
 
-    fn cells<K: Name, C: Cells>(
+    fn cells<K: Name, C: MetricGroup>(
         &self,
         worker: usize,
         name: K,

@@ -1,6 +1,6 @@
 //! The cells of one plan's routes on one worker, made when first used.
 
-use crate::cells::RouteCells;
+use crate::metrics::RouteMetrics;
 use crate::registry::Registry;
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ pub struct RouteTable {
     registry: Arc<Registry>,
     worker: usize,
     ids: Arc<[Arc<str>]>,
-    cells: Box<[OnceCell<Arc<RouteCells>>]>,
-    unmatched: OnceCell<Arc<RouteCells>>,
+    cells: Box<[OnceCell<Arc<RouteMetrics>>]>,
+    unmatched: OnceCell<Arc<RouteMetrics>>,
 }
 
 impl RouteTable {
@@ -35,7 +35,7 @@ impl RouteTable {
 
     /// The cells of the route at `index` in the plan; those of [`UNMATCHED`] when there is none.
     #[inline]
-    pub fn route(&self, index: Option<usize>) -> &RouteCells {
+    pub fn route(&self, index: Option<usize>) -> &RouteMetrics {
         let slot = index.and_then(|index| self.cells.get(index));
         match slot.and_then(OnceCell::get) {
             Some(cells) => cells,
@@ -45,12 +45,12 @@ impl RouteTable {
 
     /// The same, for as long as they are needed.
     #[must_use]
-    pub fn shared(&self, index: Option<usize>) -> Arc<RouteCells> {
+    pub fn shared(&self, index: Option<usize>) -> Arc<RouteMetrics> {
         Arc::clone(self.first_use(index))
     }
 
     #[cold]
-    fn first_use(&self, index: Option<usize>) -> &Arc<RouteCells> {
+    fn first_use(&self, index: Option<usize>) -> &Arc<RouteMetrics> {
         let named = index.and_then(|index| Some((self.cells.get(index)?, self.ids.get(index)?)));
         let (slot, id) = named.map_or((&self.unmatched, UNMATCHED), |(slot, id)| (slot, id));
         slot.get_or_init(|| self.registry.route(self.worker, id))
@@ -60,7 +60,7 @@ impl RouteTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cells::Outcome;
+    use crate::metrics::Outcome;
     use crate::registry::RegistrySettings;
     use std::time::Duration;
 
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn an_unused_route_costs_one_pointer() {
-        assert_eq!(size_of::<OnceCell<Arc<RouteCells>>>(), size_of::<usize>());
+        assert_eq!(size_of::<OnceCell<Arc<RouteMetrics>>>(), size_of::<usize>());
     }
 
     #[test]

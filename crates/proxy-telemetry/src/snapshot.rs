@@ -1,7 +1,7 @@
 //! The cells of all workers, merged at one moment.
 
-use crate::cells::tally::TallyTotal;
-use crate::cells::{AgentTotal, RouteTotal, TargetTotal, UpstreamTotal, WorkerTotal};
+use crate::metrics::reason_counters::ReasonTotals;
+use crate::metrics::{AgentTotal, RouteTotal, TargetTotal, UpstreamTotal, WorkerTotal};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ impl Snapshot {
     }
 
     /// Counts by the reasons' words.
-    pub(crate) fn by_reason(&self, tally: &TallyTotal) -> BTreeMap<&'static str, u64> {
+    pub(crate) fn by_reason(&self, tally: &ReasonTotals) -> BTreeMap<&'static str, u64> {
         let mut counts = BTreeMap::new();
         for (key, count) in &tally.by_key {
             let word = self.reasons.get(usize::from(*key)).copied();

@@ -1,6 +1,6 @@
 //! The document of `/admin/stats`.
 
-use crate::cells::{HistogramTotal, RouteTotal};
+use crate::metrics::{HistogramTotal, RouteTotal};
 use crate::snapshot::Snapshot;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;

@@ -2,8 +2,8 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests may fail loudly")]
 
 use proxy_telemetry::{
-    AccessFormat, AccessRecord, Destination, EventLog, LogCounters, LogFault, LogWriter, Phrases,
-    Protocol, Registry, RegistrySettings, RequestFacts, WorkerLog, names,
+    AccessFormat, AccessLogRequest, AccessRecord, Destination, EscapedFields, EventLog,
+    LogCounters, LogError, LogWriter, Protocol, Registry, RegistrySettings, WorkerLog, names,
 };
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,8 +12,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_secs(30);
-const UNWANTED: fn(LogFault) = |fault| panic!("{fault:?}");
+const EVENT_TIMEOUT: Duration = Duration::from_secs(30);
+const UNWANTED: fn(LogError) = |fault| panic!("{fault:?}");
 
 /// Takes nothing until the gate is open; what it took goes down the channel.
 struct Gated {
@@ -41,7 +41,7 @@ fn gated() -> (Sender<()>, Receiver<Vec<u8>>, LogWriter) {
 }
 
 fn write(log: &mut WorkerLog, path: &str) {
-    let facts = RequestFacts {
+    let facts = AccessLogRequest {
         method: b"GET",
         host: Some(b"example.com"),
         path: path.as_bytes(),
@@ -51,8 +51,8 @@ fn write(log: &mut WorkerLog, path: &str) {
     let Some(note) = log.note(&facts, &AccessFormat::default()) else {
         return;
     };
-    let routes = Phrases::of_routes(["api"]);
-    let targets = Phrases::of_targets("app", ["10.0.0.1:8080"]);
+    let routes = EscapedFields::of_routes(["api"]);
+    let targets = EscapedFields::of_targets("app", ["10.0.0.1:8080"]);
     let record = AccessRecord {
         at: Duration::from_secs(1_700_000_000),
         correlation_id: b"0190163d-8694-739b-aea5-966c26f8ad90",
@@ -90,7 +90,7 @@ fn a_worker_does_not_wait_for_a_destination_that_takes_nothing() {
     let blocked = log.counts();
     drop(open);
     drop(worker);
-    let counts = log.close(PATIENCE);
+    let counts = log.close(EVENT_TIMEOUT);
 
     assert_eq!(blocked.written, 0);
     assert!(blocked.lost > 0 && blocked.pending > 0, "{blocked:?}");
@@ -115,7 +115,7 @@ fn every_line_of_every_worker_arrives_whole() {
             });
         }
     });
-    let counts = log.close(PATIENCE);
+    let counts = log.close(EVENT_TIMEOUT);
 
     let lines = lines(&all);
     for line in &lines {
@@ -150,7 +150,7 @@ fn a_flush_that_finds_no_room_keeps_the_lines() {
     worker.flush();
     drop(open);
     drop(worker);
-    let counts = log.close(PATIENCE);
+    let counts = log.close(EVENT_TIMEOUT);
 
     assert_eq!((blocked.made, blocked.lost), (100, 0));
     assert_eq!((counts.written, counts.lost), (100, 0));
@@ -168,7 +168,7 @@ fn where_few_lines_may_wait_few_are_in_a_batch() {
     }
     drop(open);
     drop(worker);
-    let counts = log.close(PATIENCE);
+    let counts = log.close(EVENT_TIMEOUT);
 
     let batches = all.iter().map(|batch| String::from_utf8(batch).unwrap());
     let batches: Vec<_> = batches.map(|batch| batch.lines().count()).collect();
@@ -187,7 +187,7 @@ fn batches_end_where_lines_end_however_long_they_are() {
         write(&mut worker, &path(number));
     }
     drop(worker);
-    log.close(PATIENCE);
+    log.close(EVENT_TIMEOUT);
 
     let batches: Vec<_> = all.iter().collect();
     assert!(batches.len() > 2 && batches.iter().all(|batch| batch.ends_with(b"}\n")));
@@ -231,7 +231,7 @@ fn lines_after_the_end_are_lost_and_counted() {
     let mut worker = log.worker();
     write(&mut worker, "/in-time");
     worker.flush();
-    let counts = log.close(PATIENCE);
+    let counts = log.close(EVENT_TIMEOUT);
     write(&mut worker, "/late");
     drop(worker);
 
@@ -249,7 +249,7 @@ fn the_thread_ends_with_the_last_who_could_write() {
         let mut worker = log.worker();
         write(&mut worker, "/");
         worker.flush();
-        all.recv_timeout(PATIENCE).unwrap();
+        all.recv_timeout(EVENT_TIMEOUT).unwrap();
         // Long enough for the thread to fall asleep.
         thread::park_timeout(Duration::from_millis(50));
 
@@ -261,7 +261,7 @@ fn the_thread_ends_with_the_last_who_could_write() {
             drop(log);
         }
 
-        let after = all.recv_timeout(PATIENCE);
+        let after = all.recv_timeout(EVENT_TIMEOUT);
         assert_eq!(after, Err(RecvTimeoutError::Disconnected));
     }
 }
@@ -320,7 +320,7 @@ fn a_destination_that_fails_is_told_once_and_its_losses_counted() {
         max_series: 10,
     });
     let counters = LogCounters::registered(&registry, "access");
-    let report = move |fault: LogFault| told.send(fault).unwrap();
+    let report = move |fault: LogError| told.send(fault).unwrap();
     let log = LogWriter::over(Full(0), counters, report).unwrap();
     let mut worker = log.worker();
     for _ in 0..5 {
@@ -328,13 +328,13 @@ fn a_destination_that_fails_is_told_once_and_its_losses_counted() {
         worker.flush();
     }
     drop(worker);
-    let counts = log.close(PATIENCE);
+    let counts = log.close(EVENT_TIMEOUT);
 
     assert_eq!((counts.written, counts.lost), (2, 3));
     let errors = registry.counter(&names::LOG_WRITE_ERRORS_TOTAL, ["access"]);
     assert_eq!(errors.get(), 3);
     let faults: Vec<_> = faults.iter().collect();
-    let [LogFault::Write(cause), LogFault::Recovered { lost: 3 }] = faults.as_slice() else {
+    let [LogError::Write(cause), LogError::Recovered { lost: 3 }] = faults.as_slice() else {
         panic!("{faults:?}");
     };
     assert_eq!(cause.kind(), ErrorKind::StorageFull);
@@ -354,7 +354,7 @@ fn a_file_that_was_moved_away_is_made_again() {
     log.reopen();
     write(&mut worker, "/after");
     drop(worker);
-    let counts = log.close(PATIENCE);
+    let counts = log.close(EVENT_TIMEOUT);
 
     let (old, new) = (fs::read_to_string(&moved), fs::read_to_string(&path));
     let (old, new) = (old.unwrap(), new.unwrap());
@@ -373,7 +373,7 @@ fn a_file_that_cannot_be_made_again_is_kept() {
     fs::create_dir(&logs).unwrap();
     let destination = Destination::File(logs.join("log"));
     let (told, faults) = channel();
-    let report = move |fault: LogFault| told.send(fault).unwrap();
+    let report = move |fault: LogError| told.send(fault).unwrap();
     let log = LogWriter::start(&destination, LogCounters::default(), report).unwrap();
     let mut worker = log.worker();
     let moved = folder.path().join("moved");
@@ -382,14 +382,14 @@ fn a_file_that_cannot_be_made_again_is_kept() {
     log.reopen();
     write(&mut worker, "/kept");
     drop(worker);
-    let counts = log.close(PATIENCE);
+    let counts = log.close(EVENT_TIMEOUT);
 
     assert_eq!((counts.written, counts.lost), (1, 0));
     let text = fs::read_to_string(moved.join("log")).unwrap();
     assert_eq!(text.matches("/kept").count(), 1);
     assert!(matches!(
         faults.iter().collect::<Vec<_>>().as_slice(),
-        [LogFault::Reopen(_)]
+        [LogError::Reopen(_)]
     ));
 }
 
@@ -413,7 +413,7 @@ fn a_log_that_is_off_makes_nothing() {
     worker.flush();
     drop(worker);
 
-    assert_eq!(log.close(PATIENCE).made, 0);
+    assert_eq!(log.close(EVENT_TIMEOUT).made, 0);
 }
 
 #[test]
@@ -436,7 +436,7 @@ fn no_thread_waits_for_events_that_nothing_takes_and_all_are_accounted_for() {
     });
     let blocked = writer.counts();
     drop(open);
-    let counts = writer.close(PATIENCE);
+    let counts = writer.close(EVENT_TIMEOUT);
     log.write(b"too late\n".to_vec());
 
     assert_eq!((blocked.made, blocked.written), (MADE, 0));

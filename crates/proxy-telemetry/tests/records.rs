@@ -3,8 +3,9 @@
 
 use proptest::prelude::*;
 use proxy_telemetry::{
-    AccessFormat, AccessRecord, ErrorRecord, EventFields, EventRecord, Level, Limit, LimitRecord,
-    LogCounters, LogWriter, OptionalField, Phrase, Phrases, Protocol, RequestFacts, WorkerLog,
+    AccessFormat, AccessLogRequest, AccessRecord, ErrorRecord, EscapedField, EscapedFields,
+    EventFields, EventRecord, Level, Limit, LimitRecord, LogCounters, LogWriter, OptionalField,
+    Protocol, WorkerLog,
 };
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -42,23 +43,23 @@ fn parsed(line: &str) -> Value {
 
 /// The names that a plan gives to records.
 struct Plan {
-    routes: Phrases,
-    targets: Phrases,
+    routes: EscapedFields,
+    targets: EscapedFields,
 }
 
 impl Plan {
     fn new() -> Self {
         Self {
-            routes: Phrases::of_routes(["other", "api"]),
-            targets: Phrases::of_targets("app", ["10.0.0.1:8080"]),
+            routes: EscapedFields::of_routes(["other", "api"]),
+            targets: EscapedFields::of_targets("app", ["10.0.0.1:8080"]),
         }
     }
 
-    fn route(&self) -> Option<Phrase<'_>> {
+    fn route(&self) -> Option<EscapedField<'_>> {
         self.routes.get(1)
     }
 
-    fn target(&self) -> Option<Phrase<'_>> {
+    fn target(&self) -> Option<EscapedField<'_>> {
         self.targets.get(0)
     }
 }
@@ -82,8 +83,8 @@ fn full(plan: &Plan) -> AccessRecord<'_> {
     }
 }
 
-fn asked<'a>() -> RequestFacts<'a> {
-    RequestFacts {
+fn asked<'a>() -> AccessLogRequest<'a> {
+    AccessLogRequest {
         method: b"POST",
         host: Some(b"example.com"),
         path: b"/a/b?c=d&token=s3cret",
@@ -92,7 +93,11 @@ fn asked<'a>() -> RequestFacts<'a> {
     }
 }
 
-fn access(record: &AccessRecord<'_>, facts: &RequestFacts<'_>, format: &AccessFormat) -> String {
+fn access(
+    record: &AccessRecord<'_>,
+    facts: &AccessLogRequest<'_>,
+    format: &AccessFormat,
+) -> String {
     written(|log| {
         let note = log.note(facts, format).unwrap();
         log.access(record, note);
@@ -174,7 +179,7 @@ fn what_is_not_there_is_left_out() {
         upstream_took: None,
         ..full(&plan)
     };
-    let facts = RequestFacts {
+    let facts = AccessLogRequest {
         host: None,
         user_agent: None,
         referer: None,
@@ -289,7 +294,7 @@ proptest! {
         agent in "\\PC*|[\\x00-\\x9f\u{2000}-\u{2070}\"\\\\]*",
         secret: bool,
     ) {
-        let facts = RequestFacts {
+        let facts = AccessLogRequest {
             method: &method,
             host: Some(&host),
             path: &path,
@@ -315,7 +320,7 @@ proptest! {
         name in "token|TOKEN|%74oken|t%6fken",
     ) {
         let path = format!("/?{before}&{name}=S3;CRET{after}");
-        let facts = RequestFacts { path: path.as_bytes(), ..asked() };
+        let facts = AccessLogRequest { path: path.as_bytes(), ..asked() };
         let format = AccessFormat {
             fields: Vec::new(),
             redact_query: vec!["token".to_owned()],

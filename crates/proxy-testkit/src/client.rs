@@ -1,7 +1,7 @@
 //! A client that sends what it is told, byte for byte.
 
 use crate::message::{Framing, Response};
-use crate::patience::PATIENCE;
+use crate::patience::EVENT_TIMEOUT;
 use crate::wire::{Broken, End, Wire};
 use socket2::{Domain, Socket, Type};
 use std::net::{SocketAddr, TcpStream};
@@ -30,7 +30,7 @@ impl RawClient {
     /// # Errors
     /// What the operating system says.
     pub fn try_connect(address: SocketAddr) -> std::io::Result<Self> {
-        TcpStream::connect_timeout(&address, PATIENCE).map(|stream| Self(Wire::new(stream)))
+        TcpStream::connect_timeout(&address, EVENT_TIMEOUT).map(|stream| Self(Wire::new(stream)))
     }
 
     /// Connects to the Unix socket at `path`.

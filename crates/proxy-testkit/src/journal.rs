@@ -1,6 +1,6 @@
 //! What happened, in order, for those who wait for it.
 
-use crate::patience::PATIENCE;
+use crate::patience::EVENT_TIMEOUT;
 use std::fmt::Debug;
 #[expect(
     clippy::disallowed_types,
@@ -110,7 +110,7 @@ impl<T: Clone + Debug> Journal<T> {
 
     /// Waits until `pick` picks something. None if it does not in time, or cannot any more.
     pub fn wait_until<R>(&self, pick: impl Fn(&[T]) -> Option<R>) -> Option<R> {
-        self.wait_within(PATIENCE, pick)
+        self.wait_within(EVENT_TIMEOUT, pick)
     }
 
     /// The same, for so long at most.

@@ -1,7 +1,7 @@
 //! Fake upstreams, a raw client and the real binary, for black-box tests.
 //!
 //! Everything runs on threads and plain sockets, so that a test sees each byte and nothing is mended on
-//! the way. Whatever a test waits for has a deadline, [`PATIENCE`]; what does not come in time panics
+//! the way. Whatever a test waits for has a deadline, [`EVENT_TIMEOUT`]; what does not come in time panics
 //! with what came instead.
 #![expect(
     clippy::expect_used,
@@ -45,7 +45,7 @@ pub use journal::Journal;
 pub use launch::Launch;
 pub use log::{Log, Record};
 pub use message::{Framing, Request, Response};
-pub use patience::PATIENCE;
+pub use patience::EVENT_TIMEOUT;
 pub use ports::{closed_port, free_port};
 pub use proxyd::{Proxyd, Reload, Upgrade};
 pub use served::Served;

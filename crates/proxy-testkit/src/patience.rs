@@ -3,4 +3,4 @@
 use std::time::Duration;
 
 /// The longest that a test waits for one event. Nothing takes this long unless it is broken.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const EVENT_TIMEOUT: Duration = Duration::from_secs(20);

@@ -4,8 +4,8 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicU16, Ordering};
 
 /// Below the range from which systems give ports away by themselves.
-const FIRST: u16 = 10_240;
-const COUNT: u16 = 22_000;
+const FIRST_PORT: u16 = 10_240;
+const PORT_COUNT: u16 = 22_000;
 
 static NEXT: AtomicU16 = AtomicU16::new(0);
 
@@ -13,11 +13,11 @@ static NEXT: AtomicU16 = AtomicU16::new(0);
 /// processes begin elsewhere.
 #[must_use]
 pub fn free_port() -> u16 {
-    let start = u16::try_from(std::process::id().wrapping_mul(131) % u32::from(COUNT));
+    let start = u16::try_from(std::process::id().wrapping_mul(131) % u32::from(PORT_COUNT));
     let start = start.expect("a remainder is small");
     loop {
         let step = NEXT.fetch_add(1, Ordering::Relaxed);
-        let port = FIRST + (start + step % COUNT) % COUNT;
+        let port = FIRST_PORT + (start + step % PORT_COUNT) % PORT_COUNT;
         if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
             return port;
         }

@@ -3,7 +3,7 @@
 use crate::client::RawClient;
 use crate::launch::{Launch, with_admin};
 use crate::log::{Log, Record};
-use crate::patience::PATIENCE;
+use crate::patience::EVENT_TIMEOUT;
 use crate::process::Process;
 use rustix::process::Signal;
 use std::collections::BTreeMap;
@@ -220,7 +220,7 @@ impl Proxyd {
     #[track_caller]
     pub fn wait_for_former(&mut self) {
         for mut former in self.former.drain(..) {
-            assert!(former.has_ended_within(PATIENCE), "it does not end");
+            assert!(former.has_ended_within(EVENT_TIMEOUT), "it does not end");
             assert!(former.wait().success(), "it ends well");
         }
     }
@@ -273,7 +273,7 @@ impl Proxyd {
     /// Waits until it has ended.
     #[track_caller]
     pub fn wait(&mut self) -> ExitStatus {
-        assert!(self.has_ended_within(PATIENCE), "it does not end");
+        assert!(self.has_ended_within(EVENT_TIMEOUT), "it does not end");
         self.process.wait()
     }
 

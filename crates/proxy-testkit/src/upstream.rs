@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 /// Connections that may wait to be accepted.
-const QUEUE: i32 = 4096;
+const ACCEPT_BACKLOG: i32 = 4096;
 
 /// A fake upstream. Every request that it reads is recorded. Dropped, it is gone; if the proxy sent it
 /// what is no request, its drop panics.
@@ -39,7 +39,7 @@ impl Upstream {
     ) -> Self {
         let address = listener.local_addr().expect("a socket has an address");
         // Whoever finds the queue full tries again after a second, and the usual one is short.
-        listen(&listener, QUEUE).expect("a socket that listens may listen again");
+        listen(&listener, ACCEPT_BACKLOG).expect("a socket that listens may listen again");
         let listener = Arc::new(listener);
         let mut upstream = Self {
             address,

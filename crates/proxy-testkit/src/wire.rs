@@ -1,6 +1,6 @@
 //! One end of a connection, read byte by byte.
 
-use crate::patience::PATIENCE;
+use crate::patience::EVENT_TIMEOUT;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
@@ -55,8 +55,8 @@ impl Wire {
     /// Takes `stream` over, which need not be one of TCP.
     pub(crate) fn of_any_family(stream: TcpStream) -> Self {
         let told = stream
-            .set_read_timeout(Some(PATIENCE))
-            .and_then(|()| stream.set_write_timeout(Some(PATIENCE)));
+            .set_read_timeout(Some(EVENT_TIMEOUT))
+            .and_then(|()| stream.set_write_timeout(Some(EVENT_TIMEOUT)));
         told.expect("a socket takes its options");
         Self {
             stream,

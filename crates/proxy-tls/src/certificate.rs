@@ -1,6 +1,6 @@
 //! One certificate with its key, ready to be served, and where it came from.
 
-use crate::fault::{TlsFault, TlsWarning};
+use crate::error::{TlsError, TlsWarning};
 use crate::file::{Contents, Digest, digest};
 use crate::leaf::Leaf;
 use crate::settings::CertificateSource;
@@ -34,7 +34,7 @@ pub(crate) struct SourceContents {
 
 impl SourceContents {
     /// Reads all files, or says of each why it cannot be read.
-    pub(crate) fn read(source: &CertificateSource) -> Result<Self, Vec<TlsFault>> {
+    pub(crate) fn read(source: &CertificateSource) -> Result<Self, Vec<TlsError>> {
         let CertificateSource {
             cert_file,
             key_file,
@@ -64,7 +64,7 @@ impl SourceContents {
 
 impl Certificate {
     /// Reads and checks all files of `source`.
-    pub(crate) fn load(source: &CertificateSource) -> Result<Self, Vec<TlsFault>> {
+    pub(crate) fn load(source: &CertificateSource) -> Result<Self, Vec<TlsError>> {
         let contents = SourceContents::read(source)?;
         Self::parse(source, &contents).map_err(|fault| vec![fault])
     }
@@ -73,7 +73,7 @@ impl Certificate {
     pub(crate) fn parse(
         source: &CertificateSource,
         contents: &SourceContents,
-    ) -> Result<Self, TlsFault> {
+    ) -> Result<Self, TlsError> {
         let CertificateSource {
             cert_file,
             key_file,
@@ -81,14 +81,14 @@ impl Certificate {
             server_names: _, // The index of a listener's certificates reads them.
         } = source;
         let chain = pem::certificates(cert_file, &contents.cert)?;
-        let leaf = leaf(&chain).map_err(|position| TlsFault::BadCertificate {
+        let leaf = leaf(&chain).map_err(|position| TlsError::BadCertificate {
             file: cert_file.clone(),
             position,
         })?;
         let key = provider::intermediate()
             .key_provider
             .load_private_key(pem::private_key(key_file, &contents.key)?)
-            .map_err(|_| TlsFault::BadKey {
+            .map_err(|_| TlsError::BadKey {
                 file: key_file.clone(),
             })?;
         let staple = match (ocsp_file, &contents.ocsp) {
@@ -99,7 +99,7 @@ impl Certificate {
         match key.keys_match() {
             Ok(()) | Err(rustls::Error::InconsistentKeys(InconsistentKeys::Unknown)) => {}
             Err(_) => {
-                return Err(TlsFault::KeyMismatch {
+                return Err(TlsError::KeyMismatch {
                     cert_file: cert_file.clone(),
                     key_file: key_file.clone(),
                 });
@@ -155,14 +155,14 @@ impl Certificate {
 
     /// Why this certificate must not take the place of `current` at `now`: a valid one is
     /// not given up for one that clients refuse.
-    pub(crate) fn worse_than(&self, current: &Self, now: SystemTime) -> Option<TlsFault> {
+    pub(crate) fn worse_than(&self, current: &Self, now: SystemTime) -> Option<TlsError> {
         if current.out_of_date(now).is_some() {
             return None;
         }
         self.out_of_date(now)
     }
 
-    fn out_of_date(&self, now: SystemTime) -> Option<TlsFault> {
+    fn out_of_date(&self, now: SystemTime) -> Option<TlsError> {
         let file = self.file().clone();
         let Leaf {
             not_before,
@@ -170,9 +170,9 @@ impl Certificate {
             ..
         } = self.leaf;
         if not_after < now {
-            return Some(TlsFault::Expired { file, not_after });
+            return Some(TlsError::Expired { file, not_after });
         }
-        (now < not_before).then_some(TlsFault::NotYetValid { file, not_before })
+        (now < not_before).then_some(TlsError::NotYetValid { file, not_before })
     }
 
     /// The same certificate without its staple, if that became stale and is still served.
@@ -231,8 +231,8 @@ fn leaf(chain: &[CertificateDer<'static>]) -> Result<Leaf, usize> {
     first.ok_or(1)
 }
 
-fn staple(file: &Path, ocsp: &Contents, leaf: &Leaf) -> Result<Staple, TlsFault> {
-    Staple::parse(ocsp.bytes(), &leaf.serial).map_err(|reason| TlsFault::BadStaple {
+fn staple(file: &Path, ocsp: &Contents, leaf: &Leaf) -> Result<Staple, TlsError> {
+    Staple::parse(ocsp.bytes(), &leaf.serial).map_err(|reason| TlsError::BadStaple {
         file: file.to_owned(),
         reason,
     })

@@ -1,8 +1,8 @@
 //! One upstream's TLS: settings in, a shared rustls configuration out.
 
 use crate::certificate::{Certificate, SourceContents};
+use crate::error::{TlsError, TlsWarning};
 use crate::expiry::CertificateInfo;
-use crate::fault::{TlsFault, TlsWarning};
 use crate::file::{Contents, Digest, digest};
 use crate::listed::ListedVerifier;
 use crate::roots::PlatformRoots;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 /// Sessions kept per upstream: eight for each of 32 server names; the oldest name goes first.
-const SESSIONS: usize = 32 * 8;
+const MAX_SESSIONS: usize = 32 * 8;
 
 /// One upstream's trust and identity, and the configuration its connections share.
 ///
@@ -60,11 +60,11 @@ impl ClientTls {
     /// when the settings have no `ca_file`.
     ///
     /// # Errors
-    /// Every [`TlsFault`] found.
+    /// Every [`TlsError`] found.
     pub fn load(
         settings: ClientTlsSettings,
         platform: &PlatformRoots,
-    ) -> Result<Self, Vec<TlsFault>> {
+    ) -> Result<Self, Vec<TlsError>> {
         let platform = match settings.ca_file {
             Some(_) => None,
             None => Some(platform.get().map_err(|fault| vec![fault])?),
@@ -122,7 +122,7 @@ impl ClientTls {
     }
 
     /// Reads the files again; true if they differ and are in use now.
-    pub(crate) fn reload(&self, now: SystemTime) -> Result<bool, Vec<TlsFault>> {
+    pub(crate) fn reload(&self, now: SystemTime) -> Result<bool, Vec<TlsError>> {
         let contents = FileContents::read(&self.settings)?;
         let current = self.active.load();
         if contents.digest() == current.digest {
@@ -163,7 +163,7 @@ pub fn server_name(
 }
 
 impl FileContents {
-    fn read(settings: &ClientTlsSettings) -> Result<Self, Vec<TlsFault>> {
+    fn read(settings: &ClientTlsSettings) -> Result<Self, Vec<TlsError>> {
         let ca = settings.ca_file.as_deref().map(Contents::read).transpose();
         let identity = identity(settings.client_certificate.as_ref());
         let certificate = identity.as_ref().map(SourceContents::read).transpose();
@@ -196,7 +196,7 @@ fn activate(
     settings: &ClientTlsSettings,
     platform: Option<&Arc<RootCertStore>>,
     contents: &FileContents,
-) -> Result<Active, TlsFault> {
+) -> Result<Active, TlsError> {
     let ClientTlsSettings {
         sni: _, // Each connection asks `ClientTls::server_name`.
         ca_file,
@@ -207,7 +207,7 @@ fn activate(
     let (trusted, listed) = match (ca_file, &contents.ca, platform) {
         (Some(file), Some(ca), _) => (roots::from_pem(file, ca)?, pem::certificates(file, ca)?),
         (_, _, Some(platform)) => (Arc::clone(platform), Vec::new()),
-        (_, _, None) => return Err(TlsFault::NoPlatformRoots),
+        (_, _, None) => return Err(TlsError::NoPlatformRoots),
     };
     let certificate = match (identity(client_certificate.as_ref()), &contents.certificate) {
         (Some(source), Some(contents)) => Some(Certificate::parse(&source, contents)?),
@@ -228,9 +228,9 @@ fn activate(
 fn verifier(
     trusted: Arc<RootCertStore>,
     listed: Vec<CertificateDer<'static>>,
-) -> Result<ListedVerifier, TlsFault> {
+) -> Result<ListedVerifier, TlsError> {
     let webpki = WebPkiServerVerifier::builder_with_provider(trusted, provider::intermediate());
-    let webpki = webpki.build().map_err(|error| TlsFault::Refused {
+    let webpki = webpki.build().map_err(|error| TlsError::Refused {
         reason: error.to_string(),
     })?;
     Ok(ListedVerifier { webpki, listed })
@@ -241,7 +241,7 @@ fn config(
     certificate: Option<&Certificate>,
     min_version: TlsVersion,
     alpn: &[Alpn],
-) -> Result<Arc<ClientConfig>, TlsFault> {
+) -> Result<Arc<ClientConfig>, TlsError> {
     let trusting = ClientConfig::builder_with_provider(provider::intermediate())
         .with_protocol_versions(min_version.and_newer())?
         .dangerous()
@@ -253,7 +253,7 @@ fn config(
         ))),
     };
     config.alpn_protocols = alpn.iter().map(|one| one.offered().to_vec()).collect();
-    config.resumption = Resumption::in_memory_sessions(SESSIONS);
+    config.resumption = Resumption::in_memory_sessions(MAX_SESSIONS);
     config.enable_early_data = false;
     Ok(Arc::new(config))
 }

@@ -5,7 +5,7 @@
 //! certificate is missing or bad.
 
 use crate::classify::VerifyFailure;
-use crate::fault::TlsFault;
+use crate::error::TlsError;
 use crate::file::{Contents, Digest, digest};
 use crate::settings::ClientAuth;
 use crate::{leaf, provider, roots};
@@ -85,7 +85,7 @@ pub(crate) struct ClientAuthority {
 
 impl ClientAuthority {
     /// Reads the roots of a listener; none when it does not ask for certificates.
-    pub(crate) fn load(settings: &ClientAuth) -> Result<Option<Self>, TlsFault> {
+    pub(crate) fn load(settings: &ClientAuth) -> Result<Option<Self>, TlsError> {
         let Some((ca_file, required)) = settings.demand() else {
             return Ok(None);
         };
@@ -94,7 +94,7 @@ impl ClientAuthority {
             roots::from_pem(ca_file, &contents)?,
             provider::intermediate(),
         );
-        let verifier = builder.build().map_err(|error| TlsFault::Refused {
+        let verifier = builder.build().map_err(|error| TlsError::Refused {
             reason: error.to_string(),
         })?;
         Ok(Some(Self {

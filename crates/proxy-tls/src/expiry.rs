@@ -1,7 +1,7 @@
 //! How long each certificate has to live.
 
 use crate::certificate::Certificate;
-use crate::fault::TlsWarning;
+use crate::error::TlsWarning;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 

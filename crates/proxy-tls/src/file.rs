@@ -1,6 +1,6 @@
 //! Files read whole and bounded, and the marks by which a change is noticed.
 
-use crate::fault::TlsFault;
+use crate::error::TlsError;
 use aws_lc_rs::digest::{Context, SHA256, SHA256_OUTPUT_LEN};
 use std::fmt;
 use std::fs::{self, File};
@@ -24,23 +24,23 @@ pub(crate) struct Contents(Zeroizing<Vec<u8>>);
 
 impl Contents {
     /// Reads a regular file of at most 4 MiB.
-    pub(crate) fn read(path: &Path) -> Result<Self, TlsFault> {
+    pub(crate) fn read(path: &Path) -> Result<Self, TlsError> {
         let file = || path.to_owned();
-        let too_large = || TlsFault::TooLarge {
+        let too_large = || TlsError::TooLarge {
             file: file(),
             limit_bytes: MAX_BYTES,
         };
         let fault = |error: io::Error| {
             let (file, kind) = (file(), error.kind());
             if kind == io::ErrorKind::NotFound {
-                return TlsFault::Missing { file };
+                return TlsError::Missing { file };
             }
-            TlsFault::Unreadable { file, kind }
+            TlsError::Unreadable { file, kind }
         };
         // Opening a pipe would wait for its writer.
         let metadata = fs::metadata(path).map_err(fault)?;
         if !metadata.is_file() {
-            return Err(TlsFault::NotAFile { file: file() });
+            return Err(TlsError::NotAFile { file: file() });
         }
         if MAX_BYTES < metadata.len() {
             return Err(too_large());

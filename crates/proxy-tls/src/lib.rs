@@ -9,10 +9,10 @@ mod certificate;
 mod classify;
 mod client;
 mod client_auth;
+mod close_notify;
+mod error;
 mod expiry;
-mod fault;
 mod file;
-mod goodbye;
 mod leaf;
 mod listed;
 mod pem;
@@ -28,14 +28,14 @@ mod watch;
 pub use classify::{TlsFailure, VerifyFailure, classify, classify_io, io_error_text};
 pub use client::{BadServerName, ClientTls, server_name};
 pub use client_auth::ClientAuthVerdict;
+pub use close_notify::say_goodbye;
+pub use error::{StapleError, TlsError, TlsWarning};
 pub use expiry::{CertificateInfo, EXPIRY_WARNING};
-pub use fault::{StapleFault, TlsFault, TlsWarning};
-pub use goodbye::say_goodbye;
 pub use roots::PlatformRoots;
 pub use server::ServerTls;
 pub use settings::{
     Alpn, CertificateSource, ClientAuth, ClientTlsSettings, ServerTlsSettings, TlsVersion,
-    TlsVersionFault,
+    TlsVersionError,
 };
 pub use tickets::TicketKeys;
 pub use watch::{Change, Watcher};

@@ -1,6 +1,6 @@
 //! Certificates and keys found in PEM text, or a precise word on why there are none.
 
-use crate::fault::TlsFault;
+use crate::error::TlsError;
 use crate::file::Contents;
 use rustls_pki_types::pem::{self, PemObject, SectionKind};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
@@ -15,7 +15,7 @@ const OLD_ENCRYPTION: &[u8] = b"Proc-Type: 4,ENCRYPTED";
 pub(crate) fn certificates(
     path: &Path,
     contents: &Contents,
-) -> Result<Vec<CertificateDer<'static>>, TlsFault> {
+) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let mut chain = Vec::new();
     for section in sections(contents) {
         let (kind, der) = section.map_err(|error| damage(path, &error))?;
@@ -27,10 +27,10 @@ pub(crate) fn certificates(
     }
     if chain.is_empty() {
         return Err(match labels(contents) {
-            found if found.is_empty() => TlsFault::NotPem {
+            found if found.is_empty() => TlsError::NotPem {
                 file: path.to_owned(),
             },
-            found => TlsFault::NoCertificate {
+            found => TlsError::NoCertificate {
                 file: path.to_owned(),
                 found,
             },
@@ -43,10 +43,10 @@ pub(crate) fn certificates(
 pub(crate) fn private_key(
     path: &Path,
     contents: &Contents,
-) -> Result<PrivateKeyDer<'static>, TlsFault> {
+) -> Result<PrivateKeyDer<'static>, TlsError> {
     let file = || path.to_owned();
     if contains(contents.bytes(), OLD_ENCRYPTION) {
-        return Err(TlsFault::EncryptedKey { file: file() });
+        return Err(TlsError::EncryptedKey { file: file() });
     }
     for section in sections(contents) {
         let (kind, der) = section.map_err(|error| damage(path, &error))?;
@@ -56,12 +56,12 @@ pub(crate) fn private_key(
     }
     let found = labels(contents);
     if found.iter().any(|label| label == "ENCRYPTED PRIVATE KEY") {
-        return Err(TlsFault::EncryptedKey { file: file() });
+        return Err(TlsError::EncryptedKey { file: file() });
     }
     if found.is_empty() {
-        return Err(TlsFault::NotPem { file: file() });
+        return Err(TlsError::NotPem { file: file() });
     }
-    Err(TlsFault::NoKey {
+    Err(TlsError::NoKey {
         file: file(),
         found,
     })
@@ -73,7 +73,7 @@ fn sections(
     <(SectionKind, Vec<u8>)>::pem_slice_iter(contents.bytes())
 }
 
-fn damage(path: &Path, error: &pem::Error) -> TlsFault {
+fn damage(path: &Path, error: &pem::Error) -> TlsError {
     let what = match error {
         pem::Error::MissingSectionEnd { .. } => "the last section has no END line",
         pem::Error::IllegalSectionStart { .. } => "a BEGIN line is malformed",
@@ -82,7 +82,7 @@ fn damage(path: &Path, error: &pem::Error) -> TlsFault {
             "it cannot be read"
         }
     };
-    TlsFault::DamagedPem {
+    TlsError::DamagedPem {
         file: path.to_owned(),
         what,
     }

@@ -1,6 +1,6 @@
 //! Whom to trust: the platform's roots or those of a file.
 
-use crate::fault::TlsFault;
+use crate::error::TlsError;
 use crate::file::Contents;
 use crate::pem;
 use rustls::RootCertStore;
@@ -23,7 +23,7 @@ impl PlatformRoots {
         }
     }
 
-    pub(crate) fn get(&self) -> Result<Arc<RootCertStore>, TlsFault> {
+    pub(crate) fn get(&self) -> Result<Arc<RootCertStore>, TlsError> {
         let roots = self.loaded.get_or_init(|| {
             let mut roots = RootCertStore::empty();
             // Platforms carry a few roots that are too old to be parsed.
@@ -31,19 +31,19 @@ impl PlatformRoots {
             Arc::new(roots)
         });
         if roots.is_empty() {
-            return Err(TlsFault::NoPlatformRoots);
+            return Err(TlsError::NoPlatformRoots);
         }
         Ok(Arc::clone(roots))
     }
 }
 
 /// The certificates of a file as roots; each of them must be usable.
-pub(crate) fn from_pem(path: &Path, contents: &Contents) -> Result<Arc<RootCertStore>, TlsFault> {
+pub(crate) fn from_pem(path: &Path, contents: &Contents) -> Result<Arc<RootCertStore>, TlsError> {
     let mut roots = RootCertStore::empty();
     for (position, certificate) in (1..).zip(pem::certificates(path, contents)?) {
         roots
             .add(certificate)
-            .map_err(|_| TlsFault::BadCertificate {
+            .map_err(|_| TlsError::BadCertificate {
                 file: path.to_owned(),
                 position,
             })?;

@@ -2,8 +2,8 @@
 
 use crate::certificate::Certificate;
 use crate::client_auth::{ClientAuthVerdict, ClientAuthority};
+use crate::error::{TlsError, TlsWarning};
 use crate::expiry::CertificateInfo;
-use crate::fault::{TlsFault, TlsWarning};
 use crate::file::Digest;
 use crate::provider;
 use crate::resolver::CertificateStore;
@@ -43,12 +43,12 @@ impl ServerTls {
     /// badly is worth more than one that serves none.
     ///
     /// # Errors
-    /// Every [`TlsFault`] found.
+    /// Every [`TlsError`] found.
     pub fn load(
         settings: ServerTlsSettings,
         tickets: &Arc<TicketKeys>,
         now: SystemTime,
-    ) -> Result<Self, Vec<TlsFault>> {
+    ) -> Result<Self, Vec<TlsError>> {
         let ServerTlsSettings {
             certificates,
             min_version: _, // `config` reads these.
@@ -65,7 +65,7 @@ impl ServerTls {
             }
         }
         if certificates.is_empty() {
-            faults.push(TlsFault::NoCertificateConfigured);
+            faults.push(TlsError::NoCertificateConfigured);
         }
         let authority = ClientAuthority::load(client_auth).unwrap_or_else(|fault| {
             faults.push(fault);
@@ -141,7 +141,7 @@ impl ServerTls {
     }
 
     /// Reads the roots for clients again; true if they differ and are in use now.
-    pub(crate) fn reload_authority(&self) -> Result<bool, TlsFault> {
+    pub(crate) fn reload_authority(&self) -> Result<bool, TlsError> {
         let authority = ClientAuthority::load(&self.settings.client_auth)?;
         if authority.as_ref().map(ClientAuthority::digest) == self.client_authority() {
             return Ok(false);
@@ -162,7 +162,7 @@ fn config(
     authority: Option<&ClientAuthority>,
     store: &Arc<CertificateStore>,
     tickets: &Arc<TicketKeys>,
-) -> Result<Arc<ServerConfig>, TlsFault> {
+) -> Result<Arc<ServerConfig>, TlsError> {
     let versioned = ServerConfig::builder_with_provider(provider::intermediate())
         .with_protocol_versions(settings.min_version.up_to(settings.max_version))?;
     let verified = match authority {

@@ -10,7 +10,7 @@ use std::str::FromStr;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerTlsSettings {
     /// Certificates chosen by server name; the first one serves names that no other covers.
-    /// None at all is [`TlsFault::NoCertificateConfigured`](crate::TlsFault).
+    /// None at all is [`TlsError::NoCertificateConfigured`](crate::TlsFault).
     pub certificates: Vec<CertificateSource>,
     /// The oldest version a client may speak.
     pub min_version: TlsVersion,
@@ -88,7 +88,7 @@ pub enum TlsVersion {
 
 /// A text that names no version this proxy speaks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TlsVersionFault {
+pub enum TlsVersionError {
     /// A version that must not be used any more. [RFC 8996]
     #[error("TLS {version} is forbidden by RFC 8996; one of 1.2, 1.3")]
     Forbidden {
@@ -154,16 +154,16 @@ impl TlsVersion {
 }
 
 impl FromStr for TlsVersion {
-    type Err = TlsVersionFault;
+    type Err = TlsVersionError;
 
     /// Reads `1.2` or `1.3`; nothing else is a version.
-    fn from_str(text: &str) -> Result<Self, TlsVersionFault> {
+    fn from_str(text: &str) -> Result<Self, TlsVersionError> {
         let version = text.to_owned();
         match text {
             "1.2" => Ok(Self::V1_2),
             "1.3" => Ok(Self::V1_3),
-            "1.0" | "1.1" => Err(TlsVersionFault::Forbidden { version }),
-            _ => Err(TlsVersionFault::Unknown { version }),
+            "1.0" | "1.1" => Err(TlsVersionError::Forbidden { version }),
+            _ => Err(TlsVersionError::Unknown { version }),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! An OCSP response read from a file, and how long it may be stapled.
 
-use crate::fault::StapleFault;
+use crate::error::StapleError;
 use crate::leaf::system_time;
 use std::time::SystemTime;
 use x509_parser::asn1_rs::{Any, Class, FromDer, Tag};
@@ -17,11 +17,11 @@ pub(crate) struct Staple {
 impl Staple {
     /// Reads an OCSP response and finds what it says of the certificate with this serial
     /// number. Its signature is for clients to check. [RFC 6960 §4.2.1]
-    pub(crate) fn parse(der: &[u8], serial: &[u8]) -> Result<Self, StapleFault> {
+    pub(crate) fn parse(der: &[u8], serial: &[u8]) -> Result<Self, StapleError> {
         let mut answers = answers(der)?;
         while !answers.is_empty() {
-            let single = take(&mut answers, Tag::Sequence).ok_or(StapleFault::Malformed)?;
-            let (answered, rest) = certificate_id(single).ok_or(StapleFault::Malformed)?;
+            let single = take(&mut answers, Tag::Sequence).ok_or(StapleError::Malformed)?;
+            let (answered, rest) = certificate_id(single).ok_or(StapleError::Malformed)?;
             if answered == serial {
                 let next_update = if_good(rest)?;
                 return Ok(Self {
@@ -30,7 +30,7 @@ impl Staple {
                 });
             }
         }
-        Err(StapleFault::OtherCertificate)
+        Err(StapleError::OtherCertificate)
     }
 
     /// The moment it became too old, if it did.
@@ -40,12 +40,12 @@ impl Staple {
 }
 
 /// The `SEQUENCE OF SingleResponse` inside an `OCSPResponse`.
-fn answers(mut der: &[u8]) -> Result<&[u8], StapleFault> {
+fn answers(mut der: &[u8]) -> Result<&[u8], StapleError> {
     const SUCCESSFUL: [u8; 1] = [0];
-    let malformed = StapleFault::Malformed;
+    let malformed = StapleError::Malformed;
     let mut response = take(&mut der, Tag::Sequence).ok_or(malformed)?;
     if take(&mut response, Tag::Enumerated).ok_or(malformed)? != SUCCESSFUL {
-        return Err(StapleFault::Refused);
+        return Err(StapleError::Refused);
     }
     basic_answers(response).ok_or(malformed)
 }
@@ -74,13 +74,13 @@ fn certificate_id(mut single: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// `nextUpdate`, given that the status is good.
-fn if_good(mut rest: &[u8]) -> Result<Option<SystemTime>, StapleFault> {
-    take_tagged(&mut rest, 0).ok_or(StapleFault::NotGood)?;
-    take(&mut rest, Tag::GeneralizedTime).ok_or(StapleFault::Malformed)?;
+fn if_good(mut rest: &[u8]) -> Result<Option<SystemTime>, StapleError> {
+    take_tagged(&mut rest, 0).ok_or(StapleError::NotGood)?;
+    take(&mut rest, Tag::GeneralizedTime).ok_or(StapleError::Malformed)?;
     let Some(next_update) = take_tagged(&mut rest, 0) else {
         return Ok(None);
     };
-    let (_, time) = ASN1Time::from_der(next_update).map_err(|_| StapleFault::Malformed)?;
+    let (_, time) = ASN1Time::from_der(next_update).map_err(|_| StapleError::Malformed)?;
     Ok(Some(system_time(time)))
 }
 

@@ -1,6 +1,6 @@
 //! Session tickets under keys that all workers share and that turn over.
 
-use crate::fault::TlsFault;
+use crate::error::TlsError;
 use arc_swap::ArcSwap;
 use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
 use aws_lc_rs::rand;
@@ -16,8 +16,8 @@ const KEY_BYTES: usize = 32;
 const OLD_KEYS: u32 = 2;
 /// More than any session needs without client certificates.
 const MAX_SESSION_BYTES: usize = 4096;
-const SLOWEST: Duration = Duration::from_hours(48);
-const FASTEST: Duration = Duration::from_mins(1);
+const MAX_ROTATION: Duration = Duration::from_hours(48);
+const MIN_ROTATION: Duration = Duration::from_mins(1);
 
 /// Keys that seal TLS sessions into tickets: one in use, and two older ones that still open
 /// what they sealed. [RFC 5077, RFC 8446 §4.6.1]
@@ -35,11 +35,11 @@ impl TicketKeys {
     /// ticket opens for at least twice and at most three times that long.
     ///
     /// # Errors
-    /// [`TlsFault::TicketPace`] outside that range, [`TlsFault::NoRandomness`] when the system
+    /// [`TlsError::TicketPace`] outside that range, [`TlsError::NoRandomness`] when the system
     /// gives no random bytes.
-    pub fn new(every: Duration, now: SystemTime) -> Result<Arc<Self>, TlsFault> {
-        if !(FASTEST..=SLOWEST).contains(&every) {
-            return Err(TlsFault::TicketPace(every));
+    pub fn new(every: Duration, now: SystemTime) -> Result<Arc<Self>, TlsError> {
+        if !(MIN_ROTATION..=MAX_ROTATION).contains(&every) {
+            return Err(TlsError::TicketPace(every));
         }
         let current = Arc::new(TicketKey::random(now)?);
         let ring = Ring {
@@ -56,8 +56,8 @@ impl TicketKeys {
     /// it did. To be called from one thread, every second or so.
     ///
     /// # Errors
-    /// [`TlsFault::NoRandomness`]; the old keys stay in use.
-    pub fn rotate(&self, now: SystemTime) -> Result<bool, TlsFault> {
+    /// [`TlsError::NoRandomness`]; the old keys stay in use.
+    pub fn rotate(&self, now: SystemTime) -> Result<bool, TlsError> {
         let ring = self.ring.load();
         if ring.current.is_younger_than(self.every, now) {
             return Ok(false);
@@ -124,13 +124,13 @@ struct TicketKey {
 }
 
 impl TicketKey {
-    fn random(made_at: SystemTime) -> Result<Self, TlsFault> {
+    fn random(made_at: SystemTime) -> Result<Self, TlsError> {
         let mut name = [0; NAME_BYTES];
         let mut secret = Zeroizing::new([0; KEY_BYTES]);
-        rand::fill(&mut name).map_err(|_| TlsFault::NoRandomness)?;
-        rand::fill(&mut *secret).map_err(|_| TlsFault::NoRandomness)?;
+        rand::fill(&mut name).map_err(|_| TlsError::NoRandomness)?;
+        rand::fill(&mut *secret).map_err(|_| TlsError::NoRandomness)?;
         let key = RandomizedNonceKey::new(&AES_256_GCM_SIV, &*secret)
-            .map_err(|_| TlsFault::NoRandomness)?;
+            .map_err(|_| TlsError::NoRandomness)?;
         Ok(Self { name, key, made_at })
     }
 

@@ -2,7 +2,7 @@
 
 use crate::certificate::{Certificate, SourceContents};
 use crate::client::ClientTls;
-use crate::fault::TlsFault;
+use crate::error::TlsError;
 use crate::file::Stamp;
 use crate::resolver::CertificateStore;
 use crate::server::ServerTls;
@@ -34,7 +34,7 @@ pub enum Change {
     /// when it lasted for two polls: a file may be half written, or a key not be there yet.
     Kept {
         /// Why; at least one.
-        faults: Vec<TlsFault>,
+        faults: Vec<TlsError>,
     },
     /// The content that is in use is back on disk after a fault.
     Recovered {
@@ -91,7 +91,7 @@ impl Watcher {
     }
 
     /// What is wrong with content on disk that is not in use for that reason, as of the last poll.
-    pub fn faults(&self) -> impl Iterator<Item = &TlsFault> {
+    pub fn faults(&self) -> impl Iterator<Item = &TlsError> {
         self.entries.iter().flat_map(|entry| match &entry.trouble {
             Trouble::None => &[][..],
             Trouble::Fresh(faults) | Trouble::Reported(faults) => faults,
@@ -121,8 +121,8 @@ struct Entry {
 #[derive(Debug)]
 enum Trouble {
     None,
-    Fresh(Vec<TlsFault>),
-    Reported(Vec<TlsFault>),
+    Fresh(Vec<TlsError>),
+    Reported(Vec<TlsError>),
 }
 
 impl Entry {
@@ -170,7 +170,7 @@ impl Entry {
 }
 
 impl Trouble {
-    fn meet(&mut self, faults: Vec<TlsFault>) -> Option<Change> {
+    fn meet(&mut self, faults: Vec<TlsError>) -> Option<Change> {
         match self {
             Self::None => {
                 *self = Self::Fresh(faults);
@@ -199,7 +199,7 @@ enum Subject {
 
 impl Subject {
     /// Reads the files; true if they held something new and it is in use now.
-    fn refresh(&self, now: SystemTime) -> Result<bool, Vec<TlsFault>> {
+    fn refresh(&self, now: SystemTime) -> Result<bool, Vec<TlsError>> {
         match self {
             Self::Authority(server) => server.reload_authority().map_err(|fault| vec![fault]),
             Self::Upstream(client) => client.reload(now),

@@ -14,7 +14,7 @@ pub struct TargetState {
     addresses_generation: AtomicU32,
     turn: AtomicUsize,
     unhealthy: AtomicBool,
-    trouble: ArcSwapOption<Unhealthy>,
+    unhealthy_reason: ArcSwapOption<Unhealthy>,
 }
 
 /// Why and since when a target is not called.
@@ -71,21 +71,24 @@ impl TargetState {
 
     /// Marks the target as not to be called. The first failure's time is kept.
     pub fn fail(&self, last_error: String, now: SystemTime) {
-        let since = self.trouble().map_or(now, |trouble| trouble.since);
-        let trouble = Unhealthy { last_error, since };
-        self.trouble.store(Some(Arc::new(trouble)));
+        let since = self
+            .unhealthy_reason()
+            .map_or(now, |unhealthy_reason| unhealthy_reason.since);
+        let unhealthy_reason = Unhealthy { last_error, since };
+        self.unhealthy_reason
+            .store(Some(Arc::new(unhealthy_reason)));
         self.unhealthy.store(true, Ordering::Release);
     }
 
     /// Marks the target as well again.
     pub fn recover(&self) {
         self.unhealthy.store(false, Ordering::Release);
-        self.trouble.store(None);
+        self.unhealthy_reason.store(None);
     }
 
     /// Why the target is not called, if it is not.
-    pub fn trouble(&self) -> Option<Arc<Unhealthy>> {
-        self.trouble.load_full()
+    pub fn unhealthy_reason(&self) -> Option<Arc<Unhealthy>> {
+        self.unhealthy_reason.load_full()
     }
 }
 
@@ -101,15 +104,15 @@ mod tests {
         target.fail("refused".to_owned(), first);
         target.fail("timed out".to_owned(), first + later);
 
-        let trouble = target.trouble().unwrap();
+        let unhealthy_reason = target.unhealthy_reason().unwrap();
         assert_eq!(
-            (trouble.last_error.as_str(), trouble.since),
+            (unhealthy_reason.last_error.as_str(), unhealthy_reason.since),
             ("timed out", first)
         );
         assert!(!target.is_healthy());
 
         target.recover();
-        assert!(target.is_healthy() && target.trouble().is_none());
+        assert!(target.is_healthy() && target.unhealthy_reason().is_none());
     }
 
     #[test]

@@ -236,7 +236,7 @@ fn a_rested_connection_serves_on() {
     client.be_patient_for(std::time::Duration::from_millis(2500));
     assert!(client.peek().is_err());
 
-    client.be_patient_for(proxy_testkit::PATIENCE);
+    client.be_patient_for(proxy_testkit::EVENT_TIMEOUT);
     assert_eq!(client.ask(get("/two", &[])).text(), "/two");
     client.send("GET /three HTTP/1.1\r\nHo");
     assert_eq!(client.ask("st: a.test\r\n\r\n").text(), "/three");

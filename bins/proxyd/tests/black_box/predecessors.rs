@@ -1,7 +1,7 @@
 //! The process that another one starts to take over from it; here this test is the other one.
 
 use crate::support::{BINARY, Config};
-use proxy_testkit::{PATIENCE, RawClient, Upstream, get};
+use proxy_testkit::{EVENT_TIMEOUT, RawClient, Upstream, get};
 use rustix::cmsg_space;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use std::fs::{self, File};
@@ -26,7 +26,7 @@ impl Heir {
         let kdl = [kdl, "\nadmin { address \"127.0.0.1:0\" }"].concat();
         fs::write(&config, kdl).unwrap();
         let (line, theirs) = UnixStream::pair().unwrap();
-        line.set_read_timeout(Some(PATIENCE)).unwrap();
+        line.set_read_timeout(Some(EVENT_TIMEOUT)).unwrap();
         let child = Command::new(BINARY)
             .arg("--config")
             .arg(config)

@@ -203,7 +203,7 @@ fn a_slow_upstream_slows_its_client_down_and_costs_no_memory() {
     }
     assert!(sent < 32 * MIB, "{sent} bytes were taken from the client");
     gate.open();
-    client.be_patient_for(proxy_testkit::PATIENCE);
+    client.be_patient_for(proxy_testkit::EVENT_TIMEOUT);
     while sent < length {
         sent += client
             .send_some(&PIECE[..PIECE.len().min(length - sent)])

@@ -181,5 +181,5 @@ pub(crate) const METRICS: &str =
 pub(crate) fn pause(client: &mut RawClient, millis: u64) {
     client.be_patient_for(std::time::Duration::from_millis(millis));
     assert!(client.peek().is_err(), "nothing comes unasked");
-    client.be_patient_for(proxy_testkit::PATIENCE);
+    client.be_patient_for(proxy_testkit::EVENT_TIMEOUT);
 }

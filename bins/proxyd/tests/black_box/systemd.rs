@@ -16,7 +16,7 @@ impl Manager {
         let folder = tempfile::tempdir().unwrap();
         let socket = UnixDatagram::bind(folder.path().join("notify")).unwrap();
         socket
-            .set_read_timeout(Some(proxy_testkit::PATIENCE))
+            .set_read_timeout(Some(proxy_testkit::EVENT_TIMEOUT))
             .unwrap();
         Self { socket, folder }
     }

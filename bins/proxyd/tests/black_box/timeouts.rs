@@ -107,7 +107,7 @@ fn a_body_that_comes_slowly_is_not_cut_while_it_moves() {
         client.send(&piece);
     }
 
-    client.be_patient_for(proxy_testkit::PATIENCE);
+    client.be_patient_for(proxy_testkit::EVENT_TIMEOUT);
     assert_eq!(client.response().body.len(), 4096);
 }
 
@@ -133,7 +133,7 @@ fn a_body_that_drips_is_answered_408() {
             client.send(piece);
         }
 
-        client.be_patient_for(proxy_testkit::PATIENCE);
+        client.be_patient_for(proxy_testkit::EVENT_TIMEOUT);
         let response = client.response();
         let message = refusal(&response, 408, "TIMEOUT");
         assert!(
@@ -240,7 +240,7 @@ fn the_time_for_the_response_begins_when_the_request_is_sent() {
         client.send("x");
     }
 
-    client.be_patient_for(proxy_testkit::PATIENCE);
+    client.be_patient_for(proxy_testkit::EVENT_TIMEOUT);
     assert_eq!(client.response().status, 200);
 }
 
@@ -330,7 +330,7 @@ fn an_upstream_that_takes_no_body_is_answered_504() {
     client.send(request("POST /", "Content-Length: 500000000\r\n", ""));
     client.be_patient_for(std::time::Duration::from_millis(100));
     while client.send_some(&[0; 65536]).is_ok() {}
-    client.be_patient_for(proxy_testkit::PATIENCE);
+    client.be_patient_for(proxy_testkit::EVENT_TIMEOUT);
     let response = client.response();
 
     let message = refusal(&response, 504, "TIMEOUT");

@@ -184,7 +184,7 @@ fn an_upgraded_connection_that_rests_is_closed() {
         assert!(client.peek().is_err());
         echoes(&mut client, b"ping");
     }
-    client.be_patient_for(proxy_testkit::PATIENCE);
+    client.be_patient_for(proxy_testkit::EVENT_TIMEOUT);
 
     let (rest, _) = client.rest().unwrap();
 
@@ -207,7 +207,7 @@ fn only_the_idle_time_counts_after_the_switch() {
     let mut client = switched(&proxyd);
     client.be_patient_for(std::time::Duration::from_millis(900));
     assert!(client.peek().is_err());
-    client.be_patient_for(proxy_testkit::PATIENCE);
+    client.be_patient_for(proxy_testkit::EVENT_TIMEOUT);
 
     echoes(&mut client, b"still here");
 }

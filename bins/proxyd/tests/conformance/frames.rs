@@ -34,7 +34,7 @@ pub(crate) const ENHANCE_YOUR_CALM: u32 = 11;
 pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Longer than any answer takes; silence is a fault of its own.
-const PATIENCE: Duration = Duration::from_secs(5);
+const EVENT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// One connection.
 pub(crate) struct Frames {
@@ -63,8 +63,8 @@ impl Frames {
     pub(crate) fn connect(to: SocketAddr) -> Self {
         let stream = TcpStream::connect(to).unwrap();
         stream.set_nodelay(true).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(EVENT_TIMEOUT)).unwrap();
+        stream.set_write_timeout(Some(EVENT_TIMEOUT)).unwrap();
         Self {
             stream,
             unread: Vec::new(),

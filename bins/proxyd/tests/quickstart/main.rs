@@ -3,7 +3,7 @@
 
 use proxy_load::{RunningLoad, SteadyLoad};
 use proxy_testkit::{
-    Framing, PATIENCE, Proxyd, RawClient, Reload, Response, Upstream, demo_upstream, get,
+    EVENT_TIMEOUT, Framing, Proxyd, RawClient, Reload, Response, Upstream, demo_upstream, get,
 };
 use std::collections::BTreeSet;
 use std::net::TcpListener;
@@ -68,7 +68,7 @@ impl Demo {
             per_second: 600,
         };
         let running = load.start().unwrap();
-        assert!(running.wait_for(REQUESTS_AROUND, PATIENCE));
+        assert!(running.wait_for(REQUESTS_AROUND, EVENT_TIMEOUT));
         running
     }
 }
@@ -150,7 +150,7 @@ fn a_reload_under_load_fails_no_request_and_cuts_no_tunnel() {
     let misspelt = changed.replace("load-balancing", "load-balacing");
     assert!(matches!(demo.proxyd.reload(&misspelt), Reload::Refused(_)));
 
-    assert!(load.wait_for(REQUESTS_AROUND, PATIENCE));
+    assert!(load.wait_for(REQUESTS_AROUND, EVENT_TIMEOUT));
     let outcome = load.stop().unwrap();
     assert_eq!((outcome.failed, outcome.refused), (0, 0), "{outcome:?}");
     assert!(

@@ -4,7 +4,7 @@ use crate::backend::pieces_of;
 use bytes::Bytes;
 use h2::client::SendRequest;
 use http::Request;
-use proxy_testkit::{Gate, PATIENCE};
+use proxy_testkit::{EVENT_TIMEOUT, Gate};
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::net::TcpStream;
@@ -92,11 +92,14 @@ impl Client {
 }
 
 async fn whole(answer: h2::client::ResponseFuture) -> Vec<u8> {
-    let answer = tokio::time::timeout(PATIENCE, answer).await.unwrap();
+    let answer = tokio::time::timeout(EVENT_TIMEOUT, answer).await.unwrap();
     let (head, mut body) = answer.unwrap().into_parts();
     assert_eq!(head.status, 200);
     let mut all = Vec::new();
-    while let Some(piece) = tokio::time::timeout(PATIENCE, body.data()).await.unwrap() {
+    while let Some(piece) = tokio::time::timeout(EVENT_TIMEOUT, body.data())
+        .await
+        .unwrap()
+    {
         let piece = piece.unwrap();
         body.flow_control().release_capacity(piece.len()).unwrap();
         all.extend_from_slice(&piece);

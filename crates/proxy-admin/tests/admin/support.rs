@@ -1,7 +1,7 @@
 //! A running admin interface, and a client that sends exactly what it is told.
 
 use proxy_admin::{Access, AdminState, BuildInfo, Listener, Sources, Token, serve};
-use proxy_limits::Gauge;
+use proxy_limits::ConcurrencyLimit;
 use proxy_plan::{Plan, TargetRegistry};
 use proxy_telemetry::{Lifecycle, Registry, RegistrySettings};
 use serde_json::Value;
@@ -68,8 +68,8 @@ impl Admin {
             build: BUILD,
             lifecycle: Arc::new(lifecycle),
             registry,
-            in_flight: Gauge::new(500),
-            connections: Gauge::new(1_000),
+            in_flight: ConcurrencyLimit::new(500),
+            connections: ConcurrencyLimit::new(1_000),
         };
         let plan = plan(1, text);
         let state = Arc::new(AdminState::new(sources.clone(), Arc::clone(&plan)));

@@ -2,7 +2,7 @@
 
 use super::block::Block;
 use super::decoder::Decoder;
-use crate::{Fault, FaultCode};
+use crate::{Diagnostic, DiagnosticCode};
 use proxy_model::Admin;
 use proxy_model::registry::admin as spec;
 
@@ -18,7 +18,7 @@ pub(super) fn admin<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Admin {
         && !has_token
     {
         let message = format!("the admin interface at {address} can be reached by others");
-        let fault = Fault::new(FaultCode::AdminWithoutToken, place, message);
+        let fault = Diagnostic::new(DiagnosticCode::AdminWithoutToken, place, message);
         d.push(
             fault
                 .label("not loopback")

@@ -2,7 +2,7 @@
 
 use super::block::Block;
 use super::decoder::Decoder;
-use crate::{Fault, FaultCode};
+use crate::{Diagnostic, DiagnosticCode};
 use proxy_model::registry::agents as spec;
 use proxy_model::{Agent, AgentBreaker, Setting};
 use std::path::PathBuf;
@@ -50,7 +50,7 @@ fn socket<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Setting<PathBuf>
         (Some(direct), Some(transport)) => {
             let place = transport.place(d);
             let message = "`transport` and `unix-socket` say the same";
-            let fault = Fault::new(FaultCode::RepeatedSetting, place, message);
+            let fault = Diagnostic::new(DiagnosticCode::RepeatedSetting, place, message);
             d.push(
                 fault
                     .label("again here")

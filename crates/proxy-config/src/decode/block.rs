@@ -4,7 +4,7 @@ use super::decoder::Decoder;
 use super::field::{Field, Written};
 use super::known::Meaning;
 use crate::kdl::Node;
-use crate::{Fault, FaultCode};
+use crate::{Diagnostic, DiagnosticCode};
 use proxy_model::{FileId, Place};
 use std::cell::RefCell;
 
@@ -107,7 +107,7 @@ impl<'t> Block<'t> {
         }
         if let Some(instead) = deprecated {
             let message = format!("`{name}` is deprecated{}", self.within(d));
-            let fault = Fault::new(FaultCode::DeprecatedSetting, place, message)
+            let fault = Diagnostic::new(DiagnosticCode::DeprecatedSetting, place, message)
                 .label(format!("write `{instead}`"))
                 .help("`config migrate` rewrites it");
             d.push(fault);
@@ -117,9 +117,9 @@ impl<'t> Block<'t> {
 }
 
 /// The fault of a setting, or a word, that has no effect yet.
-pub(super) fn not_yet_fault(what: &str, issue: &str, place: Place) -> Fault {
+pub(super) fn not_yet_fault(what: &str, issue: &str, place: Place) -> Diagnostic {
     let message = format!("{what} is not implemented yet");
-    let fault = Fault::new(FaultCode::NotImplementedYet, place, message);
+    let fault = Diagnostic::new(DiagnosticCode::NotImplementedYet, place, message);
     fault.label("has no effect yet").help(format!(
         "it comes with the work on `{issue}`; leave it out until then"
     ))

@@ -4,7 +4,7 @@ use super::block::Block;
 use super::decoder::Decoder;
 use super::field::Field;
 use crate::kdl::Node;
-use crate::{Fault, FaultCode};
+use crate::{Diagnostic, DiagnosticCode};
 use proxy_model::registry::{self, Spec};
 use proxy_model::{FileId, Place};
 
@@ -105,7 +105,7 @@ impl<'t> Block<'t> {
         for field in further {
             let place = field.place(d);
             let message = format!("`{}` is set twice{}", field.name(), self.within(d));
-            let fault = Fault::new(FaultCode::RepeatedSetting, place, message);
+            let fault = Diagnostic::new(DiagnosticCode::RepeatedSetting, place, message);
             d.push(
                 fault
                     .label("again here")
@@ -120,7 +120,7 @@ impl<'t> Block<'t> {
         for field in self.fields.borrow().iter() {
             let place = field.place(d);
             let message = format!("`{}` has no effect{}", field.name(), self.within(d));
-            d.fault(FaultCode::Conflict, place, message);
+            d.fault(DiagnosticCode::Conflict, place, message);
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use super::known::Known;
 use super::names::Names;
-use crate::faults::Faults;
+use crate::diagnostics::Diagnostics;
 use crate::kdl::{Node, Span};
 use crate::read::{Texts, beside};
-use crate::{Fault, FaultCode, Files};
+use crate::{Diagnostic, DiagnosticCode, Files};
 use proxy_model::{FileId, Place, Sources};
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ pub(crate) struct Decoder<'t, 'f> {
     files: Files<'f>,
     pub(super) known: Known,
     pub(super) names: Names<'t>,
-    faults: Faults,
+    faults: Diagnostics,
 }
 
 impl<'t, 'f> Decoder<'t, 'f> {
@@ -24,11 +24,11 @@ impl<'t, 'f> Decoder<'t, 'f> {
             files,
             known: Known::new(),
             names: Names::default(),
-            faults: Faults::default(),
+            faults: Diagnostics::default(),
         }
     }
 
-    pub(crate) fn into_faults(self) -> Faults {
+    pub(crate) fn into_faults(self) -> Diagnostics {
         self.faults
     }
 
@@ -53,12 +53,12 @@ impl<'t, 'f> Decoder<'t, 'f> {
         self.faults.drop_one();
     }
 
-    pub(super) fn push(&mut self, fault: Fault) {
+    pub(super) fn push(&mut self, fault: Diagnostic) {
         self.faults.push(fault);
     }
 
-    pub(super) fn fault(&mut self, code: FaultCode, place: Place, message: impl Into<String>) {
-        self.push(Fault::new(code, place, message));
+    pub(super) fn fault(&mut self, code: DiagnosticCode, place: Place, message: impl Into<String>) {
+        self.push(Diagnostic::new(code, place, message));
     }
 
     /// What is written at `place`.

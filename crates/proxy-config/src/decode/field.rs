@@ -2,7 +2,7 @@
 
 use super::decoder::Decoder;
 use crate::kdl::{Entry, Node, Span, Value};
-use crate::{Fault, FaultCode};
+use crate::{Diagnostic, DiagnosticCode};
 use proxy_model::registry::Raw;
 use proxy_model::{FileId, Place};
 
@@ -70,8 +70,11 @@ impl<'t> Field<'t> {
         };
         let name = &node.name.text;
         let wrong = match (&node.children, node.entries.is_empty()) {
-            (Some(_), _) => Some((FaultCode::UnexpectedBlock, "takes a value, not a block")),
-            (None, true) => Some((FaultCode::MissingValue, "has no value")),
+            (Some(_), _) => Some((
+                DiagnosticCode::UnexpectedBlock,
+                "takes a value, not a block",
+            )),
+            (None, true) => Some((DiagnosticCode::MissingValue, "has no value")),
             (None, false) => None,
         };
         if let Some((code, what)) = wrong {
@@ -87,7 +90,7 @@ impl<'t> Field<'t> {
             Some(property) => {
                 let place = d.place(self.file, property.span);
                 let message = format!("`{name}` takes a value, not properties");
-                d.fault(FaultCode::UnexpectedValue, place, message);
+                d.fault(DiagnosticCode::UnexpectedValue, place, message);
                 None
             }
         });
@@ -110,7 +113,7 @@ impl<'t> Field<'t> {
         let Some(node) = self.node() else {
             let place = self.place(d);
             d.fault(
-                FaultCode::WrongType,
+                DiagnosticCode::WrongType,
                 place,
                 format!("`{}` is a block, not a value", self.name()),
             );
@@ -125,7 +128,11 @@ impl<'t> Field<'t> {
     fn annotated(&self, d: &mut Decoder<'_, '_>, annotation: Span) {
         let place = d.place(self.file, annotation);
         let message = "settings know their own types; leave the annotation out";
-        d.push(Fault::new(FaultCode::UnexpectedAnnotation, place, message));
+        d.push(Diagnostic::new(
+            DiagnosticCode::UnexpectedAnnotation,
+            place,
+            message,
+        ));
     }
 }
 

@@ -4,7 +4,7 @@ use super::block::Block;
 use super::decoder::Decoder;
 use super::field::{Field, Found};
 use crate::kdl::{Node, Value};
-use crate::{Fault, FaultCode};
+use crate::{Diagnostic, DiagnosticCode};
 use http::{HeaderName, HeaderValue};
 use proxy_model::registry::{self, Many, Pair, Spec, Text, Unset};
 use proxy_model::{FileId, HeaderEdits, HeaderField, Place, Setting};
@@ -54,7 +54,7 @@ fn header_fields<'t>(d: &mut Decoder<'t, '_>, field: &Field<'t>) -> Vec<Setting<
     let Some(node) = field.node() else {
         let place = field.place(d);
         let message = format!("write `{} \"Name\" \"value\"`", field.name());
-        d.fault(FaultCode::UnexpectedValue, place, message);
+        d.fault(DiagnosticCode::UnexpectedValue, place, message);
         return Vec::new();
     };
     let Some(children) = &node.children else {
@@ -66,7 +66,7 @@ fn header_fields<'t>(d: &mut Decoder<'t, '_>, field: &Field<'t>) -> Vec<Setting<
             "`{}` takes a name and a value, or a block of them",
             field.name()
         );
-        d.fault(FaultCode::UnexpectedValue, place, message);
+        d.fault(DiagnosticCode::UnexpectedValue, place, message);
     }
     let named = children
         .iter()
@@ -80,7 +80,7 @@ fn header_field<'t>(d: &mut Decoder<'t, '_>, field: &Field<'t>) -> Option<Settin
     let [(Value::Text(name), name_place), value] = values.as_slice() else {
         let place = field.place(d);
         let message = format!("`{}` takes a header's name and its value", field.name());
-        let fault = Fault::new(FaultCode::MissingValue, place, message);
+        let fault = Diagnostic::new(DiagnosticCode::MissingValue, place, message);
         d.push(fault.help(format!("write `{} \"Name\" \"value\"`", field.name())));
         return None;
     };
@@ -98,7 +98,7 @@ fn named_field<'t>(
     let values = field.values(d)?;
     if let Some((_, place)) = values.get(1) {
         d.fault(
-            FaultCode::UnexpectedValue,
+            DiagnosticCode::UnexpectedValue,
             *place,
             "a header has one value here",
         );
@@ -115,15 +115,15 @@ fn make(
     let name = header_name(d, name, name_place);
     let Value::Text(text) = value else {
         d.fault(
-            FaultCode::WrongType,
+            DiagnosticCode::WrongType,
             *value_place,
             "a header's value is text",
         );
         return None;
     };
     let Ok(value) = HeaderValue::from_str(text) else {
-        let fault = Fault::new(
-            FaultCode::BadValue,
+        let fault = Diagnostic::new(
+            DiagnosticCode::BadValue,
             *value_place,
             "this is not a header value",
         );
@@ -164,7 +164,7 @@ fn names_to_remove<'t>(
     for node in children.iter().filter(|node| !node.entries.is_empty()) {
         let place = d.place(field.file, node.head);
         d.fault(
-            FaultCode::UnexpectedValue,
+            DiagnosticCode::UnexpectedValue,
             place,
             "a header to remove has a name only",
         );
@@ -180,7 +180,7 @@ fn header_name(d: &mut Decoder<'_, '_>, name: &str, place: Place) -> Option<Head
     let parsed = HeaderName::from_bytes(name.as_bytes()).ok();
     if parsed.is_none() {
         d.fault(
-            FaultCode::BadValue,
+            DiagnosticCode::BadValue,
             place,
             format!("`{name}` is not a header name"),
         );
@@ -199,7 +199,7 @@ fn allowed(
         return true;
     };
     let message = format!("`{name}` cannot be edited");
-    d.push(Fault::new(FaultCode::ProtectedHeader, place, message).label(reason));
+    d.push(Diagnostic::new(DiagnosticCode::ProtectedHeader, place, message).label(reason));
     false
 }
 

@@ -3,7 +3,7 @@
 use super::block::Block;
 use super::decoder::Decoder;
 use super::field::{Found, Written};
-use crate::FaultCode;
+use crate::DiagnosticCode;
 use proxy_model::registry::health_check as spec;
 use proxy_model::{HealthCheck, HealthCheckKind, HealthCheckType};
 
@@ -18,7 +18,7 @@ pub(super) fn health_check<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option
         && let Some(place) = timeout.place().or(interval.place())
     {
         let message = "`timeout-secs` is longer than `interval-secs`; questions would overlap";
-        d.fault(FaultCode::Conflict, place, message);
+        d.fault(DiagnosticCode::Conflict, place, message);
     }
     let place = b.place(d);
     b.close(d);
@@ -69,7 +69,7 @@ fn only_argument<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Found<'t>
     let arguments = b.arguments(d);
     for (_, place) in arguments.iter().skip(1) {
         d.fault(
-            FaultCode::UnexpectedValue,
+            DiagnosticCode::UnexpectedValue,
             *place,
             "a health check has one `type`",
         );
@@ -77,7 +77,7 @@ fn only_argument<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Found<'t>
     let first = arguments.first().copied();
     if first.is_none() {
         let place = b.place(d);
-        d.fault(FaultCode::MissingValue, place, "`type` has no value");
+        d.fault(DiagnosticCode::MissingValue, place, "`type` has no value");
     }
     first
 }

@@ -2,7 +2,7 @@
 
 use super::block::Block;
 use super::decoder::Decoder;
-use crate::FaultCode;
+use crate::DiagnosticCode;
 use proxy_model::registry::listener_tls as spec;
 use proxy_model::{Certificate, ClientAuth, ListenerTls};
 
@@ -32,7 +32,7 @@ pub(super) fn listener_tls<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option
         && let Some(place) = tls.min_version.place().or(tls.max_version.place())
     {
         d.fault(
-            FaultCode::Conflict,
+            DiagnosticCode::Conflict,
             place,
             "`min-version` is above `max-version`",
         );

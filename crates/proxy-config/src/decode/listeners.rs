@@ -4,7 +4,7 @@ use super::block::Block;
 use super::decoder::Decoder;
 use super::listener_tls::listener_tls;
 use super::names::Among;
-use crate::{Fault, FaultCode};
+use crate::{Diagnostic, DiagnosticCode};
 use proxy_model::registry::listeners as spec;
 use proxy_model::{Listener, ListenerProtocol, ListenerTimeouts, RouteIndex, Setting};
 
@@ -31,7 +31,7 @@ pub(super) fn listener<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Lis
     let fault = contradiction(&protocol, has_tls, &h2c);
     if let Some((place, message)) = fault {
         d.fault(
-            FaultCode::Conflict,
+            DiagnosticCode::Conflict,
             place.unwrap_or_else(|| b.place(d)),
             message,
         );
@@ -39,7 +39,7 @@ pub(super) fn listener<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Lis
     if let Some(place) = unheard(&proxy_protocol, trusted_proxies.is_empty()) {
         let message = "`proxy-protocol` needs `trusted-proxies`: others may not say who calls, and \
             are closed";
-        d.fault(FaultCode::Conflict, place, message);
+        d.fault(DiagnosticCode::Conflict, place, message);
     }
     Some(Listener {
         name: name?.value,
@@ -119,7 +119,8 @@ pub(super) fn no_two_alike(d: &mut Decoder<'_, '_>, listeners: &[Listener]) {
             "listener \"{}\" has the address of \"{}\"",
             listener.name, other.name
         );
-        let fault = Fault::new(FaultCode::AddressInUse, place, message).label("again here");
+        let fault =
+            Diagnostic::new(DiagnosticCode::AddressInUse, place, message).label("again here");
         d.push(match other.address.place() {
             Some(first) => fault.related(first, "first here"),
             None => fault,

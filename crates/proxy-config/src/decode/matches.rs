@@ -4,11 +4,11 @@ use super::block::Block;
 use super::decoder::Decoder;
 use super::field::{Field, Written};
 use crate::kdl::Value;
-use crate::{Fault, FaultCode};
+use crate::{Diagnostic, DiagnosticCode};
 use proxy_model::registry::matches as spec;
 use proxy_model::registry::{Many, Pair, Spec, Text};
 use proxy_model::{Matches, Place, Setting};
-use proxy_routing::{HeaderCondition, PathPattern, PatternFault, QueryCondition};
+use proxy_routing::{HeaderCondition, PathPattern, PatternError, QueryCondition};
 
 pub(super) fn matches<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Matches {
     let Some(b) = b.inner(d, &spec::MATCHES) else {
@@ -60,14 +60,14 @@ fn regexes<'t>(
     patterns
 }
 
-fn bad_regex(fault: &PatternFault, place: Place) -> Fault {
+fn bad_regex(fault: &PatternError, place: Place) -> Diagnostic {
     let text = fault.to_string();
     // The last line is the reason; those before show where it is.
     let (shown, reason) = text.rsplit_once('\n').unwrap_or(("", &text));
     let reason = reason.strip_prefix("error: ").unwrap_or(reason);
     let shown = shown.strip_prefix("regex parse error:\n").unwrap_or(shown);
-    let fault = Fault::new(
-        FaultCode::BadRegex,
+    let fault = Diagnostic::new(
+        DiagnosticCode::BadRegex,
         place,
         "this regular expression does not compile",
     );
@@ -82,7 +82,7 @@ fn pairs<'t, T>(
     d: &mut Decoder<'t, '_>,
     b: &Block<'t>,
     spec: &Spec<Pair, Many>,
-    make: impl Fn(&str, Option<&str>) -> Result<T, PatternFault>,
+    make: impl Fn(&str, Option<&str>) -> Result<T, PatternError>,
 ) -> Vec<Setting<T>> {
     let mut conditions = Vec::new();
     for field in b.take(spec.path) {
@@ -93,7 +93,10 @@ fn pairs<'t, T>(
             Ok(condition) => conditions.push(Setting::at(condition, place)),
             Err(fault) => {
                 let message = format!("this `{}` condition cannot be read", field.name());
-                d.push(Fault::new(FaultCode::BadValue, place, message).label(fault.to_string()));
+                d.push(
+                    Diagnostic::new(DiagnosticCode::BadValue, place, message)
+                        .label(fault.to_string()),
+                );
             }
         }
     }
@@ -109,7 +112,7 @@ fn name_and_value<'t>(
         Written::Node(_) | Written::Property(_) => {
             let place = field.place(d);
             let message = format!("write `{} \"name\" \"value\"`", field.name());
-            d.fault(FaultCode::UnexpectedBlock, place, message);
+            d.fault(DiagnosticCode::UnexpectedBlock, place, message);
             return None;
         }
     };
@@ -127,7 +130,7 @@ fn name_and_value<'t>(
         let free = parts.get_mut(slot).filter(|part| part.is_none());
         let (Some(part), Value::Text(text)) = (free, value) else {
             let message = format!("`{}` takes a name and a value, both text", field.name());
-            d.fault(FaultCode::UnexpectedValue, place, message);
+            d.fault(DiagnosticCode::UnexpectedValue, place, message);
             return None;
         };
         *part = Some(&**text);
@@ -135,7 +138,7 @@ fn name_and_value<'t>(
     let place = d.place(field.file, node.head);
     let [Some(name), value] = parts else {
         let message = format!("`{}` has no name", field.name());
-        d.fault(FaultCode::MissingValue, place, message);
+        d.fault(DiagnosticCode::MissingValue, place, message);
         return None;
     };
     Some((name, value, place))

@@ -3,7 +3,7 @@
 use super::block::Block;
 use super::decoder::Decoder;
 use super::suggest::nearest;
-use crate::{Fault, FaultCode};
+use crate::{Diagnostic, DiagnosticCode};
 use proxy_model::registry::{Spec, Text, Unset};
 use proxy_model::{Place, Setting};
 use std::collections::HashMap;
@@ -34,7 +34,7 @@ impl<'t> Defined<'t> {
             };
             if let Some((_, first)) = by_name.get(name) {
                 let message = format!("there are two {noun}s called \"{name}\"");
-                let fault = Fault::new(FaultCode::DuplicateName, place, message);
+                let fault = Diagnostic::new(DiagnosticCode::DuplicateName, place, message);
                 d.push(fault.label("again here").related(*first, "first here"));
             } else {
                 by_name.insert(name, (index, place));
@@ -44,7 +44,7 @@ impl<'t> Defined<'t> {
     }
 
     /// The position of what is called `name`, or a fault.
-    fn find(&self, name: &Setting<String>) -> Result<Setting<u32>, Box<Fault>> {
+    fn find(&self, name: &Setting<String>) -> Result<Setting<u32>, Box<Diagnostic>> {
         let Setting {
             value: name,
             origin,
@@ -62,7 +62,7 @@ impl<'t> Defined<'t> {
         .place()
         .unwrap_or_default();
         let message = format!("there is no {} called \"{name}\"", self.noun);
-        let fault = Fault::new(FaultCode::UndefinedName, place, message);
+        let fault = Diagnostic::new(DiagnosticCode::UndefinedName, place, message);
         // In the order of their names, so that equally near ones give the same answer each time.
         let mut known: Vec<&str> = self.by_name.keys().copied().collect();
         known.sort_unstable();

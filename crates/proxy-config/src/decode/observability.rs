@@ -2,7 +2,7 @@
 
 use super::block::Block;
 use super::decoder::Decoder;
-use crate::FaultCode;
+use crate::DiagnosticCode;
 use proxy_model::registry::observability as spec;
 use proxy_model::{AccessLog, ErrorLog, LogTarget, Observability, Setting};
 
@@ -48,7 +48,7 @@ fn beside_its_file(d: &mut Decoder<'_, '_>, log: Setting<LogTarget>) -> Setting<
         .filter(|folder| !folder.as_os_str().is_empty());
     if let Some(folder) = folder.filter(|folder| d.lacks(folder)) {
         let message = format!("the folder `{}` does not exist", folder.display());
-        d.fault(FaultCode::MissingFile, place, message);
+        d.fault(DiagnosticCode::MissingFile, place, message);
     }
     Setting::at(LogTarget::File(path), place)
 }

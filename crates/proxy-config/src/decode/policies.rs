@@ -3,12 +3,12 @@
 use super::block::Block;
 use super::decoder::Decoder;
 use super::headers::{Rows, edits, protected_in_requests, protected_in_responses};
-use crate::{Fault, FaultCode};
+use crate::{Diagnostic, DiagnosticCode};
 use proxy_model::registry::policies as spec;
 use proxy_model::{Policies, RateLimit, Retry, RetryCause, RouteTimeouts, Setting};
 use std::time::Duration;
 
-const REQUEST: Rows = Rows {
+const REQUEST_HEADER_ROWS: Rows = Rows {
     block: &spec::REQUEST_HEADERS,
     set: &spec::SET_REQUEST,
     add: &spec::ADD_REQUEST,
@@ -16,7 +16,7 @@ const REQUEST: Rows = Rows {
     protected: protected_in_requests,
 };
 
-const RESPONSE: Rows = Rows {
+const RESPONSE_HEADER_ROWS: Rows = Rows {
     block: &spec::RESPONSE_HEADERS,
     set: &spec::SET_RESPONSE,
     add: &spec::ADD_RESPONSE,
@@ -30,8 +30,8 @@ pub(super) fn policies<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Policies {
         timeouts: timeouts(d, &b),
         max_body_size: b.optional(d, &spec::MAX_BODY_SIZE),
         rate_limit: rate_limit(d, &b),
-        request_headers: edits(d, &b, &REQUEST),
-        response_headers: edits(d, &b, &RESPONSE),
+        request_headers: edits(d, &b, &REQUEST_HEADER_ROWS),
+        response_headers: edits(d, &b, &RESPONSE_HEADER_ROWS),
         path_policy: b.optional(d, &spec::PATH_POLICY),
         buffer_requests: b.setting(d, &spec::BUFFER_REQUESTS),
         buffer_responses: b.setting(d, &spec::BUFFER_RESPONSES),
@@ -65,7 +65,7 @@ pub(super) fn same_setting(
     let place = |setting: Option<&Setting<Duration>>| setting.and_then(Setting::place);
     if let Some((flat, nested)) = place(flat).zip(place(nested)) {
         let message = "`timeout-secs` and `timeouts { request-secs }` are the same setting";
-        let fault = Fault::new(FaultCode::RepeatedSetting, flat.max(nested), message);
+        let fault = Diagnostic::new(DiagnosticCode::RepeatedSetting, flat.max(nested), message);
         d.push(
             fault
                 .label("again here")

@@ -5,7 +5,7 @@ use super::decoder::Decoder;
 use super::matches::matches;
 use super::names::Among;
 use super::policies::policies;
-use crate::{Fault, FaultCode};
+use crate::{Diagnostic, DiagnosticCode};
 use proxy_model::registry::{circuit_breaker, routes as spec};
 use proxy_model::{
     AgentIndex, CircuitBreaker, Route, Service, ServiceForm, ServiceType, Setting, StaticFiles,
@@ -121,13 +121,13 @@ impl Wanted {
                     "" => format!("`{name}` does not go with this `service-type`"),
                     kind => format!("`{name}` goes with `service-type \"{kind}\"`"),
                 };
-                d.fault(FaultCode::Conflict, place, message);
+                d.fault(DiagnosticCode::Conflict, place, message);
             }
             // A setting that stands for another type says enough.
             (true, None) if !others && !b.was_meant(self.path) => {
                 let place = b.place(d);
                 let message = format!("`{name}` is missing{}", b.within(d));
-                let fault = Fault::new(FaultCode::MissingSetting, place, message);
+                let fault = Diagnostic::new(DiagnosticCode::MissingSetting, place, message);
                 let fault = fault.label(format!("needs `{name}`"));
                 d.push(match self.goes_with {
                     "" => fault.help("or `service-type \"builtin\"` with a `builtin-handler`"),
@@ -151,14 +151,14 @@ fn check_files(
         && d.is_no_folder(root)
     {
         let message = format!("`{}` is no folder", root.display());
-        d.fault(FaultCode::BadValue, place, message);
+        d.fault(DiagnosticCode::BadValue, place, message);
     }
     for name in [Some(index), fallback].into_iter().flatten() {
         let mut components = Path::new(name.as_str()).components();
         let is_plain = components.all(|one| matches!(one, Component::Normal(_)));
         if let Some(place) = name.place().filter(|_| !is_plain || name.is_empty()) {
             let message = format!("`{}` is no name of a file below the root", name.value);
-            d.fault(FaultCode::BadValue, place, message);
+            d.fault(DiagnosticCode::BadValue, place, message);
         }
     }
 }

@@ -4,7 +4,7 @@ use super::block::Block;
 use super::decoder::Decoder;
 use super::field::{Field, Found, Written};
 use crate::kdl::{Entry, Value};
-use crate::{Fault, FaultCode};
+use crate::{Diagnostic, DiagnosticCode};
 use proxy_model::{Place, Setting};
 
 /// Characters of a name, at most.
@@ -57,7 +57,7 @@ impl<'t> Block<'t> {
         for (_, place) in self.arguments(d) {
             let name = self.path.rsplit('.').next().unwrap_or_default();
             let message = format!("`{name}` takes no value");
-            d.fault(FaultCode::UnexpectedValue, place, message);
+            d.fault(DiagnosticCode::UnexpectedValue, place, message);
         }
     }
 
@@ -67,7 +67,7 @@ impl<'t> Block<'t> {
         let arguments = self.arguments(d);
         for (_, place) in arguments.iter().skip(1) {
             d.fault(
-                FaultCode::UnexpectedValue,
+                DiagnosticCode::UnexpectedValue,
                 *place,
                 format!("`{noun}` has one name only"),
             );
@@ -79,12 +79,12 @@ impl<'t> Block<'t> {
             Some((Value::Text(_), place)) => {
                 let message =
                     format!("a name has 1 to {MAX_NAME} characters, none of them a control");
-                d.fault(FaultCode::BadValue, *place, message);
+                d.fault(DiagnosticCode::BadValue, *place, message);
                 None
             }
             Some((_, place)) => {
                 d.fault(
-                    FaultCode::WrongType,
+                    DiagnosticCode::WrongType,
                     *place,
                     format!("the name of a `{noun}` is text"),
                 );
@@ -93,7 +93,7 @@ impl<'t> Block<'t> {
             None => {
                 let place = self.place(d);
                 let message = format!("this `{noun}` has no name");
-                let fault = Fault::new(FaultCode::MissingValue, place, message);
+                let fault = Diagnostic::new(DiagnosticCode::MissingValue, place, message);
                 d.push(fault.help(format!("write `{noun} \"name\" {{ … }}`")));
                 None
             }

@@ -3,7 +3,7 @@
 
 use super::{Decoder, model};
 use crate::read::read;
-use crate::{FaultCode, Files};
+use crate::{DiagnosticCode, Files};
 use proxy_model::{ClientAuthMode, HealthCheckKind, Model, RetryCause, Service, TlsVersion};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,7 +15,7 @@ fn decoded(text: &str) -> Model {
     let mut decoder = Decoder::new(&texts, Files::Memory(&files));
     let model = model(&mut decoder);
     let report = decoder.into_faults().into_report(texts.sources.clone());
-    let not_yet = |fault: &crate::Fault| fault.code == FaultCode::NotImplementedYet;
+    let not_yet = |fault: &crate::Diagnostic| fault.code == DiagnosticCode::NotImplementedYet;
     assert!(report.faults().iter().all(not_yet), "{report}");
     model
 }

@@ -3,7 +3,7 @@
 use super::block::Block;
 use super::decoder::Decoder;
 use super::suggest::nearest;
-use crate::{Fault, FaultCode};
+use crate::{Diagnostic, DiagnosticCode};
 use proxy_model::Place;
 
 /// Known names that a fault lists, at most.
@@ -39,9 +39,9 @@ const COMPRESSED: &str = "`static-files { precompressed #true }` sends compresse
 
 impl Block<'_> {
     /// The fault of an unknown name, with what was perhaps meant.
-    pub(super) fn unknown(&mut self, d: &Decoder<'_, '_>, name: &str, place: Place) -> Fault {
+    pub(super) fn unknown(&mut self, d: &Decoder<'_, '_>, name: &str, place: Place) -> Diagnostic {
         let message = format!("unknown setting `{name}`{}", self.within(d));
-        let fault = Fault::new(FaultCode::UnknownSetting, place, message);
+        let fault = Diagnostic::new(DiagnosticCode::UnknownSetting, place, message);
         if let Some((_, instead)) = NOT_OFFERED.iter().find(|(known, _)| *known == name) {
             let fault = fault.label("not offered yet");
             return match *instead {

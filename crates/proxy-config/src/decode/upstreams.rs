@@ -4,7 +4,7 @@ use super::block::Block;
 use super::decoder::Decoder;
 use super::health_check::health_check;
 use super::policies::same_setting;
-use crate::{Fault, FaultCode};
+use crate::{Diagnostic, DiagnosticCode};
 use proxy_model::registry::upstreams as spec;
 use proxy_model::{ConnectionPool, Setting, Target, Upstream, UpstreamTimeouts, UpstreamTls};
 use std::collections::HashMap;
@@ -44,7 +44,7 @@ fn targets<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Vec<Target> {
     if let Some(block) = blocks.get(MAX_TARGETS) {
         let place = block.place(d);
         d.fault(
-            FaultCode::OutOfRange,
+            DiagnosticCode::OutOfRange,
             place,
             format!("an upstream has at most {MAX_TARGETS} targets"),
         );
@@ -71,7 +71,7 @@ fn no_target_twice(d: &mut Decoder<'_, '_>, targets: &[Target]) {
         let place = target.address.place().unwrap_or(target.place);
         if let Some(first) = seen.insert(&target.address.value, place) {
             let message = format!("target {} is there twice", target.address);
-            let fault = Fault::new(FaultCode::DuplicateName, place, message);
+            let fault = Diagnostic::new(DiagnosticCode::DuplicateName, place, message);
             d.push(fault.label("again here").related(first, "first here"));
         }
     }
@@ -122,7 +122,7 @@ fn connection_pool<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> ConnectionPool
         && let Some(place) = idle.place()
     {
         d.fault(
-            FaultCode::Conflict,
+            DiagnosticCode::Conflict,
             place,
             "`max-idle` is above `max-connections`",
         );

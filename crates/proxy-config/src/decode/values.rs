@@ -4,8 +4,8 @@ use super::block::{Block, not_yet_fault};
 use super::decoder::Decoder;
 use super::field::{Field, Found, raw};
 use super::suggest::nearest;
-use crate::{Fault, FaultCode};
-use proxy_model::registry::{Complaint, Given, Kind, Many, Required, Spec, Text, Unset};
+use crate::{Diagnostic, DiagnosticCode};
+use proxy_model::registry::{Given, Kind, Many, Required, Spec, Text, Unset, ValueError};
 use proxy_model::{Place, Setting};
 use std::path::PathBuf;
 
@@ -124,12 +124,12 @@ impl<'t> Block<'t> {
         let (first, further) = arguments.split_first()?;
         for (_, place) in further {
             let message = format!("there is one `{}` only", spec.name());
-            d.fault(FaultCode::UnexpectedValue, *place, message);
+            d.fault(DiagnosticCode::UnexpectedValue, *place, message);
         }
         for field in self.take(spec.path) {
             let place = field.place(d);
             let message = format!("`{}` is set twice{}", spec.name(), self.within(d));
-            let fault = Fault::new(FaultCode::RepeatedSetting, place, message);
+            let fault = Diagnostic::new(DiagnosticCode::RepeatedSetting, place, message);
             d.push(fault.label("again here").related(first.1, "first here"));
         }
         Some(*first)
@@ -139,7 +139,7 @@ impl<'t> Block<'t> {
     pub(super) fn missing(&self, d: &mut Decoder<'t, '_>, name: &str) {
         let place = self.place(d);
         let message = format!("`{name}` is missing{}", self.within(d));
-        let fault = Fault::new(FaultCode::MissingSetting, place, message);
+        let fault = Diagnostic::new(DiagnosticCode::MissingSetting, place, message);
         d.push(fault.label(format!("needs `{name}`")));
     }
 
@@ -163,7 +163,7 @@ impl<'t> Block<'t> {
         let values = field.values(d)?;
         for (_, place) in values.iter().skip(1) {
             let message = format!("`{}` takes one value", field.name());
-            d.fault(FaultCode::UnexpectedValue, *place, message);
+            d.fault(DiagnosticCode::UnexpectedValue, *place, message);
         }
         self.read(d, spec, field.name(), values.first()?)
     }
@@ -179,7 +179,7 @@ impl<'t> Block<'t> {
         match spec.read(name, raw(value)) {
             Ok(value) => Some(Setting::at(value, *place)),
             // What is around it is refused for the same reason.
-            Err(Complaint::NotYet { .. }) if self.muted => None,
+            Err(ValueError::NotYet { .. }) if self.muted => None,
             Err(complaint) => {
                 let fault = complain(name, &d.text_at(*place), complaint, *place);
                 d.push(fault);
@@ -196,37 +196,38 @@ fn existing(d: &mut Decoder<'_, '_>, written: Setting<PathBuf>) -> Setting<PathB
     let path = d.resolve(place, &written.value.to_string_lossy());
     if d.lacks(&path) {
         let message = format!("`{}` does not exist", path.display());
-        d.fault(FaultCode::MissingFile, place, message);
+        d.fault(DiagnosticCode::MissingFile, place, message);
     }
     Setting::at(path, place)
 }
 
-fn complain(name: &str, written: &str, complaint: Complaint, place: Place) -> Fault {
+fn complain(name: &str, written: &str, complaint: ValueError, place: Place) -> Diagnostic {
     match complaint {
-        Complaint::Type { expected, found } => {
+        ValueError::Type { expected, found } => {
             let message = format!("`{name}` takes {expected}, not {found}");
-            Fault::new(FaultCode::WrongType, place, message).label(format!("this is {found}"))
+            Diagnostic::new(DiagnosticCode::WrongType, place, message)
+                .label(format!("this is {found}"))
         }
-        Complaint::Range { least, greatest } => {
+        ValueError::Range { least, greatest } => {
             let message = format!("`{name}` is out of range");
             let label = format!("at least {least}, at most {greatest}");
-            Fault::new(FaultCode::OutOfRange, place, message).label(label)
+            Diagnostic::new(DiagnosticCode::OutOfRange, place, message).label(label)
         }
-        Complaint::Word { known } => {
+        ValueError::Word { known } => {
             let message = format!("`{name}` does not take {}", as_text(written));
             let words: Vec<String> = known.iter().map(|word| format!("`{word}`")).collect();
-            let fault = Fault::new(FaultCode::UnknownWord, place, message);
+            let fault = Diagnostic::new(DiagnosticCode::UnknownWord, place, message);
             let fault = fault.help(format!("one of {}", words.join(", ")));
             match nearest(written.trim_matches('"'), known) {
                 Some(near) => fault.label(format!("did you mean `{near}`?")),
                 None => fault,
             }
         }
-        Complaint::Form { what, reason } => {
+        ValueError::Form { what, reason } => {
             let message = format!("{} is not {what}", as_text(written));
-            Fault::new(FaultCode::BadValue, place, message).label(reason)
+            Diagnostic::new(DiagnosticCode::BadValue, place, message).label(reason)
         }
-        Complaint::NotYet { issue } => not_yet_fault(&format!("`{name} {written}`"), issue, place),
+        ValueError::NotYet { issue } => not_yet_fault(&format!("`{name} {written}`"), issue, place),
     }
 }
 

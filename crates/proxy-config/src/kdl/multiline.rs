@@ -2,20 +2,20 @@
 
 use super::chars::{is_newline, is_space};
 use super::scan::Scanner;
-use super::{Dialect, Span, SyntaxFault, Trouble};
+use super::{Dialect, Span, SyntaxError, Trouble};
 
 /// Reads text of several lines. The scanner stands at the `"""`, after `hashes` of `#`; with any,
 /// the text is raw.
-pub(super) fn read(scanner: &mut Scanner<'_>, hashes: usize) -> Result<Box<str>, SyntaxFault> {
+pub(super) fn read(scanner: &mut Scanner<'_>, hashes: usize) -> Result<Box<str>, SyntaxError> {
     let start = scanner.at;
     scanner.eat("\"\"\"");
     let opening = scanner.since(start);
     if !scanner.eat_newline() {
         let message = "text that begins with `\"\"\"` begins on the next line";
-        return Err(SyntaxFault::new(opening, message).trouble(Trouble::OpenText));
+        return Err(SyntaxError::new(opening, message).trouble(Trouble::OpenText));
     }
     let body = body(scanner, hashes).ok_or_else(|| {
-        SyntaxFault::new(opening, "this text is never closed")
+        SyntaxError::new(opening, "this text is never closed")
             .label("opened here")
             .trouble(Trouble::OpenText)
     })?;
@@ -25,7 +25,7 @@ pub(super) fn read(scanner: &mut Scanner<'_>, hashes: usize) -> Result<Box<str>,
     } else {
         body.to_owned()
     };
-    let text = dedent(&joined).map_err(|message| SyntaxFault::new(span, message))?;
+    let text = dedent(&joined).map_err(|message| SyntaxError::new(span, message))?;
     if hashes > 0 {
         return Ok(text.into());
     }
@@ -90,7 +90,7 @@ fn dedent(text: &str) -> Result<String, &'static str> {
 }
 
 /// Resolves the escapes left, by reading the text as if it stood in plain quotes.
-fn resolve(text: &str, span: Span) -> Result<Box<str>, SyntaxFault> {
+fn resolve(text: &str, span: Span) -> Result<Box<str>, SyntaxError> {
     let mut resolved = String::with_capacity(text.len());
     for (index, part) in text.split('\n').enumerate() {
         if index > 0 {
@@ -101,7 +101,7 @@ fn resolve(text: &str, span: Span) -> Result<Box<str>, SyntaxFault> {
     Ok(resolved.into())
 }
 
-fn resolve_line(line: &str, span: Span) -> Result<Box<str>, SyntaxFault> {
+fn resolve_line(line: &str, span: Span) -> Result<Box<str>, SyntaxError> {
     if !line.contains('\\') {
         return Ok(line.into());
     }
@@ -124,7 +124,7 @@ fn resolve_line(line: &str, span: Span) -> Result<Box<str>, SyntaxFault> {
     };
     scanner
         .quoted()
-        .map_err(|fault| SyntaxFault { span, ..fault })
+        .map_err(|fault| SyntaxError { span, ..fault })
 }
 
 #[cfg(test)]

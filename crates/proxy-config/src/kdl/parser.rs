@@ -2,7 +2,7 @@
 
 use super::recover::skip_node;
 use super::scan::Scanner;
-use super::{Dialect, Entry, Name, Node, Span, SyntaxFault, Trouble, Value};
+use super::{Dialect, Entry, Name, Node, Span, SyntaxError, Trouble, Value};
 
 /// Blocks within blocks, at most.
 pub(crate) const MAX_DEPTH: usize = 32;
@@ -16,7 +16,7 @@ const MAX_FAULTS: usize = 1_000;
 pub(crate) struct Parsed {
     pub(crate) nodes: Vec<Node>,
     /// In the order of the text. When there are any, the nodes are not all there.
-    pub(crate) faults: Vec<SyntaxFault>,
+    pub(crate) faults: Vec<SyntaxError>,
 }
 
 /// Reads `text` as `dialect`.
@@ -63,7 +63,7 @@ struct Parser<'t> {
     open: Vec<Brace>,
     /// The first brace whose closing one stands further left than its line begins.
     suspect: Option<Span>,
-    faults: Vec<SyntaxFault>,
+    faults: Vec<SyntaxError>,
     /// Whether text was left open, so that braces may have been taken for text.
     shaken: bool,
     /// Nodes, arguments and properties so far.
@@ -78,7 +78,7 @@ struct Brace {
     indent: usize,
 }
 
-type Read<T> = Result<T, SyntaxFault>;
+type Read<T> = Result<T, SyntaxError>;
 
 impl Parser<'_> {
     fn nodes(&mut self) -> Vec<Node> {
@@ -107,7 +107,7 @@ impl Parser<'_> {
         self.items += 1 + node.entries.len();
         if self.items > MAX_ITEMS && !self.given_up {
             let message = format!("more than {MAX_ITEMS} names and values");
-            return Err(SyntaxFault::new(node.head, message).trouble(Trouble::TooMany));
+            return Err(SyntaxError::new(node.head, message).trouble(Trouble::TooMany));
         }
         nodes.extend((!skipped).then_some(node));
         Ok(true)
@@ -170,7 +170,7 @@ impl Parser<'_> {
         let span = self.scanner.since(start);
         if self.open.len() >= MAX_DEPTH {
             let message = format!("blocks stand {} deep here", MAX_DEPTH + 1);
-            let fault = SyntaxFault::new(span, message).trouble(Trouble::TooDeep);
+            let fault = SyntaxError::new(span, message).trouble(Trouble::TooDeep);
             return Err(fault.label(format!("at most {MAX_DEPTH} are read")));
         }
         let indent = indent_of_line(self.scanner.text, start);
@@ -187,7 +187,7 @@ impl Parser<'_> {
             // Only the outermost block is told of: the others follow from it.
             if self.open.is_empty() && !self.shaken && !self.given_up {
                 let span = self.suspect.unwrap_or(brace.span);
-                let fault = SyntaxFault::new(span, "this block is never closed");
+                let fault = SyntaxError::new(span, "this block is never closed");
                 self.note(fault.label("opened here"));
             }
             return;
@@ -215,7 +215,7 @@ impl Parser<'_> {
             });
         }
         let Value::Text(text) = value else {
-            return Err(SyntaxFault::new(span, "a property's name is text"));
+            return Err(SyntaxError::new(span, "a property's name is text"));
         };
         self.scanner.node_space()?;
         let annotation = self.scanner.annotation()?;
@@ -237,15 +237,15 @@ impl Parser<'_> {
         Ok(there)
     }
 
-    fn stray_brace(&mut self) -> SyntaxFault {
+    fn stray_brace(&mut self) -> SyntaxError {
         let start = self.scanner.at;
         self.scanner.eat("}");
-        SyntaxFault::new(self.scanner.since(start), "this `}` closes nothing")
+        SyntaxError::new(self.scanner.since(start), "this `}` closes nothing")
             .label("no block is open")
             .trouble(Trouble::StrayBrace)
     }
 
-    fn recover(&mut self, fault: SyntaxFault) {
+    fn recover(&mut self, fault: SyntaxError) {
         let is_stray = fault.trouble == Trouble::StrayBrace;
         // Always past the fault's beginning, so that reading ends.
         self.scanner.at = self.scanner.at.max(fault.span.end());
@@ -259,7 +259,7 @@ impl Parser<'_> {
         }
     }
 
-    fn note(&mut self, fault: SyntaxFault) {
+    fn note(&mut self, fault: SyntaxError) {
         self.shaken |= fault.trouble == Trouble::OpenText;
         self.given_up |= matches!(fault.trouble, Trouble::TooDeep | Trouble::TooMany);
         self.faults.push(fault);
@@ -272,12 +272,12 @@ fn only_block(node: &Node, block: Span) -> Read<()> {
         return Ok(());
     }
     let brace = Span::new(block.start(), block.start() + 1);
-    Err(SyntaxFault::new(brace, "a node has one block only").label("a second block"))
+    Err(SyntaxError::new(brace, "a node has one block only").label("a second block"))
 }
 
-fn behind_block(entry: &Entry) -> SyntaxFault {
+fn behind_block(entry: &Entry) -> SyntaxError {
     let span = entry.name.as_ref().map_or(entry.span, |name| name.span);
-    SyntaxFault::new(span, "a value stands before the block, or on a new line")
+    SyntaxError::new(span, "a value stands before the block, or on a new line")
 }
 
 fn line_start(text: &str, at: usize) -> usize {

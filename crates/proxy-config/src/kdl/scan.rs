@@ -1,7 +1,7 @@
 //! Moving through the text: spaces, comments and line ends.
 
 use super::chars::{is_newline, is_space};
-use super::{Dialect, Span, SyntaxFault, Trouble, Value};
+use super::{Dialect, Span, SyntaxError, Trouble, Value};
 
 /// A place in the text, moving forward.
 #[derive(Clone, Debug)]
@@ -62,7 +62,7 @@ impl<'t> Scanner<'t> {
 
     /// Skips what may stand between the parts of one node: spaces, `/* */`, and a `\` that
     /// carries the node on to the next line. Says whether there was any.
-    pub(super) fn node_space(&mut self) -> Result<bool, SyntaxFault> {
+    pub(super) fn node_space(&mut self) -> Result<bool, SyntaxError> {
         let start = self.at;
         loop {
             self.skip_while(is_space);
@@ -77,7 +77,7 @@ impl<'t> Scanner<'t> {
     }
 
     /// Skips what may stand between nodes.
-    pub(super) fn line_space(&mut self) -> Result<(), SyntaxFault> {
+    pub(super) fn line_space(&mut self) -> Result<(), SyntaxError> {
         loop {
             self.node_space()?;
             if !self.line_comment() && !self.eat_newline() {
@@ -95,7 +95,7 @@ impl<'t> Scanner<'t> {
         there
     }
 
-    fn line_continuation(&mut self) -> Result<(), SyntaxFault> {
+    fn line_continuation(&mut self) -> Result<(), SyntaxError> {
         let start = self.at;
         self.eat("\\");
         loop {
@@ -110,7 +110,7 @@ impl<'t> Scanner<'t> {
             return Ok(());
         }
         let span = Span::new(start, start + 1);
-        Err(SyntaxFault::new(
+        Err(SyntaxError::new(
             span,
             "a `\\` may only stand at the end of a line",
         ))
@@ -123,7 +123,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    fn block_comment(&mut self) -> Result<(), SyntaxFault> {
+    fn block_comment(&mut self) -> Result<(), SyntaxError> {
         let start = self.at;
         let mut depth = 0_usize;
         loop {
@@ -136,7 +136,7 @@ impl<'t> Scanner<'t> {
                 }
             } else if self.bump().is_none() {
                 let span = Span::new(start, start + 2);
-                return Err(SyntaxFault::new(span, "this comment is never closed")
+                return Err(SyntaxError::new(span, "this comment is never closed")
                     .label("opened here")
                     .help("comments nest: each `/*` needs a `*/`")
                     .trouble(Trouble::OpenText));

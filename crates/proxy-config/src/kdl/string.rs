@@ -2,11 +2,11 @@
 
 use super::chars::{is_bare_char, is_newline, is_space};
 use super::scan::Scanner;
-use super::{Dialect, Span, SyntaxFault, Trouble, multiline};
+use super::{Dialect, Span, SyntaxError, Trouble, multiline};
 
 impl Scanner<'_> {
     /// Reads text in quotes. The scanner stands at the `"`.
-    pub(super) fn quoted(&mut self) -> Result<Box<str>, SyntaxFault> {
+    pub(super) fn quoted(&mut self) -> Result<Box<str>, SyntaxError> {
         if self.dialect == Dialect::V2 && self.is_at("\"\"\"") {
             return multiline::read(self, 0);
         }
@@ -29,7 +29,7 @@ impl Scanner<'_> {
     }
 
     /// Reads text between `#"` and `"#`, or `r#"` and `"#` in KDL 1, with any number of `#`.
-    pub(super) fn raw(&mut self) -> Result<Box<str>, SyntaxFault> {
+    pub(super) fn raw(&mut self) -> Result<Box<str>, SyntaxError> {
         let start = self.at;
         self.eat("r");
         let hashes = self.skip_while(|c| c == '#');
@@ -50,7 +50,7 @@ impl Scanner<'_> {
     }
 
     /// Reads one escape, at its `\`. None for one that stands for nothing.
-    fn escape(&mut self) -> Result<Option<char>, SyntaxFault> {
+    fn escape(&mut self) -> Result<Option<char>, SyntaxError> {
         let start = self.at;
         self.eat("\\");
         let c = match self.bump() {
@@ -73,7 +73,7 @@ impl Scanner<'_> {
         Ok(Some(c))
     }
 
-    fn unicode_escape(&mut self, start: usize) -> Result<char, SyntaxFault> {
+    fn unicode_escape(&mut self, start: usize) -> Result<char, SyntaxError> {
         let braced = self.eat("{");
         let digits = self.skip_while(|c| c.is_ascii_hexdigit());
         let digits = self.slice(digits);
@@ -85,23 +85,23 @@ impl Scanner<'_> {
             .ok_or_else(|| self.bad_escape(start))
     }
 
-    fn bad_escape(&self, start: usize) -> SyntaxFault {
+    fn bad_escape(&self, start: usize) -> SyntaxError {
         let known = match self.dialect {
             Dialect::V1 => r#"\n \r \t \\ \/ \" \b \f \u{…}"#,
             Dialect::V2 => r#"\n \r \t \\ \" \b \f \s \u{…}"#,
         };
         let span = self.since(start);
-        SyntaxFault::new(span, format!("`{}` is not an escape", self.slice(span))).help(format!(
+        SyntaxError::new(span, format!("`{}` is not an escape", self.slice(span))).help(format!(
             "known are {known}; for a regular expression, raw text keeps every `\\`: #\"\\d+\"#"
         ))
     }
 
     /// The fault for text that is not closed before its line, or the file, ends.
-    fn unclosed(&mut self, start: usize) -> SyntaxFault {
+    fn unclosed(&mut self, start: usize) -> SyntaxError {
         self.at = start;
         let span = self.skip_while(|c| !is_newline(c));
         let message = "this text is not closed on its line";
-        let fault = SyntaxFault::new(span, message)
+        let fault = SyntaxError::new(span, message)
             .label("opened here")
             .trouble(Trouble::OpenText);
         match self.dialect {

@@ -3,9 +3,9 @@
 use super::chars::is_newline;
 use super::scan::Scanner;
 use super::string::{is_bare, is_keyword};
-use super::{Dialect, Name, Span, SyntaxFault, Trouble, Value, number};
+use super::{Dialect, Name, Span, SyntaxError, Trouble, Value, number};
 
-type Read<T> = Result<T, SyntaxFault>;
+type Read<T> = Result<T, SyntaxError>;
 
 /// What should stand where text is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,7 @@ impl Scanner<'_> {
         match value {
             Value::Text(text) => Ok(Name { text, span }),
             Value::Integer(_) | Value::Decimal(_) | Value::Flag(_) | Value::Null => {
-                Err(SyntaxFault::new(span, "a node begins with a name").label("not a name"))
+                Err(SyntaxError::new(span, "a node begins with a name").label("not a name"))
             }
         }
     }
@@ -75,7 +75,7 @@ impl Scanner<'_> {
         if wanted == Wanted::Name || self.slice(word).is_empty() {
             self.skip_while(|c| !is_newline(c));
             let span = self.since(start);
-            return Err(SyntaxFault::new(span, "a comment begins with `//`")
+            return Err(SyntaxError::new(span, "a comment begins with `//`")
                 .label("not with `#`")
                 .help("write `//` in place of `#`; `/*` and `*/` enclose longer ones"));
         }
@@ -89,7 +89,7 @@ impl Scanner<'_> {
             _ => {
                 let span = self.since(start);
                 let message = format!("`{}` is no keyword", self.slice(span));
-                return Err(SyntaxFault::new(span, message).help(
+                return Err(SyntaxError::new(span, message).help(
                     "known are `#true`, `#false` and `#null`; other text with `#` stands in quotes",
                 ));
             }
@@ -100,7 +100,7 @@ impl Scanner<'_> {
                 "`{}` is KDL 2, but the file is read as KDL 1",
                 self.slice(span)
             );
-            return Err(SyntaxFault::new(span, message).trouble(Trouble::OtherDialect));
+            return Err(SyntaxError::new(span, message).trouble(Trouble::OtherDialect));
         }
         Ok(value)
     }
@@ -118,13 +118,13 @@ impl Scanner<'_> {
             (Dialect::V2, "r") if self.is_at("\"") || self.is_at("#") => {
                 let span = span.to(Span::new(span.end(), span.end() + 1));
                 return Err(
-                    SyntaxFault::new(span, "raw text is written #\"…\"# in KDL 2")
+                    SyntaxError::new(span, "raw text is written #\"…\"# in KDL 2")
                         .trouble(Trouble::OtherDialect),
                 );
             }
             (Dialect::V2, word) if is_keyword(word, dialect) => {
                 let message = format!("`{word}` is written `#{word}` in KDL 2");
-                return Err(SyntaxFault::new(span, message)
+                return Err(SyntaxError::new(span, message)
                     .label(format!("write `#{word}`"))
                     .help("a file is KDL 1 or KDL 2 throughout; quotes make it text")
                     .trouble(Trouble::OtherDialect));
@@ -136,7 +136,7 @@ impl Scanner<'_> {
         }
         number::read(text).ok_or_else(|| {
             let message = format!("`{text}` is not a number");
-            SyntaxFault::new(span, message).help("text that begins with a digit stands in quotes")
+            SyntaxError::new(span, message).help("text that begins with a digit stands in quotes")
         })
     }
 
@@ -145,7 +145,7 @@ impl Scanner<'_> {
         let is_name = what == Wanted::Name || self.is_at("=");
         if self.dialect == Dialect::V1 && !is_name {
             let message = format!("text stands in quotes: \"{text}\"");
-            return Err(SyntaxFault::new(span, message).trouble(Trouble::OtherDialect));
+            return Err(SyntaxError::new(span, message).trouble(Trouble::OtherDialect));
         }
         Ok(Value::Text(text.into()))
     }
@@ -182,7 +182,7 @@ impl Scanner<'_> {
         format!("text that holds a `/` stands in quotes: `\"{word}\"`")
     }
 
-    pub(super) fn unexpected(&self, wanted: &str) -> SyntaxFault {
+    pub(super) fn unexpected(&self, wanted: &str) -> SyntaxError {
         let at = self.at;
         let (found, length) = match self.peek() {
             None => ("the end of the file".to_owned(), 0),
@@ -190,7 +190,7 @@ impl Scanner<'_> {
             Some(c) => (format!("`{c}`"), c.len_utf8()),
         };
         let message = format!("expected {wanted}, found {found}");
-        let fault = SyntaxFault::new(Span::new(at, at + length), message);
+        let fault = SyntaxError::new(Span::new(at, at + length), message);
         if self.is_at("=") {
             return fault.help("a setting is written `name value`, without `=`");
         }

@@ -1,11 +1,11 @@
 //! Reading a text whose version nobody has said.
 
 use super::chars::is_forbidden;
-use super::{Dialect, Node, Parsed, Span, SyntaxFault, Trouble, parse};
+use super::{Dialect, Node, Parsed, Span, SyntaxError, Trouble, parse};
 
 /// Reads a text as KDL 2, then as KDL 1. When it is neither, the faults are those of KDL 2,
 /// unless it is KDL 1 up to its first fault.
-pub(crate) fn read(text: &str) -> Result<Vec<Node>, Vec<SyntaxFault>> {
+pub(crate) fn read(text: &str) -> Result<Vec<Node>, Vec<SyntaxError>> {
     let Parsed {
         nodes,
         faults: second,
@@ -15,7 +15,7 @@ pub(crate) fn read(text: &str) -> Result<Vec<Node>, Vec<SyntaxFault>> {
     }
     drop(nodes);
     let ended_it =
-        |fault: &SyntaxFault| matches!(fault.trouble, Trouble::TooDeep | Trouble::TooMany);
+        |fault: &SyntaxError| matches!(fault.trouble, Trouble::TooDeep | Trouble::TooMany);
     if second.iter().any(ended_it) {
         return Err(second);
     }

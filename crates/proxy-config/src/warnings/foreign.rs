@@ -1,12 +1,12 @@
 //! What is written as other servers want it, and means something else here.
 
-use crate::faults::Faults;
-use crate::{Fault, FaultCode, Files};
+use crate::diagnostics::Diagnostics;
+use crate::{Diagnostic, DiagnosticCode, Files};
 use proxy_model::{HeaderEdits, HeaderField, Model, Policies, Route, Service, Setting};
 use proxy_routing::PathPattern;
 use std::path::Path;
 
-pub(super) fn find(model: &Model, files: Files<'_>, faults: &mut Faults) {
+pub(super) fn find(model: &Model, files: Files<'_>, faults: &mut Diagnostics) {
     for route in &model.routes {
         wildcards_in_paths(route, faults);
         underscores_for_hosts(route, faults);
@@ -16,7 +16,7 @@ pub(super) fn find(model: &Model, files: Files<'_>, faults: &mut Faults) {
     }
 }
 
-fn wildcards_in_paths(route: &Route, faults: &mut Faults) {
+fn wildcards_in_paths(route: &Route, faults: &mut Diagnostics) {
     for pattern in &route.matches.paths {
         let Some((place, instead)) = pattern.place().zip(without_wildcard(pattern)) else {
             continue;
@@ -26,7 +26,7 @@ fn wildcards_in_paths(route: &Route, faults: &mut Faults) {
             pattern.setting(),
             pattern.as_str()
         );
-        let fault = Fault::new(FaultCode::ForeignNotation, place, message);
+        let fault = Diagnostic::new(DiagnosticCode::ForeignNotation, place, message);
         faults.push(fault.label("a `*` stands for itself").help(instead));
     }
 }
@@ -57,32 +57,32 @@ fn without_wildcard(pattern: &PathPattern) -> Option<String> {
     Some(instead)
 }
 
-fn underscores_for_hosts(route: &Route, faults: &mut Faults) {
+fn underscores_for_hosts(route: &Route, faults: &mut Diagnostics) {
     let hosts = route.matches.hosts.iter();
     for place in hosts
         .filter(|host| host.to_string() == "_")
         .filter_map(Setting::place)
     {
         let message = "`_` is a host like others here; no client asks for it";
-        let fault = Fault::new(FaultCode::ForeignNotation, place, message);
+        let fault = Diagnostic::new(DiagnosticCode::ForeignNotation, place, message);
         faults.push(fault.help("leave `host` out: every host is taken then"));
     }
 }
 
-fn no_bodies(route: &Route, faults: &mut Faults) {
+fn no_bodies(route: &Route, faults: &mut Diagnostics) {
     let limit = route.policies.max_body_size.filter(|limit| **limit == 0);
     let Some(place) = limit.and_then(|limit| limit.place()) else {
         return;
     };
     let message = "`max-body-size 0` refuses every request that has a body";
-    let fault = Fault::new(FaultCode::NoBodies, place, message);
+    let fault = Diagnostic::new(DiagnosticCode::NoBodies, place, message);
     faults.push(fault.help(
         "for no limit of its own, leave it out or write a size above any body, such as `\"1TiB\"`; to \
          refuse bodies without this warning, write 1",
     ));
 }
 
-fn variables(policies: &Policies, faults: &mut Faults) {
+fn variables(policies: &Policies, faults: &mut Diagnostics) {
     for edits in [&policies.request_headers, &policies.response_headers] {
         let HeaderEdits {
             remove: _,
@@ -95,7 +95,7 @@ fn variables(policies: &Policies, faults: &mut Faults) {
     }
 }
 
-fn variable_in(field: &Setting<HeaderField>, faults: &mut Faults) {
+fn variable_in(field: &Setting<HeaderField>, faults: &mut Diagnostics) {
     let value = field.value.value.to_str().unwrap_or_default();
     let Some((place, variable)) = field.place().zip(variable(value)) else {
         return;
@@ -104,7 +104,7 @@ fn variable_in(field: &Setting<HeaderField>, faults: &mut Faults) {
         "the value of `{}` is sent as it is written, with `{variable}` in it",
         field.value.name
     );
-    let fault = Fault::new(FaultCode::ForeignNotation, place, message);
+    let fault = Diagnostic::new(DiagnosticCode::ForeignNotation, place, message);
     faults.push(fault.label("values hold no variables").help(
         "the proxy itself tells upstreams `X-Forwarded-For`, `X-Forwarded-Proto`, \
          `X-Forwarded-Host` and `X-Correlation-Id`",
@@ -150,7 +150,7 @@ fn enclosed(text: &str, close: char) -> Option<usize> {
     (begins_name(name.trim_start_matches(['$', '%']), 0) && is_name).then_some(end + 1)
 }
 
-fn missing_fallback(route: &Route, files: Files<'_>, faults: &mut Faults) {
+fn missing_fallback(route: &Route, files: Files<'_>, faults: &mut Diagnostics) {
     let Service::Static(folder) = &route.service else {
         return;
     };
@@ -162,7 +162,7 @@ fn missing_fallback(route: &Route, files: Files<'_>, faults: &mut Faults) {
         return;
     };
     let message = format!("`{}` does not exist", path.display());
-    let fault = Fault::new(FaultCode::MissingFallback, place, message);
+    let fault = Diagnostic::new(DiagnosticCode::MissingFallback, place, message);
     faults.push(
         fault
             .label("paths that name no file are answered 404")

@@ -1,6 +1,6 @@
 //! Reads frame headers as bytes pass, and keeps the accounts.
 
-use super::allowance::{Allowances, Chore};
+use super::flood_limits::{FloodLimits, FrameKind};
 use super::frame::{
     CONTINUATION, DATA, FrameHeader, HEADER_BYTES, HEADERS, PING, PRIORITY, PRIORITY_UPDATE,
     RST_STREAM, SETTINGS, WINDOW_UPDATE,
@@ -18,7 +18,7 @@ const PREFACE_BYTES: u32 = 24;
 #[derive(Clone, Debug)]
 pub struct FrameMeter {
     state: State,
-    left: Allowances,
+    left: FloodLimits,
     at: u32,
     in_head: bool,
     /// The last stream that was opened; a header section of it, or of one before, is trailers.
@@ -47,7 +47,7 @@ pub(super) struct Collect {
 #[error("too many {chore} frames")]
 pub struct Flood {
     /// The kind.
-    pub chore: Chore,
+    pub chore: FrameKind,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -76,7 +76,7 @@ impl FrameMeter {
     pub fn new(max_resets: u32, max_section_bytes: usize) -> Self {
         Self {
             state: State::Skip(PREFACE_BYTES),
-            left: Allowances::full(max_resets),
+            left: FloodLimits::full(max_resets),
             at: 0,
             in_head: false,
             last_stream: 0,
@@ -132,7 +132,7 @@ impl FrameMeter {
                     rest = behind;
                     self.skip(length.saturating_sub(1));
                     if length <= padding + 1 {
-                        self.charge(Chore::EmptyData)?;
+                        self.charge(FrameKind::EmptyData)?;
                     }
                 }
             }
@@ -176,7 +176,7 @@ impl FrameMeter {
         }
         if self.max_section_bytes < section.bytes() {
             return Err(Flood {
-                chore: Chore::Continuation,
+                chore: FrameKind::Continuation,
             });
         }
         if header.ends_headers() {
@@ -197,14 +197,14 @@ impl FrameMeter {
     pub fn wrote(&mut self, bytes: usize) {
         let kibibytes = u32::try_from(bytes / 1024).unwrap_or(u32::MAX);
         self.left
-            .earn(Chore::WindowUpdate, kibibytes.saturating_add(2));
-        self.left.earn(Chore::Ping, 1);
+            .earn(FrameKind::WindowUpdate, kibibytes.saturating_add(2));
+        self.left.earn(FrameKind::Ping, 1);
     }
 
     /// Counts requests that came to something: they were answered, or an upstream was asked. Their
     /// streams may be given up, or others for them.
     pub fn served(&mut self, count: u32) {
-        self.left.earn(Chore::Reset, count);
+        self.left.earn(FrameKind::Reset, count);
     }
 
     /// Whether a header section is the first of its stream.
@@ -244,7 +244,7 @@ impl FrameMeter {
     fn charge_for(&mut self, header: FrameHeader) -> Result<(), Flood> {
         match header.kind {
             DATA if header.ends_stream() => Ok(()),
-            DATA if header.length == 0 => self.charge(Chore::EmptyData),
+            DATA if header.length == 0 => self.charge(FrameKind::EmptyData),
             DATA if header.is_padded() => {
                 self.state = State::Padding(header.length);
                 Ok(())
@@ -253,19 +253,19 @@ impl FrameMeter {
             HEADERS => {
                 self.in_head = !header.ends_headers();
                 // Browsers send the priority of a request in a frame of its own.
-                self.left.earn(Chore::Priority, 2);
+                self.left.earn(FrameKind::Priority, 2);
                 Ok(())
             }
             CONTINUATION => {
                 self.in_head = !header.ends_headers();
-                self.charge(Chore::Continuation)
+                self.charge(FrameKind::Continuation)
             }
-            RST_STREAM => self.charge(Chore::Reset),
-            SETTINGS => self.charge(Chore::Settings),
-            PING => self.charge(Chore::Ping),
-            WINDOW_UPDATE => self.charge(Chore::WindowUpdate),
-            PRIORITY | PRIORITY_UPDATE => self.charge(Chore::Priority),
-            _ => self.charge(Chore::Other),
+            RST_STREAM => self.charge(FrameKind::Reset),
+            SETTINGS => self.charge(FrameKind::Settings),
+            PING => self.charge(FrameKind::Ping),
+            WINDOW_UPDATE => self.charge(FrameKind::WindowUpdate),
+            PRIORITY | PRIORITY_UPDATE => self.charge(FrameKind::Priority),
+            _ => self.charge(FrameKind::Other),
         }
     }
 
@@ -276,7 +276,7 @@ impl FrameMeter {
         };
     }
 
-    fn charge(&mut self, chore: Chore) -> Result<(), Flood> {
+    fn charge(&mut self, chore: FrameKind) -> Result<(), Flood> {
         if self.left.take(chore) {
             Ok(())
         } else {

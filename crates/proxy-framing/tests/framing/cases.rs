@@ -1,7 +1,7 @@
 //! What a case of a table is.
 
 use proptest::prelude::ProptestConfig;
-use proxy_framing::{Fault, HeadLimits, RequestKind};
+use proxy_framing::{FramingError, HeadLimits, RequestKind};
 
 /// The limits of the tables: the defaults of the `limits` block.
 pub(crate) const LIMITS: HeadLimits = HeadLimits {
@@ -22,7 +22,7 @@ pub(crate) enum Verdict {
     /// It stops for an upgrade with so many bytes left.
     Upgrade(usize),
     /// It refuses them.
-    Refused(Fault),
+    Refused(FramingError),
 }
 
 /// A name that says what is special, the verdict, the bytes.

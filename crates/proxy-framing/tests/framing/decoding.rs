@@ -5,7 +5,7 @@ use proptest::collection::vec;
 use proptest::prelude::{Strategy, any, prop_oneof};
 use proptest::sample::select;
 use proptest::{prop_assert, prop_assert_eq, proptest};
-use proxy_framing::{RequestGuard, RequestKind};
+use proxy_framing::{RequestKind, RequestValidator};
 
 use crate::cases::{self, LIMITS};
 use crate::drive::{Guard, expecting};
@@ -26,7 +26,7 @@ pub(crate) struct Message {
     pub(crate) last: bool,
 }
 
-enum Extent {
+enum BodyLength {
     Length(usize),
     Chunked,
     UntilClose,
@@ -78,7 +78,7 @@ pub(crate) fn response(bytes: &[u8], kind: RequestKind) -> Option<Message> {
                 continue;
             }
             (101 | 204 | 304, _) | (_, RequestKind::Head) | (200..=299, RequestKind::Connect) => {
-                Extent::Length(0)
+                BodyLength::Length(0)
             }
             _ => extent(response.headers, true),
         };
@@ -94,7 +94,7 @@ pub(crate) fn response(bytes: &[u8], kind: RequestKind) -> Option<Message> {
     }
 }
 
-fn extent(headers: &[Header<'_>], close: bool) -> Extent {
+fn extent(headers: &[Header<'_>], close: bool) -> BodyLength {
     let value = |name: &str| {
         let header = headers
             .iter()
@@ -102,10 +102,10 @@ fn extent(headers: &[Header<'_>], close: bool) -> Extent {
         header.map(|header| str::from_utf8(header.value).unwrap())
     };
     match (value("content-length"), value("transfer-encoding")) {
-        (None, Some(_)) => Extent::Chunked,
-        (Some(length), None) => Extent::Length(length.parse().unwrap_or(usize::MAX)),
-        (None, None) if close => Extent::UntilClose,
-        (None, None) => Extent::Length(0),
+        (None, Some(_)) => BodyLength::Chunked,
+        (Some(length), None) => BodyLength::Length(length.parse().unwrap_or(usize::MAX)),
+        (None, None) if close => BodyLength::UntilClose,
+        (None, None) => BodyLength::Length(0),
         (Some(_), Some(_)) => panic!("a guard has let both through"),
     }
 }
@@ -122,11 +122,11 @@ fn closes(version: u8, headers: &[Header<'_>]) -> bool {
 }
 
 /// The body, its trailers and how many bytes it takes; none if it is not complete.
-fn body(bytes: &[u8], extent: &Extent) -> Option<(Vec<u8>, usize, usize)> {
+fn body(bytes: &[u8], extent: &BodyLength) -> Option<(Vec<u8>, usize, usize)> {
     match *extent {
-        Extent::Length(length) => Some((bytes.get(..length)?.to_vec(), 0, length)),
-        Extent::UntilClose => Some((bytes.to_vec(), 0, bytes.len())),
-        Extent::Chunked => chunks(bytes),
+        BodyLength::Length(length) => Some((bytes.get(..length)?.to_vec(), 0, length)),
+        BodyLength::UntilClose => Some((bytes.to_vec(), 0, bytes.len())),
+        BodyLength::Chunked => chunks(bytes),
     }
 }
 
@@ -266,7 +266,7 @@ proptest! {
     fn requests_end_where_a_second_reading_says(bytes in legal_requests()) {
         let expected = requests(&bytes).iter().map(|message| message.end).collect::<Vec<_>>();
         prop_assert_eq!(expected.last().copied().unwrap_or(0), bytes.len());
-        prop_assert_eq!(ends(&mut RequestGuard::new(LIMITS), &bytes), expected);
+        prop_assert_eq!(ends(&mut RequestValidator::new(LIMITS), &bytes), expected);
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Drives a guard over bytes that come in pieces, and says what became of them.
 
-use proxy_framing::{Fault, HeadLimits, RequestGuard, RequestKind, ResponseGuard, Scan, Stop};
+use proxy_framing::{
+    FramingError, HeadLimits, RequestKind, RequestValidator, ResponseValidator, Scan, Stop,
+};
 
 use crate::cases::Verdict;
 
@@ -13,7 +15,7 @@ pub(crate) trait Guard {
     fn between_messages(&self) -> bool;
 }
 
-impl Guard for RequestGuard {
+impl Guard for RequestValidator {
     fn scan(&mut self, bytes: &[u8]) -> Scan {
         self.scan(bytes)
     }
@@ -23,7 +25,7 @@ impl Guard for RequestGuard {
     }
 }
 
-impl Guard for ResponseGuard {
+impl Guard for ResponseValidator {
     fn scan(&mut self, bytes: &[u8]) -> Scan {
         self.scan(bytes)
     }
@@ -34,8 +36,8 @@ impl Guard for ResponseGuard {
 }
 
 /// A guard that was told what was asked.
-pub(crate) fn expecting(kind: RequestKind, limits: HeadLimits) -> ResponseGuard {
-    let mut guard = ResponseGuard::new(limits);
+pub(crate) fn expecting(kind: RequestKind, limits: HeadLimits) -> ResponseValidator {
+    let mut guard = ResponseValidator::new(limits);
     guard.expect(kind);
     guard
 }
@@ -78,14 +80,14 @@ pub(crate) fn drive<'a>(
 
 fn stopped(stop: Stop, left: usize) -> Verdict {
     match stop {
-        Stop::Fault(fault) => Verdict::Refused(fault),
+        Stop::FramingError(fault) => Verdict::Refused(fault),
         Stop::Upgrade => Verdict::Upgrade(left),
     }
 }
 
 /// What becomes of the bytes of requests in one piece.
 pub(crate) fn request(bytes: &[u8], limits: HeadLimits) -> Outcome {
-    drive(&mut RequestGuard::new(limits), [bytes])
+    drive(&mut RequestValidator::new(limits), [bytes])
 }
 
 /// What becomes of the bytes of a response in one piece.
@@ -94,7 +96,7 @@ pub(crate) fn response(bytes: &[u8], kind: RequestKind, limits: HeadLimits) -> O
 }
 
 /// The fault with which requests are refused.
-pub(crate) fn refusal(bytes: &[u8], limits: HeadLimits) -> Option<Fault> {
+pub(crate) fn refusal(bytes: &[u8], limits: HeadLimits) -> Option<FramingError> {
     match request(bytes, limits).1 {
         Verdict::Refused(fault) => Some(fault),
         Verdict::Whole | Verdict::Open | Verdict::Upgrade(_) => None,

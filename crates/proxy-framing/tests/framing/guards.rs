@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use proxy_framing::{Eof, Fault, FaultGroup, RequestGuard, RequestKind, ResponseGuard, Scan, Stop};
+use proxy_framing::{
+    Eof, FramingError, FramingErrorKind, RequestKind, RequestValidator, ResponseValidator, Scan,
+    Stop,
+};
 
 use crate::cases::LIMITS;
 use crate::drive::expecting;
@@ -11,9 +14,9 @@ const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const UPGRADE: &[u8] =
     b"GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n";
 
-fn fault(guard: &mut RequestGuard, bytes: &[u8]) -> Fault {
+fn fault(guard: &mut RequestValidator, bytes: &[u8]) -> FramingError {
     match guard.scan(bytes).stop {
-        Some(Stop::Fault(fault)) => fault,
+        Some(Stop::FramingError(fault)) => fault,
         other => panic!("not refused: {other:?}"),
     }
 }
@@ -21,20 +24,20 @@ fn fault(guard: &mut RequestGuard, bytes: &[u8]) -> Fault {
 /// The correlation ID that is told after `lines` and a fault, in one piece and byte by byte.
 fn correlation_id(lines: &str) -> Option<String> {
     let head = format!("GET / HTTP/1.1\r\n{lines}X: \x01\r\n\r\n");
-    let told = |guard: &RequestGuard| {
+    let told = |guard: &RequestValidator| {
         guard
             .correlation_id()
             .map(|id| String::from_utf8(id.to_vec()).unwrap())
     };
 
-    let mut guard = RequestGuard::new(LIMITS);
+    let mut guard = RequestValidator::new(LIMITS);
     assert_eq!(
         fault(&mut guard, head.as_bytes()),
-        Fault::ControlByteInValue
+        FramingError::ControlByteInValue
     );
     let whole = told(&guard);
 
-    let mut guard = RequestGuard::new(LIMITS);
+    let mut guard = RequestValidator::new(LIMITS);
     let refused = head
         .as_bytes()
         .chunks(1)
@@ -98,7 +101,7 @@ fn the_first_of_two_correlation_ids_counts() {
 
 #[test]
 fn a_correlation_id_after_the_fault_is_not_told() {
-    let mut guard = RequestGuard::new(LIMITS);
+    let mut guard = RequestValidator::new(LIMITS);
     fault(
         &mut guard,
         b"GET / HTTP/1.1\r\nX: \0\r\nX-Correlation-Id: ab\r\n\r\n",
@@ -108,7 +111,7 @@ fn a_correlation_id_after_the_fault_is_not_told() {
 
 #[test]
 fn a_correlation_id_cut_by_the_fault_is_not_told() {
-    let mut guard = RequestGuard::new(LIMITS);
+    let mut guard = RequestValidator::new(LIMITS);
     fault(
         &mut guard,
         b"GET / HTTP/1.1\r\nX-Correlation-Id: ab\0\r\n\r\n",
@@ -119,7 +122,7 @@ fn a_correlation_id_cut_by_the_fault_is_not_told() {
 #[test]
 fn the_correlation_id_of_a_good_head_is_forgotten() {
     for size in [1, 1000] {
-        let mut guard = RequestGuard::new(LIMITS);
+        let mut guard = RequestValidator::new(LIMITS);
         let good = b"GET / HTTP/1.1\r\nHost: a\r\nX-Correlation-Id: old\r\n\r\n";
         assert!(
             good.chunks(size)
@@ -127,7 +130,7 @@ fn the_correlation_id_of_a_good_head_is_forgotten() {
         );
         assert_eq!(
             fault(&mut guard, b"GET / HTTP/1.1\r\nX: \0\r\n"),
-            Fault::NulByte
+            FramingError::NulByte
         );
         assert_eq!(guard.correlation_id(), None);
     }
@@ -135,7 +138,7 @@ fn the_correlation_id_of_a_good_head_is_forgotten() {
 
 #[test]
 fn a_correlation_id_outlives_the_piece_it_came_in() {
-    let mut guard = RequestGuard::new(LIMITS);
+    let mut guard = RequestValidator::new(LIMITS);
     let first = b"GET / HTTP/1.1\r\nX-Correlation-Id: kept\r\nHo";
     assert_eq!(
         guard.scan(first),
@@ -144,13 +147,16 @@ fn a_correlation_id_outlives_the_piece_it_came_in() {
             stop: None
         }
     );
-    assert_eq!(fault(&mut guard, b"st : a\r\n"), Fault::SpaceBeforeColon);
+    assert_eq!(
+        fault(&mut guard, b"st : a\r\n"),
+        FramingError::SpaceBeforeColon
+    );
     assert_eq!(guard.correlation_id(), Some(b"kept".as_slice()));
 }
 
 #[test]
 fn a_guard_tells_which_part_of_a_request_it_is_in() {
-    let told = |guard: &RequestGuard| {
+    let told = |guard: &RequestValidator| {
         (
             guard.between_messages(),
             guard.in_head(),
@@ -158,7 +164,7 @@ fn a_guard_tells_which_part_of_a_request_it_is_in() {
             guard.head_bytes_so_far(),
         )
     };
-    let mut guard = RequestGuard::new(LIMITS);
+    let mut guard = RequestValidator::new(LIMITS);
     assert_eq!(told(&guard), (true, false, false, 0));
     assert_eq!(guard.scan(b"\r\n").stop, None);
     assert_eq!(told(&guard), (true, false, false, 2));
@@ -173,11 +179,11 @@ fn a_guard_tells_which_part_of_a_request_it_is_in() {
 
 #[test]
 fn a_guard_tells_in_which_part_it_refused() {
-    let mut guard = RequestGuard::new(LIMITS);
+    let mut guard = RequestValidator::new(LIMITS);
     fault(&mut guard, b"GET / HTTP/1.1\r\nHost : a\r\n\r\n");
     assert!(guard.in_head() && !guard.in_body() && !guard.between_messages());
 
-    let mut guard = RequestGuard::new(LIMITS);
+    let mut guard = RequestValidator::new(LIMITS);
     fault(
         &mut guard,
         b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nx",
@@ -188,19 +194,19 @@ fn a_guard_tells_in_which_part_it_refused() {
 
 #[test]
 fn a_faulted_guard_stays_faulted() {
-    let mut guard = RequestGuard::new(LIMITS);
-    let stop = Some(Stop::Fault(Fault::BareLf));
+    let mut guard = RequestValidator::new(LIMITS);
+    let stop = Some(Stop::FramingError(FramingError::BareLf));
     assert_eq!(guard.scan(b"\n").stop, stop);
     guard.resume_http();
     guard.pass_through();
     assert_eq!(guard.scan(GET), Scan { accepted: 0, stop });
     assert_eq!(guard.scan(b""), Scan { accepted: 0, stop });
-    assert_eq!(guard.eof(), Err(Fault::BareLf));
+    assert_eq!(guard.eof(), Err(FramingError::BareLf));
 }
 
 #[test]
 fn http_goes_on_after_an_upgrade_that_was_declined() {
-    let mut guard = RequestGuard::new(LIMITS);
+    let mut guard = RequestValidator::new(LIMITS);
     let both = [UPGRADE, GET].concat();
     let stop = Some(Stop::Upgrade);
     assert_eq!(
@@ -223,12 +229,12 @@ fn http_goes_on_after_an_upgrade_that_was_declined() {
         }
     );
     assert_eq!(guard.heads_seen(), 2);
-    assert_eq!(fault(&mut guard, b"\n"), Fault::BareLf);
+    assert_eq!(fault(&mut guard, b"\n"), FramingError::BareLf);
 }
 
 #[test]
 fn everything_goes_after_an_upgrade_that_was_granted() {
-    let mut guard = RequestGuard::new(LIMITS);
+    let mut guard = RequestValidator::new(LIMITS);
     assert_eq!(guard.scan(UPGRADE).stop, Some(Stop::Upgrade));
     guard.pass_through();
     assert_eq!(
@@ -243,15 +249,15 @@ fn everything_goes_after_an_upgrade_that_was_granted() {
 
 #[test]
 fn an_upgrade_that_was_not_asked_for_cannot_be_granted() {
-    let mut guard = RequestGuard::new(LIMITS);
+    let mut guard = RequestValidator::new(LIMITS);
     assert_eq!(guard.scan(GET).stop, None);
     guard.pass_through();
-    assert_eq!(fault(&mut guard, b"\0"), Fault::NulByte);
+    assert_eq!(fault(&mut guard, b"\0"), FramingError::NulByte);
 }
 
 #[test]
 fn an_upgrade_is_asked_for_anew_by_each_request() {
-    let mut guard = RequestGuard::new(LIMITS);
+    let mut guard = RequestValidator::new(LIMITS);
     assert_eq!(guard.scan(UPGRADE).stop, Some(Stop::Upgrade));
     guard.resume_http();
     assert_eq!(guard.scan(GET).stop, None);
@@ -263,7 +269,7 @@ fn an_upgrade_is_asked_for_anew_by_each_request() {
 #[test]
 fn the_end_of_a_client_is_clean_only_between_requests() {
     let eof = |bytes: &[u8]| {
-        let mut guard = RequestGuard::new(LIMITS);
+        let mut guard = RequestValidator::new(LIMITS);
         let stop = guard.scan(bytes).stop;
         assert!(matches!(stop, None | Some(Stop::Upgrade)));
         guard.eof()
@@ -272,10 +278,13 @@ fn the_end_of_a_client_is_clean_only_between_requests() {
     assert_eq!(eof(b"\r\n"), Ok(Eof::Idle));
     assert_eq!(eof(GET), Ok(Eof::Idle));
     assert_eq!(eof(UPGRADE), Ok(Eof::Idle));
-    assert_eq!(eof(b"G"), Err(Fault::Truncated));
-    assert_eq!(eof(b"GET / HTTP/1.1\r\nHost: a\r\n"), Err(Fault::Truncated));
+    assert_eq!(eof(b"G"), Err(FramingError::Truncated));
+    assert_eq!(
+        eof(b"GET / HTTP/1.1\r\nHost: a\r\n"),
+        Err(FramingError::Truncated)
+    );
     let body = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nx";
-    assert_eq!(eof(body), Err(Fault::Truncated));
+    assert_eq!(eof(body), Err(FramingError::Truncated));
 }
 
 #[test]
@@ -286,7 +295,7 @@ fn the_end_of_an_upstream_means_what_its_place_says() {
         assert!(matches!(stop, None | Some(Stop::Upgrade)));
         guard.eof()
     };
-    assert_eq!(ResponseGuard::new(LIMITS).eof(), Ok(Eof::Idle));
+    assert_eq!(ResponseValidator::new(LIMITS).eof(), Ok(Eof::Idle));
     assert_eq!(eof(b""), Ok(Eof::Unanswered));
     assert_eq!(
         eof(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"),
@@ -295,13 +304,16 @@ fn the_end_of_an_upstream_means_what_its_place_says() {
     assert_eq!(eof(b"HTTP/1.1 200 OK\r\n\r\n"), Ok(Eof::BodyEnd));
     assert_eq!(eof(b"HTTP/1.1 200 OK\r\n\r\nhello"), Ok(Eof::BodyEnd));
     assert_eq!(eof(b"HTTP/1.1 101 X\r\n\r\n"), Ok(Eof::Tunnel));
-    assert_eq!(eof(b"H"), Err(Fault::Truncated));
-    assert_eq!(eof(b"HTTP/1.1 200 OK\r\nX"), Err(Fault::Truncated));
-    assert_eq!(eof(b"HTTP/1.1 100 Continue\r\n\r\n"), Err(Fault::Truncated));
+    assert_eq!(eof(b"H"), Err(FramingError::Truncated));
+    assert_eq!(eof(b"HTTP/1.1 200 OK\r\nX"), Err(FramingError::Truncated));
+    assert_eq!(
+        eof(b"HTTP/1.1 100 Continue\r\n\r\n"),
+        Err(FramingError::Truncated)
+    );
     let length = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nx";
-    assert_eq!(eof(length), Err(Fault::Truncated));
+    assert_eq!(eof(length), Err(FramingError::Truncated));
     let chunks = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n";
-    assert_eq!(eof(chunks), Err(Fault::Truncated));
+    assert_eq!(eof(chunks), Err(FramingError::Truncated));
 }
 
 #[test]
@@ -328,7 +340,10 @@ fn a_body_that_went_by_unseen_is_counted() {
     assert!(!guard.skip_body(1), "it is over");
 
     let surplus = guard.scan(b"x");
-    assert_eq!(surplus.stop, Some(Stop::Fault(Fault::UnexpectedData)));
+    assert_eq!(
+        surplus.stop,
+        Some(Stop::FramingError(FramingError::UnexpectedData))
+    );
 }
 
 #[test]
@@ -345,8 +360,8 @@ fn what_has_no_length_cannot_go_by_unseen() {
 
 #[test]
 fn an_upstream_must_not_speak_before_it_is_asked() {
-    let mut guard = ResponseGuard::new(LIMITS);
-    let stop = Some(Stop::Fault(Fault::UnexpectedData));
+    let mut guard = ResponseValidator::new(LIMITS);
+    let stop = Some(Stop::FramingError(FramingError::UnexpectedData));
     assert_eq!(
         guard.scan(b"HTTP/1.1 408 X\r\n"),
         Scan { accepted: 0, stop }
@@ -355,7 +370,7 @@ fn an_upstream_must_not_speak_before_it_is_asked() {
 
 #[test]
 fn one_connection_serves_many_responses() {
-    let mut guard = ResponseGuard::new(LIMITS);
+    let mut guard = ResponseValidator::new(LIMITS);
     let response = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
     for asked in 1..=3 {
         guard.expect(RequestKind::Other);
@@ -374,7 +389,7 @@ fn one_connection_serves_many_responses() {
 
 #[test]
 fn interim_responses_are_counted_for_each_request() {
-    let mut guard = ResponseGuard::new(LIMITS);
+    let mut guard = ResponseValidator::new(LIMITS);
     for _ in 0..3 {
         guard.expect(RequestKind::Other);
         assert_eq!(guard.scan(&b"HTTP/1.1 103 X\r\n\r\n".repeat(16)).stop, None);
@@ -385,7 +400,7 @@ fn interim_responses_are_counted_for_each_request() {
 
 #[test]
 fn a_guard_tells_which_part_of_a_response_it_is_in() {
-    let told = |guard: &ResponseGuard| {
+    let told = |guard: &ResponseValidator| {
         (
             guard.between_messages(),
             guard.in_head(),
@@ -424,37 +439,41 @@ fn a_tunnel_passes_everything() {
 #[test]
 fn an_idle_guard_is_small() {
     assert!(
-        size_of::<RequestGuard>() <= 128,
+        size_of::<RequestValidator>() <= 128,
         "{}",
-        size_of::<RequestGuard>()
+        size_of::<RequestValidator>()
     );
     assert!(
-        size_of::<ResponseGuard>() <= 128,
+        size_of::<ResponseValidator>() <= 128,
         "{}",
-        size_of::<ResponseGuard>()
+        size_of::<ResponseValidator>()
     );
-    assert!(size_of::<Fault>() <= 12, "{}", size_of::<Fault>());
+    assert!(
+        size_of::<FramingError>() <= 12,
+        "{}",
+        size_of::<FramingError>()
+    );
 }
 
 #[test]
 fn every_fault_has_a_name_a_group_and_a_sentence() {
-    let limit = Fault::HeaderSize {
+    let limit = FramingError::HeaderSize {
         actual: 8193,
         limit: 8192,
     };
-    assert_eq!(limit.group(), FaultGroup::Limit);
+    assert_eq!(limit.group(), FramingErrorKind::Limit);
     assert_eq!(limit.to_string(), "header size 8193 exceeds limit 8192");
-    assert_eq!(Fault::BareLf.group(), FaultGroup::Framing);
-    assert_eq!(Fault::BareLf.to_string(), "bare line feed");
+    assert_eq!(FramingError::BareLf.group(), FramingErrorKind::Framing);
+    assert_eq!(FramingError::BareLf.to_string(), "bare line feed");
     let names = [
-        Fault::BareLf,
-        Fault::BareCr,
-        Fault::NulByte,
-        Fault::ObsFold,
-        Fault::BadTarget,
-        Fault::Truncated,
+        FramingError::BareLf,
+        FramingError::BareCr,
+        FramingError::NulByte,
+        FramingError::ObsFold,
+        FramingError::BadTarget,
+        FramingError::Truncated,
         limit,
     ]
-    .map(Fault::as_str);
+    .map(FramingError::as_str);
     assert_eq!(BTreeSet::from(names).len(), names.len());
 }

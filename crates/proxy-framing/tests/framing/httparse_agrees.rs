@@ -1,7 +1,7 @@
 //! What a guard accepts, httparse accepts, and sees the same number of fields in.
 
 use httparse::{EMPTY_HEADER, Request, Response, Status};
-use proxy_framing::{HeadLimits, RequestGuard, RequestKind};
+use proxy_framing::{HeadLimits, RequestKind, RequestValidator};
 
 use crate::cases::LIMITS;
 use crate::drive::{Guard, expecting};
@@ -52,8 +52,8 @@ fn fields(head: &[u8]) -> usize {
 }
 
 pub(crate) fn check_request(bytes: &[u8], limits: HeadLimits) {
-    let mut guard = RequestGuard::new(limits);
-    watch(&mut guard, bytes, RequestGuard::heads_seen, |head| {
+    let mut guard = RequestValidator::new(limits);
+    watch(&mut guard, bytes, RequestValidator::heads_seen, |head| {
         let mut headers = [EMPTY_HEADER; 128];
         let mut request = Request::new(&mut headers);
         let parsed = request.parse(head).unwrap_or_else(|error| {
@@ -80,7 +80,7 @@ pub(crate) fn check_response(bytes: &[u8], kind: RequestKind, limits: HeadLimits
     watch(
         &mut guard,
         bytes,
-        proxy_framing::ResponseGuard::heads_seen,
+        proxy_framing::ResponseValidator::heads_seen,
         |head| {
             let mut headers = [EMPTY_HEADER; 128];
             let mut response = Response::new(&mut headers);

@@ -13,7 +13,7 @@ use hyper::body::Incoming;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper::service::service_fn;
 use proptest::proptest;
-use proxy_framing::{RequestGuard, RequestKind};
+use proxy_framing::{RequestKind, RequestValidator};
 
 use crate::cases::{self, LIMITS};
 use crate::decoding::{self, Message};
@@ -178,7 +178,7 @@ fn answered(bytes: &[u8], kind: RequestKind) -> Option<Message> {
 }
 
 fn check_requests(bytes: &[u8]) {
-    let bytes = accepted(&mut RequestGuard::new(LIMITS), bytes);
+    let bytes = accepted(&mut RequestValidator::new(LIMITS), bytes);
     let mut expected = Vec::new();
     for message in decoding::requests(bytes) {
         let last = message.last;

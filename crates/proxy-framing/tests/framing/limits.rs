@@ -1,6 +1,6 @@
 //! Limits are exact: the bound is allowed, one more is not.
 
-use proxy_framing::{Fault, HeadLimits, RequestGuard, RequestKind};
+use proxy_framing::{FramingError, HeadLimits, RequestKind, RequestValidator};
 
 use crate::cases::{LIMITS, Verdict};
 use crate::drive::{self, Outcome, drive};
@@ -9,7 +9,7 @@ use crate::drive::{self, Outcome, drive};
 fn request(bytes: &[u8], limits: HeadLimits) -> Outcome {
     let whole = drive::request(bytes, limits);
     assert_eq!(
-        drive(&mut RequestGuard::new(limits), bytes.chunks(1)),
+        drive(&mut RequestValidator::new(limits), bytes.chunks(1)),
         whole
     );
     whole
@@ -29,14 +29,14 @@ fn a_value_of_the_limit_passes_and_one_byte_more_is_refused() {
         (20, Verdict::Whole),
         (
             21,
-            Verdict::Refused(Fault::ValueSize {
+            Verdict::Refused(FramingError::ValueSize {
                 actual: 21,
                 limit: 20,
             }),
         ),
         (
             500,
-            Verdict::Refused(Fault::ValueSize {
+            Verdict::Refused(FramingError::ValueSize {
                 actual: 21,
                 limit: 20,
             }),
@@ -56,7 +56,7 @@ fn whitespace_around_a_value_does_not_count() {
     let padded = get("X:   \t  abc   \t   \r\n");
     assert_eq!(request(&padded, limits).1, Verdict::Whole);
     let inside = get("X: a    c\r\n");
-    let refused = Verdict::Refused(Fault::ValueSize {
+    let refused = Verdict::Refused(FramingError::ValueSize {
         actual: 6,
         limit: 3,
     });
@@ -69,7 +69,7 @@ fn a_name_of_the_limit_passes_and_one_byte_more_is_refused() {
         max_name_bytes: 10,
         ..LIMITS
     };
-    let refused = Verdict::Refused(Fault::NameSize {
+    let refused = Verdict::Refused(FramingError::NameSize {
         actual: 11,
         limit: 10,
     });
@@ -81,7 +81,7 @@ fn a_name_of_the_limit_passes_and_one_byte_more_is_refused() {
 
 #[test]
 fn a_name_is_refused_before_it_is_complete() {
-    let mut guard = RequestGuard::new(LIMITS);
+    let mut guard = RequestValidator::new(LIMITS);
     let (accepted, verdict) = drive(
         &mut guard,
         [[b"GET / HTTP/1.1\r\n".as_slice(), &[b'n'; 300]]
@@ -90,7 +90,7 @@ fn a_name_is_refused_before_it_is_complete() {
     );
     assert_eq!(
         verdict,
-        Verdict::Refused(Fault::NameSize {
+        Verdict::Refused(FramingError::NameSize {
             actual: 257,
             limit: 256
         })
@@ -105,7 +105,7 @@ fn a_section_of_the_limit_passes_and_one_byte_more_is_refused() {
         max_head_bytes: 9 + 5 + 100,
         ..LIMITS
     };
-    let refused = Verdict::Refused(Fault::HeaderSize {
+    let refused = Verdict::Refused(FramingError::HeaderSize {
         actual: 115,
         limit: 114,
     });
@@ -140,7 +140,7 @@ fn each_request_has_the_whole_section_limit() {
 
 #[test]
 fn as_many_fields_as_the_limit_pass_and_one_more_is_refused() {
-    let refused = Verdict::Refused(Fault::HeaderCount {
+    let refused = Verdict::Refused(FramingError::HeaderCount {
         actual: 101,
         limit: 100,
     });
@@ -159,7 +159,7 @@ fn a_target_of_the_limit_passes_and_one_byte_more_is_refused() {
         max_target_bytes: 30,
         ..LIMITS
     };
-    let refused = Verdict::Refused(Fault::TargetSize {
+    let refused = Verdict::Refused(FramingError::TargetSize {
         actual: 31,
         limit: 30,
     });
@@ -182,7 +182,7 @@ fn limits_of_zero_refuse_what_they_bound() {
     let refusal = |limits| drive::refusal(&get(""), limits);
     assert_eq!(
         refusal(none),
-        Some(Fault::TargetSize {
+        Some(FramingError::TargetSize {
             actual: 1,
             limit: 0
         })
@@ -193,7 +193,7 @@ fn limits_of_zero_refuse_what_they_bound() {
     };
     assert_eq!(
         refusal(limits),
-        Some(Fault::HeaderCount {
+        Some(FramingError::HeaderCount {
             actual: 1,
             limit: 0
         })
@@ -204,7 +204,7 @@ fn limits_of_zero_refuse_what_they_bound() {
     };
     assert_eq!(
         refusal(limits),
-        Some(Fault::HeaderSize {
+        Some(FramingError::HeaderSize {
             actual: 1,
             limit: 0
         })
@@ -215,7 +215,7 @@ fn limits_of_zero_refuse_what_they_bound() {
     };
     assert_eq!(
         refusal(limits),
-        Some(Fault::NameSize {
+        Some(FramingError::NameSize {
             actual: 1,
             limit: 0
         })
@@ -226,7 +226,7 @@ fn limits_of_zero_refuse_what_they_bound() {
     };
     assert_eq!(
         refusal(limits),
-        Some(Fault::ValueSize {
+        Some(FramingError::ValueSize {
             actual: 1,
             limit: 0
         })
@@ -249,19 +249,19 @@ fn limits_beyond_what_the_http_crate_holds_are_cut_down() {
     };
     let path = "p".repeat(65_534);
     let bytes = format!("GET /{path} HTTP/1.1\r\n").into_bytes();
-    let refused = Fault::TargetSize {
+    let refused = FramingError::TargetSize {
         actual: 65_535,
         limit: 65_534,
     };
     assert_eq!(drive::refusal(&bytes, most), Some(refused));
     let bytes = get(&"X: y\r\n".repeat(16_384));
-    let refused = Fault::HeaderCount {
+    let refused = FramingError::HeaderCount {
         actual: 16_385,
         limit: 16_384,
     };
     assert_eq!(drive::refusal(&bytes, most), Some(refused));
     let bytes = get(&"n".repeat(65_536));
-    let refused = Fault::NameSize {
+    let refused = FramingError::NameSize {
         actual: 65_536,
         limit: 65_535,
     };
@@ -285,7 +285,7 @@ fn trailers_have_the_limits_of_heads() {
         request(&chunked("X: y\r\nX: y\r\n"), limits).1,
         Verdict::Whole
     );
-    let refused = Verdict::Refused(Fault::HeaderCount {
+    let refused = Verdict::Refused(FramingError::HeaderCount {
         actual: 3,
         limit: 2,
     });
@@ -293,7 +293,7 @@ fn trailers_have_the_limits_of_heads() {
         request(&chunked("X: y\r\nX: y\r\nX: y\r\n"), limits).1,
         refused
     );
-    let refused = Verdict::Refused(Fault::HeaderSize {
+    let refused = Verdict::Refused(FramingError::HeaderSize {
         actual: 61,
         limit: 60,
     });
@@ -302,7 +302,7 @@ fn trailers_have_the_limits_of_heads() {
         refused
     );
     let name = format!("{}: v\r\n", "n".repeat(257));
-    let refused = Verdict::Refused(Fault::NameSize {
+    let refused = Verdict::Refused(FramingError::NameSize {
         actual: 257,
         limit: 256,
     });
@@ -318,7 +318,7 @@ fn trailers_are_never_longer_than_hyper_holds() {
     };
     let head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n";
     let bytes = format!("{head}X: {}\r\n\r\n", "v".repeat(20_000)).into_bytes();
-    let refused = Verdict::Refused(Fault::HeaderSize {
+    let refused = Verdict::Refused(FramingError::HeaderSize {
         actual: 16_382,
         limit: 16_381,
     });
@@ -336,7 +336,7 @@ fn extensions_are_bounded_for_the_whole_body() {
     let more = [head, &chunk.repeat(513)].concat();
     assert_eq!(
         request(&more, LIMITS).1,
-        Verdict::Refused(Fault::BadChunkExtension)
+        Verdict::Refused(FramingError::BadChunkExtension)
     );
 }
 
@@ -358,19 +358,19 @@ fn responses_have_the_same_limits() {
     let good = b"HTTP/1.1 200 abcde\r\nContent-Length: 0\r\nX: abcdef\r\n\r\n";
     assert_eq!(response(good, limits), Verdict::Whole);
     let reason = b"HTTP/1.1 200 abcdef\r\n\r\n";
-    let refused = Verdict::Refused(Fault::TargetSize {
+    let refused = Verdict::Refused(FramingError::TargetSize {
         actual: 6,
         limit: 5,
     });
     assert_eq!(response(reason, limits), refused);
     let size = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX: abcdefghijklm\r\n\r\n";
-    let refused = Verdict::Refused(Fault::ValueSize {
+    let refused = Verdict::Refused(FramingError::ValueSize {
         actual: 13,
         limit: 12,
     });
     assert_eq!(response(size, limits), refused);
     let count = b"HTTP/1.1 200 OK\r\na:b\r\na:b\r\na:b\r\n\r\n";
-    let refused = Verdict::Refused(Fault::HeaderCount {
+    let refused = Verdict::Refused(FramingError::HeaderCount {
         actual: 3,
         limit: 2,
     });

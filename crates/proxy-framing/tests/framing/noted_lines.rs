@@ -1,10 +1,10 @@
 //! What a guard notes of the head that leads its bytes.
 
 use crate::cases::LIMITS;
-use proxy_framing::{FieldLine, Lines, RequestGuard};
+use proxy_framing::{FieldLine, Lines, RequestValidator};
 
 fn noted(pieces: &[&str]) -> Lines {
-    let mut guard = RequestGuard::new(LIMITS);
+    let mut guard = RequestValidator::new(LIMITS);
     let mut lines = Lines::new();
     for piece in pieces {
         let scan = guard.scan_noting(piece.as_bytes(), Some(&mut lines));

@@ -1,30 +1,30 @@
 //! Field lines that are refused.
 
-use proxy_framing::Fault;
+use proxy_framing::FramingError;
 
 use crate::cases::Verdict::Refused;
 use crate::cases::{RequestCase, Verdict};
 
-const NAME: Verdict = Refused(Fault::BadNameByte);
-const SPACE: Verdict = Refused(Fault::SpaceBeforeColon);
-const CONTROL: Verdict = Refused(Fault::ControlByteInValue);
-const LF: Verdict = Refused(Fault::BareLf);
-const CR: Verdict = Refused(Fault::BareCr);
-const NUL: Verdict = Refused(Fault::NulByte);
-const HOST: Verdict = Refused(Fault::BadHost);
+const NAME: Verdict = Refused(FramingError::BadNameByte);
+const SPACE: Verdict = Refused(FramingError::SpaceBeforeColon);
+const CONTROL: Verdict = Refused(FramingError::ControlByteInValue);
+const LF: Verdict = Refused(FramingError::BareLf);
+const CR: Verdict = Refused(FramingError::BareCr);
+const NUL: Verdict = Refused(FramingError::NulByte);
+const HOST: Verdict = Refused(FramingError::BadHost);
 
 #[rustfmt::skip]
 pub(crate) const FIELDS: &[RequestCase] = &[
-    ("a space before the first field", Refused(Fault::SpaceBeforeFields), b"GET / HTTP/1.1\r\n Host: a\r\n\r\n"),
-    ("a tab before the first field", Refused(Fault::SpaceBeforeFields), b"GET / HTTP/1.1\r\n\tHost: a\r\n\r\n"),
-    ("a line of a space before the fields", Refused(Fault::SpaceBeforeFields), b"GET / HTTP/1.1\r\n \r\nHost: a\r\n\r\n"),
-    ("a line of a space after the fields", Refused(Fault::ObsFold), b"GET / HTTP/1.1\r\nHost: a\r\n \r\n\r\n"),
-    ("a folded line", Refused(Fault::ObsFold), b"GET / HTTP/1.1\r\nHost: a\r\nX: a\r\n b\r\n\r\n"),
-    ("a line folded with a tab", Refused(Fault::ObsFold), b"GET / HTTP/1.1\r\nHost: a\r\nX: a\r\n\tb\r\n\r\n"),
+    ("a space before the first field", Refused(FramingError::SpaceBeforeFields), b"GET / HTTP/1.1\r\n Host: a\r\n\r\n"),
+    ("a tab before the first field", Refused(FramingError::SpaceBeforeFields), b"GET / HTTP/1.1\r\n\tHost: a\r\n\r\n"),
+    ("a line of a space before the fields", Refused(FramingError::SpaceBeforeFields), b"GET / HTTP/1.1\r\n \r\nHost: a\r\n\r\n"),
+    ("a line of a space after the fields", Refused(FramingError::ObsFold), b"GET / HTTP/1.1\r\nHost: a\r\n \r\n\r\n"),
+    ("a folded line", Refused(FramingError::ObsFold), b"GET / HTTP/1.1\r\nHost: a\r\nX: a\r\n b\r\n\r\n"),
+    ("a line folded with a tab", Refused(FramingError::ObsFold), b"GET / HTTP/1.1\r\nHost: a\r\nX: a\r\n\tb\r\n\r\n"),
     ("a space before the colon", SPACE, b"GET / HTTP/1.1\r\nHost : a\r\n\r\n"),
     ("a tab before the colon", SPACE, b"GET / HTTP/1.1\r\nHost\t: a\r\n\r\n"),
     ("a space in a name", SPACE, b"GET / HTTP/1.1\r\nHost: a\r\nX Y: b\r\n\r\n"),
-    ("an empty name", Refused(Fault::EmptyName), b"GET / HTTP/1.1\r\nHost: a\r\n: b\r\n\r\n"),
+    ("an empty name", Refused(FramingError::EmptyName), b"GET / HTTP/1.1\r\nHost: a\r\n: b\r\n\r\n"),
     ("a line without a colon", NAME, b"GET / HTTP/1.1\r\nHost: a\r\nfoo\r\n\r\n"),
     ("a request line as field", SPACE, b"GET / HTTP/1.1\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n"),
     ("a bracket in a name", NAME, b"GET / HTTP/1.1\r\nHost: a\r\nX[]: b\r\n\r\n"),
@@ -62,13 +62,13 @@ pub(crate) const FIELDS: &[RequestCase] = &[
 
 #[rustfmt::skip]
 pub(crate) const HOSTS: &[RequestCase] = &[
-    ("no host", Refused(Fault::MissingHost), b"GET / HTTP/1.1\r\n\r\n"),
-    ("no host among other fields", Refused(Fault::MissingHost), b"GET / HTTP/1.1\r\nAccept: */*\r\nX-Host: a\r\n\r\n"),
-    ("no host with an absolute target", Refused(Fault::MissingHost), b"GET http://a/ HTTP/1.1\r\n\r\n"),
-    ("two hosts", Refused(Fault::RepeatedHost), b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"),
-    ("the same host twice", Refused(Fault::RepeatedHost), b"GET / HTTP/1.1\r\nHost: a\r\nhost: a\r\n\r\n"),
-    ("an empty host and another", Refused(Fault::RepeatedHost), b"GET / HTTP/1.1\r\nHost:\r\nHost: a\r\n\r\n"),
-    ("two hosts in http 1.0", Refused(Fault::RepeatedHost), b"GET / HTTP/1.0\r\nHost: a\r\nHost: a\r\n\r\n"),
+    ("no host", Refused(FramingError::MissingHost), b"GET / HTTP/1.1\r\n\r\n"),
+    ("no host among other fields", Refused(FramingError::MissingHost), b"GET / HTTP/1.1\r\nAccept: */*\r\nX-Host: a\r\n\r\n"),
+    ("no host with an absolute target", Refused(FramingError::MissingHost), b"GET http://a/ HTTP/1.1\r\n\r\n"),
+    ("two hosts", Refused(FramingError::RepeatedHost), b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"),
+    ("the same host twice", Refused(FramingError::RepeatedHost), b"GET / HTTP/1.1\r\nHost: a\r\nhost: a\r\n\r\n"),
+    ("an empty host and another", Refused(FramingError::RepeatedHost), b"GET / HTTP/1.1\r\nHost:\r\nHost: a\r\n\r\n"),
+    ("two hosts in http 1.0", Refused(FramingError::RepeatedHost), b"GET / HTTP/1.0\r\nHost: a\r\nHost: a\r\n\r\n"),
     ("a list of hosts", HOST, b"GET / HTTP/1.1\r\nHost: a, b\r\n\r\n"),
     ("a list of hosts without a space", HOST, b"GET / HTTP/1.1\r\nHost: a,b\r\n\r\n"),
     ("a space in the host", HOST, b"GET / HTTP/1.1\r\nHost: a b\r\n\r\n"),

@@ -1,16 +1,16 @@
 //! Lengths and codings that are refused: the vectors of request smuggling.
 
-use proxy_framing::Fault;
+use proxy_framing::FramingError;
 
 use crate::cases::Verdict::Refused;
 use crate::cases::{RequestCase, Verdict};
 
-const BAD: Verdict = Refused(Fault::BadContentLength);
-const BOTH: Verdict = Refused(Fault::ContentLengthWithTransferEncoding);
-const CODING: Verdict = Refused(Fault::TransferEncodingNotChunked);
-const CONFLICT: Verdict = Refused(Fault::ConflictingContentLength);
-const OLD: Verdict = Refused(Fault::TransferEncodingInHttp10);
-const REPEATED: Verdict = Refused(Fault::RepeatedContentLength);
+const BAD: Verdict = Refused(FramingError::BadContentLength);
+const BOTH: Verdict = Refused(FramingError::ContentLengthWithTransferEncoding);
+const CODING: Verdict = Refused(FramingError::TransferEncodingNotChunked);
+const CONFLICT: Verdict = Refused(FramingError::ConflictingContentLength);
+const OLD: Verdict = Refused(FramingError::TransferEncodingInHttp10);
+const REPEATED: Verdict = Refused(FramingError::RepeatedContentLength);
 
 #[rustfmt::skip]
 pub(crate) const LENGTHS: &[RequestCase] = &[
@@ -44,11 +44,11 @@ pub(crate) const LENGTHS: &[RequestCase] = &[
     ("two different lengths", CONFLICT, b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello!"),
     ("a length and a zero", CONFLICT, b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nContent-Length: 0\r\n\r\nhello"),
     ("a length and a bad one", BAD, b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nContent-Length: x\r\n\r\nhello"),
-    ("a folded length", Refused(Fault::ObsFold), b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n 6\r\n\r\nhello"),
-    ("a length with a space before the colon", Refused(Fault::SpaceBeforeColon), b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length : 5\r\n\r\nhello"),
-    ("a length behind a carriage return", Refused(Fault::BareCr), b"POST / HTTP/1.1\r\nHost: a\r\nX: y\rContent-Length: 5\r\n\r\nhello"),
-    ("a length with a vertical tab", Refused(Fault::ControlByteInValue), b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: \x0b5\r\n\r\nhello"),
-    ("a length with a zero byte", Refused(Fault::NulByte), b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\0\r\n\r\nhello"),
+    ("a folded length", Refused(FramingError::ObsFold), b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n 6\r\n\r\nhello"),
+    ("a length with a space before the colon", Refused(FramingError::SpaceBeforeColon), b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length : 5\r\n\r\nhello"),
+    ("a length behind a carriage return", Refused(FramingError::BareCr), b"POST / HTTP/1.1\r\nHost: a\r\nX: y\rContent-Length: 5\r\n\r\nhello"),
+    ("a length with a vertical tab", Refused(FramingError::ControlByteInValue), b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: \x0b5\r\n\r\nhello"),
+    ("a length with a zero byte", Refused(FramingError::NulByte), b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\0\r\n\r\nhello"),
 ];
 
 #[rustfmt::skip]
@@ -80,13 +80,13 @@ pub(crate) const CODINGS: &[RequestCase] = &[
     ("cow, then chunked in a second line", CODING, b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: cow\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
     ("chunked in http 1.0", OLD, b"POST / HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
     ("chunked and a length in http 1.0", OLD, b"POST / HTTP/1.0\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
-    ("a vertical tab before chunked", Refused(Fault::ControlByteInValue), b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: \x0bchunked\r\n\r\n0\r\n\r\n"),
-    ("a form feed after chunked", Refused(Fault::ControlByteInValue), b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\x0c\r\n\r\n0\r\n\r\n"),
-    ("a zero byte after chunked", Refused(Fault::NulByte), b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\0\r\n\r\n0\r\n\r\n"),
-    ("a space before the coding's colon", Refused(Fault::SpaceBeforeColon), b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding : chunked\r\n\r\n0\r\n\r\n"),
-    ("a tab before the coding's colon", Refused(Fault::SpaceBeforeColon), b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding\t:chunked\r\n\r\n0\r\n\r\n"),
+    ("a vertical tab before chunked", Refused(FramingError::ControlByteInValue), b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: \x0bchunked\r\n\r\n0\r\n\r\n"),
+    ("a form feed after chunked", Refused(FramingError::ControlByteInValue), b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\x0c\r\n\r\n0\r\n\r\n"),
+    ("a zero byte after chunked", Refused(FramingError::NulByte), b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\0\r\n\r\n0\r\n\r\n"),
+    ("a space before the coding's colon", Refused(FramingError::SpaceBeforeColon), b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding : chunked\r\n\r\n0\r\n\r\n"),
+    ("a tab before the coding's colon", Refused(FramingError::SpaceBeforeColon), b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding\t:chunked\r\n\r\n0\r\n\r\n"),
     ("a coding on a folded line", CODING, b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n"),
-    ("a coding hidden by a fold", Refused(Fault::ObsFold), b"POST / HTTP/1.1\r\nHost: a\r\nX: y\r\n Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
-    ("a coding behind a line feed", Refused(Fault::BareLf), b"POST / HTTP/1.1\r\nHost: a\r\nX: y\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
-    ("a coding with a zero byte in its name", Refused(Fault::NulByte), b"POST / HTTP/1.1\r\nHost: a\r\nTransfer\0-Encoding: chunked\r\n\r\n0\r\n\r\n"),
+    ("a coding hidden by a fold", Refused(FramingError::ObsFold), b"POST / HTTP/1.1\r\nHost: a\r\nX: y\r\n Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
+    ("a coding behind a line feed", Refused(FramingError::BareLf), b"POST / HTTP/1.1\r\nHost: a\r\nX: y\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
+    ("a coding with a zero byte in its name", Refused(FramingError::NulByte), b"POST / HTTP/1.1\r\nHost: a\r\nTransfer\0-Encoding: chunked\r\n\r\n0\r\n\r\n"),
 ];

@@ -1,22 +1,22 @@
 //! Request lines, and what comes before and right after them, that are refused.
 
-use proxy_framing::Fault;
+use proxy_framing::FramingError;
 
 use crate::cases::RequestCase;
 use crate::cases::Verdict::Refused;
 
-const LINE: crate::cases::Verdict = Refused(Fault::BadRequestLine);
-const METHOD: crate::cases::Verdict = Refused(Fault::BadMethod);
-const TARGET: crate::cases::Verdict = Refused(Fault::BadTarget);
-const VERSION: crate::cases::Verdict = Refused(Fault::BadVersion);
+const LINE: crate::cases::Verdict = Refused(FramingError::BadRequestLine);
+const METHOD: crate::cases::Verdict = Refused(FramingError::BadMethod);
+const TARGET: crate::cases::Verdict = Refused(FramingError::BadTarget);
+const VERSION: crate::cases::Verdict = Refused(FramingError::BadVersion);
 
 #[rustfmt::skip]
 pub(crate) const LINES: &[RequestCase] = &[
     ("three empty lines before", LINE, b"\r\n\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n"),
-    ("a bare line feed before", Refused(Fault::BareLf), b"\nGET / HTTP/1.1\r\nHost: a\r\n\r\n"),
-    ("a bare carriage return before", Refused(Fault::BareCr), b"\rGET / HTTP/1.1\r\nHost: a\r\n\r\n"),
+    ("a bare line feed before", Refused(FramingError::BareLf), b"\nGET / HTTP/1.1\r\nHost: a\r\n\r\n"),
+    ("a bare carriage return before", Refused(FramingError::BareCr), b"\rGET / HTTP/1.1\r\nHost: a\r\n\r\n"),
     ("a space before", METHOD, b" GET / HTTP/1.1\r\nHost: a\r\n\r\n"),
-    ("a zero byte before", Refused(Fault::NulByte), b"\0GET / HTTP/1.1\r\nHost: a\r\n\r\n"),
+    ("a zero byte before", Refused(FramingError::NulByte), b"\0GET / HTTP/1.1\r\nHost: a\r\n\r\n"),
     ("the hello of TLS", METHOD, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"),
     ("a colon in the method", METHOD, b"GE:T / HTTP/1.1\r\nHost: a\r\n\r\n"),
     ("a byte above ASCII in the method", METHOD, b"G\xc3\x89T / HTTP/1.1\r\nHost: a\r\n\r\n"),
@@ -24,9 +24,9 @@ pub(crate) const LINES: &[RequestCase] = &[
     ("a method of 33 bytes", METHOD, b"ABCDEFGHIJKLMNOPQRSTUVWXYZABCDEFG / HTTP/1.1\r\nHost: a\r\n\r\n"),
     ("a tab after the method", METHOD, b"GET\t/ HTTP/1.1\r\nHost: a\r\n\r\n"),
     ("a vertical tab after the method", METHOD, b"GET\x0b/ HTTP/1.1\r\nHost: a\r\n\r\n"),
-    ("a line feed after the method", Refused(Fault::BareLf), b"GET\n/ HTTP/1.1\r\nHost: a\r\n\r\n"),
+    ("a line feed after the method", Refused(FramingError::BareLf), b"GET\n/ HTTP/1.1\r\nHost: a\r\n\r\n"),
     ("a line of a method alone", LINE, b"GET\r\nHost: a\r\n\r\n"),
-    ("a zero byte in the method", Refused(Fault::NulByte), b"GE\0T / HTTP/1.1\r\nHost: a\r\n\r\n"),
+    ("a zero byte in the method", Refused(FramingError::NulByte), b"GE\0T / HTTP/1.1\r\nHost: a\r\n\r\n"),
     ("two spaces after the method", TARGET, b"GET  / HTTP/1.1\r\nHost: a\r\n\r\n"),
     ("an empty target", TARGET, b"GET  HTTP/1.1\r\nHost: a\r\n\r\n"),
     ("no target", TARGET, b"GET HTTP/1.1\r\nHost: a\r\n\r\n"),
@@ -42,12 +42,12 @@ pub(crate) const LINES: &[RequestCase] = &[
     ("bytes above ASCII in the target", TARGET, b"GET /\xc3\xa9 HTTP/1.1\r\nHost: a\r\n\r\n"),
     ("a fragment in the path", TARGET, b"GET /a#b HTTP/1.1\r\nHost: a\r\n\r\n"),
     ("a fragment in the query", TARGET, b"GET /a?b#c HTTP/1.1\r\nHost: a\r\n\r\n"),
-    ("a zero byte in the target", Refused(Fault::NulByte), b"GET /\0 HTTP/1.1\r\nHost: a\r\n\r\n"),
-    ("a line feed in the target", Refused(Fault::BareLf), b"GET /\nHost: a\r\n\r\n"),
+    ("a zero byte in the target", Refused(FramingError::NulByte), b"GET /\0 HTTP/1.1\r\nHost: a\r\n\r\n"),
+    ("a line feed in the target", Refused(FramingError::BareLf), b"GET /\nHost: a\r\n\r\n"),
     ("a carriage return in the target", LINE, b"GET /\rHTTP/1.1\r\nHost: a\r\n\r\n"),
     ("http 0.9", LINE, b"GET /\r\n"),
     ("http 0.9 with a space", LINE, b"GET / \r\n"),
-    ("http 0.9 with a line feed", Refused(Fault::BareLf), b"GET /\n"),
+    ("http 0.9 with a line feed", Refused(FramingError::BareLf), b"GET /\n"),
     ("an asterisk to get", TARGET, b"GET * HTTP/1.1\r\nHost: a\r\n\r\n"),
     ("an asterisk with more", TARGET, b"OPTIONS *a HTTP/1.1\r\nHost: a\r\n\r\n"),
     ("two asterisks", TARGET, b"OPTIONS ** HTTP/1.1\r\nHost: a\r\n\r\n"),
@@ -89,14 +89,14 @@ pub(crate) const LINES: &[RequestCase] = &[
     ("a space after the version", LINE, b"GET / HTTP/1.1 \r\nHost: a\r\n\r\n"),
     ("a fourth part", LINE, b"GET / HTTP/1.1 x\r\nHost: a\r\n\r\n"),
     ("letters after the version", LINE, b"GET / HTTP/1.1x\r\nHost: a\r\n\r\n"),
-    ("a line feed after the version", Refused(Fault::BareLf), b"GET / HTTP/1.1\nHost: a\r\n\r\n"),
-    ("a zero byte after the version", Refused(Fault::NulByte), b"GET / HTTP/1.1\0\r\nHost: a\r\n\r\n"),
-    ("a carriage return alone after the version", Refused(Fault::BareCr), b"GET / HTTP/1.1\rHost: a\r\n\r\n"),
-    ("two carriage returns after the version", Refused(Fault::BareCr), b"GET / HTTP/1.1\r\r\nHost: a\r\n\r\n"),
-    ("the preface of http 2", Refused(Fault::Http2Preface), b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+    ("a line feed after the version", Refused(FramingError::BareLf), b"GET / HTTP/1.1\nHost: a\r\n\r\n"),
+    ("a zero byte after the version", Refused(FramingError::NulByte), b"GET / HTTP/1.1\0\r\nHost: a\r\n\r\n"),
+    ("a carriage return alone after the version", Refused(FramingError::BareCr), b"GET / HTTP/1.1\rHost: a\r\n\r\n"),
+    ("two carriage returns after the version", Refused(FramingError::BareCr), b"GET / HTTP/1.1\r\r\nHost: a\r\n\r\n"),
+    ("the preface of http 2", Refused(FramingError::Http2Preface), b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
     ("the preface with version 1.1", TARGET, b"PRI * HTTP/1.1\r\nHost: a\r\n\r\n"),
     ("the method of the preface on a path", TARGET, b"PRI / HTTP/1.1\r\nHost: a\r\n\r\n"),
-    ("the preface of http 2 after a request", Refused(Fault::Http2Preface), b"GET / HTTP/1.1\r\nHost: a\r\n\r\nPRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+    ("the preface of http 2 after a request", Refused(FramingError::Http2Preface), b"GET / HTTP/1.1\r\nHost: a\r\n\r\nPRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
     ("garbage after a request", METHOD, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n{\"a\":1}"),
     ("a body without a length", METHOD, b"POST / HTTP/1.1\r\nHost: a\r\n\r\n{\"a\":1}"),
 ];

@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::{Strategy, any, prop_oneof};
 use proptest::sample::{Index, select};
 use proptest::{prop_assert_eq, proptest};
-use proxy_framing::{HeadLimits, RequestGuard, RequestKind};
+use proxy_framing::{HeadLimits, RequestKind, RequestValidator};
 
 use crate::cases::{self, LIMITS};
 use crate::drive::{self, drive, expecting};
@@ -143,9 +143,9 @@ proptest! {
         places in vec(any::<Index>(), 0..6),
     ) {
         let whole = drive::request(&bytes, limits);
-        let cut = drive(&mut RequestGuard::new(limits), pieces(&bytes, &places));
+        let cut = drive(&mut RequestValidator::new(limits), pieces(&bytes, &places));
         prop_assert_eq!(cut, whole);
-        let single = drive(&mut RequestGuard::new(limits), bytes.chunks(1));
+        let single = drive(&mut RequestValidator::new(limits), bytes.chunks(1));
         prop_assert_eq!(single, whole);
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use proxy_framing::RequestGuard;
+use proxy_framing::RequestValidator;
 
 use crate::cases::{LIMITS, RequestCase, ResponseCase};
 use crate::drive::{self, Outcome, drive, expecting};
@@ -83,7 +83,7 @@ fn no_cut_changes_what_becomes_of_a_request() {
     for (name, _, bytes) in requests() {
         let whole = drive::request(&bytes, LIMITS);
         for outcome in cuts(&bytes, |pieces| {
-            drive(&mut RequestGuard::new(LIMITS), pieces.iter().copied())
+            drive(&mut RequestValidator::new(LIMITS), pieces.iter().copied())
         }) {
             assert_eq!(outcome, whole, "{name}");
         }

@@ -1,6 +1,6 @@
 //! What a kind of value is, and the kinds without their types.
 
-use super::{Complaint, Raw};
+use super::{Raw, ValueError};
 
 /// What can be said of every kind, blocks included.
 pub trait Shaped: Copy {
@@ -25,7 +25,7 @@ pub trait Kind: Shaped {
     /// # Errors
     ///
     /// When `raw` is of another type, out of range, malformed, or a word that has no meaning yet.
-    fn read(&self, name: &str, raw: Raw<'_>) -> Result<Self::Value, Complaint>;
+    fn read(&self, name: &str, raw: Raw<'_>) -> Result<Self::Value, ValueError>;
 
     /// The value of a default.
     fn give(&self, given: Self::Given) -> Self::Value;

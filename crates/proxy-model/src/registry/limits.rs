@@ -7,7 +7,7 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 const TIB: u64 = 1 << 40;
-const MANY: u32 = 10_000_000;
+const MAX_COUNT: u32 = 10_000_000;
 
 settings! {
     /// All header fields of a request together, names and values. Over it: 429 `LIMIT_EXCEEDED`,
@@ -51,18 +51,18 @@ settings! {
         .not_yet("agents");
     /// Connections from one client address; IPv6 counts by /64.
     MAX_CONNECTIONS_PER_CLIENT: Integer<u32>, Given<u32> =
-        integer("limits.max-connections-per-client", 1, MANY, "connections")
+        integer("limits.max-connections-per-client", 1, MAX_COUNT, "connections")
             .or(100)
             .not_yet("limits");
     /// Connections that one route serves at once.
     MAX_CONNECTIONS_PER_ROUTE: Integer<u32>, Given<u32> =
-        integer("limits.max-connections-per-route", 1, MANY, "connections")
+        integer("limits.max-connections-per-route", 1, MAX_COUNT, "connections")
             .or(1_000)
             .not_yet("limits");
     /// Connections from all clients. Over it new ones are answered 503 and closed. Should not
     /// exceed the file descriptors that the process may have, less 100.
     MAX_TOTAL_CONNECTIONS: Integer<u32>, Given<u32> =
-        integer("limits.max-total-connections", 1, MANY, "connections")
+        integer("limits.max-total-connections", 1, MAX_COUNT, "connections")
             .or(10_000)
             .enforced("proxy-server", "connections_over_the_limit_are_answered_503_and_closed");
     /// Idle connections kept to one target, where its upstream does not say otherwise. 0 keeps
@@ -73,7 +73,7 @@ settings! {
             .enforced("proxy-pool", "idle_connections_are_limited_for_all_upstreams_together");
     /// Requests being served at once. Over it: 503 with `Retry-After`.
     MAX_IN_FLIGHT_REQUESTS: Integer<u32>, Given<u32> =
-        integer("limits.max-in-flight-requests", 1, MANY, "requests")
+        integer("limits.max-in-flight-requests", 1, MAX_COUNT, "requests")
             .or(10_000)
             .enforced(
                 "proxy-pipeline",
@@ -81,12 +81,12 @@ settings! {
             );
     /// Requests being served at once by one worker.
     MAX_IN_FLIGHT_REQUESTS_PER_WORKER: Integer<u32>, Given<u32> =
-        integer("limits.max-in-flight-requests-per-worker", 1, MANY, "requests")
+        integer("limits.max-in-flight-requests-per-worker", 1, MAX_COUNT, "requests")
             .or(1_000)
             .not_yet("limits");
     /// Requests waiting for a place.
     MAX_QUEUED_REQUESTS: Integer<u32>, Given<u32> =
-        integer("limits.max-queued-requests", 0, MANY, "requests")
+        integer("limits.max-queued-requests", 0, MAX_COUNT, "requests")
             .or(1_000)
             .not_yet("limits");
     /// Requests waiting for one agent.
@@ -104,17 +104,17 @@ settings! {
         .not_yet("agents");
     /// Requests a second of all clients on all routes; bursts may be 10 times as many.
     MAX_REQUESTS_PER_SECOND_GLOBAL: Integer<u32>, Unset =
-        integer("limits.max-requests-per-second-global", 1, MANY, "requests a second")
+        integer("limits.max-requests-per-second-global", 1, MAX_COUNT, "requests a second")
             .optional("no limit")
             .not_yet("limits");
     /// Requests a second of one client address; bursts may be 10 times as many.
     MAX_REQUESTS_PER_SECOND_PER_CLIENT: Integer<u32>, Unset =
-        integer("limits.max-requests-per-second-per-client", 1, MANY, "requests a second")
+        integer("limits.max-requests-per-second-per-client", 1, MAX_COUNT, "requests a second")
             .optional("no limit")
             .not_yet("limits");
     /// Requests a second on one route; bursts may be 10 times as many.
     MAX_REQUESTS_PER_SECOND_PER_ROUTE: Integer<u32>, Unset =
-        integer("limits.max-requests-per-second-per-route", 1, MANY, "requests a second")
+        integer("limits.max-requests-per-second-per-route", 1, MAX_COUNT, "requests a second")
             .optional("no limit")
             .not_yet("limits");
     /// Memory of the process.

@@ -1,6 +1,6 @@
 //! Kinds that are numbers: counts, ratios, sizes and times.
 
-use super::{Complaint, Kind, Raw, Shape, Shaped};
+use super::{Kind, Raw, Shape, Shaped, ValueError};
 use crate::size::{self, show_size};
 use std::fmt;
 use std::time::Duration;
@@ -62,7 +62,7 @@ impl<T: Whole> Kind for Integer<T> {
     type Value = T;
     type Given = T;
 
-    fn read(&self, _name: &str, raw: Raw<'_>) -> Result<T, Complaint> {
+    fn read(&self, _name: &str, raw: Raw<'_>) -> Result<T, ValueError> {
         let number = match raw {
             Raw::Integer(number) => number,
             Raw::Text(text) if !self.words.is_empty() => self.word(text)?,
@@ -72,7 +72,7 @@ impl<T: Whole> Kind for Integer<T> {
         };
         let in_range = |value: &T| (self.least..=self.greatest).contains(value);
         let value = T::try_from(number).ok().filter(in_range);
-        value.ok_or_else(|| Complaint::Range {
+        value.ok_or_else(|| ValueError::Range {
             least: self.least.to_string(),
             greatest: self.greatest.to_string(),
         })
@@ -88,12 +88,12 @@ impl<T: Whole> Kind for Integer<T> {
 }
 
 impl<T> Integer<T> {
-    fn word(&self, text: &str) -> Result<i128, Complaint> {
+    fn word(&self, text: &str) -> Result<i128, ValueError> {
         let known = self.words.iter().find(|(word, _)| *word == text);
         let words = || self.words.iter().map(|(word, _)| *word).collect();
         known
             .map(|(_, number)| i128::from(*number))
-            .ok_or_else(|| Complaint::Word { known: words() })
+            .ok_or_else(|| ValueError::Word { known: words() })
     }
 }
 
@@ -116,7 +116,7 @@ impl Kind for Decimal {
     type Value = f64;
     type Given = f64;
 
-    fn read(&self, _name: &str, raw: Raw<'_>) -> Result<f64, Complaint> {
+    fn read(&self, _name: &str, raw: Raw<'_>) -> Result<f64, ValueError> {
         let number = match raw {
             Raw::Decimal(number) => number,
             #[expect(clippy::cast_precision_loss, reason = "ranges end far below 2^53")]
@@ -126,7 +126,7 @@ impl Kind for Decimal {
         if (self.least..=self.greatest).contains(&number) {
             return Ok(number);
         }
-        Err(Complaint::Range {
+        Err(ValueError::Range {
             least: format!("{:?}", self.least),
             greatest: format!("{:?}", self.greatest),
         })
@@ -152,14 +152,14 @@ impl Kind for Size {
     type Value = u64;
     type Given = u64;
 
-    fn read(&self, _name: &str, raw: Raw<'_>) -> Result<u64, Complaint> {
-        let out_of_range = || Complaint::Range {
+    fn read(&self, _name: &str, raw: Raw<'_>) -> Result<u64, ValueError> {
+        let out_of_range = || ValueError::Range {
             least: show_size(self.least),
             greatest: show_size(self.greatest),
         };
         let bytes = match raw {
             Raw::Integer(number) => u64::try_from(number).map_err(|_| out_of_range())?,
-            Raw::Text(text) => size::parse(text).map_err(|fault| Complaint::Form {
+            Raw::Text(text) => size::parse(text).map_err(|fault| ValueError::Form {
                 what: "a size such as `500MB` or `512KiB`",
                 reason: fault.to_string(),
             })?,
@@ -205,7 +205,7 @@ impl Kind for Time {
     type Value = Duration;
     type Given = Duration;
 
-    fn read(&self, name: &str, raw: Raw<'_>) -> Result<Duration, Complaint> {
+    fn read(&self, name: &str, raw: Raw<'_>) -> Result<Duration, ValueError> {
         let Raw::Integer(number) = raw else {
             let unit = if is_millis(name) {
                 "milliseconds"
@@ -222,7 +222,7 @@ impl Kind for Time {
             }
         });
         let in_range = |value: &Duration| (self.least..=self.greatest).contains(value);
-        duration.filter(in_range).ok_or_else(|| Complaint::Range {
+        duration.filter(in_range).ok_or_else(|| ValueError::Range {
             least: in_unit(name, self.least, true),
             greatest: in_unit(name, self.greatest, false),
         })

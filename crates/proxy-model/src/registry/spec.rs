@@ -1,6 +1,6 @@
 //! One row of the registry, typed so that range and default have one place only.
 
-use super::{Complaint, Kind, Raw, Shape, Shaped};
+use super::{Kind, Raw, Shape, Shaped, ValueError};
 
 /// A setting: its name, its kind, what holds when it is absent, and who enforces it.
 ///
@@ -127,8 +127,8 @@ impl<K: Kind> Absent<K> for Given<K::Given> {
     }
 }
 
-const SINCE: &str = "0.1";
-const NOBODY: Status = Status::NotYet { issue: "" };
+const FIRST_VERSION: &str = "0.1";
+const NOT_ENFORCED: Status = Status::NotYet { issue: "" };
 
 /// Starts a row; [`Spec::or`], [`Spec::optional`] and [`Spec::many`] say what else than
 /// [`Required`] it is.
@@ -138,7 +138,7 @@ pub(super) const fn row<K: Copy>(path: &'static str, kind: K) -> Spec<K, Require
         kind,
         presence: Required,
         doc: "",
-        status: NOBODY,
+        status: NOT_ENFORCED,
         also: &[],
         aliases: &[],
         deprecated: None,
@@ -219,7 +219,7 @@ impl<K: Kind, D> Spec<K, D> {
     /// # Errors
     ///
     /// When the value is not one of the kind's.
-    pub fn read(&self, name: &str, raw: Raw<'_>) -> Result<K::Value, Complaint> {
+    pub fn read(&self, name: &str, raw: Raw<'_>) -> Result<K::Value, ValueError> {
         self.kind.read(name, raw)
     }
 }
@@ -253,7 +253,7 @@ impl<K: Shaped, D: Absent<K>> Spec<K, D> {
             also,
             aliases: own_aliases.chain(kind.alias(name_of(path))).collect(),
             deprecated: *deprecated,
-            since: SINCE,
+            since: FIRST_VERSION,
         }
     }
 }

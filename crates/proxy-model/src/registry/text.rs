@@ -1,6 +1,6 @@
 //! Kinds that are text of some form.
 
-use super::{Complaint, Kind, Raw, Shape, Shaped};
+use super::{Kind, Raw, Shape, Shaped, ValueError};
 use std::fmt;
 
 /// Text of some form.
@@ -29,11 +29,11 @@ impl<T> Kind for Text<T> {
     type Value = T;
     type Given = Written<T>;
 
-    fn read(&self, _name: &str, raw: Raw<'_>) -> Result<T, Complaint> {
+    fn read(&self, _name: &str, raw: Raw<'_>) -> Result<T, ValueError> {
         let Raw::Text(text) = raw else {
             return Err(raw.is_not(format!("{}, as in \"{}\"", self.what, self.example)));
         };
-        (self.parse)(text).map_err(|reason| Complaint::Form {
+        (self.parse)(text).map_err(|reason| ValueError::Form {
             what: self.what,
             reason,
         })

@@ -1,6 +1,6 @@
 //! Kinds that are words: switches, and one of a few.
 
-use super::{Complaint, Kind, Raw, Shape, Shaped, Word};
+use super::{Kind, Raw, Shape, Shaped, ValueError, Word};
 use std::borrow::Cow;
 
 /// `#true` or `#false`.
@@ -47,7 +47,7 @@ impl Kind for Flag {
     type Value = bool;
     type Given = bool;
 
-    fn read(&self, _name: &str, raw: Raw<'_>) -> Result<bool, Complaint> {
+    fn read(&self, _name: &str, raw: Raw<'_>) -> Result<bool, ValueError> {
         match raw {
             Raw::Flag(flag) => Ok(flag),
             Raw::Text(_) | Raw::Integer(_) | Raw::Decimal(_) | Raw::Null => {
@@ -83,7 +83,7 @@ impl<T: Copy + PartialEq> Kind for Choice<T> {
     type Value = T;
     type Given = T;
 
-    fn read(&self, _name: &str, raw: Raw<'_>) -> Result<T, Complaint> {
+    fn read(&self, _name: &str, raw: Raw<'_>) -> Result<T, ValueError> {
         let known = || self.words.iter().map(|meaning| meaning.name).collect();
         let Some(text) = self.written(raw) else {
             let words: Vec<String> = self
@@ -99,8 +99,8 @@ impl<T: Copy + PartialEq> Kind for Choice<T> {
             .find(|meaning| is_same(meaning.name, &text));
         match meaning.map(|meaning| meaning.stands) {
             Some(Stands::For(value)) => Ok(value),
-            Some(Stands::NotYet(issue)) => Err(Complaint::NotYet { issue }),
-            None => Err(Complaint::Word { known: known() }),
+            Some(Stands::NotYet(issue)) => Err(ValueError::NotYet { issue }),
+            None => Err(ValueError::Word { known: known() }),
         }
     }
 
@@ -156,6 +156,6 @@ mod tests {
         assert_eq!(choice.read("x", Raw::Text("now")), Ok(1));
         let issue = "some work";
         let refused = choice.read("x", Raw::Text("later-on"));
-        assert_eq!(refused, Err(Complaint::NotYet { issue }));
+        assert_eq!(refused, Err(ValueError::NotYet { issue }));
     }
 }

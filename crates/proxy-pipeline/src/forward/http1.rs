@@ -1,13 +1,13 @@
 //! One attempt by HTTP/1.1.
 
-use super::link::Kept;
-use super::{Answered, Attempts, Tried};
+use super::upstream_connection::PooledConnection;
+use super::{Answered, AttemptOutcome, Attempts};
 use crate::interim;
-use proxy_pool::SendFault;
+use proxy_pool::SendError;
 
 impl Attempts<'_, '_> {
     /// Sends the request by a connection that is its own, and waits for the head of its response.
-    pub(super) async fn send_alone(&mut self, mut kept: Kept) -> Tried {
+    pub(super) async fn send_alone(&mut self, mut kept: PooledConnection) -> AttemptOutcome {
         self.start_timer();
         let understands = self.client_takes_interim();
         let client = self.exchange.client();
@@ -27,39 +27,39 @@ impl Attempts<'_, '_> {
         let connection = &mut kept.connection;
         let sending = connection.send(self.kind, (&mut self.request, more), deadline, notice);
         match sending.await {
-            Ok(response) => Tried::Answered(Answered::Http1(response, kept)),
+            Ok(response) => AttemptOutcome::Answered(Answered::Http1(response, kept)),
             // The target had closed a kept connection: nothing was sent, nobody is to blame.
-            Err(SendFault::Unsent) if kept.used => {
+            Err(SendError::UnsentRequest) if kept.used => {
                 self.note_stale();
-                Tried::Again
+                AttemptOutcome::Again
             }
             Err(fault) => {
                 let problem = self.problem(&fault);
                 if !self.may_repeat(&kept, &fault) {
-                    return Tried::Failed(problem);
+                    return AttemptOutcome::Failed(problem);
                 }
                 self.note_retry();
                 if kept.used {
                     // It may have been ending already when the request was sent.
                     self.note_stale();
-                    return Tried::Again;
+                    return AttemptOutcome::Again;
                 }
                 self.note_failure(&problem);
-                Tried::Elsewhere
+                AttemptOutcome::Elsewhere
             }
         }
     }
 
     /// Whether the request may be sent again: nothing of it was sent, or the connection ended without a
     /// byte of an answer and the request is idempotent.
-    fn may_repeat(&mut self, kept: &Kept, fault: &SendFault) -> bool {
+    fn may_repeat(&mut self, kept: &PooledConnection, fault: &SendError) -> bool {
         let repeatable = match fault {
-            SendFault::Unsent => true,
-            SendFault::Closed(_) => self.replayable && kept.connection.received() == 0,
-            SendFault::BadResponse(_)
-            | SendFault::RequestBody
-            | SendFault::TimedOut { .. }
-            | SendFault::Call(_) => false,
+            SendError::UnsentRequest => true,
+            SendError::Closed(_) => self.replayable && kept.connection.received() == 0,
+            SendError::BadResponse(_)
+            | SendError::RequestBody
+            | SendError::TimedOut { .. }
+            | SendError::Http2Request(_) => false,
         };
         repeatable && self.may_retry()
     }

@@ -1,32 +1,36 @@
 //! One attempt by HTTP/2.
 
-use super::{Answered, Attempts, Tried};
+use super::{Answered, AttemptOutcome, Attempts};
 use crate::interim;
 use crate::request_body::RequestBody;
-use crate::upgrade::Asked;
+use crate::upgrade::RequestedUpgrade;
 use http::Request;
 use proxy_errors::{Detail, Problem, Reason};
-use proxy_pool::{Call, CallFault, Lane, SendFault, call_tunnel};
+use proxy_pool::{Http2Request, Http2RequestError, SendError, StreamSlot, call_tunnel};
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
 
 impl Attempts<'_, '_> {
     /// Sends the request by `lane` and waits for the head of its response.
-    pub(super) async fn call(&mut self, lane: Lane, asked: Option<&Asked>) -> Tried {
+    pub(super) async fn call(
+        &mut self,
+        lane: StreamSlot,
+        asked: Option<&RequestedUpgrade>,
+    ) -> AttemptOutcome {
         self.start_timer();
         let request = std::mem::take(&mut self.request);
         if asked.is_some() {
             return Box::pin(self.dig(lane, request)).await;
         }
         let kept = lane.kept;
-        let mut call = match Call::begin(lane, request) {
+        let mut call = match Http2Request::begin(lane, request) {
             Ok(call) => Box::new(call),
             // It ended since it was chosen.
             Err(unsent) if kept => {
                 self.note_stale();
                 (_, self.request) = *unsent;
-                return Tried::Again;
+                return AttemptOutcome::Again;
             }
             // A fresh connection ended before it took anything.
             Err(unsent) => {
@@ -36,8 +40,8 @@ impl Attempts<'_, '_> {
                 }
                 self.request = request;
                 self.note_retry();
-                self.note_failure(&self.problem(&SendFault::Call(fault)));
-                return Tried::Elsewhere;
+                self.note_failure(&self.problem(&SendError::Http2Request(fault)));
+                return AttemptOutcome::Elsewhere;
             }
         };
         let client = Rc::clone(self.exchange.client());
@@ -49,61 +53,64 @@ impl Attempts<'_, '_> {
                 }
             });
             match polled {
-                Poll::Ready(answer) => Poll::Ready(answer.map_err(SendFault::Call)),
+                Poll::Ready(answer) => Poll::Ready(answer.map_err(SendError::Http2Request)),
                 Poll::Pending => match self.timers.deadline().take_expired() {
-                    Some((timer, after)) => Poll::Ready(Err(SendFault::TimedOut { timer, after })),
+                    Some((timer, after)) => Poll::Ready(Err(SendError::TimedOut { timer, after })),
                     None => Poll::Pending,
                 },
             }
         });
         match answer.await {
-            Ok(response) => Tried::Answered(Answered::Http2(response, call)),
+            Ok(response) => AttemptOutcome::Answered(Answered::Http2(response, call)),
             Err(fault) => self.gave_up(*call, &fault),
         }
     }
 
-    fn failed(&self, fault: CallFault) -> Tried {
-        Tried::Failed(self.problem(&SendFault::Call(fault)))
+    fn failed(&self, fault: Http2RequestError) -> AttemptOutcome {
+        AttemptOutcome::Failed(self.problem(&SendError::Http2Request(fault)))
     }
 
     /// What is to be done after a call without an answer.
-    fn gave_up(&mut self, call: Call<RequestBody>, fault: &SendFault) -> Tried {
+    fn gave_up(&mut self, call: Http2Request<RequestBody>, fault: &SendError) -> AttemptOutcome {
         let problem = self.problem(fault);
-        let unseen = matches!(fault, SendFault::Call(CallFault::Unprocessed(_)));
-        let lost = matches!(fault, SendFault::Call(CallFault::Broken(error)) if error.is_io());
+        let unseen = matches!(
+            fault,
+            SendError::Http2Request(Http2RequestError::Unprocessed(_))
+        );
+        let lost = matches!(fault, SendError::Http2Request(Http2RequestError::Broken(error)) if error.is_io());
         let kept = call.was_kept();
         // As over HTTP/1.1: the connection ended without a word.
         let silent = lost && call.is_unanswered() && self.replayable;
         if !(unseen || silent) || !self.may_retry() {
-            return Tried::Failed(problem);
+            return AttemptOutcome::Failed(problem);
         }
         let Some(request) = call.into_request(RequestBody::default()) else {
-            return Tried::Failed(problem);
+            return AttemptOutcome::Failed(problem);
         };
         self.request = request;
         self.note_retry();
         if kept && !unseen {
             // It may have been ending already when the request was sent.
             self.note_stale();
-            return Tried::Again;
+            return AttemptOutcome::Again;
         }
         self.note_failure(&problem);
-        Tried::Elsewhere
+        AttemptOutcome::Elsewhere
     }
 
     /// Asks for a tunnel. [RFC 8441]
-    async fn dig(&mut self, lane: Lane, request: Request<RequestBody>) -> Tried {
+    async fn dig(&mut self, lane: StreamSlot, request: Request<RequestBody>) -> AttemptOutcome {
         let name = &*self.to.upstream.name;
         let declined = || Problem::new(Reason::UpgradeDeclined, Detail::name(name));
         let (head, _) = request.into_parts();
         let digging = call_tunnel(lane, head, self.timers.deadline());
         match digging.await {
-            Ok(None) => Tried::Failed(declined()),
+            Ok(None) => AttemptOutcome::Failed(declined()),
             Ok(Some((response, Some(tunnel)))) => {
-                Tried::Answered(Answered::Tunnel(response, tunnel))
+                AttemptOutcome::Answered(Answered::Tunnel(response, tunnel))
             }
-            Ok(Some((refusal, None))) => Tried::Answered(Answered::Refusal(refusal)),
-            Err(fault) => Tried::Failed(self.problem(&fault)),
+            Ok(Some((refusal, None))) => AttemptOutcome::Answered(Answered::Refusal(refusal)),
+            Err(fault) => AttemptOutcome::Failed(self.problem(&fault)),
         }
     }
 }

@@ -1,13 +1,13 @@
 //! Refuses clients that did not show the certificate they must show.
 
-use crate::client::Client;
+use crate::connection_info::ConnectionInfo;
 use crate::time::Time;
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_tls::{ClientAuthVerdict, VerifyFailure};
 use std::time::Duration;
 
 /// Answers 495 to every request of a connection whose client certificate is missing or bad.
-pub(crate) fn check(client: &Client, time: &Time, began: Duration) -> Result<(), Problem> {
+pub(crate) fn check(client: &ConnectionInfo, time: &Time, began: Duration) -> Result<(), Problem> {
     let Some(session) = &client.session else {
         return Ok(());
     };

@@ -1,13 +1,13 @@
 //! Refuses expectations that the proxy cannot meet. [RFC 9110 §10.1.1]
 
-use crate::hop::Found;
+use crate::known_headers::KnownHeaders;
 use http::HeaderMap;
 use http::header::EXPECT;
 use proxy_errors::{Detail, Problem, Reason};
 
 /// `100-continue` is met when the upstream takes the body; nothing else is known.
-pub(crate) fn check(headers: &HeaderMap, found: &Found) -> Result<(), Problem> {
-    if !found.has(Found::EXPECT) {
+pub(crate) fn check(headers: &HeaderMap, found: &KnownHeaders) -> Result<(), Problem> {
+    if !found.has(KnownHeaders::EXPECT) {
         return Ok(());
     }
     let mut expectations = headers.get_all(EXPECT).iter();

@@ -1,7 +1,7 @@
 //! The time that a gRPC caller gives, bounded by the route's and passed on less what was spent.
 
 use crate::exchange::Exchange;
-use crate::hop::Found;
+use crate::known_headers::KnownHeaders;
 use crate::names;
 use http::{HeaderMap, HeaderValue};
 use proxy_framing::{read_grpc_timeout, write_grpc_timeout};
@@ -10,7 +10,7 @@ use std::time::Duration;
 /// How long the exchange may take in all, from now; `own` is what the route says.
 #[inline]
 pub(crate) fn bound(exchange: &Exchange, own: Option<Duration>) -> Option<Duration> {
-    if !exchange.found.has(Found::GRPC) {
+    if !exchange.found.has(KnownHeaders::GRPC) {
         return own;
     }
     let told = exchange.head.headers.get(names::GRPC_TIMEOUT);

@@ -5,7 +5,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 /// What is wrong with fields that came by HTTP/2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unfit {
+pub(crate) enum InvalidField {
     /// A name is no token.
     Name,
     /// A value begins or ends with white space.
@@ -17,16 +17,16 @@ pub(crate) enum Unfit {
 }
 
 /// Looks at each field of a head once.
-pub(crate) fn check(headers: &HeaderMap) -> Result<(), Unfit> {
+pub(crate) fn check(headers: &HeaderMap) -> Result<(), InvalidField> {
     let mut has_length = false;
     for (name, value) in headers {
         check_field(name, value)?;
         if name.as_str().len() == CONTENT_LENGTH.as_str().len() && *name == CONTENT_LENGTH {
             if std::mem::replace(&mut has_length, true) {
-                return Err(Unfit::Lengths);
+                return Err(InvalidField::Lengths);
             }
             if value.is_empty() || !value.as_bytes().iter().all(u8::is_ascii_digit) {
-                return Err(Unfit::Length);
+                return Err(InvalidField::Length);
             }
         }
     }
@@ -35,15 +35,15 @@ pub(crate) fn check(headers: &HeaderMap) -> Result<(), Unfit> {
 
 /// The same for one field, whatever it means.
 #[inline]
-pub(crate) fn check_field(name: &HeaderName, value: &HeaderValue) -> Result<(), Unfit> {
+pub(crate) fn check_field(name: &HeaderName, value: &HeaderValue) -> Result<(), InvalidField> {
     // The one byte that the `http` crate takes in names beyond those of a token. [RFC 9110 §5.6.2]
     if name.as_str().as_bytes().contains(&b'"') {
-        return Err(Unfit::Name);
+        return Err(InvalidField::Name);
     }
     let is_space = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
     let bytes = value.as_bytes();
     if is_space(bytes.first()) || is_space(bytes.last()) {
-        return Err(Unfit::Value);
+        return Err(InvalidField::Value);
     }
     Ok(())
 }
@@ -52,7 +52,7 @@ pub(crate) fn check_field(name: &HeaderName, value: &HeaderValue) -> Result<(), 
 mod tests {
     use super::*;
 
-    fn checked(fields: &[(&'static str, &'static str)]) -> Result<(), Unfit> {
+    fn checked(fields: &[(&'static str, &'static str)]) -> Result<(), InvalidField> {
         let mut headers = HeaderMap::new();
         for (name, value) in fields {
             let name = HeaderName::from_lowercase(name.as_bytes()).unwrap();
@@ -64,8 +64,8 @@ mod tests {
     #[test]
     fn padding_is_seen_at_both_ends() {
         for (value, expected) in [
-            (" a", Err(Unfit::Value)),
-            ("a\t", Err(Unfit::Value)),
+            (" a", Err(InvalidField::Value)),
+            ("a\t", Err(InvalidField::Value)),
             ("a b", Ok(())),
             ("", Ok(())),
         ] {
@@ -75,16 +75,19 @@ mod tests {
 
     #[test]
     fn a_quote_in_a_name_does_not_reach_http1() {
-        assert_eq!(checked(&[("x\"y", "1")]), Err(Unfit::Name));
+        assert_eq!(checked(&[("x\"y", "1")]), Err(InvalidField::Name));
     }
 
     #[test]
     fn a_length_stands_once_and_is_a_number() {
         assert_eq!(checked(&[("content-length", "05")]), Ok(()));
         for value in ["", "+5", "5,5", "0x5"] {
-            assert_eq!(checked(&[("content-length", value)]), Err(Unfit::Length));
+            assert_eq!(
+                checked(&[("content-length", value)]),
+                Err(InvalidField::Length)
+            );
         }
         let twice = [("content-length", "5"), ("content-length", "5")];
-        assert_eq!(checked(&twice), Err(Unfit::Lengths));
+        assert_eq!(checked(&twice), Err(InvalidField::Lengths));
     }
 }

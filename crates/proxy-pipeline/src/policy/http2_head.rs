@@ -2,7 +2,7 @@
 //!
 //! What no HTTP/2 head may hold, such as fields of the connection, has ended its stream before.
 
-use crate::client::Bootstrapped;
+use crate::connection_info::ExtendedConnectProtocol;
 use crate::exchange::Exchange;
 use crate::failure::unfit_request;
 use crate::policy::{header_limits, http2_fields};
@@ -39,7 +39,8 @@ pub(crate) fn apply(exchange: &mut Exchange) -> Result<(), Problem> {
 /// What is asked for when a tunnel is has no body: whoever waited for one upstream would take what
 /// comes next for it.
 fn check_tunnel(head: &Parts) -> Result<(), Problem> {
-    if head.extensions.get::<Bootstrapped>().is_some() && head.headers.contains_key(CONTENT_LENGTH)
+    if head.extensions.get::<ExtendedConnectProtocol>().is_some()
+        && head.headers.contains_key(CONTENT_LENGTH)
     {
         let detail = Detail::text("a tunnel has no length");
         return Err(Problem::new(Reason::BadContentLength, detail));

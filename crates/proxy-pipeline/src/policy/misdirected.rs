@@ -1,10 +1,10 @@
 //! Refuses requests for hosts that the connection's certificate is not for. [RFC 9110 §7.4]
 
-use crate::client::Client;
+use crate::connection_info::ConnectionInfo;
 use proxy_errors::{Detail, Problem, Reason};
 
 /// Answers 421 when `authority` needs another certificate than the one that was shown.
-pub(crate) fn check(client: &Client, authority: &str) -> Result<(), Problem> {
+pub(crate) fn check(client: &ConnectionInfo, authority: &str) -> Result<(), Problem> {
     let Some(session) = &client.session else {
         return Ok(());
     };

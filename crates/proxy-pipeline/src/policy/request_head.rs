@@ -1,15 +1,15 @@
 //! Makes a client's request head one that may go upstream.
 
-use crate::client::Bootstrapped;
+use crate::connection_info::ExtendedConnectProtocol;
 use crate::exchange::{Exchange, said_once};
 use crate::forward::Destination;
-use crate::forwarding::Added;
-use crate::hop::{self, Found};
+use crate::forwarded_headers::ForwardedHeaders;
 use crate::host_value::HostValue;
+use crate::known_headers::{self, KnownHeaders};
 use crate::policy::header_edits;
 use crate::state::Worker;
-use crate::upgrade::Asked;
-use crate::{forwarding, names, websocket};
+use crate::upgrade::RequestedUpgrade;
+use crate::{forwarded_headers, names, websocket};
 use h2::ext::Protocol;
 use http::header::{
     CONNECTION, CONTENT_LENGTH, HOST, SEC_WEBSOCKET_KEY, TE, TRANSFER_ENCODING, UPGRADE,
@@ -34,7 +34,11 @@ pub(crate) enum Length {
 
 /// Removes what concerned the client's connection, adds what upstreams are told, and applies the
 /// route's edits. Gives the protocol that the client wants to switch to, if any.
-pub(crate) fn apply(exchange: &mut Exchange, to: Destination<'_>, length: Length) -> Option<Asked> {
+pub(crate) fn apply(
+    exchange: &mut Exchange,
+    to: Destination<'_>,
+    length: Length,
+) -> Option<RequestedUpgrade> {
     let adds_via = exchange.listener().is_some_and(|listener| listener.via);
     let Exchange {
         head,
@@ -44,11 +48,11 @@ pub(crate) fn apply(exchange: &mut Exchange, to: Destination<'_>, length: Length
         ..
     } = exchange;
     let upgrade = wanted(head, found, to.upstream, &closing.worker);
-    let trailers = hop::takes_trailers(&head.headers, found);
+    let trailers = known_headers::takes_trailers(&head.headers, found);
     let lacks_host = into_origin_form(head, found, &closing.worker.host);
     let headers = &mut head.headers;
-    hop::strip(headers, found);
-    if found.has(Found::PADDED_LENGTH)
+    known_headers::strip(headers, found);
+    if found.has(KnownHeaders::PADDED_LENGTH)
         && let Some(length) = found.content_length
     {
         // Some would read it as an octal number.
@@ -58,11 +62,11 @@ pub(crate) fn apply(exchange: &mut Exchange, to: Destination<'_>, length: Length
     if host.is_none() {
         headers.insert(HOST, own_host(to));
     }
-    let via = adds_via.then(|| forwarding::via(head.version));
+    let via = adds_via.then(|| forwarded_headers::via(head.version));
     let edits = &to.route.request_headers;
-    let named = Found::FORWARDING | Found::CORRELATION_ID;
+    let named = KnownHeaders::FORWARDING | KnownHeaders::CORRELATION_ID;
     if edits.is_empty() && !to.upstream.http2 && !found.has(named) {
-        *added = Some(Added {
+        *added = Some(ForwardedHeaders {
             via,
             host,
             lacks_host,
@@ -71,7 +75,7 @@ pub(crate) fn apply(exchange: &mut Exchange, to: Destination<'_>, length: Length
         if let Some(host) = host.as_ref().filter(|_| lacks_host) {
             headers.insert(HOST, host.clone());
         }
-        forwarding::apply(&closing.client.peer, headers, found, via, host);
+        forwarded_headers::apply(&closing.client.peer, headers, found, via, host);
         let id = closing.facts.correlation_id.clone();
         headers.insert(names::CORRELATION_ID, said_once(id));
         header_edits::apply(edits, headers);
@@ -83,7 +87,7 @@ pub(crate) fn apply(exchange: &mut Exchange, to: Destination<'_>, length: Length
         into_http2(head, to, upgrade.as_ref());
         return upgrade;
     }
-    if let Some(Asked { protocol, key, .. }) = &upgrade {
+    if let Some(RequestedUpgrade { protocol, key, .. }) = &upgrade {
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
         headers.insert(UPGRADE, protocol.clone());
         if let Some(key) = key {
@@ -100,25 +104,30 @@ pub(crate) fn apply(exchange: &mut Exchange, to: Destination<'_>, length: Length
 }
 
 /// What the client wants to switch to.
-fn wanted(head: &Parts, found: &Found, upstream: &UpstreamPlan, worker: &Worker) -> Option<Asked> {
+fn wanted(
+    head: &Parts,
+    found: &KnownHeaders,
+    upstream: &UpstreamPlan,
+    worker: &Worker,
+) -> Option<RequestedUpgrade> {
     if head.version == Version::HTTP_11 {
         if head.method == Method::HEAD {
             // Its answer has no body whatever it says, and so no protocol behind it.
             return None;
         }
-        let protocol = hop::wanted_upgrade(&head.headers, found)?;
+        let protocol = known_headers::wanted_upgrade(&head.headers, found)?;
         let key = head.headers.get(SEC_WEBSOCKET_KEY);
         let theirs = key.filter(|_| upstream.http2).cloned();
         // By HTTP/2 nothing else can be switched to; the request is one like any other then.
         let is_known = theirs.is_some() && protocol.as_bytes().eq_ignore_ascii_case(b"websocket");
-        return (is_known || !upstream.http2).then_some(Asked {
+        return (is_known || !upstream.http2).then_some(RequestedUpgrade {
             protocol,
             key: None,
             theirs,
         });
     }
-    let Bootstrapped(protocol) = head.extensions.get()?;
-    Some(Asked {
+    let ExtendedConnectProtocol(protocol) = head.extensions.get()?;
+    Some(RequestedUpgrade {
         protocol: protocol.clone(),
         key: Some(websocket::key(worker.ids.random_bytes())),
         theirs: None,
@@ -126,7 +135,7 @@ fn wanted(head: &Parts, found: &Found, upstream: &UpstreamPlan, worker: &Worker)
 }
 
 /// The target as HTTP/2 wants it, the host in `:authority`. [RFC 9113 §8.3.1]
-fn into_http2(head: &mut Parts, to: Destination<'_>, asked: Option<&Asked>) {
+fn into_http2(head: &mut Parts, to: Destination<'_>, asked: Option<&RequestedUpgrade>) {
     let mut parts = std::mem::take(&mut head.uri).into_parts();
     let host = head.headers.remove(HOST);
     let authority = host.and_then(|host| Authority::from_maybe_shared(host).ok());
@@ -153,7 +162,7 @@ fn into_http2(head: &mut Parts, to: Destination<'_>, asked: Option<&Asked>) {
 
 /// The target as origin servers want it, and the host that it named as what was found. Whether no field
 /// holds that host yet: HTTP/2 has none for it. [RFC 9112 §3.2.1, §3.2.2]
-fn into_origin_form(head: &mut Parts, found: &mut Found, hosts: &HostValue) -> bool {
+fn into_origin_form(head: &mut Parts, found: &mut KnownHeaders, hosts: &HostValue) -> bool {
     let Some(authority) = head.uri.authority() else {
         return false;
     };

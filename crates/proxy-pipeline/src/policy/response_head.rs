@@ -1,6 +1,6 @@
 //! Makes a target's response head one that may go to the client.
 
-use crate::hop::{self, Found};
+use crate::known_headers::{self, KnownHeaders};
 use crate::policy::header_edits;
 use http::header::CONTENT_LENGTH;
 use http::response::Parts;
@@ -10,8 +10,8 @@ use proxy_plan::RoutePlan;
 /// Removes what concerned the upstream connection and applies the route's edits.
 #[inline]
 pub(crate) fn apply(route: &RoutePlan, head: &mut Parts) {
-    let found = Found::in_response(&head.headers);
-    hop::strip(&mut head.headers, &found);
+    let found = KnownHeaders::in_response(&head.headers);
+    known_headers::strip(&mut head.headers, &found);
     if head.status == StatusCode::NO_CONTENT {
         // It has no length, and clients that speak HTTP/2 miss the bytes. [RFC 9110 §8.6]
         head.headers.remove(CONTENT_LENGTH);

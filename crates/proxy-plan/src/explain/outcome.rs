@@ -1,14 +1,14 @@
 //! Who answers a request, and who else could.
 
 use super::Named;
-use crate::{Decision, Outcome, Plan, RoutePlan, TargetPlan, UpstreamPlan, View};
+use crate::{BalancerState, Decision, Outcome, Plan, RoutePlan, TargetPlan, UpstreamPlan};
 use proxy_errors::{Problem, Reason};
 use proxy_model::{BuiltinHandler, Service, Setting};
 use proxy_routing::{Head, Unmet};
 
 /// Who answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answerer {
+pub enum Handler {
     /// A target of an upstream.
     Upstream {
         /// The upstream.
@@ -48,7 +48,7 @@ pub enum Readiness {
     /// It is next.
     Next,
     /// It may be, and is not next.
-    Ready,
+    HealthyTargets,
     /// It may not; the last failure, if one is known.
     Unhealthy(Option<String>),
 }
@@ -67,17 +67,17 @@ impl Plan {
         &self,
         decision: &Decision<'_>,
         head: Option<&Head<'_>>,
-        view: &impl View,
-    ) -> Answerer {
+        view: &impl BalancerState,
+    ) -> Handler {
         match &decision.outcome {
-            Outcome::Forward(upstream, next) => Answerer::Upstream {
+            Outcome::Forward(upstream, next) => Handler::Upstream {
                 upstream: self.named_upstream(upstream),
                 target: target_label(upstream, *next),
                 candidates: candidates(upstream, Some(*next), view),
             },
-            Outcome::Answer(handler) => Answerer::Builtin(*handler),
-            Outcome::Files => Answerer::Files(self.named_root(decision.route)),
-            Outcome::Refuse(problem) => Answerer::Nobody {
+            Outcome::Answer(handler) => Handler::Builtin(*handler),
+            Outcome::Files => Handler::Files(self.named_root(decision.route)),
+            Outcome::Refuse(problem) => Handler::Nobody {
                 problem: problem.clone(),
                 nearest: head.and_then(|head| self.nearest(problem, head)),
                 candidates: self.refused_by(decision, problem, view),
@@ -125,7 +125,7 @@ impl Plan {
         &self,
         decision: &Decision<'_>,
         problem: &Problem,
-        view: &impl View,
+        view: &impl BalancerState,
     ) -> Vec<Candidate> {
         if problem.reason() != Reason::AllTargetsUnhealthy {
             return Vec::new();
@@ -140,7 +140,11 @@ fn target_label(upstream: &UpstreamPlan, target: u16) -> String {
     target.map_or_else(String::new, |target| target.label.to_string())
 }
 
-fn candidates(upstream: &UpstreamPlan, next: Option<u16>, view: &impl View) -> Vec<Candidate> {
+fn candidates(
+    upstream: &UpstreamPlan,
+    next: Option<u16>,
+    view: &impl BalancerState,
+) -> Vec<Candidate> {
     let all = upstream.targets.iter().zip(0..=u16::MAX);
     view.with_ready(upstream, |ready| {
         all.map(|(target, index)| Candidate {
@@ -148,7 +152,7 @@ fn candidates(upstream: &UpstreamPlan, next: Option<u16>, view: &impl View) -> V
             readiness: if next == Some(index) {
                 Readiness::Next
             } else if ready.contains(&index) {
-                Readiness::Ready
+                Readiness::HealthyTargets
             } else {
                 Readiness::Unhealthy(last_error(target))
             },
@@ -158,6 +162,6 @@ fn candidates(upstream: &UpstreamPlan, next: Option<u16>, view: &impl View) -> V
 }
 
 fn last_error(target: &TargetPlan) -> Option<String> {
-    let trouble = target.state.trouble()?;
-    Some(trouble.last_error.clone())
+    let unhealthy_reason = target.state.unhealthy_reason()?;
+    Some(unhealthy_reason.last_error.clone())
 }

@@ -1,7 +1,7 @@
 //! A question about a request, as people and programs put it.
 
 use super::Explanation;
-use crate::{Plan, RequestHead, View};
+use crate::{BalancerState, Plan, RequestHead};
 use http::header::{CONTENT_LENGTH, HOST};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
@@ -27,7 +27,7 @@ pub struct ExplainRequest {
 
 /// Why a question makes no sense.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ExplainFault {
+pub enum ExplainError {
     /// The method is no token.
     #[error("`{0}` is not a method")]
     Method(String),
@@ -66,9 +66,9 @@ impl ExplainRequest {
     /// Reads `Name: value`, as `-H` gives it.
     ///
     /// # Errors
-    /// [`ExplainFault::Header`] when there is no colon or the name or value holds what it may not.
-    pub fn header(line: &str) -> Result<(String, String), ExplainFault> {
-        let fault = || ExplainFault::Header(line.to_owned());
+    /// [`ExplainError::Header`] when there is no colon or the name or value holds what it may not.
+    pub fn header(line: &str) -> Result<(String, String), ExplainError> {
+        let fault = || ExplainError::Header(line.to_owned());
         let (name, value) = line.split_once(':').ok_or_else(fault)?;
         let pair = (name.to_owned(), value.trim().to_owned());
         read_header(&pair)?;
@@ -78,8 +78,8 @@ impl ExplainRequest {
     /// What `plan` does with the request, and why.
     ///
     /// # Errors
-    /// [`ExplainFault`] when no client could send this.
-    pub fn ask(&self, plan: &Plan, view: &impl View) -> Result<Explanation, ExplainFault> {
+    /// [`ExplainError`] when no client could send this.
+    pub fn ask(&self, plan: &Plan, view: &impl BalancerState) -> Result<Explanation, ExplainError> {
         let Self {
             method,
             url,
@@ -88,7 +88,7 @@ impl ExplainRequest {
             listener,
         } = self;
         let method = Method::from_bytes(method.as_bytes())
-            .map_err(|_| ExplainFault::Method(method.clone()))?;
+            .map_err(|_| ExplainError::Method(method.clone()))?;
         let parts = Parts::read(url, &method)?;
         let headers = read_headers(headers)?;
         let host = match headers.get(HOST) {
@@ -110,8 +110,8 @@ impl ExplainRequest {
 }
 
 impl Parts {
-    fn read(url: &str, method: &Method) -> Result<Self, ExplainFault> {
-        let fault = || ExplainFault::Url(url.to_owned());
+    fn read(url: &str, method: &Method) -> Result<Self, ExplainError> {
+        let fault = || ExplainError::Url(url.to_owned());
         let target = |text: &str| text.parse::<PathAndQuery>().map_err(|_| fault());
         if *method == Method::CONNECT {
             return Ok(Self {
@@ -161,12 +161,12 @@ impl Parts {
     }
 }
 
-fn read_headers(pairs: &[(String, String)]) -> Result<HeaderMap, ExplainFault> {
+fn read_headers(pairs: &[(String, String)]) -> Result<HeaderMap, ExplainError> {
     let mut headers = HeaderMap::new();
     for pair in pairs {
         let (name, value) = read_header(pair)?;
         if name == HOST && headers.contains_key(HOST) {
-            return Err(ExplainFault::TwoHosts);
+            return Err(ExplainError::TwoHosts);
         }
         headers.append(name, value);
     }
@@ -175,14 +175,14 @@ fn read_headers(pairs: &[(String, String)]) -> Result<HeaderMap, ExplainFault> {
 
 fn read_header(
     (name, value): &(String, String),
-) -> Result<(HeaderName, HeaderValue), ExplainFault> {
-    let fault = || ExplainFault::Header(format!("{name}: {value}"));
+) -> Result<(HeaderName, HeaderValue), ExplainError> {
+    let fault = || ExplainError::Header(format!("{name}: {value}"));
     let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| fault())?;
     let value = HeaderValue::from_str(value).map_err(|_| fault())?;
     Ok((name, value))
 }
 
-fn content_length(headers: &HeaderMap) -> Result<Option<u64>, ExplainFault> {
+fn content_length(headers: &HeaderMap) -> Result<Option<u64>, ExplainError> {
     let Some(value) = headers.get(CONTENT_LENGTH) else {
         return Ok(None);
     };
@@ -191,7 +191,7 @@ fn content_length(headers: &HeaderMap) -> Result<Option<u64>, ExplainFault> {
     let number = text.parse().ok().filter(|_| digits);
     match number {
         Some(number) => Ok(Some(number)),
-        None => Err(ExplainFault::ContentLength(text.into_owned())),
+        None => Err(ExplainError::ContentLength(text.into_owned())),
     }
 }
 
@@ -199,11 +199,11 @@ fn listener_position(
     plan: &Plan,
     name: Option<&str>,
     parts: &Parts,
-) -> Result<usize, ExplainFault> {
+) -> Result<usize, ExplainError> {
     let listeners = &plan.model().listeners;
     if let Some(name) = name {
         let position = listeners.iter().position(|listener| listener.name == name);
-        return position.ok_or_else(|| ExplainFault::Listener {
+        return position.ok_or_else(|| ExplainError::Listener {
             name: name.to_owned(),
             known: listeners
                 .iter()

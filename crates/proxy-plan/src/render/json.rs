@@ -1,7 +1,7 @@
 //! An explanation as JSON, with keys that stay.
 
 use crate::Explanation;
-use crate::explain::{Answerer, Candidate, Lost, Named, Nearest, Readiness, Taken, Winner};
+use crate::explain::{Candidate, Handler, Lost, Named, Nearest, Readiness, Taken, Winner};
 use proxy_errors::Problem;
 use proxy_model::{EffectiveSetting, Sources};
 use proxy_routing::{Because, Unmet};
@@ -93,9 +93,9 @@ fn won(winner: &Winner) -> Value {
     object.into()
 }
 
-fn outcome(answerer: &Answerer) -> Value {
+fn outcome(answerer: &Handler) -> Value {
     match answerer {
-        Answerer::Upstream {
+        Handler::Upstream {
             upstream,
             target,
             candidates: all,
@@ -105,16 +105,16 @@ fn outcome(answerer: &Answerer) -> Value {
             "target": target,
             "candidates": candidates(all),
         }),
-        Answerer::Builtin(handler) => json!({
+        Handler::Builtin(handler) => json!({
             "action": "answer",
             "handler": handler.name(),
         }),
-        Answerer::Files(Named { name, source }) => json!({
+        Handler::Files(Named { name, source }) => json!({
             "action": "files",
             "root": name,
             "source": source,
         }),
-        Answerer::Nobody {
+        Handler::Nobody {
             problem,
             nearest,
             candidates: all,
@@ -144,7 +144,7 @@ fn candidates(all: &[Candidate]) -> Value {
     let all = all.iter().map(|candidate| {
         let (state, last_error) = match &candidate.readiness {
             Readiness::Next => ("next", None),
-            Readiness::Ready => ("ready", None),
+            Readiness::HealthyTargets => ("ready", None),
             Readiness::Unhealthy(last_error) => ("unhealthy", last_error.as_deref()),
         };
         json!({ "address": candidate.address, "state": state, "last_error": last_error })

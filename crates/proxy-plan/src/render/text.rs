@@ -4,7 +4,7 @@ mod table;
 mod value;
 
 use crate::Explanation;
-use crate::explain::{Answerer, Candidate, Lost, Named, Nearest, Readiness, Rejected, Taken, Text};
+use crate::explain::{Candidate, Handler, Lost, Named, Nearest, Readiness, Rejected, Taken, Text};
 use proxy_errors::Problem;
 use proxy_model::{EffectiveSetting, Model, Sources, effective};
 use proxy_routing::{Because, ConditionKind, Unmet};
@@ -100,9 +100,9 @@ fn taken(facts: &mut Table<2>, taken: &Taken) {
     }
 }
 
-fn answer(facts: &mut Table<2>, answerer: &Answerer) {
+fn answer(facts: &mut Table<2>, answerer: &Handler) {
     match answerer {
-        Answerer::Upstream {
+        Handler::Upstream {
             upstream,
             target: _,
             candidates,
@@ -110,13 +110,13 @@ fn answer(facts: &mut Table<2>, answerer: &Answerer) {
             facts.row(["answer", &format!("upstream {}", placed(upstream))]);
             targets(facts, candidates);
         }
-        Answerer::Builtin(handler) => {
+        Handler::Builtin(handler) => {
             facts.row(["answer", &format!("the proxy itself: {handler}")]);
         }
-        Answerer::Files(root) => {
+        Handler::Files(root) => {
             facts.row(["answer", &format!("files below {}", placed(root))]);
         }
-        Answerer::Nobody {
+        Handler::Nobody {
             problem,
             nearest,
             candidates,
@@ -152,7 +152,7 @@ fn targets(facts: &mut Table<2>, candidates: &[Candidate]) {
         let label = if position == 0 { "targets" } else { "" };
         let state = match readiness {
             Readiness::Next => "next",
-            Readiness::Ready => "ready",
+            Readiness::HealthyTargets => "ready",
             Readiness::Unhealthy(None) => "unhealthy",
             Readiness::Unhealthy(Some(error)) => &format!("unhealthy: {error}"),
         };

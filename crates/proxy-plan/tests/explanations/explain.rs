@@ -2,8 +2,8 @@
 
 use crate::support::{Only, SHOP, explain, plan, request};
 use proxy_errors::Reason;
-use proxy_plan::explain::{Answerer, Lost, Readiness, Taken};
-use proxy_plan::{AllWell, Decision, ExplainFault, Outcome, RequestHead, render};
+use proxy_plan::explain::{Handler, Lost, Readiness, Taken};
+use proxy_plan::{AssumeHealthy, Decision, ExplainError, Outcome, RequestHead, render};
 use proxy_routing::Because;
 use std::time::{Duration, SystemTime};
 
@@ -47,7 +47,7 @@ fn a_refused_path_is_shown_as_it_was_sent() {
     assert_eq!(explanation.path.sent, "/x%2F..%2Fapi/cart");
     assert_eq!(explanation.path.seen, None);
     assert!(explanation.rejected.is_empty());
-    let Answerer::Nobody { problem, .. } = &explanation.answerer else {
+    let Handler::Nobody { problem, .. } = &explanation.answerer else {
         panic!("{:?}", explanation.answerer);
     };
     assert_eq!(problem.reason(), Reason::AmbiguousPath);
@@ -70,14 +70,14 @@ fn the_same_path_is_taken_where_the_listener_forwards_it() {
 #[test]
 fn targets_that_may_not_be_called_say_why() {
     let plan = plan(SHOP);
-    let trouble = "connection refused".to_owned();
+    let unhealthy_reason = "connection refused".to_owned();
     plan.upstreams()[0].targets[1]
         .state
-        .fail(trouble, SystemTime::UNIX_EPOCH);
+        .fail(unhealthy_reason, SystemTime::UNIX_EPOCH);
 
     let asked = request("GET http://shop.example.com:8080/api");
     let some = asked.ask(&plan, &Only(&[0, 2])).unwrap();
-    let Answerer::Upstream {
+    let Handler::Upstream {
         target, candidates, ..
     } = &some.answerer
     else {
@@ -86,7 +86,10 @@ fn targets_that_may_not_be_called_say_why() {
     assert_eq!(target, "app.internal:80");
     let unhealthy = Readiness::Unhealthy(Some("connection refused".to_owned()));
     let states: Vec<_> = candidates.iter().map(|one| one.readiness.clone()).collect();
-    assert_eq!(states, [Readiness::Ready, unhealthy, Readiness::Next]);
+    assert_eq!(
+        states,
+        [Readiness::HealthyTargets, unhealthy, Readiness::Next]
+    );
 
     let none = asked.ask(&plan, &Only(&[])).unwrap();
     let page = render::text(&none);
@@ -160,7 +163,7 @@ fn every_loser_is_told_why() {
 #[test]
 fn an_explanation_is_the_decision() {
     let plan = plan(SHOP);
-    let view = AllWell::of(&plan);
+    let view = AssumeHealthy::of(&plan);
     for line in [
         "GET http://shop.example.com:8080/api",
         "GET http://shop.example.com:8080/api/..%2f",
@@ -180,11 +183,11 @@ fn an_explanation_is_the_decision() {
             "{line}"
         );
         let agree = match (&explanation.answerer, &decision.outcome) {
-            (Answerer::Upstream { target, .. }, Outcome::Forward(upstream, next)) => {
+            (Handler::Upstream { target, .. }, Outcome::Forward(upstream, next)) => {
                 *target == *upstream.targets[usize::from(*next)].label
             }
-            (Answerer::Builtin(ours), Outcome::Answer(theirs)) => ours == theirs,
-            (Answerer::Nobody { problem, .. }, Outcome::Refuse(theirs)) => problem == theirs,
+            (Handler::Builtin(ours), Outcome::Answer(theirs)) => ours == theirs,
+            (Handler::Nobody { problem, .. }, Outcome::Refuse(theirs)) => problem == theirs,
             _ => false,
         };
         assert!(
@@ -198,7 +201,7 @@ fn an_explanation_is_the_decision() {
 fn decide<'p>(
     plan: &'p proxy_plan::Plan,
     asked: &proxy_plan::ExplainRequest,
-    view: &AllWell,
+    view: &AssumeHealthy,
     host: &str,
 ) -> Decision<'p> {
     let uri: http::Uri = asked.url.parse().unwrap();
@@ -232,17 +235,17 @@ fn a_host_header_counts_more_than_the_url() {
 #[test]
 fn questions_that_no_client_could_put_are_faults() {
     let plan = plan(SHOP);
-    let view = AllWell::of(&plan);
+    let view = AssumeHealthy::of(&plan);
     let fault = |line: &str| request(line).ask(&plan, &view).unwrap_err();
-    assert_eq!(fault("G@T /"), ExplainFault::Method("G@T".to_owned()));
+    assert_eq!(fault("G@T /"), ExplainError::Method("G@T".to_owned()));
     for url in ["ftp://a/", "a.example", "http://", "/a b\u{1}"] {
         let mut asked = request("GET /");
         asked.url = url.to_owned();
         let fault = asked.ask(&plan, &view).unwrap_err();
-        assert_eq!(fault, ExplainFault::Url(url.to_owned()));
+        assert_eq!(fault, ExplainError::Url(url.to_owned()));
     }
-    assert_eq!(fault("GET / Host:a Host:b"), ExplainFault::TwoHosts);
-    let length = ExplainFault::ContentLength("-1".to_owned());
+    assert_eq!(fault("GET / Host:a Host:b"), ExplainError::TwoHosts);
+    let length = ExplainError::ContentLength("-1".to_owned());
     assert_eq!(fault("PUT / Content-Length:-1"), length);
 
     let mut asked = request("GET /");

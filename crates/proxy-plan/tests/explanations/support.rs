@@ -1,6 +1,6 @@
 //! Plans from text, and questions to them.
 
-use proxy_plan::{ExplainRequest, Explanation, Plan, TargetRegistry, UpstreamPlan, View};
+use proxy_plan::{BalancerState, ExplainRequest, Explanation, Plan, TargetRegistry, UpstreamPlan};
 use std::sync::Arc;
 
 pub(crate) const SHOP: &str = include_str!("shop.kdl");
@@ -37,7 +37,7 @@ pub(crate) fn explain(text: &str, line: &str) -> Explanation {
 #[derive(Debug)]
 pub(crate) struct Only(pub(crate) &'static [u16]);
 
-impl View for Only {
+impl BalancerState for Only {
     fn turn(&self, _upstream: &UpstreamPlan) -> u32 {
         1
     }

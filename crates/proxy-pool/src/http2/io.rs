@@ -1,7 +1,7 @@
 //! The stream of a connection that many requests share.
 
-use super::pulse::Pulse;
-use crate::transport::Transport;
+use super::keep_alive_ping::KeepAlivePing;
+use crate::upstream_stream::UpstreamStream;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -10,18 +10,18 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Watches for signs of life.
 #[derive(Debug)]
-pub(super) struct TrunkIo {
-    transport: Transport,
-    pulse: Rc<Pulse>,
+pub(super) struct Http2Io {
+    transport: UpstreamStream,
+    pulse: Rc<KeepAlivePing>,
 }
 
-impl TrunkIo {
-    pub(super) fn new(transport: Transport, pulse: Rc<Pulse>) -> Self {
+impl Http2Io {
+    pub(super) fn new(transport: UpstreamStream, pulse: Rc<KeepAlivePing>) -> Self {
         Self { transport, pulse }
     }
 }
 
-impl AsyncRead for TrunkIo {
+impl AsyncRead for Http2Io {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -34,7 +34,7 @@ impl AsyncRead for TrunkIo {
     }
 }
 
-impl AsyncWrite for TrunkIo {
+impl AsyncWrite for Http2Io {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,

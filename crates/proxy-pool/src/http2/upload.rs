@@ -19,7 +19,7 @@ pub(super) struct Upload<B> {
 
 /// Why a body was not sent to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stop {
+pub(super) enum UploadError {
     /// The body itself failed.
     Body,
     /// The target wants no more of it; what that means its answer says.
@@ -41,7 +41,7 @@ impl<B: Body<Data = Bytes> + Unpin> Upload<B> {
     }
 
     /// Ready when all of it is sent.
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Stop>> {
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), UploadError>> {
         loop {
             while !self.rest.is_empty() {
                 let room = ready!(self.poll_room(cx))?;
@@ -49,18 +49,18 @@ impl<B: Body<Data = Bytes> + Unpin> Upload<B> {
                 let last = self.rest.is_empty() && self.body.is_end_stream();
                 let sent = self.send.send_data(piece, last);
                 if last || sent.is_err() {
-                    return Poll::Ready(sent.map_err(|_| Stop::Target));
+                    return Poll::Ready(sent.map_err(|_| UploadError::Target));
                 }
             }
             let frame = match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
                 Some(Ok(frame)) => frame,
                 Some(Err(_)) => {
                     self.send.send_reset(Reason::CANCEL);
-                    return Poll::Ready(Err(Stop::Body));
+                    return Poll::Ready(Err(UploadError::Body));
                 }
                 None => {
                     let ended = self.send.send_data(Bytes::new(), true);
-                    return Poll::Ready(ended.map_err(|_| Stop::Target));
+                    return Poll::Ready(ended.map_err(|_| UploadError::Target));
                 }
             };
             self.touched = true;
@@ -69,18 +69,18 @@ impl<B: Body<Data = Bytes> + Unpin> Upload<B> {
                 Err(frame) => {
                     let trailers = frame.into_trailers().unwrap_or_default();
                     let ended = self.send.send_trailers(trailers);
-                    return Poll::Ready(ended.map_err(|_| Stop::Target));
+                    return Poll::Ready(ended.map_err(|_| UploadError::Target));
                 }
             }
         }
     }
 
-    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, Stop>> {
+    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, UploadError>> {
         self.send.reserve_capacity(self.rest.len());
         match self.send.capacity() {
             0 => match ready!(self.send.poll_capacity(cx)) {
                 Some(Ok(room)) => Poll::Ready(Ok(room)),
-                Some(Err(_)) | None => Poll::Ready(Err(Stop::Target)),
+                Some(Err(_)) | None => Poll::Ready(Err(UploadError::Target)),
             },
             room => Poll::Ready(Ok(room)),
         }

@@ -5,7 +5,7 @@ use crate::Rule;
 use crate::rank::Rank;
 
 /// Rules with conditions that a bucket holds before it files them by these too.
-const FEW: usize = 8;
+const MAX_UNKEYED_RULES: usize = 8;
 
 /// A rule that is known to match in host and path.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +34,7 @@ impl Bucket {
         candidates.dedup_by_key(|candidate| candidate.bound);
         let top = candidates.first()?.bound;
         let conditional = candidates.iter().filter(|candidate| !candidate.bare);
-        if conditional.count() <= FEW {
+        if conditional.count() <= MAX_UNKEYED_RULES {
             let (open, keyed) = (candidates, None);
             return Some(Self { top, open, keyed });
         }

@@ -8,9 +8,9 @@ use regex_syntax::hir::literal::{ExtractKind, Extractor};
 use std::collections::BTreeMap;
 
 /// Texts of one set; the marks of one search fit into [`Met`].
-pub(super) const MOST: usize = 1024;
+pub(super) const MAX_LITERALS: usize = 1024;
 /// Shorter texts are in nearly every path.
-const SHORTEST: usize = 2;
+const MIN_LITERAL_BYTES: usize = 2;
 
 /// Where a path holds the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,7 +37,7 @@ pub(super) fn literal_of(regex: &str) -> Option<Literal> {
     let prefix = prefixes.longest_common_prefix().unwrap_or_default();
     let suffix = suffixes.longest_common_suffix().unwrap_or_default();
     let anchored = hir.properties().look_set_prefix().contains(Look::Start);
-    let (text, place) = if anchored && SHORTEST <= prefix.len() {
+    let (text, place) = if anchored && MIN_LITERAL_BYTES <= prefix.len() {
         (prefix, Place::Start)
     } else if prefix.len() < suffix.len() {
         (suffix, Place::Anywhere)
@@ -45,7 +45,7 @@ pub(super) fn literal_of(regex: &str) -> Option<Literal> {
         (prefix, Place::Anywhere)
     };
     let text = text.to_vec();
-    (SHORTEST <= text.len()).then_some(Literal { text, place })
+    (MIN_LITERAL_BYTES <= text.len()).then_some(Literal { text, place })
 }
 
 /// Finds which of many regexes a path may match at all.
@@ -58,7 +58,7 @@ pub(super) struct LiteralSet {
 }
 
 impl LiteralSet {
-    /// Takes at most [`MOST`] texts. `None` if an automaton cannot hold them.
+    /// Takes at most [`MAX_LITERALS`] texts. `None` if an automaton cannot hold them.
     pub(super) fn new(texts: BTreeMap<Vec<u8>, Vec<usize>>, place: Place) -> Option<Self> {
         let (anchored, start_kind) = match place {
             Place::Start => (Anchored::Yes, StartKind::Anchored),
@@ -99,7 +99,7 @@ impl LiteralSet {
 
 /// Which texts were met in this path: one may stand in it a thousand times.
 #[derive(Debug, Default)]
-struct Met([u64; MOST / 64]);
+struct Met([u64; MAX_LITERALS / 64]);
 
 impl Met {
     fn is_new(&mut self, text: usize) -> bool {

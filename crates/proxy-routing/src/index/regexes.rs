@@ -1,11 +1,11 @@
 //! The regexes of one host, and which of them a path is worth trying on.
 
-use super::literal::{Literal, LiteralSet, MOST, Place, literal_of};
+use super::literal::{Literal, LiteralSet, MAX_LITERALS, Place, literal_of};
 use crate::rank::Rank;
 use std::collections::BTreeMap;
 
 /// Regexes that are tried one by one without asking for their literals first.
-const FEW: usize = 8;
+const MAX_UNINDEXED_REGEXES: usize = 8;
 
 /// One regex and what is filed under it.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +37,7 @@ impl Regexes {
     /// Files `groups`, whose regexes are written in `texts`.
     pub(super) fn new(mut groups: Vec<Group>, texts: &[String]) -> Self {
         groups.sort_by_key(|group| std::cmp::Reverse(group.top));
-        if groups.len() <= FEW {
+        if groups.len() <= MAX_UNINDEXED_REGEXES {
             let (always, sets) = (groups, Vec::new());
             return Self { always, sets };
         }
@@ -53,7 +53,7 @@ impl Regexes {
         }
         for (place, members) in &by_place {
             members
-                .chunks(MOST)
+                .chunks(MAX_LITERALS)
                 .for_each(|chunk| filed.add_set(chunk, *place));
         }
         filed

@@ -1,6 +1,6 @@
 //! A hash table that is built once and asked with a hash in hand.
 
-const EMPTY: u32 = u32::MAX;
+const EMPTY_SLOT: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
 struct Slot {
@@ -20,11 +20,14 @@ impl Table {
         if hashes.is_empty() {
             return Self::default();
         }
-        let free = Slot { tag: 0, id: EMPTY };
+        let free = Slot {
+            tag: 0,
+            id: EMPTY_SLOT,
+        };
         let mut table = Self {
             slots: vec![free; (2 * hashes.len()).next_power_of_two()],
         };
-        for (id, hash) in (0..EMPTY).zip(hashes) {
+        for (id, hash) in (0..EMPTY_SLOT).zip(hashes) {
             table.insert(*hash, id);
         }
         table
@@ -33,7 +36,7 @@ impl Table {
     fn insert(&mut self, hash: u64, id: u32) {
         let mut at = self.first_slot(hash);
         while let Some(slot) = self.slots.get_mut(at) {
-            if slot.id == EMPTY {
+            if slot.id == EMPTY_SLOT {
                 *slot = Slot { tag: tag(hash), id };
                 return;
             }
@@ -47,7 +50,7 @@ impl Table {
         let mut at = self.first_slot(hash);
         loop {
             let slot = self.slots.get(at)?;
-            if slot.id == EMPTY {
+            if slot.id == EMPTY_SLOT {
                 return None;
             }
             if slot.tag == tag(hash) && is_it(slot.id) {

@@ -16,10 +16,10 @@ use std::os::unix::net::UnixStream;
 use tokio::io::{AsyncWriteExt, Interest};
 
 /// Most descriptors of one message; the system's own limit.
-const MOST: usize = 253;
+const MAX_DESCRIPTORS: usize = 253;
 
 /// The longest list of labels that is read, in bytes.
-const LONGEST: usize = 1024 * 1024;
+const MAX_LABEL_LIST_BYTES: usize = 1024 * 1024;
 
 /// A listening socket that came from another process, or goes to one.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ pub(super) async fn send(to: &mut tokio::net::UnixStream, sockets: &[Passed]) ->
     let mut left = sockets.len();
     let none: &[Passed] = &[];
     let empty = sockets.is_empty().then_some(none);
-    for some in sockets.chunks(MOST).chain(empty) {
+    for some in sockets.chunks(MAX_DESCRIPTORS).chain(empty) {
         left -= some.len();
         let list = List {
             labels: some.iter().map(|passed| passed.label.clone()).collect(),
@@ -69,7 +69,7 @@ fn send_with(
     bytes: &[u8],
     descriptors: &[BorrowedFd<'_>],
 ) -> io::Result<usize> {
-    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MOST))];
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     if !descriptors.is_empty() && !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
         return Err(io::ErrorKind::OutOfMemory.into());
@@ -83,7 +83,7 @@ pub(super) fn receive(from: &mut UnixStream) -> io::Result<Vec<Passed>> {
     let mut all = Vec::new();
     loop {
         let (length, descriptors) = receive_beginning(from)?;
-        if length > LONGEST {
+        if length > MAX_LABEL_LIST_BYTES {
             return Err(not_understood());
         }
         let mut text = vec![0; length];
@@ -104,7 +104,7 @@ pub(super) fn receive(from: &mut UnixStream) -> io::Result<Vec<Passed>> {
 
 /// The length of the text that follows, and the descriptors that come with it.
 fn receive_beginning(from: &UnixStream) -> io::Result<(usize, Vec<OwnedFd>)> {
-    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MOST))];
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut length = [0; 4];
     let mut pieces = [IoSliceMut::new(&mut length)];
@@ -154,7 +154,7 @@ mod tests {
         let address = BindAddress::Tcp(of.local_addr().unwrap());
         let passed = |number| Passed {
             label: Label {
-                purpose: Purpose::Door(number),
+                purpose: Purpose::WorkerListener(number),
                 owned: true,
                 address: address.clone(),
             },

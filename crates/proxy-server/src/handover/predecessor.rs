@@ -1,7 +1,7 @@
 //! The new process's side: whom it takes over from.
 
 use super::pass::{Passed, receive};
-use super::{VARIABLE, WORD};
+use super::{PREDECESSOR_VARIABLE, READY_BYTE};
 use rustix::process::getppid;
 use std::io;
 use std::os::fd::AsFd;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// The longest that the process before may take to send its sockets.
-const TIME: Duration = Duration::from_secs(10);
+const RECEIVE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The process that this one takes over from.
 #[derive(Debug)]
@@ -25,14 +25,14 @@ impl Predecessor {
     pub(crate) fn find() -> io::Result<Option<(Self, Vec<Passed>)>> {
         // What the variable says is for this process only if its parent has said it.
         let parent = getppid().map(|parent| parent.as_raw_nonzero().get().to_string());
-        let named = std::env::var(VARIABLE).ok();
+        let named = std::env::var(PREDECESSOR_VARIABLE).ok();
         let Some(id) = named.filter(|named| Some(named) == parent.as_ref()) else {
             return Ok(None);
         };
         let mut line = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
         let nothing = std::fs::File::open("/dev/null")?;
         rustix::stdio::dup2_stdin(&nothing)?;
-        line.set_read_timeout(Some(TIME))?;
+        line.set_read_timeout(Some(RECEIVE_TIMEOUT))?;
         let passed = receive(&mut line)?;
         let id = id.parse().unwrap_or_default();
         Ok(Some((Self { line, id }, passed)))
@@ -44,11 +44,11 @@ impl Predecessor {
         let talking = async {
             self.line.set_nonblocking(true)?;
             let mut line = tokio::net::UnixStream::from_std(self.line)?;
-            line.write_u8(WORD).await?;
+            line.write_u8(READY_BYTE).await?;
             line.read_u8().await
         };
         match talking.await {
-            Ok(WORD) => tracing::info!(from = self.id, "took over"),
+            Ok(READY_BYTE) => tracing::info!(from = self.id, "took over"),
             // It would have ended this process if it meant to go on.
             Ok(_) | Err(_) => {
                 tracing::warn!(from = self.id, "took over from a process that is gone");

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How long a new process may take until it serves, unless it is said.
-const PATIENCE: Duration = Duration::from_secs(30);
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A program that can take over from this process: what SIGUSR2 starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Program {
             path,
             arguments: arguments.collect(),
             folder,
-            patience: PATIENCE,
+            patience: START_TIMEOUT,
         })
     }
 }

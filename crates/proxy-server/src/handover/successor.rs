@@ -1,7 +1,7 @@
 //! The old process's side: whom it hands over to.
 
 use super::pass::{Passed, send};
-use super::{Program, VARIABLE, WORD};
+use super::{PREDECESSOR_VARIABLE, Program, READY_BYTE};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdStream;
@@ -12,11 +12,11 @@ use tokio::net::UnixStream;
 use tokio::task::JoinHandle;
 
 /// A new process on its way to take over; aborted, it is ended.
-pub(crate) type Candidate = JoinHandle<Result<Successor, UpgradeFault>>;
+pub(crate) type Candidate = JoinHandle<Result<Successor, UpgradeError>>;
 
 /// Why nobody took over.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum UpgradeFault {
+pub(crate) enum UpgradeError {
     /// There is nothing that could be started.
     #[error("this program does not know how it is started")]
     NoProgram,
@@ -51,8 +51,8 @@ impl Successor {
     }
 
     /// Tells it that this process takes no more connections from now on.
-    pub(crate) async fn confirm(mut self) -> Result<(), UpgradeFault> {
-        match self.line.write_u8(WORD).await {
+    pub(crate) async fn confirm(mut self) -> Result<(), UpgradeError> {
+        match self.line.write_u8(READY_BYTE).await {
             Ok(()) => {
                 self.process.0 = None;
                 Ok(())
@@ -63,13 +63,13 @@ impl Successor {
 }
 
 /// Starts `program` and passes `sockets` on to it.
-pub(crate) fn begin(program: &Program, sockets: Vec<Passed>) -> Result<Candidate, UpgradeFault> {
+pub(crate) fn begin(program: &Program, sockets: Vec<Passed>) -> Result<Candidate, UpgradeError> {
     if rustix::process::getpid().is_init() {
-        return Err(UpgradeFault::FirstProcess);
+        return Err(UpgradeError::FirstProcess);
     }
     let path = program.path.display();
     let (process, line) =
-        start(program).map_err(|error| UpgradeFault::Start(path.to_string(), error))?;
+        start(program).map_err(|error| UpgradeError::Start(path.to_string(), error))?;
     let patience = program.patience;
     tracing::info!(program = %path, id = process.0.as_ref().map(Child::id), "upgrade begins");
     Ok(tokio::spawn(wait(process, line, sockets, patience)))
@@ -81,17 +81,17 @@ struct Process(Option<Child>);
 
 impl Process {
     /// Ends it and tells how it ended.
-    async fn end(mut self) -> UpgradeFault {
+    async fn end(mut self) -> UpgradeError {
         let Some(mut child) = self.0.take() else {
-            return UpgradeFault::Ended(ExitStatus::default());
+            return UpgradeError::Ended(ExitStatus::default());
         };
         // It may be on its way out already, and then its status says more.
-        drop(tokio::time::timeout(LAST_WORDS, ended(&mut child)).await);
+        drop(tokio::time::timeout(EXIT_TIMEOUT, ended(&mut child)).await);
         drop(child.kill());
         match tokio::task::spawn_blocking(move || child.wait()).await {
-            Ok(Ok(status)) => UpgradeFault::Ended(status),
-            Ok(Err(error)) => UpgradeFault::Pass(error),
-            Err(error) => UpgradeFault::Pass(error.into()),
+            Ok(Ok(status)) => UpgradeError::Ended(status),
+            Ok(Err(error)) => UpgradeError::Pass(error),
+            Err(error) => UpgradeError::Pass(error.into()),
         }
     }
 }
@@ -107,7 +107,7 @@ impl Drop for Process {
 }
 
 /// How long a process that closed its standard input may take to end by itself.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 async fn ended(child: &mut Child) {
     while let Ok(None) = child.try_wait() {
@@ -128,7 +128,7 @@ fn start(program: &Program) -> io::Result<(Process, UnixStream)> {
     let mut command = Command::new(path);
     command
         .args(arguments)
-        .env(VARIABLE, std::process::id().to_string())
+        .env(PREDECESSOR_VARIABLE, std::process::id().to_string())
         .stdin(Stdio::from(OwnedFd::from(theirs)));
     // Where the folder is gone, the new process is where this one is.
     if folder.is_dir() {
@@ -143,13 +143,13 @@ async fn wait(
     mut line: UnixStream,
     sockets: Vec<Passed>,
     patience: Duration,
-) -> Result<Successor, UpgradeFault> {
+) -> Result<Successor, UpgradeError> {
     let talking = async {
         send(&mut line, &sockets).await?;
         line.read_u8().await
     };
     match tokio::time::timeout(patience, talking).await {
-        Ok(Ok(WORD)) => Ok(Successor { process, line }),
+        Ok(Ok(READY_BYTE)) => Ok(Successor { process, line }),
         Ok(Ok(_) | Err(_)) => {
             // So that it sees the end, too.
             drop(line);
@@ -157,7 +157,7 @@ async fn wait(
         }
         Err(_) => {
             drop(process);
-            Err(UpgradeFault::Late(patience))
+            Err(UpgradeError::Late(patience))
         }
     }
 }

@@ -2,14 +2,14 @@
 
 use super::io::SessionIo;
 use super::session::Session;
-use super::stream::Job;
-use crate::attend::Line;
-use crate::patience::Patience;
+use super::stream::StreamTask;
+use crate::negotiate::Line;
 use crate::settings::ConnectionSettings;
+use crate::timeout::ConnectionDeadline;
 use bytes::Bytes;
 use h2::Reason as Code;
 use h2::server::Connection;
-use proxy_clock::{Deadline, Entry, Timer};
+use proxy_clock::{Deadline, Timer, TimerGuard};
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_pipeline::{Worker, note_connection, timeout_problem};
 use std::future::poll_fn;
@@ -35,7 +35,7 @@ pub(crate) async fn serve(line: Line) {
     let session = Session::new(client, deadline, clock, &settings);
     let session = Rc::new(session);
     let io = SessionIo::new(transport, Rc::clone(&session), early);
-    let patience = Patience {
+    let patience = ConnectionDeadline {
         clock: &worker.clock,
         deadline: &session.deadline,
     };
@@ -69,11 +69,11 @@ struct Conversation<'c> {
 /// The time that a client has after it was told to take another connection.
 struct Notice {
     deadline: Rc<Deadline>,
-    _entry: Entry,
+    _entry: TimerGuard,
 }
 
 /// How long after its notice a client may still open streams: more than a round trip to anywhere.
-const NOTICE: Duration = Duration::from_secs(1);
+const GOAWAY_NOTICE_TIME: Duration = Duration::from_secs(1);
 
 impl Conversation<'_> {
     /// Ready when the connection is over.
@@ -123,7 +123,7 @@ impl Conversation<'_> {
                 Poll::Ready(None) => return Poll::Ready(()),
                 Poll::Ready(Some(Ok((request, respond)))) => {
                     let place = self.session.place(respond.stream_id().into());
-                    let job = Job {
+                    let job = StreamTask {
                         place,
                         request,
                         respond,
@@ -149,7 +149,7 @@ impl Conversation<'_> {
         if resting && (self.leave() || !self.session.is_idle()) {
             return ControlFlow::Continue(());
         }
-        self.session.client.fate.set(Some((timer, after)));
+        self.session.client.timed_out.set(Some((timer, after)));
         ControlFlow::Break(())
     }
 
@@ -162,7 +162,7 @@ impl Conversation<'_> {
         let notice = self.notice.get_or_insert_with(|| {
             session.notice.set(true);
             let deadline = Rc::<Deadline>::default();
-            deadline.start(&worker.clock, Timer::Linger, NOTICE);
+            deadline.start(&worker.clock, Timer::Linger, GOAWAY_NOTICE_TIME);
             Notice {
                 _entry: worker.sweep.register(Rc::clone(&deadline)),
                 deadline,

@@ -1,7 +1,7 @@
 //! The stream that `h2` reads frames from and writes frames to.
 
-use super::session::{FAREWELL, Session};
-use crate::transport::Transport;
+use super::session::{GOAWAY_FLUSH_TIMEOUT, Session};
+use crate::client_stream::ClientStream;
 use bytes::{Buf, Bytes};
 use proxy_clock::Timer;
 use proxy_framing::h2::WrittenFrames;
@@ -15,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// the connection so that the client hears the last words.
 #[derive(Debug)]
 pub(super) struct SessionIo {
-    transport: Transport,
+    transport: ClientStream,
     session: Rc<Session>,
     /// What was read before the connection was known to speak HTTP/2.
     early: Bytes,
@@ -30,10 +30,10 @@ pub(super) struct SessionIo {
 }
 
 /// GOAWAY without an error, with the last stream that there can be. [RFC 9113 §6.8]
-const NOTICE: &[u8] = b"\0\0\x08\x07\0\0\0\0\0\x7f\xff\xff\xff\0\0\0\0";
+const GOAWAY_NOTICE: &[u8] = b"\0\0\x08\x07\0\0\0\0\0\x7f\xff\xff\xff\0\0\0\0";
 
 impl SessionIo {
-    pub(super) fn new(transport: Transport, session: Rc<Session>, early: Bytes) -> Self {
+    pub(super) fn new(transport: ClientStream, session: Rc<Session>, early: Bytes) -> Self {
         Self {
             transport,
             session,
@@ -68,7 +68,7 @@ impl SessionIo {
         ready!(Pin::new(&mut self.transport).poll_flush(cx))?;
         // `h2` has written all that it had: here one frame has ended and none begun.
         if self.session.notice.take() {
-            self.notice = Bytes::from_static(NOTICE);
+            self.notice = Bytes::from_static(GOAWAY_NOTICE);
         }
         if self.notice.is_empty() {
             return Poll::Ready(Ok(()));
@@ -197,7 +197,7 @@ impl AsyncWrite for SessionIo {
             let Session {
                 deadline, clock, ..
             } = &*me.session;
-            deadline.start(clock, Timer::Linger, FAREWELL);
+            deadline.start(clock, Timer::Linger, GOAWAY_FLUSH_TIMEOUT);
         }
         let mut scratch = [0; 2048];
         loop {

@@ -2,19 +2,19 @@
 
 use super::refused_streams::RefusedStreams;
 use crate::settings::ConnectionSettings;
-use proxy_clock::{Clock, Deadline, Pace, Tick, Timer};
+use proxy_clock::{Clock, Deadline, MinDataRate, Tick, Timer};
 use proxy_framing::h2::{Flood, FrameMeter};
-use proxy_pipeline::Client;
+use proxy_pipeline::ConnectionInfo;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
 /// How long a client that was told to leave may take to hear it.
-pub(super) const FAREWELL: Duration = Duration::from_secs(2);
+pub(super) const GOAWAY_FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How long names stay in a client's table, which a new `Date` enters each second. [RFC 7541 §4.4]
-const REMEMBERED: Duration = Duration::from_secs(30);
+const HPACK_ENTRY_LIFETIME: Duration = Duration::from_secs(30);
 
 /// Bytes of all responses of a connection together that may wait for its socket.
 const MOST_WAITING: usize = 256 * 1024;
@@ -22,7 +22,7 @@ const MOST_WAITING: usize = 256 * 1024;
 /// One HTTP/2 connection.
 #[derive(Debug)]
 pub(super) struct Session {
-    pub(super) client: Rc<Client>,
+    pub(super) client: Rc<ConnectionInfo>,
     pub(super) deadline: Rc<Deadline>,
     pub(super) clock: Rc<Clock>,
     pub(super) meter: RefCell<FrameMeter>,
@@ -40,7 +40,7 @@ pub(super) struct Session {
     pub(super) write_time: Duration,
     write_blocked: Cell<bool>,
     /// How fast the client takes what it is sent.
-    pace: Pace,
+    pace: MinDataRate,
     /// Bytes of responses since the socket had taken everything.
     waiting: Cell<usize>,
     /// Streams that hold theirs back meanwhile.
@@ -56,7 +56,7 @@ pub(super) struct Place(pub(super) Rc<Session>);
 
 impl Session {
     pub(super) fn new(
-        client: Rc<Client>,
+        client: Rc<ConnectionInfo>,
         deadline: Rc<Deadline>,
         clock: Rc<Clock>,
         settings: &ConnectionSettings,
@@ -74,7 +74,7 @@ impl Session {
             ending: Cell::new(false),
             write_time: settings.write_time,
             write_blocked: Cell::new(false),
-            pace: Pace::default(),
+            pace: MinDataRate::default(),
             waiting: Cell::new(0),
             patient: RefCell::default(),
             streams: Cell::new(0),
@@ -108,7 +108,7 @@ impl Session {
     pub(super) fn introduces_names(&self) -> bool {
         let due = self.forgets.get() <= self.clock.now();
         if due {
-            self.forgets.set(self.clock.after(REMEMBERED));
+            self.forgets.set(self.clock.after(HPACK_ENTRY_LIFETIME));
         }
         due
     }
@@ -125,7 +125,7 @@ impl Session {
         } else if in_head || !begun && !self.leaving.get() {
             (Timer::RequestHeader, settings.header_time)
         } else if self.leaving.get() {
-            (Timer::Linger, FAREWELL)
+            (Timer::Linger, GOAWAY_FLUSH_TIMEOUT)
         } else {
             (Timer::KeepAlive, settings.keep_alive_time)
         };

@@ -1,7 +1,7 @@
 //! One stream: a request, its answer, and whatever comes before it.
 
-use super::delivery::Delivery;
 use super::refused_streams::malformed;
+use super::response_sender::ResponseSender;
 use super::session::{Place, Session};
 use bytes::Bytes;
 use h2::ext::Protocol;
@@ -12,8 +12,8 @@ use http::{HeaderValue, Method, Request, Response, StatusCode, request, response
 use http_body::Body as _;
 use proxy_clock::Deadline;
 use proxy_pipeline::{
-    Body, Bootstrapped, ClientBody, Stream, Switched, Worker, handle, informational,
-    note_connection,
+    Body, ClientBody, ExtendedConnectProtocol, RequestStream, Switched, Worker, handle,
+    informational, note_connection,
 };
 use proxy_pool::StreamPair;
 use std::cell::{Cell, RefCell};
@@ -24,7 +24,7 @@ use std::task::Poll;
 
 /// A stream that the client has opened.
 #[derive(Debug)]
-pub(super) struct Job {
+pub(super) struct StreamTask {
     pub(super) place: Place,
     pub(super) request: Request<RecvStream>,
     pub(super) respond: SendResponse<Bytes>,
@@ -32,14 +32,14 @@ pub(super) struct Job {
 
 /// Serves the stream of `job` until it is over for this side.
 pub(super) async fn serve(
-    job: &RefCell<Option<Job>>,
+    job: &RefCell<Option<StreamTask>>,
     worker: &Rc<Worker>,
     deadline: &Rc<Deadline>,
 ) {
     let Some(job) = job.take() else {
         return;
     };
-    let Job {
+    let StreamTask {
         place,
         request,
         mut respond,
@@ -52,7 +52,7 @@ pub(super) async fn serve(
         upward,
         asked,
     } = open(&mut head, body);
-    let stream = Stream {
+    let stream = RequestStream {
         client: Rc::clone(&session.client),
         deadline: Rc::clone(deadline),
     };
@@ -102,21 +102,21 @@ pub(super) async fn serve(
     if ends {
         return;
     }
-    deliver(Delivery::new(send, body), session, deadline).await;
+    deliver(ResponseSender::new(send, body), session, deadline).await;
 }
 
 /// Sends a response's body, as far as its client takes it in time.
-async fn deliver(mut delivery: Delivery, session: &Session, deadline: &Deadline) {
-    let fate = poll_fn(|cx| {
+async fn deliver(mut delivery: ResponseSender, session: &Session, deadline: &Deadline) {
+    let timed_out = poll_fn(|cx| {
         deadline.watch(cx.waker());
         delivery.poll(cx, session, deadline)
     })
     .await;
-    if fate.is_some() {
+    if timed_out.is_some() {
         // Only this stream's: what its record says.
-        session.client.fate.set(fate);
+        session.client.timed_out.set(timed_out);
         drop(delivery);
-        session.client.fate.set(None);
+        session.client.timed_out.set(None);
     }
 }
 
@@ -165,10 +165,10 @@ fn open(head: &mut request::Parts, body: RecvStream) -> Opened {
 }
 
 /// The protocol that a client wants to speak on its stream; WebSocket is the one known.
-fn bootstrapped(head: &request::Parts) -> Option<Bootstrapped> {
+fn bootstrapped(head: &request::Parts) -> Option<ExtendedConnectProtocol> {
     let protocol = head.extensions.get::<Protocol>()?;
     let known = head.method == Method::CONNECT && protocol.as_str() == "websocket";
-    known.then(|| Bootstrapped(HeaderValue::from_static("websocket")))
+    known.then(|| ExtendedConnectProtocol(HeaderValue::from_static("websocket")))
 }
 
 /// Sends what comes before the answer.

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
 /// Names to try before a folder is given up.
-const NAMES: u32 = 64;
+const MAX_NAMES_TRIED: u32 = 64;
 
 /// The file of a listening Unix socket, removed when this is dropped, unless it is somebody else's by
 /// then.
@@ -107,7 +107,9 @@ fn bind_aside(socket: &Socket, path: &Path) -> io::Result<PathBuf> {
         let aside = path.with_file_name(format!(".{:x}-{number:x}", std::process::id()));
         match socket.bind(&SockAddr::unix(&aside)?) {
             Ok(()) => return Ok(aside),
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse && tried < NAMES => tried += 1,
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && tried < MAX_NAMES_TRIED => {
+                tried += 1
+            }
             Err(error) => return Err(error),
         }
     }
@@ -235,7 +237,7 @@ mod tests {
         let path = folder.path().join("a.sock");
         let next = NEXT.load(Ordering::Relaxed);
         // Other tests take numbers meanwhile, but not that many.
-        for number in next..next + NAMES / 2 {
+        for number in next..next + MAX_NAMES_TRIED / 2 {
             let left = format!(".{:x}-{number:x}", std::process::id());
             drop(UnixListener::bind(folder.path().join(left)).unwrap());
         }

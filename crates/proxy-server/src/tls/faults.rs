@@ -1,29 +1,29 @@
 //! What is wrong or doubtful about certificates, at the place of the setting that names them.
 
-use super::Holdings;
-use proxy_config::{Fault, FaultCode};
+use super::LoadedTls;
+use proxy_config::{Diagnostic, DiagnosticCode};
 use proxy_model::{ListenerTls, Model, Place, Setting, UpstreamTls};
-use proxy_tls::{TlsFault, TlsWarning};
+use proxy_tls::{TlsError, TlsWarning};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use tokio::task::JoinError;
 
 /// A fault that no setting is to blame for.
-pub(super) fn of_process(fault: &TlsFault) -> Fault {
+pub(super) fn of_process(fault: &TlsError) -> Diagnostic {
     bad(Place::default(), fault)
 }
 
 /// The thread that read certificates has panicked.
-pub(super) fn of_thread(error: &JoinError) -> Fault {
-    Fault::new(
-        FaultCode::BadCertificate,
+pub(super) fn of_thread(error: &JoinError) -> Diagnostic {
+    Diagnostic::new(
+        DiagnosticCode::BadCertificate,
         Place::default(),
         error.to_string(),
     )
 }
 
 /// A fault of a file that something in `model` names.
-pub(super) fn of_model(model: &Model, fault: &TlsFault) -> Fault {
+pub(super) fn of_model(model: &Model, fault: &TlsError) -> Diagnostic {
     let listeners = model.listeners.iter().filter_map(|one| one.tls.as_ref());
     let mut of_listeners = listeners.filter_map(|tls| listener_place(tls, fault.file()));
     let upstreams = model.upstreams.iter().filter_map(|one| one.tls.as_ref());
@@ -33,17 +33,17 @@ pub(super) fn of_model(model: &Model, fault: &TlsFault) -> Fault {
 }
 
 /// A fault of a listener's TLS.
-pub(super) fn of_listener(tls: &ListenerTls, fault: &TlsFault) -> Fault {
+pub(super) fn of_listener(tls: &ListenerTls, fault: &TlsError) -> Diagnostic {
     bad(in_listener(tls, fault.file()), fault)
 }
 
 /// A fault of an upstream's TLS.
-pub(super) fn of_upstream(tls: &UpstreamTls, fault: &TlsFault) -> Fault {
+pub(super) fn of_upstream(tls: &UpstreamTls, fault: &TlsError) -> Diagnostic {
     bad(in_upstream(tls, fault.file()), fault)
 }
 
 /// What an operator should know about the certificates of `holdings`, those of `model`.
-pub(super) fn warnings(model: &Model, holdings: &Holdings, now: SystemTime) -> Vec<Fault> {
+pub(super) fn warnings(model: &Model, holdings: &LoadedTls, now: SystemTime) -> Vec<Diagnostic> {
     let listeners = model.listeners.iter().zip(&holdings.listeners);
     let of_listeners = listeners.flat_map(|(listener, server)| {
         let pair = listener.tls.as_ref().zip(server.as_ref());
@@ -63,20 +63,20 @@ pub(super) fn warnings(model: &Model, holdings: &Holdings, now: SystemTime) -> V
     of_listeners.chain(of_upstreams).collect()
 }
 
-fn bad(place: Place, fault: &TlsFault) -> Fault {
-    Fault::new(FaultCode::BadCertificate, place, fault.to_string())
+fn bad(place: Place, fault: &TlsError) -> Diagnostic {
+    Diagnostic::new(DiagnosticCode::BadCertificate, place, fault.to_string())
 }
 
-fn doubtful(place: Place, warning: &TlsWarning) -> Fault {
+fn doubtful(place: Place, warning: &TlsWarning) -> Diagnostic {
     let code = match warning {
         TlsWarning::Expired { .. } | TlsWarning::ExpiresSoon { .. } => {
-            FaultCode::CertificateExpires
+            DiagnosticCode::CertificateExpires
         }
         TlsWarning::NotYetValid { .. }
         | TlsWarning::Nameless { .. }
-        | TlsWarning::StapleStale { .. } => FaultCode::DoubtfulCertificate,
+        | TlsWarning::StapleStale { .. } => DiagnosticCode::DoubtfulCertificate,
     };
-    Fault::new(code, place, warning.to_string())
+    Diagnostic::new(code, place, warning.to_string())
 }
 
 fn in_listener(tls: &ListenerTls, file: Option<&Path>) -> Place {

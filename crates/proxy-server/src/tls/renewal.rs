@@ -1,16 +1,16 @@
 //! What is done every second: new files are taken into use, ticket keys turn over.
 
-use super::{Looked, Vault};
+use super::{CertificateManager, Looked};
 use proxy_telemetry::{Registry, names};
-use proxy_tls::{Change, TlsFault};
+use proxy_tls::{Change, TlsError};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::task::JoinHandle;
 
-/// How often [`Vault::look`] is to be called.
+/// How often [`CertificateManager::look`] is to be called.
 pub(crate) const EVERY: Duration = Duration::from_secs(1);
 
-impl Vault {
+impl CertificateManager {
     /// Begins to look at the files in use; what changed is taken into use.
     pub(crate) fn look(&self, now: SystemTime) -> JoinHandle<Looked> {
         self.watcher.look(now)
@@ -64,8 +64,8 @@ fn say_in_use(file: &Path, message: &str) {
     tracing::info!(file = %file.display(), "{message}");
 }
 
-fn say_kept(faults: &[TlsFault]) {
-    let faults: Vec<_> = faults.iter().map(TlsFault::to_string).collect();
+fn say_kept(faults: &[TlsError]) {
+    let faults: Vec<_> = faults.iter().map(TlsError::to_string).collect();
     let faults = faults.join("; ");
     tracing::error!(
         faults,

@@ -1,6 +1,6 @@
 //! What a configuration says about TLS, in the words of `proxy-tls`.
 
-use proxy_config::{Fault, FaultCode};
+use proxy_config::{Diagnostic, DiagnosticCode};
 use proxy_model::{
     Certificate, ClientAuth, ClientAuthMode, Host, ListenerTls, Target, Upstream, UpstreamProtocol,
     UpstreamTls,
@@ -41,7 +41,7 @@ pub(super) fn of_listener(tls: &ListenerTls) -> ServerTlsSettings {
 pub(super) fn of_upstream(
     upstream: &Upstream,
     tls: &UpstreamTls,
-) -> Result<ClientTlsSettings, Fault> {
+) -> Result<ClientTlsSettings, Diagnostic> {
     let UpstreamTls {
         place,
         sni,
@@ -53,7 +53,7 @@ pub(super) fn of_upstream(
         ServerName::try_from(sni.value.clone()).map_err(|_| {
             let place = sni.place().unwrap_or(*place);
             let message = format!("\"{}\" is neither a host name nor an IP address", sni.value);
-            Fault::new(FaultCode::BadValue, place, message)
+            Diagnostic::new(DiagnosticCode::BadValue, place, message)
         })
     });
     Ok(ClientTlsSettings {
@@ -80,7 +80,7 @@ pub(super) fn of_upstream(
 pub(super) fn target_names(
     upstream: &Upstream,
     sni: Option<&ServerName<'static>>,
-) -> Result<Vec<ServerName<'static>>, Fault> {
+) -> Result<Vec<ServerName<'static>>, Diagnostic> {
     let name = |target: &Target| {
         let host = match &target.address.host {
             Host::Ip(ip) => ip.to_string(),
@@ -89,7 +89,7 @@ pub(super) fn target_names(
         server_name(sni, &host).map_err(|bad| {
             let place = target.address.place().unwrap_or(target.place);
             let help = "write the name of its certificate in `tls { sni }`";
-            Fault::new(FaultCode::BadValue, place, bad.to_string()).help(help)
+            Diagnostic::new(DiagnosticCode::BadValue, place, bad.to_string()).help(help)
         })
     };
     upstream.targets.iter().map(name).collect()

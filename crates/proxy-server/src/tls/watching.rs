@@ -1,6 +1,6 @@
 //! Certificate files are looked at by a thread that may wait for a disk, never by the control thread.
 
-use proxy_tls::{Change, TlsFault, Watcher};
+use proxy_tls::{Change, TlsError, Watcher};
 use std::future::pending;
 use std::sync::{Arc, PoisonError};
 use std::time::SystemTime;
@@ -21,7 +21,7 @@ type Lock = std::sync::Mutex<Watcher>;
 pub(crate) struct Looked {
     pub(super) changes: Vec<Change>,
     /// Faults of content on disk that is not in use for that reason.
-    pub(super) kept: Vec<TlsFault>,
+    pub(super) kept: Vec<TlsError>,
 }
 
 impl SharedWatcher {

@@ -1,7 +1,7 @@
 //! Samples made from what agents count.
 
 use super::{Samples, Scrape};
-use crate::cells::HistogramTotal;
+use crate::metrics::HistogramTotal;
 use crate::vocabulary::{AgentDecision, AgentEvent};
 
 pub(crate) fn requests(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {

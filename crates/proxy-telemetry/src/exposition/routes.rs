@@ -1,7 +1,7 @@
 //! Samples made from what routes count.
 
 use super::{Samples, Scrape};
-use crate::cells::RouteTotal;
+use crate::metrics::RouteTotal;
 
 pub(crate) fn requests(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
     for (route, total) in &scrape.snapshot.routes {

@@ -1,8 +1,8 @@
 //! Samples of one metric, written as text.
 
 use super::Format;
-use crate::cells::{BOUNDS_TEXT, HistogramTotal};
 use crate::metric::Metric;
+use crate::metrics::{BOUNDS_TEXT, HistogramTotal};
 use std::borrow::Cow;
 use std::time::Duration;
 

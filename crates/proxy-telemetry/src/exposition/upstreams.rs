@@ -1,7 +1,7 @@
 //! Samples made from what upstreams and their targets count.
 
 use super::{Samples, Scrape};
-use crate::cells::{TargetTotal, UpstreamTotal};
+use crate::metrics::{TargetTotal, UpstreamTotal};
 
 pub(crate) fn attempts(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
     each(scrape, samples, |total| total.attempts);

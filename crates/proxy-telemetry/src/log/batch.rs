@@ -1,7 +1,7 @@
 //! Lines between a worker and the writer.
 
 use super::bounds::BATCH_BYTES;
-use super::counts::Books;
+use super::counts::LineCounts;
 use std::mem;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
@@ -16,7 +16,7 @@ pub(crate) struct Batch {
     pub(crate) bytes: Vec<u8>,
     pub(crate) lines: u64,
     pub(crate) home: SyncSender<Vec<u8>>,
-    pub(crate) books: Arc<Books>,
+    pub(crate) books: Arc<LineCounts>,
 }
 
 impl Batch {

@@ -1,6 +1,6 @@
 //! How many lines were made, written and lost.
 
-use crate::cells::SharedCounter;
+use crate::metrics::SharedCounter;
 use crate::names;
 use crate::registry::Registry;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub struct LogCounts {
 
 /// One log's own books beside the metrics, which outlive it and may be shared.
 #[derive(Debug)]
-pub(crate) struct Books {
+pub(crate) struct LineCounts {
     made: SharedCounter,
     written: SharedCounter,
     lost: SharedCounter,
@@ -65,7 +65,7 @@ impl LogCounters {
     }
 }
 
-impl Books {
+impl LineCounts {
     pub(crate) fn new(metrics: LogCounters) -> Self {
         Self {
             made: SharedCounter::default(),

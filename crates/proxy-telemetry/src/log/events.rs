@@ -1,8 +1,8 @@
 //! Lines that any thread may write at any time, each by itself.
 
 use super::batch::Batch;
-use super::counts::{Books, LogCounters};
-use super::inbox::Inbox;
+use super::batch_sender::BatchSender;
+use super::counts::{LineCounts, LogCounters};
 use super::sink::Sink;
 use super::writer::LogWriter;
 use std::io::{self, Write};
@@ -15,8 +15,8 @@ const QUEUED_LINES: usize = 1024;
 /// A log of rare lines. Clones write to the same one; none of them ever waits.
 #[derive(Clone, Debug)]
 pub struct EventLog {
-    inbox: Inbox,
-    books: Arc<Books>,
+    inbox: BatchSender,
+    books: Arc<LineCounts>,
     /// Leads nowhere: what was written is freed.
     home: SyncSender<Vec<u8>>,
 }

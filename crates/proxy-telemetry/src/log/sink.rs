@@ -8,11 +8,11 @@ use std::thread;
 use std::time::Duration;
 
 /// How long to leave a destination alone that cannot take more just now.
-const REST: Duration = Duration::from_millis(5);
+const RETRY_DELAY: Duration = Duration::from_millis(5);
 
 /// Something an operator should know about a log, told once when it begins and once when it ends.
 #[derive(Debug)]
-pub enum LogFault {
+pub enum LogError {
     /// Lines cannot be written; they are lost from now on.
     Write(io::Error),
     /// The file cannot be opened again; lines still go to the file that was open.
@@ -34,7 +34,7 @@ pub(crate) struct Sink {
 
 /// A batch was not written to its end.
 #[derive(Debug)]
-pub(crate) struct Cut {
+pub(crate) struct PartialWrite {
     /// Lines that did not get through whole.
     pub(crate) lost: u64,
     /// Why.
@@ -52,12 +52,12 @@ impl Sink {
     }
 
     /// Writes whole lines.
-    pub(crate) fn write(&mut self, lines: &[u8]) -> Result<(), Cut> {
+    pub(crate) fn write(&mut self, lines: &[u8]) -> Result<(), PartialWrite> {
         let rest = &mut &*lines;
         self.mend()
             .and_then(|()| self.write_all(rest))
             .and_then(|()| self.out.flush())
-            .map_err(|cause| Cut {
+            .map_err(|cause| PartialWrite {
                 lost: line_count(rest),
                 cause,
             })
@@ -91,7 +91,9 @@ impl Sink {
                     *rest = left;
                 }
                 Err(cause) if cause.kind() == ErrorKind::Interrupted => {}
-                Err(cause) if cause.kind() == ErrorKind::WouldBlock => thread::park_timeout(REST),
+                Err(cause) if cause.kind() == ErrorKind::WouldBlock => {
+                    thread::park_timeout(RETRY_DELAY)
+                }
                 Err(cause) => return Err(cause),
             }
         }

@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 /// Buffers that are kept. Steady work needs three: one is filled, one is written, one may be on its way
 /// back. With room for all of them none is ever freed, however late the worker looks.
-const KEPT: usize = 3;
+const SPARE_BUFFERS: usize = 3;
 
 /// Gives out the buffer that came back last, which is in the cache still: a short way to go round makes
 /// room there for the requests.
@@ -17,8 +17,8 @@ pub(crate) struct SpareBuffers {
 impl SpareBuffers {
     /// With the way back to it.
     pub(crate) fn new() -> (SyncSender<Vec<u8>>, Self) {
-        let (home, back) = sync_channel(KEPT);
-        let kept = Vec::with_capacity(2 * KEPT);
+        let (home, back) = sync_channel(SPARE_BUFFERS);
+        let kept = Vec::with_capacity(2 * SPARE_BUFFERS);
         (home, Self { back, kept })
     }
 
@@ -26,7 +26,7 @@ impl SpareBuffers {
     pub(crate) fn take(&mut self) -> Option<Vec<u8>> {
         self.kept.extend(self.back.try_iter());
         let last = self.kept.pop();
-        self.kept.truncate(KEPT);
+        self.kept.truncate(SPARE_BUFFERS);
         last
     }
 }
@@ -55,10 +55,10 @@ mod tests {
     fn few_are_kept() {
         let (home, mut spare) = SpareBuffers::new();
 
-        for _ in 0..2 * KEPT {
+        for _ in 0..2 * SPARE_BUFFERS {
             while home.try_send(Vec::new()).is_ok() {}
             assert_eq!(spare.take(), Some(Vec::new()));
-            assert!(spare.kept.len() <= KEPT);
+            assert!(spare.kept.len() <= SPARE_BUFFERS);
         }
     }
 }

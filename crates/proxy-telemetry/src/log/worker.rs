@@ -1,13 +1,13 @@
 //! A worker's end of a log.
 
 use super::batch::Batch;
+use super::batch_sender::BatchSender;
 use super::bounds::BATCH_BYTES;
-use super::counts::Books;
-use super::inbox::Inbox;
+use super::counts::LineCounts;
 use super::spare::SpareBuffers;
 use crate::record::{
-    AccessFormat, AccessRecord, ErrorRecord, EventRecord, LimitRecord, RequestFacts, RequestNote,
-    SpareNotes, TimestampText,
+    AccessFormat, AccessLogHead, AccessLogRequest, AccessRecord, ErrorRecord, EventRecord,
+    LimitRecord, SpareNotes, TimestampText,
 };
 use std::mem;
 use std::sync::Arc;
@@ -33,14 +33,14 @@ pub struct WorkerLog {
 
 #[derive(Debug)]
 struct Wire {
-    inbox: Inbox,
+    inbox: BatchSender,
     spare: SpareBuffers,
     home: SyncSender<Vec<u8>>,
-    books: Arc<Books>,
+    books: Arc<LineCounts>,
 }
 
 impl WorkerLog {
-    pub(crate) fn new(inbox: Inbox, books: Arc<Books>) -> Self {
+    pub(crate) fn new(inbox: BatchSender, books: Arc<LineCounts>) -> Self {
         let (home, spare) = SpareBuffers::new();
         let most_lines = books.batch_lines();
         let wire = Wire {
@@ -78,13 +78,17 @@ impl WorkerLog {
     /// Writes down what a client said of a request that begins, for [`WorkerLog::access`] when it is
     /// over. None when the log is off.
     #[inline]
-    pub fn note(&mut self, facts: &RequestFacts<'_>, format: &AccessFormat) -> Option<RequestNote> {
+    pub fn note(
+        &mut self,
+        facts: &AccessLogRequest<'_>,
+        format: &AccessFormat,
+    ) -> Option<AccessLogHead> {
         self.is_on().then(|| facts.note(format, &mut self.notes))
     }
 
     /// Writes down a request that is over.
     #[inline]
-    pub fn access(&mut self, record: &AccessRecord<'_>, note: RequestNote) {
+    pub fn access(&mut self, record: &AccessRecord<'_>, note: AccessLogHead) {
         if self.is_on() {
             record.write(&mut self.batch, &mut self.clock, &note);
             self.notes.keep(note);

@@ -1,11 +1,11 @@
 //! The thread that carries batches to their destination.
 
 use super::batch::Batch;
+use super::batch_sender::BatchSender;
 use super::bounds::QUEUED_BATCHES;
-use super::counts::{Books, LogCounters, LogCounts};
+use super::counts::{LineCounts, LogCounters, LogCounts};
 use super::destination::Destination;
-use super::inbox::Inbox;
-use super::sink::{Cut, LogFault, Sink};
+use super::sink::{LogError, PartialWrite, Sink};
 use super::worker::WorkerLog;
 use std::fmt;
 use std::io::{self, Write};
@@ -19,7 +19,7 @@ use std::time::Duration;
 /// One log: gives workers their ends, and owns the thread at the other.
 #[derive(Debug)]
 pub struct LogWriter {
-    books: Arc<Books>,
+    books: Arc<LineCounts>,
     /// None when the log is off.
     thread: Option<Thread>,
 }
@@ -33,19 +33,19 @@ struct Requests {
 
 #[derive(Debug)]
 struct Thread {
-    inbox: Inbox,
+    inbox: BatchSender,
     requests: Arc<Requests>,
     /// Hangs up when the thread has ended.
     ended: Receiver<()>,
 }
 
 /// What lives on the thread.
-struct Carrier {
+struct WriterThread {
     sink: Sink,
     inbox: Receiver<Batch>,
     requests: Arc<Requests>,
-    books: Arc<Books>,
-    report: Box<dyn FnMut(LogFault) + Send>,
+    books: Arc<LineCounts>,
+    report: Box<dyn FnMut(LogError) + Send>,
     /// Lines lost since writing began to fail; none while it works.
     failing: Option<u64>,
 }
@@ -58,11 +58,11 @@ impl LogWriter {
     pub fn start(
         destination: &Destination,
         metrics: LogCounters,
-        report: impl FnMut(LogFault) + Send + 'static,
+        report: impl FnMut(LogError) + Send + 'static,
     ) -> io::Result<Self> {
         let Some(file) = destination.open()? else {
             return Ok(Self {
-                books: Arc::new(Books::new(metrics)),
+                books: Arc::new(LineCounts::new(metrics)),
                 thread: None,
             });
         };
@@ -80,7 +80,7 @@ impl LogWriter {
     pub fn over(
         out: impl Write + Send + 'static,
         metrics: LogCounters,
-        report: impl FnMut(LogFault) + Send + 'static,
+        report: impl FnMut(LogError) + Send + 'static,
     ) -> io::Result<Self> {
         Self::spawn(Box::new(out), None, metrics, Box::new(report))
     }
@@ -89,7 +89,7 @@ impl LogWriter {
         out: Box<dyn Write + Send>,
         path: Option<PathBuf>,
         metrics: LogCounters,
-        report: Box<dyn FnMut(LogFault) + Send>,
+        report: Box<dyn FnMut(LogError) + Send>,
     ) -> io::Result<Self> {
         let sink = Sink::new(out, path);
         let (writer, ..) = Self::carrying(QUEUED_BATCHES, sink, metrics, report)?;
@@ -101,13 +101,13 @@ impl LogWriter {
         queued: usize,
         sink: Sink,
         metrics: LogCounters,
-        report: Box<dyn FnMut(LogFault) + Send>,
-    ) -> io::Result<(Self, Inbox, Arc<Books>)> {
-        let books = Arc::new(Books::new(metrics));
+        report: Box<dyn FnMut(LogError) + Send>,
+    ) -> io::Result<(Self, BatchSender, Arc<LineCounts>)> {
+        let books = Arc::new(LineCounts::new(metrics));
         let requests = Arc::new(Requests::default());
         let (inbox, waiting) = sync_channel(queued);
         let (end, ended) = sync_channel(1);
-        let carrier = Carrier {
+        let carrier = WriterThread {
             sink,
             inbox: waiting,
             requests: Arc::clone(&requests),
@@ -121,7 +121,7 @@ impl LogWriter {
                 carrier.run();
                 drop(end);
             })?;
-        let inbox = Inbox::new(inbox, carrying.thread().clone());
+        let inbox = BatchSender::new(inbox, carrying.thread().clone());
         let thread = Thread {
             inbox: inbox.clone(),
             requests,
@@ -186,7 +186,7 @@ impl LogWriter {
     }
 }
 
-impl Carrier {
+impl WriterThread {
     fn run(mut self) {
         loop {
             self.reopen_if_asked();
@@ -204,7 +204,7 @@ impl Carrier {
             && let Err(cause) = self.sink.reopen()
         {
             self.books.failed();
-            (self.report)(LogFault::Reopen(cause));
+            (self.report)(LogError::Reopen(cause));
         }
     }
 
@@ -213,14 +213,14 @@ impl Carrier {
             Ok(()) => {
                 batch.settle(0);
                 if let Some(lost) = self.failing.take() {
-                    (self.report)(LogFault::Recovered { lost });
+                    (self.report)(LogError::Recovered { lost });
                 }
             }
-            Err(Cut { lost, cause }) => {
+            Err(PartialWrite { lost, cause }) => {
                 batch.settle(lost);
                 self.books.failed();
                 if self.failing.is_none() {
-                    (self.report)(LogFault::Write(cause));
+                    (self.report)(LogError::Write(cause));
                 }
                 *self.failing.get_or_insert(0) += lost;
             }
@@ -228,7 +228,7 @@ impl Carrier {
     }
 }
 
-impl fmt::Debug for Carrier {
+impl fmt::Debug for WriterThread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Carrier")
             .field("sink", &self.sink)

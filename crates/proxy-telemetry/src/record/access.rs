@@ -1,14 +1,14 @@
 //! What is written down about a request when it is over.
 
+use super::access_log_head::AccessLogHead;
 use super::digits;
+use super::escaped_fields::EscapedField;
 use super::json::Line;
-use super::note::RequestNote;
-use super::phrases::Phrase;
 use super::timestamp::TimestampText;
 use crate::vocabulary::Protocol;
 use std::time::Duration;
 
-/// The facts of one request beside those of its [`RequestNote`]. What is none is left out of the line.
+/// The facts of one request beside those of its [`AccessLogHead`]. What is none is left out of the line.
 #[derive(Clone, Copy, Debug)]
 pub struct AccessRecord<'a> {
     /// When the request was over, since the Unix epoch.
@@ -16,9 +16,9 @@ pub struct AccessRecord<'a> {
     /// Name shared by response, log and upstream, of `[A-Za-z0-9._-]`: it is written as it is.
     pub correlation_id: &'a [u8],
     /// Route taken, if one matched.
-    pub route: Option<Phrase<'a>>,
+    pub route: Option<EscapedField<'a>>,
     /// Upstream and target asked last, if any.
-    pub target: Option<Phrase<'a>>,
+    pub target: Option<EscapedField<'a>>,
     /// The client's address, as limits see it, in text: it is written as it is.
     pub client_ip: &'a [u8],
     /// Status sent, 100–999; 499 when the client left before there was one.
@@ -62,15 +62,20 @@ pub struct AccessFormat {
 impl AccessRecord<'_> {
     /// Appends the record to `batch` as one line.
     #[inline]
-    pub(crate) fn write(&self, batch: &mut Vec<u8>, clock: &mut TimestampText, note: &RequestNote) {
+    pub(crate) fn write(
+        &self,
+        batch: &mut Vec<u8>,
+        clock: &mut TimestampText,
+        note: &AccessLogHead,
+    ) {
         let mut line = Line(batch);
         line.raw("{\"timestamp\":\"");
         clock.push(line.0, self.at);
         line.plain("\",\"correlation_id\":\"", self.correlation_id);
-        if let Some(Phrase(route)) = self.route {
+        if let Some(EscapedField(route)) = self.route {
             line.0.extend_from_slice(route);
         }
-        if let Some(Phrase(target)) = self.target {
+        if let Some(EscapedField(target)) = self.target {
             line.0.extend_from_slice(target);
         }
         line.plain("\",\"client_ip\":\"", self.client_ip);

@@ -2,7 +2,7 @@
 
 use super::escape::{self, MAX_TEXT_BYTES};
 
-const INSTEAD: &[u8] = b"REDACTED";
+const REDACTED_VALUE: &[u8] = b"REDACTED";
 
 /// Appends `path`, escaped, with the query values of `names` replaced.
 ///
@@ -44,7 +44,7 @@ fn push_part(out: &mut Vec<u8>, part: &[u8], names: &[String]) {
         };
         escape::push(out, name);
         out.push(b'=');
-        out.extend_from_slice(INSTEAD);
+        out.extend_from_slice(REDACTED_VALUE);
         if part.ends_with(b"&") {
             out.push(b'&');
         }

@@ -1,6 +1,6 @@
 //! Cells of one kind, by name and worker.
 
-use crate::cells::Cells;
+use crate::metrics::MetricGroup;
 use crate::snapshot::TargetName;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ type Slots<C> = Arc<[Option<Arc<C>>]>;
 
 /// Cells of one kind, by name and worker.
 #[derive(Debug)]
-pub(crate) struct Family<K, C: Cells> {
+pub(crate) struct Family<K, C: MetricGroup> {
     entries: BTreeMap<K, Slots<C>>,
     overflow: Slots<C>,
     /// Counts of names whose place was given to others.
@@ -28,13 +28,13 @@ pub(crate) struct Family<K, C: Cells> {
 }
 
 /// What a scrape takes along to add up without the lock.
-pub(crate) struct View<K, C: Cells> {
+pub(crate) struct View<K, C: MetricGroup> {
     entries: Vec<(K, Slots<C>)>,
     overflow: Slots<C>,
     evicted: Option<C::Total>,
 }
 
-impl<K, C: Cells> Default for Family<K, C> {
+impl<K, C: MetricGroup> Default for Family<K, C> {
     fn default() -> Self {
         Self {
             entries: BTreeMap::new(),
@@ -44,7 +44,7 @@ impl<K, C: Cells> Default for Family<K, C> {
     }
 }
 
-impl<K: Name, C: Cells> Family<K, C> {
+impl<K: Name, C: MetricGroup> Family<K, C> {
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
@@ -93,7 +93,7 @@ impl<K: Name, C: Cells> Family<K, C> {
     }
 }
 
-impl<K: Name, C: Cells> View<K, C> {
+impl<K: Name, C: MetricGroup> View<K, C> {
     /// The sums by name, `overflow` last where there is one.
     pub(crate) fn totals(self) -> Vec<(K, C::Total)> {
         let sum = |slots: &Slots<C>, mut total| {
@@ -127,7 +127,7 @@ impl Name for TargetName {
     }
 }
 
-fn place<C: Cells>(slots: &mut Slots<C>, worker: usize) -> Arc<C> {
+fn place<C: MetricGroup>(slots: &mut Slots<C>, worker: usize) -> Arc<C> {
     if let Some(Some(cells)) = slots.get(worker) {
         return Arc::clone(cells);
     }
@@ -152,7 +152,7 @@ fn is_unused<C>(slots: &mut Slots<C>) -> bool {
     })
 }
 
-fn add_up<C: Cells>(slots: &Slots<C>, total: &mut C::Total) {
+fn add_up<C: MetricGroup>(slots: &Slots<C>, total: &mut C::Total) {
     for cells in slots.iter().flatten() {
         cells.add_to(total);
     }

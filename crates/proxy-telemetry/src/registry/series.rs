@@ -1,9 +1,9 @@
 //! Counters and gauges that are asked for one by one, by metric and labels.
 
 use super::family::OVERFLOW;
-use crate::cells::{GaugeCell, SharedCounter};
 use crate::exposition::labels_text;
 use crate::metric::Metric;
+use crate::metrics::{Gauge, SharedCounter};
 use crate::snapshot::SeriesValue;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ type Key = (&'static str, Arc<str>);
 #[derive(Debug, Default)]
 pub(crate) struct SeriesTable {
     counters: BTreeMap<Key, Series>,
-    gauges: BTreeMap<Key, Arc<GaugeCell>>,
+    gauges: BTreeMap<Key, Arc<Gauge>>,
     overflow: BTreeMap<&'static str, Series>,
 }
 
@@ -42,7 +42,7 @@ impl SeriesTable {
         Some(Arc::clone(&found.cell))
     }
 
-    pub(crate) fn find_gauge(&self, metric: &Metric, values: &[&str]) -> Option<Arc<GaugeCell>> {
+    pub(crate) fn find_gauge(&self, metric: &Metric, values: &[&str]) -> Option<Arc<Gauge>> {
         self.gauges.get(&key(metric, values)).map(Arc::clone)
     }
 
@@ -64,7 +64,7 @@ impl SeriesTable {
         self.counters.insert(key(metric, values), series);
     }
 
-    pub(crate) fn add_gauge(&mut self, metric: &Metric, values: &[&str]) -> Arc<GaugeCell> {
+    pub(crate) fn add_gauge(&mut self, metric: &Metric, values: &[&str]) -> Arc<Gauge> {
         let cell = Arc::default();
         self.gauges.insert(key(metric, values), Arc::clone(&cell));
         cell

@@ -3,7 +3,7 @@
 use crate::support::{Ca, Dir, Issued, KeyKind, Leaf, now, server_settings, tickets};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use proxy_tls::{CertificateSource, ClientAuth, ServerTls, ServerTlsSettings, TlsFault};
+use proxy_tls::{CertificateSource, ClientAuth, ServerTls, ServerTlsSettings, TlsError};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -13,12 +13,12 @@ fn issued() -> Issued {
     Ca::new("root").issue(&Leaf::new(&["a.example"]))
 }
 
-fn load(source: &CertificateSource) -> Result<ServerTls, Vec<TlsFault>> {
+fn load(source: &CertificateSource) -> Result<ServerTls, Vec<TlsError>> {
     let settings = server_settings(vec![source.clone()]);
     ServerTls::load(settings, &tickets(), now())
 }
 
-fn fault(source: &CertificateSource) -> TlsFault {
+fn fault(source: &CertificateSource) -> TlsError {
     let mut faults = load(source).unwrap_err();
     assert_eq!(faults.len(), 1, "{faults:?}");
     faults.remove(0)
@@ -92,7 +92,7 @@ fn every_missing_file_is_named_at_once() {
     };
 
     let faults = ServerTls::load(settings, &tickets(), now()).unwrap_err();
-    let expected = [cert_file, key_file, ocsp_file, ca_file].map(|file| TlsFault::Missing { file });
+    let expected = [cert_file, key_file, ocsp_file, ca_file].map(|file| TlsError::Missing { file });
     assert_eq!(faults, expected);
 }
 
@@ -104,7 +104,7 @@ fn what_is_no_file_is_refused() {
 
     fs::remove_file(&file).unwrap();
     fs::create_dir(&file).unwrap();
-    assert_eq!(fault(&source), TlsFault::NotAFile { file: file.clone() });
+    assert_eq!(fault(&source), TlsError::NotAFile { file: file.clone() });
 
     let below = CertificateSource {
         key_file: source.cert_file.join("key"),
@@ -112,7 +112,7 @@ fn what_is_no_file_is_refused() {
     };
     assert_eq!(
         fault(&below),
-        TlsFault::Unreadable {
+        TlsError::Unreadable {
             file: below.key_file.clone(),
             kind: ErrorKind::NotADirectory
         }
@@ -121,7 +121,7 @@ fn what_is_no_file_is_refused() {
     fs::remove_dir(&file).unwrap();
     dir.write("leaf.key", vec![b'\n'; 5 << 20]);
     let limit_bytes = 4 << 20;
-    assert_eq!(fault(&source), TlsFault::TooLarge { file, limit_bytes });
+    assert_eq!(fault(&source), TlsError::TooLarge { file, limit_bytes });
 }
 
 #[test]
@@ -132,16 +132,16 @@ fn a_certificate_file_without_a_certificate_is_explained() {
     let file = || source.cert_file.clone();
 
     dir.write("leaf.crt", &issued.der);
-    assert_eq!(fault(&source), TlsFault::NotPem { file: file() });
+    assert_eq!(fault(&source), TlsError::NotPem { file: file() });
     dir.write("leaf.crt", "");
-    assert_eq!(fault(&source), TlsFault::NotPem { file: file() });
+    assert_eq!(fault(&source), TlsError::NotPem { file: file() });
     dir.write(
         "leaf.crt",
         issued.key.serialize_pem() + &pem("DH PARAMETERS", &[5, 0]),
     );
     assert_eq!(
         fault(&source),
-        TlsFault::NoCertificate {
+        TlsError::NoCertificate {
             file: file(),
             found: vec!["PRIVATE KEY".to_owned(), "DH PARAMETERS".to_owned()]
         }
@@ -149,7 +149,7 @@ fn a_certificate_file_without_a_certificate_is_explained() {
     let text = "-----BEGIN CERTIFICATE-----\nno Base64!\n-----END CERTIFICATE-----\n";
     dir.write("leaf.crt", text);
     let what = "a section is not Base64";
-    assert_eq!(fault(&source), TlsFault::DamagedPem { file: file(), what });
+    assert_eq!(fault(&source), TlsError::DamagedPem { file: file(), what });
     dir.write(
         "leaf.crt",
         issued.cert.clone() + &pem("CERTIFICATE", &[5, 0]),
@@ -157,7 +157,7 @@ fn a_certificate_file_without_a_certificate_is_explained() {
     let position = 2;
     assert_eq!(
         fault(&source),
-        TlsFault::BadCertificate {
+        TlsError::BadCertificate {
             file: file(),
             position
         }
@@ -175,18 +175,18 @@ fn a_key_file_without_a_usable_key_is_explained() {
     let found = vec!["CERTIFICATE".to_owned()];
     assert_eq!(
         fault(&source),
-        TlsFault::NoKey {
+        TlsError::NoKey {
             file: file(),
             found
         }
     );
     dir.write("leaf.key", pem("ENCRYPTED PRIVATE KEY", &[5, 0]));
-    assert_eq!(fault(&source), TlsFault::EncryptedKey { file: file() });
+    assert_eq!(fault(&source), TlsError::EncryptedKey { file: file() });
     let old = "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00\n";
     dir.write("leaf.key", old);
-    assert_eq!(fault(&source), TlsFault::EncryptedKey { file: file() });
+    assert_eq!(fault(&source), TlsError::EncryptedKey { file: file() });
     dir.write("leaf.key", pem("PRIVATE KEY", &[5, 0]));
-    assert_eq!(fault(&source), TlsFault::BadKey { file: file() });
+    assert_eq!(fault(&source), TlsError::BadKey { file: file() });
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn a_key_of_another_certificate_is_refused() {
         ocsp_file: _,
         server_names: _,
     } = source.clone();
-    let expected = TlsFault::KeyMismatch {
+    let expected = TlsError::KeyMismatch {
         cert_file,
         key_file,
     };
@@ -238,7 +238,7 @@ fn bytes_that_are_no_text_are_a_fault_and_never_a_panic() {
 fn a_listener_without_a_certificate_is_refused() {
     let faults = ServerTls::load(server_settings(Vec::new()), &tickets(), now()).unwrap_err();
 
-    assert_eq!(faults, [TlsFault::NoCertificateConfigured]);
+    assert_eq!(faults, [TlsError::NoCertificateConfigured]);
 }
 
 #[test]
@@ -247,18 +247,18 @@ fn faults_read_as_sentences() {
     let found = vec!["CERTIFICATE".to_owned()];
     let cases = [
         (
-            TlsFault::Missing { file: file.clone() },
+            TlsError::Missing { file: file.clone() },
             "/etc/key.pem: no such file",
         ),
         (
-            TlsFault::NoKey {
+            TlsError::NoKey {
                 file: file.clone(),
                 found,
             },
             "/etc/key.pem: no private key in it, only CERTIFICATE",
         ),
         (
-            TlsFault::Expired {
+            TlsError::Expired {
                 file,
                 not_after: now(),
             },

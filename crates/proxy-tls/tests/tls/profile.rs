@@ -1,7 +1,7 @@
 //! Versions, suites, groups and protocols.
 
 use crate::support::{Leaf, Site, Witness, connect, load_server, site};
-use proxy_tls::{Alpn, ServerTls, ServerTlsSettings, TlsVersion, TlsVersionFault};
+use proxy_tls::{Alpn, ServerTls, ServerTlsSettings, TlsVersion, TlsVersionError};
 use rustls::version::{TLS12, TLS13};
 use rustls::{
     CipherSuite, Error, NamedGroup, PeerIncompatible, ProtocolVersion, ServerConnection,
@@ -27,14 +27,14 @@ fn only_two_versions_can_be_configured() {
         let version = old.to_owned();
         assert_eq!(
             old.parse::<TlsVersion>(),
-            Err(TlsVersionFault::Forbidden { version })
+            Err(TlsVersionError::Forbidden { version })
         );
     }
     for other in ["", "1", "1.4", "TLSv1.2", "SSLv3", " 1.2"] {
         let version = other.to_owned();
         assert_eq!(
             other.parse::<TlsVersion>(),
-            Err(TlsVersionFault::Unknown { version })
+            Err(TlsVersionError::Unknown { version })
         );
     }
 }

@@ -1,7 +1,7 @@
 //! Sessions resume on any worker and after any reload, until their key is too old.
 
 use crate::support::{Leaf, Site, TICKETS_EVERY, Witness, connect, now, site, tickets};
-use proxy_tls::{ServerTls, TicketKeys, TlsFault, TlsVersion};
+use proxy_tls::{ServerTls, TicketKeys, TlsError, TlsVersion};
 use rustls::client::{Resumption, Tls12Resumption};
 use rustls::server::ProducesTickets;
 use rustls::version::{TLS12, TLS13};
@@ -123,7 +123,7 @@ fn a_senseless_pace_is_refused() {
         Duration::from_hours(49),
     ] {
         let refused = TicketKeys::new(every, now()).unwrap_err();
-        assert_eq!(refused, TlsFault::TicketPace(every));
+        assert_eq!(refused, TlsError::TicketPace(every));
     }
 }
 

@@ -1,7 +1,7 @@
 //! A fresh OCSP response is stapled, a stale or foreign one is not.
 
 use crate::support::{Ca, Dir, Leaf, Witness, connect, load_server, now, server_settings, tickets};
-use proxy_tls::{CertificateSource, Change, ServerTls, StapleFault, TlsFault, TlsWarning, Watcher};
+use proxy_tls::{CertificateSource, Change, ServerTls, StapleError, TlsError, TlsWarning, Watcher};
 use rustls::version::{TLS12, TLS13};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -62,7 +62,7 @@ impl Stapled {
         Self { dir, source }
     }
 
-    fn load(&self, now: SystemTime) -> Result<ServerTls, Vec<TlsFault>> {
+    fn load(&self, now: SystemTime) -> Result<ServerTls, Vec<TlsError>> {
         let settings = server_settings(vec![self.source.clone()]);
         ServerTls::load(settings, &tickets(), now)
     }
@@ -95,15 +95,15 @@ fn a_response_that_does_not_call_this_certificate_good_is_refused() {
     let refused = der(0x30, &[&der(0x0a, &[&[6]])]);
     let good = response(SERIAL, GOOD);
     let cases = [
-        (response(SERIAL, REVOKED), StapleFault::NotGood),
-        (response(SERIAL + 1, GOOD), StapleFault::OtherCertificate),
-        (refused, StapleFault::Refused),
-        (good[..good.len() - 1].to_vec(), StapleFault::Malformed),
+        (response(SERIAL, REVOKED), StapleError::NotGood),
+        (response(SERIAL + 1, GOOD), StapleError::OtherCertificate),
+        (refused, StapleError::Refused),
+        (good[..good.len() - 1].to_vec(), StapleError::Malformed),
         (
             b"-----BEGIN OCSP RESPONSE-----".to_vec(),
-            StapleFault::Malformed,
+            StapleError::Malformed,
         ),
-        (Vec::new(), StapleFault::Malformed),
+        (Vec::new(), StapleError::Malformed),
     ];
     for (response, reason) in &cases {
         let stapled = Stapled::new(response);
@@ -111,7 +111,7 @@ fn a_response_that_does_not_call_this_certificate_good_is_refused() {
         let reason = *reason;
         assert_eq!(
             stapled.load(now()).unwrap_err(),
-            [TlsFault::BadStaple { file, reason }]
+            [TlsError::BadStaple { file, reason }]
         );
     }
 }

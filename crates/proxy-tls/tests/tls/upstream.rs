@@ -5,8 +5,8 @@ use crate::support::{
     site,
 };
 use proxy_tls::{
-    Alpn, ClientAuth, ClientTls, ClientTlsSettings, PlatformRoots, ServerTlsSettings, TlsFailure,
-    TlsFault, TlsVersion, VerifyFailure, classify, classify_io, server_name,
+    Alpn, ClientAuth, ClientTls, ClientTlsSettings, PlatformRoots, ServerTlsSettings, TlsError,
+    TlsFailure, TlsVersion, VerifyFailure, classify, classify_io, server_name,
 };
 use rustls::version::TLS12;
 use rustls::{AlertDescription, ClientConnection, Error, HandshakeKind};
@@ -205,7 +205,7 @@ fn every_missing_file_of_an_upstream_is_named_at_once() {
     };
 
     let faults = ClientTls::load(settings, &PlatformRoots::new()).unwrap_err();
-    let expected = [ca_file, cert_file, key_file].map(|file| TlsFault::Missing { file });
+    let expected = [ca_file, cert_file, key_file].map(|file| TlsError::Missing { file });
     assert_eq!(faults, expected);
 }
 
@@ -219,7 +219,7 @@ fn the_platforms_roots_do_not_trust_a_private_authority() {
     let client = match ClientTls::load(settings, &PlatformRoots::new()) {
         Ok(client) => client,
         Err(faults) => {
-            assert_eq!(faults, [TlsFault::NoPlatformRoots]);
+            assert_eq!(faults, [TlsError::NoPlatformRoots]);
             return;
         }
     };

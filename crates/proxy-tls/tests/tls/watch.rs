@@ -1,7 +1,7 @@
 //! Certificates that change on disk are taken into use, and bad ones are not.
 
 use crate::support::{Dir, Issued, Leaf, Pair, Site, Witness, connect, now, server, site, written};
-use proxy_tls::{CertificateSource, Change, ServerTls, TlsFault, Watcher};
+use proxy_tls::{CertificateSource, Change, ServerTls, TlsError, Watcher};
 use rustls::version::TLS13;
 use std::fs;
 use std::path::PathBuf;
@@ -90,7 +90,7 @@ fn a_half_written_file_changes_nothing_until_it_is_whole() {
     watched.site.dir.put("leaf0", &renewed);
     watched.site.dir.write("leaf0.crt", &renewed.cert[..200]);
     assert_eq!(watched.poll(), [], "it may be half written");
-    let fault = TlsFault::DamagedPem {
+    let fault = TlsError::DamagedPem {
         file: file.clone(),
         what: "the last section has no END line",
     };
@@ -134,7 +134,7 @@ fn a_key_that_never_fits_is_said_once() {
         ocsp_file: _,
         server_names: _,
     } = watched.source.clone();
-    let faults = vec![TlsFault::KeyMismatch {
+    let faults = vec![TlsError::KeyMismatch {
         cert_file,
         key_file,
     }];
@@ -150,7 +150,7 @@ fn a_file_that_comes_back_unchanged_has_recovered() {
 
     fs::rename(&file, &hidden).unwrap();
     assert_eq!(watched.poll(), []);
-    let faults = vec![TlsFault::Missing { file: file.clone() }];
+    let faults = vec![TlsError::Missing { file: file.clone() }];
     assert_eq!(watched.poll(), [Change::Kept { faults }]);
     fs::rename(&hidden, &file).unwrap();
     assert_eq!(watched.poll(), [Change::Recovered { file }]);
@@ -169,7 +169,7 @@ fn an_expired_certificate_does_not_replace_a_valid_one() {
 
     let said: Vec<_> = (0..3).flat_map(|_| watched.poll()).collect();
     assert!(
-        matches!(&said[..], [Change::Kept { faults }] if matches!(faults[..], [TlsFault::Expired { .. }])),
+        matches!(&said[..], [Change::Kept { faults }] if matches!(faults[..], [TlsError::Expired { .. }])),
         "{said:?}"
     );
     assert_eq!(watched.shown(), old);

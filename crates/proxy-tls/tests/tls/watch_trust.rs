@@ -4,8 +4,8 @@ use crate::support::{
     Ca, Leaf, client_settings, connect, load_client, load_server, now, site, written,
 };
 use proxy_tls::{
-    Change, ClientAuth, ClientAuthVerdict, ClientTlsSettings, ServerTlsSettings, TlsFailure,
-    TlsFault, VerifyFailure, Watcher, classify,
+    Change, ClientAuth, ClientAuthVerdict, ClientTlsSettings, ServerTlsSettings, TlsError,
+    TlsFailure, VerifyFailure, Watcher, classify,
 };
 
 #[test]
@@ -41,7 +41,7 @@ fn new_roots_for_clients_decide_from_then_on() {
     let said: Vec<_> = (0..4)
         .flat_map(|_| watcher.poll(written(&ca_file)))
         .collect();
-    let faults = vec![TlsFault::NotPem {
+    let faults = vec![TlsError::NotPem {
         file: ca_file.clone(),
     }];
     assert_eq!(said, [Change::Kept { faults }]);

@@ -92,13 +92,15 @@ impl TlsUpstream {
     /// Waits for the next connection.
     pub(crate) fn greeting(&self) -> Greeting {
         self.greetings
-            .recv_timeout(proxy_testkit::PATIENCE)
+            .recv_timeout(proxy_testkit::EVENT_TIMEOUT)
             .unwrap()
     }
 
     /// Waits for the next connection's end. Whether it was told, and not cut off.
     pub(crate) fn end_was_told(&self) -> bool {
-        self.ends.recv_timeout(proxy_testkit::PATIENCE).unwrap()
+        self.ends
+            .recv_timeout(proxy_testkit::EVENT_TIMEOUT)
+            .unwrap()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::iter;
 
 /// A cell wider than this does not push the next column of other rows to the right.
-const WIDEST: usize = 60;
+const MAX_CELL_CHARS: usize = 60;
 
 /// Rows of `N` cells.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ impl<const N: usize> Table<N> {
         let cells = self.rows.iter().filter_map(|row| row.get(column));
         let widths = cells.map(|cell| cell.chars().count());
         widths
-            .filter(|width| *width <= WIDEST)
+            .filter(|width| *width <= MAX_CELL_CHARS)
             .max()
             .unwrap_or_default()
     }
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn one_very_wide_cell_widens_no_other_row() {
-        let wide = "w".repeat(WIDEST + 1);
+        let wide = "w".repeat(MAX_CELL_CHARS + 1);
         let mut table = Table::default();
         table.row([&wide, "x"]);
         table.row(["a", "y"]);

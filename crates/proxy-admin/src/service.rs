@@ -1,0 +1,48 @@
+//! One request, from its head to its answer.
+
+use crate::access::Access;
+use crate::answer::{Refused, finish};
+use crate::state::AdminState;
+use crate::{correlation, endpoints};
+use axum::Router;
+use axum::response::{IntoResponse, Response};
+use http::Request;
+use hyper::body::Incoming;
+use hyper::service::Service;
+use hyper_util::service::TowerToHyperService;
+use std::sync::Arc;
+
+/// Where the requests of one listening socket are answered.
+#[derive(Clone, Debug)]
+pub(crate) struct AdminService {
+    router: Router,
+    access: Arc<Access>,
+}
+
+impl AdminService {
+    pub(crate) fn new(state: Arc<AdminState>, access: Arc<Access>) -> Self {
+        Self {
+            router: endpoints::router(state),
+            access,
+        }
+    }
+
+    pub(crate) async fn answer(&self, request: Request<Incoming>) -> Response {
+        let method = request.method().clone();
+        let id = correlation::of(request.headers());
+        let (head, body) = request.into_parts();
+        let response = match self.access.admit(&head) {
+            Ok(()) => self.route(Request::from_parts(head, body)).await,
+            Err(problem) => Refused(problem).into_response(),
+        };
+        finish(response, &method, &id)
+    }
+
+    async fn route(&self, request: Request<Incoming>) -> Response {
+        let router = TowerToHyperService::new(self.router.clone());
+        match router.call(request).await {
+            Ok(response) => response,
+            Err(never) => match never {},
+        }
+    }
+}

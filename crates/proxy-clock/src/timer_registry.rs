@@ -1,0 +1,121 @@
+//! The deadlines of one worker, looked at once a tick.
+
+use crate::{Deadline, Tick};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Every registered [`Deadline`] of a worker.
+#[derive(Debug, Default)]
+pub struct TimerRegistry {
+    slots: RefCell<Slots>,
+}
+
+#[derive(Debug, Default)]
+struct Slots {
+    entries: Vec<Option<Rc<Deadline>>>,
+    free: Vec<u32>,
+}
+
+/// A place in the sweep, given back on drop.
+#[derive(Debug)]
+pub struct TimerGuard {
+    sweep: Rc<TimerRegistry>,
+    slot: u32,
+}
+
+impl TimerRegistry {
+    /// Looks after `deadline` until the entry is dropped.
+    pub fn register(self: &Rc<Self>, deadline: Rc<Deadline>) -> TimerGuard {
+        let mut slots = self.slots.borrow_mut();
+        let slot = slots.free.pop().unwrap_or_else(|| {
+            slots.entries.push(None);
+            u32::try_from(slots.entries.len() - 1).unwrap_or(u32::MAX)
+        });
+        if let Some(place) = slots.entries.get_mut(slot as usize) {
+            *place = Some(deadline);
+        }
+        TimerGuard {
+            sweep: Rc::clone(self),
+            slot,
+        }
+    }
+
+    /// Expires and wakes every deadline that has passed at `now`.
+    pub fn run(&self, now: Tick) {
+        for deadline in self.slots.borrow().entries.iter().flatten() {
+            deadline.check(now);
+        }
+    }
+
+    /// Wakes every watcher, so that each looks at its state again.
+    pub fn wake_all(&self) {
+        for deadline in self.slots.borrow().entries.iter().flatten() {
+            deadline.wake();
+        }
+    }
+
+    /// Deadlines registered.
+    pub fn len(&self) -> usize {
+        let slots = self.slots.borrow();
+        slots.entries.len() - slots.free.len()
+    }
+
+    /// Whether nothing is registered.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Drop for TimerGuard {
+    fn drop(&mut self) {
+        let mut slots = self.sweep.slots.borrow_mut();
+        let Slots { entries, free } = &mut *slots;
+        if let Some(place) = entries.get_mut(self.slot as usize) {
+            *place = None;
+            free.push(self.slot);
+        }
+        // After a flood of connections the list would stay large for ever.
+        if entries.len() == free.len() {
+            *entries = Vec::new();
+            *free = Vec::new();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Clock, Timer};
+    use std::time::Duration;
+
+    #[test]
+    fn a_sweep_expires_what_is_registered_and_forgets_what_was_dropped() {
+        let (sweep, clock) = (Rc::new(TimerRegistry::default()), Clock::default());
+        let [kept, gone] = [0, 1].map(|_| Rc::new(Deadline::default()));
+        let entry = sweep.register(Rc::clone(&kept));
+        drop(sweep.register(Rc::clone(&gone)));
+        for deadline in [&kept, &gone] {
+            deadline.start(&clock, Timer::KeepAlive, Duration::from_secs(1));
+        }
+
+        clock.advance_to(Duration::from_secs(2));
+        sweep.run(clock.now());
+
+        assert_eq!(kept.expired(), Some(Timer::KeepAlive));
+        assert_eq!(gone.expired(), None);
+        drop(entry);
+        assert!(sweep.is_empty());
+    }
+
+    #[test]
+    fn a_freed_slot_is_used_again() {
+        let sweep = Rc::new(TimerRegistry::default());
+        let first = sweep.register(Rc::default());
+        let second = sweep.register(Rc::default());
+        drop(first);
+        let third = sweep.register(Rc::default());
+
+        assert_eq!((third.slot, sweep.len()), (0, 2));
+        drop(second);
+    }
+}

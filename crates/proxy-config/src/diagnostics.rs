@@ -1,0 +1,44 @@
+//! Faults as they are found, up to a bound.
+
+use crate::{Diagnostic, Report, Severity};
+use proxy_model::Sources;
+
+/// Faults kept of one configuration; the rest are counted.
+const MAX_KEPT: usize = 10_000;
+
+#[derive(Debug, Default)]
+pub(crate) struct Diagnostics {
+    list: Vec<Diagnostic>,
+    dropped: usize,
+    errors: bool,
+}
+
+impl Diagnostics {
+    pub(crate) fn push(&mut self, fault: Diagnostic) {
+        self.errors |= fault.severity() == Severity::Error;
+        if self.is_full() {
+            self.drop_one();
+        } else {
+            self.list.push(fault);
+        }
+    }
+
+    /// Whether further faults are only counted.
+    pub(crate) fn is_full(&self) -> bool {
+        self.list.len() >= MAX_KEPT
+    }
+
+    /// Counts a fault that is not kept.
+    pub(crate) fn drop_one(&mut self) {
+        self.dropped += 1;
+    }
+
+    /// Whether the configuration cannot be used.
+    pub(crate) fn has_errors(&self) -> bool {
+        self.errors
+    }
+
+    pub(crate) fn into_report(self, sources: Sources) -> Report {
+        Report::new(sources, self.list).and_dropped(self.dropped)
+    }
+}

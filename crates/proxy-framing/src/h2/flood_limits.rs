@@ -1,0 +1,196 @@
+//! How many frames of each kind a peer may send for nothing.
+
+use std::fmt;
+
+/// Work that a frame makes without bringing anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FrameKind {
+    /// `RST_STREAM`: a request that was begun in vain. [CVE-2023-44487]
+    Reset,
+    /// `SETTINGS`, which must be applied and acknowledged. [CVE-2019-9515]
+    Settings,
+    /// `PING`, which must be answered. [CVE-2019-9512]
+    Ping,
+    /// `WINDOW_UPDATE`, however little it grants. [CVE-2019-9517]
+    WindowUpdate,
+    /// `PRIORITY` and `PRIORITY_UPDATE`. [CVE-2019-9513]
+    Priority,
+    /// `DATA` without data that does not end its stream. [CVE-2019-9518]
+    EmptyData,
+    /// `CONTINUATION` of a header section. [CVE-2024-27316]
+    Continuation,
+    /// Any other frame that means nothing here.
+    Other,
+}
+
+/// How many frames of a kind may come at once, and again each second.
+#[derive(Debug)]
+struct Pace {
+    chore: FrameKind,
+    name: &'static str,
+    at_once: u32,
+    each_second: u32,
+}
+
+const fn pace(chore: FrameKind, name: &'static str, at_once: u32, each_second: u32) -> Pace {
+    Pace {
+        chore,
+        name,
+        at_once,
+        each_second,
+    }
+}
+
+const FRAME_KIND_COUNT: usize = 8;
+
+/// In the order of the variants.
+static PACES: [Pace; FRAME_KIND_COUNT] = [
+    // Both numbers are the listener's.
+    pace(FrameKind::Reset, "RST_STREAM", 0, 0),
+    pace(FrameKind::Settings, "SETTINGS", 16, 1),
+    pace(FrameKind::Ping, "PING", 64, 8),
+    pace(FrameKind::WindowUpdate, "WINDOW_UPDATE", 1024, 128),
+    pace(FrameKind::Priority, "PRIORITY", 256, 32),
+    pace(FrameKind::EmptyData, "empty DATA", 64, 8),
+    pace(FrameKind::Continuation, "CONTINUATION", 32, 8),
+    pace(FrameKind::Other, "meaningless", 64, 8),
+];
+
+impl fmt::Display for FrameKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named = PACES.iter().find(|pace| pace.chore == *self);
+        f.write_str(named.map_or("", |pace| pace.name))
+    }
+}
+
+/// What is left of each allowance, in tenths of a frame.
+#[derive(Clone, Debug)]
+pub(super) struct FloodLimits {
+    left: [u32; FRAME_KIND_COUNT],
+    /// Resets at once; an eighth of them come back each second.
+    resets: u32,
+}
+
+const TENTHS_PER_FRAME: u32 = 10;
+
+/// Most resets at once that can be allowed.
+const MOST_RESETS: u32 = 1_000_000;
+
+/// Most streams that a connection can have open: all of them may be given up at the same time.
+const MOST_STREAMS: u32 = 10_000;
+
+impl FloodLimits {
+    pub(super) fn full(resets: u32) -> Self {
+        let mut full = Self {
+            left: [0; FRAME_KIND_COUNT],
+            resets,
+        };
+        full.left = std::array::from_fn(|index| {
+            let pace = PACES.get(index);
+            pace.map_or(0, |pace| full.at_once(pace) * TENTHS_PER_FRAME)
+        });
+        full
+    }
+
+    fn at_once(&self, pace: &Pace) -> u32 {
+        if pace.chore == FrameKind::Reset {
+            return self.resets.min(MOST_RESETS);
+        }
+        pace.at_once
+    }
+
+    fn each_second(&self, pace: &Pace) -> u32 {
+        if pace.chore == FrameKind::Reset {
+            return self.at_once(pace).div_ceil(8);
+        }
+        pace.each_second
+    }
+
+    /// Takes one frame. False when there was none to take.
+    pub(super) fn take(&mut self, chore: FrameKind) -> bool {
+        let Some(left) = self.left.get_mut(chore as usize) else {
+            return false;
+        };
+        let Some(rest) = left.checked_sub(TENTHS_PER_FRAME) else {
+            return false;
+        };
+        *left = rest;
+        true
+    }
+
+    /// Gives back for `tenths` of a second.
+    pub(super) fn pass(&mut self, tenths: u32) {
+        for (index, pace) in PACES.iter().enumerate() {
+            let more = self.each_second(pace).saturating_mul(tenths);
+            let at_once = self.at_once(pace) * TENTHS_PER_FRAME;
+            if let Some(left) = self.left.get_mut(index) {
+                // What traffic has earned beyond it stays.
+                let full = at_once.max(*left);
+                *left = left.saturating_add(more).min(full);
+            }
+        }
+    }
+
+    fn most_earned(&self, pace: &Pace) -> u32 {
+        if pace.chore == FrameKind::Reset {
+            return (self.at_once(pace) + MOST_STREAMS) * TENTHS_PER_FRAME;
+        }
+        pace.at_once * TENTHS_PER_FRAME * 8
+    }
+
+    /// Gives for useful traffic: up to eight times what there is at once, and a reset for each stream that
+    /// may be open.
+    pub(super) fn earn(&mut self, chore: FrameKind, frames: u32) {
+        let index = chore as usize;
+        let most = PACES.get(index).map(|pace| self.most_earned(pace));
+        if let (Some(left), Some(most)) = (self.left.get_mut(index), most) {
+            *left = left
+                .saturating_add(frames.saturating_mul(TENTHS_PER_FRAME))
+                .min(most);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_chore_stands_at_its_index() {
+        for (index, pace) in PACES.iter().enumerate() {
+            assert_eq!(pace.chore as usize, index);
+        }
+    }
+
+    #[test]
+    fn time_gives_back_what_was_taken_and_no_more() {
+        let mut left = FloodLimits::full(256);
+        for _ in 0..16 {
+            assert!(left.take(FrameKind::Settings));
+        }
+        assert!(!left.take(FrameKind::Settings));
+
+        left.pass(9);
+        assert!(!left.take(FrameKind::Settings));
+        left.pass(1);
+        assert!(left.take(FrameKind::Settings));
+        assert!(!left.take(FrameKind::Settings));
+
+        left.pass(u32::MAX);
+        assert_eq!(
+            (0..100).filter(|_| left.take(FrameKind::Settings)).count(),
+            16
+        );
+    }
+
+    #[test]
+    fn what_was_earned_outlasts_the_passing_of_time() {
+        let mut left = FloodLimits::full(256);
+        left.earn(FrameKind::Ping, 100);
+        left.pass(10);
+        assert_eq!(
+            (0..1000).filter(|_| left.take(FrameKind::Ping)).count(),
+            164
+        );
+    }
+}

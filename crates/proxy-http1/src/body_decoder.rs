@@ -1,0 +1,96 @@
+//! The body of a message that is being read.
+
+use crate::chunked_decoder::{self, ChunkedDecoder};
+use bytes::{Bytes, BytesMut};
+use http_body::{Frame, SizeHint};
+
+/// How the end of a body is told. [RFC 9112 §6.3]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyLength {
+    /// By its length, which may be 0.
+    Length(u64),
+    /// By its last chunk.
+    Chunked,
+    /// By the end of the connection.
+    UntilClose,
+}
+
+/// What is left of a body.
+#[derive(Debug)]
+pub struct BodyDecoder(Left);
+
+#[derive(Debug)]
+enum Left {
+    Length(u64),
+    Chunked(ChunkedDecoder),
+    UntilClose,
+}
+
+impl BodyDecoder {
+    /// A body of this extent, of which nothing was read.
+    #[must_use]
+    pub const fn new(extent: BodyLength) -> Self {
+        Self(match extent {
+            BodyLength::Length(length) => Left::Length(length),
+            BodyLength::Chunked => Left::Chunked(ChunkedDecoder::Size),
+            BodyLength::UntilClose => Left::UntilClose,
+        })
+    }
+
+    /// Whether there is nothing left.
+    #[inline]
+    #[must_use]
+    pub const fn is_over(&self) -> bool {
+        matches!(self.0, Left::Length(0) | Left::Chunked(ChunkedDecoder::End))
+    }
+
+    /// What is known of the length of what is left.
+    #[must_use]
+    pub fn size_hint(&self) -> SizeHint {
+        match self.0 {
+            Left::Length(left) => SizeHint::with_exact(left),
+            Left::Chunked(_) | Left::UntilClose => SizeHint::default(),
+        }
+    }
+
+    /// How much is left, if the body's end is told by its length.
+    #[must_use]
+    pub const fn left(&self) -> Option<u64> {
+        match self.0 {
+            Left::Length(left) => Some(left),
+            Left::Chunked(_) | Left::UntilClose => None,
+        }
+    }
+
+    /// So many bytes of a body of known length went by without being read.
+    pub fn skip(&mut self, count: u64) {
+        if let Left::Length(left) = &mut self.0 {
+            *left = left.saturating_sub(count);
+        }
+    }
+
+    /// What is left of a body of known length, if all of it is in `unread`.
+    pub fn take_whole(&mut self, unread: &mut BytesMut) -> Option<Bytes> {
+        let Left::Length(left) = &mut self.0 else {
+            return None;
+        };
+        if *left > unread.len() as u64 {
+            return None;
+        }
+        Some(chunked_decoder::take(unread, left).unwrap_or_default())
+    }
+
+    /// The next piece of data, or the trailers, as far as they are in `unread`.
+    pub fn take(&mut self, unread: &mut BytesMut) -> Option<Frame<Bytes>> {
+        match &mut self.0 {
+            Left::Length(left) => chunked_decoder::take(unread, left).map(Frame::data),
+            Left::Chunked(chunks) => {
+                let frame = chunks.next(unread);
+                chunks.look_ahead(unread);
+                frame
+            }
+            Left::UntilClose if unread.is_empty() => None,
+            Left::UntilClose => Some(Frame::data(unread.split().freeze())),
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Takes chunked bodies apart that a guard has accepted. [RFC 9112 §7.1]
+
+use crate::fields::{self, Fields};
+use bytes::{Buf, Bytes, BytesMut};
+use http::HeaderMap;
+use http_body::Frame;
+use proxy_framing::Lines;
+
+/// Where the reader of a chunked body stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ChunkedDecoder {
+    /// Before the line that says how long the next chunk is.
+    Size,
+    /// In a chunk of which so many bytes are left.
+    Data(u64),
+    /// Behind a chunk, before the end of its line.
+    DataEnd,
+    /// Behind the last chunk.
+    Trailers,
+    /// Behind it all.
+    End,
+}
+
+impl ChunkedDecoder {
+    /// The next piece of data, or the trailers, as far as they are in `unread`.
+    pub(crate) fn next(&mut self, unread: &mut BytesMut) -> Option<Frame<Bytes>> {
+        loop {
+            match self {
+                Self::Size => {
+                    let end = memchr::memchr(b'\n', unread)? + 1;
+                    *self = match size(&unread.split_to(end)) {
+                        0 => Self::Trailers,
+                        size => Self::Data(size),
+                    };
+                }
+                Self::Data(left) => {
+                    let piece = take(unread, left)?;
+                    if *left == 0 {
+                        *self = Self::DataEnd;
+                    }
+                    return Some(Frame::data(piece));
+                }
+                Self::DataEnd => {
+                    if unread.len() < 2 {
+                        return None;
+                    }
+                    unread.advance(2);
+                    *self = Self::Size;
+                }
+                Self::Trailers => {
+                    let mut lines = Lines::default();
+                    fields::find(&mut lines, unread, 0)?;
+                    let section = unread.split_to(lines.end).freeze();
+                    *self = Self::End;
+                    let mut trailers = Fields::new(HeaderMap::new(), true);
+                    trailers.take(&section, &lines)?;
+                    let trailers = trailers.headers;
+                    return (!trailers.is_empty()).then(|| Frame::trailers(trailers));
+                }
+                Self::End => return None,
+            }
+        }
+    }
+
+    /// Goes behind the end of the line of the last data, and of a body without trailers, if they are
+    /// there: whoever has the last data shall know that it is the last.
+    pub(crate) fn look_ahead(&mut self, unread: &mut BytesMut) {
+        if *self == Self::DataEnd && unread.starts_with(b"\r\n0\r\n\r\n") {
+            unread.advance(7);
+            *self = Self::End;
+        }
+    }
+}
+
+/// As much of `left` bytes as is in `unread`; none if nothing is.
+pub(crate) fn take(unread: &mut BytesMut, left: &mut u64) -> Option<Bytes> {
+    let most = usize::try_from(*left).unwrap_or(usize::MAX);
+    let count = unread.len().min(most);
+    if count == 0 {
+        return None;
+    }
+    *left -= count as u64;
+    Some(unread.split_to(count).freeze())
+}
+
+fn size(line: &[u8]) -> u64 {
+    line.iter()
+        .map_while(|byte| char::from(*byte).to_digit(16))
+        .fold(0, |size, digit| size << 4 | u64::from(digit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(pieces: &[&[u8]]) -> (Vec<u8>, Vec<String>, ChunkedDecoder) {
+        let (mut unread, mut reader) = (BytesMut::new(), ChunkedDecoder::Size);
+        let (mut data, mut trailers) = (Vec::new(), Vec::new());
+        for piece in pieces {
+            unread.extend_from_slice(piece);
+            while let Some(frame) = reader.next(&mut unread) {
+                match frame.into_data() {
+                    Ok(bytes) => data.extend_from_slice(&bytes),
+                    Err(frame) => {
+                        let map = frame.into_trailers().unwrap();
+                        trailers.extend(map.keys().map(ToString::to_string));
+                    }
+                }
+                reader.look_ahead(&mut unread);
+            }
+        }
+        (data, trailers, reader)
+    }
+
+    const BODY: &[u8] =
+        b"5;a=b\r\nhello\r\n1\r\n \r\nA\r\n0123456789\r\n0\r\nx-a: 1\r\nx-b: 2\r\n\r\n";
+
+    #[test]
+    fn a_body_is_the_same_however_it_is_cut() {
+        let bytes: Vec<&[u8]> = BODY.chunks(1).collect();
+        for pieces in [&[BODY][..], &bytes] {
+            let (data, trailers, reader) = read(pieces);
+            assert_eq!(data, b"hello 0123456789");
+            assert_eq!(trailers, ["x-a", "x-b"]);
+            assert_eq!(reader, ChunkedDecoder::End);
+        }
+    }
+
+    #[test]
+    fn the_end_is_known_with_the_last_data_if_it_is_there() {
+        let (data, _, reader) = read(&[b"2\r\nab\r\n0\r\n\r\n"]);
+
+        assert_eq!(data, b"ab");
+        assert_eq!(reader, ChunkedDecoder::End);
+    }
+
+    #[test]
+    fn what_is_missing_is_waited_for() {
+        assert_eq!(read(&[b"2\r\nab\r\n0\r\n"]).2, ChunkedDecoder::Trailers);
+        assert_eq!(read(&[b"2\r\nab"]).2, ChunkedDecoder::DataEnd);
+        assert_eq!(read(&[b"2\r\na"]).2, ChunkedDecoder::Data(1));
+    }
+}

@@ -1,0 +1,459 @@
+//! A message on its way: its head, then its body as it comes.
+
+use crate::splice::{Pipe, SpliceFrom, SpliceTo};
+use crate::{buffer_pool, fields};
+use bytes::{Buf, Bytes};
+use http::HeaderMap;
+use http::header::{CONTENT_LENGTH, HOST, TE, TRANSFER_ENCODING};
+use http_body::Body;
+use std::io::{self, IoSlice, Write};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use tokio::io::AsyncWrite;
+
+/// Data up to this size is copied behind the head: cheaper than a vectored write.
+const COPY_MAX_BYTES: usize = 2048;
+
+/// Once so much waits, it is written before more is asked for.
+const WRITE_AT_BYTES: usize = 16 * 1024;
+
+/// Shorter rests of a body are copied: to move them by a pipe costs more than it saves.
+const SPLICE_MIN_BYTES: u64 = 96 * 1024;
+
+/// How a body is sent. [RFC 9112 §6]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// As it is; it is exactly so long.
+    Length(u64),
+    /// In chunks, with trailers behind them or without.
+    Chunked {
+        /// Whether trailers are sent.
+        trailers: bool,
+    },
+    /// As it is, to the end of the connection.
+    UntilClose,
+}
+
+/// What is to be written, and where the rest of it comes from.
+#[derive(Debug)]
+pub struct MessageWriter<B> {
+    /// Heads, chunk lines and small data; written up to `start`.
+    text: Vec<u8>,
+    start: usize,
+    /// Data behind the text, not copied.
+    piece: Bytes,
+    /// Data that this process never sees. It goes first: nothing else waited when it was taken.
+    pipe: Option<Pipe>,
+    /// Whether the line of the chunk in `piece` is still to be ended.
+    owes_line_end: bool,
+    body: Option<Upload<B>>,
+    unflushed: bool,
+    state: State,
+    sent: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Open,
+    /// The body failed; what came before is written first.
+    Cut,
+    /// The other side takes no more.
+    Deaf,
+}
+
+#[derive(Debug)]
+struct Upload<B> {
+    body: B,
+    /// With what is left of the length, if that is known.
+    framing: Framing,
+    manner: CopyMode,
+}
+
+/// How a body's bytes get from one socket to the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CopyMode {
+    /// Read and written, until there is reason to splice.
+    Undecided,
+    Spliced,
+    /// Read and written to the end.
+    Copied,
+}
+
+/// Why the rest of a message cannot be sent.
+#[derive(Debug)]
+pub enum WriteError {
+    /// Its body failed, or is not as long as was said.
+    Body,
+    /// The connection failed.
+    Io(io::Error),
+}
+
+/// A body that failed, or is not as long as was said.
+struct Cut;
+
+impl<B> Default for MessageWriter<B> {
+    fn default() -> Self {
+        Self {
+            text: Vec::new(),
+            start: 0,
+            piece: Bytes::new(),
+            pipe: None,
+            owes_line_end: false,
+            body: None,
+            unflushed: false,
+            state: State::Open,
+            sent: 0,
+        }
+    }
+}
+
+impl<B> MessageWriter<B> {
+    /// Where heads are written to. They go out behind what waits already.
+    #[inline]
+    pub fn text(&mut self) -> &mut Vec<u8> {
+        if self.text.capacity() == 0 {
+            self.text = buffer_pool::text();
+        }
+        &mut self.text
+    }
+
+    /// Begins to count anew and sends `body` behind the head that was written to [`Self::text`].
+    pub fn begin(&mut self, body: Option<(B, Framing)>) {
+        self.sent = 0;
+        self.body = body.map(|(body, framing)| Upload {
+            body,
+            framing,
+            manner: CopyMode::Undecided,
+        });
+    }
+
+    /// The body that is being sent.
+    pub fn body_mut(&mut self) -> Option<&mut B> {
+        self.body.as_mut().map(|upload| &mut upload.body)
+    }
+
+    /// Whether everything was taken.
+    #[inline]
+    pub fn is_done(&self) -> bool {
+        self.body.is_none() && !self.is_blocked() && self.state == State::Open
+    }
+
+    /// Whether there are bytes that the other side has not taken yet.
+    #[inline]
+    pub fn is_blocked(&self) -> bool {
+        self.has_bytes() || self.unflushed
+    }
+
+    /// Whether the other side takes no more; it may have something to say still.
+    pub fn is_deaf(&self) -> bool {
+        self.state == State::Deaf
+    }
+
+    /// Bytes taken since [`Self::begin`].
+    pub fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    fn has_bytes(&self) -> bool {
+        self.start < self.text.len() || !self.piece.is_empty() || self.pipe.is_some()
+    }
+
+    /// Who hangs up may have said something before. That is still to be read, so what is not heard is
+    /// forgotten, and reading tells how the exchange ends.
+    fn forget(&mut self) {
+        self.state = State::Deaf;
+        self.text.clear();
+        self.start = 0;
+        self.piece = Bytes::new();
+        self.pipe = None;
+        self.body = None;
+        self.unflushed = false;
+    }
+
+    fn wrote(&mut self, count: usize) {
+        self.sent += count as u64;
+        if let Some(pipe) = &self.pipe {
+            if pipe.is_empty() {
+                self.pipe = None;
+            }
+            return;
+        }
+        let of_text = count.min(self.text.len() - self.start);
+        self.start += of_text;
+        self.piece.advance(count - of_text);
+        if self.piece.is_empty() {
+            // Whoever read it reads the next piece into the same memory, if nobody else holds it.
+            self.piece = Bytes::new();
+        }
+        if self.start == self.text.len() {
+            buffer_pool::keep_text(std::mem::take(&mut self.text));
+            self.start = 0;
+        }
+    }
+
+    fn poll_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        to: &mut (impl AsyncWrite + SpliceTo + Unpin),
+    ) -> Poll<io::Result<usize>> {
+        if let Some(pipe) = &mut self.pipe {
+            return to.poll_splice(cx, pipe);
+        }
+        let text = self.text.get(self.start..).unwrap_or_default();
+        let to = Pin::new(to);
+        match (text.is_empty(), self.piece.is_empty()) {
+            (_, true) => to.poll_write(cx, text),
+            (true, false) => to.poll_write(cx, &self.piece),
+            (false, false) => {
+                let pieces = [IoSlice::new(text), IoSlice::new(&self.piece)];
+                to.poll_write_vectored(cx, &pieces)
+            }
+        }
+    }
+}
+
+impl<B: Body<Data = Bytes> + SpliceFrom + Unpin> MessageWriter<B> {
+    /// Writes what there is. Ready when all is out, or the other side takes no more.
+    ///
+    /// # Errors
+    /// [`WriteError`]; the connection is of no more use then.
+    pub fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        to: &mut (impl AsyncWrite + SpliceTo + Unpin),
+    ) -> Poll<Result<(), WriteError>> {
+        loop {
+            if self.body.is_some() {
+                let gathered = if self.may_splice(to) {
+                    self.splice(cx)
+                } else {
+                    self.gather(cx)
+                };
+                if gathered.is_err() {
+                    self.state = State::Cut;
+                    self.body = None;
+                }
+            }
+            if !self.has_bytes() {
+                if self.unflushed {
+                    ready!(Pin::new(&mut *to).poll_flush(cx)).map_err(WriteError::Io)?;
+                    self.unflushed = false;
+                }
+                return match (self.state, &self.body) {
+                    (State::Cut, _) => Poll::Ready(Err(WriteError::Body)),
+                    (State::Open | State::Deaf, Some(_)) => Poll::Pending,
+                    (State::Open | State::Deaf, None) => Poll::Ready(Ok(())),
+                };
+            }
+            match ready!(self.poll_write(cx, to)) {
+                Ok(0) => return Poll::Ready(Err(WriteError::Io(io::ErrorKind::WriteZero.into()))),
+                Ok(count) => self.wrote(count),
+                Err(error) if is_hang_up(&error) => {
+                    self.forget();
+                    return Poll::Ready(Ok(()));
+                }
+                Err(error) => return Poll::Ready(Err(WriteError::Io(error))),
+            }
+            self.unflushed = true;
+        }
+    }
+
+    /// Whether what comes next of the body needs no reading, and is enough to be worth a pipe.
+    fn may_splice(&self, to: &impl SpliceTo) -> bool {
+        let Some(upload) = &self.body else {
+            return false;
+        };
+        let is_worth_it = match (upload.manner, upload.framing) {
+            (CopyMode::Undecided, Framing::Length(left)) => SPLICE_MIN_BYTES <= left,
+            (CopyMode::Spliced, Framing::Length(_)) => true,
+            (CopyMode::Copied, _) | (_, Framing::Chunked { .. } | Framing::UntilClose) => false,
+        };
+        is_worth_it && !self.has_bytes() && to.can_splice() && upload.body.can_splice()
+    }
+
+    /// Takes from the body what is there into a pipe; nothing else waits to be written.
+    fn splice(&mut self, cx: &mut Context<'_>) -> Result<(), Cut> {
+        let (Some(upload), Some(mut pipe)) = (&mut self.body, Pipe::take()) else {
+            return self.gather(cx);
+        };
+        let Framing::Length(left) = &mut upload.framing else {
+            return self.gather(cx);
+        };
+        match upload.body.poll_splice(cx, &mut pipe, *left) {
+            Poll::Pending => upload.manner = CopyMode::Spliced,
+            Poll::Ready(None) => {
+                upload.manner = CopyMode::Copied;
+                return self.gather(cx);
+            }
+            Poll::Ready(Some(count)) => {
+                upload.manner = CopyMode::Spliced;
+                *left = left.checked_sub(count as u64).ok_or(Cut)?;
+                let is_last = *left == 0;
+                self.pipe = Some(pipe);
+                if is_last {
+                    return self.end(None);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes from the body what is there, up to [`WRITE_AT_BYTES`].
+    fn gather(&mut self, cx: &mut Context<'_>) -> Result<(), Cut> {
+        if self.owes_line_end && self.piece.is_empty() {
+            self.text().extend_from_slice(b"\r\n");
+            self.owes_line_end = false;
+        }
+        while self.piece.is_empty()
+            && self.pipe.is_none()
+            && self.text.len() < WRITE_AT_BYTES
+            && let Some(upload) = &mut self.body
+            && let Poll::Ready(frame) = Pin::new(&mut upload.body).poll_frame(cx)
+        {
+            let Some(frame) = frame else {
+                self.end(None)?;
+                break;
+            };
+            match frame.map_err(|_| Cut)?.into_data() {
+                Ok(data) => self.take(data)?,
+                Err(frame) => self.end(frame.into_trailers().ok())?,
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, data: Bytes) -> Result<(), Cut> {
+        let Some(Upload { body, framing, .. }) = &mut self.body else {
+            return Ok(());
+        };
+        let is_last = body.is_end_stream();
+        match framing {
+            Framing::Length(left) => {
+                let rest = left.checked_sub(data.len() as u64);
+                *left = rest.ok_or(Cut)?;
+            }
+            Framing::Chunked { .. } if !data.is_empty() => {
+                // Writing to a Vec never fails.
+                write!(self.text(), "{:x}\r\n", data.len()).unwrap_or_default();
+                self.owes_line_end = true;
+            }
+            Framing::Chunked { .. } | Framing::UntilClose => {}
+        }
+        if data.len() <= COPY_MAX_BYTES {
+            self.text().extend_from_slice(&data);
+            if std::mem::take(&mut self.owes_line_end) {
+                self.text().extend_from_slice(b"\r\n");
+            }
+        } else {
+            self.piece = data;
+        }
+        if is_last && !self.owes_line_end {
+            return self.end(None);
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, trailers: Option<HeaderMap>) -> Result<(), Cut> {
+        match self.body.take().map(|upload| upload.framing) {
+            Some(Framing::Length(0) | Framing::UntilClose) | None => Ok(()),
+            Some(Framing::Length(_)) => Err(Cut),
+            Some(Framing::Chunked { trailers: wanted }) => {
+                let text = self.text();
+                text.extend_from_slice(b"0\r\n");
+                if let Some(trailers) = trailers.filter(|_| wanted) {
+                    write_trailers(trailers, text);
+                }
+                text.extend_from_slice(b"\r\n");
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Without what must not be among trailers. [RFC 9110 §6.5.1]
+fn write_trailers(mut trailers: HeaderMap, out: &mut Vec<u8>) {
+    for name in [CONTENT_LENGTH, HOST, TE, TRANSFER_ENCODING] {
+        trailers.remove(name);
+    }
+    fields::write(&trailers, out);
+}
+
+fn is_hang_up(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::BytesMut;
+    use http_body::Frame;
+    use std::convert::Infallible;
+    use std::task::Waker;
+
+    const LENGTH: usize = 64 * 1024;
+
+    /// A body of one piece.
+    struct Whole(Option<Bytes>);
+
+    impl Body for Whole {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            Poll::Ready(self.get_mut().0.take().map(|piece| Ok(Frame::data(piece))))
+        }
+
+        fn is_end_stream(&self) -> bool {
+            self.0.is_none()
+        }
+    }
+
+    impl SpliceFrom for Whole {
+        fn can_splice(&self) -> bool {
+            false
+        }
+
+        fn poll_splice(
+            &mut self,
+            _: &mut Context<'_>,
+            _: &mut Pipe,
+            _: u64,
+        ) -> Poll<Option<usize>> {
+            Poll::Ready(None)
+        }
+    }
+
+    impl SpliceTo for tokio::io::Sink {
+        fn can_splice(&self) -> bool {
+            false
+        }
+
+        fn poll_splice(&mut self, _: &mut Context<'_>, _: &mut Pipe) -> Poll<io::Result<usize>> {
+            Poll::Ready(Err(io::ErrorKind::Unsupported.into()))
+        }
+    }
+
+    #[test]
+    fn what_was_written_is_held_no_longer() {
+        let mut buffer = BytesMut::zeroed(LENGTH);
+        let place = buffer.as_ptr();
+        let body = Whole(Some(buffer.split().freeze()));
+        let mut outgoing = MessageWriter::default();
+        outgoing.begin(Some((body, Framing::Length(LENGTH as u64))));
+        let cx = &mut Context::from_waker(Waker::noop());
+
+        let written = outgoing.poll(cx, &mut tokio::io::sink());
+
+        assert!(matches!(written, Poll::Ready(Ok(()))));
+        assert_eq!(outgoing.sent(), LENGTH as u64);
+        buffer.reserve(LENGTH);
+        assert_eq!(buffer.as_ptr(), place);
+    }
+}

@@ -1,0 +1,182 @@
+//! Reads into buffers that are as large as what comes.
+
+use bytes::BytesMut;
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio_util::io::poll_read_buf;
+
+/// Small reads ask for so many bytes.
+const SMALL_READ_BYTES: usize = 8 * 1024;
+
+/// A small read that brings more than this is followed by large ones.
+const GROW_ABOVE_BYTES: usize = 2 * 1024;
+
+/// Large reads ask for at least so many bytes.
+const LARGE_READ_BYTES: usize = 16 * 1024;
+
+/// What all large reads of a thread may ask for together, in bytes beyond [`LARGE_READ_BYTES`] each: what was read
+/// for a client that takes it slowly is held for long.
+const SHARED_READ_BYTES: usize = 32 * 1024 * 1024;
+
+/// The part of what is left of [`SHARED_READ_BYTES`] that one may ask for, so that the first leave some to the
+/// others.
+const SHARE: usize = 16;
+
+thread_local! {
+    /// How much of [`SHARED_READ_BYTES`] is taken.
+    static TAKEN: Cell<usize> = const { Cell::new(0) };
+
+    /// Where small reads go first: a connection then holds what came, and no room for what may come.
+    static SCRATCH: RefCell<Box<[u8; SMALL_READ_BYTES]>> = RefCell::new(Box::new([0; SMALL_READ_BYTES]));
+}
+
+/// How many bytes the next read asks for: reads that fill their room are followed by larger ones, as far
+/// as the thread's memory for them goes.
+#[derive(Debug)]
+pub struct ReadStrategy {
+    /// None: a small read.
+    large: Option<usize>,
+    most: usize,
+}
+
+impl ReadStrategy {
+    /// Reads of at most `most` bytes, a power of two of 16 KiB at least.
+    #[must_use]
+    pub const fn up_to(most: usize) -> Self {
+        Self { large: None, most }
+    }
+
+    /// Begins again with small reads.
+    pub fn forget(&mut self) {
+        self.ask_for(None);
+    }
+
+    /// Goes back to the least of large reads, if it has come that far.
+    pub fn moderate(&mut self) {
+        self.ask_for(self.large.map(|_| LARGE_READ_BYTES));
+    }
+
+    fn ask_for(&mut self, large: Option<usize>) {
+        if self.large != large {
+            TAKEN.set(TAKEN.get() + beyond_least(large) - beyond_least(self.large));
+            self.large = large;
+        }
+    }
+
+    /// Twice as much as `wanted`, unless others need it.
+    fn grow(&mut self, wanted: usize) {
+        let more = (wanted * 2).min(self.most);
+        if more <= (SHARED_READ_BYTES - TAKEN.get()) / SHARE {
+            self.ask_for(Some(more));
+        }
+    }
+
+    /// Reads behind what `buffer` holds. Gives the number of bytes read: 0 at the end.
+    ///
+    /// # Errors
+    /// Those of `from`.
+    pub fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: &mut (impl AsyncRead + Unpin),
+        buffer: &mut BytesMut,
+    ) -> Poll<io::Result<usize>> {
+        let Some(wanted) = self.large else {
+            return self.poll_read_little(cx, from, buffer);
+        };
+        if buffer.capacity() - buffer.len() < wanted - wanted / 4 {
+            buffer.reserve(wanted);
+        }
+        let room = buffer.capacity() - buffer.len();
+        let count = ready!(poll_read_buf(Pin::new(from), cx, buffer))?;
+        if count == room {
+            self.grow(wanted);
+        } else if count < GROW_ABOVE_BYTES {
+            self.forget();
+        } else if count < wanted / 4 {
+            self.ask_for(Some((wanted / 2).max(LARGE_READ_BYTES)));
+        }
+        Poll::Ready(Ok(count))
+    }
+
+    fn poll_read_little(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: &mut (impl AsyncRead + Unpin),
+        buffer: &mut BytesMut,
+    ) -> Poll<io::Result<usize>> {
+        SCRATCH.with_borrow_mut(|scratch| {
+            let mut read = ReadBuf::new(&mut **scratch);
+            ready!(Pin::new(from).poll_read(cx, &mut read))?;
+            let came = read.filled();
+            buffer.extend_from_slice(came);
+            if came.len() > GROW_ABOVE_BYTES {
+                self.ask_for(Some(LARGE_READ_BYTES));
+            }
+            Poll::Ready(Ok(came.len()))
+        })
+    }
+}
+
+impl Drop for ReadStrategy {
+    fn drop(&mut self) {
+        self.forget();
+    }
+}
+
+fn beyond_least(large: Option<usize>) -> usize {
+    large.map_or(0, |large| large.saturating_sub(LARGE_READ_BYTES))
+}
+
+/// Ready when the other side has hung up, or has said something. A byte of what it said is lost.
+pub fn poll_hang_up(cx: &mut Context<'_>, from: &mut (impl AsyncRead + Unpin)) -> Poll<()> {
+    let mut byte = [0];
+    let polled = Pin::new(from).poll_read(cx, &mut ReadBuf::new(&mut byte));
+    polled.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::task::Waker;
+
+    const MOST: usize = 512 * 1024;
+
+    /// What ten reads of all there is make of it.
+    fn fed() -> ReadStrategy {
+        let mut appetite = ReadStrategy::up_to(MOST);
+        for _ in 0..10 {
+            let mut endless = tokio::io::repeat(0);
+            let mut buffer = BytesMut::new();
+            let mut cx = Context::from_waker(Waker::noop());
+            let read = appetite.poll_read(&mut cx, &mut endless, &mut buffer);
+            assert!(matches!(read, Poll::Ready(Ok(1..))));
+        }
+        appetite
+    }
+
+    #[test]
+    fn reads_that_fill_their_room_grow() {
+        assert_eq!(fed().large, Some(MOST));
+    }
+
+    #[test]
+    fn all_together_stay_within_bounds_and_what_is_dropped_is_free() {
+        let hundreds: Vec<ReadStrategy> = (0..500).map(|_| fed()).collect();
+
+        let asked: usize = hundreds.iter().filter_map(|it| it.large).sum();
+        assert!(
+            asked <= SHARED_READ_BYTES + hundreds.len() * LARGE_READ_BYTES,
+            "{asked}"
+        );
+        assert!(asked > SHARED_READ_BYTES / 2, "{asked}");
+        assert_eq!(fed().large, Some(LARGE_READ_BYTES));
+
+        drop(hundreds);
+        assert_eq!(TAKEN.get(), 0);
+        assert_eq!(fed().large, Some(MOST));
+    }
+}

@@ -1,0 +1,286 @@
+//! Response heads, as a server writes them.
+
+use crate::fields;
+use crate::message_writer::Framing;
+use bytes::Bytes;
+use http::header::{CONNECTION, CONTENT_LENGTH, DATE, TRANSFER_ENCODING};
+use http::response::Parts;
+use http::{HeaderName, HeaderValue, Method, StatusCode, Version};
+use std::io::Write;
+use std::ops::Range;
+
+/// A reason phrase that is not the usual one for its status.
+#[derive(Clone, Debug)]
+pub(crate) struct Reason(Bytes);
+
+impl Reason {
+    /// The phrase at `place` of `head`, unless it is empty or what everybody says.
+    pub(crate) fn uncommon(head: &Bytes, place: Range<usize>, status: StatusCode) -> Option<Self> {
+        let said = head.get(place.clone()).filter(|said| !said.is_empty())?;
+        let usual = status.canonical_reason().unwrap_or_default();
+        (said != usual.as_bytes()).then(|| Self(head.slice(place)))
+    }
+}
+
+/// The request that a response answers, and who answers.
+#[derive(Clone, Debug)]
+pub struct ResponseContext<'r> {
+    /// The request's method.
+    pub method: &'r Method,
+    /// The request's version.
+    pub version: Version,
+    /// Whether the connection is to be kept.
+    pub keeps: bool,
+    /// Whether the client takes trailers.
+    pub takes_trailers: bool,
+    /// The value of `Date` for a response that has none.
+    pub date: &'r HeaderValue,
+    /// A field that takes the place of all of its name.
+    pub field: Option<(HeaderName, &'r HeaderValue)>,
+    /// The length of the body, if it is known.
+    pub length: Option<u64>,
+}
+
+/// What was settled by writing a head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// How the body goes. None: it has none.
+    pub framing: Option<Framing>,
+    /// Whether the connection is kept.
+    pub keeps: bool,
+}
+
+/// Appends `head` as the answer to `to`. [RFC 9112 §6, §9.3]
+pub fn write_response(head: &Parts, to: &ResponseContext<'_>, out: &mut Vec<u8>) -> Written {
+    let is_switch = head.status == StatusCode::SWITCHING_PROTOCOLS;
+    let mut framing = framing(head, to);
+    status_line(head, to.version, out);
+    let (mut keeps, mut dated, mut measured) = (to.keeps, false, false);
+    let is_own = |name: &HeaderName, length| {
+        let own = to.field.as_ref();
+        own.is_some_and(|(own, _)| own.as_str().len() == length && own == name)
+    };
+    let bare = head.status == StatusCode::NO_CONTENT || head.status.is_informational();
+    let may_measure = !bare && matches!(framing, Some(Framing::Length(_)) | None);
+    for (name, value) in &head.headers {
+        match name.as_str().len() {
+            4 if *name == DATE => dated = true,
+            10 if *name == CONNECTION && !is_switch => {
+                keeps &= !fields::lists(value, "close");
+                continue;
+            }
+            14 if *name == CONTENT_LENGTH && (measured || !may_measure) => continue,
+            14 if *name == CONTENT_LENGTH => measured = true,
+            17 if *name == TRANSFER_ENCODING => continue,
+            length if is_own(name, length) => {
+                continue;
+            }
+            _ => {}
+        }
+        fields::write_line(name, value, out);
+    }
+    if let Some((name, value)) = &to.field {
+        fields::write_line(name, value, out);
+    }
+    if !dated {
+        fields::write_line(&DATE, to.date, out);
+    }
+    match framing {
+        Some(Framing::Length(length)) if !measured => {
+            // Writing to a Vec never fails.
+            write!(out, "content-length: {length}\r\n").unwrap_or_default();
+        }
+        Some(Framing::Chunked { .. }) => {
+            out.extend_from_slice(b"transfer-encoding: chunked\r\n");
+        }
+        Some(Framing::UntilClose) => keeps = false,
+        Some(Framing::Length(_)) | None => {}
+    }
+    if framing == Some(Framing::Length(0)) {
+        framing = None;
+    }
+    match (is_switch, keeps, to.version) {
+        (true, ..) | (_, true, Version::HTTP_11) => {}
+        (_, true, _) => out.extend_from_slice(b"connection: keep-alive\r\n"),
+        (_, false, _) => out.extend_from_slice(b"connection: close\r\n"),
+    }
+    out.extend_from_slice(b"\r\n");
+    Written { framing, keeps }
+}
+
+fn status_line(head: &Parts, version: Version, out: &mut Vec<u8>) {
+    let reason = head.extensions.get::<Reason>();
+    if head.status == StatusCode::OK && reason.is_none() && version == Version::HTTP_11 {
+        out.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
+        return;
+    }
+    out.extend_from_slice(if version == Version::HTTP_10 {
+        b"HTTP/1.0 "
+    } else {
+        b"HTTP/1.1 "
+    });
+    out.extend_from_slice(head.status.as_str().as_bytes());
+    out.push(b' ');
+    let usual = head.status.canonical_reason().unwrap_or("Unknown");
+    out.extend_from_slice(reason.map_or(usual.as_bytes(), |reason| &reason.0));
+    out.extend_from_slice(b"\r\n");
+}
+
+/// How the body goes; none where there is none whatever the head says.
+fn framing(head: &Parts, to: &ResponseContext<'_>) -> Option<Framing> {
+    let bodiless = to.method == Method::HEAD
+        || head.status.is_informational()
+        || matches!(
+            head.status,
+            StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED
+        );
+    if bodiless {
+        return None;
+    }
+    let said = || {
+        let length = head.headers.get(CONTENT_LENGTH)?;
+        length.to_str().ok()?.parse().ok()
+    };
+    Some(match (to.length.or_else(said), to.version) {
+        (Some(length), _) => Framing::Length(length),
+        (None, Version::HTTP_10) => Framing::UntilClose,
+        (None, _) => Framing::Chunked {
+            trailers: to.takes_trailers,
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::Response;
+
+    fn written(
+        response: http::response::Builder,
+        change: impl FnOnce(&mut ResponseContext<'_>),
+    ) -> (String, Written) {
+        let (head, ()) = response.body(()).unwrap().into_parts();
+        let date = HeaderValue::from_static("now");
+        let mut to = ResponseContext {
+            method: &Method::GET,
+            version: Version::HTTP_11,
+            keeps: true,
+            takes_trailers: false,
+            date: &date,
+            field: None,
+            length: None,
+        };
+        change(&mut to);
+        let mut out = Vec::new();
+        let written = write_response(&head, &to, &mut out);
+        (String::from_utf8(out).unwrap(), written)
+    }
+
+    #[test]
+    fn a_length_that_is_known_is_told() {
+        let (text, settled) = written(Response::builder(), |to| to.length = Some(3));
+
+        assert_eq!(
+            text,
+            "HTTP/1.1 200 OK\r\ndate: now\r\ncontent-length: 3\r\n\r\n"
+        );
+        assert_eq!(settled.framing, Some(Framing::Length(3)));
+        assert!(settled.keeps);
+    }
+
+    #[test]
+    fn an_unknown_length_is_told_by_chunks_or_by_the_end() {
+        let (text, settled) = written(Response::builder(), |_| {});
+        assert!(text.ends_with("transfer-encoding: chunked\r\n\r\n"));
+        assert!(settled.keeps);
+        let (text, settled) = written(Response::builder(), |to| to.version = Version::HTTP_10);
+        assert_eq!(
+            text,
+            "HTTP/1.0 200 OK\r\ndate: now\r\nconnection: close\r\n\r\n"
+        );
+        assert_eq!(settled.framing, Some(Framing::UntilClose));
+        assert!(!settled.keeps);
+    }
+
+    #[test]
+    fn a_head_without_a_body_keeps_the_length_it_tells_of() {
+        let response = || Response::builder().header(CONTENT_LENGTH, "5");
+        let (text, settled) = written(response(), |to| to.method = &Method::HEAD);
+        assert!(text.contains("content-length: 5\r\n"));
+        assert_eq!(settled.framing, None);
+        let (text, _) = written(response().status(204), |_| {});
+        assert!(!text.contains("content-length"));
+        let (text, settled) = written(response().status(304), |_| {});
+        assert!(text.contains("content-length: 5\r\n"));
+        assert_eq!(settled.framing, None);
+    }
+
+    #[test]
+    fn a_length_is_told_once_and_not_beside_chunks() {
+        let twice = Response::builder()
+            .header(CONTENT_LENGTH, "5")
+            .header(CONTENT_LENGTH, "5");
+        let (text, _) = written(twice, |_| {});
+        assert_eq!(text.matches("content-length: 5\r\n").count(), 1);
+        let empty = Response::builder().header(CONTENT_LENGTH, "");
+        let (text, settled) = written(empty, |_| {});
+        assert!(!text.contains("content-length"));
+        assert_eq!(settled.framing, Some(Framing::Chunked { trailers: false }));
+    }
+
+    #[test]
+    fn the_connections_fate_is_told_once() {
+        let response = Response::builder().header(CONNECTION, "close");
+        let (text, settled) = written(response, |to| to.length = Some(0));
+        assert_eq!(text.matches("connection: ").count(), 1);
+        assert!(!settled.keeps && text.contains("connection: close\r\n"));
+        let (text, _) = written(Response::builder(), |to| {
+            to.length = Some(0);
+            to.version = Version::HTTP_10;
+        });
+        assert!(text.contains("connection: keep-alive\r\n"));
+    }
+
+    #[test]
+    fn a_field_takes_the_place_of_those_of_its_name() {
+        let (name, value) = (
+            HeaderName::from_static("x-id"),
+            HeaderValue::from_static("b"),
+        );
+        let response = Response::builder().header("x-id", "a");
+        let (text, _) = written(response, |_| {});
+        assert!(text.contains("x-id: a\r\n"));
+        let (head, ()) = Response::builder()
+            .header("x-id", "a")
+            .body(())
+            .unwrap()
+            .into_parts();
+        let to = ResponseContext {
+            method: &Method::GET,
+            version: Version::HTTP_11,
+            keeps: true,
+            takes_trailers: false,
+            date: &value,
+            field: Some((name, &value)),
+            length: Some(0),
+        };
+        let mut out = Vec::new();
+        write_response(&head, &to, &mut out);
+        let text = String::from_utf8(out).unwrap();
+
+        assert_eq!(text.matches("x-id").count(), 1);
+        assert!(text.contains("x-id: b\r\n"));
+    }
+
+    #[test]
+    fn a_switch_of_protocols_keeps_its_fields() {
+        let response = Response::builder()
+            .status(101)
+            .header(CONNECTION, "upgrade");
+        let (text, settled) = written(response, |_| {});
+
+        assert!(text.starts_with("HTTP/1.1 101 Switching Protocols\r\n"));
+        assert!(text.contains("connection: upgrade\r\n"));
+        assert_eq!(settled.framing, None);
+    }
+}

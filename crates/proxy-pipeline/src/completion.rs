@@ -1,0 +1,376 @@
+//! The end of a request, however it came: what it held is given back and its record is written.
+
+use crate::body::Body;
+use crate::connection_info::ConnectionInfo;
+use crate::error_log::{ErrorContext, write_down};
+use crate::exchange::said_once;
+use crate::failure::{exchange_problem, malformed_body, timeout_problem};
+use crate::known_headers::KnownHeaders;
+use crate::names;
+use crate::origin::{Origin, PlanParts};
+use crate::removal::ReloadWatch;
+use crate::request_body::Progress;
+use crate::state::Worker;
+use http::header::CONNECTION;
+use http::{HeaderValue, Response, StatusCode};
+use proxy_errors::{Detail, Problem, Reason};
+use proxy_limits::Permit;
+use proxy_pool::SendError;
+use proxy_telemetry::{AccessLogHead, AccessRecord, Outcome, Protocol};
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// Dropped when a request is over; that settles it.
+#[derive(Debug)]
+pub(crate) struct CompletionGuard {
+    pub(crate) worker: Rc<Worker>,
+    pub(crate) origin: Origin,
+    pub(crate) watch: ReloadWatch,
+    pub(crate) client: Rc<ConnectionInfo>,
+    pub(crate) facts: ExchangeRecord,
+}
+
+/// What is known of a request so far.
+#[derive(Debug)]
+pub(crate) struct ExchangeRecord {
+    pub(crate) began: Duration,
+    pub(crate) correlation_id: HeaderValue,
+    pub(crate) protocol: Protocol,
+    pub(crate) client_ip: IpAddr,
+    pub(crate) parts: PlanParts,
+    /// Whether there is a connection to the target called last.
+    pub(crate) connected: bool,
+    /// None until there is an answer.
+    pub(crate) status: Option<StatusCode>,
+    pub(crate) bytes_out: u64,
+    /// Bytes from the client after a switch of protocols.
+    pub(crate) tunnelled_in: u64,
+    pub(crate) complete: bool,
+    pub(crate) retries: u32,
+    pub(crate) upstream_took: Option<Duration>,
+    pub(crate) upload: Option<Rc<Progress>>,
+    pub(crate) problem: Option<Box<Problem>>,
+    pub(crate) permit: Option<Permit>,
+    /// What its access record will say of its head; none where there will be no record.
+    pub(crate) note: Option<AccessLogHead>,
+}
+
+impl CompletionGuard {
+    /// Names the response to the request that held `found`, and ties everything to the end of its body.
+    pub(crate) fn finish(
+        mut self: Box<Self>,
+        found: &KnownHeaders,
+        mut response: Response<Body>,
+    ) -> Response<Body> {
+        let offer = self.client.take_offer();
+        let headers = response.headers_mut();
+        // HTTP/1.x takes it from the body, which costs no insertion.
+        if !self.client.exclusive || offer.is_some() {
+            let id = self.facts.correlation_id.clone();
+            headers.insert(names::CORRELATION_ID, said_once(id));
+        }
+        if self.client.exclusive
+            && (self.client.is_to_leave(&self.worker) || self.client.close.get())
+        {
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        if self.facts.parts.upstream.is_none() {
+            self.client.earn_reset();
+        }
+        self.facts.status = Some(response.status());
+        match offer {
+            None => response.map(|body| {
+                let by_http2 = self.facts.protocol == Protocol::Http2;
+                let body = body.closing(self);
+                if by_http2 && found.has(KnownHeaders::GRPC) {
+                    return body.telling_in_trailers();
+                }
+                body
+            }),
+            Some(offer) => {
+                self.origin.extract(self.facts.parts);
+                let client = Rc::clone(&self.client);
+                client.switch(offer, self);
+                response
+            }
+        }
+    }
+
+    /// Why the response broke off: for what the client sent, if that was wrong.
+    pub(crate) fn interrupted(&self, fault: &SendError) -> Problem {
+        let upload = self.facts.upload.as_ref();
+        let upload = upload.and_then(|progress| progress.fault.get());
+        exchange_problem(fault, self.upstream_name(), upload, self.client.fault.get())
+    }
+
+    /// The upstream called last, or the one that the request was meant for; empty when there was none.
+    pub(crate) fn upstream_name(&self) -> &str {
+        self.origin
+            .upstream_name(self.facts.parts)
+            .unwrap_or_default()
+    }
+
+    /// Counts the request among those that the target asked last is serving.
+    pub(crate) fn enter_target(&mut self) {
+        if !std::mem::replace(&mut self.facts.connected, true)
+            && let Some(target) = self.origin.target_cells(self.facts.parts)
+        {
+            target.active.add(1);
+        }
+    }
+
+    /// Takes it out of that count.
+    pub(crate) fn leave_target(&mut self) {
+        if std::mem::take(&mut self.facts.connected)
+            && let Some(target) = self.origin.target_cells(self.facts.parts)
+        {
+            target.active.sub(1);
+        }
+    }
+
+    /// Why the stream must end now, though neither side has ended it: its route or target is gone.
+    #[inline]
+    pub(crate) fn removed(&mut self) -> Option<Problem> {
+        let reloads = self.worker.reloads.get();
+        if self.watch.is_quiet(reloads) {
+            return None;
+        }
+        self.look_at_reloads(reloads)
+    }
+
+    #[cold]
+    fn look_at_reloads(&mut self, reloads: u32) -> Option<Problem> {
+        self.origin.extract(self.facts.parts);
+        let lost = self.origin.lost(self.facts.parts, &self.worker.active());
+        let removals = self.worker.removals.borrow();
+        let reason = self.watch.look(reloads, lost.as_ref(), &removals)?;
+        Some(Problem::new(reason, Detail::None))
+    }
+
+    fn settle(&mut self) {
+        let now = self.worker.time.elapsed();
+        self.client
+            .in_flight
+            .set(self.client.in_flight.get().saturating_sub(1));
+        self.worker.cells.requests_in_flight.sub(1);
+        self.facts.permit = None;
+        let aborted = self.blame_the_client();
+        self.leave_target();
+        let status = self.facts.status.map_or(499, |status| status.as_u16());
+        let failed = self.facts.problem.is_some() && !aborted || status >= 500;
+        let took = now.saturating_sub(self.facts.began);
+        let outcome = Outcome {
+            status,
+            took,
+            bytes_in: self.bytes_in(),
+            bytes_out: self.facts.bytes_out,
+            failed,
+            aborted,
+        };
+        self.origin.route_cells(self.facts.parts).record(&outcome);
+        if let Some(problem) = &self.facts.problem {
+            self.record_problem(problem, status, took);
+        }
+        if let Some(note) = self.facts.note.take() {
+            self.record_access(note, &outcome, now);
+        }
+    }
+
+    /// An exchange without an answer, or with half of one, for which nobody else is to blame, was
+    /// given up by the client.
+    fn blame_the_client(&mut self) -> bool {
+        let facts = &mut self.facts;
+        if facts.problem.is_none() && (facts.status.is_none() || !facts.complete) {
+            let problem = match self.client.timed_out.get() {
+                Some((timer, after)) => timeout_problem(timer, after),
+                None if self.client.malformed.get() => malformed_body(),
+                None => Problem::new(Reason::ClientAborted, Detail::None),
+            };
+            facts.problem = Some(Box::new(problem));
+        }
+        let problem = facts.problem.as_ref();
+        problem.is_some_and(|problem| problem.reason() == Reason::ClientAborted)
+    }
+
+    fn bytes_in(&self) -> u64 {
+        let upload = self.facts.upload.as_ref();
+        upload.map_or(0, |progress| progress.bytes.get()) + self.facts.tunnelled_in
+    }
+
+    #[cold]
+    fn record_problem(&self, problem: &Problem, status: u16, took: Duration) {
+        let upstream = self.upstream_name();
+        let circumstances = ErrorContext {
+            at: self.worker.time.unix(self.facts.began + took),
+            took,
+            correlation_id: self.facts.correlation_id.to_str().unwrap_or_default(),
+            client_ip: self.facts.client_ip,
+            status,
+            upstream: Some(upstream).filter(|name| !name.is_empty()),
+            route: self.origin.route_id(self.facts.parts),
+        };
+        write_down(&self.worker, problem, &circumstances);
+    }
+
+    fn record_access(&self, note: AccessLogHead, outcome: &Outcome, now: Duration) {
+        let facts = &self.facts;
+        let peer = &self.client.peer;
+        let other_ip = (facts.client_ip != peer.ip).then(|| facts.client_ip.to_string());
+        let client_ip = other_ip.as_deref().map(str::as_bytes);
+        let problem = facts.problem.as_deref();
+        let record = AccessRecord {
+            at: self.worker.time.unix(now),
+            correlation_id: facts.correlation_id.as_bytes(),
+            route: self.origin.route_phrase(facts.parts),
+            target: self.origin.target_phrase(facts.parts),
+            client_ip: client_ip.unwrap_or(peer.ip_value.as_bytes()),
+            status: outcome.status,
+            took: outcome.took,
+            bytes_in: outcome.bytes_in,
+            bytes_out: outcome.bytes_out,
+            protocol: facts.protocol,
+            reason: problem.map(|problem| problem.reason().as_str()),
+            error_type: problem.map(|problem| problem.error_type().name()),
+            retries: facts.retries,
+            upstream_took: facts.upstream_took,
+        };
+        self.worker.logs.borrow_mut().access.access(&record, note);
+    }
+}
+
+impl Drop for CompletionGuard {
+    fn drop(&mut self) {
+        self.settle();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client_body::ClientBody;
+    use crate::connection_info::RequestStream;
+    use crate::correlation::IdSource;
+    use crate::exchange::Exchange;
+    use crate::forwarded_headers::Peer;
+    use crate::state::{ActivePlan, Logs, Shared, UpstreamConnectors};
+    use crate::time::Time;
+    use http::Request;
+    use proxy_clock::Deadline;
+    use proxy_limits::ConcurrencyLimit;
+    use proxy_plan::{Plan, TargetRegistry};
+    use proxy_pool::{ConnectSettings, Tunnel, UpstreamStream};
+    use proxy_telemetry::{Lifecycle, Registry, RegistrySettings};
+    use std::cell::Cell;
+    use std::net::{Ipv4Addr, TcpListener};
+    use std::sync::{Arc, Weak};
+    use std::time::SystemTime;
+    use tokio::net::TcpStream;
+
+    fn registry() -> Arc<Registry> {
+        Arc::new(Registry::new(RegistrySettings {
+            reasons: &[],
+            max_series: 10,
+        }))
+    }
+
+    /// A plan with one route, and a way to its one target.
+    fn active(generation: u64, route: &str, registry: &Arc<Registry>) -> ActivePlan {
+        let text = format!(
+            "listeners {{ listener \"main\" {{ address \"127.0.0.1:0\" }} }}\n\
+             routes {{ route \"{route}\" {{ upstream \"u\" }} }}\n\
+             upstreams {{ upstream \"u\" {{ target \"127.0.0.1:81\" }} }}"
+        );
+        let loaded = proxy_config::parse(&text, "test.kdl").unwrap();
+        let mut targets = TargetRegistry::default().begin();
+        let plan = Plan::compile(generation, Arc::new(loaded.model), &mut targets);
+        let settings = ConnectSettings {
+            timeout: Duration::ZERO,
+            tls: None,
+            limit: None,
+        };
+        let links = vec![UpstreamConnectors {
+            targets: vec![settings],
+        }];
+        ActivePlan::new(Arc::new(plan), links, registry, 0)
+    }
+
+    fn worker(active: ActivePlan, registry: &Arc<Registry>) -> Rc<Worker> {
+        let versions = ("1", "abc");
+        let lifecycle = Lifecycle::new(versions, Arc::clone(registry), SystemTime::UNIX_EPOCH);
+        let shared = Shared {
+            in_flight: ConcurrencyLimit::new(10),
+            connections: ConcurrencyLimit::new(10),
+            lifecycle: Arc::new(lifecycle),
+        };
+        let cells = registry.worker(0);
+        let worker = Worker::new(
+            Arc::new(shared),
+            (Time::start(), IdSource::new([7; 32])),
+            active,
+            cells,
+            Logs::off(),
+        );
+        Rc::new(worker)
+    }
+
+    async fn tunnel() -> Tunnel {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).await;
+        Tunnel {
+            transport: UpstreamStream::Tcp(stream.unwrap()),
+            early: bytes::Bytes::new(),
+            lane: None,
+        }
+    }
+
+    /// A request that has become a tunnel, and its client.
+    async fn switched(worker: &Rc<Worker>) -> Rc<ConnectionInfo> {
+        let peer = Peer::new(Ipv4Addr::LOCALHOST.into(), false, &[]);
+        let client = Rc::new(ConnectionInfo::new(
+            Rc::new(Cell::new(0)),
+            peer,
+            true,
+            Rc::default(),
+        ));
+        let stream = RequestStream {
+            client: Rc::clone(&client),
+            deadline: Rc::<Deadline>::default(),
+        };
+        let (head, ()) = Request::new(()).into_parts();
+        let mut exchange = Exchange::begin(Rc::clone(worker), stream, head, ClientBody::Empty);
+        let plan = Rc::clone(exchange.active());
+        exchange.enter(&plan.plan.routes()[0]);
+        exchange.ask(0, 0);
+        client.offer(tunnel().await, None, Duration::from_mins(1));
+        let Exchange { closing, found, .. } = exchange;
+        let response = Response::new(Body::bytes(bytes::Bytes::new()));
+        drop(closing.finish(&found, response));
+        client
+    }
+
+    #[tokio::test]
+    async fn a_tunnel_outlives_the_plan_that_it_began_under() {
+        let registry = registry();
+        let worker = worker(active(1, "old", &registry), &registry);
+        let plan: Weak<Plan> = Arc::downgrade(&worker.active().plan);
+        let client = switched(&worker).await;
+        assert!(plan.upgrade().is_some());
+
+        worker.adopt(active(2, "new", &registry));
+
+        assert!(plan.upgrade().is_none(), "something holds the old plan");
+        let mut tunnel = client.take_switched().unwrap();
+        assert_eq!(tunnel.closing.upstream_name(), "u");
+        assert_eq!(
+            tunnel.closing.origin.route_id(tunnel.closing.facts.parts),
+            Some("old")
+        );
+        // The time to drain is not over.
+        assert!(tunnel.closing.removed().is_none());
+        worker.clock.advance_to(Duration::from_hours(1));
+        worker.end_removed();
+        let problem = tunnel.closing.removed().unwrap();
+        assert_eq!(problem.reason().as_str(), "route_removed");
+    }
+}

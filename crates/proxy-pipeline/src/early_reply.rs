@@ -1,0 +1,88 @@
+//! The answer to what never became a request: bytes that are none, a head that took too long, a
+//! connection too many.
+
+use crate::completion::{CompletionGuard, ExchangeRecord};
+use crate::connection_info::ConnectionInfo;
+use crate::correlation::is_acceptable;
+use crate::failure::waited;
+use crate::local_reply::{RawAnswer, raw_answer};
+use crate::origin::{Origin, PlanParts};
+use crate::refused_head;
+use crate::removal::ReloadWatch;
+use crate::state::{ActivePlan, Worker};
+use http::HeaderValue;
+use proxy_errors::Problem;
+use proxy_telemetry::{AccessLogHead, Protocol};
+use std::rc::Rc;
+use std::time::UNIX_EPOCH;
+
+/// What came of a request that never became one.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct UnreadRequest<'h> {
+    /// The correlation ID that could still be read.
+    pub correlation_id: Option<&'h [u8]>,
+    /// The bytes of its head, as far as they were accepted.
+    pub head: &'h [u8],
+}
+
+/// Writes the refusal down and gives the bytes to answer with.
+#[must_use]
+pub fn refuse_unread(
+    worker: &Rc<Worker>,
+    client: &Rc<ConnectionInfo>,
+    problem: Problem,
+    unread: UnreadRequest<'_>,
+) -> RawAnswer {
+    let active = worker.active();
+    let now = worker.time.elapsed();
+    let unix_time = worker.time.unix(now);
+    let began = now.saturating_sub(waited(&problem));
+    let correlation_id = unread
+        .correlation_id
+        .filter(|id| is_acceptable(id))
+        .and_then(|id| HeaderValue::from_bytes(id).ok())
+        .unwrap_or_else(|| worker.ids.next(unix_time));
+    let problem = if active.standard_statuses {
+        let status = problem.reason().standard_status();
+        problem.with_status(status)
+    } else {
+        problem
+    };
+    let listener = active.plan.listeners().get(client.listener.get());
+    let expose = listener.is_some_and(|listener| listener.expose_reasons);
+    let answer = raw_answer(&problem, &correlation_id, expose, UNIX_EPOCH + unix_time);
+    client.in_flight.set(client.in_flight.get() + 1);
+    worker.cells.requests_in_flight.add(1);
+    worker.cells.request(Protocol::Http11);
+    drop(CompletionGuard {
+        worker: Rc::clone(worker),
+        facts: ExchangeRecord {
+            began,
+            correlation_id,
+            protocol: Protocol::Http11,
+            client_ip: client.peer.ip,
+            parts: PlanParts::default(),
+            connected: false,
+            status: Some(answer.status),
+            bytes_out: answer.bytes.len() as u64,
+            tunnelled_in: 0,
+            complete: true,
+            retries: 0,
+            upstream_took: None,
+            upload: None,
+            problem: Some(Box::new(problem)),
+            permit: None,
+            note: note(worker, &active, unread.head),
+        },
+        origin: Origin::Plan(active),
+        watch: ReloadWatch::new(worker.reloads.get()),
+        client: Rc::clone(client),
+    });
+    answer
+}
+
+fn note(worker: &Worker, active: &ActivePlan, head: &[u8]) -> Option<AccessLogHead> {
+    let format = active.access_format.as_ref()?;
+    let facts = refused_head::facts(head);
+    worker.logs.borrow_mut().access.note(&facts, format)
+}

@@ -1,0 +1,137 @@
+//! What went wrong, counted and written down.
+
+use crate::connection_info::ConnectionInfo;
+use crate::failure::waited;
+use crate::state::Worker;
+use proxy_errors::{Detail, ErrorType, LimitType, Problem, Reason};
+use proxy_telemetry::{ErrorRecord, Level, Limit, LimitRecord};
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// What is known of a request, or of a connection, beside its problem.
+#[derive(Debug)]
+pub(crate) struct ErrorContext<'a> {
+    /// Since 1970.
+    pub(crate) at: Duration,
+    pub(crate) took: Duration,
+    pub(crate) correlation_id: &'a str,
+    pub(crate) client_ip: IpAddr,
+    pub(crate) status: u16,
+    pub(crate) upstream: Option<&'a str>,
+    pub(crate) route: Option<&'a str>,
+}
+
+/// Counts `problem` and writes its records. That a client left is counted only.
+#[cold]
+pub(crate) fn write_down(worker: &Worker, problem: &Problem, circumstances: &ErrorContext<'_>) {
+    let ErrorContext {
+        at,
+        took,
+        correlation_id,
+        client_ip,
+        status,
+        upstream,
+        route,
+    } = *circumstances;
+    let reason = problem.reason();
+    worker
+        .cells
+        .failed(u16::try_from(reason.index()).unwrap_or(u16::MAX));
+    if reason == Reason::ClientAborted {
+        return;
+    }
+    let level = if status >= 500 {
+        Level::Error
+    } else {
+        Level::Warn
+    };
+    let warns = worker.logs.borrow().warnings;
+    let client_ip = client_ip.to_string();
+    let message = problem.log_message();
+    if let Some(limit_type) = limit_met(reason) {
+        worker.cells.limit_met(limit_type);
+        let (actual, limit) = counted(problem.detail());
+        let limit_record = LimitRecord {
+            at,
+            message: &message,
+            limit_type,
+            limit,
+            actual,
+            client_ip: &client_ip,
+            trace_id: Some(correlation_id).filter(|id| !id.is_empty()),
+            setting: problem.setting(),
+        };
+        if warns {
+            worker.logs.borrow_mut().errors.limit(&limit_record);
+        }
+    }
+    if level == Level::Warn && !warns {
+        return;
+    }
+    worker.logs.borrow_mut().errors.error(&ErrorRecord {
+        level,
+        at,
+        correlation_id,
+        error_type: problem.error_type().name(),
+        http_status: status,
+        message: &message,
+        reason: reason.as_str(),
+        upstream,
+        route,
+        client_ip: &client_ip,
+        took,
+        field: problem.field(),
+        setting: problem.setting(),
+    });
+}
+
+/// Writes down why a connection was given up beside or before any request; the client is told
+/// nothing that HTTP could say.
+pub fn note_connection(worker: &Worker, client: &ConnectionInfo, problem: &Problem) {
+    let at = worker.time.unix(worker.time.elapsed());
+    // One of its own: it is in no response, but two records of one connection belong together.
+    let correlation_id = worker.ids.next(at);
+    let circumstances = ErrorContext {
+        at,
+        took: waited(problem),
+        correlation_id: correlation_id.to_str().unwrap_or_default(),
+        client_ip: client.peer.ip,
+        status: problem.status().as_u16(),
+        upstream: None,
+        route: None,
+    };
+    write_down(worker, problem, &circumstances);
+}
+
+fn counted(detail: &Detail) -> (u64, u64) {
+    match detail {
+        Detail::Limit { current, limit } => (*current, *limit),
+        Detail::None | Detail::Text(_) | Detail::Named { .. } | Detail::After(_) => (0, 0),
+    }
+}
+
+/// The limit that a request or connection ran into for this reason.
+///
+/// A rate of requests is the matter of the type `RateLimit`. What else bears its name is a flood of
+/// frames, which no setting limits and which is counted by its reason.
+fn limit_met(reason: Reason) -> Option<Limit> {
+    if reason.error_type() == ErrorType::RateLimit {
+        return Some(Limit::RequestRate);
+    }
+    let limit_type = reason.limit_type()?;
+    (limit_type != LimitType::RequestRate).then(|| limit(limit_type))
+}
+
+fn limit(of: LimitType) -> Limit {
+    match of {
+        LimitType::HeaderSize => Limit::HeaderSize,
+        LimitType::HeaderCount => Limit::HeaderCount,
+        LimitType::BodySize => Limit::BodySize,
+        LimitType::RequestRate => Limit::RequestRate,
+        LimitType::ConnectionCount => Limit::ConnectionCount,
+        LimitType::InFlightRequests => Limit::InFlightRequests,
+        LimitType::DecompressionSize => Limit::DecompressionSize,
+        LimitType::BufferSize => Limit::BufferSize,
+        LimitType::QueueDepth => Limit::QueueDepth,
+    }
+}

@@ -1,0 +1,185 @@
+//! The way to a target: a connection of one's own, or a place on one that others use too.
+
+use super::Attempts;
+use crate::request_body::RequestBody;
+use proxy_clock::Timer;
+use proxy_plan::TargetPlan;
+use proxy_pool::{
+    Checkout, ConnectError, ConnectSettings, Connecting, Connection, ConnectionLimit,
+    ConnectionPermit, Place, PlaceWait, StreamSlot, UpstreamStream, Waiting, connect,
+};
+use proxy_upstream::TargetId;
+use std::future::poll_fn;
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+/// A way to a target.
+pub(super) enum UpstreamConnection {
+    Http1(PooledConnection),
+    Http2(StreamSlot),
+}
+
+/// A connection of one's own.
+pub(super) struct PooledConnection {
+    pub(super) connection: Connection<RequestBody>,
+    /// Whether it had served a request before.
+    pub(super) used: bool,
+    /// Whether it was there without a wait.
+    pub(super) at_hand: bool,
+}
+
+impl Attempts<'_, '_> {
+    /// A connection to `target`: one that was kept, else a new one.
+    pub(super) async fn link(&self, target: u16) -> Result<UpstreamConnection, ConnectError> {
+        let plan = self.to.upstream.targets.get(usize::from(target));
+        let plan = plan.ok_or(ConnectError::NoAddress)?;
+        let origin = (plan.id, plan.state.generation());
+        if self.to.upstream.http2 {
+            return self.lane(target, plan).await.map(UpstreamConnection::Http2);
+        }
+        let kept = match self.pool.take(plan.id, &plan.state) {
+            Some(connection) => PooledConnection {
+                connection,
+                used: true,
+                at_hand: true,
+            },
+            // Boxed: it is rare, and would make every request's future as large as itself.
+            None => Box::pin(self.open(target, origin)).await?,
+        };
+        Ok(UpstreamConnection::Http1(kept))
+    }
+
+    async fn open(
+        &self,
+        target: u16,
+        origin: (TargetId, u32),
+    ) -> Result<PooledConnection, ConnectError> {
+        let (plan, settings) = self.settings(target)?;
+        let permit = match &settings.limit {
+            None => None,
+            Some(limit) => match self.place(limit, origin, settings.timeout).await? {
+                Place::Permit(permit) => Some(permit),
+                Place::Connection(connection) => {
+                    return Ok(PooledConnection {
+                        connection,
+                        used: true,
+                        at_hand: false,
+                    });
+                }
+            },
+        };
+        let transport = self.dial(plan, &settings).await?;
+        let limits = self.active.response_limits;
+        Ok(PooledConnection {
+            connection: Connection::new(transport, limits, origin, permit),
+            used: false,
+            at_hand: false,
+        })
+    }
+
+    /// A new connection, to the address whose turn it is or to the next one that answers.
+    async fn dial(
+        &self,
+        plan: &TargetPlan,
+        settings: &ConnectSettings,
+    ) -> Result<UpstreamStream, ConnectError> {
+        let (addresses, turn) = (plan.state.addresses(), plan.state.next_turn());
+        connect(&addresses, turn, settings, &self.timers).await
+    }
+
+    /// A place for one more connection, or a connection that was returned meanwhile.
+    async fn place(
+        &self,
+        limit: &Arc<ConnectionLimit>,
+        origin: (TargetId, u32),
+        timeout: Duration,
+    ) -> Result<Place<RequestBody>, ConnectError> {
+        if let Some(permit) = limit.acquire() {
+            return Ok(Place::Permit(permit));
+        }
+        let wait = PlaceWait::for_connection(&self.pool, limit, origin);
+        wait.within(timeout, &self.timers).await
+    }
+
+    /// A place on a connection that carries many requests.
+    async fn lane(&self, target: u16, plan: &TargetPlan) -> Result<StreamSlot, ConnectError> {
+        let mut first = true;
+        loop {
+            match self.pool.http2_pool().way(plan.id, &plan.state) {
+                Checkout::StreamSlot(lane) => return Ok(lane),
+                Checkout::Build(building) => return Box::pin(self.build(target, building)).await,
+                Checkout::Wait(waiting) => self.wait(&waiting, first).await?,
+            }
+            first = false;
+        }
+    }
+
+    async fn build(&self, target: u16, building: Connecting) -> Result<StreamSlot, ConnectError> {
+        let (plan, settings) = self.settings(target)?;
+        let permit = match &settings.limit {
+            Some(limit) => Some(self.permit(limit, settings.timeout).await?),
+            None => None,
+        };
+        let transport = self.dial(plan, &settings).await?;
+        if !transport.speaks_http2() {
+            let error = io::Error::other("the target did not agree to HTTP/2");
+            return Err(ConnectError::Tls(error));
+        }
+        let built = building.finish(transport, permit).await;
+        built.map_err(|error| ConnectError::Io(io::Error::other(error)))
+    }
+
+    /// Waits until somebody else has made a connection, or has not; as long as making one may take.
+    async fn wait(&self, waiting: &Waiting, first: bool) -> Result<(), ConnectError> {
+        if first {
+            let time = self.to.route.times.connect;
+            self.timers.start(Timer::UpstreamConnect, time);
+        }
+        let mut notified = pin!(waiting.news());
+        poll_fn(|cx| {
+            if notified.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(Ok(()));
+            }
+            match self.timers.deadline().take_expired() {
+                Some((timer, after)) => Poll::Ready(Err(ConnectError::TimedOut { timer, after })),
+                None => Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    /// A place for a connection that is to be shared.
+    async fn permit(
+        &self,
+        limit: &Arc<ConnectionLimit>,
+        timeout: Duration,
+    ) -> Result<ConnectionPermit, ConnectError> {
+        if let Some(permit) = limit.acquire() {
+            return Ok(permit);
+        }
+        let wait = PlaceWait::for_permit(&self.pool, limit);
+        match wait.within(timeout, &self.timers).await? {
+            Place::Permit(permit) => Ok(permit),
+            Place::Connection(_) => Err(ConnectError::LimitReached { max: limit.max() }),
+        }
+    }
+
+    /// The target, and how it is connected to by this request.
+    fn settings(&self, target: u16) -> Result<(&TargetPlan, ConnectSettings), ConnectError> {
+        let (plan, links) = self.target(target).ok_or(ConnectError::NoAddress)?;
+        let settings = ConnectSettings {
+            timeout: self.to.route.times.connect,
+            ..links.clone()
+        };
+        Ok((plan, settings))
+    }
+
+    fn target(&self, target: u16) -> Option<(&TargetPlan, &ConnectSettings)> {
+        let upstream = self.active.upstreams.get(self.to.upstream.index)?;
+        let plan = self.to.upstream.targets.get(usize::from(target))?;
+        Some((plan, upstream.links.targets.get(usize::from(target))?))
+    }
+}

@@ -1,0 +1,157 @@
+//! From a problem or a document to the bytes of an answer.
+
+use crate::body::Body;
+use crate::names;
+use bytes::Bytes;
+use http::header::{CONNECTION, CONTENT_TYPE, DATE, RETRY_AFTER, SERVER};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+use proxy_errors::{Problem, Reason, ResponseForm};
+use std::time::SystemTime;
+
+pub(crate) const OUR_NAME: HeaderValue = HeaderValue::from_static("proxyd");
+const CACHE_CONTROL: HeaderValue = HeaderValue::from_static("no-store");
+
+/// A document that the proxy answers with.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) content_type: HeaderValue,
+    pub(crate) body: Bytes,
+}
+
+impl Answer {
+    /// As a response. Without its body for HEAD, but with the body's length.
+    pub(crate) fn into_response(self, method: &Method) -> Response<Body> {
+        let Self {
+            status,
+            content_type,
+            body,
+        } = self;
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, content_type);
+        headers.insert(SERVER, OUR_NAME);
+        respond(status, headers, body, method)
+    }
+}
+
+/// How a problem is told.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReplyFormat<'a> {
+    pub(crate) form: ResponseForm,
+    pub(crate) correlation_id: &'a HeaderValue,
+    pub(crate) method: &'a Method,
+    /// Whether the reason may be shown in `Proxy-Status`.
+    pub(crate) expose_reason: bool,
+}
+
+/// The answer to a request that was not served.
+pub(crate) fn local_reply(problem: &Problem, telling: ReplyFormat<'_>) -> Response<Body> {
+    let ReplyFormat {
+        form,
+        correlation_id,
+        method,
+        expose_reason,
+    } = telling;
+    let mut headers = HeaderMap::new();
+    let mut status = problem.status();
+    let mut body = Vec::new();
+    let id = correlation_id.to_str().unwrap_or_default();
+    headers.insert(SERVER, OUR_NAME);
+    headers.insert(http::header::CACHE_CONTROL, CACHE_CONTROL);
+    match form {
+        ResponseForm::Json => problem.write_json(id, &mut body),
+        ResponseForm::Html => problem.write_html(id, &mut body),
+        ResponseForm::Grpc => {
+            status = StatusCode::OK;
+            problem.write_grpc_headers(&mut headers);
+        }
+    }
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(form.content_type()));
+    if let Some(seconds) = problem.retry_after_secs() {
+        headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    if let Some(methods) = allowed(problem.reason()) {
+        headers.insert(http::header::ALLOW, HeaderValue::from_static(methods));
+    }
+    if expose_reason && let Ok(value) = HeaderValue::try_from(problem.proxy_status("proxyd")) {
+        headers.insert(names::PROXY_STATUS, value);
+    }
+    respond(status, headers, body.into(), method)
+}
+
+/// What every 405 tells. To what CONNECT names, no method is served. [RFC 9110 §15.5.6]
+fn allowed(reason: Reason) -> Option<&'static str> {
+    if reason == Reason::MethodNotAllowed {
+        return Some("GET, HEAD");
+    }
+    (reason == Reason::ConnectMethodRefused).then_some("")
+}
+
+fn respond(
+    status: StatusCode,
+    mut headers: HeaderMap,
+    body: Bytes,
+    method: &Method,
+) -> Response<Body> {
+    let body = if *method == Method::HEAD {
+        headers.insert(http::header::CONTENT_LENGTH, HeaderValue::from(body.len()));
+        Bytes::new()
+    } else {
+        body
+    };
+    let mut response = Response::new(Body::bytes(body));
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    response
+}
+
+/// What is written to a connection that never had a request that could be read.
+#[derive(Debug)]
+pub struct RawAnswer {
+    /// Status line, header fields and body.
+    pub bytes: Vec<u8>,
+    /// The status.
+    pub status: StatusCode,
+}
+
+/// The answer to what could not be read as a request. The connection must be closed after it.
+#[must_use]
+pub(crate) fn raw_answer(
+    problem: &Problem,
+    correlation_id: &HeaderValue,
+    expose_reason: bool,
+    now: SystemTime,
+) -> RawAnswer {
+    let telling = ReplyFormat {
+        form: ResponseForm::Json,
+        correlation_id,
+        method: &Method::GET,
+        expose_reason,
+    };
+    let (mut head, body) = local_reply(problem, telling).into_parts();
+    let body = body.into_bytes();
+    let date = httpdate::fmt_http_date(now);
+    head.headers
+        .insert(names::CORRELATION_ID, correlation_id.clone());
+    head.headers
+        .insert(CONNECTION, HeaderValue::from_static("close"));
+    head.headers
+        .insert(http::header::CONTENT_LENGTH, HeaderValue::from(body.len()));
+    if let Ok(date) = HeaderValue::try_from(date) {
+        head.headers.insert(DATE, date);
+    }
+    let reason = proxy_errors::status_text(head.status);
+    let mut bytes = format!("HTTP/1.1 {} {reason}\r\n", head.status.as_u16()).into_bytes();
+    for (name, value) in &head.headers {
+        bytes.extend_from_slice(name.as_str().as_bytes());
+        bytes.extend_from_slice(b": ");
+        bytes.extend_from_slice(value.as_bytes());
+        bytes.extend_from_slice(b"\r\n");
+    }
+    bytes.extend_from_slice(b"\r\n");
+    bytes.extend_from_slice(&body);
+    RawAnswer {
+        bytes,
+        status: head.status,
+    }
+}

@@ -1,0 +1,230 @@
+//! One connection that many requests share, and the task that drives it.
+
+use super::io::Http2Io;
+use super::keep_alive_ping::KeepAlivePing;
+use crate::limit::{ConnectionPermit, IdleMark, PoolMember};
+use crate::upstream_stream::UpstreamStream;
+use bytes::Bytes;
+use h2::client::{Builder, Connection, SendRequest};
+use h2::{Ping, PingPong};
+use proxy_clock::{Clock, Tick};
+use proxy_upstream::TargetState;
+use std::cell::Cell;
+use std::fmt;
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+/// Bytes of one response that may wait for its client.
+const STREAM_WINDOW: u32 = 256 * 1024;
+
+/// Requests on one connection at most, whatever its target allows. All of them may wait for slow
+/// clients at once without stopping the others: their windows fit into the connection's.
+const MOST_LANES: u32 = 128;
+
+const CONNECTION_WINDOW: u32 = MOST_LANES * STREAM_WINDOW;
+
+/// Bytes of one request that may wait for the socket.
+const SEND_BUFFER: usize = 64 * 1024;
+
+/// Largest header section of a response, as HPACK counts.
+const HEADER_LIST: u32 = 128 * 1024;
+
+/// A connection to a target.
+pub(super) struct Http2Connection {
+    sender: SendRequest<Bytes>,
+    pulse: Rc<KeepAlivePing>,
+    clock: Rc<Clock>,
+    lanes: Cell<u32>,
+    idle_since: Cell<Tick>,
+    generation: Cell<u32>,
+    /// The address that it leads to.
+    peer: Option<SocketAddr>,
+    /// None where connections are not limited.
+    member: Option<Arc<PoolMember>>,
+    /// While it is idle, where connections are limited.
+    idle_mark: Cell<Option<IdleMark>>,
+}
+
+/// One request's place on a connection to a target.
+#[derive(Debug)]
+pub struct StreamSlot {
+    trunk: Rc<Http2Connection>,
+    /// Whether the connection had carried a request before.
+    pub kept: bool,
+}
+
+impl Http2Connection {
+    /// Speaks HTTP/2 over `transport`, as long as anybody has a use for it.
+    pub(super) async fn start(
+        transport: UpstreamStream,
+        pulse: KeepAlivePing,
+        generation: u32,
+        (permit, member): (Option<ConnectionPermit>, Option<Arc<PoolMember>>),
+    ) -> Result<Rc<Self>, h2::Error> {
+        let clock = Rc::clone(pulse.clock());
+        let pulse = Rc::new(pulse);
+        let peer = transport.peer();
+        let io = Http2Io::new(transport, Rc::clone(&pulse));
+        let mut builder = Builder::new();
+        builder
+            .initial_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW)
+            .max_header_list_size(HEADER_LIST)
+            .max_send_buffer_size(SEND_BUFFER)
+            .enable_push(false);
+        let (sender, connection) = builder.handshake(io).await?;
+        tokio::task::spawn_local(drive(connection, Rc::clone(&pulse), permit));
+        Ok(Rc::new(Self {
+            sender,
+            pulse,
+            lanes: Cell::new(0),
+            idle_since: Cell::new(clock.now()),
+            clock,
+            generation: Cell::new(generation),
+            peer,
+            member,
+            idle_mark: Cell::new(None),
+        }))
+    }
+
+    /// Whether it leads to an address that its target, as `state` is now, still has.
+    pub(super) fn is_current(&self, state: &TargetState) -> bool {
+        let generation = state.generation();
+        if self.generation.get() == generation {
+            return true;
+        }
+        let stays = self
+            .peer
+            .is_some_and(|peer| state.addresses().contains(&peer));
+        if stays {
+            self.generation.set(generation);
+        }
+        stays
+    }
+
+    /// Whether no more requests can be sent on it.
+    pub(super) fn is_over(&self) -> bool {
+        let mut cx = Context::from_waker(Waker::noop());
+        let ready = self.sender.clone().poll_ready(&mut cx);
+        self.pulse.is_over() || matches!(ready, Poll::Ready(Err(_)))
+    }
+
+    /// Requests that it carries at once; none until the target has said so. Before that it carries the
+    /// one that it was made for.
+    pub(super) fn most(&self) -> Option<u32> {
+        let allowed = u32::try_from(self.sender.current_max_send_streams()).unwrap_or(u32::MAX);
+        self.pulse.has_begun().then(|| allowed.min(MOST_LANES))
+    }
+
+    /// Whether there is a place for one more request.
+    pub(super) fn has_room(&self) -> bool {
+        self.lanes.get() < self.most().unwrap_or(1)
+    }
+
+    /// A place for one more request.
+    pub(super) fn lane(self: &Rc<Self>, kept: bool) -> StreamSlot {
+        self.lanes.set(self.lanes.get() + 1);
+        self.idle_mark.set(None);
+        StreamSlot {
+            trunk: Rc::clone(self),
+            kept,
+        }
+    }
+
+    /// Since when nobody uses it; none while somebody does.
+    pub(super) fn idle_since(&self) -> Option<Tick> {
+        (self.lanes.get() == 0).then(|| self.idle_since.get())
+    }
+
+    /// Looks whether it still lives.
+    pub(super) fn check(&self) {
+        if self.lanes.get() > 0 {
+            self.pulse.check();
+        }
+    }
+}
+
+impl fmt::Debug for Http2Connection {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Trunk")
+            .field("pulse", &self.pulse)
+            .field("lanes", &self.lanes)
+            .finish_non_exhaustive()
+    }
+}
+
+impl StreamSlot {
+    pub(super) fn sender(&self) -> SendRequest<Bytes> {
+        self.trunk.sender.clone()
+    }
+
+    /// Notes that a request was sent.
+    pub(super) fn asked(&self) {
+        self.trunk.pulse.asked();
+    }
+
+    /// Waits until the target has said what it takes.
+    pub(super) async fn settled(&self) {
+        self.trunk.pulse.settled().await;
+    }
+
+    /// Whether the target takes tunnels. [RFC 8441 §3]
+    #[must_use]
+    pub fn takes_tunnels(&self) -> bool {
+        self.trunk.sender.is_extended_connect_protocol_enabled()
+    }
+}
+
+impl Drop for StreamSlot {
+    fn drop(&mut self) {
+        let trunk = &self.trunk;
+        trunk.lanes.set(trunk.lanes.get().saturating_sub(1));
+        trunk.idle_since.set(trunk.clock.now());
+        if let Some(member) = &trunk.member
+            && trunk.lanes.get() == 0
+        {
+            trunk.idle_mark.set(Some(member.mark_idle()));
+            if member.limit().is_wanted() {
+                member.evict();
+            }
+        }
+    }
+}
+
+/// Drives a connection until it ends, by itself or because it does not answer. Then its place is free.
+async fn drive(
+    mut connection: Connection<Http2Io, Bytes>,
+    pulse: Rc<KeepAlivePing>,
+    permit: Option<ConnectionPermit>,
+) {
+    let mut pings = connection.ping_pong();
+    poll_fn(|cx| {
+        pulse.watch(cx.waker());
+        if Pin::new(&mut connection).poll(cx).is_ready() || pulse.is_dead() {
+            return Poll::Ready(());
+        }
+        if let Some(pings) = &mut pings {
+            keep_pinging(pings, &pulse, cx);
+        }
+        Poll::Pending
+    })
+    .await;
+    pulse.end();
+    drop(connection);
+    drop(permit);
+}
+
+fn keep_pinging(pings: &mut PingPong, pulse: &KeepAlivePing, cx: &mut Context<'_>) {
+    if pulse.takes_ping() {
+        // It fails only when one is on its way already.
+        drop(pings.send_ping(Ping::opaque()));
+    }
+    if pulse.awaits_pong() && pings.poll_pong(cx).is_ready() {
+        pulse.answered();
+    }
+}

@@ -1,0 +1,209 @@
+//! Whether a connection that is silent still lives.
+
+use super::connect_notify::ConnectNotify;
+use proxy_clock::{Clock, Tick};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::task::Waker;
+use std::time::Duration;
+
+/// Silence after a request was sent that makes a connection suspect.
+const SUSPECT_AFTER: Duration = Duration::from_secs(10);
+
+/// Silence after which a connection is asked for a sign of life, though nobody waits for an answer.
+/// Less would be an offence to targets that allow a ping every five minutes.
+const IDLE_PING_INTERVAL: Duration = Duration::from_mins(5);
+
+/// How long a sign of life may take.
+const PING_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What the task that drives a connection and those who use it both see.
+#[derive(Debug)]
+pub(super) struct KeepAlivePing {
+    clock: Rc<Clock>,
+    heard: Cell<Tick>,
+    /// Since when somebody waits for what was sent after the last sign of life.
+    waiting: Cell<Option<Tick>>,
+    over: Cell<bool>,
+    /// Whether anything ever came: a target's settings come first.
+    begun: Cell<bool>,
+    news: Rc<ConnectNotify>,
+    ping: Cell<Ping>,
+    driver: RefCell<Option<Waker>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ping {
+    None,
+    Wanted,
+    Sent(Tick),
+    Unanswered,
+}
+
+impl KeepAlivePing {
+    /// The first sign of life is told to `news`.
+    pub(super) fn new(clock: Rc<Clock>, news: Rc<ConnectNotify>) -> Self {
+        Self {
+            heard: Cell::new(clock.now()),
+            clock,
+            waiting: Cell::new(None),
+            over: Cell::new(false),
+            begun: Cell::new(false),
+            news,
+            ping: Cell::new(Ping::None),
+            driver: RefCell::default(),
+        }
+    }
+
+    /// Something came.
+    #[inline]
+    pub(super) fn heard(&self) {
+        self.heard.set(self.clock.now());
+        self.waiting.set(None);
+        if !self.begun.replace(true) {
+            self.news.tell();
+        }
+    }
+
+    pub(super) fn clock(&self) -> &Rc<Clock> {
+        &self.clock
+    }
+
+    /// Whether anything came.
+    pub(super) fn has_begun(&self) -> bool {
+        self.begun.get()
+    }
+
+    /// Waits until something came; what it was is understood before anybody who waits goes on.
+    pub(super) async fn settled(&self) {
+        while !self.begun.get() {
+            self.news.come().await;
+        }
+    }
+
+    /// A request was sent.
+    #[inline]
+    pub(super) fn asked(&self) {
+        if self.waiting.get().is_none() {
+            self.waiting.set(Some(self.clock.now()));
+        }
+    }
+
+    /// The connection has ended.
+    pub(super) fn end(&self) {
+        self.over.set(true);
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.over.get()
+    }
+
+    /// Remembers whom to wake for a ping.
+    pub(super) fn watch(&self, waker: &Waker) {
+        let mut held = self.driver.borrow_mut();
+        if !held.as_ref().is_some_and(|known| known.will_wake(waker)) {
+            *held = Some(waker.clone());
+        }
+    }
+
+    /// Looks whether a connection that is in use has been silent for too long.
+    pub(super) fn check(&self) {
+        let now = self.clock.now();
+        let suspicious = |since: Tick| is_past(since, SUSPECT_AFTER, now);
+        let next = match self.ping.get() {
+            Ping::None if self.waiting.get().is_some_and(suspicious) => Ping::Wanted,
+            Ping::None if is_past(self.heard.get(), IDLE_PING_INTERVAL, now) => Ping::Wanted,
+            Ping::Sent(at) if is_past(at, PING_TIMEOUT, now) => Ping::Unanswered,
+            Ping::None | Ping::Wanted | Ping::Sent(_) | Ping::Unanswered => return,
+        };
+        self.ping.set(next);
+        let driver = self.driver.borrow().clone();
+        if let Some(driver) = driver {
+            driver.wake();
+        }
+    }
+
+    /// Whether a ping is to be sent now.
+    pub(super) fn takes_ping(&self) -> bool {
+        let wanted = self.ping.get() == Ping::Wanted;
+        if wanted {
+            self.ping.set(Ping::Sent(self.clock.now()));
+        }
+        wanted
+    }
+
+    /// Whether a ping is on its way.
+    pub(super) fn awaits_pong(&self) -> bool {
+        matches!(self.ping.get(), Ping::Sent(_))
+    }
+
+    /// The ping was answered.
+    pub(super) fn answered(&self) {
+        self.ping.set(Ping::None);
+        self.heard();
+    }
+
+    /// Whether the ping was not answered in time.
+    pub(super) fn is_dead(&self) -> bool {
+        self.ping.get() == Ping::Unanswered
+    }
+}
+
+/// Whether more than `time` has passed since `since`.
+pub(super) fn is_past(since: Tick, time: Duration, now: Tick) -> bool {
+    let ticks = time.as_millis() / proxy_clock::TICK.as_millis();
+    u128::from(now.0.saturating_sub(since.0)) > ticks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pulse() -> (KeepAlivePing, Rc<Clock>) {
+        let clock = Rc::<Clock>::default();
+        (KeepAlivePing::new(Rc::clone(&clock), Rc::default()), clock)
+    }
+
+    #[test]
+    fn silence_after_a_request_is_looked_into() {
+        let (pulse, clock) = pulse();
+        pulse.asked();
+        clock.advance_to(SUSPECT_AFTER);
+        pulse.check();
+        assert!(!pulse.takes_ping());
+
+        clock.advance_to(SUSPECT_AFTER * 2);
+        pulse.check();
+        assert!(pulse.takes_ping());
+        assert!(!pulse.takes_ping());
+        clock.advance_to(SUSPECT_AFTER * 2 + PING_TIMEOUT * 2);
+        pulse.check();
+        assert!(pulse.is_dead());
+    }
+
+    #[test]
+    fn an_answered_ping_ends_the_suspicion() {
+        let (pulse, clock) = pulse();
+        pulse.asked();
+        clock.advance_to(SUSPECT_AFTER * 2);
+        pulse.check();
+        assert!(pulse.takes_ping() && pulse.awaits_pong());
+        pulse.answered();
+        clock.advance_to(SUSPECT_AFTER * 9);
+        pulse.check();
+        assert!(!pulse.takes_ping() && !pulse.is_dead());
+    }
+
+    #[test]
+    fn silence_that_nobody_minds_is_left_alone_for_long() {
+        let (pulse, clock) = pulse();
+        pulse.asked();
+        pulse.heard();
+        clock.advance_to(IDLE_PING_INTERVAL);
+        pulse.check();
+        assert!(!pulse.takes_ping());
+        clock.advance_to(IDLE_PING_INTERVAL * 2);
+        pulse.check();
+        assert!(pulse.takes_ping());
+    }
+}

@@ -1,0 +1,223 @@
+//! One request to a target, and its answer.
+
+use super::connection::StreamSlot;
+use super::upload::{Upload, UploadError};
+use crate::connection::Tunnel;
+use crate::error::SendError;
+use crate::stream_pair::StreamPair;
+use crate::upstream_stream::UpstreamStream;
+use bytes::Bytes;
+use h2::client::ResponseFuture;
+use h2::{Reason, RecvStream};
+use http::request::Parts;
+use http::{Request, Response};
+use http_body::{Body, Frame};
+use proxy_clock::Deadline;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+/// 1xx responses that are taken before a target is taken to be broken.
+const MAX_INFORMATIONAL: u32 = 16;
+
+/// A request that was sent, while it or its answer is on its way. Dropped, it is given up.
+#[derive(Debug)]
+pub struct Http2Request<B> {
+    response: ResponseFuture,
+    upload: Option<Upload<B>>,
+    /// The head as it was sent, in case it must be sent again.
+    head: Option<Box<Parts>>,
+    failed: Option<UploadError>,
+    informational: u32,
+    lane: StreamSlot,
+}
+
+/// A request that could not be sent, and why.
+pub type UnsentRequest<B> = (Http2RequestError, Request<B>);
+
+/// Why a call has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum Http2RequestError {
+    /// The connection takes no more requests, or the target says that it has not looked at this one:
+    /// it may be sent again whatever it is.
+    #[error("the target has not looked at the request")]
+    Unprocessed(#[source] h2::Error),
+    /// The connection ended, or the target gave the request up.
+    #[error("{0}")]
+    Broken(#[source] h2::Error),
+    /// The request's own body failed.
+    #[error("the request's body failed")]
+    RequestBody,
+    /// The target sends one interim response after the other.
+    #[error("too many informational responses")]
+    TooManyInformational,
+}
+
+impl Http2RequestError {
+    fn of(error: h2::Error) -> Self {
+        let refused = error.is_reset() && error.reason() == Some(Reason::REFUSED_STREAM);
+        if error.is_remote() && (refused || error.is_go_away()) {
+            return Self::Unprocessed(error);
+        }
+        Self::Broken(error)
+    }
+}
+
+impl<B: Body<Data = Bytes> + Unpin> Http2Request<B> {
+    /// Sends `request`, whose target has scheme and authority.
+    ///
+    /// # Errors
+    /// The connection takes no more; here is the request back.
+    pub fn begin(lane: StreamSlot, request: Request<B>) -> Result<Self, Box<UnsentRequest<B>>> {
+        let (head, body) = request.into_parts();
+        let spare = Box::new(head.clone());
+        let ends = body.is_end_stream();
+        let sent = lane
+            .sender()
+            .send_request(Request::from_parts(head, ()), ends);
+        match sent {
+            Ok((response, send)) => {
+                lane.asked();
+                Ok(Self {
+                    response,
+                    upload: Some(Upload::new(send, body)).filter(|_| !ends),
+                    head: Some(spare),
+                    failed: None,
+                    informational: 0,
+                    lane,
+                })
+            }
+            Err(error) => {
+                let request = Request::from_parts(*spare, body);
+                Err(Box::new((Http2RequestError::Unprocessed(error), request)))
+            }
+        }
+    }
+
+    /// Waits for the head of the response; `notice` is given those that come before it.
+    ///
+    /// # Errors
+    /// [`Http2RequestError`]; the call is of no more use then, but for [`Self::into_request`].
+    pub fn poll_response(
+        &mut self,
+        cx: &mut Context<'_>,
+        notice: impl Fn(&Response<()>),
+    ) -> Poll<Result<Response<RecvStream>, Http2RequestError>> {
+        self.poll_upload(cx);
+        while let Poll::Ready(Some(Ok(interim))) = self.response.poll_informational(cx) {
+            self.informational += 1;
+            if self.informational > MAX_INFORMATIONAL {
+                return Poll::Ready(Err(Http2RequestError::TooManyInformational));
+            }
+            notice(&interim);
+        }
+        match Pin::new(&mut self.response).poll(cx) {
+            Poll::Ready(Ok(response)) => {
+                self.head = None;
+                Poll::Ready(Ok(response))
+            }
+            Poll::Ready(Err(_)) | Poll::Pending if self.failed == Some(UploadError::Body) => {
+                Poll::Ready(Err(Http2RequestError::RequestBody))
+            }
+            Poll::Ready(Err(error)) => Poll::Ready(Err(Http2RequestError::of(error))),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+
+    /// The request again, if nothing of its body is lost.
+    pub fn into_request(self, empty: B) -> Option<Request<B>> {
+        let head = *self.head?;
+        let body = match self.upload {
+            None => empty,
+            Some(upload) if !upload.touched => upload.into_body(),
+            Some(_) => return None,
+        };
+        Some(Request::from_parts(head, body))
+    }
+
+    /// Whether nothing of an answer has come, no interim response either.
+    pub fn is_unanswered(&self) -> bool {
+        self.head.is_some() && self.informational == 0
+    }
+
+    /// Whether the connection had carried a request before.
+    pub fn was_kept(&self) -> bool {
+        self.lane.kept
+    }
+
+    /// The next frame of the response's body, `stream`.
+    pub(crate) fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+        stream: &mut RecvStream,
+    ) -> Poll<Option<Result<Frame<Bytes>, h2::Error>>> {
+        self.poll_upload(cx);
+        if let Some(data) = ready!(stream.poll_data(cx)) {
+            let data = data.and_then(|data| {
+                stream.flow_control().release_capacity(data.len())?;
+                Ok(Frame::data(data))
+            });
+            return Poll::Ready(Some(data));
+        }
+        let trailers = ready!(stream.poll_trailers(cx))?;
+        Poll::Ready(trailers.map(|trailers| Ok(Frame::trailers(trailers))))
+    }
+
+    /// Sends on what there is of the request's body.
+    pub(crate) fn poll_upload(&mut self, cx: &mut Context<'_>) {
+        if let Some(upload) = &mut self.upload
+            && let Poll::Ready(sent) = upload.poll(cx)
+        {
+            self.failed = sent.err();
+            if self.failed != Some(UploadError::Target) {
+                self.upload = None;
+            }
+        }
+    }
+}
+
+/// The answer to somebody who asks for a tunnel, and the tunnel, if there is one.
+pub type ExtendedConnect = (Response<()>, Option<Tunnel>);
+
+/// Asks for a tunnel by `lane`: `head` has the protocol among its extensions. None when the target
+/// takes no tunnels.
+///
+/// # Errors
+/// [`SendError`].
+pub async fn call_tunnel(
+    lane: StreamSlot,
+    head: Parts,
+    deadline: &Deadline,
+) -> Result<Option<ExtendedConnect>, SendError> {
+    let digging = async {
+        lane.settled().await;
+        if !lane.takes_tunnels() {
+            return Ok(None);
+        }
+        let request = Request::from_parts(head, ());
+        let sent = lane.sender().send_request(request, false);
+        let (response, send) = sent.map_err(Http2RequestError::Unprocessed)?;
+        lane.asked();
+        Ok(Some((response.await.map_err(Http2RequestError::of)?, send)))
+    };
+    let mut digging = Box::pin(digging);
+    let answered = poll_fn(|cx| match digging.as_mut().poll(cx) {
+        Poll::Ready(answered) => Poll::Ready(answered.map_err(SendError::Http2Request)),
+        Poll::Pending => match deadline.take_expired() {
+            Some((timer, after)) => Poll::Ready(Err(SendError::TimedOut { timer, after })),
+            None => Poll::Pending,
+        },
+    })
+    .await?;
+    drop(digging);
+    let Some((response, send)) = answered else {
+        return Ok(None);
+    };
+    let (head, receive) = response.into_parts();
+    let tunnel = head.status.is_success().then(|| Tunnel {
+        transport: UpstreamStream::Stream(Box::new(StreamPair::new(send, receive))),
+        early: Bytes::new(),
+        lane: Some(lane),
+    });
+    Ok(Some((Response::from_parts(head, ()), tunnel)))
+}

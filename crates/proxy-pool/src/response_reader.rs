@@ -1,0 +1,259 @@
+//! The response on its way: judged as it is read, then taken apart.
+
+use crate::error::SendError;
+use crate::upstream_stream::UpstreamStream;
+use bytes::{Bytes, BytesMut};
+use http::{Response, StatusCode};
+use http_body::{Frame, SizeHint};
+use proxy_framing::{FramingError, HeadLimits, Lines, RequestKind, ResponseValidator, Scan, Stop};
+use proxy_http1::{
+    self as http1, BodyDecoder, BodyLength, Head, Pipe, ReadStrategy, read_response,
+};
+use std::io;
+use std::task::{Context, Poll, ready};
+
+/// The largest read, in bytes.
+const LARGEST_READ: usize = 256 * 1024;
+
+/// What a target sends.
+#[derive(Debug)]
+pub(crate) struct ResponseReader {
+    guard: ResponseValidator,
+    /// Judged and not taken yet.
+    unread: BytesMut,
+    /// Of the head that leads `unread`, as far as the guard noted them.
+    lines: Lines,
+    appetite: ReadStrategy,
+    kind: RequestKind,
+    heads_taken: u64,
+    received: u64,
+    /// None until the head was read.
+    body: Option<BodyDecoder>,
+    keeps: bool,
+}
+
+impl ResponseReader {
+    pub(crate) fn new(limits: HeadLimits) -> Self {
+        Self {
+            guard: ResponseValidator::new(limits),
+            unread: BytesMut::new(),
+            lines: Lines::new(),
+            appetite: ReadStrategy::up_to(LARGEST_READ),
+            kind: RequestKind::Other,
+            heads_taken: 0,
+            received: 0,
+            body: Some(BodyDecoder::new(BodyLength::Length(0))),
+            keeps: true,
+        }
+    }
+
+    /// A request of this kind is about to be sent.
+    pub(crate) fn expect(&mut self, kind: RequestKind) {
+        self.guard.expect(kind);
+        self.kind = kind;
+        self.received = 0;
+        self.body = None;
+    }
+
+    /// Bytes that came since the last request.
+    pub(crate) fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// Whether the response is over.
+    #[inline]
+    pub(crate) fn is_over(&self) -> bool {
+        self.body.as_ref().is_some_and(BodyDecoder::is_over)
+    }
+
+    /// Whether another request may follow.
+    #[inline]
+    pub(crate) fn is_reusable(&self) -> bool {
+        self.keeps && self.is_over() && self.unread.is_empty()
+    }
+
+    pub(crate) fn size_hint(&self) -> SizeHint {
+        let body = self.body.as_ref();
+        body.map_or_else(SizeHint::default, BodyDecoder::size_hint)
+    }
+
+    /// What came behind a `101`.
+    pub(crate) fn into_unread(self) -> Bytes {
+        self.unread.freeze()
+    }
+
+    /// Gives its buffer back until the next response.
+    pub(crate) fn rest(&mut self) {
+        if self.unread.is_empty() {
+            self.unread = BytesMut::new();
+        }
+        self.appetite.forget();
+    }
+
+    /// The head of the response; `notice` gets those of 1xx responses that come before, as they came.
+    pub(crate) fn poll_head(
+        &mut self,
+        cx: &mut Context<'_>,
+        transport: &mut UpstreamStream,
+        notice: &mut impl FnMut(&[u8]),
+    ) -> Poll<Result<Response<()>, SendError>> {
+        loop {
+            while self.heads_taken < self.guard.heads_seen() {
+                let head = self.take_head().ok_or(UNPARSABLE_HEAD)?;
+                match head.status().ok_or(UNPARSABLE_HEAD)? {
+                    // It answers an expectation that this proxy met by itself.
+                    StatusCode::CONTINUE => {}
+                    status if is_interim(status) => notice(head.as_bytes()),
+                    _ => return Poll::Ready(self.begin_body(&head)),
+                }
+            }
+            if ready!(self.poll_fill(cx, transport)).map_err(SendError::from)? == 0 {
+                let end = self.guard.eof().map_err(SendError::BadResponse);
+                return Poll::Ready(end.and(Err(SendError::Closed(None))));
+            }
+        }
+    }
+
+    fn take_head(&mut self) -> Option<Head> {
+        self.heads_taken += 1;
+        Head::take(&mut self.unread, std::mem::take(&mut self.lines))
+    }
+
+    fn begin_body(&mut self, head: &Head) -> Result<Response<()>, SendError> {
+        let head = read_response(head, self.kind).ok_or(UNPARSABLE_HEAD)?;
+        self.keeps = head.keeps && head.extent != BodyLength::UntilClose && self.keeps;
+        self.body = Some(BodyDecoder::new(head.extent));
+        Ok(head.response)
+    }
+
+    /// What is left of a body of known length, if all of it has come.
+    pub(crate) fn take_whole(&mut self) -> Option<Bytes> {
+        self.body.as_mut()?.take_whole(&mut self.unread)
+    }
+
+    /// The next piece of the body, or its trailers. None at its end.
+    pub(crate) fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+        transport: &mut UpstreamStream,
+    ) -> Poll<Option<Result<Frame<Bytes>, SendError>>> {
+        loop {
+            let Some(body) = self.body.as_mut().filter(|body| !body.is_over()) else {
+                return Poll::Ready(None);
+            };
+            if let Some(frame) = body.take(&mut self.unread) {
+                return Poll::Ready(Some(Ok(frame)));
+            }
+            if body.is_over() {
+                return Poll::Ready(None);
+            }
+            match ready!(self.poll_fill(cx, transport)) {
+                Ok(0) => {
+                    if let Err(fault) = self.guard.eof() {
+                        return Poll::Ready(Some(Err(SendError::BadResponse(fault))));
+                    }
+                    self.body = Some(BodyDecoder::new(BodyLength::Length(0)));
+                    return Poll::Ready(None);
+                }
+                Ok(_) => {}
+                Err(broken) => return Poll::Ready(Some(Err(broken.into()))),
+            }
+        }
+    }
+
+    /// Whether what comes next is nothing but a body of known length.
+    pub(crate) fn can_splice(&self) -> bool {
+        let left = self.body.as_ref().and_then(BodyDecoder::left);
+        self.unread.is_empty() && left.is_some_and(|left| left > 0)
+    }
+
+    /// Moves up to `most` bytes of the body into `pipe`. None: it has to be read.
+    pub(crate) fn poll_splice(
+        &mut self,
+        cx: &mut Context<'_>,
+        transport: &UpstreamStream,
+        (pipe, most): (&mut Pipe, u64),
+    ) -> Poll<Result<Option<usize>, SendError>> {
+        let (UpstreamStream::Tcp(stream), Some(body)) = (transport, &mut self.body) else {
+            return Poll::Ready(Ok(None));
+        };
+        // The next head is read by itself, to leave what can be spliced of its body.
+        self.appetite.forget();
+        let most = most.min(body.left().unwrap_or_default());
+        let moved = match ready!(pipe.poll_fill(cx, stream, most)) {
+            // Reading says how bad that is.
+            Ok(0) => return Poll::Ready(Ok(None)),
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+                return Poll::Ready(Ok(None));
+            }
+            moved => moved.map_err(ReadError::Io)?,
+        };
+        let count = moved as u64;
+        if !self.guard.skip_body(count) {
+            return Poll::Ready(Err(SendError::BadResponse(FramingError::UnexpectedData)));
+        }
+        body.skip(count);
+        self.received += count;
+        Poll::Ready(Ok(Some(moved)))
+    }
+
+    /// Reads and judges. Gives the number of bytes read: 0 at the end of the stream.
+    fn poll_fill(
+        &mut self,
+        cx: &mut Context<'_>,
+        transport: &mut UpstreamStream,
+    ) -> Poll<Result<usize, ReadError>> {
+        let before = self.unread.len();
+        let polled = self.appetite.poll_read(cx, transport, &mut self.unread);
+        let count = ready!(polled).map_err(ReadError::Io)?;
+        self.received += count as u64;
+        self.judge(before).map_err(ReadError::FramingError)?;
+        Poll::Ready(Ok(count))
+    }
+
+    /// Judges what stands in the buffer from `before` on. What comes behind a whole response makes
+    /// the connection useless and the response no worse.
+    fn judge(&mut self, before: usize) -> Result<(), FramingError> {
+        let fresh = self.unread.get(before..).unwrap_or_default();
+        let leads = before == 0 && self.guard.between_messages();
+        let lines = leads.then(|| {
+            self.lines = http1::lines();
+            &mut self.lines
+        });
+        let Scan { accepted, stop } = self.guard.scan_noting(fresh, lines);
+        match stop {
+            None => {}
+            Some(Stop::Upgrade) => self.guard.pass_through(),
+            Some(Stop::FramingError(FramingError::UnexpectedData)) if accepted > 0 => {
+                self.keeps = false;
+                self.unread.truncate(before + accepted);
+            }
+            Some(Stop::FramingError(fault)) => return Err(fault),
+        }
+        Ok(())
+    }
+}
+
+/// Whether another head follows one with this status.
+fn is_interim(status: StatusCode) -> bool {
+    status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS
+}
+
+/// Why nothing more can be read.
+#[derive(Debug)]
+enum ReadError {
+    Io(io::Error),
+    FramingError(FramingError),
+}
+
+impl From<ReadError> for SendError {
+    fn from(broken: ReadError) -> Self {
+        match broken {
+            ReadError::Io(error) => Self::Closed(Some(error)),
+            ReadError::FramingError(fault) => Self::BadResponse(fault),
+        }
+    }
+}
+
+/// The guard accepted what is no head: never seen, and never to be believed.
+const UNPARSABLE_HEAD: SendError = SendError::BadResponse(FramingError::BadStatusLine);

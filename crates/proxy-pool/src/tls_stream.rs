@@ -1,0 +1,30 @@
+//! TLS over a target's socket, which ends as TLS is to end.
+
+use proxy_tls::say_goodbye;
+use std::io::{self, Write};
+use tokio::net::TcpStream;
+use tokio_rustls::client::TlsStream;
+
+/// A connection by TLS. Its target is told of its end when it is dropped.
+#[derive(Debug)]
+pub struct UpstreamTlsStream(pub(crate) TlsStream<TcpStream>);
+
+impl Drop for UpstreamTlsStream {
+    fn drop(&mut self) {
+        let (socket, session) = self.0.get_mut();
+        say_goodbye(session, &mut NonBlocking(socket));
+    }
+}
+
+/// A socket that is not waited for.
+struct NonBlocking<'s>(&'s TcpStream);
+
+impl Write for NonBlocking<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.try_write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

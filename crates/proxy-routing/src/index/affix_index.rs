@@ -1,0 +1,187 @@
+//! Texts that lie within each other: prefixes of paths, suffixes of hosts.
+
+use super::hash::Hash;
+use super::table::Table;
+use crate::rank::Rank;
+
+/// One text and the thing filed under it.
+#[derive(Debug)]
+pub(crate) struct Link {
+    text: Box<str>,
+    /// The index of the thing filed here.
+    pub(crate) target: usize,
+    /// The best rank that anything here, or further out, can give.
+    pub(crate) top: Rank,
+    /// The longest other text within this one.
+    parent: Option<u32>,
+}
+
+/// What a text shares with the texts within it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shared {
+    Nothing,
+    Start,
+    End,
+}
+
+/// A set of texts, of which the longest within a given one is found in one pass. From there the
+/// parents lead to all others within it: what lies within the longest lies within the given text,
+/// and the other way round.
+#[derive(Debug, Default)]
+pub(crate) struct AffixIndex {
+    links: Vec<Link>,
+    table: Table,
+    /// Bit `n % 64` is set when there is a text of `n` bytes.
+    lengths: u64,
+    longest: usize,
+    top: Option<Rank>,
+}
+
+impl AffixIndex {
+    /// Texts looked up by [`AffixIndex::exact`], each with its best rank; targets count from 0.
+    pub(super) fn of_wholes(texts: Vec<(Box<str>, Rank)>) -> Self {
+        Self::new(texts, Shared::Nothing)
+    }
+
+    /// Texts looked up by [`AffixIndex::longest_prefix`], each with its best rank.
+    pub(super) fn of_prefixes(texts: Vec<(Box<str>, Rank)>) -> Self {
+        Self::new(texts, Shared::Start)
+    }
+
+    /// Texts looked up by [`AffixIndex::longest_suffix`], each with its best rank.
+    pub(super) fn of_suffixes(texts: Vec<(Box<str>, Rank)>) -> Self {
+        Self::new(texts, Shared::End)
+    }
+
+    fn new(texts: Vec<(Box<str>, Rank)>, shared: Shared) -> Self {
+        let mut links: Vec<Link> = texts
+            .into_iter()
+            .enumerate()
+            .map(|(target, (text, top))| Link {
+                text,
+                target,
+                top,
+                parent: None,
+            })
+            .collect();
+        links.sort_by_key(|link| link.text.len());
+        let hashes: Vec<u64> = links.iter().map(|link| hash(&link.text, shared)).collect();
+        let mut nest = Self {
+            table: Table::new(&hashes),
+            lengths: links
+                .iter()
+                .fold(0, |mask, link| mask | bit(link.text.len())),
+            longest: links.last().map_or(0, |link| link.text.len()),
+            top: links.iter().map(|link| link.top).max(),
+            links,
+        };
+        nest.find_parents(shared);
+        nest
+    }
+
+    /// Shorter texts come first, so a parent's `top` already holds that of its own parents.
+    fn find_parents(&mut self, shared: Shared) {
+        for at in 0..self.links.len() {
+            let Some(link) = self.links.get(at) else {
+                continue;
+            };
+            let parent = match shared {
+                Shared::Nothing => None,
+                Shared::Start => self.prefix_below(&link.text, link.text.len()),
+                Shared::End => self.longest_suffix_id(&link.text),
+            };
+            let outer = parent.and_then(|id| self.link(id)).map(|link| link.top);
+            if let Some(link) = self.links.get_mut(at) {
+                link.parent = parent;
+                link.top = outer.map_or(link.top, |outer| outer.max(link.top));
+            }
+        }
+    }
+
+    /// The best rank of all; `None` if there are no texts.
+    pub(crate) fn top(&self) -> Option<Rank> {
+        self.top
+    }
+
+    /// The link of this very text.
+    pub(crate) fn exact(&self, text: &str) -> Option<&Link> {
+        if self.lengths & bit(text.len()) == 0 {
+            return None;
+        }
+        self.link(self.id(Hash::of(text.bytes()), text)?)
+    }
+
+    /// The longest text that is a prefix of `path` and ends with a `/` or where a segment ends.
+    pub(crate) fn longest_prefix(&self, path: &str) -> Option<&Link> {
+        self.link(self.prefix_below(path, usize::MAX)?)
+    }
+
+    fn prefix_below(&self, path: &str, below: usize) -> Option<u32> {
+        let mut found = None;
+        let mut hash = Hash::new();
+        let mut before = 0;
+        for (length, byte) in path.bytes().chain([b'/']).enumerate() {
+            if below <= length || self.longest < length {
+                break;
+            }
+            let ends_here = byte == b'/' || before == b'/';
+            if ends_here && self.lengths & bit(length) != 0 {
+                let prefix = path.get(..length).unwrap_or_default();
+                found = self.id(hash, prefix).or(found);
+            }
+            hash = hash.push(byte);
+            before = byte;
+        }
+        found
+    }
+
+    /// The longest text that `host` ends with, begins with a dot, and is shorter than `host`; the
+    /// empty text is such a one.
+    pub(crate) fn longest_suffix(&self, host: &str) -> Option<&Link> {
+        self.link(self.longest_suffix_id(host)?)
+    }
+
+    fn longest_suffix_id(&self, host: &str) -> Option<u32> {
+        let mut hash = Hash::new();
+        let mut found = self.id(hash, "").filter(|_| !host.is_empty());
+        for (length, byte) in (1..host.len()).zip(host.bytes().rev()) {
+            if self.longest < length {
+                break;
+            }
+            hash = hash.push(byte);
+            if byte == b'.' && self.lengths & bit(length) != 0 {
+                let suffix = host.get(host.len() - length..).unwrap_or_default();
+                found = self.id(hash, suffix).or(found);
+            }
+        }
+        found
+    }
+
+    /// `link`, then its parents, outwards.
+    pub(crate) fn outwards<'a>(
+        &'a self,
+        link: Option<&'a Link>,
+    ) -> impl Iterator<Item = &'a Link> + use<'a> {
+        std::iter::successors(link, |link| self.link(link.parent?))
+    }
+
+    fn id(&self, hash: Hash, text: &str) -> Option<u32> {
+        let same = |id| self.link(id).is_some_and(|link| *link.text == *text);
+        self.table.find(hash.finish(), same)
+    }
+
+    fn link(&self, id: u32) -> Option<&Link> {
+        self.links.get(usize::try_from(id).ok()?)
+    }
+}
+
+const fn bit(length: usize) -> u64 {
+    1 << (length % 64)
+}
+
+fn hash(text: &str, shared: Shared) -> u64 {
+    match shared {
+        Shared::Nothing | Shared::Start => Hash::of(text.bytes()).finish(),
+        Shared::End => Hash::of(text.bytes().rev()).finish(),
+    }
+}

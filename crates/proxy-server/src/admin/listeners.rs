@@ -1,0 +1,171 @@
+//! What is opened for the admin interface before anything is answered there: all that can fail.
+
+use super::{Admin, AdminListener};
+use crate::inherited_sockets::InheritedSockets;
+use crate::listen::{BindError, SocketFile, open_unix};
+use crate::process::cannot_listen;
+use proxy_admin::{Listener, Token, WidePermissions};
+use proxy_config::{Diagnostic, DiagnosticCode};
+use proxy_model::{Admin as Settings, BindAddress, Place};
+use socket2::Socket;
+use std::io;
+use std::net::TcpListener;
+use std::path::Path;
+
+/// Callers that may wait at a Unix socket.
+const BACKLOG_CONNECTIONS: u32 = 128;
+
+/// Where an admin interface is to answer. Dropped, it leaves everything as it was.
+#[derive(Debug)]
+pub(crate) struct AdminListeners {
+    pub(super) tcp: Change,
+    pub(super) unix: Change,
+    pub(super) token: Option<Token>,
+}
+
+/// What becomes of one of its places.
+#[derive(Debug)]
+pub(super) enum Change {
+    Stay,
+    Close,
+    Open(Opened),
+}
+
+/// A socket at which nobody answers yet.
+#[derive(Debug)]
+pub(super) struct Opened {
+    /// As it was written.
+    pub(super) address: BindAddress,
+    pub(super) socket: Socket,
+    /// A copy, to answer at.
+    pub(super) listener: Listener,
+    pub(super) file: Option<SocketFile>,
+}
+
+impl AdminListeners {
+    /// Opens what `settings` ask for and is not open `now`.
+    pub(crate) fn prepare(
+        now: Option<&Admin>,
+        settings: &Settings,
+        heritage: &mut InheritedSockets,
+    ) -> Result<Self, Diagnostic> {
+        let Settings {
+            address,
+            token_file,
+            unix_socket,
+        } = settings;
+        let token = check(settings)?;
+        if let Some((file, (_, Some(wide)))) = token_file.as_ref().zip(token.as_ref()) {
+            tracing::warn!(file = %file.value.display(), "{wide}");
+        }
+        let door = address.value.map(BindAddress::Tcp);
+        let door = door.map(|door| (door, address.place()));
+        let path = unix_socket.as_ref().map(|path| {
+            let door = BindAddress::Unix(path.value.clone());
+            (door, path.place())
+        });
+        let tcp = now.and_then(|admin| admin.tcp.as_ref());
+        let unix = now.and_then(|admin| admin.unix.as_ref());
+        // Somebody else may have removed the file.
+        let there = |desk: &&AdminListener| desk.file.as_ref().is_none_or(SocketFile::is_there);
+        Ok(Self {
+            tcp: Change::from(tcp, door, heritage)?,
+            unix: Change::from(unix.filter(there), path, heritage)?,
+            token: token.map(|(token, _)| token),
+        })
+    }
+}
+
+impl Change {
+    fn from(
+        now: Option<&AdminListener>,
+        wanted: Option<(BindAddress, Option<Place>)>,
+        heritage: &mut InheritedSockets,
+    ) -> Result<Self, Diagnostic> {
+        if now.map(|desk| &desk.address) == wanted.as_ref().map(|(address, _)| address) {
+            return Ok(Self::Stay);
+        }
+        match wanted {
+            Some((address, place)) => Opened::at(address, heritage)
+                .map(Self::Open)
+                .map_err(|bind| at_its_place(&bind, place)),
+            None => Ok(Self::Close),
+        }
+    }
+}
+
+impl Opened {
+    fn at(address: BindAddress, heritage: &mut InheritedSockets) -> Result<Self, BindError> {
+        let fault = |error| BindError::new(&address, error);
+        let (socket, file) = match heritage.take_admin(&address) {
+            Some(passed) if passed.label.owned && !is_there(&address) => {
+                bind(&address).map_err(fault)?
+            }
+            Some(passed) => {
+                let file = match &address {
+                    BindAddress::Unix(path) if passed.label.owned => inherited_file(path),
+                    BindAddress::Unix(_) | BindAddress::Tcp(_) => None,
+                };
+                (passed.socket, file)
+            }
+            None => bind(&address).map_err(fault)?,
+        };
+        let copy = socket.try_clone().map_err(fault)?;
+        let listener = match &address {
+            BindAddress::Tcp(_) => Listener::Tcp(copy.into()),
+            BindAddress::Unix(_) => Listener::Unix(copy.into()),
+        };
+        Ok(Self {
+            address,
+            socket,
+            listener,
+            file,
+        })
+    }
+}
+
+fn at_its_place(bind: &BindError, place: Option<Place>) -> Diagnostic {
+    let fault = cannot_listen(bind, place.unwrap_or_default());
+    match place {
+        Some(_) => fault,
+        None => fault.help("it is the admin interface's; `admin { address \"…\" }` names another"),
+    }
+}
+
+fn bind(address: &BindAddress) -> io::Result<(Socket, Option<SocketFile>)> {
+    match address {
+        BindAddress::Tcp(address) => TcpListener::bind(address).map(|socket| (socket.into(), None)),
+        BindAddress::Unix(path) => {
+            let (socket, file) = open_unix(path, BACKLOG_CONNECTIONS, None)?;
+            Ok((socket, Some(file)))
+        }
+    }
+}
+
+fn is_there(address: &BindAddress) -> bool {
+    match address {
+        BindAddress::Tcp(_) => true,
+        BindAddress::Unix(path) => path.exists(),
+    }
+}
+
+/// The file of a socket that another process has bound: it stays until it is said to be ours.
+fn inherited_file(path: &Path) -> Option<SocketFile> {
+    let file = SocketFile::at(path).ok()?;
+    file.keep(true);
+    Some(file)
+}
+
+/// The token that `settings` ask for, and whether too many may read its file.
+pub(crate) fn check(
+    settings: &Settings,
+) -> Result<Option<(Token, Option<WidePermissions>)>, Diagnostic> {
+    let Some(file) = &settings.token_file else {
+        return Ok(None);
+    };
+    let token = Token::read(&file.value).map_err(|fault| {
+        let place = file.place().unwrap_or_default();
+        Diagnostic::new(DiagnosticCode::BadToken, place, fault.to_string())
+    });
+    token.map(Some)
+}

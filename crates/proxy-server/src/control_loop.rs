@@ -1,0 +1,363 @@
+//! The life of the process: start, signals, reloads, upgrades, the end.
+
+mod upgrade;
+
+use crate::admin::{Admin, AdminListeners};
+use crate::disk_thread::DiskThread;
+use crate::events::{ANSWER, Events};
+use crate::handover::{Candidate, Predecessor, Program};
+use crate::heartbeat::LOOK_INTERVAL;
+use crate::inherited_sockets::InheritedSockets;
+use crate::process::{Build, Options, Source, StartError, at_its_place, load, of_configuration};
+use crate::server::{Server, now};
+use crate::signals::{Event, Signals};
+use crate::systemd;
+use crate::{dns, tls};
+use proxy_config::Loaded;
+use proxy_errors::Reason;
+use proxy_model::LogLevel;
+use proxy_telemetry::{
+    DEFAULT_MAX_SERIES, EventFields, Lifecycle, Registry, RegistrySettings, names,
+};
+use sd_notify::NotifyState;
+use std::ops::ControlFlow;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+use tokio::time::MissedTickBehavior;
+
+/// How often the control thread looks whether the workers have left.
+const DRAIN_CHECK_INTERVAL: Duration = Duration::from_millis(50);
+
+/// How long requests in flight may take after a worker has died.
+const LAST_GRACE: Duration = Duration::from_secs(5);
+
+static REASONS: LazyLock<Vec<&'static str>> =
+    LazyLock::new(|| Reason::ALL.iter().map(|reason| reason.as_str()).collect());
+
+/// Serves until told to stop, and ends in good order. `heritage` is what the service manager has opened.
+pub(crate) async fn live(options: &Options, heritage: InheritedSockets) -> Result<(), StartError> {
+    let (predecessor, passed) = match Predecessor::find().map_err(StartError::TakeOver)? {
+        Some((predecessor, passed)) => (Some(predecessor), passed),
+        None => (None, Vec::new()),
+    };
+    let mut signals = Signals::listen()?;
+    let starting = Process::start(options, heritage.and(passed), predecessor);
+    let mut process = tokio::select! {
+        biased;
+        // A disk or a name server that does not answer must not keep signals waiting.
+        _ = signals.end() => return Ok(()),
+        started = starting => started?,
+    };
+    systemd::tell(NotifyState::Ready);
+    let mut outcome = Ok(());
+    match process.serve(&mut signals).await {
+        End::Gracefully => process.drain(&mut signals).await,
+        End::HandedOver => process.leave(&mut signals).await,
+        End::Now => {}
+        End::WorkerLost(worker) => {
+            tracing::error!(worker, "a worker has died; the process ends");
+            let drained = process.drain(&mut signals);
+            // Nothing is listened on meanwhile: what starts the process anew must not wait for long.
+            drop(tokio::time::timeout(LAST_GRACE, drained).await);
+            outcome = Err(StartError::WorkerLost(worker));
+        }
+    }
+    process.server.stop().await;
+    outcome
+}
+
+/// How the process was told to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Gracefully,
+    HandedOver,
+    Now,
+    /// The worker of this number has died.
+    WorkerLost(usize),
+}
+
+impl End {
+    /// What `event` asks for, which is one of those that end the process.
+    fn of(event: Event) -> Self {
+        match event {
+            Event::Quit => Self::Now,
+            Event::Drain | Event::Reload | Event::ReopenLogs | Event::Upgrade => Self::Gracefully,
+        }
+    }
+}
+
+struct Process {
+    config: Source,
+    disk: DiskThread,
+    program: Option<Program>,
+    events: Option<Events>,
+    server: Server,
+    admin: Option<Admin>,
+    registry: Arc<Registry>,
+    lifecycle: Arc<Lifecycle>,
+    upgrade: Option<Candidate>,
+    /// Whether a reload was asked for while an upgrade was under way.
+    to_reload: bool,
+}
+
+impl Process {
+    async fn start(
+        options: &Options,
+        mut heritage: InheritedSockets,
+        predecessor: Option<Predecessor>,
+    ) -> Result<Self, StartError> {
+        let Options {
+            config,
+            build,
+            program,
+            events,
+        } = options;
+        let disk = DiskThread::start()?;
+        let loaded = load_aside(&disk, config).await?;
+        warn(&loaded);
+        let settings = RegistrySettings {
+            reasons: &REASONS,
+            max_series: DEFAULT_MAX_SERIES,
+        };
+        let registry = Arc::new(Registry::new(settings));
+        if let Some(events) = events {
+            events.count_into(&registry);
+        }
+        let Build {
+            version, commit, ..
+        } = *build;
+        let lifecycle = Lifecycle::new((version, commit), Arc::clone(&registry), now());
+        let lifecycle = Arc::new(lifecycle);
+        let model = Arc::new(loaded.model);
+        // Before anything is served: nothing may fail any more when a client has been taken.
+        let desks = AdminListeners::prepare(None, &model.admin, &mut heritage);
+        let desks = desks.map_err(|fault| of_configuration(vec![fault], &model))?;
+        let started = Server::start(
+            Arc::clone(&model),
+            Arc::clone(&registry),
+            Arc::clone(&lifecycle),
+            heritage,
+            async || {
+                if let Some(predecessor) = predecessor {
+                    predecessor.relieve().await;
+                    upgrade::count(&registry, "success");
+                }
+            },
+        );
+        let started = started.await;
+        let mut server = started.map_err(|fault| at_its_place(fault, &model))?;
+        server.settle();
+        let admin = Admin::open(desks, &server, *build, (&registry, &lifecycle));
+        admin.keep_files(false);
+        lifecycle.serves(server.plan().generation());
+        for bound in server.bound() {
+            tracing::info!(address = %bound, "listening");
+        }
+        Ok(Self {
+            config: config.clone(),
+            disk,
+            program: program.clone(),
+            events: events.clone(),
+            server,
+            admin: Some(admin),
+            registry,
+            lifecycle,
+            upgrade: None,
+            to_reload: false,
+        })
+    }
+
+    async fn serve(&mut self, signals: &mut Signals) -> End {
+        let mut resolving = tokio::time::interval(dns::EVERY);
+        let mut found = None;
+        let mut tending = tokio::time::interval(tls::EVERY);
+        let mut looking = None;
+        let mut watching = tokio::time::interval(LOOK_INTERVAL);
+        for interval in [&mut resolving, &mut tending, &mut watching] {
+            interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        }
+        loop {
+            tokio::select! {
+                event = signals.next() => match event {
+                    Event::Reload => tokio::select! {
+                        biased;
+                        event = signals.end() => return End::of(event),
+                        () = self.reload() => {}
+                    },
+                    Event::ReopenLogs => self.server.reopen_logs(),
+                    Event::Upgrade => self.begin_upgrade(),
+                    Event::Drain | Event::Quit => return End::of(event),
+                },
+                successor = upgrade::end(&mut self.upgrade) => if self.end_upgrade(successor).await {
+                    return End::HandedOver;
+                },
+                // A name server that does not answer must not keep signals waiting.
+                _ = resolving.tick(), if found.is_none() => {
+                    let plan = Arc::clone(self.server.plan());
+                    let looking = async move { dns::all(&plan, now()).await };
+                    found = Some(tokio::spawn(looking));
+                }
+                changed = dns::end(&mut found) => if changed {
+                    self.server.refresh();
+                },
+                _ = tending.tick() => {
+                    self.sum_events_up();
+                    if looking.is_none() {
+                        looking = Some(self.server.look_at_certificates());
+                    }
+                }
+                looked = tls::end(&mut looking) => self.server.tend_certificates(looked),
+                _ = watching.tick() => if let Some(worker) = self.server.look_at_workers() {
+                    return End::WorkerLost(worker);
+                },
+            }
+        }
+    }
+
+    /// Reads the configuration again. A bad one changes nothing.
+    async fn reload(&mut self) {
+        if self.upgrade.is_some() {
+            // Which sockets there are must not change while they are being passed on.
+            tracing::info!("the reload waits for the upgrade");
+            self.to_reload = true;
+            return;
+        }
+        systemd::tell_reload();
+        let outcome = self.try_reload().await;
+        let (result, succeeded) = match outcome {
+            Ok(()) => ("success", true),
+            Err(_) => ("failure", false),
+        };
+        self.lifecycle.reloaded(now(), succeeded);
+        self.registry
+            .counter(&names::CONFIG_RELOADS_TOTAL, [result])
+            .add(1);
+        self.tell_reload(outcome);
+        systemd::tell(NotifyState::Ready);
+    }
+
+    /// Writes the result of a reload to the events and to the error log.
+    fn tell_reload(&mut self, outcome: Result<(), StartError>) {
+        const DONE: &str = "configuration reloaded";
+        const REFUSED: &str = "configuration not reloaded; nothing changed";
+        let mut fields = EventFields::default();
+        match outcome {
+            Ok(()) => {
+                let generation = self.server.plan().generation();
+                self.lifecycle.serves(generation);
+                tracing::info!(target: ANSWER, generation, "{DONE}");
+                fields.plain("generation", generation);
+                self.server.tell(LogLevel::Info, DONE, &fields);
+            }
+            Err(fault) => {
+                let faults = fault.to_string();
+                tracing::error!(target: ANSWER, faults, "{REFUSED}");
+                fields.text("faults", &faults);
+                self.server.tell(LogLevel::Error, REFUSED, &fields);
+            }
+        }
+    }
+
+    async fn try_reload(&mut self) -> Result<(), StartError> {
+        let loaded = load_aside(&self.disk, &self.config).await?;
+        warn(&loaded);
+        let model = Arc::new(loaded.model);
+        let before: Vec<_> = self.server.bound().cloned().collect();
+        let admin = self.admin.as_ref();
+        let desks = AdminListeners::prepare(admin, &model.admin, self.server.heritage());
+        let desks = desks.map_err(|fault| of_configuration(vec![fault], &model))?;
+        let applied = self.server.apply(Arc::clone(&model)).await;
+        applied.map_err(|fault| at_its_place(fault, &model))?;
+        for bound in self.server.bound().filter(|bound| !before.contains(bound)) {
+            tracing::info!(address = %bound, "listening");
+        }
+        if let Some(admin) = &mut self.admin {
+            admin.follow(desks, self.server.plan());
+        }
+        Ok(())
+    }
+
+    /// Accepts nothing new and waits until what is in flight has ended, or the time for it.
+    async fn drain(&mut self, signals: &mut Signals) {
+        tracing::info!("draining");
+        self.upgrade.take().inspect(Candidate::abort);
+        systemd::tell(NotifyState::Stopping);
+        self.end(signals).await;
+    }
+
+    /// Another process listens: waits until what is in flight here has ended, however long it takes.
+    async fn leave(&mut self, signals: &mut Signals) {
+        if let Some(admin) = self.admin.take() {
+            admin.keep_files(true);
+        }
+        self.server.hand_over();
+        while !self.server.is_over() {
+            tokio::select! {
+                event = signals.next() => match event {
+                    Event::Drain => return self.end(signals).await,
+                    Event::Quit => return,
+                    Event::ReopenLogs => self.server.reopen_logs(),
+                    Event::Reload | Event::Upgrade => {
+                        tracing::info!("handed over already: another process is in charge");
+                    }
+                },
+                () = tokio::time::sleep(DRAIN_CHECK_INTERVAL) => self.sum_events_up(),
+            }
+        }
+    }
+
+    fn sum_events_up(&self) {
+        if let Some(events) = &self.events {
+            events.sum_up(false);
+        }
+    }
+
+    async fn end(&mut self, signals: &mut Signals) {
+        self.server.drain();
+        let time = *self.server.plan().model().system.graceful_shutdown_timeout;
+        let deadline = tokio::time::sleep(time);
+        tokio::pin!(deadline);
+        while !self.server.is_over() {
+            tokio::select! {
+                () = &mut deadline => {
+                    tracing::warn!("the time to drain is over; connections are cut");
+                    return;
+                }
+                event = signals.next() => {
+                    if self.while_draining(event).is_break() {
+                        return;
+                    }
+                }
+                () = tokio::time::sleep(DRAIN_CHECK_INTERVAL) => self.sum_events_up(),
+            }
+        }
+    }
+
+    /// Answers a signal that comes during the drain; breaks where it ends the process at once.
+    fn while_draining(&self, event: Event) -> ControlFlow<()> {
+        match event {
+            Event::Quit => return ControlFlow::Break(()),
+            Event::ReopenLogs => self.server.reopen_logs(),
+            Event::Reload | Event::Upgrade => {
+                tracing::warn!("draining: this process neither reloads nor hands over");
+            }
+            Event::Drain => tracing::info!("draining already; SIGQUIT cuts it short"),
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Loads the configuration on a thread that may wait for a disk.
+async fn load_aside(disk: &DiskThread, config: &Source) -> Result<Loaded, StartError> {
+    let config = config.clone();
+    let loaded = disk.run(move || load(&config)).await?;
+    loaded.map_err(StartError::Config)
+}
+
+fn warn(loaded: &Loaded) {
+    for line in loaded.warnings.to_string().split("\n\n") {
+        if !line.trim().is_empty() {
+            tracing::warn!(target: ANSWER, warning = %line.trim_end(), "configuration");
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! One process takes over from another: what each does when.
+
+use super::Process;
+use crate::admin::Admin;
+use crate::events::ANSWER;
+use crate::handover::{self, Candidate, Passed, Successor, UpgradeError};
+use crate::systemd;
+use proxy_telemetry::{Registry, names};
+use rustix::process::{Pid, Signal, kill_process};
+use sd_notify::NotifyState;
+
+impl Process {
+    /// Starts the process that is to take over.
+    pub(super) fn begin_upgrade(&mut self) {
+        if self.upgrade.is_some() {
+            tracing::info!("an upgrade is under way already");
+            return;
+        }
+        let begun = match &self.program {
+            Some(program) => self
+                .sockets()
+                .and_then(|sockets| handover::begin(program, sockets)),
+            None => Err(UpgradeError::NoProgram),
+        };
+        match begun {
+            Ok(candidate) => self.upgrade = Some(candidate),
+            Err(fault) => self.fail_upgrade(&fault),
+        }
+    }
+
+    /// Copies of all listening sockets.
+    fn sockets(&self) -> Result<Vec<Passed>, UpgradeError> {
+        let served = self.server.sockets();
+        let admin = self.admin.iter().flat_map(Admin::sockets);
+        let copies = served.chain(admin).map(|(label, socket)| {
+            let socket = socket.try_clone()?;
+            Ok(Passed { label, socket })
+        });
+        copies.collect::<Result<_, _>>().map_err(UpgradeError::Pass)
+    }
+
+    /// Whether somebody took over.
+    pub(super) async fn end_upgrade(&mut self, found: Result<Successor, UpgradeError>) -> bool {
+        self.upgrade = None;
+        let id = found.as_ref().map_or(0, Successor::id);
+        let confirmed = match found {
+            Ok(successor) => {
+                systemd::tell(NotifyState::MainPid(id));
+                successor.confirm().await
+            }
+            Err(fault) => Err(fault),
+        };
+        let to_reload = std::mem::take(&mut self.to_reload);
+        match confirmed {
+            Ok(()) => {
+                tracing::info!(id, "handed over");
+                if to_reload {
+                    pass_reload(id);
+                }
+                return true;
+            }
+            Err(fault) => self.fail_upgrade(&fault),
+        }
+        if to_reload {
+            self.reload().await;
+        }
+        false
+    }
+
+    fn fail_upgrade(&self, fault: &UpgradeError) {
+        count(&self.registry, "failure");
+        tracing::error!(target: ANSWER, reason = %fault, "not handed over; this process serves on");
+    }
+}
+
+/// Counts an upgrade that ended so.
+pub(super) fn count(registry: &Registry, result: &'static str) {
+    registry.counter(&names::UPGRADES_TOTAL, [result]).add(1);
+}
+
+/// What became of an upgrade; never, where none is under way.
+pub(super) async fn end(upgrade: &mut Option<Candidate>) -> Result<Successor, UpgradeError> {
+    match upgrade {
+        Some(candidate) => match candidate.await {
+            Ok(found) => found,
+            Err(error) => Err(UpgradeError::Pass(error.into())),
+        },
+        None => std::future::pending().await,
+    }
+}
+
+/// Lets the process that took over read its configuration again: it may have read it too early.
+fn pass_reload(id: u32) {
+    let process = i32::try_from(id).ok().and_then(Pid::from_raw);
+    let told = process.map(|process| kill_process(process, Signal::HUP));
+    if let Some(Err(error)) = told {
+        tracing::warn!(%error, "cannot pass the reload on");
+    }
+}

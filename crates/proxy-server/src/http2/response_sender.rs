@@ -1,0 +1,173 @@
+//! A response's body on its way to the client, as far as the client's windows allow.
+
+use super::session::Session;
+use bytes::Bytes;
+use h2::{Reason as Code, SendStream};
+use http_body::Body as _;
+use proxy_clock::{Deadline, MinDataRate, Timer};
+use proxy_pipeline::Body;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+/// A response whose head is sent.
+#[derive(Debug)]
+pub(super) struct ResponseSender {
+    send: SendStream<Bytes>,
+    body: Body,
+    /// Data in hand: the client has no room for it yet.
+    rest: Bytes,
+    /// How fast the client takes what it is sent.
+    pace: MinDataRate,
+}
+
+/// What a delivery was given up for: a timer, and how long it was.
+pub(super) type TimedOut = Option<(Timer, Duration)>;
+
+/// How a delivery ended before its end.
+enum Cut {
+    /// The client does not want it any more.
+    Refused,
+    /// The client took nothing for too long.
+    Stalled(Timer, Duration),
+    /// There is no more of it.
+    Broken,
+}
+
+impl ResponseSender {
+    pub(super) fn new(send: SendStream<Bytes>, body: Body) -> Self {
+        Self {
+            send,
+            body,
+            rest: Bytes::new(),
+            pace: MinDataRate::default(),
+        }
+    }
+
+    /// Ready when all is sent, or nothing more will be.
+    pub(super) fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        session: &Session,
+        deadline: &Deadline,
+    ) -> Poll<TimedOut> {
+        let mut polled = self.poll_to_end(cx, session, deadline);
+        if polled.is_pending() && self.send.poll_reset(cx).is_ready() {
+            polled = Poll::Ready(Err(Cut::Refused));
+        }
+        let timed_out = match ready!(polled) {
+            Ok(()) | Err(Cut::Refused) => None,
+            Err(Cut::Stalled(timer, after)) => {
+                self.send.send_reset(Code::CANCEL);
+                Some((timer, after))
+            }
+            Err(Cut::Broken) => {
+                self.send.send_reset(Code::INTERNAL_ERROR);
+                None
+            }
+        };
+        Poll::Ready(timed_out)
+    }
+
+    fn poll_to_end(
+        &mut self,
+        cx: &mut Context<'_>,
+        session: &Session,
+        deadline: &Deadline,
+    ) -> Poll<Result<(), Cut>> {
+        loop {
+            while !self.rest.is_empty() {
+                let room = ready!(self.poll_room(cx, session, deadline))?;
+                let piece = self.rest.split_to(room.min(self.rest.len()));
+                session.sends(piece.len());
+                self.pace.moved(&session.clock, piece.len());
+                let last = self.rest.is_empty() && self.body.is_end_stream();
+                let sent = self.send.send_data(piece, last);
+                if last || sent.is_err() {
+                    return Poll::Ready(sent.map_err(|_| Cut::Refused));
+                }
+            }
+            ready!(self.poll_socket(cx, session, deadline))?;
+            let frame = match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
+                Some(Ok(frame)) => frame,
+                Some(Err(_)) => return Poll::Ready(Err(Cut::Broken)),
+                None => {
+                    let ended = self.send.send_data(Bytes::new(), true);
+                    return Poll::Ready(ended.map_err(|_| Cut::Refused));
+                }
+            };
+            match frame.into_data() {
+                Ok(data) => self.rest = data,
+                Err(frame) => {
+                    let trailers = frame.into_trailers().unwrap_or_default();
+                    let ended = self.send.send_trailers(trailers);
+                    return Poll::Ready(ended.map_err(|_| Cut::Broken));
+                }
+            }
+        }
+    }
+
+    /// Ready when the socket is not behind: only then more is asked for.
+    fn poll_socket(
+        &mut self,
+        cx: &mut Context<'_>,
+        session: &Session,
+        deadline: &Deadline,
+    ) -> Poll<Result<(), Cut>> {
+        if session.is_full(cx) {
+            return self.hold(cx, session, deadline);
+        }
+        if deadline.running() == Some(Timer::ResponseWrite) {
+            self.pace.pause(&session.clock);
+            deadline.stop();
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Bytes that may be sent now.
+    fn poll_room(
+        &mut self,
+        cx: &mut Context<'_>,
+        session: &Session,
+        deadline: &Deadline,
+    ) -> Poll<Result<usize, Cut>> {
+        if session.is_full(cx) {
+            return self.hold(cx, session, deadline);
+        }
+        self.send.reserve_capacity(self.rest.len());
+        let room = match self.send.capacity() {
+            0 => self.send.poll_capacity(cx),
+            room => Poll::Ready(Some(Ok(room))),
+        };
+        let waits = deadline.running() == Some(Timer::ResponseWrite);
+        match room {
+            Poll::Ready(Some(Ok(room))) => {
+                if waits {
+                    deadline.stop();
+                }
+                Poll::Ready(Ok(room))
+            }
+            Poll::Ready(Some(Err(_)) | None) => Poll::Ready(Err(Cut::Refused)),
+            Poll::Pending => self.hold(cx, session, deadline),
+        }
+    }
+
+    /// The client takes nothing just now.
+    fn hold<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        session: &Session,
+        deadline: &Deadline,
+    ) -> Poll<Result<T, Cut>> {
+        if let Some((timer, after)) = deadline.take_expired() {
+            return Poll::Ready(Err(Cut::Stalled(timer, after)));
+        }
+        self.body.poll_upload(cx);
+        let (clock, time) = (&session.clock, session.write_time);
+        let left = self.pace.wait(clock, time);
+        if deadline.running() != Some(Timer::ResponseWrite) {
+            deadline.start_late(clock, Timer::ResponseWrite, (left, time));
+        }
+        Poll::Pending
+    }
+}

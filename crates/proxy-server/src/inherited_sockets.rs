@@ -1,0 +1,168 @@
+//! Listening sockets that were open before this process was: a service manager's, or those of the
+//! process that it takes over from.
+
+use crate::handover::{Label, Passed, Purpose};
+use crate::listen::Bound;
+use proxy_model::{BindAddress, Listener};
+use socket2::{SockAddr, Socket};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// Sockets that wait for a setting that names their address.
+#[derive(Debug, Default)]
+pub(crate) struct InheritedSockets {
+    /// What a service manager has opened. It keeps its copies, so nobody could bind them anew: they stay
+    /// here, and go back and forth with the listeners that name them.
+    managed: Vec<Arc<Socket>>,
+    /// What the process before had open.
+    passed: Vec<Passed>,
+}
+
+impl InheritedSockets {
+    /// The sockets that systemd has opened for this process. To be called before anything else is
+    /// opened: descriptors behind those that were passed are then not taken for such sockets, even if
+    /// the environment counts too many.
+    pub(crate) fn of_the_manager() -> Self {
+        let mut given = listenfd::ListenFd::from_env();
+        let mut heritage = Self::default();
+        for index in 0..given.len() {
+            let socket = match given.take_tcp_listener(index) {
+                Ok(Some(socket)) => Ok(Some(Socket::from(socket))),
+                _ => given
+                    .take_unix_listener(index)
+                    .map(|socket| socket.map(Socket::from)),
+            };
+            match socket {
+                Ok(Some(socket)) => heritage.lend(Arc::new(socket)),
+                Ok(None) => {}
+                Err(error) => {
+                    tracing::warn!(%error, "what the service manager passed cannot be listened on");
+                }
+            }
+        }
+        heritage
+    }
+
+    /// These, and what another process has `passed` on.
+    pub(crate) fn and(mut self, passed: Vec<Passed>) -> Self {
+        let spare = |passed: &mut Passed| passed.label.purpose == Purpose::Spare;
+        self.passed = passed;
+        let spares: Vec<_> = self.passed.extract_if(.., spare).collect();
+        for Passed { label: _, socket } in spares {
+            self.lend(Arc::new(socket));
+        }
+        self
+    }
+
+    /// Takes the sockets for `address`, if there are some. `others` are listened on, too: where the
+    /// port of `address` is 0, a socket of theirs is not for it.
+    pub(crate) fn take(&mut self, address: &BindAddress, others: &[Listener]) -> Option<Bound> {
+        self.take_passed(address)
+            .or_else(|| self.borrow(address, others))
+    }
+
+    /// Takes out the admin interface's socket at `address`.
+    pub(crate) fn take_admin(&mut self, address: &BindAddress) -> Option<Passed> {
+        let is_it = |passed: &Passed| {
+            passed.label.purpose == Purpose::Admin && passed.label.address == *address
+        };
+        let place = self.passed.iter().position(is_it)?;
+        Some(self.passed.remove(place))
+    }
+
+    /// Closes what the process before had open and this one has no use for.
+    pub(crate) fn settle(&mut self) {
+        for passed in std::mem::take(&mut self.passed) {
+            tracing::info!(address = %passed.label.address, "no longer listening");
+            match passed.label.purpose {
+                Purpose::WorkerListener(_) if !passed.label.owned => {
+                    self.lend(Arc::new(passed.socket))
+                }
+                Purpose::WorkerListener(_) | Purpose::Admin | Purpose::Spare => passed.close(),
+            }
+        }
+    }
+
+    /// The service manager's sockets that no listener names now.
+    pub(crate) fn spares(&self) -> impl Iterator<Item = (Label, &Socket)> {
+        let spares = self.managed.iter().filter(|socket| is_spare(socket));
+        spares.filter_map(|socket| {
+            let label = Label {
+                purpose: Purpose::Spare,
+                owned: false,
+                address: address_of(socket)?,
+            };
+            Some((label, &**socket))
+        })
+    }
+
+    /// Says at which sockets clients wait in vain.
+    pub(crate) fn tell_spares(&self) {
+        for (label, _) in self.spares() {
+            tracing::warn!(
+                address = %label.address,
+                "no listener has the address of this socket of the service manager's"
+            );
+        }
+    }
+
+    fn lend(&mut self, socket: Arc<Socket>) {
+        if socket.is_listener().unwrap_or_default() {
+            self.managed.push(socket);
+        } else {
+            tracing::warn!("a socket of the service manager's does not listen; it is closed");
+        }
+    }
+
+    fn take_passed(&mut self, address: &BindAddress) -> Option<Bound> {
+        let first = self.passed.iter().find(|passed| {
+            matches!(passed.label.purpose, Purpose::WorkerListener(_))
+                && passed.label.address == *address
+        })?;
+        let (purpose, owned) = (first.label.purpose, first.label.owned);
+        let ours = |passed: &mut Passed| passed.label.purpose == purpose;
+        let sockets = self.passed.extract_if(.., ours);
+        let sockets: Vec<_> = sockets.map(|passed| Arc::new(passed.socket)).collect();
+        if !owned {
+            self.managed.extend(sockets.iter().map(Arc::clone));
+        }
+        Bound::of(address, sockets, owned)
+    }
+
+    fn borrow(&self, address: &BindAddress, others: &[Listener]) -> Option<Bound> {
+        let is_it = |socket: &&Arc<Socket>| {
+            let bound = socket.local_addr();
+            is_spare(socket) && bound.is_ok_and(|bound| is_for(&bound, address, others))
+        };
+        let socket = self.managed.iter().find(is_it)?;
+        Bound::of(address, vec![Arc::clone(socket)], false)
+    }
+}
+
+/// Whether no listener has it: those that do hold it, too.
+fn is_spare(socket: &Arc<Socket>) -> bool {
+    Arc::strong_count(socket) == 1
+}
+
+fn address_of(socket: &Socket) -> Option<BindAddress> {
+    let bound = socket.local_addr().ok()?;
+    match bound.as_socket() {
+        Some(address) => Some(BindAddress::Tcp(address)),
+        None => Some(BindAddress::Unix(bound.as_pathname()?.to_owned())),
+    }
+}
+
+fn is_for(bound: &SockAddr, address: &BindAddress, others: &[Listener]) -> bool {
+    let wanted = match address {
+        BindAddress::Tcp(wanted) => wanted,
+        BindAddress::Unix(path) => return bound.as_pathname() == Some(path),
+    };
+    let Some(bound) = bound.as_socket() else {
+        return false;
+    };
+    let named = |address: SocketAddr| {
+        let mut others = others.iter();
+        others.any(|other| *other.address == BindAddress::Tcp(address))
+    };
+    bound == *wanted || wanted.port() == 0 && wanted.ip() == bound.ip() && !named(bound)
+}

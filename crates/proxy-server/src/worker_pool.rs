@@ -1,0 +1,291 @@
+//! The workers that there are: hired, told what to do, and let go when there are to be fewer.
+
+use crate::heartbeat;
+use crate::listener_set::OwnedSockets;
+use crate::server::ApplyError;
+use crate::worker::{self, ADOPTION_TIME, Command, Common, Handle, PlanUpdate};
+use proxy_pipeline::Draining;
+use std::io;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// What was found of the workers that take connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Vitals {
+    /// How many are silent.
+    pub(crate) silent: usize,
+    /// The number of one whose thread has ended.
+    pub(crate) lost: Option<usize>,
+}
+
+/// How long workers may take to end when they are told to end at once.
+const STOP_TIME: Duration = Duration::from_secs(1);
+
+/// How often the control thread looks whether they have.
+const STOP_INTERVAL: Duration = Duration::from_millis(5);
+
+/// Every worker that runs.
+#[derive(Debug, Default)]
+pub(crate) struct WorkerPool {
+    /// Those that take connections.
+    workers: Vec<Handle>,
+    /// Those that were let go and still have connections.
+    leaving: Vec<Handle>,
+}
+
+impl WorkerPool {
+    /// Workers that take connections, or will.
+    pub(crate) fn len(&self) -> usize {
+        self.workers.len()
+    }
+
+    /// New workers, so that there are `count`. They serve when they are hired.
+    pub(crate) async fn recruits(
+        &mut self,
+        count: usize,
+        common: &Common,
+    ) -> io::Result<Vec<Handle>> {
+        let now = heartbeat::now();
+        self.forget_those_who_left();
+        let missing = count.saturating_sub(self.workers.len());
+        let taken = |number: &usize| {
+            let mut all = self.workers.iter().chain(&self.leaving);
+            all.any(|worker| worker.number == *number)
+        };
+        let mut recruits = Vec::with_capacity(missing);
+        for number in (0..).filter(|number| !taken(number)).take(missing) {
+            recruits.push(worker::start(number, common.clone(), now).await?);
+        }
+        Ok(recruits)
+    }
+
+    /// Of which sockets each worker has copies: those that take connections, then `recruits`, then
+    /// those that leave.
+    pub(crate) fn held<'s>(
+        &'s self,
+        recruits: &'s [Handle],
+    ) -> impl Iterator<Item = &'s OwnedSockets> {
+        let all = self.workers.iter().chain(recruits).chain(&self.leaving);
+        all.map(|worker| &worker.held)
+    }
+
+    /// Takes `recruits` in.
+    pub(crate) fn hire(&mut self, recruits: Vec<Handle>) {
+        self.workers.extend(recruits);
+    }
+
+    /// Waits until every worker that takes connections has answered.
+    ///
+    /// # Errors
+    /// [`ApplyError::WriteError`] when one does not in [`ADOPTION_TIME`], or has ended.
+    pub(crate) async fn probe(&self) -> Result<(), ApplyError> {
+        let mut answers = Vec::with_capacity(self.workers.len());
+        for worker in &self.workers {
+            let (answer, answered) = oneshot::channel();
+            // One that has ended drops it.
+            drop(worker.commands.send(Command::Probe(answer)));
+            answers.push(answered);
+        }
+        for answered in answers {
+            match tokio::time::timeout(ADOPTION_TIME, answered).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) | Err(_) => return Err(ApplyError::WriteError),
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands each worker its adoption, and waits until all have carried it out or [`ADOPTION_TIME`] is
+    /// over. It cannot fail: a worker that is late carries it out before anything else that it does.
+    pub(crate) async fn publish(&mut self, adoptions: Vec<PlanUpdate>) {
+        let mut answers = Vec::with_capacity(adoptions.len());
+        let all = self.workers.iter_mut().chain(&mut self.leaving);
+        for (worker, adoption) in all.zip(adoptions) {
+            let shares = adoption.doors.iter().map(|entrance| &entrance.share);
+            let held = shares.flat_map(|share| {
+                let serves = share.serves.iter();
+                serves.map(|place| (share.id, *place))
+            });
+            worker.held = held.collect();
+            let (done, answer) = oneshot::channel();
+            let command = Command::Adopt(Box::new(adoption), done);
+            // One that has left drops it, which is an answer, too.
+            drop(worker.commands.send(command));
+            answers.push(answer);
+        }
+        let all = self.workers.iter().chain(&self.leaving);
+        for (worker, answer) in all.zip(answers) {
+            if tokio::time::timeout(ADOPTION_TIME, answer).await.is_err() {
+                tracing::error!(
+                    worker = worker.number,
+                    "a worker has not taken the new configuration over yet; it will when it answers"
+                );
+            }
+        }
+    }
+
+    /// Lets the workers behind the first `count` go. Others have their sockets already.
+    pub(crate) fn retire(&mut self, count: usize) {
+        let leaving = self.workers.split_off(count.min(self.workers.len()));
+        for worker in leaving {
+            tracing::info!(worker = worker.number, "a worker leaves");
+            drop(worker.commands.send(Command::Drain(Draining::Gently)));
+            self.leaving.push(worker);
+        }
+    }
+
+    /// Tells everybody.
+    pub(crate) fn tell(&self, command: impl Fn() -> Command) {
+        for worker in self.workers.iter().chain(&self.leaving) {
+            // A worker that has left needs to be told nothing.
+            drop(worker.commands.send(command()));
+        }
+    }
+
+    /// How the workers are at `now`, by the monotonic clock.
+    pub(crate) fn look(&mut self, now: Duration) -> Vitals {
+        let mut vitals = Vitals::default();
+        for worker in &mut self.workers {
+            vitals.silent += usize::from(worker.monitor.is_silent(now));
+            if worker.thread.is_finished() {
+                vitals.lost = Some(worker.number);
+            }
+        }
+        vitals
+    }
+
+    /// Whether every worker has left.
+    pub(crate) fn is_over(&self) -> bool {
+        let mut all = self.workers.iter().chain(&self.leaving);
+        all.all(|worker| worker.thread.is_finished())
+    }
+
+    /// Ends every worker now. One that hangs is given up after [`STOP_TIME`]: it ends with the process.
+    pub(crate) async fn stop(self) {
+        self.tell(|| Command::Stop);
+        let stopped = async {
+            while !self.is_over() {
+                tokio::time::sleep(STOP_INTERVAL).await;
+            }
+        };
+        // Which workers are not over is told below.
+        drop(tokio::time::timeout(STOP_TIME, stopped).await);
+        for worker in self.workers.into_iter().chain(self.leaving) {
+            if worker.thread.is_finished() {
+                join(worker);
+            } else {
+                let worker = worker.number;
+                tracing::error!(worker, "a worker hangs; the process ends without it");
+            }
+        }
+    }
+
+    fn forget_those_who_left(&mut self) {
+        let left = |worker: &mut Handle| worker.thread.is_finished();
+        self.leaving.extract_if(.., left).for_each(join);
+    }
+}
+
+fn join(worker: Handle) {
+    if worker.thread.join().is_err() {
+        tracing::error!("a worker panicked");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::heartbeat::{Heartbeat, HeartbeatMonitor};
+    use proxy_telemetry::{Registry, RegistrySettings};
+    use std::thread;
+    use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+
+    fn runtime() -> tokio::runtime::Runtime {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        builder.enable_time().build().unwrap()
+    }
+
+    fn worker(
+        heartbeat: &Heartbeat,
+        commands: UnboundedSender<Command>,
+        thread: thread::JoinHandle<()>,
+    ) -> Handle {
+        let registry = Registry::new(RegistrySettings {
+            reasons: &[],
+            max_series: 10,
+        });
+        Handle {
+            number: 0,
+            held: OwnedSockets::new(),
+            monitor: HeartbeatMonitor::new(0, heartbeat.clone(), &registry, Duration::ZERO),
+            commands,
+            thread,
+        }
+    }
+
+    #[test]
+    fn a_reload_is_refused_before_anything_is_published_when_a_worker_has_ended() {
+        let (commands, inbox) = unbounded_channel();
+        drop(inbox);
+        let ended = worker(&Heartbeat::default(), commands, thread::spawn(|| ()));
+        let mut staff = WorkerPool::default();
+        staff.hire(vec![ended]);
+
+        let probed = runtime().block_on(staff.probe());
+        assert!(matches!(probed, Err(ApplyError::WriteError)));
+    }
+
+    #[test]
+    fn workers_that_answer_hold_no_reload_up() {
+        let (commands, mut inbox) = unbounded_channel();
+        let thread = thread::spawn(move || {
+            if let Some(Command::Probe(answer)) = inbox.blocking_recv() {
+                answer.send(()).unwrap_or_default();
+            }
+        });
+        let mut staff = WorkerPool::default();
+        staff.hire(vec![worker(&Heartbeat::default(), commands, thread)]);
+
+        assert!(runtime().block_on(staff.probe()).is_ok());
+    }
+
+    #[test]
+    fn a_worker_that_died_or_hangs_is_noticed() {
+        let (commands, mut inbox) = unbounded_channel();
+        let runs =
+            thread::spawn(
+                move || {
+                    while !matches!(inbox.blocking_recv(), Some(Command::Stop) | None) {}
+                },
+            );
+        let heartbeat = Heartbeat::default();
+        let mut staff = WorkerPool::default();
+        staff.hire(vec![worker(&heartbeat, commands.clone(), runs)]);
+        let second = Duration::from_secs(1);
+        assert_eq!(staff.look(second), Vitals::default());
+        assert_eq!(staff.look(4 * second).silent, 1);
+        heartbeat.beat();
+        assert_eq!(staff.look(5 * second), Vitals::default());
+
+        let died = thread::spawn(|| std::panic::resume_unwind(Box::new("a defect")));
+        while !died.is_finished() {
+            thread::yield_now();
+        }
+        let died = worker(&Heartbeat::default(), commands, died);
+        staff.hire(vec![Handle { number: 1, ..died }]);
+        assert_eq!(staff.look(5 * second).lost, Some(1));
+        runtime().block_on(staff.stop());
+    }
+
+    #[test]
+    fn a_worker_that_hangs_does_not_keep_the_process_from_ending() {
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let hangs = thread::spawn(move || ended.recv().unwrap_or_default());
+        let mut staff = WorkerPool::default();
+        let (commands, _inbox) = unbounded_channel();
+        staff.hire(vec![worker(&Heartbeat::default(), commands, hangs)]);
+
+        runtime().block_on(staff.stop());
+        drop(end);
+    }
+}

@@ -1,0 +1,83 @@
+//! What one worker counts for one external agent.
+
+use super::reason_counters::{ReasonCounters, ReasonTotals};
+use super::{Counter, Gauge, Histogram, HistogramTotal, MetricGroup};
+use crate::vocabulary::{AgentDecision, AgentEvent};
+use std::time::Duration;
+
+/// Distinct failure reasons an agent counts apart on each worker.
+const MAX_REASONS: usize = 16;
+
+/// Counts of one agent on one worker.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub struct AgentMetrics {
+    /// Calls waiting for the agent.
+    pub queue_depth: Gauge,
+    events: [EventMetrics; AgentEvent::ALL.len()],
+    failures: ReasonCounters<MAX_REASONS>,
+}
+
+/// Counts of one agent over all workers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AgentTotal {
+    /// Calls waiting for the agent.
+    pub queue_depth: u64,
+    pub(crate) events: [EventTotal; AgentEvent::ALL.len()],
+    pub(crate) failures: ReasonTotals,
+}
+
+#[derive(Debug, Default)]
+struct EventMetrics {
+    decisions: [Counter; AgentDecision::ALL.len()],
+    timeouts: Counter,
+    duration: Histogram,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct EventTotal {
+    pub(crate) decisions: [u64; AgentDecision::ALL.len()],
+    pub(crate) timeouts: u64,
+    pub(crate) duration: HistogramTotal,
+}
+
+impl AgentMetrics {
+    /// Counts a call the agent answered.
+    pub fn decided(&self, event: AgentEvent, decision: AgentDecision, took: Duration) {
+        let Some(cells) = self.events.get(event.index()) else {
+            return;
+        };
+        cells.duration.record(took);
+        if let Some(counter) = cells.decisions.get(decision.index()) {
+            counter.add(1);
+        }
+    }
+
+    /// Counts a call the agent did not answer in time.
+    pub fn timed_out(&self, event: AgentEvent) {
+        if let Some(cells) = self.events.get(event.index()) {
+            cells.timeouts.add(1);
+        }
+    }
+
+    /// Counts a call that failed; `reason` is a position in the registry's reasons.
+    pub fn failed(&self, reason: u16) {
+        self.failures.add(reason);
+    }
+}
+
+impl MetricGroup for AgentMetrics {
+    type Total = AgentTotal;
+
+    fn add_to(&self, total: &mut AgentTotal) {
+        total.queue_depth += self.queue_depth.get();
+        self.failures.add_to(&mut total.failures);
+        for (sum, cells) in total.events.iter_mut().zip(&self.events) {
+            sum.timeouts += cells.timeouts.get();
+            cells.duration.add_to(&mut sum.duration);
+            for (decisions, counter) in sum.decisions.iter_mut().zip(&cells.decisions) {
+                *decisions += counter.get();
+            }
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! What one worker counts for itself, whatever the route.
+
+use super::enum_counters::EnumCounters;
+use super::{Counter, Gauge};
+use crate::vocabulary::{Limit, Protocol};
+
+/// Counts of one worker.
+#[derive(Debug)]
+#[repr(align(128))]
+pub struct WorkerMetrics {
+    /// Requests being served.
+    pub requests_in_flight: Gauge,
+    /// Client connections being served, hibernating ones not among them.
+    pub connections_active: Gauge,
+    /// Client connections that hibernate.
+    pub connections_idle: Gauge,
+    /// Client connections accepted.
+    pub connections_accepted: Counter,
+    /// TLS handshakes with clients that succeeded.
+    pub handshakes_completed: Counter,
+    /// TLS handshakes with clients that failed.
+    pub handshakes_failed: Counter,
+    protocols: [Counter; Protocol::ALL.len()],
+    limits: [Counter; Limit::ALL.len()],
+    failures: EnumCounters,
+    blocked: EnumCounters,
+}
+
+/// Counts of all workers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WorkerTotal {
+    /// Requests being served.
+    pub requests_in_flight: u64,
+    /// Client connections being served, hibernating ones not among them.
+    pub connections_active: u64,
+    /// Client connections that hibernate.
+    pub connections_idle: u64,
+    /// Client connections accepted.
+    pub connections_accepted: u64,
+    /// TLS handshakes with clients that succeeded.
+    pub handshakes_completed: u64,
+    /// TLS handshakes with clients that failed.
+    pub handshakes_failed: u64,
+    /// Requests by protocol, by [`Protocol::index`].
+    pub protocols: [u64; Protocol::ALL.len()],
+    /// Limits met, by [`Limit::index`].
+    pub limits: [u64; Limit::ALL.len()],
+    /// Failures by position of the reason, and one more for positions beyond the list.
+    pub failures: Vec<u64>,
+    /// Blocked requests by position of the reason, and one more for positions beyond the list.
+    pub blocked: Vec<u64>,
+}
+
+impl WorkerMetrics {
+    pub(crate) fn new(reasons: usize) -> Self {
+        Self {
+            requests_in_flight: Gauge::default(),
+            connections_active: Gauge::default(),
+            connections_idle: Gauge::default(),
+            connections_accepted: Counter::default(),
+            handshakes_completed: Counter::default(),
+            handshakes_failed: Counter::default(),
+            protocols: Default::default(),
+            limits: Default::default(),
+            failures: EnumCounters::new(reasons),
+            blocked: EnumCounters::new(reasons),
+        }
+    }
+
+    /// Counts a request that begins.
+    #[inline]
+    pub fn request(&self, protocol: Protocol) {
+        if let Some(counter) = self.protocols.get(protocol.index()) {
+            counter.add(1);
+        }
+    }
+
+    /// Counts a limit that was met.
+    pub fn limit_met(&self, limit: Limit) {
+        if let Some(counter) = self.limits.get(limit.index()) {
+            counter.add(1);
+        }
+    }
+
+    /// Counts a request that failed; `reason` is a position in the registry's reasons.
+    pub fn failed(&self, reason: u16) {
+        self.failures.add(usize::from(reason));
+    }
+
+    /// Counts a request that a policy or an agent refused; `reason` is a position in the
+    /// registry's reasons.
+    pub fn blocked(&self, reason: u16) {
+        self.blocked.add(usize::from(reason));
+    }
+
+    pub(crate) fn add_to(&self, total: &mut WorkerTotal) {
+        let Self {
+            requests_in_flight,
+            connections_active,
+            connections_idle,
+            connections_accepted,
+            handshakes_completed,
+            handshakes_failed,
+            protocols,
+            limits,
+            failures,
+            blocked,
+        } = self;
+        total.requests_in_flight += requests_in_flight.get();
+        total.connections_active += connections_active.get();
+        total.connections_idle += connections_idle.get();
+        total.connections_accepted += connections_accepted.get();
+        total.handshakes_completed += handshakes_completed.get();
+        total.handshakes_failed += handshakes_failed.get();
+        for (sum, counter) in total.protocols.iter_mut().zip(protocols) {
+            *sum += counter.get();
+        }
+        for (sum, counter) in total.limits.iter_mut().zip(limits) {
+            *sum += counter.get();
+        }
+        failures.add_to(&mut total.failures);
+        blocked.add_to(&mut total.blocked);
+    }
+}
+
+impl WorkerTotal {
+    /// How often `limit` was met.
+    pub fn limit(&self, limit: Limit) -> u64 {
+        self.limits.get(limit.index()).copied().unwrap_or_default()
+    }
+}

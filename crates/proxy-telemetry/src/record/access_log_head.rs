@@ -1,0 +1,164 @@
+//! What an access record will say of a request's head, written down while the head is there.
+
+use super::access::{AccessFormat, OptionalField};
+use super::json::Line;
+use super::redact;
+
+/// A note longer than this, in bytes, is for an unusual request; its buffer is not kept.
+const KEPT_BYTES: usize = 2048;
+
+/// A buffer is begun with room for this many bytes, which the notes of most requests fit in.
+const BEGUN_BYTES: usize = 384;
+
+/// Buffers that are kept for the next requests: as many as are often in flight at once.
+const KEPT_BUFFERS: usize = 128;
+
+/// What a client said of its request.
+///
+/// `Authorization` and `Cookie` have no place here, whatever a configuration asks for.
+#[derive(Clone, Copy, Debug)]
+pub struct AccessLogRequest<'a> {
+    /// The method, as sent.
+    pub method: &'a [u8],
+    /// The host asked for, as sent.
+    pub host: Option<&'a [u8]>,
+    /// Path and query, as sent.
+    pub path: &'a [u8],
+    /// The field `User-Agent`, written where [`AccessFormat`] says so.
+    pub user_agent: Option<&'a [u8]>,
+    /// The field `Referer`, written where [`AccessFormat`] says so.
+    pub referer: Option<&'a [u8]>,
+}
+
+/// The same, as it will stand in the request's record: nothing of the head has to be kept for it.
+#[derive(Debug)]
+pub struct AccessLogHead {
+    bytes: Vec<u8>,
+    /// Where the optional fields begin, which end the record.
+    optional_at: usize,
+}
+
+/// Buffers of notes that are not needed any more.
+#[derive(Debug, Default)]
+pub(crate) struct SpareNotes(Vec<Vec<u8>>);
+
+impl AccessLogHead {
+    /// From the method to the key of the status; the string before it is not ended.
+    #[inline]
+    pub(super) fn usual(&self) -> &[u8] {
+        self.bytes.get(..self.optional_at).unwrap_or_default()
+    }
+
+    /// The fields that end the record.
+    #[inline]
+    pub(super) fn optional(&self) -> &[u8] {
+        self.bytes.get(self.optional_at..).unwrap_or_default()
+    }
+}
+
+impl AccessLogRequest<'_> {
+    /// Writes it down in a buffer of `spare`.
+    pub(crate) fn note(&self, format: &AccessFormat, spare: &mut SpareNotes) -> AccessLogHead {
+        let AccessFormat {
+            fields,
+            redact_query,
+        } = format;
+        let mut bytes = spare.take();
+        let mut line = Line(&mut bytes);
+        match self.method {
+            b"GET" => line.raw("\",\"method\":\"GET"),
+            other => line.open("\",\"method\":\"", other),
+        }
+        if let Some(host) = self.host {
+            line.open("\",\"host\":\"", host);
+        }
+        line.raw("\",\"path\":\"");
+        redact::push_path(line.0, self.path, redact_query);
+        line.raw("\",\"status\":");
+        let optional_at = line.0.len();
+        self.note_optional(&mut line, fields, redact_query);
+        AccessLogHead { bytes, optional_at }
+    }
+
+    #[inline]
+    fn note_optional(&self, line: &mut Line<'_>, fields: &[OptionalField], redact: &[String]) {
+        for field in fields {
+            match (field, self.user_agent, self.referer) {
+                (OptionalField::UserAgent, Some(agent), _) => {
+                    line.text(",\"user_agent\":\"", agent);
+                }
+                (OptionalField::Referer, _, Some(referer)) => {
+                    line.raw(",\"referer\":\"");
+                    redact::push_path(line.0, referer, redact);
+                    line.raw("\"");
+                }
+                (OptionalField::UserAgent, None, _) | (OptionalField::Referer, _, None) => {}
+            }
+        }
+    }
+}
+
+impl SpareNotes {
+    #[inline]
+    fn take(&mut self) -> Vec<u8> {
+        let spare = self.0.pop();
+        spare.unwrap_or_else(|| Vec::with_capacity(BEGUN_BYTES))
+    }
+
+    /// Takes the buffer of a note that is in its record.
+    #[inline]
+    pub(crate) fn keep(&mut self, note: AccessLogHead) {
+        let mut buffer = note.bytes;
+        if self.0.len() < KEPT_BUFFERS && buffer.capacity() <= KEPT_BYTES {
+            buffer.clear();
+            self.0.push(buffer);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn note(path: &[u8], spare: &mut SpareNotes) -> AccessLogHead {
+        let facts = AccessLogRequest {
+            method: b"GET",
+            host: None,
+            path,
+            user_agent: None,
+            referer: None,
+        };
+        facts.note(&AccessFormat::default(), spare)
+    }
+
+    #[test]
+    fn buffers_are_used_again() {
+        let mut spare = SpareNotes::default();
+        for path in [&b"/long"[..], b"/", b"/longer"] {
+            let one = note(path, &mut spare);
+            assert!(spare.0.is_empty());
+            let text = String::from_utf8_lossy(path);
+            let expected = format!(r#"","method":"GET","path":"{text}","status":"#);
+            assert_eq!(one.usual(), expected.as_bytes());
+            assert_eq!(one.optional(), b"");
+            spare.keep(one);
+            assert_eq!(spare.0.len(), 1);
+        }
+    }
+
+    #[test]
+    fn neither_long_nor_many_buffers_are_kept() {
+        let mut spare = SpareNotes::default();
+        let long = note(&[b'a'; 2 * KEPT_BYTES], &mut spare);
+        spare.keep(long);
+        assert!(spare.0.is_empty());
+
+        let many: Vec<_> = (0..2 * KEPT_BUFFERS)
+            .map(|_| note(b"/", &mut spare))
+            .collect();
+        for one in many {
+            spare.keep(one);
+        }
+        assert_eq!(spare.0.len(), KEPT_BUFFERS);
+    }
+}
