@@ -1,6 +1,6 @@
 //! A deadline: one cell to set, one flag to ask.
 
-use crate::{Clock, Tick};
+use crate::clock::{Clock, Tick};
 use std::cell::Cell;
 use std::fmt;
 use std::task::Waker;

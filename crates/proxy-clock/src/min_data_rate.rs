@@ -1,6 +1,6 @@
 //! The least that a peer must move while others wait for it.
 
-use crate::{Clock, TICK, Tick};
+use crate::clock::{Clock, TICK, Tick};
 use std::cell::Cell;
 use std::time::Duration;
 

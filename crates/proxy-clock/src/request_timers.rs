@@ -1,6 +1,8 @@
 //! The timers of one exchange, under an end of its own.
 
-use crate::{Clock, Deadline, MinDataRate, Timer};
+use crate::clock::Clock;
+use crate::deadline::{Deadline, Timer};
+use crate::min_data_rate::MinDataRate;
 use std::rc::Rc;
 use std::time::Duration;
 

@@ -1,6 +1,7 @@
 //! The deadlines of one worker, looked at once a tick.
 
-use crate::{Deadline, Tick};
+use crate::clock::Tick;
+use crate::deadline::Deadline;
 use std::cell::RefCell;
 use std::rc::Rc;
 

@@ -1,6 +1,8 @@
 //! Faults as they are found, up to a bound.
 
-use crate::{Diagnostic, Report, Severity};
+use crate::diagnostic::Diagnostic;
+use crate::diagnostic_code::Severity;
+use crate::report::Report;
 use proxy_model::Sources;
 
 /// Faults kept of one configuration; the rest are counted.

@@ -1,8 +1,10 @@
 //! The ways in: a file, a text, files in memory.
 
 use crate::decode::{self, Decoder};
+use crate::files::Files;
 use crate::read::read;
-use crate::{Files, Report, warnings};
+use crate::report::Report;
+use crate::warnings;
 use proxy_model::Model;
 use std::collections::BTreeMap;
 use std::path::Path;

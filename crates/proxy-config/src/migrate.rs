@@ -1,11 +1,11 @@
 //! Text to newer text: KDL 1 to KDL 2, deprecated settings to their successors. Whatever is not
 //! changed stays as it is, to the last space and comment.
 
-use crate::Report;
 use crate::diagnostics::Diagnostics;
 use crate::kdl::{self, Dialect, Name, Node, Parsed, Span, Value};
 use crate::lines::Lines;
 use crate::read::{forbidden_fault, syntax_error};
+use crate::report::Report;
 use proxy_model::{FileId, Sources, registry};
 
 /// What became of a text.

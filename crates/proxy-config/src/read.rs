@@ -1,9 +1,11 @@
 //! Files to nodes: size, encoding, includes, and the two versions of KDL.
 
+use crate::diagnostic::Diagnostic;
+use crate::diagnostic_code::DiagnosticCode;
 use crate::diagnostics::Diagnostics;
+use crate::files::Files;
 use crate::kdl::{self, Node, Span, SyntaxError, Trouble, Value};
 use crate::lines::Lines;
-use crate::{Diagnostic, DiagnosticCode, Files};
 use proxy_model::{FileId, Place, Sources};
 use std::path::PathBuf;
 

@@ -1,6 +1,6 @@
 //! A fault as people read it: the sentence, the place, the line, the place underlined.
 
-use crate::Diagnostic;
+use crate::diagnostic::Diagnostic;
 use proxy_model::{Place, Sources};
 use std::fmt::{self, Write};
 

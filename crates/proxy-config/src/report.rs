@@ -1,6 +1,8 @@
 //! Everything that is wrong with a configuration, together with its text.
 
-use crate::{Diagnostic, Severity, render};
+use crate::diagnostic::Diagnostic;
+use crate::diagnostic_code::Severity;
+use crate::render;
 use proxy_model::{Place, Sources};
 use serde_json::{Value, json};
 use std::fmt;

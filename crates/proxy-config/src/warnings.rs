@@ -2,8 +2,11 @@
 
 mod foreign;
 
+use crate::diagnostic::Diagnostic;
+use crate::diagnostic_code::DiagnosticCode;
 use crate::diagnostics::Diagnostics;
-use crate::{Diagnostic, DiagnosticCode, Files, Loaded};
+use crate::files::Files;
+use crate::load::Loaded;
 use proxy_model::{Model, Place, Route, Service, Upstream};
 use proxy_routing::{PathPattern, Router};
 use std::collections::HashSet;

@@ -1,6 +1,6 @@
 //! The types of error that clients see, and how each is shown.
 
-use crate::GrpcStatus;
+use crate::grpc::GrpcStatus;
 use http::StatusCode;
 
 /// The kind of an error, as `error.code` tells it.

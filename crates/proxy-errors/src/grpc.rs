@@ -1,6 +1,6 @@
 //! The same problem for gRPC callers: a status code and a message in trailers.
 
-use crate::Problem;
+use crate::problem::Problem;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::fmt::Write;
 

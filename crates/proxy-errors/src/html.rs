@@ -1,6 +1,7 @@
 //! The error page for people.
 
-use crate::{Problem, status_text};
+use crate::problem::Problem;
+use crate::status_text;
 
 const STYLE_SHEET: &str = "body{font:1rem/1.5 system-ui,sans-serif;max-width:36rem;margin:15vh auto;\
                      padding:0 1rem}:root{color-scheme:light dark}code{overflow-wrap:anywhere}";

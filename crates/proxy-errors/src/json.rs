@@ -1,6 +1,6 @@
 //! The JSON error body.
 
-use crate::Problem;
+use crate::problem::Problem;
 
 impl Problem {
     /// The error body as the interface shapes it.

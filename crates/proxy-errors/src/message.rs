@@ -1,6 +1,10 @@
 //! The message templates, filled in for the log and, with care, for the client.
 
-use crate::{Detail, ErrorType, LimitType, Problem, Reason};
+use crate::detail::Detail;
+use crate::error_type::ErrorType;
+use crate::limit_type::LimitType;
+use crate::problem::Problem;
+use crate::reason::Reason;
 
 /// What clients are told of failures that are none of their business.
 const GENERIC_MESSAGE: &str = "Internal error";

@@ -1,6 +1,8 @@
 //! One failure of one request.
 
-use crate::{Detail, ErrorType, Reason};
+use crate::detail::Detail;
+use crate::error_type::ErrorType;
+use crate::reason::Reason;
 use http::StatusCode;
 use std::time::Duration;
 

@@ -1,6 +1,8 @@
 //! Why a request failed: a closed set, each reason with one owner among the error types.
 
-use crate::{ErrorType, GrpcStatus, LimitType};
+use crate::error_type::ErrorType;
+use crate::grpc::GrpcStatus;
+use crate::limit_type::LimitType;
 use http::StatusCode;
 use std::fmt;
 use std::time::Duration;

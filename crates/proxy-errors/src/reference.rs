@@ -1,6 +1,8 @@
 //! The reference page of errors, written from the enums.
 
-use crate::{ErrorType, LimitType, Reason};
+use crate::error_type::ErrorType;
+use crate::limit_type::LimitType;
+use crate::reason::Reason;
 use std::fmt::Write;
 
 const PAGE_HEAD: &str = "\

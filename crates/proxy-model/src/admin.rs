@@ -1,6 +1,6 @@
 //! The admin interface.
 
-use crate::Setting;
+use crate::place::Setting;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 

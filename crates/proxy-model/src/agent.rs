@@ -1,6 +1,6 @@
 //! External agents that decide about requests.
 
-use crate::{Place, Setting};
+use crate::place::{Place, Setting};
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! The control plane that a node follows.
 
-use crate::{Place, Setting};
+use crate::place::{Place, Setting};
 use std::path::PathBuf;
 use std::time::Duration;
 

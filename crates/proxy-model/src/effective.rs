@@ -6,8 +6,12 @@ mod process;
 mod route;
 mod upstream;
 
+use crate::listener::Listener;
+use crate::model::Model;
+use crate::place::{Origin, Setting};
 use crate::registry::{Spec, Status};
-use crate::{Listener, Model, Origin, Route, Setting, Upstream};
+use crate::route::Route;
+use crate::upstream::Upstream;
 use serde_json::Value;
 use std::fmt;
 use std::path::PathBuf;

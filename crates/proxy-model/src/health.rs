@@ -1,6 +1,6 @@
 //! How targets are asked whether they are well.
 
-use crate::{Place, Setting};
+use crate::place::{Place, Setting};
 use std::time::Duration;
 
 /// A health check of an upstream's targets.

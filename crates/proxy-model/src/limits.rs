@@ -1,6 +1,6 @@
 //! How much of everything the proxy takes.
 
-use crate::Setting;
+use crate::place::Setting;
 
 /// The `limits` block.
 #[derive(Clone, Debug)]

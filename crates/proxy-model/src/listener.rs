@@ -1,6 +1,8 @@
 //! Where clients connect, and how they are spoken to.
 
-use crate::{BindAddress, Place, RouteIndex, Setting};
+use crate::address::BindAddress;
+use crate::model::RouteIndex;
+use crate::place::{Place, Setting};
 use ipnet::IpNet;
 use std::fmt;
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
 //! Which requests a route takes.
 
-use crate::Setting;
+use crate::place::Setting;
 use http::Method;
 use proxy_routing::{HeaderCondition, HostPattern, PathPattern, QueryCondition};
 

@@ -1,8 +1,15 @@
 //! The whole configuration, as one value.
 
-use crate::{
-    Admin, Agent, ControlPlane, Limits, Listener, Observability, Route, Sources, System, Upstream,
-};
+use crate::admin::Admin;
+use crate::agent::Agent;
+use crate::control_plane::ControlPlane;
+use crate::limits::Limits;
+use crate::listener::Listener;
+use crate::observability::Observability;
+use crate::place::Sources;
+use crate::route::Route;
+use crate::system::System;
+use crate::upstream::Upstream;
 
 /// A configuration known to be right. Immutable; a reload makes another.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! What is written down, and where.
 
-use crate::Setting;
+use crate::place::Setting;
 use std::fmt;
 use std::path::PathBuf;
 

@@ -1,6 +1,7 @@
 //! What a route does with requests and responses on the way.
 
-use crate::{PathPolicy, Place, Setting};
+use crate::listener::PathPolicy;
+use crate::place::{Place, Setting};
 use http::{HeaderName, HeaderValue};
 use std::fmt;
 use std::str::FromStr;

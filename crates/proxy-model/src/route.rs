@@ -1,6 +1,9 @@
 //! Which requests go where, and under which policies.
 
-use crate::{AgentIndex, Matches, Place, Policies, Setting, UpstreamIndex};
+use crate::matches::Matches;
+use crate::model::{AgentIndex, UpstreamIndex};
+use crate::place::{Place, Setting};
+use crate::policies::Policies;
 use proxy_routing::Rule;
 use std::fmt;
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
 //! The process as a whole.
 
-use crate::Setting;
+use crate::place::Setting;
 use std::time::Duration;
 
 /// The `system` block.

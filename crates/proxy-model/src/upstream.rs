@@ -1,6 +1,8 @@
 //! The targets behind a name, and how they are reached.
 
-use crate::{HealthCheck, Place, Setting, TargetAddress};
+use crate::address::TargetAddress;
+use crate::health::HealthCheck;
+use crate::place::{Place, Setting};
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;

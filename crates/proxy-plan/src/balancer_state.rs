@@ -1,6 +1,7 @@
 //! What a decision needs to know beyond the plan.
 
-use crate::{Plan, UpstreamPlan};
+use crate::plan::Plan;
+use crate::upstream::UpstreamPlan;
 
 /// The changing facts that a decision reads, as the one who asks sees them.
 pub trait BalancerState {

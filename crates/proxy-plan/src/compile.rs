@@ -1,6 +1,10 @@
 //! From a model to a plan.
 
-use crate::{ListenerPlan, Plan, RoutePlan, TargetTransaction, UpstreamPlan};
+use crate::listener::ListenerPlan;
+use crate::plan::Plan;
+use crate::route::RoutePlan;
+use crate::targets::TargetTransaction;
+use crate::upstream::UpstreamPlan;
 use proxy_model::{Model, Route, Setting};
 use proxy_routing::{Router, Rule};
 use std::sync::Arc;

@@ -1,6 +1,9 @@
 //! The decision: from a request's head to who answers it, or why nobody does.
 
-use crate::{BalancerState, Plan, RoutePlan, Service, UpstreamPlan};
+use crate::balancer_state::BalancerState;
+use crate::plan::Plan;
+use crate::route::{RoutePlan, Service};
+use crate::upstream::UpstreamPlan;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Method};
 use proxy_errors::{Detail, Problem, Reason};

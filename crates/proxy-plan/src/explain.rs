@@ -11,7 +11,9 @@ pub use question::{ExplainError, ExplainRequest};
 pub use rejected::{Lost, Rejected};
 pub use winner::{Condition, Taken, Winner};
 
-use crate::{BalancerState, Plan, RequestHead};
+use crate::balancer_state::BalancerState;
+use crate::decide::RequestHead;
+use crate::plan::Plan;
 use http::uri::PathAndQuery;
 use proxy_model::{EffectiveSetting, Sources};
 use std::net::IpAddr;

@@ -1,6 +1,8 @@
 //! A configuration, compiled.
 
-use crate::{ListenerPlan, RoutePlan, UpstreamPlan};
+use crate::listener::ListenerPlan;
+use crate::route::RoutePlan;
+use crate::upstream::UpstreamPlan;
 use proxy_model::Model;
 use proxy_routing::Router;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! What a plan knows of an upstream.
 
-use crate::{TargetIdentity, TargetTransaction};
+use crate::targets::{TargetIdentity, TargetTransaction};
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_model::{Limits, LoadBalancing, TargetAddress, Upstream, UpstreamProtocol};
 use proxy_upstream::{LoadBalancer, TargetId, TargetState};

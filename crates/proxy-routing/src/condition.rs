@@ -1,6 +1,9 @@
 //! The kinds of condition, and what a request shows instead of what one wants.
 
-use crate::{Head, HeaderCondition, QueryCondition, Rule};
+use crate::head::Head;
+use crate::header_condition::HeaderCondition;
+use crate::query_condition::QueryCondition;
+use crate::rule::Rule;
 use http::header::{AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION};
 use std::fmt::{self, Display};
 

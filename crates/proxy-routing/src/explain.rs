@@ -1,7 +1,13 @@
 //! Why a request belongs to one rule and not to the others.
 
-use crate::rank::Rank;
-use crate::{Because, ConditionKind, Head, HostPattern, PathPattern, Router, Rule, Unmet, index};
+use crate::condition::{ConditionKind, Unmet};
+use crate::head::Head;
+use crate::host_pattern::HostPattern;
+use crate::index;
+use crate::path_pattern::PathPattern;
+use crate::rank::{Because, Rank};
+use crate::router::Router;
+use crate::rule::Rule;
 
 /// The outcome for every rule.
 #[derive(Clone, Debug, PartialEq, Eq)]

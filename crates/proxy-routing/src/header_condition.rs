@@ -1,6 +1,6 @@
 //! A `header` condition: a field is there, or has a value.
 
-use crate::PatternError;
+use crate::pattern_error::PatternError;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::fmt;
 

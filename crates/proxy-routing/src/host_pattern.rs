@@ -1,7 +1,8 @@
 //! A `host` condition: one name, or all names below one.
 
+use crate::host::normal_host;
+use crate::pattern_error::PatternError;
 use crate::rank::narrow;
-use crate::{PatternError, normal_host};
 use std::fmt;
 
 /// Which hosts a rule accepts.

@@ -9,10 +9,10 @@ mod literal;
 mod regexes;
 mod table;
 
-use crate::host_pattern::HostKind;
-use crate::path_pattern::PathKind;
+use crate::host_pattern::{HostKind, HostPattern};
+use crate::path_pattern::{PathKind, PathPattern};
 use crate::rank::{Rank, narrow};
-use crate::{HostPattern, PathPattern, Rule};
+use crate::rule::Rule;
 use host_rules::HostRulesBuilder;
 use regex::bytes::Regex;
 use std::cmp::Reverse;

@@ -1,6 +1,10 @@
 //! The rule that would nearly have accepted a request that none accepts.
 
-use crate::{ConditionKind, Head, PathPattern, Router, Rule, Unmet};
+use crate::condition::{ConditionKind, Unmet};
+use crate::head::Head;
+use crate::path_pattern::PathPattern;
+use crate::router::Router;
+use crate::rule::Rule;
 use std::cmp::Reverse;
 
 /// Rules that are looked at in one place before going on to the next.

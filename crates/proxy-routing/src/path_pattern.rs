@@ -1,7 +1,8 @@
 //! A `path`, `path-prefix` or `path-regex` condition.
 
+use crate::path::{PathError, forgiving_path};
+use crate::pattern_error::PatternError;
 use crate::rank::narrow;
-use crate::{PathError, PatternError, forgiving_path};
 use regex::bytes::{Regex, RegexBuilder};
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::Hir;

@@ -1,6 +1,7 @@
 //! Why a condition of a rule was refused.
 
-use crate::{HostError, PathError};
+use crate::host::HostError;
+use crate::path::PathError;
 
 /// What is wrong with the text of a condition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

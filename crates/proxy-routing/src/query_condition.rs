@@ -1,6 +1,6 @@
 //! A `query-param` condition: a parameter is there, or has a value.
 
-use crate::PatternError;
+use crate::pattern_error::PatternError;
 use std::fmt;
 
 /// Which query parameters a rule accepts.

@@ -1,7 +1,7 @@
 //! Regexes that say no more than a prefix does.
 
+use crate::path::{PathError, forgiving_path};
 use crate::path_pattern::parse_regex;
-use crate::{PathError, forgiving_path};
 use regex_syntax::hir::{Dot, Hir, HirKind, Look};
 
 /// The `path-prefix` that accepts exactly the paths in which `regex` finds a match: `/api` for

@@ -1,8 +1,10 @@
 //! Finds the rule a request belongs to.
 
+use crate::head::Head;
 use crate::index::{self, Index};
+use crate::path_pattern::PathPattern;
+use crate::rule::Rule;
 use crate::search::{Search, Work};
-use crate::{Head, PathPattern, Rule};
 use regex::bytes::Regex;
 use std::sync::Arc;
 

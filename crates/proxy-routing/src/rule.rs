@@ -1,7 +1,11 @@
 //! One route's conditions.
 
+use crate::head::Head;
+use crate::header_condition::HeaderCondition;
+use crate::host_pattern::HostPattern;
+use crate::path_pattern::PathPattern;
+use crate::query_condition::QueryCondition;
 use crate::rank::narrow;
-use crate::{Head, HeaderCondition, HostPattern, PathPattern, QueryCondition};
 use http::Method;
 
 /// The priority of a rule that names none.

@@ -1,8 +1,9 @@
 //! One search of the index for the rule that wins a request.
 
+use crate::head::Head;
 use crate::index::{Bucket, Candidate, HostRules, Index};
 use crate::rank::Rank;
-use crate::{Head, Rule};
+use crate::rule::Rule;
 use regex::bytes::Regex;
 
 /// What one search looked at, for tests of how searches grow.

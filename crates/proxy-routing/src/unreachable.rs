@@ -1,7 +1,8 @@
 //! Rules that can never win.
 
 use crate::index::Bucket;
-use crate::{Router, Rule};
+use crate::router::Router;
+use crate::rule::Rule;
 use std::collections::HashMap;
 
 /// Rules of one list that are compared with one that may be covered.

@@ -1,6 +1,6 @@
 //! One worker's list of the targets that may be called.
 
-use crate::TargetState;
+use crate::target::TargetState;
 use std::sync::Arc;
 
 /// The healthy targets of an upstream, as indices into its targets.

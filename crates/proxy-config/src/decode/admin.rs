@@ -2,7 +2,8 @@
 
 use super::block::Block;
 use super::decoder::Decoder;
-use crate::{Diagnostic, DiagnosticCode};
+use crate::diagnostic::Diagnostic;
+use crate::diagnostic_code::DiagnosticCode;
 use proxy_model::Admin;
 use proxy_model::registry::admin as spec;
 

@@ -3,8 +3,9 @@
 use super::decoder::Decoder;
 use super::field::{Field, Written};
 use super::known::Meaning;
+use crate::diagnostic::Diagnostic;
+use crate::diagnostic_code::DiagnosticCode;
 use crate::kdl::Node;
-use crate::{Diagnostic, DiagnosticCode};
 use proxy_model::{FileId, Place};
 use std::cell::RefCell;
 

@@ -3,8 +3,9 @@
 use super::block::Block;
 use super::decoder::Decoder;
 use super::field::Field;
+use crate::diagnostic::Diagnostic;
+use crate::diagnostic_code::DiagnosticCode;
 use crate::kdl::Node;
-use crate::{Diagnostic, DiagnosticCode};
 use proxy_model::registry::{self, Spec};
 use proxy_model::{FileId, Place};
 

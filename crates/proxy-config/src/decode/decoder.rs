@@ -2,10 +2,12 @@
 
 use super::known::Known;
 use super::names::Names;
+use crate::diagnostic::Diagnostic;
+use crate::diagnostic_code::DiagnosticCode;
 use crate::diagnostics::Diagnostics;
+use crate::files::Files;
 use crate::kdl::{Node, Span};
 use crate::read::{Texts, beside};
-use crate::{Diagnostic, DiagnosticCode, Files};
 use proxy_model::{FileId, Place, Sources};
 use std::path::PathBuf;
 

@@ -1,8 +1,9 @@
 //! One thing written in a block: a property, or a node.
 
 use super::decoder::Decoder;
+use crate::diagnostic::Diagnostic;
+use crate::diagnostic_code::DiagnosticCode;
 use crate::kdl::{Entry, Node, Span, Value};
-use crate::{Diagnostic, DiagnosticCode};
 use proxy_model::registry::Raw;
 use proxy_model::{FileId, Place};
 

@@ -3,8 +3,9 @@
 use super::block::Block;
 use super::decoder::Decoder;
 use super::field::{Field, Found};
+use crate::diagnostic::Diagnostic;
+use crate::diagnostic_code::DiagnosticCode;
 use crate::kdl::{Node, Value};
-use crate::{Diagnostic, DiagnosticCode};
 use http::{HeaderName, HeaderValue};
 use proxy_model::registry::{self, Many, Pair, Spec, Text, Unset};
 use proxy_model::{FileId, HeaderEdits, HeaderField, Place, Setting};

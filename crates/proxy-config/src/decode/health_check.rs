@@ -3,7 +3,7 @@
 use super::block::Block;
 use super::decoder::Decoder;
 use super::field::{Found, Written};
-use crate::DiagnosticCode;
+use crate::diagnostic_code::DiagnosticCode;
 use proxy_model::registry::health_check as spec;
 use proxy_model::{HealthCheck, HealthCheckKind, HealthCheckType};
 

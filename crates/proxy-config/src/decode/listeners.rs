@@ -4,7 +4,8 @@ use super::block::Block;
 use super::decoder::Decoder;
 use super::listener_tls::listener_tls;
 use super::names::Among;
-use crate::{Diagnostic, DiagnosticCode};
+use crate::diagnostic::Diagnostic;
+use crate::diagnostic_code::DiagnosticCode;
 use proxy_model::registry::listeners as spec;
 use proxy_model::{Listener, ListenerProtocol, ListenerTimeouts, RouteIndex, Setting};
 

@@ -3,8 +3,9 @@
 use super::block::Block;
 use super::decoder::Decoder;
 use super::field::{Field, Written};
+use crate::diagnostic::Diagnostic;
+use crate::diagnostic_code::DiagnosticCode;
 use crate::kdl::Value;
-use crate::{Diagnostic, DiagnosticCode};
 use proxy_model::registry::matches as spec;
 use proxy_model::registry::{Many, Pair, Spec, Text};
 use proxy_model::{Matches, Place, Setting};

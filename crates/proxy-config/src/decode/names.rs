@@ -3,7 +3,8 @@
 use super::block::Block;
 use super::decoder::Decoder;
 use super::suggest::nearest;
-use crate::{Diagnostic, DiagnosticCode};
+use crate::diagnostic::Diagnostic;
+use crate::diagnostic_code::DiagnosticCode;
 use proxy_model::registry::{Spec, Text, Unset};
 use proxy_model::{Place, Setting};
 use std::collections::HashMap;

@@ -2,7 +2,7 @@
 
 use super::block::Block;
 use super::decoder::Decoder;
-use crate::DiagnosticCode;
+use crate::diagnostic_code::DiagnosticCode;
 use proxy_model::registry::observability as spec;
 use proxy_model::{AccessLog, ErrorLog, LogTarget, Observability, Setting};
 

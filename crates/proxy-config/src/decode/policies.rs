@@ -3,7 +3,8 @@
 use super::block::Block;
 use super::decoder::Decoder;
 use super::headers::{Rows, edits, protected_in_requests, protected_in_responses};
-use crate::{Diagnostic, DiagnosticCode};
+use crate::diagnostic::Diagnostic;
+use crate::diagnostic_code::DiagnosticCode;
 use proxy_model::registry::policies as spec;
 use proxy_model::{Policies, RateLimit, Retry, RetryCause, RouteTimeouts, Setting};
 use std::time::Duration;

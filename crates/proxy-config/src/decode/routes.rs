@@ -5,7 +5,8 @@ use super::decoder::Decoder;
 use super::matches::matches;
 use super::names::Among;
 use super::policies::policies;
-use crate::{Diagnostic, DiagnosticCode};
+use crate::diagnostic::Diagnostic;
+use crate::diagnostic_code::DiagnosticCode;
 use proxy_model::registry::{circuit_breaker, routes as spec};
 use proxy_model::{
     AgentIndex, CircuitBreaker, Route, Service, ServiceForm, ServiceType, Setting, StaticFiles,

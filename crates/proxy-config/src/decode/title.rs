@@ -3,8 +3,9 @@
 use super::block::Block;
 use super::decoder::Decoder;
 use super::field::{Field, Found, Written};
+use crate::diagnostic::Diagnostic;
+use crate::diagnostic_code::DiagnosticCode;
 use crate::kdl::{Entry, Value};
-use crate::{Diagnostic, DiagnosticCode};
 use proxy_model::{Place, Setting};
 
 /// Characters of a name, at most.

@@ -1,9 +1,11 @@
 //! What has no effect yet is refused, but decoded all the same: enabling it is a word in the
 //! registry, not a change here.
 
-use super::{Decoder, model};
+use super::decoder::Decoder;
+use super::top::model;
+use crate::diagnostic_code::DiagnosticCode;
+use crate::files::Files;
 use crate::read::read;
-use crate::{DiagnosticCode, Files};
 use proxy_model::{ClientAuthMode, HealthCheckKind, Model, RetryCause, Service, TlsVersion};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,7 +17,8 @@ fn decoded(text: &str) -> Model {
     let mut decoder = Decoder::new(&texts, Files::Memory(&files));
     let model = model(&mut decoder);
     let report = decoder.into_faults().into_report(texts.sources.clone());
-    let not_yet = |fault: &crate::Diagnostic| fault.code == DiagnosticCode::NotImplementedYet;
+    let not_yet =
+        |fault: &crate::diagnostic::Diagnostic| fault.code == DiagnosticCode::NotImplementedYet;
     assert!(report.faults().iter().all(not_yet), "{report}");
     model
 }

@@ -3,7 +3,8 @@
 use super::block::Block;
 use super::decoder::Decoder;
 use super::suggest::nearest;
-use crate::{Diagnostic, DiagnosticCode};
+use crate::diagnostic::Diagnostic;
+use crate::diagnostic_code::DiagnosticCode;
 use proxy_model::Place;
 
 /// Known names that a fault lists, at most.

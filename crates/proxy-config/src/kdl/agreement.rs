@@ -1,6 +1,7 @@
 //! Every tree is compared with the one that the `kdl` crate reads.
 
-use super::{Dialect, Entry, Node, Value, parse};
+use super::parser::parse;
+use super::tree::{Dialect, Entry, Node, Value};
 use kdl::{KdlDocument, KdlIdentifier, KdlValue};
 use proptest::prelude::*;
 use std::fmt::Write;
@@ -85,8 +86,9 @@ fn document(dialect: Dialect) -> impl Strategy<Value = String> {
         1 => Just(" // } \"\n"),
         1 => Just("\r\n\n"),
     ];
-    let word = "[a-z_é+.-][a-z_-]{0,6}"
-        .prop_filter("a keyword", move |word| super::is_bare(word, dialect));
+    let word = "[a-z_é+.-][a-z_-]{0,6}".prop_filter("a keyword", move |word| {
+        super::string::is_bare(word, dialect)
+    });
     let name = prop_oneof![word.clone(), text(dialect)];
     let bare = match dialect {
         Dialect::V1 => Just("1.5".to_owned()).boxed(),

@@ -1,6 +1,6 @@
 //! Which characters are what. [KDL 2.0 §3.17–3.19]
 
-use super::Dialect;
+use super::tree::Dialect;
 
 pub(super) const fn is_space(c: char) -> bool {
     matches!(

@@ -2,7 +2,8 @@
 
 use super::chars::{is_newline, is_space};
 use super::scan::Scanner;
-use super::{Dialect, Span, SyntaxError, Trouble};
+use super::syntax_error::{SyntaxError, Trouble};
+use super::tree::{Dialect, Span};
 
 /// Reads text of several lines. The scanner stands at the `"""`, after `hashes` of `#`; with any,
 /// the text is raw.

@@ -1,6 +1,6 @@
 //! Numbers. [KDL 2.0 §3.15]
 
-use super::Value;
+use super::tree::Value;
 
 /// Reads a number as it is written; none when it is not one.
 pub(super) fn read(text: &str) -> Option<Value> {

@@ -2,7 +2,8 @@
 
 use super::recover::skip_node;
 use super::scan::Scanner;
-use super::{Dialect, Entry, Name, Node, Span, SyntaxError, Trouble, Value};
+use super::syntax_error::{SyntaxError, Trouble};
+use super::tree::{Dialect, Entry, Name, Node, Span, Value};
 
 /// Blocks within blocks, at most.
 pub(crate) const MAX_DEPTH: usize = 32;

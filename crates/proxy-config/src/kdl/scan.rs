@@ -1,7 +1,8 @@
 //! Moving through the text: spaces, comments and line ends.
 
 use super::chars::{is_newline, is_space};
-use super::{Dialect, Span, SyntaxError, Trouble, Value};
+use super::syntax_error::{SyntaxError, Trouble};
+use super::tree::{Dialect, Span, Value};
 
 /// A place in the text, moving forward.
 #[derive(Clone, Debug)]

@@ -1,8 +1,10 @@
 //! Text: bare, quoted and raw. [KDL 2.0 §3.9–3.13]
 
 use super::chars::{is_bare_char, is_newline, is_space};
+use super::multiline;
 use super::scan::Scanner;
-use super::{Dialect, Span, SyntaxError, Trouble, multiline};
+use super::syntax_error::{SyntaxError, Trouble};
+use super::tree::{Dialect, Span};
 
 impl Scanner<'_> {
     /// Reads text in quotes. The scanner stands at the `"`.

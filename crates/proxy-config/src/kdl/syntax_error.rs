@@ -1,6 +1,6 @@
 //! What can be wrong with the form of a text.
 
-use super::Span;
+use super::tree::Span;
 use std::borrow::Cow;
 
 /// A fault of the text's form.

@@ -1,9 +1,11 @@
 //! Values, names and type annotations.
 
 use super::chars::is_newline;
+use super::number;
 use super::scan::Scanner;
 use super::string::{is_bare, is_keyword};
-use super::{Dialect, Name, Span, SyntaxError, Trouble, Value, number};
+use super::syntax_error::{SyntaxError, Trouble};
+use super::tree::{Dialect, Name, Span, Value};
 
 type Read<T> = Result<T, SyntaxError>;
 

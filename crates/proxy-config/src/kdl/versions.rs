@@ -1,7 +1,9 @@
 //! Reading a text whose version nobody has said.
 
 use super::chars::is_forbidden;
-use super::{Dialect, Node, Parsed, Span, SyntaxError, Trouble, parse};
+use super::parser::{Parsed, parse};
+use super::syntax_error::{SyntaxError, Trouble};
+use super::tree::{Dialect, Node, Span};
 
 /// Reads a text as KDL 2, then as KDL 1. When it is neither, the faults are those of KDL 2,
 /// unless it is KDL 1 up to its first fault.

@@ -1,6 +1,6 @@
 //! The page of faults.
 
-use crate::{DiagnosticCode, Severity};
+use crate::diagnostic_code::{DiagnosticCode, Severity};
 
 /// `docs/reference/config-faults.md`: every code, and what it means.
 pub fn faults_md() -> String {

@@ -1,7 +1,9 @@
 //! What is written as other servers want it, and means something else here.
 
+use crate::diagnostic::Diagnostic;
+use crate::diagnostic_code::DiagnosticCode;
 use crate::diagnostics::Diagnostics;
-use crate::{Diagnostic, DiagnosticCode, Files};
+use crate::files::Files;
 use proxy_model::{HeaderEdits, HeaderField, Model, Policies, Route, Service, Setting};
 use proxy_routing::PathPattern;
 use std::path::Path;

@@ -1,7 +1,8 @@
 //! Every reason: name, owner, own status, `Proxy-Status` error type, words for anyone, meaning.
 
 use super::Row;
-use crate::{ErrorType, LimitType};
+use crate::error_type::ErrorType;
+use crate::limit_type::LimitType;
 
 reasons! {
     /// The request line is not `method target version`, or is of a version not spoken here.

@@ -1,8 +1,9 @@
 //! The settings of the `limits` block.
 
 use super::{List, plain};
+use crate::limits::Limits;
+use crate::place::Setting;
 use crate::registry::limits as spec;
-use crate::{Limits, Setting};
 
 pub(super) fn limits(list: &mut List, limits: &Limits) {
     let Limits {

@@ -1,8 +1,9 @@
 //! The settings of a listener.
 
 use super::{List, path, plain, text};
+use crate::listener::{Certificate, ClientAuth, Listener, ListenerTimeouts, ListenerTls};
+use crate::model::Model;
 use crate::registry::{listener_tls as tls_spec, listeners as spec};
-use crate::{Certificate, ClientAuth, Listener, ListenerTimeouts, ListenerTls, Model};
 
 pub(super) fn listener(list: &mut List, model: &Model, listener: &Listener) {
     let Listener {

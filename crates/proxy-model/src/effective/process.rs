@@ -1,11 +1,15 @@
 //! The settings of the process, its interfaces and its agents.
 
 use super::{List, path, plain, text};
-use crate::registry::{admin as admin_spec, agents as agent_spec};
+use crate::admin::Admin;
+use crate::agent::{Agent, AgentBreaker};
+use crate::control_plane::ControlPlane;
+use crate::observability::{AccessLog, ErrorLog, Observability};
 use crate::registry::{
-    control_plane as control_spec, observability as log_spec, system as system_spec,
+    admin as admin_spec, agents as agent_spec, control_plane as control_spec,
+    observability as log_spec, system as system_spec,
 };
-use crate::{AccessLog, Admin, Agent, AgentBreaker, ControlPlane, ErrorLog, Observability, System};
+use crate::system::System;
 
 pub(super) fn system(list: &mut List, system: &System) {
     let System {

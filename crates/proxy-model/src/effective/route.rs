@@ -1,12 +1,14 @@
 //! The settings of a route.
 
 use super::{List, path, plain, text};
-use crate::registry::{circuit_breaker as breaker_spec, matches as match_spec};
-use crate::registry::{policies as policy_spec, routes as spec};
-use crate::{
-    CircuitBreaker, HeaderEdits, HeaderField, Matches, Model, Policies, RateLimit, Retry, Route,
-    RouteTimeouts, Service, StaticFiles, redacted_field, redacted_header, redacted_parameter,
+use crate::matches::Matches;
+use crate::model::Model;
+use crate::policies::{HeaderEdits, HeaderField, Policies, RateLimit, Retry, RouteTimeouts};
+use crate::registry::{
+    circuit_breaker as breaker_spec, matches as match_spec, policies as policy_spec, routes as spec,
 };
+use crate::route::{CircuitBreaker, Route, Service, StaticFiles};
+use crate::secret::{redacted_field, redacted_header, redacted_parameter};
 use proxy_routing::PathPattern;
 use serde_json::Value;
 

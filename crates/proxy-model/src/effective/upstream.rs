@@ -1,10 +1,9 @@
 //! The settings of an upstream.
 
 use super::{List, path, plain, text};
+use crate::health::{HealthCheck, HealthCheckKind};
 use crate::registry::{health_check as check_spec, upstreams as spec};
-use crate::{
-    ConnectionPool, HealthCheck, HealthCheckKind, Target, Upstream, UpstreamTimeouts, UpstreamTls,
-};
+use crate::upstream::{ConnectionPool, Target, Upstream, UpstreamTimeouts, UpstreamTls};
 
 pub(super) fn upstream(list: &mut List, upstream: &Upstream) {
     let Upstream {

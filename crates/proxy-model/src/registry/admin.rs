@@ -1,8 +1,8 @@
 //! The `admin` block.
 
+use super::spec::{Given, Unset};
 use super::table::{file, settings, text, written};
-use super::text::Written;
-use super::{Given, Text, Unset};
+use super::text::{Text, Written};
 use crate::address::socket_address;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;

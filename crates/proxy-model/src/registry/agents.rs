@@ -1,9 +1,12 @@
 //! The `agents` block.
 
+use super::kind::Block;
+use super::number::{Integer, Time};
+use super::spec::{Given, Many, Required, Unset};
 use super::table::{block, choice, file, integer, named, settings, time, word};
-use super::word::Meaning;
-use super::{Block, Choice, Given, Integer, Many, Required, Text, Time, Unset};
-use crate::{AgentEncoding, AgentTransport, FailureMode};
+use super::text::Text;
+use super::word::{Choice, Meaning};
+use crate::agent::{AgentEncoding, AgentTransport, FailureMode};
 use std::path::PathBuf;
 use std::time::Duration;
 

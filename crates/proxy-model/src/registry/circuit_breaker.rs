@@ -1,7 +1,9 @@
 //! The `circuit-breaker` block of a route.
 
+use super::kind::Block;
+use super::number::{Integer, Time};
+use super::spec::{Given, Unset};
 use super::table::{block, integer, settings, time};
-use super::{Block, Given, Integer, Time, Unset};
 use std::time::Duration;
 
 settings! {

@@ -1,8 +1,9 @@
 //! The `control-plane` block.
 
+use super::number::Time;
+use super::spec::{Given, Required, Unset};
 use super::table::{file, settings, time, words, written};
-use super::text::Written;
-use super::{Given, Required, Text, Time, Unset};
+use super::text::{Text, Written};
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -1,11 +1,12 @@
 //! The `health-check` block of an upstream.
 
 use super::kind::Block;
+use super::number::{Integer, Time};
+use super::spec::{Given, Many, Required, Unset};
 use super::table::{choice, integer, settings, time, word, words, written};
-use super::text::Written;
-use super::word::Meaning;
-use super::{Choice, Given, Integer, Many, Required, Text, Time, Unset};
-use crate::HealthCheckType;
+use super::text::{Text, Written};
+use super::word::{Choice, Meaning};
+use crate::health::HealthCheckType;
 use std::time::Duration;
 
 const BLOCK: &[&str] = &["upstreams.upstream.health-check"];

@@ -1,6 +1,6 @@
 //! What a kind of value is, and the kinds without their types.
 
-use super::{Raw, ValueError};
+use super::value_error::{Raw, ValueError};
 
 /// What can be said of every kind, blocks included.
 pub trait Shaped: Copy {

@@ -1,7 +1,9 @@
 //! The `limits` block.
 
+use super::number::{Decimal, Integer, Size};
+use super::spec::{Given, Unset};
 use super::table::{decimal, flag, integer, settings, size};
-use super::{Decimal, Flag, Given, Integer, Size, Unset};
+use super::word::Flag;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;

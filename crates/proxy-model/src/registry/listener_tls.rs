@@ -1,9 +1,11 @@
 //! The `tls` block of a listener.
 
+use super::kind::Block;
+use super::spec::{Given, Many, Required, Unset};
 use super::table::{block, choice, file, settings, text, word};
-use super::word::Meaning;
-use super::{Block, Choice, Given, Many, Required, Text, Unset};
-use crate::{Alpn, ClientAuthMode, TlsVersion};
+use super::text::Text;
+use super::word::{Choice, Meaning};
+use crate::listener::{Alpn, ClientAuthMode, TlsVersion};
 use proxy_routing::normal_host;
 use std::net::IpAddr;
 use std::path::PathBuf;

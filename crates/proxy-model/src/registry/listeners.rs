@@ -1,9 +1,13 @@
 //! The `listeners` block.
 
+use super::kind::Block;
+use super::number::{Integer, Time};
+use super::spec::{Given, Many, Required, Unset};
 use super::table::{choice, flag, integer, named, settings, text, time, time_from, word, words};
-use super::word::Meaning;
-use super::{Block, Choice, Flag, Given, Integer, Many, Required, Text, Time, Unset};
-use crate::{BindAddress, ListenerProtocol, PathPolicy};
+use super::text::Text;
+use super::word::{Choice, Flag, Meaning};
+use crate::address::BindAddress;
+use crate::listener::{ListenerProtocol, PathPolicy};
 use ipnet::IpNet;
 use std::net::IpAddr;
 use std::time::Duration;

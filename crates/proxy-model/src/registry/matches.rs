@@ -1,7 +1,9 @@
 //! The `matches` block of a route.
 
+use super::kind::{Block, Pair};
+use super::spec::{Many, Unset};
 use super::table::{block, pair, settings, text};
-use super::{Block, Many, Pair, Text, Unset};
+use super::text::Text;
 use http::Method;
 use proxy_routing::{HostPattern, PathPattern};
 

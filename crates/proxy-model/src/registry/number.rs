@@ -1,6 +1,7 @@
 //! Kinds that are numbers: counts, ratios, sizes and times.
 
-use super::{Kind, Raw, Shape, Shaped, ValueError};
+use super::kind::{Kind, Shape, Shaped};
+use super::value_error::{Raw, ValueError};
 use crate::size::{self, show_size};
 use std::fmt;
 use std::time::Duration;

@@ -1,10 +1,12 @@
 //! The `observability` block.
 
+use super::kind::Block;
+use super::number::Integer;
+use super::spec::{Given, Many, Unset};
 use super::table::{block, choice, flag, integer, settings, text, word, words, written};
-use super::text::Written;
-use super::word::Meaning;
-use super::{Block, Choice, Flag, Given, Integer, Many, Text, Unset};
-use crate::{LogLevel, LogTarget};
+use super::text::{Text, Written};
+use super::word::{Choice, Flag, Meaning};
+use crate::observability::{LogLevel, LogTarget};
 
 const LEVELS: &[Meaning<LogLevel>] = &[
     word("error", LogLevel::Error, "an operator must act"),

@@ -1,13 +1,16 @@
 //! The `policies` block of a route. Its settings may stand in the route itself as well.
 
+use super::kind::{Block, Pair};
 use super::listeners::PATH_POLICIES;
+use super::number::{Integer, Size, Time};
+use super::spec::{Given, Many, Required, Unset};
 use super::table::{
     block, choice, flag, integer, pair, settings, size, text, time, word, words, written,
 };
-use super::text::Written;
-use super::word::Meaning;
-use super::{Block, Choice, Flag, Given, Integer, Many, Pair, Required, Size, Text, Time, Unset};
-use crate::{PathPolicy, RateKey, RetryCause};
+use super::text::{Text, Written};
+use super::word::{Choice, Flag, Meaning};
+use crate::listener::PathPolicy;
+use crate::policies::{RateKey, RetryCause};
 use std::time::Duration;
 
 const ROUTE: &[&str] = &["routes.route"];

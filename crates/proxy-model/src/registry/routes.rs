@@ -1,12 +1,12 @@
 //! The `routes` block.
 
+use super::kind::Block;
 use super::number::Integer;
-use super::spec::row;
+use super::spec::{Given, Many, Required, Spec, Unset, row};
 use super::table::{block, choice, file, flag, named, settings, word, words};
-use super::text::Written;
-use super::word::Meaning;
-use super::{Block, Choice, Flag, Given, Many, Required, Spec, Text, Unset};
-use crate::{BuiltinHandler, ServiceType};
+use super::text::{Text, Written};
+use super::word::{Choice, Flag, Meaning};
+use crate::route::{BuiltinHandler, ServiceType};
 use std::path::PathBuf;
 
 const PRIORITIES: &[(&str, i32)] = &[

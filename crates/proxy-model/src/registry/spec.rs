@@ -1,6 +1,7 @@
 //! One row of the registry, typed so that range and default have one place only.
 
-use super::{Kind, Raw, Shape, Shaped, ValueError};
+use super::kind::{Kind, Shape, Shaped};
+use super::value_error::{Raw, ValueError};
 
 /// A setting: its name, its kind, what holds when it is absent, and who enforces it.
 ///

@@ -1,7 +1,8 @@
 //! The `system` block.
 
+use super::number::{Integer, Time};
+use super::spec::Given;
 use super::table::{integer, settings, time_from};
-use super::{Given, Integer, Time};
 use std::time::Duration;
 
 settings! {

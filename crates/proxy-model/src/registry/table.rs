@@ -1,13 +1,13 @@
 //! How rows are written, and all of them together.
 
-use super::kind::{Block, Pair};
+use super::kind::{Block, Pair, Shape};
 use super::number::{Decimal, Integer, Size, Time};
-use super::spec::{Required, row};
+use super::spec::{Required, SettingSpec, Spec, row};
 use super::text::{Text, Written};
 use super::word::{Choice, Flag, Meaning, Stands};
 use super::{
-    SettingSpec, Shape, Spec, admin, agents, circuit_breaker, control_plane, health_check, limits,
-    listener_tls, listeners, matches, observability, policies, routes, system, top, upstreams,
+    admin, agents, circuit_breaker, control_plane, health_check, limits, listener_tls, listeners,
+    matches, observability, policies, routes, system, top, upstreams,
 };
 use std::path::PathBuf;
 use std::time::Duration;

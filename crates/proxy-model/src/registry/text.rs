@@ -1,6 +1,7 @@
 //! Kinds that are text of some form.
 
-use super::{Kind, Raw, Shape, Shaped, ValueError};
+use super::kind::{Kind, Shape, Shaped};
+use super::value_error::{Raw, ValueError};
 use std::fmt;
 
 /// Text of some form.

@@ -1,7 +1,10 @@
 //! What may stand at the top of a file.
 
+use super::kind::Block;
+use super::number::Integer;
+use super::spec::{Given, Many};
 use super::table::{block, integer, named, settings, words};
-use super::{Block, Given, Integer, Many, Text};
+use super::text::Text;
 
 settings! {
     /// The version of this language. Files without it are read as the newest version.

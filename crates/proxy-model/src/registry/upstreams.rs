@@ -1,11 +1,15 @@
 //! The `upstreams` block.
 
+use super::kind::Block;
+use super::number::{Integer, Time};
+use super::spec::{Given, Many, Required, Unset};
 use super::table::{
     block, choice, file, integer, later_word, named, settings, text, time, word, words,
 };
-use super::word::Meaning;
-use super::{Block, Choice, Given, Integer, Many, Required, Text, Time, Unset};
-use crate::{LoadBalancing, TargetAddress, UpstreamProtocol};
+use super::text::Text;
+use super::word::{Choice, Meaning};
+use crate::address::TargetAddress;
+use crate::upstream::{LoadBalancing, UpstreamProtocol};
 use std::path::PathBuf;
 use std::time::Duration;
 

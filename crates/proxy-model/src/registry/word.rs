@@ -1,6 +1,7 @@
 //! Kinds that are words: switches, and one of a few.
 
-use super::{Kind, Raw, Shape, Shaped, ValueError, Word};
+use super::kind::{Kind, Shape, Shaped, Word};
+use super::value_error::{Raw, ValueError};
 use std::borrow::Cow;
 
 /// `#true` or `#false`.

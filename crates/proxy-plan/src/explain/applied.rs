@@ -1,6 +1,9 @@
 //! The settings that one request meets.
 
-use crate::{Decision, Plan, RoutePlan, Service, UpstreamPlan};
+use crate::decide::Decision;
+use crate::plan::Plan;
+use crate::route::{RoutePlan, Service};
+use crate::upstream::UpstreamPlan;
 use proxy_model::registry::{limits as limit_rows, upstreams as upstream_rows};
 use proxy_model::{EffectiveSetting, Part, Route, Upstream, effective_in};
 

@@ -1,7 +1,11 @@
 //! Who answers a request, and who else could.
 
 use super::Named;
-use crate::{BalancerState, Decision, Outcome, Plan, RoutePlan, TargetPlan, UpstreamPlan};
+use crate::balancer_state::BalancerState;
+use crate::decide::{Decision, Outcome};
+use crate::plan::Plan;
+use crate::route::RoutePlan;
+use crate::upstream::{TargetPlan, UpstreamPlan};
 use proxy_errors::{Problem, Reason};
 use proxy_model::{BuiltinHandler, Service, Setting};
 use proxy_routing::{Head, Unmet};

@@ -1,7 +1,9 @@
 //! A question about a request, as people and programs put it.
 
 use super::Explanation;
-use crate::{BalancerState, Plan, RequestHead};
+use crate::balancer_state::BalancerState;
+use crate::decide::RequestHead;
+use crate::plan::Plan;
 use http::header::{CONTENT_LENGTH, HOST};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};

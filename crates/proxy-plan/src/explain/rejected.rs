@@ -1,7 +1,8 @@
 //! The routes that do not take a request, and why.
 
 use super::Named;
-use crate::{Decision, Plan};
+use crate::decide::Decision;
+use crate::plan::Plan;
 use proxy_model::{Setting, redacted_header, redacted_parameter};
 use proxy_routing::{Because, ConditionKind, Head, Lost as RuleLost, Unmet};
 

@@ -1,7 +1,8 @@
 //! The route that takes a request, and what made it do so.
 
 use super::Named;
-use crate::{Decision, Plan};
+use crate::decide::Decision;
+use crate::plan::Plan;
 use proxy_model::{Origin, Route, redacted_header, redacted_parameter};
 use proxy_routing::Head;
 

@@ -1,7 +1,8 @@
 //! An explanation as JSON, with keys that stay.
 
-use crate::Explanation;
-use crate::explain::{Candidate, Handler, Lost, Named, Nearest, Readiness, Taken, Winner};
+use crate::explain::{
+    Candidate, Explanation, Handler, Lost, Named, Nearest, Readiness, Taken, Winner,
+};
 use proxy_errors::Problem;
 use proxy_model::{EffectiveSetting, Sources};
 use proxy_routing::{Because, Unmet};

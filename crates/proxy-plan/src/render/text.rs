@@ -3,8 +3,9 @@
 mod table;
 mod value;
 
-use crate::Explanation;
-use crate::explain::{Candidate, Handler, Lost, Named, Nearest, Readiness, Rejected, Taken, Text};
+use crate::explain::{
+    Candidate, Explanation, Handler, Lost, Named, Nearest, Readiness, Rejected, Taken, Text,
+};
 use proxy_errors::Problem;
 use proxy_model::{EffectiveSetting, Model, Sources, effective};
 use proxy_routing::{Because, ConditionKind, Unmet};

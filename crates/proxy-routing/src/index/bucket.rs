@@ -1,8 +1,8 @@
 //! The rules filed under one host and one path.
 
 use super::keyed::Keyed;
-use crate::Rule;
 use crate::rank::Rank;
+use crate::rule::Rule;
 
 /// Rules with conditions that a bucket holds before it files them by these too.
 const MAX_UNKEYED_RULES: usize = 8;

@@ -3,9 +3,9 @@
 use super::affix_index::AffixIndex;
 use super::bucket::{Bucket, Candidate};
 use super::regexes::{Group, Regexes};
-use crate::path_pattern::PathKind;
+use crate::path_pattern::{PathKind, PathPattern};
 use crate::rank::Rank;
-use crate::{PathPattern, Rule};
+use crate::rule::Rule;
 use std::collections::BTreeMap;
 
 /// Everything filed under one host condition, or under none.

@@ -3,8 +3,10 @@
 use super::bucket::Candidate;
 use super::hash::Hash;
 use super::table::Table;
-use crate::query_condition::{decoded, pairs};
-use crate::{Head, HeaderCondition, QueryCondition, Rule};
+use crate::head::Head;
+use crate::header_condition::HeaderCondition;
+use crate::query_condition::{QueryCondition, decoded, pairs};
+use crate::rule::Rule;
 use http::{HeaderMap, HeaderName, Method};
 use std::collections::{BTreeMap, HashMap};
 

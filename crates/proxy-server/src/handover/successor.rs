@@ -1,7 +1,8 @@
 //! The old process's side: whom it hands over to.
 
 use super::pass::{Passed, send};
-use super::{PREDECESSOR_VARIABLE, Program, READY_BYTE};
+use super::program::Program;
+use super::{PREDECESSOR_VARIABLE, READY_BYTE};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdStream;

@@ -1,6 +1,7 @@
 //! What is done every second: new files are taken into use, ticket keys turn over.
 
-use super::{CertificateManager, Looked};
+use super::CertificateManager;
+use super::watching::Looked;
 use proxy_telemetry::{Registry, names};
 use proxy_tls::{Change, TlsError};
 use std::path::Path;

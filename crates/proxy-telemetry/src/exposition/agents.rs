@@ -1,6 +1,7 @@
 //! Samples made from what agents count.
 
-use super::{Samples, Scrape};
+use super::Scrape;
+use super::text::Samples;
 use crate::metrics::HistogramTotal;
 use crate::vocabulary::{AgentDecision, AgentEvent};
 

@@ -1,6 +1,7 @@
 //! Samples about the process as a whole.
 
-use super::{Build, Samples, Scrape};
+use super::text::Samples;
+use super::{Build, Scrape};
 
 pub(crate) fn resident_bytes(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
     if let Some(bytes) = scrape.process.resident_bytes {

@@ -1,6 +1,7 @@
 //! Samples made from what routes count.
 
-use super::{Samples, Scrape};
+use super::Scrape;
+use super::text::Samples;
 use crate::metrics::RouteTotal;
 
 pub(crate) fn requests(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {

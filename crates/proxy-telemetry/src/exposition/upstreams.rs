@@ -1,6 +1,7 @@
 //! Samples made from what upstreams and their targets count.
 
-use super::{Samples, Scrape};
+use super::Scrape;
+use super::text::Samples;
 use crate::metrics::{TargetTotal, UpstreamTotal};
 
 pub(crate) fn attempts(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {

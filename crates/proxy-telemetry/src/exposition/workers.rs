@@ -1,6 +1,7 @@
 //! Samples made from what workers count for themselves.
 
-use super::{Samples, Scrape};
+use super::Scrape;
+use super::text::Samples;
 use crate::vocabulary::{Limit, Protocol};
 
 pub(crate) fn requests_in_flight(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {

@@ -1,7 +1,9 @@
 //! What one worker counts for one external agent.
 
+use super::MetricGroup;
+use super::cell::{Counter, Gauge};
+use super::histogram::{Histogram, HistogramTotal};
 use super::reason_counters::{ReasonCounters, ReasonTotals};
-use super::{Counter, Gauge, Histogram, HistogramTotal, MetricGroup};
 use crate::vocabulary::{AgentDecision, AgentEvent};
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! One counter for each word of a closed list, alone on its cache lines.
 
-use super::Counter;
+use super::cell::Counter;
 
 const PER_LINE: usize = 16;
 

@@ -1,6 +1,6 @@
 //! Durations counted in fixed buckets.
 
-use super::Counter;
+use super::cell::Counter;
 use std::time::Duration;
 
 /// Upper bounds of the buckets, inclusive, in nanoseconds: 100 µs to 60 s.

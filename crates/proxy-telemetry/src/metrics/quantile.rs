@@ -1,6 +1,6 @@
 //! Quantiles estimated from merged histograms.
 
-use super::{BOUNDS_NS, HistogramTotal};
+use super::histogram::{BOUNDS_NS, HistogramTotal};
 use std::time::Duration;
 
 impl HistogramTotal {

@@ -1,6 +1,6 @@
 //! Counts by a small key, of which few are ever met.
 
-use super::Counter;
+use super::cell::Counter;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,7 +1,9 @@
 //! What one worker counts for one route.
 
+use super::MetricGroup;
+use super::cell::Counter;
+use super::histogram::{Histogram, HistogramTotal};
 use super::reason_counters::{ReasonCounters, ReasonTotals};
-use super::{Counter, Histogram, HistogramTotal, MetricGroup};
 use std::time::Duration;
 
 /// Distinct statuses a route counts apart on each worker.

@@ -1,6 +1,7 @@
 //! What one worker counts for one target of an upstream.
 
-use super::{Counter, Gauge, MetricGroup};
+use super::MetricGroup;
+use super::cell::{Counter, Gauge};
 
 /// Counts of one target on one worker.
 #[derive(Debug, Default)]

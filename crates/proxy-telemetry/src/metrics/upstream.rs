@@ -1,7 +1,9 @@
 //! What one worker counts for one upstream.
 
+use super::MetricGroup;
+use super::cell::{Counter, Gauge};
+use super::histogram::{Histogram, HistogramTotal};
 use super::reason_counters::{ReasonCounters, ReasonTotals};
-use super::{Counter, Gauge, Histogram, HistogramTotal, MetricGroup};
 use std::time::Duration;
 
 /// Distinct failure reasons an upstream counts apart on each worker.

@@ -1,7 +1,7 @@
 //! What one worker counts for itself, whatever the route.
 
+use super::cell::{Counter, Gauge};
 use super::enum_counters::EnumCounters;
-use super::{Counter, Gauge};
 use crate::vocabulary::{Limit, Protocol};
 
 /// Counts of one worker.

@@ -1,8 +1,9 @@
 //! Every kind of load balancing has a distribution of its own.
 
 use super::*;
-use crate::rendezvous::mix;
-use crate::{Rotation, StickyKey, StickyToken, target_hash};
+use crate::rendezvous::{mix, target_hash};
+use crate::sticky::{StickyKey, StickyToken};
+use crate::target_set::Rotation;
 use LoadBalancingPolicy::{
     IpHash, LeastConnections, PeakEwma, RandomTwo, RoundRobin, Sticky, Weighted,
 };
