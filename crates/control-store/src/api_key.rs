@@ -1,14 +1,24 @@
 //! API keys.
 
 use crate::error::StoreError;
-use crate::row::{id, millis, optional_id, optional_time, text, time, versioned, written};
+use crate::row::{id, optional_id, optional_time, text, time, versioned};
+use crate::statement::{Record, sql};
 use crate::store::Transaction;
 use crate::versioned::{Page, Versioned};
 use control_domain::{ApiKey, Name, Scope, Tenant};
 use control_wire::{ApiKeyId, OrgId, ProjectId};
 use sqlx::any::AnyRow;
-use sqlx::query;
 use std::collections::BTreeSet;
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, org_id, project_id, name, scopes, created_at, expires_at, revoked_at,
+             version FROM api_keys ",
+            $rest
+        )
+    };
+}
 
 impl Transaction {
     /// Inserts a new key under the hash of its secret.
@@ -30,20 +40,20 @@ impl Transaction {
             expires_at,
             revoked_at,
         } = key;
-        let sql = "INSERT INTO api_keys (id, org_id, project_id, name, scopes, secret_hash,
-                   created_at, expires_at, revoked_at, version)
-                   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 1)";
-        query(sql)
-            .bind(id.to_string())
-            .bind(org.to_string())
-            .bind(project.map(|project| project.to_string()))
-            .bind(name.as_str())
+        let insert = "INSERT INTO api_keys (id, org_id, project_id, name, scopes, secret_hash,
+                      created_at, expires_at, revoked_at, version)
+                      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 1)";
+        sql(insert)
+            .bind(*id)
+            .bind(*org)
+            .bind(*project)
+            .bind(name)
             .bind(scopes_text(scopes))
             .bind(secret_hash)
-            .bind(created_at.as_millisecond())
-            .bind(millis(*expires_at))
-            .bind(millis(*revoked_at))
-            .execute(self.connection())
+            .bind(*created_at)
+            .bind(*expires_at)
+            .bind(*revoked_at)
+            .run(self)
             .await?;
         Ok(())
     }
@@ -57,13 +67,7 @@ impl Transaction {
         &mut self,
         key: ApiKeyId,
     ) -> Result<Option<Versioned<ApiKey>>, StoreError> {
-        let sql = "SELECT id, org_id, project_id, name, scopes, created_at, expires_at,
-                   revoked_at, version FROM api_keys WHERE id = $1";
-        let row = query(sql)
-            .bind(key.to_string())
-            .fetch_optional(self.connection())
-            .await?;
-        row.as_ref().map(read).transpose()
+        sql(select!("WHERE id = $1")).bind(key).one(self).await
     }
 
     /// The key whose secret has this hash, if there is one.
@@ -75,13 +79,8 @@ impl Transaction {
         &mut self,
         secret_hash: &str,
     ) -> Result<Option<Versioned<ApiKey>>, StoreError> {
-        let sql = "SELECT id, org_id, project_id, name, scopes, created_at, expires_at,
-                   revoked_at, version FROM api_keys WHERE secret_hash = $1";
-        let row = query(sql)
-            .bind(secret_hash)
-            .fetch_optional(self.connection())
-            .await?;
-        row.as_ref().map(read).transpose()
+        let by_secret = sql(select!("WHERE secret_hash = $1"));
+        by_secret.bind(secret_hash).one(self).await
     }
 
     /// The keys of an organization; `only` limits them to those of one project.
@@ -95,18 +94,11 @@ impl Transaction {
         only: Option<ProjectId>,
         page: Page,
     ) -> Result<Vec<Versioned<ApiKey>>, StoreError> {
-        let sql = "SELECT id, org_id, project_id, name, scopes, created_at, expires_at,
-                   revoked_at, version FROM api_keys
-                   WHERE org_id = $1 AND id > $2 AND ($3 = '' OR project_id = $3)
-                   ORDER BY id LIMIT $4";
-        let rows = query(sql)
-            .bind(org.to_string())
-            .bind(page.after_text())
-            .bind(only.map(|id| id.to_string()).unwrap_or_default())
-            .bind(page.limit)
-            .fetch_all(self.connection())
-            .await?;
-        rows.iter().map(read).collect()
+        let list = select!(
+            "WHERE org_id = $1 AND ($2 = '' OR project_id = $2) AND id > $3 ORDER BY id LIMIT $4"
+        );
+        let only = only.map(|id| id.to_string()).unwrap_or_default();
+        sql(list).bind(org).bind(only).page(self, page).await
     }
 
     /// Updates the key that had `version`; gives the next one. Only its revocation ever changes.
@@ -115,16 +107,10 @@ impl Transaction {
     ///
     /// [`StoreError::Stale`]
     pub async fn update_api_key(&mut self, key: &ApiKey, version: i64) -> Result<i64, StoreError> {
-        let sql = "UPDATE api_keys SET revoked_at = $1, version = version + 1
-                   WHERE id = $2 AND version = $3";
-        let done = query(sql)
-            .bind(millis(key.revoked_at))
-            .bind(key.id.to_string())
-            .bind(version)
-            .execute(self.connection())
-            .await?;
-        written(&done)?;
-        Ok(version + 1)
+        let update = "UPDATE api_keys SET revoked_at = $1, version = version + 1
+                      WHERE id = $2 AND version = $3";
+        let update = sql(update).bind(key.revoked_at).bind(key.id);
+        update.write(self, version).await
     }
 
     /// Deletes the key that had `version`.
@@ -133,35 +119,34 @@ impl Transaction {
     ///
     /// [`StoreError::Stale`]
     pub async fn delete_api_key(&mut self, key: ApiKeyId, version: i64) -> Result<(), StoreError> {
-        let done = query("DELETE FROM api_keys WHERE id = $1 AND version = $2")
-            .bind(key.to_string())
-            .bind(version)
-            .execute(self.connection())
-            .await?;
-        written(&done)
+        let delete = sql("DELETE FROM api_keys WHERE id = $1 AND version = $2");
+        delete.bind(key).write(self, version).await?;
+        Ok(())
     }
 }
 
-fn read(row: &AnyRow) -> Result<Versioned<ApiKey>, StoreError> {
-    let scopes = text(row, "scopes")?;
-    let scopes: Option<BTreeSet<Scope>> = scopes
-        .split_ascii_whitespace()
-        .map(Scope::from_name)
-        .collect();
-    let key = ApiKey {
-        id: id(row, "id")?,
-        tenant: Tenant {
-            org: id(row, "org_id")?,
-            project: optional_id(row, "project_id")?,
-        },
-        name: Name::stored(text(row, "name")?),
-        // A scope that cannot be read must not leave the set empty, which means full access.
-        scopes: scopes.ok_or(StoreError::Corrupt("scopes"))?,
-        created_at: time(row, "created_at")?,
-        expires_at: optional_time(row, "expires_at")?,
-        revoked_at: optional_time(row, "revoked_at")?,
-    };
-    versioned(key, row)
+impl Record for ApiKey {
+    fn read(row: &AnyRow) -> Result<Versioned<Self>, StoreError> {
+        let scopes = text(row, "scopes")?;
+        let scopes: Option<BTreeSet<Scope>> = scopes
+            .split_ascii_whitespace()
+            .map(Scope::from_name)
+            .collect();
+        let key = Self {
+            id: id(row, "id")?,
+            tenant: Tenant {
+                org: id(row, "org_id")?,
+                project: optional_id(row, "project_id")?,
+            },
+            name: Name::stored(text(row, "name")?),
+            // A scope that cannot be read must not leave the set empty, which means full access.
+            scopes: scopes.ok_or(StoreError::Corrupt("scopes"))?,
+            created_at: time(row, "created_at")?,
+            expires_at: optional_time(row, "expires_at")?,
+            revoked_at: optional_time(row, "revoked_at")?,
+        };
+        versioned(key, row)
+    }
 }
 
 fn scopes_text(scopes: &BTreeSet<Scope>) -> String {

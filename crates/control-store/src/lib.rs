@@ -6,6 +6,7 @@
 
 mod error;
 mod row;
+mod statement;
 mod store;
 mod versioned;
 

@@ -2,10 +2,10 @@
 
 use crate::error::StoreError;
 use crate::row::{id, named};
+use crate::statement::sql;
 use crate::store::Transaction;
 use control_domain::{Membership, Role};
 use control_wire::{OrgId, UserId};
-use sqlx::query;
 use std::collections::BTreeMap;
 
 impl Transaction {
@@ -21,15 +21,10 @@ impl Transaction {
             role,
             created_at,
         } = membership;
-        let sql = "INSERT INTO memberships (org_id, user_id, role, created_at, version)
-                   VALUES ($1, $2, $3, $4, 1)";
-        query(sql)
-            .bind(org.to_string())
-            .bind(user.to_string())
-            .bind(role.name())
-            .bind(created_at.as_millisecond())
-            .execute(self.connection())
-            .await?;
+        let insert = "INSERT INTO memberships (org_id, user_id, role, created_at, version)
+                      VALUES ($1, $2, $3, $4, 1)";
+        let insert = sql(insert).bind(org).bind(user).bind(role.name());
+        insert.bind(created_at).run(self).await?;
         Ok(())
     }
 
@@ -39,10 +34,8 @@ impl Transaction {
     ///
     /// [`StoreError`]
     pub async fn roles(&mut self, user: UserId) -> Result<BTreeMap<OrgId, Role>, StoreError> {
-        let rows = query("SELECT org_id, role FROM memberships WHERE user_id = $1")
-            .bind(user.to_string())
-            .fetch_all(self.connection())
-            .await?;
+        let of_user = sql("SELECT org_id, role FROM memberships WHERE user_id = $1");
+        let rows = of_user.bind(user).rows(self).await?;
         rows.iter()
             .map(|row| Ok((id(row, "org_id")?, named(row, "role", Role::from_name)?)))
             .collect()

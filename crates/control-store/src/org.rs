@@ -1,13 +1,13 @@
 //! Organizations.
 
 use crate::error::StoreError;
-use crate::row::{id, text, time, versioned, written};
+use crate::row::{id, text, time, versioned};
+use crate::statement::{Record, sql};
 use crate::store::Transaction;
 use crate::versioned::{Page, Versioned};
 use control_domain::{Name, Org};
 use control_wire::{OrgId, UserId};
 use sqlx::any::AnyRow;
-use sqlx::query;
 
 impl Transaction {
     /// Inserts a new organization.
@@ -21,12 +21,9 @@ impl Transaction {
             name,
             created_at,
         } = org;
-        query("INSERT INTO orgs (id, name, created_at, version) VALUES ($1, $2, $3, 1)")
-            .bind(id.to_string())
-            .bind(name.as_str())
-            .bind(created_at.as_millisecond())
-            .execute(self.connection())
-            .await?;
+        let insert = "INSERT INTO orgs (id, name, created_at, version) VALUES ($1, $2, $3, 1)";
+        let insert = sql(insert).bind(*id).bind(name).bind(*created_at);
+        insert.run(self).await?;
         Ok(())
     }
 
@@ -36,11 +33,8 @@ impl Transaction {
     ///
     /// [`StoreError`]
     pub async fn org(&mut self, org: OrgId) -> Result<Option<Versioned<Org>>, StoreError> {
-        let row = query("SELECT id, name, created_at, version FROM orgs WHERE id = $1")
-            .bind(org.to_string())
-            .fetch_optional(self.connection())
-            .await?;
-        row.as_ref().map(read).transpose()
+        let by_id = sql("SELECT id, name, created_at, version FROM orgs WHERE id = $1");
+        by_id.bind(org).one(self).await
     }
 
     /// The organization of this name, if it exists.
@@ -49,11 +43,8 @@ impl Transaction {
     ///
     /// [`StoreError`]
     pub async fn org_by_name(&mut self, name: &Name) -> Result<Option<Versioned<Org>>, StoreError> {
-        let row = query("SELECT id, name, created_at, version FROM orgs WHERE name = $1")
-            .bind(name.as_str())
-            .fetch_optional(self.connection())
-            .await?;
-        row.as_ref().map(read).transpose()
+        let by_name = sql("SELECT id, name, created_at, version FROM orgs WHERE name = $1");
+        by_name.bind(name).one(self).await
     }
 
     /// The organizations that a user is a member of.
@@ -66,17 +57,11 @@ impl Transaction {
         user: UserId,
         page: Page,
     ) -> Result<Vec<Versioned<Org>>, StoreError> {
-        let sql = "SELECT o.id AS id, o.name AS name, o.created_at AS created_at,
-                     o.version AS version
-                   FROM memberships m JOIN orgs o ON o.id = m.org_id
-                   WHERE m.user_id = $1 AND o.id > $2 ORDER BY o.id LIMIT $3";
-        let rows = query(sql)
-            .bind(user.to_string())
-            .bind(page.after_text())
-            .bind(page.limit)
-            .fetch_all(self.connection())
-            .await?;
-        rows.iter().map(read).collect()
+        let list = "SELECT o.id AS id, o.name AS name, o.created_at AS created_at,
+                      o.version AS version
+                    FROM memberships m JOIN orgs o ON o.id = m.org_id
+                    WHERE m.user_id = $1 AND o.id > $2 ORDER BY o.id LIMIT $3";
+        sql(list).bind(user).page(self, page).await
     }
 
     /// Updates the organization that had `version`; gives the next one.
@@ -90,23 +75,19 @@ impl Transaction {
             name,
             created_at: _,
         } = org;
-        let sql = "UPDATE orgs SET name = $1, version = version + 1 WHERE id = $2 AND version = $3";
-        let done = query(sql)
-            .bind(name.as_str())
-            .bind(id.to_string())
-            .bind(version)
-            .execute(self.connection())
-            .await?;
-        written(&done)?;
-        Ok(version + 1)
+        let update =
+            "UPDATE orgs SET name = $1, version = version + 1 WHERE id = $2 AND version = $3";
+        sql(update).bind(name).bind(*id).write(self, version).await
     }
 }
 
-fn read(row: &AnyRow) -> Result<Versioned<Org>, StoreError> {
-    let org = Org {
-        id: id(row, "id")?,
-        name: Name::stored(text(row, "name")?),
-        created_at: time(row, "created_at")?,
-    };
-    versioned(org, row)
+impl Record for Org {
+    fn read(row: &AnyRow) -> Result<Versioned<Self>, StoreError> {
+        let org = Self {
+            id: id(row, "id")?,
+            name: Name::stored(text(row, "name")?),
+            created_at: time(row, "created_at")?,
+        };
+        versioned(org, row)
+    }
 }

@@ -1,13 +1,22 @@
 //! Projects.
 
 use crate::error::StoreError;
-use crate::row::{id, text, time, versioned, written};
+use crate::row::{id, text, time, versioned};
+use crate::statement::{Record, sql};
 use crate::store::Transaction;
 use crate::versioned::{Page, Versioned};
 use control_domain::{Name, Project};
 use control_wire::{OrgId, ProjectId};
 use sqlx::any::AnyRow;
-use sqlx::query;
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, org_id, name, created_at, version FROM projects ",
+            $rest
+        )
+    };
+}
 
 impl Transaction {
     /// Inserts a new project.
@@ -22,15 +31,10 @@ impl Transaction {
             name,
             created_at,
         } = project;
-        let sql = "INSERT INTO projects (id, org_id, name, created_at, version)
-                   VALUES ($1, $2, $3, $4, 1)";
-        query(sql)
-            .bind(id.to_string())
-            .bind(org.to_string())
-            .bind(name.as_str())
-            .bind(created_at.as_millisecond())
-            .execute(self.connection())
-            .await?;
+        let insert = "INSERT INTO projects (id, org_id, name, created_at, version)
+                      VALUES ($1, $2, $3, $4, 1)";
+        let insert = sql(insert).bind(*id).bind(*org).bind(name);
+        insert.bind(*created_at).run(self).await?;
         Ok(())
     }
 
@@ -43,12 +47,7 @@ impl Transaction {
         &mut self,
         project: ProjectId,
     ) -> Result<Option<Versioned<Project>>, StoreError> {
-        let sql = "SELECT id, org_id, name, created_at, version FROM projects WHERE id = $1";
-        let row = query(sql)
-            .bind(project.to_string())
-            .fetch_optional(self.connection())
-            .await?;
-        row.as_ref().map(read).transpose()
+        sql(select!("WHERE id = $1")).bind(project).one(self).await
     }
 
     /// The projects of an organization; `only` limits them to one.
@@ -62,16 +61,10 @@ impl Transaction {
         only: Option<ProjectId>,
         page: Page,
     ) -> Result<Vec<Versioned<Project>>, StoreError> {
-        let sql = "SELECT id, org_id, name, created_at, version FROM projects
-                   WHERE org_id = $1 AND id > $2 AND ($3 = '' OR id = $3) ORDER BY id LIMIT $4";
-        let rows = query(sql)
-            .bind(org.to_string())
-            .bind(page.after_text())
-            .bind(only.map(|id| id.to_string()).unwrap_or_default())
-            .bind(page.limit)
-            .fetch_all(self.connection())
-            .await?;
-        rows.iter().map(read).collect()
+        let list =
+            select!("WHERE org_id = $1 AND ($2 = '' OR id = $2) AND id > $3 ORDER BY id LIMIT $4");
+        let only = only.map(|id| id.to_string()).unwrap_or_default();
+        sql(list).bind(org).bind(only).page(self, page).await
     }
 
     /// Updates the project that had `version`; gives the next one.
@@ -90,16 +83,9 @@ impl Transaction {
             name,
             created_at: _,
         } = project;
-        let sql = "UPDATE projects SET name = $1, version = version + 1
-                   WHERE id = $2 AND version = $3";
-        let done = query(sql)
-            .bind(name.as_str())
-            .bind(id.to_string())
-            .bind(version)
-            .execute(self.connection())
-            .await?;
-        written(&done)?;
-        Ok(version + 1)
+        let update = "UPDATE projects SET name = $1, version = version + 1
+                      WHERE id = $2 AND version = $3";
+        sql(update).bind(name).bind(*id).write(self, version).await
     }
 
     /// Deletes the project that had `version`, with all that belongs to it.
@@ -112,12 +98,9 @@ impl Transaction {
         project: ProjectId,
         version: i64,
     ) -> Result<(), StoreError> {
-        let done = query("DELETE FROM projects WHERE id = $1 AND version = $2")
-            .bind(project.to_string())
-            .bind(version)
-            .execute(self.connection())
-            .await?;
-        written(&done)
+        let delete = sql("DELETE FROM projects WHERE id = $1 AND version = $2");
+        delete.bind(project).write(self, version).await?;
+        Ok(())
     }
 
     /// Whether the project has a node.
@@ -126,20 +109,19 @@ impl Transaction {
     ///
     /// [`StoreError`]
     pub async fn has_nodes(&mut self, project: ProjectId) -> Result<bool, StoreError> {
-        let row = query("SELECT id FROM nodes WHERE project_id = $1 LIMIT 1")
-            .bind(project.to_string())
-            .fetch_optional(self.connection())
-            .await?;
-        Ok(row.is_some())
+        let first = sql("SELECT id FROM nodes WHERE project_id = $1 LIMIT 1");
+        Ok(first.bind(project).row(self).await?.is_some())
     }
 }
 
-fn read(row: &AnyRow) -> Result<Versioned<Project>, StoreError> {
-    let project = Project {
-        id: id(row, "id")?,
-        org: id(row, "org_id")?,
-        name: Name::stored(text(row, "name")?),
-        created_at: time(row, "created_at")?,
-    };
-    versioned(project, row)
+impl Record for Project {
+    fn read(row: &AnyRow) -> Result<Versioned<Self>, StoreError> {
+        let project = Self {
+            id: id(row, "id")?,
+            org: id(row, "org_id")?,
+            name: Name::stored(text(row, "name")?),
+            created_at: time(row, "created_at")?,
+        };
+        versioned(project, row)
+    }
 }

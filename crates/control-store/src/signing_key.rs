@@ -2,13 +2,23 @@
 
 use crate::error::StoreError;
 use crate::row::{id, named, text, time, versioned};
+use crate::statement::{Record, sql};
 use crate::store::Transaction;
 use crate::versioned::Versioned;
 use control_auth::PublicKey;
 use control_domain::{SigningKey, SigningKeyState};
 use control_wire::{OrgId, SigningKeyId};
 use sqlx::any::AnyRow;
-use sqlx::query;
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, org_id, state, public_key, secret_id, created_at, version
+             FROM signing_keys ",
+            $rest
+        )
+    };
+}
 
 impl Transaction {
     /// Inserts a new key.
@@ -25,16 +35,16 @@ impl Transaction {
             secret,
             created_at,
         } = key;
-        let sql = "INSERT INTO signing_keys (id, org_id, state, public_key, secret_id, created_at,
-                   version) VALUES ($1, $2, $3, $4, $5, $6, 1)";
-        query(sql)
-            .bind(id.to_string())
-            .bind(org.to_string())
+        let insert = "INSERT INTO signing_keys (id, org_id, state, public_key, secret_id,
+                      created_at, version) VALUES ($1, $2, $3, $4, $5, $6, 1)";
+        sql(insert)
+            .bind(*id)
+            .bind(*org)
             .bind(state.name())
             .bind(public_key.as_str())
-            .bind(secret.to_string())
-            .bind(created_at.as_millisecond())
-            .execute(self.connection())
+            .bind(*secret)
+            .bind(*created_at)
+            .run(self)
             .await?;
         Ok(())
     }
@@ -48,13 +58,7 @@ impl Transaction {
         &mut self,
         key: SigningKeyId,
     ) -> Result<Option<Versioned<SigningKey>>, StoreError> {
-        let sql = "SELECT id, org_id, state, public_key, secret_id, created_at, version
-                   FROM signing_keys WHERE id = $1";
-        let row = query(sql)
-            .bind(key.to_string())
-            .fetch_optional(self.connection())
-            .await?;
-        row.as_ref().map(read).transpose()
+        sql(select!("WHERE id = $1")).bind(key).one(self).await
     }
 
     /// The key that an organization signs with.
@@ -66,24 +70,21 @@ impl Transaction {
         &mut self,
         org: OrgId,
     ) -> Result<Option<Versioned<SigningKey>>, StoreError> {
-        let sql = "SELECT id, org_id, state, public_key, secret_id, created_at, version
-                   FROM signing_keys WHERE org_id = $1 AND state = 'active'";
-        let row = query(sql)
-            .bind(org.to_string())
-            .fetch_optional(self.connection())
-            .await?;
-        row.as_ref().map(read).transpose()
+        let active = sql(select!("WHERE org_id = $1 AND state = 'active'"));
+        active.bind(org).one(self).await
     }
 }
 
-fn read(row: &AnyRow) -> Result<Versioned<SigningKey>, StoreError> {
-    let key = SigningKey {
-        id: id(row, "id")?,
-        org: id(row, "org_id")?,
-        state: named(row, "state", SigningKeyState::from_name)?,
-        public_key: PublicKey::from_text(text(row, "public_key")?),
-        secret: id(row, "secret_id")?,
-        created_at: time(row, "created_at")?,
-    };
-    versioned(key, row)
+impl Record for SigningKey {
+    fn read(row: &AnyRow) -> Result<Versioned<Self>, StoreError> {
+        let key = Self {
+            id: id(row, "id")?,
+            org: id(row, "org_id")?,
+            state: named(row, "state", SigningKeyState::from_name)?,
+            public_key: PublicKey::from_text(text(row, "public_key")?),
+            secret: id(row, "secret_id")?,
+            created_at: time(row, "created_at")?,
+        };
+        versioned(key, row)
+    }
 }

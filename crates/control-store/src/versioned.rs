@@ -26,9 +26,3 @@ pub struct Page {
     /// At most so many, 1 or more.
     pub limit: i64,
 }
-
-impl Page {
-    pub(crate) fn after_text(self) -> String {
-        self.after.unwrap_or_default().to_string()
-    }
-}
