@@ -42,6 +42,18 @@ pub fn sha256(bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, bytes))
 }
 
+/// SHA-256 in hexadecimal, as `sha256sum` prints it: 64 characters.
+pub fn sha256_hex(bytes: &[u8]) -> String {
+    let digest = digest::digest(&digest::SHA256, bytes);
+    let digits = digest
+        .as_ref()
+        .iter()
+        .flat_map(|byte| [byte >> 4, byte & 15]);
+    digits
+        .filter_map(|digit| char::from_digit(u32::from(digit), 16))
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -58,5 +70,7 @@ mod tests {
         // RFC 6234, test vector "abc".
         let abc = "ungWv48Bz-pBQUDeXa4iI7ADYaOWF3qctBD_YfIAFa0";
         assert_eq!(Secret::presented("abc").hash(), abc);
+        let hex = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(sha256_hex(b"abc"), hex);
     }
 }

@@ -46,6 +46,7 @@ const ROWS: &[Row] = &[
             &["proxy-plan", "proxy-config", "proxy-model"],
             &["proxy-telemetry"],
             &["control-domain", "control-auth"],
+            &["control-bundle", "control-auth"],
         ],
     },
     Row {

@@ -1,0 +1,133 @@
+//! Entries as a compressed archive and back: tar within zstd, nothing but names and bytes.
+
+use crate::bounds::{
+    FREE_BYTES, MAX_ARCHIVE_BYTES, MAX_FILE_BYTES, MAX_FILES, MAX_RATIO, MAX_UNPACKED_BYTES,
+};
+use crate::error::{BundleError, NameError};
+use crate::file_name::{check_folders, check_name, refused, shown};
+use std::collections::BTreeMap;
+use std::io::Read;
+use tar::{Archive, Builder, Entry, EntryType, Header};
+use zstd::stream::read::Decoder;
+
+const LEVEL: i32 = 9;
+/// A decoder reserves two to this power: 8 MiB.
+const WINDOW_LOG: u32 = 23;
+/// The manifest and the bill of materials stand beside the files.
+const MAX_ENTRIES: usize = MAX_FILES + 2;
+const MODE: u32 = 0o644;
+
+/// The archive of `entries`, sorted by name, without times and owners.
+pub(crate) fn write(entries: &BTreeMap<String, Vec<u8>>) -> Result<Vec<u8>, BundleError> {
+    check(entries)?;
+    let mut tar = Builder::new(Vec::new());
+    for (name, bytes) in entries {
+        let mut header = Header::new_ustar();
+        header
+            .set_path(name)
+            .map_err(|_| refused(name, NameError::TooLong))?;
+        header.set_entry_type(EntryType::Regular);
+        header.set_mode(MODE);
+        header.set_size(bytes.len() as u64);
+        header.set_cksum();
+        tar.append(&header, bytes.as_slice())
+            .map_err(|_| BundleError::Damaged)?;
+    }
+    let tar = tar.into_inner().map_err(|_| BundleError::Damaged)?;
+    let archive = zstd::encode_all(tar.as_slice(), LEVEL).map_err(|_| BundleError::Damaged)?;
+    if archive.len() > MAX_ARCHIVE_BYTES {
+        return Err(BundleError::ArchiveTooLarge);
+    }
+    let (most, error) = most_unpacked(archive.len());
+    (tar.len() <= most).then_some(archive).ok_or(error)
+}
+
+/// The entries of an archive that may be hostile.
+pub(crate) fn read(archive: &[u8]) -> Result<BTreeMap<String, Vec<u8>>, BundleError> {
+    if archive.len() > MAX_ARCHIVE_BYTES {
+        return Err(BundleError::ArchiveTooLarge);
+    }
+    let tar = decompress(archive)?;
+    let mut rest = tar.as_slice();
+    let mut entries = BTreeMap::new();
+    let mut tar = Archive::new(&mut rest);
+    // Raw: an extension header is an entry of a kind that is refused, and not read into memory.
+    let found = tar.entries().map_err(|_| BundleError::Damaged)?.raw(true);
+    for entry in found {
+        let entry = entry.map_err(|_| BundleError::Damaged)?;
+        let (name, bytes) = regular_file(entry)?;
+        if entries.len() == MAX_ENTRIES {
+            return Err(BundleError::TooManyFiles);
+        }
+        if entries.insert(name.clone(), bytes).is_some() {
+            return Err(BundleError::Duplicate(name));
+        }
+    }
+    check_folders(&entries)?;
+    let is_padding = rest.iter().all(|byte| *byte == 0);
+    is_padding.then_some(entries).ok_or(BundleError::Damaged)
+}
+
+fn check(entries: &BTreeMap<String, Vec<u8>>) -> Result<(), BundleError> {
+    if entries.len() > MAX_ENTRIES {
+        return Err(BundleError::TooManyFiles);
+    }
+    for (name, bytes) in entries {
+        check_name(name)?;
+        if bytes.len() > MAX_FILE_BYTES {
+            return Err(BundleError::FileTooLarge(name.clone()));
+        }
+    }
+    let total: usize = entries.values().map(Vec::len).sum();
+    if total > MAX_UNPACKED_BYTES {
+        return Err(BundleError::TooLarge);
+    }
+    check_folders(entries)
+}
+
+/// How much an archive of this size may unpack to, and what it is refused for beyond.
+fn most_unpacked(archive_bytes: usize) -> (usize, BundleError) {
+    let by_ratio = FREE_BYTES + archive_bytes.saturating_mul(MAX_RATIO);
+    if by_ratio < MAX_UNPACKED_BYTES {
+        return (by_ratio, BundleError::Ratio);
+    }
+    (MAX_UNPACKED_BYTES, BundleError::TooLarge)
+}
+
+fn decompress(archive: &[u8]) -> Result<Vec<u8>, BundleError> {
+    let (most, error) = most_unpacked(archive.len());
+    let mut decoder = Decoder::with_buffer(archive).map_err(|_| BundleError::Damaged)?;
+    decoder
+        .window_log_max(WINDOW_LOG)
+        .map_err(|_| BundleError::Damaged)?;
+    let mut tar = Vec::new();
+    decoder
+        .take(most as u64 + 1)
+        .read_to_end(&mut tar)
+        .map_err(|_| BundleError::Damaged)?;
+    (tar.len() <= most).then_some(tar).ok_or(error)
+}
+
+fn regular_file(mut entry: Entry<'_, impl Read>) -> Result<(String, Vec<u8>), BundleError> {
+    let path = entry.path_bytes().into_owned();
+    let header = entry.header();
+    let is_regular = header.entry_type() == EntryType::Regular && header.as_ustar().is_some();
+    let Ok(name) = String::from_utf8(path) else {
+        return Err(refused("", NameError::Character));
+    };
+    if !is_regular {
+        return Err(BundleError::NotAFile(shown(&name)));
+    }
+    check_name(&name)?;
+    let size = usize::try_from(entry.size()).unwrap_or(usize::MAX);
+    if size > MAX_FILE_BYTES {
+        return Err(BundleError::FileTooLarge(name));
+    }
+    let mut bytes = Vec::new();
+    entry
+        .read_to_end(&mut bytes)
+        .map_err(|_| BundleError::Damaged)?;
+    (bytes.len() == size)
+        .then_some((name, bytes))
+        .ok_or(BundleError::Damaged)
+}

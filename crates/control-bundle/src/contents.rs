@@ -1,0 +1,86 @@
+//! Files as a bundle and back.
+
+use crate::archive;
+use crate::bounds::MAX_FILES;
+use crate::error::BundleError;
+use crate::file_name::check_name;
+use crate::manifest::{Manifest, Requirements};
+use crate::sbom;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// The file that a configuration begins with.
+pub const ENTRY_FILE: &str = "proxy.kdl";
+const FOLDER: &str = "files/";
+const MANIFEST: &str = "manifest.json";
+const SBOM: &str = "sbom.cdx.json";
+
+/// Files by name; `/` separates folders.
+pub type Files = BTreeMap<String, Vec<u8>>;
+
+/// What is in a bundle, as far as its manifest vouches for it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Contents {
+    /// What it holds and needs.
+    pub manifest: Manifest,
+    /// The bill of materials.
+    pub sbom: Value,
+    /// The configuration, and what it refers to.
+    pub files: Files,
+}
+
+/// The archive of `files`: the same bytes for the same files and requirements.
+///
+/// # Errors
+///
+/// [`BundleError`] for files beyond the bounds, for a bad name, or without [`ENTRY_FILE`].
+pub fn pack(files: &Files, requirements: &Requirements) -> Result<Vec<u8>, BundleError> {
+    if !files.contains_key(ENTRY_FILE) {
+        return Err(BundleError::NoEntryFile);
+    }
+    if files.len() > MAX_FILES {
+        return Err(BundleError::TooManyFiles);
+    }
+    let mut entries = BTreeMap::new();
+    for (name, bytes) in files {
+        check_name(name)?;
+        entries.insert(format!("{FOLDER}{name}"), bytes.clone());
+    }
+    let sbom = sbom::document(files, requirements);
+    let mut sbom = serde_json::to_vec_pretty(&sbom).map_err(|_| BundleError::Damaged)?;
+    sbom.push(b'\n');
+    entries.insert(SBOM.to_owned(), sbom);
+    let manifest = Manifest::of(&entries, requirements);
+    entries.insert(MANIFEST.to_owned(), manifest.to_bytes()?);
+    archive::write(&entries)
+}
+
+/// Opens an archive that may be hostile; in memory, at most some 200 MiB of it.
+///
+/// # Errors
+///
+/// [`BundleError`] with the first thing that is wrong.
+pub fn unpack(archive: &[u8]) -> Result<Contents, BundleError> {
+    let mut entries = archive::read(archive)?;
+    let manifest = entries.remove(MANIFEST).ok_or(BundleError::BadManifest)?;
+    let manifest = Manifest::read(&manifest)?;
+    manifest.check(&entries)?;
+    let sbom = entries.remove(SBOM);
+    let sbom = sbom.ok_or_else(|| BundleError::Missing(SBOM.to_owned()))?;
+    let sbom = serde_json::from_slice(&sbom).map_err(|_| BundleError::Damaged)?;
+    let mut files = Files::new();
+    for (name, bytes) in entries {
+        let Some(name) = name.strip_prefix(FOLDER) else {
+            return Err(BundleError::Unlisted(name));
+        };
+        files.insert(name.to_owned(), bytes);
+    }
+    if !files.contains_key(ENTRY_FILE) {
+        return Err(BundleError::NoEntryFile);
+    }
+    Ok(Contents {
+        manifest,
+        sbom,
+        files,
+    })
+}
