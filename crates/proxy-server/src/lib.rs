@@ -1,7 +1,7 @@
 //! Workers, listeners, reload, drain, hand-over.
 //!
 //! A worker is a thread that shares nothing with the others on a request's way: see `worker.rs`, then
-//! `accept.rs` and `connection.rs`. The control thread reads configurations and signals: see
+//! `accept.rs` and `http1/driver.rs`. The control thread reads configurations and signals: see
 //! `process.rs` and `server.rs`.
 
 mod process;
@@ -22,12 +22,9 @@ mod worker;
 mod accept;
 mod client_socket;
 mod client_stream;
-mod conn;
-mod connection;
-mod exchange;
 mod handshake;
+mod http1;
 mod http2;
-mod inbox;
 mod linger;
 mod negotiate;
 mod overload;

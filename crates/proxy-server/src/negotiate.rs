@@ -2,9 +2,9 @@
 
 use crate::client_socket::ClientSocket;
 use crate::client_stream::ClientStream;
-use crate::conn::Connection;
-use crate::connection::Driver;
 use crate::handshake::{self, Failure};
+use crate::http1::connection::Connection;
+use crate::http1::driver::Driver;
 use crate::http2;
 use crate::preface;
 use crate::proxy_protocol;

@@ -2,7 +2,7 @@
 //! share.
 
 use crate::client_stream::ClientStream;
-use crate::inbox::RequestReader;
+use crate::http1::request_reader::RequestReader;
 use crate::negotiate::{Line, Place};
 use crate::settings::ConnectionSettings;
 use crate::timeout::ConnectionDeadline;

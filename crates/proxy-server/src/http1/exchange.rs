@@ -1,7 +1,7 @@
 //! One request over HTTP/1.x: it is handled, then its response is written.
 
-use crate::conn::{Connection, ConnectionIo};
-use crate::connection::End;
+use crate::http1::connection::{Connection, ConnectionIo};
+use crate::http1::driver::End;
 use http::{HeaderValue, Method, Response, StatusCode, Version};
 use http_body::Body as _;
 use proxy_http1::{

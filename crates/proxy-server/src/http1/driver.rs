@@ -3,8 +3,8 @@
 //! Requests are served one after the other: see [`exchange`]. Between requests the connection keeps
 //! nothing but its socket, so that thousands of idle ones cost little: see [`hibernate`].
 
-use crate::conn::{Connection, ConnectionIo};
-use crate::exchange::exchange;
+use crate::http1::connection::{Connection, ConnectionIo};
+use crate::http1::exchange::exchange;
 use crate::linger;
 use crate::negotiate::Place;
 use proxy_clock::Timer;
