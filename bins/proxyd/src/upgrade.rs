@@ -21,7 +21,7 @@ fn patient(program: Program) -> Program {
     let time = std::env::var(TIMEOUT).ok();
     match time.and_then(|millis| millis.parse().ok()) {
         Some(millis) => Program {
-            patience: Duration::from_millis(millis),
+            timeout: Duration::from_millis(millis),
             ..program
         },
         None => program,

@@ -20,7 +20,7 @@ struct Slots {
 /// A place in the sweep, given back on drop.
 #[derive(Debug)]
 pub struct TimerGuard {
-    sweep: Rc<TimerRegistry>,
+    timers: Rc<TimerRegistry>,
     slot: u32,
 }
 
@@ -36,7 +36,7 @@ impl TimerRegistry {
             *place = Some(deadline);
         }
         TimerGuard {
-            sweep: Rc::clone(self),
+            timers: Rc::clone(self),
             slot,
         }
     }
@@ -69,7 +69,7 @@ impl TimerRegistry {
 
 impl Drop for TimerGuard {
     fn drop(&mut self) {
-        let mut slots = self.sweep.slots.borrow_mut();
+        let mut slots = self.timers.slots.borrow_mut();
         let Slots { entries, free } = &mut *slots;
         if let Some(place) = entries.get_mut(self.slot as usize) {
             *place = None;
@@ -91,32 +91,32 @@ mod tests {
 
     #[test]
     fn a_sweep_expires_what_is_registered_and_forgets_what_was_dropped() {
-        let (sweep, clock) = (Rc::new(TimerRegistry::default()), Clock::default());
+        let (timers, clock) = (Rc::new(TimerRegistry::default()), Clock::default());
         let [kept, gone] = [0, 1].map(|_| Rc::new(Deadline::default()));
-        let entry = sweep.register(Rc::clone(&kept));
-        drop(sweep.register(Rc::clone(&gone)));
+        let entry = timers.register(Rc::clone(&kept));
+        drop(timers.register(Rc::clone(&gone)));
         for deadline in [&kept, &gone] {
             deadline.start(&clock, Timer::KeepAlive, Duration::from_secs(1));
         }
 
         clock.advance_to(Duration::from_secs(2));
-        sweep.run(clock.now());
+        timers.run(clock.now());
 
         assert_eq!(kept.expired(), Some(Timer::KeepAlive));
         assert_eq!(gone.expired(), None);
         drop(entry);
-        assert!(sweep.is_empty());
+        assert!(timers.is_empty());
     }
 
     #[test]
     fn a_freed_slot_is_used_again() {
-        let sweep = Rc::new(TimerRegistry::default());
-        let first = sweep.register(Rc::default());
-        let second = sweep.register(Rc::default());
+        let timers = Rc::new(TimerRegistry::default());
+        let first = timers.register(Rc::default());
+        let second = timers.register(Rc::default());
         drop(first);
-        let third = sweep.register(Rc::default());
+        let third = timers.register(Rc::default());
 
-        assert_eq!((third.slot, sweep.len()), (0, 2));
+        assert_eq!((third.slot, timers.len()), (0, 2));
         drop(second);
     }
 }

@@ -146,7 +146,7 @@ impl<B> MessageWriter<B> {
     }
 
     /// Whether the other side takes no more; it may have something to say still.
-    pub fn is_deaf(&self) -> bool {
+    pub fn is_write_closed(&self) -> bool {
         self.state == State::Deaf
     }
 

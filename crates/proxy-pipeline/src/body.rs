@@ -23,9 +23,9 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct Body {
     source: Source,
-    closing: Option<Box<CompletionGuard>>,
+    completion: Option<Box<CompletionGuard>>,
     /// Whether a failure is told in trailers.
-    tells_in_trailers: bool,
+    errors_in_trailers: bool,
 }
 
 /// The response could not be brought to its end; the connection says so by breaking off.
@@ -39,12 +39,12 @@ pub struct BodyError {
 #[derive(Debug)]
 enum Source {
     Bytes(Bytes),
-    Upstream(Box<Arriving>),
+    Upstream(Box<UpstreamBody>),
     File(Box<FileBody>),
     /// It broke off; the client is to get first what had come before.
-    Broken(BodyError),
+    Failed(BodyError),
     /// It broke off; the client is told why.
-    Told(HeaderMap),
+    ErrorTrailers(HeaderMap),
 }
 
 /// Why there is no more of a body.
@@ -56,7 +56,7 @@ enum Interruption {
 
 /// A body that is still coming from upstream.
 #[derive(Debug)]
-struct Arriving {
+struct UpstreamBody {
     body: ResponseBody<RequestBody>,
     timers: RequestTimers,
     read_time: Duration,
@@ -66,16 +66,16 @@ impl Body {
     pub(crate) fn bytes(bytes: Bytes) -> Self {
         Self {
             source: Source::Bytes(bytes),
-            closing: None,
-            tells_in_trailers: false,
+            completion: None,
+            errors_in_trailers: false,
         }
     }
 
     pub(crate) fn file(file: FileBody) -> Self {
         Self {
             source: Source::File(Box::new(file)),
-            closing: None,
-            tells_in_trailers: false,
+            completion: None,
+            errors_in_trailers: false,
         }
     }
 
@@ -88,7 +88,7 @@ impl Body {
         let source = if let Some(whole) = body.take_whole() {
             Source::Bytes(whole)
         } else {
-            Source::Upstream(Box::new(Arriving {
+            Source::Upstream(Box::new(UpstreamBody {
                 body,
                 timers,
                 read_time,
@@ -96,44 +96,45 @@ impl Body {
         };
         Self {
             source,
-            closing: None,
-            tells_in_trailers: false,
+            completion: None,
+            errors_in_trailers: false,
         }
     }
 
     /// Ties the end of the request to the end of this body.
-    pub(crate) fn closing(mut self, closing: Box<CompletionGuard>) -> Self {
-        self.closing = Some(closing);
+    pub(crate) fn with_completion(mut self, completion: Box<CompletionGuard>) -> Self {
+        self.completion = Some(completion);
         self
     }
 
     /// Tells a gRPC caller in trailers why there is no more of this body.
-    pub(crate) fn telling_in_trailers(mut self) -> Self {
-        self.tells_in_trailers = true;
+    pub(crate) fn with_errors_in_trailers(mut self) -> Self {
+        self.errors_in_trailers = true;
         self
     }
 
     /// The field that names the request, for a response whose head does not hold it yet.
     #[must_use]
     pub fn correlation_field(&self) -> Option<(HeaderName, &HeaderValue)> {
-        let closing = self.closing.as_ref()?;
-        Some((names::CORRELATION_ID, &closing.facts.correlation_id))
+        let completion = self.completion.as_ref()?;
+        Some((names::CORRELATION_ID, &completion.record.correlation_id))
     }
 
     /// The bytes of a body that is held whole; none of one that is still arriving.
     pub(crate) fn into_bytes(mut self) -> Bytes {
         match &mut self.source {
             Source::Bytes(bytes) => std::mem::take(bytes),
-            Source::Upstream(_) | Source::File(_) | Source::Broken(_) | Source::Told(_) => {
-                Bytes::new()
-            }
+            Source::Upstream(_)
+            | Source::File(_)
+            | Source::Failed(_)
+            | Source::ErrorTrailers(_) => Bytes::new(),
         }
     }
 
     /// Sends on what there is of the request while the client takes nothing of the response.
     pub fn poll_upload(&mut self, cx: &mut Context<'_>) {
-        if let Source::Upstream(arriving) = &mut self.source {
-            arriving.body.poll_upload(cx);
+        if let Source::Upstream(upstream) = &mut self.source {
+            upstream.body.poll_upload(cx);
         }
     }
 
@@ -141,46 +142,46 @@ impl Body {
     #[inline]
     fn end_if_removed(&mut self) {
         let streams = matches!(self.source, Source::Upstream(_) | Source::File(_));
-        let closing = self.closing.as_deref_mut().filter(|_| streams);
-        if let Some(problem) = closing.and_then(CompletionGuard::removed) {
+        let completion = self.completion.as_deref_mut().filter(|_| streams);
+        if let Some(problem) = completion.and_then(CompletionGuard::removed) {
             self.source = self.fail(Interruption::Own(problem));
         }
     }
 
     fn fail(&mut self, interruption: Interruption) -> Source {
-        let problem = match (interruption, self.closing.as_deref()) {
-            (Interruption::Upstream(fault), Some(closing)) => closing.interrupted(&fault),
+        let problem = match (interruption, self.completion.as_deref()) {
+            (Interruption::Upstream(fault), Some(completion)) => completion.interrupted(&fault),
             (Interruption::Upstream(fault), None) => exchange_problem(&fault, "", None, None),
             (Interruption::Own(problem), _) => problem,
         };
         let reason = problem.reason().as_str();
-        let source = if self.tells_in_trailers {
+        let source = if self.errors_in_trailers {
             let mut trailers = HeaderMap::new();
             problem.write_grpc_headers(&mut trailers);
             trailers.remove(CONTENT_TYPE);
-            Source::Told(trailers)
+            Source::ErrorTrailers(trailers)
         } else {
-            Source::Broken(BodyError { reason })
+            Source::Failed(BodyError { reason })
         };
-        if let Some(closing) = &mut self.closing {
-            closing.facts.problem = Some(Box::new(problem));
+        if let Some(completion) = &mut self.completion {
+            completion.record.problem = Some(Box::new(problem));
         }
         source
     }
 }
 
-impl Arriving {
+impl UpstreamBody {
     /// Whether the client takes nothing just now: then its time runs, whatever the upstream does.
     #[inline]
-    fn waits_for_the_client(&self) -> bool {
+    fn is_client_stalled(&self) -> bool {
         self.timers.deadline().running() == Some(Timer::ResponseWrite)
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, SendError>>> {
         match self.body.poll_frame(cx) {
-            Poll::Pending => self.poll_late().map(|fault| Some(Err(fault))),
+            Poll::Pending => self.poll_timeout().map(|fault| Some(Err(fault))),
             frame @ Poll::Ready(_) => {
-                self.came();
+                self.received();
                 frame
             }
         }
@@ -193,24 +194,24 @@ impl Arriving {
         most: u64,
     ) -> Poll<Result<Option<usize>, SendError>> {
         match self.body.poll_splice(cx, pipe, most) {
-            Poll::Pending => self.poll_late().map(Err),
+            Poll::Pending => self.poll_timeout().map(Err),
             moved @ Poll::Ready(_) => {
-                self.came();
+                self.received();
                 moved
             }
         }
     }
 
     #[inline]
-    fn came(&self) {
-        if !self.waits_for_the_client() {
+    fn received(&self) {
+        if !self.is_client_stalled() {
             self.timers.stop();
         }
     }
 
     /// Nothing came. Ready when nothing did for too long.
-    fn poll_late(&self) -> Poll<SendError> {
-        if self.waits_for_the_client() {
+    fn poll_timeout(&self) -> Poll<SendError> {
+        if self.is_client_stalled() {
             return Poll::Pending;
         }
         self.timers.ensure(Timer::ResponseBody, self.read_time);
@@ -233,10 +234,10 @@ impl HttpBody for Body {
         let polled = match &mut self.source {
             Source::Bytes(bytes) if bytes.is_empty() => Poll::Ready(None),
             Source::Bytes(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
-            Source::Upstream(arriving) => arriving.poll(cx).map_err(Interruption::Upstream),
+            Source::Upstream(upstream) => upstream.poll(cx).map_err(Interruption::Upstream),
             Source::File(file) => file.poll(cx).map_err(Interruption::Own),
-            Source::Broken(error) => return Poll::Ready(Some(Err(*error))),
-            Source::Told(trailers) => {
+            Source::Failed(error) => return Poll::Ready(Some(Err(*error))),
+            Source::ErrorTrailers(trailers) => {
                 let trailers = std::mem::take(trailers);
                 self.source = Source::Bytes(Bytes::new());
                 return Poll::Ready(Some(Ok(Frame::trailers(trailers))));
@@ -252,8 +253,8 @@ impl HttpBody for Body {
                 if let Some(trailers) = frame.trailers_mut() {
                     trailers::for_clients(trailers);
                 }
-                if let Some(closing) = &mut self.closing {
-                    closing.facts.bytes_out += frame.data_ref().map_or(0, Bytes::len) as u64;
+                if let Some(completion) = &mut self.completion {
+                    completion.record.bytes_out += frame.data_ref().map_or(0, Bytes::len) as u64;
                 }
                 Poll::Ready(Some(Ok(frame)))
             }
@@ -270,18 +271,18 @@ impl HttpBody for Body {
     fn is_end_stream(&self) -> bool {
         match &self.source {
             Source::Bytes(bytes) => bytes.is_empty(),
-            Source::Upstream(arriving) => arriving.body.is_end_stream(),
+            Source::Upstream(upstream) => upstream.body.is_end_stream(),
             Source::File(file) => file.left() == 0,
-            Source::Broken(_) | Source::Told(_) => false,
+            Source::Failed(_) | Source::ErrorTrailers(_) => false,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.source {
             Source::Bytes(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Source::Upstream(arriving) => arriving.body.size_hint(),
+            Source::Upstream(upstream) => upstream.body.size_hint(),
             Source::File(file) => SizeHint::with_exact(file.left()),
-            Source::Broken(_) | Source::Told(_) => SizeHint::default(),
+            Source::Failed(_) | Source::ErrorTrailers(_) => SizeHint::default(),
         }
     }
 }
@@ -289,8 +290,10 @@ impl HttpBody for Body {
 impl SpliceFrom for Body {
     fn can_splice(&self) -> bool {
         match &self.source {
-            Source::Upstream(arriving) => arriving.body.can_splice(),
-            Source::Bytes(_) | Source::File(_) | Source::Broken(_) | Source::Told(_) => false,
+            Source::Upstream(upstream) => upstream.body.can_splice(),
+            Source::Bytes(_) | Source::File(_) | Source::Failed(_) | Source::ErrorTrailers(_) => {
+                false
+            }
         }
     }
 
@@ -301,13 +304,13 @@ impl SpliceFrom for Body {
         most: u64,
     ) -> Poll<Option<usize>> {
         self.end_if_removed();
-        let Source::Upstream(arriving) = &mut self.source else {
+        let Source::Upstream(upstream) = &mut self.source else {
             return Poll::Ready(None);
         };
-        match ready!(arriving.poll_splice(cx, pipe, most)) {
+        match ready!(upstream.poll_splice(cx, pipe, most)) {
             Ok(moved) => {
-                if let Some(closing) = &mut self.closing {
-                    closing.facts.bytes_out += moved.unwrap_or_default() as u64;
+                if let Some(completion) = &mut self.completion {
+                    completion.record.bytes_out += moved.unwrap_or_default() as u64;
                 }
                 Poll::Ready(moved)
             }
@@ -322,8 +325,8 @@ impl SpliceFrom for Body {
 impl Drop for Body {
     fn drop(&mut self) {
         let complete = self.is_end_stream();
-        if let Some(closing) = &mut self.closing {
-            closing.facts.complete = complete;
+        if let Some(completion) = &mut self.completion {
+            completion.record.complete = complete;
         }
     }
 }

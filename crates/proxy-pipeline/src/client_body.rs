@@ -41,7 +41,7 @@ pub trait Source: Debug {
 pub struct Streamed {
     stream: RecvStream,
     /// Told when somebody wants the body.
-    asked: Option<Rc<Cell<bool>>>,
+    continue_wanted: Option<Rc<Cell<bool>>>,
 }
 
 /// Why there is no more of a body.
@@ -67,10 +67,13 @@ impl BodyAborted {
 }
 
 impl ClientBody {
-    /// The body that `stream` carries. `asked` is set when somebody wants it.
+    /// The body that `stream` carries. `continue_wanted` is set when somebody wants it.
     #[must_use]
-    pub fn streamed(stream: RecvStream, asked: Option<Rc<Cell<bool>>>) -> Self {
-        Self::Http2(Streamed { stream, asked })
+    pub fn streamed(stream: RecvStream, continue_wanted: Option<Rc<Cell<bool>>>) -> Self {
+        Self::Http2(Streamed {
+            stream,
+            continue_wanted,
+        })
     }
 }
 
@@ -114,8 +117,8 @@ impl Streamed {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyAborted>>> {
-        if let Some(asked) = self.asked.take() {
-            asked.set(true);
+        if let Some(continue_wanted) = self.continue_wanted.take() {
+            continue_wanted.set(true);
         }
         if let Some(data) = ready!(self.stream.poll_data(cx)) {
             let released = data.and_then(|data| {

@@ -2,8 +2,8 @@
 
 use crate::body::Body;
 use crate::connection_info::ConnectionInfo;
-use crate::error_log::{ErrorContext, write_down};
-use crate::exchange::said_once;
+use crate::error_log::{ErrorContext, log_problem};
+use crate::exchange::never_indexed;
 use crate::failure::{exchange_problem, malformed_body, timeout_problem};
 use crate::known_headers::KnownHeaders;
 use crate::names;
@@ -28,7 +28,7 @@ pub(crate) struct CompletionGuard {
     pub(crate) origin: Origin,
     pub(crate) watch: ReloadWatch,
     pub(crate) client: Rc<ConnectionInfo>,
-    pub(crate) facts: ExchangeRecord,
+    pub(crate) record: ExchangeRecord,
 }
 
 /// What is known of a request so far.
@@ -53,45 +53,45 @@ pub(crate) struct ExchangeRecord {
     pub(crate) problem: Option<Box<Problem>>,
     pub(crate) permit: Option<Permit>,
     /// What its access record will say of its head; none where there will be no record.
-    pub(crate) note: Option<AccessLogHead>,
+    pub(crate) access_head: Option<AccessLogHead>,
 }
 
 impl CompletionGuard {
-    /// Names the response to the request that held `found`, and ties everything to the end of its body.
+    /// Names the response to the request that held `known`, and ties everything to the end of its body.
     pub(crate) fn finish(
         mut self: Box<Self>,
-        found: &KnownHeaders,
+        known: &KnownHeaders,
         mut response: Response<Body>,
     ) -> Response<Body> {
-        let offer = self.client.take_offer();
+        let upgrade_slot = self.client.take_upgrade();
         let headers = response.headers_mut();
         // HTTP/1.x takes it from the body, which costs no insertion.
-        if !self.client.exclusive || offer.is_some() {
-            let id = self.facts.correlation_id.clone();
-            headers.insert(names::CORRELATION_ID, said_once(id));
+        if !self.client.exclusive || upgrade_slot.is_some() {
+            let id = self.record.correlation_id.clone();
+            headers.insert(names::CORRELATION_ID, never_indexed(id));
         }
         if self.client.exclusive
-            && (self.client.is_to_leave(&self.worker) || self.client.close.get())
+            && (self.client.should_close(&self.worker) || self.client.close.get())
         {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
-        if self.facts.parts.upstream.is_none() {
+        if self.record.parts.upstream.is_none() {
             self.client.earn_reset();
         }
-        self.facts.status = Some(response.status());
-        match offer {
+        self.record.status = Some(response.status());
+        match upgrade_slot {
             None => response.map(|body| {
-                let by_http2 = self.facts.protocol == Protocol::Http2;
-                let body = body.closing(self);
-                if by_http2 && found.has(KnownHeaders::GRPC) {
-                    return body.telling_in_trailers();
+                let by_http2 = self.record.protocol == Protocol::Http2;
+                let body = body.with_completion(self);
+                if by_http2 && known.has(KnownHeaders::GRPC) {
+                    return body.with_errors_in_trailers();
                 }
                 body
             }),
-            Some(offer) => {
-                self.origin.extract(self.facts.parts);
+            Some(upgrade_slot) => {
+                self.origin.extract(self.record.parts);
                 let client = Rc::clone(&self.client);
-                client.switch(offer, self);
+                client.switch(upgrade_slot, self);
                 response
             }
         }
@@ -99,7 +99,7 @@ impl CompletionGuard {
 
     /// Why the response broke off: for what the client sent, if that was wrong.
     pub(crate) fn interrupted(&self, fault: &SendError) -> Problem {
-        let upload = self.facts.upload.as_ref();
+        let upload = self.record.upload.as_ref();
         let upload = upload.and_then(|progress| progress.fault.get());
         exchange_problem(fault, self.upstream_name(), upload, self.client.fault.get())
     }
@@ -107,14 +107,14 @@ impl CompletionGuard {
     /// The upstream called last, or the one that the request was meant for; empty when there was none.
     pub(crate) fn upstream_name(&self) -> &str {
         self.origin
-            .upstream_name(self.facts.parts)
+            .upstream_name(self.record.parts)
             .unwrap_or_default()
     }
 
     /// Counts the request among those that the target asked last is serving.
     pub(crate) fn enter_target(&mut self) {
-        if !std::mem::replace(&mut self.facts.connected, true)
-            && let Some(target) = self.origin.target_cells(self.facts.parts)
+        if !std::mem::replace(&mut self.record.connected, true)
+            && let Some(target) = self.origin.target_metrics(self.record.parts)
         {
             target.active.add(1);
         }
@@ -122,8 +122,8 @@ impl CompletionGuard {
 
     /// Takes it out of that count.
     pub(crate) fn leave_target(&mut self) {
-        if std::mem::take(&mut self.facts.connected)
-            && let Some(target) = self.origin.target_cells(self.facts.parts)
+        if std::mem::take(&mut self.record.connected)
+            && let Some(target) = self.origin.target_metrics(self.record.parts)
         {
             target.active.sub(1);
         }
@@ -136,13 +136,13 @@ impl CompletionGuard {
         if self.watch.is_quiet(reloads) {
             return None;
         }
-        self.look_at_reloads(reloads)
+        self.check_reloads(reloads)
     }
 
     #[cold]
-    fn look_at_reloads(&mut self, reloads: u32) -> Option<Problem> {
-        self.origin.extract(self.facts.parts);
-        let lost = self.origin.lost(self.facts.parts, &self.worker.active());
+    fn check_reloads(&mut self, reloads: u32) -> Option<Problem> {
+        self.origin.extract(self.record.parts);
+        let lost = self.origin.lost(self.record.parts, &self.worker.active());
         let removals = self.worker.removals.borrow();
         let reason = self.watch.look(reloads, lost.as_ref(), &removals)?;
         Some(Problem::new(reason, Detail::None))
@@ -153,89 +153,95 @@ impl CompletionGuard {
         self.client
             .in_flight
             .set(self.client.in_flight.get().saturating_sub(1));
-        self.worker.cells.requests_in_flight.sub(1);
-        self.facts.permit = None;
-        let aborted = self.blame_the_client();
+        self.worker.metrics.requests_in_flight.sub(1);
+        self.record.permit = None;
+        let aborted = self.attribute_to_client();
         self.leave_target();
-        let status = self.facts.status.map_or(499, |status| status.as_u16());
-        let failed = self.facts.problem.is_some() && !aborted || status >= 500;
-        let took = now.saturating_sub(self.facts.began);
+        let status = self.record.status.map_or(499, |status| status.as_u16());
+        let failed = self.record.problem.is_some() && !aborted || status >= 500;
+        let took = now.saturating_sub(self.record.began);
         let outcome = Outcome {
             status,
             took,
             bytes_in: self.bytes_in(),
-            bytes_out: self.facts.bytes_out,
+            bytes_out: self.record.bytes_out,
             failed,
             aborted,
         };
-        self.origin.route_cells(self.facts.parts).record(&outcome);
-        if let Some(problem) = &self.facts.problem {
+        self.origin
+            .route_metrics(self.record.parts)
+            .record(&outcome);
+        if let Some(problem) = &self.record.problem {
             self.record_problem(problem, status, took);
         }
-        if let Some(note) = self.facts.note.take() {
-            self.record_access(note, &outcome, now);
+        if let Some(access_head) = self.record.access_head.take() {
+            self.record_access(access_head, &outcome, now);
         }
     }
 
     /// An exchange without an answer, or with half of one, for which nobody else is to blame, was
     /// given up by the client.
-    fn blame_the_client(&mut self) -> bool {
-        let facts = &mut self.facts;
-        if facts.problem.is_none() && (facts.status.is_none() || !facts.complete) {
+    fn attribute_to_client(&mut self) -> bool {
+        let record = &mut self.record;
+        if record.problem.is_none() && (record.status.is_none() || !record.complete) {
             let problem = match self.client.timed_out.get() {
                 Some((timer, after)) => timeout_problem(timer, after),
                 None if self.client.malformed.get() => malformed_body(),
                 None => Problem::new(Reason::ClientAborted, Detail::None),
             };
-            facts.problem = Some(Box::new(problem));
+            record.problem = Some(Box::new(problem));
         }
-        let problem = facts.problem.as_ref();
+        let problem = record.problem.as_ref();
         problem.is_some_and(|problem| problem.reason() == Reason::ClientAborted)
     }
 
     fn bytes_in(&self) -> u64 {
-        let upload = self.facts.upload.as_ref();
-        upload.map_or(0, |progress| progress.bytes.get()) + self.facts.tunnelled_in
+        let upload = self.record.upload.as_ref();
+        upload.map_or(0, |progress| progress.bytes.get()) + self.record.tunnelled_in
     }
 
     #[cold]
     fn record_problem(&self, problem: &Problem, status: u16, took: Duration) {
         let upstream = self.upstream_name();
-        let circumstances = ErrorContext {
-            at: self.worker.time.unix(self.facts.began + took),
+        let context = ErrorContext {
+            at: self.worker.time.unix(self.record.began + took),
             took,
-            correlation_id: self.facts.correlation_id.to_str().unwrap_or_default(),
-            client_ip: self.facts.client_ip,
+            correlation_id: self.record.correlation_id.to_str().unwrap_or_default(),
+            client_ip: self.record.client_ip,
             status,
             upstream: Some(upstream).filter(|name| !name.is_empty()),
-            route: self.origin.route_id(self.facts.parts),
+            route: self.origin.route_id(self.record.parts),
         };
-        write_down(&self.worker, problem, &circumstances);
+        log_problem(&self.worker, problem, &context);
     }
 
-    fn record_access(&self, note: AccessLogHead, outcome: &Outcome, now: Duration) {
-        let facts = &self.facts;
+    fn record_access(&self, access_head: AccessLogHead, outcome: &Outcome, now: Duration) {
+        let record = &self.record;
         let peer = &self.client.peer;
-        let other_ip = (facts.client_ip != peer.ip).then(|| facts.client_ip.to_string());
+        let other_ip = (record.client_ip != peer.ip).then(|| record.client_ip.to_string());
         let client_ip = other_ip.as_deref().map(str::as_bytes);
-        let problem = facts.problem.as_deref();
-        let record = AccessRecord {
+        let problem = record.problem.as_deref();
+        let entry = AccessRecord {
             at: self.worker.time.unix(now),
-            correlation_id: facts.correlation_id.as_bytes(),
-            route: self.origin.route_phrase(facts.parts),
-            target: self.origin.target_phrase(facts.parts),
+            correlation_id: record.correlation_id.as_bytes(),
+            route: self.origin.route_field(record.parts),
+            target: self.origin.target_field(record.parts),
             client_ip: client_ip.unwrap_or(peer.ip_value.as_bytes()),
             status: outcome.status,
             took: outcome.took,
             bytes_in: outcome.bytes_in,
             bytes_out: outcome.bytes_out,
-            protocol: facts.protocol,
+            protocol: record.protocol,
             reason: problem.map(|problem| problem.reason().as_str()),
             error_type: problem.map(|problem| problem.error_type().name()),
-            retries: facts.retries,
-            upstream_took: facts.upstream_took,
+            retries: record.retries,
+            upstream_took: record.upstream_took,
         };
-        self.worker.logs.borrow_mut().access.access(&record, note);
+        self.worker
+            .logs
+            .borrow_mut()
+            .access
+            .access(&entry, access_head);
     }
 }
 
@@ -289,10 +295,10 @@ mod tests {
             tls: None,
             limit: None,
         };
-        let links = vec![UpstreamConnectors {
+        let connectors = vec![UpstreamConnectors {
             targets: vec![settings],
         }];
-        ActivePlan::new(Arc::new(plan), links, registry, 0)
+        ActivePlan::new(Arc::new(plan), connectors, registry, 0)
     }
 
     fn worker(active: ActivePlan, registry: &Arc<Registry>) -> Rc<Worker> {
@@ -303,12 +309,12 @@ mod tests {
             connections: ConcurrencyLimit::new(10),
             lifecycle: Arc::new(lifecycle),
         };
-        let cells = registry.worker(0);
+        let metrics = registry.worker(0);
         let worker = Worker::new(
             Arc::new(shared),
             (Time::start(), IdSource::new([7; 32])),
             active,
-            cells,
+            metrics,
             Logs::off(),
         );
         Rc::new(worker)
@@ -320,7 +326,7 @@ mod tests {
         Tunnel {
             transport: UpstreamStream::Tcp(stream.unwrap()),
             early: bytes::Bytes::new(),
-            lane: None,
+            stream_slot: None,
         }
     }
 
@@ -340,12 +346,14 @@ mod tests {
         let (head, ()) = Request::new(()).into_parts();
         let mut exchange = Exchange::begin(Rc::clone(worker), stream, head, ClientBody::Empty);
         let plan = Rc::clone(exchange.active());
-        exchange.enter(&plan.plan.routes()[0]);
-        exchange.ask(0, 0);
-        client.offer(tunnel().await, None, Duration::from_mins(1));
-        let Exchange { closing, found, .. } = exchange;
+        exchange.set_route(&plan.plan.routes()[0]);
+        exchange.record_attempt(0, 0);
+        client.offer_upgrade(tunnel().await, None, Duration::from_mins(1));
+        let Exchange {
+            completion, known, ..
+        } = exchange;
         let response = Response::new(Body::bytes(bytes::Bytes::new()));
-        drop(closing.finish(&found, response));
+        drop(completion.finish(&known, response));
         client
     }
 
@@ -357,20 +365,23 @@ mod tests {
         let client = switched(&worker).await;
         assert!(plan.upgrade().is_some());
 
-        worker.adopt(active(2, "new", &registry));
+        worker.apply(active(2, "new", &registry));
 
         assert!(plan.upgrade().is_none(), "something holds the old plan");
         let mut tunnel = client.take_switched().unwrap();
-        assert_eq!(tunnel.closing.upstream_name(), "u");
+        assert_eq!(tunnel.completion.upstream_name(), "u");
         assert_eq!(
-            tunnel.closing.origin.route_id(tunnel.closing.facts.parts),
+            tunnel
+                .completion
+                .origin
+                .route_id(tunnel.completion.record.parts),
             Some("old")
         );
         // The time to drain is not over.
-        assert!(tunnel.closing.removed().is_none());
+        assert!(tunnel.completion.removed().is_none());
         worker.clock.advance_to(Duration::from_hours(1));
         worker.end_removed();
-        let problem = tunnel.closing.removed().unwrap();
+        let problem = tunnel.completion.removed().unwrap();
         assert_eq!(problem.reason().as_str(), "route_removed");
     }
 }

@@ -58,7 +58,7 @@ struct Aside {
     /// Heads of 1xx responses that are to be written.
     interim: Vec<u8>,
     /// The upstream's half, before the answer `101` is on its way.
-    offer: Option<UpgradeSlot>,
+    upgrade_slot: Option<UpgradeSlot>,
     /// The upstream's half, since it is.
     switched: Option<Switched>,
 }
@@ -82,7 +82,7 @@ pub struct Switched {
     /// The longest silence, both ways.
     pub idle: Duration,
     pub(crate) permit: Option<ConnectionPermit>,
-    pub(crate) closing: Box<CompletionGuard>,
+    pub(crate) completion: Box<CompletionGuard>,
 }
 
 type UpgradeSlot = (Tunnel, Option<ConnectionPermit>, Duration);
@@ -130,7 +130,7 @@ impl ConnectionInfo {
 
     /// The same connection, after this handshake.
     #[must_use]
-    pub fn secured(self, session: Option<TlsSession>) -> Self {
+    pub fn with_tls(self, session: Option<TlsSession>) -> Self {
         Self {
             session: session.map(Box::new),
             ..self
@@ -140,14 +140,14 @@ impl ConnectionInfo {
     /// Whether the connection ends as soon as it can: the process drains, the listener is gone or has
     /// other settings, or the connection is too old or has carried its last request.
     #[inline]
-    pub fn is_to_leave(&self, worker: &Worker) -> bool {
+    pub fn should_close(&self, worker: &Worker) -> bool {
         worker.is_draining() || self.listener.get() == REMOVED_LISTENER || self.is_used_up(worker)
     }
 
     /// Whether a connection of HTTP/1.x ends that waits for a request with nothing in flight.
     #[inline]
-    pub fn is_to_end_idle(&self, worker: &Worker) -> bool {
-        self.is_to_hang_up(worker) || self.is_used_up(worker)
+    pub fn should_close_idle(&self, worker: &Worker) -> bool {
+        self.must_close_now(worker) || self.is_used_up(worker)
     }
 
     /// Whether it was accepted under other terms, is too old or has carried its last request.
@@ -161,7 +161,7 @@ impl ConnectionInfo {
 
     /// Whether the connection ends even if that closes it under a request on its way.
     #[inline]
-    pub fn is_to_hang_up(&self, worker: &Worker) -> bool {
+    pub fn must_close_now(&self, worker: &Worker) -> bool {
         worker.draining.get() == Draining::Promptly || self.listener.get() == REMOVED_LISTENER
     }
 
@@ -192,7 +192,7 @@ impl ConnectionInfo {
         aside.as_ref().is_some_and(|it| !it.interim.is_empty())
     }
 
-    pub(crate) fn announce(&self, heads: &[u8]) {
+    pub(crate) fn queue_interim(&self, heads: &[u8]) {
         self.aside().interim.extend_from_slice(heads);
     }
 
@@ -201,25 +201,30 @@ impl ConnectionInfo {
         self.aside.borrow_mut().as_mut()?.switched.take()
     }
 
-    pub(crate) fn offer(&self, tunnel: Tunnel, permit: Option<ConnectionPermit>, idle: Duration) {
-        self.aside().offer = Some((tunnel, permit, idle));
+    pub(crate) fn offer_upgrade(
+        &self,
+        tunnel: Tunnel,
+        permit: Option<ConnectionPermit>,
+        idle: Duration,
+    ) {
+        self.aside().upgrade_slot = Some((tunnel, permit, idle));
     }
 
-    pub(crate) fn take_offer(&self) -> Option<UpgradeSlot> {
-        self.aside.borrow_mut().as_mut()?.offer.take()
+    pub(crate) fn take_upgrade(&self) -> Option<UpgradeSlot> {
+        self.aside.borrow_mut().as_mut()?.upgrade_slot.take()
     }
 
     /// Keeps a request open, though its response has no body, until the tunnel ends.
     pub(crate) fn switch(
         &self,
         (tunnel, permit, idle): UpgradeSlot,
-        closing: Box<CompletionGuard>,
+        completion: Box<CompletionGuard>,
     ) {
         self.aside().switched = Some(Switched {
             tunnel,
             idle,
             permit,
-            closing,
+            completion,
         });
     }
 

@@ -52,11 +52,11 @@ pub fn refuse_unread(
     let expose = listener.is_some_and(|listener| listener.expose_reasons);
     let answer = raw_answer(&problem, &correlation_id, expose, UNIX_EPOCH + unix_time);
     client.in_flight.set(client.in_flight.get() + 1);
-    worker.cells.requests_in_flight.add(1);
-    worker.cells.request(Protocol::Http11);
+    worker.metrics.requests_in_flight.add(1);
+    worker.metrics.request(Protocol::Http11);
     drop(CompletionGuard {
         worker: Rc::clone(worker),
-        facts: ExchangeRecord {
+        record: ExchangeRecord {
             began,
             correlation_id,
             protocol: Protocol::Http11,
@@ -72,7 +72,7 @@ pub fn refuse_unread(
             upload: None,
             problem: Some(Box::new(problem)),
             permit: None,
-            note: note(worker, &active, unread.head),
+            access_head: access_head(worker, &active, unread.head),
         },
         origin: Origin::Plan(active),
         watch: ReloadWatch::new(worker.reloads.get()),
@@ -81,8 +81,8 @@ pub fn refuse_unread(
     answer
 }
 
-fn note(worker: &Worker, active: &ActivePlan, head: &[u8]) -> Option<AccessLogHead> {
+fn access_head(worker: &Worker, active: &ActivePlan, head: &[u8]) -> Option<AccessLogHead> {
     let format = active.access_format.as_ref()?;
     let facts = refused_head::facts(head);
-    worker.logs.borrow_mut().access.note(&facts, format)
+    worker.logs.borrow_mut().access.access_head(&facts, format)
 }

@@ -23,7 +23,7 @@ pub(crate) struct ErrorContext<'a> {
 
 /// Counts `problem` and writes its records. That a client left is counted only.
 #[cold]
-pub(crate) fn write_down(worker: &Worker, problem: &Problem, circumstances: &ErrorContext<'_>) {
+pub(crate) fn log_problem(worker: &Worker, problem: &Problem, context: &ErrorContext<'_>) {
     let ErrorContext {
         at,
         took,
@@ -32,10 +32,10 @@ pub(crate) fn write_down(worker: &Worker, problem: &Problem, circumstances: &Err
         status,
         upstream,
         route,
-    } = *circumstances;
+    } = *context;
     let reason = problem.reason();
     worker
-        .cells
+        .metrics
         .failed(u16::try_from(reason.index()).unwrap_or(u16::MAX));
     if reason == Reason::ClientAborted {
         return;
@@ -49,7 +49,7 @@ pub(crate) fn write_down(worker: &Worker, problem: &Problem, circumstances: &Err
     let client_ip = client_ip.to_string();
     let message = problem.log_message();
     if let Some(limit_type) = limit_met(reason) {
-        worker.cells.limit_met(limit_type);
+        worker.metrics.limit_met(limit_type);
         let (actual, limit) = counted(problem.detail());
         let limit_record = LimitRecord {
             at,
@@ -87,11 +87,11 @@ pub(crate) fn write_down(worker: &Worker, problem: &Problem, circumstances: &Err
 
 /// Writes down why a connection was given up beside or before any request; the client is told
 /// nothing that HTTP could say.
-pub fn note_connection(worker: &Worker, client: &ConnectionInfo, problem: &Problem) {
+pub fn log_connection_problem(worker: &Worker, client: &ConnectionInfo, problem: &Problem) {
     let at = worker.time.unix(worker.time.elapsed());
     // One of its own: it is in no response, but two records of one connection belong together.
     let correlation_id = worker.ids.next(at);
-    let circumstances = ErrorContext {
+    let context = ErrorContext {
         at,
         took: waited(problem),
         correlation_id: correlation_id.to_str().unwrap_or_default(),
@@ -100,7 +100,7 @@ pub fn note_connection(worker: &Worker, client: &ConnectionInfo, problem: &Probl
         upstream: None,
         route: None,
     };
-    write_down(worker, problem, &circumstances);
+    log_problem(worker, problem, &context);
 }
 
 fn counted(detail: &Detail) -> (u64, u64) {

@@ -31,13 +31,13 @@ use std::time::Duration;
 pub(crate) struct Exchange {
     pub(crate) head: Parts,
     pub(crate) body: Option<ClientBody>,
-    pub(crate) found: KnownHeaders,
+    pub(crate) known: KnownHeaders,
     // Boxed: it goes from hand to hand, and most who hold it do not look at it.
-    pub(crate) closing: Box<CompletionGuard>,
+    pub(crate) completion: Box<CompletionGuard>,
     /// The plan that it began under.
     active: Rc<ActivePlan>,
     /// What the target is told beside what is in the head.
-    pub(crate) added: Option<ForwardedHeaders>,
+    pub(crate) forwarded: Option<ForwardedHeaders>,
     service: ServiceForm,
     /// `Accept`, where it speaks of HTML: nobody else needs it when the head has gone upstream.
     accept: Option<HeaderValue>,
@@ -53,29 +53,29 @@ impl Exchange {
     ) -> Self {
         let active = worker.active();
         let client = Rc::clone(&stream.client);
-        let (found, said) = KnownHeaders::in_head(&head.headers);
+        let (known, logged) = KnownHeaders::in_head(&head.headers);
         let began = worker.time.elapsed();
         let protocol = protocol(head.version);
         client.in_flight.set(client.in_flight.get() + 1);
         client.requests.set(client.requests.get() + 1);
-        worker.cells.requests_in_flight.add(1);
-        worker.cells.request(protocol);
+        worker.metrics.requests_in_flight.add(1);
+        worker.metrics.request(protocol);
         let listener = active.plan.listeners().get(client.listener.get());
         let trusted = listener.map_or(&[][..], |listener| &listener.trusted_proxies);
         if client.terms.is_retired() {
-            client.peer.trust_by(trusted);
+            client.peer.update_trust(trusted);
         }
-        let client_ip = client_ip(&client.peer, &head.headers, &found, trusted);
-        let correlation_id = correlation_id(&worker, &head, &found, began);
-        let note = note(&worker, &active, &head, (&found, said));
-        let html = found.has(KnownHeaders::ACCEPTS_HTML);
+        let client_ip = client_ip(&client.peer, &head.headers, &known, trusted);
+        let correlation_id = correlation_id(&worker, &head, &known, began);
+        let access_head = access_head(&worker, &active, &head, (&known, logged));
+        let html = known.has(KnownHeaders::ACCEPTS_HTML);
         let accept = html.then(|| head.headers.get(ACCEPT).cloned()).flatten();
-        let closing = Box::new(CompletionGuard {
+        let completion = Box::new(CompletionGuard {
             watch: ReloadWatch::new(worker.reloads.get()),
             worker,
             origin: Origin::Plan(Rc::clone(&active)),
             client,
-            facts: ExchangeRecord {
+            record: ExchangeRecord {
                 began,
                 correlation_id,
                 protocol,
@@ -91,16 +91,16 @@ impl Exchange {
                 upload: None,
                 problem: None,
                 permit: None,
-                note,
+                access_head,
             },
         });
         Self {
             head,
             body: Some(body),
-            found,
-            closing,
+            known,
+            completion,
             active,
-            added: None,
+            forwarded: None,
             service: ServiceForm::Unsaid,
             accept,
             stream,
@@ -110,14 +110,14 @@ impl Exchange {
     /// What the decision looks at.
     pub(crate) fn request_head(&self) -> RequestHead<'_> {
         let authority = self.head.uri.authority().map(Authority::as_str);
-        let host = || self.found.host.as_ref()?.to_str().ok();
+        let host = || self.known.host.as_ref()?.to_str().ok();
         RequestHead {
-            listener: self.closing.client.listener.get(),
+            listener: self.completion.client.listener.get(),
             method: &self.head.method,
             host: authority.or_else(host).unwrap_or_default(),
             target: self.head.uri.path_and_query(),
             headers: &self.head.headers,
-            content_length: self.found.content_length,
+            content_length: self.known.content_length,
         }
     }
 
@@ -142,62 +142,62 @@ impl Exchange {
 
     /// When the request came, since the worker's start.
     pub(crate) fn began(&self) -> Duration {
-        self.closing.facts.began
+        self.completion.record.began
     }
 
     pub(crate) fn worker(&self) -> &Rc<Worker> {
-        &self.closing.worker
+        &self.completion.worker
     }
 
     pub(crate) fn client(&self) -> &Rc<ConnectionInfo> {
-        &self.closing.client
+        &self.completion.client
     }
 
-    pub(crate) fn facts(&mut self) -> &mut ExchangeRecord {
-        &mut self.closing.facts
+    pub(crate) fn record(&mut self) -> &mut ExchangeRecord {
+        &mut self.completion.record
     }
 
     /// The listener that the request came in by, as the plan in force knows it.
     pub(crate) fn listener(&self) -> Option<&ListenerPlan> {
         let listeners = self.active.plan.listeners();
-        listeners.get(self.closing.client.listener.get())
+        listeners.get(self.completion.client.listener.get())
     }
 
-    pub(crate) fn enter(&mut self, route: &RoutePlan) {
+    pub(crate) fn set_route(&mut self, route: &RoutePlan) {
         self.service = route.form;
-        self.closing.facts.parts.route = Some(route.index);
+        self.completion.record.parts.route = Some(route.index);
         if let Service::Upstream(position) = route.service {
-            self.closing.facts.parts.meant = Some(position);
+            self.completion.record.parts.meant = Some(position);
         }
     }
 
     /// The timers of this exchange, which ends at `end_by` whatever happens.
     pub(crate) fn timers(&self, total: Option<Duration>) -> RequestTimers {
-        let clock = Rc::clone(&self.closing.worker.clock);
+        let clock = Rc::clone(&self.completion.worker.clock);
         RequestTimers::new(clock, Rc::clone(&self.stream.deadline), total)
     }
 
     /// Notes that this target is asked now.
-    pub(crate) fn ask(&mut self, upstream: usize, target: u16) {
-        self.closing.leave_target();
-        if self.closing.facts.parts.upstream.is_none() {
-            self.closing.client.earn_reset();
+    pub(crate) fn record_attempt(&mut self, upstream: usize, target: u16) {
+        self.completion.leave_target();
+        if self.completion.record.parts.upstream.is_none() {
+            self.completion.client.earn_reset();
         }
-        self.closing.facts.parts.upstream = Some((upstream, target));
-        if let Some((upstream, cells)) = self.asked() {
-            upstream.cells.attempts.add(1);
-            cells.requests.add(1);
+        self.completion.record.parts.upstream = Some((upstream, target));
+        if let Some((upstream, metrics)) = self.last_attempt() {
+            upstream.metrics.attempts.add(1);
+            metrics.requests.add(1);
         }
     }
 
     /// Notes that there is a connection to the target asked last: until then the request waits.
     pub(crate) fn connected(&mut self) {
-        self.closing.enter_target();
+        self.completion.enter_target();
     }
 
     /// The upstream and target asked last.
-    pub(crate) fn asked(&self) -> Option<(&ActiveUpstream, &TargetMetrics)> {
-        let (upstream, target) = self.closing.facts.parts.upstream?;
+    pub(crate) fn last_attempt(&self) -> Option<(&ActiveUpstream, &TargetMetrics)> {
+        let (upstream, target) = self.completion.record.parts.upstream?;
         let upstream = self.active.upstreams.get(upstream)?;
         Some((upstream, upstream.targets.get(usize::from(target))?))
     }
@@ -212,24 +212,30 @@ impl Exchange {
         };
         // Only its beginning matters to the choice, and only gRPC's.
         let content_type = self
-            .found
+            .known
             .has(KnownHeaders::GRPC)
             .then_some(&b"application/grpc"[..]);
         let accept = self.accept.as_ref().map(HeaderValue::as_bytes);
-        let telling = ReplyFormat {
+        let format = ReplyFormat {
             form: ResponseForm::choose(self.service, accept, content_type),
-            correlation_id: &self.closing.facts.correlation_id,
+            correlation_id: &self.completion.record.correlation_id,
             method: &self.head.method,
             expose_reason: self
                 .listener()
                 .is_some_and(|listener| listener.expose_reasons),
         };
-        let mut response = local_reply(&problem, telling);
+        let mut response = local_reply(&problem, format);
         let routes = self.active.plan.routes();
-        if let Some(route) = self.closing.facts.parts.route.and_then(|at| routes.get(at)) {
+        if let Some(route) = self
+            .completion
+            .record
+            .parts
+            .route
+            .and_then(|at| routes.get(at))
+        {
             header_edits::apply(&route.response_headers, response.headers_mut());
         }
-        self.closing.facts.problem = Some(Box::new(problem));
+        self.completion.record.problem = Some(Box::new(problem));
         response
     }
 
@@ -241,10 +247,10 @@ impl Exchange {
 fn correlation_id(
     worker: &Worker,
     head: &Parts,
-    found: &KnownHeaders,
+    known: &KnownHeaders,
     began: Duration,
 ) -> HeaderValue {
-    let sent = found
+    let sent = known
         .has(KnownHeaders::CORRELATION_ID)
         .then(|| head.headers.get(names::CORRELATION_ID))
         .flatten()
@@ -255,7 +261,7 @@ fn correlation_id(
 
 /// A value that no other message will hold: HTTP/2 need not remember it, and be slow to find others
 /// among many of its kind.
-pub(crate) fn said_once(mut value: HeaderValue) -> HeaderValue {
+pub(crate) fn never_indexed(mut value: HeaderValue) -> HeaderValue {
     value.set_sensitive(true);
     value
 }
@@ -270,27 +276,31 @@ fn protocol(version: Version) -> Protocol {
 
 /// What the access log will say of `head`.
 #[inline]
-fn note(
+fn access_head(
     worker: &Worker,
     active: &ActivePlan,
     head: &Parts,
-    (found, said): (&KnownHeaders, LoggedHeaders<'_>),
+    (known, logged): (&KnownHeaders, LoggedHeaders<'_>),
 ) -> Option<AccessLogHead> {
     let format = active.access_format.as_ref()?;
     let authority = || head.uri.authority().map(|host| host.as_str().as_bytes());
     let target = head.uri.path_and_query();
     let target = target.map_or("", PathAndQuery::as_str).as_bytes();
     let raw = head.extensions.get::<RawTarget>();
-    let facts = AccessLogRequest {
+    let request = AccessLogRequest {
         method: head.method.as_str().as_bytes(),
-        host: found
+        host: known
             .host
             .as_ref()
             .map(HeaderValue::as_bytes)
             .or_else(authority),
         path: raw.map_or(target, |RawTarget(raw)| raw),
-        user_agent: said.user_agent.map(HeaderValue::as_bytes),
-        referer: said.referer.map(HeaderValue::as_bytes),
+        user_agent: logged.user_agent.map(HeaderValue::as_bytes),
+        referer: logged.referer.map(HeaderValue::as_bytes),
     };
-    worker.logs.borrow_mut().access.note(&facts, format)
+    worker
+        .logs
+        .borrow_mut()
+        .access
+        .access_head(&request, format)
 }

@@ -56,9 +56,9 @@ struct Attempts<'e, 'p> {
 enum AttemptOutcome {
     Answered(Answered),
     /// The connection was of no use, and nobody is to blame.
-    Again,
+    RetrySame,
     /// The target has not looked at the request.
-    Elsewhere,
+    RetryNext,
     Failed(Problem),
 }
 
@@ -90,13 +90,13 @@ pub(crate) async fn send(
     to: Destination<'_>,
 ) -> Result<Response<Body>, Problem> {
     let body = exchange.body.take().filter(|body| !body.is_end_stream());
-    let length = match (&body, exchange.found.content_length) {
+    let length = match (&body, exchange.known.content_length) {
         (Some(_), None) => Length::Chunked,
         (Some(_), Some(_)) | (None, _) => Length::Known,
     };
-    let asked = request_head::apply(exchange, to, length);
+    let requested = request_head::apply(exchange, to, length);
     let timers = exchange.timers(to.total);
-    let kind = kind(&exchange.head.method, asked.is_some());
+    let kind = kind(&exchange.head.method, requested.is_some());
     let replayable = may_repeat(&exchange.head.method, body.is_some());
     let (body, upload) = match body {
         Some(body) => {
@@ -105,10 +105,12 @@ pub(crate) async fn send(
         }
         None => (RequestBody::default(), None),
     };
-    exchange.facts().upload.clone_from(&upload);
+    exchange.record().upload.clone_from(&upload);
     let active = Rc::clone(exchange.active());
     if let Some(upstream) = active.upstreams.get(to.upstream.index) {
-        upstream.turn.set(upstream.turn.get().wrapping_add(1));
+        upstream
+            .rr_counter
+            .set(upstream.rr_counter.get().wrapping_add(1));
     }
     let pool = Rc::clone(&exchange.worker().pool);
     let mut attempts = Attempts {
@@ -123,18 +125,18 @@ pub(crate) async fn send(
         upload,
         tried: Vec::new(),
     };
-    let answered = attempts.run(asked.as_ref()).await?;
-    attempts.bring_back(answered, asked.as_ref())
+    let answered = attempts.run(requested.as_ref()).await?;
+    attempts.build_response(answered, requested.as_ref())
 }
 
 impl Attempts<'_, '_> {
     /// Sends the request until somebody answers or it must not be sent again.
-    async fn run(&mut self, asked: Option<&RequestedUpgrade>) -> Result<Answered, Problem> {
+    async fn run(&mut self, requested: Option<&RequestedUpgrade>) -> Result<Answered, Problem> {
         let mut target = self.to.target;
         loop {
-            self.exchange.ask(self.to.upstream.index, target);
-            let link = match self.link(target).await {
-                Ok(link) => link,
+            self.exchange.record_attempt(self.to.upstream.index, target);
+            let connection = match self.acquire(target).await {
+                Ok(connection) => connection,
                 Err(fault) => {
                     let upstream = self.to.upstream;
                     let label = upstream.targets.get(usize::from(target));
@@ -145,29 +147,31 @@ impl Attempts<'_, '_> {
                 }
             };
             self.exchange.connected();
-            let began = self.began(&link);
+            let began = self.began(&connection);
             if let Some(total) = self.to.total
-                && self.exchange.found.has(KnownHeaders::GRPC)
+                && self.exchange.known.has(KnownHeaders::GRPC)
             {
                 let spent = began.saturating_sub(self.exchange.began());
                 grpc_timeout::pass_on(self.request.headers_mut(), total.saturating_sub(spent));
             }
-            let tried = match link {
-                UpstreamConnection::Http1(kept) => self.send_alone(kept).await,
-                UpstreamConnection::Http2(lane) => self.call(lane, asked).await,
+            let outcome = match connection {
+                UpstreamConnection::Http1(pooled) => self.send_http1(pooled).await,
+                UpstreamConnection::Http2(stream_slot) => {
+                    self.send_http2(stream_slot, requested).await
+                }
             };
-            match tried {
+            match outcome {
                 AttemptOutcome::Answered(answered) => {
                     self.answered(began);
                     return Ok(answered);
                 }
-                AttemptOutcome::Again => {}
-                AttemptOutcome::Elsewhere => {
+                AttemptOutcome::RetrySame => {}
+                AttemptOutcome::RetryNext => {
                     self.tried.push(target);
                     target = self.untried().unwrap_or(target);
                 }
                 AttemptOutcome::Failed(problem) => {
-                    self.note_failure(&problem);
+                    self.record_failure(&problem);
                     return Err(problem);
                 }
             }
@@ -176,9 +180,9 @@ impl Attempts<'_, '_> {
 
     /// When the target is asked. A kept connection is at hand: reading the clock again would show what
     /// deciding took.
-    fn began(&self, link: &UpstreamConnection) -> Duration {
-        let at_hand = matches!(link, UpstreamConnection::Http1(kept) if kept.at_hand);
-        if at_hand && self.tried.is_empty() && self.exchange.closing.facts.retries == 0 {
+    fn began(&self, connection: &UpstreamConnection) -> Duration {
+        let at_hand = matches!(connection, UpstreamConnection::Http1(pooled) if pooled.at_hand);
+        if at_hand && self.tried.is_empty() && self.exchange.completion.record.retries == 0 {
             return self.exchange.began();
         }
         self.exchange.worker().time.elapsed()
@@ -187,12 +191,12 @@ impl Attempts<'_, '_> {
     /// The target to ask after `failed` could not be connected to. Nothing was sent, so any method
     /// may go elsewhere.
     fn next_target(&mut self, failed: u16, problem: Problem) -> Result<u16, Problem> {
-        self.note_failure(&problem);
+        self.record_failure(&problem);
         self.tried.push(failed);
         let next = self.may_retry().then(|| self.untried()).flatten();
         match next {
             Some(target) => {
-                self.note_retry();
+                self.record_retry();
                 Ok(target)
             }
             None => Err(problem),
@@ -203,7 +207,7 @@ impl Attempts<'_, '_> {
         let upstream = self.active.upstreams.get(self.to.upstream.index)?;
         let ready = upstream.ready.borrow();
         let balancing = self.to.upstream.balancing;
-        balancing.choose_another(upstream.turn.get(), ready.targets(), &self.tried)
+        balancing.choose_another(upstream.rr_counter.get(), ready.targets(), &self.tried)
     }
 
     /// Starts the timer for what comes first: the request's body, or the response.
@@ -222,30 +226,30 @@ impl Attempts<'_, '_> {
     }
 
     fn may_retry(&mut self) -> bool {
-        self.exchange.facts().retries == 0
+        self.exchange.record().retries == 0
     }
 
-    fn note_retry(&mut self) {
-        self.exchange.facts().retries += 1;
-        if let Some((upstream, _)) = self.exchange.asked() {
-            upstream.cells.retries.add(1);
+    fn record_retry(&mut self) {
+        self.exchange.record().retries += 1;
+        if let Some((upstream, _)) = self.exchange.last_attempt() {
+            upstream.metrics.retries.add(1);
         }
     }
 
-    fn note_stale(&self) {
-        if let Some((upstream, _)) = self.exchange.asked() {
-            upstream.cells.pool_stale.add(1);
+    fn record_stale(&self) {
+        if let Some((upstream, _)) = self.exchange.last_attempt() {
+            upstream.metrics.pool_stale.add(1);
         }
     }
 
-    fn note_failure(&self, problem: &Problem) {
+    fn record_failure(&self, problem: &Problem) {
         let reason = problem.reason();
         if !reason.counts_against_upstream() {
             return;
         }
-        if let Some((upstream, target)) = self.exchange.asked() {
+        if let Some((upstream, target)) = self.exchange.last_attempt() {
             upstream
-                .cells
+                .metrics
                 .failed(u16::try_from(reason.index()).unwrap_or(u16::MAX));
             target.failures.add(1);
         }
@@ -260,16 +264,16 @@ impl Attempts<'_, '_> {
 
     fn answered(&mut self, began: Duration) {
         let took = self.exchange.worker().time.elapsed().saturating_sub(began);
-        self.exchange.facts().upstream_took = Some(took);
-        if let Some((upstream, _)) = self.exchange.asked() {
-            upstream.cells.answered(took);
+        self.exchange.record().upstream_took = Some(took);
+        if let Some((upstream, _)) = self.exchange.last_attempt() {
+            upstream.metrics.answered(took);
         }
     }
 
-    fn bring_back(
+    fn build_response(
         &mut self,
         answered: Answered,
-        asked: Option<&RequestedUpgrade>,
+        requested: Option<&RequestedUpgrade>,
     ) -> Result<Response<Body>, Problem> {
         let route = self.to.route;
         if let Some((status, headers)) = answered.by_http2() {
@@ -290,7 +294,7 @@ impl Attempts<'_, '_> {
                         let detail = Detail::text("a switch before the end of the request");
                         return Err(Problem::new(Reason::UnaskedUpgrade, detail));
                     }
-                    return upgrade::switch(self.exchange, route, connection, head, asked);
+                    return upgrade::switch(self.exchange, route, connection, head, requested);
                 }
                 let pool = Rc::clone(&self.pool);
                 (head, ResponseBody::new(connection, pool))
@@ -301,7 +305,7 @@ impl Attempts<'_, '_> {
             }
             Answered::Tunnel(response, tunnel) => {
                 let (head, ()) = response.into_parts();
-                return upgrade::open(self.exchange, route, tunnel, head, asked);
+                return upgrade::open(self.exchange, route, tunnel, head, requested);
             }
             Answered::Refusal(response) => {
                 let (mut head, ()) = response.into_parts();
@@ -310,7 +314,7 @@ impl Attempts<'_, '_> {
                 return Ok(Response::from_parts(head, Body::bytes(Bytes::new())));
             }
         };
-        if head.status.is_success() && asked.is_some_and(RequestedUpgrade::is_bootstrapped) {
+        if head.status.is_success() && requested.is_some_and(RequestedUpgrade::is_bootstrapped) {
             // The client would take it for the beginning of its tunnel.
             let detail = Detail::name(&*self.to.upstream.name);
             return Err(Problem::new(Reason::UpgradeDeclined, detail));
@@ -318,7 +322,7 @@ impl Attempts<'_, '_> {
         response_head::apply(route, &mut head);
         self.timers.stop();
         if let Some(upload) = &self.upload {
-            upload.was_answered();
+            upload.response_began();
         }
         let body = Body::upstream(body, self.timers.clone(), route.times.read);
         Ok(Response::from_parts(head, body))
@@ -338,7 +342,7 @@ fn upload(
     let times = Times {
         body_idle,
         // A caller that streams may have nothing but a heartbeat to say.
-        at_any_pace: to.upstream.http2 && exchange.found.has(KnownHeaders::GRPC),
+        any_rate: to.upstream.http2 && exchange.known.has(KnownHeaders::GRPC),
         write: route.times.read,
         response: route.times.response,
     };

@@ -45,14 +45,14 @@ impl Peer {
 
     /// The same peer, believed no more.
     #[must_use]
-    pub fn doubted(self) -> Self {
+    pub fn without_trust(self) -> Self {
         self.trusted.set(false);
         self
     }
 
     /// Believes the peer no longer unless it is in one of `trusted`.
     #[cold]
-    pub(crate) fn trust_by(&self, trusted: &[IpNet]) {
+    pub(crate) fn update_trust(&self, trusted: &[IpNet]) {
         let before = self.trusted.get();
         self.trusted.set(before && is_trusted(self.ip, trusted));
     }
@@ -63,10 +63,10 @@ impl Peer {
 pub(crate) fn client_ip(
     peer: &Peer,
     headers: &HeaderMap,
-    found: &KnownHeaders,
+    known: &KnownHeaders,
     trusted: &[IpNet],
 ) -> IpAddr {
-    if !peer.trusted.get() || !found.has(KnownHeaders::FORWARDING) {
+    if !peer.trusted.get() || !known.has(KnownHeaders::FORWARDING) {
         return peer.ip;
     }
     let lines = headers.get_all(names::FORWARDED_FOR).iter();
@@ -123,12 +123,12 @@ impl ForwardedHeaders {
 pub(crate) fn apply(
     peer: &Peer,
     headers: &mut HeaderMap,
-    found: &KnownHeaders,
+    known: &KnownHeaders,
     via: Option<HeaderValue>,
     host: Option<HeaderValue>,
 ) {
     let scheme = if peer.tls { HTTPS } else { HTTP };
-    if found.has(KnownHeaders::FORWARDING) {
+    if known.has(KnownHeaders::FORWARDING) {
         return apply_over_present(peer, headers, scheme, via.as_ref(), host);
     }
     headers.insert(names::FORWARDED_FOR, peer.ip_value.clone());
@@ -254,11 +254,11 @@ mod tests {
         headers.insert(names::FORWARDED_PROTO, HTTPS);
         headers.insert(FORWARDED, HeaderValue::from_static("for=1.1.1.1"));
         headers.insert(VIA, HeaderValue::from_static("1.1 liar"));
-        let found = KnownHeaders::in_head(&headers).0;
+        let known = KnownHeaders::in_head(&headers).0;
         apply(
             &peer,
             &mut headers,
-            &found,
+            &known,
             Some(via(Version::HTTP_11)),
             Some(HeaderValue::from_static("a.test")),
         );
@@ -283,11 +283,11 @@ mod tests {
         let mut headers = head(&["1.1.1.1", "2.2.2.2"]);
         headers.insert(names::FORWARDED_PROTO, HTTPS);
         headers.insert(VIA, HeaderValue::from_static("2 edge"));
-        let found = KnownHeaders::in_head(&headers).0;
+        let known = KnownHeaders::in_head(&headers).0;
         apply(
             &peer,
             &mut headers,
-            &found,
+            &known,
             Some(via(Version::HTTP_11)),
             Some(HeaderValue::from_static("a.test")),
         );

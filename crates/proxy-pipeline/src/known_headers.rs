@@ -61,26 +61,26 @@ impl KnownHeaders {
 
     /// Looks at each field once; the length of its name decides which few it can be.
     pub(crate) fn in_head(headers: &HeaderMap) -> (Self, LoggedHeaders<'_>) {
-        let mut found = Self::default();
-        let mut said = LoggedHeaders::default();
+        let mut known = Self::default();
+        let mut logged = LoggedHeaders::default();
         for (name, value) in headers {
-            found.bits |= match name.as_str().len() {
+            known.bits |= match name.as_str().len() {
                 4 if *name == HOST => {
-                    found.host = Some(value.clone());
+                    known.host = Some(value.clone());
                     0
                 }
                 6 if *name == ACCEPT => accepts_html(value),
                 7 if *name == REFERER => {
-                    said.referer.get_or_insert(value);
+                    logged.referer.get_or_insert(value);
                     0
                 }
                 10 if *name == USER_AGENT => {
-                    said.user_agent.get_or_insert(value);
+                    logged.user_agent.get_or_insert(value);
                     0
                 }
                 12 if *name == CONTENT_TYPE => calls_by_grpc(value),
                 14 if *name == CONTENT_LENGTH => {
-                    found.content_length = number(value);
+                    known.content_length = number(value);
                     padded(value)
                 }
                 _ => match rare(name) {
@@ -89,7 +89,7 @@ impl KnownHeaders {
                 },
             };
         }
-        (found, said)
+        (known, logged)
     }
 
     /// The same for a response, of which only names matter.
@@ -174,8 +174,8 @@ fn number(value: &HeaderValue) -> Option<u64> {
 }
 
 /// The protocol that a head asks to switch to: `Upgrade`, when `Connection` names it.
-pub(crate) fn wanted_upgrade(headers: &HeaderMap, found: &KnownHeaders) -> Option<HeaderValue> {
-    if !found.has(KnownHeaders::UPGRADE) || !found.has(KnownHeaders::CONNECTION) {
+pub(crate) fn wanted_upgrade(headers: &HeaderMap, known: &KnownHeaders) -> Option<HeaderValue> {
+    if !known.has(KnownHeaders::UPGRADE) || !known.has(KnownHeaders::CONNECTION) {
         return None;
     }
     let named = headers
@@ -189,8 +189,8 @@ pub(crate) fn wanted_upgrade(headers: &HeaderMap, found: &KnownHeaders) -> Optio
 }
 
 /// Whether the sender takes trailers. [RFC 9110 §10.1.4]
-pub(crate) fn takes_trailers(headers: &HeaderMap, found: &KnownHeaders) -> bool {
-    found.has(KnownHeaders::TE)
+pub(crate) fn takes_trailers(headers: &HeaderMap, known: &KnownHeaders) -> bool {
+    known.has(KnownHeaders::TE)
         && headers
             .get_all(TE)
             .iter()
@@ -199,15 +199,15 @@ pub(crate) fn takes_trailers(headers: &HeaderMap, found: &KnownHeaders) -> bool 
 
 /// Removes what concerns one connection only.
 #[inline]
-pub(crate) fn strip(headers: &mut HeaderMap, found: &KnownHeaders) {
-    if found.has(KnownHeaders::HOP) {
-        strip_found(headers, found);
+pub(crate) fn strip(headers: &mut HeaderMap, known: &KnownHeaders) {
+    if known.has(KnownHeaders::HOP) {
+        strip_found(headers, known);
     }
 }
 
 #[cold]
-fn strip_found(headers: &mut HeaderMap, found: &KnownHeaders) {
-    if found.has(KnownHeaders::CONNECTION) {
+fn strip_found(headers: &mut HeaderMap, known: &KnownHeaders) {
+    if known.has(KnownHeaders::CONNECTION) {
         strip_nominated(headers);
         headers.remove(CONNECTION);
     }
@@ -220,7 +220,7 @@ fn strip_found(headers: &mut HeaderMap, found: &KnownHeaders) {
         (KnownHeaders::EXPECT, EXPECT),
         (KnownHeaders::HTTP2_SETTINGS, names::HTTP2_SETTINGS),
     ] {
-        if found.has(bit) {
+        if known.has(bit) {
             headers.remove(name);
         }
     }
@@ -272,8 +272,8 @@ mod tests {
 
     fn stripped(fields: &[(&'static str, &'static str)]) -> Vec<String> {
         let mut headers = head(fields);
-        let found = KnownHeaders::in_head(&headers).0;
-        strip(&mut headers, &found);
+        let known = KnownHeaders::in_head(&headers).0;
+        strip(&mut headers, &known);
         headers.keys().map(ToString::to_string).collect()
     }
 
@@ -289,11 +289,11 @@ mod tests {
             headers.append(name, HeaderValue::from_static(value));
         }
 
-        let (found, said) = KnownHeaders::in_head(&headers);
+        let (known, logged) = KnownHeaders::in_head(&headers);
 
-        assert_eq!(found, KnownHeaders::default());
-        assert_eq!(said.user_agent.unwrap(), "one");
-        assert_eq!(said.referer.unwrap(), "three");
+        assert_eq!(known, KnownHeaders::default());
+        assert_eq!(logged.user_agent.unwrap(), "one");
+        assert_eq!(logged.referer.unwrap(), "three");
         let nothing = HeaderMap::new();
         let (_, silent) = KnownHeaders::in_head(&nothing);
         assert!(silent.user_agent.is_none() && silent.referer.is_none());

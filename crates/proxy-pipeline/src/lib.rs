@@ -54,7 +54,7 @@ pub use connection_info::{
 };
 pub use correlation::{IdSource, is_acceptable};
 pub use early_reply::{UnreadRequest, refuse_unread};
-pub use error_log::note_connection;
+pub use error_log::log_connection_problem;
 pub use failure::{framing_problem, timeout_problem};
 pub use forwarded_headers::Peer;
 pub use interim::informational;

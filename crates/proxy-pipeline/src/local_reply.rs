@@ -45,13 +45,13 @@ pub(crate) struct ReplyFormat<'a> {
 }
 
 /// The answer to a request that was not served.
-pub(crate) fn local_reply(problem: &Problem, telling: ReplyFormat<'_>) -> Response<Body> {
+pub(crate) fn local_reply(problem: &Problem, format: ReplyFormat<'_>) -> Response<Body> {
     let ReplyFormat {
         form,
         correlation_id,
         method,
         expose_reason,
-    } = telling;
+    } = format;
     let mut headers = HeaderMap::new();
     let mut status = problem.status();
     let mut body = Vec::new();
@@ -122,13 +122,13 @@ pub(crate) fn raw_answer(
     expose_reason: bool,
     now: SystemTime,
 ) -> RawAnswer {
-    let telling = ReplyFormat {
+    let format = ReplyFormat {
         form: ResponseForm::Json,
         correlation_id,
         method: &Method::GET,
         expose_reason,
     };
-    let (mut head, body) = local_reply(problem, telling).into_parts();
+    let (mut head, body) = local_reply(problem, format).into_parts();
     let body = body.into_bytes();
     let date = httpdate::fmt_http_date(now);
     head.headers

@@ -31,9 +31,9 @@ pub(crate) enum Origin {
 #[derive(Debug)]
 pub(crate) struct Extract {
     route: Option<Arc<str>>,
-    route_cells: Arc<RouteMetrics>,
+    route_metrics: Arc<RouteMetrics>,
     /// One phrase, or none where there are no records.
-    route_phrases: EscapedFields,
+    route_fields: EscapedFields,
     target: Option<ExtractedTarget>,
 }
 
@@ -41,9 +41,9 @@ pub(crate) struct Extract {
 struct ExtractedTarget {
     upstream: Arc<str>,
     identity: Arc<TargetIdentity>,
-    cells: Arc<TargetMetrics>,
+    metrics: Arc<TargetMetrics>,
     /// One phrase, or none where there are no records.
-    phrases: EscapedFields,
+    target_fields: EscapedFields,
 }
 
 impl Origin {
@@ -85,14 +85,14 @@ impl Origin {
         }
     }
 
-    pub(crate) fn target_cells(&self, parts: PlanParts) -> Option<&TargetMetrics> {
+    pub(crate) fn target_metrics(&self, parts: PlanParts) -> Option<&TargetMetrics> {
         match self {
             Self::Plan(active) => {
                 let (upstream, target) = parts.upstream?;
                 let upstream = active.upstreams.get(upstream)?;
                 Some(&**upstream.targets.get(usize::from(target))?)
             }
-            Self::Extract(extract) => Some(&*extract.target.as_ref()?.cells),
+            Self::Extract(extract) => Some(&*extract.target.as_ref()?.metrics),
         }
     }
 
@@ -108,33 +108,33 @@ impl Origin {
     }
 
     #[inline]
-    pub(crate) fn route_cells(&self, parts: PlanParts) -> &RouteMetrics {
+    pub(crate) fn route_metrics(&self, parts: PlanParts) -> &RouteMetrics {
         match self {
             Self::Plan(active) => active.routes.route(parts.route),
-            Self::Extract(extract) => &extract.route_cells,
+            Self::Extract(extract) => &extract.route_metrics,
         }
     }
 
     /// The route as access records have it.
-    pub(crate) fn route_phrase(&self, parts: PlanParts) -> Option<EscapedField<'_>> {
+    pub(crate) fn route_field(&self, parts: PlanParts) -> Option<EscapedField<'_>> {
         match self {
-            Self::Plan(active) => active.route_phrases.get(parts.route?),
-            Self::Extract(extract) => extract.route_phrases.get(0),
+            Self::Plan(active) => active.route_fields.get(parts.route?),
+            Self::Extract(extract) => extract.route_fields.get(0),
         }
     }
 
     /// The upstream and target called last, as access records have them; the upstream alone when no
     /// target was called.
-    pub(crate) fn target_phrase(&self, parts: PlanParts) -> Option<EscapedField<'_>> {
+    pub(crate) fn target_field(&self, parts: PlanParts) -> Option<EscapedField<'_>> {
         match self {
             Self::Plan(active) => match parts.upstream {
                 Some((upstream, target)) => {
                     let upstream = active.upstreams.get(upstream)?;
-                    upstream.phrases.get(usize::from(target))
+                    upstream.target_fields.get(usize::from(target))
                 }
-                None => active.upstreams.get(parts.meant?)?.phrase.get(0),
+                None => active.upstreams.get(parts.meant?)?.upstream_field.get(0),
             },
-            Self::Extract(extract) => extract.target.as_ref()?.phrases.get(0),
+            Self::Extract(extract) => extract.target.as_ref()?.target_fields.get(0),
         }
     }
 }
@@ -148,8 +148,8 @@ impl Extract {
         let route = route.map(|route| Arc::clone(&route.id));
         let id = route.as_deref().filter(|_| recorded);
         Self {
-            route_cells: active.routes.shared(parts.route),
-            route_phrases: EscapedFields::of_routes(id),
+            route_metrics: active.routes.shared(parts.route),
+            route_fields: EscapedFields::of_routes(id),
             route,
             target: ExtractedTarget::of(active, parts),
         }
@@ -161,14 +161,14 @@ impl ExtractedTarget {
         let (upstream, target) = parts.upstream?;
         let target = usize::from(target);
         let plan = active.plan.upstreams().get(upstream)?;
-        let cells = active.upstreams.get(upstream)?.targets.get(target)?;
+        let metrics = active.upstreams.get(upstream)?.targets.get(target)?;
         let target = plan.targets.get(target)?;
         let label = active.access_format.as_ref().map(|_| &*target.label);
         Some(Self {
             upstream: Arc::clone(&plan.name),
             identity: Arc::clone(&target.identity),
-            cells: Arc::clone(cells),
-            phrases: EscapedFields::of_targets(&plan.name, label),
+            metrics: Arc::clone(metrics),
+            target_fields: EscapedFields::of_targets(&plan.name, label),
         })
     }
 }

@@ -30,8 +30,10 @@ pub fn handle(
             Ok(response) => response,
             Err(problem) => exchange.refuse(problem),
         };
-        let Exchange { closing, found, .. } = exchange;
-        closing.finish(&found, response)
+        let Exchange {
+            completion, known, ..
+        } = exchange;
+        completion.finish(&known, response)
     }
 }
 
@@ -47,8 +49,8 @@ async fn serve(exchange: &mut Exchange) -> Result<Response<Body>, Problem> {
     let Some(route) = decision.route else {
         return refused(decision.outcome);
     };
-    exchange.enter(route);
-    expectation::check(&exchange.head.headers, &exchange.found)?;
+    exchange.set_route(route);
+    expectation::check(&exchange.head.headers, &exchange.known)?;
     match decision.outcome {
         Outcome::Refuse(problem) => Err(problem),
         Outcome::Answer(handler) => {

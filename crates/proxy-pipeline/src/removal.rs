@@ -29,7 +29,7 @@ pub(crate) struct ReloadWatch {
 impl Removals {
     /// `new` follows `old`. Streams that depend on what it lacks may go on until `end`; those for which
     /// an end was set before keep it, unless what they depend on is back.
-    pub(crate) fn adopt(&mut self, old: &Plan, new: &Plan, end: Tick) {
+    pub(crate) fn apply(&mut self, old: &Plan, new: &Plan, end: Tick) {
         let present: HashSet<Part> = parts(new).collect();
         self.0.retain(|part, _| !present.contains(part));
         for part in parts(old).filter(|part| !present.contains(part)) {

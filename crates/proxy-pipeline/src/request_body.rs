@@ -33,7 +33,7 @@ pub(crate) struct Progress {
     limit: u64,
     times: Times,
     /// The client's; none for one that may say little for long.
-    pace: Option<MinDataRate>,
+    min_rate: Option<MinDataRate>,
     timers: RequestTimers,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Times {
     /// The client for each [`MinDataRate::MIN_BYTES`] bytes of its body.
     pub(crate) body_idle: Duration,
     /// Whether any byte will do instead.
-    pub(crate) at_any_pace: bool,
+    pub(crate) any_rate: bool,
     /// The upstream between two pieces that it takes.
     pub(crate) write: Duration,
     /// The upstream from the last piece to the head of its response.
@@ -93,7 +93,7 @@ impl RequestBody {
             answered: Cell::new(false),
             limit,
             times,
-            pace: (!times.at_any_pace).then(MinDataRate::default),
+            min_rate: (!times.any_rate).then(MinDataRate::default),
             timers,
         });
         let upload = Upload {
@@ -105,7 +105,7 @@ impl RequestBody {
 }
 
 impl Progress {
-    fn took(&self, bytes: usize) -> Result<(), RequestBodyError> {
+    fn count(&self, bytes: usize) -> Result<(), RequestBodyError> {
         let seen = self.bytes.get().saturating_add(bytes as u64);
         self.bytes.set(seen);
         if seen > self.limit {
@@ -114,11 +114,11 @@ impl Progress {
                 limit: self.limit,
             });
         }
-        if let Some(pace) = &self.pace {
-            pace.moved(self.timers.clock(), bytes);
+        if let Some(min_rate) = &self.min_rate {
+            min_rate.moved(self.timers.clock(), bytes);
         }
         self.start(Timer::UpstreamWrite, self.times.write);
-        self.prolong();
+        self.extend_response_timer();
         Ok(())
     }
 
@@ -129,7 +129,7 @@ impl Progress {
     }
 
     /// The response has begun.
-    pub(crate) fn was_answered(&self) {
+    pub(crate) fn response_began(&self) {
         self.answered.set(true);
     }
 
@@ -140,7 +140,7 @@ impl Progress {
     }
 
     /// A response that has begun may pause while the upstream takes more of the request.
-    fn prolong(&self) {
+    fn extend_response_timer(&self) {
         let waits = self.timers.deadline().running() == Some(Timer::ResponseBody);
         if waits && self.answered.get() {
             self.timers.start(Timer::ResponseBody, self.times.write);
@@ -152,8 +152,8 @@ impl Progress {
             return;
         }
         let time = self.times.body_idle;
-        match &self.pace {
-            Some(pace) => self.timers.ensure_pace(pace, Timer::RequestBody, time),
+        match &self.min_rate {
+            Some(min_rate) => self.timers.ensure_pace(min_rate, Timer::RequestBody, time),
             None => self.timers.ensure(Timer::RequestBody, time),
         }
     }
@@ -200,7 +200,7 @@ impl Body for RequestBody {
                 if let Some(trailers) = frame.trailers_mut() {
                     trailers::for_targets(trailers);
                 }
-                if let Err(fault) = progress.took(frame.data_ref().map_or(0, Bytes::len)) {
+                if let Err(fault) = progress.count(frame.data_ref().map_or(0, Bytes::len)) {
                     return Poll::Ready(Some(Err(progress.failed(fault))));
                 }
                 if incoming.is_end_stream() {

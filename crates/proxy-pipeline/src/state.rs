@@ -45,11 +45,11 @@ pub struct Worker {
     /// The worker's time, in ticks.
     pub clock: Rc<Clock>,
     /// The deadlines of all its connections and streams.
-    pub sweep: Rc<TimerRegistry>,
+    pub timers: Rc<TimerRegistry>,
     /// Idle connections to targets.
     pub pool: Rc<Pool<RequestBody>>,
     /// What it counts.
-    pub cells: Arc<WorkerMetrics>,
+    pub metrics: Arc<WorkerMetrics>,
     /// What it writes down.
     pub logs: RefCell<Logs>,
     /// Whether its connections are to end.
@@ -116,7 +116,7 @@ pub struct ActivePlan {
     /// How requests are written down; none where they are not.
     pub(crate) access_format: Option<AccessFormat>,
     /// Routes as access records have them, by position; none where there are no records.
-    pub(crate) route_phrases: EscapedFields,
+    pub(crate) route_fields: EscapedFields,
     pub(crate) response_limits: HeadLimits,
     /// By position of the route; none for those that serve no files.
     pub(crate) folders: Vec<Option<Arc<Directory>>>,
@@ -128,15 +128,15 @@ pub struct ActivePlan {
 /// An upstream as one worker calls it.
 #[derive(Debug)]
 pub(crate) struct ActiveUpstream {
-    pub(crate) turn: Cell<u32>,
+    pub(crate) rr_counter: Cell<u32>,
     pub(crate) ready: RefCell<HealthyTargets>,
-    pub(crate) cells: Arc<UpstreamMetrics>,
+    pub(crate) metrics: Arc<UpstreamMetrics>,
     pub(crate) targets: Vec<Arc<TargetMetrics>>,
-    pub(crate) links: UpstreamConnectors,
+    pub(crate) connectors: UpstreamConnectors,
     /// Its targets as access records have them, by position; none where there are no records.
-    pub(crate) phrases: EscapedFields,
+    pub(crate) target_fields: EscapedFields,
     /// The same without a target.
-    pub(crate) phrase: EscapedFields,
+    pub(crate) upstream_field: EscapedFields,
 }
 
 /// How an upstream's targets are reached, by target.
@@ -151,24 +151,25 @@ impl ActivePlan {
     #[must_use]
     pub fn new(
         plan: Arc<Plan>,
-        links: Vec<UpstreamConnectors>,
+        connectors: Vec<UpstreamConnectors>,
         registry: &Arc<Registry>,
         worker: usize,
     ) -> Self {
         let ids = plan.routes().iter().map(|route| Arc::clone(&route.id));
-        let upstreams = plan.upstreams().iter().zip(links);
-        let upstreams = upstreams
-            .map(|(upstream, links)| ActiveUpstream::new(upstream, links, registry, worker));
+        let upstreams = plan.upstreams().iter().zip(connectors);
+        let upstreams = upstreams.map(|(upstream, connectors)| {
+            ActiveUpstream::new(upstream, connectors, registry, worker)
+        });
         let mut upstreams: Vec<_> = upstreams.collect();
         let model = plan.model();
         let access_format = access_format(&model.observability);
-        let mut route_phrases = EscapedFields::default();
+        let mut route_fields = EscapedFields::default();
         if access_format.is_some() {
-            route_phrases = EscapedFields::of_routes(plan.routes().iter().map(|route| &*route.id));
+            route_fields = EscapedFields::of_routes(plan.routes().iter().map(|route| &*route.id));
             for (upstream, active) in plan.upstreams().iter().zip(&mut upstreams) {
                 let labels = upstream.targets.iter().map(|target| &*target.label);
-                active.phrases = EscapedFields::of_targets(&upstream.name, labels);
-                active.phrase = EscapedFields::of_upstream(&upstream.name);
+                active.target_fields = EscapedFields::of_targets(&upstream.name, labels);
+                active.upstream_field = EscapedFields::of_upstream(&upstream.name);
             }
         }
         Self {
@@ -176,7 +177,7 @@ impl ActivePlan {
             upstreams,
             standard_statuses: *model.limits.standard_statuses,
             access_format,
-            route_phrases,
+            route_fields,
             response_limits: RESPONSE_LIMITS,
             folders: model.routes.iter().map(folder).collect(),
             route_ids: OnceCell::new(),
@@ -219,8 +220,8 @@ impl ActivePlan {
                 let open = upstream.targets.iter();
                 let open = open.map(|target| pool.http2_pool().open(target.id));
                 let (size, idle) = open.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-                active.cells.pool_size.set(size as u64);
-                active.cells.pool_idle.set(idle as u64);
+                active.metrics.pool_size.set(size as u64);
+                active.metrics.pool_idle.set(idle as u64);
                 continue;
             }
             let idle = upstream.targets.iter().map(|target| {
@@ -228,9 +229,13 @@ impl ActivePlan {
                 u64::try_from(idle).unwrap_or(u64::MAX)
             });
             let idle = idle.sum();
-            let busy: u64 = active.targets.iter().map(|cells| cells.active.get()).sum();
-            active.cells.pool_idle.set(idle);
-            active.cells.pool_size.set(idle + busy);
+            let busy: u64 = active
+                .targets
+                .iter()
+                .map(|metrics| metrics.active.get())
+                .sum();
+            active.metrics.pool_idle.set(idle);
+            active.metrics.pool_size.set(idle + busy);
         }
     }
 }
@@ -238,25 +243,25 @@ impl ActivePlan {
 impl ActiveUpstream {
     fn new(
         upstream: &UpstreamPlan,
-        links: UpstreamConnectors,
+        connectors: UpstreamConnectors,
         registry: &Registry,
         worker: usize,
     ) -> Self {
         let targets = upstream.targets.iter();
-        let cells = targets
+        let metrics = targets
             .clone()
             .map(|target| registry.target(worker, &upstream.name, &target.label));
         Self {
             // Workers begin at different targets, or a few requests would all go to the first.
-            turn: Cell::new(u32::try_from(worker).unwrap_or_default()),
+            rr_counter: Cell::new(u32::try_from(worker).unwrap_or_default()),
             ready: RefCell::new(HealthyTargets::of(
                 targets.clone().map(|target| &target.state),
             )),
-            cells: registry.upstream(worker, &upstream.name),
-            targets: cells.collect(),
-            links,
-            phrases: EscapedFields::default(),
-            phrase: EscapedFields::default(),
+            metrics: registry.upstream(worker, &upstream.name),
+            targets: metrics.collect(),
+            connectors,
+            target_fields: EscapedFields::default(),
+            upstream_field: EscapedFields::default(),
         }
     }
 }
@@ -268,17 +273,17 @@ impl Worker {
         shared: Arc<Shared>,
         (time, ids): (Time, IdSource),
         active: ActivePlan,
-        cells: Arc<WorkerMetrics>,
+        metrics: Arc<WorkerMetrics>,
         logs: Logs,
     ) -> Self {
         let clock = Rc::new(Clock::default());
         Self {
             shared,
             time,
-            sweep: Rc::default(),
+            timers: Rc::default(),
             pool: Rc::new(Pool::new(Rc::clone(&clock))),
             clock,
-            cells,
+            metrics,
             logs: RefCell::new(logs),
             draining: Cell::new(Draining::No),
             ids,
@@ -306,11 +311,11 @@ impl Worker {
 
     /// Puts `active` in force for requests that start from now on. Streams whose route or target it
     /// lacks may go on for the time that it gives to drain.
-    pub fn adopt(&self, active: ActivePlan) {
+    pub fn apply(&self, active: ActivePlan) {
         let time = *active.plan.model().system.graceful_shutdown_timeout;
         let end = self.clock.after(time);
         let mut removals = self.removals.borrow_mut();
-        removals.adopt(&self.active.borrow().plan, &active.plan, end);
+        removals.apply(&self.active.borrow().plan, &active.plan, end);
         self.active.replace(Rc::new(active));
         self.reloads.set(self.reloads.get().wrapping_add(1));
         self.disks.forget_idle();
@@ -319,7 +324,7 @@ impl Worker {
     /// Ends the streams whose route or target is gone and whose time is over.
     pub fn end_removed(&self) {
         if self.removals.borrow_mut().expire(self.clock.now()) {
-            self.sweep.wake_all();
+            self.timers.wake_all();
         }
     }
 }

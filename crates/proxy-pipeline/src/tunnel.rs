@@ -50,7 +50,7 @@ where
     let Tunnel {
         mut transport,
         early: from_target,
-        lane: _lane,
+        stream_slot: _lane,
     } = tunnel;
     let mut up = Half::beginning_with(early);
     let mut down = Half::beginning_with(&from_target);
@@ -183,11 +183,11 @@ impl Switched {
             tunnel,
             idle,
             permit,
-            mut closing,
+            mut completion,
         } = self;
         let mut removed = None;
         let is_cut = || {
-            removed = closing.removed();
+            removed = completion.removed();
             removed.is_some()
         };
         let (end, carried) = join(client, tunnel, early, idle, timing, is_cut).await;
@@ -196,10 +196,10 @@ impl Switched {
             TunnelEnd::Cut => removed,
             TunnelEnd::Closed | TunnelEnd::Broken => None,
         };
-        closing.facts.problem = problem.map(Box::new);
-        closing.facts.bytes_out = carried.down;
-        closing.facts.tunnelled_in = carried.up;
-        closing.facts.complete = true;
+        completion.record.problem = problem.map(Box::new);
+        completion.record.bytes_out = carried.down;
+        completion.record.tunnelled_in = carried.up;
+        completion.record.complete = true;
         drop(permit);
     }
 }

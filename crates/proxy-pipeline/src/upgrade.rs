@@ -44,9 +44,9 @@ pub(crate) fn switch(
     route: &RoutePlan,
     connection: Connection<RequestBody>,
     head: http::response::Parts,
-    asked: Option<&RequestedUpgrade>,
+    requested: Option<&RequestedUpgrade>,
 ) -> Result<Response<Body>, Problem> {
-    let Some(asked) = asked.filter(|asked| asked.is_met_by(&head.headers)) else {
+    let Some(requested) = requested.filter(|requested| requested.is_met_by(&head.headers)) else {
         return Err(Problem::new(Reason::UnaskedUpgrade, Detail::None));
     };
     Ok(agree(
@@ -54,7 +54,7 @@ pub(crate) fn switch(
         route,
         connection.into_tunnel(),
         head,
-        asked,
+        requested,
     ))
 }
 
@@ -64,17 +64,17 @@ pub(crate) fn open(
     route: &RoutePlan,
     tunnel: Tunnel,
     mut head: http::response::Parts,
-    asked: Option<&RequestedUpgrade>,
+    requested: Option<&RequestedUpgrade>,
 ) -> Result<Response<Body>, Problem> {
-    let Some(asked) = asked else {
+    let Some(requested) = requested else {
         return Err(Problem::new(Reason::UnaskedUpgrade, Detail::None));
     };
-    if let Some(key) = &asked.theirs {
+    if let Some(key) = &requested.theirs {
         // The target has never seen the key. [RFC 8441 §5]
         let answer = websocket::answer(key);
         head.headers.insert(SEC_WEBSOCKET_ACCEPT, answer);
     }
-    Ok(agree(exchange, route, (tunnel, None), head, asked))
+    Ok(agree(exchange, route, (tunnel, None), head, requested))
 }
 
 fn agree(
@@ -82,23 +82,23 @@ fn agree(
     route: &RoutePlan,
     (tunnel, permit): (Tunnel, Option<ConnectionPermit>),
     mut head: http::response::Parts,
-    asked: &RequestedUpgrade,
+    requested: &RequestedUpgrade,
 ) -> Response<Body> {
     response_head::apply(route, &mut head);
     head.headers.remove(names::KEEP_ALIVE);
     // Some say 0 and mean the answer; what follows is a tunnel all the same. [RFC 9110 §8.6]
     head.headers.remove(CONTENT_LENGTH);
-    if asked.is_bootstrapped() {
+    if requested.is_bootstrapped() {
         head.status = StatusCode::OK;
         head.headers.remove(SEC_WEBSOCKET_ACCEPT);
     } else {
         let upgrade = HeaderValue::from_static("upgrade");
         head.status = StatusCode::SWITCHING_PROTOCOLS;
         head.headers.insert(CONNECTION, upgrade);
-        head.headers.insert(UPGRADE, asked.protocol.clone());
+        head.headers.insert(UPGRADE, requested.protocol.clone());
     }
     exchange
         .client()
-        .offer(tunnel, permit, route.times.tunnel_idle);
+        .offer_upgrade(tunnel, permit, route.times.tunnel_idle);
     Response::from_parts(head, Body::bytes(Bytes::new()))
 }

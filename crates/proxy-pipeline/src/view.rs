@@ -5,9 +5,9 @@ use proxy_plan::{BalancerState, UpstreamPlan};
 
 impl BalancerState for ActivePlan {
     #[inline]
-    fn turn(&self, upstream: &UpstreamPlan) -> u32 {
+    fn rr_counter(&self, upstream: &UpstreamPlan) -> u32 {
         let active = self.upstreams.get(upstream.index);
-        active.map_or(0, |active| active.turn.get())
+        active.map_or(0, |active| active.rr_counter.get())
     }
 
     #[inline]

@@ -6,7 +6,7 @@ use crate::upstream::UpstreamPlan;
 /// The changing facts that a decision reads, as the one who asks sees them.
 pub trait BalancerState {
     /// How many requests this upstream has had before this one.
-    fn turn(&self, upstream: &UpstreamPlan) -> u32;
+    fn rr_counter(&self, upstream: &UpstreamPlan) -> u32;
 
     /// Calls `with` with the targets that may be called, as indices into the upstream's targets.
     fn with_ready<T>(&self, upstream: &UpstreamPlan, with: impl FnOnce(&[u16]) -> T) -> T;
@@ -33,7 +33,7 @@ impl AssumeHealthy {
 }
 
 impl BalancerState for AssumeHealthy {
-    fn turn(&self, _upstream: &UpstreamPlan) -> u32 {
+    fn rr_counter(&self, _upstream: &UpstreamPlan) -> u32 {
         0
     }
 

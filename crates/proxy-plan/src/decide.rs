@@ -170,8 +170,10 @@ impl Plan {
         let Some(upstream) = self.upstreams.get(position) else {
             return Outcome::Refuse(Problem::new(Reason::InternalError, Detail::None));
         };
-        let turn = view.turn(upstream);
-        let chosen = view.with_ready(upstream, |ready| upstream.balancing.choose(turn, ready));
+        let rr_counter = view.rr_counter(upstream);
+        let chosen = view.with_ready(upstream, |ready| {
+            upstream.balancing.choose(rr_counter, ready)
+        });
         match chosen {
             Some(target) => Outcome::Forward(upstream, target),
             None => Outcome::Refuse(upstream.unreachable()),

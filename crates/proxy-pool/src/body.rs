@@ -139,7 +139,7 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin + 'static> ResponseBod
 impl<B> Drop for Http1Body<B> {
     fn drop(&mut self) {
         if let Some(connection) = self.connection.take() {
-            self.pool.put(connection);
+            self.pool.checkin(connection);
         }
     }
 }

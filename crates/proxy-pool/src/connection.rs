@@ -51,7 +51,7 @@ pub struct Tunnel {
     /// What the target sent right behind its answer.
     pub early: Bytes,
     /// The place on a shared connection, when the stream is one of many.
-    pub lane: Option<StreamSlot>,
+    pub stream_slot: Option<StreamSlot>,
 }
 
 impl<B> Connection<B> {
@@ -144,7 +144,7 @@ impl<B> Connection<B> {
         let tunnel = Tunnel {
             transport,
             early: incoming.into_unread(),
-            lane: None,
+            stream_slot: None,
         };
         (tunnel, self.permit)
     }
@@ -292,7 +292,7 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin> Talk<B> {
 
     /// Whether the target will take nothing of the request.
     fn is_unheard(&self) -> bool {
-        self.outgoing.is_deaf() && self.outgoing.sent() == 0
+        self.outgoing.is_write_closed() && self.outgoing.sent() == 0
     }
 
     fn poll_upload(&mut self, cx: &mut Context<'_>) -> Result<(), SendError> {

@@ -31,7 +31,7 @@ pub struct PoolSettings {
 pub struct Pool<B> {
     clock: Rc<Clock>,
     /// By slot of the target.
-    shelves: RefCell<Vec<Option<TargetPool<B>>>>,
+    target_pools: RefCell<Vec<Option<TargetPool<B>>>>,
     size: Cell<u32>,
     http2_pool: Rc<Http2Pool>,
     /// Connections that requests were given and have not taken yet, by ticket.
@@ -52,19 +52,23 @@ struct TargetPool<B> {
 impl<B> Pool<B> {
     /// Takes a connection back, if it is good for another request, its target is one of the plan in
     /// force, and there is room.
-    pub fn put(&self, mut connection: Connection<B>) {
+    pub fn checkin(&self, mut connection: Connection<B>) {
         if !connection.is_ready() {
             return;
         }
-        let mut shelves = self.shelves.borrow_mut();
+        let mut target_pools = self.target_pools.borrow_mut();
         let target = connection.target;
-        let Some(shelf) = shelf_of(&mut shelves, target) else {
+        let Some(target_pool) = target_pool_of(&mut target_pools, target) else {
             return;
         };
-        if shelf.settings.max_idle == 0 {
+        if target_pool.settings.max_idle == 0 {
             return;
         }
-        if let Some(member) = shelf.member.as_ref().filter(|it| it.limit().is_wanted()) {
+        if let Some(member) = target_pool
+            .member
+            .as_ref()
+            .filter(|it| it.limit().is_wanted())
+        {
             let handed = member.limit().hand_over(member, connection.generation);
             if let Some(ticket) = handed {
                 self.handed_over.borrow_mut().insert(ticket, connection);
@@ -72,20 +76,20 @@ impl<B> Pool<B> {
             // Else it is closed, and its place goes to the first request that waits.
             return;
         }
-        if shelf.idle.len() >= shelf.settings.max_idle {
+        if target_pool.idle.len() >= target_pool.settings.max_idle {
             return;
         }
         connection.idle_since = self.clock.now();
-        connection.idle_mark = shelf.member.as_ref().map(PoolMember::mark_idle);
-        shelf.idle.push(connection);
+        connection.idle_mark = target_pool.member.as_ref().map(PoolMember::mark_idle);
+        target_pool.idle.push(connection);
         self.size.set(self.size.get() + 1);
-        if shelf
+        if target_pool
             .member
             .as_ref()
             .is_some_and(|it| it.limit().is_wanted())
         {
             // A request began to wait meanwhile and may not have seen the mark.
-            drop(shelves);
+            drop(target_pools);
             self.evict(target);
         }
     }
@@ -99,7 +103,7 @@ impl<B> Pool<B> {
         Self {
             http2_pool: Rc::new(Http2Pool::new(Rc::clone(&clock), evictions.clone())),
             clock,
-            shelves: RefCell::default(),
+            target_pools: RefCell::default(),
             size: Cell::new(0),
             handed_over: RefCell::default(),
             evictions,
@@ -121,8 +125,8 @@ impl<B> Pool<B> {
 
     /// The membership of this pool under the limit of `target`.
     pub(crate) fn member(&self, target: TargetId) -> Option<Arc<PoolMember>> {
-        let mut shelves = self.shelves.borrow_mut();
-        shelf_of(&mut shelves, target)?.member.clone()
+        let mut target_pools = self.target_pools.borrow_mut();
+        target_pool_of(&mut target_pools, target)?.member.clone()
     }
 
     /// The connection that the request with this ticket was given.
@@ -133,15 +137,15 @@ impl<B> Pool<B> {
     /// Closes idle connections to `target` while requests wait for their places.
     fn evict(&self, target: TargetId) {
         self.http2_pool.evict(target);
-        let mut shelves = self.shelves.borrow_mut();
-        let Some(shelf) = shelf_of(&mut shelves, target) else {
+        let mut target_pools = self.target_pools.borrow_mut();
+        let Some(target_pool) = target_pool_of(&mut target_pools, target) else {
             return;
         };
-        let Some(member) = shelf.member.clone() else {
+        let Some(member) = target_pool.member.clone() else {
             return;
         };
-        while member.limit().is_wanted() && !shelf.idle.is_empty() {
-            drop(shelf.idle.remove(0));
+        while member.limit().is_wanted() && !target_pool.idle.is_empty() {
+            drop(target_pool.idle.remove(0));
             self.size.set(self.size.get().saturating_sub(1));
         }
         // It may have none any more, and another worker one.
@@ -150,17 +154,17 @@ impl<B> Pool<B> {
 
     /// Makes room for the targets of a new plan. Idle connections to targets that stay are kept, all
     /// others are closed.
-    pub fn adopt(&self, targets: Vec<PoolSettings>) {
-        self.http2_pool.adopt(&targets);
-        let mut shelves = self.shelves.borrow_mut();
-        let mut old = std::mem::take(&mut *shelves);
+    pub fn apply(&self, targets: Vec<PoolSettings>) {
+        self.http2_pool.apply(&targets);
+        let mut target_pools = self.target_pools.borrow_mut();
+        let mut old = std::mem::take(&mut *target_pools);
         let mut size = 0;
         for settings in targets {
             let slot = settings.target.slot as usize;
             let known = old.get_mut(slot).and_then(Option::take);
-            let known = known.filter(|shelf| shelf.settings.target == settings.target);
+            let known = known.filter(|target_pool| target_pool.settings.target == settings.target);
             let (idle, known) = match known {
-                Some(shelf) => (shelf.idle, shelf.member),
+                Some(target_pool) => (target_pool.idle, target_pool.member),
                 None => (Vec::new(), None),
             };
             let member = PoolMember::of(
@@ -170,9 +174,9 @@ impl<B> Pool<B> {
                 &self.evictions,
             );
             size += idle.len();
-            let slots = shelves.len().max(slot + 1);
-            shelves.resize_with(slots, || None);
-            if let Some(place) = shelves.get_mut(slot) {
+            let slots = target_pools.len().max(slot + 1);
+            target_pools.resize_with(slots, || None);
+            if let Some(place) = target_pools.get_mut(slot) {
                 *place = Some(TargetPool {
                     settings,
                     idle,
@@ -184,10 +188,10 @@ impl<B> Pool<B> {
     }
 
     /// An idle connection to `target`, by one of the addresses that it has in `state`.
-    pub fn take(&self, target: TargetId, state: &TargetState) -> Option<Connection<B>> {
-        let mut shelves = self.shelves.borrow_mut();
-        let shelf = shelf_of(&mut shelves, target)?;
-        while let Some(mut connection) = shelf.idle.pop() {
+    pub fn checkout(&self, target: TargetId, state: &TargetState) -> Option<Connection<B>> {
+        let mut target_pools = self.target_pools.borrow_mut();
+        let target_pool = target_pool_of(&mut target_pools, target)?;
+        while let Some(mut connection) = target_pool.idle.pop() {
             connection.idle_mark = None;
             self.size.set(self.size.get().saturating_sub(1));
             if connection.is_ready() && connection.is_current(state) {
@@ -209,8 +213,8 @@ impl<B> Pool<B> {
 
     /// Idle connections to one target.
     pub fn idle(&self, target: TargetId) -> usize {
-        let mut shelves = self.shelves.borrow_mut();
-        shelf_of(&mut shelves, target).map_or(0, |shelf| shelf.idle.len())
+        let mut target_pools = self.target_pools.borrow_mut();
+        target_pool_of(&mut target_pools, target).map_or(0, |target_pool| target_pool.idle.len())
     }
 
     /// Closes what has been idle for too long and what the target has closed.
@@ -219,8 +223,8 @@ impl<B> Pool<B> {
         let now = self.clock.now();
         let mut cx = Context::from_waker(Waker::noop());
         let mut size = 0;
-        for shelf in self.shelves.borrow_mut().iter_mut().flatten() {
-            let TargetPool { settings, idle, .. } = shelf;
+        for target_pool in self.target_pools.borrow_mut().iter_mut().flatten() {
+            let TargetPool { settings, idle, .. } = target_pool;
             idle.retain_mut(|connection| {
                 !is_over(connection.idle_since, settings.idle_for, now)
                     && connection.is_kept(&mut cx)
@@ -236,20 +240,20 @@ impl<B> Pool<B> {
     /// Closes every idle connection.
     pub fn clear(&self) {
         self.http2_pool.clear();
-        for shelf in self.shelves.borrow_mut().iter_mut().flatten() {
-            shelf.idle.clear();
+        for target_pool in self.target_pools.borrow_mut().iter_mut().flatten() {
+            target_pool.idle.clear();
         }
         self.size.set(0);
     }
 }
 
 /// The shelf of `target`; none when its slot belongs to another target by now.
-fn shelf_of<B>(
-    shelves: &mut [Option<TargetPool<B>>],
+fn target_pool_of<B>(
+    target_pools: &mut [Option<TargetPool<B>>],
     target: TargetId,
 ) -> Option<&mut TargetPool<B>> {
-    let shelf = shelves.get_mut(target.slot as usize)?.as_mut()?;
-    (shelf.settings.target == target).then_some(shelf)
+    let target_pool = target_pools.get_mut(target.slot as usize)?.as_mut()?;
+    (target_pool.settings.target == target).then_some(target_pool)
 }
 
 fn is_over(since: Tick, idle_for: Duration, now: Tick) -> bool {

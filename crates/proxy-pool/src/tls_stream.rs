@@ -1,6 +1,6 @@
 //! TLS over a target's socket, which ends as TLS is to end.
 
-use proxy_tls::say_goodbye;
+use proxy_tls::send_close_notify;
 use std::io::{self, Write};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
@@ -12,7 +12,7 @@ pub struct UpstreamTlsStream(pub(crate) TlsStream<TcpStream>);
 impl Drop for UpstreamTlsStream {
     fn drop(&mut self) {
         let (socket, session) = self.0.get_mut();
-        say_goodbye(session, &mut NonBlocking(socket));
+        send_close_notify(session, &mut NonBlocking(socket));
     }
 }
 

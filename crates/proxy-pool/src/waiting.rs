@@ -110,7 +110,7 @@ impl<B> Drop for PlaceWait<B> {
     fn drop(&mut self) {
         self.limit.leave(self.queued.ticket);
         if let Some(connection) = self.pool.take_handed_over(self.queued.ticket) {
-            self.pool.put(connection);
+            self.pool.checkin(connection);
         }
     }
 }

@@ -34,7 +34,7 @@ fn settings(target: TargetId) -> PoolSettings {
 /// A pool of a plan with these targets.
 fn pool(targets: &[TargetId]) -> Rc<Pool<()>> {
     let pool = Pool::new(Rc::<Clock>::default());
-    pool.adopt(targets.iter().map(|target| settings(*target)).collect());
+    pool.apply(targets.iter().map(|target| settings(*target)).collect());
     Rc::new(pool)
 }
 
@@ -58,13 +58,13 @@ fn a_connection_is_given_to_its_own_target_only() {
     live(async |listener| {
         let (old, new) = (id(0, 0), id(0, 1));
         let pool = pool(&[old]);
-        pool.put(connection(listener, old).await);
+        pool.checkin(connection(listener, old).await);
 
         assert!(
-            pool.take(new, &TargetState::default()).is_none(),
+            pool.checkout(new, &TargetState::default()).is_none(),
             "the slot is the same"
         );
-        assert!(pool.take(old, &TargetState::default()).is_some());
+        assert!(pool.checkout(old, &TargetState::default()).is_some());
     });
 }
 
@@ -73,13 +73,13 @@ fn a_slot_s_next_target_inherits_no_connection() {
     live(async |listener| {
         let (old, new) = (id(0, 0), id(0, 1));
         let pool = pool(&[old]);
-        pool.put(connection(listener, old).await);
+        pool.checkin(connection(listener, old).await);
         assert_eq!(pool.size(), 1);
 
-        pool.adopt(vec![settings(new)]);
+        pool.apply(vec![settings(new)]);
 
         assert_eq!((pool.size(), pool.idle(new)), (0, 0));
-        assert!(pool.take(new, &TargetState::default()).is_none());
+        assert!(pool.checkout(new, &TargetState::default()).is_none());
     });
 }
 
@@ -90,12 +90,12 @@ fn a_connection_of_an_old_plan_is_not_taken_back_for_a_slot_s_next_target() {
         let pool = pool(&[old]);
         let late = connection(listener, old).await;
 
-        pool.adopt(vec![settings(new)]);
-        pool.put(late);
+        pool.apply(vec![settings(new)]);
+        pool.checkin(late);
 
         assert_eq!(pool.size(), 0);
-        assert!(pool.take(new, &TargetState::default()).is_none());
-        assert!(pool.take(old, &TargetState::default()).is_none());
+        assert!(pool.checkout(new, &TargetState::default()).is_none());
+        assert!(pool.checkout(old, &TargetState::default()).is_none());
     });
 }
 
@@ -104,12 +104,12 @@ fn targets_that_stay_keep_their_connections_wherever_they_stand_in_the_plan() {
     live(async |listener| {
         let (first, second, third) = (id(0, 0), id(1, 1), id(2, 2));
         let pool = pool(&[first, second]);
-        pool.put(connection(listener, second).await);
+        pool.checkin(connection(listener, second).await);
 
-        pool.adopt(vec![settings(third), settings(second)]);
+        pool.apply(vec![settings(third), settings(second)]);
 
         assert_eq!(pool.idle(second), 1);
-        assert!(pool.take(second, &TargetState::default()).is_some());
+        assert!(pool.checkout(second, &TargetState::default()).is_some());
     });
 }
 
@@ -117,10 +117,10 @@ fn targets_that_stay_keep_their_connections_wherever_they_stand_in_the_plan() {
 fn a_request_of_an_old_plan_makes_an_http2_connection_of_its_own() {
     let (old, new) = (id(0, 0), id(0, 1));
     let pool = pool(&[old]);
-    pool.adopt(vec![settings(new)]);
+    pool.apply(vec![settings(new)]);
 
     assert!(matches!(
-        pool.http2_pool().way(old, &TargetState::default()),
+        pool.http2_pool().checkout(old, &TargetState::default()),
         Checkout::Build(_)
     ));
     assert_eq!(pool.http2_pool().open(new), (0, 0));
@@ -133,13 +133,13 @@ fn a_changed_answer_keeps_connections_to_addresses_that_stay() {
         let other = "127.0.0.9:9".parse().unwrap();
         let pool = pool(&[target]);
         let state = TargetState::at(vec![here]);
-        pool.put(connection(listener, target).await);
+        pool.checkin(connection(listener, target).await);
 
         assert!(state.resolve(vec![here, other]));
-        let kept = pool.take(target, &state).unwrap();
-        pool.put(kept);
+        let kept = pool.checkout(target, &state).unwrap();
+        pool.checkin(kept);
         assert!(state.resolve(vec![other]));
-        assert!(pool.take(target, &state).is_none());
+        assert!(pool.checkout(target, &state).is_none());
         assert_eq!(pool.size(), 0);
     });
 }

@@ -1,7 +1,7 @@
 //! Takes connections from listening sockets.
 
 use crate::client_socket::ClientSocket;
-use crate::negotiate::{Accepted, Place, negotiate};
+use crate::negotiate::{Accepted, ConnectionGuard, start};
 use crate::overload;
 use crate::settings::ConnectionSettings;
 use crate::timeout::ConnectionDeadline;
@@ -31,9 +31,9 @@ pub(crate) struct WorkerListener {
     /// How its connections are treated from now on.
     pub(crate) settings: RefCell<Rc<ConnectionSettings>>,
     /// Connections that are being told that there are too many.
-    pub(crate) turned_away: Cell<u32>,
+    pub(crate) rejections: Cell<u32>,
     /// Those that take connections, by the place of their socket.
-    takers: RefCell<BTreeMap<usize, Rc<AcceptLoop>>>,
+    accept_loops: RefCell<BTreeMap<usize, Rc<AcceptLoop>>>,
 }
 
 /// What takes connections from one socket.
@@ -51,14 +51,14 @@ impl WorkerListener {
             name: name.to_owned(),
             index: Rc::new(Cell::new(0)),
             settings: RefCell::new(Rc::clone(settings)),
-            turned_away: Cell::new(0),
-            takers: RefCell::default(),
+            rejections: Cell::new(0),
+            accept_loops: RefCell::default(),
         }
     }
 
     /// Has connections treated as `settings` say from now on, and retires those that were accepted under
     /// others. Whether any may have been.
-    pub(crate) fn settle(&self, settings: &Rc<ConnectionSettings>) -> bool {
+    pub(crate) fn update_settings(&self, settings: &Rc<ConnectionSettings>) -> bool {
         let mut held = self.settings.borrow_mut();
         if settings.suit_connections_of(&held) {
             return false;
@@ -70,34 +70,36 @@ impl WorkerListener {
 
     /// Takes connections from `socket`, too.
     pub(crate) fn open(self: &Rc<Self>, worker: &Rc<Worker>, place: usize, socket: Socket) {
-        let listener = match Listener::new(socket) {
-            Ok(listener) => listener,
+        let socket = match ListeningSocket::new(socket) {
+            Ok(socket) => socket,
             Err(error) => {
                 tracing::error!(%error, "cannot use a listening socket");
                 return;
             }
         };
-        let taker = Rc::<AcceptLoop>::default();
-        self.takers.borrow_mut().insert(place, Rc::clone(&taker));
-        let taking = run(Rc::clone(worker), Rc::clone(self), listener, taker);
-        tokio::task::spawn_local(taking);
+        let accept_loop = Rc::<AcceptLoop>::default();
+        self.accept_loops
+            .borrow_mut()
+            .insert(place, Rc::clone(&accept_loop));
+        let accepting = run(Rc::clone(worker), Rc::clone(self), socket, accept_loop);
+        tokio::task::spawn_local(accepting);
     }
 
     /// Takes no more connections: nobody does.
     pub(crate) fn close(&self) {
-        for taker in std::mem::take(&mut *self.takers.borrow_mut()).into_values() {
-            taker.ended.notify_one();
+        for accept_loop in std::mem::take(&mut *self.accept_loops.borrow_mut()).into_values() {
+            accept_loop.ended.notify_one();
         }
     }
 
     /// Leaves all sockets but those at `places` to others, who take connections from them already, or
     /// will.
-    pub(crate) fn leave_but(&self, places: &[usize]) {
-        self.takers.borrow_mut().retain(|place, taker| {
+    pub(crate) fn keep_only(&self, places: &[usize]) {
+        self.accept_loops.borrow_mut().retain(|place, accept_loop| {
             let stays = places.contains(place);
             if !stays {
-                taker.replaced.set(true);
-                taker.ended.notify_one();
+                accept_loop.replaced.set(true);
+                accept_loop.ended.notify_one();
             }
             stays
         });
@@ -106,12 +108,12 @@ impl WorkerListener {
 
 /// A [`Socket`] that the runtime watches.
 #[derive(Debug)]
-enum Listener {
+enum ListeningSocket {
     Tcp(TcpListener),
     Unix(UnixListener),
 }
 
-impl Listener {
+impl ListeningSocket {
     fn new(socket: Socket) -> io::Result<Self> {
         if socket.local_addr()?.is_unix() {
             return UnixListener::from_std(socket.into()).map(Self::Unix);
@@ -121,12 +123,12 @@ impl Listener {
 
     async fn accept(&self) -> io::Result<(ClientSocket, IpAddr)> {
         match self {
-            Self::Tcp(listener) => {
-                let (stream, peer) = listener.accept().await?;
+            Self::Tcp(socket) => {
+                let (stream, peer) = socket.accept().await?;
                 Ok((ClientSocket::Tcp(stream), peer.ip()))
             }
-            Self::Unix(listener) => {
-                let (stream, _) = listener.accept().await?;
+            Self::Unix(socket) => {
+                let (stream, _) = socket.accept().await?;
                 // Whoever calls by a file is on this host.
                 Ok((ClientSocket::Unix(stream), Ipv4Addr::LOCALHOST.into()))
             }
@@ -138,87 +140,87 @@ impl Listener {
 /// somebody else does.
 async fn run(
     worker: Rc<Worker>,
-    door: Rc<WorkerListener>,
-    listener: Listener,
-    taker: Rc<AcceptLoop>,
+    listener: Rc<WorkerListener>,
+    socket: ListeningSocket,
+    accept_loop: Rc<AcceptLoop>,
 ) {
     loop {
         tokio::select! {
             biased;
-            () = taker.ended.notified() => break,
-            accepted = listener.accept() => match accepted {
-                Ok((stream, peer)) => welcome(&worker, &door, stream, peer),
-                Err(error) if is_passing(&error) => {}
+            () = accept_loop.ended.notified() => break,
+            accepted = socket.accept() => match accepted {
+                Ok((stream, peer)) => admit(&worker, &listener, stream, peer),
+                Err(error) if is_transient(&error) => {}
                 Err(error) => {
                     tracing::error!(%error, "cannot accept connections");
-                    rest(&worker).await;
+                    wait_for_descriptors(&worker).await;
                 }
             },
         }
     }
-    if taker.replaced.get() {
+    if accept_loop.replaced.get() {
         return;
     }
-    while let Some(Ok((stream, peer))) = accept_waiting(&listener).await {
-        welcome(&worker, &door, stream, peer);
+    while let Some(Ok((stream, peer))) = accept_waiting(&socket).await {
+        admit(&worker, &listener, stream, peer);
     }
 }
 
 /// Waits for file descriptors to come free.
-async fn rest(worker: &Worker) {
+async fn wait_for_descriptors(worker: &Worker) {
     let deadline = Rc::<Deadline>::default();
-    let _entry = worker.sweep.register(Rc::clone(&deadline));
-    let patience = ConnectionDeadline {
+    let _entry = worker.timers.register(Rc::clone(&deadline));
+    let timeout = ConnectionDeadline {
         clock: &worker.clock,
         deadline: &deadline,
     };
-    patience
+    timeout
         .within(Timer::Linger, DESCRIPTOR_RETRY_DELAY, pending::<()>())
         .await;
 }
 
 /// A connection that waits already, if there is one.
-async fn accept_waiting(listener: &Listener) -> Option<io::Result<(ClientSocket, IpAddr)>> {
+async fn accept_waiting(socket: &ListeningSocket) -> Option<io::Result<(ClientSocket, IpAddr)>> {
     tokio::select! {
         biased;
-        accepted = listener.accept() => Some(accepted),
+        accepted = socket.accept() => Some(accepted),
         () = std::future::ready(()) => None,
     }
 }
 
-fn welcome(worker: &Rc<Worker>, door: &Rc<WorkerListener>, stream: ClientSocket, peer: IpAddr) {
-    worker.cells.connections_accepted.add(1);
-    let peer = greet(worker, door, peer);
+fn admit(worker: &Rc<Worker>, listener: &Rc<WorkerListener>, stream: ClientSocket, peer: IpAddr) {
+    worker.metrics.connections_accepted.add(1);
+    let peer = peer_of(worker, listener, peer);
     let worker = Rc::clone(worker);
     match worker.shared.connections.acquire() {
         Ok(permit) => {
-            let settings = Rc::clone(&door.settings.borrow());
+            let settings = Rc::clone(&listener.settings.borrow());
             let max_age = settings.terms.max_age;
             let ends_at = max_age.map_or(Tick::MAX, |age| worker.clock.after(age));
-            let caller = Accepted {
-                place: Place::new(&worker, permit, ends_at),
+            let accepted = Accepted {
+                guard: ConnectionGuard::new(&worker, permit, ends_at),
                 ends_at,
-                listener: Rc::clone(&door.index),
+                listener: Rc::clone(&listener.index),
                 worker,
                 settings,
                 peer,
             };
-            negotiate(caller, stream);
+            start(accepted, stream);
         }
-        Err(full) => overload::start(worker, door, stream, peer, full),
+        Err(full) => overload::reject(worker, listener, stream, peer, full),
     }
 }
 
-fn greet(worker: &Worker, door: &WorkerListener, peer: IpAddr) -> Peer {
+fn peer_of(worker: &Worker, listener: &WorkerListener, peer: IpAddr) -> Peer {
     let active = worker.active();
-    let listener = active.plan.listeners().get(door.index.get());
-    let trusted = listener.map_or(&[][..], |listener| &listener.trusted_proxies);
-    let tls = door.settings.borrow().tls.is_some();
+    let plan = active.plan.listeners().get(listener.index.get());
+    let trusted = plan.map_or(&[][..], |plan| &plan.trusted_proxies);
+    let tls = listener.settings.borrow().tls.is_some();
     Peer::new(peer, tls, trusted)
 }
 
 /// Faults of the connection that was to be accepted, not of the listener. See accept(2).
-fn is_passing(error: &io::Error) -> bool {
+fn is_transient(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::ConnectionAborted

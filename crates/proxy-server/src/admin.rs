@@ -39,9 +39,9 @@ struct AdminListener {
 }
 
 impl Admin {
-    /// Answers at `desks`, about the plan in force.
+    /// Answers at `listeners`, about the plan in force.
     pub(crate) fn open(
-        desks: AdminListeners,
+        listeners: AdminListeners,
         server: &Server,
         build: Build,
         (registry, lifecycle): (&Arc<Registry>, &Arc<Lifecycle>),
@@ -72,62 +72,65 @@ impl Admin {
             tcp: None,
             unix: None,
         };
-        admin.arrange(desks);
+        admin.arrange(listeners);
         admin
     }
 
-    /// Tells about `plan`, now in force, at `desks`.
-    pub(crate) fn follow(&mut self, desks: AdminListeners, plan: &Arc<Plan>) {
-        self.arrange(desks);
+    /// Tells about `plan`, now in force, at `listeners`.
+    pub(crate) fn update(&mut self, listeners: AdminListeners, plan: &Arc<Plan>) {
+        self.arrange(listeners);
         self.state.publish(Arc::clone(plan));
     }
 
     /// Every socket, to be passed on to another process.
     pub(crate) fn sockets(&self) -> impl Iterator<Item = (Label, &Socket)> {
-        self.desks().map(|desk| {
+        self.listeners().map(|listener| {
             let label = Label {
                 purpose: Purpose::Admin,
-                owned: desk.file.is_some(),
-                address: desk.address.clone(),
+                owned: listener.file.is_some(),
+                address: listener.address.clone(),
             };
-            (label, &desk.socket)
+            (label, &listener.socket)
         })
     }
 
     /// Says whether the file of a Unix socket stays when this is dropped.
     pub(crate) fn keep_files(&self, kept: bool) {
-        for file in self.desks().filter_map(|desk| desk.file.as_ref()) {
+        for file in self
+            .listeners()
+            .filter_map(|listener| listener.file.as_ref())
+        {
             file.keep(kept);
         }
     }
 
-    fn desks(&self) -> impl Iterator<Item = &AdminListener> {
+    fn listeners(&self) -> impl Iterator<Item = &AdminListener> {
         self.tcp.iter().chain(&self.unix)
     }
 
-    fn arrange(&mut self, desks: AdminListeners) {
-        let AdminListeners { tcp, unix, token } = desks;
+    fn arrange(&mut self, listeners: AdminListeners) {
+        let AdminListeners { tcp, unix, token } = listeners;
         match tcp {
             Change::Stay => {
-                if let Some(desk) = &self.tcp {
-                    desk.access.change_token(token);
+                if let Some(listener) = &self.tcp {
+                    listener.access.change_token(token);
                 }
             }
             Change::Close => self.tcp = None,
             Change::Open(opened) => {
-                self.tcp = Some(self.staff(opened, Arc::new(Access::tcp(token))));
+                self.tcp = Some(self.serve(opened, Arc::new(Access::tcp(token))));
             }
         }
         match unix {
             Change::Stay => {}
             Change::Close => self.unix = None,
             Change::Open(opened) => {
-                self.unix = Some(self.staff(opened, Arc::new(Access::unix())));
+                self.unix = Some(self.serve(opened, Arc::new(Access::unix())));
             }
         }
     }
 
-    fn staff(&self, opened: Opened, access: Arc<Access>) -> AdminListener {
+    fn serve(&self, opened: Opened, access: Arc<Access>) -> AdminListener {
         let Opened {
             address,
             socket,

@@ -42,7 +42,7 @@ impl ClientSocket {
     }
 
     /// Has the socket reset, not ended, once it is dropped. A Unix socket knows no such thing.
-    pub(crate) fn tear(&self) -> io::Result<()> {
+    pub(crate) fn abort(&self) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => Ok(set_socket_linger(stream, Some(Duration::ZERO))?),
             Self::Unix(_) => Ok(()),

@@ -23,13 +23,13 @@ impl ClientStream {
         match self {
             Self::Plain(stream) => stream.poll_readable(cx),
             Self::Tls(stream) => {
-                let (carrier, session) = stream.stream.get_ref();
+                let (socket, session) = stream.stream.get_ref();
                 // What is decrypted already makes no socket readable. Half a record does not count:
                 // its other half has to come.
                 if !session.wants_read() {
                     return Poll::Ready(Ok(()));
                 }
-                carrier.poll_readable(cx)
+                socket.poll_readable(cx)
             }
         }
     }
@@ -44,10 +44,10 @@ impl ClientStream {
 
     /// Has the connection cut off, not ended, once it is dropped: by a reset, and where there is TLS
     /// without its last word.
-    pub(crate) fn tear(&mut self) -> io::Result<()> {
+    pub(crate) fn abort(&mut self) -> io::Result<()> {
         match self {
-            Self::Plain(stream) => stream.tear(),
-            Self::Tls(stream) => stream.tear(),
+            Self::Plain(stream) => stream.abort(),
+            Self::Tls(stream) => stream.abort(),
         }
     }
 }

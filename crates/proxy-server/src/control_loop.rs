@@ -34,14 +34,14 @@ const LAST_GRACE: Duration = Duration::from_secs(5);
 static REASONS: LazyLock<Vec<&'static str>> =
     LazyLock::new(|| Reason::ALL.iter().map(|reason| reason.as_str()).collect());
 
-/// Serves until told to stop, and ends in good order. `heritage` is what the service manager has opened.
-pub(crate) async fn live(options: &Options, heritage: InheritedSockets) -> Result<(), StartError> {
+/// Serves until told to stop, and ends in good order. `inherited` is what the service manager has opened.
+pub(crate) async fn run(options: &Options, inherited: InheritedSockets) -> Result<(), StartError> {
     let (predecessor, passed) = match Predecessor::find().map_err(StartError::TakeOver)? {
         Some((predecessor, passed)) => (Some(predecessor), passed),
         None => (None, Vec::new()),
     };
     let mut signals = Signals::listen()?;
-    let starting = Process::start(options, heritage.and(passed), predecessor);
+    let starting = Process::start(options, inherited.and(passed), predecessor);
     let mut process = tokio::select! {
         biased;
         // A disk or a name server that does not answer must not keep signals waiting.
@@ -97,13 +97,13 @@ struct Process {
     lifecycle: Arc<Lifecycle>,
     upgrade: Option<Candidate>,
     /// Whether a reload was asked for while an upgrade was under way.
-    to_reload: bool,
+    reload_pending: bool,
 }
 
 impl Process {
     async fn start(
         options: &Options,
-        mut heritage: InheritedSockets,
+        mut inherited: InheritedSockets,
         predecessor: Option<Predecessor>,
     ) -> Result<Self, StartError> {
         let Options {
@@ -113,7 +113,7 @@ impl Process {
             events,
         } = options;
         let disk = DiskThread::start()?;
-        let loaded = load_aside(&disk, config).await?;
+        let loaded = load_on_disk_thread(&disk, config).await?;
         warn(&loaded);
         let settings = RegistrySettings {
             reasons: &REASONS,
@@ -130,13 +130,13 @@ impl Process {
         let lifecycle = Arc::new(lifecycle);
         let model = Arc::new(loaded.model);
         // Before anything is served: nothing may fail any more when a client has been taken.
-        let desks = AdminListeners::prepare(None, &model.admin, &mut heritage);
-        let desks = desks.map_err(|fault| of_configuration(vec![fault], &model))?;
+        let listeners = AdminListeners::prepare(None, &model.admin, &mut inherited);
+        let listeners = listeners.map_err(|fault| of_configuration(vec![fault], &model))?;
         let started = Server::start(
             Arc::clone(&model),
             Arc::clone(&registry),
             Arc::clone(&lifecycle),
-            heritage,
+            inherited,
             async || {
                 if let Some(predecessor) = predecessor {
                     predecessor.relieve().await;
@@ -146,8 +146,8 @@ impl Process {
         );
         let started = started.await;
         let mut server = started.map_err(|fault| at_its_place(fault, &model))?;
-        server.settle();
-        let admin = Admin::open(desks, &server, *build, (&registry, &lifecycle));
+        server.finish_handover();
+        let admin = Admin::open(listeners, &server, *build, (&registry, &lifecycle));
         admin.keep_files(false);
         lifecycle.serves(server.plan().generation());
         for bound in server.bound() {
@@ -163,17 +163,17 @@ impl Process {
             registry,
             lifecycle,
             upgrade: None,
-            to_reload: false,
+            reload_pending: false,
         })
     }
 
     async fn serve(&mut self, signals: &mut Signals) -> End {
-        let mut resolving = tokio::time::interval(dns::EVERY);
+        let mut dns_timer = tokio::time::interval(dns::EVERY);
         let mut found = None;
-        let mut tending = tokio::time::interval(tls::EVERY);
+        let mut certificate_timer = tokio::time::interval(tls::CHECK_INTERVAL);
         let mut looking = None;
-        let mut watching = tokio::time::interval(LOOK_INTERVAL);
-        for interval in [&mut resolving, &mut tending, &mut watching] {
+        let mut worker_timer = tokio::time::interval(LOOK_INTERVAL);
+        for interval in [&mut dns_timer, &mut certificate_timer, &mut worker_timer] {
             interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
         }
         loop {
@@ -192,7 +192,7 @@ impl Process {
                     return End::HandedOver;
                 },
                 // A name server that does not answer must not keep signals waiting.
-                _ = resolving.tick(), if found.is_none() => {
+                _ = dns_timer.tick(), if found.is_none() => {
                     let plan = Arc::clone(self.server.plan());
                     let looking = async move { dns::all(&plan, now()).await };
                     found = Some(tokio::spawn(looking));
@@ -200,14 +200,14 @@ impl Process {
                 changed = dns::end(&mut found) => if changed {
                     self.server.refresh();
                 },
-                _ = tending.tick() => {
-                    self.sum_events_up();
+                _ = certificate_timer.tick() => {
+                    self.flush_repeated_events();
                     if looking.is_none() {
-                        looking = Some(self.server.look_at_certificates());
+                        looking = Some(self.server.check_certificates());
                     }
                 }
-                looked = tls::end(&mut looking) => self.server.tend_certificates(looked),
-                _ = watching.tick() => if let Some(worker) = self.server.look_at_workers() {
+                changed = tls::end(&mut looking) => self.server.reload_certificates(changed),
+                _ = worker_timer.tick() => if let Some(worker) = self.server.check_workers() {
                     return End::WorkerLost(worker);
                 },
             }
@@ -219,7 +219,7 @@ impl Process {
         if self.upgrade.is_some() {
             // Which sockets there are must not change while they are being passed on.
             tracing::info!("the reload waits for the upgrade");
-            self.to_reload = true;
+            self.reload_pending = true;
             return;
         }
         systemd::tell_reload();
@@ -232,12 +232,12 @@ impl Process {
         self.registry
             .counter(&names::CONFIG_RELOADS_TOTAL, [result])
             .add(1);
-        self.tell_reload(outcome);
+        self.report_reload(outcome);
         systemd::tell(NotifyState::Ready);
     }
 
     /// Writes the result of a reload to the events and to the error log.
-    fn tell_reload(&mut self, outcome: Result<(), StartError>) {
+    fn report_reload(&mut self, outcome: Result<(), StartError>) {
         const DONE: &str = "configuration reloaded";
         const REFUSED: &str = "configuration not reloaded; nothing changed";
         let mut fields = EventFields::default();
@@ -247,32 +247,32 @@ impl Process {
                 self.lifecycle.serves(generation);
                 tracing::info!(target: ANSWER, generation, "{DONE}");
                 fields.plain("generation", generation);
-                self.server.tell(LogLevel::Info, DONE, &fields);
+                self.server.log_event(LogLevel::Info, DONE, &fields);
             }
             Err(fault) => {
                 let faults = fault.to_string();
                 tracing::error!(target: ANSWER, faults, "{REFUSED}");
                 fields.text("faults", &faults);
-                self.server.tell(LogLevel::Error, REFUSED, &fields);
+                self.server.log_event(LogLevel::Error, REFUSED, &fields);
             }
         }
     }
 
     async fn try_reload(&mut self) -> Result<(), StartError> {
-        let loaded = load_aside(&self.disk, &self.config).await?;
+        let loaded = load_on_disk_thread(&self.disk, &self.config).await?;
         warn(&loaded);
         let model = Arc::new(loaded.model);
         let before: Vec<_> = self.server.bound().cloned().collect();
         let admin = self.admin.as_ref();
-        let desks = AdminListeners::prepare(admin, &model.admin, self.server.heritage());
-        let desks = desks.map_err(|fault| of_configuration(vec![fault], &model))?;
+        let listeners = AdminListeners::prepare(admin, &model.admin, self.server.inherited());
+        let listeners = listeners.map_err(|fault| of_configuration(vec![fault], &model))?;
         let applied = self.server.apply(Arc::clone(&model)).await;
         applied.map_err(|fault| at_its_place(fault, &model))?;
         for bound in self.server.bound().filter(|bound| !before.contains(bound)) {
             tracing::info!(address = %bound, "listening");
         }
         if let Some(admin) = &mut self.admin {
-            admin.follow(desks, self.server.plan());
+            admin.update(listeners, self.server.plan());
         }
         Ok(())
     }
@@ -301,12 +301,12 @@ impl Process {
                         tracing::info!("handed over already: another process is in charge");
                     }
                 },
-                () = tokio::time::sleep(DRAIN_CHECK_INTERVAL) => self.sum_events_up(),
+                () = tokio::time::sleep(DRAIN_CHECK_INTERVAL) => self.flush_repeated_events(),
             }
         }
     }
 
-    fn sum_events_up(&self) {
+    fn flush_repeated_events(&self) {
         if let Some(events) = &self.events {
             events.sum_up(false);
         }
@@ -324,17 +324,17 @@ impl Process {
                     return;
                 }
                 event = signals.next() => {
-                    if self.while_draining(event).is_break() {
+                    if self.handle_while_draining(event).is_break() {
                         return;
                     }
                 }
-                () = tokio::time::sleep(DRAIN_CHECK_INTERVAL) => self.sum_events_up(),
+                () = tokio::time::sleep(DRAIN_CHECK_INTERVAL) => self.flush_repeated_events(),
             }
         }
     }
 
     /// Answers a signal that comes during the drain; breaks where it ends the process at once.
-    fn while_draining(&self, event: Event) -> ControlFlow<()> {
+    fn handle_while_draining(&self, event: Event) -> ControlFlow<()> {
         match event {
             Event::Quit => return ControlFlow::Break(()),
             Event::ReopenLogs => self.server.reopen_logs(),
@@ -348,7 +348,7 @@ impl Process {
 }
 
 /// Loads the configuration on a thread that may wait for a disk.
-async fn load_aside(disk: &DiskThread, config: &Source) -> Result<Loaded, StartError> {
+async fn load_on_disk_thread(disk: &DiskThread, config: &Source) -> Result<Loaded, StartError> {
     let config = config.clone();
     let loaded = disk.run(move || load(&config)).await?;
     loaded.map_err(StartError::Config)

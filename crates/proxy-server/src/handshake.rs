@@ -11,7 +11,7 @@ use bytes::Bytes;
 use proxy_clock::Timer;
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_pipeline::{
-    ConnectionInfo, TlsSession, UnreadRequest, Worker, note_connection, refuse_unread,
+    ConnectionInfo, TlsSession, UnreadRequest, Worker, log_connection_problem, refuse_unread,
     timeout_problem,
 };
 use proxy_tls::ServerTls;
@@ -24,30 +24,30 @@ use tokio_rustls::server::TlsStream;
 
 /// Why there is no TLS.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub(crate) enum HandshakeError {
     /// The client closed without a byte, as whoever checks a port does.
-    Nobody,
+    NothingSent,
     /// The client speaks HTTP without TLS.
     Plaintext(ClientSocket),
     /// The handshake failed.
-    Broken(io::Error),
+    Io(io::Error),
     /// There is no PROXY protocol header to go by.
-    Introduction(&'static str),
+    BadProxyHeader(&'static str),
     /// The handshake took longer than this.
-    Late(Duration),
+    TimedOut(Duration),
 }
 
 /// Shakes hands with the client of `stream`.
-pub(crate) async fn shake(
+pub(crate) async fn accept_tls(
     worker: &Worker,
     tls: &Arc<ServerTls>,
     stream: ClientSocket,
     time: Duration,
-    patience: ConnectionDeadline<'_>,
-) -> Result<Negotiated, Failure> {
-    let begun = patience.within(Timer::Handshake, time, begin(tls, stream));
-    let stream = begun.await.unwrap_or(Err(Failure::Late(time)))?;
-    worker.cells.handshakes_completed.add(1);
+    timeout: ConnectionDeadline<'_>,
+) -> Result<Negotiated, HandshakeError> {
+    let begun = timeout.within(Timer::Handshake, time, handshake(tls, stream));
+    let stream = begun.await.unwrap_or(Err(HandshakeError::TimedOut(time)))?;
+    worker.metrics.handshakes_completed.add(1);
     let (_, connection) = stream.get_ref();
     let now = UNIX_EPOCH + worker.time.unix(worker.time.elapsed());
     let session = TlsSession {
@@ -55,50 +55,53 @@ pub(crate) async fn shake(
         server_name: connection.server_name().map(Into::into),
         verdict: tls.verdict(connection, now),
     };
-    let spoken = match connection.alpn_protocol() {
+    let version = match connection.alpn_protocol() {
         Some(b"h2") => HttpVersion::Http2,
         Some(_) | None => HttpVersion::Http1,
     };
     Ok(Negotiated {
-        spoken,
+        version,
         session: Some(session),
         transport: ClientStream::Tls(Box::new(ClientTlsStream::new(stream))),
         early: Bytes::new(),
     })
 }
 
-async fn begin(tls: &ServerTls, stream: ClientSocket) -> Result<TlsStream<ClientSocket>, Failure> {
+async fn handshake(
+    tls: &ServerTls,
+    stream: ClientSocket,
+) -> Result<TlsStream<ClientSocket>, HandshakeError> {
     let mut first = [0];
     // Until the client speaks, nothing but the socket is held for it.
-    let count = stream.peek(&mut first).await.map_err(Failure::Broken)?;
+    let count = stream.peek(&mut first).await.map_err(HandshakeError::Io)?;
     if count == 0 {
-        return Err(Failure::Nobody);
+        return Err(HandshakeError::NothingSent);
     }
     // A method's first letter; the record of a handshake begins with 0x16.
     if first.iter().all(u8::is_ascii_uppercase) {
-        return Err(Failure::Plaintext(stream));
+        return Err(HandshakeError::Plaintext(stream));
     }
     let accepted = TlsAcceptor::from(tls.config()).accept(stream).await;
-    accepted.map_err(Failure::Broken)
+    accepted.map_err(HandshakeError::Io)
 }
 
-impl Failure {
+impl HandshakeError {
     /// Counts it and writes it down; a client that speaks HTTP is told in HTTP.
-    pub(crate) async fn settle(
+    pub(crate) async fn report(
         self,
         worker: &Rc<Worker>,
         client: &Rc<ConnectionInfo>,
         settings: &ConnectionSettings,
-        patience: ConnectionDeadline<'_>,
+        timeout: ConnectionDeadline<'_>,
     ) {
         let problem = match self {
-            Self::Nobody => return,
-            Self::Late(time) => timeout_problem(Timer::Handshake, time),
-            Self::Introduction(why) => {
+            Self::NothingSent => return,
+            Self::TimedOut(time) => timeout_problem(Timer::Handshake, time),
+            Self::BadProxyHeader(why) => {
                 let problem = Problem::new(Reason::BadProxyProtocol, Detail::text(why));
-                return note_connection(worker, client, &problem);
+                return log_connection_problem(worker, client, &problem);
             }
-            Self::Broken(error) => {
+            Self::Io(error) => {
                 Problem::new(Reason::ClientTlsFailed, Detail::text(error.to_string()))
             }
             Self::Plaintext(stream) => {
@@ -106,12 +109,12 @@ impl Failure {
                 let problem = Problem::new(Reason::ClientTlsFailed, detail);
                 let answer = refuse_unread(worker, client, problem, UnreadRequest::default());
                 let mut transport = ClientStream::Plain(stream);
-                worker.cells.handshakes_failed.add(1);
-                linger::answer(&mut transport, &answer.bytes, settings.write_time, patience).await;
+                worker.metrics.handshakes_failed.add(1);
+                linger::answer(&mut transport, &answer.bytes, settings.write_time, timeout).await;
                 return;
             }
         };
-        worker.cells.handshakes_failed.add(1);
-        note_connection(worker, client, &problem);
+        worker.metrics.handshakes_failed.add(1);
+        log_connection_problem(worker, client, &problem);
     }
 }

@@ -24,7 +24,7 @@ impl InheritedSockets {
     /// the environment counts too many.
     pub(crate) fn of_the_manager() -> Self {
         let mut given = listenfd::ListenFd::from_env();
-        let mut heritage = Self::default();
+        let mut inherited = Self::default();
         for index in 0..given.len() {
             let socket = match given.take_tcp_listener(index) {
                 Ok(Some(socket)) => Ok(Some(Socket::from(socket))),
@@ -33,23 +33,23 @@ impl InheritedSockets {
                     .map(|socket| socket.map(Socket::from)),
             };
             match socket {
-                Ok(Some(socket)) => heritage.lend(Arc::new(socket)),
+                Ok(Some(socket)) => inherited.add_managed(Arc::new(socket)),
                 Ok(None) => {}
                 Err(error) => {
                     tracing::warn!(%error, "what the service manager passed cannot be listened on");
                 }
             }
         }
-        heritage
+        inherited
     }
 
     /// These, and what another process has `passed` on.
     pub(crate) fn and(mut self, passed: Vec<Passed>) -> Self {
         let spare = |passed: &mut Passed| passed.label.purpose == Purpose::Spare;
         self.passed = passed;
-        let spares: Vec<_> = self.passed.extract_if(.., spare).collect();
-        for Passed { label: _, socket } in spares {
-            self.lend(Arc::new(socket));
+        let unclaimed: Vec<_> = self.passed.extract_if(.., spare).collect();
+        for Passed { label: _, socket } in unclaimed {
+            self.add_managed(Arc::new(socket));
         }
         self
     }
@@ -57,8 +57,8 @@ impl InheritedSockets {
     /// Takes the sockets for `address`, if there are some. `others` are listened on, too: where the
     /// port of `address` is 0, a socket of theirs is not for it.
     pub(crate) fn take(&mut self, address: &BindAddress, others: &[Listener]) -> Option<Bound> {
-        self.take_passed(address)
-            .or_else(|| self.borrow(address, others))
+        self.claim_passed(address)
+            .or_else(|| self.claim_managed(address, others))
     }
 
     /// Takes out the admin interface's socket at `address`.
@@ -71,22 +71,22 @@ impl InheritedSockets {
     }
 
     /// Closes what the process before had open and this one has no use for.
-    pub(crate) fn settle(&mut self) {
+    pub(crate) fn close_unclaimed(&mut self) {
         for passed in std::mem::take(&mut self.passed) {
             tracing::info!(address = %passed.label.address, "no longer listening");
             match passed.label.purpose {
-                Purpose::WorkerListener(_) if !passed.label.owned => {
-                    self.lend(Arc::new(passed.socket))
+                Purpose::Listener(_) if !passed.label.owned => {
+                    self.add_managed(Arc::new(passed.socket))
                 }
-                Purpose::WorkerListener(_) | Purpose::Admin | Purpose::Spare => passed.close(),
+                Purpose::Listener(_) | Purpose::Admin | Purpose::Spare => passed.close(),
             }
         }
     }
 
     /// The service manager's sockets that no listener names now.
-    pub(crate) fn spares(&self) -> impl Iterator<Item = (Label, &Socket)> {
-        let spares = self.managed.iter().filter(|socket| is_spare(socket));
-        spares.filter_map(|socket| {
+    pub(crate) fn unclaimed(&self) -> impl Iterator<Item = (Label, &Socket)> {
+        let unclaimed = self.managed.iter().filter(|socket| is_unclaimed(socket));
+        unclaimed.filter_map(|socket| {
             let label = Label {
                 purpose: Purpose::Spare,
                 owned: false,
@@ -97,8 +97,8 @@ impl InheritedSockets {
     }
 
     /// Says at which sockets clients wait in vain.
-    pub(crate) fn tell_spares(&self) {
-        for (label, _) in self.spares() {
+    pub(crate) fn log_unclaimed(&self) {
+        for (label, _) in self.unclaimed() {
             tracing::warn!(
                 address = %label.address,
                 "no listener has the address of this socket of the service manager's"
@@ -106,7 +106,7 @@ impl InheritedSockets {
         }
     }
 
-    fn lend(&mut self, socket: Arc<Socket>) {
+    fn add_managed(&mut self, socket: Arc<Socket>) {
         if socket.is_listener().unwrap_or_default() {
             self.managed.push(socket);
         } else {
@@ -114,10 +114,9 @@ impl InheritedSockets {
         }
     }
 
-    fn take_passed(&mut self, address: &BindAddress) -> Option<Bound> {
+    fn claim_passed(&mut self, address: &BindAddress) -> Option<Bound> {
         let first = self.passed.iter().find(|passed| {
-            matches!(passed.label.purpose, Purpose::WorkerListener(_))
-                && passed.label.address == *address
+            matches!(passed.label.purpose, Purpose::Listener(_)) && passed.label.address == *address
         })?;
         let (purpose, owned) = (first.label.purpose, first.label.owned);
         let ours = |passed: &mut Passed| passed.label.purpose == purpose;
@@ -129,10 +128,10 @@ impl InheritedSockets {
         Bound::of(address, sockets, owned)
     }
 
-    fn borrow(&self, address: &BindAddress, others: &[Listener]) -> Option<Bound> {
+    fn claim_managed(&self, address: &BindAddress, others: &[Listener]) -> Option<Bound> {
         let is_it = |socket: &&Arc<Socket>| {
             let bound = socket.local_addr();
-            is_spare(socket) && bound.is_ok_and(|bound| is_for(&bound, address, others))
+            is_unclaimed(socket) && bound.is_ok_and(|bound| is_for(&bound, address, others))
         };
         let socket = self.managed.iter().find(is_it)?;
         Bound::of(address, vec![Arc::clone(socket)], false)
@@ -140,7 +139,7 @@ impl InheritedSockets {
 }
 
 /// Whether no listener has it: those that do hold it, too.
-fn is_spare(socket: &Arc<Socket>) -> bool {
+fn is_unclaimed(socket: &Arc<Socket>) -> bool {
     Arc::strong_count(socket) == 1
 }
 

@@ -19,31 +19,29 @@ pub(crate) async fn answer(
     transport: &mut (impl AsyncRead + AsyncWrite + Unpin),
     bytes: &[u8],
     time: Duration,
-    patience: ConnectionDeadline<'_>,
+    timeout: ConnectionDeadline<'_>,
 ) {
     let writing = async {
         transport.write_all(bytes).await?;
         transport.flush().await
     };
-    let written = patience.within(Timer::ResponseWrite, time, writing).await;
+    let written = timeout.within(Timer::ResponseWrite, time, writing).await;
     if matches!(written, Some(Ok(()))) {
-        close(transport, patience).await;
+        close(transport, timeout).await;
     }
 }
 
 /// Ends our side and reads until the client has ended its own, for [`LINGER_TIMEOUT`] at most.
 pub(crate) async fn close(
     transport: &mut (impl AsyncRead + AsyncWrite + Unpin),
-    patience: ConnectionDeadline<'_>,
+    timeout: ConnectionDeadline<'_>,
 ) {
     let closing = async {
         if transport.shutdown().await.is_ok() {
             drain(transport).await;
         }
     };
-    patience
-        .within(Timer::Linger, LINGER_TIMEOUT, closing)
-        .await;
+    timeout.within(Timer::Linger, LINGER_TIMEOUT, closing).await;
 }
 
 async fn drain(transport: &mut (impl AsyncRead + AsyncWrite + Unpin)) {

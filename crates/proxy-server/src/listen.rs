@@ -141,7 +141,7 @@ impl Bound {
     }
 
     /// Lets `backlog` connections wait at each socket from now on.
-    pub(crate) fn queue(&self, backlog: u32) {
+    pub(crate) fn set_backlog(&self, backlog: u32) {
         if let Some(limit) = longest_queue().filter(|limit| *limit < backlog) {
             tracing::warn!(address = %self.at, backlog, limit, "the system lets fewer connections wait");
         }

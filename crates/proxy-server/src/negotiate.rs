@@ -2,7 +2,7 @@
 
 use crate::client_socket::ClientSocket;
 use crate::client_stream::ClientStream;
-use crate::handshake::{self, Failure};
+use crate::handshake::{self, HandshakeError};
 use crate::http1::connection::Connection;
 use crate::http1::driver::Driver;
 use crate::http2;
@@ -27,7 +27,7 @@ pub(crate) enum HttpVersion {
 /// A connection of which it is known what it speaks.
 #[derive(Debug)]
 pub(crate) struct Negotiated {
-    pub(crate) spoken: HttpVersion,
+    pub(crate) version: HttpVersion,
     pub(crate) session: Option<TlsSession>,
     pub(crate) transport: ClientStream,
     /// What was read to find out.
@@ -36,9 +36,9 @@ pub(crate) struct Negotiated {
 
 impl Negotiated {
     /// HTTP/1.x, without TLS.
-    fn plainly(stream: ClientSocket) -> Self {
+    fn plain_http1(stream: ClientSocket) -> Self {
         Self {
-            spoken: HttpVersion::Http1,
+            version: HttpVersion::Http1,
             session: None,
             transport: ClientStream::Plain(stream),
             early: Bytes::new(),
@@ -53,7 +53,7 @@ pub(crate) struct Accepted {
     pub(crate) settings: Rc<ConnectionSettings>,
     pub(crate) listener: Rc<Cell<usize>>,
     pub(crate) peer: Peer,
-    pub(crate) place: Place,
+    pub(crate) guard: ConnectionGuard,
     /// When the connection is too old for further requests.
     pub(crate) ends_at: Tick,
 }
@@ -61,7 +61,7 @@ pub(crate) struct Accepted {
 /// A connection's place among those that are open: it counts, and its deadline is looked after, until
 /// this is dropped.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct ConnectionGuard {
     pub(crate) deadline: Rc<Deadline>,
     pub(crate) worker: Rc<Worker>,
     _entry: TimerGuard,
@@ -70,22 +70,22 @@ pub(crate) struct Place {
 
 /// A connection ready to be served.
 #[derive(Debug)]
-pub(crate) struct Line {
+pub(crate) struct ReadyConnection {
     pub(crate) settings: Rc<ConnectionSettings>,
     pub(crate) client: Rc<ConnectionInfo>,
-    pub(crate) place: Place,
+    pub(crate) guard: ConnectionGuard,
     pub(crate) transport: ClientStream,
     /// What was read of it already.
     pub(crate) early: Bytes,
 }
 
-impl Place {
+impl ConnectionGuard {
     pub(crate) fn new(worker: &Rc<Worker>, permit: Permit, ends_at: Tick) -> Self {
         let deadline = Rc::<Deadline>::default();
         deadline.set_alarm(ends_at);
-        worker.cells.connections_active.add(1);
+        worker.metrics.connections_active.add(1);
         Self {
-            _entry: worker.sweep.register(Rc::clone(&deadline)),
+            _entry: worker.timers.register(Rc::clone(&deadline)),
             deadline,
             worker: Rc::clone(worker),
             _permit: permit,
@@ -93,140 +93,145 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionGuard {
     fn drop(&mut self) {
-        self.worker.cells.connections_active.sub(1);
+        self.worker.metrics.connections_active.sub(1);
     }
 }
 
-/// Starts to serve the connection of `caller`.
+/// Starts to serve the connection of `accepted`.
 ///
 /// What finds out what a connection speaks is a task of its own, so that the one that lives as long as
 /// the connection is small.
-pub(crate) fn negotiate(caller: Accepted, stream: ClientSocket) {
-    if caller.settings.has_to_find_out() {
-        tokio::task::spawn_local(find_out(caller, stream));
+pub(crate) fn start(accepted: Accepted, stream: ClientSocket) {
+    if accepted.settings.needs_negotiation() {
+        tokio::task::spawn_local(negotiate(accepted, stream));
         return;
     }
-    start(caller.line(Negotiated::plainly(stream)));
+    serve_http1(accepted.into_ready(Negotiated::plain_http1(stream)));
 }
 
 /// Serves a connection of HTTP/1.x.
-fn start(line: Line) {
-    tokio::task::spawn_local(Driver::new(Connection::new(line)));
+fn serve_http1(ready: ReadyConnection) {
+    tokio::task::spawn_local(Driver::new(Connection::new(ready)));
 }
 
 impl Accepted {
-    fn line(self, agreed: Negotiated) -> Line {
+    fn into_ready(self, negotiated: Negotiated) -> ReadyConnection {
         let Negotiated {
-            spoken,
+            version,
             session,
             transport,
             early,
-        } = agreed;
+        } = negotiated;
         let terms = Rc::clone(&self.settings.terms);
-        let exclusive = spoken == HttpVersion::Http1;
+        let exclusive = version == HttpVersion::Http1;
         let mut client = ConnectionInfo::new(self.listener, self.peer, exclusive, terms);
         client.ends_at = self.ends_at;
-        Line {
+        ReadyConnection {
             settings: self.settings,
-            client: Rc::new(client.secured(session)),
-            place: self.place,
+            client: Rc::new(client.with_tls(session)),
+            guard: self.guard,
             transport,
             early,
         }
     }
 }
 
-async fn find_out(mut caller: Accepted, mut stream: ClientSocket) {
-    let deadline = Rc::clone(&caller.place.deadline);
-    let (worker, settings) = (Rc::clone(&caller.worker), Rc::clone(&caller.settings));
-    let introduced = introduce(&mut caller, &mut stream).await;
-    let agreed = match introduced {
-        Ok(()) => agree(&worker, &settings, stream, &deadline).await,
-        Err(failure) => Err(failure),
+async fn negotiate(mut accepted: Accepted, mut stream: ClientSocket) {
+    let deadline = Rc::clone(&accepted.guard.deadline);
+    let (worker, settings) = (Rc::clone(&accepted.worker), Rc::clone(&accepted.settings));
+    let read = read_proxy_header(&mut accepted, &mut stream).await;
+    let negotiated = match read {
+        Ok(()) => establish(&worker, &settings, stream, &deadline).await,
+        Err(error) => Err(error),
     };
-    match agreed {
-        Ok(agreed) if agreed.spoken == HttpVersion::Http1 => start(caller.line(agreed)),
-        Ok(agreed) => http2::serve(caller.line(agreed)).await,
-        Err(failure) => {
+    match negotiated {
+        Ok(negotiated) if negotiated.version == HttpVersion::Http1 => {
+            serve_http1(accepted.into_ready(negotiated))
+        }
+        Ok(negotiated) => http2::serve(accepted.into_ready(negotiated)).await,
+        Err(error) => {
             let terms = Rc::clone(&settings.terms);
             let client = Rc::new(ConnectionInfo::new(
-                caller.listener,
-                caller.peer,
+                accepted.listener,
+                accepted.peer,
                 true,
                 terms,
             ));
-            let patience = ConnectionDeadline {
+            let timeout = ConnectionDeadline {
                 clock: &worker.clock,
                 deadline: &deadline,
             };
-            failure.settle(&worker, &client, &settings, patience).await;
-            drop(caller.place);
+            error.report(&worker, &client, &settings, timeout).await;
+            drop(accepted.guard);
         }
     }
 }
 
 /// Learns from a proxy in front who calls, where that is the rule.
-async fn introduce(caller: &mut Accepted, stream: &mut ClientSocket) -> Result<(), Failure> {
-    let settings = &caller.settings;
+async fn read_proxy_header(
+    accepted: &mut Accepted,
+    stream: &mut ClientSocket,
+) -> Result<(), HandshakeError> {
+    let settings = &accepted.settings;
     if !settings.proxy_protocol {
         return Ok(());
     }
-    let active = caller.worker.active();
-    let listener = active.plan.listeners().get(caller.listener.get());
+    let active = accepted.worker.active();
+    let listener = active.plan.listeners().get(accepted.listener.get());
     let trusted = listener.map_or(&[][..], |listener| &listener.trusted_proxies);
-    if !caller.peer.trusted.get() {
-        return Err(Failure::Introduction(
+    if !accepted.peer.trusted.get() {
+        return Err(HandshakeError::BadProxyHeader(
             "the peer is not among trusted-proxies",
         ));
     }
-    let patience = ConnectionDeadline {
-        clock: &caller.worker.clock,
-        deadline: &caller.place.deadline,
+    let timeout = ConnectionDeadline {
+        clock: &accepted.worker.clock,
+        deadline: &accepted.guard.deadline,
     };
     let time = settings.handshake_time;
-    let heard = patience.within(Timer::Handshake, time, proxy_protocol::read(stream));
-    caller.peer = match heard.await.unwrap_or(Err(Failure::Late(time)))? {
-        Some(client) => Peer::new(client, caller.peer.tls, trusted),
+    let read = timeout.within(Timer::Handshake, time, proxy_protocol::read(stream));
+    accepted.peer = match read.await.unwrap_or(Err(HandshakeError::TimedOut(time)))? {
+        Some(client) => Peer::new(client, accepted.peer.tls, trusted),
         // The address stays the balancer's; its trust was for the clients that it names.
-        None => caller.peer.clone().doubted(),
+        None => accepted.peer.clone().without_trust(),
     };
     Ok(())
 }
 
-async fn agree(
+async fn establish(
     worker: &Worker,
     settings: &ConnectionSettings,
     stream: ClientSocket,
     deadline: &Deadline,
-) -> Result<Negotiated, Failure> {
-    let patience = ConnectionDeadline {
+) -> Result<Negotiated, HandshakeError> {
+    let timeout = ConnectionDeadline {
         clock: &worker.clock,
         deadline,
     };
     match &settings.tls {
         Some(tls) => {
             let time = settings.handshake_time;
-            handshake::shake(worker, tls, stream, time, patience).await
+            handshake::accept_tls(worker, tls, stream, time, timeout).await
         }
-        None if settings.h2c => hear(settings, stream, patience).await,
-        None => Ok(Negotiated::plainly(stream)),
+        None if settings.h2c => read_preface(settings, stream, timeout).await,
+        None => Ok(Negotiated::plain_http1(stream)),
     }
 }
 
-async fn hear(
+async fn read_preface(
     settings: &ConnectionSettings,
     mut stream: ClientSocket,
-    patience: ConnectionDeadline<'_>,
-) -> Result<Negotiated, Failure> {
+    timeout: ConnectionDeadline<'_>,
+) -> Result<Negotiated, HandshakeError> {
     let time = settings.header_time;
-    let heard = patience.within(Timer::RequestHeader, time, preface::listen(&mut stream));
-    let Some(Ok((spoken, early))) = heard.await else {
-        return Err(Failure::Nobody);
+    let read = timeout.within(Timer::RequestHeader, time, preface::read(&mut stream));
+    let Some(Ok((version, early))) = read.await else {
+        return Err(HandshakeError::NothingSent);
     };
     Ok(Negotiated {
-        spoken,
+        version,
         session: None,
         transport: ClientStream::Plain(stream),
         early,

@@ -10,24 +10,24 @@ use tokio::io::AsyncReadExt;
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Reads until it is known which version is spoken. Gives what was read, too.
-pub(crate) async fn listen(stream: &mut ClientSocket) -> io::Result<(HttpVersion, Bytes)> {
-    let mut read = BytesMut::new();
+pub(crate) async fn read(stream: &mut ClientSocket) -> io::Result<(HttpVersion, Bytes)> {
+    let mut seen = BytesMut::new();
     loop {
-        if !PREFACE.starts_with(&read) {
-            return Ok((HttpVersion::Http1, read.freeze()));
+        if !PREFACE.starts_with(&seen) {
+            return Ok((HttpVersion::Http1, seen.freeze()));
         }
-        if read.len() == PREFACE.len() {
-            return Ok((HttpVersion::Http2, read.freeze()));
+        if seen.len() == PREFACE.len() {
+            return Ok((HttpVersion::Http2, seen.freeze()));
         }
         // Until the client speaks, no buffer is held for it.
         stream.readable().await?;
-        let left = PREFACE.len() - read.len();
+        let left = PREFACE.len() - seen.len();
         let mut some = [0; PREFACE.len()];
         let place = some.get_mut(..left).unwrap_or_default();
         let count = stream.read(place).await?;
         if count == 0 {
-            return Ok((HttpVersion::Http1, read.freeze()));
+            return Ok((HttpVersion::Http1, seen.freeze()));
         }
-        read.extend_from_slice(some.get(..count).unwrap_or_default());
+        seen.extend_from_slice(some.get(..count).unwrap_or_default());
     }
 }

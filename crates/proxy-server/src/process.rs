@@ -77,12 +77,12 @@ pub enum StartError {
 /// # Errors
 /// [`StartError`] when nothing could be served, or a worker has died.
 pub fn run(options: &Options) -> Result<(), StartError> {
-    let heritage = InheritedSockets::of_the_manager();
+    let inherited = InheritedSockets::of_the_manager();
     claim_files();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let lived = runtime.block_on(control_loop::live(options, heritage));
+    let lived = runtime.block_on(control_loop::run(options, inherited));
     // A name server that does not answer must not keep the process alive.
     runtime.shutdown_background();
     lived
@@ -151,7 +151,7 @@ pub(crate) fn at_its_place(fault: ApplyError, model: &Model) -> StartError {
         }
         ApplyError::Tls(faults) => faults,
         ApplyError::Log(fault) => vec![fault],
-        ApplyError::Thread(_) | ApplyError::WriteError => return StartError::Apply(fault),
+        ApplyError::Thread(_) | ApplyError::Unresponsive => return StartError::Apply(fault),
     };
     of_configuration(faults, model)
 }

@@ -1,7 +1,7 @@
 //! The PROXY protocol header before anything else on a connection.
 
 use crate::client_socket::ClientSocket;
-use crate::handshake::Failure;
+use crate::handshake::HandshakeError;
 use proxy_framing::{ProxyHeader, proxy_header};
 use std::net::IpAddr;
 use tokio::io::AsyncReadExt;
@@ -10,26 +10,26 @@ use tokio::io::AsyncReadExt;
 const MAX_PROXY_HEADER_BYTES: usize = 4352;
 
 /// Reads the header and not a byte more. Gives the client that it tells of, if it tells of one.
-pub(crate) async fn read(stream: &mut ClientSocket) -> Result<Option<IpAddr>, Failure> {
+pub(crate) async fn read(stream: &mut ClientSocket) -> Result<Option<IpAddr>, HandshakeError> {
     let mut seen = vec![0; MAX_PROXY_HEADER_BYTES];
     let mut taken = 0;
     loop {
         let room = seen.get_mut(taken..).unwrap_or_default();
-        let count = stream.peek(room).await.map_err(Failure::Broken)?;
+        let count = stream.peek(room).await.map_err(HandshakeError::Io)?;
         if count == 0 {
             return Err(match taken {
-                0 => Failure::Nobody,
-                _ => Failure::Introduction("half a header"),
+                0 => HandshakeError::NothingSent,
+                _ => HandshakeError::BadProxyHeader("half a header"),
             });
         }
         let parsed = proxy_header(seen.get(..taken + count).unwrap_or_default());
         let (end, client) = match parsed {
             ProxyHeader::Incomplete => (taken + count, None),
             ProxyHeader::Whole { length, client } => (length, Some(client)),
-            ProxyHeader::Malformed => return Err(Failure::Introduction("no header")),
+            ProxyHeader::Malformed => return Err(HandshakeError::BadProxyHeader("no header")),
         };
         let part = seen.get_mut(taken..end).unwrap_or_default();
-        stream.read_exact(part).await.map_err(Failure::Broken)?;
+        stream.read_exact(part).await.map_err(HandshakeError::Io)?;
         taken = end;
         if let Some(client) = client {
             return Ok(client);

@@ -8,9 +8,9 @@ use crate::listener_set::ListenerSet;
 use crate::logs::OpenLogs;
 use crate::pools::{ConnectionLimits, LimitTransaction};
 use crate::target_health::TargetHealth;
-use crate::tls::{CertificateManager, LoadedTls, Looked};
+use crate::tls::{CertificateChanges, CertificateManager, LoadedTls};
 use crate::worker::{self, Command, Common, Handle, ListenerUpdate, PlanUpdate, SocketAssignment};
-use crate::worker_pool::{Vitals, WorkerPool};
+use crate::worker_pool::{WorkerHealth, WorkerPool};
 use proxy_config::Diagnostic;
 use proxy_limits::ConcurrencyLimit;
 use proxy_model::{BindAddress, LogLevel, Model};
@@ -39,20 +39,20 @@ pub enum ApplyError {
     Thread(#[source] io::Error),
     /// A worker does not answer.
     #[error("a worker does not answer")]
-    WriteError,
+    Unresponsive,
 }
 
 /// The running proxy.
 #[derive(Debug)]
 pub(crate) struct Server {
     common: Common,
-    staff: WorkerPool,
+    workers: WorkerPool,
     targets: TargetRegistry,
-    doors: ListenerSet,
+    listeners: ListenerSet,
     limits: ConnectionLimits,
     logs: OpenLogs,
-    vault: CertificateManager,
-    heritage: InheritedSockets,
+    certificates: CertificateManager,
+    inherited: InheritedSockets,
     health: TargetHealth,
     plan: Arc<Plan>,
 }
@@ -62,7 +62,7 @@ struct Preparation {
     plan: Arc<Plan>,
     targets: TargetTransaction,
     limits: LimitTransaction,
-    holdings: LoadedTls,
+    loaded_tls: LoadedTls,
     /// Unless those that are open serve on.
     logs: Option<OpenLogs>,
 }
@@ -73,31 +73,31 @@ struct Transaction {
     prepared: Preparation,
     /// How many workers there are to be.
     count: usize,
-    doors: ListenerSet,
+    listeners: ListenerSet,
     /// Workers to begin with it.
-    recruits: Vec<Handle>,
+    spawned: Vec<Handle>,
     /// Of each worker: those that take connections, the recruits, those that leave.
-    shares: Vec<Vec<SocketAssignment>>,
+    assignments: Vec<Vec<SocketAssignment>>,
 }
 
 impl Server {
     /// Binds every listener and starts the workers; until then nothing is served, after it everything.
-    /// `relief` comes between all that can fail and the first client.
+    /// `relieve_predecessor` comes between all that can fail and the first client.
     pub(crate) async fn start(
         model: Arc<Model>,
         registry: Arc<Registry>,
         lifecycle: Arc<Lifecycle>,
-        heritage: InheritedSockets,
-        relief: impl AsyncFnOnce(),
+        inherited: InheritedSockets,
+        relieve_predecessor: impl AsyncFnOnce(),
     ) -> Result<Self, ApplyError> {
-        let vault = CertificateManager::new();
-        let holdings = vault.load(&model, now()).await;
-        let holdings = holdings.map_err(ApplyError::Tls)?;
+        let certificates = CertificateManager::new();
+        let loaded_tls = certificates.load(&model, now()).await;
+        let loaded_tls = loaded_tls.map_err(ApplyError::Tls)?;
         let (targets, limits) = (TargetRegistry::default(), ConnectionLimits::default());
         let mut named = targets.begin();
         let plan = Arc::new(Plan::compile(1, model, &mut named));
         crate::dns::first(&plan, &named, now()).await;
-        let (in_flight, connections) = worker::gauges(&plan);
+        let (in_flight, connections) = worker::shared_limits(&plan);
         let shared = Shared {
             in_flight,
             connections,
@@ -113,23 +113,23 @@ impl Server {
             limits: limits.prepare(&plan),
             plan: Arc::clone(&plan),
             targets: named,
-            holdings,
+            loaded_tls,
             logs: None,
         };
         let mut server = Self {
             common,
-            staff: WorkerPool::default(),
+            workers: WorkerPool::default(),
             targets,
-            doors: ListenerSet::default(),
+            listeners: ListenerSet::default(),
             limits,
             logs,
-            vault,
-            heritage,
+            certificates,
+            inherited,
             health: TargetHealth::default(),
             plan,
         };
         let transaction = server.open(prepared).await?;
-        relief().await;
+        relieve_predecessor().await;
         server.commit(transaction).await;
         Ok(server)
     }
@@ -145,20 +145,20 @@ impl Server {
     }
 
     /// The sockets that were there before this process and wait for a setting.
-    pub(crate) fn heritage(&mut self) -> &mut InheritedSockets {
-        &mut self.heritage
+    pub(crate) fn inherited(&mut self) -> &mut InheritedSockets {
+        &mut self.inherited
     }
 
     /// Where each listener of the plan in force is bound, in the plan's order.
     pub(crate) fn bound(&self) -> impl Iterator<Item = &BindAddress> {
-        self.doors.bound()
+        self.listeners.bound()
     }
 
     /// Puts `model` in force everywhere, or nowhere: what can fail comes first and touches nothing that
     /// is in force.
     pub(crate) async fn apply(&mut self, model: Arc<Model>) -> Result<(), ApplyError> {
-        let holdings = self.vault.load(&model, now()).await;
-        let holdings = holdings.map_err(ApplyError::Tls)?;
+        let loaded_tls = self.certificates.load(&model, now()).await;
+        let loaded_tls = loaded_tls.map_err(ApplyError::Tls)?;
         let generation = self.plan.generation() + 1;
         let mut targets = self.targets.begin();
         let plan = Arc::new(Plan::compile(generation, model, &mut targets));
@@ -174,13 +174,13 @@ impl Server {
             limits: self.limits.prepare(&plan),
             plan,
             targets,
-            holdings,
+            loaded_tls,
             logs,
         };
         let transaction = self.open(prepared).await?;
-        let before = self.doors.clone();
+        let before = self.listeners.clone();
         self.commit(transaction).await;
-        self.doors.queue(&before);
+        self.listeners.set_backlogs(&before);
         Ok(())
     }
 
@@ -189,19 +189,21 @@ impl Server {
     async fn open(&mut self, prepared: Preparation) -> Result<Transaction, ApplyError> {
         let model = prepared.plan.model();
         let count = worker_count(model);
-        let doors = self.doors.arrange(model, count, &mut self.heritage)?;
-        let recruits = self.staff.recruits(count, &self.common).await;
-        let recruits = recruits.map_err(ApplyError::Thread)?;
-        self.staff.probe().await?;
-        let held = self.staff.held(&recruits);
-        let shares = doors.shares(count, held).map_err(ApplyError::Thread)?;
-        doors.listen()?;
+        let listeners = self.listeners.arrange(model, count, &mut self.inherited)?;
+        let spawned = self.workers.spawn(count, &self.common).await;
+        let spawned = spawned.map_err(ApplyError::Thread)?;
+        self.workers.probe().await?;
+        let owned_sockets = self.workers.owned_sockets(&spawned);
+        let assignments = listeners
+            .assignments(count, owned_sockets)
+            .map_err(ApplyError::Thread)?;
+        listeners.listen()?;
         Ok(Transaction {
             prepared,
             count,
-            doors,
-            recruits,
-            shares,
+            listeners,
+            spawned,
+            assignments,
         })
     }
 
@@ -210,37 +212,42 @@ impl Server {
         let Transaction {
             prepared,
             count,
-            doors,
-            recruits,
-            shares,
+            listeners,
+            spawned,
+            assignments,
         } = transaction;
         let Preparation {
             plan,
             targets,
             limits,
-            holdings,
+            loaded_tls,
             logs,
         } = prepared;
-        self.doors = doors;
+        self.listeners = listeners;
         let fresh_logs = logs.is_some();
         match logs {
             Some(logs) => self.logs = logs,
             None => self.logs.reopen(),
         }
-        self.bound_shared(&plan);
+        self.set_shared_limits(&plan);
         self.targets.commit(targets);
         self.limits.commit(limits, &plan);
-        let newcomers = recruits.len();
-        self.staff.hire(recruits);
-        let adoptions = self.adoptions(&plan, shares, &holdings, (count, newcomers, fresh_logs));
-        self.vault.adopt(holdings, &self.common.registry);
+        let new_workers = spawned.len();
+        self.workers.add(spawned);
+        let plan_updates = self.plan_updates(
+            &plan,
+            assignments,
+            &loaded_tls,
+            (count, new_workers, fresh_logs),
+        );
+        self.certificates.apply(loaded_tls, &self.common.registry);
         self.health = TargetHealth::of(&plan, &self.common.registry);
         self.plan = plan;
-        self.staff.publish(adoptions).await;
-        self.staff.retire(count);
+        self.workers.publish(plan_updates).await;
+        self.workers.scale_down(count);
     }
 
-    fn bound_shared(&self, plan: &Plan) {
+    fn set_shared_limits(&self, plan: &Plan) {
         let limits = &plan.model().limits;
         let Shared {
             in_flight,
@@ -251,62 +258,66 @@ impl Server {
         set(connections, *limits.max_total_connections);
     }
 
-    /// What each worker is told about `plan`; `staff` is how many there are to be, how many are new,
+    /// What each worker is told about `plan`; `workers` is how many there are to be, how many are new,
     /// and whether all get new ends of the logs.
-    fn adoptions(
+    fn plan_updates(
         &mut self,
         plan: &Arc<Plan>,
-        shares: Vec<Vec<SocketAssignment>>,
-        holdings: &LoadedTls,
-        staff: (usize, usize, bool),
+        assignments: Vec<Vec<SocketAssignment>>,
+        loaded_tls: &LoadedTls,
+        workers: (usize, usize, bool),
     ) -> Vec<PlanUpdate> {
-        let (count, newcomers, fresh_logs) = staff;
+        let (count, new_workers, fresh_logs) = workers;
         let pools = self.limits.pool_settings(plan, count);
-        let links = links(plan, holdings, &self.limits);
-        let serving = self.staff.len();
-        let new = serving.saturating_sub(newcomers)..serving;
-        let adoptions = shares.into_iter().enumerate().map(|(worker, shares)| {
-            let doors = shares.into_iter().zip(&holdings.listeners);
-            let doors = doors.map(|(share, tls)| ListenerUpdate {
-                share,
-                tls: tls.clone(),
+        let connectors = connectors(plan, loaded_tls, &self.limits);
+        let serving = self.workers.len();
+        let new = serving.saturating_sub(new_workers)..serving;
+        let plan_updates = assignments
+            .into_iter()
+            .enumerate()
+            .map(|(worker, assignments)| {
+                let listeners = assignments.into_iter().zip(&loaded_tls.listeners);
+                let listeners = listeners.map(|(assignment, tls)| ListenerUpdate {
+                    assignment,
+                    tls: tls.clone(),
+                });
+                PlanUpdate {
+                    plan: Arc::clone(plan),
+                    connectors: connectors.clone(),
+                    pools: pools.clone(),
+                    listeners: listeners.collect(),
+                    logs: (fresh_logs || new.contains(&worker)).then(|| self.logs.worker()),
+                }
             });
-            PlanUpdate {
-                plan: Arc::clone(plan),
-                links: links.clone(),
-                pools: pools.clone(),
-                doors: doors.collect(),
-                logs: (fresh_logs || new.contains(&worker)).then(|| self.logs.worker()),
-            }
-        });
-        adoptions.collect()
+        plan_updates.collect()
     }
 
     /// Begins to take certificates that changed on disk into use.
-    pub(crate) fn look_at_certificates(&self) -> JoinHandle<Looked> {
-        self.vault.look(now())
+    pub(crate) fn check_certificates(&self) -> JoinHandle<CertificateChanges> {
+        self.certificates.check(now())
     }
 
     /// Tells what a look at the certificates has found.
-    pub(crate) fn tend_certificates(&mut self, looked: Looked) {
-        self.vault.tend(looked, &self.common.registry, now());
+    pub(crate) fn reload_certificates(&mut self, changed: CertificateChanges) {
+        self.certificates
+            .reload_changed(changed, &self.common.registry, now());
     }
 
     /// Looks whether every worker runs. Gives the number of one that has died.
-    pub(crate) fn look_at_workers(&mut self) -> Option<usize> {
-        let Vitals { silent, lost } = self.staff.look(heartbeat::now());
+    pub(crate) fn check_workers(&mut self) -> Option<usize> {
+        let WorkerHealth { silent, died } = self.workers.check(heartbeat::now());
         self.common.shared.lifecycle.set_silent_workers(silent);
-        lost
+        died
     }
 
     /// Lets every worker look again which targets are healthy.
     pub(crate) fn refresh(&self) {
         self.health.publish();
-        self.staff.tell(|| Command::Refresh);
+        self.workers.send_all(|| Command::Refresh);
     }
 
     /// Writes an event to the error log that is configured.
-    pub(crate) fn tell(&mut self, level: LogLevel, message: &str, fields: &EventFields) {
+    pub(crate) fn log_event(&mut self, level: LogLevel, message: &str, fields: &EventFields) {
         self.logs.tell(level, message, fields);
     }
 
@@ -316,43 +327,43 @@ impl Server {
     }
 
     /// From now on the sockets are this process's alone.
-    pub(crate) fn settle(&mut self) {
-        self.doors.queue(&ListenerSet::default());
-        self.doors.keep_files(false);
-        self.heritage.settle();
-        self.heritage.tell_spares();
+    pub(crate) fn finish_handover(&mut self) {
+        self.listeners.set_backlogs(&ListenerSet::default());
+        self.listeners.keep_files(false);
+        self.inherited.close_unclaimed();
+        self.inherited.log_unclaimed();
     }
 
     /// Every listening socket, to be passed on to another process.
     pub(crate) fn sockets(&self) -> impl Iterator<Item = (Label, &Socket)> {
-        self.doors.sockets().chain(self.heritage.spares())
+        self.listeners.sockets().chain(self.inherited.unclaimed())
     }
 
     /// Accepts no more, and lets workers leave when their last connection ends.
     pub(crate) fn drain(&mut self) {
         self.common.shared.lifecycle.drain();
-        self.doors = ListenerSet::default();
-        self.heritage = InheritedSockets::default();
-        self.staff.tell(|| Command::Drain(Draining::Promptly));
+        self.listeners = ListenerSet::default();
+        self.inherited = InheritedSockets::default();
+        self.workers.send_all(|| Command::Drain(Draining::Promptly));
     }
 
     /// The same when another process accepts from the same sockets: no client is to notice.
     pub(crate) fn hand_over(&mut self) {
         self.common.shared.lifecycle.drain();
-        self.doors.keep_files(true);
-        self.doors = ListenerSet::default();
-        self.heritage = InheritedSockets::default();
-        self.staff.tell(|| Command::Drain(Draining::Gently));
+        self.listeners.keep_files(true);
+        self.listeners = ListenerSet::default();
+        self.inherited = InheritedSockets::default();
+        self.workers.send_all(|| Command::Drain(Draining::Gently));
     }
 
     /// Whether every worker has left.
     pub(crate) fn is_over(&self) -> bool {
-        self.staff.is_over()
+        self.workers.is_over()
     }
 
     /// Ends everything now.
     pub(crate) async fn stop(self) {
-        self.staff.stop().await;
+        self.workers.stop().await;
         self.logs.close();
     }
 }
@@ -361,8 +372,12 @@ fn set(gauge: &ConcurrencyLimit, max: u32) {
     gauge.set_max(max);
 }
 
-fn links(plan: &Plan, holdings: &LoadedTls, limits: &ConnectionLimits) -> Vec<UpstreamConnectors> {
-    let upstreams = plan.upstreams().iter().zip(&holdings.upstreams);
+fn connectors(
+    plan: &Plan,
+    loaded_tls: &LoadedTls,
+    limits: &ConnectionLimits,
+) -> Vec<UpstreamConnectors> {
+    let upstreams = plan.upstreams().iter().zip(&loaded_tls.upstreams);
     upstreams
         .map(|(upstream, tls)| crate::connectors::of(upstream, tls.as_ref(), limits))
         .collect()

@@ -18,7 +18,7 @@ const MAX_TARGET_BYTES: u32 = 16 * 1024;
 /// How connections of one listener are treated.
 #[derive(Debug)]
 pub(crate) struct ConnectionSettings {
-    pub(crate) crew: TaskPool,
+    pub(crate) task_pool: TaskPool,
     pub(crate) limits: HeadLimits,
     pub(crate) http2: h2::server::Builder,
     /// Streams that a client may reset at once that came to nothing.
@@ -63,7 +63,7 @@ type TlsConditions = (ServerTlsSettings, Option<[u8; 32]>);
 impl ConnectionSettings {
     /// Whether a new connection may speak something else than plain HTTP/1.x, or begin with something
     /// else.
-    pub(crate) fn has_to_find_out(&self) -> bool {
+    pub(crate) fn needs_negotiation(&self) -> bool {
         self.tls.is_some() || self.h2c || self.proxy_protocol
     }
 
@@ -79,7 +79,7 @@ impl ConnectionSettings {
             listener.max_requests_per_connection,
         );
         Self {
-            crew: TaskPool::default(),
+            task_pool: TaskPool::default(),
             limits: limits_of_heads,
             http2: http2::builder(listener, limits),
             max_stream_resets: listener.max_stream_resets,

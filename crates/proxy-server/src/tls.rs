@@ -14,9 +14,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 use tokio::task::{JoinError, spawn_blocking};
 
-pub(crate) use renewal::EVERY;
+pub(crate) use renewal::CHECK_INTERVAL;
 use watching::SharedWatcher;
-pub(crate) use watching::{Looked, end};
+pub(crate) use watching::{CertificateChanges, end};
 
 /// How long one key seals session tickets.
 const TICKETS_EVERY: Duration = Duration::from_hours(4);
@@ -79,10 +79,10 @@ impl CertificateManager {
         loading.await.unwrap_or_else(lost)
     }
 
-    /// Puts `holdings` in force: they are watched from now on, and nothing else is.
-    pub(crate) fn adopt(&mut self, holdings: LoadedTls, registry: &Registry) {
-        self.watcher = holdings.watcher();
-        self.loader.held = holdings;
+    /// Puts `loaded_tls` in force: they are watched from now on, and nothing else is.
+    pub(crate) fn apply(&mut self, loaded_tls: LoadedTls, registry: &Registry) {
+        self.watcher = loaded_tls.watcher();
+        self.loader.held = loaded_tls;
         self.show_expiry(registry);
     }
 }
@@ -133,11 +133,11 @@ impl Loader {
             loaded.listeners.push(server);
         }
         for upstream in &model.upstreams {
-            let outward = match &upstream.tls {
+            let upstream_tls = match &upstream.tls {
                 None => None,
-                Some(tls) => self.outward(upstream, tls, &loaded, &mut found),
+                Some(tls) => self.upstream_tls(upstream, tls, &loaded, &mut found),
             };
-            loaded.upstreams.push(outward);
+            loaded.upstreams.push(upstream_tls);
         }
         if !found.is_empty() {
             return Err(found);
@@ -153,7 +153,7 @@ impl Loader {
         }
     }
 
-    fn outward(
+    fn upstream_tls(
         &self,
         upstream: &proxy_model::Upstream,
         tls: &proxy_model::UpstreamTls,
@@ -215,8 +215,8 @@ impl LoadedTls {
     /// Each upstream's TLS, once.
     fn clients(&self) -> impl Iterator<Item = &Arc<ClientTls>> {
         let all = self.upstreams.iter().enumerate();
-        all.filter_map(|(index, outward)| {
-            let client = &outward.as_ref()?.tls;
+        all.filter_map(|(index, upstream_tls)| {
+            let client = &upstream_tls.as_ref()?.tls;
             let mut earlier = self.upstreams.iter().take(index).flatten();
             (!earlier.any(|other| Arc::ptr_eq(&other.tls, client))).then_some(client)
         })
@@ -236,6 +236,6 @@ impl LoadedTls {
 /// # Errors
 /// What cannot be used.
 pub(crate) fn check(model: &Model, now: SystemTime) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
-    let holdings = Loader::new().load(model, now)?;
-    Ok(faults::warnings(model, &holdings, now))
+    let loaded_tls = Loader::new().load(model, now)?;
+    Ok(faults::warnings(model, &loaded_tls, now))
 }

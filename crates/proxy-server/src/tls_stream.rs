@@ -1,7 +1,7 @@
 //! TLS over a client's socket, which ends as TLS is to end.
 
 use crate::client_socket::ClientSocket;
-use proxy_tls::say_goodbye;
+use proxy_tls::send_close_notify;
 use std::io::{self, Write};
 use tokio_rustls::server::TlsStream;
 
@@ -10,29 +10,29 @@ use tokio_rustls::server::TlsStream;
 pub(crate) struct ClientTlsStream {
     pub(crate) stream: TlsStream<ClientSocket>,
     /// Whether it is to look cut off.
-    torn: bool,
+    aborted: bool,
 }
 
 impl ClientTlsStream {
     pub(crate) fn new(stream: TlsStream<ClientSocket>) -> Self {
         Self {
             stream,
-            torn: false,
+            aborted: false,
         }
     }
 
     /// Has it cut off, not ended, once it is dropped.
-    pub(crate) fn tear(&mut self) -> io::Result<()> {
-        self.torn = true;
-        self.stream.get_ref().0.tear()
+    pub(crate) fn abort(&mut self) -> io::Result<()> {
+        self.aborted = true;
+        self.stream.get_ref().0.abort()
     }
 }
 
 impl Drop for ClientTlsStream {
     fn drop(&mut self) {
-        if !self.torn {
-            let (carrier, session) = self.stream.get_mut();
-            say_goodbye(session, &mut NonBlocking(carrier));
+        if !self.aborted {
+            let (socket, session) = self.stream.get_mut();
+            send_close_notify(session, &mut NonBlocking(socket));
         }
     }
 }

@@ -34,11 +34,11 @@ pub(crate) struct ListenerId(pub(crate) u32);
 #[derive(Debug)]
 pub(crate) struct PlanUpdate {
     pub(crate) plan: Arc<Plan>,
-    pub(crate) links: Vec<UpstreamConnectors>,
+    pub(crate) connectors: Vec<UpstreamConnectors>,
     /// Of every target.
     pub(crate) pools: Vec<PoolSettings>,
     /// The listeners, in the plan's order.
-    pub(crate) doors: Vec<ListenerUpdate>,
+    pub(crate) listeners: Vec<ListenerUpdate>,
     /// New ends of the logs, if their destinations changed.
     pub(crate) logs: Option<Logs>,
 }
@@ -46,7 +46,7 @@ pub(crate) struct PlanUpdate {
 /// One listener, as a worker is told of it.
 #[derive(Debug)]
 pub(crate) struct ListenerUpdate {
-    pub(crate) share: SocketAssignment,
+    pub(crate) assignment: SocketAssignment,
     /// TLS towards its clients.
     pub(crate) tls: Option<Arc<ServerTls>>,
 }
@@ -67,7 +67,7 @@ pub(crate) enum Command {
     /// Answer: whether a worker does is found out before it is told anything else.
     Probe(oneshot::Sender<()>),
     /// Carry out this plan from now on; answer when that is so.
-    Adopt(Box<PlanUpdate>, oneshot::Sender<()>),
+    Apply(Box<PlanUpdate>, oneshot::Sender<()>),
     /// Look again which targets are healthy.
     Refresh,
     /// Take no more connections, end those there are, and leave when none is left.
@@ -82,7 +82,7 @@ pub(crate) struct Handle {
     /// No other worker that runs has it.
     pub(crate) number: usize,
     /// Sockets that it has copies of.
-    pub(crate) held: OwnedSockets,
+    pub(crate) owned_sockets: OwnedSockets,
     pub(crate) monitor: HeartbeatMonitor,
     pub(crate) commands: UnboundedSender<Command>,
     pub(crate) thread: JoinHandle<()>,
@@ -100,8 +100,8 @@ pub(crate) struct Common {
 pub(crate) async fn start(number: usize, common: Common, now: Duration) -> io::Result<Handle> {
     let heartbeat = Heartbeat::default();
     let monitor = HeartbeatMonitor::new(number, heartbeat.clone(), &common.registry, now);
-    let (commands, inbox) = unbounded_channel();
-    let (ready, readied) = oneshot::channel();
+    let (commands, commands_rx) = unbounded_channel();
+    let (ready, started) = oneshot::channel();
     let thread = std::thread::Builder::new()
         .name(format!("proxy-worker-{number}"))
         .spawn(move || {
@@ -113,7 +113,7 @@ pub(crate) async fn start(number: usize, common: Common, now: Duration) -> io::R
             match runtime {
                 Ok(runtime) => {
                     if let Err(error) =
-                        runtime.block_on(run(number, common, inbox, (ready, heartbeat)))
+                        runtime.block_on(run(number, common, commands_rx, (ready, heartbeat)))
                     {
                         tracing::error!(worker = number, %error, "a worker has no clock");
                     }
@@ -125,10 +125,10 @@ pub(crate) async fn start(number: usize, common: Common, now: Duration) -> io::R
             }
         })?;
     let left = |_| Err(io::ErrorKind::BrokenPipe.into());
-    readied.await.unwrap_or_else(left)?;
+    started.await.unwrap_or_else(left)?;
     Ok(Handle {
         number,
-        held: OwnedSockets::new(),
+        owned_sockets: OwnedSockets::new(),
         monitor,
         commands,
         thread,
@@ -138,11 +138,11 @@ pub(crate) async fn start(number: usize, common: Common, now: Duration) -> io::R
 async fn run(
     number: usize,
     common: Common,
-    mut inbox: UnboundedReceiver<Command>,
+    mut commands_rx: UnboundedReceiver<Command>,
     (ready, heartbeat): (oneshot::Sender<io::Result<()>>, Heartbeat),
 ) -> io::Result<()> {
-    let beat = match TickTimer::start() {
-        Ok(beat) => beat,
+    let tick_timer = match TickTimer::start() {
+        Ok(timer) => timer,
         Err(error) => {
             ready.send(Err(error)).unwrap_or_default();
             return Ok(());
@@ -156,38 +156,38 @@ async fn run(
         }
     };
     ready.send(Ok(())).unwrap_or_default();
-    let Some(Command::Adopt(first, done)) = inbox.recv().await else {
+    let Some(Command::Apply(first, done)) = commands_rx.recv().await else {
         return Ok(());
     };
     heartbeat.beat();
-    let mut post = WorkerLoop::new(number, common, ids, *first);
+    let mut worker_loop = WorkerLoop::new(number, common, ids, *first);
     done.send(()).unwrap_or_default();
     loop {
         tokio::select! {
-            command = inbox.recv() => match command {
+            command = commands_rx.recv() => match command {
                 Some(Command::Probe(answer)) => answer.send(()).unwrap_or_default(),
-                Some(Command::Adopt(adoption, done)) => {
-                    post.adopt(*adoption);
+                Some(Command::Apply(update, done)) => {
+                    worker_loop.apply(*update);
                     // Sockets that are not served any more are closed before anybody hears of it.
                     tokio::task::yield_now().await;
                     // Nobody waits for it any more when the process is on its way out.
                     done.send(()).unwrap_or_default();
                 }
-                Some(Command::Refresh) => post.worker.active().refresh(),
-                Some(Command::Drain(how)) => post.drain(how),
+                Some(Command::Refresh) => worker_loop.worker.active().refresh(),
+                Some(Command::Drain(how)) => worker_loop.drain(how),
                 Some(Command::Stop) | None => break,
             },
-            ticked = beat.next() => {
+            ticked = tick_timer.next() => {
                 ticked?;
-                post.tick();
+                worker_loop.tick();
                 heartbeat.beat();
-                if post.worker.is_draining() && post.worker.sweep.is_empty() {
+                if worker_loop.worker.is_draining() && worker_loop.worker.timers.is_empty() {
                     break;
                 }
             }
         }
     }
-    post.flush();
+    worker_loop.flush();
     Ok(())
 }
 
@@ -196,8 +196,8 @@ struct WorkerLoop {
     number: usize,
     registry: Arc<Registry>,
     worker: Rc<Worker>,
-    doors: BTreeMap<ListenerId, Rc<WorkerListener>>,
-    beats: u32,
+    listeners: BTreeMap<ListenerId, Rc<WorkerListener>>,
+    ticks: u32,
 }
 
 impl WorkerLoop {
@@ -205,108 +205,113 @@ impl WorkerLoop {
         let Common { shared, registry } = common;
         let PlanUpdate {
             plan,
-            links,
+            connectors,
             pools,
-            doors,
+            listeners,
             logs,
         } = first;
-        let active = ActivePlan::new(plan, links, &registry, number);
-        let cells = registry.worker(number);
+        let active = ActivePlan::new(plan, connectors, &registry, number);
+        let metrics = registry.worker(number);
         let logs = logs.unwrap_or_else(Logs::off);
-        let worker = Worker::new(shared, (Time::start(), ids), active, cells, logs);
-        let mut post = Self {
+        let worker = Worker::new(shared, (Time::start(), ids), active, metrics, logs);
+        let mut worker_loop = Self {
             number,
             registry,
             worker: Rc::new(worker),
-            doors: BTreeMap::new(),
-            beats: 0,
+            listeners: BTreeMap::new(),
+            ticks: 0,
         };
-        post.worker.pool.adopt(pools);
-        let pool = Rc::clone(&post.worker.pool);
+        worker_loop.worker.pool.apply(pools);
+        let pool = Rc::clone(&worker_loop.worker.pool);
         tokio::task::spawn_local(poll_fn(move |cx| pool.poll_evictions(cx)));
-        post.arrange(doors);
-        post
+        worker_loop.update_listeners(listeners);
+        worker_loop
     }
 
-    fn adopt(&mut self, adoption: PlanUpdate) {
+    fn apply(&mut self, update: PlanUpdate) {
         let PlanUpdate {
             plan,
-            links,
+            connectors,
             pools,
-            doors,
+            listeners,
             logs,
-        } = adoption;
-        let active = ActivePlan::new(plan, links, &self.registry, self.number);
-        self.worker.adopt(active);
-        self.worker.pool.adopt(pools);
+        } = update;
+        let active = ActivePlan::new(plan, connectors, &self.registry, self.number);
+        self.worker.apply(active);
+        self.worker.pool.apply(pools);
         if let Some(logs) = logs {
             self.worker.logs.replace(logs);
         }
-        self.arrange(doors);
+        self.update_listeners(listeners);
     }
 
     /// Opens the doors that are new, closes those that are gone, and tells the others their place.
-    fn arrange(&mut self, doors: Vec<ListenerUpdate>) {
+    fn update_listeners(&mut self, listeners: Vec<ListenerUpdate>) {
         let active = self.worker.active();
         let limits = &active.plan.model().limits;
-        let mut old = std::mem::take(&mut self.doors);
+        let mut old = std::mem::take(&mut self.listeners);
         let mut retired = false;
-        for (index, ListenerUpdate { share, tls }) in doors.into_iter().enumerate() {
-            let SocketAssignment { id, serves, fresh } = share;
-            let Some(listener) = active.plan.listeners().get(index) else {
+        for (index, ListenerUpdate { assignment, tls }) in listeners.into_iter().enumerate() {
+            let SocketAssignment { id, serves, fresh } = assignment;
+            let Some(listener_plan) = active.plan.listeners().get(index) else {
                 continue;
             };
-            let settings = Rc::new(ConnectionSettings::new(listener, limits, tls));
+            let settings = Rc::new(ConnectionSettings::new(listener_plan, limits, tls));
             let known = old.remove(&id);
-            retired |= known.as_ref().is_some_and(|door| door.settle(&settings));
-            let door =
-                known.unwrap_or_else(|| Rc::new(WorkerListener::new(&listener.name, &settings)));
-            door.index.set(index);
-            door.leave_but(&serves);
+            retired |= known
+                .as_ref()
+                .is_some_and(|listener| listener.update_settings(&settings));
+            let listener = known
+                .unwrap_or_else(|| Rc::new(WorkerListener::new(&listener_plan.name, &settings)));
+            listener.index.set(index);
+            listener.keep_only(&serves);
             for (place, socket) in fresh {
-                door.open(&self.worker, place, socket);
+                listener.open(&self.worker, place, socket);
             }
-            self.doors.insert(id, door);
+            self.listeners.insert(id, listener);
         }
         let some_left = !old.is_empty();
-        for door in old.into_values() {
+        for listener in old.into_values() {
             // The same listener, bound anew, keeps its connections.
-            let mut anew = self.doors.values().filter(|one| one.name == door.name);
+            let mut anew = self
+                .listeners
+                .values()
+                .filter(|one| one.name == listener.name);
             match anew.next() {
                 Some(anew) => {
-                    door.index.set(anew.index.get());
-                    door.settle(&anew.settings.borrow());
+                    listener.index.set(anew.index.get());
+                    listener.update_settings(&anew.settings.borrow());
                 }
-                None => door.index.set(REMOVED_LISTENER),
+                None => listener.index.set(REMOVED_LISTENER),
             }
-            door.close();
+            listener.close();
         }
         if some_left || retired {
-            self.worker.sweep.wake_all();
+            self.worker.timers.wake_all();
         }
     }
 
     fn drain(&self, how: Draining) {
         self.worker.draining.set(how);
-        for door in self.doors.values() {
+        for listener in self.listeners.values() {
             match how {
-                Draining::Gently => door.leave_but(&[]),
-                Draining::Promptly | Draining::No => door.close(),
+                Draining::Gently => listener.keep_only(&[]),
+                Draining::Promptly | Draining::No => listener.close(),
             }
         }
         self.worker.pool.clear();
-        self.worker.sweep.wake_all();
+        self.worker.timers.wake_all();
     }
 
     fn tick(&mut self) {
-        const BEATS_PER_SECOND: u32 = 10;
+        const TICKS_PER_SECOND: u32 = 10;
         let worker = &self.worker;
         worker.clock.advance_to(worker.time.synchronize());
-        worker.sweep.run(worker.clock.now());
+        worker.timers.run(worker.clock.now());
         worker.end_removed();
         worker.logs.borrow_mut().flush();
-        self.beats = self.beats.wrapping_add(1);
-        if self.beats.is_multiple_of(BEATS_PER_SECOND) {
+        self.ticks = self.ticks.wrapping_add(1);
+        if self.ticks.is_multiple_of(TICKS_PER_SECOND) {
             worker.pool.sweep();
             worker.active().publish_pools(&worker.pool);
             close_spare_pipes();
@@ -323,7 +328,7 @@ impl WorkerLoop {
 }
 
 /// The gauges that all workers share, for the limits of `plan`.
-pub(crate) fn gauges(plan: &Plan) -> (ConcurrencyLimit, ConcurrencyLimit) {
+pub(crate) fn shared_limits(plan: &Plan) -> (ConcurrencyLimit, ConcurrencyLimit) {
     let limits = &plan.model().limits;
     let in_flight = ConcurrencyLimit::new(*limits.max_in_flight_requests);
     let connections = ConcurrencyLimit::new(*limits.max_total_connections);
@@ -336,4 +341,4 @@ const DISK_THREADS: usize = 512;
 
 /// How long a worker may take to answer before a reload is refused, and to adopt a plan before that is
 /// told.
-pub(crate) const ADOPTION_TIME: Duration = Duration::from_secs(10);
+pub(crate) const PLAN_UPDATE_TIMEOUT: Duration = Duration::from_secs(10);

@@ -3,7 +3,7 @@
 use crate::heartbeat;
 use crate::listener_set::OwnedSockets;
 use crate::server::ApplyError;
-use crate::worker::{self, ADOPTION_TIME, Command, Common, Handle, PlanUpdate};
+use crate::worker::{self, Command, Common, Handle, PLAN_UPDATE_TIMEOUT, PlanUpdate};
 use proxy_pipeline::Draining;
 use std::io;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use tokio::sync::oneshot;
 
 /// What was found of the workers that take connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Vitals {
+pub(crate) struct WorkerHealth {
     /// How many are silent.
     pub(crate) silent: usize,
     /// The number of one whose thread has ended.
-    pub(crate) lost: Option<usize>,
+    pub(crate) died: Option<usize>,
 }
 
 /// How long workers may take to end when they are told to end at once.
@@ -40,44 +40,40 @@ impl WorkerPool {
     }
 
     /// New workers, so that there are `count`. They serve when they are hired.
-    pub(crate) async fn recruits(
-        &mut self,
-        count: usize,
-        common: &Common,
-    ) -> io::Result<Vec<Handle>> {
+    pub(crate) async fn spawn(&mut self, count: usize, common: &Common) -> io::Result<Vec<Handle>> {
         let now = heartbeat::now();
-        self.forget_those_who_left();
+        self.join_finished();
         let missing = count.saturating_sub(self.workers.len());
         let taken = |number: &usize| {
             let mut all = self.workers.iter().chain(&self.leaving);
             all.any(|worker| worker.number == *number)
         };
-        let mut recruits = Vec::with_capacity(missing);
+        let mut spawned = Vec::with_capacity(missing);
         for number in (0..).filter(|number| !taken(number)).take(missing) {
-            recruits.push(worker::start(number, common.clone(), now).await?);
+            spawned.push(worker::start(number, common.clone(), now).await?);
         }
-        Ok(recruits)
+        Ok(spawned)
     }
 
-    /// Of which sockets each worker has copies: those that take connections, then `recruits`, then
+    /// Of which sockets each worker has copies: those that take connections, then `spawned`, then
     /// those that leave.
-    pub(crate) fn held<'s>(
+    pub(crate) fn owned_sockets<'s>(
         &'s self,
-        recruits: &'s [Handle],
+        spawned: &'s [Handle],
     ) -> impl Iterator<Item = &'s OwnedSockets> {
-        let all = self.workers.iter().chain(recruits).chain(&self.leaving);
-        all.map(|worker| &worker.held)
+        let all = self.workers.iter().chain(spawned).chain(&self.leaving);
+        all.map(|worker| &worker.owned_sockets)
     }
 
-    /// Takes `recruits` in.
-    pub(crate) fn hire(&mut self, recruits: Vec<Handle>) {
-        self.workers.extend(recruits);
+    /// Takes `spawned` in.
+    pub(crate) fn add(&mut self, spawned: Vec<Handle>) {
+        self.workers.extend(spawned);
     }
 
     /// Waits until every worker that takes connections has answered.
     ///
     /// # Errors
-    /// [`ApplyError::WriteError`] when one does not in [`ADOPTION_TIME`], or has ended.
+    /// [`ApplyError::Unresponsive`] when one does not in [`PLAN_UPDATE_TIMEOUT`], or has ended.
     pub(crate) async fn probe(&self) -> Result<(), ApplyError> {
         let mut answers = Vec::with_capacity(self.workers.len());
         for worker in &self.workers {
@@ -87,35 +83,38 @@ impl WorkerPool {
             answers.push(answered);
         }
         for answered in answers {
-            match tokio::time::timeout(ADOPTION_TIME, answered).await {
+            match tokio::time::timeout(PLAN_UPDATE_TIMEOUT, answered).await {
                 Ok(Ok(())) => {}
-                Ok(Err(_)) | Err(_) => return Err(ApplyError::WriteError),
+                Ok(Err(_)) | Err(_) => return Err(ApplyError::Unresponsive),
             }
         }
         Ok(())
     }
 
-    /// Hands each worker its adoption, and waits until all have carried it out or [`ADOPTION_TIME`] is
+    /// Hands each worker its adoption, and waits until all have carried it out or [`PLAN_UPDATE_TIMEOUT`] is
     /// over. It cannot fail: a worker that is late carries it out before anything else that it does.
-    pub(crate) async fn publish(&mut self, adoptions: Vec<PlanUpdate>) {
-        let mut answers = Vec::with_capacity(adoptions.len());
+    pub(crate) async fn publish(&mut self, updates: Vec<PlanUpdate>) {
+        let mut answers = Vec::with_capacity(updates.len());
         let all = self.workers.iter_mut().chain(&mut self.leaving);
-        for (worker, adoption) in all.zip(adoptions) {
-            let shares = adoption.doors.iter().map(|entrance| &entrance.share);
-            let held = shares.flat_map(|share| {
-                let serves = share.serves.iter();
-                serves.map(|place| (share.id, *place))
+        for (worker, update) in all.zip(updates) {
+            let assignments = update.listeners.iter().map(|listener| &listener.assignment);
+            let owned_sockets = assignments.flat_map(|assignment| {
+                let serves = assignment.serves.iter();
+                serves.map(|place| (assignment.id, *place))
             });
-            worker.held = held.collect();
+            worker.owned_sockets = owned_sockets.collect();
             let (done, answer) = oneshot::channel();
-            let command = Command::Adopt(Box::new(adoption), done);
+            let command = Command::Apply(Box::new(update), done);
             // One that has left drops it, which is an answer, too.
             drop(worker.commands.send(command));
             answers.push(answer);
         }
         let all = self.workers.iter().chain(&self.leaving);
         for (worker, answer) in all.zip(answers) {
-            if tokio::time::timeout(ADOPTION_TIME, answer).await.is_err() {
+            if tokio::time::timeout(PLAN_UPDATE_TIMEOUT, answer)
+                .await
+                .is_err()
+            {
                 tracing::error!(
                     worker = worker.number,
                     "a worker has not taken the new configuration over yet; it will when it answers"
@@ -125,7 +124,7 @@ impl WorkerPool {
     }
 
     /// Lets the workers behind the first `count` go. Others have their sockets already.
-    pub(crate) fn retire(&mut self, count: usize) {
+    pub(crate) fn scale_down(&mut self, count: usize) {
         let leaving = self.workers.split_off(count.min(self.workers.len()));
         for worker in leaving {
             tracing::info!(worker = worker.number, "a worker leaves");
@@ -135,7 +134,7 @@ impl WorkerPool {
     }
 
     /// Tells everybody.
-    pub(crate) fn tell(&self, command: impl Fn() -> Command) {
+    pub(crate) fn send_all(&self, command: impl Fn() -> Command) {
         for worker in self.workers.iter().chain(&self.leaving) {
             // A worker that has left needs to be told nothing.
             drop(worker.commands.send(command()));
@@ -143,12 +142,12 @@ impl WorkerPool {
     }
 
     /// How the workers are at `now`, by the monotonic clock.
-    pub(crate) fn look(&mut self, now: Duration) -> Vitals {
-        let mut vitals = Vitals::default();
+    pub(crate) fn check(&mut self, now: Duration) -> WorkerHealth {
+        let mut vitals = WorkerHealth::default();
         for worker in &mut self.workers {
             vitals.silent += usize::from(worker.monitor.is_silent(now));
             if worker.thread.is_finished() {
-                vitals.lost = Some(worker.number);
+                vitals.died = Some(worker.number);
             }
         }
         vitals
@@ -162,7 +161,7 @@ impl WorkerPool {
 
     /// Ends every worker now. One that hangs is given up after [`STOP_TIME`]: it ends with the process.
     pub(crate) async fn stop(self) {
-        self.tell(|| Command::Stop);
+        self.send_all(|| Command::Stop);
         let stopped = async {
             while !self.is_over() {
                 tokio::time::sleep(STOP_INTERVAL).await;
@@ -180,7 +179,7 @@ impl WorkerPool {
         }
     }
 
-    fn forget_those_who_left(&mut self) {
+    fn join_finished(&mut self) {
         let left = |worker: &mut Handle| worker.thread.is_finished();
         self.leaving.extract_if(.., left).for_each(join);
     }
@@ -216,7 +215,7 @@ mod tests {
         });
         Handle {
             number: 0,
-            held: OwnedSockets::new(),
+            owned_sockets: OwnedSockets::new(),
             monitor: HeartbeatMonitor::new(0, heartbeat.clone(), &registry, Duration::ZERO),
             commands,
             thread,
@@ -228,11 +227,11 @@ mod tests {
         let (commands, inbox) = unbounded_channel();
         drop(inbox);
         let ended = worker(&Heartbeat::default(), commands, thread::spawn(|| ()));
-        let mut staff = WorkerPool::default();
-        staff.hire(vec![ended]);
+        let mut workers = WorkerPool::default();
+        workers.add(vec![ended]);
 
-        let probed = runtime().block_on(staff.probe());
-        assert!(matches!(probed, Err(ApplyError::WriteError)));
+        let probed = runtime().block_on(workers.probe());
+        assert!(matches!(probed, Err(ApplyError::Unresponsive)));
     }
 
     #[test]
@@ -243,10 +242,10 @@ mod tests {
                 answer.send(()).unwrap_or_default();
             }
         });
-        let mut staff = WorkerPool::default();
-        staff.hire(vec![worker(&Heartbeat::default(), commands, thread)]);
+        let mut workers = WorkerPool::default();
+        workers.add(vec![worker(&Heartbeat::default(), commands, thread)]);
 
-        assert!(runtime().block_on(staff.probe()).is_ok());
+        assert!(runtime().block_on(workers.probe()).is_ok());
     }
 
     #[test]
@@ -259,33 +258,33 @@ mod tests {
                 },
             );
         let heartbeat = Heartbeat::default();
-        let mut staff = WorkerPool::default();
-        staff.hire(vec![worker(&heartbeat, commands.clone(), runs)]);
+        let mut workers = WorkerPool::default();
+        workers.add(vec![worker(&heartbeat, commands.clone(), runs)]);
         let second = Duration::from_secs(1);
-        assert_eq!(staff.look(second), Vitals::default());
-        assert_eq!(staff.look(4 * second).silent, 1);
+        assert_eq!(workers.check(second), WorkerHealth::default());
+        assert_eq!(workers.check(4 * second).silent, 1);
         heartbeat.beat();
-        assert_eq!(staff.look(5 * second), Vitals::default());
+        assert_eq!(workers.check(5 * second), WorkerHealth::default());
 
         let died = thread::spawn(|| std::panic::resume_unwind(Box::new("a defect")));
         while !died.is_finished() {
             thread::yield_now();
         }
         let died = worker(&Heartbeat::default(), commands, died);
-        staff.hire(vec![Handle { number: 1, ..died }]);
-        assert_eq!(staff.look(5 * second).lost, Some(1));
-        runtime().block_on(staff.stop());
+        workers.add(vec![Handle { number: 1, ..died }]);
+        assert_eq!(workers.check(5 * second).died, Some(1));
+        runtime().block_on(workers.stop());
     }
 
     #[test]
     fn a_worker_that_hangs_does_not_keep_the_process_from_ending() {
         let (end, ended) = std::sync::mpsc::channel::<()>();
         let hangs = thread::spawn(move || ended.recv().unwrap_or_default());
-        let mut staff = WorkerPool::default();
+        let mut workers = WorkerPool::default();
         let (commands, _inbox) = unbounded_channel();
-        staff.hire(vec![worker(&Heartbeat::default(), commands, hangs)]);
+        workers.add(vec![worker(&Heartbeat::default(), commands, hangs)]);
 
-        runtime().block_on(staff.stop());
+        runtime().block_on(workers.stop());
         drop(end);
     }
 }

@@ -126,8 +126,8 @@ fn access(repeat: u64) {
             retries: 0,
             upstream_took: Some(Duration::from_micros(1_100)),
         };
-        if let Some(note) = worker.note(&black_box(facts), &format) {
-            worker.access(&black_box(record), note);
+        if let Some(access_head) = worker.access_head(&black_box(facts), &format) {
+            worker.access(&black_box(record), access_head);
         }
     }
     drop(worker);

@@ -48,7 +48,7 @@ fn write(log: &mut WorkerLog, path: &str) {
         user_agent: None,
         referer: None,
     };
-    let Some(note) = log.note(&facts, &AccessFormat::default()) else {
+    let Some(access_head) = log.access_head(&facts, &AccessFormat::default()) else {
         return;
     };
     let routes = EscapedFields::of_routes(["api"]);
@@ -69,7 +69,7 @@ fn write(log: &mut WorkerLog, path: &str) {
         retries: 0,
         upstream_took: None,
     };
-    log.access(&record, note);
+    log.access(&record, access_head);
 }
 
 fn lines(all: &Receiver<Vec<u8>>) -> Vec<String> {

@@ -99,8 +99,8 @@ fn access(
     format: &AccessFormat,
 ) -> String {
     written(|log| {
-        let note = log.note(facts, format).unwrap();
-        log.access(record, note);
+        let access_head = log.access_head(facts, format).unwrap();
+        log.access(record, access_head);
     })
 }
 

@@ -8,7 +8,7 @@ use std::io::Write;
 ///
 /// Without it nobody can tell the end of a connection from one that was cut.
 /// [RFC 8446 §6.1, RFC 9112 §9.8]
-pub fn say_goodbye<S: SideData>(session: &mut ConnectionCommon<S>, socket: &mut impl Write) {
+pub fn send_close_notify<S: SideData>(session: &mut ConnectionCommon<S>, socket: &mut impl Write) {
     if session.is_handshaking() {
         return;
     }

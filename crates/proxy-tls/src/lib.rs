@@ -28,7 +28,7 @@ mod watch;
 pub use classify::{TlsFailure, VerifyFailure, classify, classify_io, io_error_text};
 pub use client::{BadServerName, ClientTls, server_name};
 pub use client_auth::ClientAuthVerdict;
-pub use close_notify::say_goodbye;
+pub use close_notify::send_close_notify;
 pub use error::{StapleError, TlsError, TlsWarning};
 pub use expiry::{CertificateInfo, EXPIRY_WARNING};
 pub use roots::PlatformRoots;

@@ -7,55 +7,59 @@ use proxy_pool::SendError;
 
 impl Attempts<'_, '_> {
     /// Sends the request by a connection that is its own, and waits for the head of its response.
-    pub(super) async fn send_alone(&mut self, mut kept: PooledConnection) -> AttemptOutcome {
+    pub(super) async fn send_http1(&mut self, mut pooled: PooledConnection) -> AttemptOutcome {
         self.start_timer();
         let understands = self.client_takes_interim();
         let client = self.exchange.client();
         let notice = |head: &[u8]| {
             if understands {
-                client.announce(&interim::for_clients(head));
+                client.queue_interim(&interim::for_clients(head));
             }
         };
         let exchange = &*self.exchange;
         let more = |out: &mut Vec<u8>| {
-            if let Some(added) = &exchange.added {
-                let closing = &exchange.closing;
-                added.write(&closing.client.peer, &closing.facts.correlation_id, out);
+            if let Some(forwarded) = &exchange.forwarded {
+                let completion = &exchange.completion;
+                forwarded.write(
+                    &completion.client.peer,
+                    &completion.record.correlation_id,
+                    out,
+                );
             }
         };
         let deadline = self.timers.deadline();
-        let connection = &mut kept.connection;
+        let connection = &mut pooled.connection;
         let sending = connection.send(self.kind, (&mut self.request, more), deadline, notice);
         match sending.await {
-            Ok(response) => AttemptOutcome::Answered(Answered::Http1(response, kept)),
+            Ok(response) => AttemptOutcome::Answered(Answered::Http1(response, pooled)),
             // The target had closed a kept connection: nothing was sent, nobody is to blame.
-            Err(SendError::UnsentRequest) if kept.used => {
-                self.note_stale();
-                AttemptOutcome::Again
+            Err(SendError::UnsentRequest) if pooled.reused => {
+                self.record_stale();
+                AttemptOutcome::RetrySame
             }
             Err(fault) => {
                 let problem = self.problem(&fault);
-                if !self.may_repeat(&kept, &fault) {
+                if !self.may_repeat(&pooled, &fault) {
                     return AttemptOutcome::Failed(problem);
                 }
-                self.note_retry();
-                if kept.used {
+                self.record_retry();
+                if pooled.reused {
                     // It may have been ending already when the request was sent.
-                    self.note_stale();
-                    return AttemptOutcome::Again;
+                    self.record_stale();
+                    return AttemptOutcome::RetrySame;
                 }
-                self.note_failure(&problem);
-                AttemptOutcome::Elsewhere
+                self.record_failure(&problem);
+                AttemptOutcome::RetryNext
             }
         }
     }
 
     /// Whether the request may be sent again: nothing of it was sent, or the connection ended without a
     /// byte of an answer and the request is idempotent.
-    fn may_repeat(&mut self, kept: &PooledConnection, fault: &SendError) -> bool {
+    fn may_repeat(&mut self, pooled: &PooledConnection, fault: &SendError) -> bool {
         let repeatable = match fault {
             SendError::UnsentRequest => true,
-            SendError::Closed(_) => self.replayable && kept.connection.received() == 0,
+            SendError::Closed(_) => self.replayable && pooled.connection.received() == 0,
             SendError::BadResponse(_)
             | SendError::RequestBody
             | SendError::TimedOut { .. }

@@ -12,25 +12,25 @@ use std::rc::Rc;
 use std::task::Poll;
 
 impl Attempts<'_, '_> {
-    /// Sends the request by `lane` and waits for the head of its response.
-    pub(super) async fn call(
+    /// Sends the request by `stream_slot` and waits for the head of its response.
+    pub(super) async fn send_http2(
         &mut self,
-        lane: StreamSlot,
-        asked: Option<&RequestedUpgrade>,
+        stream_slot: StreamSlot,
+        requested: Option<&RequestedUpgrade>,
     ) -> AttemptOutcome {
         self.start_timer();
         let request = std::mem::take(&mut self.request);
-        if asked.is_some() {
-            return Box::pin(self.dig(lane, request)).await;
+        if requested.is_some() {
+            return Box::pin(self.open_tunnel(stream_slot, request)).await;
         }
-        let kept = lane.kept;
-        let mut call = match Http2Request::begin(lane, request) {
+        let reused = stream_slot.reused;
+        let mut call = match Http2Request::begin(stream_slot, request) {
             Ok(call) => Box::new(call),
             // It ended since it was chosen.
-            Err(unsent) if kept => {
-                self.note_stale();
+            Err(unsent) if reused => {
+                self.record_stale();
                 (_, self.request) = *unsent;
-                return AttemptOutcome::Again;
+                return AttemptOutcome::RetrySame;
             }
             // A fresh connection ended before it took anything.
             Err(unsent) => {
@@ -39,9 +39,9 @@ impl Attempts<'_, '_> {
                     return self.failed(fault);
                 }
                 self.request = request;
-                self.note_retry();
-                self.note_failure(&self.problem(&SendError::Http2Request(fault)));
-                return AttemptOutcome::Elsewhere;
+                self.record_retry();
+                self.record_failure(&self.problem(&SendError::Http2Request(fault)));
+                return AttemptOutcome::RetryNext;
             }
         };
         let client = Rc::clone(self.exchange.client());
@@ -49,7 +49,7 @@ impl Attempts<'_, '_> {
         let answer = poll_fn(|cx| {
             let polled = call.poll_response(cx, |interim| {
                 if understands {
-                    client.announce(&interim::as_head(interim));
+                    client.queue_interim(&interim::as_head(interim));
                 }
             });
             match polled {
@@ -62,7 +62,7 @@ impl Attempts<'_, '_> {
         });
         match answer.await {
             Ok(response) => AttemptOutcome::Answered(Answered::Http2(response, call)),
-            Err(fault) => self.gave_up(*call, &fault),
+            Err(fault) => self.after_failure(*call, &fault),
         }
     }
 
@@ -71,40 +71,48 @@ impl Attempts<'_, '_> {
     }
 
     /// What is to be done after a call without an answer.
-    fn gave_up(&mut self, call: Http2Request<RequestBody>, fault: &SendError) -> AttemptOutcome {
+    fn after_failure(
+        &mut self,
+        call: Http2Request<RequestBody>,
+        fault: &SendError,
+    ) -> AttemptOutcome {
         let problem = self.problem(fault);
-        let unseen = matches!(
+        let unprocessed = matches!(
             fault,
             SendError::Http2Request(Http2RequestError::Unprocessed(_))
         );
         let lost = matches!(fault, SendError::Http2Request(Http2RequestError::Broken(error)) if error.is_io());
-        let kept = call.was_kept();
+        let reused = call.was_reused();
         // As over HTTP/1.1: the connection ended without a word.
         let silent = lost && call.is_unanswered() && self.replayable;
-        if !(unseen || silent) || !self.may_retry() {
+        if !(unprocessed || silent) || !self.may_retry() {
             return AttemptOutcome::Failed(problem);
         }
         let Some(request) = call.into_request(RequestBody::default()) else {
             return AttemptOutcome::Failed(problem);
         };
         self.request = request;
-        self.note_retry();
-        if kept && !unseen {
+        self.record_retry();
+        if reused && !unprocessed {
             // It may have been ending already when the request was sent.
-            self.note_stale();
-            return AttemptOutcome::Again;
+            self.record_stale();
+            return AttemptOutcome::RetrySame;
         }
-        self.note_failure(&problem);
-        AttemptOutcome::Elsewhere
+        self.record_failure(&problem);
+        AttemptOutcome::RetryNext
     }
 
     /// Asks for a tunnel. [RFC 8441]
-    async fn dig(&mut self, lane: StreamSlot, request: Request<RequestBody>) -> AttemptOutcome {
+    async fn open_tunnel(
+        &mut self,
+        stream_slot: StreamSlot,
+        request: Request<RequestBody>,
+    ) -> AttemptOutcome {
         let name = &*self.to.upstream.name;
         let declined = || Problem::new(Reason::UpgradeDeclined, Detail::name(name));
         let (head, _) = request.into_parts();
-        let digging = call_tunnel(lane, head, self.timers.deadline());
-        match digging.await {
+        let opening = call_tunnel(stream_slot, head, self.timers.deadline());
+        match opening.await {
             Ok(None) => AttemptOutcome::Failed(declined()),
             Ok(Some((response, Some(tunnel)))) => {
                 AttemptOutcome::Answered(Answered::Tunnel(response, tunnel))

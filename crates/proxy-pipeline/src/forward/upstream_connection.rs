@@ -26,30 +26,33 @@ pub(super) enum UpstreamConnection {
 pub(super) struct PooledConnection {
     pub(super) connection: Connection<RequestBody>,
     /// Whether it had served a request before.
-    pub(super) used: bool,
+    pub(super) reused: bool,
     /// Whether it was there without a wait.
     pub(super) at_hand: bool,
 }
 
 impl Attempts<'_, '_> {
     /// A connection to `target`: one that was kept, else a new one.
-    pub(super) async fn link(&self, target: u16) -> Result<UpstreamConnection, ConnectError> {
+    pub(super) async fn acquire(&self, target: u16) -> Result<UpstreamConnection, ConnectError> {
         let plan = self.to.upstream.targets.get(usize::from(target));
         let plan = plan.ok_or(ConnectError::NoAddress)?;
         let origin = (plan.id, plan.state.generation());
         if self.to.upstream.http2 {
-            return self.lane(target, plan).await.map(UpstreamConnection::Http2);
+            return self
+                .acquire_stream(target, plan)
+                .await
+                .map(UpstreamConnection::Http2);
         }
-        let kept = match self.pool.take(plan.id, &plan.state) {
+        let pooled = match self.pool.checkout(plan.id, &plan.state) {
             Some(connection) => PooledConnection {
                 connection,
-                used: true,
+                reused: true,
                 at_hand: true,
             },
             // Boxed: it is rare, and would make every request's future as large as itself.
             None => Box::pin(self.open(target, origin)).await?,
         };
-        Ok(UpstreamConnection::Http1(kept))
+        Ok(UpstreamConnection::Http1(pooled))
     }
 
     async fn open(
@@ -65,7 +68,7 @@ impl Attempts<'_, '_> {
                 Place::Connection(connection) => {
                     return Ok(PooledConnection {
                         connection,
-                        used: true,
+                        reused: true,
                         at_hand: false,
                     });
                 }
@@ -75,7 +78,7 @@ impl Attempts<'_, '_> {
         let limits = self.active.response_limits;
         Ok(PooledConnection {
             connection: Connection::new(transport, limits, origin, permit),
-            used: false,
+            reused: false,
             at_hand: false,
         })
     }
@@ -86,8 +89,8 @@ impl Attempts<'_, '_> {
         plan: &TargetPlan,
         settings: &ConnectSettings,
     ) -> Result<UpstreamStream, ConnectError> {
-        let (addresses, turn) = (plan.state.addresses(), plan.state.next_turn());
-        connect(&addresses, turn, settings, &self.timers).await
+        let (addresses, first) = (plan.state.addresses(), plan.state.next_turn());
+        connect(&addresses, first, settings, &self.timers).await
     }
 
     /// A place for one more connection, or a connection that was returned meanwhile.
@@ -105,19 +108,25 @@ impl Attempts<'_, '_> {
     }
 
     /// A place on a connection that carries many requests.
-    async fn lane(&self, target: u16, plan: &TargetPlan) -> Result<StreamSlot, ConnectError> {
+    async fn acquire_stream(
+        &self,
+        target: u16,
+        plan: &TargetPlan,
+    ) -> Result<StreamSlot, ConnectError> {
         let mut first = true;
         loop {
-            match self.pool.http2_pool().way(plan.id, &plan.state) {
-                Checkout::StreamSlot(lane) => return Ok(lane),
-                Checkout::Build(building) => return Box::pin(self.build(target, building)).await,
+            match self.pool.http2_pool().checkout(plan.id, &plan.state) {
+                Checkout::StreamSlot(stream_slot) => return Ok(stream_slot),
+                Checkout::Build(connecting) => {
+                    return Box::pin(self.build(target, connecting)).await;
+                }
                 Checkout::Wait(waiting) => self.wait(&waiting, first).await?,
             }
             first = false;
         }
     }
 
-    async fn build(&self, target: u16, building: Connecting) -> Result<StreamSlot, ConnectError> {
+    async fn build(&self, target: u16, connecting: Connecting) -> Result<StreamSlot, ConnectError> {
         let (plan, settings) = self.settings(target)?;
         let permit = match &settings.limit {
             Some(limit) => Some(self.permit(limit, settings.timeout).await?),
@@ -128,7 +137,7 @@ impl Attempts<'_, '_> {
             let error = io::Error::other("the target did not agree to HTTP/2");
             return Err(ConnectError::Tls(error));
         }
-        let built = building.finish(transport, permit).await;
+        let built = connecting.finish(transport, permit).await;
         built.map_err(|error| ConnectError::Io(io::Error::other(error)))
     }
 
@@ -138,7 +147,7 @@ impl Attempts<'_, '_> {
             let time = self.to.route.times.connect;
             self.timers.start(Timer::UpstreamConnect, time);
         }
-        let mut notified = pin!(waiting.news());
+        let mut notified = pin!(waiting.notified());
         poll_fn(|cx| {
             if notified.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(Ok(()));
@@ -169,10 +178,10 @@ impl Attempts<'_, '_> {
 
     /// The target, and how it is connected to by this request.
     fn settings(&self, target: u16) -> Result<(&TargetPlan, ConnectSettings), ConnectError> {
-        let (plan, links) = self.target(target).ok_or(ConnectError::NoAddress)?;
+        let (plan, connectors) = self.target(target).ok_or(ConnectError::NoAddress)?;
         let settings = ConnectSettings {
             timeout: self.to.route.times.connect,
-            ..links.clone()
+            ..connectors.clone()
         };
         Ok((plan, settings))
     }
@@ -180,6 +189,6 @@ impl Attempts<'_, '_> {
     fn target(&self, target: u16) -> Option<(&TargetPlan, &ConnectSettings)> {
         let upstream = self.active.upstreams.get(self.to.upstream.index)?;
         let plan = self.to.upstream.targets.get(usize::from(target))?;
-        Some((plan, upstream.links.targets.get(usize::from(target))?))
+        Some((plan, upstream.connectors.targets.get(usize::from(target))?))
     }
 }

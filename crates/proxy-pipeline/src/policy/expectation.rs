@@ -6,8 +6,8 @@ use http::header::EXPECT;
 use proxy_errors::{Detail, Problem, Reason};
 
 /// `100-continue` is met when the upstream takes the body; nothing else is known.
-pub(crate) fn check(headers: &HeaderMap, found: &KnownHeaders) -> Result<(), Problem> {
-    if !found.has(KnownHeaders::EXPECT) {
+pub(crate) fn check(headers: &HeaderMap, known: &KnownHeaders) -> Result<(), Problem> {
+    if !known.has(KnownHeaders::EXPECT) {
         return Ok(());
     }
     let mut expectations = headers.get_all(EXPECT).iter();

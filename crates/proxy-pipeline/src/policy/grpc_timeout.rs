@@ -10,7 +10,7 @@ use std::time::Duration;
 /// How long the exchange may take in all, from now; `own` is what the route says.
 #[inline]
 pub(crate) fn bound(exchange: &Exchange, own: Option<Duration>) -> Option<Duration> {
-    if !exchange.found.has(KnownHeaders::GRPC) {
+    if !exchange.known.has(KnownHeaders::GRPC) {
         return own;
     }
     let told = exchange.head.headers.get(names::GRPC_TIMEOUT);

@@ -25,7 +25,7 @@ pub(crate) fn apply(exchange: &mut Exchange) -> Result<(), Problem> {
     http2_fields::check(&head.headers).map_err(|unfit| unfit_request(unfit, &head.headers))?;
     check_tunnel(head)?;
     check_target(head)?;
-    let has_host = exchange.found.host.is_some();
+    let has_host = exchange.known.host.is_some();
     agree_on_host(head.uri.authority(), has_host.then_some(&head.headers))?;
     let headers = &mut exchange.head.headers;
     // Only then some name stands twice.

@@ -7,7 +7,7 @@ use proxy_errors::{Detail, Problem, Reason};
 pub(crate) fn admit(exchange: &mut Exchange) -> Result<(), Problem> {
     match exchange.worker().shared.in_flight.acquire() {
         Ok(permit) => {
-            exchange.facts().permit = Some(permit);
+            exchange.record().permit = Some(permit);
             Ok(())
         }
         Err(full) => {

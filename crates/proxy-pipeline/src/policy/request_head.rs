@@ -1,7 +1,7 @@
 //! Makes a client's request head one that may go upstream.
 
 use crate::connection_info::ExtendedConnectProtocol;
-use crate::exchange::{Exchange, said_once};
+use crate::exchange::{Exchange, never_indexed};
 use crate::forward::Destination;
 use crate::forwarded_headers::ForwardedHeaders;
 use crate::host_value::HostValue;
@@ -42,31 +42,31 @@ pub(crate) fn apply(
     let adds_via = exchange.listener().is_some_and(|listener| listener.via);
     let Exchange {
         head,
-        found,
-        closing,
-        added,
+        known,
+        completion,
+        forwarded,
         ..
     } = exchange;
-    let upgrade = wanted(head, found, to.upstream, &closing.worker);
-    let trailers = known_headers::takes_trailers(&head.headers, found);
-    let lacks_host = into_origin_form(head, found, &closing.worker.host);
+    let upgrade = wanted(head, known, to.upstream, &completion.worker);
+    let trailers = known_headers::takes_trailers(&head.headers, known);
+    let lacks_host = into_origin_form(head, known, &completion.worker.host);
     let headers = &mut head.headers;
-    known_headers::strip(headers, found);
-    if found.has(KnownHeaders::PADDED_LENGTH)
-        && let Some(length) = found.content_length
+    known_headers::strip(headers, known);
+    if known.has(KnownHeaders::PADDED_LENGTH)
+        && let Some(length) = known.content_length
     {
         // Some would read it as an octal number.
         headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
     }
-    let host = found.host.take();
+    let host = known.host.take();
     if host.is_none() {
         headers.insert(HOST, own_host(to));
     }
     let via = adds_via.then(|| forwarded_headers::via(head.version));
     let edits = &to.route.request_headers;
     let named = KnownHeaders::FORWARDING | KnownHeaders::CORRELATION_ID;
-    if edits.is_empty() && !to.upstream.http2 && !found.has(named) {
-        *added = Some(ForwardedHeaders {
+    if edits.is_empty() && !to.upstream.http2 && !known.has(named) {
+        *forwarded = Some(ForwardedHeaders {
             via,
             host,
             lacks_host,
@@ -75,9 +75,9 @@ pub(crate) fn apply(
         if let Some(host) = host.as_ref().filter(|_| lacks_host) {
             headers.insert(HOST, host.clone());
         }
-        forwarded_headers::apply(&closing.client.peer, headers, found, via, host);
-        let id = closing.facts.correlation_id.clone();
-        headers.insert(names::CORRELATION_ID, said_once(id));
+        forwarded_headers::apply(&completion.client.peer, headers, known, via, host);
+        let id = completion.record.correlation_id.clone();
+        headers.insert(names::CORRELATION_ID, never_indexed(id));
         header_edits::apply(edits, headers);
     }
     if to.upstream.http2 {
@@ -106,7 +106,7 @@ pub(crate) fn apply(
 /// What the client wants to switch to.
 fn wanted(
     head: &Parts,
-    found: &KnownHeaders,
+    known: &KnownHeaders,
     upstream: &UpstreamPlan,
     worker: &Worker,
 ) -> Option<RequestedUpgrade> {
@@ -115,7 +115,7 @@ fn wanted(
             // Its answer has no body whatever it says, and so no protocol behind it.
             return None;
         }
-        let protocol = known_headers::wanted_upgrade(&head.headers, found)?;
+        let protocol = known_headers::wanted_upgrade(&head.headers, known)?;
         let key = head.headers.get(SEC_WEBSOCKET_KEY);
         let theirs = key.filter(|_| upstream.http2).cloned();
         // By HTTP/2 nothing else can be switched to; the request is one like any other then.
@@ -135,7 +135,7 @@ fn wanted(
 }
 
 /// The target as HTTP/2 wants it, the host in `:authority`. [RFC 9113 §8.3.1]
-fn into_http2(head: &mut Parts, to: Destination<'_>, asked: Option<&RequestedUpgrade>) {
+fn into_http2(head: &mut Parts, to: Destination<'_>, requested: Option<&RequestedUpgrade>) {
     let mut parts = std::mem::take(&mut head.uri).into_parts();
     let host = head.headers.remove(HOST);
     let authority = host.and_then(|host| Authority::from_maybe_shared(host).ok());
@@ -152,7 +152,7 @@ fn into_http2(head: &mut Parts, to: Destination<'_>, asked: Option<&RequestedUpg
         parts.path_and_query = Some(PathAndQuery::from_static("/"));
     }
     head.uri = Uri::from_parts(parts).unwrap_or_default();
-    if asked.is_some() {
+    if requested.is_some() {
         head.method = Method::CONNECT;
         head.extensions.insert(Protocol::from_static("websocket"));
         head.headers.remove(SEC_WEBSOCKET_KEY);
@@ -162,13 +162,13 @@ fn into_http2(head: &mut Parts, to: Destination<'_>, asked: Option<&RequestedUpg
 
 /// The target as origin servers want it, and the host that it named as what was found. Whether no field
 /// holds that host yet: HTTP/2 has none for it. [RFC 9112 §3.2.1, §3.2.2]
-fn into_origin_form(head: &mut Parts, found: &mut KnownHeaders, hosts: &HostValue) -> bool {
+fn into_origin_form(head: &mut Parts, known: &mut KnownHeaders, hosts: &HostValue) -> bool {
     let Some(authority) = head.uri.authority() else {
         return false;
     };
     let mut lacks_host = false;
     if let Some(host) = hosts.of(authority.as_str()) {
-        match found.host.replace(host.clone()) {
+        match known.host.replace(host.clone()) {
             Some(_) => drop(head.headers.insert(HOST, host)),
             None => lacks_host = true,
         }

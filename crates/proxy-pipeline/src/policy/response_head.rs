@@ -10,8 +10,8 @@ use proxy_plan::RoutePlan;
 /// Removes what concerned the upstream connection and applies the route's edits.
 #[inline]
 pub(crate) fn apply(route: &RoutePlan, head: &mut Parts) {
-    let found = KnownHeaders::in_response(&head.headers);
-    known_headers::strip(&mut head.headers, &found);
+    let known = KnownHeaders::in_response(&head.headers);
+    known_headers::strip(&mut head.headers, &known);
     if head.status == StatusCode::NO_CONTENT {
         // It has no length, and clients that speak HTTP/2 miss the bytes. [RFC 9110 §8.6]
         head.headers.remove(CONTENT_LENGTH);

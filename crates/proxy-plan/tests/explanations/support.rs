@@ -38,7 +38,7 @@ pub(crate) fn explain(text: &str, line: &str) -> Explanation {
 pub(crate) struct Only(pub(crate) &'static [u16]);
 
 impl BalancerState for Only {
-    fn turn(&self, _upstream: &UpstreamPlan) -> u32 {
+    fn rr_counter(&self, _upstream: &UpstreamPlan) -> u32 {
         1
     }
 

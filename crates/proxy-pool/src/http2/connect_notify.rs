@@ -17,7 +17,7 @@ pub(super) struct ConnectNotify {
 /// A request that waits for somebody else's connection.
 #[derive(Debug)]
 pub struct Waiting {
-    news: Rc<ConnectNotify>,
+    notify: Rc<ConnectNotify>,
     round: u32,
 }
 
@@ -31,7 +31,7 @@ impl ConnectNotify {
         self.waiting.set(self.waiting.get() + 1);
         Waiting {
             round: self.round.get(),
-            news: Rc::clone(self),
+            notify: Rc::clone(self),
         }
     }
 
@@ -43,24 +43,24 @@ impl ConnectNotify {
     }
 
     /// Waits for news.
-    pub(super) async fn come(&self) {
+    pub(super) async fn changed(&self) {
         self.told.notified().await;
     }
 }
 
 impl Waiting {
     /// Waits until it is worth asking again.
-    pub async fn news(&self) {
-        self.news.come().await;
+    pub async fn notified(&self) {
+        self.notify.changed().await;
     }
 }
 
 impl Drop for Waiting {
     fn drop(&mut self) {
         // Whoever was told waits no more and is not counted any more.
-        if self.round == self.news.round.get() {
-            let waiting = self.news.waiting.get();
-            self.news.waiting.set(waiting.saturating_sub(1));
+        if self.round == self.notify.round.get() {
+            let waiting = self.notify.waiting.get();
+            self.notify.waiting.set(waiting.saturating_sub(1));
         }
     }
 }

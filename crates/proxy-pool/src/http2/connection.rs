@@ -23,9 +23,9 @@ const STREAM_WINDOW: u32 = 256 * 1024;
 
 /// Requests on one connection at most, whatever its target allows. All of them may wait for slow
 /// clients at once without stopping the others: their windows fit into the connection's.
-const MOST_LANES: u32 = 128;
+const MAX_OPEN_STREAMS: u32 = 128;
 
-const CONNECTION_WINDOW: u32 = MOST_LANES * STREAM_WINDOW;
+const CONNECTION_WINDOW: u32 = MAX_OPEN_STREAMS * STREAM_WINDOW;
 
 /// Bytes of one request that may wait for the socket.
 const SEND_BUFFER: usize = 64 * 1024;
@@ -36,9 +36,9 @@ const HEADER_LIST: u32 = 128 * 1024;
 /// A connection to a target.
 pub(super) struct Http2Connection {
     sender: SendRequest<Bytes>,
-    pulse: Rc<KeepAlivePing>,
+    keep_alive: Rc<KeepAlivePing>,
     clock: Rc<Clock>,
-    lanes: Cell<u32>,
+    open_streams: Cell<u32>,
     idle_since: Cell<Tick>,
     generation: Cell<u32>,
     /// The address that it leads to.
@@ -52,23 +52,23 @@ pub(super) struct Http2Connection {
 /// One request's place on a connection to a target.
 #[derive(Debug)]
 pub struct StreamSlot {
-    trunk: Rc<Http2Connection>,
+    connection: Rc<Http2Connection>,
     /// Whether the connection had carried a request before.
-    pub kept: bool,
+    pub reused: bool,
 }
 
 impl Http2Connection {
     /// Speaks HTTP/2 over `transport`, as long as anybody has a use for it.
     pub(super) async fn start(
         transport: UpstreamStream,
-        pulse: KeepAlivePing,
+        keep_alive: KeepAlivePing,
         generation: u32,
         (permit, member): (Option<ConnectionPermit>, Option<Arc<PoolMember>>),
     ) -> Result<Rc<Self>, h2::Error> {
-        let clock = Rc::clone(pulse.clock());
-        let pulse = Rc::new(pulse);
+        let clock = Rc::clone(keep_alive.clock());
+        let keep_alive = Rc::new(keep_alive);
         let peer = transport.peer();
-        let io = Http2Io::new(transport, Rc::clone(&pulse));
+        let io = Http2Io::new(transport, Rc::clone(&keep_alive));
         let mut builder = Builder::new();
         builder
             .initial_window_size(STREAM_WINDOW)
@@ -77,11 +77,11 @@ impl Http2Connection {
             .max_send_buffer_size(SEND_BUFFER)
             .enable_push(false);
         let (sender, connection) = builder.handshake(io).await?;
-        tokio::task::spawn_local(drive(connection, Rc::clone(&pulse), permit));
+        tokio::task::spawn_local(drive(connection, Rc::clone(&keep_alive), permit));
         Ok(Rc::new(Self {
             sender,
-            pulse,
-            lanes: Cell::new(0),
+            keep_alive,
+            open_streams: Cell::new(0),
             idle_since: Cell::new(clock.now()),
             clock,
             generation: Cell::new(generation),
@@ -110,40 +110,42 @@ impl Http2Connection {
     pub(super) fn is_over(&self) -> bool {
         let mut cx = Context::from_waker(Waker::noop());
         let ready = self.sender.clone().poll_ready(&mut cx);
-        self.pulse.is_over() || matches!(ready, Poll::Ready(Err(_)))
+        self.keep_alive.is_over() || matches!(ready, Poll::Ready(Err(_)))
     }
 
     /// Requests that it carries at once; none until the target has said so. Before that it carries the
     /// one that it was made for.
     pub(super) fn most(&self) -> Option<u32> {
         let allowed = u32::try_from(self.sender.current_max_send_streams()).unwrap_or(u32::MAX);
-        self.pulse.has_begun().then(|| allowed.min(MOST_LANES))
+        self.keep_alive
+            .has_begun()
+            .then(|| allowed.min(MAX_OPEN_STREAMS))
     }
 
     /// Whether there is a place for one more request.
     pub(super) fn has_room(&self) -> bool {
-        self.lanes.get() < self.most().unwrap_or(1)
+        self.open_streams.get() < self.most().unwrap_or(1)
     }
 
     /// A place for one more request.
-    pub(super) fn lane(self: &Rc<Self>, kept: bool) -> StreamSlot {
-        self.lanes.set(self.lanes.get() + 1);
+    pub(super) fn reserve_stream(self: &Rc<Self>, reused: bool) -> StreamSlot {
+        self.open_streams.set(self.open_streams.get() + 1);
         self.idle_mark.set(None);
         StreamSlot {
-            trunk: Rc::clone(self),
-            kept,
+            connection: Rc::clone(self),
+            reused,
         }
     }
 
     /// Since when nobody uses it; none while somebody does.
     pub(super) fn idle_since(&self) -> Option<Tick> {
-        (self.lanes.get() == 0).then(|| self.idle_since.get())
+        (self.open_streams.get() == 0).then(|| self.idle_since.get())
     }
 
     /// Looks whether it still lives.
     pub(super) fn check(&self) {
-        if self.lanes.get() > 0 {
-            self.pulse.check();
+        if self.open_streams.get() > 0 {
+            self.keep_alive.check();
         }
     }
 }
@@ -152,43 +154,47 @@ impl fmt::Debug for Http2Connection {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Trunk")
-            .field("pulse", &self.pulse)
-            .field("lanes", &self.lanes)
+            .field("keep_alive", &self.keep_alive)
+            .field("open_streams", &self.open_streams)
             .finish_non_exhaustive()
     }
 }
 
 impl StreamSlot {
     pub(super) fn sender(&self) -> SendRequest<Bytes> {
-        self.trunk.sender.clone()
+        self.connection.sender.clone()
     }
 
     /// Notes that a request was sent.
     pub(super) fn asked(&self) {
-        self.trunk.pulse.asked();
+        self.connection.keep_alive.asked();
     }
 
     /// Waits until the target has said what it takes.
     pub(super) async fn settled(&self) {
-        self.trunk.pulse.settled().await;
+        self.connection.keep_alive.settled().await;
     }
 
     /// Whether the target takes tunnels. [RFC 8441 §3]
     #[must_use]
     pub fn takes_tunnels(&self) -> bool {
-        self.trunk.sender.is_extended_connect_protocol_enabled()
+        self.connection
+            .sender
+            .is_extended_connect_protocol_enabled()
     }
 }
 
 impl Drop for StreamSlot {
     fn drop(&mut self) {
-        let trunk = &self.trunk;
-        trunk.lanes.set(trunk.lanes.get().saturating_sub(1));
-        trunk.idle_since.set(trunk.clock.now());
-        if let Some(member) = &trunk.member
-            && trunk.lanes.get() == 0
+        let connection = &self.connection;
+        connection
+            .open_streams
+            .set(connection.open_streams.get().saturating_sub(1));
+        connection.idle_since.set(connection.clock.now());
+        if let Some(member) = &connection.member
+            && connection.open_streams.get() == 0
         {
-            trunk.idle_mark.set(Some(member.mark_idle()));
+            connection.idle_mark.set(Some(member.mark_idle()));
             if member.limit().is_wanted() {
                 member.evict();
             }
@@ -199,32 +205,32 @@ impl Drop for StreamSlot {
 /// Drives a connection until it ends, by itself or because it does not answer. Then its place is free.
 async fn drive(
     mut connection: Connection<Http2Io, Bytes>,
-    pulse: Rc<KeepAlivePing>,
+    keep_alive: Rc<KeepAlivePing>,
     permit: Option<ConnectionPermit>,
 ) {
     let mut pings = connection.ping_pong();
     poll_fn(|cx| {
-        pulse.watch(cx.waker());
-        if Pin::new(&mut connection).poll(cx).is_ready() || pulse.is_dead() {
+        keep_alive.watch(cx.waker());
+        if Pin::new(&mut connection).poll(cx).is_ready() || keep_alive.is_dead() {
             return Poll::Ready(());
         }
         if let Some(pings) = &mut pings {
-            keep_pinging(pings, &pulse, cx);
+            keep_pinging(pings, &keep_alive, cx);
         }
         Poll::Pending
     })
     .await;
-    pulse.end();
+    keep_alive.end();
     drop(connection);
     drop(permit);
 }
 
-fn keep_pinging(pings: &mut PingPong, pulse: &KeepAlivePing, cx: &mut Context<'_>) {
-    if pulse.takes_ping() {
+fn keep_pinging(pings: &mut PingPong, keep_alive: &KeepAlivePing, cx: &mut Context<'_>) {
+    if keep_alive.takes_ping() {
         // It fails only when one is on its way already.
         drop(pings.send_ping(Ping::opaque()));
     }
-    if pulse.awaits_pong() && pings.poll_pong(cx).is_ready() {
-        pulse.answered();
+    if keep_alive.awaits_pong() && pings.poll_pong(cx).is_ready() {
+        keep_alive.answered();
     }
 }

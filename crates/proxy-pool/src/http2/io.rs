@@ -12,12 +12,15 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 #[derive(Debug)]
 pub(super) struct Http2Io {
     transport: UpstreamStream,
-    pulse: Rc<KeepAlivePing>,
+    keep_alive: Rc<KeepAlivePing>,
 }
 
 impl Http2Io {
-    pub(super) fn new(transport: UpstreamStream, pulse: Rc<KeepAlivePing>) -> Self {
-        Self { transport, pulse }
+    pub(super) fn new(transport: UpstreamStream, keep_alive: Rc<KeepAlivePing>) -> Self {
+        Self {
+            transport,
+            keep_alive,
+        }
     }
 }
 
@@ -29,7 +32,7 @@ impl AsyncRead for Http2Io {
     ) -> Poll<io::Result<()>> {
         let me = self.get_mut();
         let read = ready!(Pin::new(&mut me.transport).poll_read(cx, buf));
-        me.pulse.heard();
+        me.keep_alive.heard();
         Poll::Ready(read)
     }
 }

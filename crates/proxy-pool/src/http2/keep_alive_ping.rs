@@ -27,7 +27,7 @@ pub(super) struct KeepAlivePing {
     over: Cell<bool>,
     /// Whether anything ever came: a target's settings come first.
     begun: Cell<bool>,
-    news: Rc<ConnectNotify>,
+    notify: Rc<ConnectNotify>,
     ping: Cell<Ping>,
     driver: RefCell<Option<Waker>>,
 }
@@ -41,15 +41,15 @@ enum Ping {
 }
 
 impl KeepAlivePing {
-    /// The first sign of life is told to `news`.
-    pub(super) fn new(clock: Rc<Clock>, news: Rc<ConnectNotify>) -> Self {
+    /// The first sign of life is told to `notify`.
+    pub(super) fn new(clock: Rc<Clock>, notify: Rc<ConnectNotify>) -> Self {
         Self {
             heard: Cell::new(clock.now()),
             clock,
             waiting: Cell::new(None),
             over: Cell::new(false),
             begun: Cell::new(false),
-            news,
+            notify,
             ping: Cell::new(Ping::None),
             driver: RefCell::default(),
         }
@@ -61,7 +61,7 @@ impl KeepAlivePing {
         self.heard.set(self.clock.now());
         self.waiting.set(None);
         if !self.begun.replace(true) {
-            self.news.tell();
+            self.notify.tell();
         }
     }
 
@@ -77,7 +77,7 @@ impl KeepAlivePing {
     /// Waits until something came; what it was is understood before anybody who waits goes on.
     pub(super) async fn settled(&self) {
         while !self.begun.get() {
-            self.news.come().await;
+            self.notify.changed().await;
         }
     }
 
@@ -159,51 +159,51 @@ pub(super) fn is_past(since: Tick, time: Duration, now: Tick) -> bool {
 mod tests {
     use super::*;
 
-    fn pulse() -> (KeepAlivePing, Rc<Clock>) {
+    fn keep_alive() -> (KeepAlivePing, Rc<Clock>) {
         let clock = Rc::<Clock>::default();
         (KeepAlivePing::new(Rc::clone(&clock), Rc::default()), clock)
     }
 
     #[test]
     fn silence_after_a_request_is_looked_into() {
-        let (pulse, clock) = pulse();
-        pulse.asked();
+        let (keep_alive, clock) = keep_alive();
+        keep_alive.asked();
         clock.advance_to(SUSPECT_AFTER);
-        pulse.check();
-        assert!(!pulse.takes_ping());
+        keep_alive.check();
+        assert!(!keep_alive.takes_ping());
 
         clock.advance_to(SUSPECT_AFTER * 2);
-        pulse.check();
-        assert!(pulse.takes_ping());
-        assert!(!pulse.takes_ping());
+        keep_alive.check();
+        assert!(keep_alive.takes_ping());
+        assert!(!keep_alive.takes_ping());
         clock.advance_to(SUSPECT_AFTER * 2 + PING_TIMEOUT * 2);
-        pulse.check();
-        assert!(pulse.is_dead());
+        keep_alive.check();
+        assert!(keep_alive.is_dead());
     }
 
     #[test]
     fn an_answered_ping_ends_the_suspicion() {
-        let (pulse, clock) = pulse();
-        pulse.asked();
+        let (keep_alive, clock) = keep_alive();
+        keep_alive.asked();
         clock.advance_to(SUSPECT_AFTER * 2);
-        pulse.check();
-        assert!(pulse.takes_ping() && pulse.awaits_pong());
-        pulse.answered();
+        keep_alive.check();
+        assert!(keep_alive.takes_ping() && keep_alive.awaits_pong());
+        keep_alive.answered();
         clock.advance_to(SUSPECT_AFTER * 9);
-        pulse.check();
-        assert!(!pulse.takes_ping() && !pulse.is_dead());
+        keep_alive.check();
+        assert!(!keep_alive.takes_ping() && !keep_alive.is_dead());
     }
 
     #[test]
     fn silence_that_nobody_minds_is_left_alone_for_long() {
-        let (pulse, clock) = pulse();
-        pulse.asked();
-        pulse.heard();
+        let (keep_alive, clock) = keep_alive();
+        keep_alive.asked();
+        keep_alive.heard();
         clock.advance_to(IDLE_PING_INTERVAL);
-        pulse.check();
-        assert!(!pulse.takes_ping());
+        keep_alive.check();
+        assert!(!keep_alive.takes_ping());
         clock.advance_to(IDLE_PING_INTERVAL * 2);
-        pulse.check();
-        assert!(pulse.takes_ping());
+        keep_alive.check();
+        assert!(keep_alive.takes_ping());
     }
 }

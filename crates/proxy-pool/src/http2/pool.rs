@@ -18,7 +18,7 @@ use tokio::sync::mpsc::UnboundedSender;
 pub struct Http2Pool {
     clock: Rc<Clock>,
     /// By slot of the target.
-    shelves: RefCell<Vec<Option<TargetPool>>>,
+    target_pools: RefCell<Vec<Option<TargetPool>>>,
     evictions: UnboundedSender<TargetId>,
 }
 
@@ -27,11 +27,11 @@ struct TargetPool {
     settings: PoolSettings,
     /// None where connections are not limited.
     member: Option<Arc<PoolMember>>,
-    http2_pool: Vec<Rc<Http2Connection>>,
+    connections: Vec<Rc<Http2Connection>>,
     /// Connections that are being made.
-    building: usize,
+    connecting: usize,
     /// Told when a connection can be used, or will not be made.
-    news: Rc<ConnectNotify>,
+    notify: Rc<ConnectNotify>,
     /// Requests that the target took on one connection when it was last asked.
     room: Option<u32>,
 }
@@ -56,7 +56,7 @@ pub struct Connecting {
     http2_pool: Rc<Http2Pool>,
     target: TargetId,
     generation: u32,
-    news: Rc<ConnectNotify>,
+    notify: Rc<ConnectNotify>,
 }
 
 impl Http2Pool {
@@ -65,7 +65,7 @@ impl Http2Pool {
     pub(crate) fn new(clock: Rc<Clock>, evictions: UnboundedSender<TargetId>) -> Self {
         Self {
             clock,
-            shelves: RefCell::default(),
+            target_pools: RefCell::default(),
             evictions,
         }
     }
@@ -73,77 +73,81 @@ impl Http2Pool {
     /// The way to a place on a connection to `target`, by one of the addresses that it has in `state`. The
     /// plan in force may have no such target any more: a request of an older plan makes a connection that is
     /// used for nothing else.
-    pub fn way(self: &Rc<Self>, target: TargetId, state: &TargetState) -> Checkout {
+    pub fn checkout(self: &Rc<Self>, target: TargetId, state: &TargetState) -> Checkout {
         let generation = state.generation();
-        let mut shelves = self.shelves.borrow_mut();
-        let build = |news| {
+        let mut target_pools = self.target_pools.borrow_mut();
+        let build = |notify| {
             Checkout::Build(Connecting {
                 http2_pool: Rc::clone(self),
                 target,
                 generation,
-                news,
+                notify,
             })
         };
-        let Some(shelf) = shelf_of(&mut shelves, target) else {
+        let Some(target_pool) = target_pool_of(&mut target_pools, target) else {
             return build(Rc::default());
         };
-        shelf
-            .http2_pool
-            .retain(|trunk| trunk.is_current(state) && !trunk.is_over());
-        if let Some(trunk) = shelf.http2_pool.iter().find(|trunk| trunk.has_room()) {
-            return Checkout::StreamSlot(trunk.lane(true));
+        target_pool
+            .connections
+            .retain(|connection| connection.is_current(state) && !connection.is_over());
+        if let Some(connection) = target_pool
+            .connections
+            .iter()
+            .find(|connection| connection.has_room())
+        {
+            return Checkout::StreamSlot(connection.reserve_stream(true));
         }
-        if shelf.news.waiting() < shelf.expected() {
-            return Checkout::Wait(shelf.news.wait());
+        if target_pool.notify.waiting() < target_pool.expected() {
+            return Checkout::Wait(target_pool.notify.wait());
         }
-        shelf.building += 1;
-        build(Rc::clone(&shelf.news))
+        target_pool.connecting += 1;
+        build(Rc::clone(&target_pool.notify))
     }
 
     /// Connections to one target, and how many of them are idle.
     pub fn open(&self, target: TargetId) -> (usize, usize) {
-        let open = self.on_shelf(target, |shelf| {
-            let idle = shelf
-                .http2_pool
+        let open = self.with_target(target, |target_pool| {
+            let idle = target_pool
+                .connections
                 .iter()
-                .filter_map(|trunk| trunk.idle_since());
-            (shelf.http2_pool.len(), idle.count())
+                .filter_map(|connection| connection.idle_since());
+            (target_pool.connections.len(), idle.count())
         });
         open.unwrap_or_default()
     }
 
-    pub(crate) fn adopt(&self, targets: &[PoolSettings]) {
-        let mut shelves = self.shelves.borrow_mut();
-        let mut old = std::mem::take(&mut *shelves);
+    pub(crate) fn apply(&self, targets: &[PoolSettings]) {
+        let mut target_pools = self.target_pools.borrow_mut();
+        let mut old = std::mem::take(&mut *target_pools);
         for settings in targets {
             let slot = settings.target.slot as usize;
             let known = old.get_mut(slot).and_then(Option::take);
-            let known = known.filter(|shelf| shelf.settings.target == settings.target);
+            let known = known.filter(|target_pool| target_pool.settings.target == settings.target);
             let settings = settings.clone();
-            let mut shelf = known.unwrap_or_else(|| TargetPool::new(settings.clone()));
-            shelf.member = PoolMember::of(
+            let mut target_pool = known.unwrap_or_else(|| TargetPool::new(settings.clone()));
+            target_pool.member = PoolMember::of(
                 settings.limit.as_ref(),
                 settings.target,
-                shelf.member.take(),
+                target_pool.member.take(),
                 &self.evictions,
             );
-            shelf.settings = settings;
-            let slots = shelves.len().max(slot + 1);
-            shelves.resize_with(slots, || None);
-            if let Some(place) = shelves.get_mut(slot) {
-                *place = Some(shelf);
+            target_pool.settings = settings;
+            let slots = target_pools.len().max(slot + 1);
+            target_pools.resize_with(slots, || None);
+            if let Some(place) = target_pools.get_mut(slot) {
+                *place = Some(target_pool);
             }
         }
     }
 
     /// Lets go of an idle connection to `target`, if a request waits for its place.
     pub(crate) fn evict(&self, target: TargetId) {
-        let evicted = self.on_shelf(target, |shelf| {
-            let limit = shelf.settings.limit.as_ref()?;
-            let idle = |trunk: &Rc<Http2Connection>| trunk.idle_since().is_some();
-            let position = shelf.http2_pool.iter().position(idle);
+        let evicted = self.with_target(target, |target_pool| {
+            let limit = target_pool.settings.limit.as_ref()?;
+            let idle = |connection: &Rc<Http2Connection>| connection.idle_since().is_some();
+            let position = target_pool.connections.iter().position(idle);
             let position = position.filter(|_| limit.is_wanted())?;
-            Some(shelf.http2_pool.remove(position))
+            Some(target_pool.connections.remove(position))
         });
         drop(evicted);
     }
@@ -152,38 +156,45 @@ impl Http2Pool {
     /// looks whether the rest lives.
     pub(crate) fn sweep(&self) {
         let now = self.clock.now();
-        for shelf in self.shelves.borrow_mut().iter_mut().flatten() {
-            let settings = &shelf.settings;
+        for target_pool in self.target_pools.borrow_mut().iter_mut().flatten() {
+            let settings = &target_pool.settings;
             let mut kept = 0;
-            shelf.http2_pool.retain(|trunk| {
-                trunk.check();
-                let Some(since) = trunk.idle_since() else {
-                    return !trunk.is_over();
+            target_pool.connections.retain(|connection| {
+                connection.check();
+                let Some(since) = connection.idle_since() else {
+                    return !connection.is_over();
                 };
                 kept += 1;
                 let stale = kept > settings.max_idle;
-                !stale && !is_past(since, settings.idle_for, now) && !trunk.is_over()
+                !stale && !is_past(since, settings.idle_for, now) && !connection.is_over()
             });
         }
     }
 
     /// Lets go of all connections; those in use end with their last request.
     pub(crate) fn clear(&self) {
-        for shelf in self.shelves.borrow_mut().iter_mut().flatten() {
-            shelf.http2_pool.clear();
+        for target_pool in self.target_pools.borrow_mut().iter_mut().flatten() {
+            target_pool.connections.clear();
         }
     }
 
-    fn on_shelf<T>(&self, target: TargetId, work: impl FnOnce(&mut TargetPool) -> T) -> Option<T> {
-        let mut shelves = self.shelves.borrow_mut();
-        shelf_of(&mut shelves, target).map(work)
+    fn with_target<T>(
+        &self,
+        target: TargetId,
+        work: impl FnOnce(&mut TargetPool) -> T,
+    ) -> Option<T> {
+        let mut target_pools = self.target_pools.borrow_mut();
+        target_pool_of(&mut target_pools, target).map(work)
     }
 }
 
 /// The shelf of `target`; none when its slot belongs to another target by now.
-fn shelf_of(shelves: &mut [Option<TargetPool>], target: TargetId) -> Option<&mut TargetPool> {
-    let shelf = shelves.get_mut(target.slot as usize)?.as_mut()?;
-    (shelf.settings.target == target).then_some(shelf)
+fn target_pool_of(
+    target_pools: &mut [Option<TargetPool>],
+    target: TargetId,
+) -> Option<&mut TargetPool> {
+    let target_pool = target_pools.get_mut(target.slot as usize)?.as_mut()?;
+    (target_pool.settings.target == target).then_some(target_pool)
 }
 
 impl TargetPool {
@@ -191,9 +202,9 @@ impl TargetPool {
         Self {
             settings,
             member: None,
-            http2_pool: Vec::new(),
-            building: 0,
-            news: Rc::default(),
+            connections: Vec::new(),
+            connecting: 0,
+            notify: Rc::default(),
             room: None,
         }
     }
@@ -201,14 +212,17 @@ impl TargetPool {
     /// Places that connections under way will have, as far as one can tell, less those of the requests
     /// they are made for.
     fn expected(&mut self) -> usize {
-        let settled = self.http2_pool.iter().filter_map(|trunk| trunk.most());
+        let settled = self
+            .connections
+            .iter()
+            .filter_map(|connection| connection.most());
         self.room = settled.max().or(self.room);
         let young = self
-            .http2_pool
+            .connections
             .iter()
-            .filter(|trunk| trunk.most().is_none());
+            .filter(|connection| connection.most().is_none());
         let more = self.room.unwrap_or(USUAL_ROOM).saturating_sub(1);
-        (self.building + young.count()) * more as usize
+        (self.connecting + young.count()) * more as usize
     }
 }
 
@@ -223,29 +237,35 @@ impl Connecting {
         transport: UpstreamStream,
         permit: Option<ConnectionPermit>,
     ) -> Result<StreamSlot, h2::Error> {
-        let pulse = KeepAlivePing::new(Rc::clone(&self.http2_pool.clock), Rc::clone(&self.news));
+        let keep_alive =
+            KeepAlivePing::new(Rc::clone(&self.http2_pool.clock), Rc::clone(&self.notify));
         let member = self
             .http2_pool
-            .on_shelf(self.target, |shelf| shelf.member.clone());
+            .with_target(self.target, |target_pool| target_pool.member.clone());
         let place = (permit, member.flatten());
-        let trunk = Http2Connection::start(transport, pulse, self.generation, place).await?;
-        let lane = trunk.lane(false);
-        self.http2_pool
-            .on_shelf(self.target, |shelf| shelf.http2_pool.push(trunk));
-        Ok(lane)
+        let connection =
+            Http2Connection::start(transport, keep_alive, self.generation, place).await?;
+        let stream_slot = connection.reserve_stream(false);
+        self.http2_pool.with_target(self.target, |target_pool| {
+            target_pool.connections.push(connection)
+        });
+        Ok(stream_slot)
     }
 }
 
 impl Drop for Connecting {
     fn drop(&mut self) {
-        let settled = self.http2_pool.on_shelf(self.target, |shelf| {
-            shelf.building = shelf.building.saturating_sub(1);
+        let settled = self.http2_pool.with_target(self.target, |target_pool| {
+            target_pool.connecting = target_pool.connecting.saturating_sub(1);
             // A connection that was made tells by its first sign of life.
-            shelf.http2_pool.iter().all(|trunk| trunk.most().is_some())
+            target_pool
+                .connections
+                .iter()
+                .all(|connection| connection.most().is_some())
         });
         // Without a shelf the requests that wait have to find another way.
         if settled.unwrap_or(true) {
-            self.news.tell();
+            self.notify.tell();
         }
     }
 }

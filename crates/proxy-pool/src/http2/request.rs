@@ -29,7 +29,7 @@ pub struct Http2Request<B> {
     head: Option<Box<Parts>>,
     failed: Option<UploadError>,
     informational: u32,
-    lane: StreamSlot,
+    stream_slot: StreamSlot,
 }
 
 /// A request that could not be sent, and why.
@@ -68,23 +68,26 @@ impl<B: Body<Data = Bytes> + Unpin> Http2Request<B> {
     ///
     /// # Errors
     /// The connection takes no more; here is the request back.
-    pub fn begin(lane: StreamSlot, request: Request<B>) -> Result<Self, Box<UnsentRequest<B>>> {
+    pub fn begin(
+        stream_slot: StreamSlot,
+        request: Request<B>,
+    ) -> Result<Self, Box<UnsentRequest<B>>> {
         let (head, body) = request.into_parts();
         let spare = Box::new(head.clone());
         let ends = body.is_end_stream();
-        let sent = lane
+        let sent = stream_slot
             .sender()
             .send_request(Request::from_parts(head, ()), ends);
         match sent {
             Ok((response, send)) => {
-                lane.asked();
+                stream_slot.asked();
                 Ok(Self {
                     response,
                     upload: Some(Upload::new(send, body)).filter(|_| !ends),
                     head: Some(spare),
                     failed: None,
                     informational: 0,
-                    lane,
+                    stream_slot,
                 })
             }
             Err(error) => {
@@ -141,8 +144,8 @@ impl<B: Body<Data = Bytes> + Unpin> Http2Request<B> {
     }
 
     /// Whether the connection had carried a request before.
-    pub fn was_kept(&self) -> bool {
-        self.lane.kept
+    pub fn was_reused(&self) -> bool {
+        self.stream_slot.reused
     }
 
     /// The next frame of the response's body, `stream`.
@@ -179,25 +182,25 @@ impl<B: Body<Data = Bytes> + Unpin> Http2Request<B> {
 /// The answer to somebody who asks for a tunnel, and the tunnel, if there is one.
 pub type ExtendedConnect = (Response<()>, Option<Tunnel>);
 
-/// Asks for a tunnel by `lane`: `head` has the protocol among its extensions. None when the target
+/// Asks for a tunnel by `stream_slot`: `head` has the protocol among its extensions. None when the target
 /// takes no tunnels.
 ///
 /// # Errors
 /// [`SendError`].
 pub async fn call_tunnel(
-    lane: StreamSlot,
+    stream_slot: StreamSlot,
     head: Parts,
     deadline: &Deadline,
 ) -> Result<Option<ExtendedConnect>, SendError> {
     let digging = async {
-        lane.settled().await;
-        if !lane.takes_tunnels() {
+        stream_slot.settled().await;
+        if !stream_slot.takes_tunnels() {
             return Ok(None);
         }
         let request = Request::from_parts(head, ());
-        let sent = lane.sender().send_request(request, false);
+        let sent = stream_slot.sender().send_request(request, false);
         let (response, send) = sent.map_err(Http2RequestError::Unprocessed)?;
-        lane.asked();
+        stream_slot.asked();
         Ok(Some((response.await.map_err(Http2RequestError::of)?, send)))
     };
     let mut digging = Box::pin(digging);
@@ -217,7 +220,7 @@ pub async fn call_tunnel(
     let tunnel = head.status.is_success().then(|| Tunnel {
         transport: UpstreamStream::Stream(Box::new(StreamPair::new(send, receive))),
         early: Bytes::new(),
-        lane: Some(lane),
+        stream_slot: Some(stream_slot),
     });
     Ok(Some((Response::from_parts(head, ()), tunnel)))
 }

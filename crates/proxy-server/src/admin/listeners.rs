@@ -47,7 +47,7 @@ impl AdminListeners {
     pub(crate) fn prepare(
         now: Option<&Admin>,
         settings: &Settings,
-        heritage: &mut InheritedSockets,
+        inherited: &mut InheritedSockets,
     ) -> Result<Self, Diagnostic> {
         let Settings {
             address,
@@ -58,19 +58,20 @@ impl AdminListeners {
         if let Some((file, (_, Some(wide)))) = token_file.as_ref().zip(token.as_ref()) {
             tracing::warn!(file = %file.value.display(), "{wide}");
         }
-        let door = address.value.map(BindAddress::Tcp);
-        let door = door.map(|door| (door, address.place()));
+        let wanted = address.value.map(BindAddress::Tcp);
+        let wanted = wanted.map(|wanted| (wanted, address.place()));
         let path = unix_socket.as_ref().map(|path| {
-            let door = BindAddress::Unix(path.value.clone());
-            (door, path.place())
+            let wanted = BindAddress::Unix(path.value.clone());
+            (wanted, path.place())
         });
         let tcp = now.and_then(|admin| admin.tcp.as_ref());
         let unix = now.and_then(|admin| admin.unix.as_ref());
         // Somebody else may have removed the file.
-        let there = |desk: &&AdminListener| desk.file.as_ref().is_none_or(SocketFile::is_there);
+        let there =
+            |listener: &&AdminListener| listener.file.as_ref().is_none_or(SocketFile::is_there);
         Ok(Self {
-            tcp: Change::from(tcp, door, heritage)?,
-            unix: Change::from(unix.filter(there), path, heritage)?,
+            tcp: Change::from(tcp, wanted, inherited)?,
+            unix: Change::from(unix.filter(there), path, inherited)?,
             token: token.map(|(token, _)| token),
         })
     }
@@ -80,13 +81,13 @@ impl Change {
     fn from(
         now: Option<&AdminListener>,
         wanted: Option<(BindAddress, Option<Place>)>,
-        heritage: &mut InheritedSockets,
+        inherited: &mut InheritedSockets,
     ) -> Result<Self, Diagnostic> {
-        if now.map(|desk| &desk.address) == wanted.as_ref().map(|(address, _)| address) {
+        if now.map(|listener| &listener.address) == wanted.as_ref().map(|(address, _)| address) {
             return Ok(Self::Stay);
         }
         match wanted {
-            Some((address, place)) => Opened::at(address, heritage)
+            Some((address, place)) => Opened::at(address, inherited)
                 .map(Self::Open)
                 .map_err(|bind| at_its_place(&bind, place)),
             None => Ok(Self::Close),
@@ -95,9 +96,9 @@ impl Change {
 }
 
 impl Opened {
-    fn at(address: BindAddress, heritage: &mut InheritedSockets) -> Result<Self, BindError> {
+    fn at(address: BindAddress, inherited: &mut InheritedSockets) -> Result<Self, BindError> {
         let fault = |error| BindError::new(&address, error);
-        let (socket, file) = match heritage.take_admin(&address) {
+        let (socket, file) = match inherited.take_admin(&address) {
             Some(passed) if passed.label.owned && !is_there(&address) => {
                 bind(&address).map_err(fault)?
             }

@@ -50,18 +50,18 @@ impl Process {
             }
             Err(fault) => Err(fault),
         };
-        let to_reload = std::mem::take(&mut self.to_reload);
+        let reload_pending = std::mem::take(&mut self.reload_pending);
         match confirmed {
             Ok(()) => {
                 tracing::info!(id, "handed over");
-                if to_reload {
+                if reload_pending {
                     pass_reload(id);
                 }
                 return true;
             }
             Err(fault) => self.fail_upgrade(&fault),
         }
-        if to_reload {
+        if reload_pending {
             self.reload().await;
         }
         false

@@ -20,7 +20,7 @@ pub(crate) struct Label {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// A listener. Sockets of one number are of one listener.
-    WorkerListener(u32),
+    Listener(u32),
     /// The admin interface.
     Admin,
     /// Nobody yet: a service manager's, at an address that no listener has.
@@ -47,7 +47,7 @@ impl List {
             let owner = if *owned { "own" } else { "lent" };
             // A string takes everything.
             let written = match purpose {
-                Purpose::WorkerListener(number) => {
+                Purpose::Listener(number) => {
                     write!(text, "door-{number} {owner} {address}\0")
                 }
                 Purpose::Admin => write!(text, "admin {owner} {address}\0"),
@@ -73,7 +73,7 @@ impl Label {
         let (owner, address) = rest.split_once(' ')?;
         Some(Self {
             purpose: match purpose.strip_prefix("door-") {
-                Some(number) => Purpose::WorkerListener(number.parse().ok()?),
+                Some(number) => Purpose::Listener(number.parse().ok()?),
                 None if purpose == "admin" => Purpose::Admin,
                 None if purpose == "spare" => Purpose::Spare,
                 None => return None,
@@ -104,12 +104,8 @@ mod tests {
     fn labels_are_read_as_they_were_written() {
         let list = List {
             labels: vec![
-                label(Purpose::WorkerListener(0), true, "127.0.0.1:0"),
-                label(
-                    Purpose::WorkerListener(7),
-                    false,
-                    "unix:/run/with space.sock",
-                ),
+                label(Purpose::Listener(0), true, "127.0.0.1:0"),
+                label(Purpose::Listener(7), false, "unix:/run/with space.sock"),
                 label(Purpose::Admin, true, "[::1]:9090"),
                 label(Purpose::Spare, false, "[fe80::1%2]:80"),
             ],

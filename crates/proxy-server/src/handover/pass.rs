@@ -154,7 +154,7 @@ mod tests {
         let address = BindAddress::Tcp(of.local_addr().unwrap());
         let passed = |number| Passed {
             label: Label {
-                purpose: Purpose::WorkerListener(number),
+                purpose: Purpose::Listener(number),
                 owned: true,
                 address: address.clone(),
             },

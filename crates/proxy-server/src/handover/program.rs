@@ -20,7 +20,7 @@ pub struct Program {
     /// Where it is started.
     pub folder: PathBuf,
     /// How long it may take until it serves; then it is ended and this process goes on.
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
 impl Program {
@@ -48,7 +48,7 @@ impl Program {
             path,
             arguments: arguments.collect(),
             folder,
-            patience: START_TIMEOUT,
+            timeout: START_TIMEOUT,
         })
     }
 }

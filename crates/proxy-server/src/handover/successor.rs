@@ -71,9 +71,9 @@ pub(crate) fn begin(program: &Program, sockets: Vec<Passed>) -> Result<Candidate
     let path = program.path.display();
     let (process, line) =
         start(program).map_err(|error| UpgradeError::Start(path.to_string(), error))?;
-    let patience = program.patience;
+    let timeout = program.timeout;
     tracing::info!(program = %path, id = process.0.as_ref().map(Child::id), "upgrade begins");
-    Ok(tokio::spawn(wait(process, line, sockets, patience)))
+    Ok(tokio::spawn(wait(process, line, sockets, timeout)))
 }
 
 /// A process that is ended when this is dropped.
@@ -121,7 +121,7 @@ fn start(program: &Program) -> io::Result<(Process, UnixStream)> {
         path,
         arguments,
         folder,
-        patience: _,
+        timeout: _,
     } = program;
     let (ours, theirs) = StdStream::pair()?;
     ours.set_nonblocking(true)?;
@@ -143,13 +143,13 @@ async fn wait(
     process: Process,
     mut line: UnixStream,
     sockets: Vec<Passed>,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<Successor, UpgradeError> {
     let talking = async {
         send(&mut line, &sockets).await?;
         line.read_u8().await
     };
-    match tokio::time::timeout(patience, talking).await {
+    match tokio::time::timeout(timeout, talking).await {
         Ok(Ok(READY_BYTE)) => Ok(Successor { process, line }),
         Ok(Ok(_) | Err(_)) => {
             // So that it sees the end, too.
@@ -158,7 +158,7 @@ async fn wait(
         }
         Err(_) => {
             drop(process);
-            Err(UpgradeError::Late(patience))
+            Err(UpgradeError::Late(timeout))
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::client_stream::ClientStream;
 use crate::http1::request_reader::RequestReader;
-use crate::negotiate::{Line, Place};
+use crate::negotiate::{ConnectionGuard, ReadyConnection};
 use crate::settings::ConnectionSettings;
 use crate::timeout::ConnectionDeadline;
 use bytes::Bytes;
@@ -29,21 +29,21 @@ pub(crate) struct Connection {
     pub(crate) settings: Rc<ConnectionSettings>,
     pub(crate) client: Rc<ConnectionInfo>,
     // Boxed, and none while the connection is idle: it is most of what a connection needs.
-    inbox: RefCell<Option<Box<RequestReader>>>,
+    reader: RefCell<Option<Box<RequestReader>>>,
     transport: RefCell<ClientStream>,
     /// Whether it waits for a request with nothing at hand.
-    pub(crate) resting: Cell<bool>,
+    pub(crate) hibernating: Cell<bool>,
     /// Whether the client has ended its side.
     pub(crate) eof: Cell<bool>,
     /// Whether the client waits to be told to send its body.
-    waits: Cell<bool>,
+    awaits_continue: Cell<bool>,
     /// Whether it is to be told now.
-    welcome: Cell<bool>,
+    send_continue: Cell<bool>,
     /// Bytes the client had taken when it was last found to take no more.
     blocked_at: Cell<Option<u64>>,
     /// How fast it takes them.
-    pace: MinDataRate,
-    pub(crate) place: Place,
+    min_rate: MinDataRate,
+    pub(crate) guard: ConnectionGuard,
 }
 
 /// A connection's stream, borrowed for each operation.
@@ -51,35 +51,35 @@ pub(crate) struct Connection {
 pub(crate) struct ConnectionIo(pub(crate) Rc<Connection>);
 
 impl Connection {
-    pub(crate) fn new(line: Line) -> Self {
-        let Line {
+    pub(crate) fn new(ready: ReadyConnection) -> Self {
+        let ReadyConnection {
             settings,
             client,
-            place,
+            guard,
             transport,
             early,
-        } = line;
+        } = ready;
         let begun = !early.is_empty();
-        let inbox = begun.then(|| RequestReader::new(settings.limits, early));
+        let reader = begun.then(|| RequestReader::new(settings.limits, early));
         Self {
             client,
-            inbox: RefCell::new(inbox.map(Box::new)),
+            reader: RefCell::new(reader.map(Box::new)),
             transport: RefCell::new(transport),
-            resting: Cell::new(false),
+            hibernating: Cell::new(false),
             eof: Cell::new(false),
-            waits: Cell::new(false),
-            welcome: Cell::new(false),
+            awaits_continue: Cell::new(false),
+            send_continue: Cell::new(false),
             blocked_at: Cell::new(None),
-            pace: MinDataRate::default(),
+            min_rate: MinDataRate::default(),
             settings,
-            place,
+            guard,
         }
     }
 
     /// What it reads with.
-    pub(crate) fn inbox(&self) -> RefMut<'_, RequestReader> {
-        RefMut::map(self.inbox.borrow_mut(), |inbox| {
-            &mut **inbox.get_or_insert_with(|| {
+    pub(crate) fn reader(&self) -> RefMut<'_, RequestReader> {
+        RefMut::map(self.reader.borrow_mut(), |reader| {
+            &mut **reader.get_or_insert_with(|| {
                 let limits = self.settings.in_force().limits;
                 Box::new(RequestReader::new(limits, Bytes::new()))
             })
@@ -87,24 +87,24 @@ impl Connection {
     }
 
     /// Whether there is nothing to take of what was read.
-    pub(crate) fn has_nothing(&self) -> bool {
-        let inbox = self.inbox.borrow();
-        inbox.as_ref().is_none_or(|inbox| inbox.is_empty())
+    pub(crate) fn has_no_input(&self) -> bool {
+        let reader = self.reader.borrow();
+        reader.as_ref().is_none_or(|reader| reader.is_empty())
     }
 
     /// Gives back what is needed to read, if nothing is left in it.
-    pub(crate) fn rest(&self) {
-        let is_new = self.inbox.borrow().as_ref().is_some_and(|it| it.is_new());
+    pub(crate) fn release_reader(&self) {
+        let is_new = self.reader.borrow().as_ref().is_some_and(|it| it.is_new());
         if is_new {
-            self.inbox.replace(None);
+            self.reader.replace(None);
         }
     }
 
     /// Its deadline, to wait by.
-    pub(crate) fn patience(&self) -> ConnectionDeadline<'_> {
+    pub(crate) fn timeout(&self) -> ConnectionDeadline<'_> {
         ConnectionDeadline {
-            clock: &self.place.worker.clock,
-            deadline: &self.place.deadline,
+            clock: &self.guard.worker.clock,
+            deadline: &self.guard.deadline,
         }
     }
 
@@ -113,25 +113,25 @@ impl Connection {
         if self.is_over() {
             return ClientBody::Empty;
         }
-        self.waits.set(head.expects);
+        self.awaits_continue.set(head.expects);
         ClientBody::Http1(Rc::<Self>::clone(self))
     }
 
     /// What is to be written before the next response, if anything is.
     pub(crate) fn take_interim(&self) -> Option<Vec<u8>> {
-        let welcome = self.welcome.take().then(|| CONTINUE.to_vec());
-        match (welcome, self.client.take_interim()) {
-            (Some(welcome), Some(heads)) => Some([welcome, heads].concat()),
-            (welcome, heads) => welcome.or(heads),
+        let send_continue = self.send_continue.take().then(|| CONTINUE.to_vec());
+        match (send_continue, self.client.take_interim()) {
+            (Some(send_continue), Some(heads)) => Some([send_continue, heads].concat()),
+            (send_continue, heads) => send_continue.or(heads),
         }
     }
 
     /// Reads what comes. Gives the number of bytes: 0 at the end of the stream.
     pub(crate) fn poll_fill(&self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        let mut inbox = self.inbox();
+        let mut reader = self.reader();
         let mut transport = self.transport.borrow_mut();
-        let polled = inbox.poll_fill(cx, &mut transport);
-        self.client.fault.set(inbox.fault());
+        let polled = reader.poll_fill(cx, &mut transport);
+        self.client.fault.set(reader.fault());
         if let Poll::Ready(Ok(0) | Err(_)) = polled {
             self.eof.set(true);
         }
@@ -139,8 +139,8 @@ impl Connection {
     }
 
     /// Ready when the client has gone while it was being served.
-    pub(crate) fn poll_gone(&self, cx: &mut Context<'_>) -> Poll<()> {
-        while self.inbox().may_watch() {
+    pub(crate) fn poll_disconnect(&self, cx: &mut Context<'_>) -> Poll<()> {
+        while self.reader().may_watch() {
             if let Ok(0) | Err(_) = ready!(self.poll_fill(cx)) {
                 return Poll::Ready(());
             }
@@ -151,7 +151,7 @@ impl Connection {
     /// Whether nothing can be read behind the present request: its body is broken, or its client still
     /// waits to be told to send it.
     pub(crate) fn is_to_close(&self) -> bool {
-        !self.is_over() && (self.waits.get() || self.client.fault.get().is_some())
+        !self.is_over() && (self.awaits_continue.get() || self.client.fault.get().is_some())
     }
 
     /// Ready when there may be something to read.
@@ -163,7 +163,7 @@ impl Connection {
     /// left.
     pub(crate) fn discard_body(&self, cx: &mut Context<'_>) -> bool {
         let mut discarded = 0;
-        while !self.is_over() && !self.waits.get() && discarded < MOST_DISCARDED {
+        while !self.is_over() && !self.awaits_continue.get() && discarded < MOST_DISCARDED {
             match Source::poll_frame(self, cx) {
                 Poll::Ready(Some(Ok(frame))) => {
                     discarded += frame.data_ref().map_or(0, Bytes::len);
@@ -171,42 +171,42 @@ impl Connection {
                 Poll::Ready(Some(Err(_)) | None) | Poll::Pending => break,
             }
         }
-        self.waits.set(false);
+        self.awaits_continue.set(false);
         self.is_over()
     }
 
     /// Has the connection cut off, not ended, once it is dropped.
-    pub(crate) fn tear(&self) {
-        if let Err(error) = self.transport.borrow_mut().tear() {
+    pub(crate) fn abort(&self) {
+        if let Err(error) = self.transport.borrow_mut().abort() {
             tracing::debug!(%error, "a connection could not be reset");
         }
     }
 
     /// The client takes no bytes just now; it has taken `sent` of the response so far.
-    pub(crate) fn blocked(&self, sent: u64) {
+    pub(crate) fn write_blocked(&self, sent: u64) {
         let before = self.blocked_at.replace(Some(sent));
         if before == Some(sent) {
             return;
         }
-        let clock = &self.place.worker.clock;
+        let clock = &self.guard.worker.clock;
         let moved = sent.saturating_sub(before.unwrap_or(sent));
-        self.pace
+        self.min_rate
             .moved(clock, usize::try_from(moved).unwrap_or(usize::MAX));
         let time = self.settings.in_force().write_time;
-        let left = self.pace.wait(clock, time);
-        self.place
+        let left = self.min_rate.wait(clock, time);
+        self.guard
             .deadline
             .start_late(clock, Timer::ResponseWrite, (left, time));
     }
 
     /// The client has taken everything.
-    pub(crate) fn unblocked(&self) {
+    pub(crate) fn write_unblocked(&self) {
         if self.blocked_at.take().is_none() {
             return;
         }
-        self.pace.begin();
-        if self.place.deadline.running() == Some(Timer::ResponseWrite) {
-            self.place.deadline.stop();
+        self.min_rate.begin();
+        if self.guard.deadline.running() == Some(Timer::ResponseWrite) {
+            self.guard.deadline.stop();
         }
     }
 }
@@ -214,16 +214,16 @@ impl Connection {
 impl Source for Connection {
     fn poll_frame(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyAborted>>> {
         loop {
-            if let Some(frame) = self.inbox().take_frame() {
+            if let Some(frame) = self.reader().take_frame() {
                 // Who sends waits for nothing any more.
-                self.waits.set(false);
+                self.awaits_continue.set(false);
                 return Poll::Ready(Some(Ok(frame)));
             }
             if self.is_over() {
                 return Poll::Ready(None);
             }
-            if self.waits.take() {
-                self.welcome.set(true);
+            if self.awaits_continue.take() {
+                self.send_continue.set(true);
             }
             if self.client.fault.get().is_some() || self.eof.get() {
                 return Poll::Ready(Some(Err(BodyAborted::Gone)));
@@ -235,11 +235,11 @@ impl Source for Connection {
     }
 
     fn is_over(&self) -> bool {
-        self.inbox().is_body_over()
+        self.reader().is_body_over()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.inbox().size_hint()
+        self.reader().size_hint()
     }
 }
 

@@ -6,7 +6,7 @@
 use crate::http1::connection::{Connection, ConnectionIo};
 use crate::http1::exchange::exchange;
 use crate::linger;
-use crate::negotiate::Place;
+use crate::negotiate::ConnectionGuard;
 use proxy_clock::Timer;
 use proxy_framing::FramingError;
 use proxy_http1::{MessageWriter, RequestHead};
@@ -24,15 +24,15 @@ const HIBERNATE_AFTER: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(crate) enum End {
     /// One side closed it, or it broke.
-    Over,
+    Closed,
     /// It ended within a response that has no other end than its own: it must not look whole.
-    Torn,
+    Truncated,
     /// There is nothing to do.
-    Quiet,
+    Idle,
     /// The client sent what is no request.
-    FramingError(FramingError),
+    Malformed(FramingError),
     /// A timer ran out.
-    Expired(Timer, Duration),
+    TimedOut(Timer, Duration),
 }
 
 /// Serves HTTP/1.x on a connection until it is over.
@@ -41,14 +41,14 @@ pub(crate) enum End {
 pub(crate) struct Driver {
     conn: Rc<Connection>,
     /// Serves requests; gives whether the connection is to rest. None at rest.
-    busy: Option<Pin<Box<dyn Future<Output = bool>>>>,
+    serving: Option<Pin<Box<dyn Future<Output = bool>>>>,
 }
 
 impl Driver {
     pub(crate) fn new(conn: Connection) -> Self {
         Self {
             conn: Rc::new(conn),
-            busy: None,
+            serving: None,
         }
     }
 }
@@ -59,25 +59,25 @@ impl Future for Driver {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
         loop {
-            if let Some(busy) = &mut this.busy {
-                if !ready!(busy.as_mut().poll(cx)) {
+            if let Some(serving) = &mut this.serving {
+                if !ready!(serving.as_mut().poll(cx)) {
                     return Poll::Ready(());
                 }
-                this.busy = None;
-                this.conn.rest();
+                this.serving = None;
+                this.conn.release_reader();
             }
-            if !ready!(poll_awake(&this.conn, cx)) {
+            if !ready!(poll_hibernating(&this.conn, cx)) {
                 return Poll::Ready(());
             }
-            this.busy = Some(Box::pin(busy(Rc::clone(&this.conn))));
+            this.serving = Some(Box::pin(serving(Rc::clone(&this.conn))));
         }
     }
 }
 
 /// Serves requests until there is nothing to do. Whether the connection goes on.
-async fn busy(conn: Rc<Connection>) -> bool {
-    let end = talk(&conn).await;
-    if matches!(end, End::Quiet) {
+async fn serving(conn: Rc<Connection>) -> bool {
+    let end = serve_requests(&conn).await;
+    if matches!(end, End::Idle) {
         return true;
     }
     Box::pin(finish(&conn, end)).await;
@@ -88,90 +88,90 @@ async fn busy(conn: Rc<Connection>) -> bool {
 async fn finish(conn: &Rc<Connection>, end: End) {
     let mut wire = ConnectionIo(Rc::clone(conn));
     match end {
-        End::Over => {
+        End::Closed => {
             if let Some(switched) = conn.client.take_switched() {
-                let unread = conn.inbox().take_unread();
-                let timing = (&*conn.place.worker.clock, &*conn.place.deadline);
+                let unread = conn.reader().take_unread();
+                let timing = (&*conn.guard.worker.clock, &*conn.guard.deadline);
                 switched.carry(wire, &unread, timing).await;
             } else if !conn.eof.get() {
-                linger::close(&mut wire, conn.patience()).await;
+                linger::close(&mut wire, conn.timeout()).await;
             }
         }
-        End::Torn => conn.tear(),
-        End::FramingError(fault) => {
-            let problem = refused_head_problem(fault, conn.inbox().unread());
+        End::Truncated => conn.abort(),
+        End::Malformed(fault) => {
+            let problem = refused_head_problem(fault, conn.reader().unread());
             refuse(conn, problem).await;
         }
-        End::Expired(Timer::RequestHeader, after) => {
+        End::TimedOut(Timer::RequestHeader, after) => {
             refuse(conn, timeout_problem(Timer::RequestHeader, after)).await;
         }
-        End::Quiet | End::Expired(..) => {}
+        End::Idle | End::TimedOut(..) => {}
     }
 }
 
 /// Serves requests until there is a reason to stop.
-async fn talk(conn: &Rc<Connection>) -> End {
-    let mut outgoing = MessageWriter::default();
+async fn serve_requests(conn: &Rc<Connection>) -> End {
+    let mut writer = MessageWriter::default();
     loop {
         let head = poll_fn(|cx| poll_request(conn, cx)).await;
         let head = match head {
             Ok(head) => head,
             Err(end) => return end,
         };
-        if let Some(end) = exchange(conn, &mut outgoing, head).await {
+        if let Some(end) = exchange(conn, &mut writer, head).await {
             return end;
         }
         // Who has asked but once may be one of thousands that ask nothing more for long; who asked
         // again is worth waiting for with everything at hand.
-        if conn.client.requests.get() == 1 && conn.has_nothing() {
-            return End::Quiet;
+        if conn.client.requests.get() == 1 && conn.has_no_input() {
+            return End::Idle;
         }
     }
 }
 
 /// The next request's head, or why there is none.
 fn poll_request(conn: &Connection, cx: &mut Context<'_>) -> Poll<Result<RequestHead, End>> {
-    conn.place.deadline.watch(cx.waker());
+    conn.guard.deadline.watch(cx.waker());
     if conn.client.terms.is_retired() {
         // What is read from now on is judged by the limits of the settings in force.
-        conn.rest();
+        conn.release_reader();
     }
     loop {
-        let head = conn.inbox().take_request();
+        let head = conn.reader().take_request();
         if let Some(head) = head {
-            conn.place.deadline.stop();
+            conn.guard.deadline.stop();
             return Poll::Ready(Ok(head));
         }
-        if let Some(fault) = conn.inbox().fault() {
-            return Poll::Ready(Err(End::FramingError(fault)));
+        if let Some(fault) = conn.reader().fault() {
+            return Poll::Ready(Err(End::Malformed(fault)));
         }
         match conn.poll_fill(cx) {
-            Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Err(End::Over)),
+            Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Err(End::Closed)),
             Poll::Ready(Ok(_)) => {}
-            Poll::Pending => return wait(conn).map(Err),
+            Poll::Pending => return poll_timers(conn).map(Err),
         }
     }
 }
 
 /// Nothing to read: how long yet?
-fn wait(conn: &Connection) -> Poll<End> {
+fn poll_timers(conn: &Connection) -> Poll<End> {
     let settings = conn.settings.in_force();
-    let resting = conn.inbox().is_between_requests();
+    let between_requests = conn.reader().is_between_requests();
     // After the look at the socket: a request that is here already is to be answered.
-    if resting && conn.client.is_to_end_idle(&conn.place.worker) {
-        return Poll::Ready(End::Over);
+    if between_requests && conn.client.should_close_idle(&conn.guard.worker) {
+        return Poll::Ready(End::Closed);
     }
-    match conn.place.deadline.take_expired() {
-        Some((Timer::KeepAlive, _)) if resting => return Poll::Ready(End::Quiet),
-        Some((Timer::RequestHeader, after)) if !resting => {
+    match conn.guard.deadline.take_expired() {
+        Some((Timer::KeepAlive, _)) if between_requests => return Poll::Ready(End::Idle),
+        Some((Timer::RequestHeader, after)) if !between_requests => {
             conn.client
                 .timed_out
                 .set(Some((Timer::RequestHeader, after)));
-            return Poll::Ready(End::Expired(Timer::RequestHeader, after));
+            return Poll::Ready(End::TimedOut(Timer::RequestHeader, after));
         }
         Some(_) | None => {}
     }
-    let (timer, time) = if resting {
+    let (timer, time) = if between_requests {
         (
             Timer::KeepAlive,
             HIBERNATE_AFTER.min(settings.keep_alive_time),
@@ -179,22 +179,22 @@ fn wait(conn: &Connection) -> Poll<End> {
     } else {
         (Timer::RequestHeader, settings.header_time)
     };
-    if conn.place.deadline.running() != Some(timer) {
-        conn.place
+    if conn.guard.deadline.running() != Some(timer) {
+        conn.guard
             .deadline
-            .start(&conn.place.worker.clock, timer, time);
+            .start(&conn.guard.worker.clock, timer, time);
     }
     Poll::Pending
 }
 
 /// Waits, with nothing but the socket, until a request begins. Ready with whether the connection goes
 /// on.
-fn poll_awake(conn: &Connection, cx: &mut Context<'_>) -> Poll<bool> {
-    let Place {
+fn poll_hibernating(conn: &Connection, cx: &mut Context<'_>) -> Poll<bool> {
+    let ConnectionGuard {
         worker, deadline, ..
-    } = &conn.place;
-    if !conn.resting.get() {
-        if !conn.has_nothing() {
+    } = &conn.guard;
+    if !conn.hibernating.get() {
+        if !conn.has_no_input() {
             return Poll::Ready(true);
         }
         let settings = conn.settings.in_force();
@@ -203,18 +203,18 @@ fn poll_awake(conn: &Connection, cx: &mut Context<'_>) -> Poll<bool> {
             _ => (Timer::KeepAlive, settings.keep_alive_time),
         };
         deadline.start(&worker.clock, timer, time);
-        worker.cells.connections_idle.add(1);
-        conn.resting.set(true);
+        worker.metrics.connections_idle.add(1);
+        conn.hibernating.set(true);
     }
     deadline.watch(cx.waker());
-    let over = || deadline.take_expired().is_some() || conn.client.is_to_end_idle(worker);
+    let over = || deadline.take_expired().is_some() || conn.client.should_close_idle(worker);
     let goes_on = match conn.poll_readable(cx) {
         Poll::Ready(ready) => ready.is_ok(),
         Poll::Pending if over() => false,
         Poll::Pending => return Poll::Pending,
     };
-    conn.resting.set(false);
-    worker.cells.connections_idle.sub(1);
+    conn.hibernating.set(false);
+    worker.metrics.connections_idle.sub(1);
     deadline.stop();
     Poll::Ready(goes_on)
 }
@@ -222,19 +222,19 @@ fn poll_awake(conn: &Connection, cx: &mut Context<'_>) -> Poll<bool> {
 /// Answers what is no request, and closes.
 async fn refuse(conn: &Rc<Connection>, problem: proxy_errors::Problem) {
     let answer = {
-        let inbox = conn.inbox();
+        let reader = conn.reader();
         let unread = UnreadRequest {
-            correlation_id: inbox.correlation_id(),
-            head: inbox.unread(),
+            correlation_id: reader.correlation_id(),
+            head: reader.unread(),
         };
-        refuse_unread(&conn.place.worker, &conn.client, problem, unread)
+        refuse_unread(&conn.guard.worker, &conn.client, problem, unread)
     };
     let mut wire = ConnectionIo(Rc::clone(conn));
     linger::answer(
         &mut wire,
         &answer.bytes,
         conn.settings.in_force().write_time,
-        conn.patience(),
+        conn.timeout(),
     )
     .await;
 }

@@ -14,7 +14,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 /// What of a request its response depends on.
-struct Asked {
+struct RequestInfo {
     method: Method,
     version: Version,
     keeps: bool,
@@ -24,125 +24,125 @@ struct Asked {
 /// Serves the request of `head`. Tells why no further one can follow, if none can.
 pub(crate) async fn exchange(
     conn: &Rc<Connection>,
-    outgoing: &mut MessageWriter<Body>,
+    writer: &mut MessageWriter<Body>,
     head: RequestHead,
 ) -> Option<End> {
-    let asked = Asked {
+    let request = RequestInfo {
         method: head.request.method().clone(),
         version: head.request.version(),
         // Behind `CONNECT` comes no HTTP, whatever the answer is.
         keeps: head.keeps && *head.request.method() != Method::CONNECT,
         takes_trailers: head.takes_trailers,
     };
-    let response = match answer(conn, outgoing, head).await {
+    let response = match handle_request(conn, writer, head).await {
         Ok(response) => response,
         Err(end) => {
-            conn.place.deadline.clear();
+            conn.guard.deadline.clear();
             return Some(end);
         }
     };
     let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
-    let asked = Asked {
-        keeps: asked.keeps && !conn.is_to_close(),
-        ..asked
+    let request = RequestInfo {
+        keeps: request.keeps && !conn.is_to_close(),
+        ..request
     };
-    let written = begin(outgoing, response, &asked, &conn.place.worker.date());
-    let end = poll_fn(|cx| poll_response(conn, outgoing, cx)).await;
-    conn.unblocked();
-    conn.place.deadline.clear();
+    let written = start_response(writer, response, &request, &conn.guard.worker.date());
+    let end = poll_fn(|cx| poll_response(conn, writer, cx)).await;
+    conn.write_unblocked();
+    conn.guard.deadline.clear();
     if end.is_some() {
         let ends_it = written.framing == Some(Framing::UntilClose);
-        return if ends_it { Some(End::Torn) } else { end };
+        return if ends_it { Some(End::Truncated) } else { end };
     }
     if switches || !written.keeps || !poll_fn(|cx| Poll::Ready(conn.discard_body(cx))).await {
-        return Some(End::Over);
+        return Some(End::Closed);
     }
-    conn.inbox().resume();
+    conn.reader().resume();
     None
 }
 
 /// Has the request handled, and writes interim responses meanwhile.
-async fn answer(
+async fn handle_request(
     conn: &Rc<Connection>,
-    outgoing: &mut MessageWriter<Body>,
+    writer: &mut MessageWriter<Body>,
     head: RequestHead,
 ) -> Result<Response<Body>, End> {
     let stream = RequestStream {
         client: Rc::clone(&conn.client),
-        deadline: Rc::clone(&conn.place.deadline),
+        deadline: Rc::clone(&conn.guard.deadline),
     };
     let body = conn.body(&head);
     let (head, ()) = head.request.into_parts();
-    let mut handling = pin!(handle(Rc::clone(&conn.place.worker), stream, head, body));
+    let mut handling = pin!(handle(Rc::clone(&conn.guard.worker), stream, head, body));
     poll_fn(|cx| {
-        conn.place.deadline.watch(cx.waker());
+        conn.guard.deadline.watch(cx.waker());
         if let Poll::Ready(response) = handling.as_mut().poll(cx) {
             if let Some(heads) = conn.take_interim() {
-                outgoing.text().extend_from_slice(&heads);
+                writer.text().extend_from_slice(&heads);
             }
             return Poll::Ready(Ok(response));
         }
         if let Some(heads) = conn.take_interim() {
-            outgoing.text().extend_from_slice(&heads);
+            writer.text().extend_from_slice(&heads);
         }
-        if outgoing.is_blocked()
-            && let Poll::Ready(Err(_)) = outgoing.poll(cx, &mut ConnectionIo(Rc::clone(conn)))
+        if writer.is_blocked()
+            && let Poll::Ready(Err(_)) = writer.poll(cx, &mut ConnectionIo(Rc::clone(conn)))
         {
-            return Poll::Ready(Err(End::Over));
+            return Poll::Ready(Err(End::Closed));
         }
-        conn.poll_gone(cx).map(|()| Err(End::Over))
+        conn.poll_disconnect(cx).map(|()| Err(End::Closed))
     })
     .await
 }
 
 /// Writes the head of `response` and sends its body behind it.
-fn begin(
-    outgoing: &mut MessageWriter<Body>,
+fn start_response(
+    writer: &mut MessageWriter<Body>,
     response: Response<Body>,
-    asked: &Asked,
+    request: &RequestInfo,
     date: &HeaderValue,
 ) -> Written {
     let (head, body) = response.into_parts();
     let to = ResponseContext {
-        method: &asked.method,
-        version: asked.version,
-        keeps: asked.keeps,
-        takes_trailers: asked.takes_trailers,
+        method: &request.method,
+        version: request.version,
+        keeps: request.keeps,
+        takes_trailers: request.takes_trailers,
         date,
         field: body.correlation_field(),
         length: body.size_hint().exact(),
     };
-    let written = write_response(&head, &to, outgoing.text());
+    let written = write_response(&head, &to, writer.text());
     keep_map(head.headers);
-    outgoing.begin(written.framing.map(|framing| (body, framing)));
+    writer.begin(written.framing.map(|framing| (body, framing)));
     written
 }
 
 /// Writes the response. Ready when it is out, or why it will never be.
 fn poll_response(
     conn: &Rc<Connection>,
-    outgoing: &mut MessageWriter<Body>,
+    writer: &mut MessageWriter<Body>,
     cx: &mut Context<'_>,
 ) -> Poll<Option<End>> {
-    conn.place.deadline.watch(cx.waker());
-    match outgoing.poll(cx, &mut ConnectionIo(Rc::clone(conn))) {
-        Poll::Ready(Ok(())) => return Poll::Ready(outgoing.is_deaf().then_some(End::Over)),
-        Poll::Ready(Err(_)) => return Poll::Ready(Some(End::Over)),
-        Poll::Pending if outgoing.is_blocked() => {
-            conn.blocked(outgoing.sent());
-            if let Some(body) = outgoing.body_mut() {
+    conn.guard.deadline.watch(cx.waker());
+    match writer.poll(cx, &mut ConnectionIo(Rc::clone(conn))) {
+        Poll::Ready(Ok(())) => return Poll::Ready(writer.is_write_closed().then_some(End::Closed)),
+        Poll::Ready(Err(_)) => return Poll::Ready(Some(End::Closed)),
+        Poll::Pending if writer.is_blocked() => {
+            conn.write_blocked(writer.sent());
+            if let Some(body) = writer.body_mut() {
                 body.poll_upload(cx);
             }
         }
-        Poll::Pending => conn.unblocked(),
+        Poll::Pending => conn.write_unblocked(),
     }
-    if conn.poll_gone(cx).is_ready() {
-        return Poll::Ready(Some(End::Over));
+    if conn.poll_disconnect(cx).is_ready() {
+        return Poll::Ready(Some(End::Closed));
     }
-    match conn.place.deadline.take_expired() {
+    match conn.guard.deadline.take_expired() {
         Some((timer, after)) => {
             conn.client.timed_out.set(Some((timer, after)));
-            Poll::Ready(Some(End::Expired(timer, after)))
+            Poll::Ready(Some(End::TimedOut(timer, after)))
         }
         None => Poll::Pending,
     }

@@ -16,16 +16,16 @@ const LARGEST_READ: usize = 512 * 1024;
 /// The reading side of one connection.
 #[derive(Debug)]
 pub(crate) struct RequestReader {
-    guard: RequestValidator,
+    validator: RequestValidator,
     /// Judged and not taken yet.
     unread: BytesMut,
     /// Of the head that leads `unread`, as far as the guard noted them.
     lines: Lines,
     /// Behind a request that may switch protocols: HTTP or not, nobody knows yet.
-    held: BytesMut,
-    undecided: bool,
+    deferred: BytesMut,
+    upgrade_pending: bool,
     fault: Option<FramingError>,
-    appetite: ReadStrategy,
+    read_strategy: ReadStrategy,
     heads_taken: u64,
     body: BodyDecoder,
 }
@@ -33,19 +33,19 @@ pub(crate) struct RequestReader {
 impl RequestReader {
     /// Of a connection of which `early` was read already.
     pub(crate) fn new(limits: HeadLimits, early: Bytes) -> Self {
-        let mut inbox = Self {
-            guard: RequestValidator::new(limits),
+        let mut reader = Self {
+            validator: RequestValidator::new(limits),
             unread: BytesMut::from(early),
             lines: Lines::new(),
-            held: BytesMut::new(),
-            undecided: false,
+            deferred: BytesMut::new(),
+            upgrade_pending: false,
             fault: None,
-            appetite: ReadStrategy::up_to(LARGEST_READ),
+            read_strategy: ReadStrategy::up_to(LARGEST_READ),
             heads_taken: 0,
             body: BodyDecoder::new(BodyLength::Length(0)),
         };
-        inbox.judge(0);
-        inbox
+        reader.validate(0);
+        reader
     }
 
     /// What is wrong with the client's bytes.
@@ -55,7 +55,7 @@ impl RequestReader {
 
     /// The correlation ID of the head that was refused, if it could still be read.
     pub(crate) fn correlation_id(&self) -> Option<&[u8]> {
-        self.guard.correlation_id()
+        self.validator.correlation_id()
     }
 
     /// What came and was not taken: the head that was refused, up to what is wrong with it.
@@ -65,31 +65,31 @@ impl RequestReader {
 
     /// Whether no byte of a further request came.
     pub(crate) fn is_between_requests(&self) -> bool {
-        self.guard.between_messages()
+        self.validator.between_messages()
     }
 
     /// Whether there is nothing to take: neither a request, nor the beginning of one, nor a fault.
     pub(crate) fn is_empty(&self) -> bool {
-        self.heads_taken == self.guard.heads_seen()
-            && self.guard.between_messages()
-            && self.held.is_empty()
+        self.heads_taken == self.validator.heads_seen()
+            && self.validator.between_messages()
+            && self.deferred.is_empty()
             && self.fault.is_none()
     }
 
     /// Whether it holds nothing that a new one would not. Empty lines count: there may be few, and
     /// whoever sends them must not have each forgotten.
     pub(crate) fn is_new(&self) -> bool {
-        self.is_empty() && self.guard.is_untouched()
+        self.is_empty() && self.validator.is_untouched()
     }
 
     /// The bytes behind a request that switched protocols.
     pub(crate) fn take_unread(&mut self) -> Vec<u8> {
-        [self.unread.split(), self.held.split()].concat()
+        [self.unread.split(), self.deferred.split()].concat()
     }
 
     /// The next request's head, if it is here whole.
     pub(crate) fn take_request(&mut self) -> Option<RequestHead> {
-        if self.heads_taken == self.guard.heads_seen() {
+        if self.heads_taken == self.validator.heads_seen() {
             return None;
         }
         self.heads_taken += 1;
@@ -108,11 +108,11 @@ impl RequestReader {
 
     /// Goes on with HTTP behind a request that did not switch protocols.
     pub(crate) fn resume(&mut self) {
-        if std::mem::take(&mut self.undecided) {
-            self.guard.resume_http();
+        if std::mem::take(&mut self.upgrade_pending) {
+            self.validator.resume_http();
             let before = self.unread.len();
-            self.unread.unsplit(self.held.split());
-            self.judge(before);
+            self.unread.unsplit(self.deferred.split());
+            self.validate(before);
         }
     }
 
@@ -133,7 +133,10 @@ impl RequestReader {
     /// Whether a look at the socket may tell that the client has gone: the request is here whole and
     /// nothing came behind it.
     pub(crate) fn may_watch(&self) -> bool {
-        self.body.is_over() && self.unread.is_empty() && !self.undecided && self.fault.is_none()
+        self.body.is_over()
+            && self.unread.is_empty()
+            && !self.upgrade_pending
+            && self.fault.is_none()
     }
 
     /// Reads and judges. Gives the number of bytes read: 0 at the end of the stream.
@@ -142,28 +145,31 @@ impl RequestReader {
         cx: &mut Context<'_>,
         transport: &mut ClientStream,
     ) -> Poll<io::Result<usize>> {
-        if self.undecided || self.fault.is_some() {
+        if self.upgrade_pending || self.fault.is_some() {
             return Poll::Pending;
         }
         if self.body.is_over() {
             // Heads are small: whoever sends many at once is read little by little.
-            self.appetite.moderate();
+            self.read_strategy.moderate();
         }
         let before = self.unread.len();
-        let count = ready!(self.appetite.poll_read(cx, transport, &mut self.unread))?;
-        self.judge(before);
+        let count = ready!(
+            self.read_strategy
+                .poll_read(cx, transport, &mut self.unread)
+        )?;
+        self.validate(before);
         Poll::Ready(Ok(count))
     }
 
     /// Judges what stands in the buffer from `before` on, and keeps what may be had.
-    fn judge(&mut self, before: usize) {
+    fn validate(&mut self, before: usize) {
         let fresh = self.unread.get(before..).unwrap_or_default();
-        let leads = before == 0 && self.guard.between_messages();
+        let leads = before == 0 && self.validator.between_messages();
         let lines = leads.then(|| {
             self.lines = http1::lines();
             &mut self.lines
         });
-        let Scan { accepted, stop } = self.guard.scan_noting(fresh, lines);
+        let Scan { accepted, stop } = self.validator.scan_noting(fresh, lines);
         match stop {
             None => {}
             Some(Stop::FramingError(fault)) => {
@@ -172,8 +178,8 @@ impl RequestReader {
                 self.unread.truncate(before + accepted);
             }
             Some(Stop::Upgrade) => {
-                self.held = self.unread.split_off(before + accepted);
-                self.undecided = true;
+                self.deferred = self.unread.split_off(before + accepted);
+                self.upgrade_pending = true;
             }
         }
     }

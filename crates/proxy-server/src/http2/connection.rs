@@ -3,7 +3,7 @@
 use super::io::SessionIo;
 use super::session::Session;
 use super::stream::StreamTask;
-use crate::negotiate::Line;
+use crate::negotiate::ReadyConnection;
 use crate::settings::ConnectionSettings;
 use crate::timeout::ConnectionDeadline;
 use bytes::Bytes;
@@ -11,7 +11,7 @@ use h2::Reason as Code;
 use h2::server::Connection;
 use proxy_clock::{Deadline, Timer, TimerGuard};
 use proxy_errors::{Detail, Problem, Reason};
-use proxy_pipeline::{Worker, note_connection, timeout_problem};
+use proxy_pipeline::{Worker, log_connection_problem, timeout_problem};
 use std::future::poll_fn;
 use std::ops::ControlFlow;
 use std::rc::Rc;
@@ -20,44 +20,44 @@ use std::time::Duration;
 
 type Http = Connection<SessionIo, Bytes>;
 
-/// Serves `line` until it ends.
-pub(crate) async fn serve(line: Line) {
-    let Line {
+/// Serves `ready` until it ends.
+pub(crate) async fn serve(ready: ReadyConnection) {
+    let ReadyConnection {
         settings,
         client,
-        place,
+        guard,
         transport,
         early,
-    } = line;
-    let worker = &place.worker;
+    } = ready;
+    let worker = &guard.worker;
     let clock = Rc::clone(&worker.clock);
-    let deadline = Rc::clone(&place.deadline);
+    let deadline = Rc::clone(&guard.deadline);
     let session = Session::new(client, deadline, clock, &settings);
     let session = Rc::new(session);
     let io = SessionIo::new(transport, Rc::clone(&session), early);
-    let patience = ConnectionDeadline {
+    let timeout = ConnectionDeadline {
         clock: &worker.clock,
         deadline: &session.deadline,
     };
-    let greeting = settings.http2.handshake(io);
-    let greeted = patience.within(Timer::RequestHeader, settings.header_time, greeting);
-    let mut http = match greeted.await {
+    let handshake = settings.http2.handshake(io);
+    let shaken = timeout.within(Timer::RequestHeader, settings.header_time, handshake);
+    let mut http = match shaken.await {
         Some(Ok(http)) => http,
-        Some(Err(error)) => return note_error(worker, &session, &error),
+        Some(Err(error)) => return log_error(worker, &session, &error),
         None => return,
     };
-    let mut talk = Conversation {
+    let mut driver = ConnectionDriver {
         worker,
         settings: &settings,
         session: &session,
         http: &mut http,
         notice: None,
     };
-    poll_fn(|cx| talk.poll(cx)).await;
+    poll_fn(|cx| driver.poll(cx)).await;
 }
 
 /// A connection on its way to its end.
-struct Conversation<'c> {
+struct ConnectionDriver<'c> {
     worker: &'c Rc<Worker>,
     settings: &'c Rc<ConnectionSettings>,
     session: &'c Rc<Session>,
@@ -75,20 +75,20 @@ struct Notice {
 /// How long after its notice a client may still open streams: more than a round trip to anywhere.
 const GOAWAY_NOTICE_TIME: Duration = Duration::from_secs(1);
 
-impl Conversation<'_> {
+impl ConnectionDriver<'_> {
     /// Ready when the connection is over.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.session.deadline.watch(cx.waker());
         let client = &self.session.client;
-        if client.is_to_hang_up(self.worker)
-            || client.is_to_leave(self.worker) && self.has_had_notice(cx)
+        if client.must_close_now(self.worker)
+            || client.should_close(self.worker) && self.is_notice_over(cx)
         {
-            self.leave();
+            self.shut_down();
         }
         loop {
             let is_over = self.take_requests(cx).is_ready();
             for problem in self.session.refused_streams.take() {
-                note_connection(self.worker, &self.session.client, &problem);
+                log_connection_problem(self.worker, &self.session.client, &problem);
             }
             if is_over {
                 return Poll::Ready(());
@@ -97,7 +97,7 @@ impl Conversation<'_> {
                 && !self.session.ending.replace(true)
             {
                 let detail = Detail::text(flood.to_string());
-                self.give_up(
+                self.abort(
                     &Problem::new(Reason::Http2Flood, detail),
                     Code::ENHANCE_YOUR_CALM,
                 );
@@ -122,16 +122,16 @@ impl Conversation<'_> {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(None) => return Poll::Ready(()),
                 Poll::Ready(Some(Ok((request, respond)))) => {
-                    let place = self.session.place(respond.stream_id().into());
-                    let job = StreamTask {
-                        place,
+                    let slot = self.session.open_stream(respond.stream_id().into());
+                    let stream_task = StreamTask {
+                        slot,
                         request,
                         respond,
                     };
-                    self.settings.crew.begin(self.worker, job);
+                    self.settings.task_pool.begin(self.worker, stream_task);
                 }
                 Poll::Ready(Some(Err(error))) => {
-                    note_error(self.worker, self.session, &error);
+                    log_error(self.worker, self.session, &error);
                     return Poll::Ready(());
                 }
             }
@@ -142,11 +142,11 @@ impl Conversation<'_> {
     fn expire(&mut self, timer: Timer, after: Duration) -> ControlFlow<()> {
         if timer == Timer::RequestHeader && self.session.meter.borrow().in_head() {
             self.session.ending.set(true);
-            self.give_up(&timeout_problem(timer, after), Code::PROTOCOL_ERROR);
+            self.abort(&timeout_problem(timer, after), Code::PROTOCOL_ERROR);
             return ControlFlow::Continue(());
         }
         let resting = matches!(timer, Timer::KeepAlive | Timer::RequestHeader);
-        if resting && (self.leave() || !self.session.is_idle()) {
+        if resting && (self.shut_down() || !self.session.is_idle()) {
             return ControlFlow::Continue(());
         }
         self.session.client.timed_out.set(Some((timer, after)));
@@ -157,14 +157,14 @@ impl Conversation<'_> {
     ///
     /// A client may have begun a stream before it hears, and one that answers our PING before it sends
     /// its own frames would find such a stream refused if that PING came with the first GOAWAY.
-    fn has_had_notice(&mut self, cx: &mut Context<'_>) -> bool {
+    fn is_notice_over(&mut self, cx: &mut Context<'_>) -> bool {
         let (worker, session) = (self.worker, self.session);
         let notice = self.notice.get_or_insert_with(|| {
             session.notice.set(true);
             let deadline = Rc::<Deadline>::default();
             deadline.start(&worker.clock, Timer::Linger, GOAWAY_NOTICE_TIME);
             Notice {
-                _entry: worker.sweep.register(Rc::clone(&deadline)),
+                _entry: worker.timers.register(Rc::clone(&deadline)),
                 deadline,
             }
         });
@@ -173,7 +173,7 @@ impl Conversation<'_> {
     }
 
     /// Tells the client to open no more streams. False when it was told before.
-    fn leave(&mut self) -> bool {
+    fn shut_down(&mut self) -> bool {
         let first = !self.session.leaving.replace(true);
         if first {
             self.http.graceful_shutdown();
@@ -182,14 +182,14 @@ impl Conversation<'_> {
     }
 
     /// Tells the client that this is the end, and why.
-    fn give_up(&mut self, problem: &Problem, code: Code) {
-        note_connection(self.worker, &self.session.client, problem);
+    fn abort(&mut self, problem: &Problem, code: Code) {
+        log_connection_problem(self.worker, &self.session.client, problem);
         self.http.abrupt_shutdown(code);
     }
 }
 
 /// Writes down what the client did wrong; that it went away is no wrong.
-fn note_error(worker: &Worker, session: &Session, error: &h2::Error) {
+fn log_error(worker: &Worker, session: &Session, error: &h2::Error) {
     if !error.is_library() {
         return;
     }
@@ -199,5 +199,5 @@ fn note_error(worker: &Worker, session: &Session, error: &h2::Error) {
         Some(_) => Reason::Http2ProtocolError,
     };
     let problem = Problem::new(reason, Detail::text(error.to_string()));
-    note_connection(worker, &session.client, &problem);
+    log_connection_problem(worker, &session.client, &problem);
 }

@@ -18,14 +18,14 @@ pub(super) struct ResponseSender {
     /// Data in hand: the client has no room for it yet.
     rest: Bytes,
     /// How fast the client takes what it is sent.
-    pace: MinDataRate,
+    min_rate: MinDataRate,
 }
 
 /// What a delivery was given up for: a timer, and how long it was.
 pub(super) type TimedOut = Option<(Timer, Duration)>;
 
 /// How a delivery ended before its end.
-enum Cut {
+enum BodySendError {
     /// The client does not want it any more.
     Refused,
     /// The client took nothing for too long.
@@ -40,7 +40,7 @@ impl ResponseSender {
             send,
             body,
             rest: Bytes::new(),
-            pace: MinDataRate::default(),
+            min_rate: MinDataRate::default(),
         }
     }
 
@@ -53,15 +53,15 @@ impl ResponseSender {
     ) -> Poll<TimedOut> {
         let mut polled = self.poll_to_end(cx, session, deadline);
         if polled.is_pending() && self.send.poll_reset(cx).is_ready() {
-            polled = Poll::Ready(Err(Cut::Refused));
+            polled = Poll::Ready(Err(BodySendError::Refused));
         }
         let timed_out = match ready!(polled) {
-            Ok(()) | Err(Cut::Refused) => None,
-            Err(Cut::Stalled(timer, after)) => {
+            Ok(()) | Err(BodySendError::Refused) => None,
+            Err(BodySendError::Stalled(timer, after)) => {
                 self.send.send_reset(Code::CANCEL);
                 Some((timer, after))
             }
-            Err(Cut::Broken) => {
+            Err(BodySendError::Broken) => {
                 self.send.send_reset(Code::INTERNAL_ERROR);
                 None
             }
@@ -74,26 +74,26 @@ impl ResponseSender {
         cx: &mut Context<'_>,
         session: &Session,
         deadline: &Deadline,
-    ) -> Poll<Result<(), Cut>> {
+    ) -> Poll<Result<(), BodySendError>> {
         loop {
             while !self.rest.is_empty() {
                 let room = ready!(self.poll_room(cx, session, deadline))?;
                 let piece = self.rest.split_to(room.min(self.rest.len()));
-                session.sends(piece.len());
-                self.pace.moved(&session.clock, piece.len());
+                session.add_unsent(piece.len());
+                self.min_rate.moved(&session.clock, piece.len());
                 let last = self.rest.is_empty() && self.body.is_end_stream();
                 let sent = self.send.send_data(piece, last);
                 if last || sent.is_err() {
-                    return Poll::Ready(sent.map_err(|_| Cut::Refused));
+                    return Poll::Ready(sent.map_err(|_| BodySendError::Refused));
                 }
             }
             ready!(self.poll_socket(cx, session, deadline))?;
             let frame = match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
                 Some(Ok(frame)) => frame,
-                Some(Err(_)) => return Poll::Ready(Err(Cut::Broken)),
+                Some(Err(_)) => return Poll::Ready(Err(BodySendError::Broken)),
                 None => {
                     let ended = self.send.send_data(Bytes::new(), true);
-                    return Poll::Ready(ended.map_err(|_| Cut::Refused));
+                    return Poll::Ready(ended.map_err(|_| BodySendError::Refused));
                 }
             };
             match frame.into_data() {
@@ -101,7 +101,7 @@ impl ResponseSender {
                 Err(frame) => {
                     let trailers = frame.into_trailers().unwrap_or_default();
                     let ended = self.send.send_trailers(trailers);
-                    return Poll::Ready(ended.map_err(|_| Cut::Broken));
+                    return Poll::Ready(ended.map_err(|_| BodySendError::Broken));
                 }
             }
         }
@@ -113,12 +113,12 @@ impl ResponseSender {
         cx: &mut Context<'_>,
         session: &Session,
         deadline: &Deadline,
-    ) -> Poll<Result<(), Cut>> {
+    ) -> Poll<Result<(), BodySendError>> {
         if session.is_full(cx) {
-            return self.hold(cx, session, deadline);
+            return self.wait_capacity(cx, session, deadline);
         }
         if deadline.running() == Some(Timer::ResponseWrite) {
-            self.pace.pause(&session.clock);
+            self.min_rate.pause(&session.clock);
             deadline.stop();
         }
         Poll::Ready(Ok(()))
@@ -130,9 +130,9 @@ impl ResponseSender {
         cx: &mut Context<'_>,
         session: &Session,
         deadline: &Deadline,
-    ) -> Poll<Result<usize, Cut>> {
+    ) -> Poll<Result<usize, BodySendError>> {
         if session.is_full(cx) {
-            return self.hold(cx, session, deadline);
+            return self.wait_capacity(cx, session, deadline);
         }
         self.send.reserve_capacity(self.rest.len());
         let room = match self.send.capacity() {
@@ -147,24 +147,24 @@ impl ResponseSender {
                 }
                 Poll::Ready(Ok(room))
             }
-            Poll::Ready(Some(Err(_)) | None) => Poll::Ready(Err(Cut::Refused)),
-            Poll::Pending => self.hold(cx, session, deadline),
+            Poll::Ready(Some(Err(_)) | None) => Poll::Ready(Err(BodySendError::Refused)),
+            Poll::Pending => self.wait_capacity(cx, session, deadline),
         }
     }
 
     /// The client takes nothing just now.
-    fn hold<T>(
+    fn wait_capacity<T>(
         &mut self,
         cx: &mut Context<'_>,
         session: &Session,
         deadline: &Deadline,
-    ) -> Poll<Result<T, Cut>> {
+    ) -> Poll<Result<T, BodySendError>> {
         if let Some((timer, after)) = deadline.take_expired() {
-            return Poll::Ready(Err(Cut::Stalled(timer, after)));
+            return Poll::Ready(Err(BodySendError::Stalled(timer, after)));
         }
         self.body.poll_upload(cx);
         let (clock, time) = (&session.clock, session.write_time);
-        let left = self.pace.wait(clock, time);
+        let left = self.min_rate.wait(clock, time);
         if deadline.running() != Some(Timer::ResponseWrite) {
             deadline.start_late(clock, Timer::ResponseWrite, (left, time));
         }

@@ -40,19 +40,19 @@ pub(super) struct Session {
     pub(super) write_time: Duration,
     write_blocked: Cell<bool>,
     /// How fast the client takes what it is sent.
-    pace: MinDataRate,
+    min_rate: MinDataRate,
     /// Bytes of responses since the socket had taken everything.
-    waiting: Cell<usize>,
+    unsent_bytes: Cell<usize>,
     /// Streams that hold theirs back meanwhile.
-    patient: RefCell<Vec<Waker>>,
+    waiting_streams: RefCell<Vec<Waker>>,
     streams: Cell<u32>,
     /// When the client may have forgotten names that it was told.
-    forgets: Cell<Tick>,
+    names_expire_at: Cell<Tick>,
 }
 
 /// A stream's place in its session.
 #[derive(Debug)]
-pub(super) struct Place(pub(super) Rc<Session>);
+pub(super) struct OpenStream(pub(super) Rc<Session>);
 
 impl Session {
     pub(super) fn new(
@@ -74,11 +74,11 @@ impl Session {
             ending: Cell::new(false),
             write_time: settings.write_time,
             write_blocked: Cell::new(false),
-            pace: MinDataRate::default(),
-            waiting: Cell::new(0),
-            patient: RefCell::default(),
+            min_rate: MinDataRate::default(),
+            unsent_bytes: Cell::new(0),
+            waiting_streams: RefCell::default(),
             streams: Cell::new(0),
-            forgets: Cell::default(),
+            names_expire_at: Cell::default(),
         }
     }
 
@@ -93,10 +93,10 @@ impl Session {
     }
 
     /// A place for one more stream, which has this number.
-    pub(super) fn place(self: &Rc<Self>, stream: u32) -> Place {
+    pub(super) fn open_stream(self: &Rc<Self>, stream: u32) -> OpenStream {
         self.refused_streams.begin(stream);
         self.streams.set(self.streams.get() + 1);
-        Place(Rc::clone(self))
+        OpenStream(Rc::clone(self))
     }
 
     /// Whether no stream is open.
@@ -105,10 +105,11 @@ impl Session {
     }
 
     /// Whether names are to be told again, for the client to remember.
-    pub(super) fn introduces_names(&self) -> bool {
-        let due = self.forgets.get() <= self.clock.now();
+    pub(super) fn indexes_names(&self) -> bool {
+        let due = self.names_expire_at.get() <= self.clock.now();
         if due {
-            self.forgets.set(self.clock.after(HPACK_ENTRY_LIFETIME));
+            self.names_expire_at
+                .set(self.clock.after(HPACK_ENTRY_LIFETIME));
         }
         due
     }
@@ -138,7 +139,7 @@ impl Session {
     pub(super) fn blocked(&self) {
         if !self.write_blocked.replace(true) {
             let time = self.write_time;
-            let left = self.pace.wait(&self.clock, time);
+            let left = self.min_rate.wait(&self.clock, time);
             self.deadline
                 .start_late(&self.clock, Timer::ResponseWrite, (left, time));
         }
@@ -148,16 +149,19 @@ impl Session {
     pub(super) fn wrote(&self, bytes: usize) {
         self.meter.borrow_mut().wrote(bytes);
         if self.unblocked() {
-            self.pace.moved(&self.clock, bytes);
+            self.min_rate.moved(&self.clock, bytes);
         }
     }
 
     /// The client took all that was to be said.
     pub(super) fn flushed(&self) {
         self.unblocked();
-        self.pace.begin();
-        self.waiting.set(0);
-        self.patient.borrow_mut().drain(..).for_each(Waker::wake);
+        self.min_rate.begin();
+        self.unsent_bytes.set(0);
+        self.waiting_streams
+            .borrow_mut()
+            .drain(..)
+            .for_each(Waker::wake);
     }
 
     /// False if it was not blocked.
@@ -171,26 +175,30 @@ impl Session {
 
     /// A stream has `bytes` on their way to the socket.
     #[inline]
-    pub(super) fn sends(&self, bytes: usize) {
-        self.waiting.set(self.waiting.get().saturating_add(bytes));
+    pub(super) fn add_unsent(&self, bytes: usize) {
+        self.unsent_bytes
+            .set(self.unsent_bytes.get().saturating_add(bytes));
     }
 
     /// Whether streams must hold back what they have to say until the socket has taken what was said
     /// before. Who asks is woken when that is so.
     #[inline]
     pub(super) fn is_full(&self, cx: &Context<'_>) -> bool {
-        let full = self.write_blocked.get() || MOST_WAITING <= self.waiting.get();
+        let full = self.write_blocked.get() || MOST_WAITING <= self.unsent_bytes.get();
         if full {
-            let mut patient = self.patient.borrow_mut();
-            if !patient.iter().any(|known| known.will_wake(cx.waker())) {
-                patient.push(cx.waker().clone());
+            let mut waiting_streams = self.waiting_streams.borrow_mut();
+            if !waiting_streams
+                .iter()
+                .any(|known| known.will_wake(cx.waker()))
+            {
+                waiting_streams.push(cx.waker().clone());
             }
         }
         full
     }
 }
 
-impl Drop for Place {
+impl Drop for OpenStream {
     fn drop(&mut self) {
         let streams = self.0.streams.get().saturating_sub(1);
         self.0.streams.set(streams);

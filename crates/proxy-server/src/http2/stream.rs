@@ -2,7 +2,7 @@
 
 use super::refused_streams::malformed;
 use super::response_sender::ResponseSender;
-use super::session::{Place, Session};
+use super::session::{OpenStream, Session};
 use bytes::Bytes;
 use h2::ext::Protocol;
 use h2::server::SendResponse;
@@ -13,7 +13,7 @@ use http_body::Body as _;
 use proxy_clock::Deadline;
 use proxy_pipeline::{
     Body, ClientBody, ExtendedConnectProtocol, RequestStream, Switched, Worker, handle,
-    informational, note_connection,
+    informational, log_connection_problem,
 };
 use proxy_pool::StreamPair;
 use std::cell::{Cell, RefCell};
@@ -25,32 +25,32 @@ use std::task::Poll;
 /// A stream that the client has opened.
 #[derive(Debug)]
 pub(super) struct StreamTask {
-    pub(super) place: Place,
+    pub(super) slot: OpenStream,
     pub(super) request: Request<RecvStream>,
     pub(super) respond: SendResponse<Bytes>,
 }
 
-/// Serves the stream of `job` until it is over for this side.
+/// Serves the stream of `stream_task` until it is over for this side.
 pub(super) async fn serve(
-    job: &RefCell<Option<StreamTask>>,
+    stream_task: &RefCell<Option<StreamTask>>,
     worker: &Rc<Worker>,
     deadline: &Rc<Deadline>,
 ) {
-    let Some(job) = job.take() else {
+    let Some(stream_task) = stream_task.take() else {
         return;
     };
     let StreamTask {
-        place,
+        slot,
         request,
         mut respond,
-    } = job;
-    let session = &place.0;
+    } = stream_task;
+    let session = &slot.0;
     let number = u32::from(respond.stream_id());
     let (mut head, body) = request.into_parts();
     let Opened {
         body,
-        upward,
-        asked,
+        tunnel_in,
+        continue_wanted,
     } = open(&mut head, body);
     let stream = RequestStream {
         client: Rc::clone(&session.client),
@@ -58,7 +58,7 @@ pub(super) async fn serve(
     };
     // What was given up before anybody looked is not begun.
     if poll_fn(|cx| Poll::Ready(respond.poll_reset(cx).is_ready())).await {
-        note_malformed(worker, session, number);
+        log_malformed(worker, session, number);
         return;
     }
     let mut handled = pin!(Some(handle(Rc::clone(worker), stream, head, body)));
@@ -70,7 +70,7 @@ pub(super) async fn serve(
             Some(handled) => handled.poll(cx).map(Some),
             None => Poll::Ready(None),
         };
-        say_aside(session, &mut respond, asked.as_deref());
+        send_interim(session, &mut respond, continue_wanted.as_deref());
         // Where there is an answer, sending it tells whether it is still wanted; before the first look
         // it was asked.
         if !first && polled.is_pending() && respond.poll_reset(cx).is_ready() {
@@ -94,36 +94,36 @@ pub(super) async fn serve(
     let Ok(send) = respond.send_response(Response::from_parts(head, ()), ends) else {
         return respond.send_reset(Code::INTERNAL_ERROR);
     };
-    if let (Some(switched), Some(upward)) = (switched, upward) {
-        let pair = StreamPair::new(send, upward);
+    if let (Some(switched), Some(tunnel_in)) = (switched, tunnel_in) {
+        let pair = StreamPair::new(send, tunnel_in);
         // Boxed: it is large, and rare.
         return Box::pin(carry(switched, pair, session, deadline)).await;
     }
     if ends {
         return;
     }
-    deliver(ResponseSender::new(send, body), session, deadline).await;
+    send_body(ResponseSender::new(send, body), session, deadline).await;
 }
 
 /// Sends a response's body, as far as its client takes it in time.
-async fn deliver(mut delivery: ResponseSender, session: &Session, deadline: &Deadline) {
+async fn send_body(mut sender: ResponseSender, session: &Session, deadline: &Deadline) {
     let timed_out = poll_fn(|cx| {
         deadline.watch(cx.waker());
-        delivery.poll(cx, session, deadline)
+        sender.poll(cx, session, deadline)
     })
     .await;
     if timed_out.is_some() {
         // Only this stream's: what its record says.
         session.client.timed_out.set(timed_out);
-        drop(delivery);
+        drop(sender);
         session.client.timed_out.set(None);
     }
 }
 
 /// Writes down that the client broke the rules with a stream that was not begun, if it did.
-fn note_malformed(worker: &Worker, session: &Session, stream: u32) {
+fn log_malformed(worker: &Worker, session: &Session, stream: u32) {
     if session.refused_streams.is_malformed(stream) {
-        note_connection(worker, &session.client, &malformed(stream));
+        log_connection_problem(worker, &session.client, &malformed(stream));
     }
 }
 
@@ -132,40 +132,40 @@ fn note_malformed(worker: &Worker, session: &Session, stream: u32) {
 struct Opened {
     body: ClientBody,
     /// The client's half of a tunnel that it asks for.
-    upward: Option<RecvStream>,
+    tunnel_in: Option<RecvStream>,
     /// Whether somebody wants the body that the client holds back.
-    asked: Option<Rc<Cell<bool>>>,
+    continue_wanted: Option<Rc<Cell<bool>>>,
 }
 
 fn open(head: &mut request::Parts, body: RecvStream) -> Opened {
-    if let Some(protocol) = bootstrapped(head) {
+    if let Some(protocol) = extended_connect_protocol(head) {
         // What the upstream will be asked for. [RFC 8441 §5]
         head.method = Method::GET;
         head.extensions.insert(protocol);
         return Opened {
             body: ClientBody::Empty,
-            upward: Some(body),
-            asked: None,
+            tunnel_in: Some(body),
+            continue_wanted: None,
         };
     }
     if body.is_end_stream() {
         return Opened {
             body: ClientBody::Empty,
-            upward: None,
-            asked: None,
+            tunnel_in: None,
+            continue_wanted: None,
         };
     }
     let holds_back = head.headers.contains_key(EXPECT);
-    let asked = holds_back.then(Rc::<Cell<bool>>::default);
+    let continue_wanted = holds_back.then(Rc::<Cell<bool>>::default);
     Opened {
-        body: ClientBody::streamed(body, asked.clone()),
-        upward: None,
-        asked,
+        body: ClientBody::streamed(body, continue_wanted.clone()),
+        tunnel_in: None,
+        continue_wanted,
     }
 }
 
 /// The protocol that a client wants to speak on its stream; WebSocket is the one known.
-fn bootstrapped(head: &request::Parts) -> Option<ExtendedConnectProtocol> {
+fn extended_connect_protocol(head: &request::Parts) -> Option<ExtendedConnectProtocol> {
     let protocol = head.extensions.get::<Protocol>()?;
     let known = head.method == Method::CONNECT && protocol.as_str() == "websocket";
     known.then(|| ExtendedConnectProtocol(HeaderValue::from_static("websocket")))
@@ -173,15 +173,19 @@ fn bootstrapped(head: &request::Parts) -> Option<ExtendedConnectProtocol> {
 
 /// Sends what comes before the answer.
 #[inline]
-fn say_aside(session: &Session, respond: &mut SendResponse<Bytes>, asked: Option<&Cell<bool>>) {
+fn send_interim(
+    session: &Session,
+    respond: &mut SendResponse<Bytes>,
+    continue_wanted: Option<&Cell<bool>>,
+) {
     if let Some(heads) = session.client.take_interim() {
         for head in informational(&heads) {
             // A client that has gone needs none.
             drop(respond.send_informational(head));
         }
     }
-    if let Some(asked) = asked
-        && asked.take()
+    if let Some(continue_wanted) = continue_wanted
+        && continue_wanted.take()
     {
         let mut head = Response::new(());
         *head.status_mut() = StatusCode::CONTINUE;
@@ -197,7 +201,7 @@ fn complete(worker: &Worker, session: &Session, head: &mut response::Parts, body
         has_date |= *name == DATE;
         has_length |= *name == CONTENT_LENGTH;
     }
-    if session.introduces_names()
+    if session.indexes_names()
         && let Some((name, _)) = body.correlation_field()
         && let Some(id) = head.headers.get_mut(name)
     {

@@ -32,55 +32,55 @@ struct PooledTask {
 }
 
 impl TaskPool {
-    /// Has `job` done by whoever is free.
-    pub(super) fn begin(&self, worker: &Rc<Worker>, job: StreamTask) {
+    /// Has `stream_task` done by whoever is free.
+    pub(super) fn begin(&self, worker: &Rc<Worker>, stream_task: StreamTask) {
         let free = self.0.0.borrow_mut().pop();
-        if let Some(hand) = free {
-            *hand.next.borrow_mut() = Some(job);
-            hand.deadline.wake();
+        if let Some(task) = free {
+            *task.next.borrow_mut() = Some(stream_task);
+            task.deadline.wake();
         } else {
-            let hand = Rc::new(PooledTask::with(job));
-            let work = work(Rc::downgrade(&self.0), Rc::clone(worker), hand);
-            drop(tokio::task::spawn_local(work));
+            let task = Rc::new(PooledTask::with(stream_task));
+            let running = run(Rc::downgrade(&self.0), Rc::clone(worker), task);
+            drop(tokio::task::spawn_local(running));
         }
     }
 }
 
 impl Drop for Idle {
     fn drop(&mut self) {
-        for hand in self.0.take() {
-            hand.dismissed.set(true);
-            hand.deadline.wake();
+        for task in self.0.take() {
+            task.dismissed.set(true);
+            task.deadline.wake();
         }
     }
 }
 
 impl Idle {
     /// Whether there is use for one more.
-    fn take(&self, hand: &Rc<PooledTask>) -> bool {
+    fn take(&self, task: &Rc<PooledTask>) -> bool {
         let mut idle = self.0.borrow_mut();
         let wanted = idle.len() < MOST_IDLE;
         if wanted {
-            idle.push(Rc::clone(hand));
+            idle.push(Rc::clone(task));
         }
         wanted
     }
 }
 
 impl PooledTask {
-    fn with(job: StreamTask) -> Self {
+    fn with(stream_task: StreamTask) -> Self {
         Self {
-            next: RefCell::new(Some(job)),
+            next: RefCell::new(Some(stream_task)),
             ..Self::default()
         }
     }
 
     /// True when there is a job, false when there will be no more. It stays where it is, being large.
-    async fn has_job(&self) -> bool {
+    async fn has_stream(&self) -> bool {
         poll_fn(|cx| {
-            let has_job = self.next.borrow().is_some();
-            if has_job || self.dismissed.get() {
-                return Poll::Ready(has_job);
+            let has_stream = self.next.borrow().is_some();
+            if has_stream || self.dismissed.get() {
+                return Poll::Ready(has_stream);
             }
             self.deadline.watch(cx.waker());
             Poll::Pending
@@ -89,13 +89,13 @@ impl PooledTask {
     }
 }
 
-async fn work(idle: Weak<Idle>, worker: Rc<Worker>, hand: Rc<PooledTask>) {
-    while hand.has_job().await {
-        let entry = worker.sweep.register(Rc::clone(&hand.deadline));
-        serve(&hand.next, &worker, &hand.deadline).await;
-        hand.deadline.clear();
+async fn run(idle: Weak<Idle>, worker: Rc<Worker>, task: Rc<PooledTask>) {
+    while task.has_stream().await {
+        let entry = worker.timers.register(Rc::clone(&task.deadline));
+        serve(&task.next, &worker, &task.deadline).await;
+        task.deadline.clear();
         drop(entry);
-        let wanted = idle.upgrade().is_some_and(|idle| idle.take(&hand));
+        let wanted = idle.upgrade().is_some_and(|idle| idle.take(&task));
         if !wanted {
             return;
         }

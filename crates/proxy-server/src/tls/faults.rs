@@ -42,9 +42,9 @@ pub(super) fn of_upstream(tls: &UpstreamTls, fault: &TlsError) -> Diagnostic {
     bad(in_upstream(tls, fault.file()), fault)
 }
 
-/// What an operator should know about the certificates of `holdings`, those of `model`.
-pub(super) fn warnings(model: &Model, holdings: &LoadedTls, now: SystemTime) -> Vec<Diagnostic> {
-    let listeners = model.listeners.iter().zip(&holdings.listeners);
+/// What an operator should know about the certificates of `loaded_tls`, those of `model`.
+pub(super) fn warnings(model: &Model, loaded_tls: &LoadedTls, now: SystemTime) -> Vec<Diagnostic> {
+    let listeners = model.listeners.iter().zip(&loaded_tls.listeners);
     let of_listeners = listeners.flat_map(|(listener, server)| {
         let pair = listener.tls.as_ref().zip(server.as_ref());
         pair.into_iter().flat_map(|(tls, server)| {
@@ -52,7 +52,7 @@ pub(super) fn warnings(model: &Model, holdings: &LoadedTls, now: SystemTime) -> 
             warnings.map(|warning| doubtful(in_listener(tls, Some(warning.file())), &warning))
         })
     });
-    let upstreams = model.upstreams.iter().zip(&holdings.upstreams);
+    let upstreams = model.upstreams.iter().zip(&loaded_tls.upstreams);
     let of_upstreams = upstreams.flat_map(|(upstream, outward)| {
         let pair = upstream.tls.as_ref().zip(outward.as_ref());
         pair.into_iter().flat_map(|(tls, outward)| {

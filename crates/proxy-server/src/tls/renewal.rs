@@ -1,26 +1,31 @@
 //! What is done every second: new files are taken into use, ticket keys turn over.
 
 use super::CertificateManager;
-use super::watching::Looked;
+use super::watching::CertificateChanges;
 use proxy_telemetry::{Registry, names};
 use proxy_tls::{Change, TlsError};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::task::JoinHandle;
 
-/// How often [`CertificateManager::look`] is to be called.
-pub(crate) const EVERY: Duration = Duration::from_secs(1);
+/// How often [`CertificateManager::check`] is to be called.
+pub(crate) const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 impl CertificateManager {
     /// Begins to look at the files in use; what changed is taken into use.
-    pub(crate) fn look(&self, now: SystemTime) -> JoinHandle<Looked> {
-        self.watcher.look(now)
+    pub(crate) fn check(&self, now: SystemTime) -> JoinHandle<CertificateChanges> {
+        self.watcher.check(now)
     }
 
     /// Tells what a look has found, and turns ticket keys that are due.
-    pub(crate) fn tend(&mut self, looked: Looked, registry: &Registry, now: SystemTime) {
+    pub(crate) fn reload_changed(
+        &mut self,
+        changed: CertificateChanges,
+        registry: &Registry,
+        now: SystemTime,
+    ) {
         let mut swapped = false;
-        for change in looked.changes {
+        for change in changed.changes {
             swapped |= matches!(change, Change::Swapped { .. });
             say(&change);
         }

@@ -18,7 +18,7 @@ type Lock = std::sync::Mutex<Watcher>;
 
 /// What one look at the files found.
 #[derive(Debug, Default)]
-pub(crate) struct Looked {
+pub(crate) struct CertificateChanges {
     pub(super) changes: Vec<Change>,
     /// Faults of content on disk that is not in use for that reason.
     pub(super) kept: Vec<TlsError>,
@@ -30,26 +30,28 @@ impl SharedWatcher {
     }
 
     /// Looks at every file and takes new content into use. Blocks.
-    pub(super) fn poll(&self, now: SystemTime) -> Looked {
+    pub(super) fn poll(&self, now: SystemTime) -> CertificateChanges {
         let mut watcher = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let changes = watcher.poll(now);
         let kept = watcher.faults().cloned().collect();
-        Looked { changes, kept }
+        CertificateChanges { changes, kept }
     }
 
     /// The same on a thread of its own.
-    pub(super) fn look(&self, now: SystemTime) -> JoinHandle<Looked> {
+    pub(super) fn check(&self, now: SystemTime) -> JoinHandle<CertificateChanges> {
         let watcher = self.clone();
         spawn_blocking(move || watcher.poll(now))
     }
 }
 
 /// What a look that is under way has found; never, where none is.
-pub(crate) async fn end(looking: &mut Option<JoinHandle<Looked>>) -> Looked {
+pub(crate) async fn end(
+    looking: &mut Option<JoinHandle<CertificateChanges>>,
+) -> CertificateChanges {
     let Some(look) = looking else {
         return pending().await;
     };
-    let looked = look.await.unwrap_or_default();
+    let changed = look.await.unwrap_or_default();
     *looking = None;
-    looked
+    changed
 }

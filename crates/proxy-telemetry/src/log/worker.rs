@@ -78,20 +78,21 @@ impl WorkerLog {
     /// Writes down what a client said of a request that begins, for [`WorkerLog::access`] when it is
     /// over. None when the log is off.
     #[inline]
-    pub fn note(
+    pub fn access_head(
         &mut self,
         facts: &AccessLogRequest<'_>,
         format: &AccessFormat,
     ) -> Option<AccessLogHead> {
-        self.is_on().then(|| facts.note(format, &mut self.notes))
+        self.is_on()
+            .then(|| facts.access_head(format, &mut self.notes))
     }
 
     /// Writes down a request that is over.
     #[inline]
-    pub fn access(&mut self, record: &AccessRecord<'_>, note: AccessLogHead) {
+    pub fn access(&mut self, record: &AccessRecord<'_>, access_head: AccessLogHead) {
         if self.is_on() {
-            record.write(&mut self.batch, &mut self.clock, &note);
-            self.notes.keep(note);
+            record.write(&mut self.batch, &mut self.clock, &access_head);
+            self.notes.keep(access_head);
             self.end_line();
         }
     }

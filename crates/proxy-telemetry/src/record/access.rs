@@ -66,7 +66,7 @@ impl AccessRecord<'_> {
         &self,
         batch: &mut Vec<u8>,
         clock: &mut TimestampText,
-        note: &AccessLogHead,
+        access_head: &AccessLogHead,
     ) {
         let mut line = Line(batch);
         line.raw("{\"timestamp\":\"");
@@ -79,7 +79,7 @@ impl AccessRecord<'_> {
             line.0.extend_from_slice(target);
         }
         line.plain("\",\"client_ip\":\"", self.client_ip);
-        line.0.extend_from_slice(note.usual());
+        line.0.extend_from_slice(access_head.usual());
         digits::push(line.0, u64::from(self.status));
         line.millis(",\"duration_ms\":", self.took);
         // Most requests have no body.
@@ -102,7 +102,7 @@ impl AccessRecord<'_> {
         if let Some(took) = self.upstream_took {
             line.millis(",\"upstream_ms\":", took);
         }
-        line.0.extend_from_slice(note.optional());
+        line.0.extend_from_slice(access_head.optional());
         line.end();
     }
 }

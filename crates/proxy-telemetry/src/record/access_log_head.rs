@@ -58,7 +58,11 @@ impl AccessLogHead {
 
 impl AccessLogRequest<'_> {
     /// Writes it down in a buffer of `spare`.
-    pub(crate) fn note(&self, format: &AccessFormat, spare: &mut SpareNotes) -> AccessLogHead {
+    pub(crate) fn access_head(
+        &self,
+        format: &AccessFormat,
+        spare: &mut SpareNotes,
+    ) -> AccessLogHead {
         let AccessFormat {
             fields,
             redact_query,
@@ -107,8 +111,8 @@ impl SpareNotes {
 
     /// Takes the buffer of a note that is in its record.
     #[inline]
-    pub(crate) fn keep(&mut self, note: AccessLogHead) {
-        let mut buffer = note.bytes;
+    pub(crate) fn keep(&mut self, access_head: AccessLogHead) {
+        let mut buffer = access_head.bytes;
         if self.0.len() < KEPT_BUFFERS && buffer.capacity() <= KEPT_BYTES {
             buffer.clear();
             self.0.push(buffer);
@@ -120,7 +124,7 @@ impl SpareNotes {
 mod tests {
     use super::*;
 
-    fn note(path: &[u8], spare: &mut SpareNotes) -> AccessLogHead {
+    fn access_head(path: &[u8], spare: &mut SpareNotes) -> AccessLogHead {
         let facts = AccessLogRequest {
             method: b"GET",
             host: None,
@@ -128,14 +132,14 @@ mod tests {
             user_agent: None,
             referer: None,
         };
-        facts.note(&AccessFormat::default(), spare)
+        facts.access_head(&AccessFormat::default(), spare)
     }
 
     #[test]
     fn buffers_are_used_again() {
         let mut spare = SpareNotes::default();
         for path in [&b"/long"[..], b"/", b"/longer"] {
-            let one = note(path, &mut spare);
+            let one = access_head(path, &mut spare);
             assert!(spare.0.is_empty());
             let text = String::from_utf8_lossy(path);
             let expected = format!(r#"","method":"GET","path":"{text}","status":"#);
@@ -149,12 +153,12 @@ mod tests {
     #[test]
     fn neither_long_nor_many_buffers_are_kept() {
         let mut spare = SpareNotes::default();
-        let long = note(&[b'a'; 2 * KEPT_BYTES], &mut spare);
+        let long = access_head(&[b'a'; 2 * KEPT_BYTES], &mut spare);
         spare.keep(long);
         assert!(spare.0.is_empty());
 
         let many: Vec<_> = (0..2 * KEPT_BUFFERS)
-            .map(|_| note(b"/", &mut spare))
+            .map(|_| access_head(b"/", &mut spare))
             .collect();
         for one in many {
             spare.keep(one);
