@@ -258,7 +258,7 @@ impl RequestValidator {
         match sums.extent {
             BodyLength::Chunked => self.part = Part::Body(Body::Chunked(Chunks::new())),
             BodyLength::Length(length) if 0 < length => {
-                self.part = Part::Body(Body::Length(length))
+                self.part = Part::Body(Body::Length(length));
             }
             BodyLength::Unsaid | BodyLength::Length(_) if self.upgrade => self.part = Part::Stopped,
             BodyLength::Unsaid | BodyLength::Length(_) => {}

@@ -92,7 +92,7 @@ impl Sink {
                 }
                 Err(cause) if cause.kind() == ErrorKind::Interrupted => {}
                 Err(cause) if cause.kind() == ErrorKind::WouldBlock => {
-                    thread::park_timeout(RETRY_DELAY)
+                    thread::park_timeout(RETRY_DELAY);
                 }
                 Err(cause) => return Err(cause),
             }
