@@ -6,7 +6,7 @@ use crate::handover::{Label, Purpose};
 use crate::listen::SocketFile;
 use crate::process::Build;
 use crate::server::Server;
-use listeners::{Change, Opened};
+use listeners::{Change, OpenPlace, OpenPlaces, Opened};
 use proxy_admin::{Access, AdminState, BuildInfo, Listener, Sources};
 use proxy_model::BindAddress;
 use proxy_plan::Plan;
@@ -33,7 +33,7 @@ struct AdminListener {
     access: Arc<Access>,
     /// A copy, to be passed on to another process.
     socket: Socket,
-    file: Option<SocketFile>,
+    file: Option<Arc<SocketFile>>,
     // Its drop ends the task in good order.
     _stop: oneshot::Sender<()>,
 }
@@ -80,6 +80,18 @@ impl Admin {
     pub(crate) fn update(&mut self, listeners: AdminListeners, plan: &Arc<Plan>) {
         self.arrange(listeners);
         self.state.publish(Arc::clone(plan));
+    }
+
+    /// What is open.
+    pub(crate) fn places(&self) -> OpenPlaces {
+        let place = |desk: &AdminListener| OpenPlace {
+            address: desk.address.clone(),
+            file: desk.file.clone(),
+        };
+        OpenPlaces {
+            tcp: self.tcp.as_ref().map(place),
+            unix: self.unix.as_ref().map(place),
+        }
     }
 
     /// Every socket, to be passed on to another process.
@@ -145,7 +157,7 @@ impl Admin {
             address,
             access,
             socket,
-            file,
+            file: file.map(Arc::new),
         }
     }
 

@@ -15,7 +15,7 @@ use crate::systemd;
 use crate::{dns, tls};
 use proxy_config::Loaded;
 use proxy_errors::Reason;
-use proxy_model::LogLevel;
+use proxy_model::{LogLevel, Model};
 use proxy_telemetry::{
     DEFAULT_MAX_SERIES, EventFields, Lifecycle, Registry, RegistrySettings, names,
 };
@@ -130,13 +130,12 @@ impl Process {
         let lifecycle = Arc::new(lifecycle);
         let model = Arc::new(loaded.model);
         // Before anything is served: nothing may fail any more when a client has been taken.
-        let listeners = AdminListeners::prepare(None, &model.admin, &mut inherited);
-        let listeners = listeners.map_err(|fault| of_configuration(vec![fault], &model))?;
+        let listeners = prepare_admin(&disk, None, &model, &mut inherited).await?;
         let started = Server::start(
             Arc::clone(&model),
             Arc::clone(&registry),
             Arc::clone(&lifecycle),
-            inherited,
+            (disk.clone(), inherited),
             async || {
                 if let Some(predecessor) = predecessor {
                     predecessor.relieve().await;
@@ -263,9 +262,8 @@ impl Process {
         warn(&loaded);
         let model = Arc::new(loaded.model);
         let before: Vec<_> = self.server.bound().cloned().collect();
-        let admin = self.admin.as_ref();
-        let listeners = AdminListeners::prepare(admin, &model.admin, self.server.inherited());
-        let listeners = listeners.map_err(|fault| of_configuration(vec![fault], &model))?;
+        let (admin, inherited) = (self.admin.as_ref(), self.server.inherited());
+        let listeners = prepare_admin(&self.disk, admin, &model, inherited).await?;
         let applied = self.server.apply(Arc::clone(&model)).await;
         applied.map_err(|fault| at_its_place(fault, &model))?;
         for bound in self.server.bound().filter(|bound| !before.contains(bound)) {
@@ -352,6 +350,25 @@ async fn load_on_disk_thread(disk: &DiskThread, config: &Source) -> Result<Loade
     let config = config.clone();
     let loaded = disk.run(move || load(&config)).await?;
     loaded.map_err(StartError::Config)
+}
+
+/// Opens what `model` asks for of the admin interface and is not open `now`, on the thread that may wait
+/// for a disk.
+async fn prepare_admin(
+    disk: &DiskThread,
+    now: Option<&Admin>,
+    model: &Arc<Model>,
+    inherited: &mut InheritedSockets,
+) -> Result<AdminListeners, StartError> {
+    let open = now.map(Admin::places).unwrap_or_default();
+    let (settings, mut taken) = (Arc::clone(model), std::mem::take(inherited));
+    let preparing = disk.run(move || {
+        let prepared = AdminListeners::prepare(&open, &settings.admin, &mut taken);
+        (prepared, taken)
+    });
+    let (prepared, taken) = preparing.await?;
+    *inherited = taken;
+    prepared.map_err(|fault| of_configuration(vec![fault], model))
 }
 
 fn warn(loaded: &Loaded) {

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 ///
 /// The allocator keeps freed memory by thread: configurations that were loaded by a new thread each time
 /// would leave as much behind in every one of them.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct DiskThread {
     jobs: Sender<StreamTask>,
 }
@@ -17,7 +17,7 @@ pub(crate) struct DiskThread {
 type StreamTask = Box<dyn FnOnce() + Send>;
 
 impl DiskThread {
-    /// Starts it. It ends when this is dropped, or with the process if its disk does not answer.
+    /// Starts it. It ends when the last copy of this is dropped, or with the process if its disk does not answer.
     ///
     /// # Errors
     /// When the system grants no thread.

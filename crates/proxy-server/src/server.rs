@@ -1,5 +1,6 @@
 //! The control thread's view of the running proxy: workers, sockets, and the plan in force.
 
+use crate::disk_thread::DiskThread;
 use crate::handover::Label;
 use crate::heartbeat;
 use crate::inherited_sockets::InheritedSockets;
@@ -37,6 +38,9 @@ pub enum ApplyError {
     /// A thread cannot be started, or given its sockets.
     #[error("cannot start a worker: {0}")]
     Thread(#[source] io::Error),
+    /// The thread that waits for disks has ended.
+    #[error("cannot wait for a disk: {0}")]
+    Disk(#[source] io::Error),
     /// A worker does not answer.
     #[error("a worker does not answer")]
     Unresponsive,
@@ -46,6 +50,7 @@ pub enum ApplyError {
 #[derive(Debug)]
 pub(crate) struct Server {
     common: Common,
+    disk: DiskThread,
     workers: WorkerPool,
     targets: TargetRegistry,
     listeners: ListenerSet,
@@ -87,7 +92,7 @@ impl Server {
         model: Arc<Model>,
         registry: Arc<Registry>,
         lifecycle: Arc<Lifecycle>,
-        inherited: InheritedSockets,
+        (disk, inherited): (DiskThread, InheritedSockets),
         relieve_predecessor: impl AsyncFnOnce(),
     ) -> Result<Self, ApplyError> {
         let certificates = CertificateManager::new();
@@ -103,8 +108,7 @@ impl Server {
             connections,
             lifecycle,
         };
-        let logs =
-            OpenLogs::open(&plan.model().observability, &registry).map_err(ApplyError::Log)?;
+        let logs = open_logs(&disk, &plan, &registry).await?;
         let common = Common {
             shared: Arc::new(shared),
             registry,
@@ -118,6 +122,7 @@ impl Server {
         };
         let mut server = Self {
             common,
+            disk,
             workers: WorkerPool::default(),
             targets,
             listeners: ListenerSet::default(),
@@ -162,12 +167,10 @@ impl Server {
         let generation = self.plan.generation() + 1;
         let mut targets = self.targets.begin();
         let plan = Arc::new(Plan::compile(generation, model, &mut targets));
-        let observability = &plan.model().observability;
-        let logs = if self.logs.are_those_of(observability) {
+        let logs = if self.logs.are_those_of(&plan.model().observability) {
             None
         } else {
-            let opened = OpenLogs::open(observability, &self.common.registry);
-            Some(opened.map_err(ApplyError::Log)?)
+            Some(open_logs(&self.disk, &plan, &self.common.registry).await?)
         };
         crate::dns::first(&plan, &targets, now()).await;
         let prepared = Preparation {
@@ -189,7 +192,7 @@ impl Server {
     async fn open(&mut self, prepared: Preparation) -> Result<Transaction, ApplyError> {
         let model = prepared.plan.model();
         let count = worker_count(model);
-        let listeners = self.listeners.arrange(model, count, &mut self.inherited)?;
+        let listeners = self.arrange(&prepared.plan, count).await?;
         let spawned = self.workers.spawn(count, &self.common).await;
         let spawned = spawned.map_err(ApplyError::Thread)?;
         self.workers.probe().await?;
@@ -205,6 +208,20 @@ impl Server {
             spawned,
             assignments,
         })
+    }
+
+    /// The sockets for `plan`. The files of Unix sockets are looked at and bound by the disk thread; if
+    /// the process ends meanwhile, what it inherited is closed with it.
+    async fn arrange(&mut self, plan: &Arc<Plan>, count: usize) -> Result<ListenerSet, ApplyError> {
+        let (listeners, plan) = (self.listeners.clone(), Arc::clone(plan));
+        let mut inherited = std::mem::take(&mut self.inherited);
+        let arranging = self.disk.run(move || {
+            let arranged = listeners.arrange(plan.model(), count, &mut inherited);
+            (arranged, inherited)
+        });
+        let (arranged, inherited) = arranging.await.map_err(ApplyError::Disk)?;
+        self.inherited = inherited;
+        Ok(arranged?)
     }
 
     /// Puts everything of `transaction` in force. Nothing here can fail.
@@ -366,6 +383,19 @@ impl Server {
         self.workers.stop().await;
         self.logs.close();
     }
+}
+
+/// Opens the logs of `plan`. A pipe without a reader, or a disk that does not answer, holds up the disk
+/// thread alone.
+async fn open_logs(
+    disk: &DiskThread,
+    plan: &Arc<Plan>,
+    registry: &Arc<Registry>,
+) -> Result<OpenLogs, ApplyError> {
+    let (plan, registry) = (Arc::clone(plan), Arc::clone(registry));
+    let opening = disk.run(move || OpenLogs::open(&plan.model().observability, &registry));
+    let opened = opening.await.map_err(ApplyError::Disk)?;
+    opened.map_err(ApplyError::Log)
 }
 
 fn set(gauge: &ConcurrencyLimit, max: u32) {

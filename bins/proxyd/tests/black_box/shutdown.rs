@@ -1,13 +1,14 @@
 //! The end of the process: in good order, or at once.
 
 use crate::installed::Installed;
-use crate::support::{BINARY, Busy, Config, request, target};
+use crate::support::{BINARY, Busy, Config, pause, request, target};
 use proxy_testkit::{End, Gate, Launch, RawClient, Upstream, free_port, get};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::Signal;
 use std::fs;
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::path::Path;
 use std::time::Duration;
 
 #[test]
@@ -37,13 +38,58 @@ fn a_disk_that_hangs_does_not_keep_sigterm_waiting() {
     let upstream = Upstream::saying("");
     let mut proxyd = Config::to(&upstream).start();
     fs::remove_file(proxyd.config()).unwrap();
-    let mode = Mode::RUSR | Mode::WUSR;
-    mknodat(CWD, proxyd.config(), FileType::Fifo, mode, 0).unwrap();
+    make_fifo(proxyd.config());
 
     proxyd.signal(Signal::HUP);
     // Opened as soon as the process has opened it to read: now it waits for what never comes.
     let file = fs::OpenOptions::new().write(true).open(proxyd.config());
     assert_eq!(proxyd.connect().ask(get("/", &[])).status, 200);
+    proxyd.terminate();
+
+    assert!(proxyd.has_ended_within(Duration::from_secs(5)));
+    assert!(proxyd.wait().success());
+    drop(file);
+}
+
+fn make_fifo(path: &Path) {
+    let mode = Mode::RUSR | Mode::WUSR;
+    mknodat(CWD, path, FileType::Fifo, mode, 0).unwrap();
+}
+
+#[test]
+fn a_log_that_cannot_be_opened_yet_does_not_keep_sigterm_waiting() {
+    let upstream = Upstream::saying("");
+    let mut proxyd = Config::to(&upstream).start();
+    // Without a reader the pipe is not opened to write.
+    make_fifo(&proxyd.folder().join("access.log"));
+    let log = r#"observability { access-log { path "access.log" } }"#;
+    let admin = r#"admin { address "127.0.0.1:0" }"#;
+    let config = Config::to(&upstream).top(log).top(admin);
+    fs::write(proxyd.config(), config.kdl()).unwrap();
+
+    proxyd.signal(Signal::HUP);
+    let mut client = proxyd.connect();
+    pause(&mut client, 500);
+    assert_eq!(client.ask(get("/", &[])).status, 200);
+    proxyd.terminate();
+
+    assert!(proxyd.has_ended_within(Duration::from_secs(5)));
+    assert!(proxyd.wait().success());
+}
+
+#[test]
+fn a_token_file_that_cannot_be_read_yet_does_not_keep_sigterm_waiting() {
+    let upstream = Upstream::saying("");
+    let mut proxyd = Config::to(&upstream).start();
+    let token = proxyd.folder().join("token");
+    make_fifo(&token);
+    let admin = r#"admin { address "127.0.0.1:0"; token-file "token" }"#;
+    fs::write(proxyd.config(), Config::to(&upstream).top(admin).kdl()).unwrap();
+
+    proxyd.signal(Signal::HUP);
+    // The token is read once to check it, and once to use it.
+    fs::write(&token, "0123456789abcdef").unwrap();
+    let file = fs::OpenOptions::new().write(true).open(&token);
     proxyd.terminate();
 
     assert!(proxyd.has_ended_within(Duration::from_secs(5)));

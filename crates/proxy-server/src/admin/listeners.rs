@@ -1,6 +1,5 @@
 //! What is opened for the admin interface before anything is answered there: all that can fail.
 
-use super::{Admin, AdminListener};
 use crate::inherited_sockets::InheritedSockets;
 use crate::listen::{BindError, SocketFile, open_unix};
 use crate::process::cannot_listen;
@@ -11,6 +10,7 @@ use socket2::Socket;
 use std::io;
 use std::net::TcpListener;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Callers that may wait at a Unix socket.
 const BACKLOG_CONNECTIONS: u32 = 128;
@@ -21,6 +21,20 @@ pub(crate) struct AdminListeners {
     pub(super) tcp: Change,
     pub(super) unix: Change,
     pub(super) token: Option<Token>,
+}
+
+/// Where the admin interface answers already.
+#[derive(Debug, Default)]
+pub(crate) struct OpenPlaces {
+    pub(super) tcp: Option<OpenPlace>,
+    pub(super) unix: Option<OpenPlace>,
+}
+
+#[derive(Debug)]
+pub(super) struct OpenPlace {
+    /// As it was written.
+    pub(super) address: BindAddress,
+    pub(super) file: Option<Arc<SocketFile>>,
 }
 
 /// What becomes of one of its places.
@@ -43,9 +57,9 @@ pub(super) struct Opened {
 }
 
 impl AdminListeners {
-    /// Opens what `settings` ask for and is not open `now`.
+    /// Opens what `settings` ask for and is not open `now`. Blocks.
     pub(crate) fn prepare(
-        now: Option<&Admin>,
+        now: &OpenPlaces,
         settings: &Settings,
         inherited: &mut InheritedSockets,
     ) -> Result<Self, Diagnostic> {
@@ -64,14 +78,12 @@ impl AdminListeners {
             let wanted = BindAddress::Unix(path.value.clone());
             (wanted, path.place())
         });
-        let tcp = now.and_then(|admin| admin.tcp.as_ref());
-        let unix = now.and_then(|admin| admin.unix.as_ref());
-        // Somebody else may have removed the file.
-        let there =
-            |listener: &&AdminListener| listener.file.as_ref().is_none_or(SocketFile::is_there);
+        // Another process may have removed the file.
+        let there = |place: &&OpenPlace| place.file.as_ref().is_none_or(|file| file.is_there());
+        let unix = now.unix.as_ref().filter(there);
         Ok(Self {
-            tcp: Change::from(tcp, wanted, inherited)?,
-            unix: Change::from(unix.filter(there), path, inherited)?,
+            tcp: Change::from(now.tcp.as_ref(), wanted, inherited)?,
+            unix: Change::from(unix, path, inherited)?,
             token: token.map(|(token, _)| token),
         })
     }
@@ -79,11 +91,11 @@ impl AdminListeners {
 
 impl Change {
     fn from(
-        now: Option<&AdminListener>,
+        now: Option<&OpenPlace>,
         wanted: Option<(BindAddress, Option<Place>)>,
         inherited: &mut InheritedSockets,
     ) -> Result<Self, Diagnostic> {
-        if now.map(|listener| &listener.address) == wanted.as_ref().map(|(address, _)| address) {
+        if now.map(|place| &place.address) == wanted.as_ref().map(|(address, _)| address) {
             return Ok(Self::Stay);
         }
         match wanted {
