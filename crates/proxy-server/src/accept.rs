@@ -1,6 +1,7 @@
 //! Takes connections from listening sockets.
 
 use crate::client_socket::ClientSocket;
+use crate::essential_tasks::EssentialTasks;
 use crate::negotiate::{Accepted, ConnectionGuard, start};
 use crate::overload;
 use crate::settings::ConnectionSettings;
@@ -68,8 +69,13 @@ impl WorkerListener {
         true
     }
 
-    /// Takes connections from `socket`, too.
-    pub(crate) fn open(self: &Rc<Self>, worker: &Rc<Worker>, place: usize, socket: Socket) {
+    /// Takes connections from `socket`, too, by one more of `tasks`.
+    pub(crate) fn open(
+        self: &Rc<Self>,
+        worker: &Rc<Worker>,
+        tasks: &mut EssentialTasks,
+        (place, socket): (usize, Socket),
+    ) {
         let socket = match ListeningSocket::new(socket) {
             Ok(socket) => socket,
             Err(error) => {
@@ -82,7 +88,7 @@ impl WorkerListener {
             .borrow_mut()
             .insert(place, Rc::clone(&accept_loop));
         let accepting = run(Rc::clone(worker), Rc::clone(self), socket, accept_loop);
-        tokio::task::spawn_local(accepting);
+        tasks.spawn(accepting);
     }
 
     /// Takes no more connections: nobody does.
@@ -213,8 +219,8 @@ fn admit(worker: &Rc<Worker>, listener: &Rc<WorkerListener>, stream: ClientSocke
 
 fn peer_of(worker: &Worker, listener: &WorkerListener, peer: IpAddr) -> Peer {
     let active = worker.active();
-    let plan = active.plan.listeners().get(listener.index.get());
-    let trusted = plan.map_or(&[][..], |plan| &plan.trusted_proxies);
+    let socket = active.plan.listeners().get(listener.index.get());
+    let trusted = socket.map_or(&[][..], |socket| &socket.trusted_proxies);
     let tls = listener.settings.borrow().tls.is_some();
     Peer::new(peer, tls, trusted)
 }

@@ -311,7 +311,7 @@ impl Process {
     }
 
     async fn end(&mut self, signals: &mut Signals) {
-        self.server.drain();
+        self.server.drain().await;
         let time = *self.server.plan().model().system.graceful_shutdown_timeout;
         let deadline = tokio::time::sleep(time);
         tokio::pin!(deadline);

@@ -17,6 +17,7 @@ mod worker_pool;
 mod disk_thread;
 mod heartbeat;
 
+mod essential_tasks;
 mod worker;
 
 mod accept;

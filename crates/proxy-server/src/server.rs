@@ -357,10 +357,14 @@ impl Server {
     }
 
     /// Accepts no more, and lets workers leave when their last connection ends.
-    pub(crate) fn drain(&mut self) {
+    ///
+    /// Every listening socket is closed before the first idle connection: a client that connects again
+    /// at once is refused, not accepted into a queue and reset.
+    pub(crate) async fn drain(&mut self) {
         self.common.shared.lifecycle.drain();
         self.listeners = ListenerSet::default();
         self.inherited = InheritedSockets::default();
+        self.workers.stop_accepting().await;
         self.workers.send_all(|| Command::Drain(Draining::Promptly));
     }
 

@@ -1,6 +1,7 @@
 //! One worker: a thread with a runtime, sockets and connections of its own.
 
 use crate::accept::WorkerListener;
+use crate::essential_tasks::EssentialTasks;
 use crate::heartbeat::{Heartbeat, HeartbeatMonitor};
 use crate::listener_set::OwnedSockets;
 use crate::settings::ConnectionSettings;
@@ -70,6 +71,8 @@ pub(crate) enum Command {
     Apply(Box<PlanUpdate>, oneshot::Sender<()>),
     /// Look again which targets are healthy.
     Refresh,
+    /// Take no more connections; answer when the listening sockets are closed.
+    StopAccepting(oneshot::Sender<()>),
     /// Take no more connections, end those there are, and leave when none is left.
     Drain(Draining),
     /// Leave now.
@@ -174,9 +177,15 @@ async fn run(
                     done.send(()).unwrap_or_default();
                 }
                 Some(Command::Refresh) => worker_loop.worker.active().refresh(),
+                Some(Command::StopAccepting(done)) => {
+                    worker_loop.close_listeners();
+                    tokio::task::yield_now().await;
+                    done.send(()).unwrap_or_default();
+                }
                 Some(Command::Drain(how)) => worker_loop.drain(how),
                 Some(Command::Stop) | None => break,
             },
+            () = worker_loop.tasks.watch() => {}
             ticked = tick_timer.next() => {
                 ticked?;
                 worker_loop.tick();
@@ -197,6 +206,7 @@ struct WorkerLoop {
     registry: Arc<Registry>,
     worker: Rc<Worker>,
     listeners: BTreeMap<ListenerId, Rc<WorkerListener>>,
+    tasks: EssentialTasks,
     ticks: u32,
 }
 
@@ -219,11 +229,13 @@ impl WorkerLoop {
             registry,
             worker: Rc::new(worker),
             listeners: BTreeMap::new(),
+            tasks: EssentialTasks::default(),
             ticks: 0,
         };
         worker_loop.worker.pool.apply(pools);
         let pool = Rc::clone(&worker_loop.worker.pool);
-        tokio::task::spawn_local(poll_fn(move |cx| pool.poll_evictions(cx)));
+        let evicting = poll_fn(move |cx| pool.poll_evictions(cx));
+        worker_loop.tasks.spawn(evicting);
         worker_loop.update_listeners(listeners);
         worker_loop
     }
@@ -265,8 +277,8 @@ impl WorkerLoop {
                 .unwrap_or_else(|| Rc::new(WorkerListener::new(&listener_plan.name, &settings)));
             listener.index.set(index);
             listener.keep_only(&serves);
-            for (place, socket) in fresh {
-                listener.open(&self.worker, place, socket);
+            for socket in fresh {
+                listener.open(&self.worker, &mut self.tasks, socket);
             }
             self.listeners.insert(id, listener);
         }
@@ -291,13 +303,21 @@ impl WorkerLoop {
         }
     }
 
+    fn close_listeners(&self) {
+        for listener in self.listeners.values() {
+            listener.close();
+        }
+    }
+
     fn drain(&self, how: Draining) {
         self.worker.draining.set(how);
-        for listener in self.listeners.values() {
-            match how {
-                Draining::Gently => listener.keep_only(&[]),
-                Draining::Promptly | Draining::No => listener.close(),
+        match how {
+            Draining::Gently => {
+                for listener in self.listeners.values() {
+                    listener.keep_only(&[]);
+                }
             }
+            Draining::Promptly | Draining::No => self.close_listeners(),
         }
         self.worker.pool.clear();
         self.worker.timers.wake_all();

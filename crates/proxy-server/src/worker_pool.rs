@@ -21,6 +21,9 @@ pub(crate) struct WorkerHealth {
 /// How long workers may take to end when they are told to end at once.
 const STOP_TIME: Duration = Duration::from_secs(1);
 
+/// How long workers may take to close their listening sockets before the drain goes on.
+const CLOSE_TIME: Duration = Duration::from_secs(1);
+
 /// How often the control thread looks whether they have.
 const STOP_INTERVAL: Duration = Duration::from_millis(5);
 
@@ -130,6 +133,26 @@ impl WorkerPool {
             tracing::info!(worker = worker.number, "a worker leaves");
             drop(worker.commands.send(Command::Drain(Draining::Gently)));
             self.leaving.push(worker);
+        }
+    }
+
+    /// Has every worker close its listening sockets, and waits for [`CLOSE_TIME`] at most until they
+    /// have.
+    pub(crate) async fn stop_accepting(&self) {
+        let mut answers = Vec::with_capacity(self.workers.len());
+        for worker in self.workers.iter().chain(&self.leaving) {
+            let (done, closed) = oneshot::channel();
+            // One that has ended drops it.
+            drop(worker.commands.send(Command::StopAccepting(done)));
+            answers.push(closed);
+        }
+        let all = async {
+            for closed in answers {
+                closed.await.unwrap_or_default();
+            }
+        };
+        if tokio::time::timeout(CLOSE_TIME, all).await.is_err() {
+            tracing::warn!("a worker has not closed its listening sockets yet");
         }
     }
 

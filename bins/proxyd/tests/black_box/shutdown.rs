@@ -2,13 +2,14 @@
 
 use crate::installed::Installed;
 use crate::support::{BINARY, Busy, Config, pause, request, target};
-use proxy_testkit::{End, Gate, Launch, RawClient, Upstream, free_port, get};
+use proxy_testkit::{EVENT_TIMEOUT, End, Gate, Launch, RawClient, Upstream, free_port, get};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::Signal;
 use std::fs;
-use std::io::Write;
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
 use std::path::Path;
+use std::thread;
 use std::time::Duration;
 
 #[test]
@@ -287,4 +288,42 @@ fn a_silent_name_server_keeps_no_signal_waiting() {
 
     assert!(proxyd.has_ended_within(Duration::from_secs(4)));
     assert!(proxyd.wait().success());
+}
+
+#[test]
+fn a_client_that_connects_again_at_once_while_a_drain_begins_is_never_reset() {
+    const CLIENTS: usize = 64;
+    let upstream = Upstream::saying("");
+    for _ in 0..5 {
+        let mut proxyd = Config::to(&upstream).top("worker-threads 4").start();
+        let address = proxyd.address();
+        let resets = thread::scope(|scope| {
+            let clients: Vec<_> = (0..CLIENTS)
+                .map(|_| {
+                    let mut client = RawClient::connect(address);
+                    assert_eq!(client.ask(get("/", &[])).status, 200);
+                    scope.spawn(move || {
+                        let _ = client.end();
+                        is_reset(address)
+                    })
+                })
+                .collect();
+            proxyd.terminate();
+            let asked = clients.into_iter().map(|client| client.join().unwrap());
+            asked.filter(|reset| *reset).count()
+        });
+        assert_eq!(resets, 0);
+        assert!(proxyd.wait().success());
+    }
+}
+
+/// Whether a connection is taken at `address` and reset before a request on it is answered.
+fn is_reset(address: SocketAddr) -> bool {
+    let Ok(mut stream) = TcpStream::connect(address) else {
+        return false;
+    };
+    stream.set_read_timeout(Some(EVENT_TIMEOUT)).unwrap();
+    let asked = stream.write_all(request("GET /", "", "").as_bytes());
+    let heard = asked.and_then(|()| stream.read(&mut [0; 16]));
+    heard.is_err() || heard.is_ok_and(|count| count == 0)
 }
