@@ -27,6 +27,13 @@ pub enum Detail {
         /// What was allowed.
         limit: u64,
     },
+    /// A limit was passed, and counting ended before all was counted.
+    LimitAtLeast {
+        /// What was counted.
+        current: u64,
+        /// What was allowed.
+        limit: u64,
+    },
     /// A timer, which the reason names, ran out.
     After(Duration),
 }

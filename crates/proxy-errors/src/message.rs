@@ -74,7 +74,10 @@ impl Problem {
     fn words(&self, reader: Reader) -> &str {
         let text = match self.detail() {
             Detail::Text(text) | Detail::Named { text, .. } => text,
-            Detail::None | Detail::Limit { .. } | Detail::After(_) => "",
+            Detail::None
+            | Detail::Limit { .. }
+            | Detail::LimitAtLeast { .. }
+            | Detail::After(_) => "",
         };
         match reader {
             Reader::Log if !text.is_empty() => text,
@@ -102,7 +105,11 @@ impl Problem {
     fn name(&self) -> Option<&str> {
         match self.detail() {
             Detail::Named { name, .. } => Some(name),
-            Detail::None | Detail::Text(_) | Detail::Limit { .. } | Detail::After(_) => None,
+            Detail::None
+            | Detail::Text(_)
+            | Detail::Limit { .. }
+            | Detail::LimitAtLeast { .. }
+            | Detail::After(_) => None,
         }
     }
 
@@ -119,6 +126,9 @@ impl Problem {
             Detail::Limit { current, limit } => format!(
                 "Limit exceeded: {limit_type} - Current value {current} exceeds limit {limit}"
             ),
+            Detail::LimitAtLeast { current, limit } => format!(
+                "Limit exceeded: {limit_type} - Current value at least {current} exceeds limit {limit}"
+            ),
             Detail::None | Detail::Text(_) | Detail::Named { .. } | Detail::After(_) => {
                 format!("Limit exceeded: {limit_type} - {words}")
             }
@@ -129,7 +139,11 @@ impl Problem {
         let operation = self.reason().phrase();
         match self.detail() {
             Detail::After(time) => format!("Timeout: {operation} after {}ms", time.as_millis()),
-            Detail::None | Detail::Text(_) | Detail::Named { .. } | Detail::Limit { .. } => {
+            Detail::None
+            | Detail::Text(_)
+            | Detail::Named { .. }
+            | Detail::Limit { .. }
+            | Detail::LimitAtLeast { .. } => {
                 format!("Timeout: {operation}")
             }
         }

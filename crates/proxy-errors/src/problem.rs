@@ -41,6 +41,16 @@ impl Problem {
         }
     }
 
+    /// What was counted against the limit may be more than is told.
+    #[must_use]
+    pub fn at_least(self) -> Self {
+        let detail = match self.detail {
+            Detail::Limit { current, limit } => Detail::LimitAtLeast { current, limit },
+            other => other,
+        };
+        Self { detail, ..self }
+    }
+
     /// The limit that was met is no setting, though others of its reason are.
     #[must_use]
     pub fn without_setting(self) -> Self {

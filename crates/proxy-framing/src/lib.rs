@@ -82,6 +82,7 @@ pub use grpc_timeout::{read_grpc_timeout, write_grpc_timeout};
 pub use hops::client_of;
 pub use limits::HeadLimits;
 pub use lines::{FieldLine, Lines};
+pub use measured::SizeMeter;
 pub use proxy_header::{ProxyHeader, proxy_header};
 pub use request::RequestValidator;
 pub use response::{RequestKind, ResponseValidator};

@@ -105,7 +105,9 @@ pub fn log_connection_problem(worker: &Worker, client: &ConnectionInfo, problem:
 
 fn counted(detail: &Detail) -> (u64, u64) {
     match detail {
-        Detail::Limit { current, limit } => (*current, *limit),
+        Detail::Limit { current, limit } | Detail::LimitAtLeast { current, limit } => {
+            (*current, *limit)
+        }
         Detail::None | Detail::Text(_) | Detail::Named { .. } | Detail::After(_) => (0, 0),
     }
 }

@@ -174,6 +174,14 @@ fn send_problem(fault: &SendError, upstream: &str, body: Option<RequestBodyError
             let current = seen;
             Problem::new(Reason::BodySizeLimit, Detail::Limit { current, limit })
         }
+        (
+            _,
+            Some(RequestBodyError::Trailers {
+                reason,
+                current,
+                limit,
+            }),
+        ) => Problem::new(reason, Detail::Limit { current, limit }),
         (_, Some(RequestBodyError::BodyAborted)) => {
             Problem::new(Reason::ClientAborted, Detail::None)
         }
@@ -271,9 +279,11 @@ pub fn timeout_problem(timer: Timer, after: Duration) -> Problem {
 pub(crate) fn waited(problem: &Problem) -> Duration {
     match problem.detail() {
         Detail::After(time) => *time,
-        Detail::None | Detail::Text(_) | Detail::Named { .. } | Detail::Limit { .. } => {
-            Duration::ZERO
-        }
+        Detail::None
+        | Detail::Text(_)
+        | Detail::Named { .. }
+        | Detail::Limit { .. }
+        | Detail::LimitAtLeast { .. } => Duration::ZERO,
     }
 }
 

@@ -9,9 +9,10 @@ use crate::client_body::ClientBody;
 use crate::exchange::Exchange;
 use crate::failure::{connect_problem, exchange_problem, unfit_response};
 use crate::known_headers::KnownHeaders;
+use crate::policy::header_limits::FieldLimits;
 use crate::policy::request_head::{self, Length};
 use crate::policy::{grpc_timeout, http2_fields, response_head};
-use crate::request_body::{Progress, RequestBody, Times};
+use crate::request_body::{BodyLimits, Progress, RequestBody, Times};
 use crate::state::ActivePlan;
 use crate::upgrade::{self, RequestedUpgrade};
 use bytes::Bytes;
@@ -346,7 +347,11 @@ fn upload(
         write: route.times.read,
         response: route.times.response,
     };
-    RequestBody::new(body, route.max_body_bytes, times, timers.clone())
+    let limits = BodyLimits {
+        max_bytes: route.max_body_bytes,
+        trailers: FieldLimits::of(&exchange.active().plan.model().limits),
+    };
+    RequestBody::new(body, limits, times, timers.clone())
 }
 
 /// Whether a request may be sent twice without the client having asked for that: it has no body and a

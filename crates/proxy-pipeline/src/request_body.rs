@@ -1,10 +1,13 @@
 //! A request's body on its way upstream: counted, bounded, and timed by progress.
 
 use crate::client_body::{BodyAborted, ClientBody};
+use crate::policy::header_limits::{FieldLimits, check_fields};
 use crate::trailers;
 use bytes::Bytes;
+use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use proxy_clock::{MinDataRate, RequestTimers, Timer};
+use proxy_errors::{Detail, Reason};
 use proxy_http1::{Pipe, SpliceFrom};
 use std::cell::Cell;
 use std::pin::Pin;
@@ -30,11 +33,18 @@ pub(crate) struct Progress {
     pub(crate) complete: Cell<bool>,
     /// Whether the response has begun: from then on its reader's timers count.
     answered: Cell<bool>,
-    limit: u64,
+    limits: BodyLimits,
     times: Times,
     /// The client's; none for one that may say little for long.
     min_rate: Option<MinDataRate>,
     timers: RequestTimers,
+}
+
+/// How large a body and its trailers may be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BodyLimits {
+    pub(crate) max_bytes: u64,
+    pub(crate) trailers: FieldLimits,
 }
 
 /// How long each side may make the other wait.
@@ -61,6 +71,16 @@ pub enum RequestBodyError {
         /// The most that is allowed.
         limit: u64,
     },
+    /// A limit on header fields is passed by its trailers.
+    #[error("trailers of {current} exceed limit {limit}")]
+    Trailers {
+        /// Which limit.
+        reason: Reason,
+        /// What was counted.
+        current: u64,
+        /// The most that is allowed.
+        limit: u64,
+    },
     /// The client hung up, or sent what is no body.
     #[error("cut off by the client")]
     BodyAborted,
@@ -79,10 +99,10 @@ impl From<BodyAborted> for RequestBodyError {
 }
 
 impl RequestBody {
-    /// `incoming`, of which at most `limit` bytes are let through.
+    /// `incoming`, as far as `limits` let it through.
     pub(crate) fn new(
         incoming: ClientBody,
-        limit: u64,
+        limits: BodyLimits,
         times: Times,
         timers: RequestTimers,
     ) -> (Self, Rc<Progress>) {
@@ -91,7 +111,7 @@ impl RequestBody {
             fault: Cell::new(None),
             complete: Cell::new(false),
             answered: Cell::new(false),
-            limit,
+            limits,
             times,
             min_rate: (!times.any_rate).then(MinDataRate::default),
             timers,
@@ -108,11 +128,9 @@ impl Progress {
     fn count(&self, bytes: usize) -> Result<(), RequestBodyError> {
         let seen = self.bytes.get().saturating_add(bytes as u64);
         self.bytes.set(seen);
-        if seen > self.limit {
-            return Err(RequestBodyError::TooLarge {
-                seen,
-                limit: self.limit,
-            });
+        let limit = self.limits.max_bytes;
+        if seen > limit {
+            return Err(RequestBodyError::TooLarge { seen, limit });
         }
         if let Some(min_rate) = &self.min_rate {
             min_rate.moved(self.timers.clock(), bytes);
@@ -120,6 +138,24 @@ impl Progress {
         self.start(Timer::UpstreamWrite, self.times.write);
         self.extend_response_timer();
         Ok(())
+    }
+
+    /// Refuses trailers that are larger than a head may be.
+    #[cold]
+    fn check_trailers(&self, trailers: &HeaderMap) -> Result<(), RequestBodyError> {
+        let checked = check_fields(trailers, self.limits.trailers);
+        checked.map_err(|problem| match problem.detail() {
+            Detail::Limit { current, limit } => RequestBodyError::Trailers {
+                reason: problem.reason(),
+                current: *current,
+                limit: *limit,
+            },
+            Detail::None
+            | Detail::Text(_)
+            | Detail::Named { .. }
+            | Detail::LimitAtLeast { .. }
+            | Detail::After(_) => RequestBodyError::Malformed,
+        })
     }
 
     fn ended(&self) {
@@ -198,6 +234,9 @@ impl Body for RequestBody {
             Poll::Ready(Some(Err(cut))) => Poll::Ready(Some(Err(progress.failed(cut.into())))),
             Poll::Ready(Some(Ok(mut frame))) => {
                 if let Some(trailers) = frame.trailers_mut() {
+                    if let Err(fault) = progress.check_trailers(trailers) {
+                        return Poll::Ready(Some(Err(progress.failed(fault))));
+                    }
                     trailers::for_targets(trailers);
                 }
                 if let Err(fault) = progress.count(frame.data_ref().map_or(0, Bytes::len)) {

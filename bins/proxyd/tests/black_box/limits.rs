@@ -1,7 +1,9 @@
 //! How large and how many: header limits, body limits, places for requests and connections.
 
 use crate::installed::Installed;
-use crate::support::{BINARY, Config, METRICS, metric, post, reason, refusal, request, target};
+use crate::support::{
+    BINARY, Config, METRICS, metric, pause, post, reason, refusal, request, target,
+};
 use proxy_testkit::{End, Gate, Launch, Upstream, get};
 use std::fs;
 
@@ -76,6 +78,45 @@ fn too_large_heads_are_answered_429_and_logged_as_limits() {
         let _ = client.end();
     }
     assert!(upstream.requests().is_empty());
+}
+
+/// What is told of a value that is limited to 100 bytes, of which `first` come with the head and `later`
+/// when the limit is passed already.
+fn told_of_a_value(first: usize, later: &str) -> String {
+    let upstream = Upstream::saying("");
+    let proxyd = limited(&upstream, SMALL_HEADS).start();
+    let mut client = proxyd.connect();
+    let begun = format!("GET / HTTP/1.1\r\nHost: a.test\r\nX: {}", "v".repeat(first));
+    client.send(begun);
+    pause(&mut client, 200);
+    client.send(later.to_owned());
+    let response = client.response();
+    let record = proxyd.limit_record(&response.correlation_id());
+    let message = refusal(&response, 429, "LIMIT_EXCEEDED");
+    assert!(message.contains(&format!("{}", record.number("actual").unwrap())));
+    message
+}
+
+#[test]
+fn the_size_of_a_header_that_comes_in_pieces_is_told_whole() {
+    let whole = "Limit exceeded: header_size - Current value 150 exceeds limit 100";
+    assert_eq!(
+        told_of_a_value(110, &"v".repeat(40)[..]),
+        whole.replace("value 150", "value at least 150")
+    );
+    assert_eq!(
+        told_of_a_value(110, &format!("{}\r\n\r\n", "v".repeat(40))),
+        whole
+    );
+}
+
+#[test]
+fn no_more_than_four_times_the_limit_of_a_header_is_counted() {
+    let told = told_of_a_value(110, &"v".repeat(900));
+    assert_eq!(
+        told,
+        "Limit exceeded: header_size - Current value at least 400 exceeds limit 100"
+    );
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::support::{Answer, Http2, Http2Upstream, ask, get, live, plain, send_all, start, to};
 use bytes::Bytes;
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
 use proxy_testkit::{Framing, Gate, Upstream, ok};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -185,6 +185,47 @@ fn trailers_go_both_ways() {
     let seen = upstream.last_request();
     assert_eq!(seen.trailers.get("x-count"), Some("4"));
     assert_eq!(seen.fields.get("te"), Some("trailers"));
+}
+
+#[test]
+fn trailers_are_held_to_the_limits_of_heads() {
+    let upstream = Upstream::saying("hello");
+    let limits = "limits { max-header-count 10; max-header-size-bytes 1024 }";
+    let kdl = format!("{}\n{limits}", to(&upstream, H2C));
+    let proxyd = start(&kdl, &[]);
+    let of = |count: usize, size: usize| {
+        let field = |number| {
+            let name = format!("x-{number}").parse::<HeaderName>().unwrap();
+            (name, "v".repeat(size).parse().unwrap())
+        };
+        (0..count).map(field).collect::<HeaderMap>()
+    };
+
+    live(async {
+        let mut http = Http2::knowing(proxyd.address()).await;
+        for (trailers, status, limit) in [
+            (of(10, 1), 200, ""),
+            (
+                of(11, 1),
+                429,
+                "header_count - Current value 11 exceeds limit 10",
+            ),
+            (
+                of(1, 1020),
+                429,
+                "header_size - Current value 1027 exceeds limit 1024",
+            ),
+        ] {
+            let (response, mut stream) = http.begin(ask("POST", "/")).await;
+            stream
+                .send_data(Bytes::from_static(b"body"), false)
+                .unwrap();
+            stream.send_trailers(trailers).unwrap();
+            let answer = Answer::whole(response.await.unwrap()).await.unwrap();
+            assert_eq!(answer.status, status, "{}", answer.text());
+            assert!(answer.text().contains(limit), "{}", answer.text());
+        }
+    });
 }
 
 #[test]

@@ -1,5 +1,6 @@
-//! Refuses heads that are too large. Over HTTP/1.x the framing guard has done that before.
+//! Refuses heads and trailers that are too large. Over HTTP/1.x the framing guard has done that before.
 
+use http::HeaderMap;
 use http::request::Parts;
 use http::uri::PathAndQuery;
 use proxy_errors::{Detail, Problem, Reason};
@@ -11,6 +12,27 @@ const MAX_TARGET_BYTES: u64 = 16 * 1024;
 /// What a field line has beside its name and value: the colon, a space, and the line's end.
 const LINE_OVERHEAD: u64 = 4;
 
+/// Bounds on the fields of one section, by the settings of the same names.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FieldLimits {
+    max_header_size_bytes: u64,
+    max_header_count: u64,
+    max_header_name_bytes: u64,
+    max_header_value_bytes: u64,
+}
+
+impl FieldLimits {
+    #[inline]
+    pub(crate) fn of(limits: &Limits) -> Self {
+        Self {
+            max_header_size_bytes: *limits.max_header_size_bytes,
+            max_header_count: u64::from(*limits.max_header_count),
+            max_header_name_bytes: *limits.max_header_name_bytes,
+            max_header_value_bytes: *limits.max_header_value_bytes,
+        }
+    }
+}
+
 /// Counts what the same head would count in HTTP/1.1.
 pub(crate) fn check(head: &Parts, limits: &Limits) -> Result<(), Problem> {
     let target = head
@@ -18,30 +40,28 @@ pub(crate) fn check(head: &Parts, limits: &Limits) -> Result<(), Problem> {
         .path_and_query()
         .map_or(0, |target| bytes(PathAndQuery::as_str(target)));
     within(Reason::HeaderSizeLimit, target, MAX_TARGET_BYTES).map_err(Problem::without_setting)?;
-    let count = head.headers.len() as u64;
-    within(
-        Reason::HeaderCountLimit,
-        count,
-        u64::from(*limits.max_header_count),
-    )?;
+    check_fields(&head.headers, FieldLimits::of(limits))
+}
+
+/// The same for the fields of a head, or of trailers.
+#[inline]
+pub(crate) fn check_fields(fields: &HeaderMap, limits: FieldLimits) -> Result<(), Problem> {
+    let count = fields.len() as u64;
+    within(Reason::HeaderCountLimit, count, limits.max_header_count)?;
     let mut total = 0;
-    for (field, value) in &head.headers {
+    for (field, value) in fields {
         let (name, value) = (bytes(field), bytes(value));
         let of_this = |problem: Problem| problem.with_field(field.as_str());
-        within(Reason::HeaderNameLimit, name, *limits.max_header_name_bytes).map_err(of_this)?;
+        within(Reason::HeaderNameLimit, name, limits.max_header_name_bytes).map_err(of_this)?;
         within(
             Reason::HeaderValueLimit,
             value,
-            *limits.max_header_value_bytes,
+            limits.max_header_value_bytes,
         )
         .map_err(of_this)?;
         total += name + value + LINE_OVERHEAD;
     }
-    within(
-        Reason::HeaderSizeLimit,
-        total,
-        *limits.max_header_size_bytes,
-    )
+    within(Reason::HeaderSizeLimit, total, limits.max_header_size_bytes)
 }
 
 #[inline]

@@ -3,8 +3,8 @@
 //! Requests are served one after the other: see [`exchange`]. Between requests the connection keeps
 //! nothing but its socket, so that thousands of idle ones cost little: see [`hibernate`].
 
-use crate::http1::connection::{Connection, ConnectionIo};
-use crate::http1::exchange::exchange;
+use crate::conn::{Connection, ConnectionIo};
+use crate::exchange::exchange;
 use crate::linger;
 use crate::negotiate::ConnectionGuard;
 use proxy_clock::Timer;
@@ -20,19 +20,22 @@ use std::time::Duration;
 /// How long a connection may keep what it needs to read a request while none comes.
 const HIBERNATE_AFTER: Duration = Duration::from_secs(2);
 
+/// How long a head that is refused for its size is read on, to tell how large it is.
+const MEASURE_TIME: Duration = Duration::from_secs(1);
+
 /// Why no further request is read.
 #[derive(Debug)]
 pub(crate) enum End {
     /// One side closed it, or it broke.
     Closed,
     /// It ended within a response that has no other end than its own: it must not look whole.
-    Truncated,
+    Torn,
     /// There is nothing to do.
-    Idle,
+    Quiet,
     /// The client sent what is no request.
-    Malformed(FramingError),
+    FramingError(FramingError),
     /// A timer ran out.
-    TimedOut(Timer, Duration),
+    Expired(Timer, Duration),
 }
 
 /// Serves HTTP/1.x on a connection until it is over.
@@ -99,7 +102,15 @@ async fn finish(conn: &Rc<Connection>, end: End) {
         }
         End::Truncated => conn.abort(),
         End::Malformed(fault) => {
-            let problem = refused_head_problem(fault, conn.reader().unread());
+            let problem = {
+                let reader = conn.reader();
+                let problem = refused_head_problem(fault, reader.unread());
+                if reader.is_size_open() {
+                    problem.at_least()
+                } else {
+                    problem
+                }
+            };
             refuse(conn, problem).await;
         }
         End::TimedOut(Timer::RequestHeader, after) => {
@@ -146,11 +157,30 @@ fn poll_request(conn: &Connection, cx: &mut Context<'_>) -> Poll<Result<RequestH
             return Poll::Ready(Err(End::Malformed(fault)));
         }
         match conn.poll_fill(cx) {
+            Poll::Ready(Ok(0) | Err(_)) if conn.reader().is_measuring() => {
+                conn.reader().end_measuring();
+            }
             Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Err(End::Closed)),
             Poll::Ready(Ok(_)) => {}
+            Poll::Pending if conn.reader().is_measuring() => {
+                ready!(poll_measured(conn));
+            }
             Poll::Pending => return poll_timers(conn).map(Err),
         }
     }
+}
+
+/// Ready when a head that is refused for its size is not to be read any further.
+fn poll_measured(conn: &Connection) -> Poll<()> {
+    let deadline = &conn.guard.deadline;
+    if let Some((Timer::Linger, _)) = deadline.take_expired() {
+        conn.reader().end_measuring();
+        return Poll::Ready(());
+    }
+    if deadline.running() != Some(Timer::Linger) {
+        deadline.start(&conn.guard.worker.clock, Timer::Linger, MEASURE_TIME);
+    }
+    Poll::Pending
 }
 
 /// Nothing to read: how long yet?

@@ -3,7 +3,7 @@
 use crate::client_stream::ClientStream;
 use bytes::{Buf, Bytes, BytesMut};
 use http_body::{Frame, SizeHint};
-use proxy_framing::{FramingError, HeadLimits, Lines, RequestValidator, Scan, Stop};
+use proxy_framing::{FramingError, HeadLimits, Lines, RequestValidator, Scan, SizeMeter, Stop};
 use proxy_http1::{
     self as http1, BodyDecoder, BodyLength, Head, ReadStrategy, RequestHead, read_request,
 };
@@ -25,6 +25,8 @@ pub(crate) struct RequestReader {
     deferred: BytesMut,
     upgrade_pending: bool,
     fault: Option<FramingError>,
+    /// Of a head that is refused for its size, until it is known how large it is.
+    meter: Option<SizeMeter>,
     read_strategy: ReadStrategy,
     heads_taken: u64,
     body: BodyDecoder,
@@ -40,6 +42,7 @@ impl RequestReader {
             deferred: BytesMut::new(),
             upgrade_pending: false,
             fault: None,
+            meter: None,
             read_strategy: ReadStrategy::up_to(LARGEST_READ),
             heads_taken: 0,
             body: BodyDecoder::new(BodyLength::Length(0)),
@@ -51,6 +54,21 @@ impl RequestReader {
     /// What is wrong with the client's bytes.
     pub(crate) fn fault(&self) -> Option<FramingError> {
         self.fault
+    }
+
+    /// Whether a head is refused for its size, and read on to see how large it is.
+    pub(crate) fn is_measuring(&self) -> bool {
+        self.fault.is_none() && self.meter.is_some()
+    }
+
+    /// Reads no further to see how large the refused head is.
+    pub(crate) fn end_measuring(&mut self) {
+        self.fault = self.fault.or(self.meter.as_ref().map(SizeMeter::fault));
+    }
+
+    /// Whether the size of what was refused is larger than what is told of it, for all that is known.
+    pub(crate) fn is_size_open(&self) -> bool {
+        self.meter.as_ref().is_some_and(|meter| !meter.is_exact())
     }
 
     /// The correlation ID of the head that was refused, if it could still be read.
@@ -74,6 +92,7 @@ impl RequestReader {
             && self.validator.between_messages()
             && self.deferred.is_empty()
             && self.fault.is_none()
+            && self.meter.is_none()
     }
 
     /// Whether it holds nothing that a new one would not. Empty lines count: there may be few, and
@@ -137,6 +156,7 @@ impl RequestReader {
             && self.unread.is_empty()
             && !self.upgrade_pending
             && self.fault.is_none()
+            && self.meter.is_none()
     }
 
     /// Reads and judges. Gives the number of bytes read: 0 at the end of the stream.
@@ -164,6 +184,12 @@ impl RequestReader {
     /// Judges what stands in the buffer from `before` on, and keeps what may be had.
     fn validate(&mut self, before: usize) {
         let fresh = self.unread.get(before..).unwrap_or_default();
+        if let Some(meter) = &mut self.meter {
+            meter.push(fresh);
+            self.fault = meter.is_over().then(|| meter.fault());
+            self.unread.truncate(before);
+            return;
+        }
         let leads = before == 0 && self.validator.between_messages();
         let lines = leads.then(|| {
             self.lines = http1::lines();
@@ -174,7 +200,14 @@ impl RequestReader {
             None => {}
             Some(Stop::FramingError(fault)) => {
                 let refused = fresh.get(accepted..).unwrap_or_default();
-                self.fault = Some(fault.measured(refused));
+                self.meter = SizeMeter::new(fault).filter(|_| self.validator.in_head());
+                self.fault = match &mut self.meter {
+                    Some(meter) => {
+                        meter.push(refused);
+                        meter.is_over().then(|| meter.fault())
+                    }
+                    None => Some(fault),
+                };
                 self.unread.truncate(before + accepted);
             }
             Some(Stop::Upgrade) => {
