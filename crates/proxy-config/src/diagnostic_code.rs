@@ -111,6 +111,9 @@ fault_codes! {
     NobodyServed = "nobody-served", Warning;
     /// Another route takes every request that this one could take.
     UnreachableRoute = "unreachable-route", Warning;
+    /// A path that other servers may read in another way, which leads to another route: every request for
+    /// it is refused under `path-policy "strict"`.
+    AmbiguousPath = "ambiguous-path", Warning;
     /// No route names the upstream.
     UnusedUpstream = "unused-upstream", Warning;
     /// A target on port 443 is spoken to in plaintext, because its upstream has no `tls` block.

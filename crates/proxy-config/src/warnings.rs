@@ -1,5 +1,6 @@
 //! What is doubtful about a configuration that can be used.
 
+mod ambiguous_paths;
 mod foreign;
 
 use crate::diagnostic::Diagnostic;
@@ -16,6 +17,7 @@ const DESCRIPTORS_FOR_OURSELVES: u64 = 100;
 
 pub(crate) fn find(model: &Model, files: Files<'_>, faults: &mut Diagnostics) {
     unreachable_routes(model, faults);
+    ambiguous_paths::find(model, faults);
     unused_upstreams(model, faults);
     plaintext_to_tls_ports(model, faults);
     regexes_that_could_be_plain(model, faults);
