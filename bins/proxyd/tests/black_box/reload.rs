@@ -1,6 +1,6 @@
 //! SIGHUP: a new configuration in force at once, or nothing changed at all.
 
-use crate::support::{Config, METRICS, metric, post, request, target};
+use crate::support::{Config, METRICS, metric, pause, post, request, target};
 use proxy_testkit::{End, Gate, Proxyd, RawClient, Reload, Upstream, free_port, get, ok};
 
 #[track_caller]
@@ -450,7 +450,17 @@ fn logs_change() {
     let to_stdout = proxyd.connect().ask(get("/", &[])).correlation_id();
 
     let _ = proxyd.access_record(&to_stdout);
-    let text = std::fs::read_to_string(proxyd.folder().join("access.log")).unwrap();
+    let file = proxyd.folder().join("access.log");
+    let mut client = proxyd.connect();
+    // The file has a writer of its own, which may be later than that of the standard output.
+    let mut text = std::fs::read_to_string(&file).unwrap();
+    for _ in 0..200 {
+        if text.contains(&to_file) {
+            break;
+        }
+        pause(&mut client, 20);
+        text = std::fs::read_to_string(&file).unwrap();
+    }
     assert!(text.contains(&to_file) && !text.contains(&to_stdout));
     assert!(
         !proxyd

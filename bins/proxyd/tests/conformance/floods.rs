@@ -43,6 +43,8 @@ struct Siege {
     ends: Ends,
     http1: Waits,
     http2: Waits,
+    /// What a request of an undisturbed proxy on the same machine waited at the same time.
+    baseline: Waits,
     grown: u64,
     /// How long somebody else had the machine meanwhile.
     stolen: Duration,
@@ -167,12 +169,15 @@ fn besiege(attack: &Attack) -> Siege {
     let held = Gate::new();
     let upstream = upstream(&held);
     let proxyd = start(&upstream);
+    // Not attacked: what its clients wait is the machine's doing, and the attackers', not the proxy's.
+    let undisturbed = start(&upstream);
     let over = AtomicBool::new(false);
     let to = proxyd.address();
     let stolen_before = stolen();
     thread::scope(|scope| {
         let http1 = scope.spawn(|| by_http1(to, &over));
         let http2 = scope.spawn(|| by_http2(to, &over));
+        let baseline = scope.spawn(|| by_http1(undisturbed.address(), &over));
         let (ends, grown) = assault(attack, &proxyd);
         over.store(true, Ordering::Relaxed);
         held.open();
@@ -180,6 +185,7 @@ fn besiege(attack: &Attack) -> Siege {
             ends,
             http1: http1.join().unwrap(),
             http2: http2.join().unwrap(),
+            baseline: baseline.join().unwrap(),
             grown,
             stolen: stolen().saturating_sub(stolen_before),
         }
@@ -218,9 +224,12 @@ fn assault(attack: &Attack, proxyd: &Proxyd) -> (Ends, u64) {
 fn judge(attack: &Attack, siege: &Siege) -> Result<(), String> {
     for (name, waits) in [("HTTP/1.1", &siege.http1), ("HTTP/2", &siege.http2)] {
         let p99 = waits.percentile(99);
-        if waits.count() < 50 || LONGEST_WAIT <= p99 {
+        let most = LONGEST_WAIT + 2 * siege.baseline.percentile(99);
+        if waits.count() < 50 || most <= p99 {
             let count = waits.count();
-            return Err(format!("p99 of {count} requests by {name}: {p99:?}"));
+            return Err(format!(
+                "p99 of {count} requests by {name}: {p99:?}, over {most:?}"
+            ));
         }
     }
     if MOST_GROWTH <= siege.grown {
@@ -251,8 +260,9 @@ fn nobody_suffers_from(attack: &Attack) {
     while counted < ATTEMPTS && faults.len() < SIEGES {
         let siege = besiege(attack);
         println!(
-            "{:?}, p99 {:?} by HTTP/1.1 and {:?} by HTTP/2, {} KiB more, {:?} stolen",
+            "{:?}, p99 {:?} without attacks, {:?} by HTTP/1.1 and {:?} by HTTP/2, {} KiB more, {:?} stolen",
             siege.ends,
+            siege.baseline.percentile(99),
             siege.http1.percentile(99),
             siege.http2.percentile(99),
             siege.grown >> 10,
