@@ -53,6 +53,7 @@ id! {
     CertificateId: "a certificate",
     DriftId: "a drift event",
     EnrolmentTokenId: "an enrolment token",
+    NodeEventId: "an event of a node",
     NodeId: "a node",
     OrgId: "an organization",
     ProjectId: "a project",

@@ -3,9 +3,18 @@
 
 mod error;
 mod id;
+mod jwk;
+mod node;
+mod order;
 
 pub use error::{ErrorBody, ErrorCode, ErrorDetail, ErrorResponse};
 pub use id::{
-    ApiKeyId, BundleId, CertificateId, DriftId, EnrolmentTokenId, NodeId, OrgId, ProjectId,
-    RolloutId, SecretId, ServiceId, SessionId, SigningKeyId, UpstreamId, UserId,
+    ApiKeyId, BundleId, CertificateId, DriftId, EnrolmentTokenId, NodeEventId, NodeId, OrgId,
+    ProjectId, RolloutId, SecretId, ServiceId, SessionId, SigningKeyId, UpstreamId, UserId,
 };
+pub use jwk::{JsonWebKey, JsonWebKeySet, endorsed_text};
+pub use node::{
+    EventsRequest, Health, HeartbeatRequest, HeartbeatResponse, LATENCY_BOUNDS_MS, NodeEvent,
+    NodeStatus, RegisterRequest, RegisterResponse, RouteTraffic, TokenResponse, Traffic, Verdict,
+};
+pub use order::{DesiredState, Order};

@@ -1,0 +1,184 @@
+//! A node's requests and the answers to them.
+
+use crate::id::{BundleId, NodeId, OrgId, ProjectId};
+use crate::jwk::JsonWebKey;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+
+/// Asks to become a node of a project; the enrolment token is the credential.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RegisterRequest {
+    /// Unique in the project.
+    #[schema(min_length = 1, max_length = 100)]
+    pub name: String,
+    /// At most 32 labels.
+    #[serde(default)]
+    pub labels: BTreeMap<String, String>,
+}
+
+/// What a new node must keep.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RegisterResponse {
+    /// The node's identifier.
+    pub node_id: NodeId,
+    /// 32 random bytes in Base64-URL, for `X-Service-Node-Key`; shown this once.
+    pub node_key: String,
+    /// The project.
+    pub project: ProjectId,
+    /// The organization.
+    pub org: OrgId,
+    /// The keys whose orders the node accepts, pinned from now on.
+    pub signing_keys: Vec<JsonWebKey>,
+    /// Seconds between two heartbeats.
+    pub heartbeat_interval_secs: u64,
+}
+
+/// A node's short-lived credential.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TokenResponse {
+    /// A JWT for `Authorization: Bearer`.
+    pub token: String,
+    /// When it ends: 12 hours after it was issued.
+    #[schema(value_type = String, format = DateTime)]
+    pub expires_at: Timestamp,
+}
+
+/// A sign of life.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HeartbeatRequest {
+    /// How the machine is.
+    pub health: Health,
+    /// The version of the proxy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 100)]
+    pub version: Option<String>,
+    /// What the node runs; absent: as before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<NodeStatus>,
+    /// What the node served; absent: as before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traffic: Option<Traffic>,
+}
+
+/// How the machine is.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Health {
+    /// 100 for one core.
+    #[schema(minimum = 0, maximum = 100000)]
+    pub cpu_percent: f64,
+}
+
+/// A node's own word on what it runs: the only truth about it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NodeStatus {
+    /// The bundle of the newest order that the node believes.
+    #[serde(default)]
+    pub desired: Option<BundleId>,
+    /// Fetched and verified, not in force yet.
+    #[serde(default)]
+    pub staged: Option<BundleId>,
+    /// In force.
+    #[serde(default)]
+    pub active: Option<BundleId>,
+    /// What the node starts with when the control plane is away.
+    #[serde(default)]
+    pub last_good: Option<BundleId>,
+    /// The counter of the order that the verdict answers: a bundle may be ordered again.
+    #[serde(default)]
+    pub order: Option<u64>,
+    /// Whether the bundle of that order is in force.
+    #[serde(default)]
+    pub verdict: Option<Verdict>,
+    /// Why not: at most 100 texts of at most 1 000 characters.
+    #[serde(default)]
+    pub diagnostics: Vec<String>,
+}
+
+/// Whether a node could put a bundle in force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// It is in force.
+    Accepted,
+    /// The node keeps what it ran before.
+    Rejected,
+}
+
+/// Upper bounds of the latency buckets, in milliseconds. One more bucket holds the rest.
+pub const LATENCY_BOUNDS_MS: [u32; 11] = [1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 5000];
+
+/// What a node served since `active` came into force. Counts can be added up; averages cannot.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Traffic {
+    /// By route: at most 500.
+    pub routes: BTreeMap<String, RouteTraffic>,
+}
+
+/// What one route served.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RouteTraffic {
+    /// Requests that were answered.
+    pub requests: u64,
+    /// Those with a status of 500 or more.
+    pub errors: u64,
+    /// Failures by their reason, such as `connect_refused`: at most 100.
+    #[serde(default)]
+    pub reasons: BTreeMap<String, u64>,
+    /// Requests by duration: up to 1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 5000 ms, and longer.
+    #[schema(value_type = Vec<u64>, min_items = 12, max_items = 12)]
+    pub latency: [u64; LATENCY_BOUNDS_MS.len() + 1],
+}
+
+/// The answer to a heartbeat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct HeartbeatResponse {
+    /// Seconds until the next heartbeat.
+    pub heartbeat_interval_secs: u64,
+    /// The counter of the node's newest order, which is the `ETag` of its desired state; 0: none.
+    pub order: u64,
+}
+
+/// What happened on a node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EventsRequest {
+    /// 1 to 100, in their order.
+    #[schema(min_items = 1, max_items = 100)]
+    pub events: Vec<NodeEvent>,
+}
+
+/// One event of a node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NodeEvent {
+    /// When, by the node's clock.
+    #[schema(value_type = String, format = DateTime)]
+    pub at: Timestamp,
+    /// A name for programs, such as `bundle.activated`: 1 to 64 characters `[a-z0-9._-]`.
+    #[schema(min_length = 1, max_length = 64)]
+    pub kind: String,
+    /// A sentence for readers.
+    #[serde(default)]
+    #[schema(max_length = 1000)]
+    pub message: String,
+}
+
+impl std::fmt::Debug for RegisterResponse {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "RegisterResponse({}, …)", self.node_id)
+    }
+}
+
+impl std::fmt::Debug for TokenResponse {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "TokenResponse(…, {})", self.expires_at)
+    }
+}

@@ -1,0 +1,72 @@
+//! The order to a node to run a bundle.
+
+use crate::id::{BundleId, NodeId, SigningKeyId};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// What a node shall run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DesiredState {
+    /// The newest order; absent until there is a first one.
+    pub order: Option<Order>,
+}
+
+/// A signed order: `node` shall run `bundle`.
+///
+/// The signature covers the node and a counter besides the digest. A captured order is thus worth
+/// nothing to another node or at a later time, and a rollback to an older bundle is a newer order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Order {
+    /// The node.
+    pub node: NodeId,
+    /// The bundle.
+    pub bundle: BundleId,
+    /// SHA-256 of the archive, Base64-URL.
+    pub digest: String,
+    /// Grows with every order to this node. A node refuses one that is not newer.
+    pub counter: u64,
+    /// The key that signed.
+    pub kid: SigningKeyId,
+    /// Ed25519 over [`Order::signed_text`], Base64-URL.
+    pub signature: String,
+}
+
+impl Order {
+    /// What is signed.
+    pub fn signed_text(&self) -> String {
+        let Self {
+            node,
+            bundle,
+            digest,
+            counter,
+            kid,
+            signature: _,
+        } = self;
+        format!("order v1\n{node}\n{bundle}\n{digest}\n{counter}\n{kid}\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use uuid::Uuid;
+
+    #[test]
+    fn every_field_is_signed() {
+        let order = Order {
+            node: NodeId(Uuid::from_u128(1)),
+            bundle: BundleId(Uuid::from_u128(2)),
+            digest: "digest".to_owned(),
+            counter: 3,
+            kid: SigningKeyId(Uuid::from_u128(4)),
+            signature: String::new(),
+        };
+        let text = order.signed_text();
+        assert_eq!(
+            text,
+            "order v1\n00000000-0000-0000-0000-000000000001\n\
+             00000000-0000-0000-0000-000000000002\ndigest\n3\n\
+             00000000-0000-0000-0000-000000000004\n"
+        );
+    }
+}
