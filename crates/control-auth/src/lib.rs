@@ -13,4 +13,4 @@ pub use password::{Password, PasswordHash};
 pub use seal::{MasterKey, SealError, Sealed, Sealer};
 pub use secret::{Secret, sha256, sha256_hex};
 pub use signature::{PublicKey, SigningPair};
-pub use token::{Claims, TOKEN_LIFETIME, kid_of};
+pub use token::{Claims, TOKEN_LIFETIME, UnverifiedToken};

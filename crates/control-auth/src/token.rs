@@ -1,19 +1,27 @@
 //! A node's token: a JWT signed with Ed25519.
+//!
+//! The library verifies the signature. What it would let pass is refused before: fields that are
+//! unknown or repeated, other algorithms, bytes that are not canonical, times that were never given.
 
 use crate::error::AuthError;
 use crate::signature::{PublicKey, SigningPair};
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use control_wire::{NodeId, OrgId, ProjectId, SigningKeyId};
 use jiff::{SignedDuration, Timestamp};
-use jsonwebtoken::{
-    Algorithm, DecodingKey, EncodingKey, Header, Validation, decode, decode_header, encode,
-};
+use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation, decode, encode};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// How long a token is valid: 12 hours.
 pub const TOKEN_LIFETIME: SignedDuration = SignedDuration::from_hours(12);
+/// Clocks of replicas may differ by this much.
+const MAX_SKEW: SignedDuration = SignedDuration::from_secs(60);
+/// Ours have about 550.
+const MAX_TOKEN_BYTES: usize = 1024;
 
 /// What a token says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Claims {
     /// The node.
     pub sub: NodeId,
@@ -25,6 +33,22 @@ pub struct Claims {
     pub kid: SigningKeyId,
     /// When the token ends, in seconds since 1970.
     pub exp: i64,
+}
+
+/// The only header that is accepted.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StrictHeader {
+    typ: String,
+    alg: String,
+    kid: SigningKeyId,
+}
+
+/// A token of the right form, whose signature has not been looked at.
+#[derive(Clone)]
+pub struct UnverifiedToken<'a> {
+    text: &'a str,
+    claims: Claims,
 }
 
 impl Claims {
@@ -40,57 +64,168 @@ impl Claims {
         encode(&header, self, &encoding).map_err(|_| AuthError::Malformed)
     }
 
-    /// What `token` says, if `key` signed it and it has not ended at `now`.
+    /// When the token was issued.
+    pub fn issued_at(&self) -> i64 {
+        self.exp.saturating_sub(TOKEN_LIFETIME.as_secs())
+    }
+}
+
+impl std::fmt::Debug for UnverifiedToken<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "UnverifiedToken(…, {:?})", self.claims)
+    }
+}
+
+impl<'a> UnverifiedToken<'a> {
+    /// Whether a bearer's text is meant as a token: no other credential has a dot.
+    pub fn is_meant(text: &str) -> bool {
+        text.contains('.')
+    }
+
+    /// Reads the form of a token.
     ///
     /// # Errors
     ///
-    /// [`AuthError::Signature`] for any other algorithm, key or form; [`AuthError::Expired`].
-    pub fn verify(token: &str, key: &PublicKey, now: Timestamp) -> Result<Self, AuthError> {
+    /// [`AuthError::Malformed`] for everything that [`Claims::sign`] does not write.
+    pub fn parse(text: &'a str) -> Result<Self, AuthError> {
+        if MAX_TOKEN_BYTES < text.len() {
+            return Err(AuthError::Malformed);
+        }
+        let parts: Vec<&str> = text.split('.').collect();
+        let [header, claims, signature] = parts[..] else {
+            return Err(AuthError::Malformed);
+        };
+        let StrictHeader { typ, alg, kid } = read(header)?;
+        let claims: Claims = read(claims)?;
+        let signature = URL_SAFE_NO_PAD.decode(signature);
+        let whole = signature.is_ok_and(|bytes| bytes.len() == 64);
+        if !whole || typ != "JWT" || alg != "EdDSA" || kid != claims.kid {
+            return Err(AuthError::Malformed);
+        }
+        Ok(Self { text, claims })
+    }
+
+    /// What the token says; to be believed only after [`UnverifiedToken::verify`].
+    pub fn claims(&self) -> &Claims {
+        &self.claims
+    }
+
+    /// What the token says, if `key` signed it and it is valid at `now`.
+    ///
+    /// # Errors
+    ///
+    /// [`AuthError::Signature`] for another key; [`AuthError::Expired`] if the token has ended, or
+    /// ends later than any token that could have been issued by now.
+    pub fn verify(self, key: &PublicKey, now: Timestamp) -> Result<Claims, AuthError> {
         let mut validation = Validation::new(Algorithm::EdDSA);
         // The library would read the clock; time is an argument here.
         validation.validate_exp = false;
         validation.required_spec_claims.clear();
         let decoding = DecodingKey::from_ed_der(&key.bytes()?);
-        let claims = decode::<Self>(token, &decoding, &validation)
+        let claims = decode::<Claims>(self.text, &decoding, &validation)
             .map_err(|_| AuthError::Signature)?
             .claims;
-        if claims.exp <= now.as_second() {
+        let latest = (now + TOKEN_LIFETIME + MAX_SKEW).as_second();
+        if claims.exp <= now.as_second() || latest < claims.exp {
             return Err(AuthError::Expired);
         }
         Ok(claims)
     }
 }
 
-/// The key that a token claims to be signed with; to be believed only after [`Claims::verify`].
-pub fn kid_of(token: &str) -> Option<SigningKeyId> {
-    decode_header(token).ok()?.kid?.parse().ok()
+/// Canonical Base64-URL without padding, and JSON without unknown or repeated fields.
+fn read<T: DeserializeOwned>(part: &str) -> Result<T, AuthError> {
+    let bytes = URL_SAFE_NO_PAD.decode(part);
+    let bytes = bytes.map_err(|_| AuthError::Malformed)?;
+    serde_json::from_slice(&bytes).map_err(|_| AuthError::Malformed)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_token_ends_after_twelve_hours() {
-        let start = Timestamp::from_second(1_000_000).unwrap();
-        let claims = Claims {
+    fn claims(start: Timestamp) -> Claims {
+        Claims {
             sub: NodeId::new(start, [1; 10]),
             prj: ProjectId::new(start, [2; 10]),
             org: OrgId::new(start, [3; 10]),
             kid: SigningKeyId::new(start, [4; 10]),
             exp: (start + TOKEN_LIFETIME).as_second(),
-        };
-        let pair = SigningPair::new(&[1; 32]).unwrap();
-        let token = claims.sign(&pair).unwrap();
-        assert_eq!(kid_of(&token), Some(claims.kid));
+        }
+    }
 
+    #[test]
+    fn a_token_lives_for_twelve_hours() {
+        let start = Timestamp::from_second(1_000_000).unwrap();
+        let (claims, pair) = (claims(start), SigningPair::new(&[1; 32]).unwrap());
+        let token = claims.sign(&pair).unwrap();
         let verify = |key: &SigningPair, hours| {
             let now = start + SignedDuration::from_hours(hours);
-            Claims::verify(&token, &key.public(), now)
+            UnverifiedToken::parse(&token)
+                .unwrap()
+                .verify(&key.public(), now)
         };
+        assert_eq!(verify(&pair, 0), Ok(claims.clone()));
         assert_eq!(verify(&pair, 11), Ok(claims.clone()));
         assert_eq!(verify(&pair, 12), Err(AuthError::Expired));
+        assert_eq!(verify(&pair, -1), Err(AuthError::Expired), "not issued yet");
+        assert_eq!(claims.issued_at(), 1_000_000);
         let other = SigningPair::new(&[2; 32]).unwrap();
         assert_eq!(verify(&other, 0), Err(AuthError::Signature));
+    }
+
+    #[test]
+    fn what_is_not_our_form_is_malformed() {
+        let start = Timestamp::from_second(1_000_000).unwrap();
+        let claims = claims(start);
+        let kid = claims.kid;
+        let good_header = format!("{{\"typ\":\"JWT\",\"alg\":\"EdDSA\",\"kid\":\"{kid}\"}}");
+        let good_claims = serde_json::to_string(&claims).unwrap();
+        let token = |header: &str, claims: &str| {
+            let part = |text: &str| URL_SAFE_NO_PAD.encode(text);
+            let signature = URL_SAFE_NO_PAD.encode([0; 64]);
+            format!("{}.{}.{signature}", part(header), part(claims))
+        };
+        let malformed = |text: &str| UnverifiedToken::parse(text).is_err();
+        assert!(!malformed(&token(&good_header, &good_claims)));
+        for header in [
+            good_header.replace("EdDSA", "none"),
+            good_header.replace("EdDSA", "HS256"),
+            good_header.replace("EdDSA", "eddsa"),
+            good_header.replace("JWT", "at+jwt"),
+            good_header.replace("\"typ\":\"JWT\",", ""),
+            good_header.replace(&kid.to_string(), &claims.sub.to_string()),
+            good_header.replace("{\"typ\"", "{\"crit\":[],\"typ\""),
+            good_header.replace("{\"typ\"", "{\"jwk\":{},\"typ\""),
+            good_header.replace("{\"typ\"", "{\"alg\":\"none\",\"typ\""),
+        ] {
+            assert!(malformed(&token(&header, &good_claims)), "{header}");
+        }
+        for claims in [
+            good_claims.replace("{\"sub\"", "{\"exp\":9999999999,\"sub\""),
+            good_claims.replace("{\"sub\"", "{\"nbf\":0,\"sub\""),
+            good_claims.replace("\"exp\":", "\"exp\":1e3,\"x\":"),
+            good_claims.replace("1043200", "\"1043200\""),
+            format!("{good_claims} 1"),
+            "{}".to_owned(),
+            "[]".to_owned(),
+        ] {
+            assert!(malformed(&token(&good_header, &claims)), "{claims}");
+        }
+        let good = token(&good_header, &good_claims);
+        for text in [
+            format!("{good}="),
+            format!("{good}."),
+            good.replace('.', ".="),
+            format!(" {good}"),
+            good.rsplit_once('.').unwrap().0.to_owned(),
+            format!("{}.", good.rsplit_once('.').unwrap().0),
+            format!("{good}AAAA"),
+            "a.".repeat(100_000),
+            ".".repeat(3),
+            String::new(),
+        ] {
+            assert!(malformed(&text), "{text}");
+        }
     }
 }
