@@ -4,21 +4,33 @@ use crate::error::StoreError;
 use sqlx::any::{AnyPoolOptions, install_default_drivers};
 use sqlx::migrate::Migrator;
 use sqlx::{Any, AnyConnection, AnyPool, Executor, query};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 
 static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
 
 const MAX_CONNECTIONS: u32 = 16;
+/// As long as the pool waits for a connection.
+const MAX_WAIT: Duration = Duration::from_secs(30);
 
 /// The database. Clones share its connections.
 #[derive(Clone, Debug)]
 pub struct Store {
     pool: AnyPool,
     begin: &'static str,
+    /// The place of SQLite's one writer: those who wait have it in their order. SQLite alone would
+    /// let them try again after a pause, and the unlucky ones for seconds.
+    writer: Option<Arc<Semaphore>>,
 }
 
 /// One command's reads and writes. Dropped without [`Transaction::commit`], it never happened.
 #[derive(Debug)]
-pub struct Transaction(sqlx::Transaction<'static, Any>);
+pub struct Transaction {
+    inner: sqlx::Transaction<'static, Any>,
+    _writer: Option<OwnedSemaphorePermit>,
+}
 
 impl Store {
     /// Connects to `sqlite://FILE?mode=rwc` or `postgres://…`, and brings the schema up to date.
@@ -47,7 +59,12 @@ impl Store {
         } else {
             "BEGIN"
         };
-        Ok(Self { pool, begin })
+        let writer = is_sqlite.then(|| Arc::new(Semaphore::new(1)));
+        Ok(Self {
+            pool,
+            begin,
+            writer,
+        })
     }
 
     /// A transaction that writes.
@@ -56,7 +73,18 @@ impl Store {
     ///
     /// [`StoreError::Unavailable`] if no connection is free in 30 seconds.
     pub async fn begin(&self) -> Result<Transaction, StoreError> {
-        Ok(Transaction(self.pool.begin_with(self.begin).await?))
+        let writer = match &self.writer {
+            Some(writer) => {
+                let turn = timeout(MAX_WAIT, Arc::clone(writer).acquire_owned()).await;
+                let turn = turn.map_err(|_| sqlx::Error::PoolTimedOut)?;
+                Some(turn.map_err(|_| sqlx::Error::PoolClosed)?)
+            }
+            None => None,
+        };
+        Ok(Transaction {
+            inner: self.pool.begin_with(self.begin).await?,
+            _writer: writer,
+        })
     }
 
     /// A transaction that only reads.
@@ -65,7 +93,10 @@ impl Store {
     ///
     /// [`StoreError::Unavailable`] if no connection is free in 30 seconds.
     pub async fn read(&self) -> Result<Transaction, StoreError> {
-        Ok(Transaction(self.pool.begin().await?))
+        Ok(Transaction {
+            inner: self.pool.begin().await?,
+            _writer: None,
+        })
     }
 
     /// Whether the database answers.
@@ -91,10 +122,10 @@ impl Transaction {
     ///
     /// [`StoreError`] if the database cannot; then nothing happened.
     pub async fn commit(self) -> Result<(), StoreError> {
-        Ok(self.0.commit().await?)
+        Ok(self.inner.commit().await?)
     }
 
     pub(crate) fn connection(&mut self) -> &mut AnyConnection {
-        &mut self.0
+        &mut self.inner
     }
 }
