@@ -42,7 +42,7 @@ pub(crate) async fn run(args: ServeArgs) -> Result<ExitCode, Box<dyn std::error:
         .with_graceful_shutdown(async move {
             stopped().await;
             // Long polls would hold the shutdown up.
-            stopping.changes.close();
+            stopping.end_waits();
         })
         .await?;
     background.abort();

@@ -5,17 +5,19 @@ use crate::correlation::CorrelationId;
 use crate::problem::Problem;
 use crate::route::Route;
 use crate::{extract, idempotency, rate};
-use axum::extract::{Request, State};
+use axum::extract::{FromRequestParts, RawPathParams, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use control_app::{Allowance, App, Call, Error, Presented};
 use control_domain::{Access, Actor};
+use control_wire::NodeId;
 use jiff::Timestamp;
 use std::sync::Arc;
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const NODE_KEY: HeaderName = HeaderName::from_static("x-service-node-key");
 
 /// Stands before every handler, with its row of the table.
 pub(crate) async fn admit(
@@ -24,8 +26,9 @@ pub(crate) async fn admit(
     next: Next,
 ) -> Response {
     let now = app.now();
-    let (parts, body) = request.into_parts();
-    let identified = identify(&app, route, &parts, now).await;
+    let (mut parts, body) = request.into_parts();
+    let node = node_of_path(route, &mut parts).await;
+    let identified = identify(&app, (route, node), &parts, now).await;
     let request = Request::from_parts(parts, body);
     let (allowance, actor) = match identified {
         Ok(found) => found,
@@ -48,7 +51,7 @@ pub(crate) async fn admit(
 /// its credential was accepted before: a node with a wrong key must not stop those beside it.
 async fn identify(
     app: &App,
-    route: &Route,
+    (route, node): (&Route, Option<NodeId>),
     request: &Parts,
     now: Timestamp,
 ) -> Result<(Allowance, Option<Actor>), Error> {
@@ -65,12 +68,24 @@ async fn identify(
         return Ok((refusal, None));
     }
     let (bucket, actor) = match app.authenticate(presented, now).await {
-        Ok(actor) => (class.actor_bucket(&actor), Some(actor)),
+        // The credential of a node proves nothing at the path of another.
+        Ok(Actor::Node { id, .. }) if node.is_some_and(|node| node != id) => (address, None),
+        Ok(actor) => (class.actor_bucket(&actor, address), Some(actor)),
         Err(Error::Unauthenticated) => (address, None),
         Err(error) => return Err(error),
     };
     let allowance = app.take_token(&bucket, class.rate(), now).await?;
     Ok((allowance, actor))
+}
+
+/// The node whose own credential the path needs.
+async fn node_of_path(route: &Route, parts: &mut Parts) -> Option<NodeId> {
+    if !matches!(route.access, Access::OwnNode | Access::OwnNodeKey) {
+        return None;
+    }
+    let parameters = RawPathParams::from_request_parts(parts, &()).await.ok()?;
+    let (_, text) = parameters.iter().find(|(name, _)| *name == "node")?;
+    text.parse().ok()
 }
 
 async fn enter(
@@ -123,6 +138,9 @@ fn presented(headers: &HeaderMap) -> Option<Presented<'_>> {
         } else {
             ""
         }));
+    }
+    if let Some(key) = headers.get(NODE_KEY) {
+        return Some(Presented::NodeKey(key.to_str().unwrap_or_default()));
     }
     let cookies = headers.get_all(header::COOKIE).iter();
     let mut pairs = cookies

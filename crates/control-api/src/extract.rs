@@ -97,7 +97,20 @@ pub(crate) fn if_match(headers: &HeaderMap) -> Option<Vec<i64>> {
     Some(text.split(',').filter_map(version).collect())
 }
 
+/// What stands behind a hyphen says more than the version, and is not compared.
 fn version(tag: &str) -> Option<i64> {
     let quoted = tag.trim().strip_prefix('"')?.strip_suffix('"')?;
-    quoted.parse().ok()
+    let version = quoted
+        .split_once('-')
+        .map_or(quoted, |(version, _)| version);
+    version.parse().ok()
+}
+
+/// The tags in `If-None-Match`, without quotes.
+pub(crate) fn if_none_match(headers: &HeaderMap) -> Vec<String> {
+    let value = headers.get(header::IF_NONE_MATCH);
+    let text = value.and_then(|value| value.to_str().ok());
+    let tags = text.unwrap_or_default().split(',').map(str::trim);
+    let tags = tags.map(|tag| tag.trim_start_matches("W/").trim_matches('"'));
+    tags.map(str::to_owned).collect()
 }

@@ -20,9 +20,14 @@ mod route;
 mod routes;
 
 mod api_key;
+mod enrolment_token;
+mod node;
+mod node_session;
+mod node_view;
 mod org;
 mod project;
 mod setup;
+mod signing_key;
 mod user;
 
 pub use rate::RateClass;

@@ -1,6 +1,6 @@
 //! The interface's own names of what the domain enumerates.
 
-use control_domain::{ApiKeyState, Role, Scope};
+use control_domain::{ApiKeyState, EnrolmentTokenState, NodeState, Role, Scope, SigningKeyState};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -62,5 +62,35 @@ names! {
         Expired = "expired",
         Revoked = "revoked",
         Deleted = "deleted",
+    }
+}
+
+names! {
+    /// Whether an enrolment token admits nodes.
+    EnrolmentTokenStateName of EnrolmentTokenState {
+        Active = "active",
+        UsedUp = "used_up",
+        Expired = "expired",
+        Revoked = "revoked",
+    }
+}
+
+names! {
+    /// Whether a node is there.
+    NodeStateName of NodeState {
+        Enrolled = "enrolled",
+        Online = "online",
+        Offline = "offline",
+        Deleted = "deleted",
+    }
+}
+
+names! {
+    /// What a signing key is used for.
+    SigningKeyStateName of SigningKeyState {
+        Standby = "standby",
+        Active = "active",
+        Retired = "retired",
+        Deactivated = "deactivated",
     }
 }

@@ -77,6 +77,7 @@ pub(crate) fn complete(document: &utoipa::openapi::OpenApi, routes: &[Route]) ->
         let schemes = json!({
             "bearer": {"type": "http", "scheme": "bearer"},
             "session": {"type": "apiKey", "in": "cookie", "name": SESSION_COOKIE},
+            "nodeKey": {"type": "apiKey", "in": "header", "name": "X-Service-Node-Key"},
         });
         components.insert("securitySchemes".to_owned(), schemes);
     }
@@ -156,11 +157,10 @@ fn security_of(access: Access) -> Value {
         Access::Public => json!([]),
         Access::SignedIn | Access::Member { .. } => json!([{"bearer": []}, {"session": []}]),
         Access::InstanceAdmin => json!([{"session": []}]),
-        Access::SetUp
-        | Access::Enrolment
-        | Access::OwnNode
-        | Access::OwnNodeKey
-        | Access::System => json!([{"bearer": []}]),
+        Access::Enrolment => json!([{"bearer": []}, {"session": []}]),
+        Access::OwnNode => json!([{"bearer": []}, {"nodeKey": []}]),
+        Access::OwnNodeKey => json!([{"nodeKey": []}]),
+        Access::SetUp | Access::System => json!([{"bearer": []}]),
     }
 }
 
@@ -171,7 +171,10 @@ fn access_text(access: Access) -> String {
         Access::SetUp => "the bearer of the set-up link".to_owned(),
         Access::SignedIn => "any user, any API key".to_owned(),
         Access::InstanceAdmin => "an administrator of the installation".to_owned(),
-        Access::Enrolment => "the bearer of an enrolment token".to_owned(),
+        Access::Enrolment => {
+            let actors = access_text(Access::WRITE_NODES);
+            format!("the bearer of an enrolment token, or {actors}")
+        }
         Access::OwnNode => "the node itself".to_owned(),
         Access::OwnNodeKey => "the node itself, by its key".to_owned(),
         Access::System => "the control plane itself".to_owned(),

@@ -7,6 +7,8 @@ use control_app::Error;
 use control_domain::Refusal;
 use control_wire::{ErrorBody, ErrorCode, ErrorDetail, ErrorResponse};
 
+const BUSY_RETRY_SECS: u64 = 30;
+
 /// A failure on its way out; `answer.rs` gives it its body.
 #[derive(Clone, Debug)]
 pub(crate) struct Problem {
@@ -121,6 +123,15 @@ impl Problem {
         Self::new(status, code, status.canonical_reason().unwrap_or_default())
     }
 
+    /// 503: to be tried again in 30 seconds.
+    fn busy(message: &str) -> Self {
+        let status = StatusCode::SERVICE_UNAVAILABLE;
+        Self {
+            retry_after: Some(BUSY_RETRY_SECS),
+            ..Self::new(status, ErrorCode::ServiceUnavailable, message)
+        }
+    }
+
     fn unauthenticated() -> Self {
         let message = "Authentication failed: no valid credential";
         let status = StatusCode::UNAUTHORIZED;
@@ -217,6 +228,7 @@ impl From<Error> for Problem {
             Error::Store(Stale | Conflict | Reference) => {
                 Self::new(StatusCode::CONFLICT, ErrorCode::Conflict, error.to_string())
             }
+            Error::TooManyWaiters => Self::busy(&error.to_string()),
             Error::Store(_) | Error::Auth(_) | Error::Seal(_) | Error::Stopped => {
                 Self::internal(&error)
             }

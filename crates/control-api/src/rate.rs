@@ -32,9 +32,13 @@ impl RateClass {
         }
     }
 
-    /// The bucket of an actor.
-    pub(crate) fn actor_bucket(self, actor: &Actor) -> String {
-        format!("{} {} {}", self.name(), actor.kind(), actor.id())
+    /// The bucket of an actor. The bearers of one enrolment token are counted by their `address`:
+    /// one of them must not hold the others off.
+    pub(crate) fn actor_bucket(self, actor: &Actor, address: String) -> String {
+        match actor {
+            Actor::Enrolment { .. } => address,
+            _ => format!("{} {} {}", self.name(), actor.kind(), actor.id()),
+        }
     }
 
     /// The bucket of the address that a request comes from; IPv6 addresses count by their /64.

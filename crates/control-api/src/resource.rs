@@ -4,12 +4,14 @@ use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use std::fmt;
 
 /// A resource as an answer.
 #[derive(Debug)]
 pub(crate) struct Resource<T> {
     status: StatusCode,
-    version: Option<i64>,
+    /// The `ETag`, without quotes.
+    tag: Option<String>,
     is_secret: bool,
     body: T,
 }
@@ -17,12 +19,23 @@ pub(crate) struct Resource<T> {
 impl<T> Resource<T> {
     /// 200 with the resource as it is now.
     pub(crate) fn found(version: i64, body: T) -> Self {
+        Self::tagged(version.to_string(), body)
+    }
+
+    /// 200 with an `ETag` that is no version.
+    pub(crate) fn tagged(tag: String, body: T) -> Self {
         Self {
             status: StatusCode::OK,
-            version: Some(version),
+            tag: Some(tag),
             is_secret: false,
             body,
         }
+    }
+
+    /// The same with an `ETag` of more than the version: `If-Match` compares the version alone.
+    pub(crate) fn with_revision(self, revision: impl fmt::Display) -> Self {
+        let tag = self.tag.map(|version| format!("{version}-{revision}"));
+        Self { tag, ..self }
     }
 
     /// 201 with the resource that was made.
@@ -40,18 +53,28 @@ impl<T> Resource<T> {
             ..Self::created(version, body)
         }
     }
+
+    /// 200 with a secret that was issued, and is no resource.
+    pub(crate) fn issued(body: T) -> Self {
+        Self {
+            status: StatusCode::OK,
+            tag: None,
+            is_secret: true,
+            body,
+        }
+    }
 }
 
 impl<T: Serialize> IntoResponse for Resource<T> {
     fn into_response(self) -> Response {
         let Self {
             status,
-            version,
+            tag,
             is_secret,
             body,
         } = self;
         let mut response = (status, Json(body)).into_response();
-        let tag = version.and_then(|version| HeaderValue::try_from(format!("\"{version}\"")).ok());
+        let tag = tag.and_then(|tag| HeaderValue::try_from(format!("\"{tag}\"")).ok());
         if let Some(tag) = tag {
             response.headers_mut().insert(header::ETAG, tag);
         }

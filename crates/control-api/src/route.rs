@@ -45,6 +45,12 @@ pub(crate) const fn row(
 }
 
 impl Route {
+    /// With bodies of at most so many bytes.
+    pub(crate) const fn with_body(mut self, max_bytes: usize) -> Self {
+        self.max_body_bytes = max_bytes;
+        self
+    }
+
     /// With the lower rate, for what is worth guessing at.
     pub(crate) const fn strict(mut self) -> Self {
         self.rate = RateClass::Strict;

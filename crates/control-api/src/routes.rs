@@ -1,7 +1,10 @@
 //! The one table of routes.
 
 use crate::route::{PREFIX, Route, row};
-use crate::{admission, answer, api_key, openapi, org, project, setup, user};
+use crate::{
+    admission, answer, api_key, enrolment_token, node, node_session, openapi, org, project, setup,
+    signing_key, user,
+};
 use axum::extract::DefaultBodyLimit;
 use axum::http::{Method, StatusCode};
 use axum::middleware::from_fn_with_state;
@@ -13,6 +16,9 @@ use serde_json::Value;
 use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+
+/// 500 routes with their counters, and 100 diagnostics.
+const HEARTBEAT_BYTES: usize = 512 * 1024;
 
 const GET: Method = Method::GET;
 const POST: Method = Method::POST;
@@ -31,11 +37,35 @@ pub static ROUTES: &[Route] = &[
     row(GET, "/orgs/{org}", Access::READ_ORG, || routes!(org::view)),
     row(PATCH, "/orgs/{org}", Access::ADMINISTER, || routes!(org::rename)),
 
+    row(GET, "/orgs/{org}/signing-keys", Access::READ_ORG, || routes!(signing_key::list)),
+    row(POST, "/orgs/{org}/signing-keys", Access::ADMINISTER, || routes!(signing_key::create)),
+    row(POST, "/orgs/{org}/signing-keys/rotate", Access::ADMINISTER, || routes!(signing_key::rotate)),
+    row(POST, "/orgs/{org}/signing-keys/{signing_key}/deactivate", Access::ADMINISTER, || routes!(signing_key::deactivate)),
+    row(GET, "/orgs/{org}/jwks.json", Access::Public, || routes!(signing_key::jwks)),
+
     row(GET, "/orgs/{org}/projects", Access::READ_ORG, || routes!(project::list)),
     row(POST, "/orgs/{org}/projects", Access::WRITE_PROJECTS, || routes!(project::create)),
     row(GET, "/projects/{project}", Access::READ_ORG, || routes!(project::view)),
     row(PATCH, "/projects/{project}", Access::WRITE_PROJECTS, || routes!(project::rename)),
     row(DELETE, "/projects/{project}", Access::ADMINISTER, || routes!(project::delete)),
+
+    row(GET, "/projects/{project}/enrolment-tokens", Access::READ_NODES, || routes!(enrolment_token::list)),
+    row(POST, "/projects/{project}/enrolment-tokens", Access::WRITE_NODES, || routes!(enrolment_token::create)),
+    row(POST, "/projects/{project}/enrolment-tokens/{enrolment_token}/revoke", Access::WRITE_NODES, || routes!(enrolment_token::revoke)),
+
+    row(GET, "/projects/{project}/nodes", Access::READ_NODES, || routes!(node::list)),
+    row(GET, "/projects/{project}/nodes/stats", Access::READ_NODES, || routes!(node::stats)),
+    row(GET, "/projects/{project}/nodes/{node}", Access::READ_NODES, || routes!(node::view)),
+    row(PATCH, "/projects/{project}/nodes/{node}", Access::WRITE_NODES, || routes!(node::update)),
+    row(DELETE, "/projects/{project}/nodes/{node}", Access::WRITE_NODES, || routes!(node::delete)),
+    row(POST, "/projects/{project}/nodes/{node}/rotate-key", Access::WRITE_NODES, || routes!(node::rotate_key)),
+    row(GET, "/projects/{project}/nodes/{node}/events", Access::READ_NODES, || routes!(node::events)),
+
+    row(POST, "/projects/{project}/nodes/register", Access::Enrolment, || routes!(node_session::register)).strict(),
+    row(POST, "/nodes/{node}/token", Access::OwnNodeKey, || routes!(node_session::token)).strict(),
+    row(POST, "/nodes/{node}/heartbeat", Access::OwnNode, || routes!(node_session::heartbeat)).with_body(HEARTBEAT_BYTES),
+    row(GET, "/nodes/{node}/desired", Access::OwnNode, || routes!(node_session::desired)),
+    row(POST, "/nodes/{node}/events", Access::OwnNode, || routes!(node_session::events)),
 
     row(GET, "/api-keys", Access::API_KEYS, || routes!(api_key::list)),
     row(POST, "/api-keys", Access::API_KEYS, || routes!(api_key::create)),

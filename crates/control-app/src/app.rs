@@ -3,6 +3,8 @@
 use crate::call::Call;
 use crate::changes::Changes;
 use crate::error::Error;
+use crate::heartbeats::HeartbeatQueue;
+use crate::order_signals::OrderSignals;
 use crate::rate_limit::{Allowance, RateLimiter};
 use control_auth::{Sealer, Secret};
 use control_domain::{Refusal, Tenant};
@@ -23,6 +25,8 @@ pub struct App {
     pub(crate) environment: Environment,
     pub(crate) limiter: RateLimiter,
     pub(crate) known_credentials: Cache<String, ()>,
+    pub(crate) heartbeats: HeartbeatQueue,
+    pub(crate) orders: OrderSignals,
     /// Wakes long polls and live pages.
     pub changes: Changes,
 }
@@ -54,6 +58,8 @@ impl App {
             environment,
             limiter: RateLimiter::default(),
             known_credentials: Cache::new(KNOWN_CREDENTIALS),
+            heartbeats: HeartbeatQueue::default(),
+            orders: OrderSignals::default(),
             changes: Changes::default(),
         }
     }
@@ -143,9 +149,10 @@ impl App {
     ///
     /// [`Error::Store`] if the database does not answer.
     pub async fn relay(&self) -> Result<(), Error> {
-        let head = self.store.read().await?.audit_head().await?;
+        let mut tx = self.store.read().await?;
+        let head = tx.audit_head().await?;
         self.changes.publish(head);
-        Ok(())
+        self.announce_newer_orders(&mut tx, head).await
     }
 
     /// The first entry of the audit log that does not fit the chain, by its number.
@@ -158,9 +165,15 @@ impl App {
         Ok(fault.map(|fault| fault.seq))
     }
 
+    /// Ends long polls and live pages, now and later: the program stops.
+    pub fn end_waits(&self) {
+        self.changes.close();
+        self.orders.close();
+    }
+
     /// Ends long polls, and closes the database.
     pub async fn close(&self) {
-        self.changes.close();
+        self.end_waits();
         self.store.close().await;
     }
 }

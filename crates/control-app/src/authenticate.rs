@@ -2,15 +2,18 @@
 
 use crate::app::App;
 use crate::error::Error;
-use control_auth::Secret;
-use control_domain::Actor;
+use control_auth::{Secret, UnverifiedToken};
+use control_domain::{Actor, NodeCredential, Tenant};
+use control_wire::NodeId;
 use jiff::Timestamp;
 
 /// A credential as a request carries it.
 #[derive(Clone, Copy)]
 pub enum Presented<'a> {
-    /// `Authorization: Bearer`: an API key or a one-time token.
+    /// `Authorization: Bearer`: an API key, a node's token or a one-time token.
     Bearer(&'a str),
+    /// `X-Service-Node-Key`
+    NodeKey(&'a str),
     /// The session cookie.
     Session(&'a str),
 }
@@ -19,6 +22,7 @@ impl std::fmt::Debug for Presented<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Bearer(_) => "Bearer(…)",
+            Self::NodeKey(_) => "NodeKey(…)",
             Self::Session(_) => "Session(…)",
         })
     }
@@ -27,7 +31,9 @@ impl std::fmt::Debug for Presented<'_> {
 impl Presented<'_> {
     fn secret(self) -> Secret {
         match self {
-            Self::Bearer(text) | Self::Session(text) => Secret::presented(text),
+            Self::Bearer(text) | Self::NodeKey(text) | Self::Session(text) => {
+                Secret::presented(text)
+            }
         }
     }
 }
@@ -45,7 +51,11 @@ impl App {
     ) -> Result<Actor, Error> {
         let hash = presented.secret().hash();
         let found = match presented {
+            Presented::Bearer(text) if UnverifiedToken::is_meant(text) => {
+                self.node_by_token(text, now).await
+            }
             Presented::Bearer(_) => self.bearer(&hash, now).await,
+            Presented::NodeKey(_) => self.node_by_key(&hash).await,
             Presented::Session(_) => self.session_actor(&hash, now).await,
         };
         match &found {
@@ -70,6 +80,8 @@ impl App {
         let mut tx = self.store.read().await?;
         let accepted = if let Some(key) = tx.api_key_by_secret(hash).await? {
             key.value.accept(now)
+        } else if let Some(token) = tx.enrolment_token_by_secret(hash).await? {
+            token.value.accept(now)
         } else if let Some(link) = tx.setup_link_by_secret(hash).await? {
             link.accept(now)
         } else {
@@ -77,4 +89,38 @@ impl App {
         };
         accepted.map_err(|_| Error::Unauthenticated)
     }
+
+    /// A second key ends the first one here, when it is used for the first time.
+    async fn node_by_key(&self, hash: &str) -> Result<Actor, Error> {
+        let mut tx = self.store.read().await?;
+        let mut found = tx.node_by_key(hash).await?;
+        if found.is_none() && tx.is_next_node_key(hash).await? {
+            drop(tx);
+            let mut tx = self.store.begin().await?;
+            tx.replace_node_key(hash).await?;
+            found = tx.node_by_key(hash).await?;
+            tx.commit().await?;
+        }
+        let (id, tenant) = found.ok_or(Error::Unauthenticated)?;
+        Ok(node(id, tenant, NodeCredential::Key))
+    }
+
+    /// Every claim is compared with what the database has of the node.
+    async fn node_by_token(&self, text: &str, now: Timestamp) -> Result<Actor, Error> {
+        let refused = |_| Error::Unauthenticated;
+        let token = UnverifiedToken::parse(text).map_err(refused)?;
+        let (id, kid) = (token.claims().sub, token.claims().kid);
+        let issuer = self.store.read().await?.token_issuer(id, kid).await?;
+        let issuer = issuer.ok_or(Error::Unauthenticated)?;
+        let claims = token.verify(&issuer.public_key, now).map_err(refused)?;
+        let own = Tenant::project(claims.org, claims.prj) == issuer.tenant;
+        if !own || claims.issued_at() < issuer.tokens_since.as_second() {
+            return Err(Error::Unauthenticated);
+        }
+        Ok(node(id, issuer.tenant, NodeCredential::Token))
+    }
+}
+
+fn node(id: NodeId, tenant: Tenant, by: NodeCredential) -> Actor {
+    Actor::Node { id, tenant, by }
 }

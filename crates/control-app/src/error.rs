@@ -25,6 +25,9 @@ pub enum Error {
     /// A secret could not be sealed or opened.
     #[error(transparent)]
     Seal(#[from] SealError),
+    /// As many long polls wait as this replica holds.
+    #[error("too many requests wait")]
+    TooManyWaiters,
     /// A task was cancelled because the program stops.
     #[error("the program stops")]
     Stopped,

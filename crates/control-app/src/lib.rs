@@ -9,11 +9,17 @@ mod authenticate;
 mod call;
 mod changes;
 mod error;
+mod heartbeats;
 mod housekeeping;
 mod idempotency;
+mod order_signals;
 mod rate_limit;
 
 mod api_key;
+mod enrolment_token;
+mod node;
+mod node_session;
+mod order;
 mod org;
 mod project;
 mod session;
@@ -26,8 +32,13 @@ pub use app::{App, Environment};
 pub use authenticate::Presented;
 pub use call::Call;
 pub use changes::{Changes, Waiter, Wake};
-pub use control_store::{Page, Rate, Reply, Reservation, StoreError, Versioned};
+pub use control_store::{
+    NodeCounts, NodeFilter, Page, Rate, Reply, Reservation, StoreError, Versioned,
+};
 pub use error::Error;
+pub use node::{KeyRotation, RegisteredNode};
+pub use node_session::heartbeat_interval_secs;
+pub use order::{OrderTarget, desired_tag};
 pub use rate_limit::Allowance;
 pub use setup::{Installation, NewInstallation};
 pub use user::Identity;

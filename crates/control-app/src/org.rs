@@ -90,7 +90,7 @@ impl App {
         let id = OrgId::new(call.now, self.random_id());
         let org = Org::create(&call.actor, id, name, call.now)?;
         tx.insert_org(&org).await.map_err(taken("name"))?;
-        self.create_signing_key(tx, &org, call.now).await?;
+        self.first_signing_key(tx, org.id, call.now).await?;
         Ok(org)
     }
 }

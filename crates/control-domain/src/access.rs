@@ -14,7 +14,7 @@ pub enum Access {
     SignedIn,
     /// A user who administers the whole installation.
     InstanceAdmin,
-    /// The bearer of an enrolment token.
+    /// The bearer of an enrolment token, and actors that could make one.
     Enrolment,
     /// The node itself, by its key or its token.
     OwnNode,
@@ -49,6 +49,10 @@ impl Access {
     pub const WRITE_PROJECTS: Self = Self::member(ScopeRule::Unlimited, Role::Operator);
     /// Changes members and signing keys, deletes projects and the organization.
     pub const ADMINISTER: Self = Self::member(ScopeRule::Unlimited, Role::Admin);
+    /// Sees nodes and enrolment tokens.
+    pub const READ_NODES: Self = Self::member(ScopeRule::Has(Scope::NodesRead), Role::Reader);
+    /// Admits, labels and deletes nodes.
+    pub const WRITE_NODES: Self = Self::member(ScopeRule::Has(Scope::NodesWrite), Role::Operator);
     /// Manages API keys.
     pub const API_KEYS: Self = Self::member(ScopeRule::Has(Scope::ApiKeysAdmin), Role::Admin);
 

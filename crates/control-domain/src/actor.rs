@@ -104,6 +104,9 @@ impl Actor {
         }
         self.holds(access)?;
         match (self, access) {
+            (Self::User { .. } | Self::ApiKey { .. }, Access::Enrolment) => {
+                self.require(Access::WRITE_NODES, tenant)
+            }
             (Self::User { roles, .. }, Access::Member { role, .. }) => {
                 let enough = roles.get(&tenant.org).is_some_and(|own| role <= *own);
                 enough.then_some(()).ok_or(Refusal::LowerRole(role))
@@ -144,6 +147,9 @@ impl Actor {
                 },
             )
             | (Access::System, Self::System) => Ok(()),
+            (Access::Enrolment, Self::User { .. } | Self::ApiKey { .. }) => {
+                self.holds(Access::WRITE_NODES)
+            }
             (Access::Member { scope, .. }, Self::ApiKey { scopes, .. }) => {
                 let enough = scopes.is_empty()
                     || match scope {

@@ -12,7 +12,11 @@ mod refusal;
 mod text;
 
 mod api_key;
+mod enrolment_token;
+mod heartbeat;
+mod labels;
 mod membership;
+mod node;
 mod org;
 mod project;
 mod session;
@@ -23,13 +27,23 @@ mod user;
 pub use access::{Access, Role, Scope, ScopeRule, Tenant};
 pub use actor::{Actor, NodeCredential};
 pub use api_key::{API_KEY_TRANSITIONS, ApiKey, ApiKeyEvent, ApiKeyState, NewApiKey};
+pub use enrolment_token::{
+    ENROLMENT_TOKEN_TRANSITIONS, EnrolmentToken, EnrolmentTokenEvent, EnrolmentTokenState,
+    NewEnrolmentToken,
+};
+pub use heartbeat::{check_events, check_heartbeat};
+pub use labels::Labels;
 pub use machine::{Transition, next_state};
 pub use membership::Membership;
+pub use node::{
+    HEARTBEAT_INTERVAL, NODE_TRANSITIONS, Node, NodeReport, NodeState, NodeTransitionEvent,
+    OrderSummary,
+};
 pub use org::Org;
 pub use project::Project;
 pub use refusal::Refusal;
 pub use session::Session;
 pub use setup_link::SetupLink;
-pub use signing_key::{SigningKey, SigningKeyState};
+pub use signing_key::{SIGNING_KEY_TRANSITIONS, SigningKey, SigningKeyEvent, SigningKeyState};
 pub use text::{Email, Name};
 pub use user::{NewUser, User};

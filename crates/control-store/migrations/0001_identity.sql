@@ -31,9 +31,12 @@ CREATE INDEX secrets_by_org ON secrets (org_id);
 CREATE TABLE signing_keys (
   id TEXT PRIMARY KEY,
   org_id TEXT NOT NULL REFERENCES orgs (id),
-  state TEXT NOT NULL CHECK (state IN ('active', 'retired', 'deactivated')),
+  state TEXT NOT NULL CHECK (state IN ('standby', 'active', 'retired', 'deactivated')),
   public_key TEXT NOT NULL,
   secret_id TEXT NOT NULL REFERENCES secrets (id),
+  -- The key that signed for this one, and its signature; a first key has neither.
+  endorsed_by TEXT REFERENCES signing_keys (id),
+  endorsement TEXT,
   created_at BIGINT NOT NULL,
   version BIGINT NOT NULL
 );

@@ -22,17 +22,19 @@ CREATE TABLE nodes (
   org_id TEXT NOT NULL REFERENCES orgs (id),
   project_id TEXT NOT NULL REFERENCES projects (id),
   name TEXT NOT NULL,
+  -- JSON, to be read with the node; `node_labels` has the same to search in.
+  labels TEXT NOT NULL,
   key_hash TEXT NOT NULL UNIQUE,
-  desired_bundle_id TEXT REFERENCES bundles (id),
-  -- Grows with every order to this node.
-  order_counter BIGINT NOT NULL,
+  -- Takes the place of `key_hash` when it is used for the first time.
+  next_key_hash TEXT UNIQUE,
+  -- Tokens that were issued before are refused.
+  tokens_since BIGINT NOT NULL,
   created_at BIGINT NOT NULL,
   version BIGINT NOT NULL,
   UNIQUE (project_id, name)
 );
 CREATE INDEX nodes_by_project ON nodes (project_id, id);
 CREATE INDEX nodes_by_org ON nodes (org_id);
-CREATE INDEX nodes_by_desired_bundle ON nodes (desired_bundle_id);
 
 CREATE TABLE node_labels (
   node_id TEXT NOT NULL REFERENCES nodes (id) ON DELETE CASCADE,
@@ -44,22 +46,55 @@ CREATE TABLE node_labels (
 CREATE INDEX node_labels_by_value ON node_labels (project_id, name, value, node_id);
 
 -- A node's own word, apart from `nodes`: written often, in groups, without a version.
+-- The row is made with the node, so that a heartbeat is one update.
 CREATE TABLE node_heartbeats (
   node_id TEXT PRIMARY KEY REFERENCES nodes (id) ON DELETE CASCADE,
   project_id TEXT NOT NULL REFERENCES projects (id),
+  -- 0 until the first heartbeat.
   seen_at BIGINT NOT NULL,
   cpu_percent DOUBLE PRECISION NOT NULL,
+  software TEXT,
   -- No foreign keys: a node may say anything.
+  desired_bundle_id TEXT,
   staged_bundle_id TEXT,
   active_bundle_id TEXT,
   last_good_bundle_id TEXT,
-  -- The order that the verdict answers, whether it is in force, and why not.
-  verdict_counter BIGINT,
-  verdict_accepted BIGINT,
-  verdict_diagnostics TEXT
+  -- The order that the verdict answers, the verdict, and why: JSON, a list of texts.
+  verdict_order BIGINT,
+  verdict TEXT,
+  diagnostics TEXT,
+  -- JSON, as the node counted it.
+  traffic TEXT
 );
-CREATE INDEX node_heartbeats_by_seen ON node_heartbeats (project_id, seen_at);
+CREATE INDEX node_heartbeats_by_seen ON node_heartbeats (project_id, seen_at, node_id);
 CREATE INDEX node_heartbeats_by_active ON node_heartbeats (project_id, active_bundle_id);
+
+-- What each node shall run: its newest order.
+CREATE TABLE node_orders (
+  node_id TEXT PRIMARY KEY REFERENCES nodes (id) ON DELETE CASCADE,
+  -- Grows with every order to the node.
+  counter BIGINT NOT NULL,
+  bundle_id TEXT NOT NULL REFERENCES bundles (id),
+  digest TEXT NOT NULL,
+  kid TEXT NOT NULL REFERENCES signing_keys (id),
+  signature TEXT NOT NULL,
+  made_at BIGINT NOT NULL,
+  -- The audit entry of the change: replicas read what is newer than what they know.
+  seq BIGINT NOT NULL
+);
+CREATE INDEX node_orders_by_seq ON node_orders (seq);
+CREATE INDEX node_orders_by_bundle ON node_orders (bundle_id);
+CREATE INDEX node_orders_by_kid ON node_orders (kid);
+
+CREATE TABLE node_events (
+  id TEXT PRIMARY KEY,
+  node_id TEXT NOT NULL REFERENCES nodes (id) ON DELETE CASCADE,
+  -- By the node's clock.
+  at BIGINT NOT NULL,
+  kind TEXT NOT NULL,
+  message TEXT NOT NULL
+);
+CREATE INDEX node_events_by_node ON node_events (node_id, id);
 
 CREATE TABLE drift (
   id TEXT PRIMARY KEY,

@@ -1,9 +1,13 @@
 //! Why the store did not do it.
 
+/// PostgreSQL's `serialization_failure` and `deadlock_detected`.
+const GAVE_WAY: &[&str] = &["40001", "40P01"];
+
 /// Why the store did not do it.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The row has a newer version than the one that was read, or is gone.
+    /// The row has a newer version than the one that was read, or is gone; or two transactions
+    /// waited for each other, and this one gave way.
     #[error("changed meanwhile")]
     Stale,
     /// A unique value exists already.
@@ -34,6 +38,12 @@ impl From<sqlx::Error> for StoreError {
             }
             if database.is_foreign_key_violation() {
                 return Self::Reference;
+            }
+            if database
+                .code()
+                .is_some_and(|code| GAVE_WAY.contains(&&*code))
+            {
+                return Self::Stale;
             }
         }
         let away = matches!(

@@ -16,7 +16,14 @@ mod rate_limit;
 mod reply;
 
 mod api_key;
+mod enrolment_token;
+mod heartbeat;
 mod membership;
+mod node;
+mod node_event;
+mod node_key;
+mod node_list;
+mod node_order;
 mod org;
 mod project;
 mod secret;
@@ -27,6 +34,9 @@ mod user;
 
 pub use audit::{AuditEntry, AuditFault};
 pub use error::StoreError;
+pub use node_key::TokenIssuer;
+pub use node_list::{NodeCounts, NodeFilter};
+pub use node_order::StoredOrder;
 pub use rate_limit::{Group, Rate};
 pub use reply::{Reply, Reservation};
 pub use secret::StoredSecret;

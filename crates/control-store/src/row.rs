@@ -3,6 +3,7 @@
 use crate::error::StoreError;
 use crate::versioned::Versioned;
 use jiff::Timestamp;
+use serde::de::DeserializeOwned;
 use sqlx::Row;
 use sqlx::any::{AnyQueryResult, AnyRow};
 use uuid::Uuid;
@@ -20,6 +21,26 @@ pub(crate) fn optional_text(
 
 pub(crate) fn number(row: &AnyRow, column: &'static str) -> Result<i64, StoreError> {
     Ok(row.try_get(column)?)
+}
+
+pub(crate) fn real(row: &AnyRow, column: &'static str) -> Result<f64, StoreError> {
+    Ok(row.try_get(column)?)
+}
+
+pub(crate) fn json<T: DeserializeOwned>(
+    row: &AnyRow,
+    column: &'static str,
+) -> Result<T, StoreError> {
+    serde_json::from_str(&text(row, column)?).map_err(|_| StoreError::Corrupt(column))
+}
+
+pub(crate) fn optional_json<T: DeserializeOwned>(
+    row: &AnyRow,
+    column: &'static str,
+) -> Result<Option<T>, StoreError> {
+    let text = optional_text(row, column)?;
+    let value = text.map(|text| serde_json::from_str(&text)).transpose();
+    value.map_err(|_| StoreError::Corrupt(column))
 }
 
 pub(crate) fn truth(row: &AnyRow, column: &'static str) -> Result<bool, StoreError> {
@@ -81,7 +102,12 @@ pub(crate) fn millis(time: Option<Timestamp>) -> Option<i64> {
 
 /// [`StoreError::Stale`] unless a row of this version was there.
 pub(crate) fn written(done: &AnyQueryResult) -> Result<(), StoreError> {
-    match done.rows_affected() {
+    written_rows(done.rows_affected())
+}
+
+/// [`StoreError::Stale`] if no row was written.
+pub(crate) fn written_rows(count: u64) -> Result<(), StoreError> {
+    match count {
         0 => Err(StoreError::Stale),
         _ => Ok(()),
     }

@@ -1,10 +1,10 @@
 //! Signing keys.
 
 use crate::error::StoreError;
-use crate::row::{id, named, text, time, versioned};
+use crate::row::{id, named, optional_id, optional_text, text, time, versioned};
 use crate::statement::{Record, sql};
 use crate::store::Transaction;
-use crate::versioned::Versioned;
+use crate::versioned::{Page, Versioned};
 use control_auth::PublicKey;
 use control_domain::{SigningKey, SigningKeyState};
 use control_wire::{OrgId, SigningKeyId};
@@ -13,8 +13,8 @@ use sqlx::any::AnyRow;
 macro_rules! select {
     ($rest:literal) => {
         concat!(
-            "SELECT id, org_id, state, public_key, secret_id, created_at, version
-             FROM signing_keys ",
+            "SELECT id, org_id, state, public_key, secret_id, endorsed_by, endorsement, created_at,
+             version FROM signing_keys ",
             $rest
         )
     };
@@ -33,16 +33,21 @@ impl Transaction {
             state,
             public_key,
             secret,
+            endorsement,
             created_at,
         } = key;
+        let (endorsed_by, endorsement) = endorsement.clone().unzip();
         let insert = "INSERT INTO signing_keys (id, org_id, state, public_key, secret_id,
-                      created_at, version) VALUES ($1, $2, $3, $4, $5, $6, 1)";
+                      endorsed_by, endorsement, created_at, version)
+                      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 1)";
         sql(insert)
             .bind(*id)
             .bind(*org)
             .bind(state.name())
             .bind(public_key.as_str())
             .bind(*secret)
+            .bind(endorsed_by)
+            .bind(endorsement)
             .bind(*created_at)
             .run(self)
             .await?;
@@ -73,16 +78,83 @@ impl Transaction {
         let active = sql(select!("WHERE org_id = $1 AND state = 'active'"));
         active.bind(org).one(self).await
     }
+
+    /// The oldest key that waits to sign.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn standby_signing_key(
+        &mut self,
+        org: OrgId,
+    ) -> Result<Option<Versioned<SigningKey>>, StoreError> {
+        let standby = sql(select!(
+            "WHERE org_id = $1 AND state = 'standby' ORDER BY id LIMIT 1"
+        ));
+        standby.bind(org).one(self).await
+    }
+
+    /// The keys that are not deactivated: the domain bounds their number.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn verifying_signing_keys(
+        &mut self,
+        org: OrgId,
+    ) -> Result<Vec<Versioned<SigningKey>>, StoreError> {
+        let list = sql(select!(
+            "WHERE org_id = $1 AND state <> 'deactivated' AND id > $2 ORDER BY id LIMIT $3"
+        ));
+        let all = Page {
+            after: None,
+            limit: 100,
+        };
+        list.bind(org).page(self, all).await
+    }
+
+    /// The keys of an organization.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn signing_keys(
+        &mut self,
+        org: OrgId,
+        page: Page,
+    ) -> Result<Vec<Versioned<SigningKey>>, StoreError> {
+        let list = select!("WHERE org_id = $1 AND id > $2 ORDER BY id LIMIT $3");
+        sql(list).bind(org).page(self, page).await
+    }
+
+    /// Updates the state of the key that had `version`; gives the next one.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Stale`], or [`StoreError::Conflict`] if another key is active.
+    pub async fn update_signing_key(
+        &mut self,
+        key: &SigningKey,
+        version: i64,
+    ) -> Result<i64, StoreError> {
+        let update = "UPDATE signing_keys SET state = $1, version = version + 1
+                      WHERE id = $2 AND version = $3";
+        let update = sql(update).bind(key.state.name()).bind(key.id);
+        update.write(self, version).await
+    }
 }
 
 impl Record for SigningKey {
     fn read(row: &AnyRow) -> Result<Versioned<Self>, StoreError> {
+        let endorsed_by = optional_id(row, "endorsed_by")?;
+        let endorsement = optional_text(row, "endorsement")?;
         let key = Self {
             id: id(row, "id")?,
             org: id(row, "org_id")?,
             state: named(row, "state", SigningKeyState::from_name)?,
             public_key: PublicKey::from_text(text(row, "public_key")?),
             secret: id(row, "secret_id")?,
+            endorsement: endorsed_by.zip(endorsement),
             created_at: time(row, "created_at")?,
         };
         versioned(key, row)

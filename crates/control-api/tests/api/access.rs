@@ -1,35 +1,59 @@
 //! Every route against every wrong actor, and against the right one.
 
 use crate::world::{Credential, Ended, World, sample, worlds};
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use control_api::{ROUTES, Route};
-use control_domain::{Access, ApiKey, Role, Scope, ScopeRule, Tenant};
+use control_domain::{Access, ApiKey, EnrolmentToken, Role, Scope, ScopeRule, Tenant};
 use jiff::SignedDuration;
 
 type Case = (&'static str, Credential, StatusCode);
 
 /// The route's path with a value of the right organization in each place.
 async fn target(world: &World, route: &Route) -> String {
-    if !route.path.contains("{api_key}") {
-        return route.path.to_owned();
+    let mut path = route.path.to_owned();
+    if path.contains("{api_key}") {
+        let mut key = world.key(world.tenant(), &[]);
+        if route.method == Method::DELETE {
+            key.revoked_at = Some(world.app.now());
+        }
+        world.store_key(&key).await;
+        path = path.replace("{api_key}", &key.id.to_string());
     }
-    let mut key = world.key(world.tenant(), &[]);
-    if route.method == axum::http::Method::DELETE {
-        key.revoked_at = Some(world.app.now());
+    if path.contains("{enrolment_token}") {
+        let token = world.enrolment_token(world.tenant());
+        world.store_enrolment_token(&token).await;
+        path = path.replace("{enrolment_token}", &token.id.to_string());
     }
-    world.store_key(&key).await;
-    route.path.replace("{api_key}", &key.id.to_string())
+    if path.contains("{signing_key}") {
+        let key = world.standby_key().await;
+        path = path.replace("{signing_key}", &key.to_string());
+    }
+    // A node's own paths name the node whose credential is at hand.
+    if path.contains("{node}") && path.starts_with("/projects/") {
+        let (node, _) = world.new_node(world.tenant()).await;
+        path = path.replace("{node}", &node.to_string());
+    }
+    path
+}
+
+/// Whom an enrolment token stands in for.
+fn member(access: Access) -> Access {
+    match access {
+        Access::Enrolment => Access::WRITE_NODES,
+        access => access,
+    }
 }
 
 async fn right(world: &World, access: Access) -> Vec<Credential> {
-    match access {
-        Access::Public => vec![Credential::None],
-        Access::SetUp => vec![world.setup_link(SignedDuration::ZERO).await],
-        Access::InstanceAdmin => vec![world.instance_admin().await],
-        Access::SignedIn => vec![
-            world.full_key().await,
-            world.user(world.org, Role::Reader).await,
-        ],
+    let mut right = Vec::new();
+    match member(access) {
+        Access::Public => right.push(Credential::None),
+        Access::SetUp => right.push(world.setup_link(SignedDuration::ZERO).await),
+        Access::InstanceAdmin => right.push(world.instance_admin().await),
+        Access::SignedIn => {
+            right.push(world.full_key().await);
+            right.push(world.user(world.org, Role::Reader).await);
+        }
         Access::Member { scope, role } => {
             let scopes: Vec<Scope> = match scope {
                 ScopeRule::Any => vec![Scope::NodesRead],
@@ -37,30 +61,49 @@ async fn right(world: &World, access: Access) -> Vec<Credential> {
                 ScopeRule::Unlimited => Vec::new(),
             };
             let key = world.key(Tenant::org(world.org), &scopes);
-            vec![
-                world.full_key().await,
-                world.store_key(&key).await,
-                world.user(world.org, role).await,
-            ]
+            right.push(world.full_key().await);
+            right.push(world.store_key(&key).await);
+            right.push(world.user(world.org, role).await);
         }
-        Access::Enrolment | Access::OwnNode | Access::OwnNodeKey | Access::System => Vec::new(),
+        Access::OwnNode | Access::OwnNodeKey => right.push(world.node_key.clone()),
+        Access::Enrolment | Access::System => {}
     }
+    if access == Access::OwnNode {
+        right.push(world.token(world.node, world.tenant()).await);
+    }
+    if access == Access::Enrolment {
+        let token = world.enrolment_token(world.tenant());
+        right.push(world.store_enrolment_token(&token).await);
+    }
+    right
 }
 
 /// Credentials that must not pass, and what each is answered.
 async fn wrong(world: &World, access: Access) -> Vec<Case> {
+    if access == Access::Public {
+        return Vec::new();
+    }
     let (unknown, forbidden) = (StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN);
     let mut cases = ended(world, access).await;
-    let garbage = Credential::Bearer("x".repeat(43));
+    let garbage = "x".repeat(43);
     cases.push(("no credential", Credential::None, unknown));
-    cases.push(("an unknown key", garbage, unknown));
-    let cookie = Credential::Session("x".repeat(43));
+    let bearer = Credential::Bearer(garbage.clone());
+    cases.push(("an unknown key", bearer, unknown));
+    let key = Credential::NodeKey(garbage.clone());
+    cases.push(("an unknown node key", key, unknown));
+    let cookie = Credential::Session(garbage);
     cases.push(("an unknown session", cookie, unknown));
     if access != Access::SetUp {
         let link = world.setup_link(SignedDuration::ZERO).await;
         cases.push(("a set-up link", link, forbidden));
     }
-    match access {
+    if access != Access::Enrolment {
+        let token = world.enrolment_token(world.tenant());
+        let token = world.store_enrolment_token(&token).await;
+        cases.push(("an enrolment token", token, forbidden));
+    }
+    cases.extend(nodes(world, access).await);
+    match member(access) {
         Access::Member { scope, role } => {
             for lower in Role::ALL.iter().copied().filter(|lower| *lower < role) {
                 let user = world.user(world.org, lower).await;
@@ -78,28 +121,49 @@ async fn wrong(world: &World, access: Access) -> Vec<Case> {
             cases.push(("an organization's administrator", admin, forbidden));
             cases.push(("a full key", world.full_key().await, forbidden));
         }
-        Access::SetUp => {
+        Access::SetUp | Access::OwnNode | Access::OwnNodeKey => {
             cases.push(("a full key", world.full_key().await, forbidden));
             let admin = world.instance_admin().await;
             cases.push(("an administrator", admin, forbidden));
         }
-        Access::Public
-        | Access::SignedIn
-        | Access::Enrolment
-        | Access::OwnNode
-        | Access::OwnNodeKey
-        | Access::System => {}
+        Access::Public | Access::SignedIn | Access::Enrolment | Access::System => {}
+    }
+    cases
+}
+
+/// Credentials of nodes: refused everywhere but at the node's own paths, and there if they are
+/// another node's.
+async fn nodes(world: &World, access: Access) -> Vec<Case> {
+    let own_path = matches!(access, Access::OwnNode | Access::OwnNodeKey);
+    let status = if own_path {
+        StatusCode::UNAUTHORIZED
+    } else {
+        StatusCode::FORBIDDEN
+    };
+    let (beside, key) = world.new_node(world.tenant()).await;
+    let token = world.token(beside, world.tenant()).await;
+    let (stranger, strangers_key) = world.new_node(world.other).await;
+    let strangers_token = world.token(stranger, world.other).await;
+    let mut cases = vec![
+        ("the key of a node beside", key, status),
+        ("the token of a node beside", token, status),
+        ("a stranger's node key", strangers_key, status),
+        ("a stranger's node token", strangers_token, status),
+    ];
+    if access == Access::OwnNodeKey {
+        let token = world.token(world.node, world.tenant()).await;
+        cases.push(("the node's own token", token, StatusCode::FORBIDDEN));
     }
     cases
 }
 
 async fn ended(world: &World, access: Access) -> Vec<Case> {
     let unknown = StatusCode::UNAUTHORIZED;
+    let now = world.app.now();
     if access == Access::SetUp {
         let old = world.setup_link(SignedDuration::from_hours(25)).await;
         return vec![("an old link", old, unknown)];
     }
-    let now = world.app.now();
     let full = || world.key(Tenant::org(world.org), &[]);
     let revoked = ApiKey {
         revoked_at: Some(now),
@@ -112,17 +176,36 @@ async fn ended(world: &World, access: Access) -> Vec<Case> {
     let (org, admin) = (world.org, Role::Admin);
     let signed_out = world.store_user(org, admin, true, Some(Ended::Revoked));
     let idle = world.store_user(org, admin, true, Some(Ended::Expired));
-    vec![
+    let mut cases = vec![
         ("a revoked key", world.store_key(&revoked).await, unknown),
         ("an expired key", world.store_key(&expired).await, unknown),
         ("a session that was ended", signed_out.await, unknown),
         ("an idle session", idle.await, unknown),
-    ]
+    ];
+    let token = || world.enrolment_token(world.tenant());
+    let expired = EnrolmentToken {
+        expires_at: now,
+        ..token()
+    };
+    let revoked = EnrolmentToken {
+        revoked_at: Some(now),
+        ..token()
+    };
+    let used_up = EnrolmentToken { uses: 2, ..token() };
+    for (name, token) in [
+        ("an expired enrolment token", expired),
+        ("a revoked enrolment token", revoked),
+        ("an enrolment token that is used up", used_up),
+    ] {
+        cases.push((name, world.store_enrolment_token(&token).await, unknown));
+    }
+    cases
 }
 
 /// Credentials of another tenant: to them nothing that a route names exists.
 async fn strangers(world: &World, route: &Route) -> Vec<Case> {
-    if !route.path.contains('{') || !matches!(route.access, Access::Member { .. }) {
+    let access = member(route.access);
+    if !route.path.contains('{') || !matches!(access, Access::Member { .. }) {
         return Vec::new();
     }
     let missing = StatusCode::NOT_FOUND;
@@ -143,10 +226,14 @@ async fn strangers(world: &World, route: &Route) -> Vec<Case> {
                 sample("/orgs/{org}/projects"),
             )
             .await;
-        let beside = beside.text("id").parse().unwrap();
-        let key = world.key(Tenant::project(world.org, beside), &[]);
-        let key = world.store_key(&key).await;
+        let beside = Tenant::project(world.org, beside.text("id").parse().unwrap());
+        let key = world.store_key(&world.key(beside, &[])).await;
         cases.push(("a key of the project beside", key, missing));
+        if route.access == Access::Enrolment {
+            let token = world.enrolment_token(beside);
+            let token = world.store_enrolment_token(&token).await;
+            cases.push(("an enrolment token of the project beside", token, missing));
+        }
     }
     cases
 }
@@ -204,7 +291,7 @@ async fn the_right_actor_passes_every_route() {
 
 /// What is deleted is one of many.
 async fn fresh_project(world: &World, route: &Route, path: String) -> String {
-    if route.method != axum::http::Method::DELETE || !path.contains("{project}") {
+    if route.method != Method::DELETE || path != "/projects/{project}" {
         return path;
     }
     let full = world.full_key().await;
@@ -220,7 +307,7 @@ async fn a_cookie_of_another_site_changes_nothing() {
         let path = "/orgs/{org}/projects";
         let send = async |site| {
             let fields = [("sec-fetch-site", site)];
-            let post = axum::http::Method::POST;
+            let post = Method::POST;
             world
                 .send(&post, path, &admin, &sample(path), &fields)
                 .await

@@ -8,6 +8,9 @@
 mod access;
 mod description;
 mod lifecycle;
+mod nodes;
+mod orders;
 mod rates;
 mod requests;
+mod tokens;
 mod world;

@@ -5,14 +5,17 @@ use axum::body::{Body, to_bytes};
 use axum::extract::ConnectInfo;
 use axum::http::{HeaderMap, Method, Request, StatusCode, header};
 use control_api::router;
-use control_app::{App, Environment};
-use control_auth::{MasterKey, Sealer, Secret};
+use control_app::{App, Call, Environment};
+use control_auth::{MasterKey, Sealer, Secret, SigningPair};
 use control_domain::{
-    ApiKey, Email, Membership, Name, Org, Project, Role, Scope, Session, SetupLink, Tenant, User,
+    Actor, ApiKey, Email, EnrolmentToken, Labels, Membership, Name, Node, NodeCredential, Org,
+    Project, Role, Scope, Session, SetupLink, SigningKey, SigningKeyState, Tenant, User,
 };
-use control_store::{Store, Transaction};
+use control_store::{Store, StoredSecret, Transaction};
 use control_testkit::{Database, databases};
-use control_wire::{ApiKeyId, OrgId, ProjectId, SessionId, UserId};
+use control_wire::{
+    ApiKeyId, EnrolmentTokenId, NodeId, OrgId, ProjectId, SecretId, SessionId, SigningKeyId, UserId,
+};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, from_slice, json};
 use std::collections::BTreeSet;
@@ -29,6 +32,9 @@ pub(crate) struct World {
     pub(crate) org: OrgId,
     pub(crate) project: ProjectId,
     pub(crate) other: Tenant,
+    /// A node of the project, to be named by `{node}` in the paths of nodes.
+    pub(crate) node: NodeId,
+    pub(crate) node_key: Credential,
     pub(crate) database: Database,
     router: Router,
     /// The client's address; tests that are not about rates change it.
@@ -40,6 +46,7 @@ pub(crate) struct World {
 pub(crate) enum Credential {
     None,
     Bearer(String),
+    NodeKey(String),
     Session(String),
 }
 
@@ -76,9 +83,8 @@ pub(crate) async fn worlds() -> Vec<World> {
 
 pub(crate) async fn app(url: &str) -> (Arc<App>, Store) {
     let store = Store::open(url).await.unwrap();
-    let sealer = Sealer::new(vec![MasterKey::new(&[1; 32]).unwrap()]).unwrap();
     let now = Timestamp::now;
-    let app = App::new(store.clone(), sealer, Environment { now, fill });
+    let app = App::new(store.clone(), sealer(), Environment { now, fill });
     (Arc::new(app), store)
 }
 
@@ -88,6 +94,7 @@ impl World {
         let mut tx = store.begin().await.unwrap();
         let own = tenant(&mut tx, "own").await;
         let other = tenant(&mut tx, "other").await;
+        let (node, node_key) = insert_node(&mut tx, own).await;
         tx.commit().await.unwrap();
         Self {
             router: router(&app),
@@ -96,6 +103,8 @@ impl World {
             org: own.org,
             project: own.project.unwrap(),
             other,
+            node,
+            node_key,
             database,
             address: AtomicU32::new(0x0a00_0001),
         }
@@ -197,6 +206,70 @@ impl World {
         Credential::Bearer(secret.reveal().to_owned())
     }
 
+    /// A new node, and its key.
+    pub(crate) async fn new_node(&self, tenant: Tenant) -> (NodeId, Credential) {
+        let mut tx = self.store.begin().await.unwrap();
+        let made = insert_node(&mut tx, tenant).await;
+        tx.commit().await.unwrap();
+        made
+    }
+
+    /// A token of a node of `tenant`.
+    pub(crate) async fn token(&self, id: NodeId, tenant: Tenant) -> Credential {
+        let actor = Actor::Node {
+            id,
+            tenant,
+            by: NodeCredential::Key,
+        };
+        let call = Call {
+            actor,
+            ..Call::system(self.app.now())
+        };
+        let issued = self.app.issue_token(&call, id).await.unwrap();
+        Credential::Bearer(issued.token)
+    }
+
+    /// An enrolment token as the database would have it.
+    pub(crate) fn enrolment_token(&self, tenant: Tenant) -> EnrolmentToken {
+        let now = self.app.now();
+        EnrolmentToken {
+            id: EnrolmentTokenId(Uuid::now_v7()),
+            tenant,
+            name: Name::stored("rack 1".to_owned()),
+            max_uses: 2,
+            uses: 0,
+            created_at: now,
+            expires_at: now + SignedDuration::from_hours(1),
+            revoked_at: None,
+        }
+    }
+
+    pub(crate) async fn store_enrolment_token(&self, token: &EnrolmentToken) -> Credential {
+        let secret = secret();
+        let mut tx = self.store.begin().await.unwrap();
+        let inserted = tx.insert_enrolment_token(token, &secret.hash()).await;
+        inserted.unwrap();
+        tx.commit().await.unwrap();
+        Credential::Bearer(secret.reveal().to_owned())
+    }
+
+    /// The key that an organization signs with, as its owner has it.
+    pub(crate) async fn signer(&self, org: OrgId) -> (SigningKeyId, SigningPair) {
+        let mut tx = self.store.read().await.unwrap();
+        let key = tx.active_signing_key(org).await.unwrap().unwrap().value;
+        let stored = tx.secret(key.secret).await.unwrap().unwrap();
+        let seed = sealer().open(&key.secret.to_string(), &stored.sealed);
+        (key.id, SigningPair::new(&seed.unwrap()).unwrap())
+    }
+
+    /// A signing key of the organization that waits for a rotation.
+    pub(crate) async fn standby_key(&self) -> SigningKeyId {
+        let mut tx = self.store.begin().await.unwrap();
+        let id = insert_signing_key(&mut tx, self.org, SigningKeyState::Standby).await;
+        tx.commit().await.unwrap();
+        id
+    }
+
     pub(crate) async fn get(&self, path: &str, by: &Credential) -> Answer {
         self.send(&Method::GET, path, by, &Value::Null, &[]).await
     }
@@ -215,7 +288,8 @@ impl World {
     ) -> Answer {
         let path = path
             .replace("{org}", &self.org.to_string())
-            .replace("{project}", &self.project.to_string());
+            .replace("{project}", &self.project.to_string())
+            .replace("{node}", &self.node.to_string());
         let mut request = Request::builder()
             .method(method)
             .uri(format!("/api/v1{path}"));
@@ -224,6 +298,7 @@ impl World {
             Credential::Bearer(secret) => {
                 request = request.header(header::AUTHORIZATION, format!("Bearer {secret}"));
             }
+            Credential::NodeKey(key) => request = request.header("x-service-node-key", key),
             Credential::Session(secret) => {
                 request = request.header(header::COOKIE, format!("a=b; session={secret}"));
             }
@@ -273,6 +348,14 @@ pub(crate) fn sample(path: &str) -> Value {
         "/orgs" | "/orgs/{org}" | "/orgs/{org}/projects" | "/projects/{project}" => {
             json!({"name": Uuid::now_v7().to_string()})
         }
+        "/projects/{project}/enrolment-tokens" => json!({"name": "rack 1"}),
+        "/projects/{project}/nodes/register" => json!({"name": Uuid::now_v7().to_string()}),
+        "/projects/{project}/nodes/{node}" => json!({"labels": {"zone": "eu"}}),
+        "/projects/{project}/nodes/{node}/rotate-key" => json!({}),
+        "/nodes/{node}/heartbeat" => json!({"health": {"cpu_percent": 1.5}}),
+        "/nodes/{node}/events" => {
+            json!({"events": [{"at": "2026-01-01T00:00:00Z", "kind": "proxy.started"}]})
+        }
         "/api-keys" => json!({"name": "deploy", "scopes": ["api_keys:admin"]}),
         _ => Value::Null,
     }
@@ -293,7 +376,56 @@ async fn tenant(tx: &mut Transaction, name: &str) -> Tenant {
     };
     tx.insert_org(&org).await.unwrap();
     tx.insert_project(&project).await.unwrap();
+    insert_signing_key(tx, org.id, SigningKeyState::Active).await;
     project.tenant()
+}
+
+async fn insert_signing_key(
+    tx: &mut Transaction,
+    org: OrgId,
+    state: SigningKeyState,
+) -> SigningKeyId {
+    let (secret, mut seed, mut nonce) = (SecretId(Uuid::now_v7()), [0; 32], [0; 12]);
+    fill(&mut seed);
+    fill(&mut nonce);
+    let stored = StoredSecret {
+        id: secret,
+        org: Some(org),
+        sealed: sealer().seal(&secret.to_string(), nonce, &seed).unwrap(),
+        created_at: Timestamp::UNIX_EPOCH,
+    };
+    tx.insert_secret(&stored).await.unwrap();
+    let key = SigningKey {
+        id: SigningKeyId(Uuid::now_v7()),
+        org,
+        state,
+        public_key: SigningPair::new(&seed).unwrap().public(),
+        secret,
+        endorsement: None,
+        created_at: Timestamp::UNIX_EPOCH,
+    };
+    tx.insert_signing_key(&key).await.unwrap();
+    key.id
+}
+
+async fn insert_node(tx: &mut Transaction, tenant: Tenant) -> (NodeId, Credential) {
+    let (id, key) = (NodeId(Uuid::now_v7()), secret());
+    let node = Node {
+        id,
+        tenant,
+        name: Name::stored(id.to_string()),
+        labels: Labels::default(),
+        created_at: Timestamp::UNIX_EPOCH,
+        rotating: false,
+        report: None,
+        order: None,
+    };
+    tx.insert_node(&node, &key.hash()).await.unwrap();
+    (id, Credential::NodeKey(key.reveal().to_owned()))
+}
+
+fn sealer() -> Sealer {
+    Sealer::new(vec![MasterKey::new(&[1; 32]).unwrap()]).unwrap()
 }
 
 fn secret() -> Secret {

@@ -5,6 +5,7 @@
     reason = "a test may stop"
 )]
 
+mod fleet;
 mod nouns;
 mod shared_state;
 mod stores;

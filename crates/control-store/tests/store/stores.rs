@@ -2,11 +2,14 @@
 
 use control_auth::SigningPair;
 use control_domain::{
-    ApiKey, Email, Name, Org, Project, Scope, SigningKey, SigningKeyState, Tenant, User,
+    ApiKey, Email, EnrolmentToken, Labels, Name, Node, Org, Project, Scope, SigningKey,
+    SigningKeyState, Tenant, User,
 };
 use control_store::Store;
 use control_testkit::{Database, databases};
-use control_wire::{ApiKeyId, OrgId, ProjectId, SecretId, SigningKeyId, UserId};
+use control_wire::{
+    ApiKeyId, EnrolmentTokenId, NodeId, OrgId, ProjectId, SecretId, SigningKeyId, UserId,
+};
 use jiff::Timestamp;
 use sqlx::{AnyConnection, Connection, Executor};
 use std::ops::Deref;
@@ -32,6 +35,15 @@ impl TestStore {
     async fn open(database: Database) -> Self {
         let store = Store::open(&database.url).await.unwrap();
         Self { store, database }
+    }
+
+    /// A bundle of the only project, whose identifier is all zero.
+    pub(crate) async fn add_bundle(&self) {
+        let sql = "INSERT INTO bundles (id, org_id, project_id, name, state, diagnostics,
+                     created_at, version)
+                   SELECT '00000000-0000-0000-0000-000000000000', org_id, id, 'b', 'signed', '[]',
+                     0, 1 FROM projects";
+        self.tamper(sql).await;
     }
 
     /// Runs a statement past the store, as an intruder would.
@@ -97,7 +109,34 @@ pub(crate) fn signing_key(org: OrgId, secret: SecretId) -> SigningKey {
         state: SigningKeyState::Active,
         public_key: SigningPair::new(&[1; 32]).unwrap().public(),
         secret,
+        endorsement: None,
         created_at: NOW,
+    }
+}
+
+pub(crate) fn node(project: &Project, name: &str) -> Node {
+    Node {
+        id: NodeId(of_name(&format!("node {name}"))),
+        tenant: project.tenant(),
+        name: Name::stored(name.to_owned()),
+        labels: Labels::default(),
+        created_at: NOW,
+        rotating: false,
+        report: None,
+        order: None,
+    }
+}
+
+pub(crate) fn enrolment_token(tenant: Tenant, max_uses: i64) -> EnrolmentToken {
+    EnrolmentToken {
+        id: EnrolmentTokenId(Uuid::from_u128(21)),
+        tenant,
+        name: Name::stored("rack 1".to_owned()),
+        max_uses,
+        uses: 0,
+        created_at: NOW,
+        expires_at: NOW + jiff::SignedDuration::from_hours(1),
+        revoked_at: None,
     }
 }
 

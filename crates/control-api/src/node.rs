@@ -1,0 +1,261 @@
+//! Nodes, for operators.
+#![expect(unused_qualifications, reason = "the path macro writes them")]
+
+use crate::extract::{Body, Caller, Query};
+use crate::names::NodeStateName;
+use crate::node_view::{NodeDetailView, NodeView, revision};
+use crate::page::{List, PageQuery};
+use crate::problem::Problem;
+use crate::resource::Resource;
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use control_app::{App, KeyRotation, NodeCounts, NodeFilter};
+use control_domain::NodeState;
+use control_wire::{BundleId, NodeEvent, NodeEventId, NodeId, ProjectId};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
+
+/// Which nodes, and which page.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct NodeQuery {
+    /// Only nodes with this label, as `name=value`.
+    label: Option<String>,
+    /// Only nodes in this state.
+    state: Option<NodeStateName>,
+    /// How many items at most.
+    #[param(minimum = 1, maximum = 200, default = 50)]
+    limit: Option<u32>,
+    /// `next_cursor` of the page before.
+    cursor: Option<Uuid>,
+}
+
+/// How many nodes a project has.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct NodeStatsView {
+    total: i64,
+    /// Those that have not sent a heartbeat yet.
+    enrolled: i64,
+    online: i64,
+    offline: i64,
+    /// By the bundle that they say is in force: the 50 of most nodes.
+    active_bundles: Vec<BundleCountView>,
+}
+
+/// How many nodes run a bundle.
+#[derive(Debug, Serialize, ToSchema)]
+struct BundleCountView {
+    bundle: BundleId,
+    nodes: i64,
+}
+
+/// Changes of a node.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NodePatch {
+    /// A text sets a label, null removes it; others stay.
+    #[schema(value_type = Object)]
+    labels: BTreeMap<String, Option<String>>,
+}
+
+/// How a node's key is rotated.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RotateKeyRequest {
+    /// The keys before and all tokens end now; otherwise when the new key is used first.
+    #[serde(default)]
+    immediately: bool,
+}
+
+/// A node's new key, which is shown this once.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct RotatedKeyView {
+    node_id: NodeId,
+    /// 32 random bytes in Base64-URL, for `X-Service-Node-Key`.
+    node_key: String,
+}
+
+/// What happened on a node.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct NodeEventView {
+    id: NodeEventId,
+    /// By the node's clock.
+    #[schema(value_type = String, format = DateTime)]
+    at: Timestamp,
+    kind: String,
+    message: String,
+}
+
+impl NodeEventView {
+    fn of((id, event): (NodeEventId, NodeEvent)) -> Self {
+        let NodeEvent { at, kind, message } = event;
+        Self {
+            id,
+            at,
+            kind,
+            message,
+        }
+    }
+}
+
+/// The nodes of a project.
+#[utoipa::path(
+    get, path = "/projects/{project}/nodes", operation_id = "list_nodes", tag = "nodes",
+    params(NodeQuery), responses((status = 200, body = List<NodeView>))
+)]
+pub(crate) async fn list(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(project): Path<ProjectId>,
+    Query(query): Query<NodeQuery>,
+) -> Result<Json<List<NodeView>>, Problem> {
+    let NodeQuery {
+        label,
+        state,
+        limit,
+        cursor,
+    } = query;
+    let page = PageQuery { limit, cursor }.page()?;
+    let filter = NodeFilter {
+        label: label.as_deref().map(pair).transpose()?,
+        state: state.map(NodeState::from),
+    };
+    let found = app.nodes(&call, project, &filter, page).await?;
+    let views = found.iter().map(|node| NodeView::of(&node.value, call.now));
+    let views = views.collect();
+    Ok(Json(List::new(page, views, |view: &NodeView| view.id.0)))
+}
+
+fn pair(label: &str) -> Result<(String, String), Problem> {
+    let pair = label.split_once('=');
+    let (name, value) = pair.ok_or_else(|| Problem::bad_query("label: is not name=value"))?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+/// How many nodes a project has, by state and by bundle.
+#[utoipa::path(
+    get, path = "/projects/{project}/nodes/stats", operation_id = "get_node_stats", tag = "nodes",
+    responses((status = 200, body = NodeStatsView))
+)]
+pub(crate) async fn stats(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(project): Path<ProjectId>,
+) -> Result<Json<NodeStatsView>, Problem> {
+    let NodeCounts {
+        total,
+        enrolled,
+        online,
+        active,
+    } = app.count_nodes(&call, project).await?;
+    let active = active.into_iter();
+    Ok(Json(NodeStatsView {
+        total,
+        enrolled,
+        online,
+        offline: total - enrolled - online,
+        active_bundles: active
+            .map(|(bundle, nodes)| BundleCountView { bundle, nodes })
+            .collect(),
+    }))
+}
+
+/// One node.
+#[utoipa::path(
+    get, path = "/projects/{project}/nodes/{node}", operation_id = "get_node", tag = "nodes",
+    responses((status = 200, body = NodeDetailView))
+)]
+pub(crate) async fn view(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path((project, node)): Path<(ProjectId, NodeId)>,
+) -> Result<Resource<NodeDetailView>, Problem> {
+    let found = app.node(&call, project, node).await?;
+    let view = NodeDetailView::of(&found.value, call.now);
+    let revision = revision(&found, call.now);
+    Ok(Resource::found(found.version, view).with_revision(revision))
+}
+
+/// Changes the labels of a node.
+#[utoipa::path(
+    patch, path = "/projects/{project}/nodes/{node}", operation_id = "update_node", tag = "nodes",
+    request_body = NodePatch, responses((status = 200, body = NodeDetailView))
+)]
+pub(crate) async fn update(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(node): Path<(ProjectId, NodeId)>,
+    Body(NodePatch { labels }): Body<NodePatch>,
+) -> Result<Resource<NodeDetailView>, Problem> {
+    let changed = app.label_node(&call, node, labels).await?;
+    let view = NodeDetailView::of(&changed.value, call.now);
+    let revision = revision(&changed, call.now);
+    Ok(Resource::found(changed.version, view).with_revision(revision))
+}
+
+/// Gives a node another key. The old one ends when the new one is used first, or now.
+#[utoipa::path(
+    post, path = "/projects/{project}/nodes/{node}/rotate-key", operation_id = "rotate_node_key",
+    tag = "nodes", request_body = RotateKeyRequest,
+    responses((status = 201, body = RotatedKeyView))
+)]
+pub(crate) async fn rotate_key(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path((project, node)): Path<(ProjectId, NodeId)>,
+    Body(RotateKeyRequest { immediately }): Body<RotateKeyRequest>,
+) -> Result<Resource<RotatedKeyView>, Problem> {
+    let rotation = if immediately {
+        KeyRotation::Immediate
+    } else {
+        KeyRotation::AtFirstUse
+    };
+    let rotated = app
+        .rotate_node_key(&call, (project, node), rotation)
+        .await?;
+    let (version, key) = rotated;
+    let view = RotatedKeyView {
+        node_id: node,
+        node_key: key.reveal().to_owned(),
+    };
+    Ok(Resource::secret(version, view))
+}
+
+/// Deletes a node; its credentials are refused from then on.
+#[utoipa::path(
+    delete, path = "/projects/{project}/nodes/{node}", operation_id = "delete_node", tag = "nodes",
+    responses((status = 204))
+)]
+pub(crate) async fn delete(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path((project, node)): Path<(ProjectId, NodeId)>,
+) -> Result<StatusCode, Problem> {
+    app.delete_node(&call, project, node).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The newest 1 000 events of a node.
+#[utoipa::path(
+    get, path = "/projects/{project}/nodes/{node}/events", operation_id = "list_node_events",
+    tag = "nodes", params(PageQuery), responses((status = 200, body = List<NodeEventView>))
+)]
+pub(crate) async fn events(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(node): Path<(ProjectId, NodeId)>,
+    Query(query): Query<PageQuery>,
+) -> Result<Json<List<NodeEventView>>, Problem> {
+    let page = query.page()?;
+    let found = app.node_events(&call, node, page).await?;
+    let views = found.into_iter().map(NodeEventView::of).collect();
+    Ok(Json(List::new(page, views, |view: &NodeEventView| {
+        view.id.0
+    })))
+}

@@ -1,0 +1,74 @@
+//! Enrolment tokens.
+
+use crate::app::{App, tenant};
+use crate::call::Call;
+use crate::error::Error;
+use control_auth::Secret;
+use control_domain::{Access, EnrolmentToken, NewEnrolmentToken, Refusal};
+use control_store::{Page, Versioned};
+use control_wire::{EnrolmentTokenId, ProjectId};
+
+impl App {
+    /// Creates a token; gives its secret, which is shown once.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn create_enrolment_token(
+        &self,
+        call: &Call,
+        project: ProjectId,
+        new: NewEnrolmentToken,
+    ) -> Result<(Versioned<EnrolmentToken>, Secret), Error> {
+        let mut tx = self.store.begin().await?;
+        let tenant = tenant(&mut tx, project).await?;
+        let id = EnrolmentTokenId::new(call.now, self.random_id());
+        let token = EnrolmentToken::create(&call.actor, tenant, id, new, call.now)?;
+        let secret = self.new_secret();
+        tx.insert_enrolment_token(&token, &secret.hash()).await?;
+        self.commit(tx, call, "enrolment_token.created", tenant, id.0)
+            .await?;
+        Ok((Versioned::new(token), secret))
+    }
+
+    /// The tokens of a project.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn enrolment_tokens(
+        &self,
+        call: &Call,
+        project: ProjectId,
+        page: Page,
+    ) -> Result<Vec<Versioned<EnrolmentToken>>, Error> {
+        let mut tx = self.store.read().await?;
+        let tenant = tenant(&mut tx, project).await?;
+        call.actor.require(Access::READ_NODES, tenant)?;
+        Ok(tx.enrolment_tokens(project, page).await?)
+    }
+
+    /// Revokes a token; it admits no node from then on.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn revoke_enrolment_token(
+        &self,
+        call: &Call,
+        project: ProjectId,
+        id: EnrolmentTokenId,
+    ) -> Result<Versioned<EnrolmentToken>, Error> {
+        let mut tx = self.store.begin().await?;
+        let found = tx.enrolment_token(id).await?;
+        let found = found.filter(|token| token.value.tenant.project == Some(project));
+        let found = found.ok_or(Refusal::NotFound)?;
+        let value = found.value.revoke(&call.actor, call.now)?;
+        call.expect_version(found.version)?;
+        let version = tx.update_enrolment_token(&value, found.version).await?;
+        let tenant = value.tenant;
+        self.commit(tx, call, "enrolment_token.revoked", tenant, id.0)
+            .await?;
+        Ok(Versioned { value, version })
+    }
+}

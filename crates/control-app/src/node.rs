@@ -1,0 +1,210 @@
+//! Nodes, as operators see them.
+
+use crate::app::{App, taken, tenant};
+use crate::call::Call;
+use crate::error::Error;
+use control_auth::Secret;
+use control_domain::{Access, Actor, Node, Refusal, SigningKey};
+use control_store::{NodeCounts, NodeFilter, Page, Transaction, Versioned};
+use control_wire::{NodeEvent, NodeEventId, NodeId, ProjectId, RegisterRequest};
+use std::collections::BTreeMap;
+
+/// A node that was registered.
+#[derive(Debug)]
+pub struct RegisteredNode {
+    /// The node.
+    pub node: Node,
+    /// Its key, which is shown once.
+    pub key: Secret,
+    /// The keys of its organization that verify.
+    pub signing_keys: Vec<Versioned<SigningKey>>,
+}
+
+/// When the keys before the new one end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyRotation {
+    /// When the new key is used for the first time.
+    AtFirstUse,
+    /// Now, and all tokens with them.
+    Immediate,
+}
+
+impl App {
+    /// Registers a node; the token is used up by one in the same transaction.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn register_node(
+        &self,
+        call: &Call,
+        project: ProjectId,
+        request: RegisterRequest,
+    ) -> Result<RegisteredNode, Error> {
+        let mut tx = self.store.begin().await?;
+        let tenant = tenant(&mut tx, project).await?;
+        let id = NodeId::new(call.now, self.random_id());
+        let RegisterRequest { name, labels } = request;
+        let node = Node::register(&call.actor, tenant, id, (&name, labels), call.now)?;
+        if let Actor::Enrolment { id: token, .. } = call.actor
+            && !tx.use_enrolment_token(token, call.now).await?
+        {
+            return Err(Refusal::Ended.into());
+        }
+        let key = self.new_secret();
+        let inserted = tx.insert_node(&node, &key.hash()).await;
+        inserted.map_err(taken("name"))?;
+        let signing_keys = tx.verifying_signing_keys(tenant.org).await?;
+        self.commit(tx, call, "node.registered", tenant, id.0)
+            .await?;
+        Ok(RegisteredNode {
+            node,
+            key,
+            signing_keys,
+        })
+    }
+
+    /// The nodes of a project.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn nodes(
+        &self,
+        call: &Call,
+        project: ProjectId,
+        filter: &NodeFilter,
+        page: Page,
+    ) -> Result<Vec<Versioned<Node>>, Error> {
+        let mut tx = self.store.read().await?;
+        let tenant = tenant(&mut tx, project).await?;
+        call.actor.require(Access::READ_NODES, tenant)?;
+        let since = Node::online_since(call.now);
+        Ok(tx.nodes(project, filter, since, page).await?)
+    }
+
+    /// How many nodes a project has.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn count_nodes(&self, call: &Call, project: ProjectId) -> Result<NodeCounts, Error> {
+        let mut tx = self.store.read().await?;
+        let tenant = tenant(&mut tx, project).await?;
+        call.actor.require(Access::READ_NODES, tenant)?;
+        let since = Node::online_since(call.now);
+        Ok(tx.count_nodes(project, since).await?)
+    }
+
+    /// One node.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn node(
+        &self,
+        call: &Call,
+        project: ProjectId,
+        id: NodeId,
+    ) -> Result<Versioned<Node>, Error> {
+        let found = find(&mut self.store.read().await?, project, id).await?;
+        call.actor.require(Access::READ_NODES, found.value.tenant)?;
+        Ok(found)
+    }
+
+    /// The newest events of a node.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn node_events(
+        &self,
+        call: &Call,
+        (project, id): (ProjectId, NodeId),
+        page: Page,
+    ) -> Result<Vec<(NodeEventId, NodeEvent)>, Error> {
+        let mut tx = self.store.read().await?;
+        let found = find(&mut tx, project, id).await?;
+        call.actor.require(Access::READ_NODES, found.value.tenant)?;
+        Ok(tx.node_events(id, page).await?)
+    }
+
+    /// Changes labels; `None` removes one.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn label_node(
+        &self,
+        call: &Call,
+        (project, id): (ProjectId, NodeId),
+        changes: BTreeMap<String, Option<String>>,
+    ) -> Result<Versioned<Node>, Error> {
+        let mut tx = self.store.begin().await?;
+        let found = find(&mut tx, project, id).await?;
+        let value = found.value.label(&call.actor, changes)?;
+        call.expect_version(found.version)?;
+        let version = tx.update_node(&value, found.version).await?;
+        self.commit(tx, call, "node.labelled", value.tenant, id.0)
+            .await?;
+        Ok(Versioned { value, version })
+    }
+
+    /// Gives a node another key, which is shown once.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn rotate_node_key(
+        &self,
+        call: &Call,
+        (project, id): (ProjectId, NodeId),
+        rotation: KeyRotation,
+    ) -> Result<(i64, Secret), Error> {
+        let mut tx = self.store.begin().await?;
+        let found = find(&mut tx, project, id).await?;
+        found.value.rotate_key(&call.actor)?;
+        call.expect_version(found.version)?;
+        let key = self.new_secret();
+        let (hash, version) = (key.hash(), found.version);
+        let version = match rotation {
+            KeyRotation::AtFirstUse => tx.add_node_key(id, &hash, version).await?,
+            KeyRotation::Immediate => tx.reset_node_key(id, &hash, (call.now, version)).await?,
+        };
+        let tenant = found.value.tenant;
+        self.commit(tx, call, "node.key_rotated", tenant, id.0)
+            .await?;
+        Ok((version, key))
+    }
+
+    /// Deletes a node; its credentials are refused from then on.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn delete_node(
+        &self,
+        call: &Call,
+        project: ProjectId,
+        id: NodeId,
+    ) -> Result<(), Error> {
+        let mut tx = self.store.begin().await?;
+        let found = find(&mut tx, project, id).await?;
+        found.value.delete(&call.actor, call.now)?;
+        call.expect_version(found.version)?;
+        tx.delete_node(id, found.version).await?;
+        let tenant = found.value.tenant;
+        self.commit(tx, call, "node.deleted", tenant, id.0).await
+    }
+}
+
+/// A node of another project looks like one that does not exist.
+async fn find(
+    tx: &mut Transaction,
+    project: ProjectId,
+    id: NodeId,
+) -> Result<Versioned<Node>, Error> {
+    let found = tx.node(id).await?;
+    let found = found.filter(|node| node.value.tenant.project == Some(project));
+    Ok(found.ok_or(Refusal::NotFound)?)
+}

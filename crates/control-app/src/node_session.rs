@@ -1,0 +1,97 @@
+//! What nodes ask for: tokens, heartbeats, events.
+
+use crate::app::App;
+use crate::call::Call;
+use crate::error::Error;
+use control_auth::{Claims, TOKEN_LIFETIME};
+use control_domain::{Access, HEARTBEAT_INTERVAL, Node, Refusal, check_events, check_heartbeat};
+use control_wire::{
+    EventsRequest, HeartbeatRequest, HeartbeatResponse, NodeEventId, NodeId, TokenResponse,
+};
+use jiff::Timestamp;
+
+impl App {
+    /// Exchanges the node's key for a token of 12 hours.
+    ///
+    /// Not audited: it changes nothing, and every node does it twice a day.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn issue_token(&self, call: &Call, id: NodeId) -> Result<TokenResponse, Error> {
+        let tenant = Node::own(&call.actor, Access::OwnNodeKey, id)?;
+        let project = tenant.project.ok_or(Refusal::NotFound)?;
+        let mut tx = self.store.read().await?;
+        let (key, pair) = self.signer(&mut tx, tenant.org).await?;
+        let exp = (call.now + TOKEN_LIFETIME).as_second();
+        let claims = Claims {
+            sub: id,
+            prj: project,
+            org: tenant.org,
+            kid: key.id,
+            exp,
+        };
+        Ok(TokenResponse {
+            token: claims.sign(&pair)?,
+            expires_at: Timestamp::from_second(exp).unwrap_or(Timestamp::MAX),
+        })
+    }
+
+    /// Writes a sign of life. Not audited: it is no change, and there are many.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn heartbeat(
+        &self,
+        call: &Call,
+        id: NodeId,
+        said: HeartbeatRequest,
+    ) -> Result<HeartbeatResponse, Error> {
+        Node::own(&call.actor, Access::OwnNode, id)?;
+        check_heartbeat(&said)?;
+        let written = self
+            .heartbeats
+            .write(&self.store, id, said, call.now)
+            .await?;
+        let order = written.ok_or(Refusal::NotFound)?;
+        Ok(HeartbeatResponse {
+            heartbeat_interval_secs: heartbeat_interval_secs(),
+            order: u64::try_from(order).unwrap_or_default(),
+        })
+    }
+
+    /// Keeps what happened on a node.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn add_node_events(
+        &self,
+        call: &Call,
+        id: NodeId,
+        request: &EventsRequest,
+    ) -> Result<(), Error> {
+        Node::own(&call.actor, Access::OwnNode, id)?;
+        check_events(request)?;
+        let random: [u8; 10] = self.random_id();
+        // Identifiers of one batch sort as its events do.
+        let events = (0_u8..).zip(&request.events).map(|(index, event)| {
+            let mut bytes = random;
+            let [high, low, ..] = &mut bytes;
+            (*high, *low) = (0, index);
+            (NodeEventId::new(call.now, bytes), event)
+        });
+        let mut tx = self.store.begin().await?;
+        tx.insert_node_events(id, events).await?;
+        if let Some(reservation) = call.reservation {
+            tx.commit_reply(reservation).await?;
+        }
+        Ok(tx.commit().await?)
+    }
+}
+
+/// What nodes are told of the time between two heartbeats.
+pub fn heartbeat_interval_secs() -> u64 {
+    HEARTBEAT_INTERVAL.as_secs().unsigned_abs()
+}

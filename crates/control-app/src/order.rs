@@ -1,0 +1,150 @@
+//! Orders: what each node shall run.
+
+use crate::app::App;
+use crate::call::Call;
+use crate::error::Error;
+use control_domain::{Access, Node, SigningKeyState};
+use control_store::Transaction;
+use control_wire::{BundleId, DesiredState, NodeId, Order, OrgId};
+use jiff::Timestamp;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// Beyond so many orders at once every long poll looks for itself.
+const MAX_ANNOUNCED: i64 = 4_096;
+
+/// A bundle that nodes shall run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OrderTarget {
+    /// The organization of the bundle and of the nodes.
+    pub org: OrgId,
+    /// The bundle.
+    pub bundle: BundleId,
+    /// SHA-256 of its archive, Base64-URL.
+    pub digest: String,
+}
+
+impl App {
+    /// Orders `nodes` to run a bundle, in the caller's transaction; the caller has compared the
+    /// permission and the nodes' organization. After the commit [`App::announce_orders`] wakes
+    /// them at once; without it they learn of it within a second.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn write_orders(
+        &self,
+        tx: &mut Transaction,
+        target: &OrderTarget,
+        nodes: &[NodeId],
+        now: Timestamp,
+    ) -> Result<Vec<Order>, Error> {
+        let OrderTarget {
+            org,
+            bundle,
+            digest,
+        } = target;
+        // Before any counter is read: of two transactions the second sees what the first wrote.
+        let seq = tx.lock_audit().await?;
+        let (key, pair) = self.signer(tx, *org).await?;
+        let mut orders = Vec::with_capacity(nodes.len());
+        for node in nodes {
+            let mut order = Order {
+                node: *node,
+                bundle: *bundle,
+                digest: digest.clone(),
+                counter: tx.order_counter(*node).await? + 1,
+                kid: key.id,
+                signature: String::new(),
+            };
+            order.signature = pair.sign(order.signed_text().as_bytes());
+            tx.write_order(&order, seq, now).await?;
+            orders.push(order);
+        }
+        Ok(orders)
+    }
+
+    /// Wakes the long polls of nodes whose new orders were committed.
+    pub fn announce_orders(&self, nodes: &[NodeId]) {
+        self.orders.wake(nodes);
+    }
+
+    /// What a node shall run. Waits, up to `wait`, while that has one of the tags in `known`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn desired(
+        &self,
+        call: &Call,
+        id: NodeId,
+        known: &[String],
+        wait: Duration,
+    ) -> Result<DesiredState, Error> {
+        let tenant = Node::own(&call.actor, Access::OwnNode, id)?;
+        let found = self.newest_order(tenant.org, id).await?;
+        let is_known = |found: &DesiredState| known.contains(&desired_tag(found));
+        if wait.is_zero() || !is_known(&found) {
+            return Ok(found);
+        }
+        let mut waiter = self.orders.subscribe(id)?;
+        let newer = async {
+            loop {
+                let found = self.newest_order(tenant.org, id).await?;
+                if !is_known(&found) || !waiter.woken().await {
+                    return Ok(found);
+                }
+            }
+        };
+        timeout(wait, newer).await.unwrap_or(Ok(found))
+    }
+
+    /// An order whose key was deactivated meanwhile is signed again, when its node asks for it.
+    async fn newest_order(&self, org: OrgId, id: NodeId) -> Result<DesiredState, Error> {
+        let found = self.store.read().await?.order(id).await?;
+        let Some(found) = found else {
+            return Ok(DesiredState { order: None });
+        };
+        let mut order = found.order;
+        if found.key_state == SigningKeyState::Deactivated {
+            let mut tx = self.store.begin().await?;
+            let (key, pair) = self.signer(&mut tx, org).await?;
+            order.kid = key.id;
+            order.signature = pair.sign(order.signed_text().as_bytes());
+            tx.resign_order(&order).await?;
+            tx.commit().await?;
+        }
+        Ok(DesiredState { order: Some(order) })
+    }
+
+    /// Wakes the long polls of nodes with orders that this replica has not announced.
+    pub(crate) async fn announce_newer_orders(
+        &self,
+        tx: &mut Transaction,
+        head: i64,
+    ) -> Result<(), Error> {
+        match self.orders.seen() {
+            Some(seen) if head <= seen => {}
+            Some(seen) => {
+                let nodes = tx.nodes_ordered_after(seen, MAX_ANNOUNCED).await?;
+                let all = i64::try_from(nodes.len()).is_ok_and(|count| count < MAX_ANNOUNCED);
+                if all {
+                    self.orders.wake(&nodes);
+                } else {
+                    self.orders.wake_all();
+                }
+            }
+            None => self.orders.wake_all(),
+        }
+        self.orders.set_seen(head);
+        Ok(())
+    }
+}
+
+/// The `ETag` of a desired state, without quotes: the order's counter, and the key that signed.
+pub fn desired_tag(state: &DesiredState) -> String {
+    match &state.order {
+        Some(order) => format!("{}-{}", order.counter, order.kid),
+        None => "0".to_owned(),
+    }
+}

@@ -1,0 +1,106 @@
+//! Wakes the long polls of nodes that have a new order.
+//!
+//! A replica reads the orders that are newer than what it knows, once a second and by an index,
+//! however many nodes wait: the same statement on both databases. `LISTEN` of PostgreSQL would need
+//! a connection of its own, and this poll besides it for messages that are lost.
+
+use crate::error::Error;
+use control_wire::NodeId;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+
+/// Waiting nodes share this many signals: one that wakes without an order looks, and waits again.
+const SIGNALS: u64 = 1_024;
+/// Long polls of one replica.
+const MAX_WAITERS: usize = 25_000;
+/// No entry of the audit log has been seen yet.
+const UNKNOWN: i64 = -1;
+
+/// The signals.
+#[derive(Debug)]
+pub(crate) struct OrderSignals {
+    signals: Vec<watch::Sender<()>>,
+    places: Arc<Semaphore>,
+    closed: AtomicBool,
+    seen: AtomicI64,
+}
+
+/// One long poll; gives its place back when dropped.
+#[derive(Debug)]
+pub(crate) struct OrderWaiter<'a> {
+    signals: &'a OrderSignals,
+    signal: watch::Receiver<()>,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Default for OrderSignals {
+    fn default() -> Self {
+        Self {
+            signals: (0..SIGNALS).map(|_| watch::Sender::new(())).collect(),
+            places: Arc::new(Semaphore::new(MAX_WAITERS)),
+            closed: AtomicBool::new(false),
+            seen: AtomicI64::new(UNKNOWN),
+        }
+    }
+}
+
+impl OrderSignals {
+    /// Sees every order to `node` from now on.
+    pub(crate) fn subscribe(&self, node: NodeId) -> Result<OrderWaiter<'_>, Error> {
+        let place = Arc::clone(&self.places).try_acquire_owned();
+        let place = place.map_err(|_| Error::TooManyWaiters)?;
+        let signal = self.signal(node).ok_or(Error::TooManyWaiters)?;
+        Ok(OrderWaiter {
+            signals: self,
+            signal: signal.subscribe(),
+            _place: place,
+        })
+    }
+
+    /// Wakes those who wait for orders to `nodes`.
+    pub(crate) fn wake(&self, nodes: &[NodeId]) {
+        for signal in nodes.iter().filter_map(|node| self.signal(*node)) {
+            signal.send_replace(());
+        }
+    }
+
+    /// Wakes all.
+    pub(crate) fn wake_all(&self) {
+        for signal in &self.signals {
+            signal.send_replace(());
+        }
+    }
+
+    /// Ends every wait, now and later: the program stops.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
+        self.wake_all();
+    }
+
+    /// The audit entry up to which orders were announced; `None` before the first look.
+    pub(crate) fn seen(&self) -> Option<i64> {
+        let seen = self.seen.load(Ordering::Relaxed);
+        (seen != UNKNOWN).then_some(seen)
+    }
+
+    pub(crate) fn set_seen(&self, seq: i64) {
+        self.seen.fetch_max(seq, Ordering::Relaxed);
+    }
+
+    fn signal(&self, node: NodeId) -> Option<&watch::Sender<()>> {
+        let mut hasher = DefaultHasher::new();
+        node.hash(&mut hasher);
+        let index = usize::try_from(hasher.finish() % SIGNALS).ok()?;
+        self.signals.get(index)
+    }
+}
+
+impl OrderWaiter<'_> {
+    /// Waits for a signal; `false` if the program stops.
+    pub(crate) async fn woken(&mut self) -> bool {
+        let open = || !self.signals.closed.load(Ordering::SeqCst);
+        open() && self.signal.changed().await.is_ok() && open()
+    }
+}

@@ -1,0 +1,200 @@
+//! A node: a proxy of the fleet.
+
+use crate::access::{Access, Tenant};
+use crate::actor::Actor;
+use crate::labels::Labels;
+use crate::machine::{Transition, next_state};
+use crate::named::named;
+use crate::refusal::Refusal;
+use crate::text::Name;
+use control_wire::{BundleId, NodeId, NodeStatus, Traffic};
+use jiff::{SignedDuration, Timestamp};
+use std::collections::BTreeMap;
+
+/// Between two heartbeats of a node.
+pub const HEARTBEAT_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
+/// A node is offline after three missed heartbeats.
+const ONLINE: SignedDuration = SignedDuration::from_secs(90);
+
+named! {
+    /// Whether a node is there.
+    NodeState {
+        /// It was registered, and has not sent a heartbeat yet.
+        Enrolled = "enrolled",
+        /// Its last heartbeat is less than three intervals old.
+        Online = "online",
+        /// It missed three heartbeats.
+        Offline = "offline",
+        /// It does not exist any more; its credentials are refused.
+        Deleted = "deleted",
+    }
+}
+
+named! {
+    /// What happens to a node.
+    NodeTransitionEvent {
+        /// It sends a heartbeat.
+        Heartbeat = "heartbeat",
+        /// Three intervals pass without a heartbeat.
+        Miss = "miss",
+        /// It is deleted.
+        Delete = "delete",
+    }
+}
+
+use NodeState::{Deleted, Enrolled, Offline, Online};
+use NodeTransitionEvent::{Delete, Heartbeat, Miss};
+
+/// Every way of a node.
+pub const NODE_TRANSITIONS: &[Transition<NodeState, NodeTransitionEvent>] = &[
+    Transition::new(Enrolled, Heartbeat, Online),
+    Transition::new(Online, Heartbeat, Online),
+    Transition::new(Online, Miss, Offline),
+    Transition::new(Offline, Heartbeat, Online),
+    Transition::new(Enrolled, Delete, Deleted),
+    Transition::new(Online, Delete, Deleted),
+    Transition::new(Offline, Delete, Deleted),
+];
+
+/// A node, without its keys.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    /// Its identifier.
+    pub id: NodeId,
+    /// Its project.
+    pub tenant: Tenant,
+    /// Its name, unique in the project.
+    pub name: Name,
+    /// What it is chosen by.
+    pub labels: Labels,
+    /// When it was registered.
+    pub created_at: Timestamp,
+    /// Whether a second key waits for its first use.
+    pub rotating: bool,
+    /// The last heartbeat.
+    pub report: Option<NodeReport>,
+    /// What it shall run.
+    pub order: Option<OrderSummary>,
+}
+
+/// A node's own word, as of its last heartbeat. What a heartbeat leaves out is kept.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeReport {
+    /// When it came.
+    pub seen_at: Timestamp,
+    /// 100 for one core.
+    pub cpu_percent: f64,
+    /// The version of the proxy.
+    pub version: Option<String>,
+    /// What it runs.
+    pub status: NodeStatus,
+    /// What it served.
+    pub traffic: Option<Traffic>,
+}
+
+/// A node's newest order, without its signature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OrderSummary {
+    /// Grows with every order to the node.
+    pub counter: i64,
+    /// The bundle.
+    pub bundle: BundleId,
+    /// When it was made.
+    pub made_at: Timestamp,
+}
+
+impl Node {
+    /// A new node of `tenant`.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission, or for a bad field.
+    pub fn register(
+        actor: &Actor,
+        tenant: Tenant,
+        id: NodeId,
+        (name, labels): (&str, BTreeMap<String, String>),
+        now: Timestamp,
+    ) -> Result<Self, Refusal> {
+        actor.require(Access::Enrolment, tenant)?;
+        Ok(Self {
+            id,
+            tenant,
+            name: Name::parse("name", name)?,
+            labels: Labels::parse(labels)?,
+            created_at: now,
+            rotating: false,
+            report: None,
+            order: None,
+        })
+    }
+
+    /// The state at `now`.
+    pub fn state(&self, now: Timestamp) -> NodeState {
+        match &self.report {
+            None => Enrolled,
+            Some(report) if Self::online_since(now) < report.seen_at => Online,
+            Some(_) => Offline,
+        }
+    }
+
+    /// A node whose last heartbeat came later than this is online at `now`.
+    pub fn online_since(now: Timestamp) -> Timestamp {
+        now - ONLINE
+    }
+
+    /// The node with changed labels; `None` removes one.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission, or for a bad label.
+    pub fn label(
+        self,
+        actor: &Actor,
+        changes: BTreeMap<String, Option<String>>,
+    ) -> Result<Self, Refusal> {
+        actor.require(Access::WRITE_NODES, self.tenant)?;
+        let labels = self.labels.clone().merge(changes)?;
+        Ok(Self { labels, ..self })
+    }
+
+    /// Whether the node may get another key.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission.
+    pub fn rotate_key(&self, actor: &Actor) -> Result<(), Refusal> {
+        actor.require(Access::WRITE_NODES, self.tenant)
+    }
+
+    /// Whether the node may be deleted.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission.
+    pub fn delete(&self, actor: &Actor, now: Timestamp) -> Result<(), Refusal> {
+        actor.require(Access::WRITE_NODES, self.tenant)?;
+        let state = self.state(now);
+        let next = next_state(NODE_TRANSITIONS, state, Delete);
+        next.map(drop).ok_or(Refusal::WrongState {
+            noun: "a node",
+            state: state.name(),
+            event: Delete.name(),
+        })
+    }
+
+    /// The project of the node `id`, if that is the actor and its credential allows `access`.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::NotFound`] for another node, else what the credential lacks.
+    pub fn own(actor: &Actor, access: Access, id: NodeId) -> Result<Tenant, Refusal> {
+        actor.holds(access)?;
+        match actor {
+            Actor::Node {
+                id: own, tenant, ..
+            } if *own == id => Ok(*tenant),
+            _ => Err(Refusal::NotFound),
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Enrolment tokens.
+
+use crate::error::StoreError;
+use crate::row::{id, number, optional_time, text, time, versioned};
+use crate::statement::{Record, sql};
+use crate::store::Transaction;
+use crate::versioned::{Page, Versioned};
+use control_domain::{EnrolmentToken, Name, Tenant};
+use control_wire::{EnrolmentTokenId, ProjectId};
+use jiff::Timestamp;
+use sqlx::any::AnyRow;
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, org_id, project_id, name, max_uses, uses, created_at, expires_at,
+             revoked_at, version FROM enrolment_tokens ",
+            $rest
+        )
+    };
+}
+
+impl Transaction {
+    /// Inserts a new token under the hash of its secret.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn insert_enrolment_token(
+        &mut self,
+        token: &EnrolmentToken,
+        secret_hash: &str,
+    ) -> Result<(), StoreError> {
+        let EnrolmentToken {
+            id,
+            tenant: Tenant { org, project },
+            name,
+            max_uses,
+            uses,
+            created_at,
+            expires_at,
+            revoked_at,
+        } = token;
+        let insert = "INSERT INTO enrolment_tokens (id, org_id, project_id, name, secret_hash,
+                      max_uses, uses, created_at, expires_at, revoked_at, version)
+                      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 1)";
+        sql(insert)
+            .bind(*id)
+            .bind(*org)
+            .bind(*project)
+            .bind(name)
+            .bind(secret_hash)
+            .bind(*max_uses)
+            .bind(*uses)
+            .bind(*created_at)
+            .bind(*expires_at)
+            .bind(*revoked_at)
+            .run(self)
+            .await?;
+        Ok(())
+    }
+
+    /// The token, if it exists.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn enrolment_token(
+        &mut self,
+        token: EnrolmentTokenId,
+    ) -> Result<Option<Versioned<EnrolmentToken>>, StoreError> {
+        sql(select!("WHERE id = $1")).bind(token).one(self).await
+    }
+
+    /// The token whose secret has this hash, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn enrolment_token_by_secret(
+        &mut self,
+        secret_hash: &str,
+    ) -> Result<Option<Versioned<EnrolmentToken>>, StoreError> {
+        let by_secret = sql(select!("WHERE secret_hash = $1"));
+        by_secret.bind(secret_hash).one(self).await
+    }
+
+    /// The tokens of a project.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn enrolment_tokens(
+        &mut self,
+        project: ProjectId,
+        page: Page,
+    ) -> Result<Vec<Versioned<EnrolmentToken>>, StoreError> {
+        let list = select!("WHERE project_id = $1 AND id > $2 ORDER BY id LIMIT $3");
+        sql(list).bind(project).page(self, page).await
+    }
+
+    /// Admits one node; whether the token allowed it at this moment.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn use_enrolment_token(
+        &mut self,
+        token: EnrolmentTokenId,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let update = "UPDATE enrolment_tokens SET uses = uses + 1, version = version + 1
+                      WHERE id = $1 AND uses < max_uses AND revoked_at IS NULL
+                        AND expires_at > $2";
+        Ok(sql(update).bind(token).bind(now).run(self).await? == 1)
+    }
+
+    /// Updates the token that had `version`; gives the next one. Only its revocation changes here.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Stale`]
+    pub async fn update_enrolment_token(
+        &mut self,
+        token: &EnrolmentToken,
+        version: i64,
+    ) -> Result<i64, StoreError> {
+        let update = "UPDATE enrolment_tokens SET revoked_at = $1, version = version + 1
+                      WHERE id = $2 AND version = $3";
+        let update = sql(update).bind(token.revoked_at).bind(token.id);
+        update.write(self, version).await
+    }
+}
+
+impl Record for EnrolmentToken {
+    fn read(row: &AnyRow) -> Result<Versioned<Self>, StoreError> {
+        let token = Self {
+            id: id(row, "id")?,
+            tenant: Tenant::project(id(row, "org_id")?, id(row, "project_id")?),
+            name: Name::stored(text(row, "name")?),
+            max_uses: number(row, "max_uses")?,
+            uses: number(row, "uses")?,
+            created_at: time(row, "created_at")?,
+            expires_at: time(row, "expires_at")?,
+            revoked_at: optional_time(row, "revoked_at")?,
+        };
+        versioned(token, row)
+    }
+}

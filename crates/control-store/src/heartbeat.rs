@@ -1,0 +1,80 @@
+//! Heartbeats: one update each, of a row that is found by its key.
+
+use crate::error::StoreError;
+use crate::node::{to_json, verdict_name};
+use crate::row::number;
+use crate::statement::sql;
+use crate::store::Transaction;
+use control_wire::{HeartbeatRequest, NodeId, NodeStatus};
+use jiff::Timestamp;
+
+macro_rules! update {
+    ($status:literal) => {
+        concat!(
+            "UPDATE node_heartbeats SET seen_at = $2, cpu_percent = $3,
+               software = COALESCE($4, software), traffic = COALESCE($5, traffic)",
+            $status,
+            " WHERE node_id = $1
+             RETURNING COALESCE((SELECT o.counter FROM node_orders o WHERE o.node_id = $1), 0)
+               AS order_counter"
+        )
+    };
+}
+
+impl Transaction {
+    /// Writes what a node says; gives the counter of its newest order, 0 without one. `None` if
+    /// the node is gone.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn write_heartbeat(
+        &mut self,
+        node: NodeId,
+        said: &HeartbeatRequest,
+        now: Timestamp,
+    ) -> Result<Option<i64>, StoreError> {
+        let HeartbeatRequest {
+            health,
+            version,
+            status,
+            traffic,
+        } = said;
+        let text = match status {
+            None => update!(""),
+            Some(_) => update!(
+                ", desired_bundle_id = $6, staged_bundle_id = $7, active_bundle_id = $8,
+                 last_good_bundle_id = $9, verdict_order = $10, verdict = $11, diagnostics = $12"
+            ),
+        };
+        let mut update = sql(text)
+            .bind(node)
+            .bind(now)
+            .bind(health.cpu_percent)
+            .bind(version.clone())
+            .bind(traffic.as_ref().map(to_json).transpose()?);
+        if let Some(status) = status {
+            let NodeStatus {
+                desired,
+                staged,
+                active,
+                last_good,
+                order,
+                verdict,
+                diagnostics,
+            } = status;
+            let order = order.and_then(|order| i64::try_from(order).ok());
+            let reasons = (!diagnostics.is_empty()).then(|| to_json(diagnostics));
+            update = update
+                .bind(*desired)
+                .bind(*staged)
+                .bind(*active)
+                .bind(*last_good)
+                .bind(order)
+                .bind(verdict.map(verdict_name))
+                .bind(reasons.transpose()?);
+        }
+        let row = update.row(self).await?;
+        row.map(|row| number(&row, "order_counter")).transpose()
+    }
+}

@@ -1,0 +1,119 @@
+//! What a node proves itself with: its key, or a token.
+
+use crate::error::StoreError;
+use crate::row::{id, text, time};
+use crate::statement::sql;
+use crate::store::Transaction;
+use control_auth::PublicKey;
+use control_domain::Tenant;
+use control_wire::{NodeId, SigningKeyId};
+use jiff::Timestamp;
+
+/// What a token is compared with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenIssuer {
+    /// The node's project.
+    pub tenant: Tenant,
+    /// The key that is said to have signed; it is not deactivated.
+    pub public_key: PublicKey,
+    /// Tokens that were issued before are refused.
+    pub tokens_since: Timestamp,
+}
+
+impl Transaction {
+    /// The node whose key has this hash.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn node_by_key(
+        &mut self,
+        key_hash: &str,
+    ) -> Result<Option<(NodeId, Tenant)>, StoreError> {
+        let by_key = sql("SELECT id, org_id, project_id FROM nodes WHERE key_hash = $1");
+        let row = by_key.bind(key_hash).row(self).await?;
+        let Some(row) = row else { return Ok(None) };
+        let tenant = Tenant::project(id(&row, "org_id")?, id(&row, "project_id")?);
+        Ok(Some((id(&row, "id")?, tenant)))
+    }
+
+    /// Whether the key with this hash waits for its first use.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn is_next_node_key(&mut self, key_hash: &str) -> Result<bool, StoreError> {
+        let by_key = sql("SELECT id FROM nodes WHERE next_key_hash = $1");
+        Ok(by_key.bind(key_hash).row(self).await?.is_some())
+    }
+
+    /// Lets the key that waits take the place of the one before.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn replace_node_key(&mut self, key_hash: &str) -> Result<(), StoreError> {
+        let update = "UPDATE nodes SET key_hash = next_key_hash, next_key_hash = NULL,
+                      version = version + 1 WHERE next_key_hash = $1";
+        sql(update).bind(key_hash).run(self).await?;
+        Ok(())
+    }
+
+    /// Gives the node that had `version` a second key, which ends the first at its first use.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Stale`]
+    pub async fn add_node_key(
+        &mut self,
+        node: NodeId,
+        key_hash: &str,
+        version: i64,
+    ) -> Result<i64, StoreError> {
+        let update = "UPDATE nodes SET next_key_hash = $1, version = version + 1
+                      WHERE id = $2 AND version = $3";
+        let update = sql(update).bind(key_hash).bind(node);
+        update.write(self, version).await
+    }
+
+    /// Gives the node that had `version` another key; the old ones and all tokens end at `now`.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Stale`]
+    pub async fn reset_node_key(
+        &mut self,
+        node: NodeId,
+        key_hash: &str,
+        (now, version): (Timestamp, i64),
+    ) -> Result<i64, StoreError> {
+        let update = "UPDATE nodes SET key_hash = $1, next_key_hash = NULL, tokens_since = $2,
+                      version = version + 1 WHERE id = $3 AND version = $4";
+        let update = sql(update).bind(key_hash).bind(now).bind(node);
+        update.write(self, version).await
+    }
+
+    /// What a token of `node` is compared with, if `kid` is a key of its organization that
+    /// verifies.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn token_issuer(
+        &mut self,
+        node: NodeId,
+        kid: SigningKeyId,
+    ) -> Result<Option<TokenIssuer>, StoreError> {
+        let issuer = "SELECT n.org_id AS org_id, n.project_id AS project_id,
+                        n.tokens_since AS tokens_since, k.public_key AS public_key
+                      FROM nodes n JOIN signing_keys k ON k.org_id = n.org_id
+                      WHERE n.id = $1 AND k.id = $2 AND k.state <> 'deactivated'";
+        let row = sql(issuer).bind(node).bind(kid).row(self).await?;
+        let Some(row) = row else { return Ok(None) };
+        Ok(Some(TokenIssuer {
+            tenant: Tenant::project(id(&row, "org_id")?, id(&row, "project_id")?),
+            public_key: PublicKey::from_text(text(&row, "public_key")?),
+            tokens_since: time(&row, "tokens_since")?,
+        }))
+    }
+}

@@ -1,0 +1,148 @@
+//! Orders to nodes: what each node shall run.
+
+use crate::error::StoreError;
+use crate::row::{id, named, number, text, written_rows};
+use crate::statement::sql;
+use crate::store::Transaction;
+use control_domain::SigningKeyState;
+use control_wire::{NodeId, Order};
+use jiff::Timestamp;
+
+/// An order as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredOrder {
+    /// The order.
+    pub order: Order,
+    /// Of the key that signed.
+    pub key_state: SigningKeyState,
+}
+
+impl Transaction {
+    /// The newest order to a node.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn order(&mut self, node: NodeId) -> Result<Option<StoredOrder>, StoreError> {
+        let newest = "SELECT o.node_id AS node_id, o.counter AS counter, o.bundle_id AS bundle_id,
+                        o.digest AS digest, o.kid AS kid, o.signature AS signature,
+                        k.state AS state
+                      FROM node_orders o JOIN signing_keys k ON k.id = o.kid
+                      WHERE o.node_id = $1";
+        let row = sql(newest).bind(node).row(self).await?;
+        let Some(row) = row else { return Ok(None) };
+        let counter = u64::try_from(number(&row, "counter")?);
+        let order = Order {
+            node: id(&row, "node_id")?,
+            bundle: id(&row, "bundle_id")?,
+            digest: text(&row, "digest")?,
+            counter: counter.map_err(|_| StoreError::Corrupt("counter"))?,
+            kid: id(&row, "kid")?,
+            signature: text(&row, "signature")?,
+        };
+        let key_state = named(&row, "state", SigningKeyState::from_name)?;
+        Ok(Some(StoredOrder { order, key_state }))
+    }
+
+    /// The counter of the newest order to a node; 0 without one.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn order_counter(&mut self, node: NodeId) -> Result<u64, StoreError> {
+        let counter = sql("SELECT counter FROM node_orders WHERE node_id = $1");
+        let row = counter.bind(node).row(self).await?;
+        let counter = row.map_or(Ok(0), |row| number(&row, "counter"))?;
+        u64::try_from(counter).map_err(|_| StoreError::Corrupt("counter"))
+    }
+
+    /// Writes the order that follows the one before it by 1. `seq` is the audit entry of the
+    /// change.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Stale`] if there is a newer one; [`StoreError::Reference`] if the node or the
+    /// bundle is gone.
+    pub async fn write_order(
+        &mut self,
+        order: &Order,
+        seq: i64,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let Order {
+            node,
+            bundle,
+            digest,
+            counter,
+            kid,
+            signature,
+        } = order;
+        let upsert = "INSERT INTO node_orders (node_id, counter, bundle_id, digest, kid, signature,
+                        made_at, seq) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+                      ON CONFLICT (node_id) DO UPDATE SET
+                        counter = excluded.counter, bundle_id = excluded.bundle_id,
+                        digest = excluded.digest, kid = excluded.kid,
+                        signature = excluded.signature, made_at = excluded.made_at,
+                        seq = excluded.seq
+                      WHERE node_orders.counter = excluded.counter - 1";
+        let counter = i64::try_from(*counter).map_err(|_| StoreError::Corrupt("counter"))?;
+        let done = sql(upsert)
+            .bind(*node)
+            .bind(counter)
+            .bind(*bundle)
+            .bind(digest.as_str())
+            .bind(*kid)
+            .bind(signature.as_str())
+            .bind(now)
+            .bind(seq)
+            .run(self)
+            .await?;
+        written_rows(done)
+    }
+
+    /// Stores an order with the signature of another key, unless there is a newer order.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn resign_order(&mut self, order: &Order) -> Result<(), StoreError> {
+        let update = "UPDATE node_orders SET kid = $1, signature = $2
+                      WHERE node_id = $3 AND counter = $4";
+        let counter = i64::try_from(order.counter);
+        sql(update)
+            .bind(order.kid)
+            .bind(order.signature.as_str())
+            .bind(order.node)
+            .bind(counter.map_err(|_| StoreError::Corrupt("counter"))?)
+            .run(self)
+            .await?;
+        Ok(())
+    }
+
+    /// Up to `limit` nodes whose orders are newer than the audit entry `seq`.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn nodes_ordered_after(
+        &mut self,
+        seq: i64,
+        limit: i64,
+    ) -> Result<Vec<NodeId>, StoreError> {
+        let newer = "SELECT node_id FROM node_orders WHERE seq > $1 ORDER BY seq LIMIT $2";
+        let rows = sql(newer).bind(seq).bind(limit).rows(self).await?;
+        rows.iter().map(|row| id(row, "node_id")).collect()
+    }
+
+    /// The number that the next audit entry will have. Other writers wait until this transaction
+    /// ends, so what carries this number becomes visible in its order.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn lock_audit(&mut self) -> Result<i64, StoreError> {
+        let lock = sql("UPDATE audit_head SET seq = seq WHERE id = 1 RETURNING seq");
+        let row = lock.row(self).await?.ok_or(StoreError::Corrupt("seq"))?;
+        Ok(number(&row, "seq")? + 1)
+    }
+}

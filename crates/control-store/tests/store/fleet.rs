@@ -1,0 +1,312 @@
+//! Nodes, their words and their orders as rows, on both databases.
+
+use crate::stores::{NOW, TestStore, enrolment_token, node, org, project, signing_key, stores};
+use control_auth::Sealed;
+use control_domain::{Labels, Node, NodeState};
+use control_store::{NodeFilter, Page, StoreError, StoredSecret, Transaction, Versioned};
+use control_wire::{
+    BundleId, Health, HeartbeatRequest, NodeEvent, NodeEventId, NodeId, NodeStatus, Order,
+    SecretId, SigningKeyId, Traffic, Verdict,
+};
+use jiff::{SignedDuration, Timestamp};
+use std::collections::BTreeMap;
+use uuid::Uuid;
+
+const ALL: Page = Page {
+    after: None,
+    limit: 10,
+};
+
+/// A transaction in a store with one project; its nodes have these names.
+async fn fleet(store: &TestStore, names: &[&str]) -> (Transaction, Vec<Node>) {
+    let mut tx = store.begin().await.unwrap();
+    let project = project(&org("a"), "edge");
+    tx.insert_org(&org("a")).await.unwrap();
+    tx.insert_project(&project).await.unwrap();
+    let mut nodes = Vec::new();
+    for name in names {
+        let node = node(&project, name);
+        tx.insert_node(&node, name).await.unwrap();
+        nodes.push(node);
+    }
+    (tx, nodes)
+}
+
+fn after(secs: i64) -> Timestamp {
+    NOW + SignedDuration::from_secs(secs)
+}
+
+fn bare() -> HeartbeatRequest {
+    HeartbeatRequest {
+        health: Health { cpu_percent: 12.5 },
+        version: None,
+        status: None,
+        traffic: None,
+    }
+}
+
+fn full() -> HeartbeatRequest {
+    let bundle = |id| Some(BundleId(Uuid::from_u128(id)));
+    let traffic = r#"{"routes": {"api": {"requests": 3, "errors": 1, "reasons": {"timeout": 1},
+        "latency": [1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]}}}"#;
+    let traffic: Traffic = serde_json::from_str(traffic).unwrap();
+    HeartbeatRequest {
+        version: Some("1.2.3".to_owned()),
+        status: Some(NodeStatus {
+            desired: bundle(1),
+            staged: bundle(2),
+            active: bundle(3),
+            last_good: bundle(4),
+            order: Some(7),
+            verdict: Some(Verdict::Rejected),
+            diagnostics: vec!["no such upstream".to_owned()],
+        }),
+        traffic: Some(traffic),
+        ..bare()
+    }
+}
+
+#[tokio::test]
+async fn a_node_says_what_it_runs_and_keeps_what_it_leaves_out() {
+    for store in stores().await {
+        let (mut tx, nodes) = fleet(&store, &["n"]).await;
+        let id = nodes[0].id;
+        let found = tx.node(id).await.unwrap().unwrap();
+        assert_eq!(found, Versioned::new(nodes[0].clone()));
+        let told = tx.write_heartbeat(id, &full(), after(1)).await.unwrap();
+        assert_eq!(told, Some(0), "there is no order");
+        tx.write_heartbeat(id, &bare(), after(2)).await.unwrap();
+        let found = tx.node(id).await.unwrap().unwrap();
+        assert_eq!(found.version, 1, "a heartbeat is no change of the node");
+        let report = found.value.report.unwrap();
+        assert_eq!(report.seen_at, after(2));
+        assert_eq!(report.version, full().version);
+        assert_eq!(Some(report.status), full().status);
+        assert_eq!(report.traffic, full().traffic);
+        let gone = NodeId(Uuid::from_u128(99));
+        let told = tx.write_heartbeat(gone, &bare(), after(1)).await.unwrap();
+        assert_eq!(told, None);
+    }
+}
+
+#[tokio::test]
+async fn nodes_are_listed_by_state_and_label() {
+    for store in stores().await {
+        let (mut tx, mut nodes) = fleet(&store, &["a", "b", "c"]).await;
+        let project = nodes[0].tenant.project.unwrap();
+        nodes.sort_by_key(|node| node.id);
+        let [new, old, there] = &nodes[..] else {
+            unreachable!("three nodes were made")
+        };
+        tx.write_heartbeat(old.id, &bare(), after(10))
+            .await
+            .unwrap();
+        tx.write_heartbeat(there.id, &full(), after(100))
+            .await
+            .unwrap();
+        let zone = BTreeMap::from([("zone".to_owned(), "eu".to_owned())]);
+        for node in [new, there] {
+            let labelled = Node {
+                labels: Labels::stored(zone.clone()),
+                ..node.clone()
+            };
+            assert_eq!(tx.update_node(&labelled, 1).await.unwrap(), 2);
+        }
+        let label = |value: &str| Some(("zone".to_owned(), value.to_owned()));
+        let cases = [
+            (None, None, vec![new.id, old.id, there.id]),
+            (None, Some(NodeState::Enrolled), vec![new.id]),
+            (None, Some(NodeState::Offline), vec![old.id]),
+            (None, Some(NodeState::Online), vec![there.id]),
+            (None, Some(NodeState::Deleted), vec![]),
+            (label("eu"), None, vec![new.id, there.id]),
+            (label("eu"), Some(NodeState::Online), vec![there.id]),
+            (label("us"), None, vec![]),
+        ];
+        for (label, state, expected) in cases {
+            let filter = NodeFilter { label, state };
+            let found = tx.nodes(project, &filter, after(10), ALL).await.unwrap();
+            let found: Vec<NodeId> = found.iter().map(|node| node.value.id).collect();
+            assert_eq!(found, expected, "{filter:?} on {}", store.database.kind);
+            let mut paged = Vec::new();
+            let mut after_id = None;
+            loop {
+                let page = Page {
+                    after: after_id,
+                    limit: 1,
+                };
+                let one = tx.nodes(project, &filter, after(10), page).await.unwrap();
+                let Some(one) = one.first() else { break };
+                paged.push(one.value.id);
+                after_id = Some(one.value.id.0);
+            }
+            assert_eq!(paged, expected, "{filter:?} by pages");
+        }
+        let counts = tx.count_nodes(project, after(10)).await.unwrap();
+        assert_eq!((counts.total, counts.enrolled, counts.online), (3, 1, 1));
+        let active = full().status.unwrap().active.unwrap();
+        assert_eq!(counts.active, [(active, 1)]);
+    }
+}
+
+#[tokio::test]
+async fn a_second_key_ends_the_first_when_it_is_used() {
+    for store in stores().await {
+        let (mut tx, nodes) = fleet(&store, &["first"]).await;
+        let (id, tenant) = (nodes[0].id, nodes[0].tenant);
+        tx.add_node_key(id, "second", 1).await.unwrap();
+        assert_eq!(tx.node_by_key("first").await.unwrap(), Some((id, tenant)));
+        assert_eq!(tx.node_by_key("second").await.unwrap(), None);
+        assert!(tx.is_next_node_key("second").await.unwrap());
+        tx.replace_node_key("second").await.unwrap();
+        assert_eq!(tx.node_by_key("first").await.unwrap(), None);
+        assert_eq!(tx.node_by_key("second").await.unwrap(), Some((id, tenant)));
+        let stale = tx.reset_node_key(id, "third", (after(1), 1)).await;
+        assert!(matches!(stale, Err(StoreError::Stale)), "{stale:?}");
+        tx.reset_node_key(id, "third", (after(1), 3)).await.unwrap();
+        assert_eq!(tx.node_by_key("second").await.unwrap(), None);
+        assert_eq!(tx.node_by_key("third").await.unwrap(), Some((id, tenant)));
+    }
+}
+
+#[tokio::test]
+async fn a_token_admits_no_more_nodes_than_it_may() {
+    for store in stores().await {
+        let (mut tx, _) = fleet(&store, &[]).await;
+        let token = enrolment_token(project(&org("a"), "edge").tenant(), 2);
+        tx.insert_enrolment_token(&token, "hash").await.unwrap();
+        let late = tx.use_enrolment_token(token.id, after(3_600)).await;
+        assert!(!late.unwrap(), "it has ended");
+        for admitted in [true, true, false] {
+            let used = tx.use_enrolment_token(token.id, after(0)).await;
+            assert_eq!(used.unwrap(), admitted);
+        }
+        let found = tx.enrolment_token_by_secret("hash").await.unwrap();
+        let found = found.unwrap();
+        assert_eq!((found.value.uses, found.version), (2, 3));
+        let revoked = control_domain::EnrolmentToken {
+            revoked_at: Some(NOW),
+            ..found.value
+        };
+        tx.update_enrolment_token(&revoked, 3).await.unwrap();
+        let listed = tx
+            .enrolment_tokens(revoked.tenant.project.unwrap(), ALL)
+            .await;
+        assert_eq!(listed.unwrap()[0].value, revoked);
+    }
+}
+
+async fn signed_order(tx: &mut Transaction, node: NodeId) -> Order {
+    let secret = StoredSecret {
+        id: SecretId(Uuid::from_u128(7)),
+        org: Some(org("a").id),
+        sealed: Sealed {
+            master_key: "k1".to_owned(),
+            text: "sealed".to_owned(),
+        },
+        created_at: NOW,
+    };
+    tx.insert_secret(&secret).await.unwrap();
+    let key = signing_key(org("a").id, secret.id);
+    tx.insert_signing_key(&key).await.unwrap();
+    Order {
+        node,
+        bundle: BundleId(Uuid::from_u128(0)),
+        digest: "digest".to_owned(),
+        counter: 1,
+        kid: key.id,
+        signature: "signature".to_owned(),
+    }
+}
+
+#[tokio::test]
+async fn an_order_follows_the_one_before() {
+    for store in stores().await {
+        let (mut tx, nodes) = fleet(&store, &["n", "m"]).await;
+        let order = signed_order(&mut tx, nodes[0].id).await;
+        tx.commit().await.unwrap();
+        store.add_bundle().await;
+        let mut tx = store.begin().await.unwrap();
+        let next = |counter| Order {
+            counter,
+            ..order.clone()
+        };
+        tx.write_order(&next(1), 5, NOW).await.unwrap();
+        let again = tx.write_order(&next(1), 6, NOW).await;
+        assert!(matches!(again, Err(StoreError::Stale)), "{again:?}");
+        tx.write_order(&next(2), 6, after(1)).await.unwrap();
+        let found = tx.order(order.node).await.unwrap().unwrap();
+        assert_eq!(found.order, next(2));
+        let told = tx.write_heartbeat(order.node, &bare(), after(2)).await;
+        assert_eq!(told.unwrap(), Some(2));
+        assert_eq!(tx.order_counter(order.node).await.unwrap(), 2);
+        assert_eq!(tx.order_counter(nodes[1].id).await.unwrap(), 0);
+        let newer = tx.nodes_ordered_after(5, 10).await.unwrap();
+        assert_eq!(newer, [order.node]);
+        assert!(tx.nodes_ordered_after(6, 10).await.unwrap().is_empty());
+        let seen = tx.node(order.node).await.unwrap().unwrap().value.order;
+        assert_eq!(seen.unwrap().made_at, after(1));
+        let signed = Order {
+            signature: "again".to_owned(),
+            ..next(2)
+        };
+        tx.resign_order(&signed).await.unwrap();
+        let found = tx.order(order.node).await.unwrap().unwrap();
+        assert_eq!(found.order.signature, "again");
+        let unknown = Order {
+            node: NodeId(Uuid::from_u128(99)),
+            ..next(1)
+        };
+        let orphan = tx.write_order(&unknown, 7, NOW).await;
+        assert!(matches!(orphan, Err(StoreError::Reference)), "{orphan:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_newest_events_of_a_node_are_kept() {
+    for store in stores().await {
+        let (mut tx, nodes) = fleet(&store, &["n"]).await;
+        let event = |number: u128| NodeEvent {
+            at: NOW,
+            kind: "bundle.activated".to_owned(),
+            message: number.to_string(),
+        };
+        for hundred in 0..11_u128 {
+            let events: Vec<NodeEvent> = (0..100).map(|one| event(hundred * 100 + one)).collect();
+            let ids = (hundred * 100..).map(|id| NodeEventId(Uuid::from_u128(id)));
+            tx.insert_node_events(nodes[0].id, ids.zip(&events))
+                .await
+                .unwrap();
+        }
+        let all = Page {
+            after: None,
+            limit: 2_000,
+        };
+        let kept = tx.node_events(nodes[0].id, all).await.unwrap();
+        assert_eq!(kept.len(), 1_000);
+        assert_eq!(kept[0].1, event(100), "the oldest are gone");
+    }
+}
+
+#[tokio::test]
+async fn a_deleted_node_takes_all_along() {
+    for store in stores().await {
+        let (mut tx, nodes) = fleet(&store, &["n"]).await;
+        let order = signed_order(&mut tx, nodes[0].id).await;
+        tx.commit().await.unwrap();
+        store.add_bundle().await;
+        let mut tx = store.begin().await.unwrap();
+        tx.write_order(&order, 1, NOW).await.unwrap();
+        assert!(
+            tx.has_nodes(nodes[0].tenant.project.unwrap())
+                .await
+                .unwrap()
+        );
+        tx.delete_node(order.node, 1).await.unwrap();
+        assert_eq!(tx.node(order.node).await.unwrap(), None);
+        assert_eq!(tx.node_by_key("n").await.unwrap(), None);
+        assert_eq!(tx.order(order.node).await.unwrap(), None);
+        let kid = SigningKeyId(Uuid::from_u128(11));
+        assert_eq!(tx.token_issuer(order.node, kid).await.unwrap(), None);
+    }
+}
