@@ -3,9 +3,9 @@
 use crate::call::Call;
 use crate::changes::Changes;
 use crate::error::Error;
-use crate::heartbeats::HeartbeatQueue;
 use crate::order_signals::OrderSignals;
 use crate::rate_limit::{Allowance, RateLimiter};
+use crate::write_queue::WriteQueue;
 use control_auth::{Sealer, Secret};
 use control_domain::{Refusal, Tenant};
 use control_store::{AuditEntry, Rate, Store, StoreError, Transaction};
@@ -25,7 +25,7 @@ pub struct App {
     pub(crate) environment: Environment,
     pub(crate) limiter: RateLimiter,
     pub(crate) known_credentials: Cache<String, ()>,
-    pub(crate) heartbeats: HeartbeatQueue,
+    pub(crate) writes: WriteQueue,
     pub(crate) orders: OrderSignals,
     /// Wakes long polls and live pages.
     pub changes: Changes,
@@ -53,12 +53,12 @@ impl App {
     /// An application on an open store.
     pub fn new(store: Store, sealer: Sealer, environment: Environment) -> Self {
         Self {
+            writes: WriteQueue::new(store.clone()),
             store,
             sealer,
             environment,
             limiter: RateLimiter::default(),
             known_credentials: Cache::new(KNOWN_CREDENTIALS),
-            heartbeats: HeartbeatQueue::default(),
             orders: OrderSignals::default(),
             changes: Changes::default(),
         }
@@ -105,7 +105,7 @@ impl App {
         rate: Rate,
         now: Timestamp,
     ) -> Result<Allowance, Error> {
-        self.limiter.take(&self.store, name, rate, now).await
+        self.limiter.take(&self.writes, name, rate, now).await
     }
 
     /// What a request is told whose bucket is known to be empty; asks no database.

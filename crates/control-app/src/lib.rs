@@ -9,11 +9,11 @@ mod authenticate;
 mod call;
 mod changes;
 mod error;
-mod heartbeats;
 mod housekeeping;
 mod idempotency;
 mod order_signals;
 mod rate_limit;
+mod write_queue;
 
 mod api_key;
 mod enrolment_token;

@@ -50,10 +50,7 @@ impl App {
     ) -> Result<HeartbeatResponse, Error> {
         Node::own(&call.actor, Access::OwnNode, id)?;
         check_heartbeat(&said)?;
-        let written = self
-            .heartbeats
-            .write(&self.store, id, said, call.now)
-            .await?;
+        let written = self.writes.heartbeat(id, said, call.now).await?;
         let order = written.ok_or(Refusal::NotFound)?;
         Ok(HeartbeatResponse {
             heartbeat_interval_secs: heartbeat_interval_secs(),

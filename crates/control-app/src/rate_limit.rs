@@ -6,7 +6,8 @@
 //! hold one group beyond the burst.
 
 use crate::error::Error;
-use control_store::{Rate, Store};
+use crate::write_queue::WriteQueue;
+use control_store::Rate;
 use jiff::Timestamp;
 use quick_cache::sync::Cache;
 use std::sync::Arc;
@@ -58,7 +59,7 @@ impl RateLimiter {
     /// Takes a token of the bucket `name`, from memory if there is one.
     pub(crate) async fn take(
         &self,
-        store: &Store,
+        writes: &WriteQueue,
         name: &str,
         rate: Rate,
         now: Timestamp,
@@ -71,11 +72,8 @@ impl RateLimiter {
         if held.take(micros) {
             return Ok(held.allowance(true, rate, now));
         }
-        let mut tx = store.begin().await?;
-        let group = tx
-            .take_tokens(name, rate, GROUP.min(rate.burst), now)
-            .await?;
-        tx.commit().await?;
+        let wanted = GROUP.min(rate.burst);
+        let group = writes.take_tokens(name, rate, wanted, now).await?;
         held.full_at.store(group.full_at_micros, Ordering::Relaxed);
         if group.taken == 0 {
             let next = group.full_at_micros - rate.token_micros() * (rate.burst - 1);

@@ -1,0 +1,166 @@
+//! Small writes that come in floods, heartbeats and tokens of rate limits, are written in groups:
+//! those that come while one group is written are the next.
+//!
+//! SQLite has one writer, and a commit waits for the disk: alone, each write would do so. A write
+//! is answered when its group is committed, so what was acknowledged is not lost.
+
+use crate::error::Error;
+use control_store::{Group, Rate, Store, StoreError, Transaction};
+use control_wire::{HeartbeatRequest, NodeId};
+use jiff::Timestamp;
+use std::sync::OnceLock;
+use tokio::sync::{mpsc, oneshot};
+
+/// Writes of one transaction.
+const MAX_GROUP: usize = 256;
+/// Writes that wait; more of them wait for a place.
+const MAX_WAITING: usize = 4_096;
+
+/// The way to the task that writes. The task begins with the first write.
+#[derive(Debug)]
+pub(crate) struct WriteQueue {
+    store: Store,
+    queue: OnceLock<mpsc::Sender<Waiting>>,
+}
+
+/// What is written.
+#[derive(Debug)]
+enum Write {
+    Heartbeat(NodeId, Box<HeartbeatRequest>),
+    Tokens {
+        bucket: String,
+        rate: Rate,
+        wanted: i64,
+    },
+}
+
+#[derive(Debug)]
+enum Written {
+    /// The counter of the node's newest order; `None` if the node is gone.
+    Heartbeat(Option<i64>),
+    Tokens(Group),
+}
+
+#[derive(Debug)]
+struct Waiting {
+    write: Write,
+    now: Timestamp,
+    done: oneshot::Sender<Result<Written, StoreError>>,
+}
+
+impl WriteQueue {
+    pub(crate) fn new(store: Store) -> Self {
+        Self {
+            store,
+            queue: OnceLock::new(),
+        }
+    }
+
+    /// Writes what a node says; gives the counter of its newest order, `None` if it is gone.
+    pub(crate) async fn heartbeat(
+        &self,
+        node: NodeId,
+        said: HeartbeatRequest,
+        now: Timestamp,
+    ) -> Result<Option<i64>, Error> {
+        let write = Write::Heartbeat(node, Box::new(said));
+        match self.write(write, now).await? {
+            Written::Heartbeat(counter) => Ok(counter),
+            Written::Tokens(_) => Err(Error::Stopped),
+        }
+    }
+
+    /// Takes up to `wanted` tokens of a bucket that replicas share.
+    pub(crate) async fn take_tokens(
+        &self,
+        bucket: &str,
+        rate: Rate,
+        wanted: i64,
+        now: Timestamp,
+    ) -> Result<Group, Error> {
+        let write = Write::Tokens {
+            bucket: bucket.to_owned(),
+            rate,
+            wanted,
+        };
+        match self.write(write, now).await? {
+            Written::Tokens(group) => Ok(group),
+            Written::Heartbeat(_) => Err(Error::Stopped),
+        }
+    }
+
+    async fn write(&self, write: Write, now: Timestamp) -> Result<Written, Error> {
+        let queue = self.queue.get_or_init(|| {
+            let (queue, waiting) = mpsc::channel(MAX_WAITING);
+            tokio::spawn(write_groups(self.store.clone(), waiting));
+            queue
+        });
+        let (done, written) = oneshot::channel();
+        let waiting = Waiting { write, now, done };
+        queue.send(waiting).await.map_err(|_| Error::Stopped)?;
+        Ok(written.await.map_err(|_| Error::Stopped)??)
+    }
+}
+
+impl Write {
+    /// What the group is sorted by: two replicas that write the same rows must not wait for each
+    /// other.
+    fn key(&self) -> (Option<NodeId>, String) {
+        match self {
+            Self::Heartbeat(node, _) => (Some(*node), String::new()),
+            Self::Tokens { bucket, .. } => (None, bucket.clone()),
+        }
+    }
+
+    async fn run(&self, tx: &mut Transaction, now: Timestamp) -> Result<Written, StoreError> {
+        Ok(match self {
+            Self::Heartbeat(node, said) => {
+                Written::Heartbeat(tx.write_heartbeat(*node, said, now).await?)
+            }
+            Self::Tokens {
+                bucket,
+                rate,
+                wanted,
+            } => Written::Tokens(tx.take_tokens(bucket, *rate, *wanted, now).await?),
+        })
+    }
+}
+
+async fn write_groups(store: Store, mut waiting: mpsc::Receiver<Waiting>) {
+    let mut group = Vec::with_capacity(MAX_GROUP);
+    while waiting.recv_many(&mut group, MAX_GROUP).await > 0 {
+        group.sort_by_cached_key(|one: &Waiting| one.write.key());
+        match write_group(&store, &group).await {
+            Ok(written) => {
+                for (one, written) in group.drain(..).zip(written) {
+                    // A client that went away is not told.
+                    drop(one.done.send(Ok(written)));
+                }
+            }
+            Err(_) => write_each(&store, group.drain(..)).await,
+        }
+    }
+}
+
+async fn write_group(store: &Store, group: &[Waiting]) -> Result<Vec<Written>, StoreError> {
+    let mut tx = store.begin().await?;
+    let mut written = Vec::with_capacity(group.len());
+    for one in group {
+        written.push(one.write.run(&mut tx, one.now).await?);
+    }
+    tx.commit().await?;
+    Ok(written)
+}
+
+/// One that cannot be written must not fail the others.
+async fn write_each(store: &Store, group: impl Iterator<Item = Waiting>) {
+    for Waiting { write, now, done } in group {
+        let written = async {
+            let mut tx = store.begin().await?;
+            let written = write.run(&mut tx, now).await?;
+            tx.commit().await?;
+            Ok(written)
+        };
+        drop(done.send(written.await));
+    }
+}
