@@ -51,7 +51,7 @@ pub(crate) struct NewEnrolmentTokenRequest {
     #[schema(min_length = 1, max_length = 100)]
     name: String,
     /// How many nodes it admits; absent: 1.
-    #[schema(minimum = 1, maximum = 100000)]
+    #[schema(minimum = 1, maximum = 100_000)]
     max_uses: Option<i64>,
     /// When it ends by itself, within a year; absent: in 24 hours.
     #[schema(value_type = Option<String>, format = DateTime)]

@@ -14,12 +14,14 @@ use control_wire::{
     DesiredState, EventsRequest, HeartbeatRequest, HeartbeatResponse, NodeId, ProjectId,
     RegisterRequest, RegisterResponse, TokenResponse,
 };
+use metrics::gauge;
 use serde::Deserialize;
 use std::sync::Arc;
 use std::time::Duration;
 use utoipa::IntoParams;
 
 const MAX_WAIT_SECS: u64 = 30;
+const LONG_POLLS: &str = "control_long_polls";
 
 /// How long to wait for a change.
 #[derive(Clone, Copy, Debug, Deserialize, IntoParams)]
@@ -29,6 +31,22 @@ pub(crate) struct WaitQuery {
     /// Seconds to wait while the state has the `ETag` in `If-None-Match`.
     #[param(minimum = 0, maximum = 30, default = 0)]
     wait: Option<u64>,
+}
+
+/// A long poll, counted until it is dropped: its client may go away at any time.
+struct LongPoll;
+
+impl LongPoll {
+    fn begin() -> Self {
+        gauge!(LONG_POLLS).increment(1);
+        Self
+    }
+}
+
+impl Drop for LongPoll {
+    fn drop(&mut self) {
+        gauge!(LONG_POLLS).decrement(1);
+    }
 }
 
 /// Registers a node of a project.
@@ -103,6 +121,7 @@ pub(crate) async fn desired(
         return Err(Problem::bad_query("wait: is not 0 to 30"));
     }
     let (known, wait) = (if_none_match(&headers), Duration::from_secs(wait));
+    let _counted = (!wait.is_zero()).then(LongPoll::begin);
     let state = app.desired(&call, node, &known, wait).await?;
     let tag = desired_tag(&state);
     Ok(Resource::tagged(tag, state))

@@ -155,9 +155,10 @@ fn failures_of(route: &Route) -> impl Iterator<Item = (&'static str, &'static st
 fn security_of(access: Access) -> Value {
     match access {
         Access::Public => json!([]),
-        Access::SignedIn | Access::Member { .. } => json!([{"bearer": []}, {"session": []}]),
+        Access::SignedIn | Access::Enrolment | Access::Member { .. } => {
+            json!([{"bearer": []}, {"session": []}])
+        }
         Access::InstanceAdmin => json!([{"session": []}]),
-        Access::Enrolment => json!([{"bearer": []}, {"session": []}]),
         Access::OwnNode => json!([{"bearer": []}, {"nodeKey": []}]),
         Access::OwnNodeKey => json!([{"nodeKey": []}]),
         Access::SetUp | Access::System => json!([{"bearer": []}]),

@@ -35,10 +35,10 @@ impl RateClass {
     /// The bucket of an actor. The bearers of one enrolment token are counted by their `address`:
     /// one of them must not hold the others off.
     pub(crate) fn actor_bucket(self, actor: &Actor, address: String) -> String {
-        match actor {
-            Actor::Enrolment { .. } => address,
-            _ => format!("{} {} {}", self.name(), actor.kind(), actor.id()),
+        if matches!(actor, Actor::Enrolment { .. }) {
+            return address;
         }
+        format!("{} {} {}", self.name(), actor.kind(), actor.id())
     }
 
     /// The bucket of the address that a request comes from; IPv6 addresses count by their /64.

@@ -190,11 +190,12 @@ impl Node {
     /// [`Refusal::NotFound`] for another node, else what the credential lacks.
     pub fn own(actor: &Actor, access: Access, id: NodeId) -> Result<Tenant, Refusal> {
         actor.holds(access)?;
-        match actor {
-            Actor::Node {
-                id: own, tenant, ..
-            } if *own == id => Ok(*tenant),
-            _ => Err(Refusal::NotFound),
-        }
+        let Actor::Node {
+            id: own, tenant, ..
+        } = actor
+        else {
+            return Err(Refusal::NotFound);
+        };
+        (*own == id).then_some(*tenant).ok_or(Refusal::NotFound)
     }
 }

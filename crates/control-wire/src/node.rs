@@ -69,7 +69,7 @@ pub struct HeartbeatRequest {
 #[serde(deny_unknown_fields)]
 pub struct Health {
     /// 100 for one core.
-    #[schema(minimum = 0, maximum = 100000)]
+    #[schema(minimum = 0, maximum = 100_000)]
     pub cpu_percent: f64,
 }
 

@@ -7,6 +7,7 @@
 
 mod access;
 mod description;
+mod forger;
 mod lifecycle;
 mod nodes;
 mod orders;

@@ -1,12 +1,11 @@
 //! What nodes prove themselves with: keys, tokens, and those that are none.
 
+use crate::forger::Forger;
 use crate::world::{Answer, Credential, World, worlds};
 use axum::http::StatusCode;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use control_auth::{Claims, SigningPair};
 use control_domain::{Role, Tenant};
-use control_wire::{NodeId, SigningKeyId};
-use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
+use control_wire::NodeId;
 use serde_json::{Value, json};
 
 async fn heartbeat(world: &World, by: &Credential) -> Answer {
@@ -60,188 +59,6 @@ async fn a_key_is_exchanged_for_a_token_that_cannot_renew_itself() {
     }
 }
 
-/// The keys of the world's organization and of another one, with what a token would say.
-struct Forger {
-    own: (SigningKeyId, SigningPair),
-    other: (SigningKeyId, SigningPair),
-    public: Vec<u8>,
-    claims: Claims,
-}
-
-impl Forger {
-    async fn new(world: &World) -> Self {
-        let own = world.signer(world.org).await;
-        let public = URL_SAFE_NO_PAD.decode(own.1.public().as_str()).unwrap();
-        let claims = Claims {
-            sub: world.node,
-            prj: world.project,
-            org: world.org,
-            kid: own.0,
-            exp: world.app.now().as_second() + 12 * 3600,
-        };
-        Self {
-            other: world.signer(world.other.org).await,
-            own,
-            public,
-            claims,
-        }
-    }
-
-    fn claims(&self, change: impl FnOnce(&mut Claims)) -> String {
-        let mut claims = self.claims.clone();
-        change(&mut claims);
-        claims.sign(&self.own.1).unwrap()
-    }
-
-    /// A token with any header and claims, signed rightly.
-    fn raw(&self, header: &str, claims: &str) -> String {
-        let part = |text: &str| URL_SAFE_NO_PAD.encode(text);
-        let text = format!("{}.{}", part(header), part(claims));
-        let signature = self.own.1.sign(text.as_bytes());
-        format!("{text}.{signature}")
-    }
-
-    fn header(&self) -> String {
-        format!(
-            "{{\"typ\":\"JWT\",\"alg\":\"EdDSA\",\"kid\":\"{}\"}}",
-            self.own.0
-        )
-    }
-
-    fn hs256(&self, secret: &[u8]) -> String {
-        let mut header = Header::new(Algorithm::HS256);
-        header.kid = Some(self.own.0.to_string());
-        let key = EncodingKey::from_secret(secret);
-        encode(&header, &self.claims, &key).unwrap()
-    }
-
-    fn forged(&self, world: &World, beside: NodeId) -> Vec<(&'static str, String)> {
-        let good = self.claims(|_| {});
-        let (head, signature) = good.rsplit_once('.').unwrap();
-        let text = serde_json::to_string(&self.claims).unwrap();
-        let none = self.header().replace("EdDSA", "none");
-        let unsigned = self.raw(&none, &text);
-        let unsigned = unsigned.rsplit_once('.').unwrap().0;
-        let now = world.app.now().as_second();
-        let twice = text.replace("{\"sub\"", "{\"exp\":9999999999,\"sub\"");
-        let more = text.replace("{\"sub\"", "{\"nbf\":0,\"sub\"");
-        let public = URL_SAFE_NO_PAD.encode(&self.public);
-        let unknown = SigningKeyId::new(world.app.now(), [9; 10]);
-        let mut foreign = self.claims.clone();
-        foreign.kid = self.other.0;
-        let mut stranger = foreign.clone();
-        stranger.org = world.other.org;
-        vec![
-            ("algorithm none", self.raw(&none, &text)),
-            ("algorithm none, no signature", format!("{unsigned}.")),
-            ("HS256 with the public key", self.hs256(&self.public)),
-            (
-                "HS256 with the public key's text",
-                self.hs256(public.as_bytes()),
-            ),
-            ("an unknown key", self.claims(|claims| claims.kid = unknown)),
-            (
-                "a foreign key by its owner",
-                foreign.sign(&self.other.1).unwrap(),
-            ),
-            ("a foreign key by ours", foreign.sign(&self.own.1).unwrap()),
-            (
-                "a foreign organization",
-                stranger.sign(&self.other.1).unwrap(),
-            ),
-            (
-                "our key by another signer",
-                self.claims.sign(&self.other.1).unwrap(),
-            ),
-            (
-                "another kid in the header",
-                self.raw(
-                    &self.header(),
-                    &text.replace(&self.own.0.to_string(), &self.other.0.to_string()),
-                ),
-            ),
-            ("another node", self.claims(|claims| claims.sub = beside)),
-            (
-                "an unknown node",
-                self.claims(|claims| claims.sub = NodeId(unknown.0)),
-            ),
-            (
-                "another project",
-                self.claims(|claims| claims.prj = world.other.project.unwrap()),
-            ),
-            (
-                "another organization",
-                self.claims(|claims| claims.org = world.other.org),
-            ),
-            (
-                "a time that has passed",
-                self.claims(|claims| claims.exp = now),
-            ),
-            (
-                "a time too far ahead",
-                self.claims(|claims| claims.exp = now + 13 * 3600),
-            ),
-            (
-                "a time at the end of time",
-                self.claims(|claims| claims.exp = i64::MAX),
-            ),
-            (
-                "a time before all",
-                self.claims(|claims| claims.exp = i64::MIN),
-            ),
-            ("a claim twice", self.raw(&self.header(), &twice)),
-            ("an unknown claim", self.raw(&self.header(), &more)),
-            (
-                "another type",
-                self.raw(&self.header().replace("JWT", "at+jwt"), &text),
-            ),
-            (
-                "no type",
-                self.raw(&self.header().replace("\"typ\":\"JWT\",", ""), &text),
-            ),
-            (
-                "a critical extension",
-                self.raw(
-                    &self
-                        .header()
-                        .replace("{\"typ\"", "{\"crit\":[\"b64\"],\"typ\""),
-                    &text,
-                ),
-            ),
-            (
-                "a key of its own",
-                self.raw(
-                    &self
-                        .header()
-                        .replace("{\"typ\"", "{\"jwk\":{\"kty\":\"OKP\"},\"typ\""),
-                    &text,
-                ),
-            ),
-            ("padding", format!("{good}==")),
-            ("padding in the middle", good.replacen('.', "=.", 1)),
-            (
-                "a bit beyond the signature",
-                format!("{head}.{}", beyond(signature)),
-            ),
-            ("a part too many", format!("{good}.{signature}")),
-            ("no signature", format!("{head}.")),
-            ("half a signature", format!("{head}.{}", &signature[..43])),
-            ("no token", "..".to_owned()),
-            (
-                "a huge token",
-                format!("{}.{}", "a".repeat(200_000), "b".repeat(200_000)),
-            ),
-        ]
-    }
-}
-
-/// The same bytes with a last character that has unused bits set.
-fn beyond(signature: &str) -> String {
-    let (start, last) = signature.split_at(signature.len() - 1);
-    let last = last.chars().next().unwrap();
-    format!("{start}{}", char::from(u8::try_from(last).unwrap() + 1))
-}
-
 #[tokio::test]
 async fn forged_and_confused_tokens_are_refused_alike() {
     for world in worlds().await {
@@ -253,7 +70,10 @@ async fn forged_and_confused_tokens_are_refused_alike() {
         let mut expected = heartbeat(&world, &unknown).await;
         assert_eq!(expected.status, StatusCode::UNAUTHORIZED);
         expected.body["error"]["correlation_id"] = Value::Null;
-        for (name, token) in forger.forged(&world, beside) {
+        let mut forged = forger.by_other_signers(&world);
+        forged.extend(forger.with_other_claims(&world, beside));
+        forged.extend(forger.of_other_forms());
+        for (name, token) in forged {
             world.change_address();
             let mut answer = heartbeat(&world, &Credential::Bearer(token)).await;
             assert_eq!(answer.status, expected.status, "{name}");

@@ -6,7 +6,7 @@ use control_domain::{Labels, Node, NodeState};
 use control_store::{NodeFilter, Page, StoreError, StoredSecret, Transaction, Versioned};
 use control_wire::{
     BundleId, Health, HeartbeatRequest, NodeEvent, NodeEventId, NodeId, NodeStatus, Order,
-    SecretId, SigningKeyId, Traffic, Verdict,
+    ProjectId, SecretId, SigningKeyId, Traffic, Verdict,
 };
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
@@ -89,6 +89,23 @@ async fn a_node_says_what_it_runs_and_keeps_what_it_leaves_out() {
     }
 }
 
+/// The list in pages of one node.
+async fn one_by_one(tx: &mut Transaction, project: ProjectId, filter: &NodeFilter) -> Vec<NodeId> {
+    let (mut after_id, mut listed) = (None, Vec::new());
+    loop {
+        let page = Page {
+            after: after_id,
+            limit: 1,
+        };
+        let found = tx.nodes(project, filter, after(10), page).await.unwrap();
+        let Some(one) = found.first() else {
+            return listed;
+        };
+        listed.push(one.value.id);
+        after_id = Some(one.value.id.0);
+    }
+}
+
 #[tokio::test]
 async fn nodes_are_listed_by_state_and_label() {
     for store in stores().await {
@@ -128,18 +145,7 @@ async fn nodes_are_listed_by_state_and_label() {
             let found = tx.nodes(project, &filter, after(10), ALL).await.unwrap();
             let found: Vec<NodeId> = found.iter().map(|node| node.value.id).collect();
             assert_eq!(found, expected, "{filter:?} on {}", store.database.kind);
-            let mut paged = Vec::new();
-            let mut after_id = None;
-            loop {
-                let page = Page {
-                    after: after_id,
-                    limit: 1,
-                };
-                let one = tx.nodes(project, &filter, after(10), page).await.unwrap();
-                let Some(one) = one.first() else { break };
-                paged.push(one.value.id);
-                after_id = Some(one.value.id.0);
-            }
+            let paged = one_by_one(&mut tx, project, &filter).await;
             assert_eq!(paged, expected, "{filter:?} by pages");
         }
         let counts = tx.count_nodes(project, after(10)).await.unwrap();
