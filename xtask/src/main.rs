@@ -3,6 +3,7 @@
 mod bench;
 mod command;
 mod demo;
+mod fleet;
 mod folder;
 mod fuzz;
 mod reference;
@@ -63,6 +64,8 @@ enum Task {
     Fuzz(fuzz::Options),
     /// Reload and upgrade proxyd under load, and fail when any client notices
     Soak(soak::Options),
+    /// Let a simulated fleet send heartbeats to controld, and fail when answers are late
+    Fleet(fleet::Options),
     /// Build proxyd as it ships, into target/ship
     Ship,
     /// Measure proxyd beside its peers
@@ -90,6 +93,7 @@ fn perform(task: &Task) -> Result<(), TaskError> {
         Task::Demo { check, release } => demo::run(&workspace, check, release),
         Task::Fuzz(ref options) => fuzz::run(&workspace, options),
         Task::Soak(options) => soak::run(&workspace, options),
+        Task::Fleet(options) => fleet::run(&workspace, options),
         Task::Ship => ship::run(&workspace),
         Task::Bench(ref options) => bench::run(&workspace, options),
     }

@@ -2,11 +2,15 @@
 #![expect(clippy::unwrap_used, reason = "a test may stop")]
 
 use control_testkit::{Database, Program, databases};
+use proxy_load::clock::Stopwatch;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::{Command, Output};
+use std::time::Duration;
 
 const CONTROLD: &str = env!("CARGO_BIN_EXE_controld");
+/// Far less than a long poll.
+const DEADLINE: Duration = Duration::from_secs(10);
 
 fn arguments(folder: &Path, database: &Database) -> Vec<String> {
     let folder = folder.display().to_string();
@@ -85,6 +89,41 @@ fn an_administrator_is_made_without_the_link() {
         let client = program.client().with_bearer(line.unwrap());
         let orgs = client.get("/api/v1/orgs").json();
         assert_eq!(orgs["items"][0]["name"], "default");
+    }
+}
+
+#[test]
+fn a_stop_ends_long_polls() {
+    for database in databases() {
+        let folder = tempfile::tempdir().unwrap();
+        let arguments = arguments(folder.path(), &database);
+        let mut program = Program::start(CONTROLD, &arguments);
+        let made = set_up(&mut program);
+        let key = made["api_key"]["secret"].as_str().unwrap();
+        let project = made["project"]["id"].as_str().unwrap();
+        let client = program.client();
+        let registered = client.with_bearer(key).post(
+            &format!("/api/v1/projects/{project}/nodes/register"),
+            &json!({"name": "edge-1"}),
+        );
+        assert_eq!(registered.status, 201, "{}", registered.text);
+        let registered = registered.json();
+        let node = registered["node_id"].as_str().unwrap().to_owned();
+        let key = registered["node_key"].as_str().unwrap().to_owned();
+        let poller = client.clone();
+        let poll = std::thread::spawn(move || {
+            let fields = [("x-service-node-key", &*key), ("if-none-match", "\"0\"")];
+            let path = format!("/api/v1/nodes/{node}/desired?wait=30");
+            poller.send("GET", &path, &fields, None)
+        });
+        let clock = Stopwatch::start();
+        while !client.get("/metrics").text.contains("control_long_polls 1") {
+            assert!(clock.elapsed() < DEADLINE, "no long poll is counted");
+        }
+        let clock = Stopwatch::start();
+        assert!(program.terminate().success());
+        assert_eq!(poll.join().unwrap().status, 304);
+        assert!(clock.elapsed() < DEADLINE, "{:?}", clock.elapsed());
     }
 }
 

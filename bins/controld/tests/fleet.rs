@@ -1,0 +1,274 @@
+//! A fleet of simulated nodes sends heartbeats to the real program.
+//!
+//! `CONTROLD_FLEET="20000 60 sqlite"`, as `cargo xtask fleet` sets it: so many nodes, each with a
+//! heartbeat in 30 seconds, for so many seconds. Without it a small fleet sends one round.
+#![expect(
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a test may stop, and tells what it measured"
+)]
+
+use control_auth::Secret;
+use control_domain::{Labels, Name, Node, Tenant};
+use control_store::Store;
+use control_testkit::{Database, Program};
+use control_wire::{NodeId, OrgId, ProjectId};
+use jiff::Timestamp;
+use proxy_load::clock::{Stopwatch, pause};
+use proxy_load::meter;
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+const CONTROLD: &str = env!("CARGO_BIN_EXE_controld");
+const INTERVAL: Duration = Duration::from_secs(30);
+const CONNECTIONS: usize = 64;
+/// Nodes that are inserted in one transaction.
+const CHUNK: usize = 1_000;
+
+/// How large, and how long.
+struct Size {
+    nodes: usize,
+    time: Duration,
+    interval: Duration,
+    database: Database,
+    full: bool,
+}
+
+impl Size {
+    fn read() -> Self {
+        let Ok(text) = std::env::var("CONTROLD_FLEET") else {
+            let time = Duration::from_secs(2);
+            return Self {
+                nodes: 200,
+                time,
+                interval: time,
+                database: Database::sqlite(),
+                full: false,
+            };
+        };
+        let mut words = text.split(' ');
+        let mut number = || words.next().unwrap().parse::<u32>().unwrap();
+        let (nodes, secs) = (number(), number());
+        Self {
+            nodes: usize::try_from(nodes).unwrap(),
+            time: Duration::from_secs(u64::from(secs)),
+            interval: INTERVAL,
+            database: match words.next() {
+                Some("postgres") => Database::postgres(),
+                _ => Database::sqlite(),
+            },
+            full: true,
+        }
+    }
+}
+
+struct SimulatedNode {
+    id: NodeId,
+    key: String,
+    /// When its heartbeat is due in each interval.
+    offset: Duration,
+}
+
+fn set_up(program: &mut Program) -> (String, Tenant) {
+    let token = program.setup_token();
+    let body = json!({
+        "org_name": "acme", "project_name": "edge", "api_key_name": "first",
+        "email": "ann@example.com", "user_name": "Ann", "password": "correct horse",
+    });
+    let client = program.client().with_bearer(&token);
+    let made = client.post("/api/v1/setup", &body).json();
+    let id = |noun: &str| made[noun]["id"].as_str().unwrap().parse().unwrap();
+    let tenant = Tenant::project(OrgId(id("org")), ProjectId(id("project")));
+    let key = made["api_key"]["secret"].as_str().unwrap().to_owned();
+    (key, tenant)
+}
+
+/// Registration is limited by address, and not what is measured.
+fn insert(url: &str, tenant: Tenant, size: &Size) -> Vec<SimulatedNode> {
+    let nodes: Vec<SimulatedNode> = (0..size.nodes)
+        .map(|number| {
+            let mut random = [7; 32];
+            random[..8].copy_from_slice(&number.to_le_bytes());
+            let share = u32::try_from(size.nodes).unwrap();
+            SimulatedNode {
+                id: NodeId(uuid::Uuid::now_v7()),
+                key: Secret::new(random).reveal().to_owned(),
+                offset: size.interval * u32::try_from(number).unwrap() / share,
+            }
+        })
+        .collect();
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = { runtime }.enable_all().build().unwrap();
+    runtime.block_on(async {
+        let store = Store::open(url).await.unwrap();
+        for chunk in nodes.chunks(CHUNK) {
+            let mut tx = store.begin().await.unwrap();
+            for simulated in chunk {
+                let node = Node {
+                    id: simulated.id,
+                    tenant,
+                    name: Name::stored(simulated.id.to_string()),
+                    labels: Labels::default(),
+                    created_at: Timestamp::UNIX_EPOCH,
+                    rotating: false,
+                    report: None,
+                    order: None,
+                };
+                let hash = Secret::presented(&simulated.key).hash();
+                tx.insert_node(&node, &hash).await.unwrap();
+            }
+            tx.commit().await.unwrap();
+        }
+        store.close().await;
+    });
+    nodes
+}
+
+/// One connection that is kept, as a node keeps its own.
+struct Connection {
+    stream: BufReader<TcpStream>,
+}
+
+impl Connection {
+    fn open(authority: &str) -> Self {
+        let stream = TcpStream::connect(authority).unwrap();
+        stream.set_nodelay(true).unwrap();
+        stream.set_read_timeout(Some(INTERVAL)).unwrap();
+        Self {
+            stream: BufReader::new(stream),
+        }
+    }
+
+    fn heartbeat(&mut self, node: &SimulatedNode) {
+        let body = r#"{"health":{"cpu_percent":12.5}}"#;
+        let (id, key, length) = (node.id, &node.key, body.len());
+        let request = format!(
+            "POST /api/v1/nodes/{id}/heartbeat HTTP/1.1\r\nhost: control\r\n\
+             x-service-node-key: {key}\r\ncontent-type: application/json\r\n\
+             content-length: {length}\r\n\r\n{body}"
+        );
+        self.stream.get_mut().write_all(request.as_bytes()).unwrap();
+        let (mut line, mut length) = (String::new(), 0);
+        self.stream.read_line(&mut line).unwrap();
+        assert!(line.starts_with("HTTP/1.1 200"), "{line}");
+        while line != "\r\n" {
+            line.clear();
+            self.stream.read_line(&mut line).unwrap();
+            if let Some(text) = line.strip_prefix("content-length: ") {
+                length = text.trim().parse().unwrap();
+            }
+        }
+        let mut body = vec![0; length];
+        self.stream.read_exact(&mut body).unwrap();
+    }
+}
+
+/// Sends the heartbeats of `nodes` when each is due; gives how late each was answered.
+fn beat(nodes: &[&SimulatedNode], authority: &str, size: &Size, clock: Stopwatch) -> Vec<Duration> {
+    let mut connection = Connection::open(authority);
+    let (mut latencies, mut round) = (Vec::new(), Duration::ZERO);
+    while round < size.time {
+        for node in nodes {
+            let due = round + node.offset;
+            pause(due.saturating_sub(clock.elapsed()));
+            connection.heartbeat(node);
+            latencies.push(clock.elapsed().saturating_sub(due));
+        }
+        round += size.interval;
+    }
+    latencies
+}
+
+/// What an operator asks for meanwhile.
+fn operate(
+    program: &Program,
+    key: &str,
+    tenant: Tenant,
+    node: NodeId,
+    until: Duration,
+) -> Vec<Duration> {
+    let client = program.client().with_bearer(key);
+    let project = format!("/api/v1/projects/{}", tenant.project.unwrap());
+    let paths = [
+        format!("{project}/nodes"),
+        format!("{project}/nodes/{node}"),
+        format!("{project}/nodes?state=offline"),
+        project.clone(),
+    ];
+    let (clock, mut latencies) = (Stopwatch::start(), Vec::new());
+    for path in paths.iter().cycle() {
+        if until < clock.elapsed() {
+            break;
+        }
+        let started = Stopwatch::start();
+        assert_eq!(client.get(path).status, 200);
+        latencies.push(started.elapsed());
+        pause(Duration::from_millis(250));
+    }
+    latencies
+}
+
+fn quantiles(what: &str, latencies: &mut [Duration]) -> Duration {
+    latencies.sort_unstable();
+    let at = |share: usize| latencies[(latencies.len() - 1) * share / 1_000];
+    let (count, p50, p99, most) = (latencies.len(), at(500), at(990), at(1_000));
+    println!("{what}: {count}, p50 {p50:?}, p99 {p99:?}, most {most:?}");
+    p99
+}
+
+fn database_url(folder: &Path, database: &Database) -> String {
+    match database.kind {
+        "postgres" => database.url.clone(),
+        _ => format!("sqlite://{}", folder.join("control.db").display()),
+    }
+}
+
+#[test]
+fn heartbeats_of_a_fleet_are_answered_in_time() {
+    let (size, folder) = (Size::read(), tempfile::tempdir().unwrap());
+    let mut arguments = vec!["--data-dir".to_owned(), folder.path().display().to_string()];
+    if size.database.kind == "postgres" {
+        arguments.extend(["--database".to_owned(), size.database.url.clone()]);
+    }
+    let mut program = Program::start(CONTROLD, &arguments);
+    let (key, tenant) = set_up(&mut program);
+    let nodes = insert(&database_url(folder.path(), &size.database), tenant, &size);
+    let authority = program.base_url().strip_prefix("http://").unwrap();
+    let process = [i32::try_from(program.id()).unwrap()];
+    let (clock, before) = (Stopwatch::start(), meter::cpu(&process));
+    let (mut beats, mut calls) = thread::scope(|scope| {
+        let senders: Vec<_> = (0..CONNECTIONS)
+            .map(|number| {
+                let own: Vec<_> = nodes.iter().skip(number).step_by(CONNECTIONS).collect();
+                let size = &size;
+                scope.spawn(move || beat(&own, authority, size, clock))
+            })
+            .collect();
+        let calls = operate(&program, &key, tenant, nodes[0].id, size.time);
+        let beats = senders.into_iter();
+        let beats: Vec<_> = beats.flat_map(|sender| sender.join().unwrap()).collect();
+        (beats, calls)
+    });
+    let used = meter::cpu(&process).saturating_sub(before);
+    let elapsed = clock.elapsed();
+    let stats = format!("/api/v1/projects/{}/nodes/stats", tenant.project.unwrap());
+    let stats: Value = program.client().with_bearer(&key).get(&stats).json();
+    assert_eq!(stats["online"], json!(size.nodes), "{stats}");
+    let share = used.as_secs_f64() / elapsed.as_secs_f64() * 100.0;
+    let mebibytes = meter::memory_bytes(&process) / (1024 * 1024);
+    println!(
+        "{} nodes on {}: {share:.0} % of a core, {mebibytes} MiB",
+        size.nodes, size.database.kind
+    );
+    let beats = quantiles("heartbeats", &mut beats);
+    let calls = quantiles("calls", &mut calls);
+    if size.full {
+        let limit = Duration::from_millis(50);
+        assert!(beats < limit && calls < limit, "p99 is over {limit:?}");
+    }
+}
