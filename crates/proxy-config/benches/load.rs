@@ -1,4 +1,4 @@
-//! How long a large configuration takes to load: `cargo bench -p proxy-config`.
+//! Benchmark of loading a large configuration: `cargo bench -p proxy-config`.
 #![expect(
     clippy::disallowed_methods,
     clippy::print_stdout,

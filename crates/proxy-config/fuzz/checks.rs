@@ -1,11 +1,11 @@
-//! What must hold for any input; run by the fuzz target and by the replay of its corpus.
+//! Properties that hold for any input, checked by the fuzz target and by the replay of its corpus.
 
 use proxy_config::{Files, Loaded, Report, load_from, migrate};
 use proxy_model::effective;
 use std::collections::BTreeMap;
 
-/// A file is loaded or refused with places that are in it; what is loaded means the same once it
-/// is migrated.
+/// Every place in a report lies within its file, and a loaded configuration has the same model
+/// after migration.
 pub(crate) fn config(bytes: &[u8]) {
     let loaded = load(bytes);
     let report = match &loaded {

@@ -1,4 +1,5 @@
-//! Nodes to a model: a file for each block, and every fault found before anything is given up.
+//! Decoding of KDL nodes into the model: one file per block; all faults are collected before the
+//! result is dropped.
 
 mod block;
 mod contents;

@@ -1,27 +1,27 @@
-//! One thing that is wrong with a configuration, or doubtful.
+//! A diagnostic: an error or a warning about a configuration.
 
 use crate::diagnostic_code::{DiagnosticCode, Severity};
 use proxy_model::Place;
 
-/// One thing that is wrong with a configuration, or doubtful.
+/// An error or a warning about a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// Which kind of thing.
+    /// The stable kind.
     pub code: DiagnosticCode,
-    /// The thing itself, in one sentence.
+    /// One sentence.
     pub message: String,
-    /// Where; this is underlined.
+    /// The underlined place.
     pub place: Place,
-    /// Said beside the underlined text; may be empty.
+    /// Text beside the underline; may be empty.
     pub label: String,
-    /// Other places that belong to it, and why.
+    /// Related places, each with its relation.
     pub related: Vec<(Place, String)>,
-    /// A way to mend it.
+    /// How to correct the configuration.
     pub help: Option<String>,
 }
 
 impl Diagnostic {
-    /// A fault without label, related places and help.
+    /// A diagnostic without label, related places and help.
     pub fn new(code: DiagnosticCode, place: Place, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -33,28 +33,28 @@ impl Diagnostic {
         }
     }
 
-    /// Says something beside the underlined text.
+    /// Sets the text beside the underline.
     #[must_use]
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = label.into();
         self
     }
 
-    /// Shows another place that belongs to it.
+    /// Adds a related place.
     #[must_use]
     pub fn related(mut self, place: Place, label: impl Into<String>) -> Self {
         self.related.push((place, label.into()));
         self
     }
 
-    /// Says how to mend it.
+    /// Sets the advice on how to correct it.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
-    /// Whether a configuration can be used in spite of it.
+    /// Whether it prevents the configuration from being used.
     pub const fn severity(&self) -> Severity {
         self.code.severity()
     }

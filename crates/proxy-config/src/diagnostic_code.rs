@@ -1,29 +1,29 @@
-//! The kinds of things that can be wrong, under names that stay.
+//! The kinds of diagnostics, under stable names.
 
 use std::fmt;
 
-/// Declares the codes. What a code means is its comment, so that the code's and the operator's
-/// reference cannot differ.
+/// Declares the codes. A code's documentation comment is also its meaning in the operator's
+/// reference, so that the two cannot differ.
 macro_rules! fault_codes {
     ($($(#[doc = $doc:literal])+ $code:ident = $name:literal, $severity:ident;)+) => {
-        /// A kind of thing that is wrong, or doubtful. The names never change.
+        /// The kind of a diagnostic. Names are stable across releases.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum DiagnosticCode {
             $($(#[doc = $doc])+ $code,)+
         }
 
         impl DiagnosticCode {
-            /// All of them, in the order of the reference.
+            /// All codes, in the order of the reference.
             pub const ALL: &[Self] = &[$(Self::$code),+];
 
-            /// Its name in reports and in JSON.
+            /// The name in reports and in JSON.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$code => $name,)+
                 }
             }
 
-            /// What it means, in a sentence.
+            /// The meaning, in a sentence.
             pub const fn meaning(self) -> &'static str {
                 let doc = match self {
                     $(Self::$code => concat!($($doc),+),)+
@@ -31,7 +31,7 @@ macro_rules! fault_codes {
                 doc.trim_ascii()
             }
 
-            /// Whether a configuration can be used in spite of it.
+            /// Whether it prevents the configuration from being used.
             pub const fn severity(self) -> Severity {
                 match self {
                     $(Self::$code => Severity::$severity,)+
@@ -50,15 +50,15 @@ fault_codes! {
     NotUtf8 = "not-utf-8", Error;
     /// A file is neither KDL 2 nor KDL 1. The faults are those of KDL 2.
     Syntax = "syntax", Error;
-    /// Blocks stand more than 32 deep within blocks.
+    /// Blocks are nested more than 32 deep.
     NestingTooDeep = "nesting-too-deep", Error;
     /// An `include` matches no file.
     IncludeWithoutMatch = "include-without-match", Error;
-    /// A file includes itself, directly or by way of others.
+    /// A file includes itself, directly or through other files.
     IncludeCycle = "include-cycle", Error;
-    /// Files include files more than 8 times over.
+    /// Includes are nested more than 8 deep.
     IncludeTooDeep = "include-too-deep", Error;
-    /// Nothing is called so here.
+    /// The name is unknown in this block.
     UnknownSetting = "unknown-setting", Error;
     /// The value is none of the words that the setting takes.
     UnknownWord = "unknown-word", Error;
@@ -66,40 +66,41 @@ fault_codes! {
     WrongType = "wrong-type", Error;
     /// The number, size or time is outside the setting's range.
     OutOfRange = "out-of-range", Error;
-    /// The text is not of the form that the setting takes.
+    /// The text does not have the form that the setting requires.
     BadValue = "bad-value", Error;
     /// The regular expression does not compile.
     BadRegex = "bad-regex", Error;
-    /// A setting that must be written is not.
+    /// A required setting is absent.
     MissingSetting = "missing-setting", Error;
     /// A setting is written without its value, or a block without its name.
     MissingValue = "missing-value", Error;
-    /// There is a value too many, or one where there is none.
+    /// There is one value too many, or a value where none is allowed.
     UnexpectedValue = "unexpected-value", Error;
-    /// A setting that has no block is written with one.
+    /// A setting that takes no block has one.
     UnexpectedBlock = "unexpected-block", Error;
-    /// A value has a type annotation; settings know their own types.
+    /// A value has a type annotation, which no setting takes.
     UnexpectedAnnotation = "unexpected-annotation", Error;
-    /// A setting is written twice; which one was meant cannot be known.
+    /// A setting is written twice, so its value is ambiguous.
     RepeatedSetting = "repeated-setting", Error;
-    /// Two things of one kind have the same name.
+    /// Two blocks of one kind have the same name.
     DuplicateName = "duplicate-name", Error;
-    /// A route, upstream or agent is named that does not exist.
+    /// A reference names a route, upstream or agent that does not exist.
     UndefinedName = "undefined-name", Error;
     /// A file or folder that is named does not exist.
     MissingFile = "missing-file", Error;
     /// Settings exclude each other, or need each other.
     Conflict = "conflict", Error;
-    /// A header is edited that frames the message or that the proxy itself writes.
+    /// A header is edited that frames the message or that the proxy itself sets.
     ProtectedHeader = "protected-header", Error;
-    /// The admin interface listens off loopback and asks for no token.
+    /// The admin interface listens on an address other than loopback without a token.
     AdminWithoutToken = "admin-without-token", Error;
-    /// The setting is known and has no effect yet; it is refused so that nobody relies on it.
+    /// The setting is known and has no effect yet; it is refused so that no deployment relies on
+    /// it.
     NotImplementedYet = "not-implemented-yet", Error;
-    /// Another process, or another listener of this file, has the address.
+    /// Another process, or another listener of this file, is bound to the address.
     AddressInUse = "address-in-use", Error;
-    /// An address cannot be listened on: it is not this host's, there is no permission for it, or
-    /// what stands at a Unix socket's path is in the way.
+    /// An address cannot be bound: it is not an address of this host, permission is missing, or the
+    /// path of a Unix socket is occupied.
     CannotListen = "cannot-listen", Error;
     /// The file of the admin interface's token cannot be read, or holds no token.
     BadToken = "bad-token", Error;
@@ -116,24 +117,24 @@ fault_codes! {
     AmbiguousPath = "ambiguous-path", Warning;
     /// No route names the upstream.
     UnusedUpstream = "unused-upstream", Warning;
-    /// A target on port 443 is spoken to in plaintext, because its upstream has no `tls` block.
+    /// A target on port 443 gets plaintext, because its upstream has no `tls` block.
     PlaintextToTlsPort = "plaintext-to-tls-port", Warning;
-    /// More connections are allowed than the process may have files, less 100.
+    /// The connection limit exceeds the process's limit of open files, less 100.
     TooManyConnections = "too-many-connections", Warning;
-    /// A regular expression says no more than `path` or `path-prefix` would, which are faster.
+    /// A regular expression matches the same as `path` or `path-prefix`, which are faster.
     RegexCouldBePrefix = "regex-could-be-prefix", Warning;
-    /// A value is written as another server would want it, and is taken literally here: `/api/*`, the host
-    /// `_`, a variable in a header's value.
+    /// A value uses another server's notation and is taken literally here: `/api/*`, the host `_`,
+    /// a variable in a header's value.
     ForeignNotation = "foreign-notation", Warning;
     /// `max-body-size 0` refuses every body; in other servers it means no limit.
     NoBodies = "no-bodies", Warning;
-    /// The file that answers for paths which are none is not there, so that they are answered 404.
+    /// The fallback file, sent for paths that match no file, does not exist; such requests get 404.
     MissingFallback = "missing-fallback", Warning;
     /// A setting has a successor; `config migrate` writes it.
     DeprecatedSetting = "deprecated-setting", Warning;
     /// A certificate expires within 14 days, or has expired.
     CertificateExpires = "certificate-expires", Warning;
-    /// A certificate serves fewer clients than meant: it is not valid yet, names no host, or its
+    /// A certificate serves fewer clients than intended: it is not valid yet, names no host, or its
     /// OCSP response is stale.
     DoubtfulCertificate = "doubtful-certificate", Warning;
 }
@@ -144,12 +145,12 @@ impl fmt::Display for DiagnosticCode {
     }
 }
 
-/// Whether a configuration can be used in spite of it.
+/// Whether a diagnostic prevents the configuration from being used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// It cannot.
+    /// The configuration is refused.
     Error,
-    /// It can; it may not do what was meant.
+    /// The configuration is accepted; it may not do what was intended.
     Warning,
 }
 

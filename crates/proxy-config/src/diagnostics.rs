@@ -1,11 +1,11 @@
-//! Faults as they are found, up to a bound.
+//! Collection of diagnostics, bounded in number.
 
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::Severity;
 use crate::report::Report;
 use proxy_model::Sources;
 
-/// Faults kept of one configuration; the rest are counted.
+/// Maximum number of diagnostics kept of one configuration; further ones are counted.
 const MAX_KEPT: usize = 10_000;
 
 #[derive(Debug, Default)]
@@ -25,17 +25,17 @@ impl Diagnostics {
         }
     }
 
-    /// Whether further faults are only counted.
+    /// Whether the bound is reached, so that further faults are only counted.
     pub(crate) fn is_full(&self) -> bool {
         self.list.len() >= MAX_KEPT
     }
 
-    /// Counts a fault that is not kept.
+    /// Counts a fault without keeping it.
     pub(crate) fn drop_one(&mut self) {
         self.dropped += 1;
     }
 
-    /// Whether the configuration cannot be used.
+    /// Whether an error was found, so that the configuration is refused.
     pub(crate) fn has_errors(&self) -> bool {
         self.errors
     }

@@ -1,22 +1,22 @@
-//! Where files come from: the disk, or memory.
+//! The source of a configuration's files: the disk, or memory.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// Where a configuration's files come from.
+/// The source of a configuration's files.
 #[derive(Clone, Copy, Debug)]
 pub enum Files<'a> {
     /// The disk.
     Disk,
-    /// These, by name; `/` separates folders. Nothing else exists, and nothing but includes is
-    /// looked for: certificates and the like need not be there.
+    /// Files by name; `/` separates folders. No other file exists, and only includes are looked up:
+    /// the files that settings name are not checked.
     Memory(&'a BTreeMap<String, Vec<u8>>),
 }
 
 impl Files<'_> {
-    /// Reads a file, or the first `limit + 1` bytes of one that is larger than `limit`.
+    /// Reads a file; of one larger than `limit` bytes, only its first `limit + 1`.
     pub(crate) fn read(self, name: &str, limit: u64) -> io::Result<Vec<u8>> {
         match self {
             Self::Disk => {
@@ -31,7 +31,7 @@ impl Files<'_> {
         }
     }
 
-    /// The names of the files that match `pattern`, sorted.
+    /// The names of the files that match the glob `pattern`, sorted.
     pub(crate) fn matching(self, pattern: &str) -> Vec<String> {
         match self {
             Self::Disk => on_disk(pattern),
@@ -43,7 +43,7 @@ impl Files<'_> {
         }
     }
 
-    /// Whether a file or folder is surely not there.
+    /// Whether neither a file nor a folder exists at `path`; false when that cannot be determined.
     pub(crate) fn lacks(self, path: &Path) -> bool {
         match self {
             Self::Disk => !path.exists(),
@@ -51,7 +51,7 @@ impl Files<'_> {
         }
     }
 
-    /// Whether there is something else than a folder.
+    /// Whether `path` exists and is not a folder.
     pub(crate) fn is_no_folder(self, path: &Path) -> bool {
         match self {
             Self::Disk => path.exists() && !path.is_dir(),
@@ -59,7 +59,7 @@ impl Files<'_> {
         }
     }
 
-    /// The name under which a file is the same whatever way led to it.
+    /// A canonical name, equal for all paths that lead to one file.
     pub(crate) fn identity(self, name: &str) -> PathBuf {
         match self {
             Self::Disk => Path::new(name)
@@ -84,7 +84,7 @@ fn on_disk(pattern: &str) -> Vec<String> {
     found
 }
 
-/// What `part` of a pattern stands for in `folder`.
+/// The entries of `folder` that match `part` of a glob pattern.
 fn step(folder: &str, part: &str) -> Vec<String> {
     let join = |name: &str| match folder {
         "" => name.to_owned(),
@@ -107,7 +107,7 @@ fn step(folder: &str, part: &str) -> Vec<String> {
         .collect()
 }
 
-/// A path without `.` and `..`.
+/// The path without `.` and `..` components.
 fn without_dots(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {
@@ -129,14 +129,14 @@ fn matches_path(pattern: &str, name: &str) -> bool {
             .all(|(part, name)| matches_name(part, name))
 }
 
-/// Whether `*` and `?` in `pattern` can stand for what makes it `name`. Names that begin with a
-/// dot are hidden from a leading `*` or `?`.
+/// Whether the glob `pattern` with `*` and `?` matches `name`. A leading `*` or `?` does not match
+/// a leading dot.
 fn matches_name(pattern: &str, name: &str) -> bool {
     if name.starts_with('.') && pattern.starts_with(['*', '?']) {
         return false;
     }
     let (mut pattern, mut name) = (pattern.chars(), name.chars());
-    // Where to go on when the last `*` has to stand for one character more.
+    // Where matching resumes when the last `*` has to take one character more.
     let mut star = None;
     loop {
         let tail = name.clone();

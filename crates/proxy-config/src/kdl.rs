@@ -1,8 +1,9 @@
-//! KDL 1 and 2, read by hand: in linear time, to a bounded depth, with every fault and its place.
+//! A parser for KDL 1 and 2: linear in time, bounded in depth, reporting every syntax error with
+//! its place.
 //!
-//! The `kdl` crate is the measure of what is right: the tests compare every tree with its. It is
-//! not used here because it takes a third of a microsecond for each byte and exponential time for
-//! nested `/-` blocks, and because its KDL 1 parser can panic.
+//! The `kdl` crate is the oracle: tests compare every tree with its tree. It is not used for
+//! loading because it takes a third of a microsecond per byte and exponential time for nested `/-`
+//! blocks, and because its KDL 1 parser can panic.
 
 #[cfg(test)]
 mod agreement;

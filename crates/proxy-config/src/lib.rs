@@ -1,7 +1,7 @@
-//! KDL text to a model, or every fault with its place and a way to mend it.
+//! Loading of KDL configuration: text to model, or every fault with its place and its correction.
 //!
-//! [`load`] reads a file and what it includes, [`parse`] a text, [`load_from`] files in memory.
-//! Each gives a [`Loaded`] model with warnings, or a [`Report`] of everything that is wrong.
+//! [`load`] reads a file and its includes, [`parse`] a text, [`load_from`] files in memory. Each
+//! returns a [`Loaded`] model with warnings, or a [`Report`] of all faults.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod diagnostic;

@@ -1,16 +1,16 @@
-//! From bytes to lines and columns.
+//! Conversion of byte offsets to lines and columns.
 
 use crate::kdl::Span;
 use proxy_model::{FileId, Place};
 
-/// Bytes between two counts of characters; what a lookup may have to read.
+/// Bytes between two counts of characters: the maximum that a lookup reads.
 const STRIDE_BYTES: usize = 1_024;
 
-/// Where the lines of one file begin.
+/// The offsets at which the lines of one file begin.
 #[derive(Debug)]
 pub(crate) struct Lines {
     starts: Vec<usize>,
-    /// Characters before each [`STRIDE_BYTES`]th byte; empty when all characters are one byte.
+    /// Number of characters before each [`STRIDE_BYTES`]th byte; empty if all characters are ASCII.
     counts: Vec<usize>,
 }
 
@@ -29,7 +29,7 @@ impl Lines {
         }
     }
 
-    /// The place of `span` in `text`, the text these lines are of.
+    /// The place of `span` in `text`, from which these lines were made.
     pub(crate) fn place(&self, file: FileId, text: &str, span: Span) -> Place {
         let start = span.start().min(text.len());
         let line = self.starts.partition_point(|at| *at <= start);
@@ -70,12 +70,12 @@ fn counts(text: &str) -> Vec<usize> {
     counts
 }
 
-/// Whether a byte begins a character in UTF-8.
+/// Whether a byte is the first of a character in UTF-8.
 const fn is_first(byte: u8) -> bool {
     byte & 0b1100_0000 != 0b1000_0000
 }
 
-/// Files are far smaller than 4 GiB.
+/// Narrows an offset; files are at most 16 MiB.
 fn short(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }

@@ -1,4 +1,4 @@
-//! The ways in: a file, a text, files in memory.
+//! Entry points: a file, a text, files in memory.
 
 use crate::decode::{self, Decoder};
 use crate::files::Files;
@@ -9,44 +9,44 @@ use proxy_model::Model;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// A configuration that can be used.
+/// A valid configuration.
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    /// The configuration.
+    /// The configuration, valid as a whole.
     pub model: Model,
-    /// What is doubtful about it.
+    /// Doubtful settings.
     pub warnings: Report,
 }
 
-/// Reads the configuration in the file at `path`, and whatever it includes.
+/// Reads the configuration in the file at `path` and its includes.
 ///
 /// # Errors
 ///
-/// Everything that is wrong with it, and the warnings too.
+/// All errors, and the warnings too.
 pub fn load(path: &Path) -> Result<Loaded, Report> {
     load_from(Files::Disk, &path.to_string_lossy())
 }
 
-/// Reads a configuration from `text`, which `name` stands for in messages. There is nothing that
-/// it could include, and files that it names need not exist.
+/// Reads a configuration from `text`; `name` stands for it in messages. It can include nothing, and
+/// the files that its settings name need not exist.
 ///
 /// # Errors
 ///
-/// Everything that is wrong with it, and the warnings too.
+/// All errors, and the warnings too.
 pub fn parse(text: &str, name: &str) -> Result<Loaded, Report> {
     let files = BTreeMap::from([(name.to_owned(), text.as_bytes().to_vec())]);
     load_from(Files::Memory(&files), name)
 }
 
-/// Reads the configuration that begins in the file `name` of `files`.
+/// Reads the configuration whose main file is `name` in `files`.
 ///
 /// # Errors
 ///
-/// Everything that is wrong with it, and the warnings too.
+/// All errors, and the warnings too.
 pub fn load_from(files: Files<'_>, name: &str) -> Result<Loaded, Report> {
     let mut texts = read(files, name);
     let faults = std::mem::take(&mut texts.faults);
-    // What cannot be read has left holes; what would be said of them would mislead.
+    // An unreadable part leaves holes; checks of the model would report misleading consequences.
     if faults.has_errors() {
         return Err(faults.into_report(texts.sources));
     }
@@ -61,12 +61,12 @@ pub fn load_from(files: Files<'_>, name: &str) -> Result<Loaded, Report> {
     Ok(Loaded { model, warnings })
 }
 
-/// The configuration that holds when there is no file: a welcome page and the health document on
-/// port 8080, the admin interface on 127.0.0.1:9090.
+/// The configuration used without a file: a welcome page and the health document on port 8080, the
+/// admin interface on 127.0.0.1:9090.
 ///
 /// # Errors
 ///
-/// None that a test has not found: the text is part of this crate.
+/// Never in a build that passes its tests: the text is part of this crate.
 pub fn embedded() -> Result<Loaded, Report> {
     parse(include_str!("embedded.kdl"), "embedded.kdl")
 }

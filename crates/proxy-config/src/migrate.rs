@@ -1,5 +1,5 @@
-//! Text to newer text: KDL 1 to KDL 2, deprecated settings to their successors. Whatever is not
-//! changed stays as it is, to the last space and comment.
+//! Migration of text: KDL 1 to KDL 2, deprecated settings to their successors. All other text is
+//! preserved, comments and spaces included.
 
 use crate::diagnostics::Diagnostics;
 use crate::kdl::{self, Dialect, Name, Node, Parsed, Span, Value};
@@ -8,7 +8,7 @@ use crate::read::{forbidden_fault, syntax_error};
 use crate::report::Report;
 use proxy_model::{FileId, Sources, registry};
 
-/// What became of a text.
+/// The result of a migration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Migrated {
     /// The new text, KDL 2.
@@ -17,12 +17,11 @@ pub struct Migrated {
     pub notes: Vec<String>,
 }
 
-/// Migrates one file's text, which `name` stands for in messages. Files that it includes are
-/// migrated by themselves.
+/// Migrates the text of one file; `name` stands for it in messages. Its includes are not migrated.
 ///
 /// # Errors
 ///
-/// When the text is neither KDL 2 nor KDL 1.
+/// The syntax errors of a text that is neither KDL 2 nor KDL 1.
 pub fn migrate(text: &str, name: &str) -> Result<Migrated, Report> {
     let read = kdl::parse(text, Dialect::V2);
     let mut migration = Migration::of(text);
@@ -38,7 +37,7 @@ pub fn migrate(text: &str, name: &str) -> Result<Migrated, Report> {
     };
     migration.replace_deprecated(&nodes);
     let migrated = migration.finish();
-    // A text that cannot be read again would be worse than none.
+    // A text that cannot be parsed again is never returned.
     if kdl::parse(&migrated.text, Dialect::V2).faults.is_empty() {
         return Ok(migrated);
     }
@@ -66,7 +65,7 @@ fn refused(text: &str, name: &str) -> Report {
 struct Migration<'t> {
     text: &'t str,
     lines: Lines,
-    /// What stands in the place of what. None overlap.
+    /// Replacements of ranges of the text. None overlap.
     edits: Vec<(Span, String)>,
     notes: Vec<(u32, String)>,
 }
@@ -116,7 +115,7 @@ impl<'t> Migration<'t> {
         self.notes.push((place.line, note.into()));
     }
 
-    /// Spells every name and value of KDL 1 as KDL 2 does.
+    /// Rewrites every name and value of KDL 1 in the syntax of KDL 2.
     fn respell(&mut self, words: &[(Span, Value)]) {
         self.note(Span::default(), "KDL 1 became KDL 2");
         let mut version = None;
@@ -127,7 +126,7 @@ impl<'t> Migration<'t> {
             } else if version == Some(*span) {
                 self.edits.push((*span, "2".to_owned()));
             }
-            // `/- kdl-version 1` says which version a file is.
+            // `/- kdl-version 1` declares a file's version.
             let follows = Span::new(span.end() + 1, span.end() + 2);
             let is_version = written == "kdl-version" && self.slice(follows) == "1";
             version = is_version.then_some(follows);
@@ -180,8 +179,8 @@ impl<'t> Migration<'t> {
         }
     }
 
-    /// `upstream "u" timeout-secs=7 { … }`: takes the property away and writes what it became into the
-    /// block, as its first node.
+    /// `upstream "u" timeout-secs=7 { … }`: removes the property and writes its successor into the
+    /// block, as the first node.
     fn move_property(
         &mut self,
         upstream: &Node,
@@ -225,12 +224,12 @@ impl<'t> Migration<'t> {
         self.note(flat.head, note);
     }
 
-    /// Writes `setting` before all that stands in `block`.
+    /// Inserts `setting` at the beginning of `block`.
     fn write_first(&mut self, block: &Node, setting: &str) {
         let open = block.block.start() + 1;
         let first = block.children.iter().flatten().next();
         let lead = first.map_or("", |first| self.slice(Span::new(open, first.head.start())));
-        // A block on one line needs a `;`, one on several lines has a line end already.
+        // A block on one line needs a `;`; one on several lines has a line end.
         let instead = match lead.rsplit_once('\n') {
             Some((_, indent)) if indent.trim().is_empty() => format!("\n{indent}{setting}"),
             _ if first.is_some() => format!(" {setting};"),
@@ -239,7 +238,7 @@ impl<'t> Migration<'t> {
         self.edits.push((Span::new(open, open), instead));
     }
 
-    /// A node, and the rest of its line where it has nobody beside it.
+    /// A node, extended to its whole line if no other node is on it.
     fn with_its_line(&self, head: Span) -> Span {
         let before = self.text.get(..head.start()).unwrap_or_default();
         let start = before.rfind('\n').map_or(0, |newline| newline + 1);
@@ -262,7 +261,7 @@ fn has_request(timeouts: &Node) -> bool {
     children.any(|node| matches!(&*node.name.text, "request-secs" | "request-ms"))
 }
 
-/// The setting in `timeouts` that a deprecated one of an upstream became.
+/// The setting of `timeouts` that succeeds a deprecated setting of an upstream.
 fn successor(name: &str) -> Option<&'static str> {
     let deprecated = registry::upstreams::TIMEOUT;
     deprecated.deprecated?;
@@ -273,7 +272,7 @@ fn successor(name: &str) -> Option<&'static str> {
     }
 }
 
-/// A word of KDL 1 as KDL 2 spells it; none when both spell it alike.
+/// A value of KDL 1 in the syntax of KDL 2; `None` if the two are the same.
 fn respelt(written: &str, value: &Value) -> Option<String> {
     match value {
         Value::Flag(_) | Value::Null => Some(format!("#{written}")),
@@ -297,7 +296,7 @@ fn respelt(written: &str, value: &Value) -> Option<String> {
     }
 }
 
-/// What follows the `r` of raw text in KDL 1.
+/// The rest of raw text in KDL 1 behind its `r`.
 fn raw_of(written: &str) -> Option<&str> {
     let raw = written.strip_prefix('r')?;
     raw.trim_start_matches('#').starts_with('"').then_some(raw)

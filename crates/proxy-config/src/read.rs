@@ -1,4 +1,4 @@
-//! Files to nodes: size, encoding, includes, and the two versions of KDL.
+//! Reading of files: size, encoding, includes, and the two versions of KDL.
 
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
@@ -9,27 +9,27 @@ use crate::lines::Lines;
 use proxy_model::{FileId, Place, Sources};
 use std::path::PathBuf;
 
-/// Largest file that is read, in bytes.
+/// Maximum size of a file, in bytes.
 const MAX_FILE: u64 = 16 << 20;
-/// Most bytes that are read of all files together.
+/// Maximum size of all files together, in bytes.
 const MAX_ALL: u64 = 64 << 20;
-/// Bytes of a file that are kept behind the first that is not UTF-8.
+/// Bytes of a file that are kept behind the first byte that is not UTF-8, to be shown.
 const SHOWN_OF_BINARY: usize = 256;
-/// Files within files, at most.
+/// Maximum depth of includes.
 const MAX_INCLUDES_DEEP: usize = 8;
 
-/// The files of a configuration, read.
+/// The text of all files of a configuration.
 #[derive(Debug, Default)]
 pub(crate) struct Texts {
     pub(crate) sources: Sources,
-    /// By file id.
+    /// Indexed by file id.
     pub(crate) lines: Vec<Lines>,
-    /// The nodes at the top of all files, those of an included file where its `include` stands.
+    /// The top-level nodes of all files; those of an included file replace its `include`.
     pub(crate) nodes: Vec<(FileId, Node)>,
     pub(crate) faults: Diagnostics,
 }
 
-/// Reads `name` and whatever it includes.
+/// Reads `name` and its includes.
 pub(crate) fn read(files: Files<'_>, name: &str) -> Texts {
     let mut reader = Reader {
         files,
@@ -51,12 +51,12 @@ pub(crate) fn read(files: Files<'_>, name: &str) -> Texts {
 struct Reader<'f> {
     files: Files<'f>,
     texts: Texts,
-    /// The files that are being read, each included by the one before.
+    /// The chain of files being read, each included by the one before.
     within: Vec<PathBuf>,
     bytes: u64,
 }
 
-/// A fault of a whole file, said where it was asked for.
+/// A fault of a whole file, reported at its `include`.
 struct Unread(DiagnosticCode, String);
 
 impl Unread {
@@ -136,7 +136,7 @@ impl Reader<'_> {
         Ok(bytes)
     }
 
-    /// Keeps the nodes of a file, and puts included ones in the place of each `include`.
+    /// Appends the nodes of a file, with the nodes of the included file in place of each `include`.
     fn take(&mut self, file: FileId, name: &str, nodes: Vec<Node>) {
         for node in nodes {
             if &*node.name.text == "include" && node.children.is_none() {
@@ -211,7 +211,7 @@ impl Reader<'_> {
     }
 }
 
-/// The fault of a text that is not KDL.
+/// The diagnostic of a syntax error.
 pub(crate) fn syntax_error(syntax: SyntaxError, place: Place) -> Diagnostic {
     let SyntaxError {
         span: _,
@@ -231,7 +231,7 @@ pub(crate) fn syntax_error(syntax: SyntaxError, place: Place) -> Diagnostic {
     Diagnostic { help, ..fault }
 }
 
-/// The fault of a character that may stand nowhere.
+/// The diagnostic of a forbidden character.
 pub(crate) fn forbidden_fault(text: &str, span: Span, place: Place) -> Diagnostic {
     let c = text
         .get(span.start()..span.end())
@@ -241,7 +241,7 @@ pub(crate) fn forbidden_fault(text: &str, span: Span, place: Place) -> Diagnosti
     Diagnostic::new(DiagnosticCode::Syntax, place, message)
 }
 
-/// `path`, as seen from the folder of the file `name`.
+/// `path` resolved against the folder of the file `name`.
 pub(crate) fn beside(name: &str, path: &str) -> String {
     match name.rsplit_once('/') {
         Some((folder, _)) if !path.starts_with('/') => format!("{folder}/{path}"),

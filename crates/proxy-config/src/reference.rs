@@ -1,4 +1,4 @@
-//! Pages that are made from the registry and from the list of faults.
+//! Reference pages generated from the registry and from the list of diagnostic codes.
 
 mod config;
 mod diagnostics;

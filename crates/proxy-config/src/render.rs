@@ -1,16 +1,16 @@
-//! A fault as people read it: the sentence, the place, the line, the place underlined.
+//! Rendering of diagnostics for the terminal: sentence, place, source line and underline.
 
 use crate::diagnostic::Diagnostic;
 use proxy_model::{Place, Sources};
 use std::fmt::{self, Write};
 
-/// Columns of a source line that are shown, at most.
+/// Maximum width of a source line, in columns.
 const MAX_COLUMNS: usize = 120;
-/// Columns that are shown before the underlined text when a line is cut.
+/// Columns shown before the underlined text of a cut line.
 const LEAD: usize = 40;
 const TAB: usize = 4;
 
-/// Writes one fault.
+/// Writes one diagnostic.
 pub(crate) fn write(out: &mut impl Write, sources: &Sources, fault: &Diagnostic) -> fmt::Result {
     let places =
         || std::iter::once(fault.place).chain(fault.related.iter().map(|related| related.0));
@@ -48,12 +48,12 @@ pub(crate) fn write(out: &mut impl Write, sources: &Sources, fault: &Diagnostic)
     Ok(())
 }
 
-/// One underlined place.
+/// An underlined place.
 struct Mark<'a> {
     place: Place,
     label: &'a str,
     with: char,
-    /// Columns that line numbers take.
+    /// Width of the line numbers, in columns.
     margin: usize,
 }
 
@@ -66,7 +66,7 @@ fn snippet(out: &mut impl Write, sources: &Sources, mark: &Mark<'_>) -> fmt::Res
     } = *mark;
     let name = plain(sources.name(place.file));
     let arrow = if with == '^' { "-->" } else { ":::" };
-    // The file as a whole, or what is written nowhere in it.
+    // The place is the whole file, or something that the file lacks.
     if place.line == 0 {
         writeln!(out, "{:margin$}{arrow} {name}", "")?;
         if !label.is_empty() {
@@ -96,7 +96,7 @@ fn snippet(out: &mut impl Write, sources: &Sources, mark: &Mark<'_>) -> fmt::Res
     writeln!(out, "{}", marked.trim_end())
 }
 
-/// A source line as it is shown: tabs widened, controls made visible, long lines cut.
+/// A source line as displayed: tabs expanded, controls replaced, long lines cut.
 struct Line {
     shown: String,
     /// Columns before the underlined text.
@@ -132,7 +132,7 @@ impl Line {
     }
 }
 
-/// Where the last `count` characters begin.
+/// The byte offset of the last `count` characters.
 fn start_of_last(text: &str, count: usize) -> usize {
     let mut starts = text.char_indices().rev();
     starts.nth(count.saturating_sub(1)).map_or(0, |(at, _)| at)
@@ -154,8 +154,8 @@ fn clipped(text: &str, columns: usize) -> String {
     clipped + "…"
 }
 
-/// Tabs as spaces, and controls as a mark, so that a line is as wide as it looks and a file
-/// cannot steer the terminal.
+/// Text with tabs expanded and controls replaced by a mark, so that its width is known and a file
+/// cannot send escape sequences to the terminal.
 fn widened(text: &str) -> String {
     let mut wide = String::with_capacity(text.len());
     for c in text.trim_end_matches('\r').chars() {
@@ -168,7 +168,7 @@ fn widened(text: &str) -> String {
     wide
 }
 
-/// Text that came from a file, with what could steer a terminal escaped.
+/// Text from a file, with escape sequences made visible.
 fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for c in text.chars() {
@@ -189,7 +189,8 @@ fn width(text: &str) -> usize {
     text.chars().map(char_width).sum()
 }
 
-/// Columns of a character on a terminal: 2 for East Asian and emoji, 0 for combining marks.
+/// Width of a character on a terminal, in columns: 2 for East Asian and emoji, 0 for combining
+/// marks.
 const fn char_width(c: char) -> usize {
     match c {
         '\u{300}'..='\u{36f}' | '\u{200b}'..='\u{200d}' | '\u{fe00}'..='\u{fe0f}' => 0,

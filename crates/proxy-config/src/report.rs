@@ -1,4 +1,4 @@
-//! Everything that is wrong with a configuration, together with its text.
+//! The diagnostics of a configuration, together with its source text.
 
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::Severity;
@@ -7,20 +7,20 @@ use proxy_model::{Place, Sources};
 use serde_json::{Value, json};
 use std::fmt;
 
-/// Faults that a report shows; the rest are counted.
+/// Maximum number of diagnostics that a report shows; the rest are counted.
 const MAX_SHOWN: usize = 100;
 
-/// Faults, warnings or both, in the order of the text.
+/// Errors, warnings or both, in the order of the text.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     sources: Sources,
     faults: Vec<Diagnostic>,
-    /// Faults that were found and not kept.
+    /// Number of diagnostics found and not kept.
     dropped: usize,
 }
 
 impl Report {
-    /// A report on `sources`. Sorts the faults by their places.
+    /// A report on `sources`. Sorts the diagnostics by place.
     pub fn new(sources: Sources, mut faults: Vec<Diagnostic>) -> Self {
         faults.sort_by_key(|fault| fault.place);
         Self {
@@ -35,29 +35,29 @@ impl Report {
         self
     }
 
-    /// The faults, in the order of the text.
+    /// The diagnostics, in the order of the text.
     pub fn faults(&self) -> &[Diagnostic] {
         &self.faults
     }
 
-    /// The files that the faults' places are in.
+    /// The files that the places refer to.
     pub fn sources(&self) -> &Sources {
         &self.sources
     }
 
-    /// Whether there is nothing to say.
+    /// Whether there is neither an error nor a warning.
     pub fn is_empty(&self) -> bool {
         self.faults.is_empty()
     }
 
-    /// Whether the configuration cannot be used.
+    /// Whether there is an error, so that the configuration is refused.
     pub fn has_errors(&self) -> bool {
         self.faults
             .iter()
             .any(|fault| fault.severity() == Severity::Error)
     }
 
-    /// Adds one fault, at its place.
+    /// Inserts a diagnostic in the order of places.
     pub fn push(&mut self, fault: Diagnostic) {
         let at = self
             .faults
@@ -65,8 +65,8 @@ impl Report {
         self.faults.insert(at, fault);
     }
 
-    /// The report for programs: `{faults: [{code, severity, message, file, line, column, length,
-    /// label, help, related: […]}], omitted}`.
+    /// The report as JSON: `{faults: [{code, severity, message, file, line, column, length, label,
+    /// help, related: […]}], omitted}`.
     pub fn to_json(&self) -> Value {
         let faults: Vec<Value> = self
             .shown()

@@ -1,4 +1,4 @@
-//! What is doubtful about a configuration that can be used.
+//! Warnings about a valid configuration.
 
 mod ambiguous_paths;
 mod foreign;
@@ -12,7 +12,7 @@ use proxy_model::{Model, Place, Route, Service, Upstream};
 use proxy_routing::{PathPattern, Router};
 use std::collections::HashSet;
 
-/// Files that the process needs beside its connections.
+/// Descriptors that the process needs for itself, beside its connections.
 const DESCRIPTORS_FOR_OURSELVES: u64 = 100;
 
 pub(crate) fn find(model: &Model, files: Files<'_>, faults: &mut Diagnostics) {
@@ -25,8 +25,8 @@ pub(crate) fn find(model: &Model, files: Files<'_>, faults: &mut Diagnostics) {
 }
 
 impl Loaded {
-    /// Adds a warning when nobody could be served: a part of a configuration may well be without
-    /// listeners or routes, but not one that is about to be put in force.
+    /// Adds a warning if no request could be served. A part of a configuration may lack listeners
+    /// or routes; one that is about to be applied should not.
     pub fn expect_to_serve(&mut self) {
         let message = if self.model.listeners.is_empty() {
             "there is no listener: nobody can connect"
@@ -43,8 +43,8 @@ impl Loaded {
         ));
     }
 
-    /// Adds a warning when more connections are allowed than `descriptors`, the files that the
-    /// process may have open, leave room for.
+    /// Adds a warning if the connection limit exceeds `descriptors`, the process's limit of open
+    /// files, less those it needs for itself.
     pub fn compare_with_descriptors(&mut self, descriptors: u64) {
         let limit = &self.model.limits.max_total_connections;
         let room = descriptors.saturating_sub(DESCRIPTORS_FOR_OURSELVES);
@@ -142,7 +142,7 @@ fn regexes_that_could_be_plain(model: &Model, faults: &mut Diagnostics) {
     }
 }
 
-/// The setting that says the same as a regular expression, where one does.
+/// The setting that matches the same as a regular expression, if there is one.
 fn plain_form(pattern: &PathPattern) -> Option<String> {
     if pattern.setting() != "path-regex" {
         return None;
@@ -163,7 +163,7 @@ fn plain_form(pattern: &PathPattern) -> Option<String> {
     Some(format!("path-prefix \"{prefix}\""))
 }
 
-/// The text that an expression without any operator stands for.
+/// The text that an expression without operators matches.
 fn literal(expression: &str) -> Option<String> {
     let mut text = String::new();
     let mut chars = expression.chars();

@@ -1,4 +1,4 @@
-//! Every configuration that stands in the documentation or among the examples is right.
+//! Every configuration in the documentation and the examples is valid.
 #![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
 
 use std::fs;
@@ -39,7 +39,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The files with this ending below `folder`, those that were built left out.
+/// The files below `folder` with this extension, without build results.
 fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {

@@ -1,4 +1,4 @@
-//! What every fixture is expected to give: a model, a report, warnings, a migrated text.
+//! Every fixture gives its expected result: a model, a report, warnings, a migrated text.
 #![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
 
 mod support;

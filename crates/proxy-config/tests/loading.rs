@@ -1,4 +1,4 @@
-//! What is written becomes the model; what is wrong is told once, in order, with its place.
+//! A valid text gives its model; faults are reported once, in order, with their places.
 #![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
 
 use proxy_config::{DiagnosticCode, Files, Loaded, Report, embedded, load, load_from, parse};

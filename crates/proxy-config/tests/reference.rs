@@ -1,4 +1,4 @@
-//! The generated pages hold every setting and every fault, and what they show works.
+//! The generated pages hold every setting and every code, and their examples are valid.
 
 use proxy_config::reference::{config_md, faults_md, schema_json};
 use proxy_config::{DiagnosticCode, parse};

@@ -1,4 +1,4 @@
-//! What the registry says of a setting is what the decoder does with it.
+//! The decoder treats every setting as the registry describes it.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests may fail loudly")]
 
 #[path = "support/document.rs"]
@@ -20,7 +20,7 @@ fn codes(text: &str) -> Vec<(DiagnosticCode, String)> {
         .collect()
 }
 
-/// The setting itself, or the outermost block around it, that has no effect yet.
+/// The setting, or the outermost block around it, that has no effect yet.
 fn outermost_not_yet(spec: &SettingSpec) -> Option<SettingSpec> {
     let around = |outer: &SettingSpec| {
         spec.path == outer.path || spec.path.starts_with(&format!("{}.", outer.path))
@@ -76,7 +76,7 @@ fn every_word_without_effect_is_refused() {
     }
 }
 
-/// A number and whether it is in the range, at and just beyond both ends.
+/// Numbers at and just beyond both ends of the range, each with whether it is accepted.
 fn ends(spec: &SettingSpec) -> Vec<(String, bool)> {
     let whole = |least: i128, greatest: i128| {
         let ends = [
@@ -133,7 +133,7 @@ fn the_ends_of_every_range_are_taken_and_nothing_beyond() {
     assert!(tried > 100);
 }
 
-/// Where a setting's value is found when it is in force under another name.
+/// The path of a setting's value in the effective configuration when it differs from its own path.
 fn in_force_as(path: &'static str) -> Option<&'static str> {
     match path {
         "schema-version" | "include" => None,

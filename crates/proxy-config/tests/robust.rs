@@ -1,4 +1,4 @@
-//! No input makes the reader panic, abort or lose its way; the fuzz target's corpus is replayed.
+//! No input makes the reader panic or abort; the fuzz target's corpus is replayed.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests may fail loudly")]
 
 #[path = "../fuzz/checks.rs"]
@@ -19,7 +19,7 @@ fn files(folder: &str) -> Vec<PathBuf> {
     files
 }
 
-/// Valid texts, to be damaged.
+/// Valid texts, for damaging.
 fn texts() -> Vec<String> {
     let small = |text: &String| text.len() < 8_192;
     let texts = files("config/valid")
@@ -47,7 +47,7 @@ fn every_fixture_is_read_or_refused() {
     }
 }
 
-/// A valid text with a few pieces cut out, doubled or replaced.
+/// A valid text with a few pieces removed, doubled or replaced.
 fn damaged() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         Just("{".to_owned()),

@@ -26,7 +26,7 @@ pub(super) fn agent<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Agent>
     })
 }
 
-/// The socket, in any of its three spellings.
+/// The agent's socket path, in any of its three spellings.
 fn socket<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Setting<PathBuf>> {
     let direct = b.merged(d, &spec::UNIX_SOCKET);
     let transport = b.merged(d, &spec::TRANSPORT);

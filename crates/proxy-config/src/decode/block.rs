@@ -1,4 +1,4 @@
-//! A block being decoded: what is written in it, and what has been read of that.
+//! A block during decoding: the fields written in it, and which of them have been read.
 
 use super::decoder::Decoder;
 use super::field::{Field, Written};
@@ -9,22 +9,22 @@ use crate::kdl::Node;
 use proxy_model::{FileId, Place};
 use std::cell::RefCell;
 
-/// A block being decoded. Several nodes of one name make one block.
+/// A block during decoding. Several nodes of one name are merged into one block.
 #[derive(Debug)]
 pub(super) struct Block<'t> {
     pub(super) path: &'static str,
     pub(super) nodes: Vec<(FileId, &'t Node)>,
-    /// What nobody has read yet.
+    /// Fields that no decoder has read yet.
     pub(super) fields: RefCell<Vec<Field<'t>>>,
-    /// Whether a block around it is refused already, so that its settings need not be.
+    /// An enclosing block is refused as not implemented, so its settings are not reported again.
     pub(super) muted: bool,
-    /// Names that unknown ones were perhaps meant to be; they are not called missing as well.
+    /// Settings that an unknown name probably misspells; they are not reported as missing.
     pub(super) meant: Vec<&'static str>,
 }
 
 impl<'t> Block<'t> {
-    /// Opens the block called `path` that is written as `nodes`. Unknown names are faulted here,
-    /// and so are settings that have no effect yet: this is the one place where that is looked at.
+    /// Opens the block at `path`, written as `nodes`. Reports unknown names and settings without
+    /// effect; no other code checks for the latter.
     pub(super) fn open(
         d: &mut Decoder<'t, '_>,
         path: &'static str,
@@ -51,7 +51,7 @@ impl<'t> Block<'t> {
         block
     }
 
-    /// A block that nobody wrote.
+    /// A block that is absent from the text.
     pub(super) fn empty() -> Self {
         Self {
             path: "",
@@ -62,7 +62,7 @@ impl<'t> Block<'t> {
         }
     }
 
-    /// The top of all files.
+    /// The top level of all files.
     pub(super) fn top(d: &mut Decoder<'t, '_>) -> Self {
         let mut block = Self::empty();
         let nodes: Vec<_> = d.nodes().collect();
@@ -87,7 +87,7 @@ impl<'t> Block<'t> {
         };
         let place = field.place(d);
         let Some(known) = d.known.find(self.path, field.name()) else {
-            // What is only counted need not be written.
+            // A fault beyond the bound is only counted, so its text is not built.
             if d.is_full() {
                 d.drop_one();
                 return None;
@@ -117,7 +117,7 @@ impl<'t> Block<'t> {
     }
 }
 
-/// The fault of a setting, or a word, that has no effect yet.
+/// The fault of a setting or word that is known and has no effect yet.
 pub(super) fn not_yet_fault(what: &str, issue: &str, place: Place) -> Diagnostic {
     let message = format!("{what} is not implemented yet");
     let fault = Diagnostic::new(DiagnosticCode::NotImplementedYet, place, message);

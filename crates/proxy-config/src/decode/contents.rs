@@ -1,4 +1,4 @@
-//! What is written in a block, taken piece by piece until nothing is left.
+//! Access to the fields of a block; each read takes its fields, so the unread ones remain.
 
 use super::block::Block;
 use super::decoder::Decoder;
@@ -10,30 +10,30 @@ use proxy_model::registry::{self, Spec};
 use proxy_model::{FileId, Place};
 
 impl<'t> Block<'t> {
-    /// Whether anything is written under the name of `path`.
+    /// Whether the block has a field that is not yet read and belongs to `path`.
     pub(super) fn has(&self, path: &str) -> bool {
         self.fields.borrow().iter().any(|field| field.path == path)
     }
 
-    /// Whether an unknown name was perhaps meant to be that of `path`.
+    /// Whether an unknown name probably misspells that of `path`.
     pub(super) fn was_meant(&self, path: &str) -> bool {
         self.meant.contains(&path)
     }
 
-    /// Where the name of `path` is written, if it is.
+    /// The place of the first unread field of `path`.
     pub(super) fn place_of(&self, d: &Decoder<'_, '_>, path: &str) -> Option<Place> {
         let fields = self.fields.borrow();
         let field = fields.iter().find(|field| field.path == path);
         field.map(|field| field.place(d))
     }
 
-    /// Takes everything written under the name of `path`.
+    /// Takes all fields of `path`.
     pub(super) fn take(&self, path: &str) -> Vec<Field<'t>> {
         self.take_if(|field| field.path == path)
     }
 
     fn take_if(&self, wanted: impl Fn(&Field<'t>) -> bool) -> Vec<Field<'t>> {
-        // Most of what a block may have is not written, and asking for it must cost nothing.
+        // Most settings are absent; looking them up must not allocate.
         if !self.fields.borrow().iter().any(&wanted) {
             return Vec::new();
         }
@@ -43,8 +43,8 @@ impl<'t> Block<'t> {
         taken
     }
 
-    /// The block `spec` within this one; all nodes of that name are one. Settings of it that
-    /// stand out here, where that is understood, are in it as well.
+    /// The block `spec` within this one, merged from all nodes of that name. Settings of it that
+    /// are written directly in this block, where the registry allows that, are included.
     pub(super) fn inner<D>(
         &self,
         d: &mut Decoder<'t, '_>,
@@ -55,7 +55,7 @@ impl<'t> Block<'t> {
         Some(block)
     }
 
-    /// The same for a block that may have arguments, or is a setting with a block.
+    /// Like [`Self::inner`], for a block that takes arguments or is a setting with a block.
     pub(super) fn merged<K, D>(&self, d: &mut Decoder<'t, '_>, spec: &Spec<K, D>) -> Option<Self> {
         let fields = self.take(spec.path);
         let is_loose = |field: &Field<'_>| parent(field.path) == spec.path;
@@ -69,7 +69,8 @@ impl<'t> Block<'t> {
         Some(self.gathered(d, spec, nodes))
     }
 
-    /// The block `spec` of these nodes, with its settings that stand out here.
+    /// The block `spec` made from `nodes`, with its settings that are written directly in this
+    /// block.
     pub(super) fn gathered<K, D>(
         &self,
         d: &mut Decoder<'t, '_>,
@@ -82,7 +83,7 @@ impl<'t> Block<'t> {
         block
     }
 
-    /// The blocks called `spec` within this one, each by itself.
+    /// Every block called `spec` within this one, unmerged.
     pub(super) fn each<D>(
         &self,
         d: &mut Decoder<'t, '_>,
@@ -100,7 +101,7 @@ impl<'t> Block<'t> {
         blocks.collect()
     }
 
-    /// The only one of `fields`; every further one is faulted.
+    /// The first of `fields`; reports each further one as repeated.
     pub(super) fn once(&self, d: &mut Decoder<'t, '_>, fields: &[Field<'t>]) -> Option<Field<'t>> {
         let (first, further) = fields.split_first()?;
         for field in further {
@@ -116,7 +117,7 @@ impl<'t> Block<'t> {
         Some(*first)
     }
 
-    /// Faults whatever was written and nobody read; nothing may be swallowed.
+    /// Reports every field that no decoder has read, so that none is ignored silently.
     pub(super) fn close(self, d: &mut Decoder<'t, '_>) {
         for field in self.fields.borrow().iter() {
             let place = field.place(d);

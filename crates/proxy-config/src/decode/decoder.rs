@@ -1,4 +1,4 @@
-//! What all blocks share while they are decoded: the texts, and the faults found so far.
+//! State shared by the decoders of all blocks: the texts, and the faults found so far.
 
 use super::known::Known;
 use super::names::Names;
@@ -46,7 +46,7 @@ impl<'t, 'f> Decoder<'t, 'f> {
         self.texts.place(file, span)
     }
 
-    /// Whether further faults are only counted.
+    /// Whether the bound on faults is reached, so that further ones are only counted.
     pub(super) fn is_full(&self) -> bool {
         self.faults.is_full()
     }
@@ -63,7 +63,7 @@ impl<'t, 'f> Decoder<'t, 'f> {
         self.push(Diagnostic::new(code, place, message));
     }
 
-    /// What is written at `place`.
+    /// The source text at `place`.
     pub(super) fn text_at(&self, place: Place) -> String {
         let file = self.sources().file(place.file);
         let start = usize::try_from(place.offset).unwrap_or(usize::MAX);
@@ -72,7 +72,7 @@ impl<'t, 'f> Decoder<'t, 'f> {
         text.unwrap_or_default().to_owned()
     }
 
-    /// A path as it is seen from the folder of the file that names it.
+    /// `path` resolved against the folder of the file that contains `place`.
     pub(super) fn resolve(&self, place: Place, path: &str) -> PathBuf {
         beside(self.sources().name(place.file), path).into()
     }

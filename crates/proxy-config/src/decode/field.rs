@@ -1,4 +1,4 @@
-//! One thing written in a block: a property, or a node.
+//! A field of a block: a property or a node.
 
 use super::decoder::Decoder;
 use crate::diagnostic::Diagnostic;
@@ -7,16 +7,16 @@ use crate::kdl::{Entry, Node, Span, Value};
 use proxy_model::registry::Raw;
 use proxy_model::{FileId, Place};
 
-/// One thing written in a block.
+/// A field of a block: a property or a node.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Field<'t> {
-    /// What the registry calls it.
+    /// Its path in the registry.
     pub(super) path: &'static str,
     pub(super) file: FileId,
     pub(super) written: Written<'t>,
 }
 
-/// How it is written.
+/// The syntax of a field.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Written<'t> {
     /// `name=value`.
@@ -25,11 +25,11 @@ pub(super) enum Written<'t> {
     Node(&'t Node),
 }
 
-/// A value, and where it stands.
+/// A value and its place.
 pub(super) type Found<'t> = (&'t Value, Place);
 
 impl<'t> Field<'t> {
-    /// A node that no row of the registry speaks of.
+    /// A field for a node that the registry does not list.
     pub(super) fn of_node(file: FileId, node: &'t Node) -> Self {
         Self {
             path: "",
@@ -38,7 +38,7 @@ impl<'t> Field<'t> {
         }
     }
 
-    /// Its name, as it is written.
+    /// The name as written, which may be an alias.
     pub(super) fn name(&self) -> &'t str {
         match self.written {
             Written::Property(entry) => entry.name.as_ref().map_or("", |name| &name.text),
@@ -46,7 +46,7 @@ impl<'t> Field<'t> {
         }
     }
 
-    /// Where its name is written.
+    /// The place of the name.
     pub(super) fn place(&self, d: &Decoder<'_, '_>) -> Place {
         let span = match self.written {
             Written::Property(entry) => entry.name.as_ref().map_or(entry.span, |name| name.span),
@@ -62,8 +62,8 @@ impl<'t> Field<'t> {
         }
     }
 
-    /// The values of a setting that has nothing but values. Anything else is faulted, and so is
-    /// a setting without any; then there is nothing to go on with.
+    /// The values of a setting that takes only values. Reports any other entry, and a setting
+    /// without values; the result is then `None`.
     pub(super) fn values(&self, d: &mut Decoder<'t, '_>) -> Option<Vec<Found<'t>>> {
         let node = match self.written {
             Written::Property(entry) => return self.value(d, entry).map(|found| vec![found]),
@@ -95,12 +95,12 @@ impl<'t> Field<'t> {
                 None
             }
         });
-        // All entries are looked at, so that all of their faults are found.
+        // Collected before the check, so that the faults of all entries are found.
         let found: Vec<Option<Found<'t>>> = entries.collect();
         found.into_iter().collect()
     }
 
-    /// The value of an entry, whatever its name.
+    /// The value of an entry, with or without a name. Reports a type annotation.
     pub(super) fn value(&self, d: &mut Decoder<'_, '_>, entry: &'t Entry) -> Option<Found<'t>> {
         if let Some(annotation) = entry.annotation {
             self.annotated(d, annotation);
@@ -109,7 +109,7 @@ impl<'t> Field<'t> {
         Some((&entry.value, d.place(self.file, entry.span)))
     }
 
-    /// The node of a block; a property is faulted.
+    /// The node of a block; reports a property.
     pub(super) fn as_block(&self, d: &mut Decoder<'_, '_>) -> Option<(FileId, &'t Node)> {
         let Some(node) = self.node() else {
             let place = self.place(d);
@@ -137,7 +137,7 @@ impl<'t> Field<'t> {
     }
 }
 
-/// A value as the registry reads it.
+/// A value in the registry's form.
 pub(super) fn raw(value: &Value) -> Raw<'_> {
     match value {
         Value::Text(text) => Raw::Text(text),

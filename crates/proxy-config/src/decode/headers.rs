@@ -10,7 +10,7 @@ use http::{HeaderName, HeaderValue};
 use proxy_model::registry::{self, Many, Pair, Spec, Text, Unset};
 use proxy_model::{FileId, HeaderEdits, HeaderField, Place, Setting};
 
-/// The rows of one of the two blocks, and what may not be edited there.
+/// The registry's rows for request or response headers, and the headers that are protected there.
 pub(super) struct Rows {
     pub(super) block: &'static Spec<registry::Block, Unset>,
     pub(super) set: &'static Spec<Pair, Many>,
@@ -19,7 +19,7 @@ pub(super) struct Rows {
     pub(super) protected: fn(&HeaderName, Edit) -> Option<&'static str>,
 }
 
-/// What is done to a header.
+/// An edit of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Edit {
     Set,
@@ -75,7 +75,7 @@ fn header_fields<'t>(d: &mut Decoder<'t, '_>, field: &Field<'t>) -> Vec<Setting<
     named.collect()
 }
 
-/// `set "N" "v"`: two arguments.
+/// `set "N" "v"`, with exactly two arguments.
 fn header_field<'t>(d: &mut Decoder<'t, '_>, field: &Field<'t>) -> Option<Setting<HeaderField>> {
     let values = field.values(d)?;
     let [(Value::Text(name), name_place), value] = values.as_slice() else {
@@ -88,7 +88,7 @@ fn header_field<'t>(d: &mut Decoder<'t, '_>, field: &Field<'t>) -> Option<Settin
     make(d, name, *name_place, value)
 }
 
-/// `"N" "v"` within the braces of `set`: a node.
+/// `"N" "v"` within the braces of `set`.
 fn named_field<'t>(
     d: &mut Decoder<'t, '_>,
     file: FileId,
@@ -204,7 +204,7 @@ fn allowed(
     false
 }
 
-/// Why a request header is not the operator's to edit.
+/// The reason why a request header must not be edited; `None` if it may be.
 pub(super) fn protected_in_requests(name: &HeaderName, edit: Edit) -> Option<&'static str> {
     match name.as_str() {
         "host" if edit != Edit::Set => Some("a request has exactly one; `set` replaces it"),
@@ -215,7 +215,7 @@ pub(super) fn protected_in_requests(name: &HeaderName, edit: Edit) -> Option<&'s
     }
 }
 
-/// Why a response header is not the operator's to edit.
+/// The reason why a response header must not be edited; `None` if it may be.
 pub(super) fn protected_in_responses(name: &HeaderName, _edit: Edit) -> Option<&'static str> {
     protected(name.as_str())
 }

@@ -1,28 +1,28 @@
-//! Which names are known in which block.
+//! The names that each block accepts.
 
 use proxy_model::registry::{self, SettingSpec};
 use std::collections::HashMap;
 
-/// The registry, by block and name.
+/// The registry, indexed by block and name.
 #[derive(Debug)]
 pub(crate) struct Known {
     blocks: HashMap<&'static str, Vec<KnownName>>,
 }
 
-/// A name that is understood in a block.
+/// A name that a block accepts.
 #[derive(Clone, Debug)]
 pub(crate) struct KnownName {
     pub(crate) name: Box<str>,
-    /// Whether it is the name that the reference uses.
+    /// The name is the one in the reference, not an alias.
     pub(crate) is_main: bool,
     pub(crate) meaning: Meaning,
 }
 
-/// What a name stands for.
+/// The setting that a name refers to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Meaning {
     pub(crate) path: &'static str,
-    /// The piece of work that will give it its effect, if it has none yet.
+    /// The issue that will implement the setting; `None` if it is implemented.
     pub(crate) not_yet: Option<&'static str>,
     pub(crate) deprecated: Option<&'static str>,
 }
@@ -38,18 +38,18 @@ impl Known {
         Self { blocks }
     }
 
-    /// What `name` stands for in `block`.
+    /// The setting that `name` refers to in `block`.
     pub(crate) fn find(&self, block: &str, name: &str) -> Option<Meaning> {
         let known = self.names(block).iter().find(|known| *known.name == *name);
         known.map(|known| known.meaning)
     }
 
-    /// Everything that may stand in `block`.
+    /// All names that `block` accepts, aliases included.
     pub(crate) fn names(&self, block: &str) -> &[KnownName] {
         self.blocks.get(block).map_or(&[], Vec::as_slice)
     }
 
-    /// Blocks in which `name` is understood.
+    /// Blocks that accept `name`.
     pub(crate) fn elsewhere(&self, name: &str) -> Vec<&'static str> {
         let has = |names: &[KnownName]| names.iter().any(|known| *known.name == *name);
         let blocks = self.blocks.iter().filter(|(_, names)| has(names));

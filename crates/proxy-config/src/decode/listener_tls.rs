@@ -41,7 +41,7 @@ pub(super) fn listener_tls<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option
     Some(tls)
 }
 
-/// The certificate that stands in the block itself.
+/// The certificate written directly in the `tls` block.
 fn first_certificate<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Certificate> {
     let has = [spec::CERT_FILE, spec::KEY_FILE].map(|spec| b.has(spec.path));
     match has {
@@ -52,7 +52,7 @@ fn first_certificate<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Certi
     let cert_file = b.file(d, &spec::CERT_FILE);
     let key_file = b.file(d, &spec::KEY_FILE);
     if has == [false, false] {
-        // `close` faults an OCSP response that is about no certificate.
+        // `close` reports an OCSP response without a certificate.
         return None;
     }
     let ocsp_file = b.file(d, &spec::OCSP_FILE);
@@ -77,10 +77,10 @@ fn certificate<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Certificate
     })
 }
 
-/// `client-auth "optional"` with `ca-file` beside it or within, or a block that says both.
+/// `client-auth "optional"` with `ca-file` beside it or in its block, or both settings in a block.
 fn client_auth<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<ClientAuth> {
     if !b.has(spec::CLIENT_AUTH.path) {
-        // Authorities alone ask nobody for anything; `close` says so.
+        // `ca-file` alone requests no client certificate; `close` reports it.
         return None;
     }
     let b = b.merged(d, &spec::CLIENT_AUTH)?;

@@ -80,7 +80,7 @@ fn timeouts<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> ListenerTimeouts {
     timeouts
 }
 
-/// What about TLS cannot be meant, and where it is said.
+/// The first TLS setting that contradicts `protocol` or `h2c`, with its place.
 fn contradiction(
     protocol: &Setting<ListenerProtocol>,
     has_tls: bool,
@@ -102,13 +102,14 @@ fn contradiction(
     }
 }
 
-/// Where a listener is told to hear from proxies, and none may tell it anything.
+/// The place of `proxy-protocol` on a listener when no proxy is trusted, so that no header would be
+/// read.
 fn unheard(proxy_protocol: &Setting<bool>, nobody_is_trusted: bool) -> Option<proxy_model::Place> {
     let asked = proxy_protocol.value && nobody_is_trusted;
     asked.then(|| proxy_protocol.place()).flatten()
 }
 
-/// Faults names and addresses that two listeners have.
+/// Reports names and addresses that two listeners share.
 pub(super) fn no_two_alike(d: &mut Decoder<'_, '_>, listeners: &[Listener]) {
     for (index, listener) in listeners.iter().enumerate() {
         let earlier = listeners.iter().take(index);
@@ -129,7 +130,8 @@ pub(super) fn no_two_alike(d: &mut Decoder<'_, '_>, listeners: &[Listener]) {
     }
 }
 
-/// Whether two listeners cannot both be bound. Port 0 is another port each time.
+/// Whether two listeners cannot both be bound. Port 0 never conflicts: the kernel picks a free
+/// port.
 fn bind_alike(one: &Listener, other: &Listener) -> bool {
     use proxy_model::BindAddress::{Tcp, Unix};
     match (&one.address.value, &other.address.value) {

@@ -18,7 +18,7 @@ pub(super) fn matches<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Matches {
     let mut paths = b.list(d, &spec::PATH);
     paths.extend(b.list(d, &spec::PATH_PREFIX));
     paths.extend(regexes(d, &b, &spec::PATH_REGEX));
-    // As they are written, whatever their kind.
+    // In the order of the text, whatever their kind.
     paths.sort_by_key(Setting::place);
     let header = |name: &str, value: Option<&str>| match value {
         Some(value) => HeaderCondition::equals(name, value),
@@ -39,7 +39,7 @@ pub(super) fn matches<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Matches {
     matches
 }
 
-/// Regular expressions, with a fault of their own: it shows where in the expression it is.
+/// Regular expressions. Their fault shows the position within the expression.
 fn regexes<'t>(
     d: &mut Decoder<'t, '_>,
     b: &Block<'t>,
@@ -63,7 +63,7 @@ fn regexes<'t>(
 
 fn bad_regex(fault: &PatternError, place: Place) -> Diagnostic {
     let text = fault.to_string();
-    // The last line is the reason; those before show where it is.
+    // The last line of the error is the reason; the lines before it show the position.
     let (shown, reason) = text.rsplit_once('\n').unwrap_or(("", &text));
     let reason = reason.strip_prefix("error: ").unwrap_or(reason);
     let shown = shown.strip_prefix("regex parse error:\n").unwrap_or(shown);
@@ -78,7 +78,7 @@ fn bad_regex(fault: &PatternError, place: Place) -> Diagnostic {
     }
 }
 
-/// Conditions of a name and perhaps a value: `header "N" "v"` or `header name="N" value="v"`.
+/// Conditions with a name and an optional value: `header "N" "v"` or `header name="N" value="v"`.
 fn pairs<'t, T>(
     d: &mut Decoder<'t, '_>,
     b: &Block<'t>,

@@ -1,4 +1,4 @@
-//! Names by which parts of a configuration refer to each other.
+//! Names of routes, upstreams and agents, and the references to them.
 
 use super::block::Block;
 use super::decoder::Decoder;
@@ -9,7 +9,7 @@ use proxy_model::registry::{Spec, Text, Unset};
 use proxy_model::{Place, Setting};
 use std::collections::HashMap;
 
-/// Everything that has a name, by kind.
+/// All named blocks, by kind.
 #[derive(Debug, Default)]
 pub(crate) struct Names<'t> {
     pub(super) routes: Defined<'t>,
@@ -17,16 +17,16 @@ pub(crate) struct Names<'t> {
     pub(super) agents: Defined<'t>,
 }
 
-/// The named things of one kind: their positions and where they are named.
+/// Named blocks of one kind, with the position and the place of each.
 #[derive(Debug, Default)]
 pub(crate) struct Defined<'t> {
-    /// What they are, as in "route".
+    /// The kind, as in "route".
     noun: &'static str,
     by_name: HashMap<&'t str, (u32, Place)>,
 }
 
 impl<'t> Defined<'t> {
-    /// Notes the names of `blocks`, and faults those that are there twice.
+    /// Records the names of `blocks` and reports duplicates.
     pub(super) fn of(d: &mut Decoder<'t, '_>, noun: &'static str, blocks: &[Block<'t>]) -> Self {
         let mut by_name: HashMap<&'t str, (u32, Place)> = HashMap::new();
         for (index, block) in (0..).zip(blocks) {
@@ -44,7 +44,7 @@ impl<'t> Defined<'t> {
         Self { noun, by_name }
     }
 
-    /// The position of what is called `name`, or a fault.
+    /// The position of the block called `name`, or a fault with the nearest known name.
     fn find(&self, name: &Setting<String>) -> Result<Setting<u32>, Box<Diagnostic>> {
         let Setting {
             value: name,
@@ -64,7 +64,7 @@ impl<'t> Defined<'t> {
         .unwrap_or_default();
         let message = format!("there is no {} called \"{name}\"", self.noun);
         let fault = Diagnostic::new(DiagnosticCode::UndefinedName, place, message);
-        // In the order of their names, so that equally near ones give the same answer each time.
+        // Sorted, so that of equally near names the same one is suggested each time.
         let mut known: Vec<&str> = self.by_name.keys().copied().collect();
         known.sort_unstable();
         Err(Box::new(match nearest(name, known.iter().copied()) {
@@ -75,7 +75,7 @@ impl<'t> Defined<'t> {
     }
 }
 
-/// Which names a reference looks among.
+/// The kind of block that a reference names.
 #[derive(Clone, Copy)]
 pub(super) enum Among {
     Routes,
@@ -84,7 +84,7 @@ pub(super) enum Among {
 }
 
 impl<'t> Decoder<'t, '_> {
-    /// The position of what `name` names.
+    /// The position of the block that `name` refers to; reports an undefined name.
     pub(super) fn resolve_name(
         &mut self,
         among: Among,
@@ -104,7 +104,7 @@ impl<'t> Decoder<'t, '_> {
         }
     }
 
-    /// Reads a setting that names something, as its position.
+    /// Reads a setting that names a block, as that block's position.
     pub(super) fn reference(
         &mut self,
         block: &Block<'t>,

@@ -36,8 +36,8 @@ fn error_log<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> ErrorLog {
     }
 }
 
-/// A log file's path, seen from the folder of the file that names it. The log may be new, its
-/// folder must exist.
+/// A log file's path, resolved against the folder of the file that names it. The log file need not
+/// exist; its folder must.
 fn beside_its_file(d: &mut Decoder<'_, '_>, log: Setting<LogTarget>) -> Setting<LogTarget> {
     let (LogTarget::File(path), Some(place)) = (&log.value, log.place()) else {
         return log;

@@ -57,7 +57,7 @@ fn timeouts<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> RouteTimeouts {
     timeouts
 }
 
-/// Faults the flat spelling of `request-secs` beside the nested one.
+/// Reports the flat spelling of `request-secs` when the nested one is present.
 pub(super) fn same_setting(
     d: &mut Decoder<'_, '_>,
     flat: Option<&Setting<Duration>>,

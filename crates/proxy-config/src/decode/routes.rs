@@ -56,7 +56,8 @@ fn form(service_type: Option<Setting<ServiceType>>) -> Setting<ServiceForm> {
     Setting { value, origin }
 }
 
-/// Who answers. Of upstream, handler and files a route has the one that its type asks for.
+/// The service of a route: the upstream, handler or files that its `service-type` requires, and
+/// none of the other two.
 fn service<'t>(
     d: &mut Decoder<'t, '_>,
     b: &Block<'t>,
@@ -104,12 +105,12 @@ fn service<'t>(
     }
 }
 
-/// A setting that a route has because of its `service-type`, or must not have.
+/// A setting that a `service-type` requires or excludes.
 #[derive(Clone, Copy)]
 struct Wanted {
     path: &'static str,
     by: bool,
-    /// The service type it belongs to; empty for all that have an upstream.
+    /// The service type it belongs to; empty for every type with an upstream.
     goes_with: &'static str,
 }
 
@@ -124,7 +125,7 @@ impl Wanted {
                 };
                 d.fault(DiagnosticCode::Conflict, place, message);
             }
-            // A setting that stands for another type says enough.
+            // A setting of another service type is reported already.
             (true, None) if !others && !b.was_meant(self.path) => {
                 let place = b.place(d);
                 let message = format!("`{name}` is missing{}", b.within(d));
@@ -140,7 +141,7 @@ impl Wanted {
     }
 }
 
-/// The root is a folder, and what is below it is named from there.
+/// Checks that the root is a folder and that the index and the fallback are names relative to it.
 fn check_files(
     d: &mut Decoder<'_, '_>,
     root: Option<&Setting<PathBuf>>,

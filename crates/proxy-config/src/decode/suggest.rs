@@ -1,6 +1,6 @@
-//! Names that were perhaps meant.
+//! Suggestions for misspelt names.
 
-/// The known name nearest to `written`, if one is near.
+/// The known name nearest to `written`, if one is near enough.
 pub(crate) fn nearest<'a>(
     written: &str,
     known: impl IntoIterator<Item = &'a str>,
@@ -15,9 +15,10 @@ pub(crate) fn nearest<'a>(
         .map(|(_, name)| name)
 }
 
-/// Case, `_` and a trailing `:` are what people get wrong most.
+/// `name` without the commonest mistakes: case, `_` for `-` and a trailing `:`.
 fn plain(name: &str) -> String {
-    // Far longer than any name: distances cost the product of the lengths.
+    // Bounds the cost: an edit distance costs the product of the lengths, and no name has 64
+    // characters.
     let name: String = name.chars().take(64).collect();
     name.trim_end_matches([':', '='])
         .to_lowercase()

@@ -1,4 +1,4 @@
-//! What a block is called, and what stands beside its name.
+//! Arguments and name of a block.
 
 use super::block::Block;
 use super::decoder::Decoder;
@@ -8,11 +8,11 @@ use crate::diagnostic_code::DiagnosticCode;
 use crate::kdl::{Entry, Value};
 use proxy_model::{Place, Setting};
 
-/// Characters of a name, at most.
+/// Maximum length of a name, in characters.
 const MAX_NAME: usize = 128;
 
 impl<'t> Block<'t> {
-    /// The block's own name and title, for messages: ` in route "api"`.
+    /// The block's kind and name, for messages: ` in route "api"`.
     pub(super) fn within(&self, d: &Decoder<'_, '_>) -> String {
         let name = self.path.rsplit('.').next().unwrap_or_default();
         match (name, self.title(d)) {
@@ -22,7 +22,7 @@ impl<'t> Block<'t> {
         }
     }
 
-    /// The first argument, when it is text.
+    /// The first argument, if it is text.
     pub(super) fn title(&self, d: &Decoder<'_, '_>) -> Option<(&'t str, Place)> {
         let (file, node) = self.nodes.first()?;
         let first = node.entries.iter().find(|entry| entry.name.is_none())?;
@@ -32,13 +32,13 @@ impl<'t> Block<'t> {
         }
     }
 
-    /// Where the block begins.
+    /// The place of the block's first node.
     pub(super) fn place(&self, d: &Decoder<'_, '_>) -> Place {
         let first = self.nodes.first();
         first.map_or_else(Place::default, |(file, node)| d.place(*file, node.head))
     }
 
-    /// The block's arguments.
+    /// The values of the block's arguments.
     pub(super) fn arguments(&self, d: &mut Decoder<'t, '_>) -> Vec<Found<'t>> {
         let mut found = Vec::new();
         for (file, node) in &self.nodes {
@@ -53,7 +53,7 @@ impl<'t> Block<'t> {
         found
     }
 
-    /// Faults every argument.
+    /// Reports every argument.
     pub(super) fn no_arguments(&self, d: &mut Decoder<'t, '_>) {
         for (_, place) in self.arguments(d) {
             let name = self.path.rsplit('.').next().unwrap_or_default();
@@ -62,7 +62,7 @@ impl<'t> Block<'t> {
         }
     }
 
-    /// The block's name: its only argument, which is text.
+    /// The block's name: its single argument, which must be text.
     pub(super) fn name(&self, d: &mut Decoder<'t, '_>) -> Option<Setting<String>> {
         let noun = self.path.rsplit('.').next().unwrap_or_default();
         let arguments = self.arguments(d);

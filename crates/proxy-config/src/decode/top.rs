@@ -1,4 +1,5 @@
-//! The top of a configuration: its blocks, in the order in which they refer to each other.
+//! The top level of a configuration: its blocks, decoded in the order in which they refer to each
+//! other.
 
 use super::agents::agent;
 use super::block::Block;
@@ -11,7 +12,7 @@ use super::{admin, control_plane, limits, observability, system};
 use proxy_model::registry::{self, Many, Spec, agents, listeners, routes, top, upstreams};
 use proxy_model::{Agent, Listener, Model, Route, Upstream};
 
-/// The model of everything that was read. It is right only if no fault was found.
+/// The model of all blocks. It is valid only if no fault was reported.
 pub(crate) fn model(d: &mut Decoder<'_, '_>) -> Model {
     let file = Block::top(d);
     file.setting(d, &top::SCHEMA_VERSION);
@@ -41,7 +42,7 @@ pub(crate) fn model(d: &mut Decoder<'_, '_>) -> Model {
     model
 }
 
-/// A block, or one without anything in it, where every setting has its default.
+/// The block, or an empty one, whose settings have their defaults.
 fn written(block: Option<Block<'_>>) -> Block<'_> {
     block.unwrap_or_else(Block::empty)
 }
@@ -56,7 +57,7 @@ fn closing<'t, T>(
     decoded
 }
 
-/// The blocks that have names.
+/// The named blocks before decoding.
 struct Named<'t> {
     listeners: Vec<Block<'t>>,
     routes: Vec<Block<'t>>,
@@ -64,7 +65,7 @@ struct Named<'t> {
     agents: Vec<Block<'t>>,
 }
 
-/// What the blocks that have names become.
+/// The named blocks after decoding.
 struct Lists {
     listeners: Vec<Listener>,
     routes: Vec<Route>,
@@ -73,7 +74,7 @@ struct Lists {
 }
 
 impl<'t> Named<'t> {
-    /// Finds the blocks and notes their names, before anything refers to one.
+    /// Finds the named blocks and records their names, before any reference is resolved.
     fn of(d: &mut Decoder<'t, '_>, file: &Block<'t>) -> Self {
         let named = Self {
             listeners: members(d, file, &top::LISTENERS, &listeners::LISTENER),

@@ -1,5 +1,5 @@
-//! What has no effect yet is refused, but decoded all the same: enabling it is a word in the
-//! registry, not a change here.
+//! Tests that settings without effect are decoded although they are refused, so that enabling one
+//! changes a word in the registry and nothing here.
 
 use super::decoder::Decoder;
 use super::top::model;
@@ -10,7 +10,7 @@ use proxy_model::{ClientAuthMode, HealthCheckKind, Model, RetryCause, Service, T
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The model of a text in which nothing is wrong but that it has no effect yet.
+/// The model of `text`, whose only faults are settings without effect.
 fn decoded(text: &str) -> Model {
     let files = BTreeMap::from([("x.kdl".to_owned(), text.as_bytes().to_vec())]);
     let texts = read(Files::Memory(&files), "x.kdl");

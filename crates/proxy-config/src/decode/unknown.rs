@@ -1,4 +1,4 @@
-//! What is said of a name that nothing is called.
+//! The fault of an unknown name.
 
 use super::block::Block;
 use super::decoder::Decoder;
@@ -7,11 +7,11 @@ use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
 use proxy_model::Place;
 
-/// Known names that a fault lists, at most.
+/// Maximum number of known names that a fault lists.
 const MAX_NAMES: usize = 12;
 
-/// What other servers have and this one has not, by the names that it has there, and what comes
-/// nearest.
+/// Features of other servers that are not offered here, by their names there, each with the nearest
+/// substitute.
 const NOT_OFFERED: &[(&str, &str)] = &[
     ("redirect", ""),
     ("return", ""),
@@ -39,7 +39,7 @@ const COMPRESSED: &str = "`static-files { precompressed #true }` sends compresse
      compresses is passed on";
 
 impl Block<'_> {
-    /// The fault of an unknown name, with what was perhaps meant.
+    /// The fault of an unknown name, with a suggestion.
     pub(super) fn unknown(&mut self, d: &Decoder<'_, '_>, name: &str, place: Place) -> Diagnostic {
         let message = format!("unknown setting `{name}`{}", self.within(d));
         let fault = Diagnostic::new(DiagnosticCode::UnknownSetting, place, message);

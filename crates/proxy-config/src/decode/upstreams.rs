@@ -10,7 +10,7 @@ use proxy_model::registry::upstreams as spec;
 use proxy_model::{ConnectionPool, Setting, Target, Upstream, UpstreamTimeouts, UpstreamTls};
 use std::collections::HashMap;
 
-/// Targets of one upstream, at most.
+/// Maximum number of targets of one upstream.
 const MAX_TARGETS: usize = 10_000;
 
 pub(super) fn upstream<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Upstream> {

@@ -1,4 +1,4 @@
-//! Settings of a block, read by their rows in the registry.
+//! Reading of a block's settings by their rows in the registry.
 
 use super::block::{Block, not_yet_fault};
 use super::decoder::Decoder;
@@ -11,7 +11,7 @@ use proxy_model::{Place, Setting};
 use std::path::PathBuf;
 
 impl<'t> Block<'t> {
-    /// A setting with a default.
+    /// Reads a setting with a default.
     pub(super) fn setting<K: Kind>(
         &self,
         d: &mut Decoder<'t, '_>,
@@ -21,7 +21,7 @@ impl<'t> Block<'t> {
         written.unwrap_or_else(|| Setting::defaulted(spec.default()))
     }
 
-    /// A setting that may be left out.
+    /// Reads an optional setting.
     pub(super) fn optional<K: Kind>(
         &self,
         d: &mut Decoder<'t, '_>,
@@ -30,7 +30,7 @@ impl<'t> Block<'t> {
         self.written(d, spec)
     }
 
-    /// A setting that must be there; a fault where it is not.
+    /// Reads a required setting; reports its absence.
     pub(super) fn required<K: Kind>(
         &self,
         d: &mut Decoder<'t, '_>,
@@ -44,7 +44,7 @@ impl<'t> Block<'t> {
         self.read_one(d, spec, &field)
     }
 
-    /// A setting that may be written any number of times, each with any number of values.
+    /// Reads a setting that may occur any number of times, each with any number of values.
     pub(super) fn list<K: Kind>(
         &self,
         d: &mut Decoder<'t, '_>,
@@ -59,7 +59,8 @@ impl<'t> Block<'t> {
         list
     }
 
-    /// A path, seen from the folder of the file that names it; nothing need be there.
+    /// Reads a path, resolved against the folder of the file that names it; the file need not
+    /// exist.
     pub(super) fn path(
         &self,
         d: &mut Decoder<'t, '_>,
@@ -71,7 +72,7 @@ impl<'t> Block<'t> {
         Some(Setting::at(path, place))
     }
 
-    /// A file that must exist.
+    /// Reads an optional path of an existing file; reports a missing file.
     pub(super) fn file(
         &self,
         d: &mut Decoder<'t, '_>,
@@ -81,7 +82,7 @@ impl<'t> Block<'t> {
         Some(existing(d, written))
     }
 
-    /// A file that must exist, of a setting that must be there.
+    /// Reads a required path of an existing file; reports a missing file.
     pub(super) fn required_file(
         &self,
         d: &mut Decoder<'t, '_>,
@@ -91,7 +92,7 @@ impl<'t> Block<'t> {
         Some(existing(d, written))
     }
 
-    /// A setting that must be there, as the block's argument or by its name.
+    /// Reads a required setting, as the block's argument or by its name.
     pub(super) fn argument_or_setting<K: Kind>(
         &self,
         d: &mut Decoder<'t, '_>,
@@ -103,7 +104,7 @@ impl<'t> Block<'t> {
         }
     }
 
-    /// The same for a setting that has a default.
+    /// Like [`Self::argument_or_setting`], for a setting with a default.
     pub(super) fn argument_or_default<K: Kind>(
         &self,
         d: &mut Decoder<'t, '_>,
@@ -114,8 +115,8 @@ impl<'t> Block<'t> {
         read.unwrap_or_else(|| self.setting(d, spec))
     }
 
-    /// The block's argument, which stands for `spec`. Every further one is faulted, and so is
-    /// the setting itself beside it.
+    /// The block's argument as the value of `spec`. Reports each further argument, and the setting
+    /// by name beside an argument.
     fn argument<K: Kind, D>(
         &self,
         d: &mut Decoder<'t, '_>,
@@ -136,7 +137,7 @@ impl<'t> Block<'t> {
         Some(*first)
     }
 
-    /// Faults the block for a setting that it lacks.
+    /// Reports that the block lacks the setting `name`.
     pub(super) fn missing(&self, d: &mut Decoder<'t, '_>, name: &str) {
         let place = self.place(d);
         let message = format!("`{name}` is missing{}", self.within(d));
@@ -154,7 +155,7 @@ impl<'t> Block<'t> {
         self.read_one(d, spec, &field)
     }
 
-    /// The only value of a field.
+    /// Reads a field with exactly one value.
     pub(super) fn read_one<K: Kind, D>(
         &self,
         d: &mut Decoder<'t, '_>,
@@ -169,7 +170,7 @@ impl<'t> Block<'t> {
         self.read(d, spec, field.name(), values.first()?)
     }
 
-    /// One value, read by its row.
+    /// Reads one value by its row in the registry.
     pub(super) fn read<K: Kind, D>(
         &self,
         d: &mut Decoder<'t, '_>,
@@ -179,7 +180,7 @@ impl<'t> Block<'t> {
     ) -> Option<Setting<K::Value>> {
         match spec.read(name, raw(value)) {
             Ok(value) => Some(Setting::at(value, *place)),
-            // What is around it is refused for the same reason.
+            // The enclosing block is refused already, for the same reason.
             Err(ValueError::NotYet { .. }) if self.muted => None,
             Err(complaint) => {
                 let fault = complain(name, &d.text_at(*place), complaint, *place);
@@ -232,7 +233,7 @@ fn complain(name: &str, written: &str, complaint: ValueError, place: Place) -> D
     }
 }
 
-/// Text as it is written, set off from the sentence around it.
+/// Text as written, in the quotes that a message uses.
 fn as_text(written: &str) -> String {
     if written.starts_with(['"', '#']) {
         written.to_owned()

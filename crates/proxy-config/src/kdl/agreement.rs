@@ -1,4 +1,4 @@
-//! Every tree is compared with the one that the `kdl` crate reads.
+//! Tests that compare every tree with the one that the `kdl` crate reads.
 
 use super::parser::parse;
 use super::tree::{Dialect, Entry, Node, Value};
@@ -6,7 +6,7 @@ use kdl::{KdlDocument, KdlIdentifier, KdlValue};
 use proptest::prelude::*;
 use std::fmt::Write;
 
-/// A tree in a form that both sides can be brought into.
+/// Our tree in a form that the `kdl` crate's tree can be written in as well.
 fn ours(nodes: &[Node], out: &mut String) {
     for node in nodes {
         write!(out, "{:?}", node.name.text).unwrap();
@@ -51,7 +51,7 @@ fn theirs(document: &KdlDocument, out: &mut String) {
     }
 }
 
-/// The tree we read, or the faults.
+/// The tree that our parser reads, or its errors.
 fn read(text: &str, dialect: Dialect) -> Result<String, String> {
     let parsed = parse(text, dialect);
     if !parsed.faults.is_empty() {
@@ -72,7 +72,7 @@ fn read_by_crate(text: &str, dialect: Dialect) -> Option<String> {
     Some(out)
 }
 
-/// A document and its text in one version, with odd spacing and comments.
+/// A document and its text in one version, with unusual spacing and comments.
 fn document(dialect: Dialect) -> impl Strategy<Value = String> {
     let space = prop_oneof![
         4 => Just(" "),

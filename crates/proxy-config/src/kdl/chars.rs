@@ -1,4 +1,4 @@
-//! Which characters are what. [KDL 2.0 §3.17–3.19]
+//! Character classes. [KDL 2.0 §3.17–3.19]
 
 use super::tree::Dialect;
 
@@ -17,8 +17,8 @@ pub(crate) const fn is_newline(c: char) -> bool {
     )
 }
 
-/// Characters that may stand nowhere: controls, and those that change the direction of text, so
-/// that a file is what it looks like.
+/// Characters that are refused anywhere: controls, and those that change the direction of text, so
+/// that a file reads as it is displayed.
 pub(crate) const fn is_forbidden(c: char) -> bool {
     matches!(
         c,

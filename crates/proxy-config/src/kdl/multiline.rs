@@ -5,8 +5,8 @@ use super::scan::Scanner;
 use super::syntax_error::{SyntaxError, Trouble};
 use super::tree::{Dialect, Span};
 
-/// Reads text of several lines. The scanner stands at the `"""`, after `hashes` of `#`; with any,
-/// the text is raw.
+/// Reads multi-line text. The scanner is at the `"""`, after `hashes` of `#`; the text is raw if
+/// there is one.
 pub(super) fn read(scanner: &mut Scanner<'_>, hashes: usize) -> Result<Box<str>, SyntaxError> {
     let start = scanner.at;
     scanner.eat("\"\"\"");
@@ -33,7 +33,7 @@ pub(super) fn read(scanner: &mut Scanner<'_>, hashes: usize) -> Result<Box<str>,
     resolve(&text, span)
 }
 
-/// What stands before the closing quotes, which are eaten.
+/// The text before the closing quotes, which are consumed.
 fn body<'t>(scanner: &mut Scanner<'t>, hashes: usize) -> Option<&'t str> {
     let close = format!("\"\"\"{}", "#".repeat(hashes));
     let start = scanner.at;
@@ -50,7 +50,7 @@ fn body<'t>(scanner: &mut Scanner<'t>, hashes: usize) -> Option<&'t str> {
     }
 }
 
-/// Takes out each `\` before a line's end, with all space around that end.
+/// Removes each `\` at the end of a line, together with all white space around that line end.
 fn join_lines(text: &str) -> String {
     let mut joined = String::with_capacity(text.len());
     let mut rest = text;
@@ -71,7 +71,7 @@ fn join_lines(text: &str) -> String {
     joined
 }
 
-/// Takes the last line's indentation off every line. Lines of nothing but space become empty.
+/// Removes the last line's indentation from every line. Blank lines become empty.
 fn dedent(text: &str) -> Result<String, &'static str> {
     let text = text.replace("\r\n", "\n");
     let mut lines: Vec<&str> = text.split(is_newline).collect();
@@ -90,7 +90,7 @@ fn dedent(text: &str) -> Result<String, &'static str> {
     Ok(lines?.join("\n"))
 }
 
-/// Resolves the escapes left, by reading the text as if it stood in plain quotes.
+/// Resolves the remaining escapes, by reading the text as if it were in plain quotes.
 fn resolve(text: &str, span: Span) -> Result<Box<str>, SyntaxError> {
     let mut resolved = String::with_capacity(text.len());
     for (index, part) in text.split('\n').enumerate() {

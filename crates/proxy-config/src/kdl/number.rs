@@ -2,7 +2,7 @@
 
 use super::tree::Value;
 
-/// Reads a number as it is written; none when it is not one.
+/// Reads a number; `None` if `text` is not one.
 pub(super) fn read(text: &str) -> Option<Value> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
@@ -34,7 +34,7 @@ pub(super) fn read(text: &str) -> Option<Value> {
     Some(Value::Decimal(if negative { -number } else { number }))
 }
 
-/// Whether text is digits with a fraction, an exponent or both. `_` may stand after a digit.
+/// Whether `text` is digits with a fraction, an exponent or both. `_` may follow a digit.
 fn is_decimal(text: &str) -> bool {
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => {

@@ -5,18 +5,18 @@ use super::scan::Scanner;
 use super::syntax_error::{SyntaxError, Trouble};
 use super::tree::{Dialect, Entry, Name, Node, Span, Value};
 
-/// Blocks within blocks, at most.
+/// Maximum depth of nested blocks.
 pub(crate) const MAX_DEPTH: usize = 32;
-/// Nodes, arguments and properties of one file, at most; each takes about a hundred bytes.
+/// Maximum number of nodes, arguments and properties of one file; each takes about a hundred bytes.
 const MAX_ITEMS: usize = 2_000_000;
-/// Faults noted of one file, at most; after that reading stops.
+/// Maximum number of errors recorded for one file; reading stops there.
 const MAX_FAULTS: usize = 1_000;
 
-/// What reading a text gave.
+/// The result of parsing a text.
 #[derive(Debug)]
 pub(crate) struct Parsed {
     pub(crate) nodes: Vec<Node>,
-    /// In the order of the text. When there are any, the nodes are not all there.
+    /// In the order of the text. If there are any, nodes are missing.
     pub(crate) faults: Vec<SyntaxError>,
 }
 
@@ -25,8 +25,8 @@ pub(crate) fn parse(text: &str, dialect: Dialect) -> Parsed {
     run(text, dialect, None).0
 }
 
-/// Reads `text` as KDL 1, and gives each name and value with its place, in the order of the text;
-/// those that are commented out by `/-` are among them.
+/// Reads `text` as KDL 1, and returns each name and value with its place, in the order of the text,
+/// including those commented out by `/-`.
 pub(crate) fn parse_with_words(text: &str) -> (Parsed, Words) {
     run(text, Dialect::V1, Some(Vec::new()))
 }
@@ -60,16 +60,16 @@ fn run(text: &str, dialect: Dialect, words: Option<Words>) -> (Parsed, Words) {
 
 struct Parser<'t> {
     scanner: Scanner<'t>,
-    /// The opening braces not yet closed.
+    /// Opening braces without their closing brace so far.
     open: Vec<Brace>,
-    /// The first brace whose closing one stands further left than its line begins.
+    /// The first brace whose closing brace is indented less than the line it opens on.
     suspect: Option<Span>,
     faults: Vec<SyntaxError>,
-    /// Whether text was left open, so that braces may have been taken for text.
+    /// Whether a text was left unclosed, so that braces may have been read as text.
     shaken: bool,
-    /// Nodes, arguments and properties so far.
+    /// Nodes, arguments and properties read so far.
     items: usize,
-    /// Whether nothing more is read.
+    /// Whether reading has stopped.
     given_up: bool,
 }
 
@@ -94,7 +94,7 @@ impl Parser<'_> {
         nodes
     }
 
-    /// Reads the next node of this block. False when there is none.
+    /// Reads the next node of this block; false at the block's end.
     fn next_node(&mut self, nodes: &mut Vec<Node>) -> Read<bool> {
         self.scanner.line_space()?;
         match self.scanner.peek() {
@@ -185,7 +185,7 @@ impl Parser<'_> {
     fn close(&mut self, brace: Brace) {
         let start = self.scanner.at;
         if !self.scanner.eat("}") {
-            // Only the outermost block is told of: the others follow from it.
+            // Only the outermost block is reported; the inner ones are consequences of it.
             if self.open.is_empty() && !self.shaken && !self.given_up {
                 let span = self.suspect.unwrap_or(brace.span);
                 let fault = SyntaxError::new(span, "this block is never closed");
@@ -248,11 +248,11 @@ impl Parser<'_> {
 
     fn recover(&mut self, fault: SyntaxError) {
         let is_stray = fault.trouble == Trouble::StrayBrace;
-        // Always past the fault's beginning, so that reading ends.
+        // Never before the error, so that the loop makes progress.
         self.scanner.at = self.scanner.at.max(fault.span.end());
         if !is_stray {
             skip_node(&mut self.scanner);
-            // It ends the broken node; by itself it would be a fault again.
+            // The `;` ends the broken node; alone it would be a second error.
             self.scanner.eat(";");
         }
         if !(is_stray && self.shaken) {

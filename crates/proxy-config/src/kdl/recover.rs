@@ -1,4 +1,4 @@
-//! Going on after a fault, so that one reading finds them all.
+//! Error recovery, so that one pass finds all syntax errors.
 
 use super::chars::is_newline;
 use super::scan::Scanner;
@@ -25,7 +25,7 @@ pub(super) fn skip_node(scanner: &mut Scanner<'_>) {
     }
 }
 
-/// Skips text in quotes, or the rest of the line when it is not closed there.
+/// Skips quoted text, or the rest of the line if it is not closed there.
 fn skip_text(scanner: &mut Scanner<'_>) {
     scanner.bump();
     loop {

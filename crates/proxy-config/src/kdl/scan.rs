@@ -1,16 +1,16 @@
-//! Moving through the text: spaces, comments and line ends.
+//! The scanner: spaces, comments and line ends.
 
 use super::chars::{is_newline, is_space};
 use super::syntax_error::{SyntaxError, Trouble};
 use super::tree::{Dialect, Span, Value};
 
-/// A place in the text, moving forward.
+/// A position in the text, moving forward.
 #[derive(Clone, Debug)]
 pub(super) struct Scanner<'t> {
     pub(super) text: &'t str,
     pub(super) at: usize,
     pub(super) dialect: Dialect,
-    /// The names and values read so far, where they are wanted.
+    /// The names and values read so far; `None` unless requested.
     pub(super) words: Option<Vec<(Span, Value)>>,
 }
 
@@ -61,8 +61,8 @@ impl<'t> Scanner<'t> {
         self.eat("\r\n") || self.peek().is_some_and(is_newline) && self.bump().is_some()
     }
 
-    /// Skips what may stand between the parts of one node: spaces, `/* */`, and a `\` that
-    /// carries the node on to the next line. Says whether there was any.
+    /// Skips what may separate the parts of a node: spaces, `/* */`, and a `\` that continues the
+    /// node on the next line. Returns whether there was any.
     pub(super) fn node_space(&mut self) -> Result<bool, SyntaxError> {
         let start = self.at;
         loop {
@@ -77,7 +77,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// Skips what may stand between nodes.
+    /// Skips what may separate nodes.
     pub(super) fn line_space(&mut self) -> Result<(), SyntaxError> {
         loop {
             self.node_space()?;

@@ -7,7 +7,7 @@ use super::syntax_error::{SyntaxError, Trouble};
 use super::tree::{Dialect, Span};
 
 impl Scanner<'_> {
-    /// Reads text in quotes. The scanner stands at the `"`.
+    /// Reads quoted text. The scanner is at the `"`.
     pub(super) fn quoted(&mut self) -> Result<Box<str>, SyntaxError> {
         if self.dialect == Dialect::V2 && self.is_at("\"\"\"") {
             return multiline::read(self, 0);
@@ -51,7 +51,7 @@ impl Scanner<'_> {
         Ok(body.into())
     }
 
-    /// Reads one escape, at its `\`. None for one that stands for nothing.
+    /// Reads one escape, at its `\`; `None` for an unknown one.
     fn escape(&mut self) -> Result<Option<char>, SyntaxError> {
         let start = self.at;
         self.eat("\\");
@@ -98,7 +98,7 @@ impl Scanner<'_> {
         ))
     }
 
-    /// The fault for text that is not closed before its line, or the file, ends.
+    /// The error for text without its closing quote on the line or in the file.
     fn unclosed(&mut self, start: usize) -> SyntaxError {
         self.at = start;
         let span = self.skip_while(|c| !is_newline(c));
@@ -113,14 +113,14 @@ impl Scanner<'_> {
         }
     }
 
-    /// Reads bare text, which may turn out to be a number or a keyword.
+    /// Reads bare text, which may be a number or a keyword.
     pub(super) fn bare(&mut self) -> Span {
         let dialect = self.dialect;
         self.skip_while(|c| is_bare_char(c, dialect))
     }
 }
 
-/// Whether `text` may stand without quotes.
+/// Whether `text` needs no quotes.
 pub(crate) fn is_bare(text: &str, dialect: Dialect) -> bool {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let undotted = unsigned.strip_prefix('.').unwrap_or(unsigned);

@@ -1,9 +1,9 @@
-//! What can be wrong with the form of a text.
+//! Syntax errors of a KDL text.
 
 use super::tree::Span;
 use std::borrow::Cow;
 
-/// A fault of the text's form.
+/// A syntax error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SyntaxError {
     pub(crate) span: Span,
@@ -13,20 +13,20 @@ pub(crate) struct SyntaxError {
     pub(crate) trouble: Trouble,
 }
 
-/// What a fault means for the rest of the reading.
+/// How a syntax error affects the rest of the parsing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
-    /// Nothing: what follows can be read.
+    /// No effect: the rest can be parsed.
     Local,
-    /// Text is open; braces after it may belong to it.
+    /// Text is unclosed; braces after it may belong to it.
     OpenText,
-    /// A `}` too many, which may follow from another fault.
+    /// A surplus `}`, perhaps the consequence of another error.
     StrayBrace,
-    /// The other version of KDL is spoken here.
+    /// The text is in the other version of KDL.
     OtherDialect,
-    /// Blocks are too deep; nothing after it is read.
+    /// Blocks are nested too deep; parsing stops.
     TooDeep,
-    /// There is too much; nothing after it is read.
+    /// Too many items; parsing stops.
     TooMany,
 }
 

@@ -1,4 +1,4 @@
-//! What a KDL document is once it is read.
+//! The syntax tree of a KDL document.
 
 /// A version of the language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -7,22 +7,22 @@ pub(crate) enum Dialect {
     V2,
 }
 
-/// A stretch of the text, in bytes. Texts are far smaller than 4 GiB.
+/// A range of the text, in bytes. Texts are at most 16 MiB.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Span {
     start: u32,
     end: u32,
 }
 
-/// One node: a name, its arguments and properties, and the nodes in its braces.
+/// A node: a name, its arguments and properties, and the nodes in its braces.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
-    /// A type annotation, braces included.
+    /// A type annotation, parentheses included.
     pub(crate) annotation: Option<Span>,
     pub(crate) name: Name,
     pub(crate) entries: Vec<Entry>,
     pub(crate) children: Option<Vec<Node>>,
-    /// From the name to the last entry; the block is not in it.
+    /// From the name to the last entry, without the block.
     pub(crate) head: Span,
     /// The block, braces included; empty where there is none.
     pub(crate) block: Span,
@@ -35,18 +35,18 @@ pub(crate) struct Name {
     pub(crate) span: Span,
 }
 
-/// An argument, or a property when it has a name.
+/// A property, or an argument if it has no name.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) name: Option<Name>,
-    /// A type annotation, braces included.
+    /// A type annotation, parentheses included.
     pub(crate) annotation: Option<Span>,
     pub(crate) value: Value,
-    /// The value alone.
+    /// The value without the name.
     pub(crate) span: Span,
 }
 
-/// A value.
+/// A value of KDL.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
     Text(Box<str>),
@@ -65,17 +65,17 @@ impl Span {
         }
     }
 
-    /// The first byte.
+    /// Offset of the first byte.
     pub(crate) const fn start(self) -> usize {
         self.start as usize
     }
 
-    /// The byte behind the last.
+    /// Offset behind the last byte.
     pub(crate) const fn end(self) -> usize {
         self.end as usize
     }
 
-    /// From the beginning of this one to the end of the other.
+    /// From the start of `self` to the end of `other`.
     pub(crate) const fn to(self, other: Self) -> Self {
         Self {
             start: self.start,

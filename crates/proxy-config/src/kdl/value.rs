@@ -9,7 +9,7 @@ use super::tree::{Dialect, Name, Span, Value};
 
 type Read<T> = Result<T, SyntaxError>;
 
-/// What should stand where text is read.
+/// What a piece of text is read as.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wanted {
     Name,
@@ -64,7 +64,7 @@ impl Scanner<'_> {
         self.dialect == Dialect::V1 && is_raw && self.rest().len() == rest.len() + 1
     }
 
-    /// Reads what begins with `#`: raw text or a keyword.
+    /// Reads a value that begins with `#`: raw text or a keyword.
     fn hash(&mut self, wanted: Wanted) -> Read<Value> {
         let start = self.at;
         let rest = self.rest();
@@ -142,7 +142,7 @@ impl Scanner<'_> {
         })
     }
 
-    /// Bare text is a name; as a value it needs quotes in KDL 1.
+    /// Bare text is a name; as a value it is an error in KDL 1.
     fn bare_text(&self, text: &str, span: Span, what: Wanted) -> Read<Value> {
         let is_name = what == Wanted::Name || self.is_at("=");
         if self.dialect == Dialect::V1 && !is_name {
@@ -152,7 +152,7 @@ impl Scanner<'_> {
         Ok(Value::Text(text.into()))
     }
 
-    /// A type annotation, if there is one: `(name)`.
+    /// Reads a type annotation, `(name)`, if there is one.
     pub(super) fn annotation(&mut self) -> Read<Option<Span>> {
         let start = self.at;
         if !self.eat("(") {
@@ -169,7 +169,7 @@ impl Scanner<'_> {
         Ok(Some(span))
     }
 
-    /// What is said of a `/` outside of quotes.
+    /// The message for a `/` outside of quotes.
     fn quotes_wanted(&self) -> String {
         let end = |c: char| c.is_whitespace() || matches!(c, ';' | '{' | '}' | '"');
         let before = self.text.get(..self.at).unwrap_or_default();

@@ -1,12 +1,12 @@
-//! Reading a text whose version nobody has said.
+//! Parsing of a text whose KDL version is not declared.
 
 use super::chars::is_forbidden;
 use super::parser::{Parsed, parse};
 use super::syntax_error::{SyntaxError, Trouble};
 use super::tree::{Dialect, Node, Span};
 
-/// Reads a text as KDL 2, then as KDL 1. When it is neither, the faults are those of KDL 2,
-/// unless it is KDL 1 up to its first fault.
+/// Reads a text as KDL 2, then as KDL 1. If it is neither, the errors are those of KDL 2, except
+/// when the text is KDL 1 up to its first error.
 pub(crate) fn read(text: &str) -> Result<Vec<Node>, Vec<SyntaxError>> {
     let Parsed {
         nodes,
@@ -38,7 +38,7 @@ pub(crate) fn read(text: &str) -> Result<Vec<Node>, Vec<SyntaxError>> {
     }
 }
 
-/// The first character that may not stand in a configuration. A byte order mark may lead it.
+/// The first forbidden character. A byte order mark may begin the text.
 pub(crate) fn forbidden(text: &str) -> Option<Span> {
     let start = if text.starts_with('\u{feff}') { 3 } else { 0 };
     let rest = text.get(start..)?;

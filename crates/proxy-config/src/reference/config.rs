@@ -1,4 +1,4 @@
-//! The page of settings.
+//! The reference page of settings.
 
 use proxy_model::registry::{self, Presence, SettingSpec, Shape, Word, show_size};
 
@@ -99,7 +99,7 @@ fn row(setting: &SettingSpec) -> String {
     format!("| {} |\n", cells.join(" | "))
 }
 
-/// What may be written, in words.
+/// The values that a setting accepts, in words.
 fn value(setting: &SettingSpec) -> String {
     let many = matches!(setting.presence, Presence::Many);
     let value = match &setting.shape {
@@ -164,7 +164,7 @@ fn with_unit(range: &str, unit: &str) -> String {
     }
 }
 
-/// What each word means.
+/// The meaning of each word that a setting accepts.
 fn words(shape: &Shape) -> String {
     let told = |word: &Word| {
         let not_yet = word

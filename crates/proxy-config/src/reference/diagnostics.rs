@@ -1,8 +1,8 @@
-//! The page of faults.
+//! The reference page of diagnostic codes.
 
 use crate::diagnostic_code::{DiagnosticCode, Severity};
 
-/// `docs/reference/config-faults.md`: every code, and what it means.
+/// `docs/reference/config-faults.md`: every code with its meaning.
 pub fn faults_md() -> String {
     let mut page = String::from(
         "# Faults and warnings of a configuration\n\n\

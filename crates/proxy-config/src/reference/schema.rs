@@ -1,12 +1,12 @@
-//! A JSON schema of configurations, written as JSON.
+//! The JSON Schema of configurations.
 
 use proxy_model::registry::{self, Presence, SettingSpec, Shape};
 use serde_json::{Map, Value, json};
 
 /// `docs/reference/config.schema.json`: a JSON Schema, draft 2020-12, of a configuration as JSON.
 ///
-/// A block is an object of its settings; blocks that have names are an object by name; what may
-/// be written several times is an array.
+/// A block is an object of its settings; named blocks are an object keyed by name; a repeatable
+/// setting is an array.
 pub fn schema_json() -> String {
     let settings = registry::all();
     let mut schema = Map::new();
@@ -22,7 +22,7 @@ pub fn schema_json() -> String {
     text
 }
 
-/// Adds what may stand in `block` to the schema of its object.
+/// Adds the settings of `block` to the schema of its object.
 fn fill(schema: &mut Map<String, Value>, block: &str, settings: &[SettingSpec]) {
     let mut properties = Map::new();
     let mut required = Vec::new();
@@ -130,7 +130,7 @@ fn whole(number: i128) -> Value {
     i64::try_from(number).map_or(Value::Null, Value::from)
 }
 
-/// A default as it is written, as JSON.
+/// The JSON form of a default.
 fn default_value(written: &str) -> Value {
     let plain = written.trim_start_matches('#');
     serde_json::from_str(plain).unwrap_or_else(|_| plain.into())

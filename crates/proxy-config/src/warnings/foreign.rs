@@ -1,4 +1,4 @@
-//! What is written as other servers want it, and means something else here.
+//! Warnings about the notation of other servers, which has another meaning here.
 
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
@@ -33,7 +33,7 @@ fn wildcards_in_paths(route: &Route, faults: &mut Diagnostics) {
     }
 }
 
-/// What says what a path with a wildcard means elsewhere; none for a pattern without one.
+/// The warning about a wildcard in a path; `None` for a pattern without one.
 fn without_wildcard(pattern: &PathPattern) -> Option<String> {
     if pattern.setting() == "path-regex" {
         return None;
@@ -113,7 +113,8 @@ fn variable_in(field: &Setting<HeaderField>, faults: &mut Diagnostics) {
     ));
 }
 
-/// What looks like a variable: `$host`, `${host}`, `{host}`, `%{host}`, `%[src]`.
+/// The first part of `value` that looks like a variable: `$host`, `${host}`, `{host}`, `%{host}`,
+/// `%[src]`.
 fn variable(value: &str) -> Option<&str> {
     let mut places = value.char_indices();
     places.find_map(|(at, c)| {
@@ -133,7 +134,7 @@ fn begins_name(text: &str, at: usize) -> bool {
     first.is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
 }
 
-/// The length of `text` up to the end of the name that begins `at` a byte of it.
+/// The end of the name that begins at byte `at` of `text`, as a length from the beginning.
 fn name_length(text: &str, at: usize) -> Option<usize> {
     let name = text.get(at..)?;
     let length = name
@@ -142,7 +143,7 @@ fn name_length(text: &str, at: usize) -> Option<usize> {
     (length > 0).then_some(at + length)
 }
 
-/// The length of a name in brackets, which begin `text`.
+/// The length of the name in brackets at the beginning of `text`.
 fn enclosed(text: &str, close: char) -> Option<usize> {
     let end = text.find(close)?;
     let name = text.get(1..end)?;

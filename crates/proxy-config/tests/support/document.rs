@@ -1,4 +1,4 @@
-//! The smallest configuration in which a setting can stand.
+//! The smallest configuration that contains a given setting.
 
 use proxy_model::registry::{self, Presence, SettingSpec, Shape};
 
@@ -28,7 +28,7 @@ pub(crate) fn with(path: &str, value: &str) -> String {
     format!("{text}\n{upstream}\n{route}\n")
 }
 
-/// Values that a row of the registry takes, as they are written. None for blocks and pairs.
+/// Sample values of a setting, as written. None for blocks and pairs.
 pub(crate) fn sample(spec: &SettingSpec) -> Option<String> {
     match &spec.shape {
         Shape::Flag => Some("#true".to_owned()),
@@ -45,7 +45,7 @@ pub(crate) fn sample(spec: &SettingSpec) -> Option<String> {
     }
 }
 
-/// Milliseconds in the unit that the name of a time says.
+/// Milliseconds in the unit of a setting's name.
 pub(crate) fn in_unit(spec: &SettingSpec, millis: u64) -> String {
     let per = if spec.name().ends_with("-ms") {
         1
@@ -65,7 +65,7 @@ fn title(block: &str) -> &'static str {
     }
 }
 
-/// What a block needs beside `inner` to be complete.
+/// The settings that a block needs beside `inner` to be valid.
 fn beside(block: &str, inner: &str) -> String {
     let needs: &[&str] = match block {
         "routes.route" if inner.starts_with("builtin-handler") => &["service-type \"builtin\""],

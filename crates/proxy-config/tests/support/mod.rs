@@ -1,9 +1,10 @@
-//! Files with what is expected of them beside them.
+//! Fixtures and their expected results.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The folder of fixtures called `name`, relative to the crate, so that reports name no machine.
+/// The folder of fixtures called `name`, relative to the crate, so that reports name no machine's
+/// path.
 pub(crate) fn folder(name: &str) -> PathBuf {
     Path::new("../../fixtures/config").join(name)
 }
@@ -36,7 +37,7 @@ pub(crate) fn compare(path: &Path, actual: &str) -> Result<(), String> {
     ))
 }
 
-/// Fails with all that differs, not only with the first.
+/// Fails with all differences, not only with the first.
 pub(crate) fn all(results: impl IntoIterator<Item = Result<(), String>>) {
     let wrong: Vec<String> = results.into_iter().filter_map(Result::err).collect();
     assert!(
