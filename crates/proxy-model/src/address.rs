@@ -1,81 +1,81 @@
-//! Addresses: where the proxy listens, and where it connects to.
+//! Addresses of listeners and of targets.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Where a listener binds.
+/// The address that a listener binds.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum BindAddress {
-    /// An IP address and a port, as `0.0.0.0:8080` or `[::]:80`. Port 0 lets the system choose. A
-    /// link-local address comes with the number of its interface, as `[fe80::1%2]:80`. [RFC 6874 §2]
+    /// An IP address and a port, as `0.0.0.0:8080` or `[::]:80`. With port 0 the kernel picks one.
+    /// A link-local address includes its interface's index, as `[fe80::1%2]:80`. [RFC 6874 §2]
     Tcp(SocketAddr),
-    /// A Unix socket, written `unix:/path`.
+    /// The path of a Unix socket, written `unix:/path`.
     Unix(PathBuf),
 }
 
-/// Where a target is: a host and a port.
+/// The address of a target: a host and a port.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TargetAddress {
-    /// The host.
+    /// IP address or DNS name.
     pub host: Host,
-    /// The port, 1 to 65535.
+    /// TCP port, 1 to 65535.
     pub port: u16,
 }
 
-/// A host, by number or by name.
+/// A host, by address or by name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Host {
-    /// An IP address; nothing to resolve.
+    /// An IP address, used without resolution.
     Ip(IpAddr),
-    /// A name to resolve, in lower case, without a trailing dot.
+    /// A DNS name, in lower case, without a trailing dot.
     Name(Box<str>),
 }
 
-/// Why text is not an address.
+/// The reason why text is not an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
     /// There is no `:port`.
     #[error("the port is missing")]
     NoPort,
-    /// The port is no number of 0 to 65535.
+    /// The port is not a number from 0 to 65535.
     #[error("the port is not a number of at most 65535")]
     Port,
-    /// Nothing can be reached at port 0.
+    /// A target has port 0, which cannot be connected to.
     #[error("port 0 cannot be connected to")]
     PortZero,
-    /// There is nothing before the port.
+    /// There is no host before the port.
     #[error("the host is missing; `0.0.0.0` and `[::]` stand for all addresses")]
     NoHost,
-    /// An IPv6 address without brackets.
+    /// An IPv6 address lacks its brackets.
     #[error("an IPv6 address stands in brackets, as in `[::1]:80`")]
     Brackets,
-    /// A name where only an IP address will do.
+    /// A name is given where only an IP address is allowed.
     #[error("a listener needs an IP address; names are not resolved here")]
     Name,
-    /// Neither an IP address nor a name that DNS allows.
+    /// The host is neither an IP address nor a valid DNS name.
     #[error("the host is neither an IP address nor a host name")]
     Host,
-    /// A URL, where a host and a port are enough.
+    /// A URL is given instead of a host and a port.
     #[error("write the host and the port only, without a scheme or a path")]
     Url,
-    /// A link-local address alone is not one place.
+    /// A link-local address lacks the index of its interface.
     #[error("a link-local address needs the number of its interface, as in `[fe80::1%2]:80`")]
     NoScope,
-    /// What stands behind `%` is no number of an interface.
+    /// The text behind `%` is not the index of an interface.
     #[error("the number of an interface stands behind `%`; `ip link` shows it")]
     Scope,
-    /// `unix:` without an absolute path.
+    /// `unix:` is not followed by an absolute path.
     #[error("a Unix socket is written `unix:/path`")]
     UnixPath,
 }
 
-/// Reads an IP address and a port; `localhost` is 127.0.0.1.
+/// Parses an IP address and a port; `localhost` is 127.0.0.1.
 ///
 /// # Errors
 ///
-/// When the text is anything else.
+/// The text has another form.
 pub(crate) fn socket_address(text: &str) -> Result<SocketAddr, AddressError> {
     if let Some(scoped) = scoped(text)? {
         return Ok(scoped.into());
@@ -89,7 +89,7 @@ pub(crate) fn socket_address(text: &str) -> Result<SocketAddr, AddressError> {
     }
 }
 
-/// `[address%interface]:port`, if there is a `%`.
+/// Parses `[address%interface]:port`; `None` without a `%`.
 fn scoped(text: &str) -> Result<Option<SocketAddrV6>, AddressError> {
     let Some((address, rest)) = text.split_once('%') else {
         return Ok(None);
@@ -131,7 +131,7 @@ fn port(text: &str) -> Result<u16, AddressError> {
     port.ok_or(AddressError::Port)
 }
 
-/// A name as DNS allows it: labels of letters, digits, `-` and `_`. [RFC 1123 §2.1]
+/// Parses a DNS name: labels of letters, digits, `-` and `_`. [RFC 1123 §2.1]
 fn plain_host(text: &str) -> Result<Host, AddressError> {
     if let Ok(ip) = text.parse::<Ipv4Addr>() {
         return Ok(Host::Ip(ip.into()));
@@ -144,7 +144,7 @@ fn plain_host(text: &str) -> Result<Host, AddressError> {
             && !label.starts_with('-')
             && !label.ends_with('-')
     };
-    // A name of digits only would be a mistyped address.
+    // A name of digits alone is a mistyped address.
     let is_number = name
         .bytes()
         .all(|byte| byte.is_ascii_digit() || byte == b'.');

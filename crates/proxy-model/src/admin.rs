@@ -4,13 +4,13 @@ use crate::place::Setting;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// The `admin` block. Off loopback there is always a token file.
+/// The `admin` block. An address other than loopback always comes with a token file.
 #[derive(Clone, Debug)]
 pub struct Admin {
-    /// Where it listens; none when it is `"off"`.
+    /// The address of the interface's listener; `None` for `"off"`.
     pub address: Setting<Option<SocketAddr>>,
-    /// The file that holds the bearer token callers must send; none asks for none.
+    /// The file with the bearer token that clients must send; `None` requires no token.
     pub token_file: Option<Setting<PathBuf>>,
-    /// A Unix socket where it listens too; who may open the file may ask.
+    /// A Unix socket beside the address; access to the socket's file is the only authorization.
     pub unix_socket: Option<Setting<PathBuf>>,
 }

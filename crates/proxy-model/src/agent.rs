@@ -5,58 +5,58 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// One external agent, reached over a Unix socket.
+/// An external agent, reached over a Unix socket.
 #[derive(Clone, Debug)]
 pub struct Agent {
-    /// Its name, unique among agents.
+    /// Name, unique among agents.
     pub name: String,
-    /// Its block.
+    /// Place of the block.
     pub place: Place,
-    /// Its socket.
+    /// Path of its Unix socket.
     pub unix_socket: Setting<PathBuf>,
-    /// What happens to requests while it cannot be asked.
+    /// Treatment of requests while the agent is unavailable.
     pub failure_mode: Setting<FailureMode>,
-    /// How long one decision may take.
+    /// Maximum time for one decision.
     pub timeout: Setting<Duration>,
-    /// The encoding it is offered.
+    /// Encoding offered to the agent.
     pub encoding: Setting<AgentEncoding>,
-    /// When it is not asked any more.
+    /// Limits after which the agent is no longer called; `None` never stops.
     pub circuit_breaker: Option<AgentBreaker>,
 }
 
-/// What happens to requests while an agent cannot be asked.
+/// Treatment of requests while an agent is unavailable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FailureMode {
-    /// They go on without it.
+    /// Requests continue without a decision.
     Open,
-    /// They are refused.
+    /// Requests are refused.
     Closed,
 }
 
-/// How an agent is reached.
+/// The transport to an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AgentTransport {
-    /// Over a Unix socket.
+    /// A Unix socket.
     UnixSocket,
 }
 
-/// How frames' payloads are written.
+/// The encoding of a frame's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AgentEncoding {
     /// JSON.
     Json,
-    /// `MessagePack`, where the agent agrees.
+    /// `MessagePack`, if the agent accepts it.
     MessagePack,
 }
 
-/// When an agent is not asked any more.
+/// The circuit breaker of an agent.
 #[derive(Clone, Debug)]
 pub struct AgentBreaker {
-    /// Its block.
+    /// Place of the block.
     pub place: Place,
-    /// Consecutive failures that open it.
+    /// Consecutive failures that open the breaker.
     pub failure_threshold: Setting<u32>,
-    /// How long it stays open.
+    /// Time for which the breaker stays open.
     pub timeout: Setting<Duration>,
 }
 

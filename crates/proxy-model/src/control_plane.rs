@@ -7,18 +7,18 @@ use std::time::Duration;
 /// The `control-plane` block.
 #[derive(Clone, Debug)]
 pub struct ControlPlane {
-    /// Its block.
+    /// Place of the block.
     pub place: Place,
     /// Base URL of the control plane.
     pub url: Setting<String>,
-    /// This node's id, as registration gave it.
+    /// The node's id, assigned at registration.
     pub node_id: Option<Setting<String>>,
-    /// The file that holds the node key.
+    /// The file with the node key.
     pub node_key_file: Option<Setting<PathBuf>>,
-    /// The file that holds an enrolment token, used once when there is no node key yet.
+    /// The file with an enrolment token, used once, while there is no node key.
     pub enrolment_token_file: Option<Setting<PathBuf>>,
-    /// The folder for keys and bundles.
+    /// The folder in which the node stores keys and bundles.
     pub data_dir: Setting<PathBuf>,
-    /// From one heartbeat to the next.
+    /// Interval between heartbeats.
     pub heartbeat_interval: Setting<Duration>,
 }

@@ -1,4 +1,4 @@
-//! Every setting in force, with where it came from: what `/admin/config` and `explain` list.
+//! The effective settings with their origins, as `/admin/config` and `explain` list them.
 
 mod limits;
 mod listener;
@@ -17,17 +17,17 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// One setting in force.
+/// An effective setting.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EffectiveSetting {
-    /// Where it stands: `routes.route["api"].policies.max-body-size`.
+    /// Path in the configuration: `routes.route["api"].policies.max-body-size`.
     pub path: String,
-    /// Its row of the registry: `routes.route.policies.max-body-size`.
+    /// Path of its row in the registry: `routes.route.policies.max-body-size`.
     pub row: &'static str,
-    /// Its value; times in seconds or milliseconds as the name ends, sizes in bytes. Secrets are
-    /// `"(redacted)"`.
+    /// Value; times in seconds or milliseconds according to the name's suffix, sizes in bytes.
+    /// Secrets are `"(redacted)"`.
     pub value: Value,
-    /// Where it was written.
+    /// The place where it is written, or the default.
     pub origin: Origin,
 }
 
@@ -44,8 +44,8 @@ pub enum Part<'m> {
     Limits,
 }
 
-/// Every setting in force, in the order of the model. Those that were not written and have no
-/// default are left out, and those that have no effect yet.
+/// Every effective setting, in the order of the model. Absent settings without a default are left
+/// out, and so are settings without effect.
 pub fn effective(model: &Model) -> Vec<EffectiveSetting> {
     let Model {
         listeners,
@@ -87,7 +87,7 @@ pub fn effective(model: &Model) -> Vec<EffectiveSetting> {
     list.settings
 }
 
-/// As [`effective`], of one part of `model`.
+/// Like [`effective`], for one part of `model`.
 pub fn effective_in(model: &Model, part: Part<'_>) -> Vec<EffectiveSetting> {
     let mut list = List::default();
     list.part(model, part);
@@ -95,7 +95,7 @@ pub fn effective_in(model: &Model, part: Part<'_>) -> Vec<EffectiveSetting> {
 }
 
 impl EffectiveSetting {
-    /// Its name within its listener, route, upstream or agent, or else within its block:
+    /// The path within its listener, route, upstream or agent, or else within its block:
     /// `policies.max-body-size`.
     pub fn name(&self) -> &'static str {
         let named = [
@@ -110,7 +110,7 @@ impl EffectiveSetting {
     }
 }
 
-/// The settings so far, and the block that the next ones are in.
+/// The settings listed so far, and the path of the current block.
 #[derive(Debug, Default)]
 struct List {
     settings: Vec<EffectiveSetting>,

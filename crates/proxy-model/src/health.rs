@@ -1,62 +1,62 @@
-//! How targets are asked whether they are well.
+//! Active health checks.
 
 use crate::place::{Place, Setting};
 use std::time::Duration;
 
-/// A health check of an upstream's targets.
+/// The active health check of an upstream's targets.
 #[derive(Clone, Debug)]
 pub struct HealthCheck {
-    /// Its block.
+    /// Place of the block.
     pub place: Place,
-    /// What is asked.
+    /// The probe and its settings.
     pub kind: HealthCheckKind,
-    /// From one question to the next.
+    /// Interval between two probes of a target.
     pub interval: Setting<Duration>,
-    /// How long an answer may take.
+    /// Maximum time for a probe.
     pub timeout: Setting<Duration>,
-    /// Consecutive good answers that make a target healthy.
+    /// Consecutive successful probes that make a target healthy.
     pub healthy_threshold: Setting<u32>,
-    /// Consecutive bad answers that make it unhealthy.
+    /// Consecutive failed probes that make a target unhealthy.
     pub unhealthy_threshold: Setting<u32>,
 }
 
-/// A health check's `type`, before its own settings are known.
+/// The `type` of a health check, before its own settings are decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HealthCheckType {
-    /// A GET.
+    /// An HTTP GET.
     Http,
-    /// A connection.
+    /// A TCP connection.
     Tcp,
     /// The gRPC health protocol.
     Grpc,
-    /// A model server's list of models.
+    /// A GET of a model server's list of models.
     Inference,
 }
 
-/// What a health check asks.
+/// The probe of a health check.
 #[derive(Clone, Debug)]
 pub enum HealthCheckKind {
-    /// A GET.
+    /// An HTTP GET.
     Http {
-        /// The path.
+        /// Path of the request.
         path: Setting<String>,
-        /// The status that is good.
+        /// The status of a successful response.
         expected_status: Setting<u16>,
-        /// The `Host` sent; none sends the target's address.
+        /// `Host` of the request; `None` sends the target's address.
         host: Option<Setting<String>>,
     },
-    /// A connection.
+    /// A TCP connection.
     Tcp,
     /// The gRPC health protocol.
     Grpc {
-        /// The service asked about; none asks about the server as a whole.
+        /// The service in the request; `None` checks the server as a whole.
         service: Option<Setting<String>>,
     },
-    /// A model server's list of models.
+    /// A GET of a model server's list of models.
     Inference {
-        /// The path of the list.
+        /// Path of the list.
         endpoint: Setting<String>,
-        /// Models that must be in it; a name also stands for longer names that begin with it.
+        /// Models that the list must contain; a name also matches longer names that begin with it.
         expected_models: Vec<Setting<String>>,
     },
 }

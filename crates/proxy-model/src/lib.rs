@@ -1,7 +1,7 @@
-//! A configuration known to be right, and the registry of its settings.
+//! The validated configuration, and the registry of its settings.
 //!
-//! Nothing here reads a file. `proxy-config` turns text into a [`Model`]; whoever holds one may
-//! rely on every name being defined, every number being in range and every pattern compiling.
+//! This crate reads no file; `proxy-config` turns text into a [`Model`]. In a model every reference
+//! is defined, every number is in range and every pattern compiles.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod address;

@@ -1,4 +1,4 @@
-//! Where clients connect, and how they are spoken to.
+//! Listeners: address, protocol, TLS and client timeouts.
 
 use crate::address::BindAddress;
 use crate::model::RouteIndex;
@@ -8,48 +8,48 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// One listening socket.
+/// A listener.
 #[derive(Clone, Debug)]
 pub struct Listener {
-    /// Its name, unique among listeners.
+    /// Name, unique among listeners.
     pub name: String,
-    /// Its block.
+    /// Place of the block.
     pub place: Place,
-    /// Where it binds.
+    /// Address to bind.
     pub address: Setting<BindAddress>,
-    /// What it speaks.
+    /// Protocol of its connections.
     pub protocol: Setting<ListenerProtocol>,
-    /// The route for requests that no route matches; none answers 404.
+    /// Route for requests that match no route; `None` answers 404.
     pub default_route: Option<Setting<RouteIndex>>,
-    /// Peers whose forwarding headers are believed.
+    /// Networks of peers whose forwarding headers are trusted.
     pub trusted_proxies: Vec<Setting<IpNet>>,
-    /// What happens to paths that can be read in two ways.
+    /// Treatment of ambiguous paths.
     pub path_policy: Setting<PathPolicy>,
-    /// Whether requests that go upstream say in `Via` that they came by here. [RFC 9110 §7.6.3]
+    /// Requests to upstreams get a `Via` header. [RFC 9110 §7.6.3]
     pub via: Setting<bool>,
-    /// Whether our own errors carry `Proxy-Status` with the reason. [RFC 9209]
+    /// The proxy's own errors carry `Proxy-Status` with the reason. [RFC 9209]
     pub expose_reasons: Setting<bool>,
-    /// Whether HTTP/2 with prior knowledge is spoken without TLS.
+    /// HTTP/2 with prior knowledge is accepted without TLS.
     pub h2c: Setting<bool>,
-    /// Whether every connection begins with a PROXY protocol header, v1 or v2.
+    /// Every connection begins with a PROXY protocol header, v1 or v2.
     pub proxy_protocol: Setting<bool>,
-    /// Most streams at once on one HTTP/2 connection.
+    /// Maximum number of concurrent streams on one HTTP/2 connection.
     pub max_concurrent_streams: Setting<u32>,
-    /// Streams that a client may reset at once before they came to anything.
+    /// Burst of streams that a client may reset before they were forwarded or answered.
     pub max_stream_resets: Setting<u32>,
-    /// How old a client's connection may become; none is without limit.
+    /// Maximum age of a client connection; `None` is unlimited.
     pub max_connection_age: Option<Setting<Duration>>,
-    /// Most requests on one client connection; none is without limit.
+    /// Maximum number of requests on one client connection; `None` is unlimited.
     pub max_requests_per_connection: Option<Setting<u32>>,
-    /// Connections the system queues before they are accepted.
+    /// Length of the kernel's queue of connections that are not yet accepted.
     pub backlog: Setting<u32>,
-    /// How long clients may take.
+    /// Timeouts of clients.
     pub timeouts: ListenerTimeouts,
-    /// Certificates and the like; present exactly when the protocol is `https`.
+    /// TLS settings; present exactly when the protocol is `https`.
     pub tls: Option<ListenerTls>,
 }
 
-/// What a listener speaks.
+/// The protocol of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ListenerProtocol {
     /// HTTP without TLS.
@@ -58,78 +58,78 @@ pub enum ListenerProtocol {
     Https,
 }
 
-/// What happens to paths that the proxy and an upstream could read differently. Plain paths, without
-/// `//`, `;`, `\`, dot segments and escapes of characters that mean something raw, are not affected.
+/// Treatment of paths that the proxy and an upstream could read differently. Paths without `//`,
+/// `;`, `\`, dot segments and escapes of reserved characters are not affected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PathPolicy {
-    /// Refused with 400 where one reading leads to another route, holds NUL or a broken escape, or
-    /// leaves the root; passed on as they came where all readings agree.
+    /// Refuses with 400 a path of which one reading leads to another route, holds NUL or a broken
+    /// escape, or leaves the root; forwards any other path unchanged.
     Strict,
-    /// Passed on as they came; matching decodes unreserved characters, removes dot segments, and
-    /// sees everything else as it is.
+    /// Forwards every path unchanged; matching decodes unreserved characters and removes dot
+    /// segments, and takes everything else literally.
     Forward,
 }
 
-/// How long clients may take. A timer that runs out while nothing was asked closes silently.
+/// Timeouts of clients. A connection on which no request has begun is closed without a response.
 #[derive(Clone, Debug)]
 pub struct ListenerTimeouts {
-    /// From the first byte of a request's head to its last.
+    /// From the first to the last byte of a request's head.
     pub header: Setting<Duration>,
-    /// Between two reads of a request body.
+    /// Without progress in reading a request body.
     pub body_idle: Setting<Duration>,
-    /// Between two writes of a response that the client takes.
+    /// Without progress in writing a response.
     pub write_idle: Setting<Duration>,
     /// Between two requests on one connection.
     pub keep_alive: Setting<Duration>,
-    /// The whole TLS handshake, or the PROXY protocol header.
+    /// For the TLS handshake, and for the PROXY protocol header.
     pub handshake: Setting<Duration>,
 }
 
-/// TLS towards clients.
+/// TLS of a listener.
 #[derive(Clone, Debug)]
 pub struct ListenerTls {
-    /// Its block.
+    /// Place of the block.
     pub place: Place,
-    /// Certificates; the first answers clients whose server name no other one covers.
+    /// Certificates; the first is the default for server names that no certificate covers.
     pub certificates: Vec<Certificate>,
-    /// Lowest version spoken.
+    /// Lowest accepted version.
     pub min_version: Setting<TlsVersion>,
-    /// Highest version spoken.
+    /// Highest accepted version.
     pub max_version: Setting<TlsVersion>,
-    /// Protocols offered by ALPN, most wanted first. [RFC 7301]
+    /// Protocols offered by ALPN, in order of preference. [RFC 7301]
     pub alpn: Vec<Setting<Alpn>>,
-    /// Whether and how clients prove who they are.
+    /// Client certificates; `None` requests none.
     pub client_auth: Option<ClientAuth>,
 }
 
-/// A certificate chain and its key.
+/// A certificate chain and its private key.
 #[derive(Clone, Debug)]
 pub struct Certificate {
-    /// The chain, leaf first, PEM.
+    /// Path of the chain, leaf first, PEM.
     pub cert_file: Setting<PathBuf>,
-    /// The private key, PEM.
+    /// Path of the private key, PEM.
     pub key_file: Setting<PathBuf>,
-    /// An OCSP response about it, DER; stapled while it is fresh. [RFC 6066 §8]
+    /// Path of an OCSP response for the certificate, DER; stapled while it is fresh. [RFC 6066 §8]
     pub ocsp_file: Option<Setting<PathBuf>>,
-    /// Server names it answers; empty means those the certificate itself names.
+    /// Server names it is used for; empty for those in the certificate itself.
     pub server_names: Vec<Setting<String>>,
 }
 
-/// Client certificates.
+/// Authentication of clients by certificate.
 #[derive(Clone, Debug)]
 pub struct ClientAuth {
-    /// Authorities whose certificates are accepted, PEM.
+    /// Path of the accepted certificate authorities, PEM.
     pub ca_file: Setting<PathBuf>,
-    /// Whether a client must show one.
+    /// Whether a client certificate is mandatory.
     pub mode: Setting<ClientAuthMode>,
 }
 
-/// Whether a client must show a certificate.
+/// Whether a client certificate is mandatory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ClientAuthMode {
-    /// Without a good certificate, requests are answered 495.
+    /// Requests without a valid certificate are answered 495.
     Required,
-    /// A client may show none; one that is shown must be good.
+    /// A client may send none; one that is sent must be valid.
     Optional,
 }
 

@@ -1,4 +1,4 @@
-//! The whole configuration, as one value.
+//! The whole configuration as one value.
 
 use crate::admin::Admin;
 use crate::agent::Agent;
@@ -11,28 +11,28 @@ use crate::route::Route;
 use crate::system::System;
 use crate::upstream::Upstream;
 
-/// A configuration known to be right. Immutable; a reload makes another.
+/// A validated configuration. Immutable; a reload makes a new one.
 #[derive(Clone, Debug)]
 pub struct Model {
-    /// Where clients connect, in file order.
+    /// Listeners, in file order.
     pub listeners: Vec<Listener>,
-    /// Where requests go, in file order.
+    /// Routes, in file order.
     pub routes: Vec<Route>,
-    /// Groups of targets, in file order.
+    /// Upstreams, in file order.
     pub upstreams: Vec<Upstream>,
     /// External agents, in file order.
     pub agents: Vec<Agent>,
-    /// How much of everything.
+    /// Global limits.
     pub limits: Limits,
-    /// The admin interface.
+    /// Settings of the admin interface.
     pub admin: Admin,
-    /// Logs.
+    /// Settings of the logs.
     pub observability: Observability,
-    /// The process.
+    /// Settings of the process.
     pub system: System,
-    /// The control plane that this node follows, if any.
+    /// The control plane of this node; `None` for a node without one.
     pub control_plane: Option<ControlPlane>,
-    /// The files it was read from.
+    /// The files of the configuration, for the places in this model.
     pub sources: Sources,
 }
 
@@ -49,38 +49,38 @@ pub struct UpstreamIndex(pub u32);
 pub struct AgentIndex(pub u32);
 
 impl Model {
-    /// The route at `index`; none only when the index is another model's.
+    /// The route at `index`; `None` only for an index of another model.
     pub fn route(&self, index: RouteIndex) -> Option<&Route> {
         self.routes.get(index.position())
     }
 
-    /// The upstream at `index`; none only when the index is another model's.
+    /// The upstream at `index`; `None` only for an index of another model.
     pub fn upstream(&self, index: UpstreamIndex) -> Option<&Upstream> {
         self.upstreams.get(index.position())
     }
 
-    /// The agent at `index`; none only when the index is another model's.
+    /// The agent at `index`; `None` only for an index of another model.
     pub fn agent(&self, index: AgentIndex) -> Option<&Agent> {
         self.agents.get(index.position())
     }
 }
 
 impl RouteIndex {
-    /// The position in [`Model::routes`].
+    /// Index into [`Model::routes`].
     pub const fn position(self) -> usize {
         self.0 as usize
     }
 }
 
 impl UpstreamIndex {
-    /// The position in [`Model::upstreams`].
+    /// Index into [`Model::upstreams`].
     pub const fn position(self) -> usize {
         self.0 as usize
     }
 }
 
 impl AgentIndex {
-    /// The position in [`Model::agents`].
+    /// Index into [`Model::agents`].
     pub const fn position(self) -> usize {
         self.0 as usize
     }

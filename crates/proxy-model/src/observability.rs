@@ -1,4 +1,4 @@
-//! What is written down, and where.
+//! Settings of the access log and the error log.
 
 use crate::place::Setting;
 use std::fmt;
@@ -7,62 +7,62 @@ use std::path::PathBuf;
 /// The `observability` block.
 #[derive(Clone, Debug)]
 pub struct Observability {
-    /// One line per request.
+    /// The access log: one line per request.
     pub access_log: AccessLog,
-    /// Everything else.
+    /// The error log: faults, limits and reloads.
     pub error_log: ErrorLog,
-    /// Query parameters whose values are never written, in lower case.
+    /// Query parameters whose values are redacted, in lower case.
     pub redact_query: Vec<Setting<String>>,
 }
 
-/// One line of JSON per request.
+/// The access log: one line of JSON per request.
 #[derive(Clone, Debug)]
 pub struct AccessLog {
-    /// Whether it is written at all.
+    /// False writes no line.
     pub enabled: Setting<bool>,
-    /// Where to.
+    /// The destination.
     pub path: Setting<LogTarget>,
-    /// Lines that wait for a slow disk before more are dropped and counted.
+    /// Lines that may wait for a slow destination; further ones are dropped and counted.
     pub buffer_lines: Setting<u32>,
 }
 
-/// Faults, limits hit, reloads.
+/// The error log: faults, limits and reloads.
 #[derive(Clone, Debug)]
 pub struct ErrorLog {
-    /// The least important records written.
+    /// The lowest level written.
     pub level: Setting<LogLevel>,
-    /// Where to.
+    /// The destination.
     pub path: Setting<LogTarget>,
 }
 
-/// Where a log goes.
+/// The destination of a log.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum LogTarget {
-    /// Standard output.
+    /// Standard output of the process.
     Stdout,
-    /// Standard error.
+    /// Standard error of the process.
     Stderr,
-    /// A file, appended to and opened again on SIGUSR1 and on reload.
+    /// Path of a file, opened for appending, and again on SIGUSR1 and on reload.
     File(PathBuf),
 }
 
-/// How important a record is.
+/// The level of a record, most important first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LogLevel {
     /// An operator must act.
     Error,
-    /// A limit was hit, or a fault recovered from.
+    /// A limit was reached, or a fault was recovered from.
     Warn,
     /// Starts, reloads, drains.
     Info,
     /// Decisions, for development.
     Debug,
-    /// Everything.
+    /// All records.
     Trace,
 }
 
 impl LogLevel {
-    /// The name in a configuration.
+    /// The word in a configuration.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Error => "error",

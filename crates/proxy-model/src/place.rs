@@ -1,4 +1,4 @@
-//! Where a setting was written, so that everything said about it can point there.
+//! The place of a setting in the configuration's files.
 
 use std::fmt;
 use std::ops::Deref;
@@ -8,57 +8,57 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId(pub u32);
 
-/// A stretch of text in a file of the configuration. Places order as a reader meets them.
+/// A range of text in a file of the configuration. Ordered by file and position.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
-    /// The file.
+    /// The file, by its id.
     pub file: FileId,
-    /// First byte, counted from 0.
+    /// Offset of the first byte, from 0.
     pub offset: u32,
     /// Length in bytes.
     pub len: u32,
-    /// Line of the first byte, counted from 1.
+    /// Line of the first byte, from 1.
     pub line: u32,
-    /// Column of the first byte, counted from 1, in characters.
+    /// Column of the first byte, from 1, in characters.
     pub column: u32,
 }
 
-/// Whether a value was written down, and where.
+/// The origin of a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Origin {
-    /// Nobody wrote it; the registry's default holds.
+    /// The registry's default; the setting is not written.
     #[default]
     Default,
-    /// Written here.
+    /// The place where the setting is written.
     At(Place),
 }
 
-/// A value, and where it came from.
+/// A value with its origin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Setting<T> {
-    /// The value in force.
+    /// The effective value.
     pub value: T,
-    /// Where it was written.
+    /// Its origin.
     pub origin: Origin,
 }
 
-/// One file of a configuration, as it was read.
+/// A file of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceFile {
-    /// The name as messages show it: the path that was given or included.
+    /// The name in messages: the path as given or included.
     pub name: Arc<str>,
     /// The whole text.
     pub text: Arc<str>,
 }
 
-/// The files of a configuration, in the order in which they were met. Cheap to clone.
+/// The files of a configuration, in reading order. Cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sources {
     files: Vec<SourceFile>,
 }
 
 impl<T> Setting<T> {
-    /// A value that nobody wrote.
+    /// A value that is not written.
     pub const fn defaulted(value: T) -> Self {
         Self {
             value,
@@ -74,7 +74,7 @@ impl<T> Setting<T> {
         }
     }
 
-    /// The place where it was written, if it was.
+    /// The place where it is written; `None` for a default.
     pub const fn place(&self) -> Option<Place> {
         match self.origin {
             Origin::Default => None,
@@ -98,7 +98,7 @@ impl<T: fmt::Display> fmt::Display for Setting<T> {
 }
 
 impl Sources {
-    /// Adds a file and says by which id its places are known.
+    /// Adds a file and returns its id.
     pub fn add(&mut self, name: impl Into<Arc<str>>, text: impl Into<Arc<str>>) -> FileId {
         let id = u32::try_from(self.files.len()).unwrap_or(u32::MAX);
         self.files.push(SourceFile {
@@ -108,22 +108,22 @@ impl Sources {
         FileId(id)
     }
 
-    /// The file of this id, if it is one of these.
+    /// The file with this id; `None` for an id of other sources.
     pub fn file(&self, id: FileId) -> Option<&SourceFile> {
         self.files.get(usize::try_from(id.0).ok()?)
     }
 
-    /// The name of the file of this id; empty for a file that is not one of these.
+    /// The name of the file with this id; empty for an id of other sources.
     pub fn name(&self, id: FileId) -> &str {
         self.file(id).map_or("", |file| &file.name)
     }
 
-    /// All files.
+    /// All files, in the order of their ids.
     pub fn files(&self) -> &[SourceFile] {
         &self.files
     }
 
-    /// `file:line`, as logs and `explain` say it.
+    /// `file:line`, as in logs and `explain`.
     pub fn file_and_line(&self, place: Place) -> String {
         format!("{}:{}", self.name(place.file), place.line)
     }

@@ -1,4 +1,4 @@
-//! What a route does with requests and responses on the way.
+//! Policies of a route.
 
 use crate::listener::PathPolicy;
 use crate::place::{Place, Setting};
@@ -7,106 +7,107 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// A route's policies. What is absent leaves the upstream's or the global setting in force.
+/// Policies of a route. For an absent one, the upstream's or the global setting applies.
 #[derive(Clone, Debug, Default)]
 pub struct Policies {
-    /// The route's own times.
+    /// Timeouts that override the upstream's.
     pub timeouts: RouteTimeouts,
-    /// Largest request body, in bytes. 0 refuses every body. Overrides the global limit both ways.
+    /// Maximum size of a request body, in bytes. 0 refuses every body. Overrides the global limit
+    /// up or down.
     pub max_body_size: Option<Setting<u64>>,
-    /// How fast requests may come.
+    /// Rate limit; `None` is unlimited.
     pub rate_limit: Option<RateLimit>,
-    /// Changes to what goes upstream.
+    /// Edits of the request headers sent upstream.
     pub request_headers: HeaderEdits,
-    /// Changes to what goes to the client.
+    /// Edits of the response headers sent to the client.
     pub response_headers: HeaderEdits,
-    /// What happens to paths that can be read in two ways; none leaves it to the listener.
+    /// Treatment of ambiguous paths; `None` takes the listener's.
     pub path_policy: Option<Setting<PathPolicy>>,
-    /// Whether the whole request body is read before the upstream is asked.
+    /// The whole request body is read before a connection to the upstream is used.
     pub buffer_requests: Setting<bool>,
-    /// Whether the whole response body is read before the client gets its first byte.
+    /// The whole response body is read before its first byte is sent to the client.
     pub buffer_responses: Setting<bool>,
-    /// Whether and when a request is sent again.
+    /// Retry policy; `None` retries once, and only if repeating is safe.
     pub retry: Option<Retry>,
 }
 
-/// A route's own times; what is absent is as the upstream says.
+/// Timeouts of a route; an absent one is the upstream's.
 #[derive(Clone, Debug, Default)]
 pub struct RouteTimeouts {
-    /// To connect to a target.
+    /// Maximum time to connect to a target.
     pub connect: Option<Setting<Duration>>,
-    /// From the request's head to the last byte of the response, even while bytes move.
+    /// From the request's head to the last byte of the response, whether or not bytes move.
     /// `timeout-secs` is its flat spelling.
     pub request: Option<Setting<Duration>>,
-    /// Between two reads of a response.
+    /// Maximum time between two reads of a response.
     pub read: Option<Setting<Duration>>,
-    /// Without a byte either way once a connection is upgraded.
+    /// Maximum time without a byte in either direction on an upgraded connection.
     pub idle: Option<Setting<Duration>>,
 }
 
-/// How fast requests may come.
+/// A rate limit.
 #[derive(Clone, Debug)]
 pub struct RateLimit {
-    /// Its block.
+    /// Place of the block.
     pub place: Place,
-    /// Tokens that return each second, at least 1.
+    /// Tokens refilled per second, at least 1.
     pub requests_per_second: Setting<u32>,
-    /// Most tokens saved up, at least 1.
+    /// Capacity of a bucket in tokens, at least 1.
     pub burst: Setting<u32>,
-    /// What has a bucket of its own.
+    /// The key by which requests share a bucket.
     pub key: Setting<RateKey>,
 }
 
-/// What has a bucket of its own.
+/// The key by which requests share a bucket.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum RateKey {
-    /// Each client address; IPv6 by /64.
+    /// The client address; IPv6 by /64.
     ClientIp,
-    /// Each value of this request header; requests without it share one bucket.
+    /// The value of this request header; requests without it share one bucket.
     Header(HeaderName),
-    /// Each path.
+    /// The path.
     Path,
-    /// The route as a whole.
+    /// The route: all its requests share one bucket.
     Route,
 }
 
-/// Changes to a head, in this order: remove, set, add.
+/// Edits of headers, applied in this order: remove, set, add.
 #[derive(Clone, Debug, Default)]
 pub struct HeaderEdits {
-    /// Fields to take away.
+    /// Names of the fields to remove.
     pub remove: Vec<Setting<HeaderName>>,
-    /// Fields to put in place of all of that name.
+    /// Fields that replace all fields of the same name.
     pub set: Vec<Setting<HeaderField>>,
-    /// Fields to put beside those of that name.
+    /// Fields appended to those of the same name.
     pub add: Vec<Setting<HeaderField>>,
 }
 
-/// A header field to write.
+/// A header field.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HeaderField {
-    /// The name.
+    /// Its name, in lower case.
     pub name: HeaderName,
-    /// The value.
+    /// Its value.
     pub value: HeaderValue,
 }
 
-/// Whether and when a request is sent again.
+/// The retry policy of a route.
 #[derive(Clone, Debug)]
 pub struct Retry {
-    /// Its block.
+    /// Place of the block.
     pub place: Place,
-    /// Most times one request is sent again; 0 never.
+    /// Maximum number of retries of one request; 0 never retries.
     pub attempts: Setting<u32>,
-    /// After what.
+    /// The failures after which a request is retried.
     pub on: Setting<Vec<RetryCause>>,
     /// Share of an upstream's requests that may be retries, in percent.
     pub budget_percent: Setting<u32>,
 }
 
-/// What makes a request worth sending again.
+/// A failure after which a request may be retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RetryCause {
-    /// No connection came about; nothing was sent.
+    /// No connection was established, so nothing was sent.
     ConnectFailure,
     /// The connection ended before the response began.
     Reset,
@@ -121,7 +122,7 @@ pub enum RetryCause {
 }
 
 impl HeaderEdits {
-    /// Whether nothing is changed.
+    /// Whether there is no edit.
     pub fn is_empty(&self) -> bool {
         let Self { remove, set, add } = self;
         remove.is_empty() && set.is_empty() && add.is_empty()
@@ -129,7 +130,7 @@ impl HeaderEdits {
 }
 
 impl RetryCause {
-    /// The name in a configuration.
+    /// The word in a configuration.
     pub const fn name(self) -> &'static str {
         match self {
             Self::ConnectFailure => "connect-failure",
@@ -148,13 +149,13 @@ impl fmt::Display for RetryCause {
     }
 }
 
-/// Why text is not a rate key.
+/// The reason why text is not a rate key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RateKeyError {
-    /// It is none of the keys.
+    /// The word is unknown.
     #[error("write `client_ip`, `header:<name>`, `path` or `route`")]
     Unknown,
-    /// What follows `header:` is no header name.
+    /// The text after `header:` is not a header name.
     #[error("what follows `header:` is not a header name")]
     Header,
 }

@@ -1,8 +1,8 @@
-//! Every setting there is: name, kind, range, default, meaning, and who enforces it.
+//! The registry of all settings: name, kind, range, default, meaning, and the crate that enforces
+//! it.
 //!
-//! The decoder takes ranges and defaults from these rows, the reference page and the schema are
-//! printed from them, and a setting that has no effect yet is refused by its row. There is no
-//! second place for any of it.
+//! These rows are the single source: the decoder takes ranges and defaults from them, the reference
+//! page and the schema are generated from them, and a setting without effect is refused by its row.
 
 mod kind;
 mod number;

@@ -1,4 +1,4 @@
-//! Which requests go where, and under which policies.
+//! Routes: match conditions, service and policies.
 
 use crate::matches::Matches;
 use crate::model::{AgentIndex, UpstreamIndex};
@@ -9,71 +9,71 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// One route.
+/// A route.
 #[derive(Clone, Debug)]
 pub struct Route {
-    /// Its id, unique among routes.
+    /// Id, unique among routes.
     pub id: String,
-    /// Its block.
+    /// Place of the block.
     pub place: Place,
-    /// Higher is asked first.
+    /// Routes of higher priority are matched first.
     pub priority: Setting<i32>,
-    /// Which requests it takes; empty takes all.
+    /// Match conditions; empty matches every request.
     pub matches: Matches,
-    /// Who answers.
+    /// The service that answers.
     pub service: Service,
-    /// In which form our own errors are told.
+    /// Format of the proxy's own errors.
     pub form: Setting<ServiceForm>,
-    /// What is done with requests and responses on the way.
+    /// Policies for requests and responses.
     pub policies: Policies,
-    /// When it stops asking its upstream.
+    /// Circuit breaker; `None` never opens.
     pub circuit_breaker: Option<CircuitBreaker>,
-    /// Agents asked, in this order.
+    /// Agents that decide about each request, in this order.
     pub agents: Vec<Setting<AgentIndex>>,
 }
 
-/// Who answers a route's requests.
+/// The service that answers a route's requests.
 #[derive(Clone, Debug)]
 pub enum Service {
-    /// The targets of an upstream.
+    /// Forwards to the targets of an upstream.
     Upstream(Setting<UpstreamIndex>),
-    /// The proxy itself.
+    /// A handler of the proxy itself.
     Builtin(Setting<BuiltinHandler>),
-    /// Files of a folder.
+    /// Serves files of a folder.
     Static(StaticFiles),
 }
 
-/// Answers the proxy gives by itself.
+/// A handler of the proxy itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BuiltinHandler {
     /// `{"status":"healthy"}`.
     Health,
-    /// Whether the proxy takes traffic.
+    /// Whether the process takes traffic: 200 or 503.
     Ready,
     /// Version, uptime and reloads.
     Status,
     /// Metrics in Prometheus text format.
     Metrics,
-    /// 404 in the route's form.
+    /// 404 in the route's error format.
     NotFound,
-    /// A page that says the proxy runs and has no configuration yet.
+    /// A page that says that the proxy runs without a configuration.
     Welcome,
 }
 
-/// A route's `service-type`, as it is written.
+/// The `service-type` of a route, as written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ServiceType {
     /// An upstream; errors in JSON.
     Api,
     /// An upstream; errors as HTML pages.
     Web,
-    /// The proxy itself.
+    /// A handler of the proxy itself.
     Builtin,
     /// Files of a folder.
     Static,
 }
 
-/// In which form our own errors are told.
+/// The format of the proxy's own errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ServiceForm {
     /// JSON.
@@ -84,38 +84,38 @@ pub enum ServiceForm {
     Negotiated,
 }
 
-/// Files of a folder.
+/// A folder of files to serve.
 #[derive(Clone, Debug)]
 pub struct StaticFiles {
-    /// Its block.
+    /// Place of the block.
     pub place: Place,
-    /// The folder.
+    /// Path of the folder.
     pub root: Setting<PathBuf>,
-    /// The file that answers for a folder.
+    /// The file sent for a folder, relative to it.
     pub index: Setting<String>,
-    /// The file, relative to the root, that answers for paths that are none; none answers 404.
+    /// The file, relative to the root, sent for paths that match no file; `None` answers 404.
     pub fallback: Option<Setting<String>>,
-    /// Whether `.br`, `.gz` and `.zst` neighbours are sent to clients that take them.
+    /// The `.br`, `.zst` and `.gz` variants of a file are sent to clients that accept them.
     pub precompressed: Setting<bool>,
 }
 
-/// When a route stops asking its upstream.
+/// The circuit breaker of a route.
 #[derive(Clone, Debug)]
 pub struct CircuitBreaker {
-    /// Its block.
+    /// Place of the block.
     pub place: Place,
-    /// Consecutive failures that open it.
+    /// Consecutive failures that open the breaker.
     pub failure_threshold: Setting<u32>,
-    /// How long it stays open.
+    /// Time for which the breaker stays open.
     pub timeout: Setting<Duration>,
-    /// Consecutive successes that close it again.
+    /// Consecutive successes that close the breaker.
     pub success_threshold: Setting<u32>,
-    /// Requests at once that try whether the upstream is well again.
+    /// Concurrent trial requests while the breaker is half-open.
     pub half_open_max_requests: Setting<u32>,
 }
 
 impl Route {
-    /// The conditions as the router takes them.
+    /// The conditions in the router's form.
     pub fn rule(&self) -> Rule {
         let Matches {
             hosts,
@@ -144,7 +144,7 @@ fn values<T: Clone>(settings: &[Setting<T>]) -> Vec<T> {
 }
 
 impl BuiltinHandler {
-    /// The name in a configuration.
+    /// The word in a configuration.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Health => "health",

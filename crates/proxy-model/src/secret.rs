@@ -1,12 +1,12 @@
-//! What must not be shown, wherever settings are.
+//! Redaction of secrets in displayed settings.
 
 use http::{HeaderName, HeaderValue};
 use proxy_routing::{HeaderCondition, QueryCondition};
 
-/// Stands where a secret was.
+/// Replaces a secret value.
 const REDACTED: &str = "(redacted)";
 
-/// Parts of the names of header fields and query parameters that carry secrets.
+/// Substrings of header and parameter names that mark the value as secret.
 const SECRET_WORDS: [&str; 8] = [
     "auth",
     "cookie",
@@ -18,7 +18,7 @@ const SECRET_WORDS: [&str; 8] = [
     "token",
 ];
 
-/// `name: value`, without the value if it may be a secret.
+/// `name: value`, with the value redacted if the name is a secret's.
 pub fn redacted_field(name: &HeaderName, value: &HeaderValue) -> String {
     if value.is_sensitive() || is_secret(name.as_str()) {
         return format!("{name}: {REDACTED}");
@@ -26,14 +26,14 @@ pub fn redacted_field(name: &HeaderName, value: &HeaderValue) -> String {
     format!("{name}: {}", String::from_utf8_lossy(value.as_bytes()))
 }
 
-/// A condition on a header, without the value if it may be a secret.
+/// A header condition, with the value redacted if the name is a secret's.
 pub fn redacted_header(condition: &HeaderCondition) -> String {
     let name = condition.name();
     let value = condition.value();
     value.map_or_else(|| name.to_string(), |value| redacted_field(name, value))
 }
 
-/// A condition on a query parameter, without the value if it may be a secret.
+/// A query condition, with the value redacted if the name is a secret's.
 pub fn redacted_parameter(condition: &QueryCondition) -> String {
     if condition.value().is_some() && is_secret(&condition.name().to_ascii_lowercase()) {
         return format!("{}={REDACTED}", condition.name());

@@ -1,4 +1,4 @@
-//! Sizes as people write them.
+//! Parsing and display of sizes with units.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ const UNITS: [(&str, u64); 9] = [
     ("B", 1),
 ];
 
-/// Why text is not a size.
+/// The reason why text is not a size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SizeError {
     NoNumber,
@@ -23,8 +23,8 @@ pub(crate) enum SizeError {
     TooLarge,
 }
 
-/// Bytes of a whole number with a unit: `500MB` is 500 × 10^6, `500MiB` is 500 × 2^20. Case does
-/// not matter, a space may stand between.
+/// Parses a whole number with a unit into bytes: `500MB` is 500 × 10^6, `500MiB` is 500 × 2^20.
+/// Case is ignored; a space may precede the unit.
 pub(crate) fn parse(text: &str) -> Result<u64, SizeError> {
     let text = text.trim();
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();

@@ -1,4 +1,4 @@
-//! The process as a whole.
+//! Settings of the process.
 
 use crate::place::Setting;
 use std::time::Duration;
@@ -6,8 +6,8 @@ use std::time::Duration;
 /// The `system` block.
 #[derive(Clone, Debug)]
 pub struct System {
-    /// Threads that serve requests; 0 is one for each core.
+    /// Number of worker threads; 0 starts one for each core.
     pub worker_threads: Setting<u32>,
-    /// How long requests in flight may take to end once the process was told to stop.
+    /// Time that requests in flight have to finish after the process is told to stop.
     pub graceful_shutdown_timeout: Setting<Duration>,
 }

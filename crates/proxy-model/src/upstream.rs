@@ -1,4 +1,4 @@
-//! The targets behind a name, and how they are reached.
+//! Upstreams: targets, protocol, TLS, timeouts and connection pool.
 
 use crate::address::TargetAddress;
 use crate::health::HealthCheck;
@@ -7,97 +7,97 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A group of targets that can answer the same requests.
+/// A group of targets that answer the same requests.
 #[derive(Clone, Debug)]
 pub struct Upstream {
-    /// Its name, unique among upstreams.
+    /// Name, unique among upstreams.
     pub name: String,
-    /// Its block.
+    /// Place of the block.
     pub place: Place,
-    /// The targets, at least one, no address twice.
+    /// Targets, at least one, with distinct addresses.
     pub targets: Vec<Target>,
-    /// How the next target is chosen.
+    /// Load-balancing policy.
     pub load_balancing: Setting<LoadBalancing>,
-    /// How targets are asked whether they are well; none takes them to be.
+    /// Active health check; `None` treats every target as healthy.
     pub health_check: Option<HealthCheck>,
-    /// TLS towards the targets; none speaks plaintext whatever the port.
+    /// TLS to the targets; `None` connects in plaintext, whatever the port.
     pub tls: Option<UpstreamTls>,
-    /// What targets speak.
+    /// Protocol of connections to the targets.
     pub protocol: Setting<UpstreamProtocol>,
-    /// How long targets may take.
+    /// Timeouts of targets.
     pub timeouts: UpstreamTimeouts,
-    /// Connections kept and allowed.
+    /// Limits of the connection pool.
     pub connection_pool: ConnectionPool,
 }
 
-/// One place where an upstream's requests can be sent.
+/// A target of an upstream.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// Where it is written.
+    /// Place of its node.
     pub place: Place,
-    /// Where it is.
+    /// Host and port.
     pub address: Setting<TargetAddress>,
-    /// Its share; 0 takes no new requests.
+    /// Share of the requests; 0 receives no new requests.
     pub weight: Setting<u32>,
 }
 
-/// How the next target is chosen.
+/// The load-balancing policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LoadBalancing {
-    /// One after the other.
+    /// Each target in turn.
     RoundRobin,
 }
 
-/// What targets speak.
+/// The protocol of connections to targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum UpstreamProtocol {
     /// HTTP/1.1.
     H1,
-    /// HTTP/2, by ALPN over TLS, by prior knowledge without.
+    /// HTTP/2, by ALPN over TLS, by prior knowledge without TLS.
     H2,
 }
 
-/// TLS towards targets.
+/// TLS to targets.
 #[derive(Clone, Debug)]
 pub struct UpstreamTls {
-    /// Its block.
+    /// Place of the block.
     pub place: Place,
-    /// Server name asked for and verified; none takes the target's host.
+    /// Server name to send and to verify; `None` takes the target's host.
     pub sni: Option<Setting<String>>,
-    /// Authorities trusted, PEM; none trusts the system's.
+    /// Path of the trusted certificate authorities, PEM; `None` trusts the system's.
     pub ca_file: Option<Setting<PathBuf>>,
-    /// Our own certificate chain, PEM; present together with the key.
+    /// Path of the proxy's client certificate chain, PEM; present together with the key.
     pub cert_file: Option<Setting<PathBuf>>,
-    /// Our own private key, PEM.
+    /// Path of the private key, PEM.
     pub key_file: Option<Setting<PathBuf>>,
 }
 
-/// How long targets may take.
+/// Timeouts of targets.
 #[derive(Clone, Debug)]
 pub struct UpstreamTimeouts {
     /// To connect, TLS included.
     pub connect: Setting<Duration>,
     /// From the request's last byte to the response's head.
     pub request: Setting<Duration>,
-    /// Between two reads of a response.
+    /// Between two reads of a response, and between two writes of a request.
     pub read: Setting<Duration>,
-    /// Without a byte either way once a connection is upgraded.
+    /// Without a byte in either direction on an upgraded connection.
     pub idle: Setting<Duration>,
 }
 
-/// Connections kept and allowed.
+/// Limits of the connection pool.
 #[derive(Clone, Debug)]
 pub struct ConnectionPool {
-    /// Most connections to one target; none has no limit of its own.
+    /// Maximum number of connections to one target; `None` is unlimited.
     pub max_connections: Option<Setting<u32>>,
-    /// Most idle connections to one target; none takes the global limit.
+    /// Maximum number of idle connections to one target; `None` takes the global limit.
     pub max_idle: Option<Setting<u32>>,
-    /// How long an idle connection is kept.
+    /// Maximum idle time of a pooled connection.
     pub idle_timeout: Setting<Duration>,
 }
 
 impl LoadBalancing {
-    /// The name in a configuration.
+    /// The word in a configuration.
     pub const fn name(self) -> &'static str {
         match self {
             Self::RoundRobin => "round_robin",

@@ -1,10 +1,10 @@
-//! The registry is complete, consistent, and says what the interface promises.
+//! The registry is complete and consistent, and has the defaults of the interface contract.
 #![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
 
 use proxy_model::registry::{self, Presence, SettingSpec, Shape, Status};
 use std::collections::HashSet;
 
-/// The defaults of the interface's table of limits.
+/// The defaults in the contract's table of limits.
 const PROMISED_LIMITS: [(&str, Option<&str>); 24] = [
     ("max-header-size-bytes", Some("8192")),
     ("max-header-count", Some("100")),
@@ -32,7 +32,7 @@ const PROMISED_LIMITS: [(&str, Option<&str>); 24] = [
     ("max-memory-percent", None),
 ];
 
-/// Other defaults that were promised.
+/// Other defaults in the contract.
 const PROMISED: [(&str, &str); 20] = [
     ("system.worker-threads", "0"),
     ("system.graceful-shutdown-timeout-secs", "30"),

@@ -113,7 +113,7 @@ pub(super) fn control_plane(list: &mut List, control_plane: &ControlPlane) {
     list.time(&control_spec::HEARTBEAT_INTERVAL, heartbeat_interval);
 }
 
-/// A URL without what may stand before its host.
+/// A URL without its user information.
 fn without_credentials(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else {
         return url.to_owned();

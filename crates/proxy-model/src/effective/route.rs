@@ -36,7 +36,7 @@ pub(super) fn route(list: &mut List, model: &Model, route: &Route) {
         Service::Builtin(handler) => list.put(&spec::BUILTIN_HANDLER, handler, text),
         Service::Static(files) => list.within("static-files", |list| static_files(list, files)),
     }
-    // What holds where none is written has no word.
+    // The default form has no word in the language.
     if form.place().is_some() {
         list.put(&spec::SERVICE_TYPE, form, |form| match service {
             Service::Upstream(_) => text(form),

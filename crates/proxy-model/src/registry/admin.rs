@@ -16,16 +16,18 @@ fn address(text: &str) -> Result<Option<SocketAddr>, String> {
 }
 
 settings! {
-    /// Where the admin interface listens, or `"off"`. Off loopback there must be a `token-file`.
+    /// Address of the admin interface, or `"off"`. An address other than loopback requires a
+    /// `token-file`.
     ADDRESS: Text<Option<SocketAddr>>, Given<Written<Option<SocketAddr>>> =
         text("admin.address", "an address to listen on, or `off`", "127.0.0.1:9090", address)
             .or(written("127.0.0.1:9090", || Some((Ipv4Addr::LOCALHOST, 9090).into())))
             .enforced("proxy-admin", "the_admin_interface_answers_at_its_address");
-    /// The file that holds the token which callers must send as `Authorization: Bearer`.
+    /// The file with the token that clients must send as `Authorization: Bearer`.
     TOKEN_FILE: Text<PathBuf>, Unset = file("admin.token-file", "a file", "admin.token")
         .optional("no token is asked for")
         .enforced("proxy-admin", "the_admin_interface_asks_for_the_token_in_its_file");
-    /// A Unix socket where it listens too. Who may open it may ask.
+    /// A Unix socket of the admin interface, beside its address. Access to the socket's file is the
+    /// only authorization.
     UNIX_SOCKET: Text<PathBuf>, Unset =
         file("admin.unix-socket", "a socket", "/run/proxy-admin.sock")
             .optional("there is none")

@@ -31,45 +31,45 @@ const TYPES: &[Meaning<HealthCheckType>] = &[
 ];
 
 settings! {
-    /// How targets are asked whether they are well.
+    /// Active health checks of the targets.
     HEALTH_CHECK: Block, Unset = super::table::block("upstreams.upstream.health-check")
         .optional("targets are taken to be well")
         .not_yet("resilience");
-    /// What is asked, with its own settings in braces: `type "http" { path "/healthz" }`, or
+    /// The probe, with its own settings in braces: `type "http" { path "/healthz" }`, or
     /// `health-check type="http"`.
     TYPE: Choice<HealthCheckType>, Required =
         choice("upstreams.upstream.health-check.type", TYPES).not_yet("resilience");
-    /// The path of an `http` check.
+    /// Path of an `http` check.
     PATH: Text<String>, Given<Written<String>> =
         words("upstreams.upstream.health-check.type.path", "a path", "/healthz")
             .or(written("/", || "/".to_owned()))
             .also(BLOCK)
             .not_yet("resilience");
-    /// The status of an `http` check that is good.
+    /// The status of a successful `http` check.
     EXPECTED_STATUS: Integer<u16>, Given<u16> =
         integer("upstreams.upstream.health-check.type.expected-status", 100, 599, "")
             .or(200)
             .also(BLOCK)
             .not_yet("resilience");
-    /// The `Host` that an `http` check sends.
+    /// The `Host` header of an `http` check.
     HOST: Text<String>, Unset =
         words("upstreams.upstream.health-check.type.host", "a host", "app.internal")
             .optional("the target's address")
             .also(BLOCK)
             .not_yet("resilience");
-    /// The service that a `grpc` check asks about.
+    /// The service named in a `grpc` check.
     SERVICE: Text<String>, Unset =
         words("upstreams.upstream.health-check.type.service", "a gRPC service", "shop.Cart")
             .optional("the server as a whole")
             .also(BLOCK)
             .not_yet("resilience");
-    /// The path of the list of models.
+    /// Path of the list of models.
     ENDPOINT: Text<String>, Given<Written<String>> =
         words("upstreams.upstream.health-check.type.endpoint", "a path", "/v1/models")
             .or(written("/v1/models", || "/v1/models".to_owned()))
             .also(BLOCK)
             .not_yet("resilience");
-    /// Models that must be in the list; a name also stands for longer names that begin with it.
+    /// Models that the list must contain; a name also matches longer names that begin with it.
     EXPECTED_MODELS: Text<String>, Many = words(
         "upstreams.upstream.health-check.type.expected-models",
         "a model's name",
@@ -78,22 +78,22 @@ settings! {
     .many()
     .also(BLOCK)
     .not_yet("resilience");
-    /// From one question to the next.
+    /// Interval between two probes of a target.
     INTERVAL: Time, Given<Duration> =
         time("upstreams.upstream.health-check.interval-secs", Duration::from_hours(24))
             .or(Duration::from_secs(10))
             .not_yet("resilience");
-    /// How long an answer may take.
+    /// Maximum time for a probe.
     TIMEOUT: Time, Given<Duration> =
         time("upstreams.upstream.health-check.timeout-secs", Duration::from_hours(1))
             .or(Duration::from_secs(5))
             .not_yet("resilience");
-    /// Consecutive good answers that make a target healthy.
+    /// Consecutive successful probes that make a target healthy.
     HEALTHY_THRESHOLD: Integer<u32>, Given<u32> =
         integer("upstreams.upstream.health-check.healthy-threshold", 1, 1_000, "answers")
             .or(2)
             .not_yet("resilience");
-    /// Consecutive bad answers that make it unhealthy.
+    /// Consecutive failed probes that make a target unhealthy.
     UNHEALTHY_THRESHOLD: Integer<u32>, Given<u32> =
         integer("upstreams.upstream.health-check.unhealthy-threshold", 1, 1_000, "answers")
             .or(3)

@@ -1,109 +1,109 @@
-//! What a kind of value is, and the kinds without their types.
+//! Kinds of values, typed and untyped.
 
 use super::value_error::{Raw, ValueError};
 
-/// What can be said of every kind, blocks included.
+/// A kind of setting; blocks are one too.
 pub trait Shaped: Copy {
-    /// The same without its type.
+    /// The untyped form.
     fn shape(&self) -> Shape;
 
-    /// Another name that follows from the kind, for a setting called `name`.
+    /// An alias that the kind implies for a setting called `name`.
     fn alias(&self, _name: &'static str) -> Option<String> {
         None
     }
 }
 
-/// What may be written as one value.
+/// A kind of value.
 pub trait Kind: Shaped {
-    /// What it becomes.
+    /// The type of the decoded value.
     type Value;
-    /// How a row of the registry gives a default.
+    /// The type of a default in a row of the registry.
     type Given: Copy;
 
-    /// Reads what was written under `name`.
+    /// Decodes `raw`, written under `name`.
     ///
     /// # Errors
     ///
-    /// When `raw` is of another type, out of range, malformed, or a word that has no meaning yet.
+    /// `raw` has another type, is out of range or malformed, or is a word without effect.
     fn read(&self, name: &str, raw: Raw<'_>) -> Result<Self::Value, ValueError>;
 
     /// The value of a default.
     fn give(&self, given: Self::Given) -> Self::Value;
 
-    /// A default as one would write it under `name`.
+    /// A default as written under `name`.
     fn show(&self, name: &str, given: Self::Given) -> String;
 }
 
-/// A kind without its type.
+/// A kind without its Rust type.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Shape {
     /// `#true` or `#false`.
     Flag,
     /// A whole number.
     Integer {
-        /// Least value.
+        /// Minimum.
         least: i128,
-        /// Greatest value.
+        /// Maximum.
         greatest: i128,
-        /// What is counted.
+        /// Unit, or the noun that is counted; may be empty.
         unit: &'static str,
-        /// Words that stand for numbers.
+        /// Words for certain numbers.
         words: &'static [(&'static str, i32)],
     },
-    /// A number.
+    /// A number with a fraction.
     Decimal {
-        /// Least value.
+        /// Minimum.
         least: f64,
-        /// Greatest value.
+        /// Maximum.
         greatest: f64,
-        /// What is counted.
+        /// Unit, or the noun that is counted; may be empty.
         unit: &'static str,
     },
-    /// Bytes, as a whole number or as text with a unit.
+    /// A number of bytes, as a whole number or as text with a unit.
     Size {
-        /// Least number of bytes.
+        /// Minimum, in bytes.
         least: u64,
-        /// Greatest number of bytes.
+        /// Maximum, in bytes.
         greatest: u64,
     },
-    /// A whole number of seconds or milliseconds, as the name ends.
+    /// A whole number of seconds or milliseconds, according to the name's suffix.
     Time {
-        /// Shortest, in milliseconds.
+        /// Minimum, in milliseconds.
         least_ms: u64,
-        /// Longest, in milliseconds.
+        /// Maximum, in milliseconds.
         greatest_ms: u64,
     },
-    /// One of a few words.
+    /// One of a list of words.
     Choice(Vec<Word>),
-    /// Text of some form.
+    /// Text of a certain form.
     Text {
-        /// The form, in words.
+        /// Description of the form.
         what: &'static str,
-        /// A value of that form.
+        /// A valid value.
         example: &'static str,
     },
     /// A name and a value, written as two arguments.
     Pair {
-        /// What they are, in words.
+        /// Description of the two arguments.
         what: &'static str,
-        /// As one would write them.
+        /// A valid example.
         example: &'static str,
     },
     /// Settings in braces.
     Block {
-        /// What its argument is, if it takes one.
+        /// Description of its argument; `None` if it takes none.
         argument: Option<&'static str>,
     },
 }
 
-/// One word of a choice.
+/// A word of a choice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Word {
-    /// As it is written.
+    /// The word as written.
     pub name: &'static str,
-    /// What it means.
+    /// Its meaning, for the reference.
     pub doc: &'static str,
-    /// The piece of work that will bring it; until then it is refused.
+    /// The issue that will implement it; until then the word is refused.
     pub not_yet: Option<&'static str>,
 }
 

@@ -12,68 +12,68 @@ const TIB: u64 = 1 << 40;
 const MAX_COUNT: u32 = 10_000_000;
 
 settings! {
-    /// All header fields of a request together, names and values. Over it: 429 `LIMIT_EXCEEDED`,
+    /// Total size of a request's header fields, names and values. Above it: 429 `LIMIT_EXCEEDED`,
     /// or 431 with `standard-statuses`.
     MAX_HEADER_SIZE: Size, Given<u64> = size("limits.max-header-size-bytes", 256, MIB)
         .or(8_192)
         .enforced("proxy-pipeline", "too_large_heads_are_answered_429_and_logged_as_limits");
-    /// Header fields of a request. Over it: 429, or 431 with `standard-statuses`.
+    /// Number of a request's header fields. Above it: 429, or 431 with `standard-statuses`.
     MAX_HEADER_COUNT: Integer<u32>, Given<u32> =
         integer("limits.max-header-count", 1, 10_000, "fields")
             .or(100)
             .enforced("proxy-pipeline", "too_large_heads_are_answered_429_and_logged_as_limits");
-    /// One header name. Over it: 429, or 431 with `standard-statuses`.
+    /// Size of one header name. Above it: 429, or 431 with `standard-statuses`.
     MAX_HEADER_NAME: Size, Given<u64> = size("limits.max-header-name-bytes", 16, 32 * KIB)
         .or(256)
         .enforced("proxy-pipeline", "too_large_heads_are_answered_429_and_logged_as_limits");
-    /// One header value. Over it: 429, or 431 with `standard-statuses`.
+    /// Size of one header value. Above it: 429, or 431 with `standard-statuses`.
     MAX_HEADER_VALUE: Size, Given<u64> = size("limits.max-header-value-bytes", 64, MIB)
         .or(4_096)
         .enforced("proxy-pipeline", "too_large_heads_are_answered_429_and_logged_as_limits");
-    /// A request body, where its route does not say otherwise. 0 refuses every body. Over it: 413.
+    /// Size of a request body, unless its route sets another limit. 0 refuses every body. Above it:
+    /// 413.
     MAX_BODY_SIZE: Size, Given<u64> = size("limits.max-body-size-bytes", 0, TIB)
         .or(10_485_760)
         .enforced("proxy-pipeline", "a_body_announced_too_large_is_refused_before_it_comes");
-    /// What is buffered of one body.
+    /// Bytes buffered of one body.
     MAX_BODY_BUFFER: Size, Given<u64> = size("limits.max-body-buffer-bytes", 0, GIB)
         .or(1_048_576)
         .not_yet("limits");
-    /// What agents see of one body.
+    /// Bytes of one body that agents inspect.
     MAX_BODY_INSPECTION: Size, Given<u64> = size("limits.max-body-inspection-bytes", 0, GIB)
         .or(1_048_576)
         .not_yet("agents");
-    /// Decompressed size over compressed size.
+    /// Ratio of decompressed to compressed size.
     MAX_DECOMPRESSION_RATIO: Decimal, Given<f64> =
         decimal("limits.max-decompression-ratio", 1.0, 10_000.0, "")
             .or(100.0)
             .not_yet("agents");
-    /// A decompressed body.
+    /// Size of a decompressed body.
     MAX_DECOMPRESSED_SIZE: Size, Given<u64> = size("limits.max-decompressed-size-bytes", KIB, TIB)
         .or(104_857_600)
         .not_yet("agents");
-    /// Connections from one client address; IPv6 counts by /64.
+    /// Connections from one client address; IPv6 is counted by /64.
     MAX_CONNECTIONS_PER_CLIENT: Integer<u32>, Given<u32> =
         integer("limits.max-connections-per-client", 1, MAX_COUNT, "connections")
             .or(100)
             .not_yet("limits");
-    /// Connections that one route serves at once.
+    /// Concurrent connections served by one route.
     MAX_CONNECTIONS_PER_ROUTE: Integer<u32>, Given<u32> =
         integer("limits.max-connections-per-route", 1, MAX_COUNT, "connections")
             .or(1_000)
             .not_yet("limits");
-    /// Connections from all clients. Over it new ones are answered 503 and closed. Should not
-    /// exceed the file descriptors that the process may have, less 100.
+    /// Connections from all clients. Above it a new one is answered 503 and closed. Should not
+    /// exceed the process's limit of file descriptors, less 100.
     MAX_TOTAL_CONNECTIONS: Integer<u32>, Given<u32> =
         integer("limits.max-total-connections", 1, MAX_COUNT, "connections")
             .or(10_000)
             .enforced("proxy-server", "connections_over_the_limit_are_answered_503_and_closed");
-    /// Idle connections kept to one target, where its upstream does not say otherwise. 0 keeps
-    /// none.
+    /// Idle connections kept to one target, unless its upstream sets another number. 0 keeps none.
     MAX_IDLE_CONNECTIONS_PER_UPSTREAM: Integer<u32>, Given<u32> =
         integer("limits.max-idle-connections-per-upstream", 0, 1_000_000, "connections")
             .or(100)
             .enforced("proxy-pool", "idle_connections_are_limited_for_all_upstreams_together");
-    /// Requests being served at once. Over it: 503 with `Retry-After`.
+    /// Concurrent requests of the process. Above it: 503 with `Retry-After`.
     MAX_IN_FLIGHT_REQUESTS: Integer<u32>, Given<u32> =
         integer("limits.max-in-flight-requests", 1, MAX_COUNT, "requests")
             .or(10_000)
@@ -81,12 +81,12 @@ settings! {
                 "proxy-pipeline",
                 "requests_over_the_limit_are_answered_503_until_there_is_room",
             );
-    /// Requests being served at once by one worker.
+    /// Concurrent requests of one worker.
     MAX_IN_FLIGHT_REQUESTS_PER_WORKER: Integer<u32>, Given<u32> =
         integer("limits.max-in-flight-requests-per-worker", 1, MAX_COUNT, "requests")
             .or(1_000)
             .not_yet("limits");
-    /// Requests waiting for a place.
+    /// Requests waiting to be admitted.
     MAX_QUEUED_REQUESTS: Integer<u32>, Given<u32> =
         integer("limits.max-queued-requests", 0, MAX_COUNT, "requests")
             .or(1_000)
@@ -96,25 +96,25 @@ settings! {
         integer("limits.max-agent-queue-depth", 1, 1_000_000, "requests")
             .or(100)
             .not_yet("agents");
-    /// What is sent of one body to agents.
+    /// Bytes of one body sent to agents.
     MAX_AGENT_BODY: Size, Given<u64> = size("limits.max-agent-body-bytes", 0, GIB)
         .or(1_048_576)
         .not_yet("agents");
-    /// An agent's answer.
+    /// Size of an agent's response.
     MAX_AGENT_RESPONSE: Size, Given<u64> = size("limits.max-agent-response-bytes", 64, 16 * MIB)
         .or(10_240)
         .not_yet("agents");
-    /// Requests a second of all clients on all routes; bursts may be 10 times as many.
+    /// Requests per second of all clients on all routes; a burst may be 10 times as large.
     MAX_REQUESTS_PER_SECOND_GLOBAL: Integer<u32>, Unset =
         integer("limits.max-requests-per-second-global", 1, MAX_COUNT, "requests a second")
             .optional("no limit")
             .not_yet("limits");
-    /// Requests a second of one client address; bursts may be 10 times as many.
+    /// Requests per second of one client address; a burst may be 10 times as large.
     MAX_REQUESTS_PER_SECOND_PER_CLIENT: Integer<u32>, Unset =
         integer("limits.max-requests-per-second-per-client", 1, MAX_COUNT, "requests a second")
             .optional("no limit")
             .not_yet("limits");
-    /// Requests a second on one route; bursts may be 10 times as many.
+    /// Requests per second on one route; a burst may be 10 times as large.
     MAX_REQUESTS_PER_SECOND_PER_ROUTE: Integer<u32>, Unset =
         integer("limits.max-requests-per-second-per-route", 1, MAX_COUNT, "requests a second")
             .optional("no limit")
@@ -123,7 +123,7 @@ settings! {
     MAX_MEMORY: Size, Unset = size("limits.max-memory-bytes", 16 * MIB, 1_024 * TIB)
         .optional("no limit")
         .not_yet("limits");
-    /// Memory of the process, of what the machine has.
+    /// Memory of the process, in percent of the host's.
     MAX_MEMORY_PERCENT: Decimal, Unset =
         decimal("limits.max-memory-percent", 1.0, 100.0, "percent")
             .optional("no limit")

@@ -33,7 +33,7 @@ const PROTOCOLS: &[Meaning<Alpn>] = &[
     word("http/1.1", Alpn::Http11, "HTTP/1.1"),
 ];
 
-/// A name as clients ask for it, in lower case. [RFC 6066 §3]
+/// Parses a server name as in the TLS extension; lower case. [RFC 6066 §3]
 fn server_name(text: &str) -> Result<String, String> {
     let (any, rest) = match text.strip_prefix("*.") {
         Some(rest) => ("*.", rest),
@@ -54,11 +54,11 @@ fn server_name(text: &str) -> Result<String, String> {
 }
 
 settings! {
-    /// TLS towards clients. Goes with `protocol "https"`.
+    /// TLS of the listener. Requires `protocol "https"`.
     TLS: Block, Unset = block("listeners.listener.tls")
         .optional("there is no TLS")
         .enforced("proxy-server", "https_is_spoken_with_the_listeners_certificate");
-    /// The certificate chain, leaf first, PEM. It answers clients whose server name no other
+    /// The certificate chain, leaf first, PEM. It is the default for server names that no other
     /// certificate covers.
     CERT_FILE: Text<PathBuf>, Unset =
         file("listeners.listener.tls.cert-file", "a certificate file", "cert.pem")
@@ -69,23 +69,23 @@ settings! {
         file("listeners.listener.tls.key-file", "a key file", "key.pem")
             .optional("there must be a `certificate` block")
             .enforced("proxy-server", "https_is_spoken_with_the_listeners_certificate");
-    /// What its authority says of `cert-file`: an OCSP response, DER. It is stapled while it is
-    /// fresh, and read again when it changes.
+    /// An OCSP response for `cert-file`, DER. It is stapled while it is fresh, and read again when
+    /// the file changes.
     OCSP_FILE: Text<PathBuf>, Unset =
         file("listeners.listener.tls.ocsp-file", "a file", "cert.ocsp")
             .optional("nothing is stapled")
             .enforced("proxy-server", "an_ocsp_response_is_stapled_and_renewed");
-    /// The lowest version of TLS spoken.
+    /// The lowest accepted version of TLS.
     MIN_VERSION: Choice<TlsVersion>, Given<TlsVersion> =
         choice("listeners.listener.tls.min-version", VERSIONS)
             .or(TlsVersion::V1_2)
             .enforced("proxy-server", "a_version_outside_the_listeners_range_is_refused");
-    /// The highest version of TLS spoken.
+    /// The highest accepted version of TLS.
     MAX_VERSION: Choice<TlsVersion>, Given<TlsVersion> =
         choice("listeners.listener.tls.max-version", VERSIONS)
             .or(TlsVersion::V1_3)
             .enforced("proxy-server", "a_version_outside_the_listeners_range_is_refused");
-    /// Protocols offered, most wanted first. None written offers `h2` and `http/1.1`.
+    /// Protocols offered by ALPN, in order of preference. Without the setting: `h2` and `http/1.1`.
     ALPN: Choice<Alpn>, Many = choice("listeners.listener.tls.alpn", PROTOCOLS)
         .many()
         .enforced("proxy-server", "the_listeners_protocols_are_offered");
@@ -93,21 +93,21 @@ settings! {
     CERTIFICATE: Block, Many = block("listeners.listener.tls.certificate")
         .many()
         .enforced("proxy-server", "a_further_certificate_is_shown_to_who_asks_for_it");
-    /// Its chain, leaf first, PEM.
+    /// The certificate chain, leaf first, PEM.
     CERTIFICATE_CERT_FILE: Text<PathBuf>, Required =
         file("listeners.listener.tls.certificate.cert-file", "a certificate file", "cert.pem")
             .enforced("proxy-server", "a_further_certificate_is_shown_to_who_asks_for_it");
-    /// Its private key, PEM.
+    /// The private key, PEM.
     CERTIFICATE_KEY_FILE: Text<PathBuf>, Required =
         file("listeners.listener.tls.certificate.key-file", "a key file", "key.pem")
             .enforced("proxy-server", "a_further_certificate_is_shown_to_who_asks_for_it");
-    /// What its authority says of it: an OCSP response, DER.
+    /// An OCSP response for the certificate, DER.
     CERTIFICATE_OCSP_FILE: Text<PathBuf>, Unset =
         file("listeners.listener.tls.certificate.ocsp-file", "a file", "cert.ocsp")
             .optional("nothing is stapled")
             .enforced("proxy-server", "an_ocsp_response_is_stapled_and_renewed");
-    /// A server name it answers. None written answers those the certificate itself names.
-    /// `*.example.com` stands for one label before `.example.com`.
+    /// A server name the certificate is used for. Without the setting: the names in the
+    /// certificate. `*.example.com` matches one label before `.example.com`.
     SERVER_NAME: Text<String>, Many = text(
         "listeners.listener.tls.certificate.server-name",
         "a host name or a wildcard",
@@ -116,16 +116,16 @@ settings! {
     )
     .many()
     .enforced("proxy-server", "a_certificate_is_shown_for_the_names_it_was_given_for");
-    /// Clients prove who they are by certificates: `client-auth "optional"`, or with a block.
+    /// Authentication of clients by certificate: `client-auth "optional"`, or with a block.
     CLIENT_AUTH: Block, Unset = block("listeners.listener.tls.client-auth")
         .optional("clients are not asked")
         .enforced("proxy-server", "a_client_without_its_certificate_is_answered_495");
-    /// Authorities whose certificates are accepted, PEM.
+    /// The accepted certificate authorities, PEM.
     CLIENT_AUTH_CA_FILE: Text<PathBuf>, Required =
         file("listeners.listener.tls.client-auth.ca-file", "a certificate file", "ca.pem")
             .also(&["listeners.listener.tls"])
             .enforced("proxy-server", "a_client_without_its_certificate_is_answered_495");
-    /// Whether a client must show a certificate.
+    /// Whether a client certificate is mandatory.
     CLIENT_AUTH_MODE: Choice<ClientAuthMode>, Given<ClientAuthMode> =
         choice("listeners.listener.tls.client-auth.mode", MODES)
             .or(ClientAuthMode::Required)

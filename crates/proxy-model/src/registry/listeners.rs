@@ -47,29 +47,30 @@ fn network(text: &str) -> Result<IpNet, String> {
 }
 
 settings! {
-    /// One listening socket.
+    /// A listener.
     LISTENER: Block, Many = named("listeners.listener", "a name")
         .many()
         .enforced("proxy-server", "listeners_come_and_go");
-    /// Where it binds: an IP address and a port, or a Unix socket, `unix:/run/proxy.sock`. `[::]:80` is
-    /// for IPv6 alone; a link-local address has its interface's number, `[fe80::1%2]:80`. Port 0 lets
-    /// the system choose. Everybody whom the folder lets may connect to a Unix socket; such a client
-    /// counts as 127.0.0.1.
+    /// Address to bind: an IP address and a port, or a Unix socket, `unix:/run/proxy.sock`.
+    /// `[::]:80` accepts IPv6 only; a link-local address includes its interface's index,
+    /// `[fe80::1%2]:80`. With port 0 the kernel picks one. Any process with access to a Unix
+    /// socket's folder may connect; such a client counts as 127.0.0.1.
     ADDRESS: Text<BindAddress>, Required =
         text("listeners.listener.address", "an address to listen on", "0.0.0.0:8080", address)
         .enforced("proxy-server", "listeners_of_one_address_stay_apart");
-    /// What it speaks.
+    /// Protocol of the listener's connections.
     PROTOCOL: Choice<ListenerProtocol>, Given<ListenerProtocol> =
         choice("listeners.listener.protocol", PROTOCOLS)
             .or(ListenerProtocol::Http)
             .enforced("proxy-server", "a_connection_serves_request_after_request");
-    /// The route that takes requests which no route matches.
+    /// The route for requests that match no route.
     DEFAULT_ROUTE: Text<String>, Unset =
         words("listeners.listener.default-route", "a route's id", "app")
             .optional("such requests are answered 404 `ROUTE_NOT_FOUND`")
             .enforced("proxy-pipeline", "unmatched_requests_take_the_default_route");
-    /// Peers from which `X-Forwarded-*`, `Forwarded` and their kin are passed on; from any other peer they
-    /// are dropped. The client's address is the right-most one that is not in these networks.
+    /// Networks of peers whose `X-Forwarded-*`, `Forwarded` and similar headers are passed on;
+    /// those of other peers are dropped. The client's address is the right-most one outside these
+    /// networks.
     TRUSTED_PROXIES: Text<IpNet>, Many =
         text("listeners.listener.trusted-proxies", "a network", "10.0.0.0/8", network)
             .many()
@@ -77,50 +78,51 @@ settings! {
                 "proxy-pipeline",
                 "a_trusted_proxy_s_claims_are_continued_and_name_the_client",
             );
-    /// What happens to paths that an upstream could read differently. `strict` asks which route the
-    /// path leads to when its escapes are decoded once (`%2F` and `%5C` too), dot segments are removed
-    /// or kept, slashes are merged, path parameters (`;…`) are dropped, a backslash is a slash, and in
-    /// every combination of these; it refuses NUL, broken escapes and dot segments that leave the root
-    /// in any reading, and more than 16 dot segments. What passes goes upstream as it came. A route
-    /// may say otherwise: the route that the path as sent leads to decides. Files are served only where
-    /// every reading leads to their route, under either policy.
+    /// Treatment of paths that an upstream could read differently. `strict` finds the route of each
+    /// reading: escapes decoded once (`%2F` and `%5C` too), dot segments removed or kept, slashes
+    /// merged, path parameters (`;…`) dropped, a backslash as a slash, and every combination of
+    /// these. It refuses a path whose readings lead to different routes; NUL, broken escapes and
+    /// dot segments that leave the root in any reading; and more than 16 dot segments. An accepted
+    /// path goes upstream unchanged. A route's own `path-policy` applies to paths that lead to it
+    /// as sent. Files are served only if every reading leads to their route, under either policy.
     PATH_POLICY: Choice<PathPolicy>, Given<PathPolicy> =
         choice("listeners.listener.path-policy", PATH_POLICIES)
             .or(PathPolicy::Strict)
             .enforced("proxy-pipeline", "a_listener_may_forward_ambiguous_paths_as_they_came");
-    /// Whether `Via: 1.1 proxyd` is added to requests that go upstream. Off by default, for some servers
-    /// (nginx among them) compress nothing for a request that has it.
+    /// Whether `Via: 1.1 proxyd` is added to requests sent upstream. Off by default, because some
+    /// servers (nginx among them) do not compress responses to requests with `Via`.
     VIA: Flag, Given<bool> = flag("listeners.listener.via")
         .or(false)
         .enforced("proxy-pipeline", "via_is_added_only_where_it_is_asked_for");
-    /// Whether our own errors carry `Proxy-Status` with the reason (RFC 9209).
+    /// Whether the proxy's own errors carry `Proxy-Status` with the reason (RFC 9209).
     EXPOSE_REASONS: Flag, Given<bool> = flag("listeners.listener.expose-reasons")
         .or(false)
         .enforced("proxy-pipeline", "reasons_are_told_only_where_they_are_exposed");
-    /// Whether HTTP/2 is spoken without TLS to clients that begin with it.
+    /// Whether HTTP/2 with prior knowledge is accepted without TLS.
     H2C: Flag, Given<bool> = flag("listeners.listener.h2c")
         .or(false)
         .enforced("proxy-server", "http2_is_spoken_without_tls_where_that_is_allowed");
     /// Whether every connection begins with a PROXY protocol header, version 1 or 2, within
-    /// `handshake-secs`. Connections without one, and those of peers that are not among
-    /// `trusted-proxies`, are closed unanswered. Where the header names no client nothing is believed.
+    /// `handshake-secs`. Connections without one, and those of peers outside `trusted-proxies`, are
+    /// closed without a response. A header that names no client leaves the peer's own address in
+    /// use.
     PROXY_PROTOCOL: Flag, Given<bool> = flag("listeners.listener.proxy-protocol")
         .or(false)
         .enforced("proxy-server", "a_trusted_proxy_tells_who_calls");
-    /// Most streams at once on one HTTP/2 connection.
+    /// Maximum number of concurrent streams on one HTTP/2 connection.
     MAX_CONCURRENT_STREAMS: Integer<u32>, Given<u32> =
         integer("listeners.listener.max-concurrent-streams", 1, 10_000, "streams")
             .or(128)
             .enforced("proxy-server", "no_more_streams_are_open_than_allowed");
-    /// Streams of one HTTP/2 connection that a client may reset at once before they came to anything: an
-    /// eighth of them comes back each second, then the connection ends with `ENHANCE_YOUR_CALM`. A stream
-    /// that was forwarded or answered may be reset at any time.
+    /// Burst of streams that a client of HTTP/2 may reset before they were forwarded or answered.
+    /// An eighth of it is refilled each second; above it the connection ends with
+    /// `ENHANCE_YOUR_CALM`. Resets of streams that were forwarded or answered are not counted.
     MAX_STREAM_RESETS: Integer<u32>, Given<u32> =
         integer("listeners.listener.max-stream-resets", 16, 100_000, "streams")
             .or(256)
             .enforced("proxy-server", "a_listener_says_how_many_streams_may_be_given_up");
-    /// How old a client's connection may become. Then it ends with the answer in hand
-    /// (`Connection: close`, or GOAWAY), or at once while it is idle.
+    /// Maximum age of a client connection. At that age it ends after the current response
+    /// (`Connection: close`, or GOAWAY), or at once if it is idle.
     MAX_CONNECTION_AGE: Time, Unset = time_from(
         "listeners.listener.max-connection-age-secs",
         Duration::from_millis(100),
@@ -128,41 +130,42 @@ settings! {
     )
     .optional("no limit")
     .enforced("proxy-server", "a_connection_ends_at_its_greatest_age");
-    /// Most requests on one client connection. The last one's answer ends it (`Connection: close`); a
-    /// client of HTTP/2 is told with GOAWAY, and streams that it opens before it has heard are served.
+    /// Maximum number of requests on one client connection. The last response closes it
+    /// (`Connection: close`); an HTTP/2 client gets GOAWAY, and streams that it opens before GOAWAY
+    /// arrives are served.
     MAX_REQUESTS_PER_CONNECTION: Integer<u32>, Unset =
         integer("listeners.listener.max-requests-per-connection", 1, 1_000_000_000, "requests")
             .optional("no limit")
             .enforced("proxy-server", "a_connection_ends_with_its_last_allowed_request");
-    /// Connections that the system keeps waiting until they are accepted. The system may have a
+    /// Length of the kernel's queue of connections that are not yet accepted. The kernel may have a
     /// lower limit of its own.
     BACKLOG: Integer<u32>, Given<u32> =
         integer("listeners.listener.backlog", 1, 65_535, "connections")
             .or(1_024)
             .enforced("proxy-server", "a_listener_has_its_backlog");
-    /// How long clients may take.
+    /// Timeouts of clients.
     TIMEOUTS: Block, Unset = super::table::block("listeners.listener.timeouts")
         .optional("each time has its default")
         .enforced("proxy-config", "every_block_is_decoded");
-    /// From the first byte of a request's head to its last. Then 408, and the connection closes.
+    /// From the first to the last byte of a request's head. Then 408, and the connection closes.
     HEADER: Time, Given<Duration> = time("listeners.listener.timeouts.header-secs", HOUR)
         .or(Duration::from_secs(30))
         .enforced("proxy-pipeline", "a_slow_head_is_answered_408");
-    /// How long a client may be waited for until it has sent a further KiB of a request body, or the
-    /// rest of it. Then 408, and the connection closes.
+    /// Maximum time that the proxy waits for a further KiB of a request body, or for the rest of
+    /// it. Then 408, and the connection closes.
     BODY_IDLE: Time, Given<Duration> = time("listeners.listener.timeouts.body-idle-secs", HOUR)
         .or(Duration::from_secs(30))
         .enforced("proxy-pipeline", "a_body_that_stands_still_is_answered_408");
-    /// How long a client may be waited for until it has taken a further KiB of a response that is
-    /// ready. Then the connection closes.
+    /// Maximum time that the proxy waits until the client has taken a further KiB of the response.
+    /// Then the connection closes.
     WRITE_IDLE: Time, Given<Duration> = time("listeners.listener.timeouts.write-idle-secs", HOUR)
         .or(Duration::from_mins(1))
         .enforced("proxy-pipeline", "a_client_that_takes_nothing_is_cut_off");
-    /// How long a connection may rest between two requests.
+    /// Maximum idle time of a connection between two requests.
     KEEP_ALIVE: Time, Given<Duration> = time("listeners.listener.timeouts.keep-alive-secs", HOUR)
         .or(Duration::from_secs(75))
         .enforced("proxy-pipeline", "a_resting_connection_is_closed");
-    /// The TLS handshake, and the PROXY protocol header.
+    /// Maximum time for the TLS handshake, and for the PROXY protocol header.
     HANDSHAKE: Time, Given<Duration> = time_from(
         "listeners.listener.timeouts.handshake-secs",
         Duration::from_millis(1),

@@ -17,43 +17,43 @@ fn method(text: &str) -> Result<Method, String> {
 }
 
 settings! {
-    /// Which requests the route takes. Several conditions of one kind are alternatives; different
-    /// kinds must all hold; no condition takes every request.
+    /// Conditions that a request must meet. Several of one kind are alternatives; different kinds
+    /// must all hold; a route without conditions matches every request.
     MATCHES: Block, Unset = block("routes.route.matches")
         .optional("every request")
         .enforced("proxy-config", "every_block_is_decoded");
-    /// A host, without port; case does not matter. `*.example.com` stands for one or more labels
-    /// before `.example.com`.
+    /// A host without a port, in any case. `*.example.com` matches one or more labels before
+    /// `.example.com`.
     HOST: Text<HostPattern>, Many =
         text("routes.route.matches.host", "a host or a wildcard", "*.example.com", |text| {
             HostPattern::parse(text).map_err(|fault| fault.to_string())
         })
         .many()
         .enforced("proxy-routing", "hosts_compare_without_case_and_port");
-    /// The whole path. Paths are compared after decoding unreserved characters and removing dot
-    /// segments.
+    /// The whole path. Paths are compared after unreserved characters are decoded and dot segments
+    /// removed.
     PATH: Text<PathPattern>, Many =
         text("routes.route.matches.path", "a path", "/favicon.ico", |text| {
             PathPattern::exact(text).map_err(|fault| fault.to_string())
         })
         .many()
         .enforced("proxy-routing", "an_exact_path_matches_only_itself");
-    /// The beginning of the path: `/api` takes `/api` and `/api/…`, not `/apix`. One that ends in
-    /// `/` takes every path that begins with it.
+    /// The beginning of the path: `/api` matches `/api` and `/api/…`, not `/apix`. A prefix that
+    /// ends in `/` matches every path that begins with it.
     PATH_PREFIX: Text<PathPattern>, Many =
         text("routes.route.matches.path-prefix", "a path", "/api", |text| {
             PathPattern::prefix(text).map_err(|fault| fault.to_string())
         })
         .many()
         .enforced("proxy-routing", "a_prefix_ends_at_a_segment_unless_it_ends_in_a_slash");
-    /// A regular expression that is found in the path; `^` and `$` anchor it.
+    /// A regular expression that matches anywhere in the path; `^` and `$` anchor it.
     PATH_REGEX: Text<PathPattern>, Many =
         text("routes.route.matches.path-regex", "a regular expression", "^/users/[0-9]+$", |text| {
             PathPattern::regex(text).map_err(|fault| fault.to_string())
         })
         .many()
         .enforced("proxy-routing", "a_regex_is_found_in_the_path");
-    /// A request header, which must be there, or must have a value: `header "X-Env" "beta"`.
+    /// A request header that must be present, or have this value: `header "X-Env" "beta"`.
     HEADER: Pair, Many = pair(
         "routes.route.matches.header",
         "a header name, and a value if it matters",
@@ -65,7 +65,7 @@ settings! {
     METHOD: Text<Method>, Many = text("routes.route.matches.method", "a method", "GET", method)
         .many()
         .enforced("proxy-routing", "headers_methods_and_query_parameters_are_compared");
-    /// A query parameter, which must be there, or must have a value: `query-param "v" "2"`.
+    /// A query parameter that must be present, or have this value: `query-param "v" "2"`.
     QUERY_PARAM: Pair, Many = pair(
         "routes.route.matches.query-param",
         "a parameter, and a value if it matters",

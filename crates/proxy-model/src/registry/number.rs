@@ -1,4 +1,4 @@
-//! Kinds that are numbers: counts, ratios, sizes and times.
+//! Numeric kinds: counts, ratios, sizes and times.
 
 use super::kind::{Kind, Shape, Shaped};
 use super::value_error::{Raw, ValueError};
@@ -6,7 +6,7 @@ use crate::size::{self, show_size};
 use std::fmt;
 use std::time::Duration;
 
-/// A whole number in a range.
+/// A whole number with a range.
 #[derive(Clone, Copy, Debug)]
 pub struct Integer<T> {
     pub(super) least: T,
@@ -15,7 +15,7 @@ pub struct Integer<T> {
     pub(super) words: &'static [(&'static str, i32)],
 }
 
-/// A number in a range.
+/// A number with a fraction and a range.
 #[derive(Clone, Copy, Debug)]
 pub struct Decimal {
     pub(super) least: f64,
@@ -23,21 +23,21 @@ pub struct Decimal {
     pub(super) unit: &'static str,
 }
 
-/// Bytes in a range.
+/// A number of bytes with a range.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
     pub(super) least: u64,
     pub(super) greatest: u64,
 }
 
-/// A time in a range; written in whole seconds or milliseconds, as the name ends.
+/// A time with a range, written in whole seconds or milliseconds according to the name's suffix.
 #[derive(Clone, Copy, Debug)]
 pub struct Time {
     pub(super) least: Duration,
     pub(super) greatest: Duration,
 }
 
-/// A number that [`Integer`] can hold.
+/// An integer type that [`Integer`] can hold.
 pub trait Whole: Copy + Ord + fmt::Display + Into<i128> + TryFrom<i128> + From<u8> {}
 
 impl<T: Copy + Ord + fmt::Display + Into<i128> + TryFrom<i128> + From<u8>> Whole for T {}
@@ -192,7 +192,7 @@ impl Shaped for Time {
         }
     }
 
-    /// Every time may be written in either unit.
+    /// Every time may be written in seconds or in milliseconds.
     fn alias(&self, name: &'static str) -> Option<String> {
         let stem = |suffix| name.strip_suffix(suffix);
         let in_millis = stem("-secs").or(stem("-seconds"));

@@ -30,15 +30,15 @@ fn target(text: &str) -> Result<LogTarget, String> {
 }
 
 settings! {
-    /// One line of JSON for each request.
+    /// The access log: one line of JSON for each request.
     ACCESS_LOG: Block, Unset = block("observability.access-log")
         .optional("each setting has its default")
         .enforced("proxy-config", "every_block_is_decoded");
-    /// Whether it is written at all.
+    /// Whether the access log is written.
     ACCESS_ENABLED: Flag, Given<bool> = flag("observability.access-log.enabled")
         .or(true)
         .enforced("proxy-telemetry", "an_access_log_that_is_off_writes_no_line");
-    /// Where to: `stdout`, `stderr` or a file. Files are opened again on reload.
+    /// Destination: `stdout`, `stderr` or a file. Files are opened again on reload.
     ACCESS_PATH: Text<LogTarget>, Given<Written<LogTarget>> = text(
         "observability.access-log.path",
         "`stdout`, `stderr` or a file",
@@ -47,7 +47,7 @@ settings! {
     )
     .or(written("stdout", || LogTarget::Stdout))
     .enforced("proxy-telemetry", "logs_go_to_files");
-    /// Lines that wait for a slow disk. Further ones are dropped and counted; a request never
+    /// Lines that may wait for a slow disk. Further ones are dropped and counted; a request never
     /// waits for its line.
     ACCESS_BUFFER: Integer<u32>, Given<u32> =
         integer("observability.access-log.buffer-lines", 1, 1_000_000, "lines")
@@ -56,15 +56,15 @@ settings! {
                 "proxy-telemetry",
                 "lines_over_the_buffer_are_dropped_and_counted",
             );
-    /// Faults, limits hit, results of reloads; one line of JSON each.
+    /// The error log: faults, limits and results of reloads, one line of JSON each.
     ERROR_LOG: Block, Unset = block("observability.error-log")
         .optional("each setting has its default")
         .enforced("proxy-config", "every_block_is_decoded");
-    /// The least important records that are written.
+    /// The lowest level that is written.
     ERROR_LEVEL: Choice<LogLevel>, Given<LogLevel> = choice("observability.error-log.level", LEVELS)
         .or(LogLevel::Info)
         .enforced("proxy-telemetry", "records_below_the_level_are_not_written");
-    /// Where to: `stdout`, `stderr` or a file. Files are opened again on reload.
+    /// Destination: `stdout`, `stderr` or a file. Files are opened again on reload.
     ERROR_PATH: Text<LogTarget>, Given<Written<LogTarget>> = text(
         "observability.error-log.path",
         "`stdout`, `stderr` or a file",
@@ -73,7 +73,7 @@ settings! {
     )
     .or(written("stdout", || LogTarget::Stdout))
     .enforced("proxy-telemetry", "logs_go_to_files");
-    /// Query parameters whose values are never written, whatever the case of their names.
+    /// Query parameters whose values are redacted, whatever the case of their names.
     REDACT_QUERY: Text<String>, Many =
         words("observability.redact-query", "a parameter's name", "token")
             .many()

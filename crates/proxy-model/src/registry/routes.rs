@@ -81,55 +81,55 @@ const fn priority() -> Spec<Integer<i32>, Required> {
 }
 
 settings! {
-    /// One route: which requests, and where to.
+    /// A route: match conditions, service and policies.
     ROUTE: Block, Many = named("routes.route", "an id")
         .many()
         .enforced("proxy-plan", "an_exact_path_matches_only_itself");
-    /// Higher is asked first. `low` is 10, `normal` 50, `high` 100, `critical` 1000. Among equals
-    /// the more specific match wins, then the order of the file.
+    /// Routes of higher priority are matched first. `low` is 10, `normal` 50, `high` 100,
+    /// `critical` 1000. At equal priority the more specific match wins, then the order of the file.
     PRIORITY: Integer<i32>, Given<i32> = priority()
         .or(50)
         .enforced("proxy-routing", "the_higher_priority_wins_whatever_the_order_and_the_path");
-    /// The upstream that answers.
+    /// The upstream that requests are forwarded to.
     UPSTREAM: Text<String>, Unset = words("routes.route.upstream", "an upstream's name", "app")
         .optional("the route is `builtin` or `static`")
         .enforced("proxy-pipeline", "the_target_goes_upstream_byte_for_byte");
-    /// Who answers, and in which form our own errors are told.
+    /// The kind of service, and the format of the proxy's own errors.
     SERVICE_TYPE: Choice<ServiceType>, Unset = choice("routes.route.service-type", SERVICE_TYPES)
         .optional("an upstream; our own errors are HTML for clients that prefer it, else JSON")
         .enforced("proxy-pipeline", "api_routes_tell_errors_in_json_whatever_the_client_accepts");
-    /// What the proxy answers by itself. Goes with `service-type "builtin"`.
+    /// The built-in handler. Requires `service-type "builtin"`.
     BUILTIN_HANDLER: Choice<BuiltinHandler>, Unset =
         choice("routes.route.builtin-handler", HANDLERS)
             .optional("the route is not `builtin`")
             .enforced("proxy-pipeline", "health_says_healthy");
-    /// Files of a folder. Goes with `service-type "static"`.
+    /// Serves the files of a folder. Requires `service-type "static"`.
     STATIC_FILES: Block, Unset = block("routes.route.static-files")
         .optional("the route is not `static`")
         .enforced("proxy-files", "a_file_is_sent_with_its_type_and_validators");
-    /// The folder, whose files are named by the whole path of a request. Nothing outside it is sent,
-    /// wherever links lead, and nothing whose name begins with a dot, but `/.well-known/`. A file that
-    /// cannot be read in 30 seconds is answered 504.
+    /// The folder; a request's whole path is the file's path in it. Files outside it are never
+    /// sent, wherever links lead, nor files whose name begins with a dot, except below
+    /// `/.well-known/`. A file that cannot be read within 30 seconds is answered 504.
     STATIC_ROOT: Text<PathBuf>, Required =
         file("routes.route.static-files.root", "a folder", "/srv/www")
             .enforced("proxy-files", "nothing_outside_the_root_is_sent");
-    /// The file that answers for a folder; folders are never listed.
+    /// The file sent for a folder; folders are never listed.
     STATIC_INDEX: Text<String>, Given<Written<String>> =
         words("routes.route.static-files.index", "a file name", "index.html")
             .or(super::table::written("index.html", || "index.html".to_owned()))
             .enforced("proxy-files", "a_folder_is_answered_by_its_index");
-    /// The file, relative to the root, that answers for paths which are none, as single-page
-    /// applications want it.
+    /// The file, relative to the root, sent for paths that match no file, as single-page
+    /// applications require.
     STATIC_FALLBACK: Text<String>, Unset =
         words("routes.route.static-files.fallback", "a file name", "index.html")
             .optional("such paths are answered 404")
             .enforced("proxy-files", "the_fallback_answers_for_paths_that_name_no_file");
-    /// Whether `.br`, `.zst` and `.gz` neighbours of a file, unless they are older by more than a second, are sent to clients
-    /// that take them.
+    /// Whether the `.br`, `.zst` and `.gz` variants of a file are sent to clients that accept them,
+    /// unless a variant is more than a second older than the file.
     STATIC_PRECOMPRESSED: Flag, Given<bool> = flag("routes.route.static-files.precompressed")
         .or(false)
         .enforced("proxy-files", "compressed_neighbours_are_sent_to_clients_that_take_them");
-    /// Agents that are asked about each request, in this order.
+    /// Agents that decide about each request, in this order.
     AGENTS: Text<String>, Many = words("routes.route.agents", "an agent's name", "waf")
         .many()
         .not_yet("agents");

@@ -1,102 +1,102 @@
-//! One row of the registry, typed so that range and default have one place only.
+//! A row of the registry, typed so that range and default are stated once.
 
 use super::kind::{Kind, Shape, Shaped};
 use super::value_error::{Raw, ValueError};
 
-/// A setting: its name, its kind, what holds when it is absent, and who enforces it.
+/// A setting: its name, kind, default, and the crate that enforces it.
 ///
 /// `D` is one of [`Required`], [`Unset`], [`Many`], or the default itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Spec<K, D> {
-    /// Where it stands: the names of its blocks and its own, joined by dots.
+    /// The names of its blocks and its own, joined by dots.
     pub path: &'static str,
-    /// What may be written.
+    /// The values it accepts.
     pub kind: K,
-    /// What holds when nothing is written.
+    /// Its default, or whether it may be absent.
     pub presence: D,
-    /// What it means, for operators.
+    /// Its meaning, for operators.
     pub doc: &'static str,
-    /// Whether it has its effect yet.
+    /// Whether it has an effect.
     pub status: Status,
-    /// Other blocks in which the same name is understood.
+    /// Other blocks that accept the same name.
     pub also: &'static [&'static str],
-    /// Other names for it in the same block.
+    /// Other names in the same block.
     pub aliases: &'static [&'static str],
-    /// What to write instead, when it should not be written any more.
+    /// The replacement of a deprecated setting.
     pub deprecated: Option<&'static str>,
 }
 
-/// Whether a setting has its effect.
+/// Whether a setting has an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// It has; this crate gives it, this test proves it.
+    /// Enforced by a crate and proven by a test.
     Enforced {
-        /// The crate where the value takes effect.
+        /// The crate that enforces it.
         by: &'static str,
-        /// The test that fails when it does not.
+        /// The test that fails if it is not enforced.
         test: &'static str,
     },
-    /// It has not; a file that has it is refused.
+    /// Without effect; a file with it is refused.
     NotYet {
-        /// The piece of work that will bring it.
+        /// The issue that will implement it.
         issue: &'static str,
     },
 }
 
-/// Must be written.
+/// The setting must be written.
 #[derive(Clone, Copy, Debug)]
 pub struct Required;
 
-/// May be left out; then there is no value.
+/// The setting is optional and has no default value.
 #[derive(Clone, Copy, Debug)]
 pub struct Unset {
-    /// What holds then, for the reference.
+    /// The meaning of its absence, for the reference.
     pub means: &'static str,
 }
 
-/// May be written any number of times.
+/// The setting may be repeated.
 #[derive(Clone, Copy, Debug)]
 pub struct Many;
 
-/// What a row says when nobody cares for its type: for the reference, the schema and the tests.
+/// A row without its Rust type: for the reference, the schema and the tests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SettingSpec {
-    /// Where it stands.
+    /// The names of its blocks and its own, joined by dots.
     pub path: &'static str,
-    /// What may be written.
+    /// The values it accepts.
     pub shape: Shape,
-    /// What holds when nothing is written.
+    /// Its default, or whether it may be absent.
     pub presence: Presence,
-    /// What it means.
+    /// Its meaning, for operators.
     pub doc: String,
-    /// Whether it has its effect yet.
+    /// Whether it has an effect.
     pub status: Status,
-    /// Other blocks in which the same name is understood.
+    /// Other blocks that accept the same name.
     pub also: &'static [&'static str],
-    /// Other names for it in the same block.
+    /// Other names in the same block.
     pub aliases: Vec<String>,
-    /// What to write instead.
+    /// The replacement of a deprecated setting.
     pub deprecated: Option<&'static str>,
-    /// The release that first had it.
+    /// The first release that has it.
     pub since: &'static str,
 }
 
-/// What holds when nothing is written.
+/// The default of a setting, or whether it may be absent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Presence {
-    /// Nothing: it must be written.
+    /// It must be written.
     Required,
-    /// No value, which means this.
+    /// It has no value, with this meaning.
     Unset(&'static str),
-    /// An empty list.
+    /// It is an empty list.
     Many,
-    /// This value, as one would write it.
+    /// It has this default, as written.
     Default(String),
 }
 
-/// The ways a row can speak of what holds when nothing is written.
+/// A typed form of [`Presence`].
 pub trait Absent<K> {
-    /// The same without its type, for a setting called `name`.
+    /// The untyped form, for a setting called `name`.
     fn presence(&self, kind: &K, name: &str) -> Presence;
 }
 
@@ -131,8 +131,7 @@ impl<K: Kind> Absent<K> for Given<K::Given> {
 const FIRST_VERSION: &str = "0.1";
 const NOT_ENFORCED: Status = Status::NotYet { issue: "" };
 
-/// Starts a row; [`Spec::or`], [`Spec::optional`] and [`Spec::many`] say what else than
-/// [`Required`] it is.
+/// Begins a row, as [`Required`]; [`Spec::or`], [`Spec::optional`] and [`Spec::many`] change that.
 pub(super) const fn row<K: Copy>(path: &'static str, kind: K) -> Spec<K, Required> {
     Spec {
         path,
@@ -208,25 +207,25 @@ impl<K: Copy, D: Copy> Spec<K, D> {
 }
 
 impl<K, D> Spec<K, D> {
-    /// Its own name: the last part of the path.
+    /// The setting's own name: the last part of the path.
     pub fn name(&self) -> &'static str {
         name_of(self.path)
     }
 }
 
 impl<K: Kind, D> Spec<K, D> {
-    /// Reads a value that was written under `name`, which may be an alias.
+    /// Decodes a value written under `name`, which may be an alias.
     ///
     /// # Errors
     ///
-    /// When the value is not one of the kind's.
+    /// The value is not valid for the kind.
     pub fn read(&self, name: &str, raw: Raw<'_>) -> Result<K::Value, ValueError> {
         self.kind.read(name, raw)
     }
 }
 
 impl<K: Kind> Spec<K, Given<K::Given>> {
-    /// The value that holds when nothing is written.
+    /// The value of an absent setting.
     pub fn default(&self) -> K::Value {
         self.kind.give(self.presence.0)
     }
@@ -260,18 +259,17 @@ impl<K: Shaped, D: Absent<K>> Spec<K, D> {
 }
 
 impl SettingSpec {
-    /// Its own name: the last part of the path.
+    /// The setting's own name: the last part of the path.
     pub fn name(&self) -> &'static str {
         name_of(self.path)
     }
 
-    /// The block it stands in; empty at the top of a file.
+    /// The path of its block; empty at the top level.
     pub fn block(&self) -> &'static str {
         self.path.rsplit_once('.').map_or("", |(block, _)| block)
     }
 
-    /// The piece of work that will give it its effect, when a file that has it is refused until
-    /// then.
+    /// The issue that will implement the setting; `None` if it has an effect.
     pub fn not_yet(&self) -> Option<&'static str> {
         match self.status {
             Status::Enforced { .. } => None,

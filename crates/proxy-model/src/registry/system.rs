@@ -6,13 +6,13 @@ use super::table::{integer, settings, time_from};
 use std::time::Duration;
 
 settings! {
-    /// Threads that serve requests. 0 starts one for each core the process may use.
+    /// Number of worker threads. 0 starts one for each core available to the process.
     WORKER_THREADS: Integer<u32>, Given<u32> = integer("system.worker-threads", 0, 1_024, "threads")
         .or(0)
         .also(&[""])
         .enforced("proxy-server", "every_worker_gives_every_target_its_turn");
-    /// How long requests in flight may take to end once the process was told to stop, and streams whose
-    /// route or target a reload has removed. 0 cuts them at once.
+    /// Time that requests in flight have to finish after the process is told to stop, and streams
+    /// after a reload removed their route or target. 0 ends them at once.
     GRACEFUL_SHUTDOWN_TIMEOUT: Time, Given<Duration> = time_from(
         "system.graceful-shutdown-timeout-secs",
         Duration::ZERO,

@@ -1,4 +1,4 @@
-//! How rows are written, and all of them together.
+//! The functions that rows are written with, and the list of all rows.
 
 use super::kind::{Block, Pair, Shape};
 use super::number::{Decimal, Integer, Size, Time};
@@ -12,8 +12,8 @@ use super::{
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Declares rows as constants, and the list of them. A row's documentation is its comment, so
-/// that the code's and the operator's reference cannot differ.
+/// Declares rows as constants, and their list. A row's documentation comment is also its text in
+/// the operator's reference, so that the two cannot differ.
 macro_rules! settings {
     ($($(#[doc = $doc:literal])+ $name:ident: $kind:ty, $presence:ty = $row:expr;)+) => {
         $(
@@ -52,7 +52,7 @@ pub fn all() -> Vec<SettingSpec> {
     files.into_iter().flatten().collect()
 }
 
-/// How many settings, and words of settings, are refused because they have no effect yet.
+/// Number of settings, and of words of settings, that are refused because they have no effect yet.
 pub fn not_yet() -> usize {
     let words = |spec: &SettingSpec| match &spec.shape {
         Shape::Choice(words) => words.iter().filter(|word| word.not_yet.is_some()).count(),
@@ -143,7 +143,7 @@ pub(super) const fn word<T>(name: &'static str, value: T, doc: &'static str) -> 
     Meaning { name, stands, doc }
 }
 
-/// A word without a meaning until the work on `issue` brings it.
+/// A word that is refused until `issue` implements it.
 pub(super) const fn later_word<T>(
     name: &'static str,
     doc: &'static str,
@@ -169,7 +169,7 @@ pub(super) const fn text<T>(
     )
 }
 
-/// A file or folder, relative to the folder of the file that names it.
+/// The path of a file or folder, relative to the folder of the file that names it.
 pub(super) const fn file(
     path: &'static str,
     what: &'static str,
@@ -181,7 +181,7 @@ pub(super) const fn file(
     })
 }
 
-/// The name of something that stands elsewhere, or any other words.
+/// Text without a form of its own, such as a name.
 pub(super) const fn words(
     path: &'static str,
     what: &'static str,

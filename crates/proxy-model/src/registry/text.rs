@@ -1,17 +1,17 @@
-//! Kinds that are text of some form.
+//! Textual kinds.
 
 use super::kind::{Kind, Shape, Shaped};
 use super::value_error::{Raw, ValueError};
 use std::fmt;
 
-/// Text of some form.
+/// Text that `T` is parsed from.
 pub struct Text<T> {
     pub(super) what: &'static str,
     pub(super) example: &'static str,
     pub(super) parse: fn(&str) -> Result<T, String>,
 }
 
-/// A default of a [`Text`]: as it is written, and as it is.
+/// A default of a [`Text`]: the written form and the value.
 pub struct Written<T> {
     pub(super) text: &'static str,
     pub(super) value: fn() -> T,
@@ -49,7 +49,7 @@ impl<T> Kind for Text<T> {
     }
 }
 
-// Derived, these would ask the same of `T`, which is only ever behind a function.
+// Derived implementations would require the same of `T`, which occurs only in function types.
 impl<T> Clone for Text<T> {
     fn clone(&self) -> Self {
         *self

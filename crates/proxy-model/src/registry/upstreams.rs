@@ -46,20 +46,20 @@ const PROTOCOLS: &[Meaning<UpstreamProtocol>] = &[
 ];
 
 settings! {
-    /// A group of targets that can answer the same requests.
+    /// A group of targets that answer the same requests.
     UPSTREAM: Block, Many = named("upstreams.upstream", "a name")
         .many()
         .enforced("proxy-plan", "routes_and_upstreams_change");
-    /// The targets. `target` may stand in the upstream itself as well.
+    /// The targets. `target` may also be written in the upstream itself.
     TARGETS: Block, Many = block("upstreams.upstream.targets")
         .many()
         .enforced("proxy-config", "every_block_is_decoded");
-    /// One place where requests can be sent: `target "10.0.0.1:80"`, or with a block.
+    /// A target: `target "10.0.0.1:80"`, or with a block.
     TARGET: Block, Many = named("upstreams.upstream.targets.target", "its address")
         .many()
         .also(&["upstreams.upstream"])
         .enforced("proxy-upstream", "round_robin_shares_requests_out_evenly");
-    /// Where it is: a host and a port. Names are resolved again as their records expire.
+    /// The target's host and port. A name is resolved again when its records expire.
     ADDRESS: Text<TargetAddress>, Required = text(
         "upstreams.upstream.targets.target.address",
         "a host and a port",
@@ -67,53 +67,53 @@ settings! {
         |text| text.parse::<TargetAddress>().map_err(|fault| fault.to_string()),
     )
     .enforced("proxy-pipeline", "the_target_goes_upstream_byte_for_byte");
-    /// Its share under `weighted`; 0 gets no new requests.
+    /// The target's share under `weighted`; 0 receives no new requests.
     WEIGHT: Integer<u32>, Given<u32> =
         integer("upstreams.upstream.targets.target.weight", 0, 10_000, "")
             .or(1)
             .not_yet("resilience");
-    /// How the next target is chosen.
+    /// The load-balancing policy.
     LOAD_BALANCING: Choice<LoadBalancing>, Given<LoadBalancing> =
         choice("upstreams.upstream.load-balancing", BALANCING)
             .or(LoadBalancing::RoundRobin)
             .aliases(&["load_balancing"])
             .enforced("proxy-upstream", "round_robin_shares_requests_out_evenly");
-    /// What targets speak.
+    /// Protocol of connections to the targets.
     PROTOCOL: Choice<UpstreamProtocol>, Given<UpstreamProtocol> =
         choice("upstreams.upstream.protocol", PROTOCOLS)
             .or(UpstreamProtocol::H1)
             .enforced("proxy-pipeline", "one_connection_is_enough_for_one_request_at_a_time");
-    /// TLS towards the targets. Without it they are spoken to in plaintext, whatever the port.
+    /// TLS to the targets. Without the block, connections are in plaintext, whatever the port.
     TLS: Block, Unset = block("upstreams.upstream.tls").optional("plaintext").enforced("proxy-pool", "an_upstream_with_tls_is_never_spoken_to_in_plaintext");
-    /// Server name asked for and verified.
+    /// The server name to send and to verify.
     SNI: Text<String>, Unset = words("upstreams.upstream.tls.sni", "a host name", "api.example.com")
         .optional("the target's host")
         .enforced("proxy-pool", "the_name_written_is_asked_for_and_verified");
-    /// Authorities that are trusted, PEM.
+    /// The trusted certificate authorities, PEM.
     CA_FILE: Text<PathBuf>, Unset =
         file("upstreams.upstream.tls.ca-file", "a certificate file", "ca.pem")
             .optional("those of the system")
             .enforced("proxy-tls", "a_target_of_a_strange_authority_is_not_trusted");
-    /// Our own certificate chain, PEM. Goes with `key-file`.
+    /// The proxy's client certificate chain, PEM. Requires `key-file`.
     CERT_FILE: Text<PathBuf>, Unset =
         file("upstreams.upstream.tls.cert-file", "a certificate file", "cert.pem")
             .optional("we show none")
             .enforced("proxy-tls", "a_target_that_asks_for_a_certificate_is_shown_ours");
-    /// Our own private key, PEM. Goes with `cert-file`.
+    /// The private key of `cert-file`, PEM.
     KEY_FILE: Text<PathBuf>, Unset =
         file("upstreams.upstream.tls.key-file", "a key file", "key.pem")
             .optional("we show none")
             .enforced("proxy-tls", "a_target_that_asks_for_a_certificate_is_shown_ours");
-    /// Time until the response begins.
+    /// Maximum time until the response begins.
     TIMEOUT: Time, Unset = time("upstreams.upstream.timeout-secs", DAY)
         .optional("`timeouts { request-secs }`")
         .deprecated("timeouts { request-secs }")
         .enforced("proxy-pipeline", "the_short_timeouts_of_routes_and_upstreams_are_kept");
-    /// How long targets may take.
+    /// Timeouts of targets.
     TIMEOUTS: Block, Unset = block("upstreams.upstream.timeouts")
         .optional("each time has its default")
         .enforced("proxy-config", "every_block_is_decoded");
-    /// To connect, TLS included. Then 504, or another target.
+    /// Maximum time to connect, TLS included. Then 504, or another target.
     CONNECT: Time, Given<Duration> = time("upstreams.upstream.timeouts.connect-secs", HOUR)
         .or(Duration::from_secs(5))
         .enforced("proxy-pipeline", "a_slow_connect_is_answered_504");
@@ -121,30 +121,31 @@ settings! {
     REQUEST: Time, Given<Duration> = time("upstreams.upstream.timeouts.request-secs", DAY)
         .or(Duration::from_mins(1))
         .enforced("proxy-pipeline", "a_late_response_head_is_answered_504");
-    /// Between two reads of a response, and between two writes of a request that a target takes.
+    /// Between two reads of a response, and between two writes of a request that make progress.
     READ: Time, Given<Duration> = time("upstreams.upstream.timeouts.read-secs", DAY)
         .or(Duration::from_mins(1))
         .enforced("proxy-pipeline", "a_response_that_stands_still_is_cut_off");
-    /// Without a byte either way once a connection is upgraded, as `WebSocket` connections are.
+    /// Without a byte in either direction on an upgraded connection, as of a `WebSocket`.
     IDLE: Time, Given<Duration> = time("upstreams.upstream.timeouts.idle-secs", WEEK)
         .or(HOUR)
         .enforced("proxy-pipeline", "an_upgraded_connection_that_rests_is_closed");
-    /// Connections kept and allowed.
+    /// Connection pool of the targets.
     CONNECTION_POOL: Block, Unset = block("upstreams.upstream.connection-pool")
         .optional("each setting has its default")
         .enforced("proxy-config", "every_block_is_decoded");
-    /// Most connections to one target, over all workers. Requests beyond it wait in one queue, as long as
-    /// connecting may take; with `protocol "h2"` each worker needs one of its own.
+    /// Maximum number of connections to one target, over all workers. Further requests wait in one
+    /// queue, for at most the connect timeout; with `protocol "h2"` each worker needs a connection
+    /// of its own.
     MAX_CONNECTIONS: Integer<u32>, Unset =
         integer("upstreams.upstream.connection-pool.max-connections", 1, 1_000_000, "connections")
             .optional("no limit but the global ones")
             .enforced("proxy-pool", "the_limit_on_connections_holds_over_all_workers");
-    /// Most idle connections kept to one target. 0 keeps none.
+    /// Maximum number of idle connections to one target. 0 keeps none.
     MAX_IDLE: Integer<u32>, Unset =
         integer("upstreams.upstream.connection-pool.max-idle", 0, 1_000_000, "connections")
             .optional("`limits { max-idle-connections-per-upstream }`")
             .enforced("proxy-pool", "no_more_idle_connections_are_kept_than_allowed");
-    /// How long an idle connection is kept. Set it below the targets' own keep-alive time.
+    /// Maximum idle time of a pooled connection. Set it below the targets' own keep-alive time.
     IDLE_TIMEOUT: Time, Given<Duration> =
         time("upstreams.upstream.connection-pool.idle-timeout-secs", HOUR)
             .or(Duration::from_mins(1))

@@ -1,8 +1,8 @@
-//! A value as it was written, and why it will not do.
+//! Values as written, and the errors of decoding them.
 
 use std::fmt;
 
-/// A value as it was written, before anyone knows what it should be.
+/// A value as written, before its kind is known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Raw<'a> {
     /// Text, quoted or bare.
@@ -17,44 +17,44 @@ pub enum Raw<'a> {
     Null,
 }
 
-/// Why a value will not do.
+/// The reason why a value is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ValueError {
-    /// It is of another type.
+    /// The type is wrong.
     Type {
-        /// What should stand there.
+        /// Description of the valid values.
         expected: String,
-        /// What stands there.
+        /// Description of the value's type.
         found: &'static str,
     },
-    /// It is outside the range.
+    /// The value is outside the range.
     Range {
-        /// Least value, as one would write it.
+        /// Minimum, as written.
         least: String,
-        /// Greatest value, as one would write it.
+        /// Maximum, as written.
         greatest: String,
     },
-    /// It is none of the words.
+    /// The word is unknown.
     Word {
-        /// All of them.
+        /// All valid words.
         known: Vec<&'static str>,
     },
-    /// It is text of another form.
+    /// The text does not have the required form.
     Form {
-        /// What should stand there.
+        /// Description of the form.
         what: &'static str,
-        /// What is wrong with what does.
+        /// The reason why the text does not have it.
         reason: String,
     },
-    /// It is a word that has no meaning yet.
+    /// The word has no effect yet.
     NotYet {
-        /// The piece of work that will bring it.
+        /// The issue that will implement it.
         issue: &'static str,
     },
 }
 
 impl Raw<'_> {
-    /// What it is, in words.
+    /// Description of the value's type, as in "a number".
     pub const fn noun(self) -> &'static str {
         match self {
             Self::Text(_) => "text",

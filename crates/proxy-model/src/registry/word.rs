@@ -1,4 +1,4 @@
-//! Kinds that are words: switches, and one of a few.
+//! Kinds that are words: switches and choices.
 
 use super::kind::{Kind, Shape, Shaped, Word};
 use super::value_error::{Raw, ValueError};
@@ -8,14 +8,14 @@ use std::borrow::Cow;
 #[derive(Clone, Copy, Debug)]
 pub struct Flag;
 
-/// One of a few words. `-` and `_` are the same in them, and one that is a number, as a version is,
-/// may stand without its quotes.
+/// One of a list of words. `-` and `_` are equivalent; a word that is a number, such as a version,
+/// may be written without quotes.
 #[derive(Clone, Copy, Debug)]
 pub struct Choice<T: 'static> {
     pub(super) words: &'static [Meaning<T>],
 }
 
-/// A word of a [`Choice`], and what it stands for.
+/// A word of a [`Choice`] with its value.
 #[derive(Clone, Copy, Debug)]
 pub struct Meaning<T> {
     pub(super) name: &'static str,
@@ -23,12 +23,12 @@ pub struct Meaning<T> {
     pub(super) doc: &'static str,
 }
 
-/// What a word stands for.
+/// The value of a word.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Stands<T> {
-    /// A value.
+    /// An implemented value.
     For(T),
-    /// Nothing, until this piece of work brings it.
+    /// Without effect until this issue implements it.
     NotYet(&'static str),
 }
 
@@ -116,7 +116,7 @@ impl<T: Copy + PartialEq> Kind for Choice<T> {
 }
 
 impl<T> Choice<T> {
-    /// The word that stands there, if one could.
+    /// The word that is written; `None` if the value cannot be a word.
     fn written<'t>(&self, raw: Raw<'t>) -> Option<Cow<'t, str>> {
         let is_number = |meaning: &Meaning<T>| meaning.name.parse::<f64>().is_ok();
         match raw {
