@@ -1,4 +1,4 @@
-//! What must hold for any input; run by the fuzz targets and by the replay of their corpus.
+//! Properties that hold for any input; run by the fuzz targets and by the replay of their corpora.
 #![expect(dead_code, reason = "each fuzz target runs one of the checks")]
 
 use proxy_routing::{forgiving_path, normal_host};

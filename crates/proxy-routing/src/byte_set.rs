@@ -1,6 +1,6 @@
-//! A set of ASCII characters that is asked in a few instructions.
+//! A set of ASCII characters with a test of a few instructions.
 
-/// Which of the 128 ASCII characters are members; no other byte is.
+/// A set of the 128 ASCII characters; other bytes are never members.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ByteSet {
     low: u64,

@@ -1,4 +1,4 @@
-//! The kinds of condition, and what a request shows instead of what one wants.
+//! Kinds of conditions, and the description of one that does not hold.
 
 use crate::head::Head;
 use crate::header_condition::HeaderCondition;
@@ -7,7 +7,7 @@ use crate::rule::Rule;
 use http::header::{AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION};
 use std::fmt::{self, Display};
 
-/// Conditions of a kind that are written out before the rest is only counted.
+/// Maximum number of conditions of a kind that are listed; the rest is counted.
 const MOST_WRITTEN: usize = 8;
 
 /// A kind of condition.
@@ -30,15 +30,15 @@ pub enum ConditionKind {
 pub struct Unmet {
     /// Its kind.
     pub kind: ConditionKind,
-    /// What the rule asks for; alternatives are joined by "or".
+    /// The rule's condition; alternatives are joined by "or".
     pub wanted: String,
-    /// What the request shows. It holds text of the client's, so it is for operators' eyes rather
-    /// than for logs; credentials are left out.
+    /// The request's value. It contains text of the client, so it is for operators rather than for
+    /// logs; credentials are left out.
     pub got: String,
 }
 
 impl ConditionKind {
-    /// Every kind, in the order in which they are looked at.
+    /// Every kind, in the order of evaluation.
     pub const ALL: [Self; 5] = [
         Self::Host,
         Self::Path,
@@ -75,7 +75,7 @@ impl ConditionKind {
         Self::ALL.into_iter().find(|kind| !kind.holds(rule, head))
     }
 
-    /// This kind's conditions beside what the request shows.
+    /// The conditions of this kind beside the request's value.
     pub(crate) fn describe(self, rule: &Rule, head: &Head<'_>) -> Unmet {
         let (wanted, got) = match self {
             Self::Host => (any_of(&rule.hosts), or_none(head.host)),

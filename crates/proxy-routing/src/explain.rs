@@ -1,4 +1,4 @@
-//! Why a request belongs to one rule and not to the others.
+//! Explanation of the rule that wins, and of the rules that do not.
 
 use crate::condition::{ConditionKind, Unmet};
 use crate::head::Head;
@@ -9,32 +9,31 @@ use crate::rank::{Because, Rank};
 use crate::router::Router;
 use crate::rule::Rule;
 
-/// The outcome for every rule.
+/// The result for every rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
-    /// The rule that wins, if any accepts the request.
+    /// The rule that wins; `None` if none matches.
     pub winner: Option<usize>,
-    /// Every other rule, in configuration order, and why it does not win.
+    /// Every other rule, in configuration order, with the reason why it does not win.
     pub lost: Vec<(usize, Lost)>,
 }
 
-/// Why a rule does not win.
+/// The reason why a rule does not win.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lost {
-    /// It does not accept the request: its first condition that does not hold.
+    /// It does not match: its first condition that does not hold.
     Condition(Unmet),
-    /// It accepts the request but another rule is above it.
+    /// It matches, but another rule has precedence.
     Outranked {
         /// The rule that wins.
         by: usize,
-        /// What decided between the two.
+        /// The comparison that decided between the two.
         because: Because,
     },
 }
 
 impl Router {
-    /// Looks at every rule and tells what became of it. Made for people: it takes time and memory
-    /// for each rule.
+    /// Evaluates every rule. For operators: it takes time and memory for each rule.
     #[must_use]
     pub fn explain(&self, head: &Head<'_>) -> Explanation {
         let winner = self.find(head);

@@ -1,18 +1,18 @@
-//! The part of a request that routes look at.
+//! The parts of a request that routing depends on.
 
 use http::{HeaderMap, Method};
 
-/// What a request says about itself, borrowed and already brought into one form.
+/// The parts of a request that routing depends on, borrowed and normalized.
 #[derive(Clone, Copy, Debug)]
 pub struct Head<'a> {
     /// The request's method.
     pub method: &'a Method,
-    /// The host as [`normal_host`](crate::normal_host) gives it: lower case, no port. Empty when
-    /// the request names none; then only rules without a host condition match.
+    /// The host as returned by [`normal_host`](crate::host::normal_host): lower case, no port.
+    /// Empty if the request has none; then only rules without a host condition match.
     pub host: &'a str,
-    /// The path as [`canonical_path`](crate::canonical_path) gives it.
+    /// The path as returned by [`canonical_path`](crate::path::canonical_path).
     pub path: &'a str,
-    /// The query without its `?`, as the client sent it; empty when there is none.
+    /// The query without its `?`, as sent; empty if there is none.
     pub query: &'a str,
     /// The request's header fields.
     pub headers: &'a HeaderMap,

@@ -1,10 +1,10 @@
-//! A `header` condition: a field is there, or has a value.
+//! A `header` condition: a field is present, or has a value.
 
 use crate::pattern_error::PatternError;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::fmt;
 
-/// Which header fields a rule accepts.
+/// A condition on a header field.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HeaderCondition {
     name: HeaderName,
@@ -12,7 +12,7 @@ pub struct HeaderCondition {
 }
 
 impl HeaderCondition {
-    /// Reads `X-A` (the field is there) or `X-A: value` (one of its lines has this value).
+    /// Parses `X-A` (the field is present) or `X-A: value` (one of its lines has this value).
     ///
     /// # Errors
     /// [`PatternError::HeaderName`] or [`PatternError::HeaderValue`].
@@ -23,7 +23,7 @@ impl HeaderCondition {
         }
     }
 
-    /// The field `name` is there, whatever its value.
+    /// The field `name` is present, with any value.
     ///
     /// # Errors
     /// [`PatternError::HeaderName`].
@@ -32,8 +32,8 @@ impl HeaderCondition {
         Ok(Self { name, value: None })
     }
 
-    /// One line of the field `name` has exactly `value`, case included. Space around either is
-    /// dropped; a list such as `a, b` is one value.
+    /// One line of the field `name` equals `value`, case included. White space around either is
+    /// ignored; a list such as `a, b` is one value.
     ///
     /// # Errors
     /// [`PatternError::HeaderName`] or [`PatternError::HeaderValue`].
@@ -62,13 +62,13 @@ impl HeaderCondition {
         &self.name
     }
 
-    /// The value it must have; `None` when any will do.
+    /// The required value; `None` for any.
     #[must_use]
     pub fn value(&self) -> Option<&HeaderValue> {
         self.value.as_ref()
     }
 
-    /// Whether this holds wherever `other` does.
+    /// Whether this holds for every request for which `other` holds.
     pub(crate) fn covers(&self, other: &Self) -> bool {
         self.name == other.name && (self.value.is_none() || self.value == other.value)
     }

@@ -1,20 +1,20 @@
-//! The host of a request in the one form that is compared.
+//! Normalization of hosts.
 
 use crate::byte_set::ByteSet;
 use std::borrow::Cow;
 use std::net::Ipv6Addr;
 
-/// Longest host name, in bytes; a DNS name has at most 253.
+/// Maximum length of a host name, in bytes; a DNS name has at most 253.
 const MAX_NAME_BYTES: usize = 255;
-/// Characters of a registered name, less capitals and escapes. [RFC 3986 §3.2.2]
+/// Characters of a registered name, without upper case and escapes. [RFC 3986 §3.2.2]
 const NAME: ByteSet = ByteSet::of(b"0123456789abcdefghijklmnopqrstuvwxyz-._~!$&'()*+,;=");
 
 const DOT: u8 = 1;
 const CAPITAL: u8 = 2;
-/// Of bytes that no name may hold.
+/// The class of bytes that are not allowed in names.
 const ALIEN: u8 = 4;
 
-/// What each byte is in a name.
+/// The class of each byte.
 static CLASSES: [u8; 256] = {
     let mut classes = [0; 256];
     let mut rest: &mut [u8] = &mut classes;
@@ -27,7 +27,7 @@ static CLASSES: [u8; 256] = {
     classes
 };
 
-/// What `byte` is in a name; 0 if it is nothing special.
+/// The class of `byte`; 0 if it needs no treatment.
 const fn class(byte: u8) -> u8 {
     match byte {
         b'.' => DOT,
@@ -37,46 +37,46 @@ const fn class(byte: u8) -> u8 {
     }
 }
 
-/// A host and the port written after it.
+/// A host with its port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host<'a> {
     /// Lower case, without port and trailing dot; IPv6 literals in brackets and in the short form
-    /// of RFC 5952. Borrowed when it was written so.
+    /// of RFC 5952. Borrowed if it was written so.
     pub name: Cow<'a, str>,
-    /// The port, if one was written.
+    /// The port; `None` if none was written.
     pub port: Option<u16>,
 }
 
-/// Why a host was refused.
+/// The reason why a host is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HostError {
-    /// There is no name.
+    /// The name is empty.
     #[error("the host is empty")]
     Empty,
     /// The name is longer than 255 bytes.
     #[error("the host is longer than 255 bytes")]
     TooLong,
-    /// A byte that no host name may hold; `%` and `@` are among them.
+    /// The name contains a byte that is not allowed in host names, such as `%` or `@`.
     #[error("the host holds a character that is not allowed")]
     Character,
     /// Two dots in a row, or a leading dot.
     #[error("the host holds an empty label")]
     EmptyLabel,
-    /// What follows the colon is not a number from 0 to 65535.
+    /// The text after the colon is not a number from 0 to 65535.
     #[error("the port is not a number from 0 to 65535")]
     Port,
-    /// The brackets do not hold an IPv6 address.
+    /// The brackets do not contain an IPv6 address.
     #[error("the brackets do not hold an IPv6 address")]
     Literal,
 }
 
-/// Reads `host [":" port]` as it stands in `Host`, `:authority` or a request target.
+/// Parses `host [":" port]` as in `Host`, `:authority` or a request target.
 ///
-/// The grammar is RFC 3986 §3.2.2 less what HTTP has no use for: percent-encoded names, empty
+/// The grammar is RFC 3986 §3.2.2 without forms that HTTP does not use: percent-encoded names, empty
 /// labels, zone identifiers and future address forms are refused.
 ///
 /// # Errors
-/// [`HostError`] says what is wrong with the text.
+/// The text is invalid for the reason in [`HostError`].
 pub fn normal_host(text: &str) -> Result<Host<'_>, HostError> {
     let (name, port) = split(text)?;
     let name = match name.strip_prefix('[') {

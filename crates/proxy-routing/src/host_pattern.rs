@@ -5,7 +5,7 @@ use crate::pattern_error::PatternError;
 use crate::rank::narrow;
 use std::fmt;
 
-/// Which hosts a rule accepts.
+/// A pattern of hosts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HostPattern {
     kind: HostKind,
@@ -15,13 +15,13 @@ pub struct HostPattern {
 pub(crate) enum HostKind {
     /// This host only.
     Exact(Box<str>),
-    /// Hosts that end in this, which begins with a dot; every host when it is empty.
+    /// Hosts with this suffix, which begins with a dot; every host if it is empty.
     Below(Box<str>),
 }
 
 impl HostPattern {
-    /// Reads `example.com`, `*.example.com` (one or more labels before it, so not `example.com`
-    /// itself), `[::1]`, or `*` (every request that names a host).
+    /// Parses `example.com`, `*.example.com` (one or more labels before it, so not `example.com`
+    /// itself), `[::1]`, or `*` (every request with a host).
     ///
     /// # Errors
     /// [`PatternError::Host`], [`PatternError::HostPort`] or [`PatternError::Wildcard`].
@@ -35,7 +35,7 @@ impl HostPattern {
         Ok(Self { kind })
     }
 
-    /// Whether `host`, in the form [`normal_host`] gives, is accepted.
+    /// Whether `host`, in the form of [`normal_host`], matches.
     #[must_use]
     pub fn matches(&self, host: &str) -> bool {
         match &self.kind {
@@ -44,7 +44,7 @@ impl HostPattern {
         }
     }
 
-    /// Whether every host that `other` accepts is accepted here too.
+    /// Whether every host that matches `other` matches this pattern too.
     pub(crate) fn covers(&self, other: &Self) -> bool {
         match (&self.kind, &other.kind) {
             (_, HostKind::Exact(name)) => self.matches(name),
@@ -53,7 +53,7 @@ impl HostPattern {
         }
     }
 
-    /// Above that of every pattern that counts as less specific; 0 is left for no pattern.
+    /// Greater than that of every less specific pattern; 0 is reserved for no pattern.
     pub(crate) fn specificity(&self) -> u32 {
         match &self.kind {
             HostKind::Exact(_) => u32::MAX,

@@ -1,4 +1,4 @@
-//! Rules filed by host, then by path, then by what tells them apart.
+//! An index of rules by host, then by path, then by further conditions.
 
 mod affix_index;
 mod bucket;
@@ -22,20 +22,20 @@ pub(crate) use affix_index::AffixIndex;
 pub(crate) use bucket::{Bucket, Candidate};
 pub(crate) use host_rules::HostRules;
 
-/// Where each rule is filed: once for every pair of its hosts and paths.
+/// The index: each rule is stored once for every pair of its hosts and paths.
 #[derive(Debug)]
 pub(crate) struct Index {
     sites: Vec<HostRules>,
-    /// Sites of one host.
+    /// Entries of exact hosts.
     exact: AffixIndex,
-    /// Sites of all hosts below one.
+    /// Entries of wildcards.
     below: AffixIndex,
     exact_count: usize,
-    /// The site of rules without a host.
+    /// The entry of rules without a host.
     anywhere: Option<usize>,
 }
 
-/// An index and the regexes that its groups name.
+/// The index of `rules`, with the regexes that its groups refer to.
 pub(crate) fn file(rules: &[Rule]) -> (Index, Vec<Regex>) {
     let mut drafts: BTreeMap<Option<&HostKind>, HostRulesBuilder<'_>> = BTreeMap::new();
     let mut regexes = RegexList::default();
@@ -52,7 +52,7 @@ pub(crate) fn file(rules: &[Rule]) -> (Index, Vec<Regex>) {
     (Index::new(drafts, &regexes.texts, rules), regexes.compiled)
 }
 
-/// A condition matches by itself; a missing one matches as if there were one that takes all.
+/// Yields each condition, or `None` once if there is none, which matches everything.
 fn conditions_or_none<T>(conditions: &[T]) -> impl Iterator<Item = Option<&T>> {
     let none = conditions.is_empty().then_some(None);
     conditions.iter().map(Some).chain(none)
@@ -73,7 +73,7 @@ fn candidate(
     Candidate { bound, bare }
 }
 
-/// Each regex once, however many rules have it.
+/// Each distinct regex once.
 #[derive(Debug, Default)]
 struct RegexList {
     ids: HashMap<String, usize>,
@@ -137,7 +137,7 @@ impl Index {
         }
     }
 
-    /// The sites of `host`, the most specific first.
+    /// The entries for `host`, the most specific first.
     pub(crate) fn sites_for(&self, host: &str) -> impl Iterator<Item = &HostRules> + use<'_> {
         let exact = self.exact.exact(host).map(|link| link.target);
         let below = self.below.outwards(self.below.longest_suffix(host));
@@ -146,12 +146,12 @@ impl Index {
         targets.filter_map(|target| self.sites.get(target))
     }
 
-    /// The sites whose hosts are all that `host` accepts, or more; all hosts if it is `None`.
+    /// The entries whose hosts include all that match `host`; `None` for all hosts.
     pub(crate) fn sites_around(&self, host: Option<&HostPattern>) -> Vec<&HostRules> {
         match host.map(HostPattern::kind) {
             None => self.sites_for("").collect(),
             Some(HostKind::Exact(name)) => self.sites_for(name).collect(),
-            // No exact host begins with a dash and a dot, and any label will do before a suffix.
+            // No exact host begins with a dash and a dot, so only suffixes match.
             Some(HostKind::Below(suffix)) => self.sites_for(&format!("-{suffix}")).collect(),
         }
     }

@@ -1,7 +1,7 @@
-//! Which route a request belongs to, and why not the others.
+//! Routing: finds the route of a request and explains the choice.
 //!
-//! [`Router::find`] never reads a clock, never allocates, and never scans the rules it does not
-//! need: rules are filed by host, then by path, then by what tells them apart.
+//! [`Router::find`] reads no clock, does not allocate, and does not scan all rules: they are
+//! indexed by host, then by path, then by further conditions.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod byte_set;

@@ -1,4 +1,4 @@
-//! The rule that would nearly have accepted a request that none accepts.
+//! The rule that nearly matches a request which no rule matches.
 
 use crate::condition::{ConditionKind, Unmet};
 use crate::head::Head;
@@ -7,10 +7,10 @@ use crate::router::Router;
 use crate::rule::Rule;
 use std::cmp::Reverse;
 
-/// Rules that are looked at in one place before going on to the next.
+/// Maximum number of rules examined in one list.
 const MAX_RULES_EXAMINED: usize = 64;
 
-/// A rule that came close, and what kept it from accepting the request.
+/// A rule that nearly matches, with its obstacle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Nearest {
     /// The rule's index.
@@ -21,8 +21,8 @@ pub struct Nearest {
 
 impl Router {
     /// Of rules with similar paths or hosts, the one that fails the fewest kinds of condition and
-    /// shares most of the path. A few hundred rules are looked at, however many there are, so that
-    /// a flood of unknown paths stays cheap. `None` if a rule looked at accepts the request.
+    /// shares most of the path. At most a few hundred rules are examined, so that a flood of
+    /// unknown paths stays cheap. `None` if an examined rule matches the request.
     #[must_use]
     pub fn nearest(&self, head: &Head<'_>) -> Option<Nearest> {
         let rule_of = |at: &usize| Some((*at, self.rules().get(*at)?));
@@ -37,8 +37,8 @@ impl Router {
         Some(Nearest { rule: at, unmet })
     }
 
-    /// Rules of the same host and path, then those whose paths stand beside this one when sorted,
-    /// then the first of the configuration.
+    /// Rules of the same host and path, then those whose paths are next to this one in sorted
+    /// order, then the first ones of the configuration.
     fn near(&self, head: &Head<'_>) -> Vec<usize> {
         let sites = self.index().sites_for(head.host).take(MAX_RULES_EXAMINED);
         let buckets = sites.flat_map(|site| site.buckets_of(head.path).take(MAX_RULES_EXAMINED));

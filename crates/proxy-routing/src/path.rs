@@ -1,35 +1,35 @@
-//! The path of a request in the one form that is matched.
+//! Normalization of paths.
 
 use crate::byte_set::ByteSet;
 use std::borrow::Cow;
 
-/// Characters that mean the same escaped or not. [RFC 3986 §2.3]
+/// Characters with the same meaning escaped and unescaped. [RFC 3986 §2.3]
 pub(crate) const UNRESERVED: ByteSet =
     ByteSet::of(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-._~");
-/// Characters that stand in a path without an escape, and the separator. [RFC 3986 §3.3]
+/// Characters that need no escape in a path, and the separator. [RFC 3986 §3.3]
 pub(crate) const PATH: ByteSet = ByteSet::of(
     b"/0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-._~!$&'()*+,;=:@",
 );
 
-/// Why a path was refused: two readers could understand it differently.
+/// The reason why a path is ambiguous or invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
-    /// `%2F`, which some servers take for a separator.
+    /// `%2F`, which some servers treat as a separator.
     #[error("the path holds an encoded slash")]
     EncodedSlash,
-    /// `%5C` or a raw `\`, which some servers take for a separator.
+    /// `%5C` or a raw `\`, which some servers treat as a separator.
     #[error("the path holds a backslash")]
     Backslash,
-    /// `%00` or a raw NUL, where some servers end the path.
+    /// `%00` or a raw NUL, at which some servers end the path.
     #[error("the path holds a NUL")]
     Nul,
-    /// A `%` that two hexadecimal digits do not follow.
+    /// A `%` without two hexadecimal digits.
     #[error("the path holds a broken percent escape")]
     BadEscape,
     /// More `..` segments than segments before them.
     #[error("the path leaves its root")]
     LeavesRoot,
-    /// More dot segments than are looked at one by one.
+    /// More dot segments than are examined one by one.
     #[error("the path holds too many dot segments")]
     DotSegments,
     /// Neither a leading `/` nor the asterisk form.
@@ -37,15 +37,15 @@ pub enum PathError {
     NotAbsolute,
 }
 
-/// The path that routes are matched against.
+/// The path for matching.
 ///
 /// Escapes of unreserved characters are decoded [RFC 3986 §6.2.2.2], other escapes are kept with
-/// upper-case digits, bytes that a path may not hold raw are escaped, dot segments are removed
-/// [RFC 3986 §5.2.4], `//` is kept. An empty path becomes `/`; `*` [RFC 9112 §3.2.4] stays. The
-/// outcome is ASCII, and canonical again. A path that is canonical already is borrowed.
+/// upper-case digits, bytes that are not allowed unescaped are escaped, dot segments are removed
+/// [RFC 3986 §5.2.4], `//` is kept. An empty path becomes `/`; `*` [RFC 9112 §3.2.4] is kept. The
+/// result is ASCII, and canonical: normalizing it again returns it. A canonical path is borrowed.
 ///
 /// # Errors
-/// [`PathError`], the first one met.
+/// The first [`PathError`] found.
 pub fn canonical_path(raw: &str) -> Result<Cow<'_, str>, PathError> {
     match forgiving_path(raw) {
         (path, None) => Ok(path),
@@ -53,9 +53,9 @@ pub fn canonical_path(raw: &str) -> Result<Cow<'_, str>, PathError> {
     }
 }
 
-/// As [`canonical_path`], for callers that let faulty paths through: the first fault is told beside
-/// the path, what it concerns stands there in escaped form, and `..` stops at the root. A path that
-/// does not begin with a slash comes back as it is.
+/// Like [`canonical_path`], for callers that accept invalid paths: returns the first error beside
+/// the path, in which the offending bytes are escaped and `..` stops at the root. A path that does
+/// not begin with a slash is returned unchanged.
 pub fn forgiving_path(raw: &str) -> (Cow<'_, str>, Option<PathError>) {
     if is_canonical(raw.as_bytes()) || raw == "*" {
         return (Cow::Borrowed(raw), None);
@@ -94,7 +94,7 @@ pub(crate) fn ends_dot_segment(after_dot: &[u8]) -> bool {
     matches!(after_dot, [] | [b'/', ..] | [b'.'] | [b'.', b'/', ..])
 }
 
-/// What follows an escape that is written as the canonical form writes it.
+/// The bytes behind an escape that is already in canonical form.
 fn kept_escape(after_percent: &[u8]) -> Option<&[u8]> {
     let [high, low, after @ ..] = after_percent else {
         return None;

@@ -9,14 +9,14 @@ use regex_syntax::hir::Hir;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-/// Most memory one compiled regex may take, in bytes.
+/// Maximum size of a compiled regex, in bytes.
 const REGEX_SIZE_LIMIT: usize = 1 << 20;
-/// Most memory one regex's search cache may take on one thread, in bytes.
+/// Maximum size of a regex's search cache on one thread, in bytes.
 const REGEX_CACHE_LIMIT: usize = 1 << 18;
-/// Deepest nesting of groups in a regex.
+/// Maximum nesting of groups in a regex.
 const REGEX_NEST_LIMIT: u32 = 64;
 
-/// Which paths a rule accepts. Two patterns are equal when they are written alike.
+/// A pattern of paths. Two patterns are equal if their texts are.
 #[derive(Clone, Debug)]
 pub struct PathPattern {
     kind: PathKind,
@@ -30,7 +30,7 @@ pub(crate) enum PathKind {
 }
 
 impl PathPattern {
-    /// This path and no other. The text is brought into canonical form first.
+    /// Matches exactly this path. The text is normalized first.
     ///
     /// # Errors
     /// [`PatternError::Path`] or [`PatternError::PathEnd`].
@@ -39,8 +39,8 @@ impl PathPattern {
         Ok(Self { kind })
     }
 
-    /// `/api` accepts `/api` and `/api/…` but not `/apix`; a prefix that ends in `/` accepts
-    /// whatever begins with it. The text is brought into canonical form first.
+    /// `/api` matches `/api` and `/api/…` but not `/apix`; a prefix that ends in `/` matches every
+    /// path that begins with it. The text is normalized first.
     ///
     /// # Errors
     /// [`PatternError::Path`] or [`PatternError::PathEnd`].
@@ -49,9 +49,9 @@ impl PathPattern {
         Ok(Self { kind })
     }
 
-    /// Paths in which the regex finds a match. It is searched for, not anchored: write `^` and `$`
-    /// where they are meant. It sees the canonical path, which is ASCII with upper-case escapes;
-    /// classes such as `\d` are ASCII too.
+    /// Paths in which the regex finds a match; it is not anchored unless it contains `^` and `$`.
+    /// It is applied to the canonical path, which is ASCII with upper-case escapes; classes such as
+    /// `\d` are ASCII too.
     ///
     /// # Errors
     /// [`PatternError::RegexSyntax`], [`PatternError::RegexTooLarge`] (1 MiB compiled) or
@@ -71,7 +71,7 @@ impl PathPattern {
         Ok(Self { kind })
     }
 
-    /// Whether `path`, in the form [`canonical_path`](crate::canonical_path) gives, is accepted.
+    /// Whether `path`, in the form of [`canonical_path`](crate::path::canonical_path), matches.
     #[must_use]
     pub fn matches(&self, path: &str) -> bool {
         match &self.kind {
@@ -81,7 +81,7 @@ impl PathPattern {
         }
     }
 
-    /// The text of the condition; paths in canonical form.
+    /// The text of the condition; normalized for paths.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match &self.kind {
@@ -90,7 +90,7 @@ impl PathPattern {
         }
     }
 
-    /// The setting that makes such a condition: `path`, `path-prefix` or `path-regex`.
+    /// The setting of the condition: `path`, `path-prefix` or `path-regex`.
     #[must_use]
     pub fn setting(&self) -> &'static str {
         match &self.kind {
@@ -100,7 +100,7 @@ impl PathPattern {
         }
     }
 
-    /// Whether every path that `other` accepts is surely accepted here too.
+    /// Whether every path that matches `other` certainly matches this pattern too.
     pub(crate) fn covers(&self, other: &Self) -> bool {
         match (&self.kind, &other.kind) {
             (_, PathKind::Exact(text)) => self.matches(text),
@@ -117,7 +117,7 @@ impl PathPattern {
         }
     }
 
-    /// Above that of every pattern that counts as less specific; 0 is left for no pattern.
+    /// Greater than that of every less specific pattern; 0 is reserved for no pattern.
     pub(crate) fn specificity(&self) -> u32 {
         match &self.kind {
             PathKind::Exact(_) => u32::MAX,
@@ -139,7 +139,7 @@ fn regex_fault(fault: &regex::Error) -> PatternError {
     }
 }
 
-/// The syntax tree of a path's regex, read as [`PathPattern::regex`] reads it.
+/// The syntax tree of a regex, parsed as by [`PathPattern::regex`].
 pub(crate) fn parse_regex(text: &str) -> Option<Hir> {
     let mut parser = ParserBuilder::new()
         .unicode(false)
@@ -154,7 +154,7 @@ fn has_prefix(path: &str, prefix: &str) -> bool {
         .is_some_and(|rest| prefix.ends_with('/') || rest.is_empty() || rest.starts_with('/'))
 }
 
-/// An encoded separator is no fault here: a listener may be told to let such paths through.
+/// An encoded separator is not an error here, because a listener may forward such paths.
 fn canonical(text: &str) -> Result<Box<str>, PatternError> {
     if text.contains(['?', '#']) {
         return Err(PatternError::PathEnd);

@@ -1,42 +1,42 @@
-//! Why a condition of a rule was refused.
+//! Errors of conditions.
 
 use crate::host::HostError;
 use crate::path::PathError;
 
-/// What is wrong with the text of a condition.
+/// The reason why the text of a condition is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
-    /// The host cannot stand in any request.
+    /// No request can have this host.
     #[error(transparent)]
     Host(#[from] HostError),
     /// The host has a port; ports are not compared.
     #[error("a host condition has no port, hosts are compared without it")]
     HostPort,
-    /// A `*` that does not stand alone for the leading labels.
+    /// A `*` other than as the whole of the leading labels.
     #[error("`*` may only stand for leading labels, as in `*.example.com`")]
     Wildcard,
-    /// The path cannot stand in any request.
+    /// No request can have this path.
     #[error(transparent)]
     Path(#[from] PathError),
-    /// The path goes on into a query or a fragment.
+    /// The path contains a query or a fragment.
     #[error("a path has no `?` and no `#`; use `query-param` for the query")]
     PathEnd,
-    /// The regex holds characters that a canonical path holds in escaped form only.
+    /// The regex contains characters that are always escaped in a canonical path.
     #[error("a path is matched in its escaped form: write `%C3%A9` for `é`")]
     RegexNotAscii,
-    /// The regex cannot be read; the text shows where.
+    /// The regex is malformed; the text shows the position.
     #[error("{0}")]
     RegexSyntax(String),
-    /// The regex needs more memory than one may have.
+    /// The compiled regex exceeds this size, in bytes.
     #[error("the compiled regex is larger than {0} bytes")]
     RegexTooLarge(usize),
-    /// Not a header field's name.
+    /// The text is not a header name.
     #[error("not a header name")]
     HeaderName,
-    /// Not a value that a header field can have.
+    /// The text is not a header value.
     #[error("not a header value")]
     HeaderValue,
-    /// A query parameter without a name.
+    /// The query parameter has no name.
     #[error("a query parameter needs a name")]
     QueryName,
 }

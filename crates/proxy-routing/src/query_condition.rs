@@ -1,9 +1,9 @@
-//! A `query-param` condition: a parameter is there, or has a value.
+//! A `query-param` condition: a parameter is present, or has a value.
 
 use crate::pattern_error::PatternError;
 use std::fmt;
 
-/// Which query parameters a rule accepts.
+/// A condition on a query parameter.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct QueryCondition {
     name: Box<str>,
@@ -11,7 +11,7 @@ pub struct QueryCondition {
 }
 
 impl QueryCondition {
-    /// Reads `name` (the parameter is there) or `name=value` (it has this value once).
+    /// Parses `name` (the parameter is present) or `name=value` (it has this value once).
     ///
     /// # Errors
     /// [`PatternError::QueryName`].
@@ -22,7 +22,7 @@ impl QueryCondition {
         }
     }
 
-    /// The parameter `name` is there, with or without a value.
+    /// The parameter `name` is present, with or without a value.
     ///
     /// # Errors
     /// [`PatternError::QueryName`] when the name is empty.
@@ -34,8 +34,8 @@ impl QueryCondition {
         Ok(Self { name, value: None })
     }
 
-    /// The parameter `name` has exactly `value` at least once. Both are written plainly: the
-    /// request's escapes, and `+` for a space, are decoded before they are compared.
+    /// The parameter `name` has exactly `value` at least once. Both are unescaped: the request's
+    /// escapes, and `+` for a space, are decoded before the comparison.
     ///
     /// # Errors
     /// [`PatternError::QueryName`] when the name is empty.
@@ -63,13 +63,13 @@ impl QueryCondition {
         &self.name
     }
 
-    /// The value it must have; `None` when any will do.
+    /// The required value; `None` for any.
     #[must_use]
     pub fn value(&self) -> Option<&str> {
         self.value.as_deref()
     }
 
-    /// Whether this holds wherever `other` does.
+    /// Whether this holds for every request for which `other` holds.
     pub(crate) fn covers(&self, other: &Self) -> bool {
         self.name == other.name && (self.value.is_none() || self.value == other.value)
     }
@@ -83,7 +83,7 @@ pub(crate) fn pairs(query: &str) -> impl Iterator<Item = (&str, &str)> {
         .filter(|(name, _)| !name.is_empty())
 }
 
-/// The bytes that `text` stands for; a broken escape stands for itself.
+/// The decoded bytes of `text`; a broken escape is kept literally.
 pub(crate) fn decoded(text: &str) -> impl Iterator<Item = u8> {
     let mut rest = text.as_bytes();
     std::iter::from_fn(move || {

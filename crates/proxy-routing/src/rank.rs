@@ -1,39 +1,38 @@
-//! Which of two matching rules wins.
+//! Precedence among matching rules.
 
 use std::cmp::Reverse;
 
-/// The comparison that one rule won over another, in the order they are made.
+/// The comparison that decided between two rules, in the order of comparing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Because {
-    /// Its priority is higher.
+    /// The priority is higher.
     Priority,
-    /// Its path is more specific: exact, then longer prefix, then regex, then none.
+    /// The path is more specific: exact, then longer prefix, then regex, then none.
     Path,
-    /// Its host is more specific: exact, then longer wildcard, then none.
+    /// The host is more specific: exact, then longer wildcard, then none.
     Host,
-    /// More of its header conditions hold.
+    /// More of the header conditions hold.
     Headers,
-    /// It stands earlier in the configuration.
+    /// The rule is earlier in the configuration.
     Order,
 }
 
-/// What a rule brings to the comparison: the greater wins. Its fields stand in the order in which
-/// they are compared.
+/// The rank of a rule for a request: the greater wins. Fields are in the order of comparing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Rank {
     pub(crate) priority: i32,
-    /// How specific the path that matched is.
+    /// Specificity of the matching path.
     pub(crate) path: u32,
-    /// How specific the host that matched is.
+    /// Specificity of the matching host.
     pub(crate) host: u32,
-    /// Header conditions that hold.
+    /// Number of header conditions that hold.
     pub(crate) headers: u32,
     /// The rule's index.
     pub(crate) order: Reverse<u32>,
 }
 
 impl Rank {
-    /// Why this rank is above `other`.
+    /// The comparison that puts this rank above `other`.
     pub(crate) fn above(&self, other: &Self) -> Because {
         if self.priority != other.priority {
             Because::Priority
@@ -48,13 +47,13 @@ impl Rank {
         }
     }
 
-    /// The index of the rule that has this rank.
+    /// The index of the rule with this rank.
     pub(crate) fn rule(&self) -> usize {
         usize::try_from(self.order.0).unwrap_or(usize::MAX)
     }
 }
 
-/// A length or an index as ranks hold it.
+/// A length or an index in the type that ranks use.
 pub(crate) fn narrow(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX - 1)
 }

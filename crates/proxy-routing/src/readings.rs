@@ -1,19 +1,19 @@
-//! What a path is to servers that read it in other ways than routes do.
+//! The readings of a path by servers that interpret it differently.
 
 use crate::byte_set::ByteSet;
 use crate::path::{
     PATH, PathError, UNRESERVED, ends_dot_segment, escaped_byte, push, without_dot_segments,
 };
 
-/// Bytes that every server reads alike: those of a path, without the one that begins a parameter.
+/// Bytes that every server reads the same: those of a path, without the start of a parameter.
 const PLAIN: ByteSet =
     ByteSet::of(b"/0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-._~!$&'()*+,=:@");
 
-/// Most dot segments of a path of which each is looked at by itself.
+/// Maximum number of dot segments of a path that are examined one by one.
 const MAX_DOT_SEGMENTS: usize = 16;
 
-/// Whether every server reads `path` alike, and as it is written: it holds no `//`, `;`, `%`, `\`, dot
-/// segment, nor a byte that a path may not hold raw. Such a path is canonical. One pass.
+/// Whether every server reads `path` the same, literally: it contains no `//`, `;`, `%`, `\`, dot
+/// segment, or byte that is not allowed unescaped. Such a path is canonical. One pass.
 #[must_use]
 pub fn is_plain_path(path: &str) -> bool {
     let mut rest = path.as_bytes();
@@ -33,27 +33,27 @@ pub fn is_plain_path(path: &str) -> bool {
     path.starts_with('/') || path == "*"
 }
 
-/// What a path is to other readers.
+/// The readings of a path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Readings {
-    /// The path as each of them reads it, in canonical form but for dot segments, which some keep.
-    /// None is repeated; the canonical path may be among them.
+    /// The path as each server reads it, in canonical form except for dot segments, which some
+    /// keep. Without repetitions; may include the canonical path.
     pub paths: Vec<String>,
-    /// What no reader should be sent, if the path holds it: a NUL, a broken escape, dot segments that
-    /// leave the root in one of the readings, or more dot segments than are looked at.
+    /// The reason why no server should get the path, if any: a NUL, a broken escape, dot segments
+    /// that leave the root in one of the readings, or more dot segments than are examined.
     pub fault: Option<PathError>,
 }
 
-/// What one kind of server does to a path before it looks for what the path names.
+/// The steps by which a kind of server interprets a path.
 #[derive(Clone, Copy, Debug)]
 struct Reader {
-    /// Decodes escapes once, those of separators too; else those of unreserved characters only.
+    /// Decodes all escapes once, those of separators too; else only those of unreserved characters.
     decodes: bool,
     parameters: Parameters,
     backslash: Backslash,
 }
 
-/// What becomes of `;` and what follows it in a segment.
+/// Treatment of `;` and the rest of its segment.
 #[derive(Clone, Copy, Debug)]
 enum Parameters {
     Kept,
@@ -65,14 +65,14 @@ enum Parameters {
     DroppedTwice,
 }
 
-/// What a backslash is.
+/// Treatment of a backslash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Backslash {
-    /// A byte like others.
+    /// An ordinary byte.
     Byte,
-    /// A slash, also where parameters end.
+    /// A slash, which also ends parameters.
     SlashAtFirst,
-    /// A slash, but parameters do not end there.
+    /// A slash, which does not end parameters.
     SlashAtLast,
 }
 
@@ -90,9 +90,9 @@ const BACKSLASHES: [Backslash; 3] = [
 ];
 
 impl Readings {
-    /// What `raw`, the path as the client sent it, is to other readers: escapes decoded once or not,
-    /// path parameters dropped or not, a backslash a slash or not, slashes merged or not, dot segments
-    /// removed or not, or only some of them, in every combination.
+    /// The readings of `raw`, the path as sent: escapes decoded once or not, path parameters
+    /// dropped or not, a backslash as a slash or not, slashes merged or not, dot segments removed
+    /// or kept or partly removed, in every combination.
     #[must_use]
     pub fn of(raw: &str) -> Self {
         let mut readings = Self {
@@ -126,7 +126,7 @@ impl Readings {
         readings
     }
 
-    /// Adds what `text` is with slashes merged or not, and dot segments removed or not.
+    /// Adds the forms of `text` with slashes merged or not, and dot segments removed or not.
     fn add_forms(&mut self, text: &str) {
         if !text.contains("//") && !has_dot_segment(text) {
             return self.add(text);
@@ -149,8 +149,8 @@ impl Readings {
         }
     }
 
-    /// Adds what is left of `text` when its dot segments are removed one after the other: some servers
-    /// do so once only.
+    /// Adds the intermediate results of removing the dot segments of `text` one after the other,
+    /// because some servers remove them only once.
     fn add_steps(&mut self, text: &str) {
         let mut text = text.to_owned();
         for _ in 0..MAX_DOT_SEGMENTS {
@@ -174,7 +174,7 @@ impl Readings {
 }
 
 impl Reader {
-    /// The path as the reader spells it; a backslash that is a byte like others stands there raw.
+    /// The path in this reading; a backslash that is an ordinary byte is kept raw.
     fn read(self, raw: &str) -> String {
         let at_first = self.backslash == Backslash::SlashAtFirst;
         let slashed = |text: String| {
@@ -205,7 +205,7 @@ impl Reader {
     }
 }
 
-/// Readers that differ on a path that holds these.
+/// Readers that differ for a path with parameters or backslashes.
 fn readers(has_parameters: bool, has_backslash: bool) -> impl Iterator<Item = Reader> {
     let parameters = PARAMETERS
         .into_iter()
@@ -225,7 +225,7 @@ fn readers(has_parameters: bool, has_backslash: bool) -> impl Iterator<Item = Re
     })
 }
 
-/// A NUL or a broken escape, raw or escaped, wherever it stands.
+/// A NUL or a broken escape, raw or escaped, at any position.
 fn byte_fault(raw: &str) -> Option<PathError> {
     let mut rest = raw.as_bytes();
     while let [byte, tail @ ..] = rest {
@@ -249,8 +249,8 @@ fn byte_fault(raw: &str) -> Option<PathError> {
     None
 }
 
-/// `raw` with escapes of unreserved characters decoded, or all that stand for a character of a path or
-/// a backslash; every other byte is escaped, a raw backslash stays.
+/// `raw` with escapes of unreserved characters decoded, or all escapes of path characters and
+/// backslashes; every other byte is escaped, a raw backslash is kept.
 fn spelled(raw: &str, decodes: bool) -> String {
     let mut text = String::with_capacity(raw.len());
     let mut rest = raw.as_bytes();

@@ -1,12 +1,12 @@
-//! Regexes that say no more than a prefix does.
+//! Recognition of regexes that are equivalent to a prefix.
 
 use crate::path::{PathError, forgiving_path};
 use crate::path_pattern::parse_regex;
 use regex_syntax::hir::{Dot, Hir, HirKind, Look};
 
-/// The `path-prefix` that accepts exactly the paths in which `regex` finds a match: `/api` for
-/// `^/api(/.*)?$` or `^/api(/|$)`, `/api/` for `^/api/` or `^/api/.*$`. `None` if there is none or
-/// the regex cannot be read; `^/api` is none, because it accepts `/apix` too.
+/// The `path-prefix` that matches exactly the paths that `regex` matches: `/api` for `^/api(/.*)?$`
+/// or `^/api(/|$)`, `/api/` for `^/api/` or `^/api/.*$`. `None` if there is none or the regex is
+/// malformed; `^/api` has none, because it matches `/apix` too.
 #[must_use]
 pub fn regex_is_a_prefix(regex: &str) -> Option<String> {
     let tree = bare(&parse_regex(regex)?);
@@ -33,7 +33,7 @@ pub fn regex_is_a_prefix(regex: &str) -> Option<String> {
     (*start.kind() == HirKind::Look(Look::Start) && fits && canonical).then(|| text.to_owned())
 }
 
-/// `(/.*)?$`, or `(/|$)` and whatever.
+/// `(/.*)?$`, or `(/|$)` followed by anything.
 fn ends_segment(rest: &[Hir]) -> bool {
     let [ending, after @ ..] = rest else {
         return false;
@@ -58,7 +58,7 @@ fn ends_segment(rest: &[Hir]) -> bool {
     once_or_not && is_slash(slash) && is_anything(any) && is_end(after)
 }
 
-/// Nothing more is asked of the path.
+/// The rest of the path may be anything.
 fn is_open(rest: &[Hir]) -> bool {
     match rest {
         [] => true,
@@ -68,7 +68,7 @@ fn is_open(rest: &[Hir]) -> bool {
     }
 }
 
-/// `.*`, greedy or not: a canonical path has no line feed for `.` to stop at.
+/// `.*`, greedy or not: a canonical path has no line feed, which `.` does not match.
 fn is_anything(parts: &[Hir]) -> bool {
     let [part] = parts else {
         return false;

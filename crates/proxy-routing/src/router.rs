@@ -1,4 +1,4 @@
-//! Finds the rule a request belongs to.
+//! The router: finds the rule of a request.
 
 use crate::head::Head;
 use crate::index::{self, Index};
@@ -8,10 +8,10 @@ use crate::search::{Search, Work};
 use regex::bytes::Regex;
 use std::sync::Arc;
 
-/// Rules, filed so that a request's own is found without looking at the others.
+/// Rules with an index, so that a search does not visit every rule.
 ///
-/// A clone shares the rules and the index but has scratch memory of its own for regexes: give each
-/// worker thread a clone, and no two of them meet.
+/// A clone shares the rules and the index but has scratch memory of its own for regexes: with a
+/// clone for each worker thread, threads do not contend.
 #[derive(Clone, Debug)]
 pub struct Router {
     filed: Arc<Filed>,
@@ -27,7 +27,7 @@ struct Filed {
 }
 
 impl Router {
-    /// Files `rules`, which stand in the order of the configuration.
+    /// Indexes `rules`, which are in the order of the configuration.
     #[must_use]
     pub fn new(rules: Vec<Rule>) -> Self {
         let rules: Vec<Rule> = rules.into_iter().map(Rule::without_repeats).collect();
@@ -41,20 +41,20 @@ impl Router {
         Self { filed, regexes }
     }
 
-    /// The index of the rule that wins `head`, if any rule accepts it.
+    /// The index of the rule that wins for `head`; `None` if no rule matches.
     ///
-    /// Of the rules that accept it the one of highest priority wins; then the more specific path
-    /// (exact, longer prefix, regex, none), the more specific host (exact, longer wildcard, none),
-    /// the most header conditions that hold, and the earlier in order. Where a rule has several
-    /// paths or hosts, it competes with the most specific of those that match this request.
+    /// Of the matching rules the one of highest priority wins; then the one with the more specific
+    /// path (exact, longer prefix, regex, none), the more specific host (exact, longer wildcard,
+    /// none), the most header conditions that hold, and the earlier position. A rule with several
+    /// paths or hosts is ranked by the most specific of those that match this request.
     ///
-    /// Nothing is allocated, save what a regex needs the first time this clone runs it.
+    /// Does not allocate, apart from the memory of a regex that this clone runs for the first time.
     #[must_use]
     pub fn find(&self, head: &Head<'_>) -> Option<usize> {
         self.find_counted(head).0
     }
 
-    /// As [`Router::find`], and what it looked at.
+    /// Like [`Router::find`], with the number of visited rules.
     #[must_use]
     pub fn find_counted(&self, head: &Head<'_>) -> (Option<usize>, Work) {
         let search = Search::new(head, &self.filed.rules, &self.regexes);
@@ -68,8 +68,7 @@ impl Router {
         &self.filed.rules
     }
 
-    /// The indices of the rules in the order in which they are considered: by the best rank that
-    /// each can have for any request.
+    /// The indexes of the rules by the best rank that each can have for any request, best first.
     #[must_use]
     pub fn matching_order(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.rules().len()).collect();

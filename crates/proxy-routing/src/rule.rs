@@ -1,4 +1,4 @@
-//! One route's conditions.
+//! The conditions of one route.
 
 use crate::head::Head;
 use crate::header_condition::HeaderCondition;
@@ -8,29 +8,29 @@ use crate::query_condition::QueryCondition;
 use crate::rank::narrow;
 use http::Method;
 
-/// The priority of a rule that names none.
+/// The priority of a rule without one.
 pub const DEFAULT_PRIORITY: i32 = 50;
 
-/// What a request must be like to belong to a route.
+/// The conditions under which a request belongs to a route.
 ///
-/// Of several conditions of one kind one must hold; of each kind that has conditions, one must
-/// hold. A rule without conditions accepts everything.
+/// Conditions of one kind are alternatives; of each kind that has conditions, one must hold. A rule
+/// without conditions matches everything.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// The route's name, as in the configuration.
+    /// The route's id in the configuration.
     pub id: String,
-    /// Higher wins over lower, before anything else is compared.
+    /// The higher priority wins, before anything else is compared.
     pub priority: i32,
-    /// Hosts of which the request must name one.
+    /// Hosts, of which the request must have one.
     pub hosts: Vec<HostPattern>,
-    /// Paths of which the request must have one.
+    /// Paths, of which the request must have one.
     pub paths: Vec<PathPattern>,
-    /// Header fields of which the request must have one.
+    /// Header conditions, of which one must hold.
     pub headers: Vec<HeaderCondition>,
-    /// Methods of which the request must use one, in their exact case; `GET` does not stand for
+    /// Methods, of which the request must have one; case-sensitive, and `GET` does not include
     /// `HEAD`.
     pub methods: Vec<Method>,
-    /// Query parameters of which the request must have one.
+    /// Query conditions, of which one must hold.
     pub query_params: Vec<QueryCondition>,
 }
 
@@ -49,7 +49,7 @@ impl Rule {
         }
     }
 
-    /// Whether host and path are all that the rule looks at.
+    /// Whether the rule has no conditions other than on host and path.
     pub(crate) fn is_bare(&self) -> bool {
         self.headers.is_empty() && self.methods.is_empty() && self.query_params.is_empty()
     }
@@ -74,7 +74,8 @@ impl Rule {
         holds(&self.query_params, |parameter| parameter.holds(head.query))
     }
 
-    /// How many header conditions hold; `None` if a method, header or query condition does not.
+    /// Number of header conditions that hold; `None` if a method, header or query condition does
+    /// not.
     pub(crate) fn headers_held(&self, head: &Head<'_>) -> Option<u32> {
         if !self.method_holds(head) {
             return None;
@@ -88,7 +89,7 @@ impl Rule {
         fits.then_some(narrow(count))
     }
 
-    /// Drops repeated conditions, which say nothing but would count.
+    /// Without repeated conditions, which would count twice.
     pub(crate) fn without_repeats(mut self) -> Self {
         let mut headers = Vec::with_capacity(self.headers.len());
         for header in self.headers {

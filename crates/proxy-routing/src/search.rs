@@ -1,4 +1,4 @@
-//! One search of the index for the rule that wins a request.
+//! A search of the index for the rule that wins for a request.
 
 use crate::head::Head;
 use crate::index::{Bucket, Candidate, HostRules, Index};
@@ -6,7 +6,7 @@ use crate::rank::Rank;
 use crate::rule::Rule;
 use regex::bytes::Regex;
 
-/// What one search looked at, for tests of how searches grow.
+/// Number of rules and regexes that a search visited, for tests of its growth.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     /// Rules whose methods, headers and query parameters were compared.
@@ -35,8 +35,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The best rank, which names its rule. The most specific are tried first, and whatever cannot
-    /// be above the best so far is passed over.
+    /// The best rank, which includes its rule. The most specific entries are tried first, and
+    /// entries that cannot exceed the best so far are skipped.
     pub(crate) fn run(mut self, index: &Index) -> (Option<Rank>, Work) {
         for site in index.sites_for(self.head.host) {
             if self.best < Some(site.top) {

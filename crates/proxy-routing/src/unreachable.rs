@@ -1,17 +1,17 @@
-//! Rules that can never win.
+//! Detection of rules that can never win.
 
 use crate::index::Bucket;
 use crate::router::Router;
 use crate::rule::Rule;
 use std::collections::HashMap;
 
-/// Rules of one list that are compared with one that may be covered.
+/// Maximum number of rules of one list that are compared with a rule.
 const MAX_RULES_COMPARED: usize = 64;
 
 impl Router {
-    /// Pairs of a rule that can never win and one that wins over it wherever it matches, in
-    /// configuration order. Every pair is right; some rules that can never win are not found, such
-    /// as those covered only by several others together.
+    /// Pairs of a rule that can never win and one that wins wherever it matches, in configuration
+    /// order. Every pair is correct; some unreachable rules are not found, such as those covered
+    /// only by several rules together.
     #[must_use]
     pub fn unreachable(&self) -> Vec<(usize, usize)> {
         let regexes = self.regexes().iter().enumerate();
@@ -44,7 +44,7 @@ impl Router {
     }
 }
 
-/// Whether `wide` accepts every request that `narrow` accepts.
+/// Whether `wide` matches every request that `narrow` matches.
 fn covers(wide: &Rule, narrow: &Rule) -> bool {
     kind_covers(&wide.hosts, &narrow.hosts, |wide, narrow| {
         wide.covers(narrow)
@@ -64,10 +64,11 @@ fn kind_covers<T>(wide: &[T], narrow: &[T], covers: impl Fn(&T, &T) -> bool) -> 
     wide.is_empty() || (!narrow.is_empty() && narrow.iter().all(covered))
 }
 
-/// Whether `high` is above `low` for every request that both accept, given that it covers it.
+/// Whether `high` has precedence over `low` for every request that both match, given that it covers
+/// it.
 ///
-/// At the same priority a condition that covers another is above it only if it is the same one,
-/// so `high` must have every host, path and header of `low`, and stand before it.
+/// At the same priority a condition that covers another has precedence only if it is the same one,
+/// so `high` must have every host, path and header of `low`, and precede it.
 fn outranks((high_at, high): (usize, &Rule), (low_at, low): (usize, &Rule)) -> bool {
     if high.priority != low.priority {
         return high.priority > low.priority;

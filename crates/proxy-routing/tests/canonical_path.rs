@@ -1,4 +1,4 @@
-//! One form for every path, and refusal of those with two meanings.
+//! Normalization of paths, and refusal of ambiguous ones.
 
 use proptest::prelude::{any, prop_assert, proptest};
 use proxy_routing::{PathError, canonical_path, forgiving_path};

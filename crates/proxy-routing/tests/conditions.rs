@@ -1,4 +1,4 @@
-//! What each condition accepts, and what its constructor refuses.
+//! The values that each condition accepts and its constructor refuses.
 #![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
 
 use http::HeaderMap;

@@ -1,4 +1,4 @@
-//! Why a request goes where it goes, and what comes near it.
+//! Explanation of a routing decision, and the nearest rule.
 
 mod support;
 

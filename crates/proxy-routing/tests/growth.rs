@@ -1,4 +1,4 @@
-//! Ten thousand rules cost a search no more than ten, however they differ.
+//! A search among ten thousand rules costs no more than among ten, however they differ.
 
 mod support;
 
@@ -58,7 +58,7 @@ const MIXES: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// The same for regexes.
+/// Like [`MIXES`], for regexes.
 const REGEX_MIXES: &[(&str, &str, &str)] = &[
     ("regex:/p#/[0-9]+", "GET - /a/p1500/7", "GET - /p/7"),
     ("regex:^/[a-z]+/x#x$", "GET - /a/x1500x", "GET - /a/x"),

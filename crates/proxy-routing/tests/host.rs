@@ -1,4 +1,4 @@
-//! One form for every host.
+//! Normalization of hosts.
 
 use proptest::prelude::{any, proptest};
 use proxy_routing::{HostError, normal_host};

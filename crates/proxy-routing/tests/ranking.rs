@@ -1,11 +1,11 @@
-//! Which of several matching rules wins.
+//! Precedence among matching rules.
 
 mod support;
 
 use proxy_routing::Router;
 use support::{request, rules};
 
-/// Rules, and requests with the line of the rule that wins each.
+/// Rules, and requests with the line of the rule that wins for each.
 type Case = (&'static str, &'static [(&'static str, Option<usize>)]);
 
 const CASES: &[Case] = &[

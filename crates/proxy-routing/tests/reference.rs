@@ -1,4 +1,4 @@
-//! The router agrees with a reference that looks at every rule.
+//! The router agrees with a simple implementation that visits every rule.
 #![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
 
 mod support;
@@ -27,7 +27,7 @@ const REGEXES: &[&str] = &[
     "^//",
 ];
 
-/// How specific a condition is, read from its text alone.
+/// The specificity of a condition, from its text alone.
 fn path_specificity(path: &PathPattern) -> (u8, usize) {
     match path.setting() {
         "path" => (3, 0),
@@ -74,7 +74,7 @@ fn rank(at: usize, rule: &Rule, head: &Head<'_>) -> Option<Rank> {
     })
 }
 
-/// Looks at every rule.
+/// Visits every rule.
 fn reference(rules: &[Rule], head: &Head<'_>) -> Option<usize> {
     let ranked = rules
         .iter()
@@ -164,7 +164,7 @@ proptest! {
         narrow in prop::bool::ANY,
     ) {
         if narrow {
-            // Few paths make buckets and regex lists long enough to be filed by key.
+            // Few distinct paths make buckets and regex lists long enough to be indexed by key.
             for rule in &mut rules {
                 rule.paths.retain(|path| path.setting() == "path-regex" || path.as_str().len() < 4);
                 rule.hosts.clear();

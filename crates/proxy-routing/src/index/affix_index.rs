@@ -1,22 +1,22 @@
-//! Texts that lie within each other: prefixes of paths, suffixes of hosts.
+//! An index of texts by prefix or suffix: prefixes of paths, suffixes of hosts.
 
 use super::hash::Hash;
 use super::table::Table;
 use crate::rank::Rank;
 
-/// One text and the thing filed under it.
+/// A text with the id stored for it.
 #[derive(Debug)]
 pub(crate) struct Link {
     text: Box<str>,
-    /// The index of the thing filed here.
+    /// The id stored for the text.
     pub(crate) target: usize,
-    /// The best rank that anything here, or further out, can give.
+    /// The best rank of this text and of all its parents.
     pub(crate) top: Rank,
-    /// The longest other text within this one.
+    /// The longest other text that is an affix of this one.
     parent: Option<u32>,
 }
 
-/// What a text shares with the texts within it.
+/// The affix that texts share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shared {
     Nothing,
@@ -24,31 +24,31 @@ enum Shared {
     End,
 }
 
-/// A set of texts, of which the longest within a given one is found in one pass. From there the
-/// parents lead to all others within it: what lies within the longest lies within the given text,
-/// and the other way round.
+/// A set of texts, of which the longest affix of a given text is found in one pass. Its parents are
+/// all other affixes of the given text, because an affix of the longest one is one of the given
+/// text, and the reverse.
 #[derive(Debug, Default)]
 pub(crate) struct AffixIndex {
     links: Vec<Link>,
     table: Table,
-    /// Bit `n % 64` is set when there is a text of `n` bytes.
+    /// Bit `n % 64` is set if there is a text of `n` bytes.
     lengths: u64,
     longest: usize,
     top: Option<Rank>,
 }
 
 impl AffixIndex {
-    /// Texts looked up by [`AffixIndex::exact`], each with its best rank; targets count from 0.
+    /// Texts for [`AffixIndex::exact`], each with its best rank; ids count from 0.
     pub(super) fn of_wholes(texts: Vec<(Box<str>, Rank)>) -> Self {
         Self::new(texts, Shared::Nothing)
     }
 
-    /// Texts looked up by [`AffixIndex::longest_prefix`], each with its best rank.
+    /// Texts for [`AffixIndex::longest_prefix`], each with its best rank.
     pub(super) fn of_prefixes(texts: Vec<(Box<str>, Rank)>) -> Self {
         Self::new(texts, Shared::Start)
     }
 
-    /// Texts looked up by [`AffixIndex::longest_suffix`], each with its best rank.
+    /// Texts for [`AffixIndex::longest_suffix`], each with its best rank.
     pub(super) fn of_suffixes(texts: Vec<(Box<str>, Rank)>) -> Self {
         Self::new(texts, Shared::End)
     }
@@ -79,7 +79,7 @@ impl AffixIndex {
         nest
     }
 
-    /// Shorter texts come first, so a parent's `top` already holds that of its own parents.
+    /// Texts are in order of length, so a parent's `top` already includes its own parents.
     fn find_parents(&mut self, shared: Shared) {
         for at in 0..self.links.len() {
             let Some(link) = self.links.get(at) else {
@@ -103,7 +103,7 @@ impl AffixIndex {
         self.top
     }
 
-    /// The link of this very text.
+    /// The entry of exactly this text.
     pub(crate) fn exact(&self, text: &str) -> Option<&Link> {
         if self.lengths & bit(text.len()) == 0 {
             return None;
@@ -111,7 +111,7 @@ impl AffixIndex {
         self.link(self.id(Hash::of(text.bytes()), text)?)
     }
 
-    /// The longest text that is a prefix of `path` and ends with a `/` or where a segment ends.
+    /// The longest text that is a prefix of `path` and ends in a `/` or at the end of a segment.
     pub(crate) fn longest_prefix(&self, path: &str) -> Option<&Link> {
         self.link(self.prefix_below(path, usize::MAX)?)
     }
@@ -135,8 +135,8 @@ impl AffixIndex {
         found
     }
 
-    /// The longest text that `host` ends with, begins with a dot, and is shorter than `host`; the
-    /// empty text is such a one.
+    /// The longest text that is a suffix of `host`, begins with a dot, and is shorter than `host`;
+    /// the empty text is included.
     pub(crate) fn longest_suffix(&self, host: &str) -> Option<&Link> {
         self.link(self.longest_suffix_id(host)?)
     }
@@ -157,7 +157,7 @@ impl AffixIndex {
         found
     }
 
-    /// `link`, then its parents, outwards.
+    /// `link`, followed by its parents from longest to shortest.
     pub(crate) fn outwards<'a>(
         &'a self,
         link: Option<&'a Link>,

@@ -1,16 +1,16 @@
-//! The rules filed under one host and one path.
+//! The rules of one host and one path.
 
 use super::keyed::Keyed;
 use crate::rank::Rank;
 use crate::rule::Rule;
 
-/// Rules with conditions that a bucket holds before it files them by these too.
+/// Number of rules with conditions above which a bucket is indexed by them too.
 const MAX_UNKEYED_RULES: usize = 8;
 
-/// A rule that is known to match in host and path.
+/// A rule whose host and path are known to match.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate {
-    /// Its rank if all its header conditions hold; it can have no better.
+    /// Its rank if all its header conditions hold, which is its best rank.
     pub(crate) bound: Rank,
     /// It has no other conditions.
     pub(crate) bare: bool,
@@ -21,9 +21,9 @@ pub(crate) struct Candidate {
 pub(crate) struct Bucket {
     /// The best rank that any of the candidates can have.
     pub(crate) top: Rank,
-    /// Those that must be tried one by one.
+    /// Candidates that are tried one by one.
     pub(crate) open: Vec<Candidate>,
-    /// Those that are filed by a method, a header or a query parameter.
+    /// Candidates that are indexed by a method, a header or a query parameter.
     pub(crate) keyed: Option<Box<Keyed>>,
 }
 
@@ -45,13 +45,13 @@ impl Bucket {
         Some(Self { top, open, keyed })
     }
 
-    /// All candidates, those that must be tried one by one first.
+    /// All candidates, those tried one by one first.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Candidate> {
         let keyed = self.keyed.iter().flat_map(|keyed| keyed.all());
         self.open.iter().chain(keyed)
     }
 
-    /// Lists in which every rule stands that accepts, here, whatever `rule` accepts.
+    /// Lists that contain every rule of this bucket that matches all requests of `rule`.
     pub(crate) fn lists_around(&self, rule: &Rule) -> impl Iterator<Item = &[Candidate]> {
         let keyed = self.keyed.iter().flat_map(|keyed| keyed.lists_around(rule));
         std::iter::once(&*self.open).chain(keyed)

@@ -1,6 +1,6 @@
-//! A hash that grows byte by byte, so that one pass over a text serves all its prefixes.
+//! An incremental hash, so that one pass over a text gives the hashes of all its prefixes.
 
-/// FNV-1a, 64 bits. Its keys come from the configuration, which nobody floods.
+/// FNV-1a, 64 bits. Keys come from the configuration, so collisions cannot be provoked by clients.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hash(u64);
 
@@ -22,7 +22,7 @@ impl Hash {
         bytes.into_iter().fold(self, Self::push)
     }
 
-    /// The bits spread out, so that any of them may choose a slot.
+    /// The hash with its bits mixed, so that any of them can select a slot.
     #[inline]
     pub(super) const fn finish(self) -> u64 {
         let folded = (self.0 ^ (self.0 >> 32)).wrapping_mul(0x9E37_79B9_7F4A_7C15);

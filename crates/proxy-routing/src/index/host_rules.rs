@@ -1,4 +1,4 @@
-//! The rules of one host, filed by path.
+//! The rules of one host, indexed by path.
 
 use super::affix_index::AffixIndex;
 use super::bucket::{Bucket, Candidate};
@@ -8,29 +8,29 @@ use crate::rank::Rank;
 use crate::rule::Rule;
 use std::collections::BTreeMap;
 
-/// Everything filed under one host condition, or under none.
+/// The rules of one host condition, or of none.
 #[derive(Debug)]
 pub(crate) struct HostRules {
-    /// The best rank that anything here can have.
+    /// The best rank of all these rules.
     pub(crate) top: Rank,
     pub(crate) exact: PathIndex,
     pub(crate) prefixes: PathIndex,
     pub(crate) regexes: Regexes,
     pub(crate) regex_buckets: Vec<Bucket>,
-    /// Which bucket a regex has.
+    /// The bucket of each regex.
     bucket_of_regex: BTreeMap<usize, usize>,
     /// Rules without a path.
     pub(crate) any: Option<Bucket>,
 }
 
-/// Buckets and the texts they stand under.
+/// Buckets with their paths.
 #[derive(Debug, Default)]
 pub(crate) struct PathIndex {
     pub(crate) texts: AffixIndex,
     pub(crate) buckets: Vec<Bucket>,
 }
 
-/// A site while rules are added to it.
+/// Builder of [`HostRules`].
 #[derive(Debug, Default)]
 pub(super) struct HostRulesBuilder<'a> {
     exact: BTreeMap<&'a str, Vec<Candidate>>,
@@ -40,7 +40,7 @@ pub(super) struct HostRulesBuilder<'a> {
 }
 
 impl<'a> HostRulesBuilder<'a> {
-    /// Files a candidate; `regex` is the index of its regex if it has one.
+    /// Adds a candidate; `regex` is the index of its regex, if it has one.
     pub(super) fn add(
         &mut self,
         path: Option<&'a PathKind>,
@@ -56,7 +56,7 @@ impl<'a> HostRulesBuilder<'a> {
         list.push(candidate);
     }
 
-    /// The finished site; `None` if nothing was added.
+    /// The result; `None` without candidates.
     pub(super) fn finish(self, regexes: &[String], rules: &[Rule]) -> Option<HostRules> {
         let (exact, exact_texts) = shelve(self.exact, rules);
         let (prefixes, prefix_texts) = shelve(self.prefixes, rules);
@@ -112,7 +112,7 @@ fn shelve(
 }
 
 impl HostRules {
-    /// The buckets whose exact path or prefix accepts `path`, and that of rules without a path.
+    /// The buckets whose exact path or prefix matches `path`, and that of rules without a path.
     pub(crate) fn buckets_of(&self, path: &str) -> impl Iterator<Item = &Bucket> + use<'_> {
         let whole = self.exact.texts.exact(path);
         let whole = whole.and_then(|link| self.exact.buckets.get(link.target));
@@ -122,8 +122,8 @@ impl HostRules {
         whole.into_iter().chain(prefixes).chain(&self.any)
     }
 
-    /// The buckets whose paths are all that `path` accepts, or more, as far as their texts tell;
-    /// `regex` is the index of its regex if it has one.
+    /// The buckets whose paths include all that match `path`, as far as their texts show; `regex`
+    /// is the index of its regex, if it has one.
     pub(crate) fn buckets_around<'a>(
         &'a self,
         path: Option<&'a PathPattern>,

@@ -1,4 +1,4 @@
-//! Rules that share host and path, told apart by methods, headers or query parameters.
+//! Rules of one host and path, indexed by methods, headers or query parameters.
 
 use super::bucket::Candidate;
 use super::hash::Hash;
@@ -10,10 +10,11 @@ use crate::rule::Rule;
 use http::{HeaderMap, HeaderName, Method};
 use std::collections::{BTreeMap, HashMap};
 
-/// Candidates by one kind of their conditions: of those it has, the kind fewest others share.
+/// Candidates indexed by one kind of their conditions: of the kinds that a rule has, the one with
+/// the smallest lists.
 ///
-/// A rule stands in the list of each alternative of that kind, so a request that the rule accepts
-/// leads to one of them. Lists are known by hash alone; a false lead costs one comparison.
+/// A rule is in the list of each alternative of that kind, so every request that matches it leads
+/// to one of them. Lists are identified by hash alone; a false match costs one comparison.
 #[derive(Debug)]
 pub(crate) struct Keyed {
     table: Table,
@@ -38,7 +39,7 @@ enum Kind {
 }
 
 impl Keyed {
-    /// Files candidates that all have conditions.
+    /// Indexes candidates, which must all have conditions.
     pub(super) fn new(candidates: Vec<Candidate>, rules: &[Rule]) -> Self {
         let rule_of = |candidate: &Candidate| rules.get(candidate.bound.rule());
         let mut shared: HashMap<u64, usize> = HashMap::new();
@@ -79,8 +80,7 @@ impl Keyed {
         }
     }
 
-    /// Calls `visit` with every list that may hold a rule which accepts `head`; a list may come
-    /// more than once.
+    /// Calls `visit` with every list that may contain a rule for `head`; a list may be repeated.
     pub(crate) fn lists_for<'a>(&'a self, head: &Head<'_>, mut visit: impl FnMut(&'a [Candidate])) {
         let mut seen = Seen::default();
         let mut look_up = |hash: Hash| {
@@ -102,7 +102,7 @@ impl Keyed {
         }
     }
 
-    /// Lists that hold every rule which accepts whatever `rule` accepts.
+    /// Lists that contain every rule that matches all requests of `rule`.
     pub(super) fn lists_around<'a>(
         &'a self,
         rule: &Rule,
@@ -121,12 +121,12 @@ impl Keyed {
         lists.filter_map(|hash| Some(self.list(hash)?.1))
     }
 
-    /// All candidates; one may come more than once.
+    /// All candidates, some of them repeatedly.
     pub(super) fn all(&self) -> impl Iterator<Item = &Candidate> {
         self.lists.iter().flat_map(|(_, list)| list)
     }
 
-    /// Looks the request's fields up, or ours in the request, whichever are fewer.
+    /// Looks up the request's fields, or the rules' fields in the request, whichever are fewer.
     fn header_keys(&self, headers: &HeaderMap, look_up: &mut impl FnMut(Hash)) {
         if self.header_names.is_empty() {
             return;
@@ -159,7 +159,7 @@ impl Keyed {
     }
 }
 
-/// Lists met a moment ago: a request that names one parameter a thousand times costs one visit.
+/// Recently visited lists: a request that repeats a parameter a thousand times causes one visit.
 #[derive(Debug)]
 struct Seen([u32; 32]);
 

@@ -1,4 +1,4 @@
-//! The text that a path must hold for a regex to match it.
+//! Literals that a path must contain for a regex to match.
 
 use crate::path_pattern::parse_regex;
 use aho_corasick::automaton::OverlappingState;
@@ -7,12 +7,12 @@ use regex_syntax::hir::Look;
 use regex_syntax::hir::literal::{ExtractKind, Extractor};
 use std::collections::BTreeMap;
 
-/// Texts of one set; the marks of one search fit into [`Met`].
+/// Maximum number of texts in a set, for which [`Met`] has marks.
 pub(super) const MAX_LITERALS: usize = 1024;
-/// Shorter texts are in nearly every path.
+/// Minimum length of a literal, in bytes; shorter ones occur in nearly every path.
 const MIN_LITERAL_BYTES: usize = 2;
 
-/// Where a path holds the text.
+/// The position of the literal in a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Place {
     /// At its start.
@@ -28,7 +28,7 @@ pub(super) struct Literal {
     pub(super) place: Place,
 }
 
-/// The longest such text that is easily known, if there is any.
+/// The longest such text that is easily determined, if any.
 pub(super) fn literal_of(regex: &str) -> Option<Literal> {
     let hir = parse_regex(regex)?;
     let mut extractor = Extractor::new();
@@ -48,17 +48,17 @@ pub(super) fn literal_of(regex: &str) -> Option<Literal> {
     (MIN_LITERAL_BYTES <= text.len()).then_some(Literal { text, place })
 }
 
-/// Finds which of many regexes a path may match at all.
+/// Finds the regexes that may match a path.
 #[derive(Debug)]
 pub(super) struct LiteralSet {
     automaton: AhoCorasick,
     anchored: Anchored,
-    /// For each text, what it was filed with.
+    /// For each text, the ids stored for it.
     owners: Vec<Vec<usize>>,
 }
 
 impl LiteralSet {
-    /// Takes at most [`MAX_LITERALS`] texts. `None` if an automaton cannot hold them.
+    /// Takes at most [`MAX_LITERALS`] texts; `None` if no automaton can hold them.
     pub(super) fn new(texts: BTreeMap<Vec<u8>, Vec<usize>>, place: Place) -> Option<Self> {
         let (anchored, start_kind) = match place {
             Place::Start => (Anchored::Yes, StartKind::Anchored),
@@ -76,7 +76,7 @@ impl LiteralSet {
         })
     }
 
-    /// Calls `visit` with the owners of each text that stands in `path`, once for each text.
+    /// Calls `visit` once for each text that occurs in `path`, with its ids.
     pub(super) fn owners_in<'a>(&'a self, path: &str, mut visit: impl FnMut(&'a [usize])) {
         let input = Input::new(path).anchored(self.anchored);
         let mut state = OverlappingState::start();
@@ -97,7 +97,7 @@ impl LiteralSet {
     }
 }
 
-/// Which texts were met in this path: one may stand in it a thousand times.
+/// The texts already found in this path, where one may occur a thousand times.
 #[derive(Debug, Default)]
 struct Met([u64; MAX_LITERALS / 64]);
 

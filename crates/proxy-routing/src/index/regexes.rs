@@ -1,27 +1,27 @@
-//! The regexes of one host, and which of them a path is worth trying on.
+//! The regexes of one host, with a filter for the ones that can match a path.
 
 use super::literal::{Literal, LiteralSet, MAX_LITERALS, Place, literal_of};
 use crate::rank::Rank;
 use std::collections::BTreeMap;
 
-/// Regexes that are tried one by one without asking for their literals first.
+/// Number of regexes that are tried one by one, without a search for literals.
 const MAX_UNINDEXED_REGEXES: usize = 8;
 
-/// One regex and what is filed under it.
+/// A regex with the bucket stored for it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Group {
-    /// The best rank that anything filed here can have.
+    /// The best rank of the bucket.
     pub(crate) top: Rank,
-    /// The index of the bucket.
+    /// Index of the bucket.
     pub(crate) target: usize,
-    /// The index of the regex.
+    /// Index of the regex.
     pub(crate) regex: usize,
 }
 
-/// Groups by what a path must hold for them.
+/// Groups by the literal that a path must contain.
 #[derive(Debug, Default)]
 pub(crate) struct Regexes {
-    /// Groups to try on every path, best first.
+    /// Groups to try for every path, best first.
     always: Vec<Group>,
     sets: Vec<Set>,
 }
@@ -34,7 +34,7 @@ struct Set {
 }
 
 impl Regexes {
-    /// Files `groups`, whose regexes are written in `texts`.
+    /// Indexes `groups`, whose regexes are in `texts`.
     pub(super) fn new(mut groups: Vec<Group>, texts: &[String]) -> Self {
         groups.sort_by_key(|group| std::cmp::Reverse(group.top));
         if groups.len() <= MAX_UNINDEXED_REGEXES {
@@ -81,8 +81,8 @@ impl Regexes {
         }
     }
 
-    /// Calls `visit` with each group whose regex may match `path` and whose rank may be above
-    /// `best`; `visit` answers with the best rank from then on.
+    /// Calls `visit` with each group whose regex may match `path` and whose rank may exceed `best`;
+    /// `visit` returns the new best rank.
     pub(crate) fn groups_for(
         &self,
         path: &str,

@@ -1,4 +1,4 @@
-//! A hash table that is built once and asked with a hash in hand.
+//! An immutable hash table whose lookups take a computed hash.
 
 const EMPTY_SLOT: u32 = u32::MAX;
 
@@ -8,14 +8,14 @@ struct Slot {
     id: u32,
 }
 
-/// Maps hashes to ids. At most half of the slots are taken, so that a search ends soon.
+/// Maps hashes to ids. At most half of the slots are used, so that a search ends soon.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     slots: Vec<Slot>,
 }
 
 impl Table {
-    /// A table of the `hashes`, whose ids are their places.
+    /// A table of the `hashes`; the ids are their indexes.
     pub(super) fn new(hashes: &[u64]) -> Self {
         if hashes.is_empty() {
             return Self::default();
@@ -44,7 +44,7 @@ impl Table {
         }
     }
 
-    /// The id filed under `hash` that `is_it` accepts: two keys may share a hash.
+    /// The id stored for `hash` that `is_it` accepts, because two keys may share a hash.
     #[inline]
     pub(super) fn find(&self, hash: u64, mut is_it: impl FnMut(u32) -> bool) -> Option<u32> {
         let mut at = self.first_slot(hash);

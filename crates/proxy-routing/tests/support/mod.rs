@@ -1,4 +1,4 @@
-//! Rules and requests written in a few words.
+//! Compact notation for rules and requests.
 #![expect(clippy::panic, clippy::unwrap_used, reason = "tests may fail loudly")]
 
 use http::{HeaderMap, HeaderName, Method};
@@ -36,7 +36,7 @@ fn rule(words: &str) -> Rule {
     rule
 }
 
-/// A request that owns what a head borrows.
+/// A request that owns the data that a head borrows.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(crate) method: Method,
