@@ -1,4 +1,5 @@
-//! What must hold for any bytes; shared by the fuzz targets and the test that replays their corpora.
+//! Properties that hold for any bytes; shared by the fuzz targets and the test that replays their
+//! corpora.
 
 use http::header::{
     ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, HeaderMap, HeaderName, HeaderValue, IF_MATCH,
@@ -13,7 +14,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, UNIX_EPOCH};
 use tempfile::TempDir;
 
-/// The lines of a request, by what each begins with.
+/// Header names, selected by the first byte of a line.
 const NAMES: [(u8, HeaderName); 7] = [
     (b'r', RANGE),
     (b'i', IF_RANGE),
@@ -27,7 +28,7 @@ const NAMES: [(u8, HeaderName); 7] = [
 const TEXT: &[u8] = b"0123456789";
 const CHANGED: Duration = Duration::from_secs(100);
 
-/// A request's path: it names a file below the root, or none.
+/// `data` is a request's path: it names a file below the root, or none.
 pub(crate) fn path(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
@@ -48,7 +49,7 @@ pub(crate) fn path(data: &[u8]) {
     assert!(hidden.into_iter().all(|name| name == b".well-known"));
 }
 
-/// Conditions, ranges and codings: whatever is asked for, what is sent is part of the file.
+/// `data` is conditions, ranges and codings: the response is always part of the file.
 pub(crate) fn request(data: &[u8]) {
     let mut headers = HeaderMap::new();
     for line in data.split(|byte| *byte == b'\n') {
@@ -113,7 +114,7 @@ fn whole(method: &Method, served: FileResponse) {
     assert_eq!(length, Some(last - first + 1));
 }
 
-/// A folder with a file, and the same compressed.
+/// A folder with a file and its compressed variants.
 fn folder() -> Option<&'static (TempDir, Directory)> {
     static MADE: OnceLock<Option<(TempDir, Directory)>> = OnceLock::new();
     let make = || {

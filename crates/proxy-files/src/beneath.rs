@@ -1,29 +1,29 @@
-//! Opens what is beneath a folder, and nothing else.
+//! Opening of files beneath a folder, and nowhere else.
 
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat, openat2};
 use rustix::io::Errno;
 use std::path::{Component, Path};
 
-/// A file to read. A pipe does not block whoever opens it.
+/// For reading; opening a pipe does not block.
 const READ_FLAGS: OFlags = OFlags::RDONLY
     .union(OFlags::CLOEXEC)
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY);
 
-/// A folder to go on from.
+/// For a folder within a path.
 const DIRECTORY_FLAGS: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// How often a name is resolved anew because something on its way was renamed meanwhile.
+/// Maximum number of resolutions of a name, repeated if a folder on its path was renamed meanwhile.
 const MAX_ATTEMPTS: u32 = 4;
 
-/// Opens the folder that files are beneath. It is looked up for each request, so that a link can be
-/// turned to another release.
+/// Opens the root folder. It is resolved for each request, so that a link can be switched to
+/// another release.
 pub(crate) fn root(path: &Path) -> Result<OwnedFd, Errno> {
     open(path, DIRECTORY_FLAGS, Mode::empty())
 }
 
-/// Opens `name` to read it. Links are followed as long as they are relative and stay beneath `root`.
+/// Opens `name` for reading. Links are followed if they are relative and stay beneath `root`.
 pub(crate) fn file(root: &OwnedFd, name: &Path) -> Result<OwnedFd, Errno> {
     let name = if name.as_os_str().is_empty() {
         Path::new(".")
@@ -36,14 +36,14 @@ pub(crate) fn file(root: &OwnedFd, name: &Path) -> Result<OwnedFd, Errno> {
         attempts += 1;
         match openat2(root, name, READ_FLAGS, Mode::empty(), resolve) {
             Err(Errno::AGAIN) if attempts < MAX_ATTEMPTS => {}
-            // An old kernel, or a sandbox that knows no `openat2`.
+            // An old kernel, or a sandbox without `openat2`.
             Err(Errno::NOSYS | Errno::PERM) => return without_links(root, name),
             opened => return opened,
         }
     }
 }
 
-/// As [`file`], where the kernel cannot resolve beneath a folder: follows no link at all.
+/// Like [`file`], for kernels without resolution beneath a folder: follows no link at all.
 fn without_links(root: &OwnedFd, name: &Path) -> Result<OwnedFd, Errno> {
     let mut at = openat(root, ".", DIRECTORY_FLAGS, Mode::empty())?;
     let mut components = name.components().peekable();

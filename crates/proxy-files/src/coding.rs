@@ -1,9 +1,9 @@
-//! Which compressed neighbours of a file a client takes. [RFC 9110 §12.5.3]
+//! Selection of a compressed variant of a file. [RFC 9110 §12.5.3]
 
 use http::HeaderValue;
 use http::header::{ACCEPT_ENCODING, HeaderMap};
 
-/// A content coding that a file may lie beside its original in.
+/// The content coding of a file's variant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Coding {
     Brotli,
@@ -11,10 +11,10 @@ pub(crate) enum Coding {
     Gzip,
 }
 
-/// In the order that we would rather send them.
+/// In the server's order of preference.
 const ALL: [Coding; 3] = [Coding::Brotli, Coding::Zstd, Coding::Gzip];
 
-/// What a client takes, best first.
+/// The codings that a client accepts, best first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Accepted([Option<Coding>; 3]);
 
@@ -27,7 +27,7 @@ impl Coding {
         }
     }
 
-    /// What clients call it.
+    /// Names of the coding in header fields.
     const fn names(self) -> &'static [&'static str] {
         match self {
             Self::Brotli => &["br"],
@@ -54,7 +54,7 @@ impl Accepted {
             (weight.unwrap_or(any), Some(coding))
         });
         taken.sort_by_key(|(weight, _)| std::cmp::Reverse(*weight));
-        // Who names the plain file as well says how much it is wanted; who does not wants it least.
+        // `identity` has the quality listed for it, else 0.
         let plain = weight(lines(), &["identity"]).unwrap_or(0);
         let is_wanted = |weight: u16| weight > 0 && weight >= plain;
         Self(taken.map(|(weight, coding)| coding.filter(|_| is_wanted(weight))))
@@ -65,7 +65,7 @@ impl Accepted {
     }
 }
 
-/// The weight of the first of these names that is listed, in thousandths; 0 is refused.
+/// The weight of the first listed name, in thousandths; 0 means refused.
 fn weight<'v>(lines: impl Iterator<Item = &'v HeaderValue>, names: &[&str]) -> Option<u16> {
     let lines = lines.filter_map(|line| line.to_str().ok());
     lines.flat_map(|line| line.split(',')).find_map(|member| {
@@ -75,7 +75,7 @@ fn weight<'v>(lines: impl Iterator<Item = &'v HeaderValue>, names: &[&str]) -> O
     })
 }
 
-/// The weight among a member's parameters; one that cannot be read refuses.
+/// The weight among a member's parameters; a malformed one means refused.
 fn quality(parameters: &str) -> u16 {
     let Some((name, value)) = parameters.split_once('=') else {
         return 1000;

@@ -1,4 +1,4 @@
-//! Whether a request's conditions hold. [RFC 9110 §13]
+//! Conditional requests. [RFC 9110 §13]
 
 use crate::validators::Validators;
 use http::header::{
@@ -8,7 +8,7 @@ use http::header::{
 use http::{HeaderValue, Method};
 use std::time::UNIX_EPOCH;
 
-/// The fields of a request that make its answer depend on the state of the file.
+/// The conditional fields of a request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Conditions {
     if_match: Vec<HeaderValue>,
@@ -19,7 +19,7 @@ pub(crate) struct Conditions {
     range: Option<HeaderValue>,
 }
 
-/// What the conditions make of a request.
+/// The result of evaluating the conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Serve,
@@ -28,7 +28,7 @@ pub(crate) enum Verdict {
 }
 
 impl Conditions {
-    /// Of a request for the file; only GET asks for ranges. [RFC 9110 §14.2]
+    /// The conditions of a request for the file; only GET has ranges. [RFC 9110 §14.2]
     pub(crate) fn of(method: &Method, headers: &HeaderMap) -> Self {
         let all = |name: HeaderName| headers.get_all(name).iter().cloned().collect();
         let one = |name: HeaderName| headers.get(name).cloned();
@@ -43,7 +43,7 @@ impl Conditions {
         }
     }
 
-    /// In the order of RFC 9110 §13.2.2.
+    /// Evaluates in the order of RFC 9110 §13.2.2.
     pub(crate) fn judge(&self, now: &Validators) -> Verdict {
         if !self.if_match.is_empty() {
             if !matches_any(&self.if_match, |tag| tag == now.tag.as_bytes()) {
@@ -70,7 +70,7 @@ impl Conditions {
         Verdict::Serve
     }
 
-    /// The ranges that are asked for, unless the file is another than the client has a part of.
+    /// The requested ranges, unless `If-Range` names another state of the file.
     pub(crate) fn range(&self, now: &Validators) -> Option<&str> {
         let range = self.range.as_ref()?.to_str().ok()?;
         let Some(known) = &self.if_range else {
@@ -82,13 +82,13 @@ impl Conditions {
     }
 }
 
-/// Seconds since 1970; a date that cannot be read is none. [RFC 9110 §5.6.7]
+/// Seconds since 1970; `None` for a malformed date. [RFC 9110 §5.6.7]
 fn date(value: Option<&HeaderValue>) -> Option<u64> {
     let time = httpdate::parse_http_date(value?.to_str().ok()?).ok()?;
     Some(time.duration_since(UNIX_EPOCH).ok()?.as_secs())
 }
 
-/// Whether the list is `*` or holds a tag that `is_it`.
+/// Whether the list is `*` or contains a tag that `is_it` accepts.
 fn matches_any(lines: &[HeaderValue], is_it: impl Fn(&[u8]) -> bool) -> bool {
     lines.iter().any(|line| {
         let mut rest = line.as_bytes().trim_ascii();
@@ -105,7 +105,7 @@ fn matches_any(lines: &[HeaderValue], is_it: impl Fn(&[u8]) -> bool) -> bool {
     })
 }
 
-/// The first tag of a list, with its quotes, and what follows it; a tag may hold a comma.
+/// The first tag of a list, with its quotes, and the bytes behind it; a tag may contain a comma.
 fn next_tag(list: &[u8]) -> Option<(&[u8], &[u8])> {
     let begin = list
         .iter()

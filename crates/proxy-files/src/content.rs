@@ -1,14 +1,14 @@
-//! The bytes of a file, read piece by piece.
+//! The contents of a file, read in chunks.
 
 use bytes::Bytes;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 
-/// Largest piece, in bytes.
+/// Maximum size of a chunk, in bytes.
 const PIECE_BYTES: u64 = 64 * 1024;
 
-/// Bytes of a file that are still to be read.
+/// The unread bytes of a file.
 #[derive(Debug)]
 pub struct Content {
     file: File,
@@ -25,7 +25,7 @@ impl Content {
         Ok(Self { file, left })
     }
 
-    /// How many bytes are still to be read.
+    /// Number of unread bytes.
     #[must_use]
     pub fn left(&self) -> u64 {
         self.left
@@ -34,7 +34,8 @@ impl Content {
     /// The next bytes: at most 64 KiB, and none only at the end. Blocks.
     ///
     /// # Errors
-    /// As the system's; `UnexpectedEof` if the file became shorter than it was when it was opened.
+    /// Those of the operating system; `UnexpectedEof` if the file was truncated since it was
+    /// opened.
     pub fn read(&mut self) -> io::Result<Bytes> {
         let wanted = self.left.min(PIECE_BYTES);
         let mut piece = Vec::with_capacity(usize::try_from(wanted).unwrap_or_default());

@@ -1,4 +1,4 @@
-//! From what a request asks of a folder to what it gets.
+//! Serving of a folder: from a request to a response.
 
 use crate::beneath;
 use crate::coding::{Accepted, Coding};
@@ -22,64 +22,64 @@ use std::time::{Duration, SystemTime};
 /// A folder whose files are served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Directory {
-    /// Where it is. Looked up anew for each request.
+    /// Path of the folder. Resolved for each request.
     pub root: PathBuf,
-    /// The file that answers for a folder.
+    /// The file sent for a folder.
     pub index: PathBuf,
-    /// The file, relative to the root, that answers for paths that name none.
+    /// The file, relative to the root, sent for paths without a file.
     pub fallback: Option<PathBuf>,
-    /// Whether `.br`, `.zst` and `.gz` neighbours of a file are sent to clients that take them.
+    /// The `.br`, `.zst` and `.gz` variants of a file are sent to clients that accept them.
     pub precompressed: bool,
 }
 
-/// What a request asks for. Only GET and HEAD ask for files.
+/// The parts of a request that matter. Only GET and HEAD request files.
 #[derive(Clone, Debug)]
 pub struct FileRequest {
-    /// None if the path can name no file.
+    /// `None` if the path cannot name a file.
     path: Option<FilePath>,
-    /// Where a folder is sent that is asked for without its slash.
+    /// Target of the redirect for a folder requested without its slash.
     with_slash: Option<HeaderValue>,
     wants_bytes: bool,
     conditions: Conditions,
     accepted: Accepted,
 }
 
-/// What a request gets.
+/// The response to a request for a file.
 #[derive(Debug)]
 pub struct FileResponse {
     /// 200, 206, 301 or 304.
     pub status: StatusCode,
-    /// The fields that describe the file, its length among them.
+    /// Header fields that describe the file, including its length.
     pub headers: HeaderMap,
-    /// The bytes; none for HEAD and where the status has no content.
+    /// The contents; `None` for HEAD and for a status without content.
     pub content: Option<Content>,
 }
 
-/// Why a request gets no file.
+/// The reason why a request gets no file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FileError {
-    /// There is no such file.
+    /// The file does not exist.
     #[error("there is no such file")]
     Missing,
-    /// The file may not be read, or lies outside the root.
+    /// The file is not readable, or is outside the root.
     #[error("the file may not be read, or lies outside the root")]
     Forbidden,
     /// A condition of the request does not hold.
     #[error("a condition of the request does not hold")]
     PreconditionFailed,
-    /// The file has none of the bytes that are asked for.
+    /// The file has none of the requested bytes.
     #[error("the file ends before the range, after {size_bytes} bytes")]
     OutOfRange {
-        /// Its size.
+        /// Its size, in bytes.
         size_bytes: u64,
     },
-    /// The system could not open or read the file.
+    /// The operating system could not open or read the file.
     #[error("{0}")]
     Unreadable(io::ErrorKind),
 }
 
 impl FileRequest {
-    /// What a request with this path and query, as the client sent them, asks for.
+    /// The file request with this path and query, as sent.
     #[must_use]
     pub fn new(method: &Method, path: &str, query: Option<&str>, headers: &HeaderMap) -> Self {
         let file = FilePath::of(path);
@@ -97,8 +97,8 @@ impl FileRequest {
     }
 }
 
-/// The place of a folder, relative to the request's host. It never begins with two slashes, which
-/// would name another host.
+/// The path of a folder with its slash. It never begins with two slashes, which would name another
+/// host.
 fn with_slash(path: &str, query: Option<&str>) -> Option<HeaderValue> {
     let path = path.trim_start_matches('/');
     let (mark, query) = query.map_or(("", ""), |query| ("?", query));
@@ -106,10 +106,10 @@ fn with_slash(path: &str, query: Option<&str>) -> Option<HeaderValue> {
 }
 
 impl Directory {
-    /// What `asked` gets at `now`. Blocks.
+    /// The response to `asked` at `now`. Blocks.
     ///
     /// # Errors
-    /// [`FileError`].
+    /// The reason in [`FileError`].
     pub fn serve(&self, asked: &FileRequest, now: SystemTime) -> Result<FileResponse, FileError> {
         let root = beneath::root(&self.root);
         let root = root.map_err(|error| FileError::Unreadable(io::Error::from(error).kind()))?;
@@ -202,19 +202,19 @@ impl Directory {
     }
 }
 
-/// What is at a name.
+/// The kind of entry that a name refers to.
 enum Found {
     File(Facts, PathBuf),
     Directory,
 }
 
-/// What was opened.
+/// An opened entry.
 enum Opened {
     File(Facts),
     Directory,
 }
 
-/// An open file and what is known of it.
+/// An open file with its metadata.
 struct Facts {
     file: File,
     size_bytes: u64,
@@ -246,12 +246,12 @@ impl Opened {
     }
 }
 
-/// How much older than its original a neighbour may seem: what copies files often keeps whole seconds
-/// only, and not of every file.
+/// The time by which a variant may seem older than its original: copying programs often keep whole
+/// seconds only, and not for every file.
 const CLOCK_GRAIN: Duration = Duration::from_secs(1);
 
-/// The best neighbour that the client takes, else the original. One that is older than its original is
-/// not of it.
+/// The best variant that the client accepts, else the original. A variant that is older than its
+/// original is not used.
 fn compressed(
     root: &OwnedFd,
     original: Facts,
@@ -272,8 +272,8 @@ fn compressed(
     (original, None)
 }
 
-/// Whether a file that changed at `time` is older than one that changed at `original`, beyond what a
-/// coarse clock explains; one without a time is.
+/// Whether a file changed at `time` is older than one changed at `original`, beyond the precision
+/// of a coarse clock; true without a time.
 fn is_older(time: Option<SystemTime>, original: Option<SystemTime>) -> bool {
     match (time, original) {
         (Some(time), Some(original)) => original
@@ -296,12 +296,12 @@ fn redirect(asked: &FileRequest) -> Result<FileResponse, FileError> {
     })
 }
 
-/// By the name's extension. Text is UTF-8 until somebody says otherwise.
+/// The type for the name's extension. Text types are declared as UTF-8.
 fn content_type(name: &Path) -> HeaderValue {
     let Some(kind) = mime_guess::from_path(name).first_raw() else {
         return HeaderValue::from_static("application/octet-stream");
     };
-    // Its other name is obsolete. [RFC 9239 §6]
+    // The other name of this type is obsolete. [RFC 9239 §6]
     let kind = match kind {
         "application/javascript" => "text/javascript",
         kind => kind,
@@ -317,7 +317,7 @@ impl From<Errno> for FileError {
     fn from(error: Errno) -> Self {
         match error {
             Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG | Errno::INVAL => Self::Missing,
-            // The last one is what opening a socket gives.
+            // The last one is the result of opening a socket.
             Errno::ACCESS | Errno::PERM | Errno::XDEV | Errno::LOOP | Errno::NXIO => {
                 Self::Forbidden
             }

@@ -1,4 +1,4 @@
-//! Which file a request's path names.
+//! The file that a request's path names.
 
 use proxy_routing::canonical_path;
 use std::ffi::OsString;
@@ -13,9 +13,9 @@ pub struct FilePath {
 }
 
 impl FilePath {
-    /// The file that a path of a request names, or nothing: a path that leads out of the root, holds
-    /// an escaped slash, a backslash or a NUL, or names something hidden, names no file. Several
-    /// slashes count as one.
+    /// The file that a request's path names. `None` for a path that leads out of the root, contains
+    /// an escaped slash, a backslash or a NUL, or names a hidden file. Several slashes count as
+    /// one.
     #[must_use]
     pub fn of(request_path: &str) -> Option<Self> {
         let canonical = canonical_path(request_path).ok()?;
@@ -43,14 +43,14 @@ impl FilePath {
         &self.relative
     }
 
-    /// Whether the path ends with a slash, and so asks for a folder.
+    /// Whether the path ends with a slash and so requests a folder.
     #[must_use]
     pub fn is_folder(&self) -> bool {
         self.is_folder
     }
 }
 
-/// Appends the bytes that `segment` stands for, unless one of them can be in no name.
+/// Appends the decoded bytes of `segment`; `None` if one is not allowed in names.
 fn unescape(segment: &str, name: &mut Vec<u8>) -> Option<()> {
     let mut bytes = segment.bytes();
     while let Some(byte) = bytes.next() {

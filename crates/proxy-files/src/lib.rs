@@ -1,4 +1,4 @@
-//! Files of a folder as HTTP representations. Read `folder.rs` first.
+//! Serving of static files as HTTP representations. [`Directory`] is the entry point.
 
 mod directory;
 

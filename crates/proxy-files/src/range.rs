@@ -1,19 +1,19 @@
-//! Which bytes of a file a `Range` asks for. [RFC 9110 §14]
+//! Byte ranges of `Range`. [RFC 9110 §14]
 
 use std::ops::Range;
 
 /// The bytes to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// All of them: no range is asked for, or none that we know, or several.
+    /// All bytes: there is no range, an unknown unit, or several ranges.
     Whole,
-    /// These.
+    /// These bytes.
     Some(Range<u64>),
-    /// There are none where the ranges ask for them.
+    /// The file has none of the requested bytes.
     Nowhere,
 }
 
-/// The part of a file of `size_bytes` that `range` asks for.
+/// The part of a file of `size_bytes` that `range` requests.
 pub(crate) fn part(range: Option<&str>, size_bytes: u64) -> Part {
     let Some(members) = range.and_then(in_bytes) else {
         return Part::Whole;
@@ -40,14 +40,14 @@ pub(crate) fn part(range: Option<&str>, size_bytes: u64) -> Part {
     found
 }
 
-/// What follows the unit, if that is `bytes`.
+/// The ranges, if the unit is `bytes`.
 fn in_bytes(range: &str) -> Option<&str> {
     let (unit, members) = range.split_once('=')?;
     let has_some = members.bytes().any(|byte| byte == b'-');
     (unit.trim().eq_ignore_ascii_case("bytes") && has_some).then_some(members)
 }
 
-/// The bytes of one member, none of which may be there; nothing if it is malformed.
+/// The bytes of one range, which may be empty; `None` if it is malformed.
 fn span(first: &str, last: &str, size_bytes: u64) -> Option<Range<u64>> {
     match (first, last) {
         ("", last) => Some(size_bytes.saturating_sub(number(last)?)..size_bytes),
@@ -59,7 +59,7 @@ fn span(first: &str, last: &str, size_bytes: u64) -> Option<Range<u64>> {
     }
 }
 
-/// Digits; what is too large to be counted is the largest there is.
+/// Parses digits; a number that is too large is the maximum.
 fn number(digits: &str) -> Option<u64> {
     let all_digits = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     all_digits.then(|| digits.parse().unwrap_or(u64::MAX))

@@ -1,4 +1,4 @@
-//! What tells one state of a file from another. [RFC 9110 §8.8]
+//! Validators: `ETag` and `Last-Modified`. [RFC 9110 §8.8]
 
 use crate::coding::Coding;
 use http::HeaderValue;
@@ -7,15 +7,16 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// `ETag` and `Last-Modified` of one representation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Validators {
-    /// A strong tag: made of the time of the last change, to the nanosecond, the size, and the coding.
+    /// A strong tag, made of the time of the last change to the nanosecond, the size, and the
+    /// coding.
     pub(crate) tag: HeaderValue,
-    /// The last change in whole seconds since 1970; none where the file system tells none.
+    /// The last change in seconds since 1970; `None` where the file system has no time.
     pub(crate) changed_s: Option<u64>,
 }
 
 impl Validators {
-    /// For a file of this size, last changed at `changed`. A change that is still to come is told as
-    /// now. [RFC 9110 §8.8.2.1]
+    /// For a file of this size, last changed at `changed`. A time in the future is replaced by
+    /// `now`. [RFC 9110 §8.8.2.1]
     pub(crate) fn of(
         changed: Option<SystemTime>,
         size_bytes: u64,
