@@ -1,21 +1,21 @@
-//! The time of one worker, in ticks.
+//! The coarse clock of one worker, in ticks.
 
 use std::cell::Cell;
 use std::time::Duration;
 
-/// The distance between two ticks, and so the precision of every deadline.
+/// Interval between two ticks, and so the precision of every deadline.
 pub const TICK: Duration = Duration::from_millis(100);
 
-/// A point in a worker's time: ticks since the worker began. Wraps after 13 years.
+/// A point in a worker's time: ticks since the worker's start. Wraps after 13 years.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tick(pub u32);
 
 impl Tick {
-    /// After every tick that a clock reaches.
+    /// Later than every tick that a clock reaches.
     pub const MAX: Self = Self(u32::MAX);
 }
 
-/// A worker's coarse clock. It only moves when told to.
+/// The coarse clock of a worker. Only [`Clock::advance_to`] moves it.
 #[derive(Debug, Default)]
 pub struct Clock(Cell<Tick>);
 
@@ -26,10 +26,10 @@ impl Clock {
         self.0.get()
     }
 
-    /// Moves the clock to `elapsed`, the time since the worker began.
+    /// Moves the clock to `elapsed`, the time since the worker's start.
     ///
-    /// Time is taken from outside rather than counted, so that a late sweep does not make deadlines
-    /// late for ever.
+    /// The elapsed time is passed in instead of counting ticks, so that a late tick does not delay
+    /// all later deadlines.
     pub fn advance_to(&self, elapsed: Duration) {
         self.0.set(Tick(ticks(elapsed)));
     }
@@ -37,7 +37,7 @@ impl Clock {
     /// The first tick at which at least `wait` has passed.
     #[inline]
     pub fn after(&self, wait: Duration) -> Tick {
-        // One more: the current tick may be nearly over.
+        // One more, because the current tick may be nearly over.
         let ticks = ticks(wait).saturating_add(1);
         Tick(self.now().0.saturating_add(ticks))
     }

@@ -1,4 +1,4 @@
-//! A deadline: one cell to set, one flag to ask.
+//! Deadlines: setting one is a store, testing one is a load.
 
 use crate::clock::{Clock, Tick};
 use std::cell::Cell;
@@ -6,39 +6,40 @@ use std::fmt;
 use std::task::Waker;
 use std::time::Duration;
 
-/// What a deadline is for. The name stands in answers and logs: "Timeout: {operation} after …".
+/// The operation that a deadline bounds. Answers and logs contain it: "Timeout: {operation} after
+/// …".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Timer {
     /// TLS handshake with a client.
     Handshake,
-    /// The rest of a request's head.
+    /// Reading the rest of a request's head.
     RequestHeader,
-    /// The next bytes of a request's body from the client.
+    /// Reading further bytes of a request's body from the client.
     RequestBody,
-    /// A connection that waits for its next request.
+    /// An idle connection before its next request.
     KeepAlive,
-    /// The client takes no more bytes of the answer.
+    /// Writing the response to the client.
     ResponseWrite,
-    /// A connection to a target.
+    /// Connecting to a target.
     UpstreamConnect,
-    /// The target takes no more bytes of the request.
+    /// Writing the request to the target.
     UpstreamWrite,
-    /// The head of the target's response.
+    /// Waiting for the head of the target's response.
     ResponseHeader,
-    /// The next bytes of the target's response body.
+    /// Reading further bytes of the target's response body.
     ResponseBody,
-    /// A tunnel (WebSocket) in which nothing moves.
+    /// A tunnel (WebSocket) without traffic.
     TunnelIdle,
-    /// A file that is served, or its next piece.
+    /// Opening a file, or reading its next chunk.
     FileRead,
-    /// Reading what a client still sends after an early answer.
+    /// Reading and discarding the client's remaining bytes after an early response.
     Linger,
     /// The whole exchange.
     Total,
 }
 
 impl Timer {
-    /// The operation as clients and operators read it.
+    /// The operation in words, for clients and operators.
     #[must_use]
     pub const fn operation(self) -> &'static str {
         match self {
@@ -59,13 +60,13 @@ impl Timer {
     }
 }
 
-/// The one deadline that a connection or a stream has at a time, and the end of the whole exchange,
-/// which no other timer overwrites.
+/// The one timer that a connection or a stream runs at a time, and the end of the whole exchange,
+/// which no other timer replaces.
 pub struct Deadline {
     state: Cell<State>,
-    /// [`Timer::Total`], if the exchange has an end of its own.
+    /// [`Timer::Total`], if the exchange has one.
     total: Cell<State>,
-    /// When the watcher is to be woken, whatever timer runs; [`Tick::MAX`] if it is not.
+    /// The tick at which the watcher is woken whatever timer runs; [`Tick::MAX`] for none.
     alarm: Cell<Tick>,
     waker: Cell<Option<Waker>>,
 }
@@ -79,7 +80,7 @@ enum State {
         timer: Timer,
         wait: Duration,
     },
-    /// It has run out, and nobody has taken it.
+    /// The timer has expired and the expiry is not yet taken.
     Expired { timer: Timer, wait: Duration },
 }
 
@@ -101,33 +102,32 @@ impl fmt::Debug for Deadline {
 }
 
 impl Deadline {
-    /// Starts `timer`; whatever ran before, or ran out and was not taken, is forgotten.
+    /// Starts `timer`, replacing a running or expired one.
     #[inline]
     pub fn start(&self, clock: &Clock, timer: Timer, wait: Duration) {
         self.start_at(clock.after(wait), timer, wait);
     }
 
-    /// Starts what is `left` of `timer`, which was to be `wait` long; whatever ran before is forgotten.
+    /// Starts `timer` with `left` of its full length `wait`, replacing any other.
     #[inline]
     pub fn start_late(&self, clock: &Clock, timer: Timer, (left, wait): (Duration, Duration)) {
         self.start_at(clock.after(left), timer, wait);
     }
 
-    /// Starts `timer`, which was to be `wait` long and runs out at `at`.
+    /// Starts `timer`, whose full length is `wait` and which expires at `at`.
     #[inline]
     fn start_at(&self, at: Tick, timer: Timer, wait: Duration) {
         self.state.set(State::Running { at, timer, wait });
     }
 
-    /// Stops whatever runs; what ran out and was not taken is forgotten too. The end of the whole
-    /// exchange stays.
+    /// Stops the running timer and drops an untaken expiry. [`Timer::Total`] keeps running.
     #[inline]
     pub fn stop(&self) {
         self.state.set(State::Stopped);
     }
 
-    /// Starts [`Timer::Total`], which is `wait` long and goes on whatever else is started or stopped;
-    /// without a `wait` there is no such end.
+    /// Starts [`Timer::Total`] with length `wait`; starting or stopping other timers does not
+    /// affect it. `None` stops it.
     #[inline]
     pub fn start_total(&self, clock: &Clock, wait: Option<Duration>) {
         self.total
@@ -138,14 +138,14 @@ impl Deadline {
             }));
     }
 
-    /// Stops whatever runs, and [`Timer::Total`]: the exchange is over.
+    /// Stops every timer, [`Timer::Total`] too, at the end of the exchange.
     #[inline]
     pub fn clear(&self) {
         self.stop();
         self.total.set(State::Stopped);
     }
 
-    /// The timer that runs, beside [`Timer::Total`].
+    /// The running timer, other than [`Timer::Total`].
     #[inline]
     pub fn running(&self) -> Option<Timer> {
         match self.state.get() {
@@ -154,7 +154,7 @@ impl Deadline {
         }
     }
 
-    /// The timer that has run out and how long it was, told once.
+    /// The expired timer and its length; returns it once.
     #[inline]
     pub fn take_expired(&self) -> Option<(Timer, Duration)> {
         let cell = match self.total.get() {
@@ -168,7 +168,7 @@ impl Deadline {
         Some((timer, wait))
     }
 
-    /// The timer that has run out, if nobody has taken it yet.
+    /// The expired timer, without taking it.
     #[inline]
     pub fn expired(&self) -> Option<Timer> {
         let expired = |state| match state {
@@ -178,12 +178,13 @@ impl Deadline {
         expired(self.total.get()).or_else(|| expired(self.state.get()))
     }
 
-    /// Has the watcher woken once at `at`, whatever timer runs then.
+    /// Wakes the watcher once at `at`, whatever timer runs then.
     pub fn set_alarm(&self, at: Tick) {
         self.alarm.set(at);
     }
 
-    /// Remembers whom to wake. Called from the polling task; cheap when it is the same as before.
+    /// Stores the waker of the watcher. Called from the polling task; cheap if the waker is
+    /// unchanged.
     pub fn watch(&self, waker: &Waker) {
         let held = self.waker.take();
         let same = held.filter(|known| known.will_wake(waker));
@@ -198,7 +199,7 @@ impl Deadline {
         }
     }
 
-    /// Marks the deadline as expired and wakes its watcher when its time has come.
+    /// Marks the deadline as expired and wakes its watcher if `now` is late enough.
     pub(crate) fn check(&self, now: Tick) {
         if self.alarm.get() <= now {
             self.alarm.set(Tick::MAX);

@@ -1,9 +1,9 @@
-//! A coarse clock per worker, and the deadlines it sweeps.
+//! A coarse clock per worker, and the deadlines that it checks.
 //!
-//! A timer for each request costs about 5 % of a small request. Here a worker moves one clock
-//! every [`TICK`], looks at every registered [`Deadline`] and wakes those that have passed. Setting
-//! a deadline is one store; nothing here allocates on the request path, reads a clock, or is shared
-//! between threads. What threads do share takes its time from a [`ProcessClock`].
+//! A runtime timer for each request costs about 5 % of a small request. Here a worker moves one
+//! clock every [`TICK`], checks every registered [`Deadline`] and wakes the expired ones. Setting a
+//! deadline is one store; this crate does not allocate on the request path, reads no clock and
+//! shares nothing between threads. State that threads share takes its time from a [`ProcessClock`].
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod clock;

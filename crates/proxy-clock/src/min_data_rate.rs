@@ -1,29 +1,30 @@
-//! The least that a peer must move while others wait for it.
+//! The minimum data rate of a peer while the proxy waits for it.
 
 use crate::clock::{Clock, TICK, Tick};
 use std::cell::Cell;
 use std::time::Duration;
 
-/// Waiting for a peer that brings or takes bytes: in each interval at least [`MinDataRate::MIN_BYTES`] of them.
+/// Measures the data rate of a peer: in each interval it must move at least
+/// [`MinDataRate::MIN_BYTES`].
 ///
-/// Only the time counts that the peer is waited for, so that it is not blamed for what others take.
-/// Each call is a few loads and stores.
+/// Only time spent waiting for this peer counts, so a delay elsewhere is not charged to it. Each
+/// call is a few loads and stores.
 #[derive(Debug, Default)]
 pub struct MinDataRate {
-    /// Bytes moved in this interval.
+    /// Bytes moved in the current interval.
     moved: Cell<usize>,
-    /// Ticks waited in this interval, up to `since`.
+    /// Ticks waited in the current interval, up to `since`.
     waited: Cell<u32>,
-    /// When the present wait began.
+    /// Start of the current wait; `None` while the proxy does not wait for the peer.
     since: Cell<Option<Tick>>,
 }
 
 impl MinDataRate {
-    /// Bytes that must move in each interval. Less than any line carries, and more than is cheap for
-    /// somebody who wants to hold thousands of requests open.
+    /// Bytes that must move in each interval: fewer than any usable link carries, and enough to
+    /// make it expensive to hold thousands of requests open.
     pub const MIN_BYTES: usize = 1024;
 
-    /// The peer is waited for, now or still. Gives what is left of an interval of `time`.
+    /// Records that the proxy waits for the peer. Returns the rest of an interval of `time`.
     #[inline]
     pub fn wait(&self, clock: &Clock, time: Duration) -> Duration {
         let since = self.since.get().unwrap_or(clock.now());
@@ -32,7 +33,7 @@ impl MinDataRate {
         time.saturating_sub(TICK.saturating_mul(waited))
     }
 
-    /// The peer moved `bytes`, and is not waited for just now. Once that was enough, a new interval
+    /// Records that the peer moved `bytes`, which ends the wait. After enough bytes a new interval
     /// begins.
     #[inline]
     pub fn moved(&self, clock: &Clock, bytes: usize) {
@@ -44,7 +45,7 @@ impl MinDataRate {
         self.pause(clock);
     }
 
-    /// Somebody else is waited for.
+    /// Stops counting: the proxy does not wait for this peer.
     #[inline]
     pub fn pause(&self, clock: &Clock) {
         if let Some(since) = self.since.take() {
@@ -53,7 +54,7 @@ impl MinDataRate {
         }
     }
 
-    /// Begins a new interval.
+    /// Starts a new interval.
     #[inline]
     pub fn begin(&self) {
         self.moved.set(0);

@@ -1,21 +1,20 @@
-//! The time of the whole process, exact to the nanosecond, for state that workers share.
+//! The clock of the process, exact to the nanosecond, for state that workers share.
 
 use std::time::Duration;
 
-/// Turns readings of the operating system's monotonic clock into nanoseconds since one origin.
+/// Converts readings of the operating system's monotonic clock into nanoseconds since one origin.
 ///
-/// Made once at the start of the process and copied to every worker and task: two readings on
-/// different threads are then points on the same line. It reads no clock: the reading of
-/// `CLOCK_MONOTONIC` is an argument. The origin lies one second before the start, so that no
-/// state of shared mechanisms has to treat the first nanoseconds as a special case. A `u64` of
-/// nanoseconds lasts 584 years.
+/// Made once at the start of the process and copied to every worker and task, so that readings on
+/// different threads are comparable. It reads no clock: the reading of `CLOCK_MONOTONIC` is an
+/// argument. The origin is one second before the start, so that shared mechanisms need no special
+/// case for the first nanoseconds. A `u64` of nanoseconds lasts 584 years.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessClock {
     start_ns: u64,
     unix_start: Duration,
 }
 
-/// Where the start of the process lies on its own line of time, in nanoseconds.
+/// The time between origin and start of the process, in nanoseconds.
 const START_NS: u64 = 1_000_000_000;
 
 impl ProcessClock {
@@ -31,7 +30,7 @@ impl ProcessClock {
 
     /// Nanoseconds since the origin, when the monotonic clock reads `monotonic_ns`.
     ///
-    /// A reading from before the start counts as the start.
+    /// A reading from before the start returns the start.
     #[inline]
     #[must_use]
     pub const fn now_ns(&self, monotonic_ns: u64) -> u64 {
@@ -40,15 +39,15 @@ impl ProcessClock {
             .saturating_add(START_NS)
     }
 
-    /// Time since the process started, at `now_ns` of this clock.
+    /// Time from the process's start to `now_ns` of this clock.
     #[inline]
     #[must_use]
     pub const fn uptime(&self, now_ns: u64) -> Duration {
         Duration::from_nanos(now_ns.saturating_sub(START_NS))
     }
 
-    /// The time of day at `now_ns` of this clock, since 1970, as the start's time of day has it:
-    /// a step of the system's clock after the start is not seen.
+    /// The time of day at `now_ns` of this clock, since 1970, computed from the start's time of
+    /// day: later steps of the system clock have no effect.
     #[inline]
     #[must_use]
     pub fn unix(&self, now_ns: u64) -> Duration {

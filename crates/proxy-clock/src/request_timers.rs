@@ -1,4 +1,4 @@
-//! The timers of one exchange, under an end of its own.
+//! The timers of one exchange.
 
 use crate::clock::Clock;
 use crate::deadline::{Deadline, Timer};
@@ -6,7 +6,7 @@ use crate::min_data_rate::MinDataRate;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Starts and stops the timers of one exchange on its deadline, where its end runs beside them.
+/// Starts and stops the timers of one exchange on its deadline, beside [`Timer::Total`].
 #[derive(Clone, Debug)]
 pub struct RequestTimers {
     clock: Rc<Clock>,
@@ -14,7 +14,8 @@ pub struct RequestTimers {
 }
 
 impl RequestTimers {
-    /// Timers on `deadline`; with `total`, the whole exchange ends after that long.
+    /// Timers on `deadline`; `total` is the maximum time of the whole exchange, `None` for
+    /// unlimited.
     #[must_use]
     pub fn new(clock: Rc<Clock>, deadline: Rc<Deadline>, total: Option<Duration>) -> Self {
         deadline.stop();
@@ -22,25 +23,25 @@ impl RequestTimers {
         Self { clock, deadline }
     }
 
-    /// Starts `timer` anew.
+    /// Starts `timer`, replacing a running one.
     #[inline]
     pub fn start(&self, timer: Timer, wait: Duration) {
         self.start_late(timer, (wait, wait));
     }
 
-    /// Starts what is `left` of `timer`, which was to be `wait` long.
+    /// Starts `timer` with `left` of its full length `wait`.
     #[inline]
     fn start_late(&self, timer: Timer, (left, wait): (Duration, Duration)) {
         self.deadline.start_late(&self.clock, timer, (left, wait));
     }
 
-    /// Starts `timer` unless it runs already or has run out: waking up is not progress.
+    /// Starts `timer` unless it runs or has expired: waking up is not progress.
     #[inline]
     pub fn ensure(&self, timer: Timer, wait: Duration) {
         self.ensure_late(timer, (wait, wait));
     }
 
-    /// The same for a timer that measures the pace of a peer: it runs as long as is left of the
+    /// Like [`Self::ensure`], for a timer on a minimum data rate: its length is the rest of the
     /// peer's interval of `wait`.
     #[inline]
     pub fn ensure_pace(&self, pace: &MinDataRate, timer: Timer, wait: Duration) {
@@ -58,19 +59,19 @@ impl RequestTimers {
         }
     }
 
-    /// Stops the timer that runs; the exchange's own end stays.
+    /// Stops the running timer; [`Timer::Total`] keeps running.
     #[inline]
     pub fn stop(&self) {
         self.deadline.stop();
     }
 
-    /// The deadline they run on.
+    /// The deadline that the timers run on.
     #[inline]
     pub fn deadline(&self) -> &Deadline {
         &self.deadline
     }
 
-    /// The clock they run by.
+    /// The clock of the timers.
     #[inline]
     pub fn clock(&self) -> &Rc<Clock> {
         &self.clock

@@ -1,11 +1,11 @@
-//! The deadlines of one worker, looked at once a tick.
+//! The registered deadlines of one worker, checked once per tick.
 
 use crate::clock::Tick;
 use crate::deadline::Deadline;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Every registered [`Deadline`] of a worker.
+/// The registered deadlines of a worker.
 #[derive(Debug, Default)]
 pub struct TimerRegistry {
     slots: RefCell<Slots>,
@@ -17,7 +17,7 @@ struct Slots {
     free: Vec<u32>,
 }
 
-/// A place in the sweep, given back on drop.
+/// A registration, removed on drop.
 #[derive(Debug)]
 pub struct TimerGuard {
     timers: Rc<TimerRegistry>,
@@ -25,7 +25,7 @@ pub struct TimerGuard {
 }
 
 impl TimerRegistry {
-    /// Looks after `deadline` until the entry is dropped.
+    /// Registers `deadline` until the guard is dropped.
     pub fn register(self: &Rc<Self>, deadline: Rc<Deadline>) -> TimerGuard {
         let mut slots = self.slots.borrow_mut();
         let slot = slots.free.pop().unwrap_or_else(|| {
@@ -41,27 +41,27 @@ impl TimerRegistry {
         }
     }
 
-    /// Expires and wakes every deadline that has passed at `now`.
+    /// Expires every deadline that has passed at `now`, and wakes its watcher.
     pub fn run(&self, now: Tick) {
         for deadline in self.slots.borrow().entries.iter().flatten() {
             deadline.check(now);
         }
     }
 
-    /// Wakes every watcher, so that each looks at its state again.
+    /// Wakes every watcher, so that each checks its state again.
     pub fn wake_all(&self) {
         for deadline in self.slots.borrow().entries.iter().flatten() {
             deadline.wake();
         }
     }
 
-    /// Deadlines registered.
+    /// Number of registered deadlines.
     pub fn len(&self) -> usize {
         let slots = self.slots.borrow();
         slots.entries.len() - slots.free.len()
     }
 
-    /// Whether nothing is registered.
+    /// Whether no deadline is registered.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -75,7 +75,7 @@ impl Drop for TimerGuard {
             *place = None;
             free.push(self.slot);
         }
-        // After a flood of connections the list would stay large for ever.
+        // Frees the memory that a flood of connections left behind.
         if entries.len() == free.len() {
             *entries = Vec::new();
             *free = Vec::new();
