@@ -1,4 +1,4 @@
-//! Who may ask.
+//! Authorization of requests.
 
 use crate::token::Token;
 use arc_swap::ArcSwapOption;
@@ -10,25 +10,25 @@ use proxy_routing::normal_host;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-/// Documents that probes read, who carry no token: that the process lives, and whether it takes
-/// traffic. Nothing else is told without one.
+/// Paths that probes request without a token: liveness, and readiness for traffic. All others
+/// require the token.
 const PUBLIC_PATHS: [&str; 2] = ["/health", "/ready"];
 
-/// Who may ask at one listening socket.
+/// Authorization at one listening socket.
 #[derive(Debug)]
 pub struct Access {
     token: ArcSwapOption<Token>,
-    // Whether a browser on this machine can reach the socket.
+    // Whether a browser on this machine can connect to the socket.
     reachable_by_browsers: bool,
 }
 
 impl Access {
-    /// A TCP socket: those who send `token`; without one, everybody who can reach it, except
-    /// browsers that were told another name for this machine.
+    /// A TCP socket: requests need `token`; without one, every request is accepted unless its
+    /// `Host` is a name other than `localhost`.
     ///
-    /// That exception is the guard against DNS rebinding: a page of some host may let its own name
-    /// resolve to 127.0.0.1 and then read answers as its own. Its requests bear its name in
-    /// `Host`, so without a token only IP addresses and `localhost` are let through there.
+    /// That exception prevents DNS rebinding: a page of some host may let its own name resolve to
+    /// 127.0.0.1 and read responses as its own. Its requests have its name in `Host`, so without a
+    /// token only IP addresses and `localhost` are accepted there.
     #[must_use]
     pub fn tcp(token: Option<Token>) -> Self {
         Self {
@@ -37,7 +37,7 @@ impl Access {
         }
     }
 
-    /// A Unix socket: whoever may open its file.
+    /// A Unix socket: access to its file is the authorization.
     #[must_use]
     pub fn unix() -> Self {
         Self {
@@ -46,12 +46,12 @@ impl Access {
         }
     }
 
-    /// Asks for `token` from the next request on.
+    /// Requires `token` from the next request on.
     pub fn change_token(&self, token: Option<Token>) {
         self.token.store(token.map(Arc::new));
     }
 
-    /// Whether this request may be answered.
+    /// Whether this request is authorized.
     pub(crate) fn admit(&self, head: &Parts) -> Result<(), Problem> {
         if PUBLIC_PATHS.contains(&head.uri.path()) {
             return Ok(());
@@ -76,7 +76,7 @@ fn check_token(token: &Token, headers: &HeaderMap) -> Result<(), Problem> {
     Err(Problem::new(reason, Detail::None))
 }
 
-/// What follows the scheme `Bearer`, whose case does not matter. [RFC 9110 §11.1]
+/// The credentials behind the scheme `Bearer`, in any case. [RFC 9110 §11.1]
 fn bearer(value: &HeaderValue) -> Option<&[u8]> {
     let (scheme, rest) = value.as_bytes().split_at_checked("Bearer ".len())?;
     scheme
@@ -84,8 +84,8 @@ fn bearer(value: &HeaderValue) -> Option<&[u8]> {
         .then(|| rest.trim_ascii())
 }
 
-/// Whether the request names an IP address or `localhost`. One that names nothing comes from no
-/// browser.
+/// Whether the request's host is an IP address or `localhost`. A request without a host does not
+/// come from a browser.
 fn is_local(head: &Parts) -> bool {
     let named = match head.uri.authority() {
         Some(authority) => Some(authority.as_str().as_bytes()),

@@ -1,13 +1,13 @@
-//! Which connections did something lately, without a clock.
+//! Order of connections by their last activity, without a clock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counts everything that happens on a set of connections.
+/// Counts all activity on a set of connections.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Events(Arc<AtomicU64>);
 
-/// When something last happened on one connection.
+/// The last activity of one connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Activity {
     events: Events,
@@ -27,13 +27,13 @@ impl Events {
 }
 
 impl Activity {
-    /// Bytes went one way or the other.
+    /// Records that bytes were read or written.
     pub(crate) fn happened(&self) {
         let number = self.events.0.fetch_add(1, Ordering::Relaxed);
         self.last.store(number, Ordering::Relaxed);
     }
 
-    /// Greater than that of every connection that has been quiet for longer.
+    /// Greater than that of every connection that has been idle for longer.
     pub(crate) fn last(&self) -> u64 {
         self.last.load(Ordering::Relaxed)
     }

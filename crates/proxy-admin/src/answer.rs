@@ -1,4 +1,4 @@
-//! What every answer has in common, and how a problem becomes one.
+//! Header fields of all responses, and error responses.
 
 use crate::correlation::CORRELATION_ID;
 use axum::body::Body;
@@ -17,7 +17,7 @@ const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 const NO_SNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 const BEARER: HeaderValue = HeaderValue::from_static("Bearer");
 
-/// A problem on its way out; [`finish`] makes the answer of it.
+/// A problem as a response extension; [`finish`] renders it.
 #[derive(Clone, Debug)]
 pub(crate) struct Refused(pub(crate) Problem);
 
@@ -34,12 +34,12 @@ pub(crate) fn json(document: &Value) -> Response {
     json_bytes(document.to_string().into())
 }
 
-/// A JSON document that is written already.
+/// A JSON document in serialized form.
 pub(crate) fn json_bytes(document: Bytes) -> Response {
     ([(CONTENT_TYPE, JSON_CONTENT_TYPE)], document).into_response()
 }
 
-/// Gives `response` what every answer has, and its body if it was refused.
+/// Adds the fields of all responses to `response`, and the body if it is a problem.
 pub(crate) fn finish(response: Response, method: &Method, id: &HeaderValue) -> Response {
     let (mut parts, mut body) = response.into_parts();
     if let Some(Refused(problem)) = parts.extensions.remove::<Refused>() {
@@ -55,7 +55,7 @@ pub(crate) fn finish(response: Response, method: &Method, id: &HeaderValue) -> R
     Response::from_parts(parts, body)
 }
 
-/// The body of a problem's answer; its fields are put into `headers`.
+/// The body of an error response; its header fields are added to `headers`.
 pub(crate) fn tell(problem: &Problem, id: &HeaderValue, headers: &mut HeaderMap) -> Bytes {
     let told = Bytes::from(problem.to_json(id.to_str().unwrap_or_default()));
     headers.insert(CONTENT_TYPE, JSON_CONTENT_TYPE);
@@ -75,7 +75,7 @@ pub(crate) fn add_common(headers: &mut HeaderMap, id: &HeaderValue) {
     headers.insert(X_CONTENT_TYPE_OPTIONS, NO_SNIFF);
 }
 
-/// `document` with the status that says whether all is well.
+/// `document` with status 200 or 503.
 pub(crate) fn verdict(well: bool, document: &Value) -> Response {
     let status = if well {
         StatusCode::OK

@@ -1,4 +1,4 @@
-//! The one place where the admin interface reads the clock.
+//! The clock of the admin interface; no other file of this crate reads it.
 
 use std::time::SystemTime;
 

@@ -1,4 +1,4 @@
-//! One connection from its first byte to its last.
+//! One connection, from accept to close.
 
 use crate::activity::Activity;
 use crate::gate::Gate;
@@ -15,16 +15,16 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// How long a head may take, and how long a connection may rest between two requests.
+/// Maximum time for a head, and for idling between two requests.
 const READ_TIME: Duration = Duration::from_secs(30);
 
-/// How long the last bytes may take to arrive.
+/// Maximum time for the last bytes to be sent.
 const CLOSING_TIME: Duration = Duration::from_secs(2);
 
-/// Bytes that hyper holds of what it reads or writes.
+/// Size of hyper's read and write buffers, in bytes.
 const BUFFER_BYTES: usize = 16 * 1024;
 
-/// Serves `stream` until it ends, or until its present request is answered once `stopping` is true.
+/// Serves `stream` until it ends; once `stopping` is true, until the current request is answered.
 pub(crate) async fn serve<S>(
     stream: S,
     desk: AdminService,

@@ -1,11 +1,11 @@
-//! The name that one request bears.
+//! Correlation IDs.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use uuid::Uuid;
 
 pub(crate) const CORRELATION_ID: HeaderName = HeaderName::from_static("x-correlation-id");
 
-/// The ID that the request brings, if it may be kept, else a new one.
+/// The request's own ID if it is valid, else a new one.
 pub(crate) fn of(headers: &HeaderMap) -> HeaderValue {
     let brought = headers.get(CORRELATION_ID);
     let kept = brought.filter(|id| is_acceptable(id.as_bytes()));
@@ -18,7 +18,7 @@ pub(crate) fn fresh() -> HeaderValue {
     HeaderValue::try_from(id).unwrap_or_else(|_| HeaderValue::from_static("none"))
 }
 
-/// 1 to 128 characters of `[A-Za-z0-9._-]`.
+/// Whether `id` has 1 to 128 characters of `[A-Za-z0-9._-]`.
 fn is_acceptable(id: &[u8]) -> bool {
     let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     (1..=128).contains(&id.len()) && id.iter().all(allowed)

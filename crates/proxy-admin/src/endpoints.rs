@@ -1,4 +1,4 @@
-//! Every path of the admin interface, once.
+//! The endpoints of the admin interface.
 
 use crate::answer::{Refused, json, json_bytes, verdict};
 use crate::clock::now;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 type AdminRequest = State<Arc<AdminState>>;
 
-/// Every path, and who answers it. HEAD is answered as GET.
+/// Every path with its handler. HEAD is answered like GET.
 fn endpoints() -> [(&'static str, MethodRouter<Arc<AdminState>>); 9] {
     [
         (
@@ -73,7 +73,7 @@ fn endpoints() -> [(&'static str, MethodRouter<Arc<AdminState>>); 9] {
     ]
 }
 
-/// The router over [`endpoints`]; what it does not serve is refused.
+/// The router over [`endpoints`]; other paths and methods are refused.
 pub(crate) fn router(state: Arc<AdminState>) -> Router {
     let refuse = |reason| Refused(Problem::new(reason, Detail::None));
     let mut router = Router::new();

@@ -1,5 +1,5 @@
-//! The stream between a caller and hyper: lets through what is HTTP, and gives up on callers that
-//! take nothing.
+//! The stream between a client and hyper: it passes only legal HTTP, and gives up on clients that
+//! do not read.
 
 use crate::activity::Activity;
 use proxy_framing::{FramingError, HeadLimits, RequestValidator, Scan, Stop};
@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// What a request's head may be.
+/// Limits on a request's head.
 const HEAD_LIMITS: HeadLimits = HeadLimits {
     max_head_bytes: 8 * 1024,
     max_header_count: 64,
@@ -20,11 +20,12 @@ const HEAD_LIMITS: HeadLimits = HeadLimits {
     max_target_bytes: 2 * 1024,
 };
 
-/// How long a caller may take nothing of an answer.
+/// Maximum time without progress in writing a response.
 const STALL_TIME: Duration = Duration::from_secs(10);
 
-/// A caller's stream. hyper sees an end where a fault is, so it finishes what it has and never
-/// answers a fault by itself: its answers would lack our fields.
+/// A client's stream. hyper gets an end of stream in place of malformed input, so it finishes the
+/// current response and never sends an error response of its own, which would lack our header
+/// fields.
 #[derive(Debug)]
 pub(crate) struct Gate<S> {
     stream: S,
@@ -45,18 +46,18 @@ impl<S> Gate<S> {
         }
     }
 
-    /// What came that is no request, if it can still be answered: not within a body, where the
-    /// answer has been given.
+    /// The framing error, if it can still be answered: not within a body, whose response is already
+    /// begun.
     pub(crate) fn fault(&self) -> Option<FramingError> {
         self.fault.filter(|_| self.guard.in_head())
     }
 
-    /// Whether a head has begun and is not complete.
+    /// Whether a head has begun and is incomplete.
     pub(crate) fn in_head(&self) -> bool {
         self.guard.in_head()
     }
 
-    /// The ID that the head with the fault brings.
+    /// The correlation ID of the refused head.
     pub(crate) fn correlation_id(&self) -> Option<&[u8]> {
         self.guard.correlation_id()
     }
@@ -65,7 +66,7 @@ impl<S> Gate<S> {
         self.stream
     }
 
-    /// How many of `bytes` are HTTP.
+    /// Number of `bytes` that are legal HTTP.
     fn judge(&mut self, bytes: &[u8]) -> usize {
         let mut accepted = 0;
         loop {
@@ -81,13 +82,13 @@ impl<S> Gate<S> {
                     self.fault = Some(fault);
                     return accepted;
                 }
-                // No other protocol is spoken here.
+                // No other protocol is supported here.
                 Some(Stop::Upgrade) => self.guard.resume_http(),
             }
         }
     }
 
-    /// Notes that the caller took something, or for how long it has taken nothing.
+    /// Records progress in writing, or the time without progress.
     fn note(
         &mut self,
         written: Poll<io::Result<usize>>,
@@ -154,7 +155,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Gate<S> {
         Pin::new(&mut self.get_mut().stream).poll_flush(cx)
     }
 
-    /// Left to the connection's owner, who may have something to add.
+    /// Left to the owner of the connection, which may write an error response.
     fn poll_shutdown(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }

@@ -1,8 +1,9 @@
-//! What operators ask a running proxy: health, status, metrics, and the configuration in force.
+//! The admin interface of a running proxy: health, status, metrics, and the effective
+//! configuration.
 //!
-//! [`serve`] answers at one listening socket, from an [`AdminState`] that all sockets share, to
-//! those whom the socket's [`Access`] admits. It runs beside other work on the control thread and
-//! never touches a worker.
+//! [`serve`] answers requests at one listening socket, from an [`AdminState`] that all sockets
+//! share, if the socket's [`Access`] authorizes them. It runs beside other work on the control
+//! thread and never accesses a worker.
 
 mod access;
 mod token;

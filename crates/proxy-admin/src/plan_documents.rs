@@ -1,4 +1,4 @@
-//! The documents that follow from the plan alone: written when first asked for, once per plan.
+//! Documents that depend on the plan alone, serialized on first request, once per plan.
 
 mod routes;
 
@@ -8,7 +8,7 @@ use proxy_plan::{Plan, render};
 use serde_json::Value;
 use std::sync::{Arc, OnceLock};
 
-/// A plan, and what is told of it.
+/// A plan with its serialized documents.
 #[derive(Debug)]
 pub(crate) struct PlanDocuments {
     pub(crate) plan: Arc<Plan>,
@@ -54,7 +54,7 @@ impl PlanDocuments {
     }
 }
 
-/// Appends an array without holding all its members at once.
+/// Appends an array without holding all members in memory.
 fn write_array(out: &mut Vec<u8>, members: impl Iterator<Item = Value>) {
     out.push(b'[');
     for (position, member) in members.enumerate() {

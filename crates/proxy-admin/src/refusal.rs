@@ -1,4 +1,4 @@
-//! The answer to what is no request.
+//! The response to malformed requests.
 
 use crate::answer::{add_common, tell};
 use crate::correlation;
@@ -11,18 +11,18 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 
-/// How long telling and closing may take.
+/// Maximum time for writing the response and closing.
 const CLOSING_TIME: Duration = Duration::from_secs(2);
 
-/// Most bytes that are read and thrown away, so that the caller gets to see the answer.
+/// Maximum number of bytes read and discarded, so that the client receives the response.
 const MOST_UNREAD: u64 = 64 * 1024;
 
-/// What is said of a head that is no request's.
+/// The problem for a malformed head.
 pub(crate) fn framing_problem(fault: FramingError) -> Problem {
     if fault.group() == FramingErrorKind::Limit {
         return Problem::new(Reason::HeaderSizeLimit, Detail::text(fault.to_string()));
     }
-    // Where both sets have a word for it, it is the same word.
+    // Reasons with the same meaning have the same name in both enumerations.
     let known = Reason::ALL.iter().copied();
     let mut known = known.filter(|reason| reason.error_type() == ErrorType::Parse);
     let reason = known.find(|reason| reason.as_str() == fault.as_str());
@@ -30,7 +30,7 @@ pub(crate) fn framing_problem(fault: FramingError) -> Problem {
     Problem::new(reason, Detail::text(fault.to_string()))
 }
 
-/// Answers with `problem` and closes. The caller's own ID is kept if there is one.
+/// Responds with `problem` and closes. The client's correlation ID is used if there is one.
 pub(crate) async fn refuse<S>(mut stream: S, problem: &Problem, id: Option<&[u8]>)
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -41,11 +41,11 @@ where
         stream.write_all(&answer).await?;
         close(stream).await
     };
-    // A caller that does not wait for the answer does not need it.
+    // A client that does not wait for the response needs none.
     drop(timeout(CLOSING_TIME, closing).await);
 }
 
-/// Ends the stream so that what was written arrives: a close with bytes unread would cut it off.
+/// Closes the stream so that written data arrives: closing with unread bytes would reset it.
 pub(crate) async fn close<S>(mut stream: S) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin,

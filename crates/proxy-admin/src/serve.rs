@@ -1,4 +1,4 @@
-//! One listening socket and its connections.
+//! A listening socket and its connections.
 
 use crate::access::Access;
 use crate::activity::{Activity, Events};
@@ -15,18 +15,17 @@ use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
-/// Connections at once. One more ends the one on which nothing has happened for longest: callers
-/// that hold connections keep nobody out.
+/// Maximum number of connections. A further one closes the connection that has been idle for
+/// longest, so that idle clients do not block access.
 const MOST_CONNECTIONS: usize = 32;
 
-/// The pause after a connection could not be accepted, for example because there are too many open
-/// files.
+/// Pause after a failed accept, for example for lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
-/// How long answers under way may take once the socket is to close.
+/// Maximum time for responses in progress once the socket closes.
 const DRAIN_TIME: Duration = Duration::from_secs(2);
 
-/// A socket that listens.
+/// A listening socket.
 #[derive(Debug)]
 pub enum Listener {
     /// A TCP socket.
@@ -35,13 +34,13 @@ pub enum Listener {
     Unix(std::os::unix::net::UnixListener),
 }
 
-/// Answers at `listener` until `stop` is ready, then ends in good order.
+/// Serves `listener` until `stop` is ready, then drains it.
 ///
-/// At most 32 connections are held; a head may have 8 KiB and take 30 seconds. Nothing here blocks
+/// At most 32 connections are held; a head has a maximum of 8 KiB and 30 seconds. It does not block
 /// for long, so other work may share the thread.
 ///
 /// # Errors
-/// When the socket cannot be used with the runtime, at once.
+/// The socket cannot be registered with the runtime; returned at once.
 pub async fn serve(
     listener: Listener,
     state: Arc<AdminState>,
@@ -67,7 +66,7 @@ pub async fn serve(
     Ok(())
 }
 
-/// Whether only the connection that was to be accepted is gone.
+/// Whether the error concerns only the connection to be accepted.
 fn is_over(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
     matches!(
@@ -76,7 +75,7 @@ fn is_over(error: &io::Error) -> bool {
     )
 }
 
-/// A [`Listener`] that the runtime watches.
+/// A [`Listener`] registered with the runtime.
 #[derive(Debug)]
 enum Socket {
     Tcp(TcpListener),
@@ -159,7 +158,7 @@ impl Connections {
         self.open.push((task, activity));
     }
 
-    /// Ends the quietest connection if there are as many as there may be.
+    /// Closes the connection that has been idle for longest if the maximum is reached.
     fn make_room(&mut self) {
         self.open.retain(|(task, _)| !task.is_finished());
         if self.open.len() < MOST_CONNECTIONS {
@@ -176,7 +175,7 @@ impl Connections {
     async fn finish(mut self) {
         self.stopping.send_replace(true);
         let all = async { while self.tasks.join_next().await.is_some() {} };
-        // What has not ended by then is cut when the tasks are dropped.
+        // Tasks that have not ended by then are dropped, which closes their connections.
         drop(timeout(DRAIN_TIME, all).await);
     }
 }

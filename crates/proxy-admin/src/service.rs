@@ -1,4 +1,4 @@
-//! One request, from its head to its answer.
+//! Handling of one request.
 
 use crate::access::Access;
 use crate::answer::{Refused, finish};
@@ -12,7 +12,7 @@ use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
 use std::sync::Arc;
 
-/// Where the requests of one listening socket are answered.
+/// The request handler of one listening socket.
 #[derive(Clone, Debug)]
 pub(crate) struct AdminService {
     router: Router,

@@ -1,4 +1,4 @@
-//! What the admin interface tells about.
+//! The data that the admin interface reports.
 
 use crate::plan_documents::PlanDocuments;
 use arc_swap::ArcSwap;
@@ -7,29 +7,29 @@ use proxy_plan::Plan;
 use proxy_telemetry::{Lifecycle, Registry};
 use std::sync::Arc;
 
-/// What was built.
+/// Build information of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BuildInfo {
     /// The program's name.
     pub name: &'static str,
     /// Semantic version.
     pub version: &'static str,
-    /// The commit it was built from.
+    /// Commit hash.
     pub commit: &'static str,
-    /// When it was built, RFC 3339.
+    /// Time of the build, RFC 3339.
     pub built_at: &'static str,
-    /// The compiler.
+    /// Version of the compiler.
     pub rustc: &'static str,
 }
 
-/// Where the numbers come from.
+/// The sources of the data.
 #[derive(Clone, Debug)]
 pub struct Sources {
-    /// What was built.
+    /// Build information of the program.
     pub build: BuildInfo,
-    /// The process's life.
+    /// State of the process.
     pub lifecycle: Arc<Lifecycle>,
-    /// What workers count.
+    /// Metrics of the workers.
     pub registry: Arc<Registry>,
     /// Requests in flight over all workers.
     pub in_flight: ConcurrencyLimit,
@@ -37,7 +37,7 @@ pub struct Sources {
     pub connections: ConcurrencyLimit,
 }
 
-/// What the admin interface tells about; one for all its sockets.
+/// The data that the admin interface reports; shared by all its sockets.
 #[derive(Debug)]
 pub struct AdminState {
     pub(crate) sources: Sources,
@@ -54,7 +54,7 @@ impl AdminState {
         }
     }
 
-    /// Tells about `plan` from the next request on.
+    /// Reports `plan` from the next request on.
     pub fn publish(&self, plan: Arc<Plan>) {
         self.plan.store(Arc::new(PlanDocuments::of(plan)));
     }

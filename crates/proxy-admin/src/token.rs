@@ -1,4 +1,4 @@
-//! The token that callers must send.
+//! The bearer token.
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::digest::{Digest, SHA256, digest};
@@ -7,44 +7,44 @@ use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// Fewest characters of a token.
+/// Minimum length of a token, in characters.
 const MIN_TOKEN_CHARS: usize = 16;
 
-/// Largest token file, in bytes.
+/// Maximum size of a token file, in bytes.
 const LARGEST_FILE: usize = 4096;
 
-/// Permissions that a token file may have: its owner may read and write, its group may read.
+/// Permitted mode of a token file: the owner may read and write, the group may read.
 const WIDEST_MODE: u32 = 0o640;
 
 /// A bearer token. Only its digest is kept.
 #[derive(Clone)]
 pub struct Token(Digest);
 
-/// A token file that more people may use than should.
+/// A token file with a wider mode than permitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the token file has mode {0:04o}; 0640 is the widest that keeps the token secret")]
 pub struct WidePermissions(pub u32);
 
-/// Why a file holds no token.
+/// The reason why a file contains no token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("the token file cannot be read: {0}")]
     Unreadable(io::ErrorKind),
-    /// It is larger than 4096 bytes.
+    /// The file is larger than 4096 bytes.
     #[error("the token file is larger than 4096 bytes")]
     TooLarge,
     /// The token has fewer than 16 characters.
     #[error("the token has {0} characters; 16 is the least")]
     TooShort(usize),
-    /// The token holds something that cannot stand in a header field: white space, control
-    /// characters, letters beyond ASCII.
+    /// The token contains a character that is not allowed in a header field: white space, a control
+    /// character, a letter beyond ASCII.
     #[error("the token holds a character other than visible ASCII")]
     Character,
 }
 
 impl Token {
-    /// Takes `text`, without the white space around it.
+    /// A token of `text`, without the white space around it.
     ///
     /// # Errors
     /// [`TokenError::TooShort`] or [`TokenError::Character`].
@@ -59,10 +59,10 @@ impl Token {
         Ok(Self(digest(&SHA256, text.as_bytes())))
     }
 
-    /// Reads the token in the file at `path`, and says so if others may read it too.
+    /// Reads the token in the file at `path`; also returns the file's mode if it is too wide.
     ///
     /// # Errors
-    /// [`TokenError`].
+    /// The file contains no token, for the reason in [`TokenError`].
     pub fn read(path: &Path) -> Result<(Self, Option<WidePermissions>), TokenError> {
         let unreadable = |error: io::Error| TokenError::Unreadable(error.kind());
         let file = File::open(path).map_err(unreadable)?;
@@ -79,7 +79,7 @@ impl Token {
         Ok((Self::new(&text)?, wide))
     }
 
-    /// Whether `shown` is this token. Takes as long for a near miss as for a far one.
+    /// Whether `shown` is this token. Takes the same time wherever they differ.
     pub(crate) fn is(&self, shown: &[u8]) -> bool {
         let shown = digest(&SHA256, shown);
         verify_slices_are_equal(self.0.as_ref(), shown.as_ref()).is_ok()

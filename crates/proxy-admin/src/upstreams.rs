@@ -5,7 +5,7 @@ use proxy_telemetry::{Snapshot, TargetTotal, timestamp};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 
-/// Counts of targets, by upstream and address.
+/// Metrics of targets, by upstream and address.
 type Totals<'s> = HashMap<(&'s str, &'s str), &'s TargetTotal>;
 
 pub(crate) fn document(plan: &Plan, snapshot: &Snapshot) -> Value {
@@ -38,7 +38,7 @@ fn target(target: &TargetPlan, total: Option<&TargetTotal>) -> Value {
         failures,
         active,
     } = total.unwrap_or(&none);
-    // One reading decides what is told, whatever changes meanwhile.
+    // Read once, so that the fields of the document agree.
     let unhealthy_reason = target.state.unhealthy_reason();
     let mut entry = json!({
         "address": &*target.label,

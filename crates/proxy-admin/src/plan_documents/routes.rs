@@ -4,10 +4,10 @@ use proxy_model::{Model, Part, Route, Service, effective_in};
 use proxy_plan::Plan;
 use serde_json::{Map, Value, json};
 
-/// The routes of `plan`, in the order in which they are considered.
+/// The routes of `plan`, in matching order.
 pub(super) fn in_matching_order(plan: &Plan) -> impl Iterator<Item = Value> {
     let model = plan.model();
-    // A route is not bound to listeners: each one leads to all.
+    // Routes are not bound to listeners, so every listener is listed.
     let listeners: Vec<&str> = model
         .listeners
         .iter()
@@ -59,7 +59,7 @@ fn element(model: &Model, route: &Route, listeners: &Value) -> Value {
     })
 }
 
-/// A setting that may stand several times is always a list.
+/// A repeatable setting is always a list.
 fn put(object: &mut Map<String, Value>, name: &str, value: Value) {
     if name == "agents" || name.contains("-headers.") {
         add(object, name, value);

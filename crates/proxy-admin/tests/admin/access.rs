@@ -1,4 +1,4 @@
-//! Who is answered.
+//! Tests of authorization.
 
 use crate::support::{Admin, Answer, EDGE, TOKEN, plan};
 use proxy_admin::{Access, AdminState, Listener, Token, serve};

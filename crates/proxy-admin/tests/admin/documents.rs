@@ -1,4 +1,4 @@
-//! What each document says.
+//! Contents of the documents.
 
 use crate::support::{Admin, EDGE, plan};
 use proxy_telemetry::{Limit, Outcome};

@@ -1,4 +1,4 @@
-//! What each path has in common: methods, fields, errors.
+//! Methods, header fields and errors common to all paths.
 
 use crate::support::{Admin, Answer};
 use tokio::io::AsyncWriteExt;

@@ -1,4 +1,4 @@
-//! Callers that send garbage, too much, too slowly, or that read nothing.
+//! Clients that send garbage, too much, too slowly, or that do not read.
 
 use crate::support::{Admin, Answer};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The reference page against the interface.
+//! The reference page agrees with the interface.
 
 use crate::support::Admin;
 use proxy_telemetry::Outcome;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 const PAGE: &str = include_str!("../../../../docs/reference/admin.md");
 
-/// Objects whose keys are names of the configuration.
+/// Objects whose keys are names in the configuration.
 const BY_NAME: [&str; 6] = [
     "upstreams",
     "by_status",
@@ -77,7 +77,7 @@ fn every_documented_configuration_is_right() {
     }
 }
 
-/// The names of all fields, at whatever depth.
+/// The names of all fields, at any depth.
 fn fields(value: &Value) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     collect(value, &mut names);

@@ -1,4 +1,4 @@
-//! A running admin interface, and a client that sends exactly what it is told.
+//! A running admin interface, and a client that sends raw bytes.
 
 use proxy_admin::{Access, AdminState, BuildInfo, Listener, Sources, Token, serve};
 use proxy_limits::ConcurrencyLimit;
@@ -98,7 +98,7 @@ impl Admin {
         TcpStream::connect(self.address).await.unwrap()
     }
 
-    /// Sends `request` on a connection of its own, and reads all that comes back.
+    /// Sends `request` on a new connection, and reads until its end.
     pub(crate) async fn send(&self, request: &str) -> Answer {
         let mut stream = self.connect().await;
         stream.write_all(request.as_bytes()).await.unwrap();
@@ -131,7 +131,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// The one answer that comes until the connection ends.
+    /// The single response until the connection ends.
     pub(crate) async fn read_all(stream: &mut (impl AsyncReadExt + Unpin)) -> Self {
         let mut text = String::new();
         let reading = stream.read_to_string(&mut text);
@@ -140,7 +140,7 @@ impl Answer {
         Self::parse(&text).unwrap_or_else(|| panic!("no answer in {text:?}"))
     }
 
-    /// The next answer of a connection that goes on.
+    /// The next response of a connection that stays open.
     pub(crate) async fn read_one(stream: &mut (impl AsyncReadExt + Unpin)) -> Self {
         let mut bytes = Vec::new();
         loop {
@@ -176,7 +176,7 @@ impl Answer {
         serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("no JSON in {self:?}"))
     }
 
-    /// The code of an error answer, after a look at what each of them must have.
+    /// The code of an error response, after checking the fields that each must have.
     pub(crate) fn error_code(&self) -> String {
         let error = &self.json()["error"];
         let id = self.field("x-correlation-id").unwrap();
