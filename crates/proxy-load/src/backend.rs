@@ -1,4 +1,4 @@
-//! The upstream: answers every request from memory, at once.
+//! The upstream: answers every request at once, from memory.
 
 use crate::command::ResponseSize;
 use crate::poller::{Interest, Owner, Poller};
@@ -8,21 +8,21 @@ use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 
-/// Connections that may wait to be accepted.
+/// Length of the accept queue.
 const BACKLOG: i32 = 4_096;
-/// What bodies of answers are made of.
+/// The byte that response bodies consist of.
 pub(crate) const BODY_BYTE: u8 = b'x';
 
-/// A listener, its connections, and what they are answered.
+/// The listener, its connections, and their responses.
 pub(crate) struct Backend {
     listener: TcpListener,
     connections: Slab<Connection>,
     answers: Answers,
-    /// The last request, while someone wants to see it.
+    /// The last request, if it is to be captured.
     pub(crate) seen: Option<Seen>,
 }
 
-/// Whole answers, heads and bodies.
+/// Serialized responses, heads and bodies.
 struct Answers {
     small: Vec<u8>,
     medium: Vec<u8>,
@@ -33,16 +33,16 @@ struct Connection {
     socket: TcpStream,
     intake: RequestReader,
     owed: VecDeque<ResponseSize>,
-    /// How much of the first answer owed is written.
+    /// Bytes written of the first pending response.
     written: usize,
     interest: Interest,
 }
 
 impl Backend {
-    /// Listens on a port of loopback; 0 lets the system choose.
+    /// Listens on a port of loopback; with 0 the kernel picks one.
     pub(crate) fn listen(port: u16, poller: &Poller) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
-        // The standard library asks for a shorter backlog.
+        // The standard library sets a shorter queue.
         rustix::net::listen(&listener, BACKLOG)?;
         listener.set_nonblocking(true)?;
         poller.watch(&listener, Owner::Listener)?;
@@ -54,12 +54,12 @@ impl Backend {
         })
     }
 
-    /// Where it listens.
+    /// The listener's address.
     pub(crate) fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// Takes the connections that wait.
+    /// Accepts all waiting connections.
     pub(crate) fn accept(&mut self, poller: &Poller) -> io::Result<()> {
         loop {
             let socket = match self.listener.accept() {
@@ -81,7 +81,7 @@ impl Backend {
         }
     }
 
-    /// Reads and answers what can be on the connection at this place.
+    /// Reads from and writes to the connection with this index.
     pub(crate) fn serve(
         &mut self,
         place: usize,
@@ -98,8 +98,8 @@ impl Backend {
             Ok(())
         };
         let Ok(interest) = read.and_then(|()| connection.write(&self.answers)) else {
-            // The proxy closed it, as it may between requests. If it should not have, its own
-            // client is without an answer, and counts that.
+            // The proxy may close a connection between requests. If it closed one too early, its
+            // own client misses a response and counts the failure.
             self.connections.remove(place);
             return Ok(());
         };
@@ -125,7 +125,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Writes what is owed, as far as there is room.
+    /// Writes pending responses, as far as the socket accepts them.
     fn write(&mut self, answers: &Answers) -> io::Result<Interest> {
         while let Some(answer) = self.owed.front() {
             let rest = answers.bytes(*answer).get(self.written..);
@@ -164,7 +164,7 @@ impl Answers {
     }
 }
 
-/// An answer with the headers that any upstream sends.
+/// A response with typical headers.
 fn whole(answer: ResponseSize) -> Vec<u8> {
     let length = answer.body_bytes();
     let head = format!(

@@ -1,4 +1,4 @@
-//! One exchange kept for whoever wants to compare.
+//! Capture of one exchange at both ends, for comparison.
 
 use crate::backend;
 use crate::command::{Capture, Protocol};
@@ -6,7 +6,7 @@ use crate::frame::{Frame, Kind};
 use crate::head;
 use crate::request_reader::Seen;
 
-/// Takes apart what the client read, and puts beside it what the upstream saw.
+/// Parses the response that the client read, and adds the request that the upstream read.
 pub(crate) fn capture(read: &[u8], protocol: Protocol, seen: Option<Seen>) -> Capture {
     let (head, body) = match protocol {
         Protocol::Plain | Protocol::Tls => {

@@ -1,4 +1,4 @@
-//! All clients of a load: opened, kept busy, and replaced when they are lost.
+//! All clients of a load: opened, kept busy, and replaced when lost.
 
 use crate::clock::Stopwatch;
 use crate::command::{LoadProfile, Pacing, ResponseSize, Span};
@@ -13,42 +13,42 @@ use std::io;
 use std::ops::Range;
 use std::time::Duration;
 
-/// Connections that may be without their first answer at once, so that no backlog overflows.
+/// Maximum number of connections without a first response, so that no accept queue overflows.
 const MAX_UNPROVEN: u32 = 32;
-/// Bytes of a captured answer.
+/// Maximum size of a captured response, in bytes.
 const CAPTURE_BYTES: usize = 2 << 20;
 
 /// The clients.
 pub(crate) struct Clients<'a> {
-    /// What they have seen.
+    /// Recorded responses and failures.
     pub(crate) tally: LatencyRecorder,
-    /// The answers' bytes, when the order wants them.
+    /// Bytes of the responses, if the profile requests a capture.
     pub(crate) captured: Option<Vec<u8>>,
     profile: &'a LoadProfile,
     connector: Connector,
     script: Script,
     connections: Slab<Connection>,
-    /// Connections without a request, when the pacing is the clock's.
+    /// Idle connections, if requests are sent at a fixed rate.
     resting: Vec<usize>,
-    /// Connections still to be opened.
+    /// Number of connections still to be opened.
     missing: u32,
-    /// Connections without their first answer.
+    /// Number of connections without a first response.
     unproven: u32,
-    /// Connections refused, or closed before a byte came in answer to their first request.
+    /// Connections refused, or closed before a byte of their first response.
     pub(crate) refused: u32,
-    /// Clients that ended because nothing listens any more.
+    /// Clients that ended because their connection was refused.
     ended: u32,
     paused: bool,
     asked: u64,
-    /// When the next request is due.
+    /// Time at which the next request is due.
     due: Option<Duration>,
-    /// The span that is measured, once it has begun, when the order sets its time.
+    /// The measured span, once it has begun, if the profile sets its length.
     measured: Option<Range<Duration>>,
     answered: Vec<Duration>,
 }
 
 impl<'a> Clients<'a> {
-    /// With no connection yet.
+    /// Without connections.
     pub(crate) fn new(profile: &'a LoadProfile) -> io::Result<Self> {
         Ok(Self {
             tally: LatencyRecorder::default(),
@@ -70,22 +70,22 @@ impl<'a> Clients<'a> {
         })
     }
 
-    /// Whether every connection is open and has had an answer.
+    /// Whether every connection is open and has had a response.
     pub(crate) fn is_complete(&self) -> bool {
         self.profile.pacing == Pacing::Fresh || (self.missing == 0 && self.unproven == 0)
     }
 
-    /// Whether no further request is to be made.
+    /// Stops or resumes sending requests.
     pub(crate) fn pause(&mut self, paused: bool) {
         self.paused = paused;
     }
 
-    /// Whether every open connection is without a request.
+    /// Whether every open connection is idle.
     pub(crate) fn is_settled(&self) -> bool {
         self.resting.len() as u64 == self.connections.len() as u64 * u64::from(self.profile.streams)
     }
 
-    /// Counts from now on only.
+    /// Begins measuring.
     pub(crate) fn measure(&mut self, now: Duration) {
         self.tally.start_afresh();
         if let Span::Time(time) = self.profile.span {
@@ -93,8 +93,8 @@ impl<'a> Clients<'a> {
         }
     }
 
-    /// Whether the measured span is over. At a fixed rate it is once every request that was due
-    /// in it has been made and answered: those that come late are the ones that tell.
+    /// Whether the measured span is over. At a fixed rate it ends when every request that was due
+    /// in it has been answered, because the late ones matter most.
     pub(crate) fn is_over(&self, now: Duration) -> bool {
         let Some(measured) = &self.measured else {
             return false;
@@ -108,7 +108,7 @@ impl<'a> Clients<'a> {
         now >= measured.end && settled
     }
 
-    /// Whether nothing is left to ask.
+    /// Whether there are no more requests to send.
     pub(crate) fn is_done(&self) -> bool {
         match self.profile.span {
             Span::Time(_) => false,
@@ -116,7 +116,7 @@ impl<'a> Clients<'a> {
         }
     }
 
-    /// Opens connections and makes the requests that are due.
+    /// Opens connections and sends the requests that are due.
     pub(crate) fn turn(&mut self, poller: &Poller, now: Duration) -> io::Result<()> {
         let fresh = self.profile.pacing == Pacing::Fresh;
         while self.missing > 0 && (fresh || self.unproven < MAX_UNPROVEN) && self.may_ask() {
@@ -130,7 +130,7 @@ impl<'a> Clients<'a> {
         Ok(())
     }
 
-    /// Goes on with the connection at this place, which is ready.
+    /// Serves the connection with this index, which is ready.
     pub(crate) fn serve(
         &mut self,
         place: usize,
@@ -169,7 +169,7 @@ impl<'a> Clients<'a> {
         self.send(place, poller)
     }
 
-    /// Whether no request is without its answer.
+    /// Whether every request has its response.
     fn all_rest(&self) -> bool {
         let profile = self.profile;
         self.resting.len() as u64 == u64::from(profile.connections) * u64::from(profile.streams)
@@ -180,7 +180,7 @@ impl<'a> Clients<'a> {
         self.ended == self.profile.connections
     }
 
-    /// Whether a request that is due then, or was, belongs to what is measured.
+    /// Whether a request due at this time belongs to the measured span.
     fn counts(&self, due: Duration) -> bool {
         self.measured
             .as_ref()
@@ -232,7 +232,8 @@ impl<'a> Clients<'a> {
         }
     }
 
-    /// Requests that find no resting connection wait for one, and their time runs.
+    /// Sends due requests on idle connections; requests without one wait for it, and their time
+    /// runs.
     fn ask_due(&mut self, rate: u32, poller: &Poller, now: Duration) -> io::Result<()> {
         let gap = Duration::from_secs(1) / rate.max(1);
         let mut due = self.due.unwrap_or(now);
@@ -252,7 +253,7 @@ impl<'a> Clients<'a> {
         Ok(())
     }
 
-    /// Counts the answers just taken and follows them up with what the pacing wants.
+    /// Counts the responses just read and sends the requests that the pacing requires.
     fn go_on(&mut self, place: usize, now: Duration) {
         let answered = std::mem::take(&mut self.answered);
         for since in &answered {
@@ -267,7 +268,7 @@ impl<'a> Clients<'a> {
                     }
                     self.resting.push(place);
                 }
-                // It counts when the proxy has closed the connection too.
+                // Counted when the proxy has also closed the connection.
                 Pacing::Fresh => {}
                 Pacing::Once => self.tally.answer(now.saturating_sub(*since)),
             }
@@ -291,7 +292,7 @@ impl<'a> Clients<'a> {
         Ok(())
     }
 
-    /// The proxy has closed a connection: as it should, or not.
+    /// Handles a connection closed by the proxy, expectedly or not.
     fn end(&mut self, place: usize, opened: Duration, now: Duration) {
         if self.leave(place) {
             return;
@@ -306,8 +307,8 @@ impl<'a> Clients<'a> {
         self.tally.answer(now.saturating_sub(opened));
     }
 
-    /// Replaces a connection that the server closed without a byte of an answer since the last one, if it
-    /// may. A request that was on it is sent again on the next one.
+    /// Replaces a connection that the server closed between two responses, if that is allowed. A
+    /// request in flight on it is sent again on the next one.
     fn leave(&mut self, place: usize) -> bool {
         let connection = self.connections.get(place);
         if !self.profile.may_close || !connection.is_some_and(Connection::is_between_answers) {
@@ -324,7 +325,7 @@ impl<'a> Clients<'a> {
         true
     }
 
-    /// Gives a connection up; another will take its place.
+    /// Drops a failed connection, which will be replaced.
     fn lose(&mut self, place: usize, fault: &RequestError) {
         if matches!(fault, RequestError::Broken(_)) && self.leave(place) {
             return;

@@ -1,4 +1,4 @@
-//! The one place where tools read the clock.
+//! The clock of load generator and tools; no other file reads it.
 
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ impl Stopwatch {
     }
 }
 
-/// Waits. A tool that polls another process has no event to wait for.
+/// Sleeps. A tool that polls another process has no event to wait for.
 #[expect(clippy::disallowed_methods, reason = "no request waits for a tool")]
 pub fn pause(time: Duration) {
     std::thread::sleep(time);

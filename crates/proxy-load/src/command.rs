@@ -1,48 +1,48 @@
-//! The commands of the load process and its replies: a line of JSON each.
+//! Commands of the load process and its replies, one line of JSON each.
 
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// One task of the load process.
+/// A command of the load process.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Command {
-    /// Be the proxy's clients and its upstream at once, and measure.
+    /// Runs clients and upstream, and measures.
     Run(Box<LoadProfile>),
-    /// Be an upstream only, for this long.
+    /// Runs the upstream only, for this time.
     Respond(Duration),
 }
 
-/// How a proxy is driven.
+/// The load on a proxy.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LoadProfile {
     /// The proxy's port on loopback.
     pub port: u16,
-    /// What carries the requests.
+    /// Protocol of the connections.
     pub protocol: Protocol,
-    /// What is asked.
+    /// The requests.
     pub request: RequestShape,
-    /// How many connections are open at once.
+    /// Number of concurrent connections.
     pub connections: u32,
     /// Requests in flight on each connection; more than one with HTTP/2 only.
     pub streams: u32,
-    /// When the next request is made.
+    /// The time at which the next request is sent.
     pub pacing: Pacing,
-    /// How long requests are made before anything is measured.
+    /// Time before the measurement begins.
     pub warm: Duration,
-    /// When it ends.
+    /// The end of the load.
     pub span: Span,
-    /// Whether the process looks for work without ever sleeping.
+    /// Whether the process polls without sleeping.
     pub spin: bool,
-    /// The processes whose CPU time and memory are read.
+    /// Processes whose CPU time and memory are measured.
     pub watch: Vec<i32>,
-    /// Whether one answer, and what the upstream saw of its request, are kept.
+    /// Whether one exchange is captured.
     pub capture: bool,
-    /// Whether the server may close a connection between two answers [RFC 9112 §9.3.1]; a client with a
-    /// refused connection then ends without a failure.
+    /// Whether the server may close a connection between two responses [RFC 9112 §9.3.1]; a client
+    /// whose connection is refused then ends without a failure.
     pub may_close: bool,
 }
 
-/// What carries requests.
+/// The protocol of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Protocol {
     /// HTTP/1.1 over TCP.
@@ -53,113 +53,113 @@ pub enum Protocol {
     Http2,
 }
 
-/// What is asked.
+/// The requests of a load.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestShape {
-    /// The paths, asked for in turn.
+    /// The paths, in rotation.
     pub paths: Vec<String>,
-    /// The upstream's answer that they lead to.
+    /// The upstream's response for these paths.
     pub answer: ResponseSize,
-    /// Bytes of body; 0 makes it a GET, anything else a POST.
+    /// Size of the body in bytes; 0 for a GET, otherwise a POST.
     pub body_bytes: usize,
-    /// Whether the request has a browser's headers.
+    /// Whether requests have a browser's headers.
     pub browser: bool,
 }
 
-/// What the upstream answers. The last letter of the path names it.
+/// The upstream's response, selected by the last letter of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ResponseSize {
-    /// 100 bytes, for a path that ends in anything else.
+    /// 100 bytes; for any other letter.
     Small,
-    /// 10 KiB, for a path that ends in `m`.
+    /// 10 KiB; for `m`.
     Medium,
-    /// 1 MiB, for a path that ends in `l`.
+    /// 1 MiB; for `l`.
     Large,
-    /// Any number of bytes, told by `Content-Length`: for servers other than our upstream.
+    /// Any `Content-Length`, for servers other than our upstream.
     Any,
 }
 
-/// When the next request is made.
+/// The time at which the next request is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Pacing {
-    /// As soon as the answer to the last one is there, on the same connection.
+    /// After the last response, on the same connection.
     Closed,
-    /// As often as this a second, whether or not answers come; late ones count from when they
-    /// were due.
+    /// At this rate per second, whether or not responses arrive; the time of a late request counts
+    /// from when it was due.
     PerSecond(u32),
-    /// As soon as the last connection is closed, on a new one.
+    /// After the last connection is closed, on a new one.
     Fresh,
-    /// Once on each connection, which then rests.
+    /// Once on each connection, which then stays idle.
     Once,
 }
 
-/// When a profile ends.
+/// The end of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Span {
-    /// This long after it was warm and all connections had an answer.
+    /// This time after the warm-up, with a response on every connection.
     Time(Duration),
-    /// After this many requests, the first ones too.
+    /// After this many requests, including those before the measurement.
     Requests(u64),
 }
 
-/// What the load process answers to an order.
+/// The reply to a command.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Reply {
-    /// A profile came to its end.
+    /// The result of a load.
     Measured(Box<Sample>),
     /// The time as an upstream is over.
     Responded,
-    /// It could not be done, for this reason.
+    /// The command failed, for this reason.
     Failed(String),
 }
 
-/// What one profile showed.
+/// The result of a load.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Sample {
-    /// Requests answered as they should be, while measuring.
+    /// Correctly answered requests during the measurement.
     pub answered: u64,
-    /// Requests that were not, from the first connection on.
+    /// Failed requests since the first connection.
     pub failed: u64,
-    /// The first failure, in words.
+    /// Description of the first failure.
     pub failure: Option<String>,
-    /// How long was measured.
+    /// Length of the measurement.
     pub time: Duration,
-    /// CPU time of the watched processes while measuring.
+    /// CPU time of the watched processes during the measurement.
     pub cpu: Duration,
-    /// For how much of that time the load found nothing to do.
+    /// Part of that time in which the load generator was idle.
     pub idle: Duration,
-    /// The time within which half of the answers came.
+    /// Median of the response times.
     pub p50: Duration,
-    /// The time within which 99 % came.
+    /// 99th percentile of the response times.
     pub p99: Duration,
-    /// The time within which 99.9 % came.
+    /// 99.9th percentile of the response times.
     pub p999: Duration,
     /// Memory of the watched processes before the first connection, in bytes.
     pub memory_before_bytes: u64,
-    /// Their memory at the end, with all connections open.
+    /// Their memory at the end, with all connections open, in bytes.
     pub memory_after_bytes: u64,
-    /// Kept when the order says so.
+    /// The captured exchange, if requested.
     pub capture: Option<Capture>,
 }
 
-/// One exchange, as both ends saw it.
+/// One exchange at both ends.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capture {
-    /// The head of the answer as the client saw it; empty with HTTP/2, whose heads are packed.
+    /// The response's head at the client; empty for HTTP/2, whose heads are compressed.
     pub answer_head: String,
-    /// The bytes of its body.
+    /// Size of the response's body, in bytes.
     pub answer_body_bytes: usize,
-    /// Whether the body was what the upstream sent.
+    /// Whether the body arrived as the upstream sent it.
     pub answer_body_intact: bool,
-    /// The head of the request as the upstream saw it.
+    /// The request's head at the upstream.
     pub request_head: String,
-    /// The bytes of its body.
+    /// Size of the request's body, in bytes.
     pub request_body_bytes: usize,
 }
 
 impl LoadProfile {
-    /// One small GET of this path after the other over one plain connection, without a pause; it still wants
-    /// its end.
+    /// Small GET requests one after the other on one plaintext connection, without a pause; the
+    /// caller sets the end.
     #[must_use]
     pub fn get(port: u16, paths: Vec<String>, answer: ResponseSize) -> Self {
         Self {
@@ -185,10 +185,10 @@ impl LoadProfile {
 }
 
 impl ResponseSize {
-    /// All of them.
+    /// All sizes except [`Self::Any`].
     pub const ALL: [Self; 3] = [Self::Small, Self::Medium, Self::Large];
 
-    /// The answer that a path asks for.
+    /// The response for a path.
     #[must_use]
     pub fn of(path: &[u8]) -> Self {
         match path.last() {
@@ -198,7 +198,7 @@ impl ResponseSize {
         }
     }
 
-    /// The last letter of paths that ask for it.
+    /// The last letter of paths for this response.
     #[must_use]
     pub fn letter(self) -> char {
         match self {
@@ -208,7 +208,7 @@ impl ResponseSize {
         }
     }
 
-    /// The bytes of its body; 0 for any.
+    /// Size of the body, in bytes; 0 for [`Self::Any`].
     #[must_use]
     pub fn body_bytes(self) -> usize {
         match self {

@@ -1,4 +1,4 @@
-//! One client's connection: a stream, the protocol spoken on it, and what waits to be sent.
+//! A client's connection: a stream, its protocol, and data to be sent.
 
 use crate::command::Protocol;
 use crate::http1::Http1;
@@ -11,11 +11,11 @@ use std::time::Duration;
 /// A connection and its requests.
 pub(crate) struct Connection {
     pub(crate) stream: Stream,
-    /// When it was opened.
+    /// Time of opening.
     pub(crate) opened: Duration,
-    /// How many of its requests have been answered.
+    /// Number of answered requests.
     pub(crate) answered: u64,
-    /// What the poller was last told to wait for.
+    /// Current registration at the poller.
     pub(crate) interest: Interest,
     speaker: Speaker,
     out: Vec<u8>,
@@ -26,7 +26,7 @@ enum Speaker {
     Http2(Http2),
 }
 
-/// What reading came to, besides answers.
+/// The result of a read, besides responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Taken {
     pub(crate) bytes: usize,
@@ -41,7 +41,7 @@ impl Taken {
 }
 
 impl Connection {
-    /// Over a stream that was just opened.
+    /// For a stream that was just opened.
     pub(crate) fn new(stream: Stream, protocol: Protocol, opened: Duration) -> Self {
         let speaker = match protocol {
             Protocol::Plain | Protocol::Tls => Speaker::Http1(Http1::default()),
@@ -57,7 +57,7 @@ impl Connection {
         }
     }
 
-    /// Makes a request ready to be sent; its time counts from `since`.
+    /// Prepares a request for sending; its time counts from `since`.
     pub(crate) fn ask(&mut self, request: &[u8], since: Duration) {
         match &mut self.speaker {
             Speaker::Http1(http1) => http1.ask(request, &mut self.out, since),
@@ -65,7 +65,7 @@ impl Connection {
         }
     }
 
-    /// Sends what is ready, and says what else to wait for.
+    /// Sends prepared data, and returns what to wait for.
     pub(crate) fn send(&mut self) -> Result<Interest, RequestError> {
         if self.stream.send(&mut self.out)? {
             return Ok(Interest::Read);
@@ -73,8 +73,8 @@ impl Connection {
         Ok(Interest::ReadAndWrite)
     }
 
-    /// Reads once; for each answer that is whole now, since when it was awaited. The bytes stay
-    /// at the front of `scratch`.
+    /// Reads once; appends to `answered` the start time of each request whose response is now
+    /// complete. The bytes are left at the beginning of `scratch`.
     pub(crate) fn take(
         &mut self,
         scratch: &mut [u8],
@@ -103,7 +103,7 @@ impl Connection {
         })
     }
 
-    /// Whether no byte has come since the last whole answer.
+    /// Whether no byte has arrived since the last complete response.
     pub(crate) fn is_between_answers(&self) -> bool {
         match &self.speaker {
             Speaker::Http1(http1) => http1.is_between_answers(),
@@ -111,8 +111,8 @@ impl Connection {
         }
     }
 
-    /// How many requests are lost with it, if it is lost now: one at least, for a connection
-    /// that rests should have gone on resting.
+    /// Number of requests that fail if the connection is lost now: at least one, because an idle
+    /// connection should have stayed open.
     pub(crate) fn at_stake(&self) -> u64 {
         match &self.speaker {
             Speaker::Http1(_) => 1,

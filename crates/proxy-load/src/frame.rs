@@ -1,6 +1,6 @@
 //! HTTP/2 frames. [RFC 9113 §4.1]
 
-/// The bytes before each payload.
+/// Size of a frame header, in bytes.
 const HEADER_BYTES: usize = 9;
 
 /// One frame.
@@ -12,7 +12,7 @@ pub(crate) struct Frame<'a> {
     pub(crate) payload: &'a [u8],
 }
 
-/// What a frame is, as far as a client cares that is sent no pushes.
+/// The type of a frame, as far as a client without pushes needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Data,
@@ -23,14 +23,14 @@ pub(crate) enum Kind {
     GoAway,
     WindowUpdate,
     Continuation,
-    /// Anything else, to be ignored.
+    /// Any other type, which is ignored.
     Other,
 }
 
 impl Frame<'_> {
-    /// On data and headers: nothing follows on the stream.
+    /// On data and headers: the stream ends.
     pub(crate) const END_STREAM: u8 = 0x1;
-    /// On settings and pings: an answer to one.
+    /// On settings and pings: an acknowledgement.
     pub(crate) const ACK: u8 = 0x1;
     /// On headers: no continuation follows.
     pub(crate) const END_HEADERS: u8 = 0x4;
@@ -44,7 +44,7 @@ impl Frame<'_> {
         self.flags & flag != 0
     }
 
-    /// Puts the frame into `out`. A payload is far shorter than what its length can say.
+    /// Appends the frame to `out`. Payloads are far shorter than the maximum length.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let length = u32::try_from(self.payload.len()).unwrap_or(u32::MAX);
         let [_, length @ ..] = length.to_be_bytes();
@@ -56,7 +56,7 @@ impl Frame<'_> {
 }
 
 impl<'a> Frame<'a> {
-    /// The first frame and what follows it; nothing while it is not whole.
+    /// The first frame and the bytes behind it; `None` while it is incomplete.
     pub(crate) fn split(bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let (header, rest) = bytes.split_at_checked(HEADER_BYTES)?;
         let [l0, l1, l2, kind, flags, s0, s1, s2, s3] = *header else {

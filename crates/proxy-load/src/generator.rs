@@ -1,4 +1,4 @@
-//! The load generator: clients and upstream in one thread, always looking for work.
+//! The load generator: clients and upstream in one thread that polls for work.
 
 use crate::backend::Backend;
 use crate::capture::capture;
@@ -15,12 +15,12 @@ use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Bytes read at once, at most.
+/// Maximum size of a read, in bytes.
 const SCRATCH_BYTES: usize = 256 << 10;
-/// Longest that a profile may take beyond its own times.
+/// Maximum time of a load beyond its own times.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// What loads are made with: an upstream, and clients for as long as a load runs.
+/// An upstream, and clients while a load runs.
 pub struct LoadGenerator {
     clock: Stopwatch,
     poller: Poller,
@@ -36,10 +36,10 @@ impl fmt::Debug for LoadGenerator {
 }
 
 impl LoadGenerator {
-    /// With an upstream on this port of loopback; 0 lets the system choose.
+    /// With an upstream on this port of loopback; with 0 the kernel picks one.
     ///
     /// # Errors
-    /// The port is in use, or the system gives no socket.
+    /// The port is in use, or no socket can be created.
     pub fn new(backend_port: u16) -> io::Result<Self> {
         let poller = Poller::new()?;
         Ok(Self {
@@ -51,18 +51,18 @@ impl LoadGenerator {
         })
     }
 
-    /// Where the upstream listens.
+    /// The upstream's address.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// Those of the operating system.
     pub fn backend_address(&self) -> io::Result<SocketAddr> {
         self.backend.address()
     }
 
-    /// Answers requests for this long.
+    /// Runs the upstream for this time.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// Those of the operating system.
     pub fn respond(&mut self, time: Duration) -> io::Result<()> {
         let until = self.clock.elapsed() + time;
         while self.clock.elapsed() < until {
@@ -71,10 +71,10 @@ impl LoadGenerator {
         Ok(())
     }
 
-    /// Runs a load as its profile says.
+    /// Runs a load.
     ///
     /// # Errors
-    /// The proxy takes no connection, or leaves requests unanswered.
+    /// The proxy accepts no connections, or does not answer requests.
     pub fn run(&mut self, profile: &LoadProfile) -> io::Result<Sample> {
         let memory_before_bytes = meter::memory_bytes(&profile.watch);
         self.backend.seen = profile.capture.then(Seen::default);
@@ -109,7 +109,7 @@ impl LoadGenerator {
         })
     }
 
-    /// Sends requests until it is told to stop or every client was refused.
+    /// Sends requests until it is stopped or every client was refused.
     pub(crate) fn run_until_stopped(
         &mut self,
         profile: &LoadProfile,
@@ -133,8 +133,7 @@ impl LoadGenerator {
         })
     }
 
-    /// Lets the clients ask until something is over by now, or there is no use in going on.
-    /// Says for how long there was nothing to do.
+    /// Runs the clients until `over` holds or continuing is pointless. Returns the idle time.
     fn go_on_until(
         &mut self,
         clients: &mut Clients<'_>,
@@ -158,7 +157,7 @@ impl LoadGenerator {
         }
     }
 
-    /// Looks once for ready connections and goes on with each. False when there were none.
+    /// Polls once and serves each ready connection. False if there was none.
     fn step(&mut self, mut clients: Option<&mut Clients<'_>>, spin: bool) -> io::Result<bool> {
         let Self {
             clock,
@@ -197,7 +196,7 @@ mod tests {
     use crate::clock::pause;
     use crate::command::{Pacing, ResponseSize};
 
-    /// Clients that ask the upstream itself, with no proxy between.
+    /// Clients that send requests directly to the upstream.
     fn direct(
         driver: &LoadGenerator,
         answer: ResponseSize,

@@ -1,17 +1,17 @@
-//! What both ends read from the head of an HTTP/1.1 message.
+//! Parsing of HTTP/1.1 heads, for both ends.
 
 use memchr::memmem;
 
 /// The end of a head.
 const END: &[u8] = b"\r\n\r\n";
 
-/// A head with its last line's end, and what follows it; nothing while the head is not whole.
+/// A head with its last line end, and the bytes behind it; `None` while it is incomplete.
 pub(crate) fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = memmem::find(bytes, END)?;
     bytes.split_at_checked(end + END.len())
 }
 
-/// The value of the first header of this name, which is written in lower case.
+/// The value of the first header with this name, given in lower case.
 pub(crate) fn value<'a>(head: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     head.split(|byte| *byte == b'\n').find_map(|line| {
         let (found, rest) = line.split_at_checked(name.len())?;
@@ -20,7 +20,7 @@ pub(crate) fn value<'a>(head: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     })
 }
 
-/// The number that `Content-Length` says.
+/// The number in `Content-Length`.
 pub(crate) fn content_length(head: &[u8]) -> Option<usize> {
     let value = value(head, b"content-length")?;
     std::str::from_utf8(value).ok()?.parse().ok()

@@ -1,13 +1,13 @@
-//! The client's side of HTTP/1.1: one request at a time, and just enough of the answer.
+//! The client side of HTTP/1.1, reduced to what a load needs: one request at a time.
 
 use crate::head;
 use crate::request_error::RequestError;
 use std::time::Duration;
 
-/// What the client knows of one connection.
+/// State of one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Http1 {
-    /// The beginning of a head.
+    /// The beginning of an incomplete head.
     held: Vec<u8>,
     awaiting: Awaiting,
     since: Duration,
@@ -24,14 +24,14 @@ enum Awaiting {
 }
 
 impl Http1 {
-    /// Puts a request into `out`; its time counts from `since`.
+    /// Appends a request to `out`; its time counts from `since`.
     pub(crate) fn ask(&mut self, request: &[u8], out: &mut Vec<u8>, since: Duration) {
         out.extend_from_slice(request);
         self.awaiting = Awaiting::Head;
         self.since = since;
     }
 
-    /// Whether no byte of an answer has come since the last one ended.
+    /// Whether no byte has arrived since the last response ended.
     pub(crate) fn is_between_answers(&self) -> bool {
         match self.awaiting {
             Awaiting::Nothing => true,
@@ -40,7 +40,7 @@ impl Http1 {
         }
     }
 
-    /// Takes what was read. If the answer is whole now, says since when it was awaited.
+    /// Consumes input. If it completes the response, returns the request's start time.
     pub(crate) fn take(
         &mut self,
         bytes: &[u8],
@@ -74,7 +74,7 @@ impl Http1 {
     }
 }
 
-/// How much of the body has not come yet, once the head has.
+/// Remaining bytes of the body, once the head is complete.
 fn remaining(bytes: &[u8], expected_bytes: Option<usize>) -> Result<Option<usize>, RequestError> {
     let Some((head, begun)) = head::split(bytes) else {
         return Ok(None);
@@ -99,7 +99,7 @@ mod tests {
 
     const SINCE: Duration = Duration::from_millis(7);
 
-    /// What comes of an answer that is read in pieces of this size.
+    /// The result of reading a response in pieces of this size.
     fn answer(text: &str, size: usize) -> Result<Vec<Duration>, RequestError> {
         let mut http1 = Http1::default();
         http1.ask(b"", &mut Vec::new(), SINCE);

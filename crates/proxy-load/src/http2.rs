@@ -1,4 +1,4 @@
-//! The client's side of HTTP/2: many requests at a time, and just enough of the answers.
+//! The client side of HTTP/2, reduced to what a load needs: many requests at a time.
 
 use crate::frame::{Frame, Kind};
 use crate::request_error::RequestError;
@@ -7,24 +7,24 @@ use std::time::Duration;
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// No pushes; windows of 16 MiB for each stream. [RFC 9113 §6.5.2]
 const SETTINGS: &[u8] = &[0, 2, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0];
-/// What the connection's window is opened by, first and whenever half of it is used up.
+/// Increment of the connection's window, at the beginning and whenever half of it is used.
 const WINDOW_BYTES: u32 = 1 << 30;
 /// `:status: 200`, entry 8 of the static table. [RFC 7541 §6.1]
 const STATUS_200: u8 = 0x88;
 
-/// What the client knows of one connection.
+/// State of one connection.
 #[derive(Debug)]
 pub(crate) struct Http2 {
-    /// The beginning of a frame.
+    /// The beginning of an incomplete frame.
     held: Vec<u8>,
     open: Vec<Open>,
     next_stream: u32,
     greeted: bool,
-    /// Bytes of data since the window was last opened.
+    /// Bytes of data since the last window update.
     used_bytes: u32,
 }
 
-/// A request without its whole answer.
+/// A request whose response is incomplete.
 #[derive(Clone, Copy, Debug)]
 struct Open {
     stream: u32,
@@ -34,7 +34,7 @@ struct Open {
 }
 
 impl Http2 {
-    /// Nothing said yet.
+    /// For a connection before its preface.
     pub(crate) fn new() -> Self {
         Self {
             held: Vec::new(),
@@ -45,7 +45,7 @@ impl Http2 {
         }
     }
 
-    /// Puts a request into `out`, after the preface if it is the first; `block` is its packed
+    /// Appends a request to `out`, after the preface if it is the first; `block` is its compressed
     /// head. Its time counts from `since`.
     pub(crate) fn ask(&mut self, block: &[u8], out: &mut Vec<u8>, since: Duration) {
         if !self.greeted {
@@ -66,13 +66,13 @@ impl Http2 {
         });
     }
 
-    /// How many requests have no whole answer yet.
+    /// Number of requests whose response is incomplete.
     pub(crate) fn unanswered(&self) -> usize {
         self.open.len()
     }
 
-    /// Takes what was read: for each answer that is whole now, since when it was awaited; into
-    /// `out` what the protocol wants said.
+    /// Consumes input: appends to `answered` the start time of each request whose response is now
+    /// complete, and to `out` the frames that the protocol requires.
     pub(crate) fn take(
         &mut self,
         bytes: &[u8],
@@ -95,7 +95,7 @@ impl Http2 {
         Ok(())
     }
 
-    /// True when the frame ends its stream.
+    /// True if the frame ends its stream.
     fn hear(&mut self, heard: Frame<'_>, out: &mut Vec<u8>) -> Result<bool, RequestError> {
         let ends = heard.has(Frame::END_STREAM);
         match heard.kind {
@@ -127,8 +127,8 @@ impl Http2 {
         }
     }
 
-    /// The status is the first field [RFC 9113 §8.3]; before it only the size of the table may
-    /// change. A second head is trailers.
+    /// The status is the first field [RFC 9113 §8.3]; only table size updates may precede it. A
+    /// second head is trailers.
     fn head(&mut self, stream: u32, block: &[u8]) -> Result<(), RequestError> {
         let open = self.open.iter_mut().find(|open| open.stream == stream);
         let open = open.ok_or(RequestError::Unasked)?;
@@ -184,7 +184,7 @@ fn code(bytes: &[u8]) -> u32 {
         .map_or(0, |code| u32::from_be_bytes(*code))
 }
 
-/// [RFC 7541 §6.3]: `001` and a number with a prefix of five bits.
+/// [RFC 7541 §6.3]: `001` and a number with a five-bit prefix.
 fn without_size_updates(block: &[u8]) -> &[u8] {
     let mut rest = block;
     while let Some((first, after)) = rest.split_first().filter(|(first, _)| **first >> 5 == 1) {

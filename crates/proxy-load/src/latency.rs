@@ -1,17 +1,17 @@
-//! What the clients of a profile have seen: answers, how late they were, and failures.
+//! Recorded results of a load: response times and failures.
 
 use crate::request_error::RequestError;
 use std::time::Duration;
 
-/// Failures after which a profile is given up.
+/// Number of failures after which a load is aborted.
 const MAX_FAILED_REQUESTS: u64 = 1_000;
 
 /// Counts and times.
 #[derive(Debug, Default)]
 pub(crate) struct LatencyRecorder {
-    /// Requests that came to any end, from the first on.
+    /// Finished requests, whatever their result, since the start.
     pub(crate) settled: u64,
-    /// Requests that failed, from the first on.
+    /// Failed requests since the start.
     pub(crate) failed: u64,
     /// The first failure.
     pub(crate) failure: Option<RequestError>,
@@ -19,7 +19,7 @@ pub(crate) struct LatencyRecorder {
 }
 
 impl LatencyRecorder {
-    /// Forgets the answers; failures are remembered.
+    /// Drops the response times; failures are kept.
     pub(crate) fn start_afresh(&mut self) {
         self.times.clear();
     }
@@ -37,17 +37,17 @@ impl LatencyRecorder {
         self.failure.get_or_insert_with(|| fault.clone());
     }
 
-    /// Whether it is no use going on.
+    /// Whether the load should be aborted.
     pub(crate) fn is_hopeless(&self) -> bool {
         self.failed >= MAX_FAILED_REQUESTS
     }
 
-    /// Answers since the last fresh start.
+    /// Responses since the last fresh start.
     pub(crate) fn answered(&self) -> u64 {
         self.times.len() as u64
     }
 
-    /// The times within which so many in a thousand of the answers came.
+    /// Percentiles of the response times, in thousandths.
     pub(crate) fn quantiles<const N: usize>(&mut self, per_mille: [usize; N]) -> [Duration; N] {
         self.times.sort_unstable();
         let last = self.times.len().saturating_sub(1);

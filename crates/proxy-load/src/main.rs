@@ -1,4 +1,4 @@
-//! The load process: `proxy-load CORE PORT` follows commands on standard input, on one core.
+//! The load process: `proxy-load CORE PORT` executes commands from standard input, on one core.
 
 use proxy_load::LoadGenerator;
 use proxy_load::command::{Command, Reply};
@@ -20,7 +20,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Follows commands until there are no more. The first line written is the address of the upstream.
+/// Executes commands until the end of input. The first line written is the upstream's address.
 fn serve() -> io::Result<()> {
     let mut arguments = env::args().skip(1);
     let core = arguments.next().and_then(|word| word.parse().ok());

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-/// What all threads of these processes have used of a core, to the nanosecond.
+/// CPU time of all threads of these processes, to the nanosecond.
 #[must_use]
 pub fn cpu(processes: &[i32]) -> Duration {
     let threads = processes
@@ -19,8 +19,8 @@ pub fn cpu(processes: &[i32]) -> Duration {
         .sum()
 }
 
-/// Resident memory of these processes in bytes. What they share counts once: a worker maps most
-/// of what its master does.
+/// Resident memory of these processes, in bytes. Shared pages count once: a worker maps most of its
+/// master's.
 #[must_use]
 pub fn memory_bytes(processes: &[i32]) -> u64 {
     let maps: Vec<Resident> = processes
@@ -33,7 +33,7 @@ pub fn memory_bytes(processes: &[i32]) -> u64 {
     private + shared.unwrap_or_default()
 }
 
-/// A process and all that descend from it.
+/// A process and all its descendants.
 #[must_use]
 pub fn family(process: i32) -> Vec<i32> {
     let parents: Vec<(i32, i32)> = fs::read_dir("/proc")
@@ -52,7 +52,7 @@ pub fn family(process: i32) -> Vec<i32> {
     family
 }
 
-/// What is resident of one process.
+/// Resident memory of one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Resident {
     private_bytes: u64,
@@ -75,7 +75,8 @@ impl Resident {
     }
 }
 
-/// A process of `/proc` and its parent. The name of its program may hold anything.
+/// The id of a process in `/proc` and its parent's. The name of its program may contain any
+/// character.
 fn parent(folder: &Path) -> Option<(i32, i32)> {
     let process = folder.file_name()?.to_str()?.parse().ok()?;
     let stat = fs::read_to_string(folder.join("stat")).ok()?;

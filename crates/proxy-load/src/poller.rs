@@ -1,4 +1,4 @@
-//! Which sockets are ready, asked of epoll.
+//! A wrapper of epoll.
 
 use rustix::buffer::spare_capacity;
 use rustix::event::Timespec;
@@ -6,9 +6,9 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::{Errno, Result};
 use std::os::fd::{AsFd, OwnedFd};
 
-/// Most events taken at once.
+/// Maximum number of events per wait.
 const MAX_EVENTS: usize = 1_024;
-/// How long a poller that may sleep does so at most: the clock decides when a profile ends.
+/// Maximum wait of a poller that may sleep, because the clock decides when a load ends.
 const MAX_WAIT: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 1_000_000,
@@ -18,31 +18,31 @@ const NO_WAIT: Timespec = Timespec {
     tv_nsec: 0,
 };
 
-/// Who a ready socket belongs to.
+/// The owner of a ready socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     /// The upstream's listener.
     Listener,
-    /// A connection of the upstream, by its place.
+    /// A connection of the upstream, by its index.
     Backend(usize),
-    /// A connection of the clients, by its place.
+    /// A connection of the clients, by its index.
     Client(usize),
 }
 
-/// What a connection waits for, besides bytes to read.
+/// The registration of a connection, which always includes reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Interest {
-    /// Nothing.
+    /// Reading only.
     Read,
-    /// Room to write the rest of something.
+    /// Reading, and writing the rest of some data.
     ReadAndWrite,
 }
 
-/// An owner's socket and what it is ready for.
+/// A ready socket: its owner and its readiness.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ready {
     pub(crate) owner: Owner,
-    /// Bytes to read, the end of them, or a fault that reading will show.
+    /// Data, the end of the stream, or an error that reading will return.
     pub(crate) readable: bool,
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct Poller {
 }
 
 impl Poller {
-    /// Watches nothing yet.
+    /// Without registrations.
     pub(crate) fn new() -> Result<Self> {
         Ok(Self {
             epoll: epoll::create(CreateFlags::CLOEXEC)?,
@@ -61,17 +61,17 @@ impl Poller {
         })
     }
 
-    /// Watches a socket until it is closed.
+    /// Registers a socket until it is closed.
     pub(crate) fn watch(&self, socket: impl AsFd, owner: Owner) -> Result<()> {
         epoll::add(&self.epoll, socket, owner.data(), Interest::Read.flags())
     }
 
-    /// Changes what a watched socket waits for.
+    /// Changes the registration of a socket.
     pub(crate) fn change(&self, socket: impl AsFd, owner: Owner, interest: Interest) -> Result<()> {
         epoll::modify(&self.epoll, socket, owner.data(), interest.flags())
     }
 
-    /// Looks for ready sockets; without `spin`, waits up to a millisecond for one.
+    /// Collects ready sockets; without `spin`, waits up to a millisecond for one.
     pub(crate) fn look(&mut self, ready: &mut Vec<Ready>, spin: bool) -> Result<()> {
         self.events.clear();
         ready.clear();
@@ -105,7 +105,7 @@ impl Interest {
 }
 
 impl Owner {
-    /// The lowest bit tells a client from the upstream, the others hold the place.
+    /// The lowest bit distinguishes clients from the upstream, the others are the index.
     fn data(self) -> EventData {
         let place = |place: usize| u64::try_from(place).unwrap_or(u64::MAX) << 1;
         EventData::new_u64(match self {

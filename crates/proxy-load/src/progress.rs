@@ -1,23 +1,23 @@
-//! What a steady load tells while it runs, and what it comes to.
+//! Progress and result of a steady load.
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-/// What the clients saw.
+/// The result of a steady load.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SteadyOutcome {
     /// Requests answered with 200 and a whole body.
     pub answered: u64,
-    /// Connections refused, which ends their client, or closed before a byte came in answer to their first
-    /// request: what a client sees that connects while a server stops listening.
+    /// Connections refused, which ends their client, or closed before a byte of their first
+    /// response: expected for a client that connects while a server stops listening.
     pub refused: u32,
-    /// Requests that came to any other end. A connection closed between two requests is none
+    /// Requests with any other result. A connection closed between two requests is not a failure
     /// [RFC 9112 §9.3.1].
     pub failed: u64,
-    /// The first failure, in words.
+    /// Description of the first failure.
     pub failure: Option<String>,
 }
 
-/// What the thread of the load and its owner share.
+/// State shared by the thread of the load and its owner.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     pub(crate) answered: AtomicU64,

@@ -1,30 +1,30 @@
-//! Why a request had no good answer.
+//! Errors of requests.
 
 use std::io::{self, ErrorKind};
 use thiserror::Error;
 
-/// Why a request had no good answer.
+/// The reason why a request has no valid response.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(crate) enum RequestError {
-    /// The proxy closed the connection with a request on it, or before one could be made.
+    /// The proxy closed the connection with a request in flight, or before one could be sent.
     #[error("the proxy closed the connection")]
     Closed,
-    /// An answer came that nobody had asked for.
+    /// A response arrived without a request.
     #[error("bytes came that were no answer")]
     Unasked,
-    /// Any status but 200.
+    /// The status is not 200.
     #[error("status {0}")]
     Status(String),
-    /// A body of another length than the upstream's, or none that could be told.
+    /// The body's length differs from the upstream's, or is unknown.
     #[error("a body that is not the upstream's")]
     Length,
-    /// TLS came without the protocol that was asked for.
+    /// TLS did not negotiate HTTP/2.
     #[error("the proxy does not speak HTTP/2")]
     NotHttp2,
-    /// HTTP/2: the server ended the stream or the connection, with this code of RFC 9113 §7.
+    /// The server reset the stream or the connection, with this code of RFC 9113 §7.
     #[error("HTTP/2 error code {0}")]
     Reset(u32),
-    /// The connection broke.
+    /// An I/O error of the connection.
     #[error("the connection broke: {0}")]
     Broken(ErrorKind),
 }

@@ -1,23 +1,23 @@
-//! Requests as they come in at the upstream, told apart and otherwise ignored.
+//! Parsing of requests at the upstream, reduced to finding their ends.
 
 use crate::command::ResponseSize;
 use crate::head;
 use memchr::memmem;
 
-/// What ends a chunked body. The bodies that proxies are sent hold no such bytes.
+/// The end of a chunked body. The requests of a load never contain these bytes.
 const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
-/// What the bodies of requests are made of.
+/// The byte that request bodies consist of.
 pub(crate) const BODY_BYTE: u8 = b'p';
 
 /// Reads the requests of one connection.
 #[derive(Debug, Default)]
 pub(crate) struct RequestReader {
-    /// The beginning of something whose end has not come yet.
+    /// The beginning of an incomplete part.
     held: Vec<u8>,
     awaiting: Awaiting,
 }
 
-/// The request that was read last, for whoever wants to look at it.
+/// The last request, if it is to be captured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) head: String,
@@ -36,7 +36,7 @@ enum Awaiting {
 }
 
 impl RequestReader {
-    /// Takes what was read, and owes an answer for each request that is now whole.
+    /// Consumes input, and appends to `owed` the response to each request that is now complete.
     pub(crate) fn take(
         &mut self,
         bytes: &[u8],
@@ -91,7 +91,7 @@ impl Awaiting {
     }
 }
 
-/// What some bytes came to.
+/// The result of consuming some bytes.
 struct Step<'a> {
     rest: &'a [u8],
     awaiting: Awaiting,
@@ -176,7 +176,7 @@ mod tests {
     const CHUNKED: &str =
         "POST /l HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n10\r\npppppppppppppppp\r\n0\r\n\r\n";
 
-    /// The answers owed for a stream, read in pieces of every size.
+    /// The responses for a stream read in pieces of every size must be `answers`.
     #[track_caller]
     fn owes(stream: &str, answers: &[ResponseSize]) -> Seen {
         let mut last = Seen::default();

@@ -1,9 +1,9 @@
-//! The requests that clients make, rendered once.
+//! Serialized requests of a load.
 
 use crate::command::{Pacing, Protocol, RequestShape};
 use crate::request_reader::BODY_BYTE;
 
-/// What a browser sends beside the least.
+/// Headers of a browser besides the required ones.
 const BROWSER: &[(&str, &str)] = &[
     ("accept-encoding", "gzip, deflate, br"),
     ("accept-language", "en-GB,en;q=0.9"),
@@ -26,14 +26,14 @@ const SCHEME_HTTPS: u8 = 7;
 const ACCEPT: u8 = 19;
 const USER_AGENT: u8 = 58;
 
-/// Requests to be made in turn.
+/// Requests in rotation.
 pub(crate) struct Script {
     requests: Vec<Vec<u8>>,
     next: usize,
 }
 
 impl Script {
-    /// Renders a request for each path: whole for HTTP/1.1, its packed head for HTTP/2.
+    /// Serializes a request for each path: whole for HTTP/1.1, its compressed head for HTTP/2.
     pub(crate) fn new(request: &RequestShape, protocol: Protocol, pacing: Pacing) -> Self {
         let render = |path: &String| match protocol {
             Protocol::Http2 => block(path),
@@ -45,7 +45,7 @@ impl Script {
         }
     }
 
-    /// The request whose turn it is.
+    /// The next request in rotation.
     pub(crate) fn next(&mut self) -> &[u8] {
         let turn = self.next;
         self.next = (turn + 1) % self.requests.len().max(1);
@@ -82,7 +82,7 @@ fn message(path: &str, request: &RequestShape, last: bool) -> Vec<u8> {
     message
 }
 
-/// A GET, packed without the dynamic table: the same bytes do for every request.
+/// A GET, encoded without the dynamic table, so that the same bytes are valid for every request.
 fn block(path: &str) -> Vec<u8> {
     let mut block = vec![0x80 | METHOD_GET, 0x80 | SCHEME_HTTPS];
     literal(&mut block, PATH, path);
@@ -92,7 +92,7 @@ fn block(path: &str) -> Vec<u8> {
     block
 }
 
-/// A field that is not indexed, with a name of the static table. [RFC 7541 §6.2.2]
+/// A field without indexing, with a name of the static table. [RFC 7541 §6.2.2]
 fn literal(block: &mut Vec<u8>, name: u8, value: &str) {
     match name.checked_sub(0x0f) {
         None => block.push(name),

@@ -1,4 +1,4 @@
-//! A steady load from a thread of this process, which counts what a client sees of reloads and drains.
+//! A steady load from a thread of this process, for tests of reloads and drains.
 
 use crate::clock::{Stopwatch, pause};
 use crate::command::{LoadProfile, Pacing, ResponseSize, Span};
@@ -11,25 +11,25 @@ use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// A load ends by itself after this time.
+/// Maximum time of a load.
 const MAX_DURATION: Duration = Duration::from_mins(2);
-/// Between two looks at the number of answers.
+/// Interval of polling the number of responses.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Which requests are sent, where to, and how often.
+/// The requests of a steady load.
 #[derive(Clone, Debug)]
 pub struct SteadyLoad {
-    /// The proxy, on loopback.
+    /// The proxy's address, on loopback.
     pub address: SocketAddr,
-    /// The path of every request. Any answer 200 with a `Content-Length` is a good one.
+    /// The path of every request. Any response with status 200 and `Content-Length` is valid.
     pub path: String,
     /// Keep-alive connections of HTTP/1.1.
     pub connections: u32,
-    /// Requests a second, over all connections.
+    /// Requests per second over all connections.
     pub per_second: u32,
 }
 
-/// A load that runs until it is stopped, for two minutes at most.
+/// A load that runs until it is stopped, for at most two minutes.
 #[derive(Debug)]
 pub struct RunningLoad {
     thread: JoinHandle<io::Result<SteadyOutcome>>,
@@ -40,7 +40,7 @@ impl SteadyLoad {
     /// Starts the clients on a thread of their own.
     ///
     /// # Errors
-    /// The system gives no thread.
+    /// The thread cannot be started.
     pub fn start(self) -> io::Result<RunningLoad> {
         let progress = Arc::new(Progress::default());
         let shared = Arc::clone(&progress);
@@ -65,13 +65,14 @@ impl SteadyLoad {
 }
 
 impl RunningLoad {
-    /// Requests answered until now.
+    /// Number of requests answered so far.
     #[must_use]
     pub fn answered(&self) -> u64 {
         self.progress.answered.load(Ordering::Relaxed)
     }
 
-    /// Waits until this many more requests are answered. False when they are not within `patience`.
+    /// Waits until this many further requests are answered; false if that takes longer than
+    /// `patience`.
     #[must_use]
     pub fn wait_for(&self, more: u64, patience: Duration) -> bool {
         let until = self.answered() + more;
@@ -85,10 +86,10 @@ impl RunningLoad {
         true
     }
 
-    /// Lets every client finish its request, and sums up.
+    /// Waits for the requests in flight and returns the result.
     ///
     /// # Errors
-    /// A socket could not be made, or requests stayed without an answer.
+    /// A socket could not be created, or requests were not answered.
     pub fn stop(self) -> io::Result<SteadyOutcome> {
         self.progress.stop.store(true, Ordering::Relaxed);
         let ended = self.thread.join();
@@ -105,14 +106,14 @@ mod tests {
     const PATIENCE: Duration = Duration::from_secs(20);
     const SOUND: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
-    /// What one client sees of a server that gives these answers, one for each request, closes the
-    /// connection, and takes no other.
+    /// The result of one client whose server sends these responses, one per request, closes the
+    /// connection, and accepts no other.
     fn seen(answers: &'static [&'static str]) -> SteadyOutcome {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let server = thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
-            // The port stays taken, and refuses.
+            // The port stays bound, and refuses connections.
             rustix::net::shutdown(&listener, rustix::net::Shutdown::Both).unwrap();
             for answer in answers {
                 read_head(&mut stream);

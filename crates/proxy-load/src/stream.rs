@@ -1,4 +1,4 @@
-//! A client's connection as bytes: TCP, or TLS over it.
+//! A client's byte stream: TCP, or TLS over TCP.
 
 use crate::command::Protocol;
 use crate::trust::{self, HTTP2};
@@ -15,20 +15,20 @@ pub(crate) struct Connector {
     tls: Option<Arc<ClientConfig>>,
 }
 
-/// A connected socket, perhaps with TLS on it. Nothing here ever waits.
+/// A connected socket, with or without TLS. No operation blocks.
 pub(crate) struct Stream {
     socket: TcpStream,
     tls: Option<Box<ClientConnection>>,
 }
 
-/// What came of an attempt to read.
+/// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Receipt {
-    /// So many bytes.
+    /// This many bytes.
     Bytes(usize),
-    /// Nothing for now.
+    /// No data for now.
     Nothing,
-    /// The end.
+    /// The end of the stream.
     End,
 }
 
@@ -56,14 +56,14 @@ impl Connector {
 }
 
 impl Stream {
-    /// Whether a TLS handshake is over and did not choose HTTP/2.
+    /// Whether the TLS handshake is complete and did not select HTTP/2.
     pub(crate) fn is_not_http2(&self) -> bool {
         let done = self.tls.as_ref().filter(|tls| !tls.is_handshaking());
         done.is_some_and(|tls| tls.alpn_protocol() != Some(HTTP2))
     }
 
-    /// Sends from the front of `out` and takes away what is sent. True when nothing is left
-    /// anywhere.
+    /// Sends from the beginning of `out` and removes the sent bytes. True if nothing is left in any
+    /// buffer.
     pub(crate) fn send(&mut self, out: &mut Vec<u8>) -> io::Result<bool> {
         let Some(tls) = &mut self.tls else {
             return send_plain(&mut self.socket, out);
@@ -75,7 +75,7 @@ impl Stream {
         Ok(send_records(tls, &mut self.socket)? && out.is_empty())
     }
 
-    /// Reads what has come, as much as fits.
+    /// Reads available data, as much as fits.
     pub(crate) fn receive(&mut self, into: &mut [u8]) -> io::Result<Receipt> {
         let Some(tls) = &mut self.tls else {
             return receipt(self.socket.read(into));
@@ -133,7 +133,7 @@ fn receipt(read: io::Result<usize>) -> io::Result<Receipt> {
     if cause.kind() == ErrorKind::WouldBlock {
         return Ok(Receipt::Nothing);
     }
-    // Closed without a goodbye on the level of TLS, or with a reset after the answer.
+    // Closed without `close_notify`, or with a reset after the response.
     let gone = [ErrorKind::UnexpectedEof, ErrorKind::ConnectionReset];
     if gone.contains(&cause.kind()) {
         return Ok(Receipt::End);

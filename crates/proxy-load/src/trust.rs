@@ -1,4 +1,4 @@
-//! TLS as the clients speak it: the same cryptography with every proxy, and no time spent on trust.
+//! TLS of the clients: the same cryptography with every proxy, and no verification.
 
 use crate::command::Protocol;
 use rustls::client::Resumption;
@@ -9,11 +9,11 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme, version};
 use std::sync::Arc;
 
-/// How ALPN calls HTTP/2. [RFC 9113 §3.1]
+/// The ALPN identifier of HTTP/2. [RFC 9113 §3.1]
 pub(crate) const HTTP2: &[u8] = b"h2";
 
-/// TLS 1.3 with X25519 and AES-128-GCM, which all servers have; every handshake is a full one.
-/// Nothing for a protocol without TLS.
+/// TLS 1.3 with X25519 and AES-128-GCM, which all servers support; every handshake is a full one.
+/// `None` for a protocol without TLS.
 pub(crate) fn config(protocol: Protocol) -> Result<Option<Arc<ClientConfig>>, Error> {
     let protocol: &[u8] = match protocol {
         Protocol::Plain => return Ok(None),
@@ -35,8 +35,8 @@ pub(crate) fn config(protocol: Protocol) -> Result<Option<Arc<ClientConfig>>, Er
     Ok(Some(Arc::new(config)))
 }
 
-/// Believes every server. The certificate was made a minute ago for this machine alone, and what
-/// verifying costs the client would be missing on the core that feeds the proxy.
+/// Accepts every certificate. It was created a minute ago for this machine alone, and verification
+/// would take time of the load generator's core.
 #[derive(Debug)]
 struct Anyone;
 
