@@ -1,4 +1,4 @@
-//! A client that sends what it is told, byte for byte.
+//! A client that sends raw bytes.
 
 use crate::message::{Framing, Response};
 use crate::patience::EVENT_TIMEOUT;
@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-/// One connection to the proxy.
+/// A connection to the proxy.
 #[derive(Debug)]
 pub struct RawClient(Wire);
 
@@ -25,10 +25,10 @@ impl RawClient {
         }
     }
 
-    /// Connects to `address`, if somebody listens there.
+    /// Connects to `address`; fails if it is refused.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// Those of the operating system.
     pub fn try_connect(address: SocketAddr) -> std::io::Result<Self> {
         TcpStream::connect_timeout(&address, EVENT_TIMEOUT).map(|stream| Self(Wire::new(stream)))
     }
@@ -43,19 +43,19 @@ impl RawClient {
         }
     }
 
-    /// Connects to the Unix socket at `path`, if somebody listens there.
+    /// Connects to the Unix socket at `path`; fails if it is refused.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// Those of the operating system.
     pub fn try_connect_unix(path: &Path) -> std::io::Result<Self> {
         let stream = UnixStream::connect(path)?;
-        // The library's streams read and write sockets of any family.
+        // `TcpStream` reads and writes sockets of any family.
         let stream = TcpStream::from(OwnedFd::from(stream));
         Ok(Self(Wire::of_any_family(stream)))
     }
 
-    /// Connects to `address` with a receive buffer of about `bytes`, so that what is not read soon
-    /// stops the sender.
+    /// Connects to `address` with a receive buffer of about `bytes`, so that unread data soon
+    /// blocks the sender.
     #[must_use]
     pub fn connect_with_small_buffer(address: SocketAddr, bytes: usize) -> Self {
         let connected = Socket::new(Domain::for_address(address), Type::STREAM, None)
@@ -80,7 +80,7 @@ impl RawClient {
         self.send(bytes).response()
     }
 
-    /// Reads one response: a 1xx is one of its own.
+    /// Reads one response; a 1xx counts as one.
     #[must_use]
     #[track_caller]
     pub fn response(&mut self) -> Response {
@@ -109,7 +109,7 @@ impl RawClient {
         }
     }
 
-    /// Reads the body that belongs to a `head` read before.
+    /// Reads the body of a `head` read before.
     #[track_caller]
     pub fn body(&mut self, head: &mut Response) {
         if let Err(broken) = head.read_body(&mut self.0) {
@@ -117,17 +117,17 @@ impl RawClient {
         }
     }
 
-    /// Reads one response, if there is a whole one.
+    /// Reads one complete response.
     ///
     /// # Errors
-    /// [`Broken`], when there is not.
+    /// [`Broken`] without a complete response.
     pub fn try_response(&mut self) -> Result<Response, Broken> {
         let mut response = Response::read_head(&mut self.0)?;
         response.read_body(&mut self.0)?;
         Ok(response)
     }
 
-    /// Waits until the proxy ends the connection without another byte.
+    /// Waits until the proxy closes the connection without sending another byte.
     #[must_use]
     #[track_caller]
     pub fn end(&mut self) -> End {

@@ -1,9 +1,9 @@
-//! The fuzzers' corpora: what was worth keeping once must hold for ever.
+//! Replay of the fuzz targets' corpora.
 
 use std::fs;
 use std::path::Path;
 
-/// As many files as any corpus has at least: a folder with fewer was not found.
+/// Minimum number of files in any corpus: a folder with fewer was not found.
 const MIN_CORPUS_FILES: usize = 20;
 
 /// Runs `check` on every file of a folder under `fixtures/corpus`.

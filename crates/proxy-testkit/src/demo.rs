@@ -1,4 +1,5 @@
-//! The upstream of `cargo xtask demo` and of the quickstart's tests: it shows what it receives.
+//! The upstream of `cargo xtask demo` and of the quickstart's tests: it responds with the requests
+//! it receives.
 
 use crate::fakes::{SWITCHING, echo_bytes, ok};
 use crate::gate::Gate;
@@ -8,14 +9,14 @@ use crate::upstream::Upstream;
 use std::net::TcpListener;
 use std::time::Duration;
 
-/// Bytes of a download whose query does not say `bytes=N`.
+/// Default size of a download without `bytes=N`, in bytes.
 const DOWNLOAD_BYTES: usize = 1 << 20;
-/// Milliseconds that a slow answer takes whose query does not say `ms=N`.
+/// Default delay of a slow response without `ms=N`, in milliseconds.
 const SLOW_MS: usize = 1_000;
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Serves on `listener`. The last segment of a path says what is wanted: `echo`, `ws`,
-/// `download?bytes=N`, `upload`, `slow?ms=N`; any other path is answered with the request's own head.
+/// Serves on `listener`. The last segment of a path selects the response: `echo`, `ws`,
+/// `download?bytes=N`, `upload`, `slow?ms=N`; for any other path it is the request's own head.
 pub fn demo_upstream(name: &'static str, listener: TcpListener) -> Upstream {
     Upstream::start_on(listener, move |served| {
         while let Some(request) = served.head() {
@@ -26,7 +27,7 @@ pub fn demo_upstream(name: &'static str, listener: TcpListener) -> Upstream {
     })
 }
 
-/// None when the connection is over.
+/// `None` at the end of the connection.
 fn answer(name: &str, served: &mut Served, mut request: Request) -> Option<()> {
     let target = request.target.clone();
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
@@ -40,7 +41,7 @@ fn answer(name: &str, served: &mut Served, mut request: Request) -> Option<()> {
         return None;
     }
     if let ("upload", Framing::Length(length)) = (segment, &request.framing) {
-        // However large, none of it is kept.
+        // Discarded in pieces, whatever the size.
         served.discard(*length).ok()?;
         return served.send(ok(format!("{length}\n"))).then_some(());
     }
@@ -73,7 +74,7 @@ fn send_zeros(served: &mut Served, bytes: usize) -> bool {
     sent
 }
 
-/// The upstream's name, and the request as it arrived.
+/// The upstream's name, and the request as received.
 fn describe(name: &str, request: &Request) -> String {
     let head = String::from_utf8_lossy(&request.raw).replace('\r', "");
     format!("upstream {name}\n{head}")

@@ -1,4 +1,4 @@
-//! Upstreams that many tests want.
+//! Fake upstreams used by many tests.
 
 use crate::gate::Gate;
 use crate::served::Served;
@@ -23,7 +23,7 @@ impl Upstream {
         Self::answering(ok(text))
     }
 
-    /// Answers every request with status 200 and this text when `gate` is open.
+    /// Answers every request with status 200 and this text, once `gate` is open.
     pub fn gated(gate: &Gate, text: &str) -> Self {
         let (gate, response) = (gate.clone(), ok(text));
         Self::start(move |served| {
@@ -43,7 +43,7 @@ impl Upstream {
         })
     }
 
-    /// Closes each connection without a word after it has answered `count` requests on it.
+    /// Closes each connection after `count` responses, without `Connection: close`.
     pub fn closing_after(count: usize) -> Self {
         Self::start(move |served| {
             for _ in 0..count {
@@ -55,7 +55,7 @@ impl Upstream {
         })
     }
 
-    /// Reads a request's head at once and its body only when `gate` is open; then it answers.
+    /// Reads a request's head at once and its body only once `gate` is open; then it answers.
     pub fn slow_reader(gate: &Gate) -> Self {
         let gate = gate.clone();
         Self::start(move |served| {
@@ -69,8 +69,8 @@ impl Upstream {
         })
     }
 
-    /// Switches to WebSocket whatever is asked, for the sample key of RFC 6455 §1.3, and sends every
-    /// byte back until the proxy ends its side.
+    /// Answers every request with a switch to WebSocket, for the sample key of RFC 6455 §1.3, and
+    /// returns every byte until the proxy closes its side.
     pub fn websocket() -> Self {
         Self::start(|served| {
             if served.head().is_some() {

@@ -1,4 +1,4 @@
-//! Header fields as they were sent: in order, names in their own case.
+//! Header fields as received: in order, with the case of their names.
 
 /// Header or trailer fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -9,7 +9,7 @@ impl Fields {
         self.0.push((name.to_owned(), value.to_owned()));
     }
 
-    /// The value of the only field of this name; names compare without case.
+    /// The value of the only field with this name, ignoring case.
     #[must_use]
     #[track_caller]
     pub fn get(&self, name: &str) -> Option<&str> {
@@ -18,7 +18,7 @@ impl Fields {
         values.first().copied()
     }
 
-    /// The values of all fields of this name.
+    /// The values of all fields with this name.
     #[must_use]
     pub fn all(&self, name: &str) -> Vec<&str> {
         let named = self

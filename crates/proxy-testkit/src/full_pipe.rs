@@ -1,9 +1,10 @@
-//! A pipe that takes no more bytes.
+//! A full pipe.
 
 use rustix::fs::{OFlags, fcntl_setfl};
 use std::io::{ErrorKind, PipeReader, PipeWriter, Write};
 
-/// A pipe filled to the last byte: a blocking write to it ends when the reader is read from or dropped.
+/// A pipe without room for another byte: a blocking write to it returns when the reader reads or is
+/// dropped.
 #[must_use]
 pub fn full_pipe() -> (PipeReader, PipeWriter) {
     let (reader, mut writer) = std::io::pipe().expect("a pipe can be made");

@@ -1,9 +1,9 @@
-//! Lets one thread wait until another says so.
+//! A gate that threads wait for.
 
 use crate::journal::Journal;
 use std::time::Duration;
 
-/// Closed at first; opened once, for all who wait. Clones are the same gate.
+/// Closed at first; opened once, for all waiting threads. Clones are the same gate.
 #[derive(Clone, Debug, Default)]
 pub struct Gate(Journal<()>);
 
@@ -14,18 +14,18 @@ impl Gate {
         Self::default()
     }
 
-    /// Lets everybody through, from now on.
+    /// Opens the gate for good.
     pub fn open(&self) {
         self.0.push(());
     }
 
-    /// Whether everybody is let through.
+    /// Whether the gate is open.
     #[must_use]
     pub fn is_open(&self) -> bool {
         !self.0.is_empty()
     }
 
-    /// Whether everybody is let through, or is within `time`, for which it waits.
+    /// Waits up to `time` for the gate to open; whether it is open.
     pub fn opens_within(&self, time: Duration) -> bool {
         let open = |entries: &[()]| (!entries.is_empty()).then_some(());
         self.0.wait_within(time, open).is_some()

@@ -1,4 +1,4 @@
-//! What happened, in order, for those who wait for it.
+//! A list of events that threads can wait for.
 
 use crate::patience::EVENT_TIMEOUT;
 use std::fmt::Debug;
@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// A list that grows at its end. Clones are the same list.
+/// An append-only list. Clones are the same list.
 #[derive(Debug)]
 pub struct Journal<T>(Arc<Shared<T>>);
 
@@ -56,19 +56,19 @@ impl<T> Journal<T> {
         self.0.changed.notify_all();
     }
 
-    /// Says that nothing will be added any more: nobody needs to wait.
+    /// Closes the list: waiting threads return.
     pub fn close(&self) {
         self.state().closed = true;
         self.0.changed.notify_all();
     }
 
-    /// Entries so far.
+    /// Number of entries so far.
     #[must_use]
     pub fn len(&self) -> usize {
         self.state().entries.len()
     }
 
-    /// Whether nothing has happened yet.
+    /// Whether there are no entries yet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -86,7 +86,7 @@ impl<T: Clone + Debug> Journal<T> {
         self.state().entries.clone()
     }
 
-    /// Waits until there are `count` entries, and gives all there are.
+    /// Waits until there are `count` entries, and returns all.
     #[track_caller]
     pub fn wait_for(&self, count: usize) -> Vec<T> {
         let enough = |entries: &[T]| (entries.len() >= count).then(|| entries.to_vec());
@@ -99,8 +99,8 @@ impl<T: Clone + Debug> Journal<T> {
         }
     }
 
-    /// Waits for an entry that `is_wanted`, from the `since`th on. None if it does not come in time or
-    /// cannot come any more.
+    /// Waits for an entry that `is_wanted`, from index `since` on. `None` after the deadline, or if
+    /// the list is closed without one.
     pub fn find(&self, since: usize, is_wanted: impl Fn(&T) -> bool) -> Option<T> {
         self.wait_until(|entries| {
             let mut rest = entries.iter().skip(since);
@@ -108,12 +108,13 @@ impl<T: Clone + Debug> Journal<T> {
         })
     }
 
-    /// Waits until `pick` picks something. None if it does not in time, or cannot any more.
+    /// Waits until `pick` returns a value. `None` after the deadline, or if the list is closed
+    /// without one.
     pub fn wait_until<R>(&self, pick: impl Fn(&[T]) -> Option<R>) -> Option<R> {
         self.wait_within(EVENT_TIMEOUT, pick)
     }
 
-    /// The same, for so long at most.
+    /// Like [`Self::wait_until`], with another deadline.
     pub fn wait_within<R>(&self, time: Duration, pick: impl Fn(&[T]) -> Option<R>) -> Option<R> {
         let waiting = |state: &mut State<T>| !state.closed && pick(&state.entries).is_none();
         let state = self.state();

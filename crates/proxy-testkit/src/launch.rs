@@ -1,4 +1,4 @@
-//! How the real binary is started.
+//! Starting of the real binary.
 
 use crate::log::Log;
 use crate::proxyd::Proxyd;
@@ -10,17 +10,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
-/// Unless a test has its own: the usual port is the same for all tests.
+/// Added unless a test has its own: the default port would be the same for all tests.
 const ADMIN: &str = "\nadmin { address \"127.0.0.1:0\" }\n";
 
-/// What systemd does for a process that is activated by a socket: descriptor 3, and who it is for.
+/// Socket activation as by systemd: descriptor 3, and the process it is for.
 const ACTIVATE: &str = "export LISTEN_PID=$$ LISTEN_FDS=1; exec \"$0\" \"$@\" 3<&0 </dev/null";
 
-/// A proxyd about to be started.
+/// A proxyd to be started.
 #[derive(Debug)]
 pub struct Launch {
     binary: PathBuf,
-    /// None lets the binary do what it does without one.
+    /// `None` starts the binary without a configuration.
     kdl: Option<String>,
     folder: TempDir,
     env: Vec<(OsString, OsString)>,
@@ -30,8 +30,8 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// The binary with this configuration, in a folder of its own. A configuration that does not speak
-    /// of the admin interface gets it on a free port.
+    /// The binary with this configuration, in a folder of its own. A configuration without an
+    /// `admin` block gets one with a free port.
     #[must_use]
     pub fn new(binary: impl AsRef<Path>, kdl: &str) -> Self {
         Self {
@@ -54,36 +54,37 @@ impl Launch {
         }
     }
 
-    /// Sets a variable of its environment.
+    /// Sets an environment variable of the process.
     #[must_use]
     pub fn env(mut self, name: &str, value: impl Into<OsString>) -> Self {
         self.env.push((name.into(), value.into()));
         self
     }
 
-    /// Hands it this listening socket, as systemd would.
+    /// Passes this listening socket as systemd does.
     #[must_use]
     pub fn socket(mut self, socket: TcpListener) -> Self {
         self.socket = Some(socket);
         self
     }
 
-    /// Leaves its standard output unread until [`Proxyd::read_stdout`].
+    /// Leaves standard output unread until
+    /// [`Proxyd::read_stdout`](crate::proxyd::Proxyd::read_stdout).
     #[must_use]
     pub fn hold_stdout(mut self) -> Self {
         self.hold_stdout = true;
         self
     }
 
-    /// Gives it this standard error output. What it says of itself is not collected then, and
-    /// [`Launch::start`] would wait for it in vain: use [`Launch::spawn`].
+    /// Sets its standard error. Its events are not collected then, and [`Launch::start`] would wait
+    /// for them in vain: use [`Launch::spawn`].
     #[must_use]
     pub fn stderr(mut self, output: impl Into<OwnedFd>) -> Self {
         self.stderr = Some(output.into());
         self
     }
 
-    /// The folder that the configuration will stand in.
+    /// The folder of the configuration.
     #[must_use]
     pub fn folder(&self) -> &Path {
         self.folder.path()
@@ -102,7 +103,7 @@ impl Launch {
         proxyd
     }
 
-    /// Starts it and does not wait.
+    /// Starts it without waiting.
     #[must_use]
     pub fn spawn(self) -> Proxyd {
         let config = self.folder.path().join("proxyd.kdl");

@@ -1,8 +1,8 @@
 //! Fake upstreams, a raw client and the real binary, for black-box tests.
 //!
-//! Everything runs on threads and plain sockets, so that a test sees each byte and nothing is mended on
-//! the way. Whatever a test waits for has a deadline, [`EVENT_TIMEOUT`]; what does not come in time panics
-//! with what came instead.
+//! Everything runs on threads and plain sockets, so that a test sees every byte. All waiting has a
+//! deadline, [`EVENT_TIMEOUT`](crate::patience::EVENT_TIMEOUT); after it the test panics with the
+//! events that did arrive.
 #![expect(
     clippy::expect_used,
     clippy::panic,

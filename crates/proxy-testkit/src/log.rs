@@ -1,4 +1,4 @@
-//! What a process writes, line by line.
+//! The output of a process, line by line.
 
 use crate::journal::Journal;
 use serde_json::Value;
@@ -14,7 +14,7 @@ pub struct Log(Journal<String>);
 pub struct Record(Value);
 
 impl Log {
-    /// Collects what comes out of `output`, on a thread that ends with it.
+    /// Collects the lines of `output`, on a thread that ends with it.
     pub(crate) fn follow(&self, output: impl Read + Send + 'static) -> JoinHandle<()> {
         let journal = self.0.clone();
         thread::spawn(move || {
@@ -26,13 +26,13 @@ impl Log {
         })
     }
 
-    /// Lines so far.
+    /// Number of lines so far.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether nothing was written yet.
+    /// Whether there are no lines yet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -44,10 +44,10 @@ impl Log {
         self.0.entries()
     }
 
-    /// All lines, when whoever wrote them has ended.
+    /// All lines, after the process has ended.
     #[must_use]
     pub fn to_the_end(&self) -> Vec<String> {
-        // Picks nothing: it waits until nothing will be added.
+        // Waits until the list is closed.
         self.0.wait_until(|_| None::<()>);
         self.lines()
     }
@@ -74,7 +74,7 @@ impl Log {
         }
     }
 
-    /// The same; none when it does not come in time or the process ends without it.
+    /// Like [`Self::find`]; `None` after the deadline or if the process ends without it.
     pub fn try_find(&self, since: usize, is_wanted: impl Fn(&Record) -> bool) -> Option<Record> {
         self.0.wait_until(|lines| {
             let mut records = lines
@@ -85,7 +85,7 @@ impl Log {
         })
     }
 
-    /// Waits until `count` lines are such records.
+    /// Waits for `count` such records.
     #[must_use]
     pub(crate) fn several(&self, count: usize, is_wanted: impl Fn(&Record) -> bool) -> Vec<Record> {
         let found = self.0.wait_until(|lines| {
@@ -98,14 +98,14 @@ impl Log {
 }
 
 impl Record {
-    /// `line`, if it is a JSON object.
+    /// Parses `line` as a JSON object.
     #[must_use]
     pub fn parse(line: &str) -> Option<Self> {
         let value: Value = serde_json::from_str(line).ok()?;
         value.is_object().then_some(Self(value))
     }
 
-    /// The text of a field; empty when there is none.
+    /// The text of a field; empty if it is absent.
     #[must_use]
     pub fn text(&self, field: &str) -> &str {
         self.0
@@ -114,13 +114,13 @@ impl Record {
             .unwrap_or_default()
     }
 
-    /// The number in a field, if there is one.
+    /// The number in a field; `None` if it is absent.
     #[must_use]
     pub fn number(&self, field: &str) -> Option<f64> {
         self.0.get(field).and_then(Value::as_f64)
     }
 
-    /// Whether the field stands in the record.
+    /// Whether the record has the field.
     #[must_use]
     pub fn has(&self, field: &str) -> bool {
         self.0.get(field).is_some()

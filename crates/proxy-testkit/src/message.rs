@@ -1,29 +1,29 @@
-//! HTTP/1.x messages, read strictly: what a lenient reader would let pass is an error here.
+//! HTTP/1.x messages, parsed strictly: input that a lenient parser would accept is an error here.
 
 use crate::fields::Fields;
 use crate::wire::{Broken, End, Wire};
 
-/// How the end of a body was told.
+/// The way in which the end of a body was determined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Framing {
     /// There is no body.
     None,
-    /// `Content-Length`.
+    /// By `Content-Length`.
     Length(usize),
-    /// `Transfer-Encoding: chunked`, in chunks of these sizes.
+    /// By `Transfer-Encoding: chunked`, with chunks of these sizes.
     Chunked(Vec<usize>),
-    /// The end of the connection.
+    /// By the end of the connection.
     UntilClose,
 }
 
 /// A request as an upstream received it.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Which of the upstream's connections it came on, counted from 0.
+    /// Index of the upstream's connection that it arrived on, from 0.
     pub connection: usize,
     /// The method.
     pub method: String,
-    /// The target, byte for byte.
+    /// The target, unchanged.
     pub target: String,
     /// `HTTP/1.1` or `HTTP/1.0`.
     pub version: String,
@@ -31,11 +31,11 @@ pub struct Request {
     pub fields: Fields,
     /// The body without its framing.
     pub body: Vec<u8>,
-    /// How the body's end was told.
+    /// The framing of the body.
     pub framing: Framing,
     /// The trailer fields.
     pub trailers: Fields,
-    /// Every byte, as it came.
+    /// All raw bytes.
     pub raw: Vec<u8>,
 }
 
@@ -46,17 +46,17 @@ pub struct Response {
     pub version: String,
     /// The status.
     pub status: u16,
-    /// The text behind the status.
+    /// The reason phrase.
     pub reason: String,
     /// The header fields.
     pub fields: Fields,
     /// The body without its framing.
     pub body: Vec<u8>,
-    /// How the body's end was told.
+    /// The framing of the body.
     pub framing: Framing,
     /// The trailer fields.
     pub trailers: Fields,
-    /// Every byte, as it came.
+    /// All raw bytes.
     pub raw: Vec<u8>,
 }
 
@@ -86,7 +86,7 @@ impl Request {
         })
     }
 
-    /// Reads what follows the head.
+    /// Reads the rest behind the head.
     pub(crate) fn read_body(&mut self, wire: &mut Wire) -> Result<(), Broken> {
         let (body, trailers) = body(wire, &mut self.framing)?;
         self.body = body;
@@ -97,7 +97,7 @@ impl Request {
 }
 
 impl Response {
-    /// Reads a head; the framing is that of a response to anything but HEAD.
+    /// Reads a head; the framing is that of a response to a request other than HEAD.
     pub(crate) fn read_head(wire: &mut Wire) -> Result<Self, Broken> {
         wire.verbatim();
         let line = text(wire.line()?);
@@ -129,7 +129,7 @@ impl Response {
         })
     }
 
-    /// Reads what follows the head.
+    /// Reads the rest behind the head.
     pub(crate) fn read_body(&mut self, wire: &mut Wire) -> Result<(), Broken> {
         let (body, trailers) = body(wire, &mut self.framing)?;
         self.body = body;
@@ -154,7 +154,7 @@ impl Response {
         }
     }
 
-    /// The `code` of the error that the body tells; empty when it tells none.
+    /// The `code` of the error body; empty if there is none.
     #[must_use]
     pub fn error_code(&self) -> String {
         let body: serde_json::Value = serde_json::from_slice(&self.body).unwrap_or_default();
@@ -164,7 +164,7 @@ impl Response {
         code.unwrap_or_default().to_owned()
     }
 
-    /// The correlation ID that the response bears.
+    /// The correlation ID of the response.
     #[must_use]
     #[track_caller]
     pub fn correlation_id(&self) -> String {
@@ -176,7 +176,7 @@ impl Response {
 
 fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| {
-        // One char for each byte: nothing is lost and nothing is judged.
+        // One char for each byte, without loss or validation.
         error.into_bytes().into_iter().map(char::from).collect()
     })
 }
@@ -257,7 +257,7 @@ fn body(wire: &mut Wire, framing: &mut Framing) -> Result<(Vec<u8>, Fields), Bro
     }
 }
 
-/// The next chunk; none when it is the last.
+/// The next chunk; `None` for the last one.
 fn chunk(wire: &mut Wire) -> Result<Option<Vec<u8>>, Broken> {
     let size = text(wire.line()?);
     if size.is_empty() || !size.bytes().all(|byte| byte.is_ascii_hexdigit()) {

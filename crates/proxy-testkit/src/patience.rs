@@ -1,6 +1,6 @@
-//! How long a test waits for what must happen.
+//! The deadline of tests.
 
 use std::time::Duration;
 
-/// The longest that a test waits for one event. Nothing takes this long unless it is broken.
+/// Maximum time that a test waits for one event. Exceeded only if something is broken.
 pub const EVENT_TIMEOUT: Duration = Duration::from_secs(20);

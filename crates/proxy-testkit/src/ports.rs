@@ -1,16 +1,16 @@
-//! Ports nobody listens on.
+//! Unused ports.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicU16, Ordering};
 
-/// Below the range from which systems give ports away by themselves.
+/// Below the range of ephemeral ports.
 const FIRST_PORT: u16 = 10_240;
 const PORT_COUNT: u16 = 22_000;
 
 static NEXT: AtomicU16 = AtomicU16::new(0);
 
-/// A port of 127.0.0.1 that is free now, below 32768. No call in this process gives it again, and other
-/// processes begin elsewhere.
+/// A free port of 127.0.0.1, below 32768. No other call in this process returns it, and other
+/// processes begin at another one.
 #[must_use]
 pub fn free_port() -> u16 {
     let start = u16::try_from(std::process::id().wrapping_mul(131) % u32::from(PORT_COUNT));
@@ -24,7 +24,7 @@ pub fn free_port() -> u16 {
     }
 }
 
-/// An address of 127.0.0.1 where whoever connects is refused.
+/// An address of 127.0.0.1 at which connections are refused.
 #[must_use]
 pub fn closed_port() -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()))

@@ -1,4 +1,4 @@
-//! A process of proxyd: this one's child, or a child of such a child.
+//! A process of proxyd: a child of this process or of such a child.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
@@ -19,7 +19,7 @@ pub(crate) struct Process(Kind);
 #[derive(Debug)]
 enum Kind {
     Child(Child),
-    /// Started by another process, and this one's child when that has ended.
+    /// Started by another process; it becomes this process's child when that one ends.
     Adopted(Pid, OwnedFd),
 }
 
@@ -28,9 +28,9 @@ impl Process {
         Self(Kind::Child(child))
     }
 
-    /// The process of this number, which a child has started.
+    /// The process with this id, which a child has started.
     pub(crate) fn adopted(id: f64) -> Self {
-        // So that it is waited for, and not left behind, when its parent has ended.
+        // So that it is adopted and can be waited for when its parent has ended.
         set_child_subreaper(Some(getpid())).expect("orphans can be taken in");
         let id: i32 = format!("{id:.0}").parse().expect("a number");
         let id = Pid::from_raw(id).expect("a process has a number");
@@ -54,7 +54,7 @@ impl Process {
 
     pub(crate) fn signal(&self, signal: Signal) {
         let sent = match &self.0 {
-            // Its number cannot belong to anybody else: it has not been waited for.
+            // The id cannot be reused: the process has not been waited for.
             Kind::Child(_) => kill_process(self.pid(), signal),
             Kind::Adopted(_, handle) => pidfd_send_signal(handle, signal),
         };
@@ -84,7 +84,7 @@ impl Process {
         poll(&mut ended, Some(&time)).expect("a process can be waited for") > 0
     }
 
-    /// A figure from its status, in bytes.
+    /// A value of its `/proc` status, in bytes.
     pub(crate) fn memory(&self, line: &str) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.id()));
         let status = status.expect("the process runs");
@@ -103,7 +103,7 @@ impl Process {
         let folder = fs::read_dir(format!("/proc/{}/fd", self.id()));
         let mut kinds = BTreeMap::new();
         for entry in folder.expect("the process runs").flatten() {
-            // One may be closed meanwhile.
+            // A descriptor may be closed meanwhile.
             let Ok(leads_to) = fs::read_link(entry.path()) else {
                 continue;
             };
@@ -136,7 +136,7 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         let pid = self.pid();
-        // All fail only if the process has ended already, which is what is wanted.
+        // All of them fail only if the process has already ended, which is the goal.
         match &mut self.0 {
             Kind::Child(child) => {
                 drop(child.kill());

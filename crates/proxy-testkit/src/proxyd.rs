@@ -1,4 +1,4 @@
-//! The running proxyd: asked, signalled, measured, and never left behind.
+//! A running proxyd: requests, signals and measurements.
 
 use crate::client::RawClient;
 use crate::launch::{Launch, with_admin};
@@ -14,11 +14,11 @@ use std::process::{Child, ExitStatus};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// A running proxyd, and those that handed over to it; killed when dropped.
+/// A running proxyd, with the processes that handed over to it; killed when dropped.
 #[derive(Debug)]
 pub struct Proxyd {
     process: Process,
-    /// Those that handed over, the last one last.
+    /// Processes that handed over, the last one last.
     former: Vec<Process>,
     folder: TempDir,
     config: PathBuf,
@@ -27,21 +27,21 @@ pub struct Proxyd {
     stderr: Log,
 }
 
-/// What became of a reload.
+/// The result of a reload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reload {
-    /// The new configuration is in force.
+    /// The new configuration is active.
     Applied,
-    /// The old one is; this is what was said against the new one.
+    /// The old configuration is still active; the text is the error.
     Refused(String),
 }
 
-/// What became of an upgrade.
+/// The result of an upgrade.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Upgrade {
-    /// A new process is in charge.
+    /// A new process has taken over.
     Done,
-    /// The old one still is; this is why.
+    /// The old process still serves; the text is the error.
     Failed(String),
 }
 
@@ -75,7 +75,7 @@ impl Proxyd {
         self
     }
 
-    /// Begins to read what it writes to its standard output, if that was held back.
+    /// Begins to read standard output, if that was held back.
     pub fn read_stdout(&mut self) {
         if let Some(output) = self.process.take_stdout() {
             self.stdout.follow(output);
@@ -99,20 +99,20 @@ impl Proxyd {
         );
     }
 
-    /// Where the first listener listens.
+    /// The address of the first listener.
     #[must_use]
     #[track_caller]
     pub fn address(&self) -> SocketAddr {
         *self.addresses.first().expect("it listens somewhere")
     }
 
-    /// Where each listener listens, in the configuration's order, as told at the start.
+    /// The address of each listener, in the configuration's order, as logged at the start.
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// Where the admin interface listens. Waits until it does.
+    /// The address of the admin interface. Waits until it listens.
     #[must_use]
     #[track_caller]
     pub fn admin_address(&self) -> SocketAddr {
@@ -130,13 +130,13 @@ impl Proxyd {
         RawClient::connect(self.address())
     }
 
-    /// What it writes to its standard output: access records, error records, limit records.
+    /// Standard output: access records, error records, limit records.
     #[must_use]
     pub fn stdout(&self) -> &Log {
         &self.stdout
     }
 
-    /// What it writes to its standard error output: what it says of itself.
+    /// Standard error: events of the process.
     #[must_use]
     pub fn stderr(&self) -> &Log {
         &self.stderr
@@ -160,7 +160,7 @@ impl Proxyd {
         })
     }
 
-    /// Waits for the record of the limit that the request with this correlation ID ran into.
+    /// Waits for the limit record of the request with this correlation ID.
     #[must_use]
     #[track_caller]
     pub fn limit_record(&self, correlation_id: &str) -> Record {
@@ -168,19 +168,19 @@ impl Proxyd {
             .find(0, |record| record.text("trace_id") == correlation_id)
     }
 
-    /// The folder that the configuration stands in.
+    /// The folder of the configuration.
     #[must_use]
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// The configuration's file.
+    /// Path of the configuration.
     #[must_use]
     pub fn config(&self) -> &Path {
         &self.config
     }
 
-    /// Replaces the configuration, tells the process, and waits for what it says of it.
+    /// Replaces the configuration, signals the process, and waits for the result.
     #[track_caller]
     pub fn reload(&self, kdl: &str) -> Reload {
         fs::write(&self.config, with_admin(kdl)).expect("a file can be written");
@@ -197,8 +197,8 @@ impl Proxyd {
         }
     }
 
-    /// Asks it to hand over to a new process of the same binary, and waits for what it says of it. From
-    /// then on the new process is the one that is asked, signalled and measured.
+    /// Signals it to hand over to a new process of the same binary, and waits for the result. From
+    /// then on this value stands for the new process.
     #[track_caller]
     pub fn upgrade(&mut self) -> Upgrade {
         let since = self.stderr.len();
@@ -232,30 +232,30 @@ impl Proxyd {
         former.signal(signal);
     }
 
-    /// Whether all that handed over have ended, or do within `time`.
+    /// Waits up to `time` for all processes that handed over to end; whether they have ended.
     #[must_use]
     pub fn former_have_ended_within(&self, time: Duration) -> bool {
         let mut all = self.former.iter();
         all.all(|former| former.has_ended_within(time))
     }
 
-    /// Its process number.
+    /// The process id.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.process.id()
     }
 
-    /// Sends it a signal. To one that has ended and was not waited for it means nothing.
+    /// Sends a signal. Has no effect on a process that has ended and was not waited for.
     pub fn signal(&self, signal: Signal) {
         self.process.signal(signal);
     }
 
-    /// Tells it to finish what it has begun and leave.
+    /// Sends SIGTERM: finish requests in flight and exit.
     pub fn terminate(&self) {
         self.signal(Signal::TERM);
     }
 
-    /// The same, and waits until it says that it does.
+    /// Like [`Self::terminate`]; waits until draining is logged.
     #[track_caller]
     pub fn drain(&self) {
         self.terminate();
@@ -265,7 +265,7 @@ impl Proxyd {
         );
     }
 
-    /// Tells it to leave at once.
+    /// Sends the signal to exit at once.
     pub fn quit(&self) {
         self.signal(Signal::QUIT);
     }
@@ -277,37 +277,37 @@ impl Proxyd {
         self.process.wait()
     }
 
-    /// Whether it has ended, or does within `time`.
+    /// Waits up to `time` for it to end; whether it has ended.
     #[must_use]
     pub fn has_ended_within(&self, time: Duration) -> bool {
         self.process.has_ended_within(time)
     }
 
-    /// The memory it holds now, in bytes.
+    /// Resident memory, in bytes.
     #[must_use]
     pub fn rss_bytes(&self) -> u64 {
         self.process.memory("VmRSS:")
     }
 
-    /// The most memory it ever held, in bytes.
+    /// Peak of the resident memory, in bytes.
     #[must_use]
     pub fn peak_rss_bytes(&self) -> u64 {
         self.process.memory("VmHWM:")
     }
 
-    /// File descriptors it holds.
+    /// Number of open file descriptors.
     #[must_use]
     pub fn open_files(&self) -> usize {
         self.process.open_files()
     }
 
-    /// The same by kind, as `/proc` tells it: how many sockets, pipes, timers, files.
+    /// Number of open file descriptors by kind, from `/proc`: sockets, pipes, timers, files.
     #[must_use]
     pub fn files_by_kind(&self) -> BTreeMap<String, usize> {
         self.process.files_by_kind()
     }
 
-    /// Lets it open no file when it holds `most`.
+    /// Sets its limit of open files to `most`.
     pub fn limit_open_files(&self, most: u64) {
         self.process.limit_open_files(most);
     }

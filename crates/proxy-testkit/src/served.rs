@@ -1,11 +1,11 @@
-//! A connection as a fake upstream sees it.
+//! A connection of a fake upstream.
 
 use crate::journal::Journal;
 use crate::message::Request;
 use crate::wire::{Broken, End, Wire};
 use std::ops::{Deref, DerefMut};
 
-/// One connection to a fake upstream. Dropped, it is closed.
+/// A connection of a fake upstream, closed on drop.
 #[derive(Debug)]
 pub struct Served {
     wire: Wire,
@@ -32,13 +32,13 @@ impl Served {
         }
     }
 
-    /// Which of the upstream's connections this is, counted from 0.
+    /// Index of the upstream's connection, from 0.
     #[must_use]
     pub fn number(&self) -> usize {
         self.number
     }
 
-    /// Reads a whole request and records it. None when the proxy ended the connection before.
+    /// Reads a whole request and records it. `None` if the proxy closed the connection before.
     pub fn request(&mut self) -> Option<Request> {
         let mut request = self.unrecorded_head()?;
         self.body(&mut request)?;
@@ -53,18 +53,18 @@ impl Served {
         Some(request)
     }
 
-    /// Reads the body that belongs to a head. None when it broke off.
+    /// Reads the body of a head. `None` if the connection broke.
     pub fn body(&mut self, request: &mut Request) -> Option<()> {
         let read = request.read_body(&mut self.wire);
         self.note(read)
     }
 
-    /// Sends `bytes`. False when the proxy does not take them.
+    /// Sends `bytes`. False if the proxy does not accept them.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> bool {
         self.wire.send(bytes).is_ok()
     }
 
-    /// Waits until the proxy ends the connection, records how, and gives what else it sent.
+    /// Waits until the proxy closes the connection, records how, and returns the bytes sent before.
     pub fn end(&mut self) -> Option<Vec<u8>> {
         let rest = self.wire.rest();
         let (bytes, end) = self.note(rest)?;

@@ -1,4 +1,4 @@
-//! A server that does what a test tells it, on a real socket.
+//! A scripted server on a real socket.
 
 use crate::journal::Journal;
 use crate::message::Request;
@@ -9,11 +9,11 @@ use std::net::{Shutdown as Both, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-/// Connections that may wait to be accepted.
+/// Length of the accept queue.
 const ACCEPT_BACKLOG: i32 = 4096;
 
-/// A fake upstream. Every request that it reads is recorded. Dropped, it is gone; if the proxy sent it
-/// what is no request, its drop panics.
+/// A fake upstream that records every request. Closed on drop; the drop panics if the proxy sent
+/// malformed requests.
 #[derive(Debug)]
 pub struct Upstream {
     address: SocketAddr,
@@ -26,19 +26,20 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// Serves every connection, each on a thread of its own, as `script` says.
+    /// Runs `script` for every connection, each on a thread of its own.
     pub fn start(script: impl Fn(&mut Served) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("there is a free port");
         Self::start_on(listener, script)
     }
 
-    /// The same, on a socket of the test's.
+    /// Like [`Self::start`], on the given socket.
     pub fn start_on(
         listener: TcpListener,
         script: impl Fn(&mut Served) + Send + Sync + 'static,
     ) -> Self {
         let address = listener.local_addr().expect("a socket has an address");
-        // Whoever finds the queue full tries again after a second, and the usual one is short.
+        // A client that finds the queue full retries only after a second, and the default queue is
+        // short.
         listen(&listener, ACCEPT_BACKLOG).expect("a socket that listens may listen again");
         let listener = Arc::new(listener);
         let mut upstream = Self {
@@ -75,7 +76,7 @@ impl Upstream {
         upstream
     }
 
-    /// Where it listens.
+    /// The upstream's address.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -87,13 +88,13 @@ impl Upstream {
         self.requests.entries()
     }
 
-    /// Waits until `count` requests have been read, and gives all of them.
+    /// Waits until `count` requests have been read, and returns all.
     #[track_caller]
     pub fn wait_for_requests(&self, count: usize) -> Vec<Request> {
         self.requests.wait_for(count)
     }
 
-    /// The last request; waits for it when there is none yet.
+    /// The last request; waits for one if there is none yet.
     #[must_use]
     #[track_caller]
     pub fn last_request(&self) -> Request {
@@ -101,32 +102,32 @@ impl Upstream {
         requests.pop().expect("there is one")
     }
 
-    /// Connections taken so far.
+    /// Number of connections accepted so far.
     #[must_use]
     pub fn connections(&self) -> usize {
         self.streams.len()
     }
 
-    /// Waits until `count` connections have been taken.
+    /// Waits until `count` connections have been accepted.
     #[track_caller]
     pub fn wait_for_connections(&self, count: usize) {
         self.streams.wait_for(count);
     }
 
-    /// Waits until the proxy has ended `count` connections, and gives which and how, in order. Only a
-    /// script that still reads sees an end.
+    /// Waits until the proxy has closed `count` connections, and returns their indexes and ends, in
+    /// order. An end is only seen by a script that still reads.
     #[track_caller]
     pub fn wait_for_ends(&self, count: usize) -> Vec<(usize, End)> {
         self.ends.wait_for(count)
     }
 
-    /// What the proxy sent that is no request.
+    /// Errors of malformed requests.
     #[must_use]
     pub fn faults(&self) -> Vec<String> {
         self.faults.entries()
     }
 
-    /// Takes no more connections: whoever connects is refused. Those that are open stay.
+    /// Closes the listener: new connections are refused, open ones stay.
     pub fn stop_accepting(&mut self) {
         let Some(accepting) = self.accepting.take() else {
             return;
@@ -136,7 +137,7 @@ impl Upstream {
         drop(accepting.join());
     }
 
-    /// Ends all connections that are open, in order.
+    /// Closes all open connections with FIN.
     pub fn hang_up(&self) {
         for stream in self.streams.entries() {
             drop(stream.shutdown(Both::Both));
@@ -144,7 +145,7 @@ impl Upstream {
     }
 }
 
-/// The test's handle for the stream would keep it open after the script.
+/// Shuts the stream down, because the test's handle would keep it open after the script.
 fn hang_up(streams: &Journal<Arc<TcpStream>>, number: usize) {
     if let Some(stream) = streams.entries().get(number) {
         drop(stream.shutdown(Both::Both));

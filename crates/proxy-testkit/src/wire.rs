@@ -7,36 +7,36 @@ use std::time::Duration;
 
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// Why nothing more could be read or written.
+/// The reason why a read or write failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Broken {
-    /// The peer ended its side.
+    /// The peer closed its side.
     #[error("the peer closed the connection")]
     Eof,
-    /// The peer threw the connection away.
+    /// The peer reset the connection.
     #[error("the connection was reset")]
     Reset,
-    /// Nothing came in time.
+    /// The deadline passed without data.
     #[error("nothing came in time")]
     Silent,
-    /// What came is no message.
+    /// The data is malformed.
     #[error("malformed: {0}")]
     Malformed(&'static str),
-    /// The operating system said something else.
+    /// Another I/O error.
     #[error("input or output failed: {0}")]
     Io(ErrorKind),
 }
 
-/// How a connection ended.
+/// The way in which a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// In order.
+    /// By FIN.
     Closed,
     /// By a reset.
     Reset,
 }
 
-/// A TCP connection with what was read of it and not taken yet.
+/// A TCP connection with its unconsumed input.
 #[derive(Debug)]
 pub struct Wire {
     stream: TcpStream,
@@ -45,14 +45,14 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// Takes `stream` over.
+    /// For a connected stream.
     pub(crate) fn new(stream: TcpStream) -> Self {
         let told = stream.set_nodelay(true);
         told.expect("a socket takes its options");
         Self::of_any_family(stream)
     }
 
-    /// Takes `stream` over, which need not be one of TCP.
+    /// For a stream of any socket family.
     pub(crate) fn of_any_family(stream: TcpStream) -> Self {
         let told = stream
             .set_read_timeout(Some(EVENT_TIMEOUT))
@@ -65,13 +65,13 @@ impl Wire {
         }
     }
 
-    /// This end's address.
+    /// The local address.
     #[must_use]
     pub fn local(&self) -> SocketAddr {
         self.stream.local_addr().expect("a socket has an address")
     }
 
-    /// The other end's address.
+    /// The peer's address.
     #[must_use]
     pub fn peer(&self) -> SocketAddr {
         self.stream
@@ -79,7 +79,7 @@ impl Wire {
             .expect("a connected socket has a peer")
     }
 
-    /// Waits no longer than `time` for each read and write.
+    /// Sets the deadline of each read and write to `time`.
     pub fn be_patient_for(&self, time: Duration) {
         let told = self.stream.set_read_timeout(Some(time));
         told.and_then(|()| self.stream.set_write_timeout(Some(time)))
@@ -89,37 +89,37 @@ impl Wire {
     /// Writes all of `bytes`.
     ///
     /// # Errors
-    /// [`Broken`], when the peer does not take them.
+    /// [`Broken`] if the peer does not accept them.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> Result<(), Broken> {
         self.stream
             .write_all(bytes.as_ref())
             .map_err(|error| broken(&error))
     }
 
-    /// Writes a piece of `bytes` and says how long it was.
+    /// Writes a part of `bytes` and returns its length.
     ///
     /// # Errors
-    /// [`Broken`], when the peer does not take any.
+    /// [`Broken`] if the peer accepts none.
     pub fn send_some(&mut self, bytes: &[u8]) -> Result<usize, Broken> {
         self.stream.write(bytes).map_err(|error| broken(&error))
     }
 
-    /// Ends this side; the other may go on.
+    /// Closes the sending side; the peer may continue.
     pub fn finish(&self) {
-        // It fails when the peer has reset the connection, which is as finished as can be.
+        // Fails if the peer has reset the connection, which is closed then.
         drop(self.stream.shutdown(Shutdown::Write));
     }
 
-    /// Throws the connection away: the peer is sent a reset.
+    /// Resets the connection.
     pub fn reset(&mut self) {
-        // Closing would not do: others may hold the same socket.
+        // Closing is not enough, because other handles may share the socket.
         rustix::net::connect_unspec(&self.stream).expect("a socket can be disconnected");
     }
 
     /// The next line without its CRLF.
     ///
     /// # Errors
-    /// [`Broken`], also for an LF or CR that stands alone.
+    /// [`Broken`], also for a lone LF or CR.
     pub fn line(&mut self) -> Result<Vec<u8>, Broken> {
         let mut looked_at = 0;
         loop {
@@ -145,7 +145,7 @@ impl Wire {
     /// The next `count` bytes.
     ///
     /// # Errors
-    /// [`Broken`], when fewer come.
+    /// [`Broken`] if fewer arrive.
     pub fn exactly(&mut self, count: usize) -> Result<Vec<u8>, Broken> {
         while self.waiting.len() < count {
             self.fill()?;
@@ -153,10 +153,10 @@ impl Wire {
         Ok(self.take(count))
     }
 
-    /// Reads `count` bytes and forgets them.
+    /// Reads and discards `count` bytes.
     ///
     /// # Errors
-    /// [`Broken`], when fewer come.
+    /// [`Broken`] if fewer arrive.
     pub fn discard(&mut self, count: usize) -> Result<(), Broken> {
         let mut left = count;
         while left > 0 {
@@ -170,10 +170,10 @@ impl Wire {
         Ok(())
     }
 
-    /// Whatever comes next, at least one byte.
+    /// The next bytes, at least one.
     ///
     /// # Errors
-    /// [`Broken`], when nothing comes.
+    /// [`Broken`] if none arrives.
     pub fn some(&mut self) -> Result<Vec<u8>, Broken> {
         if self.waiting.is_empty() {
             self.fill()?;
@@ -181,10 +181,10 @@ impl Wire {
         Ok(self.take(self.waiting.len()))
     }
 
-    /// Everything until the peer ends its side, and how it did.
+    /// All bytes until the peer closes its side, and how it closed.
     ///
     /// # Errors
-    /// [`Broken`], when the peer does neither.
+    /// [`Broken`] if the peer neither sends nor closes.
     pub fn rest(&mut self) -> Result<(Vec<u8>, End), Broken> {
         loop {
             match self.fill() {
@@ -196,10 +196,10 @@ impl Wire {
         }
     }
 
-    /// Whether a byte is there already, or comes in time.
+    /// Waits for a byte, without consuming it.
     ///
     /// # Errors
-    /// [`Broken`], when none comes.
+    /// [`Broken`] if none arrives.
     pub fn peek(&mut self) -> Result<(), Broken> {
         if self.waiting.is_empty() {
             self.fill()?;
@@ -207,7 +207,7 @@ impl Wire {
         Ok(())
     }
 
-    /// The bytes taken since this was last asked, as they came.
+    /// The bytes consumed since the last call.
     pub(crate) fn verbatim(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.taken)
     }
