@@ -219,8 +219,8 @@ fn admit(worker: &Rc<Worker>, listener: &Rc<WorkerListener>, stream: ClientSocke
 
 fn peer_of(worker: &Worker, listener: &WorkerListener, peer: IpAddr) -> Peer {
     let active = worker.active();
-    let socket = active.plan.listeners().get(listener.index.get());
-    let trusted = socket.map_or(&[][..], |socket| &socket.trusted_proxies);
+    let plan = active.plan.listeners().get(listener.index.get());
+    let trusted = plan.map_or(&[][..], |plan| &plan.trusted_proxies);
     let tls = listener.settings.borrow().tls.is_some();
     Peer::new(peer, tls, trusted)
 }

@@ -3,8 +3,8 @@
 //! Requests are served one after the other: see [`exchange`]. Between requests the connection keeps
 //! nothing but its socket, so that thousands of idle ones cost little: see [`hibernate`].
 
-use crate::conn::{Connection, ConnectionIo};
-use crate::exchange::exchange;
+use crate::http1::connection::{Connection, ConnectionIo};
+use crate::http1::exchange::exchange;
 use crate::linger;
 use crate::negotiate::ConnectionGuard;
 use proxy_clock::Timer;
@@ -29,13 +29,13 @@ pub(crate) enum End {
     /// One side closed it, or it broke.
     Closed,
     /// It ended within a response that has no other end than its own: it must not look whole.
-    Torn,
+    Truncated,
     /// There is nothing to do.
-    Quiet,
+    Idle,
     /// The client sent what is no request.
-    FramingError(FramingError),
+    Malformed(FramingError),
     /// A timer ran out.
-    Expired(Timer, Duration),
+    TimedOut(Timer, Duration),
 }
 
 /// Serves HTTP/1.x on a connection until it is over.
