@@ -58,6 +58,15 @@ pub(crate) enum ConfigCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Write configurations in the usual layout; comments and the spelling of values stay.
+    Fmt {
+        /// The configurations, each written in its place.
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+        /// Write nothing; name the files that are laid out differently and exit with 1 if there is one.
+        #[arg(long)]
+        check: bool,
+    },
     /// Write a configuration as this version wants it, comments and layout kept.
     Migrate {
         /// The configuration.

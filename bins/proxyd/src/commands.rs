@@ -1,8 +1,10 @@
 //! What each command does.
 
+mod fmt;
+
 use crate::cli::{Cli, ConfigCommand, Subcommands};
 use crate::logging;
-use crate::terminal::{complain, say};
+use crate::terminal::{complain, complain_of, say};
 use crate::upgrade;
 use proxy_config::Loaded;
 use proxy_plan::render;
@@ -36,6 +38,7 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
         Some(Subcommands::Config(ConfigCommand::Migrate { file, output })) => {
             migrate(&file, &output)
         }
+        Some(Subcommands::Config(ConfigCommand::Fmt { files, check })) => fmt::run(&files, check),
         Some(Subcommands::Explain(explain)) => crate::explain::run(explain),
         None if version => {
             say(format_args!(
@@ -99,7 +102,7 @@ fn test(config: Option<PathBuf>, verbose: bool) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(report) => {
-            complain(report);
+            complain_of(&report);
             complain(format_args!("configuration file {name} test failed"));
             ExitCode::from(EXIT_FAULTS)
         }
@@ -115,7 +118,7 @@ fn check(file: &Path, strict: bool, json: bool) -> ExitCode {
     if json {
         say(report.to_json());
     } else if !clean {
-        complain(&report);
+        complain_of(&report);
     }
     let passed = usable && (clean || !strict);
     if usable && !passed && !json {
@@ -151,7 +154,7 @@ fn migrate(file: &Path, output: &Path) -> ExitCode {
     let migrated = match proxy_config::migrate(&text, &name) {
         Ok(migrated) => migrated,
         Err(report) => {
-            complain(report);
+            complain_of(&report);
             return ExitCode::from(EXIT_FAULTS);
         }
     };
@@ -172,7 +175,7 @@ fn source(config: Option<PathBuf>) -> Source {
 
 fn show_warnings(loaded: &Loaded) {
     if !loaded.warnings.is_empty() {
-        complain(&loaded.warnings);
+        complain_of(&loaded.warnings);
     }
 }
 

@@ -1,7 +1,7 @@
 //! `proxyd explain`: what becomes of a request that nobody sends.
 
 use crate::cli::Explain;
-use crate::terminal::{complain, say};
+use crate::terminal::{complain, complain_of, say};
 use proxy_plan::{
     AssumeHealthy, ExplainError, ExplainRequest, Explanation, Plan, TargetRegistry, render,
 };
@@ -18,7 +18,7 @@ pub(crate) fn run(explain: Explain) -> ExitCode {
     let loaded = match proxy_server::load(&source) {
         Ok(loaded) => loaded,
         Err(report) => {
-            complain(report);
+            complain_of(&report);
             return ExitCode::FAILURE;
         }
     };

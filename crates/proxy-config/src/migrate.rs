@@ -44,7 +44,7 @@ pub fn migrate(text: &str, name: &str) -> Result<Migrated, Report> {
     Err(refused(&migrated.text, name))
 }
 
-fn refused(text: &str, name: &str) -> Report {
+pub(crate) fn refused(text: &str, name: &str) -> Report {
     let mut sources = Sources::default();
     let file = sources.add(name, text);
     let lines = Lines::of(text);

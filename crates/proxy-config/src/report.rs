@@ -2,7 +2,8 @@
 
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::Severity;
-use crate::render;
+use crate::rendering::{Rendering, plain_handler};
+use miette::ReportHandler;
 use proxy_model::{Place, Sources};
 use serde_json::{Value, json};
 use std::fmt;
@@ -65,6 +66,22 @@ impl Report {
         self.faults.insert(at, fault);
     }
 
+    /// The report as `handler` lays it out, for a terminal or a screen reader.
+    pub fn with_handler<'r>(&'r self, handler: &'r dyn ReportHandler) -> impl fmt::Display + 'r {
+        Rendering {
+            report: self,
+            handler,
+        }
+    }
+
+    /// Each diagnostic by itself, as [`Display`](fmt::Display) writes it: one entry of a log each.
+    pub fn texts(&self) -> impl Iterator<Item = String> {
+        let one = |diagnostic: &Diagnostic| {
+            Self::new(self.sources.clone(), vec![diagnostic.clone()]).to_string()
+        };
+        self.shown().map(one)
+    }
+
     /// The report as JSON: `{faults: [{code, severity, message, file, line, column, length, label,
     /// help, related: […]}], omitted}`.
     pub fn to_json(&self) -> Value {
@@ -101,27 +118,19 @@ impl Report {
         })
     }
 
-    fn shown(&self) -> impl Iterator<Item = &Diagnostic> {
+    pub(crate) fn shown(&self) -> impl Iterator<Item = &Diagnostic> {
         self.faults.iter().take(MAX_SHOWN)
     }
 
-    fn omitted(&self) -> usize {
+    pub(crate) fn omitted(&self) -> usize {
         self.faults.len().saturating_sub(MAX_SHOWN) + self.dropped
     }
 }
 
+/// In ASCII, without colours: for logs, files and pipes. [`Report::with_handler`] is for terminals.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, fault) in self.shown().enumerate() {
-            if index > 0 {
-                writeln!(f)?;
-            }
-            render::write(f, &self.sources, fault)?;
-        }
-        match self.omitted() {
-            0 => Ok(()),
-            omitted => writeln!(f, "\nand {omitted} more"),
-        }
+        self.with_handler(&plain_handler()).fmt(f)
     }
 }
 

@@ -3,7 +3,7 @@
 
 mod support;
 
-use proxy_config::{Severity, load, migrate};
+use proxy_config::{Severity, format, load, migrate, parse};
 use std::fmt::Write;
 use support::{all, compare, files};
 
@@ -55,5 +55,24 @@ fn every_old_file_is_migrated_as_expected() {
             writeln!(actual, "\n=> {note}").unwrap();
         }
         compare(path, &actual)
+    }));
+}
+
+#[test]
+fn a_layout_is_settled_keeps_comments_and_can_still_be_loaded() {
+    let mut paths = files("valid");
+    paths.extend(files("warnings"));
+    paths.extend(files("../../examples/configs"));
+    all(paths.iter().map(|path| {
+        let text = std::fs::read_to_string(path).unwrap();
+        let formatted = format(&text, "x.kdl").map_err(|report| report.to_string())?;
+        let again = format(&formatted, "x.kdl").map_err(|report| report.to_string())?;
+        assert_eq!(again, formatted, "{} is not settled", path.display());
+        let marks = |text: &str| text.matches("//").count() + text.matches("/*").count();
+        assert_eq!(marks(&formatted), marks(&text), "{}", path.display());
+        match (parse(&text, "x.kdl"), parse(&formatted, "x.kdl")) {
+            (Ok(_), Err(report)) => Err(report.to_string()),
+            _ => Ok(()),
+        }
     }));
 }

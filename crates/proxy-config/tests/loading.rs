@@ -434,7 +434,7 @@ fn a_configuration_that_serves_nobody_is_doubtful() {
         assert_eq!(codes(&loaded.warnings), [DiagnosticCode::NobodyServed]);
         let told = loaded.warnings.to_string();
         assert!(
-            told.contains(said) && told.ends_with(" --> x.kdl\n"),
+            told.contains("x.kdl: ") && told.contains(said) && !told.contains(",-["),
             "{told}"
         );
     }
@@ -449,11 +449,11 @@ fn what_is_written_nowhere_is_told_without_a_line() {
     silent.compare_with_descriptors(1024);
     let told = silent.warnings.to_string();
     assert!(
-        told.contains(" --> x.kdl\n  = nothing is written here"),
+        told.contains("x.kdl: ") && told.contains("(nothing is written here"),
         "{told}"
     );
     let report = load(Path::new("no-such.kdl")).unwrap_err().to_string();
-    assert!(report.ends_with(" --> no-such.kdl\n"), "{report}");
+    assert!(report.contains("x no-such.kdl: "), "{report}");
 }
 
 #[test]

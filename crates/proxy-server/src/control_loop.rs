@@ -372,9 +372,7 @@ async fn prepare_admin(
 }
 
 fn warn(loaded: &Loaded) {
-    for line in loaded.warnings.to_string().split("\n\n") {
-        if !line.trim().is_empty() {
-            tracing::warn!(target: ANSWER, warning = %line.trim_end(), "configuration");
-        }
+    for text in loaded.warnings.texts() {
+        tracing::warn!(target: ANSWER, warning = %text.trim_end(), "configuration");
     }
 }

@@ -454,3 +454,59 @@ fn a_configuration_without_its_flag_is_told_the_flag() {
     let said = String::from_utf8_lossy(&other.stderr).into_owned();
     assert!(!said.contains("--config frobnicate"), "{said}");
 }
+
+#[test]
+fn a_configuration_is_laid_out_in_its_place_with_its_comments() {
+    let desk = Desk::new();
+    let file = desk.file(
+        "site.kdl",
+        &GOOD.replace("routes {", "routes   { /* all */"),
+    );
+
+    let checked = run_with(&["config", "fmt", "--check"], &file);
+    assert_eq!(checked.status.code(), Some(1));
+    assert!(text(&checked.stdout).contains("site.kdl"));
+    assert!(fs::read_to_string(&file).unwrap().contains("routes   {"));
+
+    let written = run_with(&["config", "fmt"], &file);
+    assert_eq!(written.status.code(), Some(0), "{}", text(&written.stderr));
+    let laid_out = fs::read_to_string(&file).unwrap();
+    assert!(
+        laid_out.contains("\nroutes {\n    /* all */\n"),
+        "{laid_out}"
+    );
+    let again = run_with(&["config", "fmt", "--check"], &file);
+    assert_eq!(again.status.code(), Some(0), "{laid_out}");
+
+    let faulty = desk.file("open.kdl", "limits {");
+    let refused = run_with(&["config", "fmt"], &faulty);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(text(&refused.stderr).contains("open.kdl:1:"));
+    assert_eq!(fs::read_to_string(&faulty).unwrap(), "limits {");
+}
+
+#[test]
+fn a_report_is_told_in_sentences_where_graphics_are_unwanted() {
+    let desk = Desk::new();
+    let file = desk.file("faulty.kdl", FAULTY);
+
+    let drawn = run_with(&["--test", "--config"], &file);
+    let told = command()
+        .env("NO_GRAPHICS", "1")
+        .args(["--test", "--config"])
+        .arg(&file)
+        .output()
+        .unwrap();
+
+    assert!(
+        text(&drawn.stderr).contains(",-["),
+        "{}",
+        text(&drawn.stderr)
+    );
+    let told = text(&told.stderr);
+    assert!(!told.contains(",-[") && !told.contains('\u{1b}'), "{told}");
+    assert!(
+        told.contains("error[undefined-name]") && told.contains("line 3"),
+        "{told}"
+    );
+}

@@ -1,0 +1,74 @@
+//! A configuration's text in its usual layout. The `kdl` crate's document tree is edited, so that comments
+//! and spellings stay what they are.
+
+mod layout;
+
+use crate::kdl;
+use crate::migrate::refused;
+use crate::report::Report;
+use ::kdl::KdlDocument;
+
+/// Lays out one file's text, which `name` stands for in messages: four spaces for each level, a line for
+/// each setting, at most one empty line between two; comments stay, and values as they were spelt. Text of KDL 1 becomes KDL 2.
+///
+/// # Errors
+///
+/// When the text is neither KDL 2 nor KDL 1.
+pub fn format(text: &str, name: &str) -> Result<String, Report> {
+    // The reader bounds depth and size before the crate, which does not, sees the text.
+    if kdl::read(text).is_err() || kdl::forbidden(text).is_some() {
+        return Err(refused(text, name));
+    }
+    let Some(mut document) = document(text) else {
+        return Err(refused(text, name));
+    };
+    let mut same = document.clone();
+    layout::apply(&mut document);
+    let formatted = document.to_string();
+    let formatted = format!("{}\n", formatted.trim());
+    // A layout must change nothing else. Text that it would change stays as it is.
+    let Ok(mut read_again) = KdlDocument::parse_v2(&formatted) else {
+        return Ok(text.to_owned());
+    };
+    same.clear_format_recursive();
+    read_again.clear_format_recursive();
+    Ok(if same == read_again {
+        formatted
+    } else {
+        text.to_owned()
+    })
+}
+
+fn document(text: &str) -> Option<KdlDocument> {
+    if let Ok(document) = KdlDocument::parse_v2(text) {
+        return Some(document);
+    }
+    let mut old = KdlDocument::parse_v1(text).ok()?;
+    old.ensure_v2();
+    Some(old)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_layout_keeps_comments_spellings_and_single_empty_lines() {
+        let text = "// The site.\nlimits   {\n\n  max-header-count   0x10 // hex\n\n\n  /- gone 1\n \
+                    max-body-size-bytes \"1MB\";}\n\nupstreams { upstream \"a\" { target \
+                    \"127.0.0.1:1\" } }\n// End.\n";
+        let expected = "// The site.\nlimits {\n    max-header-count 0x10 // hex\n\n    /- gone 1\n    \
+                        max-body-size-bytes \"1MB\"\n}\n\nupstreams {\n    upstream \"a\" {\n        \
+                        target \"127.0.0.1:1\"\n    }\n}\n// End.\n";
+        let formatted = format(text, "x.kdl").unwrap();
+        assert_eq!(formatted, expected);
+        assert_eq!(format(&formatted, "x.kdl").unwrap(), formatted);
+    }
+
+    #[test]
+    fn text_that_cannot_be_read_is_refused_with_its_place() {
+        let report = format("limits {", "x.kdl").unwrap_err().to_string();
+        assert!(report.contains("x.kdl:1:"), "{report}");
+        assert!(format(&"a { ".repeat(100_000), "x.kdl").is_err());
+    }
+}
