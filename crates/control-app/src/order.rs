@@ -69,6 +69,11 @@ impl App {
         self.orders.wake(nodes);
     }
 
+    /// Long polls that wait at this replica.
+    pub fn long_polls(&self) -> usize {
+        self.orders.waiting()
+    }
+
     /// What a node shall run. Waits, up to `wait`, while that has one of the tags in `known`.
     ///
     /// # Errors

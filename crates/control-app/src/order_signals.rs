@@ -59,6 +59,11 @@ impl OrderSignals {
         })
     }
 
+    /// Long polls that wait now.
+    pub(crate) fn waiting(&self) -> usize {
+        MAX_WAITERS.saturating_sub(self.places.available_permits())
+    }
+
     /// Wakes those who wait for orders to `nodes`.
     pub(crate) fn wake(&self, nodes: &[NodeId]) {
         for signal in nodes.iter().filter_map(|node| self.signal(*node)) {

@@ -3,6 +3,7 @@
 use crate::error::StoreError;
 use sqlx::any::{AnyPoolOptions, install_default_drivers};
 use sqlx::migrate::Migrator;
+use sqlx::pool::PoolConnection;
 use sqlx::{Any, AnyConnection, AnyPool, Executor, query};
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,9 +28,16 @@ pub struct Store {
 
 /// One command's reads and writes. Dropped without [`Transaction::commit`], it never happened.
 #[derive(Debug)]
-pub struct Transaction {
-    inner: sqlx::Transaction<'static, Any>,
-    _writer: Option<OwnedSemaphorePermit>,
+pub struct Transaction(Inner);
+
+#[derive(Debug)]
+enum Inner {
+    Write {
+        transaction: sqlx::Transaction<'static, Any>,
+        _writer: Option<OwnedSemaphorePermit>,
+    },
+    /// Statements that each see what is committed, without two more on either side.
+    Read(PoolConnection<Any>),
 }
 
 impl Store {
@@ -81,22 +89,19 @@ impl Store {
             }
             None => None,
         };
-        Ok(Transaction {
-            inner: self.pool.begin_with(self.begin).await?,
+        Ok(Transaction(Inner::Write {
+            transaction: self.pool.begin_with(self.begin).await?,
             _writer: writer,
-        })
+        }))
     }
 
-    /// A transaction that only reads.
+    /// For reading only: each statement sees what is committed at its time.
     ///
     /// # Errors
     ///
     /// [`StoreError::Unavailable`] if no connection is free in 30 seconds.
     pub async fn read(&self) -> Result<Transaction, StoreError> {
-        Ok(Transaction {
-            inner: self.pool.begin().await?,
-            _writer: None,
-        })
+        Ok(Transaction(Inner::Read(self.pool.acquire().await?)))
     }
 
     /// Whether the database answers.
@@ -122,10 +127,16 @@ impl Transaction {
     ///
     /// [`StoreError`] if the database cannot; then nothing happened.
     pub async fn commit(self) -> Result<(), StoreError> {
-        Ok(self.inner.commit().await?)
+        match self.0 {
+            Inner::Write { transaction, .. } => Ok(transaction.commit().await?),
+            Inner::Read(_) => Ok(()),
+        }
     }
 
     pub(crate) fn connection(&mut self) -> &mut AnyConnection {
-        &mut self.inner
+        match &mut self.0 {
+            Inner::Write { transaction, .. } => transaction,
+            Inner::Read(connection) => connection,
+        }
     }
 }

@@ -11,6 +11,7 @@ use serde_json::Value;
 use sqlx::{AnyConnection, Connection};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::task::yield_now;
 use tokio::time::timeout;
 use uuid::Uuid;
 
@@ -110,13 +111,19 @@ async fn a_known_order_is_waited_on_for_as_long_as_asked() {
     }
 }
 
-/// The answer to a long poll, and how long it took, while `change` runs beside it.
+/// The answer to a long poll that waits when `change` begins.
 async fn poll_beside(world: &World, change: impl AsyncFnOnce()) -> Answer {
     let known = desired(world, "", "").await.header("etag").to_owned();
     let poll = desired(world, "?wait=30", &known);
-    let (answer, ()) = timeout(DEADLINE, async { tokio::join!(poll, change()) })
-        .await
-        .unwrap();
+    let change = async {
+        while world.app.long_polls() == 0 {
+            yield_now().await;
+        }
+        change().await;
+    };
+    let both = timeout(DEADLINE, async { tokio::join!(poll, change) });
+    let (answer, ()) = both.await.unwrap();
+    assert_eq!(world.app.long_polls(), 0);
     answer
 }
 
