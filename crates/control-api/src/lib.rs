@@ -20,7 +20,10 @@ mod route;
 mod routes;
 
 mod api_key;
+mod audit;
 mod enrolment_token;
+mod invitation;
+mod member;
 mod node;
 mod node_session;
 mod node_view;
@@ -32,4 +35,4 @@ mod user;
 
 pub use rate::RateClass;
 pub use route::Route;
-pub use routes::{ROUTES, router};
+pub use routes::{ROUTES, description, router};

@@ -161,7 +161,7 @@ fn security_of(access: Access) -> Value {
         Access::InstanceAdmin => json!([{"session": []}]),
         Access::OwnNode => json!([{"bearer": []}, {"nodeKey": []}]),
         Access::OwnNodeKey => json!([{"nodeKey": []}]),
-        Access::SetUp | Access::System => json!([{"bearer": []}]),
+        Access::SetUp | Access::Invitee | Access::System => json!([{"bearer": []}]),
     }
 }
 
@@ -170,6 +170,7 @@ fn access_text(access: Access) -> String {
     match access {
         Access::Public => "everyone".to_owned(),
         Access::SetUp => "the bearer of the set-up link".to_owned(),
+        Access::Invitee => "the bearer of an invitation".to_owned(),
         Access::SignedIn => "any user, any API key".to_owned(),
         Access::InstanceAdmin => "an administrator of the installation".to_owned(),
         Access::Enrolment => {

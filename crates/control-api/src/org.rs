@@ -6,6 +6,7 @@ use crate::problem::Problem;
 use crate::resource::Resource;
 use axum::Json;
 use axum::extract::{Path, State};
+use axum::http::StatusCode;
 use control_app::App;
 use control_domain::Org;
 use control_wire::OrgId;
@@ -105,4 +106,18 @@ pub(crate) async fn rename(
     let changed = app.rename_org(&call, org, &name).await?;
     let view = OrgView::of(&changed.value);
     Ok(Resource::found(changed.version, view))
+}
+
+/// Deletes an organization that has no projects, with its members, invitations and keys.
+#[utoipa::path(
+    delete, path = "/orgs/{org}", operation_id = "delete_org", tag = "orgs",
+    responses((status = 204))
+)]
+pub(crate) async fn delete(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(org): Path<OrgId>,
+) -> Result<StatusCode, Problem> {
+    app.delete_org(&call, org).await?;
+    Ok(StatusCode::NO_CONTENT)
 }

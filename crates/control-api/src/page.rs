@@ -32,14 +32,20 @@ pub(crate) struct List<T> {
 impl PageQuery {
     /// One more than asked for: whether it comes says whether there is a next page.
     pub(crate) fn page(self) -> Result<Page, Problem> {
-        let limit = self.limit.unwrap_or(DEFAULT_LIMIT);
+        let limit = Self::wanted(self.limit)?;
+        Ok(Page {
+            after: self.cursor,
+            limit: limit + 1,
+        })
+    }
+
+    /// How many items a page has at most.
+    pub(crate) fn wanted(limit: Option<u32>) -> Result<i64, Problem> {
+        let limit = limit.unwrap_or(DEFAULT_LIMIT);
         if !(1..=MAX_LIMIT).contains(&limit) {
             return Err(Problem::bad_query("limit: is not 1 to 200"));
         }
-        Ok(Page {
-            after: self.cursor,
-            limit: i64::from(limit) + 1,
-        })
+        Ok(i64::from(limit))
     }
 }
 

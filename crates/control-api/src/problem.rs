@@ -208,7 +208,9 @@ impl From<Refusal> for Problem {
             }
             Refusal::Ended => return Self::unauthenticated(),
             Refusal::WrongState { .. } => (StatusCode::CONFLICT, ErrorCode::WrongState),
-            Refusal::InUse(_) | Refusal::Taken(_) => (StatusCode::CONFLICT, ErrorCode::Conflict),
+            Refusal::InUse(_) | Refusal::Taken(_) | Refusal::LastAdmin => {
+                (StatusCode::CONFLICT, ErrorCode::Conflict)
+            }
             Refusal::Invalid { field, reason } => return Self::invalid(field, reason),
         };
         Self::new(status, code, refusal.to_string())

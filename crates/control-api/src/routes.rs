@@ -2,8 +2,8 @@
 
 use crate::route::{PREFIX, Route, row};
 use crate::{
-    admission, answer, api_key, enrolment_token, node, node_session, openapi, org, project, setup,
-    signing_key, user,
+    admission, answer, api_key, audit, enrolment_token, invitation, member, node, node_session,
+    openapi, org, project, setup, signing_key, user,
 };
 use axum::extract::DefaultBodyLimit;
 use axum::http::{Method, StatusCode};
@@ -36,6 +36,21 @@ pub static ROUTES: &[Route] = &[
     row(POST, "/orgs", Access::InstanceAdmin, || routes!(org::create)),
     row(GET, "/orgs/{org}", Access::READ_ORG, || routes!(org::view)),
     row(PATCH, "/orgs/{org}", Access::ADMINISTER, || routes!(org::rename)),
+    row(DELETE, "/orgs/{org}", Access::ADMINISTER, || routes!(org::delete)),
+
+    row(GET, "/orgs/{org}/members", Access::ADMINISTER, || routes!(member::list)),
+    row(POST, "/orgs/{org}/members", Access::ADMINISTER, || routes!(member::add)),
+    row(GET, "/orgs/{org}/members/{user}", Access::ADMINISTER, || routes!(member::view)),
+    row(PATCH, "/orgs/{org}/members/{user}", Access::ADMINISTER, || routes!(member::change_role)),
+    row(DELETE, "/orgs/{org}/members/{user}", Access::ADMINISTER, || routes!(member::remove)),
+
+    row(GET, "/orgs/{org}/invitations", Access::ADMINISTER, || routes!(invitation::list)),
+    row(POST, "/orgs/{org}/invitations", Access::ADMINISTER, || routes!(invitation::create)),
+    row(DELETE, "/orgs/{org}/invitations/{invitation}", Access::ADMINISTER, || routes!(invitation::delete)),
+    row(POST, "/invitations/accept", Access::Invitee, || routes!(invitation::accept)).strict(),
+
+    row(GET, "/orgs/{org}/audit", Access::ADMINISTER, || routes!(audit::list)),
+    row(GET, "/orgs/{org}/audit/export", Access::ADMINISTER, || routes!(audit::export)),
 
     row(GET, "/orgs/{org}/signing-keys", Access::READ_ORG, || routes!(signing_key::list)),
     row(POST, "/orgs/{org}/signing-keys", Access::ADMINISTER, || routes!(signing_key::create)),

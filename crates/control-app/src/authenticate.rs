@@ -84,6 +84,8 @@ impl App {
             token.value.accept(now)
         } else if let Some(link) = tx.setup_link_by_secret(hash).await? {
             link.accept(now)
+        } else if let Some(invitation) = tx.invitation_by_secret(hash).await? {
+            invitation.accept(now)
         } else {
             return Err(Error::Unauthenticated);
         };

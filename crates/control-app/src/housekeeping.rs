@@ -24,7 +24,8 @@ impl App {
         }
         let buckets = tx.purge_buckets(now, CHUNK).await?;
         let replies = tx.purge_replies(now, CHUNK).await?;
+        let invitations = tx.purge_invitations(now, CHUNK).await?;
         tx.commit().await?;
-        Ok(buckets + replies)
+        Ok(buckets + replies + invitations)
     }
 }

@@ -16,7 +16,10 @@ mod rate_limit;
 mod write_queue;
 
 mod api_key;
+mod audit;
 mod enrolment_token;
+mod invitation;
+mod member;
 mod node;
 mod node_session;
 mod order;
@@ -29,13 +32,16 @@ mod user;
 
 pub use api_key::ApiKeyPlace;
 pub use app::{App, Environment};
+pub use audit::AuditExport;
 pub use authenticate::Presented;
 pub use call::Call;
 pub use changes::{Changes, Waiter, Wake};
 pub use control_store::{
-    NodeCounts, NodeFilter, Page, Rate, Reply, Reservation, StoreError, Versioned,
+    AuditFilter, AuditPage, AuditRecord, Member, NodeCounts, NodeFilter, Page, Rate, Reply,
+    Reservation, StoreError, Versioned,
 };
 pub use error::Error;
+pub use invitation::Joined;
 pub use node::{KeyRotation, RegisteredNode};
 pub use node_session::heartbeat_interval_secs;
 pub use order::{OrderTarget, desired_tag};

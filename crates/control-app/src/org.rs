@@ -80,6 +80,22 @@ impl App {
         Ok(Versioned { value, version })
     }
 
+    /// Deletes an organization that has no projects, with its members and keys.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn delete_org(&self, call: &Call, id: OrgId) -> Result<(), Error> {
+        let mut tx = self.store.begin().await?;
+        let found = find(&mut tx, id).await?;
+        let has_projects = tx.has_projects(id).await?;
+        found.value.delete(&call.actor, has_projects)?;
+        call.expect_version(found.version)?;
+        tx.delete_org(id, found.version).await?;
+        let tenant = found.value.tenant();
+        self.commit(tx, call, "org.deleted", tenant, id.0).await
+    }
+
     /// Inserts an organization with its first signing key.
     pub(crate) async fn insert_org(
         &self,

@@ -58,9 +58,11 @@ impl App {
                 scopes,
                 expires_at,
             }),
-            Actor::System | Actor::SetUp { .. } | Actor::Enrolment { .. } | Actor::Node { .. } => {
-                Err(Refusal::WrongCredential.into())
-            }
+            Actor::System
+            | Actor::SetUp { .. }
+            | Actor::Invitee { .. }
+            | Actor::Enrolment { .. }
+            | Actor::Node { .. } => Err(Refusal::WrongCredential.into()),
         }
     }
 

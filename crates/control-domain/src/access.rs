@@ -10,6 +10,8 @@ pub enum Access {
     Public,
     /// The bearer of the one-time set-up link.
     SetUp,
+    /// The bearer of an invitation.
+    Invitee,
     /// Any user with a session, and any API key.
     SignedIn,
     /// A user who administers the whole installation.

@@ -2,7 +2,9 @@
 
 use crate::access::{Access, Role, Scope, ScopeRule, Tenant};
 use crate::refusal::Refusal;
-use control_wire::{ApiKeyId, EnrolmentTokenId, NodeId, OrgId, ProjectId, SessionId, UserId};
+use control_wire::{
+    ApiKeyId, EnrolmentTokenId, InvitationId, NodeId, OrgId, ProjectId, SessionId, UserId,
+};
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
@@ -16,6 +18,13 @@ pub enum Actor {
     SetUp {
         /// The link.
         id: Uuid,
+    },
+    /// The bearer of an invitation.
+    Invitee {
+        /// The invitation.
+        id: InvitationId,
+        /// The organization to join.
+        tenant: Tenant,
     },
     /// A user with a session.
     User {
@@ -72,6 +81,7 @@ impl Actor {
         match self {
             Self::System => "system",
             Self::SetUp { .. } => "setup_link",
+            Self::Invitee { .. } => "invitation",
             Self::User { .. } => "user",
             Self::ApiKey { .. } => "api_key",
             Self::Enrolment { .. } => "enrolment_token",
@@ -84,6 +94,7 @@ impl Actor {
         match self {
             Self::System => Uuid::nil(),
             Self::SetUp { id } => *id,
+            Self::Invitee { id, .. } => id.0,
             Self::User { id, .. } => id.0,
             Self::ApiKey { id, .. } => id.0,
             Self::Enrolment { id, .. } => id.0,
@@ -129,6 +140,7 @@ impl Actor {
         match (access, self) {
             (Access::Public, _)
             | (Access::SetUp, Self::SetUp { .. })
+            | (Access::Invitee, Self::Invitee { .. })
             | (Access::SignedIn, Self::User { .. } | Self::ApiKey { .. })
             | (
                 Access::InstanceAdmin,
@@ -174,6 +186,7 @@ impl Actor {
         match self {
             Self::User { roles, .. } => roles.keys().copied().collect(),
             Self::ApiKey { tenant, .. }
+            | Self::Invitee { tenant, .. }
             | Self::Enrolment { tenant, .. }
             | Self::Node { tenant, .. } => vec![tenant.org],
             Self::System | Self::SetUp { .. } => Vec::new(),
@@ -186,7 +199,7 @@ impl Actor {
             Self::ApiKey { tenant, .. }
             | Self::Enrolment { tenant, .. }
             | Self::Node { tenant, .. } => tenant.project,
-            Self::User { .. } | Self::System | Self::SetUp { .. } => None,
+            Self::User { .. } | Self::System | Self::SetUp { .. } | Self::Invitee { .. } => None,
         }
     }
 
@@ -200,7 +213,9 @@ impl Actor {
                 let same_project = own_project.is_none() || tenant.project.is_none();
                 own.org == tenant.org && (same_project || own_project == tenant.project)
             }
-            Self::Enrolment { tenant: own, .. } | Self::Node { tenant: own, .. } => *own == tenant,
+            Self::Invitee { tenant: own, .. }
+            | Self::Enrolment { tenant: own, .. }
+            | Self::Node { tenant: own, .. } => *own == tenant,
         }
     }
 }

@@ -14,6 +14,7 @@ mod text;
 mod api_key;
 mod enrolment_token;
 mod heartbeat;
+mod invitation;
 mod labels;
 mod membership;
 mod node;
@@ -32,6 +33,7 @@ pub use enrolment_token::{
     NewEnrolmentToken,
 };
 pub use heartbeat::{check_events, check_heartbeat};
+pub use invitation::Invitation;
 pub use labels::Labels;
 pub use machine::{Transition, next_state};
 pub use membership::Membership;

@@ -1,6 +1,8 @@
 //! A membership: a user's role in an organization.
 
-use crate::access::Role;
+use crate::access::{Access, Role, Tenant};
+use crate::actor::Actor;
+use crate::refusal::Refusal;
 use control_wire::{OrgId, UserId};
 use jiff::Timestamp;
 
@@ -15,4 +17,103 @@ pub struct Membership {
     pub role: Role,
     /// When the user joined.
     pub created_at: Timestamp,
+}
+
+impl Membership {
+    /// A user who exists becomes a member.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission.
+    pub fn add(
+        actor: &Actor,
+        org: OrgId,
+        user: UserId,
+        role: Role,
+        now: Timestamp,
+    ) -> Result<Self, Refusal> {
+        actor.require(Access::ADMINISTER, Tenant::org(org))?;
+        Ok(Self {
+            org,
+            user,
+            role,
+            created_at: now,
+        })
+    }
+
+    /// The member with another role, given whether the organization has another administrator.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission, or if no administrator would be left.
+    pub fn change_role(
+        self,
+        actor: &Actor,
+        role: Role,
+        other_admin: bool,
+    ) -> Result<Self, Refusal> {
+        actor.require(Access::ADMINISTER, self.tenant())?;
+        if role != Role::Admin {
+            self.leave_admin(other_admin)?;
+        }
+        Ok(Self { role, ..self })
+    }
+
+    /// Whether the member may be removed, given whether there is another administrator.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission, or if no administrator would be left.
+    pub fn remove(&self, actor: &Actor, other_admin: bool) -> Result<(), Refusal> {
+        actor.require(Access::ADMINISTER, self.tenant())?;
+        self.leave_admin(other_admin)
+    }
+
+    /// Itself, as the place of what belongs to it.
+    pub fn tenant(&self) -> Tenant {
+        Tenant::org(self.org)
+    }
+
+    fn leave_admin(&self, other_admin: bool) -> Result<(), Refusal> {
+        let last = self.role == Role::Admin && !other_admin;
+        (!last).then_some(()).ok_or(Refusal::LastAdmin)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use control_wire::ApiKeyId;
+    use std::collections::BTreeSet;
+    use uuid::Uuid;
+
+    const ORG: OrgId = OrgId(Uuid::from_u128(1));
+
+    fn member(role: Role) -> Membership {
+        Membership {
+            org: ORG,
+            user: UserId(Uuid::from_u128(2)),
+            role,
+            created_at: Timestamp::UNIX_EPOCH,
+        }
+    }
+
+    #[test]
+    fn the_last_administrator_stays() {
+        let by = &Actor::ApiKey {
+            id: ApiKeyId(Uuid::from_u128(3)),
+            tenant: Tenant::org(ORG),
+            scopes: BTreeSet::new(),
+            expires_at: None,
+        };
+        let last = Err(Refusal::LastAdmin);
+        assert_eq!(member(Role::Admin).remove(by, false), last);
+        assert_eq!(member(Role::Admin).remove(by, true), Ok(()));
+        assert_eq!(member(Role::Operator).remove(by, false), Ok(()));
+        let demoted = |other| member(Role::Admin).change_role(by, Role::Reader, other);
+        assert_eq!(demoted(false), Err(Refusal::LastAdmin));
+        assert_eq!(demoted(true), Ok(member(Role::Reader)));
+        let kept = member(Role::Admin).change_role(by, Role::Admin, false);
+        assert_eq!(kept, Ok(member(Role::Admin)));
+    }
 }

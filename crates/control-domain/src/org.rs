@@ -46,6 +46,18 @@ impl Org {
         Ok(Self { name, ..self })
     }
 
+    /// Whether the organization may be deleted, given whether projects belong to it.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission, or while it has projects.
+    pub fn delete(&self, actor: &Actor, has_projects: bool) -> Result<(), Refusal> {
+        actor.require(Access::ADMINISTER, self.tenant())?;
+        (!has_projects)
+            .then_some(())
+            .ok_or(Refusal::InUse("projects"))
+    }
+
     /// Itself, as the place of what belongs to it.
     pub fn tenant(&self) -> Tenant {
         Tenant::org(self.id)

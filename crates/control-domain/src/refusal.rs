@@ -36,6 +36,9 @@ pub enum Refusal {
         /// What was asked for.
         event: &'static str,
     },
+    /// The organization would be left without an administrator.
+    #[error("the last administrator stays")]
+    LastAdmin,
     /// Other values still refer to this one.
     #[error("still has {0}")]
     InUse(&'static str),

@@ -55,6 +55,22 @@ impl NewUser {
 }
 
 impl User {
+    /// A user who accepts an invitation. `hash` is of the password.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] for any other actor, or a bad field.
+    pub fn join(
+        actor: &Actor,
+        id: UserId,
+        new: &NewUser,
+        hash: PasswordHash,
+        now: Timestamp,
+    ) -> Result<Self, Refusal> {
+        actor.holds(Access::Invitee)?;
+        Self::create(id, new, hash, false, now)
+    }
+
     /// The first administrator, made at set-up or on the command line. `hash` is of the password.
     ///
     /// # Errors
@@ -70,13 +86,23 @@ impl User {
         actor
             .holds(Access::SetUp)
             .or_else(|_| actor.holds(Access::System))?;
+        Self::create(id, new, hash, true, now)
+    }
+
+    fn create(
+        id: UserId,
+        new: &NewUser,
+        hash: PasswordHash,
+        instance_admin: bool,
+        now: Timestamp,
+    ) -> Result<Self, Refusal> {
         new.check()?;
         Ok(Self {
             id,
             email: Email::parse("email", &new.email)?,
             name: Name::parse("user_name", &new.name)?,
             password: Some(hash),
-            instance_admin: true,
+            instance_admin,
             created_at: now,
         })
     }

@@ -64,6 +64,20 @@ CREATE TABLE memberships (
 );
 CREATE INDEX memberships_by_user ON memberships (user_id);
 
+-- One-time links for new users; a row is gone once its link was used.
+CREATE TABLE invitations (
+  id TEXT PRIMARY KEY,
+  org_id TEXT NOT NULL REFERENCES orgs (id),
+  email TEXT NOT NULL,
+  role TEXT NOT NULL CHECK (role IN ('reader', 'operator', 'admin')),
+  secret_hash TEXT NOT NULL UNIQUE,
+  created_at BIGINT NOT NULL,
+  expires_at BIGINT NOT NULL,
+  UNIQUE (org_id, email)
+);
+CREATE INDEX invitations_by_org ON invitations (org_id, id);
+CREATE INDEX invitations_by_end ON invitations (expires_at);
+
 CREATE TABLE sessions (
   id TEXT PRIMARY KEY,
   user_id TEXT NOT NULL REFERENCES users (id) ON DELETE CASCADE,

@@ -11,6 +11,7 @@ mod store;
 mod versioned;
 
 mod audit;
+mod audit_log;
 mod lease;
 mod rate_limit;
 mod reply;
@@ -18,6 +19,7 @@ mod reply;
 mod api_key;
 mod enrolment_token;
 mod heartbeat;
+mod invitation;
 mod membership;
 mod node;
 mod node_event;
@@ -33,7 +35,9 @@ mod signing_key;
 mod user;
 
 pub use audit::{AuditEntry, AuditFault};
+pub use audit_log::{AuditFilter, AuditPage, AuditRecord};
 pub use error::StoreError;
+pub use membership::Member;
 pub use node_key::TokenIssuer;
 pub use node_list::{NodeCounts, NodeFilter};
 pub use node_order::StoredOrder;

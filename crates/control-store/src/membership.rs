@@ -1,12 +1,36 @@
 //! Memberships.
 
 use crate::error::StoreError;
-use crate::row::{id, named};
-use crate::statement::sql;
+use crate::row::{id, named, text, time, versioned};
+use crate::statement::{Record, sql};
 use crate::store::Transaction;
-use control_domain::{Membership, Role};
+use crate::versioned::{Page, Versioned};
+use control_domain::{Email, Membership, Name, Role};
 use control_wire::{OrgId, UserId};
+use sqlx::any::AnyRow;
 use std::collections::BTreeMap;
+
+/// A membership with the user's name and address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// The user's role.
+    pub membership: Membership,
+    /// The address that the user signs in with.
+    pub email: Email,
+    /// The user's name.
+    pub name: Name,
+}
+
+macro_rules! select {
+    ($where:literal) => {
+        concat!(
+            "SELECT m.org_id AS org_id, m.user_id AS user_id, m.role AS role,
+               m.created_at AS created_at, m.version AS version, u.email AS email, u.name AS name
+             FROM memberships m JOIN users u ON u.id = m.user_id ",
+            $where
+        )
+    };
+}
 
 impl Transaction {
     /// Inserts a new membership.
@@ -39,5 +63,104 @@ impl Transaction {
         rows.iter()
             .map(|row| Ok((id(row, "org_id")?, named(row, "role", Role::from_name)?)))
             .collect()
+    }
+
+    /// One member, if the user is one.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn member(
+        &mut self,
+        org: OrgId,
+        user: UserId,
+    ) -> Result<Option<Versioned<Member>>, StoreError> {
+        let member = sql(select!("WHERE m.org_id = $1 AND m.user_id = $2"));
+        member.bind(org).bind(user).one(self).await
+    }
+
+    /// The members of an organization, in the order of their users' creation.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn members(
+        &mut self,
+        org: OrgId,
+        page: Page,
+    ) -> Result<Vec<Versioned<Member>>, StoreError> {
+        let list = select!("WHERE m.org_id = $1 AND m.user_id > $2 ORDER BY m.user_id LIMIT $3");
+        sql(list).bind(org).page(self, page).await
+    }
+
+    /// Whether a user other than `user` administers the organization. Until this transaction ends,
+    /// no other one that asks the same goes on: of two administrators who remove each other, one stays.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn has_other_admin(&mut self, org: OrgId, user: UserId) -> Result<bool, StoreError> {
+        // Writes nothing new: PostgreSQL locks the row, and a writer of SQLite is alone anyway.
+        let lock = sql("UPDATE orgs SET version = version WHERE id = $1");
+        lock.bind(org).run(self).await?;
+        let other = "SELECT user_id FROM memberships
+                     WHERE org_id = $1 AND role = 'admin' AND user_id <> $2 LIMIT 1";
+        let row = sql(other).bind(org).bind(user).row(self).await?;
+        Ok(row.is_some())
+    }
+
+    /// Updates the role of the membership that had `version`; gives the next one.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Stale`]
+    pub async fn update_membership(
+        &mut self,
+        membership: Membership,
+        version: i64,
+    ) -> Result<i64, StoreError> {
+        let Membership {
+            org,
+            user,
+            role,
+            created_at: _,
+        } = membership;
+        let update = "UPDATE memberships SET role = $1, version = version + 1
+                      WHERE org_id = $2 AND user_id = $3 AND version = $4";
+        let update = sql(update).bind(role.name()).bind(org).bind(user);
+        update.write(self, version).await
+    }
+
+    /// Deletes the membership that had `version`.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Stale`]
+    pub async fn delete_membership(
+        &mut self,
+        org: OrgId,
+        user: UserId,
+        version: i64,
+    ) -> Result<(), StoreError> {
+        let delete =
+            sql("DELETE FROM memberships WHERE org_id = $1 AND user_id = $2 AND version = $3");
+        delete.bind(org).bind(user).write(self, version).await?;
+        Ok(())
+    }
+}
+
+impl Record for Member {
+    fn read(row: &AnyRow) -> Result<Versioned<Self>, StoreError> {
+        let member = Self {
+            membership: Membership {
+                org: id(row, "org_id")?,
+                user: id(row, "user_id")?,
+                role: named(row, "role", Role::from_name)?,
+                created_at: time(row, "created_at")?,
+            },
+            email: Email::stored(text(row, "email")?),
+            name: Name::stored(text(row, "name")?),
+        };
+        versioned(member, row)
     }
 }

@@ -9,6 +9,15 @@ use control_domain::{Name, Org};
 use control_wire::{OrgId, UserId};
 use sqlx::any::AnyRow;
 
+/// What an organization without projects still has, in the order of its references.
+const BELONGINGS: &[&str] = &[
+    "DELETE FROM api_keys WHERE org_id = $1",
+    "DELETE FROM invitations WHERE org_id = $1",
+    "DELETE FROM memberships WHERE org_id = $1",
+    "DELETE FROM signing_keys WHERE org_id = $1",
+    "DELETE FROM secrets WHERE org_id = $1",
+];
+
 impl Transaction {
     /// Inserts a new organization.
     ///
@@ -78,6 +87,30 @@ impl Transaction {
         let update =
             "UPDATE orgs SET name = $1, version = version + 1 WHERE id = $2 AND version = $3";
         sql(update).bind(name).bind(*id).write(self, version).await
+    }
+
+    /// Whether the organization has a project.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn has_projects(&mut self, org: OrgId) -> Result<bool, StoreError> {
+        let first = sql("SELECT id FROM projects WHERE org_id = $1 LIMIT 1");
+        Ok(first.bind(org).row(self).await?.is_some())
+    }
+
+    /// Deletes the organization that had `version`, with its members and keys.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Stale`], or [`StoreError::Reference`] while it has projects.
+    pub async fn delete_org(&mut self, org: OrgId, version: i64) -> Result<(), StoreError> {
+        for delete in BELONGINGS {
+            sql(delete).bind(org).run(self).await?;
+        }
+        let delete = sql("DELETE FROM orgs WHERE id = $1 AND version = $2");
+        delete.bind(org).write(self, version).await?;
+        Ok(())
     }
 }
 

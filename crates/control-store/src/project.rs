@@ -88,7 +88,7 @@ impl Transaction {
         sql(update).bind(name).bind(*id).write(self, version).await
     }
 
-    /// Deletes the project that had `version`, with all that belongs to it.
+    /// Deletes the project that had `version`, with all that belongs to it, sealed secrets too.
     ///
     /// # Errors
     ///
@@ -98,6 +98,13 @@ impl Transaction {
         project: ProjectId,
         version: i64,
     ) -> Result<(), StoreError> {
+        let services = sql("DELETE FROM services WHERE project_id = $1");
+        services.bind(project).run(self).await?;
+        let certificates = "DELETE FROM certificates WHERE project_id = $1 RETURNING secret_id";
+        for row in sql(certificates).bind(project).rows(self).await? {
+            let secret = sql("DELETE FROM secrets WHERE id = $1");
+            secret.bind(text(&row, "secret_id")?).run(self).await?;
+        }
         let delete = sql("DELETE FROM projects WHERE id = $1 AND version = $2");
         delete.bind(project).write(self, version).await?;
         Ok(())

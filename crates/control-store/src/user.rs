@@ -54,6 +54,24 @@ impl Transaction {
         row.as_ref().map(read).transpose()
     }
 
+    /// The user who signs in with this address, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn user_by_email(
+        &mut self,
+        email: &Email,
+    ) -> Result<Option<Versioned<User>>, StoreError> {
+        let sql = "SELECT id, email, name, password_hash, instance_admin, created_at, version
+                   FROM users WHERE email = $1";
+        let row = query(sql)
+            .bind(email.as_str())
+            .fetch_optional(self.connection())
+            .await?;
+        row.as_ref().map(read).transpose()
+    }
+
     /// Whether the installation has not been set up yet.
     ///
     /// # Errors

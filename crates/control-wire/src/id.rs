@@ -54,6 +54,7 @@ id! {
     DriftId: "a drift event",
     EnrolmentTokenId: "an enrolment token",
     NodeEventId: "an event of a node",
+    InvitationId: "an invitation",
     NodeId: "a node",
     OrgId: "an organization",
     ProjectId: "a project",

@@ -6,9 +6,11 @@
 )]
 
 mod access;
+mod audit;
 mod description;
 mod forger;
 mod lifecycle;
+mod members;
 mod nodes;
 mod orders;
 mod rates;

@@ -8,13 +8,15 @@ use control_api::router;
 use control_app::{App, Call, Environment};
 use control_auth::{MasterKey, Sealer, Secret, SigningPair};
 use control_domain::{
-    Actor, ApiKey, Email, EnrolmentToken, Labels, Membership, Name, Node, NodeCredential, Org,
-    Project, Role, Scope, Session, SetupLink, SigningKey, SigningKeyState, Tenant, User,
+    Actor, ApiKey, Email, EnrolmentToken, Invitation, Labels, Membership, Name, Node,
+    NodeCredential, Org, Project, Role, Scope, Session, SetupLink, SigningKey, SigningKeyState,
+    Tenant, User,
 };
 use control_store::{Store, StoredSecret, Transaction};
 use control_testkit::{Database, databases};
 use control_wire::{
-    ApiKeyId, EnrolmentTokenId, NodeId, OrgId, ProjectId, SecretId, SessionId, SigningKeyId, UserId,
+    ApiKeyId, EnrolmentTokenId, InvitationId, NodeId, OrgId, ProjectId, SecretId, SessionId,
+    SigningKeyId, UserId,
 };
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, from_slice, json};
@@ -54,6 +56,7 @@ pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Value,
+    pub(crate) text: String,
 }
 
 impl Answer {
@@ -162,15 +165,8 @@ impl World {
         ended: Option<Ended>,
     ) -> Credential {
         let now = self.app.now();
-        let id = UserId(Uuid::now_v7());
-        let user = User {
-            id,
-            email: Email::stored(format!("{id}@example.com")),
-            name: Name::stored("Ann".to_owned()),
-            password: None,
-            instance_admin,
-            created_at: now,
-        };
+        let user = self.new_user(instance_admin);
+        let id = user.id;
         let membership = Membership {
             org,
             user: id,
@@ -190,6 +186,64 @@ impl World {
         tx.insert_session(session, &secret.hash()).await.unwrap();
         tx.commit().await.unwrap();
         Credential::Session(secret.reveal().to_owned())
+    }
+
+    /// A user who is not stored yet, with an address of its own.
+    pub(crate) fn new_user(&self, instance_admin: bool) -> User {
+        let id = UserId(Uuid::now_v7());
+        User {
+            id,
+            email: Email::stored(format!("{id}@example.com")),
+            name: Name::stored("Ann".to_owned()),
+            password: None,
+            instance_admin,
+            created_at: self.app.now(),
+        }
+    }
+
+    /// The address of a new user who is no member.
+    pub(crate) async fn stranger(&self) -> String {
+        let user = self.new_user(false);
+        let mut tx = self.store.begin().await.unwrap();
+        tx.insert_user(&user).await.unwrap();
+        tx.commit().await.unwrap();
+        user.email.to_string()
+    }
+
+    /// A new member of the organization, without a session.
+    pub(crate) async fn member(&self, role: Role) -> UserId {
+        let user = self.new_user(false);
+        let membership = Membership {
+            org: self.org,
+            user: user.id,
+            role,
+            created_at: self.app.now(),
+        };
+        let mut tx = self.store.begin().await.unwrap();
+        tx.insert_user(&user).await.unwrap();
+        tx.insert_membership(membership).await.unwrap();
+        tx.commit().await.unwrap();
+        user.id
+    }
+
+    /// An invitation to the organization that was made `age` ago.
+    pub(crate) async fn invitation(&self, age: SignedDuration) -> (InvitationId, Credential) {
+        let id = InvitationId(Uuid::now_v7());
+        let at = self.app.now() - age;
+        let made = Invitation {
+            id,
+            org: self.org,
+            email: Email::stored(format!("{id}@example.com")),
+            role: Role::Operator,
+            created_at: at,
+            expires_at: at + SignedDuration::from_hours(7 * 24),
+        };
+        let secret = secret();
+        let mut tx = self.store.begin().await.unwrap();
+        let replaced = tx.replace_invitation(&made, &secret.hash()).await;
+        replaced.unwrap();
+        tx.commit().await.unwrap();
+        (id, Credential::Bearer(secret.reveal().to_owned()))
     }
 
     /// A set-up link; earlier ones are gone.
@@ -327,6 +381,7 @@ impl World {
             status,
             headers,
             body: from_slice(&bytes).unwrap_or_default(),
+            text: String::from_utf8_lossy(&bytes).into_owned(),
         }
     }
 }
@@ -356,6 +411,12 @@ pub(crate) fn sample(path: &str) -> Value {
         "/nodes/{node}/events" => {
             json!({"events": [{"at": "2026-01-01T00:00:00Z", "kind": "proxy.started"}]})
         }
+        "/orgs/{org}/members" => json!({"email": "nobody@example.com", "role": "reader"}),
+        "/orgs/{org}/members/{user}" => json!({"role": "reader"}),
+        "/orgs/{org}/invitations" => json!({
+            "email": format!("{}@example.com", Uuid::now_v7()), "role": "reader",
+        }),
+        "/invitations/accept" => json!({"user_name": "Bob", "password": "correct horse"}),
         "/api-keys" => json!({"name": "deploy", "scopes": ["api_keys:admin"]}),
         _ => Value::Null,
     }

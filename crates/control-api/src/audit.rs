@@ -1,0 +1,225 @@
+//! The audit log of an organization.
+#![expect(unused_qualifications, reason = "the path macro writes them")]
+
+use crate::extract::{Caller, Query};
+use crate::page::PageQuery;
+use crate::problem::Problem;
+use axum::Json;
+use axum::body::{Body, Bytes};
+use axum::extract::{Path, State};
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use control_app::{App, AuditExport, AuditFilter, AuditRecord, Error};
+use control_wire::{OrgId, ProjectId};
+use futures_util::stream::try_unfold;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
+
+/// Something that was done.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AuditEntryView {
+    /// The number in the installation's log.
+    seq: i64,
+    #[schema(value_type = String, format = DateTime)]
+    at: Timestamp,
+    /// The kind of actor, such as `user` or `api_key`.
+    actor_kind: String,
+    actor: Uuid,
+    /// Absent for what concerns the organization as a whole.
+    project: Option<ProjectId>,
+    /// What was done, such as `project.created`.
+    action: String,
+    /// What it was done to.
+    subject: Uuid,
+    correlation_id: String,
+    /// The entry's link of the hash chain, which `controld audit verify` compares.
+    hash: String,
+}
+
+/// A page of the log, newest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AuditList {
+    items: Vec<AuditEntryView>,
+    /// Where the next page begins; absent on the last one. A page looks at 5 000 entries at most, so
+    /// one with fewer items than asked for may have a next page.
+    next_cursor: Option<i64>,
+}
+
+/// Which entries.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct AuditQuery {
+    /// Only what this actor did.
+    actor: Option<Uuid>,
+    /// Only this action, such as `project.created`; `project.` stands for all that begin so.
+    action: Option<String>,
+    /// Only what was done to this.
+    subject: Option<Uuid>,
+    /// Only what was done in this project.
+    project: Option<Uuid>,
+    /// Only entries of this time and later.
+    #[param(value_type = Option<String>, format = DateTime)]
+    since: Option<Timestamp>,
+    /// Only entries before this time.
+    #[param(value_type = Option<String>, format = DateTime)]
+    until: Option<Timestamp>,
+}
+
+/// Which entries, and which page.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct AuditPageQuery {
+    /// Only what this actor did.
+    actor: Option<Uuid>,
+    /// Only this action, such as `project.created`; `project.` stands for all that begin so.
+    action: Option<String>,
+    /// Only what was done to this.
+    subject: Option<Uuid>,
+    /// Only what was done in this project.
+    project: Option<Uuid>,
+    /// Only entries of this time and later.
+    #[param(value_type = Option<String>, format = DateTime)]
+    since: Option<Timestamp>,
+    /// Only entries before this time.
+    #[param(value_type = Option<String>, format = DateTime)]
+    until: Option<Timestamp>,
+    /// How many items at most.
+    #[param(minimum = 1, maximum = 200, default = 50)]
+    limit: Option<u32>,
+    /// `next_cursor` of the page before.
+    cursor: Option<i64>,
+}
+
+impl AuditQuery {
+    fn filter(self) -> Result<AuditFilter, Problem> {
+        let Self {
+            actor,
+            action,
+            subject,
+            project,
+            since,
+            until,
+        } = self;
+        let known = |c: char| c.is_ascii_lowercase() || matches!(c, '.' | '_');
+        if let Some(action) = &action
+            && (action.is_empty() || !action.chars().all(known))
+        {
+            return Err(Problem::bad_query("action: is not of a-z, `.` and `_`"));
+        }
+        Ok(AuditFilter {
+            actor,
+            action,
+            subject,
+            project: project.map(ProjectId),
+            since,
+            until,
+        })
+    }
+}
+
+impl AuditEntryView {
+    fn of(record: AuditRecord) -> Self {
+        let AuditRecord {
+            seq,
+            at,
+            actor_kind,
+            actor,
+            project,
+            action,
+            subject,
+            correlation_id,
+            hash,
+        } = record;
+        Self {
+            seq,
+            at,
+            actor_kind,
+            actor,
+            project,
+            action,
+            subject,
+            correlation_id,
+            hash,
+        }
+    }
+}
+
+/// The audit log of an organization, newest first.
+#[utoipa::path(
+    get, path = "/orgs/{org}/audit", operation_id = "list_audit", tag = "audit",
+    params(AuditPageQuery), responses((status = 200, body = AuditList))
+)]
+pub(crate) async fn list(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(org): Path<OrgId>,
+    Query(query): Query<AuditPageQuery>,
+) -> Result<Json<AuditList>, Problem> {
+    let AuditPageQuery {
+        actor,
+        action,
+        subject,
+        project,
+        since,
+        until,
+        limit,
+        cursor: before,
+    } = query;
+    let filter = AuditQuery {
+        actor,
+        action,
+        subject,
+        project,
+        since,
+        until,
+    };
+    let filter = filter.filter()?;
+    let limit = PageQuery::wanted(limit)?;
+    let found = app.audit_log(&call, org, &filter, (before, limit)).await?;
+    Ok(Json(AuditList {
+        items: found.records.into_iter().map(AuditEntryView::of).collect(),
+        next_cursor: found.next,
+    }))
+}
+
+/// The audit log of an organization as JSON lines, oldest first, up to the newest entry of now. A
+/// connection that ends without the last chunk was broken off.
+#[utoipa::path(
+    get, path = "/orgs/{org}/audit/export", operation_id = "export_audit", tag = "audit",
+    params(AuditQuery),
+    responses((status = 200, body = AuditEntryView, content_type = "application/x-ndjson"))
+)]
+pub(crate) async fn export(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(org): Path<OrgId>,
+    Query(query): Query<AuditQuery>,
+) -> Result<Response, Problem> {
+    let export = app.export_audit(&call, org, query.filter()?).await?;
+    let body = Body::from_stream(try_unfold(export, next_lines));
+    let mut response = body.into_response();
+    let lines = HeaderValue::from_static("application/x-ndjson");
+    response.headers_mut().insert(header::CONTENT_TYPE, lines);
+    Ok(response)
+}
+
+async fn next_lines(mut export: AuditExport) -> Result<Option<(Bytes, AuditExport)>, Error> {
+    let records = export.next().await.inspect_err(|error| {
+        tracing::error!(%error, "an export of the audit log was broken off");
+    })?;
+    let Some(records) = records else {
+        return Ok(None);
+    };
+    let mut text = String::new();
+    for record in records {
+        let line = serde_json::to_string(&AuditEntryView::of(record));
+        text.push_str(&line.unwrap_or_default());
+        text.push('\n');
+    }
+    Ok(Some((Bytes::from(text), export)))
+}

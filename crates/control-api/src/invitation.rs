@@ -1,0 +1,171 @@
+//! Invitations.
+
+use crate::cookie;
+use crate::extract::{Body, Caller, Query};
+use crate::member::NewMemberRequest;
+use crate::names::RoleName;
+use crate::page::{List, PageQuery};
+use crate::problem::Problem;
+use crate::resource::Resource;
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use control_app::{App, Joined};
+use control_auth::Password;
+use control_domain::Invitation;
+use control_wire::{InvitationId, OrgId, UserId};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use utoipa::ToSchema;
+
+/// An invitation that was not accepted yet, without its secret.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct InvitationView {
+    id: InvitationId,
+    org: OrgId,
+    email: String,
+    role: RoleName,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+    #[schema(value_type = String, format = DateTime)]
+    expires_at: Timestamp,
+}
+
+/// A new invitation with its secret, which is shown this once.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct CreatedInvitation {
+    #[serde(flatten)]
+    invitation: InvitationView,
+    /// For `Authorization: Bearer` with `POST /api/v1/invitations/accept`.
+    secret: String,
+}
+
+/// What the new user chooses.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AcceptRequest {
+    /// The user's name.
+    #[schema(min_length = 1, max_length = 100)]
+    user_name: String,
+    /// The user's password.
+    #[schema(min_length = 12, max_length = 256)]
+    password: String,
+}
+
+/// The new member.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct JoinedView {
+    user: UserId,
+    org: OrgId,
+    role: RoleName,
+}
+
+impl InvitationView {
+    fn of(invitation: &Invitation) -> Self {
+        let Invitation {
+            id,
+            org,
+            email,
+            role,
+            created_at,
+            expires_at,
+        } = invitation;
+        Self {
+            id: *id,
+            org: *org,
+            email: email.to_string(),
+            role: (*role).into(),
+            created_at: *created_at,
+            expires_at: *expires_at,
+        }
+    }
+}
+
+/// The invitations of an organization that were not accepted yet.
+#[utoipa::path(
+    get, path = "/orgs/{org}/invitations", operation_id = "list_invitations", tag = "invitations",
+    params(PageQuery), responses((status = 200, body = List<InvitationView>))
+)]
+pub(crate) async fn list(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(org): Path<OrgId>,
+    Query(query): Query<PageQuery>,
+) -> Result<Json<List<InvitationView>>, Problem> {
+    let page = query.page()?;
+    let found = app.invitations(&call, org, page).await?;
+    let views = found.iter().map(InvitationView::of).collect();
+    Ok(Json(List::new(page, views, |view: &InvitationView| {
+        view.id.0
+    })))
+}
+
+/// Invites a user who does not exist yet, by a one-time link of seven days. It replaces an earlier
+/// invitation of the same address.
+#[utoipa::path(
+    post, path = "/orgs/{org}/invitations", operation_id = "create_invitation",
+    tag = "invitations",
+    request_body = NewMemberRequest, responses((status = 201, body = CreatedInvitation))
+)]
+pub(crate) async fn create(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(org): Path<OrgId>,
+    Body(NewMemberRequest { email, role }): Body<NewMemberRequest>,
+) -> Result<Resource<CreatedInvitation>, Problem> {
+    let wanted = (email.as_str(), role.into());
+    let (invitation, secret) = app.create_invitation(&call, org, wanted).await?;
+    let view = CreatedInvitation {
+        invitation: InvitationView::of(&invitation),
+        secret: secret.reveal().to_owned(),
+    };
+    Ok(Resource::secret(1, view))
+}
+
+/// Withdraws an invitation.
+#[utoipa::path(
+    delete, path = "/orgs/{org}/invitations/{invitation}", operation_id = "delete_invitation",
+    tag = "invitations", responses((status = 204))
+)]
+pub(crate) async fn delete(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path((org, invitation)): Path<(OrgId, InvitationId)>,
+) -> Result<StatusCode, Problem> {
+    app.delete_invitation(&call, org, invitation).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Makes the bearer of an invitation a user and a member, and signs the user in.
+#[utoipa::path(
+    post, path = "/invitations/accept", operation_id = "accept_invitation", tag = "invitations",
+    request_body = AcceptRequest, responses((status = 201, body = JoinedView))
+)]
+pub(crate) async fn accept(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Body(request): Body<AcceptRequest>,
+) -> Result<Response, Problem> {
+    let AcceptRequest {
+        user_name,
+        password,
+    } = request;
+    let password = Password::new(password);
+    let Joined {
+        user,
+        membership,
+        session,
+    } = app.accept_invitation(&call, user_name, password).await?;
+    let view = JoinedView {
+        user: user.id,
+        org: membership.org,
+        role: membership.role.into(),
+    };
+    let mut response = Resource::secret(1, view).into_response();
+    if let Ok(cookie) = HeaderValue::try_from(cookie::set_session(&session)) {
+        response.headers_mut().insert(header::SET_COOKIE, cookie);
+    }
+    Ok(response)
+}

@@ -1,0 +1,187 @@
+//! The audit log as its administrators read it.
+
+use crate::world::{Credential, World, sample, worlds};
+use axum::http::StatusCode;
+use control_domain::{Role, Tenant};
+use control_store::AuditEntry;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+const AUDIT: &str = "/orgs/{org}/audit";
+
+async fn write(world: &World, tenant: Tenant, action: &str, seconds: i64) {
+    let mut tx = world.store.begin().await.unwrap();
+    let entry = AuditEntry {
+        at: jiff::Timestamp::from_second(seconds).unwrap(),
+        actor_kind: "system",
+        actor: Uuid::nil(),
+        tenant: Some(tenant),
+        action,
+        subject: Uuid::nil(),
+        correlation_id: "",
+    };
+    tx.append_audit(&entry).await.unwrap();
+    tx.commit().await.unwrap();
+}
+
+fn actions(body: &Value) -> Vec<&str> {
+    let items = body["items"].as_array().unwrap().iter();
+    items.map(|item| item["action"].as_str().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn the_log_is_read_newest_first_page_by_page() {
+    for world in worlds().await {
+        let admin = world.user(world.org, Role::Admin).await;
+        for (index, action) in ["a.a", "b.b", "c.c"].into_iter().enumerate() {
+            let second = i64::try_from(index).unwrap();
+            write(&world, world.tenant(), action, second).await;
+            write(&world, world.other, "x.x", second).await;
+        }
+        let page = world.get(&format!("{AUDIT}?limit=2"), &admin).await;
+        assert_eq!(actions(&page.body), ["c.c", "b.b"]);
+        let next = page.body["next_cursor"].as_i64().unwrap();
+        let page = world
+            .get(&format!("{AUDIT}?limit=2&cursor={next}"), &admin)
+            .await;
+        assert_eq!(actions(&page.body), ["a.a"]);
+        assert_eq!(page.body["next_cursor"], Value::Null);
+    }
+}
+
+#[tokio::test]
+async fn a_filter_admits_what_it_says() {
+    for world in worlds().await {
+        let admin = world.user(world.org, Role::Admin).await;
+        let projects = "/orgs/{org}/projects";
+        let made = world.post(projects, &admin, sample(projects)).await;
+        let subject = made.text("id");
+        let me = world.get("/users/me", &admin).await.text("id");
+        write(&world, world.tenant(), "project.renamed", 100).await;
+        write(&world, Tenant::org(world.org), "member.added", 200).await;
+        let project = world.project;
+        for (query, expected) in [
+            (format!("subject={subject}"), &["project.created"][..]),
+            (format!("actor={me}"), &["project.created"]),
+            (
+                "action=project.".to_owned(),
+                &["project.renamed", "project.created"],
+            ),
+            ("action=project.renamed".to_owned(), &["project.renamed"]),
+            ("action=project".to_owned(), &[]),
+            (format!("project={project}"), &["project.renamed"]),
+            (
+                "until=1970-01-01T00:02:00Z".to_owned(),
+                &["project.renamed"],
+            ),
+            (
+                "since=1970-01-01T00:02:00Z&until=1970-01-01T00:04:00Z".to_owned(),
+                &["member.added"],
+            ),
+        ] {
+            let page = world.get(&format!("{AUDIT}?{query}"), &admin).await;
+            assert_eq!(page.status, StatusCode::OK, "{query}: {}", page.body);
+            assert_eq!(actions(&page.body), expected, "{query}");
+        }
+        for query in [
+            "action=%25",
+            "action=",
+            "actor=x",
+            "since=x",
+            "limit=0",
+            "order=up",
+        ] {
+            let page = world.get(&format!("{AUDIT}?{query}"), &admin).await;
+            assert_eq!(page.status, StatusCode::BAD_REQUEST, "{query}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_export_has_every_entry_of_its_organization_in_order() {
+    for world in worlds().await {
+        let admin = world.user(world.org, Role::Admin).await;
+        let mut tx = world.store.begin().await.unwrap();
+        for number in 0..1_203_u32 {
+            let tenant = if number % 3 == 0 {
+                world.other
+            } else {
+                world.tenant()
+            };
+            let action = format!("test.{number}");
+            let entry = AuditEntry {
+                at: world.app.now(),
+                actor_kind: "system",
+                actor: Uuid::nil(),
+                tenant: Some(tenant),
+                action: &action,
+                subject: Uuid::nil(),
+                correlation_id: "",
+            };
+            tx.append_audit(&entry).await.unwrap();
+        }
+        tx.commit().await.unwrap();
+        let answer = world.get(&format!("{AUDIT}/export"), &admin).await;
+        assert_eq!(answer.header("content-type"), "application/x-ndjson");
+        let lines: Vec<Value> = answer
+            .text
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        let found: Vec<&str> = lines
+            .iter()
+            .map(|line| line["action"].as_str().unwrap())
+            .collect();
+        let expected: Vec<String> = (0..1_203)
+            .filter(|number| number % 3 != 0)
+            .map(|number| format!("test.{number}"))
+            .collect();
+        assert_eq!(found, expected);
+        assert_eq!(lines[0]["hash"].as_str().unwrap().len(), 43);
+    }
+}
+
+#[tokio::test]
+async fn a_page_of_a_filter_that_nothing_passes_goes_on() {
+    for world in worlds().await {
+        let admin = world.user(world.org, Role::Admin).await;
+        let mut tx = world.store.begin().await.unwrap();
+        for _ in 0..5_001 {
+            let entry = AuditEntry {
+                at: world.app.now(),
+                actor_kind: "system",
+                actor: Uuid::nil(),
+                tenant: Some(world.tenant()),
+                action: "test.done",
+                subject: Uuid::nil(),
+                correlation_id: "",
+            };
+            tx.append_audit(&entry).await.unwrap();
+        }
+        tx.commit().await.unwrap();
+        let page = world.get(&format!("{AUDIT}?action=no.such"), &admin).await;
+        assert_eq!(page.body["items"], json!([]));
+        let next = page.body["next_cursor"].as_i64().unwrap();
+        let page = world
+            .get(&format!("{AUDIT}?action=no.such&cursor={next}"), &admin)
+            .await;
+        assert_eq!(page.body["next_cursor"], Value::Null);
+        let exported = world
+            .get(&format!("{AUDIT}/export?action=no.such"), &admin)
+            .await;
+        assert_eq!(
+            (exported.status, exported.text.as_str()),
+            (StatusCode::OK, "")
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_key_of_a_project_does_not_read_the_log() {
+    for world in worlds().await {
+        let key = world.key(world.tenant(), &[]);
+        let key: Credential = world.store_key(&key).await;
+        let answer = world.get(AUDIT, &key).await;
+        assert_eq!(answer.status, StatusCode::FORBIDDEN);
+    }
+}

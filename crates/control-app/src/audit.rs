@@ -1,0 +1,84 @@
+//! The audit log of an organization.
+
+use crate::app::App;
+use crate::call::Call;
+use crate::error::Error;
+use control_domain::{Access, Tenant};
+use control_store::{AuditFilter, AuditPage, AuditRecord};
+use control_wire::OrgId;
+use std::sync::Arc;
+
+/// Entries of an export that are in memory at once.
+const CHUNK: i64 = 500;
+
+/// An export on its way: the entries of an organization, oldest first, up to the newest one of its
+/// beginning.
+#[derive(Debug)]
+pub struct AuditExport {
+    app: Arc<App>,
+    org: OrgId,
+    filter: AuditFilter,
+    after: Option<i64>,
+    newest: i64,
+}
+
+impl App {
+    /// The entries of an organization before the entry `before`, newest first.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn audit_log(
+        &self,
+        call: &Call,
+        org: OrgId,
+        filter: &AuditFilter,
+        (before, limit): (Option<i64>, i64),
+    ) -> Result<AuditPage, Error> {
+        call.actor.require(Access::ADMINISTER, Tenant::org(org))?;
+        let mut tx = self.store.read().await?;
+        let before = before.unwrap_or(i64::MAX);
+        Ok(tx.audit_before(org, filter, before, limit).await?)
+    }
+
+    /// Begins an export.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn export_audit(
+        self: Arc<Self>,
+        call: &Call,
+        org: OrgId,
+        filter: AuditFilter,
+    ) -> Result<AuditExport, Error> {
+        call.actor.require(Access::ADMINISTER, Tenant::org(org))?;
+        let newest = self.store.read().await?.audit_head().await?;
+        Ok(AuditExport {
+            app: self,
+            org,
+            filter,
+            after: Some(0),
+            newest,
+        })
+    }
+}
+
+impl AuditExport {
+    /// The next entries; `None` after the last. No connection is held between two calls.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] if the database does not answer.
+    pub async fn next(&mut self) -> Result<Option<Vec<AuditRecord>>, Error> {
+        let Some(after) = self.after else {
+            return Ok(None);
+        };
+        let mut tx = self.app.store.read().await?;
+        let page = tx.audit_since(self.org, &self.filter, after, CHUNK).await?;
+        let AuditPage { mut records, next } = page;
+        self.after = next.filter(|seq| *seq < self.newest);
+        records.retain(|record| record.seq <= self.newest);
+        Ok(Some(records))
+    }
+}

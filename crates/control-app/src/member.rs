@@ -1,0 +1,125 @@
+//! Members of organizations.
+
+use crate::app::{App, taken};
+use crate::call::Call;
+use crate::error::Error;
+use control_domain::{Access, Email, Membership, Refusal, Role, Tenant};
+use control_store::{Member, Page, Transaction, Versioned};
+use control_wire::{OrgId, UserId};
+
+impl App {
+    /// Makes a user who exists a member.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn add_member(
+        &self,
+        call: &Call,
+        org: OrgId,
+        (email, role): (&str, Role),
+    ) -> Result<Versioned<Member>, Error> {
+        call.actor.require(Access::ADMINISTER, Tenant::org(org))?;
+        let email = Email::parse("email", email)?;
+        let mut tx = self.store.begin().await?;
+        let user = tx.user_by_email(&email).await?;
+        let unknown = Refusal::invalid("email", "is no user's; invite the user instead");
+        let user = user.ok_or(unknown)?.value;
+        let membership = Membership::add(&call.actor, org, user.id, role, call.now)?;
+        let inserted = tx.insert_membership(membership).await;
+        inserted.map_err(taken("membership"))?;
+        let tenant = membership.tenant();
+        self.commit(tx, call, "member.added", tenant, user.id.0)
+            .await?;
+        Ok(Versioned::new(Member {
+            membership,
+            email: user.email,
+            name: user.name,
+        }))
+    }
+
+    /// The members of an organization.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn members(
+        &self,
+        call: &Call,
+        org: OrgId,
+        page: Page,
+    ) -> Result<Vec<Versioned<Member>>, Error> {
+        call.actor.require(Access::ADMINISTER, Tenant::org(org))?;
+        Ok(self.store.read().await?.members(org, page).await?)
+    }
+
+    /// One member.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn member(
+        &self,
+        call: &Call,
+        org: OrgId,
+        user: UserId,
+    ) -> Result<Versioned<Member>, Error> {
+        call.actor.require(Access::ADMINISTER, Tenant::org(org))?;
+        find(&mut self.store.read().await?, org, user).await
+    }
+
+    /// Gives a member another role, at once for the sessions that the user has.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn change_role(
+        &self,
+        call: &Call,
+        (org, user): (OrgId, UserId),
+        role: Role,
+    ) -> Result<Versioned<Member>, Error> {
+        call.actor.require(Access::ADMINISTER, Tenant::org(org))?;
+        let mut tx = self.store.begin().await?;
+        let other_admin = tx.has_other_admin(org, user).await?;
+        let Versioned { value, version } = find(&mut tx, org, user).await?;
+        let membership = value.membership;
+        let membership = membership.change_role(&call.actor, role, other_admin)?;
+        call.expect_version(version)?;
+        let version = tx.update_membership(membership, version).await?;
+        let tenant = membership.tenant();
+        self.commit(tx, call, "member.role_changed", tenant, user.0)
+            .await?;
+        let value = Member {
+            membership,
+            ..value
+        };
+        Ok(Versioned { value, version })
+    }
+
+    /// Removes a member; the user stays, with other memberships.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn remove_member(
+        &self,
+        call: &Call,
+        (org, user): (OrgId, UserId),
+    ) -> Result<(), Error> {
+        call.actor.require(Access::ADMINISTER, Tenant::org(org))?;
+        let mut tx = self.store.begin().await?;
+        let other_admin = tx.has_other_admin(org, user).await?;
+        let Versioned { value, version } = find(&mut tx, org, user).await?;
+        value.membership.remove(&call.actor, other_admin)?;
+        call.expect_version(version)?;
+        tx.delete_membership(org, user, version).await?;
+        let tenant = value.membership.tenant();
+        self.commit(tx, call, "member.removed", tenant, user.0)
+            .await
+    }
+}
+
+async fn find(tx: &mut Transaction, org: OrgId, user: UserId) -> Result<Versioned<Member>, Error> {
+    Ok(tx.member(org, user).await?.ok_or(Refusal::NotFound)?)
+}

@@ -1,0 +1,145 @@
+//! Invitations: at most one of each address in an organization.
+
+use crate::error::StoreError;
+use crate::row::{id, named, text, time};
+use crate::statement::sql;
+use crate::store::Transaction;
+use crate::versioned::Page;
+use control_domain::{Email, Invitation, Role};
+use control_wire::{InvitationId, OrgId};
+use jiff::Timestamp;
+use sqlx::any::AnyRow;
+
+macro_rules! select {
+    ($where:literal) => {
+        concat!(
+            "SELECT id, org_id, email, role, created_at, expires_at FROM invitations ",
+            $where
+        )
+    };
+}
+
+impl Transaction {
+    /// Puts the invitation in the place of an earlier one of the same address.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn replace_invitation(
+        &mut self,
+        invitation: &Invitation,
+        secret_hash: &str,
+    ) -> Result<(), StoreError> {
+        let Invitation {
+            id,
+            org,
+            email,
+            role,
+            created_at,
+            expires_at,
+        } = invitation;
+        let earlier = sql("DELETE FROM invitations WHERE org_id = $1 AND email = $2");
+        earlier.bind(*org).bind(email.as_str()).run(self).await?;
+        let insert = "INSERT INTO invitations (id, org_id, email, role, secret_hash, created_at,
+                      expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7)";
+        sql(insert)
+            .bind(*id)
+            .bind(*org)
+            .bind(email.as_str())
+            .bind(role.name())
+            .bind(secret_hash)
+            .bind(*created_at)
+            .bind(*expires_at)
+            .run(self)
+            .await?;
+        Ok(())
+    }
+
+    /// The invitation, if it was neither accepted nor withdrawn.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn invitation(
+        &mut self,
+        invitation: InvitationId,
+    ) -> Result<Option<Invitation>, StoreError> {
+        let row = sql(select!("WHERE id = $1"))
+            .bind(invitation)
+            .row(self)
+            .await?;
+        row.as_ref().map(read).transpose()
+    }
+
+    /// The invitation whose secret has this hash, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn invitation_by_secret(
+        &mut self,
+        secret_hash: &str,
+    ) -> Result<Option<Invitation>, StoreError> {
+        let by_secret = sql(select!("WHERE secret_hash = $1"));
+        let row = by_secret.bind(secret_hash).row(self).await?;
+        row.as_ref().map(read).transpose()
+    }
+
+    /// The invitations of an organization.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn invitations(
+        &mut self,
+        org: OrgId,
+        page: Page,
+    ) -> Result<Vec<Invitation>, StoreError> {
+        let list = sql(select!(
+            "WHERE org_id = $1 AND id > $2 ORDER BY id LIMIT $3"
+        ));
+        let Page { after, limit } = page;
+        let rows = list.bind(org).bind(after.unwrap_or_default()).bind(limit);
+        rows.rows(self).await?.iter().map(read).collect()
+    }
+
+    /// Uses the invitation up, or withdraws it.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Stale`] if it is gone.
+    pub async fn delete_invitation(&mut self, invitation: InvitationId) -> Result<(), StoreError> {
+        let delete = sql("DELETE FROM invitations WHERE id = $1");
+        match delete.bind(invitation).run(self).await? {
+            0 => Err(StoreError::Stale),
+            _ => Ok(()),
+        }
+    }
+
+    /// Deletes at most `limit` invitations that have ended; how many.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn purge_invitations(
+        &mut self,
+        now: Timestamp,
+        limit: i64,
+    ) -> Result<u64, StoreError> {
+        let delete = "DELETE FROM invitations WHERE id IN
+                      (SELECT id FROM invitations WHERE expires_at <= $1
+                       ORDER BY expires_at LIMIT $2)";
+        sql(delete).bind(now).bind(limit).run(self).await
+    }
+}
+
+fn read(row: &AnyRow) -> Result<Invitation, StoreError> {
+    Ok(Invitation {
+        id: id(row, "id")?,
+        org: id(row, "org_id")?,
+        email: Email::stored(text(row, "email")?),
+        role: named(row, "role", Role::from_name)?,
+        created_at: time(row, "created_at")?,
+        expires_at: time(row, "expires_at")?,
+    })
+}
