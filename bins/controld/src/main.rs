@@ -3,25 +3,36 @@
 mod admin;
 mod audit;
 mod cli;
+mod ctl;
 mod data_dir;
 mod serve;
 mod state;
 
 use crate::cli::{AdminCommand, AuditCommand, Cli, Command};
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 use std::error::Error;
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
 #[tokio::main]
 async fn main() -> ExitCode {
+    let operations = ctl::operations();
+    let mut whole = Cli::command().subcommand(ctl::command(&operations));
+    let matches = whole.get_matches_mut();
+    if let Some(("ctl", inner)) = matches.subcommand() {
+        return ctl::run(&operations, inner, &mut whole).await;
+    }
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     tracing_subscriber::fmt()
         .json()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .init();
-    match run(Cli::parse()).await {
+    let cli = match Cli::from_arg_matches(&matches) {
+        Ok(cli) => cli,
+        Err(error) => error.exit(),
+    };
+    match run(cli).await {
         Ok(code) => code,
         Err(error) => {
             tracing::error!(error = told(&*error), "controld ends");

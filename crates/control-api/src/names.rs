@@ -5,8 +5,11 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// Declares the interface's enum beside the domain's. A variant that one lacks does not compile.
+///
+/// The names are taken as `tt`: a `literal` reaches the derive of the schema in a group that it cannot
+/// read, and the description would have the variants' names.
 macro_rules! names {
-    ($(#[$doc:meta])* $type:ident of $domain:ident { $($variant:ident = $name:literal),* $(,)? }) => {
+    ($(#[$doc:meta])* $type:ident of $domain:ident { $($variant:ident = $name:tt),* $(,)? }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
         pub(crate) enum $type {

@@ -2,14 +2,14 @@
 
 use crate::route::{PREFIX, Route, row};
 use crate::{
-    admission, answer, api_key, audit, enrolment_token, invitation, member, node, node_session,
-    openapi, org, project, setup, signing_key, user,
+    admission, answer, api_key, audit, docs, enrolment_token, invitation, member, node,
+    node_session, openapi, org, project, setup, signing_key, user,
 };
+use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::{Method, StatusCode};
 use axum::middleware::from_fn_with_state;
-use axum::routing::{any, get};
-use axum::{Json, Router};
+use axum::routing::any;
 use control_app::App;
 use control_domain::Access;
 use serde_json::Value;
@@ -89,6 +89,17 @@ pub static ROUTES: &[Route] = &[
     row(DELETE, "/api-keys/{api_key}", Access::API_KEYS, || routes!(api_key::delete)),
 ];
 
+/// The description of the interface, as `/api/v1/openapi.json` serves it.
+pub fn description() -> Value {
+    let mut api = OpenApiRouter::with_openapi(openapi::base());
+    for row in ROUTES {
+        api = api.routes((row.handler)());
+    }
+    let api: OpenApiRouter<Arc<App>> = OpenApiRouter::new().nest(PREFIX, api);
+    let (_, document) = api.split_for_parts();
+    openapi::complete(&document, ROUTES)
+}
+
 /// The interface under `/api/v1`, with its own description.
 pub fn router(app: &Arc<App>) -> Router {
     let mut api = OpenApiRouter::with_openapi(openapi::base());
@@ -103,12 +114,9 @@ pub fn router(app: &Arc<App>) -> Router {
         .nest(PREFIX, api)
         .with_state(Arc::clone(app));
     let (router, document) = api.split_for_parts();
-    let document = Arc::new(openapi::complete(&document, ROUTES));
+    let document = openapi::complete(&document, ROUTES);
     router
-        .route(
-            "/api/v1/openapi.json",
-            get(async move || Json(Value::clone(&document))),
-        )
+        .merge(docs::router(document))
         // Not a fallback: merged with other routers, that would be theirs or ours for all paths.
         .route("/api/v1/{*path}", any(async || StatusCode::NOT_FOUND))
         .layer(from_fn_with_state(Arc::clone(app), answer::answer))

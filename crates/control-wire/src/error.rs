@@ -38,7 +38,7 @@ pub struct ErrorDetail {
 }
 
 macro_rules! codes {
-    ($($(#[$doc:meta])* $variant:ident = $name:literal),* $(,)?) => {
+    ($($(#[$doc:meta])* $variant:ident = $name:tt),* $(,)?) => {
         /// A name for programs of what went wrong.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
         pub enum ErrorCode {

@@ -2,6 +2,8 @@
 
 use crate::world::{Credential, worlds};
 use control_api::ROUTES;
+use control_domain::{Role, Scope};
+use control_wire::ErrorCode;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -54,6 +56,57 @@ async fn every_operation_has_a_name_and_its_failures() {
         let in_path = parameters.iter().filter(|each| each["in"] == "path");
         assert_eq!(in_path.count(), named, "{place}");
     }
+}
+
+#[tokio::test]
+async fn a_described_name_is_the_name_on_the_wire() {
+    let document = control_api::description();
+    let values = |schema: &str| {
+        let found = document.pointer(&format!("/components/schemas/{schema}/enum"));
+        let found = found.and_then(Value::as_array).unwrap().iter();
+        found
+            .map(|value| value.as_str().unwrap().to_owned())
+            .collect::<Vec<String>>()
+    };
+    let names = |all: &[Scope]| all.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(values("ScopeName"), names(Scope::ALL));
+    let roles: Vec<String> = Role::ALL.iter().map(ToString::to_string).collect();
+    assert_eq!(values("RoleName"), roles);
+    let codes: Vec<String> = ErrorCode::ALL.iter().map(ToString::to_string).collect();
+    assert_eq!(values("ErrorCode"), codes);
+}
+
+#[tokio::test]
+async fn the_page_has_every_operation_and_no_script() {
+    let world = worlds().await.remove(0);
+    let get = async |path: &str| {
+        let request = axum::http::Request::get(path).body(axum::body::Body::empty());
+        world.send_request(request.unwrap()).await
+    };
+    let page = get("/api/docs").await;
+    assert_eq!(page.header("content-type"), "text/html; charset=utf-8");
+    let policy = page.header("content-security-policy");
+    assert!(
+        policy.starts_with("default-src 'none'; style-src 'self';"),
+        "{policy}"
+    );
+    for (_, operation) in operations(&control_api::description()) {
+        let id = operation["operationId"].as_str().unwrap();
+        assert!(
+            page.text.contains(&format!("<details id=\"{id}\">")),
+            "{id}"
+        );
+    }
+    for forbidden in ["<script", "style=", "onclick", "http://", "https://"] {
+        assert!(!page.text.contains(forbidden), "{forbidden}");
+    }
+    // Every reference within the page leads somewhere.
+    for target in page.text.split("href=\"#").skip(1) {
+        let id = target.split('"').next().unwrap();
+        assert!(page.text.contains(&format!("id=\"{id}\"")), "{id}");
+    }
+    let style = get("/api/docs/style.css").await;
+    assert_eq!(style.header("content-type"), "text/css; charset=utf-8");
 }
 
 #[tokio::test]

@@ -1,0 +1,79 @@
+//! `controld ctl`: the whole interface as commands.
+
+mod apply;
+mod client;
+mod error;
+mod grammar;
+mod lookup;
+mod manual;
+mod operation;
+mod output;
+mod run;
+mod settings;
+mod value;
+
+use crate::ctl::error::CtlError;
+use crate::ctl::operation::Operation;
+use clap::{ArgMatches, Command};
+use control_api::ROUTES;
+use std::process::ExitCode;
+
+/// The commands that the interface gives.
+pub(crate) fn operations() -> Vec<Operation> {
+    operation::operations(&control_api::description(), ROUTES)
+}
+
+/// The command line below `ctl`.
+pub(crate) fn command(operations: &[Operation]) -> Command {
+    grammar::command(operations)
+}
+
+/// Runs what was parsed; a failure is told on the standard error output.
+#[expect(clippy::print_stderr, reason = "the operator reads it")]
+pub(crate) async fn run(
+    operations: &[Operation],
+    matches: &ArgMatches,
+    whole: &mut Command,
+) -> ExitCode {
+    let done: Result<(), CtlError> = run::run(operations, matches, whole).await;
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ctl::operation::is_of_nodes;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_route_of_clients_is_one_command() {
+        let operations = operations();
+        let mut commands = BTreeSet::new();
+        for operation in &operations {
+            let command = (operation.noun.clone(), operation.verb.clone());
+            assert!(commands.insert(command), "{operation:?} is two commands");
+            assert!(!operation.verb.is_empty(), "{operation:?} has no verb");
+            assert!(!operation.about.is_empty(), "{operation:?} says nothing");
+        }
+        for route in ROUTES {
+            let path = format!("/api/v1{}", route.path);
+            let own = operations
+                .iter()
+                .filter(|one| one.method == route.method && one.path == path);
+            let expected = usize::from(!is_of_nodes(route.access));
+            assert_eq!(own.count(), expected, "{} {path}", route.method);
+        }
+    }
+
+    #[test]
+    fn the_grammar_has_no_fault() {
+        // Two flags of one name, or a required argument behind an optional one, panic here.
+        command(&operations()).debug_assert();
+    }
+}

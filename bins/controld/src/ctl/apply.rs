@@ -1,0 +1,197 @@
+//! `ctl apply`: what a file says becomes true, noun by noun, found again by name.
+
+use crate::ctl::client::Call;
+use crate::ctl::error::CtlError;
+use crate::ctl::grammar::path_id;
+use crate::ctl::lookup::{Lookup, text};
+use crate::ctl::operation::Operation;
+use crate::ctl::output::print;
+use crate::ctl::value::object;
+use clap::ArgMatches;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+type Fields = Map<String, Value>;
+
+/// The operations on one noun of the file.
+#[derive(Clone, Copy)]
+struct Noun<'a> {
+    list: &'a Operation,
+    create: &'a Operation,
+    update: &'a Operation,
+}
+
+/// One run: where the file's nouns belong, and whether anything is done.
+struct Apply<'a> {
+    lookup: &'a Lookup<'a>,
+    org: Option<String>,
+    project: Option<String>,
+    dry_run: bool,
+}
+
+/// Creates what is missing, updates what differs, and says so for each.
+pub(crate) async fn run(lookup: &Lookup<'_>, matches: &ArgMatches) -> Result<(), CtlError> {
+    let file = matches.get_one::<PathBuf>("file").cloned();
+    let wanted = object(&file.unwrap_or_default())?;
+    let place = |name| matches.get_one::<String>(&path_id(name)).cloned();
+    let apply = Apply {
+        lookup,
+        org: place("org"),
+        project: place("project"),
+        dry_run: matches.get_flag("dry-run"),
+    };
+    for (noun, items) in in_order(lookup.operations, &wanted)? {
+        apply.noun(noun, items).await?;
+    }
+    Ok(())
+}
+
+/// The nouns of the file, each behind those that its fields refer to.
+fn in_order<'a>(
+    operations: &'a [Operation],
+    wanted: &'a Fields,
+) -> Result<Vec<(Noun<'a>, &'a [Value])>, CtlError> {
+    let mut waiting = BTreeMap::new();
+    for (tag, items) in wanted {
+        let noun = Noun::of(operations, tag)
+            .ok_or_else(|| CtlError::usage(format!("{tag}: is nothing that can be applied")))?;
+        let items = items.as_array();
+        let items = items.ok_or_else(|| CtlError::usage(format!("{tag}: is no list")))?;
+        waiting.insert(noun.list.noun.as_str(), (noun, items.as_slice()));
+    }
+    let mut ordered = Vec::new();
+    while !waiting.is_empty() {
+        let is_free = |noun: &Noun<'_>| {
+            let mut fields = noun.create.fields().iter();
+            !fields.any(|field| {
+                let referred = field.name.replace('_', "-");
+                referred != noun.list.noun && waiting.contains_key(referred.as_str())
+            })
+        };
+        let free = waiting.iter().find(|(_, (noun, _))| is_free(noun));
+        let next = free
+            .or_else(|| waiting.iter().next())
+            .map(|(name, _)| *name);
+        ordered.extend(next.and_then(|next| waiting.remove(next)));
+    }
+    Ok(ordered)
+}
+
+impl<'a> Noun<'a> {
+    /// By the name of its list; `None` unless it can be listed, created and updated by name.
+    fn of(operations: &'a [Operation], tag: &str) -> Option<Self> {
+        let of = |verb: &str| {
+            let mut all = operations.iter();
+            all.find(|one| one.tag == tag && one.verb == verb)
+        };
+        let (list, create, update) = (of("list")?, of("create")?, of("update")?);
+        let is_named = create.fields().iter().any(|field| field.name == "name");
+        (is_named && list.is_paged()).then_some(Self {
+            list,
+            create,
+            update,
+        })
+    }
+}
+
+impl Apply<'_> {
+    async fn noun(&self, noun: Noun<'_>, items: &[Value]) -> Result<(), CtlError> {
+        let place = |name: &str| match name {
+            "org" => self.org.clone(),
+            _ => self.project.clone(),
+        };
+        let list = self.lookup.path(noun.list, place).await?;
+        let existing = self.lookup.all(&list, None).await?;
+        for item in items {
+            let name = text(item, "name");
+            let subject = format!("{}/{name}", noun.list.noun);
+            let fields = item.as_object().filter(|_| !name.is_empty());
+            let fields = fields.ok_or_else(|| {
+                CtlError::usage(format!("{}: an item has no name", noun.list.tag))
+            })?;
+            let found = existing.iter().find(|one| text(one, "name") == name);
+            let done = match found {
+                None => self.create(noun, &list, fields).await,
+                Some(found) => self.update(noun, &list, found, fields).await,
+            }?;
+            let done = format!("{subject} {done}\n");
+            print(&done).map_err(|error| CtlError::failed("standard output", error))?;
+        }
+        Ok(())
+    }
+
+    async fn create(
+        &self,
+        noun: Noun<'_>,
+        list: &str,
+        fields: &Fields,
+    ) -> Result<String, CtlError> {
+        if self.dry_run {
+            return Ok("would be created".to_owned());
+        }
+        let body = self.resolved(noun, list, fields).await?;
+        let call = Call::new(noun.create.method.clone(), list);
+        self.lookup.client.json(&call.json(&body.into())).await?;
+        Ok("created".to_owned())
+    }
+
+    /// A field that the resource does not show is sent along, and by itself changes nothing.
+    async fn update(
+        &self,
+        noun: Noun<'_>,
+        list: &str,
+        found: &Value,
+        fields: &Fields,
+    ) -> Result<String, CtlError> {
+        let resolved = match self.resolved(noun, list, fields).await {
+            // What it refers to would be created before.
+            Err(_) if self.dry_run => return Ok("would be updated".to_owned()),
+            resolved => resolved?,
+        };
+        let differs = |name: &String, value: &Value| {
+            let own = found.get(name);
+            own.is_some_and(|own| own != value)
+        };
+        let different = resolved.iter().filter(|(name, value)| differs(name, value));
+        let different: Vec<&str> = different.map(|(name, _)| name.as_str()).collect();
+        if different.is_empty() {
+            return Ok("unchanged".to_owned());
+        }
+        let told = different.join(", ");
+        if self.dry_run {
+            return Ok(format!("would be updated: {told}"));
+        }
+        let known = |name: &str| noun.update.fields().iter().any(|field| field.name == name);
+        if let Some(fixed) = different.iter().find(|name| !known(name)) {
+            let subject = format!("{}/{}", noun.list.noun, text(found, "name"));
+            return Err(CtlError::failed(
+                subject,
+                format!("{fixed} cannot be changed"),
+            ));
+        }
+        let body: Fields = resolved
+            .into_iter()
+            .filter(|(name, _)| known(name))
+            .collect();
+        let path = format!("{list}/{}", text(found, "id"));
+        let current = self.lookup.client.send(&Call::get(path.clone())).await?;
+        let tag = current.headers().get("etag");
+        let mut call = Call::new(noun.update.method.clone(), path).json(&body.into());
+        call.if_match = tag.and_then(|tag| Some(tag.to_str().ok()?.to_owned()));
+        self.lookup.client.json(&call).await?;
+        Ok(format!("updated: {told}"))
+    }
+
+    /// The fields with ids for names.
+    async fn resolved(
+        &self,
+        noun: Noun<'_>,
+        list: &str,
+        fields: &Fields,
+    ) -> Result<Fields, CtlError> {
+        let mut resolved = fields.clone();
+        self.lookup.fields(noun.create, &mut resolved, list).await?;
+        Ok(resolved)
+    }
+}

@@ -1,0 +1,226 @@
+//! Requests to the control plane, over TCP or TLS.
+
+use crate::ctl::error::CtlError;
+use crate::ctl::settings::Settings;
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT};
+use http::uri::Scheme;
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::http1::handshake;
+use hyper_util::rt::TokioIo;
+use proxy_tls::{Alpn, ClientTls, ClientTlsSettings, PlatformRoots, TlsVersion};
+use serde_json::Value;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsConnector;
+use uuid::Uuid;
+
+/// From the beginning of a request to the head of its answer.
+const DEADLINE: Duration = Duration::from_mins(1);
+/// How often a request is sent that is answered with 429 or 503.
+const ATTEMPTS: u32 = 4;
+/// A longer `Retry-After` is the caller's to wait for.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// Sends requests with one credential to one control plane.
+pub(crate) struct Client {
+    base: Uri,
+    authority: String,
+    key: Option<String>,
+    tls: Option<ClientTls>,
+}
+
+/// A request, complete but for what all have.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    pub(crate) method: Method,
+    /// With the query.
+    pub(crate) path: String,
+    pub(crate) body: Option<(String, Bytes)>,
+    pub(crate) if_match: Option<String>,
+}
+
+impl Call {
+    /// A request that reads.
+    pub(crate) fn get(path: impl Into<String>) -> Self {
+        Self::new(Method::GET, path)
+    }
+
+    pub(crate) fn new(method: Method, path: impl Into<String>) -> Self {
+        Self {
+            method,
+            path: path.into(),
+            body: None,
+            if_match: None,
+        }
+    }
+
+    pub(crate) fn json(mut self, value: &Value) -> Self {
+        let bytes = Bytes::from(value.to_string());
+        self.body = Some(("application/json".to_owned(), bytes));
+        self
+    }
+}
+
+impl Client {
+    /// A client of the server that `settings` name.
+    pub(crate) fn new(settings: &Settings) -> Result<Self, CtlError> {
+        let url = settings.url.trim_end_matches('/');
+        let wrong = |cause: &str| CtlError::usage(format!("--url {url}: {cause}"));
+        let base: Uri = url.parse().map_err(|_| wrong("is no URL"))?;
+        let is_tls = match base.scheme() {
+            Some(scheme) if *scheme == Scheme::HTTPS => true,
+            Some(scheme) if *scheme == Scheme::HTTP => false,
+            _ => return Err(wrong("begins neither with https:// nor with http://")),
+        };
+        let authority = base.authority().ok_or_else(|| wrong("names no host"))?;
+        let authority = authority.to_string();
+        let tls = is_tls.then(|| tls(settings)).transpose()?;
+        Ok(Self {
+            base,
+            authority,
+            key: settings.key.clone(),
+            tls,
+        })
+    }
+
+    /// Sends the request, and the same again while the server asks to wait; gives a success.
+    pub(crate) async fn send(&self, call: &Call) -> Result<Response<Incoming>, CtlError> {
+        // The same for every attempt: whatever was lost on the way, it is carried out once.
+        let repeated = (!call.method.is_safe()).then(|| Uuid::new_v4().to_string());
+        let mut attempt = 1;
+        loop {
+            let response = self.attempt(call, repeated.as_deref()).await?;
+            let status = response.status();
+            if status.is_success() {
+                return Ok(response);
+            }
+            let wait = wait(status, response.headers()).filter(|_| attempt < ATTEMPTS);
+            let Some(wait) = wait else {
+                let body = collect(response).await?;
+                return Err(CtlError::refused(status.as_u16(), &body));
+            };
+            attempt += 1;
+            sleep(wait).await;
+        }
+    }
+
+    /// The JSON that a request is answered with; null for an empty answer.
+    pub(crate) async fn json(&self, call: &Call) -> Result<Value, CtlError> {
+        let bytes = collect(self.send(call).await?).await?;
+        if bytes.is_empty() {
+            return Ok(Value::Null);
+        }
+        serde_json::from_slice(&bytes).map_err(|error| CtlError::failed("the answer", error))
+    }
+
+    async fn attempt(
+        &self,
+        call: &Call,
+        repeated: Option<&str>,
+    ) -> Result<Response<Incoming>, CtlError> {
+        let request = self.request(call, repeated)?;
+        let answered = timeout(DEADLINE, self.connect_and_send(request)).await;
+        answered.map_err(|_| CtlError::failed(&self.authority, "no answer in 60 s"))?
+    }
+
+    fn request(
+        &self,
+        call: &Call,
+        repeated: Option<&str>,
+    ) -> Result<Request<Full<Bytes>>, CtlError> {
+        let prefix = self.base.path().trim_end_matches('/');
+        let mut request = Request::builder()
+            .method(call.method.clone())
+            .uri(format!("{prefix}{}", call.path))
+            .header(HOST, &self.authority)
+            .header(
+                USER_AGENT,
+                concat!("controld-ctl/", env!("CARGO_PKG_VERSION")),
+            );
+        if let Some(key) = &self.key {
+            request = request.header(AUTHORIZATION, format!("Bearer {key}"));
+        }
+        if let Some(id) = repeated {
+            request = request.header("idempotency-key", id);
+        }
+        if let Some(version) = &call.if_match {
+            request = request.header("if-match", version);
+        }
+        let mut bytes = Bytes::new();
+        if let Some((kind, body)) = &call.body {
+            request = request.header(CONTENT_TYPE, kind);
+            bytes = body.clone();
+        }
+        let request = request.body(Full::new(bytes));
+        request.map_err(|_| CtlError::usage("the key or the URL has characters that HTTP forbids"))
+    }
+
+    async fn connect_and_send(
+        &self,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Response<Incoming>, CtlError> {
+        let away = |error: std::io::Error| CtlError::failed(&self.authority, error);
+        let host = self.base.host().unwrap_or_default();
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let default = if self.tls.is_some() { 443 } else { 80 };
+        let port = self.base.port_u16().unwrap_or(default);
+        let stream = TcpStream::connect((host, port)).await.map_err(away)?;
+        let Some(tls) = &self.tls else {
+            return self.exchange(stream, request).await;
+        };
+        let name = tls.server_name(host);
+        let name = name.map_err(|error| CtlError::usage(format!("--url: {error}")))?;
+        let connector = TlsConnector::from(tls.config());
+        let stream = connector.connect(name, stream).await.map_err(away)?;
+        self.exchange(stream, request).await
+    }
+
+    async fn exchange<S>(
+        &self,
+        stream: S,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Response<Incoming>, CtlError>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let failed = |error: hyper::Error| CtlError::failed(&self.authority, error);
+        let (mut sender, connection) = handshake(TokioIo::new(stream)).await.map_err(failed)?;
+        // It ends with the answer's body, which tells of its failures.
+        tokio::spawn(connection);
+        sender.send_request(request).await.map_err(failed)
+    }
+}
+
+/// The whole body of an answer.
+async fn collect(response: Response<Incoming>) -> Result<Bytes, CtlError> {
+    let collected = response.into_body().collect().await;
+    let collected = collected.map_err(|error| CtlError::failed("the answer broke off", error))?;
+    Ok(collected.to_bytes())
+}
+
+fn wait(status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
+    let busy = status == StatusCode::TOO_MANY_REQUESTS || status == StatusCode::SERVICE_UNAVAILABLE;
+    let field = headers.get(RETRY_AFTER).filter(|_| busy);
+    let named = field.and_then(|value| value.to_str().ok()?.parse().ok());
+    let wait = named.map_or(Duration::from_secs(1), Duration::from_secs);
+    (busy && wait <= LONGEST_WAIT).then_some(wait)
+}
+
+fn tls(settings: &Settings) -> Result<ClientTls, CtlError> {
+    let settings = ClientTlsSettings {
+        sni: None,
+        ca_file: settings.ca_file.clone(),
+        client_certificate: None,
+        min_version: TlsVersion::V1_2,
+        alpn: vec![Alpn::Http1],
+    };
+    ClientTls::load(settings, &PlatformRoots::new()).map_err(|faults| {
+        let told: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        CtlError::usage(told.join("\n"))
+    })
+}

@@ -1,0 +1,68 @@
+//! Why a command failed, and the exit code that says so.
+
+use control_wire::{ErrorBody, ErrorResponse};
+use std::fmt::Write as _;
+
+/// Why a command failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CtlError {
+    /// The command line does not say enough, or says it wrongly: exit code 2.
+    #[error("{0}")]
+    Usage(String),
+    /// The control plane refused: exit code 1.
+    #[error("{}", told(*.status, .error))]
+    Refused { status: u16, error: Box<ErrorBody> },
+    /// There was no answer, or none that can be read: exit code 1.
+    #[error("{what}: {cause}")]
+    Failed { what: String, cause: String },
+}
+
+impl CtlError {
+    pub(crate) fn usage(text: impl Into<String>) -> Self {
+        Self::Usage(text.into())
+    }
+
+    pub(crate) fn failed(what: impl Into<String>, cause: impl ToString) -> Self {
+        Self::Failed {
+            what: what.into(),
+            cause: cause.to_string(),
+        }
+    }
+
+    /// An answer that is no success.
+    pub(crate) fn refused(status: u16, body: &[u8]) -> Self {
+        match serde_json::from_slice(body) {
+            Ok(ErrorResponse { error }) => Self::Refused {
+                status,
+                error: Box::new(error),
+            },
+            Err(_) => Self::failed("the server", format!("answered {status} without a reason")),
+        }
+    }
+
+    /// 2 for a wrong command line, else 1.
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            Self::Usage(_) => 2,
+            Self::Refused { .. } | Self::Failed { .. } => 1,
+        }
+    }
+}
+
+fn told(status: u16, error: &ErrorBody) -> String {
+    let ErrorBody {
+        code,
+        message,
+        correlation_id,
+        retry_after,
+        details,
+    } = error;
+    let mut text = format!("{code}: {message} (status {status}, correlation id {correlation_id})");
+    for detail in details {
+        let _ = write!(text, "\n  {}: {}", detail.field, detail.reason);
+    }
+    if let Some(seconds) = retry_after {
+        let _ = write!(text, "\n  try again in {seconds} s");
+    }
+    text
+}

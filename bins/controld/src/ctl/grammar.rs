@@ -1,0 +1,235 @@
+//! The command line of `controld ctl`, made from the operations.
+
+use crate::ctl::operation::{Field, Kind, Operation, RequestBody};
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, ArgAction, Command, ValueHint, value_parser};
+use clap_complete::Shell;
+use http::Method;
+use std::path::PathBuf;
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 done; 1 refused or failed, with the reason on the standard error output; 2 a wrong \
+command line.
+
+A value `@FILE` is read from the file, `@-` from the standard input. Where an id is wanted, a name \
+does too.";
+
+/// `ctl` with all that it knows.
+pub(crate) fn command(operations: &[Operation]) -> Command {
+    let mut ctl = Command::new("ctl")
+        .about("Speaks to a control plane: its whole interface as commands")
+        .after_help(EXIT_CODES)
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .args(common())
+        .subcommands([login(), whoami(), apply(), completions(), manual()]);
+    for noun in nouns(operations) {
+        let own = operations.iter().filter(|operation| operation.noun == noun);
+        let plural = own.clone().next().map(|one| one.tag.clone());
+        let mut group = Command::new(noun.clone())
+            .about(format!(
+                "Commands of {}",
+                plural.as_deref().unwrap_or(&noun)
+            ))
+            .subcommand_required(true)
+            .arg_required_else_help(true)
+            .subcommands(own.map(verb));
+        if let Some(plural) = plural.filter(|plural| *plural != noun) {
+            group = group.alias(plural);
+        }
+        ctl = ctl.subcommand(group);
+    }
+    ctl
+}
+
+/// Every noun once, in order.
+fn nouns(operations: &[Operation]) -> Vec<String> {
+    let mut nouns: Vec<String> = Vec::new();
+    for operation in operations {
+        if !nouns.contains(&operation.noun) {
+            nouns.push(operation.noun.clone());
+        }
+    }
+    nouns
+}
+
+fn common() -> [Arg; 4] {
+    let file = || value_parser!(PathBuf);
+    [
+        Arg::new("url")
+            .long("url")
+            .env("CONTROLD_URL")
+            .global(true)
+            .help("The control plane's URL [default: http://127.0.0.1:8443]"),
+        Arg::new("key-file")
+            .long("key-file")
+            .value_parser(file())
+            .value_hint(ValueHint::FilePath)
+            .global(true)
+            .help("A file with the API key in its first line; else CONTROLD_API_KEY has the key"),
+        Arg::new("ca-file")
+            .long("ca-file")
+            .env("CONTROLD_CA_FILE")
+            .value_parser(file())
+            .value_hint(ValueHint::FilePath)
+            .global(true)
+            .help("Certificates to trust instead of the system's, in PEM"),
+        Arg::new("output")
+            .long("output")
+            .short('o')
+            .value_parser(["table", "json", "id"])
+            .default_value("table")
+            .global(true)
+            .help("How answers are printed"),
+    ]
+}
+
+fn login() -> Command {
+    Command::new("login").about(
+        "Keeps the URL and the key for later commands, after the server has accepted the key",
+    )
+}
+
+fn whoami() -> Command {
+    Command::new("whoami").about("The identity of the key, and what it may do")
+}
+
+fn apply() -> Command {
+    Command::new("apply")
+        .about("Makes what a file says true: creates what is missing, updates what differs")
+        .args([
+            Arg::new("file")
+                .long("file")
+                .short('f')
+                .required(true)
+                .value_parser(value_parser!(PathBuf))
+                .value_hint(ValueHint::FilePath)
+                .help("JSON: an object with a list for each noun, such as \"services\""),
+            place("org"),
+            place("project"),
+            Arg::new("dry-run")
+                .long("dry-run")
+                .action(ArgAction::SetTrue)
+                .help("Only tells what would be done"),
+        ])
+}
+
+fn completions() -> Command {
+    Command::new("completions")
+        .about("Prints a script that completes `controld` in a shell")
+        .arg(
+            Arg::new("shell")
+                .required(true)
+                .value_parser(value_parser!(Shell)),
+        )
+}
+
+fn manual() -> Command {
+    Command::new("manual")
+        .about("Prints the page of all commands")
+        .hide(true)
+}
+
+fn verb(operation: &Operation) -> Command {
+    let mut verb = Command::new(operation.verb.clone()).about(operation.about.clone());
+    for name in &operation.path_fields {
+        verb = verb.arg(if is_flag(operation, name) {
+            place(name)
+        } else {
+            Arg::new(path_id(name))
+                .required(true)
+                .value_name(name.to_uppercase())
+                .help(format!("The {}'s id or name", name.replace('_', " ")))
+        });
+    }
+    let query = operation
+        .query
+        .iter()
+        .filter(|field| field.name != "cursor");
+    for field in query {
+        verb = verb.arg(flag(field, query_id(&field.name)));
+    }
+    for field in operation.fields() {
+        verb = verb.arg(flag(field, body_id(&field.name)));
+    }
+    verb.args(further(operation))
+}
+
+/// What depends on the kind of request and answer.
+fn further(operation: &Operation) -> Vec<Arg> {
+    let mut further = Vec::new();
+    let file = |id: &'static str, short| {
+        Arg::new(id)
+            .long(id)
+            .short(short)
+            .value_parser(value_parser!(PathBuf))
+            .value_hint(ValueHint::AnyPath)
+    };
+    match &operation.body {
+        RequestBody::None => {}
+        RequestBody::Json(_) => further.push(
+            file("file", 'f').help("The fields as JSON; `-`: standard input; flags add to them"),
+        ),
+        RequestBody::Bytes(kind) => {
+            let help = format!("What to send ({kind}); `-`: standard input");
+            further.push(file("file", 'f').required(true).help(help));
+        }
+    }
+    if operation.is_raw {
+        further.push(file("to", 'O').help("Where to write it [default: standard output]"));
+    }
+    if operation.method != Method::GET && !operation.path_fields.is_empty() {
+        let help = "Only if it has this version, as `ETag` gives it";
+        further.push(Arg::new("if-match").long("if-match").help(help));
+    }
+    further
+}
+
+/// `{org}` of a project's list is a flag, `{org}` of an organization's command its subject.
+pub(crate) fn is_flag(operation: &Operation, name: &str) -> bool {
+    matches!(name, "org" | "project") && operation.noun != name
+}
+
+fn place(name: &str) -> Arg {
+    let variable = format!("CONTROLD_{}", name.to_uppercase());
+    Arg::new(path_id(name))
+        .long(name.to_owned())
+        .env(variable)
+        .help(format!(
+            "The {name}'s id or name; not needed where there is one"
+        ))
+}
+
+fn flag(field: &Field, id: String) -> Arg {
+    let long = field.name.replace('_', "-");
+    let value = match field.kind {
+        Kind::Text | Kind::Texts => "TEXT",
+        Kind::Integer | Kind::Number => "NUMBER",
+        Kind::Boolean => "true|false",
+        Kind::Json => "JSON",
+    };
+    let mut flag = Arg::new(id)
+        .long(long)
+        .value_name(value)
+        .help(field.about.clone());
+    if field.kind == Kind::Texts {
+        flag = flag.action(ArgAction::Append);
+    }
+    if !field.values.is_empty() {
+        flag = flag.value_parser(PossibleValuesParser::new(field.values.clone()));
+    }
+    flag
+}
+
+/// The names under which values are found in what was parsed.
+pub(crate) fn path_id(name: &str) -> String {
+    format!("path {name}")
+}
+
+pub(crate) fn query_id(name: &str) -> String {
+    format!("query {name}")
+}
+
+pub(crate) fn body_id(name: &str) -> String {
+    format!("body {name}")
+}

@@ -1,0 +1,297 @@
+//! Commands that follow from the interface's own description: one for each operation of a client.
+
+use control_api::Route;
+use control_domain::Access;
+use http::Method;
+use serde_json::{Map, Value};
+
+/// One operation as a command: `ctl <noun> <verb>`.
+#[derive(Clone, Debug)]
+pub(crate) struct Operation {
+    /// What it is done to, such as `api-key`.
+    pub(crate) noun: String,
+    /// What its nouns are called together, such as `api-keys`.
+    pub(crate) tag: String,
+    /// What is done, such as `revoke`.
+    pub(crate) verb: String,
+    /// The first sentence of the description.
+    pub(crate) about: String,
+    pub(crate) method: Method,
+    /// With `/api/v1`, and names in braces.
+    pub(crate) path: String,
+    /// The names in the path, in order.
+    pub(crate) path_fields: Vec<String>,
+    /// Parameters behind `?`.
+    pub(crate) query: Vec<Field>,
+    pub(crate) body: RequestBody,
+    /// Its answer is no JSON, and is written out as it comes.
+    pub(crate) is_raw: bool,
+    /// The bearer's credential comes from a link, so there is nothing to look up with it.
+    pub(crate) by_link: bool,
+}
+
+/// What a request carries.
+#[derive(Clone, Debug)]
+pub(crate) enum RequestBody {
+    None,
+    /// A JSON object with these fields.
+    Json(Vec<Field>),
+    /// Bytes of this media type.
+    Bytes(String),
+}
+
+/// A parameter or a field of a body.
+#[derive(Clone, Debug)]
+pub(crate) struct Field {
+    /// The name in the interface.
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+    pub(crate) required: bool,
+    pub(crate) about: String,
+    /// It wants the id of the noun that it is named after.
+    pub(crate) is_id: bool,
+    /// The only values, if they are few.
+    pub(crate) values: Vec<String>,
+}
+
+/// How a value is written on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Text,
+    Integer,
+    Number,
+    Boolean,
+    /// Texts, each with a flag of its own.
+    Texts,
+    /// Any JSON.
+    Json,
+}
+
+/// Every operation of clients in the order of the table of routes.
+pub(crate) fn operations(document: &Value, routes: &[Route]) -> Vec<Operation> {
+    let clients = routes.iter().filter(|route| !is_of_nodes(route.access));
+    clients
+        .filter_map(|route| Operation::read(document, route))
+        .collect()
+}
+
+/// Whether an operation is for nodes, which have no use for a command line.
+pub(crate) fn is_of_nodes(access: Access) -> bool {
+    matches!(
+        access,
+        Access::Enrolment | Access::OwnNode | Access::OwnNodeKey | Access::System
+    )
+}
+
+impl Operation {
+    fn read(document: &Value, route: &Route) -> Option<Self> {
+        let path = format!("/api/v1{}", route.path);
+        let method = route.method.as_str().to_ascii_lowercase();
+        let described = document.get("paths")?.get(&path)?.get(method)?;
+        let tag = described.get("tags")?.get(0)?.as_str()?;
+        let noun = singular(tag);
+        let verb = verb(text(described, "operationId"), &noun);
+        let about = described.get("summary").or(described.get("description"));
+        let about = about.and_then(Value::as_str).unwrap_or_default();
+        let parameters = described.get("parameters").and_then(Value::as_array);
+        let parameters = parameters.map(Vec::as_slice).unwrap_or_default();
+        let of = |place: &'static str| {
+            let own = move |parameter: &&Value| text(parameter, "in") == place;
+            parameters.iter().filter(own)
+        };
+        Some(Self {
+            noun,
+            tag: tag.to_owned(),
+            verb,
+            about: about.lines().next().unwrap_or_default().to_owned(),
+            method: route.method.clone(),
+            path,
+            path_fields: of("path").map(|one| text(one, "name").to_owned()).collect(),
+            query: of("query").map(|one| parameter(document, one)).collect(),
+            body: body(document, described),
+            is_raw: is_raw(described),
+            by_link: matches!(route.access, Access::SetUp | Access::Invitee),
+        })
+    }
+
+    /// Whether its answers come in pages.
+    pub(crate) fn is_paged(&self) -> bool {
+        self.query.iter().any(|field| field.name == "cursor")
+    }
+
+    /// The fields of its JSON body.
+    pub(crate) fn fields(&self) -> &[Field] {
+        match &self.body {
+            RequestBody::Json(fields) => fields,
+            RequestBody::None | RequestBody::Bytes(_) => &[],
+        }
+    }
+}
+
+fn is_raw(described: &Value) -> bool {
+    let responses = described.get("responses").and_then(Value::as_object);
+    let mut good = responses.into_iter().flatten();
+    let good = good.find(|(status, _)| status.starts_with('2'));
+    let content = good.and_then(|(_, response)| response.get("content")?.as_object());
+    content.is_some_and(|kinds| !kinds.contains_key("application/json"))
+}
+
+fn parameter(document: &Value, parameter: &Value) -> Field {
+    let schema = parameter.get("schema").unwrap_or(&Value::Null);
+    let required = parameter.get("required").and_then(Value::as_bool);
+    let mut field = field(document, text(parameter, "name"), schema);
+    field.required = required.unwrap_or(false);
+    field.about = sentence(text(parameter, "description"));
+    field
+}
+
+fn body(document: &Value, described: &Value) -> RequestBody {
+    let content = described.pointer("/requestBody/content");
+    let Some((kind, media)) = content.and_then(Value::as_object).and_then(|all| {
+        let json = all.get_key_value("application/json");
+        json.or_else(|| all.iter().next())
+    }) else {
+        return RequestBody::None;
+    };
+    if kind != "application/json" {
+        return RequestBody::Bytes(kind.clone());
+    }
+    let schema = plain(document, media.get("schema").unwrap_or(&Value::Null));
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let required = schema.get("required").and_then(Value::as_array);
+    let is_required = |name: &str| {
+        let mut names = required.into_iter().flatten();
+        names.any(|required| required == name)
+    };
+    let fields = properties.into_iter().flat_map(Map::iter);
+    let fields = fields.map(|(name, schema)| Field {
+        required: is_required(name),
+        ..field(document, name, schema)
+    });
+    RequestBody::Json(fields.collect())
+}
+
+fn field(document: &Value, name: &str, schema: &Value) -> Field {
+    let about = sentence(text(schema, "description"));
+    let schema = plain(document, schema);
+    let own = sentence(text(schema, "description"));
+    let of_items = schema.get("items").map(|items| plain(document, items));
+    let values = of_items.unwrap_or(schema).get("enum");
+    let values = values.and_then(Value::as_array).into_iter().flatten();
+    Field {
+        name: name.to_owned(),
+        kind: kind(schema, of_items),
+        required: false,
+        is_id: text(schema, "format") == "uuid",
+        about: if about.is_empty() { own } else { about },
+        values: values
+            .filter_map(|value| Some(value.as_str()?.to_owned()))
+            .collect(),
+    }
+}
+
+fn kind(schema: &Value, of_items: Option<&Value>) -> Kind {
+    match type_of(schema) {
+        "string" => Kind::Text,
+        "integer" => Kind::Integer,
+        "number" => Kind::Number,
+        "boolean" => Kind::Boolean,
+        "array" if of_items.is_some_and(|items| type_of(items) == "string") => Kind::Texts,
+        _ => Kind::Json,
+    }
+}
+
+/// The schema behind references, without the possibility of `null`.
+fn plain<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
+    let mut schema = schema;
+    // References of a description that is generated from types lead to their end in a few steps.
+    for _ in 0..8 {
+        let choices = schema.get("oneOf").or(schema.get("anyOf"));
+        let choice = choices.and_then(Value::as_array).and_then(|all| {
+            let mut others = all.iter().filter(|one| type_of(one) != "null");
+            others.next().filter(|_| all.len() <= 2)
+        });
+        let target = text(schema, "$ref").strip_prefix('#');
+        let referred = target.and_then(|pointer| document.pointer(pointer));
+        let Some(next) = referred.or(choice) else {
+            break;
+        };
+        schema = next;
+    }
+    schema
+}
+
+fn type_of(schema: &Value) -> &str {
+    match schema.get("type") {
+        Some(Value::String(one)) => one,
+        Some(Value::Array(several)) => several
+            .iter()
+            .filter_map(Value::as_str)
+            .find(|one| *one != "null")
+            .unwrap_or_default(),
+        _ => "",
+    }
+}
+
+fn text<'a>(value: &'a Value, name: &str) -> &'a str {
+    value.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn sentence(text: &str) -> String {
+    text.lines().collect::<Vec<_>>().join(" ")
+}
+
+/// `api-keys` is a list of `api-key`.
+pub(crate) fn singular(tag: &str) -> String {
+    match (tag.strip_suffix("ies"), tag.strip_suffix('s')) {
+        (Some(stem), _) => format!("{stem}y"),
+        (None, Some(stem)) => stem.to_owned(),
+        (None, None) => tag.to_owned(),
+    }
+}
+
+/// What is left of an operation's name without its noun: `revoke_api_key` is `revoke`.
+fn verb(operation_id: &str, noun: &str) -> String {
+    let noun: Vec<&str> = noun.split('-').collect();
+    let mut words: Vec<&str> = operation_id.split('_').collect();
+    let found = words.windows(noun.len()).position(|part| {
+        let mut pairs = part.iter().zip(&noun);
+        pairs.all(|(word, noun)| word == noun || singular(word) == *noun)
+    });
+    if let Some(start) = found {
+        words.drain(start..start + noun.len());
+    }
+    if words.len() > 1 && words.first() == Some(&"get") {
+        words.remove(0);
+    }
+    match words.concat() {
+        // `set_up` of the noun `setup` leaves nothing.
+        whole if whole == noun.concat() => "run".to_owned(),
+        _ => words.join("-"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verb_is_what_the_noun_leaves() {
+        for (id, noun, expected) in [
+            ("list_api_keys", "api-key", "list"),
+            ("revoke_api_key", "api-key", "revoke"),
+            ("rotate_node_key", "node", "rotate-key"),
+            ("get_node_stats", "node", "stats"),
+            ("get_node", "node", "get"),
+            ("get_me", "user", "me"),
+            ("list_audit", "audit", "list"),
+            ("diff_bundles", "bundle", "diff"),
+            ("set_up", "setup", "run"),
+        ] {
+            assert_eq!(verb(id, noun), expected, "{id}");
+        }
+        assert_eq!(singular("services"), "service");
+        assert_eq!(singular("policies"), "policy");
+        assert_eq!(singular("drift"), "drift");
+    }
+}

@@ -1,0 +1,174 @@
+//! Answers as tables, JSON or ids.
+
+use comfy_table::Table;
+use comfy_table::presets::NOTHING;
+use serde_json::Value;
+use std::io::{self, Write};
+
+/// Columns of a list; what does not fit is seen with `get` or `-o json`.
+const COLUMNS: usize = 8;
+/// Columns that come first, in this order.
+const FIRST: &[&str] = &["id", "user", "seq", "name", "email", "state", "role"];
+
+/// How answers are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Output {
+    Table,
+    Json,
+    Id,
+}
+
+impl Output {
+    /// By its name on the command line.
+    pub(crate) fn named(name: &str) -> Self {
+        match name {
+            "json" => Self::Json,
+            "id" => Self::Id,
+            _ => Self::Table,
+        }
+    }
+
+    /// One resource.
+    pub(crate) fn resource(self, value: &Value) -> String {
+        match self {
+            Self::Json => pretty(value),
+            Self::Id => ids(std::slice::from_ref(value)),
+            Self::Table => fields(value),
+        }
+    }
+
+    /// A list of resources.
+    pub(crate) fn list(self, items: &[Value]) -> String {
+        match self {
+            Self::Json => pretty(&serde_json::json!({ "items": items })),
+            Self::Id => ids(items),
+            Self::Table => table(items),
+        }
+    }
+}
+
+/// Writes to the standard output; a reader that has gone, as with `| head`, is no failure.
+pub(crate) fn print(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn pretty(value: &Value) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default() + "\n"
+}
+
+/// One id a line; a resource without one gives nothing.
+fn ids(items: &[Value]) -> String {
+    let ids = items.iter().filter_map(|item| {
+        let own = ["id", "user", "seq"].iter().find_map(|name| item.get(name));
+        own.map(|id| cell(Some(id)) + "\n")
+    });
+    ids.collect()
+}
+
+fn fields(value: &Value) -> String {
+    let Some(object) = value.as_object() else {
+        return if value.is_null() {
+            String::new()
+        } else {
+            pretty(value)
+        };
+    };
+    let mut table = bare();
+    for (name, value) in object {
+        table.add_row([format!("{name}:"), cell(Some(value))]);
+    }
+    finish(&table)
+}
+
+fn table(items: &[Value]) -> String {
+    let columns = columns(items);
+    let mut table = bare();
+    table.set_header(
+        columns
+            .iter()
+            .map(|name| name.to_uppercase().replace('_', " ")),
+    );
+    for item in items {
+        table.add_row(columns.iter().map(|name| cell(item.get(name))));
+    }
+    finish(&table)
+}
+
+/// The fields of the items that fit in a cell.
+fn columns(items: &[Value]) -> Vec<&str> {
+    let mut found: Vec<&str> = Vec::new();
+    for (name, value) in items.iter().filter_map(Value::as_object).flatten() {
+        let is_list = value
+            .as_array()
+            .is_some_and(|all| all.iter().all(Value::is_string));
+        let fits = !value.is_object() && (!value.is_array() || is_list);
+        if fits && !found.contains(&name.as_str()) {
+            found.push(name);
+        }
+    }
+    let rank = |name: &str| FIRST.iter().position(|first| *first == name);
+    found.sort_by_key(|name| rank(name).unwrap_or(FIRST.len()));
+    found.truncate(COLUMNS);
+    found
+}
+
+fn cell(value: Option<&Value>) -> String {
+    match value {
+        None | Some(Value::Null) => "-".to_owned(),
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(all)) if all.iter().all(Value::is_string) => {
+            let texts: Vec<&str> = all.iter().filter_map(Value::as_str).collect();
+            texts.join(",")
+        }
+        Some(other) => other.to_string(),
+    }
+}
+
+fn bare() -> Table {
+    let mut table = Table::new();
+    table.load_preset(NOTHING);
+    table
+}
+
+/// Without the space that a table without lines has around it.
+fn finish(table: &Table) -> String {
+    let lines = table.lines();
+    let lines = lines.map(|line| {
+        let line = line.strip_prefix(' ').unwrap_or(&line).trim_end();
+        format!("{line}\n")
+    });
+    lines.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_list_is_a_table_of_what_fits() {
+        let items = [
+            json!({"created_at": "now", "id": "1", "name": "edge", "tags": ["a", "b"], "spec": {}}),
+            json!({"created_at": "then", "id": "2", "name": "core", "tags": [], "spec": {}}),
+        ];
+        let text = Output::Table.list(&items);
+        assert_eq!(
+            text,
+            "ID  NAME  CREATED AT  TAGS\n1   edge  now         a,b\n2   core  then\n"
+        );
+        assert_eq!(Output::Id.list(&items), "1\n2\n");
+        let found: Value = serde_json::from_str(&Output::Json.list(&items)).unwrap();
+        assert_eq!(found["items"][1]["name"], "core");
+    }
+
+    #[test]
+    fn a_resource_is_one_field_a_line() {
+        let text = Output::Table.resource(&json!({"id": "1", "project": null}));
+        assert_eq!(text, "id:       1\nproject:  -\n");
+        assert_eq!(Output::Table.resource(&Value::Null), "");
+    }
+}

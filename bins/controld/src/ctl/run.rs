@@ -1,0 +1,213 @@
+//! From a parsed command line to a request, and from its answer to what is printed.
+
+use crate::ctl::apply;
+use crate::ctl::client::{Call, Client};
+use crate::ctl::error::CtlError;
+use crate::ctl::grammar::{self, path_id};
+use crate::ctl::lookup::Lookup;
+use crate::ctl::manual;
+use crate::ctl::operation::{Operation, RequestBody};
+use crate::ctl::output::{Output, print};
+use crate::ctl::settings::{KEY_VARIABLE, Login, Settings, bytes_of};
+use crate::ctl::value::{fields, parameters};
+use bytes::Bytes;
+use clap::{ArgMatches, Command};
+use clap_complete::Shell;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use serde_json::Value;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+/// Runs the command below `ctl`.
+pub(crate) async fn run(
+    operations: &[Operation],
+    matches: &ArgMatches,
+    whole: &mut Command,
+) -> Result<(), CtlError> {
+    let (noun, inner) = matches.subcommand().ok_or_else(no_command)?;
+    match noun {
+        "completions" => return completions(inner, whole),
+        "manual" => return printed(&manual::page(&grammar::command(operations))),
+        _ => {}
+    }
+    let settings = Settings::read(inner)?;
+    let client = Client::new(&settings)?;
+    let output = output(inner);
+    match noun {
+        "login" => return login(&client, settings).await,
+        "whoami" => return whoami(&client, output).await,
+        "apply" => {
+            let lookup = Lookup {
+                client: &client,
+                operations,
+            };
+            return apply::run(&lookup, inner).await;
+        }
+        _ => {}
+    }
+    let (verb, inner) = inner.subcommand().ok_or_else(no_command)?;
+    let mut all = operations.iter();
+    let operation = all.find(|one| one.noun == noun && one.verb == verb);
+    let operation = operation.ok_or_else(no_command)?;
+    if operation.by_link && settings.key.is_none() {
+        return Err(CtlError::usage(format!(
+            "--key-file or {KEY_VARIABLE} must give the secret of the link"
+        )));
+    }
+    let lookup = Lookup {
+        client: &client,
+        operations,
+    };
+    perform(&lookup, operation, inner, output).await
+}
+
+async fn perform(
+    lookup: &Lookup<'_>,
+    operation: &Operation,
+    matches: &ArgMatches,
+    output: Output,
+) -> Result<(), CtlError> {
+    let given = |name: &str| matches.get_one::<String>(&path_id(name)).cloned();
+    let mut path = lookup.path(operation, given).await?;
+    let query = query(lookup, operation, matches, &path).await?;
+    if operation.is_paged() {
+        let limit = query.iter().find(|(name, _)| name == "limit");
+        let limit = limit.and_then(|(_, text)| text.parse().ok());
+        append(&mut path, query.iter().filter(|(name, _)| name != "limit"));
+        let items = lookup.all(&path, limit).await?;
+        return printed(&output.list(&items));
+    }
+    append(&mut path, query.iter());
+    let mut call = Call::new(operation.method.clone(), path);
+    call.if_match = matches
+        .try_get_one::<String>("if-match")
+        .ok()
+        .flatten()
+        .map(|version| format!("\"{}\"", version.trim_matches('"')));
+    let call = with_body(lookup, operation, matches, call).await?;
+    if operation.is_raw {
+        let response = lookup.client.send(&call).await?;
+        let to = matches.get_one::<PathBuf>("to");
+        return write_out(response.into_body(), to).await;
+    }
+    let answer = lookup.client.json(&call).await?;
+    match answer.get("items").and_then(Value::as_array) {
+        Some(items) => printed(&output.list(items)),
+        None => printed(&output.resource(&answer)),
+    }
+}
+
+async fn query(
+    lookup: &Lookup<'_>,
+    operation: &Operation,
+    matches: &ArgMatches,
+    path: &str,
+) -> Result<Vec<(String, String)>, CtlError> {
+    let mut query = parameters(operation, matches)?;
+    for (name, value) in &mut query {
+        let mut fields = operation.query.iter();
+        if !fields.any(|field| field.is_id && field.name == *name) {
+            continue;
+        }
+        if let Some(id) = lookup.field(name, Some(value), path).await? {
+            *value = id;
+        }
+    }
+    Ok(query)
+}
+
+async fn with_body(
+    lookup: &Lookup<'_>,
+    operation: &Operation,
+    matches: &ArgMatches,
+    mut call: Call,
+) -> Result<Call, CtlError> {
+    match &operation.body {
+        RequestBody::None => Ok(call),
+        RequestBody::Bytes(kind) => {
+            let file = matches.get_one::<PathBuf>("file");
+            let bytes = bytes_of(file.ok_or_else(no_command)?)?;
+            call.body = Some((kind.clone(), Bytes::from(bytes)));
+            Ok(call)
+        }
+        RequestBody::Json(_) => {
+            let mut body = fields(operation, matches)?;
+            lookup.fields(operation, &mut body, &call.path).await?;
+            Ok(call.json(&Value::Object(body)))
+        }
+    }
+}
+
+fn append<'a>(path: &mut String, query: impl Iterator<Item = &'a (String, String)>) {
+    let mut text = form_urlencoded::Serializer::new(String::new());
+    text.extend_pairs(query.map(|(name, value)| (name, value)));
+    let text = text.finish();
+    if !text.is_empty() {
+        path.push('?');
+        path.push_str(&text);
+    }
+}
+
+/// Writes an answer as it comes, however long it is.
+async fn write_out(mut body: Incoming, to: Option<&PathBuf>) -> Result<(), CtlError> {
+    let place = to.map_or("standard output".to_owned(), |to| to.display().to_string());
+    let failed = |error: io::Error| CtlError::failed(&place, error);
+    let mut out: Box<dyn Write> = match to {
+        Some(to) => Box::new(File::create(to).map_err(failed)?),
+        None => Box::new(io::stdout()),
+    };
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| CtlError::failed("the answer broke off", error))?;
+        if let Some(bytes) = frame.data_ref() {
+            match out.write_all(bytes) {
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
+                written => written.map_err(failed)?,
+            }
+        }
+    }
+    out.flush().map_err(failed)
+}
+
+async fn login(client: &Client, settings: Settings) -> Result<(), CtlError> {
+    let Settings { url, key, ca_file } = settings;
+    let key = key.ok_or_else(|| {
+        CtlError::usage(format!(
+            "--key-file or {KEY_VARIABLE} must give the API key"
+        ))
+    })?;
+    client.json(&Call::get("/api/v1/users/me")).await?;
+    let login = Login { url, key, ca_file };
+    let kept = login.keep()?;
+    printed(&format!(
+        "logged in to {}; kept in {}\n",
+        login.url,
+        kept.display()
+    ))
+}
+
+async fn whoami(client: &Client, output: Output) -> Result<(), CtlError> {
+    let identity = client.json(&Call::get("/api/v1/users/me")).await?;
+    printed(&output.resource(&identity))
+}
+
+fn completions(matches: &ArgMatches, whole: &mut Command) -> Result<(), CtlError> {
+    let shell = matches.get_one::<Shell>("shell").ok_or_else(no_command)?;
+    let mut script = Vec::new();
+    clap_complete::generate(*shell, whole, "controld", &mut script);
+    printed(&String::from_utf8_lossy(&script))
+}
+
+fn output(matches: &ArgMatches) -> Output {
+    let name = matches.get_one::<String>("output");
+    Output::named(name.map_or("", String::as_str))
+}
+
+fn printed(text: &str) -> Result<(), CtlError> {
+    print(text).map_err(|error| CtlError::failed("standard output", error))
+}
+
+fn no_command() -> CtlError {
+    CtlError::usage("no such command")
+}

@@ -1,0 +1,112 @@
+//! Values of the command line as the interface wants them.
+
+use crate::ctl::error::CtlError;
+use crate::ctl::grammar::{body_id, query_id};
+use crate::ctl::operation::{Field, Kind, Operation};
+use crate::ctl::settings::text_of;
+use clap::ArgMatches;
+use serde_json::{Map, Value};
+use std::path::{Path, PathBuf};
+
+/// The fields of the request's body: those of `--file`, and the flags over them.
+pub(crate) fn fields(
+    operation: &Operation,
+    matches: &ArgMatches,
+) -> Result<Map<String, Value>, CtlError> {
+    let mut all = match matches.get_one::<PathBuf>("file") {
+        Some(file) => object(file)?,
+        None => Map::new(),
+    };
+    for field in operation.fields() {
+        if let Some(value) = value(field, matches, &body_id(&field.name))? {
+            all.insert(field.name.clone(), value);
+        }
+    }
+    let missing = operation.fields().iter();
+    let missing = missing.filter(|field| field.required && !all.contains_key(&field.name));
+    let missing: Vec<String> = missing
+        .map(|field| format!("--{}", field.name.replace('_', "-")))
+        .collect();
+    if !missing.is_empty() {
+        return Err(CtlError::usage(format!("needed: {}", missing.join(", "))));
+    }
+    Ok(all)
+}
+
+/// The parameters behind `?` that were given, as texts.
+pub(crate) fn parameters(
+    operation: &Operation,
+    matches: &ArgMatches,
+) -> Result<Vec<(String, String)>, CtlError> {
+    let mut given = Vec::new();
+    for field in operation
+        .query
+        .iter()
+        .filter(|field| field.name != "cursor")
+    {
+        match value(field, matches, &query_id(&field.name))? {
+            None => {}
+            Some(Value::String(text)) => given.push((field.name.clone(), text)),
+            Some(other) => given.push((field.name.clone(), other.to_string())),
+        }
+    }
+    Ok(given)
+}
+
+/// A JSON object of a file.
+pub(crate) fn object(file: &Path) -> Result<Map<String, Value>, CtlError> {
+    let place = file.display();
+    let text = text_of(file)?;
+    let value = serde_json::from_str(&text);
+    let value = value.map_err(|error| CtlError::usage(format!("{place}: {error}")))?;
+    match value {
+        Value::Object(object) => Ok(object),
+        _ => Err(CtlError::usage(format!("{place}: is no JSON object"))),
+    }
+}
+
+fn value(field: &Field, matches: &ArgMatches, id: &str) -> Result<Option<Value>, CtlError> {
+    let given = matches.get_many::<String>(id);
+    let given: Vec<&String> = given.into_iter().flatten().collect();
+    let Some(last) = given.last() else {
+        return Ok(None);
+    };
+    let wrong = |cause: &str| {
+        let flag = field.name.replace('_', "-");
+        CtlError::usage(format!("--{flag} {last}: {cause}"))
+    };
+    let value = match field.kind {
+        Kind::Text => Value::String(text(last)?),
+        Kind::Texts => {
+            let texts = given.iter().map(|given| Ok(Value::String(text(given)?)));
+            Value::Array(texts.collect::<Result<_, CtlError>>()?)
+        }
+        Kind::Integer => {
+            let number: i64 = last.parse().map_err(|_| wrong("is no whole number"))?;
+            number.into()
+        }
+        Kind::Number => {
+            let number: f64 = last.parse().map_err(|_| wrong("is no number"))?;
+            number.into()
+        }
+        Kind::Boolean => {
+            let truth: bool = last
+                .parse()
+                .map_err(|_| wrong("is neither true nor false"))?;
+            truth.into()
+        }
+        Kind::Json => {
+            let text = text(last)?;
+            serde_json::from_str(&text).map_err(|error| wrong(&format!("is no JSON: {error}")))?
+        }
+    };
+    Ok(Some(value))
+}
+
+/// `@FILE` stands for the file's text.
+fn text(given: &str) -> Result<String, CtlError> {
+    match given.strip_prefix('@') {
+        Some(file) => text_of(Path::new(file)),
+        None => Ok(given.to_owned()),
+    }
+}

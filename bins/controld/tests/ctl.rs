@@ -1,0 +1,333 @@
+//! `controld ctl` against the real program.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test may stop"
+)]
+
+use control_testkit::{Database, Program};
+use serde_json::{Value, json};
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+const CONTROLD: &str = env!("CARGO_BIN_EXE_controld");
+
+/// A control plane that was set up, and a folder for what `ctl login` keeps.
+struct World {
+    program: Program,
+    folder: TempDir,
+    key: String,
+}
+
+/// What a command printed, and how it ended.
+struct Done {
+    code: i32,
+    out: String,
+    error: String,
+}
+
+impl World {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("data").display().to_string();
+        let mut program = Program::start(CONTROLD, &["--data-dir", &data]);
+        let link = program.setup_token();
+        let mut world = Self {
+            program,
+            folder,
+            key: link,
+        };
+        let set_up = world.ctl(&[
+            "setup",
+            "run",
+            "--org-name",
+            "acme",
+            "--project-name",
+            "edge",
+            "--email",
+            "ann@example.com",
+            "--user-name",
+            "Ann",
+            "--password",
+            "correct horse",
+            "--api-key-name",
+            "first",
+            "-o",
+            "json",
+        ]);
+        assert_eq!(set_up.code, 0, "{}", set_up.error);
+        let made: Value = serde_json::from_str(&set_up.out).unwrap();
+        world.key = made["api_key"]["secret"].as_str().unwrap().to_owned();
+        world
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(CONTROLD);
+        command
+            .arg("ctl")
+            .env_clear()
+            .env("XDG_CONFIG_HOME", self.folder.path());
+        command
+    }
+
+    /// Runs `controld ctl` with URL and key from the environment.
+    fn ctl<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Done {
+        let mut command = self.command();
+        command
+            .env("CONTROLD_URL", self.program.base_url())
+            .env("CONTROLD_API_KEY", &self.key);
+        done(command.args(arguments).output().unwrap())
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        let ran = self.ctl(&[arguments, &["-o", "json"]].concat());
+        assert_eq!(ran.code, 0, "{arguments:?}: {}", ran.error);
+        serde_json::from_str(&ran.out).unwrap()
+    }
+}
+
+fn done(output: Output) -> Done {
+    Done {
+        code: output.status.code().unwrap(),
+        out: String::from_utf8(output.stdout).unwrap(),
+        error: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+#[test]
+fn names_stand_for_ids_and_the_only_place_for_none() {
+    let world = World::new();
+    let made = world.ctl(&["project", "create", "--name", "core", "-o", "id"]);
+    assert_eq!(made.code, 0, "{}", made.error);
+    let id = made.out.trim();
+    let found = world.json(&["project", "get", "core"]);
+    assert_eq!(found["id"], id);
+    let renamed = world.json(&["projects", "update", "core", "--name", "inner"]);
+    assert_eq!(renamed["id"], id);
+    let table = world.ctl(&["project", "list"]).out;
+    let mut lines = table.lines();
+    assert!(lines.next().unwrap().starts_with("ID "), "{table}");
+    let names: Vec<&str> = lines
+        .map(|line| line.split_whitespace().nth(1).unwrap())
+        .collect();
+    assert_eq!(names, ["edge", "inner"], "{table}");
+    let gone = world.ctl(&["project", "delete", "inner"]);
+    assert_eq!((gone.code, gone.out.as_str()), (0, ""));
+    let missing = world.ctl(&["project", "get", "inner"]);
+    assert_eq!(missing.code, 1);
+    assert!(missing.error.contains("project inner"), "{}", missing.error);
+}
+
+#[test]
+fn an_exit_code_says_how_it_went() {
+    let world = World::new();
+    let taken = world.ctl(&["project", "create", "--name", "edge"]);
+    assert_eq!(taken.code, 1);
+    for part in ["CONFLICT: name is taken", "status 409", "correlation id "] {
+        assert!(taken.error.contains(part), "{}", taken.error);
+    }
+    assert_eq!(taken.out, "", "nothing but answers on the standard output");
+    let wrong = world.ctl(&["project", "create", "--name", ""]);
+    assert_eq!(wrong.code, 1);
+    assert!(
+        wrong.error.contains("  name: needs 1 to 100"),
+        "{}",
+        wrong.error
+    );
+    for usage in [
+        &["project", "create"][..],
+        &["project", "fly"],
+        &["api-key", "create", "--name", "x", "--scopes", "nodes:fly"],
+        &["project", "list", "--limit", "many"],
+        &["whoami", "--url", "ftp://example.com"],
+        &["whoami", "--key-file", "/nowhere"],
+    ] {
+        let ran = world.ctl(usage);
+        assert_eq!(ran.code, 2, "{usage:?}: {}", ran.error);
+    }
+    let away = world.ctl(&["whoami", "--url", "http://127.0.0.1:1"]);
+    assert_eq!(away.code, 1);
+    let stale = [
+        "project",
+        "update",
+        "edge",
+        "--name",
+        "new",
+        "--if-match",
+        "7",
+    ];
+    let stale = world.ctl(&stale);
+    assert_eq!(stale.code, 1);
+    assert!(
+        stale.error.contains("PRECONDITION_FAILED"),
+        "{}",
+        stale.error
+    );
+}
+
+#[test]
+fn a_key_that_was_kept_is_used_for_its_own_server_only() {
+    let world = World::new();
+    let bare = || world.command();
+    let none = done(
+        bare()
+            .args(["login", "--url", world.program.base_url()])
+            .output()
+            .unwrap(),
+    );
+    assert_eq!(none.code, 2, "{}", none.error);
+    let key_file = world.folder.path().join("key");
+    fs::write(&key_file, format!("{}\n", world.key)).unwrap();
+    let login = ["login", "--url", world.program.base_url(), "--key-file"];
+    let wrong = world.folder.path().join("wrong");
+    fs::write(&wrong, "x".repeat(43)).unwrap();
+    let refused = done(bare().args(login).arg(&wrong).output().unwrap());
+    assert_eq!(refused.code, 1);
+    let kept = done(bare().args(login).arg(&key_file).output().unwrap());
+    assert_eq!(kept.code, 0, "{}", kept.error);
+    let file = world.folder.path().join("controld/login.json");
+    assert_eq!(
+        fs::metadata(&file).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+    let me = done(bare().args(["whoami", "-o", "json"]).output().unwrap());
+    let me: Value = serde_json::from_str(&me.out).unwrap();
+    assert_eq!(me["kind"], "api_key");
+    let database = Database::sqlite();
+    let data = world.folder.path().join("other").display().to_string();
+    let other = Program::start(
+        CONTROLD,
+        &["--data-dir", &data, "--database", &database.url],
+    );
+    let elsewhere = ["whoami", "--url", other.base_url()];
+    let elsewhere = done(bare().args(elsewhere).output().unwrap());
+    assert!(
+        elsewhere.error.contains("AUTHENTICATION_FAILED"),
+        "{}",
+        elsewhere.error
+    );
+}
+
+#[test]
+fn a_member_is_invited_added_and_removed() {
+    let world = World::new();
+    let invited = world.json(&[
+        "invitation",
+        "create",
+        "--email",
+        "bob@example.com",
+        "--role",
+        "operator",
+    ]);
+    let mut accept = world.command();
+    accept
+        .env("CONTROLD_URL", world.program.base_url())
+        .env("CONTROLD_API_KEY", invited["secret"].as_str().unwrap())
+        .args([
+            "invitation",
+            "accept",
+            "--user-name",
+            "Bob",
+            "--password",
+            "correct horse",
+        ]);
+    let accepted = done(accept.output().unwrap());
+    assert_eq!(accepted.code, 0, "{}", accepted.error);
+    let changed = world.json(&["member", "update", "bob@example.com", "--role", "reader"]);
+    assert_eq!(changed["role"], "reader");
+    let removed = world.ctl(&["member", "delete", "bob@example.com"]);
+    assert_eq!(removed.code, 0, "{}", removed.error);
+    let last = world.ctl(&["member", "delete", "ann@example.com"]);
+    assert!(
+        last.error.contains("the last administrator stays"),
+        "{}",
+        last.error
+    );
+    let audit = world.json(&["audit", "list", "--action", "member.", "--limit", "1"]);
+    assert_eq!(audit["items"][0]["action"], "member.removed");
+    assert_eq!(audit["items"].as_array().unwrap().len(), 1);
+    let export = world.folder.path().join("audit.jsonl");
+    let exported = world.ctl(&["audit", "export", "-O", export.to_str().unwrap()]);
+    assert_eq!(exported.code, 0, "{}", exported.error);
+    let lines = fs::read_to_string(&export).unwrap();
+    let last = lines.lines().last().unwrap();
+    let last: Value = serde_json::from_str(last).unwrap();
+    assert_eq!(last["action"], "member.removed");
+}
+
+#[test]
+fn a_body_comes_from_a_file_and_flags_add_to_it() {
+    let world = World::new();
+    let file = world.folder.path().join("key.json");
+    fs::write(
+        &file,
+        json!({"name": "a", "scopes": ["nodes:read"]}).to_string(),
+    )
+    .unwrap();
+    let file = file.to_str().unwrap();
+    let made = world.json(&[
+        "api-key",
+        "create",
+        "-f",
+        file,
+        "--name",
+        "b",
+        "--project",
+        "edge",
+    ]);
+    assert_eq!(made["name"], "b");
+    assert_eq!(made["scopes"], json!(["nodes:read"]));
+    assert!(made["project"].is_string());
+    assert_eq!(made["secret"].as_str().unwrap().len(), 43);
+    let revoked = world.json(&["api-key", "revoke", "b"]);
+    assert_eq!(revoked["state"], "revoked");
+    let listed = world.ctl(&["api-key", "list", "-o", "id"]).out;
+    assert_eq!(listed.lines().count(), 2);
+    let at_file = world.folder.path().join("name");
+    fs::write(&at_file, "from a file").unwrap();
+    let given = format!("@{}", at_file.display());
+    let made = world.json(&["project", "create", "--name", &given]);
+    assert_eq!(made["name"], "from a file");
+}
+
+#[test]
+fn what_a_file_says_becomes_true() {
+    let world = World::new();
+    let file = world.folder.path().join("all.json");
+    let wanted = json!({"projects": [{"name": "edge"}, {"name": "core"}]});
+    fs::write(&file, wanted.to_string()).unwrap();
+    let apply = |more: &[&str]| {
+        let file = file.to_str().unwrap();
+        let ran = world.ctl(&[&["apply", "-f", file], more].concat());
+        assert_eq!(ran.code, 0, "{}", ran.error);
+        ran.out
+    };
+    let planned = apply(&["--dry-run"]);
+    assert_eq!(
+        planned,
+        "project/edge unchanged\nproject/core would be created\n"
+    );
+    assert_eq!(apply(&[]), "project/edge unchanged\nproject/core created\n");
+    assert_eq!(
+        apply(&[]),
+        "project/edge unchanged\nproject/core unchanged\n"
+    );
+    fs::write(&file, json!({"planets": []}).to_string()).unwrap();
+    let unknown = world.ctl(&["apply", "-f", file.to_str().unwrap()]);
+    assert_eq!(unknown.code, 2);
+}
+
+#[test]
+fn a_shell_completes_nouns_and_verbs() {
+    let world = World::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let script = world.ctl(&["completions", shell]);
+        assert_eq!(script.code, 0, "{}", script.error);
+        for word in ["api-key", "revoke", "dry-run"] {
+            assert!(script.out.contains(word), "{shell}: {word}");
+        }
+    }
+}

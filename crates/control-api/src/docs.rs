@@ -1,0 +1,46 @@
+//! The description of the interface as JSON and as a page.
+
+use crate::reference::{STYLE, page};
+use axum::http::{HeaderName, HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// No script runs, nothing is framed, and styles come from this server alone.
+const POLICY: &str = "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// `/api/v1/openapi.json` and `/api/docs`.
+pub(crate) fn router(document: Value) -> Router {
+    let html: Arc<str> = page(&document).into();
+    let document = Arc::new(document);
+    Router::new()
+        .route(
+            "/api/v1/openapi.json",
+            get(async move || Json(Value::clone(&document))),
+        )
+        .route(
+            "/api/docs",
+            get(async move || text("text/html; charset=utf-8", html.to_string())),
+        )
+        .route(
+            "/api/docs/style.css",
+            get(async || text("text/css; charset=utf-8", STYLE.to_owned())),
+        )
+}
+
+fn text(kind: &'static str, text: String) -> Response {
+    let mut response = text.into_response();
+    let fields: [(HeaderName, &'static str); 4] = [
+        (header::CONTENT_TYPE, kind),
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+    ];
+    for (name, value) in fields {
+        let value = HeaderValue::from_static(value);
+        response.headers_mut().insert(name, value);
+    }
+    response
+}

@@ -1,0 +1,205 @@
+//! `/api/docs`: one page without a script, so the strictest content security policy holds.
+
+use crate::reference::{Answer, Field, Kind, Operation, Reference, Schema};
+use serde_json::Value;
+use std::fmt::Write as _;
+
+/// The style sheet, at `/api/docs/style.css`.
+pub(crate) const STYLE: &str = include_str!("../../assets/docs.css");
+
+/// The page of a description.
+pub(crate) fn page(document: &Value) -> String {
+    let reference = Reference::read(document);
+    let Reference {
+        title,
+        about,
+        groups,
+        schemas,
+    } = &reference;
+    let mut html = String::new();
+    let _ = write!(
+        html,
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>{0}</title>\n<link rel=\"stylesheet\" href=\"/api/docs/style.css\">\n</head>\n\
+         <body>\n<nav aria-label=\"Contents\">\n<p><strong>{0}</strong></p>\n<ul>\n",
+        escaped(title)
+    );
+    for group in groups {
+        let name = escaped(&group.name);
+        let _ = writeln!(html, "<li><a href=\"#{name}\">{name}</a></li>");
+    }
+    let _ = write!(
+        html,
+        "<li><a href=\"#schemas\">schemas</a></li>\n</ul>\n\
+         <p><a href=\"/api/v1/openapi.json\">openapi.json</a></p>\n</nav>\n<main>\n\
+         <h1>{}</h1>\n<p>{}</p>\n",
+        escaped(title),
+        escaped(about)
+    );
+    for group in groups {
+        let name = escaped(&group.name);
+        let _ = writeln!(html, "<section>\n<h2 id=\"{name}\">{name}</h2>");
+        for operation in &group.operations {
+            describe(&mut html, operation);
+        }
+        html.push_str("</section>\n");
+    }
+    html.push_str("<section>\n<h2 id=\"schemas\">schemas</h2>\n");
+    for schema in schemas {
+        describe_schema(&mut html, schema);
+    }
+    html.push_str("</section>\n</main>\n</body>\n</html>\n");
+    html
+}
+
+fn describe(html: &mut String, operation: &Operation) {
+    let Operation {
+        id,
+        method,
+        path,
+        about,
+        access,
+        parameters,
+        body,
+        answers,
+    } = operation;
+    let _ = write!(
+        html,
+        "<details id=\"{}\">\n<summary><code class=\"{}\">{method}</code> <code>{}</code> {}</summary>\n\
+         <p>For {}.</p>\n",
+        escaped(id),
+        method.to_lowercase(),
+        escaped(path),
+        escaped(about),
+        escaped(access)
+    );
+    if !parameters.is_empty() {
+        fields(html, "Parameters", parameters);
+    }
+    if let Some(body) = body {
+        let _ = writeln!(html, "<p>Body: {}</p>", told(body));
+    }
+    html.push_str("<table>\n<caption>Answers</caption>\n");
+    html.push_str("<tr><th>status</th><th>body</th><th>meaning</th></tr>\n");
+    for answer in answers {
+        let Answer {
+            status,
+            about,
+            body,
+        } = answer;
+        let body = body.as_ref().map(told).unwrap_or_default();
+        let about = escaped(about);
+        let _ = writeln!(
+            html,
+            "<tr><td>{status}</td><td>{body}</td><td>{about}</td></tr>"
+        );
+    }
+    let _ = writeln!(
+        html,
+        "</table>\n<pre>{}</pre>\n</details>",
+        command(operation)
+    );
+}
+
+/// The request as a shell command.
+fn command(operation: &Operation) -> String {
+    let Operation {
+        method, path, body, ..
+    } = operation;
+    let method = match method.as_str() {
+        "GET" => String::new(),
+        other => format!(" -X {other}"),
+    };
+    let data = match body {
+        None => "",
+        Some(_) => " \\\n  -H 'Content-Type: application/json' -d @body.json",
+    };
+    let path = escaped(path);
+    format!(
+        "curl{method} \"$CONTROLD_URL{path}\" \\\n  -H \"Authorization: Bearer $CONTROLD_API_KEY\"{data}"
+    )
+}
+
+fn describe_schema(html: &mut String, schema: &Schema) {
+    let Schema {
+        name,
+        about,
+        fields: properties,
+        values,
+    } = schema;
+    let name = escaped(name);
+    let _ = writeln!(
+        html,
+        "<details id=\"schema-{name}\">\n<summary><code>{name}</code> {}</summary>",
+        escaped(about)
+    );
+    if !values.is_empty() {
+        let values: Vec<String> = values
+            .iter()
+            .map(|value| format!("<code>{}</code>", escaped(value)))
+            .collect();
+        let _ = writeln!(html, "<p>One of {}.</p>", values.join(", "));
+    }
+    if !properties.is_empty() {
+        fields(html, "Fields", properties);
+    }
+    html.push_str("</details>\n");
+}
+
+fn fields(html: &mut String, caption: &str, fields: &[Field]) {
+    let _ = writeln!(
+        html,
+        "<table>\n<caption>{caption}</caption>\n\
+         <tr><th>name</th><th>type</th><th>meaning</th></tr>"
+    );
+    for field in fields {
+        let Field {
+            name,
+            place,
+            kind,
+            required,
+            about,
+        } = field;
+        let need = if *required { "" } else { ", may be absent" };
+        let place = if place.is_empty() {
+            String::new()
+        } else {
+            format!("in {place}: ")
+        };
+        let _ = writeln!(
+            html,
+            "<tr><td><code>{}</code></td><td>{place}{}{need}</td><td>{}</td></tr>",
+            escaped(name),
+            told(kind),
+            escaped(about)
+        );
+    }
+    html.push_str("</table>\n");
+}
+
+fn told(kind: &Kind) -> String {
+    let Kind { words, schema } = kind;
+    let words = escaped(words);
+    match schema {
+        None => words,
+        Some(name) => {
+            let name = escaped(name);
+            format!("{words}<a href=\"#schema-{name}\">{name}</a>")
+        }
+    }
+}
+
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}

@@ -1,0 +1,116 @@
+//! `docs/reference/api.md`
+
+use crate::reference::{Answer, Field, Kind, Operation, Reference, Schema};
+use crate::routes::description;
+use std::fmt::Write as _;
+
+const OPENING: &str = "\
+<!-- Written by `cargo xtask reference` from the handlers; changes here are lost. -->
+
+All paths are below the control plane's address. Answers are JSON, identifiers are UUIDs of version 7,
+times are RFC 3339. Every
+operation is also a command of [`controld ctl`](ctl.md). A running `controld` shows this page at
+`/api/docs`, and its description in OpenAPI 3.1 at `/api/v1/openapi.json`.
+
+Every operation may answer 400, 429, 500 and 503; one that needs a credential 401 and 403; one that
+writes 409, 412, 413, 415 and 422. All failures have the body `ErrorResponse`.
+";
+
+/// The page, from the description of this build.
+pub fn reference_md() -> String {
+    let reference = Reference::read(&description());
+    let mut page = format!("# Interface of the control plane\n\n{OPENING}");
+    for group in &reference.groups {
+        let _ = write!(page, "\n## {}\n", group.name);
+        for operation in &group.operations {
+            describe(&mut page, operation);
+        }
+    }
+    page.push_str("\n## Schemas\n");
+    for schema in &reference.schemas {
+        describe_schema(&mut page, schema);
+    }
+    page
+}
+
+fn describe(page: &mut String, operation: &Operation) {
+    let Operation {
+        id,
+        method,
+        path,
+        about,
+        access,
+        parameters,
+        body,
+        answers,
+    } = operation;
+    let _ = write!(page, "\n### {method} `{path}`\n\n{about}\n\n");
+    let _ = writeln!(page, "`{id}`, for {access}.");
+    let own = parameters.iter().filter(|field| field.place == "query");
+    let own: Vec<&Field> = own.collect();
+    if !own.is_empty() {
+        page.push_str("\n| parameter | type | meaning |\n|---|---|---|\n");
+        for field in own {
+            row(page, field);
+        }
+    }
+    if let Some(body) = body {
+        let _ = writeln!(page, "\nBody: {}.", told(body));
+    }
+    for answer in answers
+        .iter()
+        .filter(|answer| answer.status.starts_with('2'))
+    {
+        let Answer {
+            status,
+            about: _,
+            body,
+        } = answer;
+        let body = body.as_ref().map_or("no body".to_owned(), told);
+        let _ = writeln!(page, "\nAnswer {status}: {body}.");
+    }
+}
+
+fn describe_schema(page: &mut String, schema: &Schema) {
+    let Schema {
+        name,
+        about,
+        fields,
+        values,
+    } = schema;
+    let _ = write!(page, "\n### {name}\n");
+    if !about.is_empty() {
+        let _ = write!(page, "\n{about}\n");
+    }
+    if !values.is_empty() {
+        let values: Vec<String> = values.iter().map(|value| format!("`{value}`")).collect();
+        let _ = write!(page, "\nOne of {}.\n", values.join(", "));
+    }
+    if !fields.is_empty() {
+        page.push_str("\n| field | type | meaning |\n|---|---|---|\n");
+        for field in fields {
+            row(page, field);
+        }
+    }
+}
+
+fn row(page: &mut String, field: &Field) {
+    let Field {
+        name,
+        place: _,
+        kind,
+        required,
+        about,
+    } = field;
+    let optional = if *required { "" } else { "; may be absent" };
+    let about = about.replace('\n', " ").replace('|', "\\|");
+    let _ = writeln!(page, "| `{name}` | {}{optional} | {about} |", told(kind));
+}
+
+fn told(kind: &Kind) -> String {
+    let Kind { words, schema } = kind;
+    match schema {
+        None => words.clone(),
+        Some(name) => format!("{words}[{name}](#{})", name.to_lowercase()),
+    }
+}
