@@ -1,6 +1,7 @@
 //! The command line.
 
 use clap::{Args, Parser, Subcommand};
+use ipnet::IpNet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -12,6 +13,9 @@ pub(crate) struct Cli {
     pub(crate) command: Option<Command>,
     #[command(flatten)]
     pub(crate) serve: ServeArgs,
+    /// A KDL file of settings with the names of these flags; flags and the environment win over it.
+    #[arg(long, env = "CONTROLD_CONFIG", global = true)]
+    pub(crate) config: Option<PathBuf>,
 }
 
 /// What to do instead of serving.
@@ -23,6 +27,13 @@ pub(crate) enum Command {
     /// The audit log.
     #[command(subcommand)]
     Audit(AuditCommand),
+    /// Copies a SQLite database while it is in use. The key file is not in the copy.
+    Backup(BackupArgs),
+    /// Checks the settings and the files that they name, and starts nothing; exit code 1 for a fault.
+    Check(ServeArgs),
+    /// The keys that seal secrets.
+    #[command(subcommand)]
+    Key(KeyCommand),
 }
 
 /// What to do with administrators.
@@ -39,8 +50,17 @@ pub(crate) enum AuditCommand {
     Verify(StateArgs),
 }
 
+/// What to do with the keys that seal secrets.
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeyCommand {
+    /// Makes a new key, and seals all secrets with it. Run again after an interruption, it goes on.
+    Rotate(StateArgs),
+    /// Drops keys that no secret needs any more.
+    Prune(StateArgs),
+}
+
 /// Where the state is.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct StateArgs {
     /// The folder of the keys, and of the database unless there is `--database`.
     #[arg(long, env = "CONTROLD_DATA_DIR", default_value = "data")]
@@ -53,6 +73,16 @@ pub(crate) struct StateArgs {
     pub(crate) master_key_file: Option<PathBuf>,
 }
 
+/// Where the copy goes.
+#[derive(Debug, Args)]
+pub(crate) struct BackupArgs {
+    #[command(flatten)]
+    pub(crate) state: StateArgs,
+    /// The file to make.
+    #[arg(long)]
+    pub(crate) to: PathBuf,
+}
+
 /// How to serve.
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
@@ -61,6 +91,15 @@ pub(crate) struct ServeArgs {
     /// The address to listen on.
     #[arg(long, env = "CONTROLD_LISTEN", default_value = "127.0.0.1:8443")]
     pub(crate) listen: SocketAddr,
+    /// The certificate chain to serve TLS with, in PEM; read again on SIGHUP.
+    #[arg(long, env = "CONTROLD_TLS_CERT", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// The certificate's private key, in PEM.
+    #[arg(long, env = "CONTROLD_TLS_KEY", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// Networks of balancers whose `X-Forwarded-For` is believed, such as 10.0.0.0/8.
+    #[arg(long, env = "CONTROLD_TRUSTED_PROXIES", value_delimiter = ',')]
+    pub(crate) trusted_proxies: Vec<IpNet>,
 }
 
 /// The new administrator.

@@ -2,16 +2,27 @@
 
 mod admin;
 mod audit;
+mod background;
+mod backup;
+mod check;
 mod cli;
+mod config;
+mod connections;
 mod ctl;
 mod data_dir;
+mod key;
+mod key_file;
 mod serve;
 mod state;
+mod tls;
+mod trust;
 
-use crate::cli::{AdminCommand, AuditCommand, Cli, Command};
-use clap::{CommandFactory, FromArgMatches};
+use crate::cli::{AdminCommand, AuditCommand, Cli, Command, KeyCommand};
+use crate::config::ConfigFile;
+use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use std::error::Error;
 use std::process::ExitCode;
+use std::time::SystemTime;
 use tracing_subscriber::EnvFilter;
 
 #[tokio::main]
@@ -28,11 +39,19 @@ async fn main() -> ExitCode {
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .init();
-    let cli = match Cli::from_arg_matches(&matches) {
-        Ok(cli) => cli,
-        Err(error) => error.exit(),
+    let read = match ConfigFile::named_by(&matches, &Cli::command()) {
+        Ok(read) => read,
+        Err(error) => {
+            check::show(&error);
+            return ExitCode::FAILURE;
+        }
     };
-    match run(cli).await {
+    let matches = match &read {
+        // Settings of the file are defaults, so the command line is parsed again over them.
+        Some(file) => file.apply(Cli::command()).get_matches(),
+        None => matches,
+    };
+    match run(&matches, read.as_ref()).await {
         Ok(code) => code,
         Err(error) => {
             tracing::error!(error = told(&*error), "controld ends");
@@ -41,12 +60,22 @@ async fn main() -> ExitCode {
     }
 }
 
-async fn run(cli: Cli) -> Result<ExitCode, Box<dyn Error>> {
+async fn run(matches: &ArgMatches, file: Option<&ConfigFile>) -> Result<ExitCode, Box<dyn Error>> {
+    let cli = Cli::from_arg_matches(matches).unwrap_or_else(|error| error.exit());
     match cli.command {
-        None => serve::run(cli.serve).await,
+        None => serve::run(cli.serve, file).await,
         Some(Command::Admin(AdminCommand::Create(args))) => admin::create(args).await,
         Some(Command::Audit(AuditCommand::Verify(state))) => audit::verify(state).await,
+        Some(Command::Backup(args)) => backup::run(args).await,
+        Some(Command::Check(args)) => Ok(check::run(&args, file, now())),
+        Some(Command::Key(KeyCommand::Rotate(state))) => key::rotate(state).await,
+        Some(Command::Key(KeyCommand::Prune(state))) => key::prune(state).await,
     }
+}
+
+/// The current time, for certificates.
+fn now() -> SystemTime {
+    jiff::Timestamp::now().into()
 }
 
 /// The error with what caused it.

@@ -1,50 +1,71 @@
 //! Serving: the listener, the routes beside the interface, the work in the background, the end.
 
+use crate::background::Background;
+use crate::check::{Prepared, prepare, tell};
 use crate::cli::ServeArgs;
+use crate::config::ConfigFile;
+use crate::connections::Connections;
+use crate::state::open_in;
+use crate::trust::TrustedProxies;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
+use control_app::metric::describe_metrics;
 use control_app::{App, Error};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::time::{MissedTickBehavior, interval};
-use uuid::Uuid;
 
-/// Between two looks for changes of other replicas.
-const RELAY_INTERVAL: Duration = Duration::from_secs(1);
-/// Between two rounds of housekeeping.
-const HOUSEKEEPING_INTERVAL: Duration = Duration::from_secs(30);
 /// Upper bounds of the request histogram, in seconds.
 const BUCKETS: &[f64] = &[
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
 ];
 
 /// Serves until SIGTERM or SIGINT.
-pub(crate) async fn run(args: ServeArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
-    let ServeArgs { state, listen } = args;
+pub(crate) async fn run(
+    args: ServeArgs,
+    file: Option<&ConfigFile>,
+) -> Result<ExitCode, Box<dyn std::error::Error>> {
+    let Prepared { data_dir, tls } = match prepare(&args, crate::now()) {
+        Ok(prepared) => prepared,
+        Err(faults) => {
+            tell(&faults, file);
+            return Ok(ExitCode::FAILURE);
+        }
+    };
     let metrics = PrometheusBuilder::new()
         .set_buckets(BUCKETS)?
         .install_recorder()?;
-    let app = Arc::new(crate::state::open(state).await?);
-    let listener = TcpListener::bind(listen).await?;
-    announce(&app, listener.local_addr()?).await?;
-    let background = tokio::spawn(work(Arc::clone(&app), metrics.clone()));
-    let service = router(&app, metrics).into_make_service_with_connect_info::<SocketAddr>();
+    let app = Arc::new(open_in(&data_dir).await?);
+    describe_metrics(env!("CARGO_PKG_VERSION"), app.now());
+    let listener = TcpListener::bind(args.listen).await?;
+    let address = listener.local_addr()?;
+    announce(&app, address, tls.is_some()).await?;
+    let background = Background {
+        app: Arc::clone(&app),
+        metrics: metrics.clone(),
+        key_file: data_dir.key_file,
+        tls: tls.clone(),
+    };
+    let background = tokio::spawn(background.run());
+    let connections = Connections {
+        router: router(&app, metrics),
+        secure_cookies: tls.is_some() || !address.ip().is_loopback(),
+        tls,
+        trusted: TrustedProxies::new(args.trusted_proxies),
+    };
     let stopping = Arc::clone(&app);
-    axum::serve(listener, service)
-        .with_graceful_shutdown(async move {
-            stopped().await;
-            // Long polls would hold the shutdown up.
-            stopping.end_waits();
-        })
-        .await?;
+    let stop = async move {
+        stopped().await;
+        // Long polls would hold the shutdown up.
+        stopping.end_waits();
+    };
+    connections.serve(listener, stop).await;
     background.abort();
     app.close().await;
     Ok(ExitCode::SUCCESS)
@@ -83,37 +104,14 @@ async fn setup_hint() -> &'static str {
     clippy::print_stdout,
     reason = "the operator reads these lines, and so may a script"
 )]
-async fn announce(app: &App, address: SocketAddr) -> Result<(), Error> {
-    println!("listening on http://{address}");
+async fn announce(app: &App, address: SocketAddr, is_tls: bool) -> Result<(), Error> {
+    let scheme = if is_tls { "https" } else { "http" };
+    println!("listening on {scheme}://{address}");
     if let Some(secret) = app.bootstrap(app.now()).await? {
-        println!("set up at http://{address}/setup?token={}", secret.reveal());
+        let secret = secret.reveal();
+        println!("set up at {scheme}://{address}/setup?token={secret}");
     }
     Ok(())
-}
-
-/// A round that fails is tried again: the next one starts from the database anyway.
-async fn work(app: Arc<App>, metrics: PrometheusHandle) {
-    let replica = Uuid::now_v7();
-    let mut relays = rounds(RELAY_INTERVAL);
-    let mut cleanings = rounds(HOUSEKEEPING_INTERVAL);
-    loop {
-        let round = tokio::select! {
-            _ = relays.tick() => {
-                metrics.run_upkeep();
-                app.relay().await
-            }
-            _ = cleanings.tick() => app.clean_up(replica, app.now()).await.map(drop),
-        };
-        if let Err(error) = round {
-            tracing::error!(%error, "background work failed");
-        }
-    }
-}
-
-fn rounds(every: Duration) -> tokio::time::Interval {
-    let mut rounds = interval(every);
-    rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    rounds
 }
 
 async fn stopped() {

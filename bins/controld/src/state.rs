@@ -14,8 +14,13 @@ pub(crate) const ENVIRONMENT: Environment = Environment {
 
 /// The application on the state that the command line names.
 pub(crate) async fn open(state: StateArgs) -> Result<App, Box<dyn Error>> {
-    let data_dir = DataDir::open(state)?;
-    let sealer = data_dir.sealer(&ENVIRONMENT)?;
+    open_in(&DataDir::new(state)).await
+}
+
+/// The application on the state of a data directory.
+pub(crate) async fn open_in(data_dir: &DataDir) -> Result<App, Box<dyn Error>> {
+    data_dir.make()?;
+    let sealer = data_dir.key_file.open(&ENVIRONMENT)?;
     let store = Store::open(&data_dir.database_url).await?;
     Ok(App::new(store, sealer, ENVIRONMENT))
 }

@@ -139,5 +139,17 @@ fn it_tells_how_it_is() {
     let metrics = client.get("/metrics").text;
     let counted = "control_requests_total{route=\"/api/v1/orgs\",status=\"401\"} 1";
     assert!(metrics.contains(counted), "{metrics}");
+    // Those that count failures appear with the first one.
+    let of_failures = ["tls_", "_failures", "rate_limited"];
+    for metric in control_app::metric::METRICS {
+        let name = metric.name;
+        if of_failures.iter().any(|part| name.contains(part)) {
+            continue;
+        }
+        control_testkit::until(name, || {
+            let text = client.get("/metrics").text;
+            text.contains(&format!("# HELP {name} ")) && text.contains(&format!("\n{name}"))
+        });
+    }
     assert!(program.terminate().success());
 }

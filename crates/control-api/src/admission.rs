@@ -10,10 +10,11 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use control_app::{Allowance, App, Call, Error, Presented};
+use control_app::{Allowance, App, Call, Error, Presented, metric};
 use control_domain::{Access, Actor};
 use control_wire::NodeId;
 use jiff::Timestamp;
+use metrics::counter;
 use std::sync::Arc;
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -35,7 +36,10 @@ pub(crate) async fn admit(
         Err(error) => return Problem::from(error).into_response(),
     };
     let outcome = match actor {
-        _ if !allowance.admitted => Err(Problem::rate_limited(allowance.retry_after_secs)),
+        _ if !allowance.admitted => {
+            counter!(metric::RATE_LIMITED, "class" => route.rate.name()).increment(1);
+            Err(Problem::rate_limited(allowance.retry_after_secs))
+        }
         None if route.access == Access::Public => Ok(next.run(request).await),
         None => Err(Error::Unauthenticated.into()),
         Some(actor) => enter(&app, route, call(actor, now, &request), request, next).await,

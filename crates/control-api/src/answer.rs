@@ -7,9 +7,9 @@ use axum::extract::{ConnectInfo, MatchedPath, Request, State};
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
-use control_app::App;
+use control_app::{App, metric};
 use jiff::SignedDuration;
-use metrics::{counter, histogram};
+use metrics::{counter, gauge, histogram};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -23,7 +23,9 @@ pub(crate) async fn answer(
     let CorrelationId(id) = correlation::id(request.headers());
     request.extensions_mut().insert(CorrelationId(id.clone()));
     let seen = Seen::of(&request);
+    let in_flight = InFlight::enter();
     let mut response = next.run(request).await;
+    drop(in_flight);
     let status = response.status();
     let failed = status.is_client_error() || status.is_server_error();
     let problem = response.extensions_mut().remove::<Problem>();
@@ -44,6 +46,23 @@ pub(crate) async fn answer(
         app.precise_now().duration_since(started),
     );
     response
+}
+
+/// A request without an answer yet, also if its client goes away.
+#[derive(Debug)]
+struct InFlight;
+
+impl InFlight {
+    fn enter() -> Self {
+        gauge!(metric::REQUESTS_IN_FLIGHT).increment(1);
+        Self
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        gauge!(metric::REQUESTS_IN_FLIGHT).decrement(1);
+    }
 }
 
 /// What the log and the metrics keep of a request.
@@ -102,8 +121,8 @@ impl Seen {
             "request"
         );
         let status = status.as_str().to_owned();
-        histogram!("control_request_duration_seconds", "route" => route.clone())
+        histogram!(metric::REQUEST_DURATION, "route" => route.clone())
             .record(took.as_secs_f64().max(0.0));
-        counter!("control_requests_total", "route" => route, "status" => status).increment(1);
+        counter!(metric::REQUESTS, "route" => route, "status" => status).increment(1);
     }
 }

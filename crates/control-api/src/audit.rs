@@ -56,6 +56,7 @@ pub(crate) struct AuditQuery {
     /// Only what this actor did.
     actor: Option<Uuid>,
     /// Only this action, such as `project.created`; `project.` stands for all that begin so.
+    #[param(pattern = "^[a-z._]+$")]
     action: Option<String>,
     /// Only what was done to this.
     subject: Option<Uuid>,
@@ -77,6 +78,7 @@ pub(crate) struct AuditPageQuery {
     /// Only what this actor did.
     actor: Option<Uuid>,
     /// Only this action, such as `project.created`; `project.` stands for all that begin so.
+    #[param(pattern = "^[a-z._]+$")]
     action: Option<String>,
     /// Only what was done to this.
     subject: Option<Uuid>,

@@ -33,7 +33,7 @@ pub(crate) struct MemberView {
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewMemberRequest {
     /// The address that the user signs in with.
-    #[schema(max_length = 254)]
+    #[schema(format = "email", max_length = 254)]
     pub(crate) email: String,
     pub(crate) role: RoleName,
 }

@@ -117,9 +117,13 @@ fn parameters_of(route: &Route) -> Vec<Value> {
     });
     let mut parameters: Vec<Value> = names.collect();
     let header = |name: &str, description: &str| {
+        let schema = match name {
+            "Idempotency-Key" => json!({"type": "string", "minLength": 1, "maxLength": 255}),
+            _ => json!({"type": "string"}),
+        };
         json!({
             "name": name, "in": "header", "required": false, "description": description,
-            "schema": {"type": "string"},
+            "schema": schema,
         })
     };
     if !route.method.is_safe() {
@@ -137,7 +141,8 @@ fn parameters_of(route: &Route) -> Vec<Value> {
 fn failures_of(route: &Route) -> impl Iterator<Item = (&'static str, &'static str)> {
     let is_public = route.access == Access::Public;
     let is_read = route.method.is_safe();
-    let has_name = route.path.contains('{');
+    let is_of_tenant = matches!(route.access, Access::Member { .. });
+    let has_name = is_of_tenant || route.path.contains('{');
     let named = [("404", "It does not exist, or belongs to another tenant")];
     COMMON_FAILURES
         .iter()

@@ -55,7 +55,7 @@ impl RateClass {
         }
     }
 
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::General => "general",
             Self::Strict => "strict",

@@ -3,6 +3,7 @@
 use crate::call::Call;
 use crate::changes::Changes;
 use crate::error::Error;
+use crate::metric;
 use crate::order_signals::OrderSignals;
 use crate::rate_limit::{Allowance, RateLimiter};
 use crate::write_queue::WriteQueue;
@@ -11,6 +12,7 @@ use control_domain::{Refusal, Tenant};
 use control_store::{AuditEntry, Rate, Store, StoreError, Transaction};
 use control_wire::ProjectId;
 use jiff::Timestamp;
+use metrics::gauge;
 use quick_cache::sync::Cache;
 use uuid::Uuid;
 
@@ -143,14 +145,34 @@ impl App {
         Ok(())
     }
 
+    /// Measures what the metrics tell of the database.
+    #[expect(clippy::cast_precision_loss, reason = "a gauge is a float; counts fit")]
+    fn measure(&self, head: Option<i64>) {
+        let (idle, used) = self.store.connections();
+        gauge!(metric::DATABASE_CONNECTIONS, "state" => "idle").set(f64::from(idle));
+        gauge!(metric::DATABASE_CONNECTIONS, "state" => "used").set(f64::from(used));
+        gauge!(metric::DATABASE_UP).set(f64::from(u8::from(head.is_some())));
+        if let Some(head) = head {
+            gauge!(metric::AUDIT_ENTRIES).set(head as f64);
+        }
+    }
+
     /// Brings the changes of other replicas; to be called every second.
     ///
     /// # Errors
     ///
     /// [`Error::Store`] if the database does not answer.
     pub async fn relay(&self) -> Result<(), Error> {
-        let mut tx = self.store.read().await?;
-        let head = tx.audit_head().await?;
+        let mut tx = match self.store.read().await {
+            Ok(tx) => tx,
+            Err(error) => {
+                self.measure(None);
+                return Err(error.into());
+            }
+        };
+        let head = tx.audit_head().await;
+        self.measure(head.as_ref().ok().copied());
+        let head = head?;
         self.changes.publish(head);
         self.announce_newer_orders(&mut tx, head).await
     }
@@ -169,6 +191,15 @@ impl App {
     pub fn end_waits(&self) {
         self.changes.close();
         self.orders.close();
+    }
+
+    /// Copies a SQLite database into a new file while it is in use.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] if the file cannot be made, or the database is not SQLite.
+    pub async fn back_up(&self, file: &str) -> Result<(), Error> {
+        Ok(self.store.back_up(file).await?)
     }
 
     /// Ends long polls, and closes the database.

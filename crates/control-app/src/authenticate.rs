@@ -2,10 +2,12 @@
 
 use crate::app::App;
 use crate::error::Error;
+use crate::metric;
 use control_auth::{Secret, UnverifiedToken};
 use control_domain::{Actor, NodeCredential, Tenant};
 use control_wire::NodeId;
 use jiff::Timestamp;
+use metrics::counter;
 
 /// A credential as a request carries it.
 #[derive(Clone, Copy)]
@@ -63,6 +65,7 @@ impl App {
                 self.known_credentials.insert(hash, ());
             }
             Err(Error::Unauthenticated) => {
+                counter!(metric::AUTHENTICATION_FAILURES).increment(1);
                 self.known_credentials.remove(&hash);
             }
             _ => {}

@@ -2,7 +2,9 @@
 
 use crate::app::App;
 use crate::error::Error;
+use crate::metric;
 use jiff::{SignedDuration, Timestamp};
+use metrics::counter;
 use uuid::Uuid;
 
 const LEASE: SignedDuration = SignedDuration::from_secs(60);
@@ -26,6 +28,8 @@ impl App {
         let replies = tx.purge_replies(now, CHUNK).await?;
         let invitations = tx.purge_invitations(now, CHUNK).await?;
         tx.commit().await?;
-        Ok(buckets + replies + invitations)
+        let deleted = buckets + replies + invitations;
+        counter!(metric::HOUSEKEEPING_DELETED).increment(deleted);
+        Ok(deleted)
     }
 }

@@ -1,6 +1,7 @@
 //! Secrets that must be read again: sealed with AES-256-GCM by a key from a file.
 
 use crate::secret::sha256;
+use arc_swap::ArcSwap;
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use std::fmt;
@@ -13,10 +14,10 @@ pub struct MasterKey {
     key: LessSafeKey,
 }
 
-/// The keys of the key file: the first seals, all of them open.
+/// The keys of the key file: the first seals, all of them open. They may be replaced while in use.
 #[derive(Debug)]
 pub struct Sealer {
-    keys: Vec<MasterKey>,
+    keys: ArcSwap<Vec<MasterKey>>,
 }
 
 /// A secret as the database keeps it.
@@ -76,12 +77,20 @@ impl Sealer {
         if keys.is_empty() {
             return Err(SealError::NoKey);
         }
-        Ok(Self { keys })
+        Ok(Self {
+            keys: ArcSwap::from_pointee(keys),
+        })
     }
 
     /// The name of the key that seals now.
-    pub fn current(&self) -> &str {
-        self.keys.first().map_or("", MasterKey::id)
+    pub fn current(&self) -> String {
+        let keys = self.keys.load();
+        keys.first().map_or("", MasterKey::id).to_owned()
+    }
+
+    /// Has the keys of `other` from now on.
+    pub fn replace(&self, other: Self) {
+        self.keys.store(other.keys.into_inner());
     }
 
     /// Seals `secret` for `place`, the name of the row it lies in; `nonce` must be random.
@@ -95,7 +104,8 @@ impl Sealer {
         nonce: [u8; NONCE_LEN],
         secret: &[u8],
     ) -> Result<Sealed, SealError> {
-        let master = self.keys.first().ok_or(SealError::NoKey)?;
+        let keys = self.keys.load();
+        let master = keys.first().ok_or(SealError::NoKey)?;
         let mut bytes = secret.to_vec();
         let associated = Aad::from(place.as_bytes());
         master
@@ -115,7 +125,8 @@ impl Sealer {
     /// [`SealError::UnknownKey`], or [`SealError::Tampered`] for other bytes or another place.
     pub fn open(&self, place: &str, sealed: &Sealed) -> Result<Zeroizing<Vec<u8>>, SealError> {
         let Sealed { master_key, text } = sealed;
-        let master = self.keys.iter().find(|key| key.id == *master_key);
+        let keys = self.keys.load();
+        let master = keys.iter().find(|key| key.id == *master_key);
         let master = master.ok_or(SealError::UnknownKey)?;
         let bytes = URL_SAFE_NO_PAD.decode(text);
         let bytes = bytes.map_err(|_| SealError::Tampered)?;
@@ -160,6 +171,17 @@ mod tests {
         let text = format!("A{}", sealed.text);
         let changed = Sealed { text, ..sealed };
         assert_eq!(sealer.open("row 1", &changed), Err(SealError::Tampered));
+    }
+
+    #[test]
+    fn replaced_keys_seal_what_comes_next() {
+        let used = sealer(&[1]);
+        let old = used.seal("row", [9; 12], b"private").unwrap();
+        used.replace(sealer(&[2, 1]));
+        let new = used.seal("row", [9; 12], b"private").unwrap();
+        assert_ne!(new.master_key, old.master_key);
+        assert!(used.open("row", &old).is_ok());
+        assert!(used.open("row", &new).is_ok());
     }
 
     #[test]

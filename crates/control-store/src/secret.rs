@@ -8,6 +8,7 @@ use control_wire::{OrgId, SecretId};
 use jiff::Timestamp;
 use sqlx::any::AnyRow;
 use sqlx::query;
+use std::collections::BTreeSet;
 
 /// A sealed secret in its row; sealed for the text of its identifier.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,6 +81,18 @@ impl Transaction {
             .fetch_all(self.connection())
             .await?;
         rows.iter().map(read).collect()
+    }
+
+    /// The names of the keys that some secret was sealed with.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn master_keys_in_use(&mut self) -> Result<BTreeSet<String>, StoreError> {
+        let rows = query("SELECT DISTINCT master_key FROM secrets")
+            .fetch_all(self.connection())
+            .await?;
+        rows.iter().map(|row| text(row, "master_key")).collect()
     }
 
     /// Stores the secret as sealed by another key.

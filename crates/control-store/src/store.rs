@@ -104,6 +104,19 @@ impl Store {
         Ok(Transaction(Inner::Read(self.pool.acquire().await?)))
     }
 
+    /// Copies a SQLite database into a new file, as it is at one moment.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the file exists, cannot be written, or the database is not SQLite.
+    pub async fn back_up(&self, file: &str) -> Result<(), StoreError> {
+        query("VACUUM INTO $1")
+            .bind(file)
+            .execute(&self.pool)
+            .await?;
+        Ok(())
+    }
+
     /// Whether the database answers.
     ///
     /// # Errors
@@ -112,6 +125,12 @@ impl Store {
     pub async fn ping(&self) -> Result<(), StoreError> {
         query("SELECT 1").execute(&self.pool).await?;
         Ok(())
+    }
+
+    /// Connections that are idle, and those in use.
+    pub fn connections(&self) -> (u32, u32) {
+        let idle = u32::try_from(self.pool.num_idle()).unwrap_or(u32::MAX);
+        (idle, self.pool.size().saturating_sub(idle))
     }
 
     /// Waits for running transactions, and closes all connections.

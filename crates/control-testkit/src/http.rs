@@ -2,7 +2,7 @@
 #![expect(clippy::expect_used, reason = "a test may stop, and says why")]
 
 use serde_json::Value;
-use std::io::{Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -71,6 +71,22 @@ impl Client {
         headers: &[(&str, &str)],
         body: Option<&Value>,
     ) -> Answer {
+        let answer = self.attempt(method, path, headers, body);
+        answer.expect("the server answers in time")
+    }
+
+    /// Sends any request to a server that may end meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// If there is no whole answer in 60 seconds.
+    pub fn attempt(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<&Value>,
+    ) -> io::Result<Answer> {
         let body = body.map(Value::to_string).unwrap_or_default();
         let mut head = format!(
             "{method} {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n",
@@ -85,28 +101,32 @@ impl Client {
         }
         let length = body.len().to_string();
         head.extend(["content-length: ", &length, "\r\n\r\n", &body]);
-        let mut stream = TcpStream::connect(&self.authority).expect("the server listens");
-        stream.set_read_timeout(Some(DEADLINE)).expect("a deadline");
-        stream.write_all(head.as_bytes()).expect("it reads");
+        let mut stream = TcpStream::connect(&self.authority)?;
+        stream.set_read_timeout(Some(DEADLINE))?;
+        stream.write_all(head.as_bytes())?;
         let mut bytes = Vec::new();
-        stream.read_to_end(&mut bytes).expect("it answers in time");
+        stream.read_to_end(&mut bytes)?;
         Answer::parse(&String::from_utf8_lossy(&bytes))
+            .ok_or_else(|| ErrorKind::UnexpectedEof.into())
     }
 }
 
 impl Answer {
-    fn parse(text: &str) -> Self {
-        let (head, body) = text.split_once("\r\n\r\n").expect("a whole head");
+    /// `None` for an answer that was broken off.
+    fn parse(text: &str) -> Option<Self> {
+        let (head, body) = text.split_once("\r\n\r\n")?;
         let mut lines = head.lines();
-        let status = lines.next().and_then(|line| line.split(' ').nth(1));
+        let status = lines.next()?.split(' ').nth(1)?;
         let fields = lines.filter_map(|line| line.split_once(':'));
-        Self {
-            status: status.and_then(|text| text.parse().ok()).expect("a status"),
-            headers: fields
-                .map(|(name, value)| (name.to_lowercase(), value.trim().to_owned()))
-                .collect(),
+        let headers = fields.map(|(name, value)| (name.to_lowercase(), value.trim().to_owned()));
+        let answer = Self {
+            status: status.parse().ok()?,
+            headers: headers.collect(),
             text: body.to_owned(),
-        }
+        };
+        let length = answer.header("content-length").parse();
+        let whole = length.map_or(true, |length: usize| length == body.len());
+        whole.then_some(answer)
     }
 
     /// The first field of this name, or nothing.

@@ -5,8 +5,10 @@ mod database;
 mod http;
 mod postgres;
 mod program;
+mod wait;
 
 pub use database::{Database, databases};
 pub use http::{Answer, Client};
 pub use postgres::Postgres;
-pub use program::Program;
+pub use program::{Program, kill};
+pub use wait::until;

@@ -5,7 +5,7 @@
     reason = "a test may stop, and says why"
 )]
 
-use rustix::process::geteuid;
+use rustix::process::{Pid, Signal, geteuid, kill_process};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -43,7 +43,8 @@ pub struct Postgres {
     programs: PathBuf,
     folder: PathBuf,
     databases: AtomicU32,
-    guard: Child,
+    /// One for each start.
+    guards: Vec<Child>,
 }
 
 impl Postgres {
@@ -58,16 +59,52 @@ impl Postgres {
         let folder = tempfile::tempdir().expect("a temporary folder").keep();
         copy(&template, &folder.join("data"));
         own(&folder, false);
+        let mut started = Self {
+            programs,
+            folder,
+            databases: AtomicU32::new(0),
+            guards: Vec::new(),
+        };
+        started.launch();
+        started
+    }
+
+    /// Ends the server as a crash does; the data stays.
+    ///
+    /// # Panics
+    ///
+    /// If it does not run.
+    pub fn crash(&self) {
+        let file = fs::read_to_string(self.folder.join("data/postmaster.pid"));
+        let file = file.expect("a running server");
+        let pid = file
+            .lines()
+            .next()
+            .and_then(|line| line.trim().parse().ok());
+        let pid = pid.and_then(Pid::from_raw).expect("a process id");
+        kill_process(pid, Signal::KILL).expect("it runs");
+    }
+
+    /// Starts the server again on the data that it left, and waits until it answers.
+    ///
+    /// # Panics
+    ///
+    /// If it does not start in 60 seconds.
+    pub fn restart(&mut self) {
+        self.launch();
+    }
+
+    fn launch(&mut self) {
         let server = [
-            programs.join("postgres").into_os_string(),
+            self.programs.join("postgres").into_os_string(),
             "-D".into(),
-            folder.join("data").into_os_string(),
+            self.folder.join("data").into_os_string(),
             "-k".into(),
-            folder.clone().into_os_string(),
+            self.folder.clone().into_os_string(),
         ];
-        let guard = unprivileged("sh")
+        let mut guard = unprivileged("sh")
             .args(["-c", GUARD, "guard"])
-            .arg(&folder)
+            .arg(&self.folder)
             .args(server)
             .args(SETTINGS.iter().flat_map(|setting| ["-c", setting]))
             .stdin(Stdio::piped())
@@ -75,13 +112,8 @@ impl Postgres {
             .stderr(Stdio::piped())
             .spawn()
             .expect("a shell");
-        let mut started = Self {
-            programs,
-            folder,
-            databases: AtomicU32::new(0),
-            guard,
-        };
-        let log = started.guard.stderr.take().expect("a pipe");
+        let log = guard.stderr.take().expect("a pipe");
+        self.guards.push(guard);
         let (sender, ready) = mpsc::channel();
         thread::spawn(move || {
             for line in BufReader::new(log).lines().map_while(Result::ok) {
@@ -92,7 +124,7 @@ impl Postgres {
         let mut said = Vec::new();
         while let Ok(line) = ready.recv_timeout(DEADLINE) {
             if line.contains(READY) {
-                return started;
+                return;
             }
             said.push(line);
         }
@@ -131,8 +163,10 @@ impl Postgres {
 
 impl Drop for Postgres {
     fn drop(&mut self) {
-        drop(self.guard.stdin.take());
-        drop(self.guard.wait());
+        for guard in self.guards.iter_mut().rev() {
+            drop(guard.stdin.take());
+            drop(guard.wait());
+        }
     }
 }
 

@@ -81,12 +81,26 @@ impl Program {
     ///
     /// If it cannot be waited for.
     pub fn terminate(&mut self) -> ExitStatus {
-        let pid = i32::try_from(self.process.id())
-            .ok()
-            .and_then(Pid::from_raw);
-        let pid = pid.expect("a process id");
-        kill_process(pid, Signal::TERM).expect("it runs");
+        self.signal(Signal::TERM);
         self.process.wait().expect("it ends")
+    }
+
+    /// Asks it to read its files again.
+    ///
+    /// # Panics
+    ///
+    /// If it has ended.
+    pub fn hang_up(&self) {
+        self.signal(Signal::HUP);
+    }
+
+    /// The process id, for [`kill`](crate::kill).
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    fn signal(&self, signal: Signal) {
+        send(self.id(), signal);
     }
 
     /// Kills it at once, as a crash does.
@@ -98,6 +112,20 @@ impl Program {
         self.process.kill().expect("it runs");
         self.process.wait().expect("it ends");
     }
+}
+
+/// Kills a program of another thread's, as a crash does.
+///
+/// # Panics
+///
+/// If it has ended and was waited for.
+pub fn kill(pid: u32) {
+    send(pid, Signal::KILL);
+}
+
+fn send(pid: u32, signal: Signal) {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    kill_process(pid.expect("a process id"), signal).expect("it runs");
 }
 
 impl Drop for Program {

@@ -8,7 +8,7 @@ const OPENING: &str = "\
 <!-- Written by `cargo xtask reference` from the handlers; changes here are lost. -->
 
 All paths are below the control plane's address. Answers are JSON, identifiers are UUIDs of version 7,
-times are RFC 3339. Every
+times are RFC 3339. [Running the control plane](../operate/control-plane.md) tells of keys and addresses. Every
 operation is also a command of [`controld ctl`](ctl.md). A running `controld` shows this page at
 `/api/docs`, and its description in OpenAPI 3.1 at `/api/v1/openapi.json`.
 

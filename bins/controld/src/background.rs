@@ -1,0 +1,125 @@
+//! Work beside requests: changes of other replicas, housekeeping, new keys and certificates.
+
+use crate::key_file::{KeyFile, Stamp};
+use crate::tls::Tls;
+use control_app::{App, Error, metric};
+use metrics::{counter, gauge};
+use metrics_exporter_prometheus::PrometheusHandle;
+use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::{Interval, MissedTickBehavior, interval};
+use uuid::Uuid;
+
+/// Between two looks for changes of other replicas, and at the key file.
+const RELAY_INTERVAL: Duration = Duration::from_secs(1);
+/// Between two rounds of housekeeping.
+const HOUSEKEEPING_INTERVAL: Duration = Duration::from_secs(30);
+
+/// What the work needs.
+#[derive(Debug)]
+pub(crate) struct Background {
+    pub(crate) app: Arc<App>,
+    pub(crate) metrics: PrometheusHandle,
+    pub(crate) key_file: KeyFile,
+    pub(crate) tls: Option<Arc<Tls>>,
+}
+
+impl Background {
+    /// Works until it is aborted. A round that fails is tried again: the next one starts from the
+    /// database anyway.
+    pub(crate) async fn run(self) {
+        let replica = Uuid::now_v7();
+        let mut relays = rounds(RELAY_INTERVAL);
+        let mut cleanings = rounds(HOUSEKEEPING_INTERVAL);
+        let mut reloads = signal(SignalKind::hangup()).ok();
+        let mut known = self.key_file.stamp();
+        self.measure_certificate();
+        loop {
+            let round = tokio::select! {
+                _ = relays.tick() => {
+                    self.metrics.run_upkeep();
+                    known = self.take_keys(known);
+                    ("relay", self.app.relay().await)
+                }
+                _ = cleanings.tick() => {
+                    let now = self.app.now();
+                    if let Some(tls) = &self.tls {
+                        tls.rotate_tickets(now.into());
+                    }
+                    ("housekeeping", self.app.clean_up(replica, now).await.map(drop))
+                }
+                () = next(&mut reloads) => {
+                    self.reload();
+                    known = self.take_keys(None);
+                    continue;
+                }
+            };
+            if let (task, Err(error)) = round {
+                failed(task, &error);
+            }
+        }
+    }
+
+    /// Another key file is read, for the keys that another process put there.
+    fn take_keys(&self, known: Option<Stamp>) -> Option<Stamp> {
+        let stamp = self.key_file.stamp();
+        if stamp == known || stamp.is_none() {
+            return known;
+        }
+        match self.key_file.read() {
+            Ok(keys) => {
+                tracing::info!(current = keys.current(), "the key file was read");
+                self.app.replace_master_keys(keys);
+                stamp
+            }
+            Err(error) => {
+                tracing::error!(%error, "the key file cannot be used; the keys stay");
+                stamp
+            }
+        }
+    }
+
+    fn reload(&self) {
+        let Some(tls) = &self.tls else { return };
+        match tls.reload(self.app.now().into()) {
+            Ok(()) => tracing::info!("the certificate was read"),
+            Err(error) => {
+                tracing::error!(error, "the certificate cannot be used; the old one stays")
+            }
+        }
+        self.measure_certificate();
+    }
+
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a gauge is a float; seconds fit"
+    )]
+    fn measure_certificate(&self) {
+        let end = self.tls.as_ref().and_then(|tls| tls.not_after());
+        if let Some(since) = end.and_then(|end| end.duration_since(UNIX_EPOCH).ok()) {
+            gauge!(metric::TLS_NOT_AFTER).set(since.as_secs() as f64);
+        }
+    }
+}
+
+fn failed(task: &'static str, error: &Error) {
+    tracing::error!(task, %error, "background work failed");
+    counter!(metric::BACKGROUND_FAILURES, "task" => task).increment(1);
+}
+
+fn rounds(every: Duration) -> Interval {
+    let mut rounds = interval(every);
+    rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    rounds
+}
+
+/// Waits for ever where signals cannot be had.
+async fn next(signal: &mut Option<Signal>) {
+    match signal {
+        Some(signal) => {
+            signal.recv().await;
+        }
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,32 @@
+//! `controld backup`: a copy of a SQLite database that is in use.
+
+use crate::cli::BackupArgs;
+use crate::data_dir::DataDir;
+use crate::state::open_in;
+use std::error::Error;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::process::ExitCode;
+
+/// Writes the copy; a file that is there already is never written over.
+#[expect(clippy::print_stdout, reason = "the operator reads it")]
+pub(crate) async fn run(args: BackupArgs) -> Result<ExitCode, Box<dyn Error>> {
+    let BackupArgs { state, to } = args;
+    let data_dir = DataDir::new(state);
+    if !data_dir.database_url.starts_with("sqlite:") {
+        return Err("PostgreSQL has backups of its own: pg_dump".into());
+    }
+    if to.exists() {
+        return Err(format!("{} exists already", to.display()).into());
+    }
+    let app = open_in(&data_dir).await?;
+    app.back_up(&to.display().to_string()).await?;
+    app.close().await;
+    fs::set_permissions(&to, Permissions::from_mode(0o600))?;
+    println!(
+        "backup in {}; the key file {} is not in it",
+        to.display(),
+        data_dir.key_file.path().display()
+    );
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,138 @@
+//! What is wrong with the settings, found before anything starts: at the start and by `controld check`.
+
+use crate::cli::{ServeArgs, StateArgs};
+use crate::config::{ConfigError, ConfigFile};
+use crate::data_dir::DataDir;
+use crate::tls::Tls;
+use miette::{GraphicalReportHandler, GraphicalTheme};
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// A setting that cannot be used, and why.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    /// The flag's name.
+    setting: &'static str,
+    message: String,
+}
+
+/// What the settings were made into.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub(crate) data_dir: DataDir,
+    pub(crate) tls: Option<Arc<Tls>>,
+}
+
+/// `controld check`: tells of every fault and of nothing else that it finds.
+#[expect(clippy::print_stdout, reason = "the operator reads it")]
+pub(crate) fn run(args: &ServeArgs, file: Option<&ConfigFile>, now: SystemTime) -> ExitCode {
+    match prepare(args, now) {
+        Err(faults) => {
+            tell(&faults, file);
+            ExitCode::FAILURE
+        }
+        Ok(prepared) => {
+            let warnings = prepared.tls.iter().flat_map(|tls| tls.warnings(now));
+            for warning in warnings {
+                println!("warning: {warning}");
+            }
+            println!("the settings are good");
+            ExitCode::SUCCESS
+        }
+    }
+}
+
+/// Reads the files that the settings name. What is made at the first start need not be there.
+pub(crate) fn prepare(args: &ServeArgs, now: SystemTime) -> Result<Prepared, Vec<Fault>> {
+    let ServeArgs {
+        state,
+        listen,
+        tls_cert,
+        tls_key,
+        trusted_proxies,
+    } = args;
+    let mut faults = Vec::new();
+    let mut fault = |setting, message: String| faults.push(Fault { setting, message });
+    if tls_cert.is_some() != tls_key.is_some() {
+        let has = if tls_cert.is_some() {
+            "tls-cert"
+        } else {
+            "tls-key"
+        };
+        fault(has, "--tls-cert and --tls-key go together".to_owned());
+    }
+    let certificate = tls_cert.clone().zip(tls_key.clone());
+    let tls = certificate.map(|(cert, key)| Tls::load(cert, key, now));
+    let tls = tls.transpose().unwrap_or_else(|message| {
+        fault("tls-cert", message);
+        None
+    });
+    let is_plain = tls_cert.is_none() && trusted_proxies.is_empty();
+    if is_plain && !listen.ip().is_loopback() {
+        let message = "keys would be sent in clear: --tls-cert and --tls-key are needed off \
+                       loopback, or --trusted-proxies with the balancer that speaks TLS";
+        fault("listen", message.to_owned());
+    }
+    check_state(state, &mut fault);
+    if faults.is_empty() {
+        Ok(Prepared {
+            data_dir: DataDir::new(state.clone()),
+            tls: tls.map(Arc::new),
+        })
+    } else {
+        Err(faults)
+    }
+}
+
+fn check_state(state: &StateArgs, fault: &mut impl FnMut(&'static str, String)) {
+    let database = state.database.as_deref().unwrap_or("sqlite:");
+    let known = ["postgres://", "postgresql://", "sqlite:"];
+    let known = known.iter().any(|scheme| database.starts_with(scheme));
+    if !known {
+        // The URL is not told: it may have a password in it.
+        let message = "begins neither with postgres:// nor with sqlite://";
+        fault("database", message.to_owned());
+    }
+    let key_file = DataDir::new(state.clone()).key_file;
+    if key_file.stamp().is_some()
+        && let Err(error) = key_file.read()
+    {
+        fault(
+            "master-key-file",
+            format!("{}: {error}", key_file.path().display()),
+        );
+    }
+    if state.data_dir.exists() && !state.data_dir.is_dir() {
+        let message = format!("{}: is no folder", state.data_dir.display());
+        fault("data-dir", message);
+    }
+}
+
+/// Shows each fault in the line of the file that it comes from, if it does.
+#[expect(clippy::print_stderr, reason = "the operator reads it")]
+pub(crate) fn tell(faults: &[Fault], file: Option<&ConfigFile>) {
+    for Fault { setting, message } in faults {
+        match file.and_then(|file| file.fault(setting, message.clone())) {
+            Some(placed) => show(&placed),
+            None => eprintln!("error: --{setting}: {message}"),
+        }
+    }
+}
+
+/// Shows what is wrong with a file, with the lines in question.
+#[expect(clippy::print_stderr, reason = "the operator reads it")]
+pub(crate) fn show(error: &ConfigError) {
+    let theme = if std::io::stderr().is_terminal() {
+        GraphicalTheme::unicode()
+    } else {
+        GraphicalTheme::unicode_nocolor()
+    };
+    let mut text = String::new();
+    let handler = GraphicalReportHandler::new_themed(theme);
+    match handler.render_report(&mut text, error) {
+        Ok(()) => eprintln!("{text}"),
+        Err(_) => eprintln!("error: {error}"),
+    }
+}

@@ -1,0 +1,154 @@
+//! Connections of clients: accepted, secured, served, and drained at the end.
+
+use crate::tls::Tls;
+use crate::trust::TrustedProxies;
+use axum::Router;
+use axum::body::Body;
+use axum::extract::ConnectInfo;
+use axum::http::{HeaderValue, Request, Response, header};
+use control_app::metric;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use metrics::{counter, gauge};
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+use tower::ServiceExt;
+
+/// A handshake takes at most this long.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// A request's head takes at most this long, and so does the pause before it.
+const HEAD: Duration = Duration::from_secs(90);
+/// What is under way when the program stops has this long.
+const DRAIN: Duration = Duration::from_secs(30);
+/// After an error of the listener, such as too many open files.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// What every connection needs.
+#[derive(Debug)]
+pub(crate) struct Connections {
+    pub(crate) router: Router,
+    pub(crate) tls: Option<Arc<Tls>>,
+    pub(crate) trusted: TrustedProxies,
+    /// Clients are asked to send cookies by TLS alone.
+    pub(crate) secure_cookies: bool,
+}
+
+impl Connections {
+    /// Serves until `stopped`, then lets what is under way end.
+    pub(crate) async fn serve(self, listener: TcpListener, stopped: impl Future<Output = ()>) {
+        let own = Arc::new(self);
+        let graceful = GracefulShutdown::new();
+        let mut stopped = std::pin::pin!(stopped);
+        loop {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                () = &mut stopped => break,
+            };
+            match accepted {
+                Ok((stream, peer)) => {
+                    let watcher = graceful.watcher();
+                    tokio::spawn(Arc::clone(&own).connection(stream, peer, watcher));
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    sleep(PAUSE).await;
+                }
+            }
+        }
+        drop(listener);
+        if timeout(DRAIN, graceful.shutdown()).await.is_err() {
+            tracing::warn!("requests were cut off when their time to end was over");
+        }
+    }
+
+    async fn connection(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, watcher: Watcher) {
+        // Answers are small and written at once.
+        stream.set_nodelay(true).ok();
+        let open = gauge!(metric::CONNECTIONS_OPEN);
+        open.increment(1);
+        match &self.tls {
+            None => self.requests(stream, peer, watcher).await,
+            Some(tls) => {
+                let acceptor = TlsAcceptor::from(tls.config());
+                match timeout(HANDSHAKE, acceptor.accept(stream)).await {
+                    Ok(Ok(stream)) => self.requests(stream, peer, watcher).await,
+                    Ok(Err(_)) | Err(_) => {
+                        counter!(metric::TLS_HANDSHAKE_FAILURES).increment(1);
+                    }
+                }
+            }
+        }
+        open.decrement(1);
+    }
+
+    async fn requests<S>(&self, stream: S, peer: SocketAddr, watcher: Watcher)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + 'static,
+    {
+        let service = service_fn(|request| self.request(request, peer));
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD)
+            .serve_connection(TokioIo::new(stream), service);
+        // It fails when a client goes away, which is the client's affair.
+        drop(watcher.watch(connection).await);
+    }
+
+    async fn request(
+        &self,
+        request: Request<Incoming>,
+        peer: SocketAddr,
+    ) -> Result<Response<Body>, Infallible> {
+        let mut request = request.map(Body::new);
+        let client = self.trusted.client(peer, request.headers());
+        request.extensions_mut().insert(ConnectInfo(client));
+        let Ok(mut response) = self.router.clone().oneshot(request).await;
+        if self.secure_cookies {
+            secure(&mut response);
+        }
+        Ok(response)
+    }
+}
+
+fn secure(response: &mut Response<Body>) {
+    let header::Entry::Occupied(mut cookies) = response.headers_mut().entry(header::SET_COOKIE)
+    else {
+        return;
+    };
+    for value in cookies.iter_mut() {
+        let secured = [value.as_bytes(), b"; Secure"].concat();
+        if let Ok(secured) = HeaderValue::from_bytes(&secured) {
+            *value = secured;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cookie_is_for_tls_alone() {
+        let mut response = Response::new(Body::empty());
+        for cookie in ["a=1; Path=/", "b=2"] {
+            let value = HeaderValue::from_static(cookie);
+            response.headers_mut().append(header::SET_COOKIE, value);
+        }
+        secure(&mut response);
+        let all: Vec<_> = response
+            .headers()
+            .get_all(header::SET_COOKIE)
+            .iter()
+            .collect();
+        assert_eq!(all, ["a=1; Path=/; Secure", "b=2; Secure"]);
+    }
+}

@@ -1,0 +1,64 @@
+//! `controld key`: a new key for the secrets of the database.
+
+use crate::cli::StateArgs;
+use crate::data_dir::DataDir;
+use crate::state::{ENVIRONMENT, open_in};
+use std::error::Error;
+use std::process::ExitCode;
+use std::time::Duration;
+use tokio::time::sleep;
+
+/// Running control planes look at the key file every second.
+const NOTICE: Duration = Duration::from_secs(3);
+
+/// Seals all secrets with a new key, or goes on where an earlier run was interrupted.
+///
+/// The new key is in the file, and running control planes have read it, before a secret needs it. The old
+/// ones stay in the file, so an interruption at any moment loses nothing.
+#[expect(
+    clippy::print_stdout,
+    reason = "the operator reads these lines, and so may a script"
+)]
+pub(crate) async fn rotate(state: StateArgs) -> Result<ExitCode, Box<dyn Error>> {
+    let data_dir = DataDir::new(state);
+    let app = open_in(&data_dir).await?;
+    let current = data_dir.key_file.read()?.current();
+    let used = app.master_keys_in_use().await?;
+    let unfinished = used.iter().any(|id| *id != current);
+    if !unfinished {
+        data_dir.key_file.add(&ENVIRONMENT)?;
+        let keys = data_dir.key_file.read()?;
+        println!(
+            "new key {} in {}",
+            keys.current(),
+            data_dir.key_file.path().display()
+        );
+        app.replace_master_keys(keys);
+        sleep(NOTICE).await;
+    }
+    let mut sealed = 0;
+    loop {
+        match app.reseal_secrets().await? {
+            0 => break,
+            some => sealed += some,
+        }
+    }
+    println!("{sealed} secrets sealed anew");
+    app.close().await;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Drops keys that no secret needs any more.
+#[expect(
+    clippy::print_stdout,
+    reason = "the operator reads these lines, and so may a script"
+)]
+pub(crate) async fn prune(state: StateArgs) -> Result<ExitCode, Box<dyn Error>> {
+    let data_dir = DataDir::new(state);
+    let app = open_in(&data_dir).await?;
+    let used = app.master_keys_in_use().await?;
+    let dropped = data_dir.key_file.prune(|id| used.contains(id))?;
+    println!("{dropped} keys dropped");
+    app.close().await;
+    Ok(ExitCode::SUCCESS)
+}

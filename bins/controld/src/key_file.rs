@@ -1,0 +1,178 @@
+//! The file of the keys that seal secrets: one a line, in hexadecimal, the current one first.
+
+use control_app::Environment;
+use control_auth::{MasterKey, Sealer};
+use std::error::Error;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+type Failure = Box<dyn Error>;
+
+/// The key file. Without it no secret of the database can be read again.
+#[derive(Clone, Debug)]
+pub(crate) struct KeyFile(PathBuf);
+
+/// What a file looks like from outside: another one has another stamp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp(u64, u64, i64, i64);
+
+impl KeyFile {
+    /// The file of this name, which need not be there yet.
+    pub(crate) fn new(path: PathBuf) -> Self {
+        Self(path)
+    }
+
+    /// The keys; at the first start a new one is made.
+    pub(crate) fn open(&self, environment: &Environment) -> Result<Sealer, Failure> {
+        let key = hex(&environment.random::<32>());
+        let beside = self.write_beside(&[key])?;
+        // A link is made whole or not at all, and never over a file that is there.
+        let linked = fs::hard_link(&beside, &self.0);
+        fs::remove_file(&beside)?;
+        match linked {
+            Ok(()) => self.sync_folder()?,
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error.into()),
+        }
+        self.read()
+    }
+
+    /// The keys of a file that is there.
+    pub(crate) fn read(&self) -> Result<Sealer, Failure> {
+        let keys = self.lines()?;
+        let keys = keys.iter().map(|line| Ok(MasterKey::new(&bytes(line)?)?));
+        let keys: Result<Vec<MasterKey>, Failure> = keys.collect();
+        Ok(Sealer::new(keys?)?)
+    }
+
+    /// Puts a new key in front of the others, at once and for good.
+    pub(crate) fn add(&self, environment: &Environment) -> Result<(), Failure> {
+        let mut lines = self.lines()?;
+        lines.insert(0, hex(&environment.random::<32>()));
+        self.replace(&lines)
+    }
+
+    /// Drops the keys that `needed` does not name, but never the current one; gives how many.
+    pub(crate) fn prune(&self, needed: impl Fn(&str) -> bool) -> Result<usize, Failure> {
+        let lines = self.lines()?;
+        let mut kept = Vec::new();
+        for (position, line) in lines.iter().enumerate() {
+            if position == 0 || needed(MasterKey::new(&bytes(line)?)?.id()) {
+                kept.push(line.clone());
+            }
+        }
+        let dropped = lines.len() - kept.len();
+        if dropped > 0 {
+            self.replace(&kept)?;
+        }
+        Ok(dropped)
+    }
+
+    /// What the file looks like now; `None` if it is away.
+    pub(crate) fn stamp(&self) -> Option<Stamp> {
+        let found = fs::metadata(&self.0).ok()?;
+        let (seconds, nanos) = (found.mtime(), found.mtime_nsec());
+        Some(Stamp(found.ino(), found.size(), seconds, nanos))
+    }
+
+    /// The file's name, for messages.
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    fn lines(&self) -> Result<Vec<String>, Failure> {
+        let text = fs::read_to_string(&self.0)?;
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        Ok(lines.map(str::to_owned).collect())
+    }
+
+    fn replace(&self, lines: &[String]) -> Result<(), Failure> {
+        fs::rename(self.write_beside(lines)?, &self.0)?;
+        Ok(self.sync_folder()?)
+    }
+
+    /// A file of this process beside the key file, on the disk before it is named.
+    fn write_beside(&self, lines: &[String]) -> Result<PathBuf, io::Error> {
+        let mut name = self.0.clone().into_os_string();
+        name.push(format!(".{}", std::process::id()));
+        let beside = PathBuf::from(name);
+        match fs::remove_file(&beside) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&beside)?;
+        file.write_all(lines.join("\n").as_bytes())?;
+        file.write_all(b"\n")?;
+        file.sync_all()?;
+        Ok(beside)
+    }
+
+    fn sync_folder(&self) -> Result<(), io::Error> {
+        let folder = self.0.parent().filter(|folder| *folder != Path::new(""));
+        File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    digits
+        .filter_map(|digit| char::from_digit(u32::from(digit), 16))
+        .collect()
+}
+
+fn bytes(hex: &str) -> Result<Vec<u8>, &'static str> {
+    let wrong = "the key file has a line that is not hexadecimal";
+    let (pairs, rest) = hex.as_bytes().as_chunks::<2>();
+    if !rest.is_empty() {
+        return Err(wrong);
+    }
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let byte = |[high, low]: &[u8; 2]| u8::try_from(digit(*high)? * 16 + digit(*low)?).ok();
+    pairs.iter().map(byte).collect::<Option<_>>().ok_or(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jiff::Timestamp;
+
+    const ENVIRONMENT: Environment = Environment {
+        now: || Timestamp::UNIX_EPOCH,
+        fill: |bytes| bytes.fill(7),
+    };
+
+    #[test]
+    fn a_key_is_written_as_it_is_read() {
+        assert_eq!(bytes(&hex(&[0, 15, 255])), Ok(vec![0, 15, 255]));
+        assert!(bytes("0g").is_err());
+        assert!(bytes("123").is_err());
+    }
+
+    #[test]
+    fn the_current_key_is_never_dropped() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = KeyFile::new(folder.path().join("master.key"));
+        let first = file.open(&ENVIRONMENT).unwrap();
+        assert_eq!(file.prune(|_| false).unwrap(), 0);
+        let other = Environment {
+            fill: |bytes| bytes.fill(8),
+            ..ENVIRONMENT
+        };
+        let before = file.stamp();
+        file.add(&other).unwrap();
+        assert_ne!(file.stamp(), before);
+        let second = file.open(&ENVIRONMENT).unwrap();
+        assert_ne!(second.current(), first.current());
+        let sealed = first.seal("row", [1; 12], b"secret").unwrap();
+        assert!(second.open("row", &sealed).is_ok());
+        assert_eq!(file.prune(|id| id == sealed.master_key).unwrap(), 0);
+        assert_eq!(file.prune(|_| false).unwrap(), 1);
+        assert!(file.read().unwrap().open("row", &sealed).is_err());
+    }
+}

@@ -1,0 +1,189 @@
+//! A new key for the secrets of the database.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test may stop"
+)]
+
+use control_auth::{MasterKey, Sealer};
+use control_store::{Store, StoredSecret};
+use control_testkit::{Database, Program, databases, until};
+use control_wire::SecretId;
+use jiff::Timestamp;
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use tempfile::TempDir;
+use tokio::runtime::{Builder, Runtime};
+use uuid::Uuid;
+
+const CONTROLD: &str = env!("CARGO_BIN_EXE_controld");
+/// Enough for a rotation to be killed on its way.
+const SECRETS: u128 = 3_000;
+
+struct World {
+    folder: TempDir,
+    database: Database,
+    runtime: Runtime,
+}
+
+impl World {
+    fn new(database: Database) -> Self {
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+            database,
+            runtime: Builder::new_current_thread().enable_all().build().unwrap(),
+        }
+    }
+
+    fn arguments(&self) -> Vec<String> {
+        let data = self.folder.path().display().to_string();
+        let url = self.database.url.clone();
+        ["--data-dir".to_owned(), data, "--database".to_owned(), url].to_vec()
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(CONTROLD);
+        command.args(words).args(self.arguments());
+        command
+    }
+
+    fn run(&self, words: &[&str]) -> String {
+        let done = self.command(words).output().unwrap();
+        assert!(done.status.success(), "{words:?}: {done:?}");
+        String::from_utf8(done.stdout).unwrap()
+    }
+
+    fn keys(&self) -> Vec<String> {
+        let file: PathBuf = self.folder.path().join("master.key");
+        let text = fs::read_to_string(file).unwrap();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    fn sealer(&self) -> Sealer {
+        let keys = self.keys().into_iter().map(|line| {
+            let bytes: Vec<u8> = (0..32)
+                .map(|index| u8::from_str_radix(&line[2 * index..2 * index + 2], 16).unwrap())
+                .collect();
+            MasterKey::new(&bytes).unwrap()
+        });
+        Sealer::new(keys.collect()).unwrap()
+    }
+
+    fn store(&self) -> Store {
+        self.runtime
+            .block_on(Store::open(&self.database.url))
+            .unwrap()
+    }
+
+    fn used(&self, store: &Store) -> BTreeSet<String> {
+        self.runtime.block_on(async {
+            let mut tx = store.read().await.unwrap();
+            tx.master_keys_in_use().await.unwrap()
+        })
+    }
+
+    fn fill(&self, store: &Store) {
+        let sealer = self.sealer();
+        self.runtime.block_on(async {
+            let mut tx = store.begin().await.unwrap();
+            for number in 0..SECRETS {
+                let id = SecretId(Uuid::from_u128(number));
+                let place = id.to_string();
+                let secret = StoredSecret {
+                    id,
+                    org: None,
+                    sealed: sealer.seal(&place, [1; 12], place.as_bytes()).unwrap(),
+                    created_at: Timestamp::UNIX_EPOCH,
+                };
+                tx.insert_secret(&secret).await.unwrap();
+            }
+            tx.commit().await.unwrap();
+        });
+    }
+
+    fn all_open(&self, store: &Store) {
+        let sealer = self.sealer();
+        self.runtime.block_on(async {
+            let mut tx = store.read().await.unwrap();
+            for number in 0..SECRETS {
+                let id = SecretId(Uuid::from_u128(number));
+                let found = tx.secret(id).await.unwrap().unwrap();
+                let opened = sealer.open(&id.to_string(), &found.sealed).unwrap();
+                assert_eq!(*opened, id.to_string().as_bytes());
+            }
+        });
+    }
+
+    fn rotate(&self) -> Child {
+        let mut rotate = self.command(&["key", "rotate"]);
+        rotate.stdout(Stdio::null()).spawn().unwrap()
+    }
+}
+
+#[test]
+fn a_rotation_that_is_killed_loses_no_secret() {
+    for database in databases() {
+        let world = World::new(database);
+        world.run(&["key", "prune"]);
+        let store = world.store();
+        world.fill(&store);
+        let old = world.used(&store);
+
+        let mut rotate = world.rotate();
+        until("some secrets have the new key", || {
+            world.used(&store) != old
+        });
+        rotate.kill().unwrap();
+        rotate.wait().unwrap();
+        assert_eq!(world.used(&store).len(), 2, "it was killed on its way");
+        assert_eq!(world.keys().len(), 2);
+        world.all_open(&store);
+        assert_eq!(world.run(&["key", "prune"]), "0 keys dropped\n");
+
+        let said = world.run(&["key", "rotate"]);
+        assert!(!said.contains("new key"), "the rotation goes on: {said}");
+        assert_eq!(
+            world.used(&store),
+            BTreeSet::from([world.sealer().current()])
+        );
+        world.all_open(&store);
+        assert_eq!(world.run(&["key", "prune"]), "1 keys dropped\n");
+        assert_eq!(world.keys().len(), 1);
+        world.all_open(&store);
+    }
+}
+
+#[test]
+fn a_running_control_plane_takes_the_new_key() {
+    for database in databases() {
+        let world = World::new(database);
+        let mut program = Program::start(CONTROLD, &world.arguments());
+        let token = program.setup_token();
+        let body = json!({
+            "org_name": "acme", "email": "ann@example.com", "user_name": "Ann",
+            "password": "correct horse",
+        });
+        let link = program.client().with_bearer(&token);
+        let made = link.post("/api/v1/setup", &body);
+        let session = made
+            .header("set-cookie")
+            .split(';')
+            .next()
+            .unwrap()
+            .to_owned();
+        world.run(&["key", "rotate"]);
+        world.run(&["key", "prune"]);
+        assert_eq!(world.keys().len(), 1);
+        let fields = [("cookie", session.as_str())];
+        let org = json!({"name": "second"});
+        let made = program
+            .client()
+            .send("POST", "/api/v1/orgs", &fields, Some(&org));
+        assert_eq!(made.status, 201, "{}", made.text);
+        let used = world.used(&world.store());
+        assert_eq!(used, BTreeSet::from([world.sealer().current()]));
+    }
+}

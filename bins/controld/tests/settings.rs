@@ -1,0 +1,215 @@
+//! Settings: from flags and a file, checked before anything starts, each with its effect.
+#![expect(clippy::unwrap_used, reason = "a test may stop")]
+
+use control_testkit::{Program, until};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+const CONTROLD: &str = env!("CARGO_BIN_EXE_controld");
+
+/// A folder for the data, the certificate and the configuration.
+struct Folder(TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.path().join(name).display().to_string()
+    }
+
+    fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.0.path().join(name);
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// A new certificate of 127.0.0.1 in the place of the one before; gives it for clients, too.
+    fn certify(&self, name: &str) -> String {
+        let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
+        self.write("cert.pem", &made.cert.pem());
+        self.write("key.pem", &made.signing_key.serialize_pem());
+        self.write(name, &made.cert.pem());
+        self.path(name)
+    }
+
+    fn check(&self, text: &str) -> Output {
+        let file = self.write("controld.kdl", text);
+        run(&["check", "--config", &file.display().to_string()])
+    }
+}
+
+fn run(arguments: &[&str]) -> Output {
+    let mut command = Command::new(CONTROLD);
+    command.env_clear().args(arguments).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Whether a client that trusts `ca_file` alone comes as far as to be asked for a key.
+fn is_trusted(program: &Program, ca_file: &str) -> bool {
+    let ran = run(&[
+        "ctl",
+        "whoami",
+        "--url",
+        program.base_url(),
+        "--ca-file",
+        ca_file,
+    ]);
+    text(&ran.stderr).contains("AUTHENTICATION_FAILED")
+}
+
+#[test]
+fn a_certificate_is_served_and_read_again_on_sighup() {
+    let folder = Folder::new();
+    let first = folder.certify("first.pem");
+    let (data, cert, key) = (
+        folder.path("data"),
+        folder.path("cert.pem"),
+        folder.path("key.pem"),
+    );
+    let arguments = ["--data-dir", &data, "--tls-cert", &cert, "--tls-key", &key];
+    let program = Program::start(CONTROLD, &arguments);
+    assert!(program.base_url().starts_with("https://"));
+    assert!(is_trusted(&program, &first));
+    let second = folder.certify("second.pem");
+    assert!(
+        !is_trusted(&program, &second),
+        "the files were not read yet"
+    );
+    program.hang_up();
+    until("the new certificate is served", || {
+        is_trusted(&program, &second)
+    });
+    assert!(!is_trusted(&program, &first));
+    folder.write("cert.pem", "not a certificate");
+    program.hang_up();
+    assert!(is_trusted(&program, &second), "a bad file changes nothing");
+}
+
+/// The status of a guess at a key that a balancer forwards for `client`.
+fn guess(program: &Program, client: &str) -> u16 {
+    let guess = program.client().with_bearer(&"x".repeat(43));
+    let fields = [("x-forwarded-for", client)];
+    guess.send("GET", "/api/v1/orgs", &fields, None).status
+}
+
+#[test]
+fn only_a_trusted_proxy_names_the_client() {
+    let folder = Folder::new();
+    let data = folder.path("one");
+    let trusting = ["--data-dir", &data, "--trusted-proxies", "127.0.0.0/8"];
+    let program = Program::start(CONTROLD, &trusting);
+    let mut statuses: Vec<u16> = (0..61).map(|_| guess(&program, "192.0.2.1")).collect();
+    assert_eq!(statuses.pop(), Some(429));
+    assert!(statuses.iter().all(|status| *status == 401), "{statuses:?}");
+    assert_eq!(
+        guess(&program, "192.0.2.2"),
+        401,
+        "another client has its own bucket"
+    );
+
+    let data = folder.path("two");
+    let program = Program::start(CONTROLD, &["--data-dir", &data]);
+    let names = (0..61).map(|number| format!("192.0.2.{number}"));
+    let last = names.map(|name| guess(&program, &name)).last();
+    assert_eq!(last, Some(429), "a stranger's word does not count");
+}
+
+#[test]
+fn a_fault_is_told_with_its_line() {
+    let folder = Folder::new();
+    let data = folder.path("data");
+    let good = folder.check(&format!("data-dir \"{data}\"\nlisten \"127.0.0.1:0\"\n"));
+    assert!(good.status.success(), "{}", text(&good.stderr));
+    assert!(!Path::new(&data).exists(), "a check makes nothing");
+    let cert = format!("tls-cert \"{data}/none.pem\"\ntls-key \"{data}/none.key\"\n");
+    folder.write("bad.key", "zz\n");
+    let key = format!("master-key-file \"{}\"\n", folder.path("bad.key"));
+    for (file, message, place) in [
+        (
+            "lisen \"127.0.0.1:1\"\n",
+            "did you mean `listen`?",
+            "controld.kdl:1:1",
+        ),
+        (
+            "\nlisten \"here\"\n",
+            "listen here: invalid socket address",
+            "controld.kdl:2:8",
+        ),
+        (
+            "listen \"0.0.0.0:1\"\n",
+            "keys would be sent in clear",
+            "controld.kdl:1:1",
+        ),
+        (
+            "database \"mysql://a\"\n",
+            "begins neither with postgres://",
+            "controld.kdl:1:1",
+        ),
+        (
+            "trusted-proxies \"10.0.0.0/8\" \"ten\"\n",
+            "invalid",
+            "controld.kdl:1:30",
+        ),
+        ("listen {\n", "", "controld.kdl:"),
+        (&cert, "none.pem", "controld.kdl:1:1"),
+        ("tls-key \"a\"\n", "go together", "controld.kdl:1:1"),
+        (&key, "not hexadecimal", "controld.kdl:1:1"),
+    ] {
+        let bad = folder.check(file);
+        let told = text(&bad.stderr);
+        assert_eq!(bad.status.code(), Some(1), "{file}: {told}");
+        assert!(told.contains(message), "{file}: {told}");
+        assert!(told.contains(place), "{file}: {told}");
+    }
+    let missing = run(&["check", "--config", &folder.path("none.kdl")]);
+    assert_eq!(missing.status.code(), Some(1));
+    let half = run(&["check", "--tls-cert", "a"]);
+    assert_eq!(half.status.code(), Some(2), "a certificate needs its key");
+}
+
+#[test]
+fn what_check_refuses_does_not_start() {
+    let folder = Folder::new();
+    let data = folder.path("data");
+    let refused = run(&["--data-dir", &data, "--listen", "0.0.0.0:0"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(text(&refused.stderr).contains("keys would be sent in clear"));
+    assert_eq!(text(&refused.stdout), "");
+}
+
+#[test]
+fn a_file_sets_what_flags_leave_open() {
+    let folder = Folder::new();
+    let (data, key) = (folder.path("data"), folder.path("other.key"));
+    let database = format!("sqlite://{}?mode=rwc", folder.path("other.db"));
+    folder.certify("ca.pem");
+    let file = folder.write(
+        "controld.kdl",
+        &format!(
+            "data-dir \"{data}\"\nmaster-key-file \"{key}\"\ndatabase \"{database}\"\n\
+             tls-cert \"{}\"\ntls-key \"{}\"\nlisten \"127.0.0.1:1\"\n",
+            folder.path("cert.pem"),
+            folder.path("key.pem")
+        ),
+    );
+    let file = file.display().to_string();
+    let mut program = Program::start(CONTROLD, &["--config", &file]);
+    assert!(program.base_url().starts_with("https://127.0.0.1:"));
+    assert!(!program.base_url().ends_with(":1"), "the flag wins");
+    assert!(is_trusted(&program, &folder.path("ca.pem")));
+    assert!(program.terminate().success());
+    for made in [&key, &folder.path("other.db")] {
+        assert!(Path::new(made).exists(), "{made}");
+    }
+    assert!(!Path::new(&data).join("master.key").exists());
+    // The same file serves the other commands.
+    let verified = run(&["audit", "verify", "--config", &file]);
+    assert!(verified.status.success(), "{}", text(&verified.stderr));
+}

@@ -1,0 +1,52 @@
+//! The keys that seal secrets, and the change to a new one.
+
+use crate::app::App;
+use crate::error::Error;
+use control_auth::Sealer;
+use control_store::{StoreError, StoredSecret};
+use std::collections::BTreeSet;
+
+/// Secrets of one transaction.
+const CHUNK: i64 = 100;
+
+impl App {
+    /// Seals and opens by other keys from now on.
+    pub fn replace_master_keys(&self, sealer: Sealer) {
+        self.sealer.replace(sealer);
+    }
+
+    /// Seals some secrets anew that were not sealed with the current key; gives how many, and 0 once
+    /// there are none. What was done stays done if the program dies before the next call.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Seal`] if a secret cannot be opened, [`Error::Store`] if the database fails.
+    pub async fn reseal_secrets(&self) -> Result<usize, Error> {
+        let mut tx = self.store.begin().await?;
+        let current = self.sealer.current();
+        let secrets = tx.secrets_not_sealed_with(&current, CHUNK).await?;
+        for StoredSecret { id, sealed, .. } in &secrets {
+            let place = id.to_string();
+            let bytes = self.sealer.open(&place, sealed)?;
+            let sealed = self
+                .sealer
+                .seal(&place, self.environment.random(), &bytes)?;
+            match tx.reseal_secret(*id, &sealed).await {
+                // It was deleted meanwhile.
+                Err(StoreError::Stale) => {}
+                done => done?,
+            }
+        }
+        tx.commit().await?;
+        Ok(secrets.len())
+    }
+
+    /// The names of the keys that some secret was sealed with.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] if the database does not answer.
+    pub async fn master_keys_in_use(&self) -> Result<BTreeSet<String>, Error> {
+        Ok(self.store.read().await?.master_keys_in_use().await?)
+    }
+}

@@ -1,0 +1,120 @@
+//! Every metric of the control plane: its name, kind, labels and meaning.
+
+use metrics::{Unit, describe_counter, describe_gauge, describe_histogram, gauge};
+use std::fmt::Write as _;
+
+/// How a metric's value moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MetricKind {
+    /// It only grows.
+    Counter,
+    /// It goes up and down.
+    Gauge,
+    /// Values sorted into buckets.
+    Histogram,
+}
+
+/// One metric.
+#[derive(Clone, Copy, Debug)]
+pub struct Metric {
+    /// The name, with the prefix `control_`.
+    pub name: &'static str,
+    /// How its value moves.
+    pub kind: MetricKind,
+    /// Its labels.
+    pub labels: &'static [&'static str],
+    /// What it says.
+    pub help: &'static str,
+}
+
+macro_rules! metrics {
+    ($($constant:ident $name:literal $kind:ident [$($label:literal),*] $help:literal;)*) => {
+        $(
+            #[doc = $help]
+            pub const $constant: &str = $name;
+        )*
+
+        /// Every metric, in the order of the page.
+        pub const METRICS: &[Metric] = &[$(Metric {
+            name: $name,
+            kind: MetricKind::$kind,
+            labels: &[$($label),*],
+            help: $help,
+        },)*];
+    };
+}
+
+metrics! {
+    BUILD_INFO "control_build_info" Gauge ["version"] "1, with the version of the program.";
+    START_TIME "control_start_time_seconds" Gauge [] "When the program started, in Unix time.";
+    REQUESTS "control_requests_total" Counter ["route", "status"] "Requests that were answered.";
+    REQUEST_DURATION "control_request_duration_seconds" Histogram ["route"] "From a request's head to its answer's head.";
+    REQUESTS_IN_FLIGHT "control_requests_in_flight" Gauge [] "Requests that have no answer yet, long polls included.";
+    RATE_LIMITED "control_rate_limited_total" Counter ["class"] "Requests that were refused by a rate limit.";
+    AUTHENTICATION_FAILURES "control_authentication_failures_total" Counter [] "Credentials that were not accepted.";
+    CONNECTIONS_OPEN "control_connections_open" Gauge [] "Connections of clients.";
+    TLS_HANDSHAKE_FAILURES "control_tls_handshake_failures_total" Counter [] "Connections that ended before TLS was agreed on.";
+    TLS_NOT_AFTER "control_tls_certificate_not_after_seconds" Gauge [] "When the certificate ends, in Unix time.";
+    DATABASE_CONNECTIONS "control_database_connections" Gauge ["state"] "Connections to the database, `idle` and `used`.";
+    DATABASE_UP "control_database_up" Gauge [] "1 while the database answers, else 0.";
+    AUDIT_ENTRIES "control_audit_entries" Gauge [] "The number of the audit log's newest entry.";
+    BACKGROUND_FAILURES "control_background_failures_total" Counter ["task"] "Rounds of background work that failed.";
+    HOUSEKEEPING_DELETED "control_housekeeping_deleted_total" Counter [] "Rows that housekeeping has deleted.";
+}
+
+/// Gives the recorder what each metric means, and begins those that tell of the program.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a gauge is a float; seconds fit"
+)]
+pub fn describe_metrics(version: &'static str, now: jiff::Timestamp) {
+    for metric in METRICS {
+        let Metric {
+            name,
+            kind,
+            labels: _,
+            help,
+        } = *metric;
+        let unit = if name.ends_with("_seconds") {
+            Unit::Seconds
+        } else {
+            Unit::Count
+        };
+        match kind {
+            MetricKind::Counter => describe_counter!(name, unit, help),
+            MetricKind::Gauge => describe_gauge!(name, unit, help),
+            MetricKind::Histogram => describe_histogram!(name, unit, help),
+        }
+    }
+    gauge!(BUILD_INFO, "version" => version).set(1.0);
+    gauge!(START_TIME).set(now.as_second() as f64);
+}
+
+/// `docs/reference/control-metrics.md`
+pub fn metrics_md() -> String {
+    let mut page = "\
+# Metrics of the control plane
+
+<!-- Written by `cargo xtask reference` from the table in the code; changes here are lost. -->
+
+`GET /metrics` of `controld`, in the Prometheus text format. No name of a user, node or project is ever a
+label.
+
+| metric | kind | labels | meaning |
+|---|---|---|---|
+"
+    .to_owned();
+    for metric in METRICS {
+        let Metric {
+            name,
+            kind,
+            labels,
+            help,
+        } = *metric;
+        let kind = format!("{kind:?}").to_lowercase();
+        let labels: Vec<String> = labels.iter().map(|label| format!("`{label}`")).collect();
+        let labels = labels.join(", ");
+        let _ = writeln!(page, "| `{name}` | {kind} | {labels} | {help} |");
+    }
+    page
+}
