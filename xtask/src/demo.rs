@@ -1,6 +1,9 @@
-//! `cargo xtask demo`: proxyd between you and two small upstreams.
+//! `cargo xtask demo`: proxyd between you and two small upstreams, and controld beside.
+
+mod control;
 
 use crate::command;
+use crate::demo::control::Control;
 use crate::task_error::TaskError;
 use crate::terminal::say;
 use crate::workspace::Workspace;
@@ -30,7 +33,8 @@ pub(crate) fn run(workspace: &Workspace, checked: bool, release: bool) -> Result
         ];
         let mut test = workspace.cargo(&arguments);
         test.args(release.then_some("--release"));
-        return command::run(&mut test);
+        command::run(&mut test)?;
+        return Control::start(workspace).map(drop);
     }
     let binary = build(workspace, release)?;
     let _upstreams = [serve("one", ONE)?, serve("two", TWO)?];
@@ -43,7 +47,9 @@ pub(crate) fn run(workspace: &Workspace, checked: bool, release: bool) -> Result
             program: binary.display().to_string(),
             source,
         })?;
+    let control = Control::start(workspace)?;
     say(invitation(child.id()));
+    say(control.invitation());
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();

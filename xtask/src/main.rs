@@ -6,6 +6,7 @@ mod demo;
 mod fleet;
 mod folder;
 mod fuzz;
+mod fuzz_api;
 mod reference;
 mod setup;
 mod ship;
@@ -62,6 +63,8 @@ enum Task {
     },
     /// Feed every parser what a coverage-guided fuzzer invents
     Fuzz(fuzz::Options),
+    /// Ask the control plane what its description allows and what it forbids, on both databases
+    FuzzApi(fuzz_api::Options),
     /// Reload and upgrade proxyd under load, and fail when any client notices
     Soak(soak::Options),
     /// Let a simulated fleet send heartbeats to controld, and fail when answers are late
@@ -92,6 +95,7 @@ fn perform(task: &Task) -> Result<(), TaskError> {
         Task::Reference { check } => reference::run(&workspace, check),
         Task::Demo { check, release } => demo::run(&workspace, check, release),
         Task::Fuzz(ref options) => fuzz::run(&workspace, options),
+        Task::FuzzApi(ref options) => fuzz_api::run(&workspace, options),
         Task::Soak(options) => soak::run(&workspace, options),
         Task::Fleet(options) => fleet::run(&workspace, options),
         Task::Ship => ship::run(&workspace),
