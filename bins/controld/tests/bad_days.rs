@@ -1,0 +1,290 @@
+//! Crashes, a full disk and replicas: what was acknowledged is there afterwards.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test may stop"
+)]
+
+use control_testkit::{Answer, Client, Database, Postgres, Program, databases, until};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use tempfile::TempDir;
+
+const CONTROLD: &str = env!("CARGO_BIN_EXE_controld");
+const WRITERS: usize = 4;
+/// Together they may write more than any test does.
+const KEYS: usize = 8;
+
+/// An installation with an organization and keys, started by whom a test likes.
+struct Installation {
+    folder: TempDir,
+    url: String,
+    keys: Vec<String>,
+}
+
+impl Installation {
+    fn new(url: &str) -> Self {
+        let mut made = Self {
+            folder: tempfile::tempdir().unwrap(),
+            url: url.to_owned(),
+            keys: Vec::new(),
+        };
+        for number in 0..KEYS {
+            let email = format!("admin-{number}@example.com");
+            let create = [
+                "admin",
+                "create",
+                "--api-key-name",
+                "test",
+                "--email",
+                &email,
+            ];
+            let said = made.run(&create);
+            let key = said.lines().find_map(|line| line.strip_prefix("api key "));
+            made.keys.push(key.unwrap().to_owned());
+        }
+        made
+    }
+
+    fn arguments(&self, replica: &str) -> Vec<String> {
+        let path = |name: &str| self.folder.path().join(name).display().to_string();
+        let mut arguments = vec!["--data-dir".to_owned(), path(replica)];
+        arguments.extend(["--master-key-file".to_owned(), path("master.key")]);
+        arguments.extend(["--database".to_owned(), self.url.clone()]);
+        arguments
+    }
+
+    fn start(&self, program: &str, replica: &str) -> Program {
+        Program::start(program, &self.arguments(replica))
+    }
+
+    fn run(&self, words: &[&str]) -> String {
+        let mut command = Command::new(CONTROLD);
+        let done = command.args(words).args(self.arguments("one")).output();
+        let done = done.unwrap();
+        assert!(done.status.success(), "{words:?}: {done:?}");
+        String::from_utf8(done.stdout).unwrap()
+    }
+
+    fn client(&self, program: &Program, number: usize) -> Client {
+        program.client().with_bearer(&self.keys[number % KEYS])
+    }
+
+    /// The path of the organization's projects.
+    fn projects(&self, program: &Program) -> String {
+        let orgs = self.client(program, 0).get("/api/v1/orgs").json();
+        let org = orgs["items"][0]["id"].as_str().unwrap().to_owned();
+        format!("/api/v1/orgs/{org}/projects")
+    }
+
+    fn names(&self, program: &Program) -> BTreeSet<String> {
+        let path = self.projects(program);
+        let mut names = BTreeSet::new();
+        let mut cursor = String::new();
+        loop {
+            let page = format!("{path}?limit=200{cursor}");
+            let page = self.client(program, 1).get(&page).json();
+            let items = page["items"].as_array().unwrap().iter();
+            names.extend(items.map(|item| item["name"].as_str().unwrap().to_owned()));
+            match page["next_cursor"].as_str() {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => return names,
+            }
+        }
+    }
+
+    /// Writes from several threads until `disturb` has returned and some more answers have come;
+    /// gives the names of those projects whose creation was acknowledged.
+    fn write_while(
+        &self,
+        programs: &[&Program],
+        round: usize,
+        disturb: impl FnOnce(&AtomicUsize),
+    ) -> BTreeSet<String> {
+        let path = self.projects(programs[0]);
+        let (stop, count) = (AtomicBool::new(false), AtomicUsize::new(0));
+        let write = |writer: usize| {
+            let mut acknowledged = Vec::new();
+            for number in 0.. {
+                if stop.load(Ordering::Relaxed) {
+                    break;
+                }
+                let client = self.client(programs[number % programs.len()], writer + number);
+                let name = format!("{round}-{writer}-{number}");
+                let body = json!({ "name": name });
+                let answer = client.attempt("POST", &path, &[], Some(&body));
+                if answer.is_ok_and(|answer| answer.status == 201) {
+                    acknowledged.push(name);
+                    count.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+            acknowledged
+        };
+        thread::scope(|scope| {
+            let write = &write;
+            let writers: Vec<_> = (0..WRITERS)
+                .map(|writer| scope.spawn(move || write(writer)))
+                .collect();
+            until("some writes are acknowledged", || {
+                20 <= count.load(Ordering::Relaxed)
+            });
+            disturb(&count);
+            stop.store(true, Ordering::Relaxed);
+            writers
+                .into_iter()
+                .flat_map(|writer| writer.join().unwrap())
+                .collect()
+        })
+    }
+
+    fn holds(&self, program: &Program, acknowledged: &BTreeSet<String>) {
+        let names = self.names(program);
+        let lost: Vec<_> = acknowledged.difference(&names).collect();
+        assert!(lost.is_empty(), "acknowledged and lost: {lost:?}");
+        assert_eq!(self.run(&["audit", "verify"]), "the audit log is whole\n");
+    }
+}
+
+#[test]
+fn a_control_plane_that_is_killed_under_writes_loses_nothing() {
+    for database in databases() {
+        let installation = Installation::new(&database.url);
+        let mut acknowledged = BTreeSet::new();
+        for round in 0..3 {
+            let mut program = installation.start(CONTROLD, "one");
+            let pid = program.id();
+            let kill = |_: &AtomicUsize| control_testkit::kill(pid);
+            acknowledged.extend(installation.write_while(&[&program], round, kill));
+            program.kill();
+        }
+        let program = installation.start(CONTROLD, "one");
+        assert!(60 <= acknowledged.len());
+        installation.holds(&program, &acknowledged);
+    }
+}
+
+#[test]
+fn a_database_that_is_killed_under_writes_loses_nothing() {
+    let mut postgres = Postgres::start();
+    let durable = "&options=-c%20synchronous_commit%3Don";
+    let installation = Installation::new(&(postgres.create_database() + durable));
+    let program = installation.start(CONTROLD, "one");
+    let mut acknowledged = BTreeSet::new();
+    for round in 0..2 {
+        acknowledged.extend(installation.write_while(&[&program], round, |_| postgres.crash()));
+        until("the crash is noticed", || {
+            program.client().get("/ready").status == 503
+        });
+        let away = installation.client(&program, 0).get("/api/v1/orgs");
+        assert_eq!(away.status, 503, "{}", away.text);
+        postgres.restart();
+        until("the database is used again", || {
+            program.client().get("/ready").status == 200
+        });
+    }
+    installation.holds(&program, &acknowledged);
+}
+
+#[test]
+fn a_full_disk_loses_nothing_and_is_told() {
+    let installation = Installation::new(&Database::sqlite().url);
+    // Its files may not grow over 1 MiB (2 MiB by a shell that counts in KiB).
+    let wrapper = installation.folder.path().join("limited");
+    let script = format!("#!/bin/sh\ntrap '' XFSZ\nulimit -f 2048\nexec {CONTROLD} \"$@\"\n");
+    fs::write(&wrapper, script).unwrap();
+    fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut program = installation.start(wrapper.to_str().unwrap(), "one");
+    let path = installation.projects(&program);
+    let full = |answer: &Answer| answer.status == 500 || answer.status == 503;
+    let until_full = |_: &AtomicUsize| {
+        until("the disk is full", || {
+            let body = json!({ "name": "probe" });
+            full(&installation.client(&program, 0).post(&path, &body))
+        });
+    };
+    let acknowledged = installation.write_while(&[&program], 0, until_full);
+    let health = program.client().get("/health");
+    assert_eq!(health.status, 200);
+    program.kill();
+
+    let program = installation.start(CONTROLD, "one");
+    installation.holds(&program, &acknowledged);
+    let body = json!({"name": "after"});
+    let made = installation.client(&program, 0).post(&path, &body);
+    assert_eq!(made.status, 201, "{}", made.text);
+}
+
+#[test]
+fn of_two_replicas_one_is_killed_and_nothing_is_lost() {
+    let installation = Installation::new(&Database::postgres().url);
+    let mut one = installation.start(CONTROLD, "one");
+    let two = installation.start(CONTROLD, "two");
+    let pid = one.id();
+    let acknowledged = installation.write_while(&[&one, &two], 0, |count| {
+        control_testkit::kill(pid);
+        let before = count.load(Ordering::Relaxed);
+        until("the other one goes on", || {
+            before + 20 <= count.load(Ordering::Relaxed)
+        });
+    });
+    one.kill();
+    installation.holds(&two, &acknowledged);
+}
+
+#[test]
+fn replicas_share_rates_and_repetitions() {
+    let installation = Installation::new(&Database::postgres().url);
+    let one = installation.start(CONTROLD, "one");
+    let two = installation.start(CONTROLD, "two");
+    let path = installation.projects(&one);
+    let (left, right) = (installation.client(&one, 2), installation.client(&two, 2));
+    for round in 0..5 {
+        let body = json!({"name": format!("once-{round}")});
+        let key = format!("the same {round}");
+        let fields = [("idempotency-key", key.as_str())];
+        let (first, second) = thread::scope(|scope| {
+            let other = scope.spawn(|| left.send("POST", &path, &fields, Some(&body)));
+            let own = right.send("POST", &path, &fields, Some(&body));
+            (other.join().unwrap(), own)
+        });
+        let mut statuses = [first.status, second.status];
+        statuses.sort_unstable();
+        // The second one is told the same, or that the first one is under way.
+        assert_eq!(statuses[0], 201, "{} {}", first.text, second.text);
+        assert!(
+            [201, 409].contains(&statuses[1]),
+            "{} {}",
+            first.text,
+            second.text
+        );
+        let again = left.send("POST", &path, &fields, Some(&body));
+        let made: Vec<Value> = [&first, &second, &again]
+            .iter()
+            .filter(|answer| answer.status == 201)
+            .map(|answer| answer.json()["id"].clone())
+            .collect();
+        assert!(2 <= made.len());
+        assert!(made.iter().all(|id| *id == made[0]), "{made:?}");
+    }
+    // One bucket: 60 at once, and five a second while the test runs.
+    let (left, right) = (installation.client(&one, 3), installation.client(&two, 3));
+    let mut admitted = 0;
+    let mut refused = [false, false];
+    for number in 0..200 {
+        let client = if number % 2 == 0 { &left } else { &right };
+        match client.get("/api/v1/users/me").status {
+            200 => admitted += 1,
+            status => {
+                assert_eq!(status, 429);
+                refused[number % 2] = true;
+            }
+        }
+    }
+    assert!((60..=110).contains(&admitted), "{admitted}");
+    assert_eq!(refused, [true, true], "both know that the bucket is empty");
+}

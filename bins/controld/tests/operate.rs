@@ -1,0 +1,115 @@
+//! The commands of docs/operate/control-plane.md, run as they stand there.
+#![expect(clippy::unwrap_used, reason = "a test may stop")]
+
+use control_testkit::Database;
+use std::fs;
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::Command;
+
+const PAGE: &str = include_str!("../../../docs/operate/control-plane.md");
+const UNIT: &str = include_str!("../../../examples/systemd/controld.service");
+/// What stands for systemd: it starts what the unit says, and waits until it listens.
+const SYSTEMD: &str = r#"
+set -eu
+systemctl() {
+  case $1 in
+    start)
+      EXEC_START >> "$ROOT/journal" 2> "$ROOT/errors" &
+      echo $! > "$ROOT/pid"
+      for _ in $(seq 300); do
+        if controld ctl whoami --key-file "$ROOT/none" 2>&1 | grep -q AUTHENTICATION_FAILED; then
+          return 0
+        fi
+        kill -0 "$(cat "$ROOT/pid")"
+        sleep 0.1
+      done
+      return 1 ;;
+    stop)
+      kill -TERM "$(cat "$ROOT/pid")"
+      wait "$(cat "$ROOT/pid")" || true ;;
+  esac
+}
+journalctl() { cat "$ROOT/journal"; }
+trap 'kill -KILL "$(cat "$ROOT/pid")" 2> /dev/null || true' EXIT
+"#;
+
+/// The text of all blocks in the language `sh`, in order.
+fn commands(page: &str) -> String {
+    let blocks = page.split("```sh\n").skip(1);
+    blocks
+        .map(|rest| rest.split("```").next().unwrap())
+        .collect()
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+/// The folder of PostgreSQL's programs.
+fn postgres_programs() -> String {
+    let versions = fs::read_dir("/usr/lib/postgresql").unwrap();
+    let mut folders: Vec<_> = versions
+        .map(|entry| entry.unwrap().path().join("bin").display().to_string())
+        .collect();
+    folders.sort();
+    folders.pop().unwrap()
+}
+
+#[test]
+fn every_command_of_the_page_works() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().display().to_string();
+    for made in ["etc/controld", "var/lib", "var/backups", "root"] {
+        fs::create_dir_all(folder.path().join(made)).unwrap();
+    }
+    fs::write(folder.path().join("none"), "x".repeat(43)).unwrap();
+    let database = Database::postgres();
+    let start = UNIT
+        .lines()
+        .find_map(|line| line.strip_prefix("ExecStart="));
+    let start = start
+        .unwrap()
+        .replace("/usr/local/bin/controld", "controld");
+    let port = free_port();
+    let script = format!(
+        "{}\n{}",
+        SYSTEMD.replace("EXEC_START", &start),
+        commands(PAGE)
+    )
+    .replace("127.0.0.1:8443", &format!("127.0.0.1:{port}"))
+    .replace("postgres://control@db/control", &database.url)
+    .replace("/etc/", &format!("{root}/etc/"))
+    .replace("/var/", &format!("{root}/var/"))
+    .replace("/root/", &format!("{root}/root/"));
+    let program = Path::new(env!("CARGO_BIN_EXE_controld"));
+    let path = format!(
+        "{}:{}:{}",
+        program.parent().unwrap().display(),
+        postgres_programs(),
+        std::env::var("PATH").unwrap()
+    );
+    let done = Command::new("sh")
+        .args(["-xc", &script])
+        .env("PATH", path)
+        .env("ROOT", &root)
+        .env("XDG_CONFIG_HOME", folder.path().join("root"))
+        .env("CONTROLD_URL", format!("http://127.0.0.1:{port}"))
+        .output()
+        .unwrap();
+    let (out, error) = (
+        String::from_utf8_lossy(&done.stdout).into_owned(),
+        String::from_utf8_lossy(&done.stderr).into_owned(),
+    );
+    let daemon = fs::read_to_string(folder.path().join("errors")).unwrap_or_default();
+    assert!(done.status.success(), "{error}\n{out}\n{daemon}");
+    // The restored state has the project of the beginning, and not the one after the backup.
+    let lists: Vec<&str> = out.split("ID ").skip(1).collect();
+    let with_lost = lists.iter().filter(|list| list.contains("lost")).count();
+    let with_edge = lists.iter().filter(|list| list.contains("edge")).count();
+    assert!(2 <= with_edge, "{out}");
+    assert_eq!(with_lost, 0, "{out}");
+    assert!(out.contains("secrets sealed anew"), "{out}");
+    assert!(out.contains("1 keys dropped"), "{out}");
+}
