@@ -1,4 +1,4 @@
-//! The router alone: which rule takes a request, and why not the others.
+//! The router alone: finds the rule of a request, and explains the choice.
 
 use http::{HeaderMap, Method};
 use proxy_routing::{Head, HostPattern, PathPattern, Router, Rule};

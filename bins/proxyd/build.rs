@@ -1,4 +1,4 @@
-//! What `--version` and `/admin/version` say about this build.
+//! Build information for `--version` and `/admin/version`.
 
 use std::process::Command;
 

@@ -35,7 +35,7 @@ pub(crate) fn works(command: &mut Command) -> bool {
         .is_ok_and(|status| status.success())
 }
 
-/// Runs a command whose output goes to the terminal and, line by line, to `see`.
+/// Runs a command; its output goes to the terminal and, line by line, to `see`.
 pub(crate) fn watch(
     command: &mut Command,
     see: &(dyn Fn(&str) + Sync),

@@ -1,10 +1,10 @@
-//! The command line, as `--help` shows it.
+//! The command line.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use std::path::PathBuf;
 
-/// A reverse proxy that says what it will do before, and why after.
+/// A reverse proxy with explained routing decisions.
 ///
 /// Without a configuration it serves a welcome page on port 8080.
 #[derive(Debug, Parser)]
@@ -14,15 +14,15 @@ use std::path::PathBuf;
     args_conflicts_with_subcommands = true
 )]
 pub(crate) struct Cli {
-    /// The configuration to use.
+    /// The configuration file.
     #[arg(short, long, value_name = "FILE", env = "PROXYD_CONFIG")]
     pub(crate) config: Option<PathBuf>,
 
-    /// Check the configuration and exit: 0 when it can be used, 1 when not.
+    /// Check the configuration and exit: 0 if it is valid, 1 if not.
     #[arg(short, long, visible_alias = "validate")]
     pub(crate) test: bool,
 
-    /// With --test, also print the effective settings and where each comes from.
+    /// With --test, also print the effective settings with their origins.
     #[arg(short, long)]
     pub(crate) verbose: bool,
 
@@ -34,27 +34,28 @@ pub(crate) struct Cli {
     pub(crate) command: Option<Subcommands>,
 }
 
-/// What can be done instead of serving.
+/// Commands other than serving.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Subcommands {
     /// Check and migrate configurations.
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Say which route a request takes, why the others lose, and under which settings.
+    /// Show which route a request takes, why other routes do not match, and the settings that
+    /// apply.
     Explain(Explain),
 }
 
-/// What can be done with a configuration.
+/// Commands on configurations.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Check a configuration for faults and doubtful settings.
+    /// Check a configuration for errors and warnings.
     Check {
-        /// The configuration.
+        /// The configuration file.
         file: PathBuf,
-        /// Take warnings for faults.
+        /// Treat warnings as errors.
         #[arg(long)]
         strict: bool,
-        /// Print what was found as JSON.
+        /// Print the diagnostics as JSON.
         #[arg(long)]
         json: bool,
     },
@@ -69,18 +70,18 @@ pub(crate) enum ConfigCommand {
     },
     /// Write a configuration as this version wants it, comments and layout kept.
     Migrate {
-        /// The configuration.
+        /// The configuration file.
         file: PathBuf,
-        /// Where to write to.
+        /// The file to write.
         #[arg(short, long, value_name = "OUT")]
         output: PathBuf,
     },
 }
 
-/// A request that nobody sends.
+/// The request to explain; it is not sent.
 #[derive(Args, Debug)]
 pub(crate) struct Explain {
-    /// The configuration; none is the embedded one.
+    /// The configuration file; by default the built-in configuration.
     #[arg(short, long, value_name = "FILE", env = "PROXYD_CONFIG")]
     pub(crate) config: Option<PathBuf>,
     /// The method.
@@ -90,7 +91,7 @@ pub(crate) struct Explain {
     /// A header field, as "Name: value". May be repeated.
     #[arg(short = 'H', long = "header", value_name = "FIELD")]
     pub(crate) headers: Vec<String>,
-    /// The listener it comes in by; the first one if not said.
+    /// The listener; by default the first one.
     #[arg(long, value_name = "NAME")]
     pub(crate) listener: Option<String>,
     /// The client's address.
@@ -101,12 +102,13 @@ pub(crate) struct Explain {
     pub(crate) json: bool,
 }
 
-/// Reads the command line, or ends the process: with 0 behind `--help`, with 2 when it is wrong.
+/// Parses the command line, or exits: with 0 after `--help`, with 2 for an invalid one.
 pub(crate) fn parse() -> Cli {
     Cli::try_parse().unwrap_or_else(|error| hinted(error).exit())
 }
 
-/// The error of a configuration's name without its flag says how it is written; others stay.
+/// Adds the flag to the error for a configuration file given without it; other errors are
+/// unchanged.
 fn hinted(error: clap::Error) -> clap::Error {
     let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) else {
         return error;

@@ -1,4 +1,4 @@
-//! What each command does.
+//! The commands.
 
 mod fmt;
 
@@ -22,7 +22,7 @@ const BUILD_INFO: Build = Build {
 const EXIT_FAULTS: u8 = 1;
 const EXIT_USAGE: u8 = 2;
 
-/// Does what was asked for. 0: done; 1: faults were found; 2: it was asked for in the wrong way.
+/// Runs a command. Exit code 0: done; 1: errors were found; 2: invalid use.
 pub(crate) fn run(cli: Cli) -> ExitCode {
     let Cli {
         config,

@@ -1,4 +1,4 @@
-//! `proxyd explain`: what becomes of a request that nobody sends.
+//! `proxyd explain`: the decision on a request, without sending it.
 
 use crate::cli::Explain;
 use crate::terminal::{complain, complain_of, say};
@@ -9,7 +9,7 @@ use proxy_server::Source;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Prints the explanation. 1 when the configuration has faults, 2 when nobody could send the request.
+/// Prints the explanation. Exit code 1 for an invalid configuration, 2 for an impossible request.
 pub(crate) fn run(explain: Explain) -> ExitCode {
     let source = explain
         .config

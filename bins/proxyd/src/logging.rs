@@ -1,4 +1,4 @@
-//! What the process says about itself, as JSON lines on the standard error output.
+//! Events of the process, as JSON lines on standard error.
 
 use proxy_server::Events;
 use std::backtrace::{Backtrace, BacktraceStatus};
@@ -7,16 +7,16 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, registry};
 
-/// Starts writing events. `RUST_LOG` chooses which; by default those of level `info` and above.
-/// Release builds hold none of level `trace`.
+/// Starts writing events. `RUST_LOG` filters them; by default those of level `info` and above are
+/// written. Release builds contain none of level `trace`.
 ///
 /// # Errors
-/// When there is no standard error output, or no thread can be started.
+/// Standard error is closed, or the thread cannot be started.
 pub(crate) fn start() -> io::Result<Events> {
     let events = Events::on_stderr()?;
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     registry().with(filter).with(events.clone()).init();
-    // The usual hook writes by itself, and whatever panics would wait for it.
+    // The default hook writes by itself, and a panicking thread would wait for the reader.
     std::panic::set_hook(Box::new(|panic| {
         let trace = Backtrace::capture();
         let trace = (trace.status() == BacktraceStatus::Captured).then(|| trace.to_string());

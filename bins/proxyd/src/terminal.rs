@@ -1,17 +1,17 @@
-//! Words to the one at the terminal.
+//! Output to the terminal.
 
 use miette::MietteHandlerOpts;
 use proxy_config::Report;
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 
-/// Says something on the standard output.
+/// Writes to standard output.
 pub(crate) fn say(text: impl Display) {
-    // A closed pipe is no reason to fail: whoever reads has read enough.
+    // A closed pipe is not an error: the reader has read enough.
     drop(writeln!(std::io::stdout().lock(), "{text}"));
 }
 
-/// Complains on the standard error output.
+/// Writes to standard error.
 pub(crate) fn complain(text: impl Display) {
     drop(writeln!(std::io::stderr().lock(), "{text}"));
 }

@@ -1,12 +1,13 @@
-//! What an upgrade starts.
+//! The program that an upgrade starts.
 
 use proxy_server::Program;
 use std::time::Duration;
 
-/// Names how many milliseconds a new process may take until it serves, in place of 30 s: for tests.
+/// Name of the variable for the maximum time until a new process serves, in milliseconds, in place
+/// of 30 s; for tests.
 const TIMEOUT: &str = "PROXYD_UPGRADE_TIMEOUT_MS";
 
-/// This program, as it was started.
+/// This program, with the path and arguments of its start.
 pub(crate) fn program() -> Option<Program> {
     match Program::of_this_process() {
         Ok(program) => Some(patient(program)),

@@ -110,7 +110,7 @@ impl App {
         self.limiter.take(&self.writes, name, rate, now).await
     }
 
-    /// What a request is told whose bucket is known to be empty; asks no database.
+    /// The refusal for a bucket that is known to be empty; does not query the database.
     pub fn known_refusal(&self, name: &str, rate: Rate, now: Timestamp) -> Option<Allowance> {
         let is_empty = self.limiter.is_empty(name, now);
         is_empty.then(|| self.limiter.refusal(name, rate, now))

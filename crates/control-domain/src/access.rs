@@ -14,7 +14,7 @@ pub enum Access {
     Invitee,
     /// Any user with a session, and any API key.
     SignedIn,
-    /// A user who administers the whole installation.
+    /// Administrator of the whole installation.
     InstanceAdmin,
     /// The bearer of an enrolment token, and actors that could make one.
     Enrolment,

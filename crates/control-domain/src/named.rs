@@ -1,4 +1,4 @@
-//! Enums whose variants have a name in the interface, the database and the documentation.
+//! Enums with variants that have a name in the interface, the database and the documentation.
 
 /// Declares an enum, its names, and the list of all its variants, which thus cannot disagree.
 macro_rules! named {

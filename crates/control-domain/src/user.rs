@@ -1,4 +1,4 @@
-//! A user: a person who signs in.
+//! A user: a person with an account.
 
 use crate::access::Access;
 use crate::actor::Actor;
@@ -19,7 +19,7 @@ pub struct User {
     pub email: Email,
     /// The name to show.
     pub name: Name,
-    /// Absent for users who sign in elsewhere.
+    /// Absent for users of an external identity provider.
     pub password: Option<PasswordHash>,
     /// Whether the user administers the whole installation.
     pub instance_admin: bool,

@@ -70,7 +70,7 @@ impl Transaction {
         sql(select!("WHERE id = $1")).bind(key).one(self).await
     }
 
-    /// The key whose secret has this hash, if there is one.
+    /// The key with this hash of its secret, if there is one.
     ///
     /// # Errors
     ///

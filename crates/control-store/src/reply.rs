@@ -33,7 +33,7 @@ pub enum Reservation {
     Taken,
     /// A request that has not been answered yet.
     Pending,
-    /// A request that was carried out, and whose answer was lost.
+    /// A request that was carried out without its answer being stored.
     Lost,
     /// Another request: the body differs.
     Other,

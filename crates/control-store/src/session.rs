@@ -41,7 +41,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// The session whose secret has this hash, if there is one.
+    /// The session with this hash of its secret, if there is one.
     ///
     /// # Errors
     ///

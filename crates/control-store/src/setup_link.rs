@@ -30,7 +30,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// The link whose secret has this hash, if it was not used.
+    /// The unused link with this hash of its secret, if there is one.
     ///
     /// # Errors
     ///

@@ -10,7 +10,7 @@ use proxy_routing::normal_host;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-/// Paths that probes request without a token: liveness, and readiness for traffic. All others
+/// Paths that probes request without a token: liveness, and readiness for traffic. All other paths
 /// require the token.
 const PUBLIC_PATHS: [&str; 2] = ["/health", "/ready"];
 

@@ -46,7 +46,7 @@ impl<S> Gate<S> {
         }
     }
 
-    /// The framing error, if it can still be answered: not within a body, whose response is already
+    /// The framing error, if it can still be answered: not within a body, because the response has
     /// begun.
     pub(crate) fn fault(&self) -> Option<FramingError> {
         self.fault.filter(|_| self.guard.in_head())

@@ -114,7 +114,7 @@ impl Deadline {
         self.start_at(clock.after(left), timer, wait);
     }
 
-    /// Starts `timer`, whose full length is `wait` and which expires at `at`.
+    /// Starts `timer` with the full length `wait`, to expire at `at`.
     #[inline]
     fn start_at(&self, at: Tick, timer: Timer, wait: Duration) {
         self.state.set(State::Running { at, timer, wait });

@@ -38,7 +38,7 @@ pub fn parse(text: &str, name: &str) -> Result<Loaded, Report> {
     load_from(Files::Memory(&files), name)
 }
 
-/// Reads the configuration whose main file is `name` in `files`.
+/// Reads the configuration with the main file `name` in `files`.
 ///
 /// # Errors
 ///

@@ -1,8 +1,10 @@
-//! What must hold for any bytes; shared by the fuzz target and the test that replays its corpus.
+//! Properties that hold for any bytes; shared by the fuzz target and the test that replays its
+//! corpus.
 
 use proxy_errors::{ResponseForm, ServiceForm};
 
-/// An `Accept`: it matters where the route does not say, and only who takes text gets HTML.
+/// `data` is an `Accept`: it matters only if the route does not decide, and HTML goes only to
+/// clients that accept text.
 pub(crate) fn accept(data: &[u8]) {
     let choose = |service| ResponseForm::choose(service, Some(data), None);
     assert_eq!(choose(ServiceForm::Api), ResponseForm::Json);

@@ -1,22 +1,22 @@
-//! What an `Accept` field prefers. [RFC 9110 §12.5.1]
+//! The preference in an `Accept` field. [RFC 9110 §12.5.1]
 
-/// How much a media range wants a type: the weight first, then how exactly the range names it.
+/// The preference for a media type: first the weight, then the specificity of the matching range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Want {
-    /// Thousandths, 0 to 1000.
+    /// In thousandths, 0 to 1000.
     weight: u16,
     exactness: u8,
 }
 
-/// Whether `text/html` is wanted more than `application/json`: by weight, or at the same weight by
-/// being named more exactly. `*/*` alone wants both alike, so it is no preference.
+/// Whether `text/html` is preferred to `application/json`: by weight, or at the same weight by the
+/// more specific range. `*/*` alone matches both, so it states no preference.
 pub(crate) fn prefers_html(accept: &[u8]) -> bool {
     let html = want(accept, b"text", b"html");
     let json = want(accept, b"application", b"json");
     0 < html.weight && json < html
 }
 
-/// The most exact range that covers the type decides; of equals, the first.
+/// The most specific range that matches the type decides; among equal ones, the first.
 fn want(accept: &[u8], kind: &[u8], subtype: &[u8]) -> Want {
     let mut best = Want::default();
     for range in unquoted_split(accept, b',') {
@@ -47,7 +47,7 @@ fn exactness(range: &[u8], kind: &[u8], subtype: &[u8]) -> u8 {
     }
 }
 
-/// The thousandths of a `q` parameter; a malformed one is worth nothing.
+/// The thousandths of a `q` parameter; a malformed one counts as 0.
 fn weight(parameter: &[u8]) -> Option<u16> {
     let [b'q' | b'Q', b'=', value @ ..] = parameter.trim_ascii() else {
         return None;

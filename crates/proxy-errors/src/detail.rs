@@ -1,30 +1,30 @@
-//! What is known about one case beyond its reason.
+//! The details of a problem beyond its reason.
 
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// The particulars of a problem. Texts are for the log only; names and numbers, which come from
-/// the configuration or from the client, are shown to clients too.
+/// Details of a problem. Texts are only for the log; names and numbers, which come from the
+/// configuration or from the client, are sent to clients too.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Detail {
-    /// Nothing beyond the reason.
+    /// No details.
     #[default]
     None,
-    /// What exactly happened: an I/O error, a place in the request, an agent's words.
+    /// A description: an I/O error, a place in the request, an agent's text.
     Text(Cow<'static, str>),
-    /// Who it happened with, by its name in the configuration (an upstream, an agent, a breaker's
-    /// component, a service), and what exactly happened; an empty text stands for the reason's.
+    /// The name of the component in the configuration (an upstream, an agent, a breaker's
+    /// component, a service), and a description; an empty description stands for the reason's.
     Named {
         /// The name in the configuration.
         name: String,
-        /// What exactly happened, for the log.
+        /// Description, for the log.
         text: Cow<'static, str>,
     },
-    /// A limit was passed.
+    /// A limit was exceeded.
     Limit {
-        /// What was counted.
+        /// The value.
         current: u64,
-        /// What was allowed.
+        /// The maximum.
         limit: u64,
     },
     /// A limit was passed, and counting ended before all was counted.
@@ -39,19 +39,19 @@ pub enum Detail {
 }
 
 impl Detail {
-    /// What exactly happened.
+    /// A description.
     #[must_use]
     pub fn text(text: impl Into<Cow<'static, str>>) -> Self {
         Self::Text(text.into())
     }
 
-    /// Who it happened with.
+    /// The name of a component.
     #[must_use]
     pub fn name(name: impl Into<String>) -> Self {
         Self::named(name, "")
     }
 
-    /// Who it happened with, and what exactly.
+    /// The name of a component, and a description.
     #[must_use]
     pub fn named(name: impl Into<String>, text: impl Into<Cow<'static, str>>) -> Self {
         Self::Named {

@@ -1,9 +1,9 @@
-//! The types of error that clients see, and how each is shown.
+//! The error types that clients see, with status and code.
 
 use crate::grpc::GrpcStatus;
 use http::StatusCode;
 
-/// The kind of an error, as `error.code` tells it.
+/// The type of an error, sent as `error.code`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorType {
     /// Malformed request or invalid input.
@@ -16,7 +16,7 @@ pub enum ErrorType {
     AuthorizationFailed,
     /// Blocked by WAF rules.
     WafBlocked,
-    /// No route or resource answers to this request.
+    /// No route or resource matches this request.
     RouteNotFound,
     /// Rate or resource limit exceeded.
     LimitExceeded,
@@ -120,33 +120,33 @@ impl ErrorType {
         }
     }
 
-    /// The type's name in logs, for example `NoHealthyUpstream`.
+    /// The name in logs, for example `NoHealthyUpstream`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.row().name
     }
 
-    /// The word in `error.code` that clients may match on, for example `NO_HEALTHY_UPSTREAM`.
+    /// The stable word in `error.code`, for example `NO_HEALTHY_UPSTREAM`.
     #[must_use]
     pub const fn code(self) -> &'static str {
         self.row().code
     }
 
-    /// The status this type is answered with where its reason has none of its own.
+    /// The status of this type's responses, unless the reason has its own.
     #[must_use]
     pub fn status(self) -> StatusCode {
         StatusCode::from_u16(self.row().status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
-    /// What gRPC callers are told where the reason says no better.
+    /// The gRPC status, unless the reason has a more precise one.
     #[must_use]
     pub const fn grpc_status(self) -> GrpcStatus {
         self.row().grpc
     }
 
-    /// Whether a client may send the request again, after the time in `Retry-After` if there is
-    /// one. Of [`ErrorType::Upstream`] some reasons may not: see
-    /// [`Reason::retryable`](crate::Reason::retryable).
+    /// Whether a client may retry the request, after the time in `Retry-After` if there is one. For
+    /// some reasons of [`ErrorType::Upstream`] it may not: see
+    /// [`Reason::retryable`](crate::reason::Reason::retryable).
     #[must_use]
     pub const fn retryable(self) -> bool {
         matches!(
@@ -155,7 +155,7 @@ impl ErrorType {
         )
     }
 
-    /// What the type means, in a few words.
+    /// The meaning, in a few words.
     #[must_use]
     pub const fn doc(self) -> &'static str {
         self.row().doc

@@ -1,4 +1,4 @@
-//! The same problem for gRPC callers: a status code and a message in trailers.
+//! The gRPC form of a problem: a status code and a message in trailers.
 
 use crate::problem::Problem;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -12,35 +12,35 @@ pub enum GrpcStatus {
     Ok = 0,
     /// The caller cancelled the call.
     Cancelled = 1,
-    /// An error of no other kind.
+    /// An error without a more precise code.
     Unknown = 2,
-    /// The request can never be served as it is.
+    /// The request is invalid in any state of the system.
     InvalidArgument = 3,
-    /// Time ran out.
+    /// The deadline passed.
     DeadlineExceeded = 4,
-    /// What was asked for does not exist.
+    /// The requested entity does not exist.
     NotFound = 5,
-    /// What should be made exists already.
+    /// The entity to be created exists already.
     AlreadyExists = 6,
-    /// The caller may not do this.
+    /// The client lacks the permission.
     PermissionDenied = 7,
-    /// A limit is used up.
+    /// A limit is exhausted.
     ResourceExhausted = 8,
-    /// The system is not in the state this needs.
+    /// The system is not in the required state.
     FailedPrecondition = 9,
-    /// The call was aborted by another.
+    /// The call was aborted because of a conflict.
     Aborted = 10,
-    /// The request reaches beyond the valid range.
+    /// The request exceeds the valid range.
     OutOfRange = 11,
-    /// The method is not served here.
+    /// The method is not implemented.
     Unimplemented = 12,
-    /// Something that should not happen did.
+    /// An invariant is broken.
     Internal = 13,
-    /// Not now; callers may try again.
+    /// The service is unavailable for now; clients may retry.
     Unavailable = 14,
     /// Data is lost.
     DataLoss = 15,
-    /// The caller is not known.
+    /// The client is not authenticated.
     Unauthenticated = 16,
 }
 
@@ -53,14 +53,13 @@ impl GrpcStatus {
 }
 
 impl Problem {
-    /// What gRPC callers are told in `grpc-status`.
+    /// The code for `grpc-status`.
     #[must_use]
     pub const fn grpc_status(&self) -> GrpcStatus {
         self.reason().grpc_status()
     }
 
-    /// What gRPC callers are told in `grpc-message`: the client's message, percent-encoded as the
-    /// gRPC protocol asks.
+    /// The text for `grpc-message`: the client's message, percent-encoded as in the gRPC protocol.
     #[must_use]
     pub fn grpc_message(&self) -> String {
         percent_encoded(&self.client_message())

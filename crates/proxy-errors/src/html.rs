@@ -1,4 +1,4 @@
-//! The error page for people.
+//! The HTML error page.
 
 use crate::problem::Problem;
 use crate::status_text;
@@ -7,7 +7,7 @@ const STYLE_SHEET: &str = "body{font:1rem/1.5 system-ui,sans-serif;max-width:36r
                      padding:0 1rem}:root{color-scheme:light dark}code{overflow-wrap:anywhere}";
 
 impl Problem {
-    /// A whole HTML page, which needs nothing but itself.
+    /// An HTML page without references to other resources.
     #[must_use]
     pub fn to_html(&self, correlation_id: &str) -> String {
         let mut out = Vec::with_capacity(1024);
@@ -40,7 +40,7 @@ impl Problem {
     }
 }
 
-/// `text` as HTML shows it. Control characters, which HTML has no way to write, become U+FFFD.
+/// `text` escaped for HTML. Control characters, which HTML cannot represent, become U+FFFD.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {

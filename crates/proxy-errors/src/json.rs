@@ -3,7 +3,7 @@
 use crate::problem::Problem;
 
 impl Problem {
-    /// The error body as the interface shapes it.
+    /// The error body in the form of the interface contract.
     #[must_use]
     pub fn to_json(&self, correlation_id: &str) -> String {
         let mut out = Vec::with_capacity(256);

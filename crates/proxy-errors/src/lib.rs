@@ -1,7 +1,7 @@
-//! What went wrong: said fully to the log and carefully to the client.
+//! Errors of a request: in full for the log, without internals for the client.
 //!
-//! Every failure has one [`Reason`], every reason belongs to one [`ErrorType`], and a [`Problem`]
-//! is a reason with what is known about this one case. Nothing here decides whether to answer.
+//! Every failure has a [`Reason`], every reason belongs to one [`ErrorType`], and a [`Problem`] is
+//! a reason with the details of one case. The caller decides whether to respond.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod error_type;

@@ -1,8 +1,8 @@
-//! What a limit counts.
+//! Types of limits.
 
 use std::fmt;
 
-/// What was over its limit, as the message of a `LIMIT_EXCEEDED` error names it.
+/// The exceeded quantity, as named in the message of a `LIMIT_EXCEEDED` error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LimitType {
     /// Bytes of a header section, or of one name or value in it.
@@ -11,17 +11,17 @@ pub enum LimitType {
     HeaderCount,
     /// Bytes of a body.
     BodySize,
-    /// Requests, or stream resets, in a time.
+    /// Requests, or stream resets, per time.
     RequestRate,
     /// Open connections.
     ConnectionCount,
-    /// Requests being served.
+    /// Requests in flight.
     InFlightRequests,
-    /// Bytes that a compressed body unfolds to, outright or per byte sent.
+    /// Decompressed bytes of a body, in total or per compressed byte.
     DecompressionSize,
     /// Bytes of a body held in memory.
     BufferSize,
-    /// Requests waiting for their turn.
+    /// Requests waiting in a queue.
     QueueDepth,
 }
 
@@ -39,7 +39,7 @@ impl LimitType {
         Self::QueueDepth,
     ];
 
-    /// The limit type in messages, logs and metrics.
+    /// The name in messages, logs and metrics.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! The message templates, filled in for the log and, with care, for the client.
+//! Message templates for the log and for the client.
 
 use crate::detail::Detail;
 use crate::error_type::ErrorType;
@@ -6,7 +6,7 @@ use crate::limit_type::LimitType;
 use crate::problem::Problem;
 use crate::reason::Reason;
 
-/// What clients are told of failures that are none of their business.
+/// The client's message for failures inside the proxy.
 const GENERIC_MESSAGE: &str = "Internal error";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -16,15 +16,15 @@ enum Reader {
 }
 
 impl Problem {
-    /// The whole truth, for the log.
+    /// The message for the log, with all details.
     #[must_use]
     pub fn log_message(&self) -> String {
         self.message(Reader::Log)
     }
 
-    /// What a client may know: names and numbers of the configuration, never an address, an I/O
-    /// error, or what an agent said. Failures inside the proxy are an internal error and nothing
-    /// more, an upstream's bad certificate is a bad gateway.
+    /// The message for the client: names and numbers of the configuration, never an address, an I/O
+    /// error, or an agent's text. Failures inside the proxy are only "Internal error", and an
+    /// upstream's bad certificate only a bad gateway.
     #[must_use]
     pub fn client_message(&self) -> String {
         let hidden = matches!(
@@ -86,7 +86,7 @@ impl Problem {
         }
     }
 
-    /// As much of an upstream's failure as a client may know.
+    /// The part of an upstream's failure that a client may know.
     fn side(&self) -> &'static str {
         let answering = matches!(
             self.reason(),

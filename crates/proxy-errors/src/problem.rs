@@ -1,4 +1,4 @@
-//! One failure of one request.
+//! A failure of a request.
 
 use crate::detail::Detail;
 use crate::error_type::ErrorType;
@@ -6,8 +6,8 @@ use crate::reason::Reason;
 use http::StatusCode;
 use std::time::Duration;
 
-/// A reason with what is known about this one case: enough for the log record, the answer, and
-/// the fields that go with it.
+/// A reason with the details of one case: the data of the log record, the response, and its header
+/// fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     reason: Reason,
@@ -19,7 +19,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A problem answered with the reason's own status and `Retry-After`.
+    /// A problem with the reason's own status and `Retry-After`.
     #[must_use]
     pub fn new(reason: Reason, detail: Detail) -> Self {
         Self {
@@ -32,7 +32,7 @@ impl Problem {
         }
     }
 
-    /// The header field of this name is to blame; for the log only.
+    /// Sets the header field that caused the problem; for the log only.
     #[must_use]
     pub fn with_field(self, name: impl Into<Box<str>>) -> Self {
         Self {
@@ -60,14 +60,13 @@ impl Problem {
         }
     }
 
-    /// Answered with `status` instead: an agent's own, or
-    /// [`Reason::standard_status`] where that was asked for.
+    /// Sets another status: an agent's own, or [`Reason::standard_status`] if configured.
     #[must_use]
     pub fn with_status(self, status: StatusCode) -> Self {
         Self { status, ..self }
     }
 
-    /// The client may come back after `wait`.
+    /// Sets the time after which the client may retry.
     #[must_use]
     pub fn with_retry_after(self, wait: Duration) -> Self {
         Self {
@@ -76,37 +75,37 @@ impl Problem {
         }
     }
 
-    /// Why it failed.
+    /// The reason.
     #[must_use]
     pub const fn reason(&self) -> Reason {
         self.reason
     }
 
-    /// The type that owns the reason.
+    /// The type of the reason.
     #[must_use]
     pub const fn error_type(&self) -> ErrorType {
         self.reason.error_type()
     }
 
-    /// What is known beyond the reason.
+    /// The details.
     #[must_use]
     pub const fn detail(&self) -> &Detail {
         &self.detail
     }
 
-    /// The header field that is to blame, if one is.
+    /// The header field that caused the problem, if any.
     #[must_use]
     pub fn field(&self) -> Option<&str> {
         self.field.as_deref()
     }
 
-    /// The setting that a limit was met of, as the reference names it.
+    /// The setting of the exceeded limit, as in the reference.
     #[must_use]
     pub const fn setting(&self) -> Option<&'static str> {
         self.setting
     }
 
-    /// The status to answer with, or to log where there is no answer.
+    /// The status of the response, or for the log if there is no response.
     #[must_use]
     pub const fn status(&self) -> StatusCode {
         self.status
@@ -120,8 +119,8 @@ impl Problem {
         Some(wait.as_secs().saturating_add(started).max(1))
     }
 
-    /// The value of `Proxy-Status` [RFC 9209], in which this proxy calls itself `proxy`; that must
-    /// be a token.
+    /// The value of `Proxy-Status` [RFC 9209]; `proxy` is the proxy's own name, which must be a
+    /// token.
     #[must_use]
     pub fn proxy_status(&self, proxy: &str) -> String {
         let (error, details) = (self.reason.proxy_status(), self.reason.as_str());

@@ -1,4 +1,4 @@
-//! Why a request failed: a closed set, each reason with one owner among the error types.
+//! The reasons for which a request failed; each belongs to one error type.
 
 use crate::error_type::ErrorType;
 use crate::grpc::GrpcStatus;
@@ -7,14 +7,14 @@ use http::StatusCode;
 use std::fmt;
 use std::time::Duration;
 
-/// Declares [`Reason`]: one row holds all that is written down about a reason.
+/// Declares [`Reason`]: one row holds all data of a reason.
 macro_rules! reasons {
     ($(
         $(#[doc = $doc:literal])+
         $variant:ident $name:literal $owner:ident $(($limit:ident))? $(=> $status:literal)?,
             $token:literal, $phrase:literal;
     )+) => {
-        /// Why a request failed.
+        /// The reason for which a request failed.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Reason {
             $($(#[doc = $doc])+ $variant,)+
@@ -65,26 +65,25 @@ pub(crate) struct Row {
 }
 
 impl Reason {
-    /// The reason in logs, metric labels and `Proxy-Status` details, for example
-    /// `connect_refused`.
+    /// The name in logs, metric labels and `Proxy-Status` details, for example `connect_refused`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         self.row().name
     }
 
-    /// The type that owns the reason.
+    /// The type that the reason belongs to.
     #[must_use]
     pub const fn error_type(self) -> ErrorType {
         self.row().owner
     }
 
-    /// The reason's place in [`Reason::ALL`], for tables with one slot per reason.
+    /// Index in [`Reason::ALL`], for tables with one slot per reason.
     #[must_use]
     pub const fn index(self) -> usize {
         self as usize
     }
 
-    /// The status it is answered with: its owner's, or one of its own.
+    /// The status of responses: the type's, or the reason's own.
     #[must_use]
     pub fn status(self) -> StatusCode {
         let own = self.row().status;
@@ -111,25 +110,25 @@ impl Reason {
         self.row().token
     }
 
-    /// A few words that may be shown to anyone.
+    /// A few words without internals, for any client.
     #[must_use]
     pub const fn phrase(self) -> &'static str {
         self.row().phrase
     }
 
-    /// What the reason means, in one sentence.
+    /// The meaning, in one sentence.
     #[must_use]
     pub const fn doc(self) -> &'static str {
         self.row().doc.trim_ascii()
     }
 
-    /// What was counted, for reasons that are limits.
+    /// The type of the limit, for a reason that is one.
     #[must_use]
     pub const fn limit_type(self) -> Option<LimitType> {
         self.row().limit_type
     }
 
-    /// The setting of the limit that was met, for reasons that one setting stands behind.
+    /// The setting of the limit, for a reason with exactly one setting.
     #[must_use]
     #[expect(clippy::wildcard_enum_match_arm, reason = "most reasons are no limits")]
     pub const fn setting(self) -> Option<&'static str> {
@@ -144,8 +143,8 @@ impl Reason {
         }
     }
 
-    /// What gRPC callers are told. [gRPC's `http-grpc-status-mapping.md`, and better where the
-    /// reason knows more than the status]
+    /// The gRPC status. [gRPC's `http-grpc-status-mapping.md`; more precise where the reason is
+    /// more precise than the status]
     #[must_use]
     pub const fn grpc_status(self) -> GrpcStatus {
         if matches!(self, Self::ClientAborted) {
@@ -154,14 +153,14 @@ impl Reason {
         if matches!(self, Self::MethodNotAllowed | Self::ConnectMethodRefused) {
             return GrpcStatus::Unimplemented;
         }
-        // Passing shortages: gRPC clients retry UNAVAILABLE, but not RESOURCE_EXHAUSTED.
+        // Temporary shortages: gRPC clients retry UNAVAILABLE, but not RESOURCE_EXHAUSTED.
         if matches!(self.row().status, Some(503 | 504)) {
             return GrpcStatus::Unavailable;
         }
         self.error_type().grpc_status()
     }
 
-    /// Whether a client may send the same request again.
+    /// Whether a client may retry the same request.
     #[must_use]
     pub fn retryable(self) -> bool {
         let passing = self.error_type() == ErrorType::LimitExceeded
@@ -181,14 +180,14 @@ impl Reason {
         (told || self.error_type() == ErrorType::RateLimit).then_some(Duration::from_secs(1))
     }
 
-    /// Whether HTTP lays the failure at the client's door: its status is 4xx.
+    /// Whether the client caused the failure: the status is 4xx.
     #[must_use]
     pub fn is_client_fault(self) -> bool {
         self.status().is_client_error()
     }
 
-    /// Whether it is a failure of the upstream, for its breaker, its health and its metrics. What
-    /// the client does, or the proxy itself, never is.
+    /// Whether the failure counts for the upstream's breaker, health and metrics. Failures caused
+    /// by the client or the proxy never do.
     #[must_use]
     pub const fn counts_against_upstream(self) -> bool {
         let theirs = matches!(

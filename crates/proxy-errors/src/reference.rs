@@ -1,4 +1,4 @@
-//! The reference page of errors, written from the enums.
+//! The reference page of errors.
 
 use crate::error_type::ErrorType;
 use crate::limit_type::LimitType;

@@ -1,20 +1,20 @@
-//! The form in which an error is answered.
+//! The form of error responses.
 
 use crate::accept::prefers_html;
 
-/// What a route says about its clients.
+/// A route's declaration of its error form.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ServiceForm {
-    /// `service-type "api"`: programs.
+    /// `service-type "api"`: JSON.
     Api,
-    /// `service-type "web"`: people.
+    /// `service-type "web"`: HTML.
     Web,
-    /// Nothing: the request decides.
+    /// None: the request decides.
     #[default]
     Unsaid,
 }
 
-/// The form of an error's answer.
+/// The form of an error response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ResponseForm {
     /// The JSON error body.
@@ -26,8 +26,8 @@ pub enum ResponseForm {
 }
 
 impl ResponseForm {
-    /// The form for a request with this `Accept` and `Content-Type`. gRPC callers get gRPC, then
-    /// the route decides, then `Accept`: HTML only where it prefers `text/html`.
+    /// The form for a request with this `Accept` and `Content-Type`. gRPC requests get gRPC, then
+    /// the route decides, then `Accept`: HTML only if it prefers `text/html`.
     #[must_use]
     pub fn choose(
         service: ServiceForm,
@@ -44,7 +44,7 @@ impl ResponseForm {
         }
     }
 
-    /// The `Content-Type` of such an answer.
+    /// The `Content-Type` of the response.
     #[must_use]
     pub const fn content_type(self) -> &'static str {
         match self {
@@ -55,8 +55,8 @@ impl ResponseForm {
     }
 }
 
-/// Whether a `Content-Type` is `application/grpc`, `application/grpc+proto` or the like, but not `application/grpc-web`, whose
-/// callers read a body.
+/// Whether a `Content-Type` is `application/grpc` or has a suffix such as `+proto`; not
+/// `application/grpc-web`, because its clients read a body.
 #[must_use]
 pub fn is_grpc(content_type: &[u8]) -> bool {
     const NAME: &[u8] = b"application/grpc";

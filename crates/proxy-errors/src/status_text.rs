@@ -1,8 +1,8 @@
-//! The words that go with a status code.
+//! Reason phrases.
 
 use http::StatusCode;
 
-/// The reason phrase of `status`, for status lines and pages. Empty for codes nobody has named.
+/// The reason phrase of `status`, for status lines and pages; empty for unregistered codes.
 #[must_use]
 pub fn status_text(status: StatusCode) -> &'static str {
     match status.as_u16() {

@@ -1,4 +1,4 @@
-//! The bodies and fields that clients get.
+//! Bodies and header fields of error responses.
 
 use http::HeaderMap;
 use proxy_errors::{Detail, Problem, Reason, ResponseForm, ServiceForm};

@@ -1,4 +1,4 @@
-//! What is said to the log and what to the client.
+//! Messages for the log and for the client.
 
 use proxy_errors::{Detail, ErrorType, Problem, Reason};
 use std::time::Duration;
@@ -7,7 +7,7 @@ const SECRET: &str = "10.1.2.3:8443 os error 111 /var/run/agent.sock";
 
 type Case = (Reason, Detail, &'static str);
 
-/// Templates with a name, a number or a time in them.
+/// Templates with a name, a number or a time.
 fn particular_cases() -> [Case; 12] {
     let limit = |current, limit| Detail::Limit { current, limit };
     let after = |millis| Detail::After(Duration::from_millis(millis));

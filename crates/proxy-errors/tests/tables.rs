@@ -1,4 +1,4 @@
-//! The tables of types, reasons and limits, letter by letter.
+//! The tables of types, reasons and limits, literally.
 #![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
 
 use proxy_errors::{ErrorType, GrpcStatus, LimitType, Reason, reference_page, status_text};
@@ -26,7 +26,7 @@ const TYPES: &[(u16, &str, &str)] = &[
     (504, "Timeout", "TIMEOUT"),
 ];
 
-/// Reasons whose status is not their type's.
+/// Reasons with another status than their type.
 const OWN_STATUSES: &[(&str, u16)] = &[
     ("connect_method_refused", 405),
     ("method_not_allowed", 405),

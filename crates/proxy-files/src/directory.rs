@@ -19,7 +19,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// A folder whose files are served.
+/// A folder of static files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Directory {
     /// Path of the folder. Resolved for each request.

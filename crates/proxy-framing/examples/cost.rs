@@ -1,6 +1,6 @@
-//! Scans one case many times, to be counted by callgrind: `cost CASE TIMES`.
+//! Scans one case a number of times, for counting instructions with callgrind: `cost CASE TIMES`.
 //!
-//! Count twice with different times; the difference, divided, is the cost of one.
+//! Count twice with different numbers of times; the difference, divided, is the cost of one scan.
 
 use std::env;
 use std::hint::black_box;

@@ -1,4 +1,5 @@
-//! What must hold for any bytes; shared by the fuzz targets and the test that replays their corpora.
+//! Properties that hold for any bytes; shared by the fuzz targets and the test that replays their
+//! corpora.
 
 use httparse::{EMPTY_HEADER, Request, Response};
 use proxy_framing::h2::{Flood, FrameMeter};
@@ -17,7 +18,7 @@ const LIMITS: HeadLimits = HeadLimits {
     max_target_bytes: 8192,
 };
 
-/// A stream of requests: `data` whole.
+/// `data` is a stream of requests.
 pub(crate) fn request(data: &[u8]) {
     let mut guard = RequestValidator::new(LIMITS);
     let whole = run(|piece| guard.scan(piece), [data]);
@@ -32,7 +33,7 @@ pub(crate) fn request(data: &[u8]) {
     assert_eq!(parsed.map(|status| status.is_complete()), Ok(0 < heads));
 }
 
-/// A kind of request, one byte, and what an upstream answers.
+/// The first byte of `data` selects the kind of request; the rest is the upstream's response.
 pub(crate) fn response(data: &[u8]) {
     let Some((&kind, data)) = data.split_first() else {
         return;
@@ -50,7 +51,7 @@ pub(crate) fn response(data: &[u8]) {
     assert_eq!(parsed.map(|status| status.is_complete()), Ok(0 < heads));
 }
 
-/// A kind, five limits and two lengths of pieces, a byte each, and a stream.
+/// `data` is a kind, five limits and two lengths of pieces, a byte each, and a stream.
 pub(crate) fn split(data: &[u8]) {
     let [
         kind,
@@ -90,7 +91,7 @@ pub(crate) fn split(data: &[u8]) {
     }
 }
 
-/// A chunked body: a chunk's size that passes is one that httparse reads, too.
+/// `data` is a chunked body: httparse reads every chunk size that the validator accepts.
 pub(crate) fn chunks(data: &[u8]) {
     const HEAD: &[u8] = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
     let stream = [HEAD, data].concat();
@@ -107,8 +108,8 @@ pub(crate) fn chunks(data: &[u8]) {
     }
 }
 
-/// Frames of a client: cuts change neither an account nor what the parser sees, time only ever helps, and
-/// few frames are no flood.
+/// `data` is a client's frames: the cuts between pieces change neither an account nor what the
+/// parser gets, more time never causes a flood, and few frames are no flood.
 pub(crate) fn h2_floods(data: &[u8]) {
     const PREFACE_AND_SIXTEEN_FRAMES: usize = 24 + 16 * 9;
     let mut meter = FrameMeter::new(256, 1 << 20);
@@ -126,7 +127,7 @@ pub(crate) fn h2_floods(data: &[u8]) {
     assert_eq!(passed, whole);
 }
 
-/// What the parser sees of these pieces, which come at these times.
+/// The bytes that the parser gets of these pieces, each with its time.
 fn passed_on<'d>(
     meter: &mut FrameMeter,
     pieces: impl IntoIterator<Item = (u32, &'d [u8])>,
@@ -153,7 +154,7 @@ fn expecting(kind: u8, limits: HeadLimits) -> ResponseValidator {
     guard
 }
 
-/// How many bytes of the pieces are accepted, and why no more.
+/// Number of accepted bytes, and the reason for stopping.
 fn run<'a>(
     mut scan: impl FnMut(&[u8]) -> Scan,
     pieces: impl IntoIterator<Item = &'a [u8]>,
@@ -170,7 +171,7 @@ fn run<'a>(
     (sum, None)
 }
 
-/// The beginning of a connection that may have a PROXY protocol header before it.
+/// `data` is the beginning of a connection that may have a PROXY protocol header.
 pub(crate) fn proxy_protocol(data: &[u8]) {
     let ProxyHeader::Whole { length, .. } = proxy_header(data) else {
         return;
@@ -183,7 +184,7 @@ pub(crate) fn proxy_protocol(data: &[u8]) {
     assert_eq!(proxy_header(data.get(..length).unwrap_or_default()), whole);
 }
 
-/// A time that a gRPC caller gives: what is passed on of it is as much, in whole seconds at least.
+/// `data` is a `grpc-timeout`: the forwarded value is the same, to whole seconds at least.
 pub(crate) fn grpc_timeout(data: &[u8]) {
     let Some(time) = read_grpc_timeout(data) else {
         return;
@@ -196,25 +197,25 @@ pub(crate) fn grpc_timeout(data: &[u8]) {
     assert!(lost.is_some_and(|lost| lost < Duration::from_secs(1) || most < time));
 }
 
-/// The lines of `X-Forwarded-For`: nobody whom we do not trust can say who somebody else is.
+/// `data` is the lines of `X-Forwarded-For`: no untrusted hop can change the client's address.
 pub(crate) fn forwarded_for(data: &[u8]) {
     let peer = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
     let is_trusted = |ip: IpAddr| matches!(ip, IpAddr::V4(ip) if ip.octets()[0] == 10);
     let lines: Vec<&[u8]> = data.split(|byte| *byte == b'\n').collect();
     let client = client_of(peer, lines.iter().copied(), is_trusted);
     assert_eq!(client, client.to_canonical());
-    // One line with all of them is the same list.
+    // One line with all hops is the same list.
     let joined = lines.join(&b","[..]);
     assert_eq!(client_of(peer, [&*joined].into_iter(), is_trusted), client);
     if !is_trusted(client) {
-        // What stands left of the stranger was written by the stranger.
+        // Hops left of the first untrusted one were written by it, and must not count.
         let more = [&b"9.9.9.9, 10.0.0.9"[..]]
             .into_iter()
             .chain(lines.iter().copied());
         let more: Vec<&[u8]> = more.collect();
         assert_eq!(client_of(peer, more.into_iter(), is_trusted), client);
     }
-    // Whoever trusts nobody but the peer goes by what the peer saw.
+    // Without trusted proxies the client is the peer.
     let nearest = client_of(peer, lines.iter().copied(), |_| false);
     let last = joined
         .rsplit(|byte| *byte == b',')

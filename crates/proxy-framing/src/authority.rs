@@ -1,9 +1,9 @@
-//! `host[:port]` as it stands in a target or in `Host`, byte by byte.
+//! `host[:port]` in a request target or in `Host`, read byte by byte.
 
 use crate::{chars, plain};
 
-/// Whether `text` is a host, with or without a port, as a request may name it in `Host` or
-/// `:authority`: the guards take no other. [RFC 9110 §7.2, RFC 3986 §3.2]
+/// Whether `text` is a host, with or without a port, that the validators accept in `Host` or
+/// `:authority`. [RFC 9110 §7.2, RFC 3986 §3.2]
 #[must_use]
 pub fn is_host(text: &[u8]) -> bool {
     if plain::host(text, text.len()) {
@@ -13,7 +13,7 @@ pub fn is_host(text: &[u8]) -> bool {
     text.iter().all(|&byte| seen.push(byte)) && seen.is_complete()
 }
 
-/// How much of a `host[:port]` has been seen. [RFC 9110 §4.2, RFC 3986 §3.2]
+/// State of reading a `host[:port]`. [RFC 9110 §4.2, RFC 3986 §3.2]
 ///
 /// Narrower than the grammar, and always within what `http::uri::Authority` takes: names hold
 /// unreserved bytes only (no `%`, no commas, no user information), an IP literal holds hexadecimal
@@ -28,7 +28,7 @@ pub(crate) enum Authority {
 }
 
 impl Authority {
-    /// Takes one byte; false when it cannot stand here.
+    /// Consumes one byte; false if it is not allowed here.
     pub(crate) fn push(&mut self, byte: u8) -> bool {
         let next = match (*self, byte) {
             (Self::Empty, b'[') => Some(Self::Literal { len: 0, colons: 0 }),

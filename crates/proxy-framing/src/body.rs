@@ -1,4 +1,4 @@
-//! The body of a message, whichever way its end is told.
+//! Message bodies: by length, chunked, or until the connection closes.
 
 use crate::chunks::Chunks;
 use crate::correlation::Correlation;
@@ -7,10 +7,10 @@ use crate::fields::{Fields, Section};
 use crate::input::{Input, Progress};
 use crate::limits::HeadLimits;
 
-/// A body that has begun. [RFC 9112 §6.3]
+/// A body in progress. [RFC 9112 §6.3]
 #[derive(Debug)]
 pub(crate) enum Body {
-    /// So many bytes are still to come; never none.
+    /// Remaining bytes; never 0.
     Length(u64),
     Chunked(Chunks),
     Trailers(Fields),
@@ -18,7 +18,7 @@ pub(crate) enum Body {
 }
 
 impl Body {
-    /// Reads on, to the end of the body or of the input.
+    /// Reads to the end of the body or of the input.
     pub(crate) fn scan(
         &mut self,
         input: &mut Input<'_>,

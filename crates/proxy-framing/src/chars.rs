@@ -1,4 +1,4 @@
-//! Which bytes may stand where, asked of one byte at a time.
+//! Character classes of the HTTP grammar, for single bytes.
 
 /// A byte of a token. [RFC 9110 §5.6.2]
 pub(crate) const fn is_token(byte: u8) -> bool {
@@ -16,13 +16,13 @@ pub(crate) const fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t')
 }
 
-/// A byte of a path: whatever is visible in ASCII, for clients send `"`, `<`, `>`, `` ` ``, `{`, `}`, `|`
-/// and `^` raw, but for what begins a query or a fragment.
+/// A byte of a path: every visible ASCII character except those that begin a query or a fragment.
+/// Clients send `"`, `<`, `>`, `` ` ``, `{`, `}`, `|` and `^` unescaped.
 pub(crate) const fn is_path(byte: u8) -> bool {
     matches!(byte, b'!' | b'"' | b'$'..=b'>' | b'@'..=b'~')
 }
 
-/// A byte of a query: the same, and `?`.
+/// A byte of a query: one of a path, or `?`.
 pub(crate) const fn is_query(byte: u8) -> bool {
     matches!(byte, b'!' | b'"' | b'$'..=b'~')
 }

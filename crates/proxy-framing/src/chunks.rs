@@ -7,7 +7,8 @@ use crate::input::{Input, Progress};
 use crate::plain;
 
 const MOST_DIGITS: u8 = 16;
-/// Most bytes of extensions in one body; nobody sends them, and hyper gives up at 16 KiB.
+/// Maximum number of bytes of extensions in one body; no common client sends any, and hyper refuses
+/// more than 16 KiB.
 const MOST_EXTENSION_BYTES: u16 = 4096;
 
 /// The chunks of one body. [RFC 9112 §7.1]
@@ -16,7 +17,7 @@ pub(crate) struct Chunks {
     step: Step,
     digits: u8,
     extension_bytes: u16,
-    /// The size being read, then the bytes of data still to come.
+    /// The size being read, then the remaining bytes of data.
     left: u64,
 }
 
@@ -41,7 +42,7 @@ impl Chunks {
         }
     }
 
-    /// Reads on, to the end of the last chunk's line or of the input.
+    /// Reads to the end of the last chunk's line or of the input.
     pub(crate) fn scan(&mut self, input: &mut Input<'_>) -> Result<Progress, FramingError> {
         loop {
             if self.step == Step::Data {
@@ -66,7 +67,7 @@ impl Chunks {
         }
     }
 
-    /// Takes a whole line end after data, and a whole size line without extensions.
+    /// Consumes a whole line end after data, and a whole size line without extensions.
     fn plain(&mut self, input: &mut Input<'_>) {
         if self.step == Step::DataCr && input.rest().starts_with(b"\r\n") {
             input.at += 2;

@@ -1,4 +1,4 @@
-//! The client's own correlation ID, remembered until the head proves good.
+//! The correlation ID of a head that may still be refused.
 
 use crate::chars;
 
@@ -6,13 +6,13 @@ const MAX_ID_CHARS: usize = 128;
 
 /// The value of the first `X-Correlation-Id` of the present head.
 ///
-/// Where it lies in the present piece is all that is remembered at first; only when the head ends
-/// badly, or goes on in the next piece, is it copied.
+/// At first only its position in the current piece is kept. It is copied if the head is refused or
+/// continues in the next piece.
 #[derive(Debug, Default)]
 pub(crate) enum Correlation {
     #[default]
     Absent,
-    /// In the present piece, from one place to another.
+    /// Range in the current piece.
     Here {
         start: u32,
         end: u32,
@@ -30,14 +30,14 @@ pub(crate) struct Kept {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Open,
-    /// Whitespace came after the value; nothing else may.
+    /// White space after the value; no other byte may follow.
     Gap,
     Usable,
     Useless,
 }
 
 impl Correlation {
-    /// Remembers a whole value by its place; only the first of a head counts.
+    /// Keeps the range of a whole value; only the first of a head counts.
     pub(crate) fn found(&mut self, start: usize, end: usize) {
         let place = (u32::try_from(start), u32::try_from(end));
         if let (Self::Absent, (Ok(start), Ok(end))) = (&*self, place) {
@@ -45,7 +45,7 @@ impl Correlation {
         }
     }
 
-    /// Forgets the value: its head was good.
+    /// Drops the value, because its head was accepted.
     #[inline]
     pub(crate) fn forget(&mut self) {
         if !matches!(self, Self::Absent) {
@@ -53,7 +53,7 @@ impl Correlation {
         }
     }
 
-    /// Makes ready for a value that comes byte by byte; false when there is one already.
+    /// Prepares for a value read byte by byte; false if the head has one already.
     pub(crate) fn open(&mut self) -> bool {
         let first = matches!(self, Self::Absent);
         if first {
@@ -62,21 +62,21 @@ impl Correlation {
         first
     }
 
-    /// Takes one byte of the value that was opened.
+    /// Appends one byte to the opened value.
     pub(crate) fn push(&mut self, byte: u8) {
         if let Self::Kept(kept) = self {
             kept.push(byte);
         }
     }
 
-    /// Ends the value that was opened.
+    /// Ends the opened value.
     pub(crate) fn close(&mut self) {
         if let Self::Kept(kept) = self {
             kept.close();
         }
     }
 
-    /// Copies the value out of `piece`, which goes away.
+    /// Copies the value out of `piece`, which is about to be dropped.
     pub(crate) fn keep(&mut self, piece: &[u8]) {
         let Self::Here { start, end } = *self else {
             return;
@@ -91,7 +91,7 @@ impl Correlation {
         *self = Self::Kept(kept);
     }
 
-    /// The value, when it was complete and of 1 to 128 characters `[A-Za-z0-9._-]`.
+    /// The value, if it is complete and has 1 to 128 characters `[A-Za-z0-9._-]`.
     pub(crate) fn value(&self) -> Option<&[u8]> {
         match self {
             Self::Kept(kept) if kept.state == State::Usable => {

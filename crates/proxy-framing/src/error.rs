@@ -1,6 +1,6 @@
-//! Why a message was refused: a closed list.
+//! The reasons for refusing a message.
 
-/// Why a message was refused.
+/// The reason for refusing a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum FramingError {
     /// A line feed that no carriage return precedes. [RFC 9112 §2.2]
@@ -38,13 +38,13 @@ pub enum FramingError {
     /// A method that is not a token of 1 to 32 bytes. [RFC 9110 §9.1]
     #[error("malformed method")]
     BadMethod,
-    /// A target that has no legal form, or not the one its method asks for. [RFC 9112 §3.2]
+    /// A target that has no legal form, or not the form that its method requires. [RFC 9112 §3.2]
     #[error("malformed request target")]
     BadTarget,
-    /// A version other than `HTTP/1.0` and `HTTP/1.1`, in these very letters. [RFC 9112 §2.3]
+    /// A version other than `HTTP/1.0` and `HTTP/1.1`, case included. [RFC 9112 §2.3]
     #[error("unknown protocol version")]
     BadVersion,
-    /// The client speaks HTTP/2 without having been asked to. [RFC 9113 §3.4]
+    /// The preface of HTTP/2 where HTTP/1.1 is expected. [RFC 9113 §3.4]
     #[error("http/2 connection preface")]
     Http2Preface,
     /// An HTTP/1.1 request without `Host`. [RFC 9112 §3.2]
@@ -69,7 +69,7 @@ pub enum FramingError {
     /// Both `Content-Length` and `Transfer-Encoding`. [RFC 9112 §6.1]
     #[error("content-length beside transfer-encoding")]
     ContentLengthWithTransferEncoding,
-    /// A `Transfer-Encoding` that is not `chunked`, once. [RFC 9112 §6.1]
+    /// A `Transfer-Encoding` other than a single `chunked`. [RFC 9112 §6.1]
     #[error("transfer-encoding other than chunked")]
     TransferEncodingNotChunked,
     /// A `Transfer-Encoding` in an HTTP/1.0 message. [RFC 9112 §6.1]
@@ -83,7 +83,7 @@ pub enum FramingError {
     /// [RFC 9112 §7.1.1]
     #[error("malformed or oversized chunk extension")]
     BadChunkExtension,
-    /// A chunk whose data does not end in CRLF. [RFC 9112 §7.1]
+    /// A chunk without a CRLF behind its data. [RFC 9112 §7.1]
     #[error("chunk data without line end")]
     ChunkDataNotTerminated,
     /// A trailer that would change framing, routing or the connection. [RFC 9110 §6.5.1]
@@ -99,10 +99,10 @@ pub enum FramingError {
     /// More than 16 interim responses to one request.
     #[error("too many interim responses")]
     TooManyInformational,
-    /// A 101 to a request that did not ask for an upgrade. [RFC 9110 §15.2.2]
+    /// A 101 to a request without an upgrade. [RFC 9110 §15.2.2]
     #[error("upgrade that was not asked for")]
     UnaskedUpgrade,
-    /// Bytes from an upstream that owes no response.
+    /// Bytes from an upstream while no response is expected.
     #[error("data that was not asked for")]
     UnexpectedData,
     /// The connection closed inside a message. [RFC 9112 §8]
@@ -112,56 +112,56 @@ pub enum FramingError {
     /// The field section is larger than `max_head_bytes`.
     #[error("header size {actual} exceeds limit {limit}")]
     HeaderSize {
-        /// Bytes up to and with the first one too many.
+        /// Bytes, including the first above the limit.
         actual: u32,
-        /// The bound.
+        /// The limit, in bytes.
         limit: u32,
     },
     /// The section has more field lines than `max_header_count`.
     #[error("header count {actual} exceeds limit {limit}")]
     HeaderCount {
-        /// Lines up to and with the first one too many.
+        /// Lines, including the first above the limit.
         actual: u32,
-        /// The bound.
+        /// The limit, in lines.
         limit: u32,
     },
     /// A field's name is longer than `max_name_bytes`.
     #[error("header name size {actual} exceeds limit {limit}")]
     NameSize {
-        /// Bytes up to and with the first one too many.
+        /// Bytes, including the first above the limit.
         actual: u32,
-        /// The bound.
+        /// The limit, in bytes.
         limit: u32,
     },
     /// A field's value is longer than `max_value_bytes`.
     #[error("header value size {actual} exceeds limit {limit}")]
     ValueSize {
-        /// Bytes up to and with the first one known to be too many.
+        /// Bytes, including the first known to be above the limit.
         actual: u32,
-        /// The bound.
+        /// The limit, in bytes.
         limit: u32,
     },
     /// The request target or reason phrase is longer than `max_target_bytes`.
     #[error("target size {actual} exceeds limit {limit}")]
     TargetSize {
-        /// Bytes up to and with the first one too many.
+        /// Bytes, including the first above the limit.
         actual: u32,
-        /// The bound.
+        /// The limit, in bytes.
         limit: u32,
     },
 }
 
-/// What kind of answer a [`FramingError`] deserves.
+/// The class of a [`FramingError`], which decides the status of the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FramingErrorKind {
-    /// The message is malformed or ambiguous: 400 to a client, 502 when an upstream did it.
+    /// Malformed or ambiguous: 400 for a client's message, 502 for an upstream's.
     Framing,
-    /// The message is too large.
+    /// Too large.
     Limit,
 }
 
 impl FramingError {
-    /// What kind of answer this deserves.
+    /// The class of this error.
     pub fn group(self) -> FramingErrorKind {
         if matches!(
             self,

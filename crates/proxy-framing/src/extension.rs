@@ -2,8 +2,7 @@
 
 use crate::chars;
 
-/// Where in `*( BWS ";" BWS name [ BWS "=" BWS value ] )` the extensions of one chunk stand.
-/// [RFC 9112 §7.1.1]
+/// State of reading one chunk's `*( BWS ";" BWS name [ BWS "=" BWS value ] )`. [RFC 9112 §7.1.1]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extension {
     /// Whitespace before a semicolon.
@@ -24,7 +23,7 @@ pub(crate) enum Extension {
 }
 
 impl Extension {
-    /// What follows after `byte`, if it may stand here.
+    /// The state after `byte`; `None` if it is not allowed here.
     pub(crate) fn after(self, byte: u8) -> Option<Self> {
         let token = chars::is_token(byte);
         match (self, byte) {
@@ -45,7 +44,7 @@ impl Extension {
         }
     }
 
-    /// Whether the chunk's line may end here.
+    /// Whether the chunk's line may end in this state.
     pub(crate) fn may_end(self) -> bool {
         matches!(self, Self::Name | Self::Token | Self::Closed)
     }

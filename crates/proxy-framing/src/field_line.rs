@@ -1,4 +1,4 @@
-//! One field line, byte by byte: the authority on what is wrong with it.
+//! One field line, read byte by byte: this machine decides what is malformed.
 
 use crate::chars;
 use crate::error::FramingError;
@@ -12,12 +12,12 @@ use crate::values::Value;
 pub(crate) struct Line {
     pub(crate) step: Step,
     candidates: Candidates,
-    /// Bytes of the name so far, then bytes since the value began.
+    /// Bytes of the name so far, then bytes of the value so far.
     len: u32,
     value: Value,
 }
 
-/// What a [`Line`] waits for.
+/// The part of a [`Line`] that is expected next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// The first byte of a name, or the empty line.
@@ -31,7 +31,7 @@ pub(crate) enum Step {
     LastLf,
 }
 
-/// What one byte of a field line meant.
+/// The meaning of one byte of a field line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     Nothing,
@@ -39,7 +39,7 @@ pub(crate) enum Event {
     Named(Known),
     /// The byte belongs to the value of the correlation ID.
     Correlation,
-    /// The value is complete, but not yet its line.
+    /// The value is complete, its line is not.
     Valued(Value),
     /// The line is complete.
     LineEnd,
@@ -57,12 +57,12 @@ impl Line {
         }
     }
 
-    /// How the value of the name just told is to be read.
+    /// Sets how the value after the last [`Event::Named`] is read.
     pub(crate) fn read_as(&mut self, value: Value) {
         self.value = value;
     }
 
-    /// How many bytes of `rest` surely are a plain part of the value, at most `room`.
+    /// Number of bytes of `rest`, at most `room`, that certainly belong to the value.
     pub(crate) fn run(&mut self, rest: &[u8], room: u32, limits: &HeadLimits) -> u32 {
         if self.step != Step::Value || self.value != Value::Plain {
             return 0;
@@ -75,7 +75,7 @@ impl Line {
         run
     }
 
-    /// Takes one byte.
+    /// Consumes one byte.
     pub(crate) fn push(&mut self, byte: u8, limits: &HeadLimits) -> Result<Event, FramingError> {
         match (self.step, byte) {
             (Step::Lf, b'\n') => Ok(Event::LineEnd),

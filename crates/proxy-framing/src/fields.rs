@@ -1,4 +1,4 @@
-//! A section of field lines: what it says about framing, and how large it is.
+//! Sections of field lines: their meaning for framing, and their size.
 
 mod plain_lines;
 
@@ -11,10 +11,10 @@ use crate::message::Version;
 use crate::names::Known;
 use crate::values::Value;
 
-/// Most bytes of trailer lines: hyper refuses to hold 16 KiB with the empty line.
+/// Maximum number of bytes of trailer lines: hyper refuses 16 KiB, the empty line included.
 const LONGEST_TRAILERS: u32 = 16 * 1024 - 3;
 
-/// Where a section of field lines stands.
+/// Position in a section of field lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Section {
     Request(Version),
@@ -22,7 +22,7 @@ pub(crate) enum Section {
     Trailers,
 }
 
-/// How long the body is, as far as the fields say it.
+/// The length of the body, as far as the fields determine it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BodyLength {
     Unsaid,
@@ -30,11 +30,11 @@ pub(crate) enum BodyLength {
     Chunked,
 }
 
-/// What a section of field lines says about what follows it.
+/// The meaning of a section of field lines for the bytes behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HeadSummary {
     pub(crate) extent: BodyLength,
-    /// The sender asks to change the protocol. [RFC 9110 §7.8]
+    /// The head has `Upgrade` and `Connection: upgrade`. [RFC 9110 §7.8]
     pub(crate) asks_upgrade: bool,
 }
 
@@ -65,7 +65,7 @@ impl Fields {
         }
     }
 
-    /// What the lines so far say.
+    /// The meaning of the lines so far.
     pub(crate) fn sums(&self) -> HeadSummary {
         let heeded = self.section == Section::Request(Version::Http11);
         HeadSummary {
@@ -74,7 +74,7 @@ impl Fields {
         }
     }
 
-    /// Reads on, to the end of the section or of the input.
+    /// Reads to the end of the section or of the input.
     pub(crate) fn scan(
         &mut self,
         input: &mut Input<'_>,
@@ -226,7 +226,7 @@ impl Fields {
         Ok(())
     }
 
-    /// Makes room for one more byte of the present line.
+    /// Counts one more byte of the current line against the limit.
     fn grow(&mut self, limits: &HeadLimits) -> Result<(), FramingError> {
         if self.room(limits) == 0 {
             let limit = self.most_bytes(limits);
@@ -239,7 +239,7 @@ impl Fields {
         Ok(())
     }
 
-    /// Bytes that the section may still hold.
+    /// Bytes left until the section reaches its limit.
     fn room(&self, limits: &HeadLimits) -> u32 {
         self.most_bytes(limits).saturating_sub(self.size)
     }

@@ -1,12 +1,12 @@
-//! The time that a gRPC caller gives, as `grpc-timeout` says it.
+//! Parsing and writing of `grpc-timeout`.
 
 use std::time::Duration;
 
-/// The time that `text` says: at most eight digits and a unit. Anything else is no time.
+/// Parses at most eight digits and a unit; `None` for any other text.
 #[must_use]
 pub fn read_grpc_timeout(text: &[u8]) -> Option<Duration> {
     let (unit, digits) = text.split_last()?;
-    // Before any unit is applied: more digits would overflow a `Duration`, which panics.
+    // Tested before the unit is applied: more digits would overflow a `Duration`, which panics.
     if !(1..=8).contains(&digits.len()) || !digits.iter().all(u8::is_ascii_digit) {
         return None;
     }
@@ -22,7 +22,7 @@ pub fn read_grpc_timeout(text: &[u8]) -> Option<Duration> {
     })
 }
 
-/// `time` in the smallest unit in which it has eight digits; less than there is, never more.
+/// Writes `time` in the smallest unit that takes at most eight digits, rounded down.
 #[must_use]
 pub fn write_grpc_timeout(time: Duration) -> String {
     const MAX_AMOUNT: u128 = 99_999_999;

@@ -1,8 +1,8 @@
-//! How much work an HTTP/2 peer makes, counted frame by frame as bytes pass.
+//! Detection of HTTP/2 floods, by counting frames as bytes pass.
 //!
-//! Every frame costs whoever receives it something, and flow control bounds only those that carry
-//! data. A [`FrameMeter`] gives each kind of the others an allowance that comes back with time and
-//! with useful traffic; a peer that uses it up is told to calm down. [RFC 9113 §10.5]
+//! Every frame costs its receiver work, and flow control bounds only `DATA` frames. A
+//! [`FrameMeter`] gives each other kind an allowance that is refilled by time and by useful
+//! traffic; a peer that exceeds it gets `ENHANCE_YOUR_CALM`. [RFC 9113 §10.5]
 
 mod field;
 mod flood_limits;

@@ -1,10 +1,10 @@
-//! Who began a request that came by way of proxies.
+//! The client address of a request that passed through proxies.
 
 use std::net::IpAddr;
 
-/// The client of a request that `peer` passed on: of the hops in the lines of `X-Forwarded-For`, the
-/// right-most that `is_trusted` does not know, or the left-most before one that is no address. An
-/// IPv4 address in IPv6 clothes is told without them.
+/// The client of a request received from `peer`: of the hops in the lines of `X-Forwarded-For`, the
+/// right-most one that `is_trusted` rejects, or the left-most one before a hop that is not an
+/// address. An IPv4-mapped IPv6 address is returned as IPv4.
 pub fn client_of<'h>(
     peer: IpAddr,
     lines: impl DoubleEndedIterator<Item = &'h [u8]>,
@@ -26,7 +26,7 @@ pub fn client_of<'h>(
     client
 }
 
-/// An address with or without port, IPv6 with or without brackets.
+/// Parses an address with or without port, IPv6 with or without brackets.
 fn hop_address(hop: &[u8]) -> Option<IpAddr> {
     let hop = std::str::from_utf8(hop).ok()?;
     let ip = hop.parse::<IpAddr>().ok();

@@ -1,18 +1,18 @@
-//! One piece of a connection's bytes, and how far it has been read.
+//! A piece of a connection's bytes and the position in it.
 
-/// One piece of a connection's bytes; on a fault `at` stays on the byte that is refused.
+/// A piece of a connection's bytes. After an error `at` is the position of the refused byte.
 #[derive(Debug)]
 pub(crate) struct Input<'a> {
     pub(crate) bytes: &'a [u8],
     pub(crate) at: usize,
 }
 
-/// How a part of a message fared with an [`Input`].
+/// The result of reading a part of a message from an [`Input`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// The input is used up and the part goes on.
+    /// The input is used up and the part continues.
     Hungry,
-    /// The part is complete; what follows belongs to the next one.
+    /// The part is complete; the rest of the input belongs to the next one.
     Done,
 }
 
@@ -29,7 +29,7 @@ impl<'a> Input<'a> {
         self.bytes.get(self.at..).unwrap_or_default()
     }
 
-    /// Skips at most `most` bytes and says how many there were.
+    /// Skips at most `most` bytes and returns how many.
     pub(crate) fn skip(&mut self, most: u64) -> u64 {
         let left = self.bytes.len().saturating_sub(self.at);
         let step = usize::try_from(most).unwrap_or(usize::MAX).min(left);

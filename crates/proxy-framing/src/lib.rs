@@ -1,32 +1,33 @@
-//! Where one HTTP/1.1 message ends and the next begins, to the letter of RFC 9112.
+//! Message framing of HTTP/1.1 by the letter of RFC 9112, and detection of HTTP/2 floods.
 //!
-//! A guard stands between a socket and an HTTP parser that is more forgiving than it should be.
-//! It sees every byte once, in whatever pieces the socket gives, and says how many of them the
-//! parser may have. It refuses what two parsers could read in two ways, and it knows exactly when
+//! A validator is placed between a socket and an HTTP parser that accepts more than the standard.
+//! It scans every byte once, in whatever pieces the socket delivers, and returns how many of them
+//! the parser may read. It refuses messages that two parsers could read differently, and enforces
+//! limits exactly.
 //! a limit is crossed.
 //!
-//! - [`RequestValidator`] watches what a client sends.
-//! - [`ResponseValidator`] watches what an upstream answers; it must be told what was asked.
+//! - [`RequestValidator`] scans a client's requests.
+//! - [`ResponseValidator`] scans an upstream's responses; it needs the kind of each request.
 //!
-//! # What a verdict means
+//! # The meaning of a verdict
 //!
-//! The guards decide by *prefix*: a byte is refused when, after it, no legal message can follow.
-//! So the verdict and the number of accepted bytes depend on the stream alone, never on how it was
-//! cut into pieces, and the parser behind the guard only ever sees prefixes of legal messages: it
-//! waits, it never answers by itself. Three faults are told one byte late or at the end of their
-//! line, because only there is their name known: a bare CR, and a second length or coding.
+//! The validators decide by *prefix*: a byte is refused if no legal message can follow it. So the
+//! verdict and the number of accepted bytes depend on the stream alone, never on how it was divided
+//! into pieces, and the parser only ever reads prefixes of legal messages: it waits for more, and
+//! never answers by itself. Three errors are reported one byte late or at the end of their line,
+//! because only there they can be told apart: a bare CR, and a second length or coding.
 //!
-//! # How it is fast
+//! # Performance
 //!
 //! Lines that are whole, plain and within the limits are recognised eight or sixteen bytes at a
-//! time. All else — a line cut by a read, an unusual byte, a fault — is left to a machine that takes
-//! one byte at a time and is the only authority on what is wrong. The recogniser may say "I don't
-//! know" but never anything the machine would not; the tests hold the two against each other.
+//! time. Everything else — a line cut by a read, an unusual byte, an error — goes to a state
+//! machine that takes one byte at a time and alone decides what is malformed. The fast path may
+//! decline, but never accepts what the machine would refuse; tests compare the two.
 //!
 //! # Examples
 //!
 //! ```
-//! use proxy_framing::{Fault, HeadLimits, RequestGuard, Stop};
+//! use proxy_framing::{FramingError, HeadLimits, RequestValidator, Stop};
 //!
 //! let limits = HeadLimits {
 //!     max_head_bytes: 8192,
@@ -35,14 +36,14 @@
 //!     max_value_bytes: 4096,
 //!     max_target_bytes: 8192,
 //! };
-//! let mut guard = RequestGuard::new(limits);
+//! let mut validator = RequestValidator::new(limits);
 //!
 //! let good = b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n";
-//! assert_eq!(guard.scan(good).accepted, good.len());
+//! assert_eq!(validator.scan(good).accepted, good.len());
 //!
 //! let bad = b"GET / HTTP/1.1\r\nHost : a.example\r\n\r\n";
-//! let scan = guard.scan(bad);
-//! assert_eq!(scan.stop, Some(Stop::Fault(Fault::SpaceBeforeColon)));
+//! let scan = validator.scan(bad);
+//! assert_eq!(scan.stop, Some(Stop::FramingError(FramingError::SpaceBeforeColon)));
 //! assert_eq!(scan.accepted, "GET / HTTP/1.1\r\nHost".len());
 //! ```
 

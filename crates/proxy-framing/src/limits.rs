@@ -1,30 +1,30 @@
-//! How large a head may be.
+//! Limits on the size of a head.
 
-/// Bounds on one message's head, and on its trailers.
+/// Limits on one message's head and on its trailers.
 ///
-/// Four of them are settings of the `limits` block; each is told exactly: the bound itself is
-/// allowed, one more is a [`FramingError`](crate::Fault) of the group
-/// [`Limit`](crate::FaultGroup::Limit).
+/// Four of them are settings of the `limits` block. Each is exact: a size equal to the limit is
+/// accepted, one more is a [`FramingError`](crate::error::FramingError) of the class
+/// [`Limit`](crate::error::FramingErrorKind::Limit).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadLimits {
-    /// Most bytes of the field section: all field lines with their CRLF, without the start line
-    /// and without the empty line at the end.
+    /// Maximum size of the field section, in bytes: all field lines with their CRLF, without the
+    /// start line and the empty line at the end.
     ///
-    /// A trailer section is bounded by this too, and never longer than 16 381 bytes.
+    /// A trailer section has the same limit, and at most 16 381 bytes.
     pub max_head_bytes: u32,
-    /// Most field lines in one section. More than 16 384 counts as 16 384.
+    /// Maximum number of field lines in one section; values above 16 384 count as 16 384.
     pub max_header_count: u32,
-    /// Longest field name, in bytes. More than 65 535 counts as 65 535.
+    /// Maximum length of a field name, in bytes; values above 65 535 count as 65 535.
     pub max_name_bytes: u32,
-    /// Longest field value without the whitespace around it, in bytes.
+    /// Maximum length of a field value without the white space around it, in bytes.
     pub max_value_bytes: u32,
-    /// Longest request target, or reason phrase of a response, in bytes. More than 65 534 counts
-    /// as 65 534.
+    /// Maximum length of a request target, or of a response's reason phrase, in bytes; values above
+    /// 65 534 count as 65 534.
     pub max_target_bytes: u32,
 }
 
 impl HeadLimits {
-    /// These limits, cut down to what the `http` crate can hold without refusing or panicking.
+    /// These limits, reduced to what the `http` crate can hold without an error or a panic.
     pub(crate) fn held(self) -> Self {
         let Self {
             max_head_bytes,

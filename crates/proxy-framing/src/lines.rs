@@ -1,29 +1,29 @@
-//! Where the lines of a head are.
+//! Positions of the lines of a head.
 
-/// Where the lines of one head, or of one section of fields, are: in bytes from its beginning.
+/// Positions of the lines of one head, or of one section of fields, in bytes from its beginning.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Lines {
-    /// The first byte behind the start line; 0 in a section without one.
+    /// Offset behind the start line; 0 in a section without one.
     pub start: usize,
-    /// The field lines, in their order.
+    /// The field lines, in order.
     pub fields: Vec<FieldLine>,
-    /// The first byte behind the empty line; 0 while it is not known.
+    /// Offset behind the empty line; 0 while it is unknown.
     pub end: usize,
 }
 
-/// Where a field line is.
+/// The position of a field line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldLine {
-    /// Its first byte.
+    /// Offset of the first byte.
     pub from: usize,
-    /// Its colon.
+    /// Offset of the colon.
     pub colon: usize,
-    /// Its line feed.
+    /// Offset of the line feed.
     pub end: usize,
 }
 
 impl Lines {
-    /// Nothing is known yet.
+    /// Without any position.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -33,7 +33,7 @@ impl Lines {
         }
     }
 
-    /// Begins anew, with a start line that ends before `start`.
+    /// Clears the positions, for a head with fields from `start` on.
     pub fn begin(&mut self, start: usize) {
         self.start = start;
         self.fields.clear();

@@ -1,4 +1,4 @@
-//! How large a head is that was refused for its size: what is measured behind the refused byte.
+//! The size of a head that was refused for its size, as far as its bytes have arrived.
 
 use crate::chars::is_space;
 use crate::error::FramingError;

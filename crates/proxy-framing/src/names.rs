@@ -1,6 +1,6 @@
-//! The field names that framing depends on, told whole or letter by letter.
+//! The field names that framing depends on, matched whole or byte by byte.
 
-/// A field whose value a guard must understand.
+/// A field with a value that the validators read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Known {
     /// Any other field.
@@ -20,7 +20,7 @@ const CONTENT_LENGTH: &[u8; 14] = b"content-length";
 const CORRELATION_ID: &[u8; 16] = b"x-correlation-id";
 const TRANSFER_ENCODING: &[u8; 17] = b"transfer-encoding";
 
-/// Whether the name of `len` bytes that leads `line` may be one of those that matter.
+/// Whether the name of `len` bytes at the beginning of `line` may be one of the known ones.
 #[inline]
 pub(crate) fn looks_known(line: &[u8], len: usize) -> bool {
     matches!(len, 4 | 7 | 10 | 14 | 16 | 17)
@@ -29,7 +29,7 @@ pub(crate) fn looks_known(line: &[u8], len: usize) -> bool {
             .is_some_and(|first| matches!(first | 0x20, b'c' | b'h' | b't' | b'u' | b'x'))
 }
 
-/// Which field a whole name means; the name must be a token.
+/// The field of a whole name; the name must be a token.
 pub(crate) fn known(name: &[u8]) -> Known {
     match name.len() {
         4 if same(name, HOST) => Known::Host,
@@ -42,10 +42,10 @@ pub(crate) fn known(name: &[u8]) -> Known {
     }
 }
 
-/// Whether `text`, which has no control bytes, is `lower` but for its case.
+/// Whether `text`, which has no control bytes, equals `lower` when case is ignored.
 ///
-/// `lower` must consist of small letters and `-`: nothing but a control byte becomes one of these
-/// by setting the bit that tells small letters from capitals.
+/// `lower` must consist of lower-case letters and `-`: only a control byte could become one of
+/// these by setting the bit that distinguishes lower from upper case.
 #[inline]
 pub(crate) fn same<const N: usize>(text: &[u8], lower: &[u8; N]) -> bool {
     let Ok(text) = <&[u8; N]>::try_from(text) else {
@@ -64,14 +64,14 @@ const SPELLINGS: [(&[u8], Known); 6] = [
     (TRANSFER_ENCODING, Known::TransferEncoding),
 ];
 
-/// The names that the letters so far can still become, one bit each.
+/// The names that begin with the letters so far, one bit each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Candidates(u8);
 
 impl Candidates {
     pub(crate) const ALL: Self = Self(0b11_1111);
 
-    /// Strikes the names that do not have `byte` at `place`.
+    /// Removes the names that do not have `byte` at `place`.
     pub(crate) fn narrow(&mut self, place: u32, byte: u8) {
         if self.0 == 0 {
             return;
@@ -84,7 +84,7 @@ impl Candidates {
         }
     }
 
-    /// Which field a name of `len` bytes means, all of them seen.
+    /// The field of a name of `len` bytes, all of them read.
     pub(crate) fn known(self, len: u32) -> Known {
         let found = SPELLINGS.iter().enumerate().find(|(bit, (spelling, _))| {
             self.0 & (1 << bit) != 0 && spelling.len() == len as usize

@@ -1,6 +1,6 @@
-//! Recognises what is spelt as usual, and says nothing about the rest.
+//! Recognition of input in common form.
 //!
-//! Whatever is recognised here would be accepted by the byte-wise machines with the same meaning.
+//! Input that is recognised here would be accepted by the byte-wise machines with the same meaning.
 
 #![expect(
     clippy::inline_always,
@@ -10,16 +10,16 @@
 use crate::chars;
 use crate::runs;
 
-/// A whole field line whose name and value hold only common bytes.
+/// A whole field line with only common bytes in its name and value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Line {
-    /// Never 0.
+    /// Length of the name; never 0.
     pub(crate) name_len: usize,
-    /// With the whitespace around it, but for one space before it.
+    /// Length of the value with the white space around it, without one space before it.
     pub(crate) value_len: usize,
 }
 
-/// The line that leads `bytes`, if it is whole and plain, and what follows it.
+/// The line at the beginning of `bytes`, if it is whole and plain, and the bytes behind it.
 #[inline(always)]
 pub(crate) fn line(bytes: &[u8]) -> Option<(Line, &[u8])> {
     if let [b'\r', ..] = bytes {
@@ -45,8 +45,8 @@ pub(crate) fn line(bytes: &[u8]) -> Option<(Line, &[u8])> {
     }
 }
 
-/// What begins with the colon, and with the value, when there is more than letters in the name or
-/// no space after the colon.
+/// The bytes from the colon and from the value on, for a name with other characters than letters or
+/// a colon without a space behind it.
 #[cold]
 #[inline(never)]
 fn odd_name(rest: &[u8]) -> Option<(&[u8], &[u8])> {
@@ -59,8 +59,8 @@ fn odd_name(rest: &[u8]) -> Option<(&[u8], &[u8])> {
     ))
 }
 
-/// Whether the first `len` of `bytes` are a name of letters, digits, `-` and `.`,
-/// with or without a port.
+/// Whether the first `len` of `bytes` are a name of letters, digits, `-` and `.`, with or without a
+/// port.
 #[inline(always)]
 pub(crate) fn host(bytes: &[u8], len: usize) -> bool {
     let after_name = runs::after_labels(bytes);
@@ -86,7 +86,7 @@ pub(crate) fn number(text: &[u8]) -> Option<u64> {
     })
 }
 
-/// The size of a chunk of 1 to 15 hexadecimal digits and the bytes of its line with its CRLF.
+/// The size of a chunk of 1 to 15 hexadecimal digits, and the length of its line with its CRLF.
 #[inline]
 pub(crate) fn chunk_size(bytes: &[u8]) -> Option<(u64, usize)> {
     let digits = bytes.iter().take(16).map_while(|&byte| chars::hex(byte));

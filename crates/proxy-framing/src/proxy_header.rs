@@ -1,39 +1,41 @@
-//! The header with which a proxy in front tells who really calls: PROXY protocol, versions 1 and 2.
+//! The PROXY protocol header, versions 1 and 2, which carries the client's address.
 //!
-//! The specification is `proxy-protocol.txt` of `HAProxy`, §2. What it leaves to the receiver is decided
-//! strictly: numbers without leading zeros, exactly one space between fields.
+//! The specification is `proxy-protocol.txt` of `HAProxy`, §2. Where it leaves a choice to the
+//! receiver, this parser is strict: numbers without leading zeros, exactly one space between
+//! fields.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The longest header of version 1, its line end included.
+/// Maximum size of a version 1 header, its line end included, in bytes.
 const LONGEST_LINE: usize = 107;
 
-/// What version 2 begins with.
+/// The signature of version 2.
 const V2_SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 
-/// The fixed part of version 2.
+/// Size of the fixed part of version 2, in bytes.
 const V2_FIXED_BYTES: usize = 16;
 
-/// Most bytes behind the fixed part of version 2: addresses and what describes the connection further.
+/// Maximum size of the addresses and extensions of version 2, in bytes.
 const LONGEST_REST: usize = 4096;
 
-/// What the bytes at the beginning of a connection are.
+/// The result of parsing the beginning of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProxyHeader {
-    /// The beginning of a header: all of these bytes are of it.
+    /// A prefix of a header: all bytes belong to it.
     Incomplete,
-    /// A whole header, which may have something else behind it.
+    /// A whole header, perhaps followed by other bytes.
     Whole {
-        /// How many bytes are of the header.
+        /// Size of the header, in bytes.
         length: usize,
-        /// Who calls. None: the proxy itself, or somebody without an address.
+        /// The client's address; `None` for a connection of the proxy itself and for a client
+        /// without an IP address.
         client: Option<IpAddr>,
     },
-    /// No header.
+    /// The bytes are not a header.
     Malformed,
 }
 
-/// Looks for a header at the beginning of `bytes`.
+/// Parses a header at the beginning of `bytes`.
 ///
 /// ```
 /// use proxy_framing::{ProxyHeader, proxy_header};
@@ -82,7 +84,7 @@ fn line(bytes: &[u8]) -> ProxyHeader {
     }
 }
 
-/// The client of a line of version 1; none if the line is wrong.
+/// The client address in a line of version 1; `None` if the line is malformed.
 fn told(text: &str) -> Option<IpAddr> {
     let mut fields = text.split(' ');
     let family = fields.next()?;
@@ -129,7 +131,7 @@ fn binary(bytes: &[u8]) -> ProxyHeader {
         0x21 => true,
         _ => return ProxyHeader::Malformed,
     };
-    // Families without an IP address tell of nobody, as if the proxy called for itself.
+    // Families without an IP address count as a connection of the proxy itself.
     let needed = match (proxied, family) {
         (true, 0x11 | 0x12) => 12,
         (true, 0x21 | 0x22) => 36,

@@ -1,4 +1,4 @@
-//! The guard for what a client sends.
+//! The validator of a client's requests.
 
 use crate::body::Body;
 use crate::chunks::Chunks;
@@ -11,18 +11,18 @@ use crate::lines::Lines;
 use crate::request_line::{self, RequestLine};
 use crate::scan::{Eof, Scan, Stop};
 
-/// Watches the requests of one connection.
+/// Validates the requests of one connection.
 ///
-/// Give it every byte the client sends, once, in order, and hand on what it accepts. Pipelined
-/// requests are fine: one scan goes through as many as the bytes hold.
+/// Pass it every byte of the client once, in order, and forward the accepted ones. One scan
+/// continues through any number of pipelined requests.
 ///
-/// What a client sends after a request with `Connection: close` is still scanned; the caller
-/// should not read it.
+/// Bytes after a request with `Connection: close` are validated as well; the caller should not read
+/// them.
 #[derive(Debug)]
 pub struct RequestValidator {
     limits: HeadLimits,
     part: Part,
-    /// The message asks for an upgrade, or is a `CONNECT`.
+    /// The request has an upgrade, or is a `CONNECT`.
     upgrade: bool,
     head_bytes: u32,
     heads_seen: u64,
@@ -34,7 +34,7 @@ enum Part {
     Line(RequestLine),
     Fields(Fields),
     Body(Body),
-    /// A message that asks for an upgrade is complete.
+    /// A request with an upgrade is complete.
     Stopped,
     Tunnel,
     Faulted {
@@ -44,7 +44,7 @@ enum Part {
 }
 
 impl RequestValidator {
-    /// A guard for a connection on which nothing came yet.
+    /// A validator for a new connection.
     #[must_use]
     pub fn new(limits: HeadLimits) -> Self {
         Self {
@@ -57,17 +57,17 @@ impl RequestValidator {
         }
     }
 
-    /// Judges the next bytes of the connection.
+    /// Validates the next bytes of the connection.
     ///
-    /// With `stop` set, the bytes not accepted were not seen: give them again after
-    /// [`resume_http`](Self::resume_http) or [`pass_through`](Self::pass_through). A fault is for
-    /// good.
+    /// With `stop` set, the bytes that were not accepted were not scanned: pass them again after
+    /// [`resume_http`](Self::resume_http) or [`pass_through`](Self::pass_through). An error is
+    /// final.
     pub fn scan(&mut self, bytes: &[u8]) -> Scan {
         self.scan_noting(bytes, None)
     }
 
-    /// The same, and notes in `lines` where the lines of the head are that leads `bytes`, if it is
-    /// here whole and nothing about it is unusual; else `end` is 0.
+    /// Like [`scan`](Self::scan); also records in `lines` the positions of the lines of the head at
+    /// the beginning of `bytes`, if it is whole and in common form. Otherwise `end` is 0.
     pub fn scan_noting(&mut self, bytes: &[u8], mut lines: Option<&mut Lines>) -> Scan {
         if let Some(lines) = &mut lines {
             lines.begin(0);
@@ -87,29 +87,29 @@ impl RequestValidator {
         }
     }
 
-    /// Goes on with the next request, after an upgrade that was declined.
+    /// Continues with the next request, after a declined upgrade.
     ///
-    /// Does nothing unless the guard stopped for an upgrade.
+    /// Has no effect unless the validator stopped for an upgrade.
     pub fn resume_http(&mut self) {
         if let Part::Stopped = self.part {
             self.part = Part::Line(RequestLine::new());
         }
     }
 
-    /// Accepts everything from here on, after an upgrade that was granted.
+    /// Accepts all further bytes, after a granted upgrade.
     ///
-    /// Does nothing unless the guard stopped for an upgrade: what was not asked for cannot be
-    /// granted.
+    /// Has no effect unless the validator stopped for an upgrade, so that a tunnel needs a request
+    /// for one.
     pub fn pass_through(&mut self) {
         if let Part::Stopped = self.part {
             self.part = Part::Tunnel;
         }
     }
 
-    /// What it means that the client sends nothing more.
+    /// Classifies the end of the client's stream.
     ///
     /// # Errors
-    /// [`FramingError::Truncated`] inside a message, or the fault that came before.
+    /// [`FramingError::Truncated`] within a message, or the error that was returned before.
     pub fn eof(&mut self) -> Result<Eof, FramingError> {
         match &self.part {
             Part::Line(line) if line.is_blank() => Ok(Eof::Idle),
@@ -127,17 +127,17 @@ impl RequestValidator {
         }
     }
 
-    /// Whether no byte of a further request came; empty lines before it are not of it.
+    /// Whether no byte of a further request arrived, apart from empty lines before it.
     pub fn between_messages(&self) -> bool {
         matches!(&self.part, Part::Line(line) if line.is_blank())
     }
 
-    /// Whether nothing at all came behind the last request, not even an empty line.
+    /// Whether no byte at all arrived behind the last request, not even an empty line.
     pub fn is_untouched(&self) -> bool {
         matches!(&self.part, Part::Line(line) if line.is_untouched())
     }
 
-    /// Whether a head has begun and is not complete, or was refused.
+    /// Whether a head has begun and is incomplete, or was refused.
     pub fn in_head(&self) -> bool {
         match &self.part {
             Part::Line(line) => !line.is_blank(),
@@ -146,7 +146,7 @@ impl RequestValidator {
         }
     }
 
-    /// Whether a body is not complete, or was refused.
+    /// Whether a body is incomplete, or was refused.
     pub fn in_body(&self) -> bool {
         matches!(
             self.part,
@@ -154,23 +154,23 @@ impl RequestValidator {
         )
     }
 
-    /// Bytes accepted of the present head, its request line included; 0 outside of a head.
+    /// Accepted bytes of the current head, its request line included; 0 outside of a head.
     pub fn head_bytes_so_far(&self) -> u32 {
         self.head_bytes
     }
 
-    /// Complete heads that were accepted.
+    /// Number of complete heads accepted.
     pub fn heads_seen(&self) -> u64 {
         self.heads_seen
     }
 
-    /// The `X-Correlation-Id` of the head that was refused, if it came before the fault and is of
-    /// 1 to 128 characters `[A-Za-z0-9._-]`.
+    /// The `X-Correlation-Id` of the refused head, if it precedes the error and has 1 to 128
+    /// characters `[A-Za-z0-9._-]`.
     pub fn correlation_id(&self) -> Option<&[u8]> {
         self.correlation.value()
     }
 
-    /// Out of line: what comes whole and plain never gets here.
+    /// The slow path: input that is whole and plain never gets here.
     #[inline(never)]
     fn read(&mut self, input: &mut Input<'_>) -> Result<(), Stop> {
         loop {
@@ -206,7 +206,7 @@ impl RequestValidator {
         }
     }
 
-    /// Takes heads as long as they are whole and plain, and the plain lines of the one that is not.
+    /// Consumes whole and plain heads, and the plain lines of the first other one.
     fn plain_heads(&mut self, input: &mut Input<'_>, mut lines: Option<&mut Lines>) {
         while let Part::Line(line) = &self.part
             && line.is_untouched()
@@ -225,7 +225,7 @@ impl RequestValidator {
         }
     }
 
-    /// Goes from a part that is complete to the next one.
+    /// Continues with the part after a complete one.
     fn go_on(&mut self) {
         match &self.part {
             Part::Line(line) => {
@@ -249,7 +249,7 @@ impl RequestValidator {
         }
     }
 
-    /// Leaves a head that is complete; the part is the next request line already.
+    /// Ends a complete head; the current part is already the next request line.
     fn end_head(&mut self, sums: &HeadSummary) {
         self.upgrade |= sums.asks_upgrade;
         self.head_bytes = 0;

@@ -1,4 +1,4 @@
-//! A request line and the empty lines that may precede it.
+//! The request line, with the empty lines that may precede it.
 
 use crate::chars;
 use crate::error::FramingError;
@@ -9,21 +9,21 @@ use crate::runs;
 use crate::target::{Method, Target};
 
 const LONGEST_METHOD: u32 = 32;
-/// Empty lines before a request: one that old clients send after a body, and one to spare.
-/// [RFC 9112 §2.2]
+/// Maximum number of empty lines before a request: one that old clients send after a body, and one
+/// more. [RFC 9112 §2.2]
 const MOST_EMPTY_LINES: u8 = 2;
 const VERSION: &[u8; 7] = b"HTTP/1.";
 
-/// A request line that may be cut anywhere.
+/// A request line that may be divided at any byte.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RequestLine {
     step: Step,
     empty_lines: u8,
-    /// Whether the letters so far can still become `CONNECT`, `OPTIONS`, `PRI`.
+    /// Bits of the methods `CONNECT`, `OPTIONS`, `PRI` that begin with the letters so far.
     candidates: u8,
     method: Method,
     version: Version,
-    /// Bytes of the present part so far.
+    /// Bytes of the current part so far.
     len: u32,
     target: Target,
 }
@@ -60,17 +60,17 @@ impl RequestLine {
         }
     }
 
-    /// Whether nothing came at all.
+    /// Whether no byte arrived.
     pub(crate) fn is_untouched(&self) -> bool {
         self.step == Step::Blank && self.empty_lines == 0
     }
 
-    /// Whether nothing but empty lines came.
+    /// Whether only empty lines arrived.
     pub(crate) fn is_blank(&self) -> bool {
         matches!(self.step, Step::Blank | Step::BlankLf)
     }
 
-    /// What a complete line says.
+    /// The meaning of a complete line.
     pub(crate) fn asked(&self) -> RequestSummary {
         RequestSummary {
             version: self.version,
@@ -78,7 +78,7 @@ impl RequestLine {
         }
     }
 
-    /// Reads on, to the end of the line or of the input.
+    /// Reads to the end of the line or of the input.
     pub(crate) fn scan(
         &mut self,
         input: &mut Input<'_>,
@@ -194,8 +194,8 @@ impl RequestLine {
     }
 }
 
-/// What the whole request line that leads `bytes` says and what follows it, if its method is a
-/// common one and its target a path of common bytes.
+/// The meaning of the whole request line at the beginning of `bytes`, and the bytes behind it, if
+/// its method is a common one and its target a path of common bytes.
 #[inline]
 pub(crate) fn plain<'a>(bytes: &'a [u8], limits: &HeadLimits) -> Option<(Version, &'a [u8])> {
     const HTTP11: u64 = u64::from_le_bytes(*b"HTTP/1.1");

@@ -1,4 +1,4 @@
-//! The guard for what an upstream answers.
+//! The validator of an upstream's responses.
 
 use crate::body::Body;
 use crate::chunks::Chunks;
@@ -12,26 +12,26 @@ use crate::message::ResponseSummary;
 use crate::scan::{Eof, Scan, Stop};
 use crate::status_line::{self, StatusLine};
 
-/// Most interim responses to one request.
+/// Maximum number of interim responses to one request.
 const MOST_INFORMATIONAL: u8 = 16;
 
-/// What a response depends on in the request it answers. [RFC 9112 §6.3]
+/// The properties of a request that the framing of its response depends on. [RFC 9112 §6.3]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestKind {
     /// `HEAD`: the response has no body.
     Head,
     /// `CONNECT`: after a 2xx the connection is a tunnel.
     Connect,
-    /// Any other method, with `Upgrade` and `Connection: upgrade` sent along: a 101 is legal.
+    /// Any other method, with `Upgrade` and `Connection: upgrade`: a 101 is legal.
     Upgrade,
     /// Any other request.
     Other,
 }
 
-/// Watches the responses of one connection to an upstream.
+/// Validates the responses of one connection to an upstream.
 ///
-/// [`expect`](Self::expect) must be called before each request is sent; a byte that answers
-/// nothing is a fault.
+/// Call [`expect`](Self::expect) before each request is sent; a byte without an expected response
+/// is an error.
 #[derive(Debug)]
 pub struct ResponseValidator {
     limits: HeadLimits,
@@ -58,7 +58,7 @@ enum Part {
 }
 
 impl ResponseValidator {
-    /// A guard for a connection on which nothing was asked yet.
+    /// A validator for a connection without a request so far.
     #[must_use]
     pub fn new(limits: HeadLimits) -> Self {
         let line = StatusLine::new();
@@ -73,24 +73,24 @@ impl ResponseValidator {
         }
     }
 
-    /// A request of this kind is about to be sent.
+    /// Announces a request of this kind.
     ///
-    /// One response is owed at a time; a second call before it came replaces the first.
+    /// One response is expected at a time; a second call before it arrived replaces the first.
     pub fn expect(&mut self, kind: RequestKind) {
         self.expected = Some(kind);
         self.informational = 0;
     }
 
-    /// Judges the next bytes of the connection.
+    /// Validates the next bytes of the connection.
     ///
-    /// With `stop` set, the bytes not accepted were not seen: after [`Stop::Upgrade`], call
-    /// [`pass_through`](Self::pass_through) and give them again. A fault is for good.
+    /// With `stop` set, the bytes that were not accepted were not scanned: after [`Stop::Upgrade`],
+    /// call [`pass_through`](Self::pass_through) and pass them again. An error is final.
     pub fn scan(&mut self, bytes: &[u8]) -> Scan {
         self.scan_noting(bytes, None)
     }
 
-    /// The same, and notes in `lines` where the lines of the head are that leads `bytes`, if it is
-    /// here whole and nothing about it is unusual; else `end` is 0.
+    /// Like [`scan`](Self::scan); also records in `lines` the positions of the lines of the head at
+    /// the beginning of `bytes`, if it is whole and in common form. Otherwise `end` is 0.
     pub fn scan_noting(&mut self, bytes: &[u8], mut lines: Option<&mut Lines>) -> Scan {
         if let Some(lines) = &mut lines {
             lines.begin(0);
@@ -109,17 +109,17 @@ impl ResponseValidator {
         }
     }
 
-    /// Accepts everything from here on, after an upgrade.
+    /// Accepts all further bytes, after an upgrade.
     ///
-    /// Does nothing unless the guard stopped for an upgrade.
+    /// Has no effect unless the validator stopped for an upgrade.
     pub fn pass_through(&mut self) {
         if let Part::Stopped = self.part {
             self.part = Part::Tunnel;
         }
     }
 
-    /// Counts bytes of the present body that went by unseen. Whether they were its own: its length is
-    /// known, and it was not shorter. If not, nothing is counted.
+    /// Counts bytes of the current body that were moved without a scan. Returns false, and counts
+    /// nothing, unless the body has a known length of at least `count`.
     #[must_use]
     pub fn skip_body(&mut self, count: u64) -> bool {
         match &mut self.part {
@@ -135,10 +135,10 @@ impl ResponseValidator {
         true
     }
 
-    /// What it means that the upstream sends nothing more.
+    /// Classifies the end of the upstream's stream.
     ///
     /// # Errors
-    /// [`FramingError::Truncated`] inside a message, or the fault that came before.
+    /// [`FramingError::Truncated`] within a message, or the error that was returned before.
     pub fn eof(&mut self) -> Result<Eof, FramingError> {
         match &self.part {
             Part::Line(line) if line.is_blank() && self.expected.is_none() => Ok(Eof::Idle),
@@ -160,17 +160,17 @@ impl ResponseValidator {
         }
     }
 
-    /// Whether a response is owed whose final head is not complete.
+    /// Whether a response is expected and its final head is incomplete.
     pub fn awaits_head(&self) -> bool {
         self.expected.is_some() && matches!(self.part, Part::Line(_) | Part::Fields(_))
     }
 
-    /// Whether no byte of a further response came.
+    /// Whether no byte of a further response arrived.
     pub fn between_messages(&self) -> bool {
         matches!(&self.part, Part::Line(line) if line.is_blank())
     }
 
-    /// Whether a head has begun and is not complete, or was refused.
+    /// Whether a head has begun and is incomplete, or was refused.
     pub fn in_head(&self) -> bool {
         match &self.part {
             Part::Line(line) => !line.is_blank(),
@@ -179,7 +179,7 @@ impl ResponseValidator {
         }
     }
 
-    /// Whether a body is not complete, or was refused.
+    /// Whether a body is incomplete, or was refused.
     pub fn in_body(&self) -> bool {
         matches!(
             self.part,
@@ -187,17 +187,17 @@ impl ResponseValidator {
         )
     }
 
-    /// Bytes accepted of the present head, its status line included; 0 outside of a head.
+    /// Accepted bytes of the current head, its status line included; 0 outside of a head.
     pub fn head_bytes_so_far(&self) -> u32 {
         self.head_bytes
     }
 
-    /// Complete heads that were accepted, interim ones included.
+    /// Number of complete heads accepted, interim ones included.
     pub fn heads_seen(&self) -> u64 {
         self.heads_seen
     }
 
-    /// Out of line: what comes whole and plain never gets here.
+    /// The slow path: input that is whole and plain never gets here.
     #[inline(never)]
     fn read(&mut self, input: &mut Input<'_>) -> Result<(), Stop> {
         loop {
@@ -237,7 +237,7 @@ impl ResponseValidator {
         }
     }
 
-    /// Takes heads as long as they are whole and plain, and the plain lines of the one that is not.
+    /// Consumes whole and plain heads, and the plain lines of the first other one.
     fn plain_heads(&mut self, input: &mut Input<'_>, mut lines: Option<&mut Lines>) {
         while let Part::Line(line) = &self.part
             && line.is_blank()
@@ -258,7 +258,7 @@ impl ResponseValidator {
         }
     }
 
-    /// Goes from a part that is complete to the next one.
+    /// Continues with the part after a complete one.
     fn go_on(&mut self) {
         match &self.part {
             Part::Line(line) => {
@@ -278,8 +278,7 @@ impl ResponseValidator {
         }
     }
 
-    /// Leaves a head that is complete; the part is the next status line already.
-    /// [RFC 9112 §6.3]
+    /// Ends a complete head; the current part is already the next status line. [RFC 9112 §6.3]
     fn end_head(&mut self, extent: BodyLength) {
         self.head_bytes = 0;
         self.heads_seen += 1;
@@ -309,7 +308,7 @@ impl ResponseValidator {
     }
 }
 
-/// Nothing is owed, so nothing may come.
+/// Without an expected response, any byte is an error.
 fn idle(input: &Input<'_>) -> Result<Progress, FramingError> {
     if input.peek().is_some() {
         return Err(FramingError::UnexpectedData);
@@ -317,7 +316,7 @@ fn idle(input: &Input<'_>) -> Result<Progress, FramingError> {
     Ok(Progress::Hungry)
 }
 
-/// Whether a response with this status may come now.
+/// Whether a response with this status is legal now.
 fn may(status: u16, expected: Option<RequestKind>, informational: u8) -> Result<(), FramingError> {
     match status {
         101 if expected == Some(RequestKind::Upgrade) => Ok(()),

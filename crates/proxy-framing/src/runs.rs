@@ -1,7 +1,8 @@
-//! What follows a run of common bytes, found eight bytes at a time.
+//! Skipping of common bytes, eight at a time.
 //!
-//! A word holds eight bytes, the first lowest. The tests below work on all of them at once, in the
-//! seven low bits of each, so that no sum carries into the next byte; they answer in the high bits.
+//! A word holds eight bytes, the first in the lowest bits. The tests below work on all of them at
+//! once, in the seven low bits of each, so that no sum carries into the next byte; the results are
+//! the high bits.
 
 #![expect(
     clippy::inline_always,
@@ -14,7 +15,7 @@ const HIGH: u64 = 0x80 * ONES;
 const WORD_BYTES: usize = size_of::<u64>();
 const BLOCK_BYTES: usize = 16;
 
-/// What follows the letters and `-` that lead `bytes`: most names are nothing else.
+/// The rest of `bytes` behind its leading letters and `-`, which most names consist of.
 #[inline(always)]
 pub(crate) fn after_letters(bytes: &[u8]) -> &[u8] {
     let stops = |word: u64| {
@@ -31,7 +32,8 @@ pub(crate) fn after_letters(bytes: &[u8]) -> &[u8] {
     find(bytes, stops)
 }
 
-/// What follows the letters, digits, `-` and `.` that lead `bytes`: most hosts are nothing else.
+/// The rest of `bytes` behind its leading letters, digits, `-` and `.`, which most hosts consist
+/// of.
 #[inline(always)]
 pub(crate) fn after_labels(bytes: &[u8]) -> &[u8] {
     find(bytes, |word| {
@@ -42,13 +44,13 @@ pub(crate) fn after_labels(bytes: &[u8]) -> &[u8] {
     })
 }
 
-/// What follows the digits that lead `bytes`.
+/// The rest of `bytes` behind its leading digits.
 #[inline(always)]
 pub(crate) fn after_digits(bytes: &[u8]) -> &[u8] {
     find(bytes, |word| !between(word & LOW, b'0', b'9') | word)
 }
 
-/// What follows the bytes that lead `bytes` and that both a path and a query can hold.
+/// The rest of `bytes` behind its leading bytes that are legal in both a path and a query.
 #[inline(always)]
 pub(crate) fn after_target(bytes: &[u8]) -> &[u8] {
     find(bytes, |word| {
@@ -59,7 +61,7 @@ pub(crate) fn after_target(bytes: &[u8]) -> &[u8] {
     })
 }
 
-/// What follows the bytes of a value that lead `bytes`; a tab is not one of them.
+/// The rest of `bytes` behind its leading value bytes, tabs excluded.
 #[inline(always)]
 pub(crate) fn after_value(bytes: &[u8]) -> &[u8] {
     let stops = |word: u64| !(between(word & LOW, b' ', b'~') | word);
@@ -72,7 +74,7 @@ pub(crate) fn after_value(bytes: &[u8]) -> &[u8] {
         rest = after;
     }
     while let Some((block, after)) = rest.split_first_chunk::<BLOCK_BYTES>() {
-        // The compiler makes four vector instructions of this sum.
+        // The compiler turns this sum into four vector instructions.
         let stops = |byte: u8| u8::from(byte < b' ') | u8::from(byte == 0x7f);
         if block.iter().fold(0, |any, &byte| any | stops(byte)) != 0 {
             break;
@@ -82,7 +84,7 @@ pub(crate) fn after_value(bytes: &[u8]) -> &[u8] {
     find(rest, stops)
 }
 
-/// The bytes from `first` to `last`; `low` has no high bits.
+/// Marks the bytes from `first` to `last`; `low` has no high bits.
 #[inline(always)]
 const fn between(low: u64, first: u8, last: u8) -> u64 {
     let reach = low + (0x80 - first as u64) * ONES;
@@ -90,13 +92,13 @@ const fn between(low: u64, first: u8, last: u8) -> u64 {
     reach & !pass
 }
 
-/// The bytes that are not `byte`; `low` has no high bits.
+/// Marks the bytes other than `byte`; `low` has no high bits.
 #[inline(always)]
 const fn other_than(low: u64, byte: u8) -> u64 {
     (low ^ (byte as u64 * ONES)) + LOW
 }
 
-/// The rest of `bytes` from the first one that `stops` marks; it must mark a zero byte.
+/// The rest of `bytes` from the first byte that `stops` marks; `stops` must mark a zero byte.
 #[inline(always)]
 fn find(bytes: &[u8], stops: impl Fn(u64) -> u64) -> &[u8] {
     let mut rest = bytes;
@@ -116,13 +118,13 @@ fn from_mark(rest: &[u8], marks: u64) -> &[u8] {
         .unwrap_or_default()
 }
 
-/// Fewer than eight bytes, and zeroes.
+/// Fewer than eight bytes as a word, filled with zeros.
 #[cold]
 #[inline(never)]
 fn few(bytes: &[u8]) -> u64 {
     const HALF: usize = WORD_BYTES / 2;
     if let (Some(first), Some(last)) = (bytes.first_chunk::<HALF>(), bytes.last_chunk::<HALF>()) {
-        // They overlap, and agree where they do.
+        // The two halves overlap, and agree where they do.
         let last = u64::from(u32::from_le_bytes(*last)) << ((bytes.len() - HALF) * 8);
         return last | u64::from(u32::from_le_bytes(*first));
     }

@@ -1,39 +1,39 @@
-//! What a guard says about a piece of bytes, or about the end of them.
+//! Results of validating a piece of bytes, or the end of the stream.
 
 use crate::error::FramingError;
 
-/// What a guard says about one piece of a connection's bytes.
+/// The result of validating one piece of a connection's bytes.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scan {
-    /// How many of the bytes, from the first, the HTTP parser may have.
+    /// Number of leading bytes that the HTTP parser may read.
     ///
-    /// All of them when `stop` is `None`.
+    /// All of them if `stop` is `None`.
     pub accepted: usize,
-    /// Why the rest must be held back, if it must.
+    /// The reason why the rest must be held back.
     pub stop: Option<Stop>,
 }
 
-/// Why a guard accepts nothing further.
+/// The reason why a validator accepts no further bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// The stream is refused, for good: the guard stays faulted.
+    /// The stream is refused; the validator stays in this state.
     FramingError(FramingError),
-    /// A message ended here after which the connection may change its protocol.
+    /// A message ended after which the protocol may change.
     ///
-    /// The guard accepts nothing until it is told to resume HTTP or to pass everything.
+    /// The validator accepts nothing until it is told to resume HTTP or to pass everything.
     Upgrade,
 }
 
-/// What a clean close means at the point where it came.
+/// The meaning of the stream's end at its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Eof {
-    /// Between two messages; nothing is owed.
+    /// Between two messages, with no response expected.
     Idle,
-    /// Before the first byte of a response that is owed.
+    /// Before the first byte of an expected response.
     Unanswered,
     /// At the legal end of a body that ends with the connection. [RFC 9112 §6.3]
     BodyEnd,
-    /// After the connection changed its protocol.
+    /// After a change of protocol.
     Tunnel,
 }

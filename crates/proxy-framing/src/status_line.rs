@@ -9,13 +9,13 @@ use crate::runs;
 
 const VERSION: &[u8; 7] = b"HTTP/1.";
 
-/// A status line that may be cut anywhere.
+/// A status line that may be divided at any byte.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StatusLine {
     step: Step,
     version: Version,
     status: u16,
-    /// Bytes of the present part so far.
+    /// Bytes of the current part so far.
     len: u32,
 }
 
@@ -25,7 +25,7 @@ enum Step {
     /// The space before the code.
     Space,
     Code,
-    /// The space after the code, or the line end of those who leave it out.
+    /// The space after the code, or the line end if the server omits the reason.
     Gap,
     Reason,
     Lf,
@@ -42,12 +42,12 @@ impl StatusLine {
         }
     }
 
-    /// Whether no byte came.
+    /// Whether no byte arrived.
     pub(crate) fn is_blank(self) -> bool {
         self.step == Step::Version && self.len == 0
     }
 
-    /// What a complete line says.
+    /// The meaning of a complete line.
     pub(crate) fn answered(self) -> ResponseSummary {
         ResponseSummary {
             version: self.version,
@@ -55,8 +55,8 @@ impl StatusLine {
         }
     }
 
-    /// Reads on, to the end of the line or of the input; `may` judges the status code as soon as
-    /// it is known.
+    /// Reads to the end of the line or of the input; `may` decides on the status code as soon as it
+    /// is known.
     pub(crate) fn scan(
         &mut self,
         input: &mut Input<'_>,
@@ -151,8 +151,8 @@ impl StatusLine {
     }
 }
 
-/// What the whole status line that leads `bytes` says and what follows it, if its reason has no
-/// tab.
+/// The meaning of the whole status line at the beginning of `bytes`, and the bytes behind it, if
+/// its reason has no tab.
 #[inline]
 pub(crate) fn plain<'a>(
     bytes: &'a [u8],

@@ -1,9 +1,9 @@
-//! A request target, byte by byte, in the one form its method allows.
+//! The request target, read byte by byte in the form that its method allows.
 
 use crate::authority::Authority;
 use crate::chars;
 
-/// Which forms of target a method allows. [RFC 9112 §3.2]
+/// The forms of target that a method allows. [RFC 9112 §3.2]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Method {
     /// `host:port` only.
@@ -16,17 +16,17 @@ pub(crate) enum Method {
     Other,
 }
 
-/// How much of a target has been seen.
+/// State of reading a target.
 ///
-/// Paths and queries hold every visible character of ASCII but `#`, never a fragment; an absolute
-/// URI is one of `http` or `https` without user information.
+/// Paths and queries hold every visible ASCII character but `#`, never a fragment; an absolute URI
+/// has the scheme `http` or `https` and no user information.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     Empty,
     Star,
     Path,
     Query,
-    /// A place in `https://`; `http` skips one.
+    /// Position in `https://`; `http` skips one.
     Scheme(u8),
     /// The authority of an absolute URI.
     Authority(Authority),
@@ -37,7 +37,7 @@ pub(crate) enum Target {
 const SCHEME: &[u8; 8] = b"https://";
 
 impl Target {
-    /// Takes one byte; false when it cannot stand here.
+    /// Consumes one byte; false if it is not allowed here.
     pub(crate) fn push(&mut self, byte: u8, method: Method) -> bool {
         match self {
             Self::Empty => match first(byte, method) {

@@ -1,4 +1,4 @@
-//! The values that framing depends on, byte by byte.
+//! The field values that framing depends on, read byte by byte.
 
 use crate::authority::Authority;
 use crate::chars;
@@ -7,24 +7,24 @@ use crate::names::Known;
 
 const CHUNKED: &[u8; 7] = b"chunked";
 const UPGRADE: &[u8; 7] = b"upgrade";
-/// 2⁶³ − 1: far beyond any body, and one sum cannot overflow an `u64`.
+/// 2⁶³ − 1: far larger than any body, and adding two cannot overflow a `u64`.
 const LONGEST_BODY: u64 = u64::MAX / 2;
 
-/// What has been seen of a value; whitespace around it is not part of it.
+/// State of reading a value; white space around it is not part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
-    /// Of no interest but its bytes.
+    /// A value that is only counted.
     Plain,
     Length(Length),
     Coding(Coding),
     Host(Host),
     Options(Options),
-    /// Its presence is all that counts.
+    /// A value of which only the presence matters.
     Upgrade,
     Correlation,
 }
 
-/// A decimal number that must not be a list.
+/// A decimal number, and not a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Length {
     value: u64,
@@ -35,18 +35,18 @@ pub(crate) struct Length {
 enum Stage {
     Empty,
     Begun,
-    /// Whitespace came; nothing else may follow.
+    /// After white space; no other byte may follow.
     Ended,
 }
 
-/// A host, or nothing: an empty `Host` is for targets without an authority. [RFC 9112 §3.2]
+/// A host, or nothing: a `Host` may be empty for targets without an authority. [RFC 9112 §3.2]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Host {
     authority: Authority,
     ended: bool,
 }
 
-/// The word `chunked`: how many of its letters came.
+/// The word `chunked`: number of its letters read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Coding {
     letters: u8,
@@ -62,9 +62,9 @@ pub(crate) struct Options {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Word {
-    /// As many letters of `upgrade`, and nothing else.
+    /// This many letters of `upgrade`, and nothing else.
     Upgrade(u8),
-    /// The whole of it, and whitespace.
+    /// All of `upgrade`, followed by white space.
     UpgradeGap,
     Other,
 }
@@ -91,7 +91,7 @@ impl Value {
         }
     }
 
-    /// Takes one byte that a value can hold; the first one is not whitespace.
+    /// Consumes one byte of a value; the first one is not white space.
     pub(crate) fn push(&mut self, byte: u8) -> Result<(), FramingError> {
         match self {
             Self::Plain | Self::Upgrade | Self::Correlation => Ok(()),
@@ -220,7 +220,7 @@ impl Options {
         };
     }
 
-    /// Whether `upgrade` was among the options.
+    /// Whether `upgrade` is one of the options.
     pub(crate) fn end(mut self) -> bool {
         self.end_option();
         self.upgrade

@@ -1,4 +1,4 @@
-//! The accounts of HTTP/2 connections, from outside.
+//! Black-box tests of the frame meter.
 #![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
 
 use proptest::prelude::*;
@@ -18,7 +18,7 @@ fn frame(kind: u8, flags: u8, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// The same on another stream.
+/// Like [`frame`], on another stream.
 fn frame_on(stream: u8, kind: u8, flags: u8, payload: &[u8]) -> Vec<u8> {
     let mut frame = frame(kind, flags, payload);
     if let Some(last) = frame.get_mut(8) {
@@ -27,14 +27,14 @@ fn frame_on(stream: u8, kind: u8, flags: u8, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// A meter behind the preface.
+/// A meter that has read the preface.
 fn meter() -> FrameMeter {
     let mut meter = FrameMeter::new(256, 1 << 16);
     meter.pass(PREFACE, 0).unwrap();
     meter
 }
 
-/// How many of these frames pass at once, and what is then said.
+/// Number of these frames that pass at once, and the error after them.
 fn passing(frame: &[u8]) -> (usize, Option<Flood>) {
     let mut meter = meter();
     for count in 0..100_000 {
@@ -90,7 +90,7 @@ fn an_allowance_comes_back_with_time() {
         meter.pass(&ping, 5).unwrap();
     }
     meter.pass(&ping, 5).unwrap_err();
-    // A second later there are eight more.
+    // A second later the allowance has eight more.
     let mut meter = self::meter();
     for _ in 0..64 {
         meter.pass(&ping, 5).unwrap();
@@ -136,7 +136,7 @@ fn a_header_section_lasts_from_its_first_frame_to_its_last() {
     assert!(!meter.in_head());
 }
 
-/// What the parser sees of these bytes.
+/// The bytes that the parser gets of these bytes.
 fn seen(bytes: &[u8]) -> Vec<u8> {
     meter()
         .pass(bytes, 0)
@@ -163,7 +163,7 @@ fn trailers_are_led_by_a_regular_field() {
     let ping = frame(6, 0, &[0; 8]);
     let sent = [&head[..], &trailers, &ping].concat();
     assert_eq!(seen(&sent), [&head[..], &led, &ping].concat());
-    // Also those of a stream that is not the last.
+    // Also trailers of a stream other than the last.
     let other = frame_on(3, 1, END_HEADERS, b"\x83");
     let sent = [&head[..], &other, &trailers].concat();
     assert_eq!(seen(&sent), [&head[..], &other, &led].concat());
@@ -221,7 +221,7 @@ fn a_listener_says_how_many_streams_may_be_reset() {
 }
 
 proptest! {
-    /// Bytes mean the same however they are cut.
+    /// The result does not depend on how the bytes are divided.
     #[test]
     fn cuts_change_nothing(
         frames in prop::collection::vec((0..12_u8, any::<u8>(), prop::collection::vec(any::<u8>(), 0..20)), 0..200),
@@ -252,7 +252,7 @@ proptest! {
         }
     }
 
-    /// Whatever comes, it is counted or not, and nothing else happens.
+    /// No bytes cause a panic.
     #[test]
     fn no_bytes_cause_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..2_000), now in any::<u32>()) {
         let mut meter = FrameMeter::new(256, 1 << 16);

@@ -1,4 +1,5 @@
-//! What must hold for any bytes; shared by the fuzz targets and the test that replays their corpora.
+//! Properties that hold for any bytes; shared by the fuzz targets and the test that replays their
+//! corpora.
 
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
@@ -14,7 +15,8 @@ const LIMITS: HeadLimits = HeadLimits {
     max_target_bytes: 8192,
 };
 
-/// The first request of a stream: read as httparse reads it, its body the same however it is cut.
+/// The first request of a stream has the meaning that httparse gives it, and its body does not
+/// depend on how it is divided.
 pub(crate) fn request(data: &[u8]) {
     let mut guard = RequestValidator::new(LIMITS);
     let mut noted = Lines::new();
@@ -40,7 +42,7 @@ pub(crate) fn request(data: &[u8]) {
     same_body(read.extent, &unread);
 }
 
-/// Whether a GET was asked, a byte, and the first answer to it.
+/// The first byte says whether the request is a GET; the rest is the first response.
 pub(crate) fn response(data: &[u8]) {
     let Some((kind, data)) = data.split_first() else {
         return;
@@ -73,7 +75,8 @@ pub(crate) fn response(data: &[u8]) {
     }
 }
 
-/// The head that leads `unread`, whose lines are where the guard noted them, if it did.
+/// The head at the beginning of `unread`, with its lines at the positions that the validator
+/// recorded.
 fn take(unread: &mut BytesMut, noted: Lines) -> Head {
     let mut again = unread.clone();
     let found = Head::take(&mut again, Lines::new()).expect("a head was accepted");
@@ -91,7 +94,7 @@ fn same_fields(theirs: &[httparse::Header<'_>], ours: &HeaderMap) {
     }
 }
 
-/// The same data and the same end, whether the body comes at once or byte by byte.
+/// The body's data and end are the same at once and byte by byte.
 fn same_body(extent: BodyLength, body: &[u8]) {
     let whole = read_body(extent, [body]);
     assert_eq!(read_body(extent, body.chunks(1)), whole);

@@ -1,13 +1,13 @@
-//! The body of a message that is being read.
+//! Decoding of a message body.
 
 use crate::chunked_decoder::{self, ChunkedDecoder};
 use bytes::{Bytes, BytesMut};
 use http_body::{Frame, SizeHint};
 
-/// How the end of a body is told. [RFC 9112 §6.3]
+/// The way in which the end of a body is determined. [RFC 9112 §6.3]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyLength {
-    /// By its length, which may be 0.
+    /// By its length in bytes, which may be 0.
     Length(u64),
     /// By its last chunk.
     Chunked,
@@ -15,7 +15,7 @@ pub enum BodyLength {
     UntilClose,
 }
 
-/// What is left of a body.
+/// The rest of a body.
 #[derive(Debug)]
 pub struct BodyDecoder(Left);
 
@@ -27,7 +27,7 @@ enum Left {
 }
 
 impl BodyDecoder {
-    /// A body of this extent, of which nothing was read.
+    /// The decoder of a body with this framing.
     #[must_use]
     pub const fn new(extent: BodyLength) -> Self {
         Self(match extent {
@@ -37,14 +37,14 @@ impl BodyDecoder {
         })
     }
 
-    /// Whether there is nothing left.
+    /// Whether the body is complete.
     #[inline]
     #[must_use]
     pub const fn is_over(&self) -> bool {
         matches!(self.0, Left::Length(0) | Left::Chunked(ChunkedDecoder::End))
     }
 
-    /// What is known of the length of what is left.
+    /// Bounds on the remaining length, in bytes.
     #[must_use]
     pub fn size_hint(&self) -> SizeHint {
         match self.0 {
@@ -53,7 +53,7 @@ impl BodyDecoder {
         }
     }
 
-    /// How much is left, if the body's end is told by its length.
+    /// Remaining bytes of a body with a known length.
     #[must_use]
     pub const fn left(&self) -> Option<u64> {
         match self.0 {
@@ -62,14 +62,14 @@ impl BodyDecoder {
         }
     }
 
-    /// So many bytes of a body of known length went by without being read.
+    /// Counts bytes of a body with a known length that were moved without being read.
     pub fn skip(&mut self, count: u64) {
         if let Left::Length(left) = &mut self.0 {
             *left = left.saturating_sub(count);
         }
     }
 
-    /// What is left of a body of known length, if all of it is in `unread`.
+    /// The rest of a body with a known length, if all of it is in `unread`.
     pub fn take_whole(&mut self, unread: &mut BytesMut) -> Option<Bytes> {
         let Left::Length(left) = &mut self.0 else {
             return None;
@@ -80,7 +80,7 @@ impl BodyDecoder {
         Some(chunked_decoder::take(unread, left).unwrap_or_default())
     }
 
-    /// The next piece of data, or the trailers, as far as they are in `unread`.
+    /// The next piece of data, or the trailers, as far as `unread` contains them.
     pub fn take(&mut self, unread: &mut BytesMut) -> Option<Frame<Bytes>> {
         match &mut self.0 {
             Left::Length(left) => chunked_decoder::take(unread, left).map(Frame::data),

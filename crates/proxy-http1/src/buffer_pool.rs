@@ -1,24 +1,24 @@
-//! Containers handed from one message to the next of the same thread.
+//! Buffers reused from message to message by one thread.
 //!
-//! The one used last is used next: it is still in the processor's cache, and connections that wait hold
-//! none.
+//! Last in, first out, because the last one is still in the processor's cache. Idle connections
+//! hold none.
 
 use http::HeaderMap;
 use proxy_framing::Lines;
 use std::cell::{Cell, RefCell};
 
-/// Most room in all header maps together that wait for their next use, in fields: each takes about 120
-/// bytes, which makes half a megabyte.
+/// Maximum capacity of all pooled header maps together, in fields of about 120 bytes: half a
+/// megabyte.
 const MOST_FIELDS: usize = 4_096;
 
-/// The largest header map that is worth keeping, in fields.
+/// Maximum capacity of a pooled header map, in fields.
 const LARGEST_MAP: usize = 64;
 
-/// Most values beyond the first of their names in a map that is worth keeping. A map keeps its room for
-/// them, and does not say how much that is.
+/// Maximum number of repeated values in a pooled map. A map keeps the memory for them and does not
+/// report its size.
 const MOST_REPEATED: usize = 16;
 
-/// The largest text that is worth keeping, in bytes.
+/// Maximum capacity of a pooled text buffer, in bytes.
 const LARGEST_TEXT: usize = 16 * 1024;
 
 thread_local! {
@@ -27,13 +27,13 @@ thread_local! {
     static MAPS: RefCell<Maps> = const { RefCell::new(Maps { maps: Vec::new(), fields: 0 }) };
 }
 
-/// Empty header maps, and the fields that there is room for in them.
+/// Empty header maps with the sum of their capacities, in fields.
 struct Maps {
     maps: Vec<HeaderMap>,
     fields: usize,
 }
 
-/// Room to note the lines of a head in; [`Head::take`](crate::Head::take) wants it.
+/// An empty list of line positions, for [`Head::take`](crate::fields::Head::take).
 #[must_use]
 pub fn lines() -> Lines {
     LINES.take()
@@ -43,7 +43,7 @@ pub(crate) fn keep_lines(lines: Lines) {
     LINES.set(lines);
 }
 
-/// Room for a head to be written.
+/// An empty buffer for a head to be written.
 pub(crate) fn text() -> Vec<u8> {
     TEXT.take()
 }
@@ -55,7 +55,7 @@ pub(crate) fn keep_text(mut text: Vec<u8>) {
     }
 }
 
-/// An empty map, with room if there is one to spare.
+/// An empty map, from the pool if it has one.
 pub(crate) fn map() -> HeaderMap {
     let spare = MAPS.with_borrow_mut(|Maps { maps, fields }| {
         let map = maps.pop()?;
@@ -65,7 +65,7 @@ pub(crate) fn map() -> HeaderMap {
     spare.unwrap_or_default()
 }
 
-/// Takes a map that nobody needs any more, for the next head that this thread reads.
+/// Returns an unused map to the pool of this thread.
 pub fn keep_map(mut map: HeaderMap) {
     bound_map(&mut map);
     let room = map.capacity();
@@ -80,8 +80,8 @@ pub fn keep_map(mut map: HeaderMap) {
     }
 }
 
-/// Makes `map` one that is not kept, if it holds so many values of names that stand in it already that
-/// the room for them is more than is worth keeping. To be called while they are in it.
+/// Replaces `map` by one that will not be pooled, if it holds more than the maximum of repeated
+/// values. To be called while the values are in the map.
 pub fn bound_map(map: &mut HeaderMap) {
     if MOST_REPEATED < map.len() - map.keys_len() {
         map.reserve(LARGEST_MAP + 1);

@@ -1,4 +1,4 @@
-//! Takes chunked bodies apart that a guard has accepted. [RFC 9112 §7.1]
+//! Decoding of chunked bodies that a validator has accepted. [RFC 9112 §7.1]
 
 use crate::fields::{self, Fields};
 use bytes::{Buf, Bytes, BytesMut};
@@ -6,23 +6,23 @@ use http::HeaderMap;
 use http_body::Frame;
 use proxy_framing::Lines;
 
-/// Where the reader of a chunked body stands.
+/// State of reading a chunked body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChunkedDecoder {
-    /// Before the line that says how long the next chunk is.
+    /// Before the line with the next chunk's size.
     Size,
-    /// In a chunk of which so many bytes are left.
+    /// Within a chunk, with this many bytes remaining.
     Data(u64),
-    /// Behind a chunk, before the end of its line.
+    /// Behind a chunk's data, before its line end.
     DataEnd,
     /// Behind the last chunk.
     Trailers,
-    /// Behind it all.
+    /// Behind the trailers.
     End,
 }
 
 impl ChunkedDecoder {
-    /// The next piece of data, or the trailers, as far as they are in `unread`.
+    /// The next piece of data, or the trailers, as far as `unread` contains them.
     pub(crate) fn next(&mut self, unread: &mut BytesMut) -> Option<Frame<Bytes>> {
         loop {
             match self {
@@ -62,8 +62,8 @@ impl ChunkedDecoder {
         }
     }
 
-    /// Goes behind the end of the line of the last data, and of a body without trailers, if they are
-    /// there: whoever has the last data shall know that it is the last.
+    /// Consumes the line end of the last data, and the end of a body without trailers, if they have
+    /// arrived, so that the reader of the last data learns that it is the last.
     pub(crate) fn look_ahead(&mut self, unread: &mut BytesMut) {
         if *self == Self::DataEnd && unread.starts_with(b"\r\n0\r\n\r\n") {
             unread.advance(7);
@@ -72,7 +72,7 @@ impl ChunkedDecoder {
     }
 }
 
-/// As much of `left` bytes as is in `unread`; none if nothing is.
+/// At most `left` bytes of `unread`; `None` if it is empty.
 pub(crate) fn take(unread: &mut BytesMut, left: &mut u64) -> Option<Bytes> {
     let most = usize::try_from(*left).unwrap_or(usize::MAX);
     let count = unread.len().min(most);

@@ -1,4 +1,4 @@
-//! Field lines, read from bytes that a guard has accepted and written from headers.
+//! Field lines, read from accepted bytes and written from headers.
 
 use crate::body_decoder::BodyLength;
 use crate::{buffer_pool, find_byte, names};
@@ -7,7 +7,7 @@ use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, TE, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use proxy_framing::{FieldLine, Lines};
 
-/// A head as it came, and where its lines are.
+/// The raw bytes of a head with the positions of its lines.
 #[derive(Debug)]
 pub struct Head {
     pub(crate) bytes: Bytes,
@@ -15,9 +15,10 @@ pub struct Head {
 }
 
 impl Head {
-    /// Takes the head that leads `unread`, its empty line included. None if it is not there whole.
+    /// Takes the head at the beginning of `unread`, its empty line included; `None` if it is
+    /// incomplete.
     ///
-    /// `lines` is what a guard noted of this head, or nothing: then they are looked for.
+    /// `lines` are the positions recorded by a validator; if empty, the lines are searched for.
     pub fn take(unread: &mut BytesMut, mut lines: Lines) -> Option<Self> {
         if lines.end == 0 {
             let start = find_byte::position(b'\n', unread)? + 1;
@@ -30,13 +31,13 @@ impl Head {
         Some(Self { bytes, lines })
     }
 
-    /// Where its lines are.
+    /// The positions of its lines.
     #[must_use]
     pub fn lines(&self) -> &Lines {
         &self.lines
     }
 
-    /// All of it, as it came.
+    /// The raw bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
@@ -49,7 +50,7 @@ impl Drop for Head {
     }
 }
 
-/// Notes the field lines from `start` to the empty one. None if they are not there whole.
+/// Records the field lines from `start` to the empty line; `None` if they are incomplete.
 pub(crate) fn find(lines: &mut Lines, bytes: &[u8], start: usize) -> Option<()> {
     lines.begin(start);
     let mut from = start;
@@ -70,24 +71,24 @@ pub(crate) fn find(lines: &mut Lines, bytes: &[u8], start: usize) -> Option<()> 
     }
 }
 
-/// Fields, and what they say about their message.
+/// Header fields with their meaning for the message.
 #[derive(Debug)]
 pub(crate) struct Fields {
     pub(crate) headers: HeaderMap,
-    /// None: they do not say how long the body is.
+    /// Framing of the body; `None` if no field determines it.
     pub(crate) extent: Option<BodyLength>,
-    /// Whether senders of its version keep connections.
+    /// The default of the message's version for keeping the connection.
     usual: bool,
-    /// Whether this one said that it does.
+    /// The value of `Connection`: keep-alive or close; `None` for neither.
     said: Option<bool>,
-    /// Whether the sender waits for `100 Continue`.
+    /// `Expect: 100-continue` is present.
     pub(crate) expects: bool,
-    /// Whether the sender takes trailers.
+    /// `TE: trailers` is present.
     pub(crate) takes_trailers: bool,
 }
 
 impl Fields {
-    /// No fields yet, of a message whose sender keeps connections unless it says otherwise, or not.
+    /// Without fields yet; `keeps` is the version's default for keeping the connection.
     pub(crate) fn new(headers: HeaderMap, keeps: bool) -> Self {
         Self {
             headers,
@@ -99,12 +100,12 @@ impl Fields {
         }
     }
 
-    /// Whether the sender means to keep the connection.
+    /// Whether the sender keeps the connection open.
     pub(crate) fn keeps(&self) -> bool {
         self.said.unwrap_or(self.usual)
     }
 
-    /// Takes the `lines` of `bytes`. None if one is no field line.
+    /// Reads the `lines` of `bytes`; `None` if one is not a field line.
     pub(crate) fn take(&mut self, bytes: &Bytes, lines: &Lines) -> Option<()> {
         for &FieldLine { from, colon, end } in &lines.fields {
             let name = names::name(bytes.get(from..)?, colon - from)?;
@@ -133,7 +134,7 @@ impl Fields {
         self.headers.append(name, value);
     }
 
-    /// `close` counts, in whatever line of several it stands. [RFC 9112 §9.3]
+    /// `close` has precedence, whichever of several lines it is in. [RFC 9112 §9.3]
     fn connect(&mut self, options: &HeaderValue) {
         if lists(options, "close") {
             self.said = Some(false);
@@ -159,7 +160,7 @@ pub fn write_line(name: &HeaderName, value: &HeaderValue, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Whether the comma-separated `list` holds `wanted`, in any case.
+/// Whether the comma-separated `list` contains `wanted`, ignoring case.
 pub(crate) fn lists(list: &HeaderValue, wanted: &str) -> bool {
     let list = list.as_bytes();
     list.eq_ignore_ascii_case(wanted.as_bytes())
@@ -168,11 +169,11 @@ pub(crate) fn lists(list: &HeaderValue, wanted: &str) -> bool {
             .any(|one| one.trim_ascii().eq_ignore_ascii_case(wanted.as_bytes()))
 }
 
-/// Where the text between `from` and `to` begins and ends without the space around it.
+/// The range of the text between `from` and `to` without the white space around it.
 #[inline]
 fn trimmed(line: &[u8], from: usize, to: usize) -> (usize, usize) {
     match line.get(from..to) {
-        // One space before it and a CR behind it, as nearly everybody writes.
+        // The common form: one space before it and a CR behind it.
         Some([b' ', b'!'..=b'~', .., b'!'..=b'~', b'\r']) => (from + 1, to - 1),
         Some(_) | None => trimmed_anyhow(line, from, to),
     }

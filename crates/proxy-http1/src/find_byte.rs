@@ -1,6 +1,6 @@
-//! Finds a byte that is not far away.
+//! Search for a byte that is probably near.
 
-/// Beyond so many bytes a search with wider registers pays for its beginning.
+/// Above this length a search with wider registers is worth its start-up cost.
 const SHORT_SEARCH_BYTES: usize = 64;
 
 const WORD_BYTES: usize = size_of::<u64>();
@@ -9,8 +9,8 @@ const HIGH: u64 = 0x80 * ONES;
 
 /// The position of the first `wanted` in `bytes`.
 ///
-/// Looks at eight bytes at a time: where a byte of `differs` is 0, taking one from it borrows from its
-/// own high bit, and no byte below it has done so.
+/// Tests eight bytes at a time: where a byte of `differs` is 0, subtracting one borrows from its
+/// own high bit, and no lower byte has done so.
 #[inline]
 pub(crate) fn position(wanted: u8, bytes: &[u8]) -> Option<usize> {
     let pattern = ONES * u64::from(wanted);

@@ -1,7 +1,7 @@
-//! HTTP/1.1 messages, taken apart and put together for both sides of a proxy.
+//! Reading and writing of HTTP/1.1 messages, for both sides of a proxy.
 //!
-//! What is read here has been judged by `proxy-framing` before: nothing looks for faults again, and
-//! what is none the less no message gives nothing rather than a guess.
+//! All input was validated by `proxy-framing` before: this crate does not report errors again, and
+//! returns nothing for input that is not a message.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod body_decoder;

@@ -1,4 +1,4 @@
-//! A message on its way: its head, then its body as it comes.
+//! Writing of a message: its head, then its body as it arrives.
 
 use crate::splice::{Pipe, SpliceFrom, SpliceTo};
 use crate::{buffer_pool, fields};
@@ -11,30 +11,30 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::io::AsyncWrite;
 
-/// Data up to this size is copied behind the head: cheaper than a vectored write.
+/// Maximum size of data that is copied behind the head instead of a vectored write, in bytes.
 const COPY_MAX_BYTES: usize = 2048;
 
-/// Once so much waits, it is written before more is asked for.
+/// With this many bytes buffered, they are written before the body is polled again.
 const WRITE_AT_BYTES: usize = 16 * 1024;
 
-/// Shorter rests of a body are copied: to move them by a pipe costs more than it saves.
+/// Minimum rest of a body for splicing, in bytes; for shorter ones a pipe costs more than it saves.
 const SPLICE_MIN_BYTES: u64 = 96 * 1024;
 
-/// How a body is sent. [RFC 9112 §6]
+/// The framing in which a body is sent. [RFC 9112 §6]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// As it is; it is exactly so long.
+    /// Unchanged, with exactly this length in bytes.
     Length(u64),
-    /// In chunks, with trailers behind them or without.
+    /// In chunks.
     Chunked {
-        /// Whether trailers are sent.
+        /// Trailers are sent after the last chunk.
         trailers: bool,
     },
-    /// As it is, to the end of the connection.
+    /// Unchanged, until the connection closes.
     UntilClose,
 }
 
-/// What is to be written, and where the rest of it comes from.
+/// The bytes to be written, and the body that the rest comes from.
 #[derive(Debug)]
 pub struct MessageWriter<B> {
     /// Heads, chunk lines and small data; written up to `start`.
@@ -42,9 +42,9 @@ pub struct MessageWriter<B> {
     start: usize,
     /// Data behind the text, not copied.
     piece: Bytes,
-    /// Data that this process never sees. It goes first: nothing else waited when it was taken.
+    /// Spliced data. It is written first: nothing else was waiting when the pipe was filled.
     pipe: Option<Pipe>,
-    /// Whether the line of the chunk in `piece` is still to be ended.
+    /// The line end of the chunk in `piece` is not written yet.
     owes_line_end: bool,
     body: Option<Upload<B>>,
     unflushed: bool,
@@ -56,16 +56,16 @@ pub struct MessageWriter<B> {
 enum State {
     #[default]
     Open,
-    /// The body failed; what came before is written first.
+    /// The body failed; the bytes before are written first.
     Cut,
-    /// The other side takes no more.
+    /// The peer has closed its reading side.
     Deaf,
 }
 
 #[derive(Debug)]
 struct Upload<B> {
     body: B,
-    /// With what is left of the length, if that is known.
+    /// Framing, with the remaining length if it is known.
     framing: Framing,
     manner: CopyMode,
 }
@@ -73,23 +73,23 @@ struct Upload<B> {
 /// How a body's bytes get from one socket to the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CopyMode {
-    /// Read and written, until there is reason to splice.
+    /// Read and written, until splicing is worthwhile.
     Undecided,
     Spliced,
     /// Read and written to the end.
     Copied,
 }
 
-/// Why the rest of a message cannot be sent.
+/// The reason why the rest of a message cannot be sent.
 #[derive(Debug)]
 pub enum WriteError {
-    /// Its body failed, or is not as long as was said.
+    /// The body failed, or does not have the announced length.
     Body,
     /// The connection failed.
     Io(io::Error),
 }
 
-/// A body that failed, or is not as long as was said.
+/// The body failed, or does not have the announced length.
 struct Cut;
 
 impl<B> Default for MessageWriter<B> {
@@ -109,7 +109,7 @@ impl<B> Default for MessageWriter<B> {
 }
 
 impl<B> MessageWriter<B> {
-    /// Where heads are written to. They go out behind what waits already.
+    /// The buffer for heads, which are written after all data that is already waiting.
     #[inline]
     pub fn text(&mut self) -> &mut Vec<u8> {
         if self.text.capacity() == 0 {
@@ -118,7 +118,7 @@ impl<B> MessageWriter<B> {
         &mut self.text
     }
 
-    /// Begins to count anew and sends `body` behind the head that was written to [`Self::text`].
+    /// Resets the count of bytes and sends `body` behind the head written to [`Self::text`].
     pub fn begin(&mut self, body: Option<(B, Framing)>) {
         self.sent = 0;
         self.body = body.map(|(body, framing)| Upload {
@@ -128,29 +128,29 @@ impl<B> MessageWriter<B> {
         });
     }
 
-    /// The body that is being sent.
+    /// The body being sent.
     pub fn body_mut(&mut self) -> Option<&mut B> {
         self.body.as_mut().map(|upload| &mut upload.body)
     }
 
-    /// Whether everything was taken.
+    /// Whether all bytes were written.
     #[inline]
     pub fn is_done(&self) -> bool {
         self.body.is_none() && !self.is_blocked() && self.state == State::Open
     }
 
-    /// Whether there are bytes that the other side has not taken yet.
+    /// Whether bytes wait for the peer to accept them.
     #[inline]
     pub fn is_blocked(&self) -> bool {
         self.has_bytes() || self.unflushed
     }
 
-    /// Whether the other side takes no more; it may have something to say still.
+    /// Whether the peer has closed its reading side; it may still send.
     pub fn is_write_closed(&self) -> bool {
         self.state == State::Deaf
     }
 
-    /// Bytes taken since [`Self::begin`].
+    /// Bytes written since [`Self::begin`].
     pub fn sent(&self) -> u64 {
         self.sent
     }
@@ -159,8 +159,8 @@ impl<B> MessageWriter<B> {
         self.start < self.text.len() || !self.piece.is_empty() || self.pipe.is_some()
     }
 
-    /// Who hangs up may have said something before. That is still to be read, so what is not heard is
-    /// forgotten, and reading tells how the exchange ends.
+    /// Drops the unwritten bytes after a write error. The peer may have sent data before it closed,
+    /// and reading that shows how the exchange ends.
     fn forget(&mut self) {
         self.state = State::Deaf;
         self.text.clear();
@@ -183,7 +183,7 @@ impl<B> MessageWriter<B> {
         self.start += of_text;
         self.piece.advance(count - of_text);
         if self.piece.is_empty() {
-            // Whoever read it reads the next piece into the same memory, if nobody else holds it.
+            // Dropped now, so that the reader can reuse the buffer if this was its last reference.
             self.piece = Bytes::new();
         }
         if self.start == self.text.len() {
@@ -214,10 +214,11 @@ impl<B> MessageWriter<B> {
 }
 
 impl<B: Body<Data = Bytes> + SpliceFrom + Unpin> MessageWriter<B> {
-    /// Writes what there is. Ready when all is out, or the other side takes no more.
+    /// Writes as much as possible. Ready when everything is written, or the peer has closed its
+    /// reading side.
     ///
     /// # Errors
-    /// [`WriteError`]; the connection is of no more use then.
+    /// [`WriteError`]; the connection cannot be used any more.
     pub fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -259,7 +260,7 @@ impl<B: Body<Data = Bytes> + SpliceFrom + Unpin> MessageWriter<B> {
         }
     }
 
-    /// Whether what comes next of the body needs no reading, and is enough to be worth a pipe.
+    /// Whether the next bytes of the body need no processing and are enough for a pipe.
     fn may_splice(&self, to: &impl SpliceTo) -> bool {
         let Some(upload) = &self.body else {
             return false;
@@ -272,7 +273,7 @@ impl<B: Body<Data = Bytes> + SpliceFrom + Unpin> MessageWriter<B> {
         is_worth_it && !self.has_bytes() && to.can_splice() && upload.body.can_splice()
     }
 
-    /// Takes from the body what is there into a pipe; nothing else waits to be written.
+    /// Moves available bytes of the body into a pipe; nothing else is waiting to be written.
     fn splice(&mut self, cx: &mut Context<'_>) -> Result<(), Cut> {
         let (Some(upload), Some(mut pipe)) = (&mut self.body, Pipe::take()) else {
             return self.gather(cx);
@@ -299,7 +300,7 @@ impl<B: Body<Data = Bytes> + SpliceFrom + Unpin> MessageWriter<B> {
         Ok(())
     }
 
-    /// Takes from the body what is there, up to [`WRITE_AT_BYTES`].
+    /// Buffers available bytes of the body, up to [`WRITE_AT_BYTES`].
     fn gather(&mut self, cx: &mut Context<'_>) -> Result<(), Cut> {
         if self.owes_line_end && self.piece.is_empty() {
             self.text().extend_from_slice(b"\r\n");
@@ -371,7 +372,7 @@ impl<B: Body<Data = Bytes> + SpliceFrom + Unpin> MessageWriter<B> {
     }
 }
 
-/// Without what must not be among trailers. [RFC 9110 §6.5.1]
+/// Writes trailers, without the fields that are not allowed there. [RFC 9110 §6.5.1]
 fn write_trailers(mut trailers: HeaderMap, out: &mut Vec<u8>) {
     for name in [CONTENT_LENGTH, HOST, TE, TRANSFER_ENCODING] {
         trailers.remove(name);

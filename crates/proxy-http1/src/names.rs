@@ -1,30 +1,30 @@
-//! Field names by the bytes they were sent as, remembered.
+//! A cache of field names, by the bytes that were sent.
 //!
-//! Most heads hold the same few names, spelt in the same way. Looking one up here costs less than to
-//! bring it into lower case and to find out whether it is well known, and needs no allocation for one
-//! that is not.
+//! Most heads contain the same few names in the same spelling. A lookup here costs less than
+//! converting a name to lower case and testing whether it is a standard one, and does not allocate
+//! for a custom name.
 
 use http::HeaderName;
 use std::cell::RefCell;
 
-/// Names a thread remembers, of which each has one place only.
+/// Number of names in a thread's cache; each has one slot.
 const CACHED_NAMES: usize = 128;
 
-/// The longest name that is remembered, in bytes.
+/// Maximum length of a cached name, in bytes.
 const MAX_NAME_BYTES: usize = size_of::<u128>();
 
 thread_local! {
     static NAMES: RefCell<Vec<Option<Known>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A name, and the bytes it was sent as.
+/// A name with the bytes it was sent as.
 #[derive(Clone, Debug)]
 struct Known {
     spelt: u128,
     name: HeaderName,
 }
 
-/// The name of `len` bytes that leads `line`. None if it is none.
+/// The name of `len` bytes at the beginning of `line`; `None` if it is invalid.
 pub(crate) fn name(line: &[u8], len: usize) -> Option<HeaderName> {
     let Some(spelt) = spelling(line, len) else {
         return HeaderName::from_bytes(line.get(..len)?).ok();
@@ -51,7 +51,7 @@ fn remember(names: &mut Vec<Option<Known>>, spelt: u128, name: &HeaderName) {
     }
 }
 
-/// The first `len` bytes of `line` as a number; none where they, or the line, are too few or too many.
+/// The first `len` bytes of `line` as a number; `None` if there are too few or too many.
 #[inline]
 fn spelling(line: &[u8], len: usize) -> Option<u128> {
     if !(1..=MAX_NAME_BYTES).contains(&len) {

@@ -1,4 +1,4 @@
-//! Reads into buffers that are as large as what comes.
+//! Reads into buffers sized by the amount of data.
 
 use bytes::BytesMut;
 use std::cell::{Cell, RefCell};
@@ -8,53 +8,54 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio_util::io::poll_read_buf;
 
-/// Small reads ask for so many bytes.
+/// Size of a small read, in bytes.
 const SMALL_READ_BYTES: usize = 8 * 1024;
 
-/// A small read that brings more than this is followed by large ones.
+/// A small read that returns more bytes than this is followed by large reads.
 const GROW_ABOVE_BYTES: usize = 2 * 1024;
 
-/// Large reads ask for at least so many bytes.
+/// Minimum size of a large read, in bytes.
 const LARGE_READ_BYTES: usize = 16 * 1024;
 
-/// What all large reads of a thread may ask for together, in bytes beyond [`LARGE_READ_BYTES`] each: what was read
-/// for a client that takes it slowly is held for long.
+/// Sum of the sizes of all large reads of a thread, in bytes beyond [`LARGE_READ_BYTES`] each. The
+/// limit exists because data for a slow client stays in memory for a long time.
 const SHARED_READ_BYTES: usize = 32 * 1024 * 1024;
 
-/// The part of what is left of [`SHARED_READ_BYTES`] that one may ask for, so that the first leave some to the
-/// others.
+/// Divisor of the rest of [`SHARED_READ_BYTES`] that one connection may take, so that the first
+/// ones do not take everything.
 const SHARE: usize = 16;
 
 thread_local! {
-    /// How much of [`SHARED_READ_BYTES`] is taken.
+    /// Bytes of [`SHARED_READ_BYTES`] in use.
     static TAKEN: Cell<usize> = const { Cell::new(0) };
 
-    /// Where small reads go first: a connection then holds what came, and no room for what may come.
+    /// The buffer of small reads, shared by the thread's connections, so that a connection holds
+    /// only the data it received.
     static SCRATCH: RefCell<Box<[u8; SMALL_READ_BYTES]>> = RefCell::new(Box::new([0; SMALL_READ_BYTES]));
 }
 
-/// How many bytes the next read asks for: reads that fill their room are followed by larger ones, as far
-/// as the thread's memory for them goes.
+/// The size of the next read: reads that fill their buffer are followed by larger ones, within the
+/// thread's shared memory for them.
 #[derive(Debug)]
 pub struct ReadStrategy {
-    /// None: a small read.
+    /// Size of the next large read; `None` for a small read.
     large: Option<usize>,
     most: usize,
 }
 
 impl ReadStrategy {
-    /// Reads of at most `most` bytes, a power of two of 16 KiB at least.
+    /// Reads of at most `most` bytes, a power of two of at least 16 KiB.
     #[must_use]
     pub const fn up_to(most: usize) -> Self {
         Self { large: None, most }
     }
 
-    /// Begins again with small reads.
+    /// Returns to small reads.
     pub fn forget(&mut self) {
         self.ask_for(None);
     }
 
-    /// Goes back to the least of large reads, if it has come that far.
+    /// Returns to the smallest large reads, if reads are larger.
     pub fn moderate(&mut self) {
         self.ask_for(self.large.map(|_| LARGE_READ_BYTES));
     }
@@ -66,7 +67,7 @@ impl ReadStrategy {
         }
     }
 
-    /// Twice as much as `wanted`, unless others need it.
+    /// Doubles the read size `wanted`, within the shared memory.
     fn grow(&mut self, wanted: usize) {
         let more = (wanted * 2).min(self.most);
         if more <= (SHARED_READ_BYTES - TAKEN.get()) / SHARE {
@@ -74,10 +75,10 @@ impl ReadStrategy {
         }
     }
 
-    /// Reads behind what `buffer` holds. Gives the number of bytes read: 0 at the end.
+    /// Appends to `buffer`. Returns the number of bytes read: 0 at the end of the stream.
     ///
     /// # Errors
-    /// Those of `from`.
+    /// Those of reading `from`.
     pub fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
@@ -131,7 +132,7 @@ fn beyond_least(large: Option<usize>) -> usize {
     large.map_or(0, |large| large.saturating_sub(LARGE_READ_BYTES))
 }
 
-/// Ready when the other side has hung up, or has said something. A byte of what it said is lost.
+/// Ready when the peer closes the connection or sends data; one byte of that data is lost.
 pub fn poll_hang_up(cx: &mut Context<'_>, from: &mut (impl AsyncRead + Unpin)) -> Poll<()> {
     let mut byte = [0];
     let polled = Pin::new(from).poll_read(cx, &mut ReadBuf::new(&mut byte));
@@ -145,7 +146,7 @@ mod tests {
 
     const MOST: usize = 512 * 1024;
 
-    /// What ten reads of all there is make of it.
+    /// The strategy after ten reads that filled their buffers.
     fn fed() -> ReadStrategy {
         let mut appetite = ReadStrategy::up_to(MOST);
         for _ in 0..10 {

@@ -7,30 +7,30 @@ use bytes::Bytes;
 use http::uri::PathAndQuery;
 use http::{Method, Request, Uri, Version};
 
-/// A request head and what it says about its message.
+/// A request head with its meaning for the message.
 #[derive(Debug)]
 pub struct RequestHead {
-    /// The head itself.
+    /// The head as the `http` crate represents it.
     pub request: Request<()>,
-    /// How the end of the body is told; a request that does not say has none. [RFC 9112 §6.3]
+    /// Framing of the body; a request without a length or coding has none. [RFC 9112 §6.3]
     pub extent: BodyLength,
-    /// Whether the client means to keep the connection.
+    /// The client keeps the connection open.
     pub keeps: bool,
-    /// Whether the client waits for `100 Continue` before it sends the body. [RFC 9110 §10.1.1]
+    /// `Expect: 100-continue` is present. [RFC 9110 §10.1.1]
     pub expects: bool,
-    /// Whether the client takes trailers. [RFC 9110 §10.1.4]
+    /// `TE: trailers` is present. [RFC 9110 §10.1.4]
     pub takes_trailers: bool,
 }
 
-/// A path and query as the client sent them, among a request's extensions: the `http` crate does not
-/// hold some of their bytes raw, and the request's URI has these escaped.
+/// The path and query as sent, stored in a request's extensions: the `http` crate cannot hold some
+/// of their bytes unescaped, and the request's URI has them escaped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawTarget(pub Bytes);
 
-/// How a request line ends; that of HTTP/1.0 is as long.
+/// The end of a request line; that of HTTP/1.0 has the same length.
 const LINE_END: &[u8] = b" HTTP/1.1\r\n";
 
-/// Reads a head that a guard has accepted. None if `http` cannot hold its method or target.
+/// Parses an accepted head; `None` if the `http` crate cannot hold its method or target.
 #[must_use]
 pub fn read_request(Head { bytes: head, lines }: &Head) -> Option<RequestHead> {
     let line = head.get(..lines.start)?;
@@ -68,8 +68,8 @@ pub fn read_request(Head { bytes: head, lines }: &Head) -> Option<RequestHead> {
     })
 }
 
-/// A target without a path asks `OPTIONS` about the whole server, which only its bytes tell.
-/// [RFC 9112 §3.2.4]
+/// An `OPTIONS` target without a path concerns the whole server, which only its bytes show. [RFC
+/// 9112 §3.2.4]
 fn read_target(method: &Method, target: Bytes) -> Option<Uri> {
     if *method != Method::OPTIONS || names_path(&target) {
         return Uri::from_maybe_shared(target).ok();
@@ -79,8 +79,9 @@ fn read_target(method: &Method, target: Bytes) -> Option<Uri> {
     Uri::from_parts(parts).ok()
 }
 
-/// `target` with those bytes escaped that framing lets through and the `http` crate does not take: `<`,
-/// `>` and `` ` `` in a path, `"`, `<` and `>` in a query. An escape means the same to every decoder.
+/// `target` with those bytes escaped that framing accepts and the `http` crate does not: `<`, `>`
+/// and `` ` `` in a path, `"`, `<` and `>` in a query. Every decoder reads the escaped form as the
+/// same target.
 #[cold]
 fn escaped(target: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(target.len() + 16);
@@ -114,7 +115,7 @@ fn origin_form(target: Bytes) -> Option<RawTarget> {
     Some(RawTarget([b"/", &*rest].concat().into()))
 }
 
-/// Whether there is a path or a query in `target`, of whatever form it is.
+/// Whether `target`, in any form, has a path or a query.
 fn names_path(target: &[u8]) -> bool {
     let scheme = target.windows(3).position(|at| at == b"://");
     match scheme.and_then(|at| target.get(at + 3..)) {
@@ -123,7 +124,7 @@ fn names_path(target: &[u8]) -> bool {
     }
 }
 
-/// Appends the head of `request` in HTTP/1.1, with the field lines that `more` appends.
+/// Appends the head of `request` in HTTP/1.1, followed by the field lines that `more` appends.
 pub fn write_request<B>(request: &Request<B>, out: &mut Vec<u8>, more: impl FnOnce(&mut Vec<u8>)) {
     let target = request.uri().path_and_query();
     let target = target.map_or("/", PathAndQuery::as_str).as_bytes();

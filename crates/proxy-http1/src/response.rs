@@ -1,4 +1,4 @@
-//! Response heads, as a client reads them.
+//! Parsing of response heads.
 
 use crate::body_decoder::BodyLength;
 use crate::buffer_pool;
@@ -7,30 +7,29 @@ use crate::response_head_writer::Reason;
 use http::{Response, StatusCode, Version};
 use proxy_framing::RequestKind;
 
-/// `HTTP/1.x SSS`, which the guard has seen to be there.
+/// Length of `HTTP/1.x SSS`, which the validator has found to be present.
 const STATUS_END: usize = 12;
 
-/// A response head and what it says about its message.
+/// A response head with its meaning for the message.
 #[derive(Debug)]
 pub struct ResponseHead {
-    /// The head itself; an uncommon reason phrase is among its extensions.
+    /// The head as the `http` crate represents it; an uncommon reason phrase is in its extensions.
     pub response: Response<()>,
-    /// How the end of the body is told.
+    /// Framing of the body.
     pub extent: BodyLength,
-    /// Whether the target means to keep the connection.
+    /// The target keeps the connection open.
     pub keeps: bool,
 }
 
 impl Head {
-    /// The status of a response's head. None if it is no such head.
+    /// The status of a response head; `None` if it is not one.
     #[must_use]
     pub fn status(&self) -> Option<StatusCode> {
         StatusCode::from_bytes(self.bytes.get(9..STATUS_END)?).ok()
     }
 }
 
-/// Reads a head that a guard has accepted, the answer to a request of this kind. None if it is no head
-/// after all.
+/// Parses an accepted head of the response to a request of this kind; `None` if it is not one.
 #[must_use]
 pub fn read_response(whole: &Head, kind: RequestKind) -> Option<ResponseHead> {
     let Head { bytes: head, lines } = whole;

@@ -1,4 +1,4 @@
-//! Response heads, as a server writes them.
+//! Writing of response heads.
 
 use crate::fields;
 use crate::message_writer::Framing;
@@ -14,7 +14,7 @@ use std::ops::Range;
 pub(crate) struct Reason(Bytes);
 
 impl Reason {
-    /// The phrase at `place` of `head`, unless it is empty or what everybody says.
+    /// The phrase at `place` of `head`, unless it is empty or the standard one.
     pub(crate) fn uncommon(head: &Bytes, place: Range<usize>, status: StatusCode) -> Option<Self> {
         let said = head.get(place.clone()).filter(|said| !said.is_empty())?;
         let usual = status.canonical_reason().unwrap_or_default();
@@ -22,35 +22,35 @@ impl Reason {
     }
 }
 
-/// The request that a response answers, and who answers.
+/// The request that a response answers, and properties of the connection.
 #[derive(Clone, Debug)]
 pub struct ResponseContext<'r> {
     /// The request's method.
     pub method: &'r Method,
     /// The request's version.
     pub version: Version,
-    /// Whether the connection is to be kept.
+    /// The connection shall be kept open.
     pub keeps: bool,
-    /// Whether the client takes trailers.
+    /// The client sent `TE: trailers`.
     pub takes_trailers: bool,
-    /// The value of `Date` for a response that has none.
+    /// Value of `Date` for a response without one.
     pub date: &'r HeaderValue,
-    /// A field that takes the place of all of its name.
+    /// A field that replaces all fields of its name.
     pub field: Option<(HeaderName, &'r HeaderValue)>,
-    /// The length of the body, if it is known.
+    /// Length of the body in bytes; `None` if it is unknown.
     pub length: Option<u64>,
 }
 
-/// What was settled by writing a head.
+/// The framing decided by writing a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
-    /// How the body goes. None: it has none.
+    /// Framing of the body; `None` without a body.
     pub framing: Option<Framing>,
-    /// Whether the connection is kept.
+    /// The connection stays open.
     pub keeps: bool,
 }
 
-/// Appends `head` as the answer to `to`. [RFC 9112 §6, §9.3]
+/// Appends `head` as the response to `to`. [RFC 9112 §6, §9.3]
 pub fn write_response(head: &Parts, to: &ResponseContext<'_>, out: &mut Vec<u8>) -> Written {
     let is_switch = head.status == StatusCode::SWITCHING_PROTOCOLS;
     let mut framing = framing(head, to);
@@ -126,7 +126,7 @@ fn status_line(head: &Parts, version: Version, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// How the body goes; none where there is none whatever the head says.
+/// Framing of the body; `None` where a body is not allowed, whatever the head contains.
 fn framing(head: &Parts, to: &ResponseContext<'_>) -> Option<Framing> {
     let bodiless = to.method == Method::HEAD
         || head.status.is_informational()

@@ -1,4 +1,4 @@
-//! Bytes that go from socket to socket by a pipe of the kernel's, and are never copied. [splice(2)]
+//! Moving of bytes from socket to socket through a kernel pipe, without copying. [splice(2)]
 
 use rustix::io::Errno;
 use rustix::pipe::{
@@ -11,24 +11,26 @@ use std::task::{Context, Poll, ready};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
-/// Pipes that are in use in one thread at most. Who gets none copies.
+/// Maximum number of pipes in use in one thread; further bodies are copied.
 ///
-/// A client that takes nothing holds one, and what is in it.
+/// A client that reads nothing occupies a pipe with its contents.
 const MOST_IN_USE: usize = 32;
 
-/// Bytes that a pipe holds, if the system gives so much. As much as is copied at once: no connection
-/// keeps the others waiting for longer.
+/// Requested capacity of a pipe, in bytes. The same amount is copied at once, so a splice blocks
+/// other connections no longer than a copy.
 const PIPE_BYTES: usize = 256 * 1024;
 
-/// A pipe with room for less is of no use. Users with very many pipes get small ones. [pipe(7)]
+/// Minimum useful capacity of a pipe, in bytes. The kernel gives small pipes to users with very
+/// many. [pipe(7)]
 const LEAST_ROOM: usize = 64 * 1024;
 
-/// A body whose bytes can be moved into a pipe.
+/// A body that can be moved into a pipe.
 pub trait SpliceFrom {
-    /// Whether what comes next of it is in a socket, and nobody has to look at it.
+    /// Whether the next bytes are in a socket and need no processing.
     fn can_splice(&self) -> bool;
 
-    /// Moves up to `most` bytes. None: it has to be read, which may be to learn that it broke off.
+    /// Moves at most `most` bytes. `None`: the body has to be read instead, perhaps to find its
+    /// error.
     fn poll_splice(
         &mut self,
         cx: &mut Context<'_>,
@@ -37,22 +39,22 @@ pub trait SpliceFrom {
     ) -> Poll<Option<usize>>;
 }
 
-/// A stream into which a pipe can be emptied.
+/// A stream that a pipe can be emptied into.
 pub trait SpliceTo {
-    /// Whether it is a socket, with nothing that has to be done to the bytes.
+    /// Whether it is a plain socket, without processing of the bytes.
     fn can_splice(&self) -> bool;
 
-    /// Moves what it takes. Gives the number of bytes.
+    /// Moves as many bytes as the stream accepts and returns their number.
     ///
     /// # Errors
-    /// Those of writing to it.
+    /// Those of writing to the stream.
     fn poll_splice(&mut self, cx: &mut Context<'_>, pipe: &mut Pipe) -> Poll<io::Result<usize>>;
 }
 
-/// A pipe, and what is in it. Its thread uses it again if it is dropped empty.
+/// A pipe with its contents. Dropped empty, it returns to its thread's stock.
 #[derive(Debug)]
 pub struct Pipe {
-    // None only while it is dropped.
+    // `None` only during drop.
     ends: Option<Ends>,
     held: usize,
 }
@@ -67,7 +69,7 @@ struct Ends {
 struct Stock {
     in_use: usize,
     spare: Vec<Ends>,
-    /// How many of the spare ones were not needed since somebody last looked.
+    /// Minimum number of spare pipes since the last [`close_spare_pipes`].
     unneeded: usize,
 }
 
@@ -75,13 +77,13 @@ thread_local! {
     static STOCK: RefCell<Stock> = RefCell::default();
 }
 
-/// Closes those of this thread's spare pipes that were not needed since it was last called.
+/// Closes the spare pipes of this thread that were not used since the last call.
 pub fn close_spare_pipes() {
     STOCK.with_borrow_mut(Stock::close_unneeded);
 }
 
 impl Pipe {
-    /// An empty pipe. None if the thread has as many as it may have, or the system has none to give.
+    /// An empty pipe; `None` at the thread's maximum, or if the kernel gives none.
     pub(crate) fn take() -> Option<Self> {
         let ends = STOCK.with_borrow_mut(Stock::lend)?;
         Some(Self {
@@ -90,17 +92,17 @@ impl Pipe {
         })
     }
 
-    /// Whether everything that was moved into it was moved out again.
+    /// Whether the pipe holds no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.held == 0
     }
 
-    /// Moves up to `most` bytes from a socket into the pipe, which must be empty. Gives their number: 0 at
-    /// the end of the stream.
+    /// Moves at most `most` bytes from a socket into the pipe, which must be empty. Returns their
+    /// number: 0 at the end of the stream.
     ///
     /// # Errors
-    /// Those of reading; [`io::ErrorKind::Unsupported`] if the system allows no such thing.
+    /// Those of reading; [`io::ErrorKind::Unsupported`] if the kernel does not support the call.
     pub fn poll_fill(
         &mut self,
         cx: &mut Context<'_>,
@@ -126,7 +128,7 @@ impl Pipe {
         }
     }
 
-    /// Moves what the pipe holds to a socket, as far as that takes it. Gives the number of bytes.
+    /// Moves bytes from the pipe to a socket, as many as it accepts, and returns their number.
     ///
     /// # Errors
     /// Those of writing.
@@ -190,14 +192,14 @@ impl Ends {
     }
 }
 
-/// Whether the socket was not ready after all.
+/// Whether the socket was not ready although it was reported ready.
 fn is_early(moved: &io::Result<usize>) -> bool {
     moved
         .as_ref()
         .is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
 }
 
-/// A kernel without the call, and a sandbox that does not allow it, say so in different ways.
+/// A kernel without the call and a sandbox that forbids it return different errors.
 fn told(error: Errno) -> io::Error {
     match error {
         Errno::INVAL | Errno::NOSYS | Errno::PERM | Errno::ACCESS => {
@@ -214,7 +216,7 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
 
-    /// Both ends of a connection.
+    /// Both ends of a TCP connection.
     async fn pair() -> (TcpStream, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap());
@@ -222,7 +224,7 @@ mod tests {
         (client.unwrap(), accepted.unwrap().0)
     }
 
-    /// How many are in use, and how many spare.
+    /// Number of pipes in use and of spare ones.
     fn in_stock() -> (usize, usize) {
         STOCK.with_borrow(|stock| (stock.in_use, stock.spare.len()))
     }

@@ -1,4 +1,4 @@
-//! Replays the fuzzers' corpora: what was worth keeping once must hold for ever.
+//! Replays the corpora of the fuzz targets.
 #![expect(clippy::expect_used, reason = "tests may fail loudly")]
 
 use proxy_testkit::replay;

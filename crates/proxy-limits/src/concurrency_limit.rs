@@ -67,7 +67,7 @@ impl ConcurrencyLimit {
         self.0.max.load(Ordering::Relaxed)
     }
 
-    /// Moves the ceiling for those who come from now on.
+    /// Sets the maximum for later acquisitions.
     pub fn set_max(&self, max: u32) {
         self.0.max.store(max, Ordering::Relaxed);
     }

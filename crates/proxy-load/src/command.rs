@@ -33,12 +33,12 @@ pub struct LoadProfile {
     pub span: Span,
     /// Whether the process polls without sleeping.
     pub spin: bool,
-    /// Processes whose CPU time and memory are measured.
+    /// Processes to measure the CPU time and memory of.
     pub watch: Vec<i32>,
     /// Whether one exchange is captured.
     pub capture: bool,
     /// Whether the server may close a connection between two responses [RFC 9112 §9.3.1]; a client
-    /// whose connection is refused then ends without a failure.
+    /// then ends without a failure if its connection is refused.
     pub may_close: bool,
 }
 
@@ -145,7 +145,7 @@ pub struct Sample {
 /// One exchange at both ends.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capture {
-    /// The response's head at the client; empty for HTTP/2, whose heads are compressed.
+    /// The response's head at the client; empty for HTTP/2, because heads are compressed.
     pub answer_head: String,
     /// Size of the response's body, in bytes.
     pub answer_body_bytes: usize,

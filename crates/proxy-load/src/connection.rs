@@ -73,8 +73,8 @@ impl Connection {
         Ok(Interest::ReadAndWrite)
     }
 
-    /// Reads once; appends to `answered` the start time of each request whose response is now
-    /// complete. The bytes are left at the beginning of `scratch`.
+    /// Reads once; appends to `answered` the start time of each request with a now complete
+    /// response. The bytes are left at the beginning of `scratch`.
     pub(crate) fn take(
         &mut self,
         scratch: &mut [u8],

@@ -24,7 +24,7 @@ pub(crate) struct Http2 {
     used_bytes: u32,
 }
 
-/// A request whose response is incomplete.
+/// A request with an incomplete response.
 #[derive(Clone, Copy, Debug)]
 struct Open {
     stream: u32,
@@ -66,13 +66,13 @@ impl Http2 {
         });
     }
 
-    /// Number of requests whose response is incomplete.
+    /// Number of requests with an incomplete response.
     pub(crate) fn unanswered(&self) -> usize {
         self.open.len()
     }
 
-    /// Consumes input: appends to `answered` the start time of each request whose response is now
-    /// complete, and to `out` the frames that the protocol requires.
+    /// Consumes input: appends to `answered` the start time of each request with a now complete
+    /// response, and to `out` the frames that the protocol requires.
     pub(crate) fn take(
         &mut self,
         bytes: &[u8],

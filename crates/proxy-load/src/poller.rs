@@ -105,7 +105,7 @@ impl Interest {
 }
 
 impl Owner {
-    /// The lowest bit distinguishes clients from the upstream, the others are the index.
+    /// The lowest bit distinguishes clients from the upstream, the remaining bits are the index.
     fn data(self) -> EventData {
         let place = |place: usize| u64::try_from(place).unwrap_or(u64::MAX) << 1;
         EventData::new_u64(match self {

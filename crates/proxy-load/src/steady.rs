@@ -106,7 +106,7 @@ mod tests {
     const PATIENCE: Duration = Duration::from_secs(20);
     const SOUND: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
-    /// The result of one client whose server sends these responses, one per request, closes the
+    /// The result of one client of a server that sends these responses, one per request, closes the
     /// connection, and accepts no other.
     fn seen(answers: &'static [&'static str]) -> SteadyOutcome {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

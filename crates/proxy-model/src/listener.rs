@@ -21,7 +21,7 @@ pub struct Listener {
     pub protocol: Setting<ListenerProtocol>,
     /// Route for requests that match no route; `None` answers 404.
     pub default_route: Option<Setting<RouteIndex>>,
-    /// Networks of peers whose forwarding headers are trusted.
+    /// Networks of the peers with trusted forwarding headers.
     pub trusted_proxies: Vec<Setting<IpNet>>,
     /// Treatment of ambiguous paths.
     pub path_policy: Setting<PathPolicy>,

@@ -11,7 +11,7 @@ pub struct Observability {
     pub access_log: AccessLog,
     /// The error log: faults, limits and reloads.
     pub error_log: ErrorLog,
-    /// Query parameters whose values are redacted, in lower case.
+    /// Names of query parameters to redact, in lower case.
     pub redact_query: Vec<Setting<String>>,
 }
 

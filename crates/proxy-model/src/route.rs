@@ -80,7 +80,7 @@ pub enum ServiceForm {
     Api,
     /// An HTML page.
     Web,
-    /// HTML for clients whose `Accept` prefers it, else JSON.
+    /// HTML if the client's `Accept` prefers it, else JSON.
     Negotiated,
 }
 

@@ -1,4 +1,4 @@
-//! The response body, and what must live as long as it does.
+//! The response body, with the state that lives as long as it does.
 
 use crate::completion::CompletionGuard;
 use crate::failure::exchange_problem;
@@ -18,21 +18,21 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-/// A response body. Its drop settles the request: the record is written and what it held is given
-/// back.
+/// A response body. Its drop ends the exchange: the record is written and permits are released.
 #[derive(Debug)]
 pub struct Body {
     source: Source,
     completion: Option<Box<CompletionGuard>>,
-    /// Whether a failure is told in trailers.
+    /// A failure is reported in trailers.
     errors_in_trailers: bool,
 }
 
-/// The response could not be brought to its end; the connection says so by breaking off.
+/// The response is incomplete; the protocol signals that by ending the connection or resetting the
+/// stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the response broke off: {reason}")]
 pub struct BodyError {
-    /// Why, in one word.
+    /// The reason's name.
     pub reason: &'static str,
 }
 
@@ -41,20 +41,20 @@ enum Source {
     Bytes(Bytes),
     Upstream(Box<UpstreamBody>),
     File(Box<FileBody>),
-    /// It broke off; the client is to get first what had come before.
+    /// The body failed; the bytes before are sent first.
     Failed(BodyError),
-    /// It broke off; the client is told why.
+    /// The body failed; the trailers report it.
     ErrorTrailers(HeaderMap),
 }
 
-/// Why there is no more of a body.
+/// The reason why a body ended early.
 #[derive(Debug)]
 enum Interruption {
     Upstream(SendError),
     Own(Problem),
 }
 
-/// A body that is still coming from upstream.
+/// A body that still arrives from the upstream.
 #[derive(Debug)]
 struct UpstreamBody {
     body: ResponseBody<RequestBody>,
@@ -84,7 +84,7 @@ impl Body {
         timers: RequestTimers,
         read_time: Duration,
     ) -> Self {
-        // Mostly all of it is there: then its connection is free at once for who comes next.
+        // Usually the whole body has arrived: the connection returns to the pool now.
         let source = if let Some(whole) = body.take_whole() {
             Source::Bytes(whole)
         } else {
@@ -101,26 +101,26 @@ impl Body {
         }
     }
 
-    /// Ties the end of the request to the end of this body.
+    /// Ties the end of the exchange to the end of this body.
     pub(crate) fn with_completion(mut self, completion: Box<CompletionGuard>) -> Self {
         self.completion = Some(completion);
         self
     }
 
-    /// Tells a gRPC caller in trailers why there is no more of this body.
+    /// Reports a failure of this body in gRPC trailers.
     pub(crate) fn with_errors_in_trailers(mut self) -> Self {
         self.errors_in_trailers = true;
         self
     }
 
-    /// The field that names the request, for a response whose head does not hold it yet.
+    /// The correlation ID's field, for a response head that does not have it yet.
     #[must_use]
     pub fn correlation_field(&self) -> Option<(HeaderName, &HeaderValue)> {
         let completion = self.completion.as_ref()?;
         Some((names::CORRELATION_ID, &completion.record.correlation_id))
     }
 
-    /// The bytes of a body that is held whole; none of one that is still arriving.
+    /// The bytes of a body in memory; empty for one that is still arriving.
     pub(crate) fn into_bytes(mut self) -> Bytes {
         match &mut self.source {
             Source::Bytes(bytes) => std::mem::take(bytes),
@@ -131,14 +131,14 @@ impl Body {
         }
     }
 
-    /// Sends on what there is of the request while the client takes nothing of the response.
+    /// Continues sending the request while the client does not read the response.
     pub fn poll_upload(&mut self, cx: &mut Context<'_>) {
         if let Source::Upstream(upstream) = &mut self.source {
             upstream.body.poll_upload(cx);
         }
     }
 
-    /// Ends a stream whose route or target a reload has removed, once its time is over.
+    /// Ends a stream after a reload removed its route or target and its grace period is over.
     #[inline]
     fn end_if_removed(&mut self) {
         let streams = matches!(self.source, Source::Upstream(_) | Source::File(_));
@@ -171,7 +171,7 @@ impl Body {
 }
 
 impl UpstreamBody {
-    /// Whether the client takes nothing just now: then its time runs, whatever the upstream does.
+    /// Whether the client does not read: then its timer runs, whatever the upstream does.
     #[inline]
     fn is_client_stalled(&self) -> bool {
         self.timers.deadline().running() == Some(Timer::ResponseWrite)
@@ -209,7 +209,7 @@ impl UpstreamBody {
         }
     }
 
-    /// Nothing came. Ready when nothing did for too long.
+    /// Ready with an error if a timer expired while no data arrived.
     fn poll_timeout(&self) -> Poll<SendError> {
         if self.is_client_stalled() {
             return Poll::Pending;
@@ -260,8 +260,8 @@ impl HttpBody for Body {
             }
             Poll::Ready(Some(Err(fault))) => {
                 self.source = self.fail(fault);
-                // hyper forgets what it has not written yet when a body fails, and writes when it
-                // has to wait for one.
+                // hyper drops unwritten data when a body fails, and writes it when it has to wait
+                // for the body.
                 cx.waker().wake_by_ref();
                 Poll::Pending
             }

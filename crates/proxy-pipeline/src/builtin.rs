@@ -1,4 +1,4 @@
-//! Answers the proxy gives by itself.
+//! Responses of the built-in handlers.
 
 use crate::exchange::Exchange;
 use crate::local_reply::Answer;
@@ -13,7 +13,7 @@ const JSON_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/jso
 const HTML_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 const WELCOME_PAGE: &str = include_str!("welcome.html");
 
-/// Answers with the document that `handler` stands for; only GET and HEAD ask for documents.
+/// The document of `handler`; only GET and HEAD are allowed.
 pub(crate) fn answer(handler: BuiltinHandler, exchange: &Exchange) -> Result<Answer, Problem> {
     if handler == BuiltinHandler::NotFound {
         return Err(Problem::new(Reason::RouteNotFound, Detail::None));

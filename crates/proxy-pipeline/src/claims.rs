@@ -1,14 +1,17 @@
-//! The one list of fields by which some upstream learns the client, the way of the request, or its target.
+//! The list of header fields that tell an upstream the client, the proxies on the way, or the
+//! target.
 //!
-//! An upstream that believes such a field believes its sender. So those of strangers are dropped, and those
-//! of trusted peers are passed on. `docs/reference/forwarding-headers.md` holds the same list.
+//! An upstream that trusts such a field trusts its sender. So those of untrusted peers are removed,
+//! and those of trusted peers are passed on. `docs/reference/forwarding-headers.md` has the same
+//! list.
 
 use crate::names;
 
-/// Names that begin so are all of the list: `X-Forwarded-For`, `-Port`, `-Prefix`, `-Ssl` and their kin.
+/// All names with this prefix are on the list: `X-Forwarded-For`, `-Port`, `-Prefix`, `-Ssl` and
+/// similar.
 const FAMILY: &str = "x-forwarded";
 
-/// Whether `name`, in small letters, stands on the list.
+/// Whether `name`, in lower case, is on the list.
 pub(crate) fn is_claim(name: &str) -> bool {
     matches!(
         name,
@@ -52,8 +55,8 @@ fn in_family(name: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
 
-/// Whether it is a name of the list, or the correlation ID's, with `_` in place of `-`: to CGI, and to
-/// what came after it, they are one variable.
+/// Whether it is a name on the list, or that of the correlation ID, with `_` in place of `-`: CGI
+/// and its successors map both to the same variable.
 pub(crate) fn is_shadow(name: &str) -> bool {
     if !may_be_claim(name) || !name.contains('_') {
         return false;
@@ -62,7 +65,7 @@ pub(crate) fn is_shadow(name: &str) -> bool {
     is_claim(&plain) || plain == names::CORRELATION_ID.as_str()
 }
 
-/// Whether `name` begins as some name of the list does: a quick no for most names.
+/// Whether `name` has a prefix of some name on the list; rejects most names quickly.
 #[inline]
 pub(crate) fn may_be_claim(name: &str) -> bool {
     matches!(name.as_bytes(), [b'c' | b'f' | b't' | b'v' | b'x', ..])

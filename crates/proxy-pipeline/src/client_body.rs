@@ -1,4 +1,4 @@
-//! A request's body as its client sends it, whatever the protocol.
+//! A request's body as received, for every protocol.
 
 use bytes::Bytes;
 use h2::RecvStream;
@@ -10,10 +10,10 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
-/// A request's body as its client sends it.
+/// A request's body as received.
 #[derive(Debug)]
 pub enum ClientBody {
-    /// There is none.
+    /// No body.
     Empty,
     /// Over HTTP/1.x.
     Http1(Rc<dyn Source>),
@@ -21,36 +21,36 @@ pub enum ClientBody {
     Http2(Streamed),
 }
 
-/// A connection of HTTP/1.x that brings the body of the request it is at.
+/// An HTTP/1.x connection, which delivers the body of its current request.
 pub trait Source: Debug {
-    /// The next piece, or the trailers. None at the end.
+    /// The next piece, or the trailers. `None` at the end.
     ///
     /// # Errors
     /// [`BodyAborted`].
     fn poll_frame(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyAborted>>>;
 
-    /// Whether nothing is left.
+    /// Whether the body is complete.
     fn is_over(&self) -> bool;
 
-    /// What is known of the length of what is left.
+    /// Bounds on the remaining length, in bytes.
     fn size_hint(&self) -> SizeHint;
 }
 
-/// A body that comes by an HTTP/2 stream.
+/// A body on an HTTP/2 stream.
 #[derive(Debug)]
 pub struct Streamed {
     stream: RecvStream,
-    /// Told when somebody wants the body.
+    /// Set when the body is polled, so that `100 Continue` is sent.
     continue_wanted: Option<Rc<Cell<bool>>>,
 }
 
-/// Why there is no more of a body.
+/// The reason why a body ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BodyAborted {
-    /// It broke off, or its client broke the rules of HTTP/1.1; the connection knows more.
+    /// The connection ended, or the body violates HTTP/1.1; the connection has the details.
     #[error("cut off by the client")]
     Gone,
-    /// Its client broke the rules of HTTP/2: of its length, or with what came behind it.
+    /// The body violates HTTP/2: its length or its trailers are wrong.
     #[error("malformed by HTTP/2")]
     Malformed,
 }
@@ -67,7 +67,7 @@ impl BodyAborted {
 }
 
 impl ClientBody {
-    /// The body that `stream` carries. `continue_wanted` is set when somebody wants it.
+    /// The body on `stream`. `asked` is set when it is polled.
     #[must_use]
     pub fn streamed(stream: RecvStream, continue_wanted: Option<Rc<Cell<bool>>>) -> Self {
         Self::Http2(Streamed {
@@ -130,7 +130,7 @@ impl Streamed {
         let trailers =
             ready!(self.stream.poll_trailers(cx)).map_err(|error| BodyAborted::of(&error))?;
         let trailers = trailers.map(|mut trailers| {
-            // The connection puts it in front of all trailers.
+            // The frame meter writes this field before all trailers.
             trailers.remove(HOST);
             Ok(Frame::trailers(trailers))
         });

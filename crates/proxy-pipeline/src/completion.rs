@@ -1,4 +1,4 @@
-//! The end of a request, however it came: what it held is given back and its record is written.
+//! The end of an exchange, normal or not: permits are released and its record is written.
 
 use crate::body::Body;
 use crate::connection_info::ConnectionInfo;
@@ -21,7 +21,7 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Dropped when a request is over; that settles it.
+/// Ends the exchange on drop.
 #[derive(Debug)]
 pub(crate) struct CompletionGuard {
     pub(crate) worker: Rc<Worker>,
@@ -31,7 +31,7 @@ pub(crate) struct CompletionGuard {
     pub(crate) record: ExchangeRecord,
 }
 
-/// What is known of a request so far.
+/// The data of an exchange so far.
 #[derive(Debug)]
 pub(crate) struct ExchangeRecord {
     pub(crate) began: Duration,
@@ -39,12 +39,12 @@ pub(crate) struct ExchangeRecord {
     pub(crate) protocol: Protocol,
     pub(crate) client_ip: IpAddr,
     pub(crate) parts: PlanParts,
-    /// Whether there is a connection to the target called last.
+    /// There is a connection to the last target.
     pub(crate) connected: bool,
-    /// None until there is an answer.
+    /// `None` until there is a response.
     pub(crate) status: Option<StatusCode>,
     pub(crate) bytes_out: u64,
-    /// Bytes from the client after a switch of protocols.
+    /// Bytes from the client after a protocol switch.
     pub(crate) tunnelled_in: u64,
     pub(crate) complete: bool,
     pub(crate) retries: u32,
@@ -52,12 +52,13 @@ pub(crate) struct ExchangeRecord {
     pub(crate) upload: Option<Rc<Progress>>,
     pub(crate) problem: Option<Box<Problem>>,
     pub(crate) permit: Option<Permit>,
-    /// What its access record will say of its head; none where there will be no record.
+    /// The encoded head for the access record; `None` if the log is off.
     pub(crate) access_head: Option<AccessLogHead>,
 }
 
 impl CompletionGuard {
-    /// Names the response to the request that held `known`, and ties everything to the end of its body.
+    /// Sets the correlation ID of the response, and ties the end of the exchange to the end of its
+    /// body.
     pub(crate) fn finish(
         mut self: Box<Self>,
         known: &KnownHeaders,
@@ -65,7 +66,7 @@ impl CompletionGuard {
     ) -> Response<Body> {
         let upgrade_slot = self.client.take_upgrade();
         let headers = response.headers_mut();
-        // HTTP/1.x takes it from the body, which costs no insertion.
+        // HTTP/1.x takes the field from the body, which saves an insertion.
         if !self.client.exclusive || upgrade_slot.is_some() {
             let id = self.record.correlation_id.clone();
             headers.insert(names::CORRELATION_ID, never_indexed(id));
@@ -97,21 +98,21 @@ impl CompletionGuard {
         }
     }
 
-    /// Why the response broke off: for what the client sent, if that was wrong.
+    /// The problem of a response that ended early; the client's own error has precedence.
     pub(crate) fn interrupted(&self, fault: &SendError) -> Problem {
         let upload = self.record.upload.as_ref();
         let upload = upload.and_then(|progress| progress.fault.get());
         exchange_problem(fault, self.upstream_name(), upload, self.client.fault.get())
     }
 
-    /// The upstream called last, or the one that the request was meant for; empty when there was none.
+    /// The last upstream, or the one of the route; empty if there is none.
     pub(crate) fn upstream_name(&self) -> &str {
         self.origin
             .upstream_name(self.record.parts)
             .unwrap_or_default()
     }
 
-    /// Counts the request among those that the target asked last is serving.
+    /// Counts the request at its target.
     pub(crate) fn enter_target(&mut self) {
         if !std::mem::replace(&mut self.record.connected, true)
             && let Some(target) = self.origin.target_metrics(self.record.parts)
@@ -120,7 +121,7 @@ impl CompletionGuard {
         }
     }
 
-    /// Takes it out of that count.
+    /// Ends the count at the target.
     pub(crate) fn leave_target(&mut self) {
         if std::mem::take(&mut self.record.connected)
             && let Some(target) = self.origin.target_metrics(self.record.parts)
@@ -129,7 +130,7 @@ impl CompletionGuard {
         }
     }
 
-    /// Why the stream must end now, though neither side has ended it: its route or target is gone.
+    /// The problem for which the stream must end now, because its route or target was removed.
     #[inline]
     pub(crate) fn removed(&mut self) -> Option<Problem> {
         let reloads = self.worker.reloads.get();
@@ -179,8 +180,8 @@ impl CompletionGuard {
         }
     }
 
-    /// An exchange without an answer, or with half of one, for which nobody else is to blame, was
-    /// given up by the client.
+    /// Attributes an exchange without a complete response, and without another cause, to the
+    /// client. Returns whether it did.
     fn attribute_to_client(&mut self) -> bool {
         let record = &mut self.record;
         if record.problem.is_none() && (record.status.is_none() || !record.complete) {
@@ -280,7 +281,7 @@ mod tests {
         }))
     }
 
-    /// A plan with one route, and a way to its one target.
+    /// A plan with one route and one target.
     fn active(generation: u64, route: &str, registry: &Arc<Registry>) -> ActivePlan {
         let text = format!(
             "listeners {{ listener \"main\" {{ address \"127.0.0.1:0\" }} }}\n\
@@ -330,7 +331,7 @@ mod tests {
         }
     }
 
-    /// A request that has become a tunnel, and its client.
+    /// A request that has become a tunnel, with its client.
     async fn switched(worker: &Rc<Worker>) -> Rc<ConnectionInfo> {
         let peer = Peer::new(Ipv4Addr::LOCALHOST.into(), false, &[]);
         let client = Rc::new(ConnectionInfo::new(

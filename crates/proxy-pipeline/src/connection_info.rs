@@ -1,4 +1,4 @@
-//! What the pipeline shares with the connection that a request came on.
+//! State shared by the pipeline and the connection of a request.
 
 use crate::completion::CompletionGuard;
 use crate::forwarded_headers::Peer;
@@ -14,72 +14,72 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The position of a listener that no plan in force has any more.
+/// The index of a listener that the active plan does not have.
 pub const REMOVED_LISTENER: usize = usize::MAX;
 
-/// One client connection, as its requests see it.
+/// The client connection, as seen by its requests.
 #[derive(Debug)]
 pub struct ConnectionInfo {
-    /// Position in the plan in force of the listener that accepted the connection.
+    /// Index of the listener in the active plan.
     pub listener: Rc<Cell<usize>>,
-    /// Who is at the other end.
+    /// The peer.
     pub peer: Peer,
-    /// Whether one request at a time owns the connection: HTTP/1.x, not HTTP/2.
+    /// One request at a time uses the connection: HTTP/1.x, not HTTP/2.
     pub exclusive: bool,
-    /// What its TLS handshake settled, if there was one.
-    // Boxed: it is large, and a connection without TLS has none.
+    /// The result of its TLS handshake, if there was one.
+    // Boxed, because it is large and a connection without TLS has none.
     pub session: Option<Box<TlsSession>>,
-    /// What it was accepted under.
+    /// The terms at the time of accept.
     pub terms: Rc<ConnectionTerms>,
-    /// When it is too old for further requests.
+    /// Tick at which it reaches its maximum age.
     pub ends_at: Tick,
-    /// Requests being served.
+    /// Number of requests in flight.
     pub in_flight: Cell<u32>,
-    /// Requests begun so far.
+    /// Number of requests so far.
     pub requests: Cell<u64>,
-    /// Whether the connection must end with the response under way.
+    /// The connection must close after the current response.
     pub close: Cell<bool>,
-    /// What was wrong with the client's bytes, if anything was.
+    /// The framing error of the client, if any.
     pub fault: Cell<Option<FramingError>>,
-    /// The timer that the connection was given up for, if it was.
+    /// The timer that ended the connection, if any.
     pub timed_out: Cell<Option<(Timer, Duration)>>,
-    /// Whether the stream that is being given up broke the rules of HTTP/2.
+    /// The stream that is being reset is malformed.
     pub malformed: Cell<bool>,
-    /// Requests that were answered or forwarded since they were last taken: each earns its client the reset
-    /// of a stream.
+    /// Requests answered or forwarded since the last [`Self::take_earned_resets`]: each allows the
+    /// client one reset.
     earned_resets: Cell<u32>,
-    // Boxed: hardly any connection has one.
+    // Boxed, because it is rare.
     aside: RefCell<Option<Box<Aside>>>,
 }
 
-/// What goes past a request and its response.
+/// State beside a request and its response.
 #[derive(Debug, Default)]
 struct Aside {
-    /// Heads of 1xx responses that are to be written.
+    /// Heads of 1xx responses to be written.
     interim: Vec<u8>,
-    /// The upstream's half, before the answer `101` is on its way.
+    /// The upstream's side, before the 101 is written.
     upgrade_slot: Option<UpgradeSlot>,
-    /// The upstream's half, since it is.
+    /// The upstream's side, after the 101 was written.
     switched: Option<Switched>,
 }
 
-/// What a TLS handshake settled, for every request of its connection.
+/// The result of a TLS handshake, for all requests of the connection.
 #[derive(Debug)]
 pub struct TlsSession {
-    /// The listener's TLS.
+    /// TLS of the listener.
     pub server: Arc<ServerTls>,
-    /// The name the client asked for.
+    /// The server name of the client, if sent.
     pub server_name: Option<Box<str>>,
-    /// What became of the client's certificate.
+    /// The verdict on the client's certificate.
     pub verdict: ClientAuthVerdict,
 }
 
-/// A connection that has left HTTP: the upstream's side, and what ends with it.
+/// A connection after a protocol switch: the upstream's side, and the guard of the exchange.
 #[derive(Debug)]
 pub struct Switched {
-    /// The upstream's half.
+    /// The upstream's side.
     pub tunnel: Tunnel,
-    /// The longest silence, both ways.
+    /// Maximum time without traffic in either direction.
     pub idle: Duration,
     pub(crate) permit: Option<ConnectionPermit>,
     pub(crate) completion: Box<CompletionGuard>,
@@ -87,22 +87,22 @@ pub struct Switched {
 
 type UpgradeSlot = (Tunnel, Option<ConnectionPermit>, Duration);
 
-/// The protocol that an HTTP/2 client wants to speak on its stream, among the request's extensions;
-/// the request itself is then a GET. [RFC 8441 §4]
+/// The protocol of an extended CONNECT, stored in the request's extensions; the request itself is
+/// then a GET. [RFC 8441 §4]
 #[derive(Clone, Debug)]
 pub struct ExtendedConnectProtocol(pub HeaderValue);
 
-/// One request's way to its connection.
+/// A request's link to its connection.
 #[derive(Clone, Debug)]
 pub struct RequestStream {
     /// The connection.
     pub client: Rc<ConnectionInfo>,
-    /// The one deadline that the request has at a time.
+    /// The deadline of the request.
     pub deadline: Rc<Deadline>,
 }
 
 impl ConnectionInfo {
-    /// A connection on which nothing has happened yet.
+    /// A new connection.
     #[must_use]
     pub fn new(
         listener: Rc<Cell<usize>>,
@@ -128,7 +128,7 @@ impl ConnectionInfo {
         }
     }
 
-    /// The same connection, after this handshake.
+    /// This connection after its handshake.
     #[must_use]
     pub fn with_tls(self, session: Option<TlsSession>) -> Self {
         Self {
@@ -137,20 +137,20 @@ impl ConnectionInfo {
         }
     }
 
-    /// Whether the connection ends as soon as it can: the process drains, the listener is gone or has
-    /// other settings, or the connection is too old or has carried its last request.
+    /// Whether the connection ends at the next opportunity: the process drains, the listener was
+    /// removed or has other settings, or the maximum of age or requests is reached.
     #[inline]
     pub fn should_close(&self, worker: &Worker) -> bool {
         worker.is_draining() || self.listener.get() == REMOVED_LISTENER || self.is_used_up(worker)
     }
 
-    /// Whether a connection of HTTP/1.x ends that waits for a request with nothing in flight.
+    /// Whether an idle HTTP/1.x connection ends now.
     #[inline]
     pub fn should_close_idle(&self, worker: &Worker) -> bool {
         self.must_close_now(worker) || self.is_used_up(worker)
     }
 
-    /// Whether it was accepted under other terms, is too old or has carried its last request.
+    /// Whether its terms are outdated, or its maximum of age or requests is reached.
     #[inline]
     fn is_used_up(&self, worker: &Worker) -> bool {
         let max_requests = self.terms.max_requests;
@@ -159,13 +159,13 @@ impl ConnectionInfo {
             || max_requests.is_some_and(|max| u64::from(max) <= self.requests.get())
     }
 
-    /// Whether the connection ends even if that closes it under a request on its way.
+    /// Whether the connection closes even if a request may be on its way.
     #[inline]
     pub fn must_close_now(&self, worker: &Worker) -> bool {
         worker.draining.get() == Draining::Promptly || self.listener.get() == REMOVED_LISTENER
     }
 
-    /// Requests that were answered or forwarded since the last call.
+    /// Requests answered or forwarded since the last call.
     #[inline]
     pub fn take_earned_resets(&self) -> u32 {
         self.earned_resets.take()
@@ -177,7 +177,7 @@ impl ConnectionInfo {
             .set(self.earned_resets.get().saturating_add(1));
     }
 
-    /// Bytes to be written before the next response: heads of 1xx responses.
+    /// Heads of 1xx responses to be written before the next response.
     #[inline]
     pub fn take_interim(&self) -> Option<Vec<u8>> {
         let mut aside = self.aside.borrow_mut();
@@ -185,7 +185,7 @@ impl ConnectionInfo {
         (!interim.is_empty()).then(|| std::mem::take(interim))
     }
 
-    /// Whether something waits to be written before the next response.
+    /// Whether 1xx responses are to be written.
     #[inline]
     pub fn has_interim(&self) -> bool {
         let aside = self.aside.borrow();
@@ -196,7 +196,7 @@ impl ConnectionInfo {
         self.aside().interim.extend_from_slice(heads);
     }
 
-    /// The upstream's half, once the answer `101` has been written.
+    /// The upstream's side, once the 101 has been written.
     pub fn take_switched(&self) -> Option<Switched> {
         self.aside.borrow_mut().as_mut()?.switched.take()
     }
@@ -214,7 +214,7 @@ impl ConnectionInfo {
         self.aside.borrow_mut().as_mut()?.upgrade_slot.take()
     }
 
-    /// Keeps a request open, though its response has no body, until the tunnel ends.
+    /// Keeps the exchange open, although its response has no body, until the tunnel ends.
     pub(crate) fn switch(
         &self,
         (tunnel, permit, idle): UpgradeSlot,

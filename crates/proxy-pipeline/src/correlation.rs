@@ -1,4 +1,4 @@
-//! The name that one request bears in responses, logs and upstreams.
+//! Correlation IDs, for responses, logs and upstreams.
 
 use bytes::{Bytes, BytesMut};
 use chacha20::ChaCha20Rng;
@@ -11,10 +11,9 @@ use std::time::Duration;
 const TEXT_LENGTH: usize = 36;
 const ARENA_BYTES: usize = 4096;
 
-/// Makes correlation IDs: `UUIDv7`, in text, out of one arena instead of one allocation each.
+/// Generates correlation IDs: `UUIDv7` as text, from one arena instead of one allocation each.
 ///
-/// What is random in them comes from `ChaCha20`: IDs that were seen tell nothing of others, nor of what
-/// the source was made from.
+/// The random bits come from `ChaCha20`, so that IDs reveal nothing about other IDs or the seed.
 #[derive(Debug)]
 pub struct IdSource {
     random: RefCell<ChaCha20Rng>,
@@ -22,7 +21,7 @@ pub struct IdSource {
 }
 
 impl IdSource {
-    /// A source whose IDs follow from the seed, which must be secret, and differ from those of other seeds.
+    /// A source with this seed, which must be secret and unique.
     #[must_use]
     pub fn new(seed: [u8; 32]) -> Self {
         Self {
@@ -31,10 +30,10 @@ impl IdSource {
         }
     }
 
-    /// A source with a seed of the operating system, which is asked once.
+    /// A source with a seed of the operating system, read once.
     ///
     /// # Errors
-    /// When the operating system has no random bytes.
+    /// The operating system returned no random bytes.
     pub fn of_the_system() -> io::Result<Self> {
         let mut seed = [0; 32];
         let refused = |_| io::Error::other("the system gives no random bytes");
@@ -42,7 +41,7 @@ impl IdSource {
         Ok(Self::new(seed))
     }
 
-    /// A new ID, made at `unix_time`. [RFC 9562 §5.7]
+    /// A new ID for the time `unix_time`. [RFC 9562 §5.7]
     pub(crate) fn next(&self, unix_time: Duration) -> HeaderValue {
         let millis = u64::try_from(unix_time.as_millis()).unwrap_or(u64::MAX);
         let text = text(uuid(millis, self.random(), self.random()));
@@ -59,7 +58,7 @@ impl IdSource {
         arena.split().freeze()
     }
 
-    /// Bytes that differ from one call to the next.
+    /// Random bytes, different in each call.
     #[inline]
     pub(crate) fn random_bytes(&self) -> [u8; 16] {
         let (high, low) = (u128::from(self.random()), u128::from(self.random()));
@@ -71,7 +70,7 @@ impl IdSource {
     }
 }
 
-/// The `UUIDv7` of a time with 74 of these random bits, its four words as they are written.
+/// The `UUIDv7` of a time and 74 of these random bits, as four words in the order of writing.
 fn uuid(millis: u64, random: u64, more: u64) -> [u32; 4] {
     const VERSION: u64 = 0x7000;
     const VARIANT: u64 = 0x8000_0000;
@@ -101,7 +100,8 @@ fn text([a, b, c, d]: [u32; 4]) -> [u8; TEXT_LENGTH] {
     text
 }
 
-/// Eight hexadecimal digits, all at once: each gets a byte, then those above 9 their distance to `a`.
+/// Eight hexadecimal digits, computed at once: each gets a byte, then those above 9 the distance to
+/// `a`.
 fn digits(word: u32) -> [u8; 8] {
     const ONES: u64 = 0x0101_0101_0101_0101;
     let spread = u64::from(word);
@@ -113,7 +113,7 @@ fn digits(word: u32) -> [u8; 8] {
     (spread + letters + ONES * u64::from(b'0')).to_be_bytes()
 }
 
-/// Whether an ID that came with a request may be kept: 1 to 128 characters of `[A-Za-z0-9._-]`.
+/// Whether a request's own ID may be used: 1 to 128 characters of `[A-Za-z0-9._-]`.
 pub fn is_acceptable(id: &[u8]) -> bool {
     let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     (1..=128).contains(&id.len()) && id.iter().all(allowed)
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn what_was_given_out_does_not_tell_what_comes_next() {
-        // The next number of splitmix64: any number that it gave tells its state.
+        // The next number of splitmix64, which reveals the generator's state.
         let source = IdSource::new(SEED);
         let whole = u128::from_ne_bytes(source.random_bytes());
         let word = |number: u128| u64::try_from(number & u128::from(u64::MAX)).unwrap();
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn an_id_that_is_kept_needs_no_escaping() {
-        // The access log writes it as it is.
+        // The access log writes it without escaping.
         for byte in 0..=u8::MAX {
             let plain = byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
             for id in [vec![byte], [&[b'a'; 31][..], &[byte]].concat()] {

@@ -1,4 +1,4 @@
-//! The time of day as responses tell it, made once a second.
+//! The `Date` field, formatted once per second.
 
 use crate::state::Worker;
 use bytes::Bytes;
@@ -6,7 +6,7 @@ use http::HeaderValue;
 use std::cell::RefCell;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// The last `Date` that was made, and when.
+/// The last value of `Date`, with its second.
 #[derive(Debug, Default)]
 pub(crate) struct DateCache(RefCell<Option<(u64, HeaderValue)>>);
 

@@ -1,5 +1,5 @@
-//! Files are read by threads that may wait for a disk: a bounded number for each root, so that a mount that
-//! hangs costs no more than its own.
+//! Threads for blocking file operations: a bounded number for each root, so that a mount that hangs
+//! affects only its own files.
 
 use bytes::Bytes;
 use proxy_files::{Content, Directory, FileError, FileRequest, FileResponse};
@@ -12,27 +12,27 @@ use std::time::SystemTime;
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 
-/// Threads of one worker that read beneath one root.
+/// Maximum number of threads of one worker for one root.
 const THREADS_PER_ROOT: usize = 8;
 
-/// The disks of one worker, by the root of their files. They outlive plans: threads that hang still count.
+/// The queues of one worker, by root. They outlive plans, so that threads that hang still count.
 #[derive(Debug, Default)]
 pub(crate) struct Disks(RefCell<BTreeMap<PathBuf, Disk>>);
 
-/// What reads the files beneath one root.
+/// The queue of one root.
 pub(crate) type Disk = Arc<JobQueue<DiskJob>>;
 
-/// One thing to be read. Its answer is not awaited any more when the request has been given up.
+/// A file operation. Its result is dropped if the request was cancelled.
 #[derive(Debug)]
 pub(crate) enum DiskJob {
-    /// A file and its first piece.
+    /// Opens a file and reads its first chunk.
     Open {
         folder: Arc<Directory>,
         asked: Box<FileRequest>,
         now: SystemTime,
         answer: oneshot::Sender<Result<(FileResponse, Bytes), FileError>>,
     },
-    /// The next piece of a file.
+    /// Reads the next chunk of a file.
     Read {
         content: Content,
         answer: oneshot::Sender<(Content, io::Result<Bytes>)>,
@@ -40,7 +40,7 @@ pub(crate) enum DiskJob {
 }
 
 impl Disks {
-    /// What reads the files beneath `root`.
+    /// The queue for files beneath `root`.
     pub(crate) fn of(&self, root: &Path) -> Disk {
         if let Some(disk) = self.0.borrow().get(root) {
             return Arc::clone(disk);
@@ -55,14 +55,14 @@ impl Disks {
         disk
     }
 
-    /// Forgets roots beneath which nothing is being read.
+    /// Removes the queues without work.
     pub(crate) fn forget_idle(&self) {
         self.0.borrow_mut().retain(|_, disk| disk.is_busy());
     }
 }
 
 impl DiskJob {
-    /// Does what is asked. Blocks.
+    /// Executes the operation. Blocks.
     fn run(self) {
         match self {
             Self::Open {
@@ -84,7 +84,7 @@ impl DiskJob {
         }
     }
 
-    /// Whether the request has not been given up.
+    /// Whether the request was not cancelled.
     fn is_wanted(&self) -> bool {
         match self {
             Self::Open { answer, .. } => !answer.is_closed(),
@@ -93,14 +93,14 @@ impl DiskJob {
     }
 }
 
-/// Reads the first piece of a file that has just been opened.
+/// Reads the first chunk of an opened file.
 fn first_piece(mut served: FileResponse) -> Result<(FileResponse, Bytes), FileError> {
     let piece = served.content.as_mut().map(Content::read);
     let piece = piece.transpose()?.unwrap_or_default();
     Ok((served, piece))
 }
 
-/// Jobs that block, done in order by at most so many threads at once.
+/// A queue of blocking jobs, executed in order by a bounded number of threads.
 #[derive(Debug)]
 pub(crate) struct JobQueue<J> {
     max_threads: usize,
@@ -108,12 +108,12 @@ pub(crate) struct JobQueue<J> {
     state: Lock<J>,
 }
 
-/// What is done with a job.
+/// The functions that handle a job.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Work<J> {
-    /// Does it. Blocks.
+    /// Executes it. Blocks.
     pub(crate) run: fn(J),
-    /// Whether it still has to be done.
+    /// Whether its result is still needed.
     pub(crate) is_wanted: fn(&J) -> bool,
 }
 
@@ -127,11 +127,11 @@ type Lock<J> = std::sync::Mutex<State<J>>;
 struct State<J> {
     waiting: VecDeque<J>,
     threads: usize,
-    /// Jobs that wait when those that are not wanted any more are next thrown away.
+    /// Number of waiting jobs at which cancelled ones are removed next.
     crowd: usize,
 }
 
-/// Fewest jobs that wait before those that are not wanted are looked for.
+/// Minimum number of waiting jobs at which cancelled ones are removed.
 const LEAST_CROWD: usize = 64;
 
 impl<J: Send + 'static> JobQueue<J> {
@@ -148,7 +148,7 @@ impl<J: Send + 'static> JobQueue<J> {
         }
     }
 
-    /// Has `job` done as soon as a thread is free.
+    /// Queues `job` for the next free thread.
     pub(crate) fn submit(self: &Arc<Self>, job: J) {
         let mut state = self.lock();
         if state.crowd <= state.waiting.len() {
@@ -168,7 +168,7 @@ impl<J: Send + 'static> JobQueue<J> {
         drop(spawn_blocking(move || thread.work()));
     }
 
-    /// Whether something is being done.
+    /// Whether a job is being executed.
     pub(crate) fn is_busy(&self) -> bool {
         self.lock().threads > 0
     }
@@ -178,10 +178,10 @@ impl<J: Send + 'static> JobQueue<J> {
     }
 }
 
-/// One of the threads of a queue.
+/// A thread of a queue.
 struct Thread<J: Send + 'static> {
     queue: Arc<JobQueue<J>>,
-    /// Whether its place has been given back.
+    /// Its slot has been released.
     is_over: bool,
 }
 
@@ -206,7 +206,7 @@ impl<J: Send + 'static> Thread<J> {
 }
 
 impl<J: Send + 'static> Drop for Thread<J> {
-    /// A job that panics costs no place.
+    /// Releases the slot after a panic too.
     fn drop(&mut self) {
         if !self.is_over {
             self.queue.lock().threads -= 1;

@@ -1,5 +1,5 @@
-//! The answer to what never became a request: bytes that are none, a head that took too long, a
-//! connection too many.
+//! Responses to input that never became a request: malformed bytes, a head that timed out, a
+//! rejected connection.
 
 use crate::completion::{CompletionGuard, ExchangeRecord};
 use crate::connection_info::ConnectionInfo;
@@ -16,16 +16,16 @@ use proxy_telemetry::{AccessLogHead, Protocol};
 use std::rc::Rc;
 use std::time::UNIX_EPOCH;
 
-/// What came of a request that never became one.
+/// The readable parts of a malformed request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct UnreadRequest<'h> {
-    /// The correlation ID that could still be read.
+    /// The correlation ID, if it could be read.
     pub correlation_id: Option<&'h [u8]>,
-    /// The bytes of its head, as far as they were accepted.
+    /// The accepted bytes of its head.
     pub head: &'h [u8],
 }
 
-/// Writes the refusal down and gives the bytes to answer with.
+/// Logs the refusal and returns the bytes of the response.
 #[must_use]
 pub fn refuse_unread(
     worker: &Rc<Worker>,

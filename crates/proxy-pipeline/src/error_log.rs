@@ -1,4 +1,4 @@
-//! What went wrong, counted and written down.
+//! Counting and logging of problems.
 
 use crate::connection_info::ConnectionInfo;
 use crate::failure::waited;
@@ -8,10 +8,10 @@ use proxy_telemetry::{ErrorRecord, Level, Limit, LimitRecord};
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// What is known of a request, or of a connection, beside its problem.
+/// The context of a problem: its request, or its connection.
 #[derive(Debug)]
 pub(crate) struct ErrorContext<'a> {
-    /// Since 1970.
+    /// Time since 1970.
     pub(crate) at: Duration,
     pub(crate) took: Duration,
     pub(crate) correlation_id: &'a str,
@@ -21,7 +21,7 @@ pub(crate) struct ErrorContext<'a> {
     pub(crate) route: Option<&'a str>,
 }
 
-/// Counts `problem` and writes its records. That a client left is counted only.
+/// Counts `problem` and writes its records. A client's disconnect is only counted.
 #[cold]
 pub(crate) fn log_problem(worker: &Worker, problem: &Problem, context: &ErrorContext<'_>) {
     let ErrorContext {
@@ -85,11 +85,10 @@ pub(crate) fn log_problem(worker: &Worker, problem: &Problem, context: &ErrorCon
     });
 }
 
-/// Writes down why a connection was given up beside or before any request; the client is told
-/// nothing that HTTP could say.
+/// Logs the reason why a connection was closed outside of any request, without a response.
 pub fn log_connection_problem(worker: &Worker, client: &ConnectionInfo, problem: &Problem) {
     let at = worker.time.unix(worker.time.elapsed());
-    // One of its own: it is in no response, but two records of one connection belong together.
+    // A new ID, which no response has, connects the two records of this connection.
     let correlation_id = worker.ids.next(at);
     let context = ErrorContext {
         at,
@@ -112,10 +111,10 @@ fn counted(detail: &Detail) -> (u64, u64) {
     }
 }
 
-/// The limit that a request or connection ran into for this reason.
+/// The limit that this reason belongs to.
 ///
-/// A rate of requests is the matter of the type `RateLimit`. What else bears its name is a flood of
-/// frames, which no setting limits and which is counted by its reason.
+/// A request rate belongs to the type `RateLimit`. Other reasons with that limit type are frame
+/// floods, which no setting limits and which are counted by their reason.
 fn limit_met(reason: Reason) -> Option<Limit> {
     if reason.error_type() == ErrorType::RateLimit {
         return Some(Limit::RequestRate);

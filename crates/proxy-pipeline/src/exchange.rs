@@ -1,4 +1,4 @@
-//! The request in hand: what it holds and what it has learned.
+//! The current request with its state.
 
 use crate::body::Body;
 use crate::client_body::ClientBody;
@@ -26,20 +26,20 @@ use proxy_telemetry::{AccessLogHead, AccessLogRequest, Protocol, TargetMetrics};
 use std::rc::Rc;
 use std::time::Duration;
 
-/// One request in hand. Dropped early, it still leaves its record: see [`CompletionGuard`].
+/// A request being handled. Dropped early, its record is still written: see [`CompletionGuard`].
 #[derive(Debug)]
 pub(crate) struct Exchange {
     pub(crate) head: Parts,
     pub(crate) body: Option<ClientBody>,
     pub(crate) known: KnownHeaders,
-    // Boxed: it goes from hand to hand, and most who hold it do not look at it.
+    // Boxed, because it is moved often and rarely read.
     pub(crate) completion: Box<CompletionGuard>,
-    /// The plan that it began under.
+    /// The plan at its beginning.
     active: Rc<ActivePlan>,
-    /// What the target is told beside what is in the head.
+    /// Header fields for the target in addition to the head's.
     pub(crate) forwarded: Option<ForwardedHeaders>,
     service: ServiceForm,
-    /// `Accept`, where it speaks of HTML: nobody else needs it when the head has gone upstream.
+    /// `Accept`, if it mentions HTML; kept for error responses after the head has gone upstream.
     accept: Option<HeaderValue>,
     stream: RequestStream,
 }
@@ -107,7 +107,7 @@ impl Exchange {
         }
     }
 
-    /// What the decision looks at.
+    /// The parts that the decision depends on.
     pub(crate) fn request_head(&self) -> RequestHead<'_> {
         let authority = self.head.uri.authority().map(Authority::as_str);
         let host = || self.known.host.as_ref()?.to_str().ok();
@@ -121,14 +121,14 @@ impl Exchange {
         }
     }
 
-    /// The request as it goes upstream; only the method stays.
+    /// Takes the request for the upstream; only the method is kept.
     pub(crate) fn take_request(&mut self, body: RequestBody) -> Request<RequestBody> {
         let mut request = Request::new(body);
         *request.method_mut() = self.head.method.clone();
         *request.uri_mut() = std::mem::take(&mut self.head.uri);
         *request.headers_mut() = std::mem::take(&mut self.head.headers);
         if self.head.method == Method::CONNECT {
-            // The protocol to speak in the tunnel.
+            // The protocol of the tunnel.
             *request.extensions_mut() = std::mem::take(&mut self.head.extensions);
         } else if let Some(raw) = self.head.extensions.remove::<RawTarget>() {
             request.extensions_mut().insert(raw);
@@ -140,7 +140,7 @@ impl Exchange {
         &self.active
     }
 
-    /// When the request came, since the worker's start.
+    /// Beginning of the request, since the worker's start.
     pub(crate) fn began(&self) -> Duration {
         self.completion.record.began
     }
@@ -157,7 +157,7 @@ impl Exchange {
         &mut self.completion.record
     }
 
-    /// The listener that the request came in by, as the plan in force knows it.
+    /// The listener of the request in its plan.
     pub(crate) fn listener(&self) -> Option<&ListenerPlan> {
         let listeners = self.active.plan.listeners();
         listeners.get(self.completion.client.listener.get())
@@ -171,13 +171,13 @@ impl Exchange {
         }
     }
 
-    /// The timers of this exchange, which ends at `end_by` whatever happens.
+    /// The timers of this exchange; `total` is its maximum time.
     pub(crate) fn timers(&self, total: Option<Duration>) -> RequestTimers {
         let clock = Rc::clone(&self.completion.worker.clock);
         RequestTimers::new(clock, Rc::clone(&self.stream.deadline), total)
     }
 
-    /// Notes that this target is asked now.
+    /// Records an attempt on this target.
     pub(crate) fn record_attempt(&mut self, upstream: usize, target: u16) {
         self.completion.leave_target();
         if self.completion.record.parts.upstream.is_none() {
@@ -190,19 +190,19 @@ impl Exchange {
         }
     }
 
-    /// Notes that there is a connection to the target asked last: until then the request waits.
+    /// Records that the last target is connected; until then the request waits.
     pub(crate) fn connected(&mut self) {
         self.completion.enter_target();
     }
 
-    /// The upstream and target asked last.
+    /// The last upstream and target.
     pub(crate) fn last_attempt(&self) -> Option<(&ActiveUpstream, &TargetMetrics)> {
         let (upstream, target) = self.completion.record.parts.upstream?;
         let upstream = self.active.upstreams.get(upstream)?;
         Some((upstream, upstream.targets.get(usize::from(target))?))
     }
 
-    /// The answer to a request that was not served.
+    /// The error response for `problem`.
     pub(crate) fn refuse(&mut self, problem: Problem) -> Response<Body> {
         let problem = if self.active.standard_statuses {
             let status = problem.reason().standard_status();
@@ -210,7 +210,7 @@ impl Exchange {
         } else {
             problem
         };
-        // Only its beginning matters to the choice, and only gRPC's.
+        // The value matters only for the detection of gRPC, by its beginning.
         let content_type = self
             .known
             .has(KnownHeaders::GRPC)
@@ -259,8 +259,8 @@ fn correlation_id(
         .unwrap_or_else(|| worker.ids.next(worker.time.unix(began)))
 }
 
-/// A value that no other message will hold: HTTP/2 need not remember it, and be slow to find others
-/// among many of its kind.
+/// Marks a unique value as not to be indexed by HTTP/2's table, which would be slow to search among
+/// many similar ones.
 pub(crate) fn never_indexed(mut value: HeaderValue) -> HeaderValue {
     value.set_sensitive(true);
     value
@@ -274,7 +274,7 @@ fn protocol(version: Version) -> Protocol {
     }
 }
 
-/// What the access log will say of `head`.
+/// Encodes the head for the access log.
 #[inline]
 fn access_head(
     worker: &Worker,

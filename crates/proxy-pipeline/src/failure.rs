@@ -1,4 +1,4 @@
-//! Every way in which a request is not served, as the problem it is told as.
+//! Conversion of every failure into a problem.
 
 use crate::policy::http2_fields::{InvalidField, check_field};
 use crate::request_body::RequestBodyError;
@@ -12,7 +12,7 @@ use proxy_tls::{TlsFailure, classify_io, io_error_text};
 use std::io;
 use std::time::Duration;
 
-/// What a client sent is no request, or one that is too large.
+/// The problem of a framing error of the client.
 #[must_use]
 #[expect(
     clippy::wildcard_enum_match_arm,
@@ -24,7 +24,7 @@ pub fn framing_problem(fault: FramingError) -> Problem {
         Problem::new(reason, Detail::Limit { current, limit })
     };
     match fault {
-        // Of the target, which has a bound of its own.
+        // The target has a fixed limit.
         FramingError::TargetSize { actual, limit: max } => {
             limit(Reason::HeaderSizeLimit, actual, max).without_setting()
         }
@@ -78,7 +78,7 @@ fn request_reason(fault: FramingError) -> Reason {
     }
 }
 
-/// A request's head came by HTTP/2 and could not go on by HTTP/1.1.
+/// The problem of a request head from HTTP/2 that HTTP/1.1 cannot represent.
 #[cold]
 pub(crate) fn unfit_request(unfit: InvalidField, headers: &HeaderMap) -> Problem {
     let reason = match unfit {
@@ -101,7 +101,7 @@ pub(crate) fn unfit_request(unfit: InvalidField, headers: &HeaderMap) -> Problem
     }
 }
 
-/// The same for a response's.
+/// The problem of such a response head.
 pub(crate) fn unfit_response(unfit: InvalidField, upstream: &str) -> Problem {
     let reason = match unfit {
         InvalidField::Name | InvalidField::Value => Reason::BadResponseHeader,
@@ -110,7 +110,7 @@ pub(crate) fn unfit_response(unfit: InvalidField, upstream: &str) -> Problem {
     Problem::new(reason, Detail::name(upstream))
 }
 
-/// No connection to a target came about.
+/// The problem of a failed connection attempt.
 pub(crate) fn connect_problem(fault: &ConnectError, upstream: &str, target: &str) -> Problem {
     let named = |text: String| Detail::named(upstream, text);
     match fault {
@@ -153,8 +153,8 @@ fn tls_reason(error: &io::Error) -> Reason {
     }
 }
 
-/// A request that was given to a connection has no response, or half of one. `unread` is what was wrong
-/// with the bytes of an HTTP/1.x client, if anything was: then no upstream is to blame.
+/// The problem of a request without a complete response. `unread` is the framing error of an
+/// HTTP/1.x client, which has precedence over the upstream's failure.
 pub(crate) fn exchange_problem(
     fault: &SendError,
     upstream: &str,
@@ -207,13 +207,13 @@ fn send_problem(fault: &SendError, upstream: &str, body: Option<RequestBodyError
     }
 }
 
-/// A request's body, or what came behind it, is none by HTTP/2. [RFC 9113 §8.1.1]
+/// The problem of a request body or trailers that violate HTTP/2. [RFC 9113 §8.1.1]
 pub(crate) fn malformed_body() -> Problem {
     let detail = Detail::text("the request's body or its trailers are malformed");
     Problem::new(Reason::Http2ProtocolError, detail)
 }
 
-/// Why a request by HTTP/2 has no response.
+/// The reason for which an HTTP/2 request has no response.
 fn call_reason(fault: &Http2RequestError) -> Reason {
     match fault {
         Http2RequestError::Unprocessed(error) if error.is_io() => Reason::UpstreamClosedEarly,
@@ -269,13 +269,13 @@ fn response_reason(fault: FramingError) -> Reason {
     }
 }
 
-/// A timer ran out.
+/// The problem of an expired timer.
 #[must_use]
 pub fn timeout_problem(timer: Timer, after: Duration) -> Problem {
     Problem::new(timeout_reason(timer), Detail::After(after))
 }
 
-/// The time after which a timer ran out; zero for any other problem.
+/// The length of the expired timer; zero for any other problem.
 pub(crate) fn waited(problem: &Problem) -> Duration {
     match problem.detail() {
         Detail::After(time) => *time,
@@ -287,7 +287,7 @@ pub(crate) fn waited(problem: &Problem) -> Duration {
     }
 }
 
-/// The reason that stands for a timer.
+/// The reason of an expired timer.
 pub(crate) const fn timeout_reason(timer: Timer) -> Reason {
     match timer {
         Timer::Handshake => Reason::ClientTlsFailed,

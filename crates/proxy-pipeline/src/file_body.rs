@@ -1,4 +1,4 @@
-//! A response body that threads read from a file, one piece ahead of the client at most.
+//! A response body read from a file by threads, at most one chunk ahead of the client.
 
 use crate::disk::{Disk, DiskJob};
 use crate::failure::timeout_problem;
@@ -17,28 +17,28 @@ use tokio::sync::oneshot::{Receiver, channel};
 #[derive(Debug)]
 pub(crate) struct FileBody {
     state: State,
-    /// Bytes that the client has not got yet.
+    /// Bytes not sent yet.
     left: u64,
     waiting: Waiting,
 }
 
 #[derive(Debug)]
 enum State {
-    /// A piece that came with the file, and what follows it.
+    /// The first chunk, read with the opening, and the rest.
     Begun(Bytes, Content),
     Held(Content),
     Reading(Receiver<(Content, io::Result<Bytes>)>),
     Over,
 }
 
-/// Waits for threads that read, no longer than a piece and the exchange may take.
+/// Waits for file operations, within the chunk's and the exchange's timers.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     timers: RequestTimers,
     disk: Disk,
 }
 
-/// How long a file may take to be opened, and each piece of it to be read.
+/// Maximum time for opening a file, and for reading each chunk.
 const READ_TIME: Duration = Duration::from_secs(30);
 
 impl FileBody {
@@ -50,7 +50,7 @@ impl FileBody {
         }
     }
 
-    /// How many bytes the client has not got yet.
+    /// Number of bytes not sent yet.
     pub(crate) fn left(&self) -> u64 {
         self.left
     }
@@ -98,17 +98,17 @@ impl FileBody {
 }
 
 impl Waiting {
-    /// For `disk`, on these timers.
+    /// For `disk`, with these timers.
     pub(crate) fn new(timers: RequestTimers, disk: Disk) -> Self {
         Self { timers, disk }
     }
 
-    /// Has something read.
+    /// Queues a file operation.
     pub(crate) fn submit(&self, job: DiskJob) {
         self.disk.submit(job);
     }
 
-    /// What was read.
+    /// Polls for the result.
     pub(crate) fn poll<T>(
         &self,
         read: &mut Receiver<T>,
@@ -122,7 +122,7 @@ impl Waiting {
             let lost = |_| Problem::new(Reason::InternalError, Detail::text("a thread was lost"));
             return Poll::Ready(done.map_err(lost));
         }
-        // The connection itself looks after a client that takes nothing.
+        // The connection handles a client that does not read.
         if deadline.running() == Some(Timer::ResponseWrite) {
             return Poll::Pending;
         }

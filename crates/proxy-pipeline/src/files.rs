@@ -1,4 +1,4 @@
-//! Answers with files of a folder, opened and read by threads that may wait for a disk.
+//! Static files, opened and read by threads that may block.
 
 use crate::body::Body;
 use crate::disk::DiskJob;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 use tokio::sync::oneshot;
 
-/// Answers with the file that the request's path names; only GET and HEAD ask for files.
+/// Responds with the file of the request's path; only GET and HEAD are allowed.
 pub(crate) async fn answer(
     exchange: &mut Exchange,
     route: &RoutePlan,

@@ -1,4 +1,4 @@
-//! Sends a request to a target and brings the response back.
+//! Forwarding of a request to a target.
 
 mod http1;
 mod http2;
@@ -29,7 +29,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use upstream_connection::{PooledConnection, UpstreamConnection};
 
-/// Where a request goes.
+/// The destination of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Destination<'p> {
     pub(crate) route: &'p RoutePlan,
@@ -38,10 +38,10 @@ pub(crate) struct Destination<'p> {
     pub(crate) total: Option<Duration>,
 }
 
-/// What stays the same over all attempts to send one request.
+/// State of all attempts to send one request.
 struct Attempts<'e, 'p> {
     exchange: &'e mut Exchange,
-    /// Kept here and nowhere else: it is large, and futures that pass it on hold each a copy.
+    /// Kept in one place, because it is large and futures that pass it on would each hold a copy.
     request: Request<RequestBody>,
     active: Rc<ActivePlan>,
     pool: Rc<Pool<RequestBody>>,
@@ -53,27 +53,27 @@ struct Attempts<'e, 'p> {
     tried: Vec<u16>,
 }
 
-/// What an attempt came to.
+/// The result of an attempt.
 enum AttemptOutcome {
     Answered(Answered),
-    /// The connection was of no use, and nobody is to blame.
+    /// The connection was unusable; no target failed.
     RetrySame,
-    /// The target has not looked at the request.
+    /// The target has not processed the request.
     RetryNext,
     Failed(Problem),
 }
 
-/// Who answered, and by what.
+/// The response, by protocol.
 enum Answered {
     Http1(Response<()>, PooledConnection),
     Http2(Response<RecvStream>, Box<Http2Request<RequestBody>>),
     Tunnel(Response<()>, Tunnel),
-    /// A tunnel was asked for, and this is why there is none.
+    /// The target's refusal of a tunnel.
     Refusal(Response<()>),
 }
 
 impl Answered {
-    /// Status and fields of an answer that came by HTTP/2.
+    /// Status and fields of a response over HTTP/2.
     fn by_http2(&self) -> Option<(StatusCode, &HeaderMap)> {
         match self {
             Self::Http1(..) => None,
@@ -85,7 +85,7 @@ impl Answered {
     }
 }
 
-/// Forwards the request of `exchange` and answers with the target's response.
+/// Forwards the request of `exchange` and returns the target's response.
 pub(crate) async fn send(
     exchange: &mut Exchange,
     to: Destination<'_>,
@@ -131,7 +131,7 @@ pub(crate) async fn send(
 }
 
 impl Attempts<'_, '_> {
-    /// Sends the request until somebody answers or it must not be sent again.
+    /// Sends the request until a target responds or it must not be sent again.
     async fn run(&mut self, requested: Option<&RequestedUpgrade>) -> Result<Answered, Problem> {
         let mut target = self.to.target;
         loop {
@@ -179,7 +179,8 @@ impl Attempts<'_, '_> {
         }
     }
 
-    /// When the target is asked. A kept connection is at hand: reading the clock again would show what
+    /// Beginning of the attempt. With a pooled connection the start of the exchange is used, which
+    /// saves a reading of the clock.
     /// deciding took.
     fn began(&self, connection: &UpstreamConnection) -> Duration {
         let at_hand = matches!(connection, UpstreamConnection::Http1(pooled) if pooled.at_hand);
@@ -189,8 +190,8 @@ impl Attempts<'_, '_> {
         self.exchange.worker().time.elapsed()
     }
 
-    /// The target to ask after `failed` could not be connected to. Nothing was sent, so any method
-    /// may go elsewhere.
+    /// The target after `failed`, which could not be connected to. Nothing was sent, so any method
+    /// may be retried.
     fn next_target(&mut self, failed: u16, problem: Problem) -> Result<u16, Problem> {
         self.record_failure(&problem);
         self.tried.push(failed);
@@ -211,7 +212,7 @@ impl Attempts<'_, '_> {
         balancing.choose_another(upstream.rr_counter.get(), ready.targets(), &self.tried)
     }
 
-    /// Starts the timer for what comes first: the request's body, or the response.
+    /// Starts the timer of the request's body, or of the response if there is none.
     fn start_timer(&self) {
         let times = &self.to.route.times;
         match &self.upload {
@@ -220,8 +221,8 @@ impl Attempts<'_, '_> {
         }
     }
 
-    /// Whether the client knows what comes before a response. HTTP/1.0 has one response for each
-    /// request. [RFC 9110 §15.2]
+    /// Whether the client accepts interim responses. HTTP/1.0 has one response for each request.
+    /// [RFC 9110 §15.2]
     fn client_takes_interim(&self) -> bool {
         self.exchange.head.version >= Version::HTTP_11
     }
@@ -279,7 +280,7 @@ impl Attempts<'_, '_> {
         let route = self.to.route;
         if let Some((status, headers)) = answered.by_http2() {
             if status.as_u16() > 599 {
-                // As by HTTP/1.1: there is no such class. [RFC 9110 §15]
+                // Invalid as over HTTP/1.1: there is no such class. [RFC 9110 §15]
                 let detail = Detail::name(&*self.to.upstream.name);
                 return Err(Problem::new(Reason::BadStatusLine, detail));
             }
@@ -291,7 +292,7 @@ impl Attempts<'_, '_> {
                 let (head, ()) = response.into_parts();
                 if head.status == StatusCode::SWITCHING_PROTOCOLS {
                     if !connection.has_sent_all() {
-                        // What is left of the body would be taken for bytes of the tunnel.
+                        // The rest of the body would be taken for bytes of the tunnel.
                         let detail = Detail::text("a switch before the end of the request");
                         return Err(Problem::new(Reason::UnaskedUpgrade, detail));
                     }
@@ -342,7 +343,7 @@ fn upload(
         .map_or(route.times.read, |listener| listener.body_idle_time);
     let times = Times {
         body_idle,
-        // A caller that streams may have nothing but a heartbeat to say.
+        // A streaming gRPC client may send only heartbeats.
         any_rate: to.upstream.http2 && exchange.known.has(KnownHeaders::GRPC),
         write: route.times.read,
         response: route.times.response,
@@ -354,8 +355,8 @@ fn upload(
     RequestBody::new(body, limits, times, timers.clone())
 }
 
-/// Whether a request may be sent twice without the client having asked for that: it has no body and a
-/// method that is idempotent. [RFC 9110 §9.2.2]
+/// Whether the proxy may retry a request: it has no body and an idempotent method. [RFC 9110
+/// §9.2.2]
 fn may_repeat(method: &Method, has_body: bool) -> bool {
     !has_body && method.is_idempotent()
 }

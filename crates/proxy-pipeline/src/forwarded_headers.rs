@@ -1,6 +1,6 @@
-//! Who the client is, and how the upstream is told.
+//! The client's address, and the header fields that tell it to the upstream.
 //!
-//! What a peer that is not trusted claims is dropped: see [`crate::claims`].
+//! Claims of untrusted peers are removed: see [`crate::claims`].
 
 use crate::known_headers::{KnownHeaders, remove_claims};
 use crate::names;
@@ -15,21 +15,21 @@ use std::net::IpAddr;
 const HTTP: HeaderValue = HeaderValue::from_static("http");
 const HTTPS: HeaderValue = HeaderValue::from_static("https");
 
-/// Who is at the other end of a connection.
+/// The peer of a connection.
 #[derive(Clone, Debug)]
 pub struct Peer {
-    /// The peer's address; behind a PROXY protocol header, the one it tells.
+    /// The peer's address; with the PROXY protocol, the one in the header.
     pub ip: IpAddr,
-    /// The same as a header value, made once for all requests of the connection.
+    /// The address as a header value, made once for all requests of the connection.
     pub ip_value: HeaderValue,
-    /// Whether the peer's claims about the client and its request are believed.
+    /// The peer's forwarding headers are trusted.
     pub trusted: Cell<bool>,
-    /// Whether the connection is encrypted.
+    /// The connection is encrypted.
     pub tls: bool,
 }
 
 impl Peer {
-    /// The peer at `ip`, believed if it is in one of `trusted`.
+    /// The peer at `ip`, trusted if it is in one of `trusted`.
     #[must_use]
     pub fn new(ip: IpAddr, tls: bool, trusted: &[IpNet]) -> Self {
         let ip = ip.to_canonical();
@@ -43,14 +43,14 @@ impl Peer {
         }
     }
 
-    /// The same peer, believed no more.
+    /// This peer, not trusted.
     #[must_use]
     pub fn without_trust(self) -> Self {
         self.trusted.set(false);
         self
     }
 
-    /// Believes the peer no longer unless it is in one of `trusted`.
+    /// Revokes the trust unless the peer is in one of `trusted`.
     #[cold]
     pub(crate) fn update_trust(&self, trusted: &[IpNet]) {
         let before = self.trusted.get();
@@ -58,8 +58,8 @@ impl Peer {
     }
 }
 
-/// The address that limits, hashing, logs and agents go by: the peer, or behind trusted peers the
-/// right-most hop of `X-Forwarded-For` that is not one of them.
+/// The client address for limits, hashing, logs and agents: the peer's, or behind trusted peers the
+/// right-most hop of `X-Forwarded-For` that is not trusted.
 pub(crate) fn client_ip(
     peer: &Peer,
     headers: &HeaderMap,
@@ -74,10 +74,10 @@ pub(crate) fn client_ip(
     client_of(peer.ip, lines, |ip| is_trusted(ip, trusted))
 }
 
-/// What the proxy adds to `Via` for a message received in `version`. [RFC 9110 §7.6.3]
+/// The proxy's entry in `Via` for a message received in `version`. [RFC 9110 §7.6.3]
 #[inline]
 pub(crate) fn via(version: Version) -> HeaderValue {
-    // Constants: else each call would look at each byte.
+    // Constants, so that the bytes are not validated in each call.
     const HTTP_10: HeaderValue = HeaderValue::from_static("1.0 proxyd");
     const HTTP_11: HeaderValue = HeaderValue::from_static("1.1 proxyd");
     const HTTP_2: HeaderValue = HeaderValue::from_static("2 proxyd");
@@ -88,14 +88,14 @@ pub(crate) fn via(version: Version) -> HeaderValue {
     }
 }
 
-/// What a target is told of a request's way, for a head that holds none of it: written behind the head's
-/// fields, which costs less than adding to them.
+/// The forwarding fields for a head without any: written behind the head's own fields, which is
+/// cheaper than inserting them.
 #[derive(Debug)]
 pub(crate) struct ForwardedHeaders {
-    /// What `Via` says, where the listener adds it.
+    /// The value of `Via`, if the listener adds it.
     pub(crate) via: Option<HeaderValue>,
     pub(crate) host: Option<HeaderValue>,
-    /// Whether the head's fields lack `Host`.
+    /// The head lacks `Host`.
     pub(crate) lacks_host: bool,
 }
 
@@ -118,7 +118,7 @@ impl ForwardedHeaders {
     }
 }
 
-/// Tells the upstream who asked, how and for which host.
+/// Sets the forwarding fields: client, protocol and host.
 #[inline]
 pub(crate) fn apply(
     peer: &Peer,
@@ -152,7 +152,7 @@ fn apply_over_present(
     remove_claims(headers, peer.trusted.get());
     extend_list(headers, names::FORWARDED_FOR, &peer.ip_value);
     if headers.contains_key(FORWARDED) {
-        // Beside a longer `X-Forwarded-For` it would tell of another way.
+        // Beside a longer `X-Forwarded-For` it would be inconsistent.
         extend_list(headers, FORWARDED, &forwarded_for(peer.ip));
     }
     if let Some(via) = via {
@@ -173,8 +173,8 @@ fn forwarded_for(ip: IpAddr) -> HeaderValue {
     HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static("for=unknown"))
 }
 
-/// Adds `last` to the comma-separated list of all fields of this name; empty ends of theirs are left
-/// out.
+/// Appends `last` to the comma-separated list of all fields of this name, without empty elements at
+/// the end.
 fn extend_list(headers: &mut HeaderMap, name: HeaderName, last: &HeaderValue) {
     let is_void = |byte: &u8| matches!(byte, b',' | b' ' | b'\t');
     let mut list = Vec::new();

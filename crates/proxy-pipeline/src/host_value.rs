@@ -1,9 +1,9 @@
-//! The value of `Host` for requests that name it in their target.
+//! The value of `Host` for requests with the host in their target.
 
 use http::HeaderValue;
 use std::cell::RefCell;
 
-/// Makes such values. Clients of HTTP/2 name the same host again and again: the last one is kept.
+/// Creates and caches such values: clients of HTTP/2 send the same host again and again.
 #[derive(Debug)]
 pub(crate) struct HostValue(RefCell<HeaderValue>);
 
@@ -14,7 +14,7 @@ impl Default for HostValue {
 }
 
 impl HostValue {
-    /// None if `host` cannot stand in a field.
+    /// `None` if `host` is not a valid field value.
     pub(crate) fn of(&self, host: &str) -> Option<HeaderValue> {
         let mut last = self.0.borrow_mut();
         if last.as_bytes() != host.as_bytes() {

@@ -1,10 +1,10 @@
-//! Heads of 1xx responses, made fit for the client.
+//! Heads of 1xx responses, filtered for the client.
 
 use crate::policy::http2_fields::check_field;
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 
-/// Fields that end with the upstream's connection, or say how long a body is that is not there.
-/// [RFC 9110 §7.6.1, §8.6]
+/// Fields of the upstream's connection, and those about the length of a body. [RFC 9110 §7.6.1,
+/// §8.6]
 const FORBIDDEN_FIELDS: &[&[u8]] = &[
     b"connection",
     b"keep-alive",
@@ -15,7 +15,7 @@ const FORBIDDEN_FIELDS: &[&[u8]] = &[
     b"content-length",
 ];
 
-/// Whole heads, one behind the other, without the fields that are not for the client.
+/// Filters a sequence of whole heads.
 pub(crate) fn for_clients(heads: &[u8]) -> Vec<u8> {
     let mut kept = Vec::with_capacity(heads.len());
     let mut rest = heads;
@@ -28,7 +28,7 @@ pub(crate) fn for_clients(heads: &[u8]) -> Vec<u8> {
     kept
 }
 
-/// A head that came by HTTP/2 as HTTP/1.1 writes it; empty when it is not for clients.
+/// An HTTP/2 head in HTTP/1.1 syntax; empty if it must not be forwarded.
 pub(crate) fn as_head(response: &Response<()>) -> Vec<u8> {
     let status = response.status();
     if matches!(
@@ -49,7 +49,7 @@ pub(crate) fn as_head(response: &Response<()>) -> Vec<u8> {
     for_clients(&head)
 }
 
-/// Whole heads, one behind the other, as HTTP/2 sends them.
+/// A sequence of whole heads as HTTP/2 responses.
 #[must_use]
 pub fn informational(heads: &[u8]) -> Vec<Response<()>> {
     const MAX_FIELDS: usize = 256;

@@ -1,7 +1,7 @@
-//! Headers that concern one connection only, found in one pass and removed before any other rule.
+//! Detection of known headers in one pass, and removal of hop-by-hop headers.
 //!
-//! [RFC 9110 §7.6.1]: fields that `Connection` names are removed first, then `Connection` itself and
-//! its kin. Names that the proxy sets or relies on cannot be nominated away.
+//! [RFC 9110 §7.6.1]: fields listed in `Connection` are removed first, then `Connection` itself and
+//! similar fields. Names that the proxy sets or depends on cannot be removed this way.
 
 use crate::claims::{is_claim, is_shadow, may_be_claim};
 use crate::names;
@@ -12,17 +12,17 @@ use http::header::{
 use http::{HeaderMap, HeaderValue};
 use proxy_errors::is_grpc;
 
-/// What a head holds that needs care: bits for names, and the two values that every request needs.
+/// The known headers of a head: bits for names, and the two values that every request needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct KnownHeaders {
     bits: u16,
-    /// `Host`, as the client sent it.
+    /// `Host`, as sent.
     pub(crate) host: Option<HeaderValue>,
-    /// The length of the body, if it was announced.
+    /// The length of the body in bytes, if it was announced.
     pub(crate) content_length: Option<u64>,
 }
 
-/// What a head holds that is only written down.
+/// Headers that are only logged.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LoggedHeaders<'a> {
     pub(crate) user_agent: Option<&'a HeaderValue>,
@@ -38,18 +38,18 @@ impl KnownHeaders {
     pub(crate) const TRANSFER_ENCODING: u16 = 1 << 5;
     pub(crate) const EXPECT: u16 = 1 << 6;
     pub(crate) const HTTP2_SETTINGS: u16 = 1 << 7;
-    /// A name of the list of claims, or of it with `_` in place of `-`.
+    /// A name on the list of forwarding claims, or one of them with `_` in place of `-`.
     pub(crate) const FORWARDING: u16 = 1 << 8;
     pub(crate) const CORRELATION_ID: u16 = 1 << 9;
-    /// The sender's `Accept` speaks of HTML.
+    /// `Accept` mentions HTML.
     pub(crate) const ACCEPTS_HTML: u16 = 1 << 10;
-    /// The sender calls by gRPC.
+    /// `Content-Type` is gRPC's.
     pub(crate) const GRPC: u16 = 1 << 11;
 
-    /// The length of the body was told with zeros before it.
+    /// `Content-Length` has leading zeros.
     pub(crate) const PADDED_LENGTH: u16 = 1 << 12;
 
-    /// Fields that end with this connection.
+    /// Hop-by-hop fields.
     const HOP: u16 = Self::TE
         | Self::UPGRADE
         | Self::CONNECTION
@@ -59,7 +59,7 @@ impl KnownHeaders {
         | Self::EXPECT
         | Self::HTTP2_SETTINGS;
 
-    /// Looks at each field once; the length of its name decides which few it can be.
+    /// Examines each field once; the length of its name selects the few candidates.
     pub(crate) fn in_head(headers: &HeaderMap) -> (Self, LoggedHeaders<'_>) {
         let mut known = Self::default();
         let mut logged = LoggedHeaders::default();
@@ -92,7 +92,7 @@ impl KnownHeaders {
         (known, logged)
     }
 
-    /// The same for a response, of which only names matter.
+    /// Like [`Self::in_head`], for a response, of which only names matter.
     pub(crate) fn in_response(headers: &HeaderMap) -> Self {
         let names = headers.keys();
         Self {
@@ -101,14 +101,14 @@ impl KnownHeaders {
         }
     }
 
-    /// Whether any of `bits` was found.
+    /// Whether any of `bits` is set.
     #[inline]
     pub(crate) const fn has(&self, bits: u16) -> bool {
         self.bits & bits != 0
     }
 }
 
-/// The bit of a name that most heads do not hold.
+/// The bit of a rarer name.
 #[inline]
 fn rare(name: &HeaderName) -> u16 {
     match name.as_str().len() {
@@ -130,7 +130,7 @@ fn claims(name: &str) -> bool {
     may_be_claim(name) && (is_claim(name) || is_shadow(name))
 }
 
-/// Removes the fields of the list of claims unless their sender is `believed`, and in any case those
+/// Removes the fields on the list of claims unless their sender is `believed`, and always those
 /// with `_` in place of `-`.
 #[cold]
 pub(crate) fn remove_claims(headers: &mut HeaderMap, believed: bool) {
@@ -173,7 +173,7 @@ fn number(value: &HeaderValue) -> Option<u64> {
     value.to_str().ok()?.parse().ok()
 }
 
-/// The protocol that a head asks to switch to: `Upgrade`, when `Connection` names it.
+/// The protocol of a requested upgrade: `Upgrade`, if `Connection` lists it.
 pub(crate) fn wanted_upgrade(headers: &HeaderMap, known: &KnownHeaders) -> Option<HeaderValue> {
     if !known.has(KnownHeaders::UPGRADE) || !known.has(KnownHeaders::CONNECTION) {
         return None;
@@ -183,12 +183,12 @@ pub(crate) fn wanted_upgrade(headers: &HeaderMap, known: &KnownHeaders) -> Optio
         .iter()
         .any(|value| names_in(value).any(|name| name.eq_ignore_ascii_case("upgrade")));
     let protocol = headers.get(UPGRADE).filter(|_| named)?;
-    // Not a protocol that could be tunnelled: HTTP/2 is spoken by this proxy itself or not at all.
+    // h2c is never tunnelled: HTTP/2 is terminated by this proxy.
     let is_h2c = protocol.as_bytes().eq_ignore_ascii_case(b"h2c");
     (!is_h2c).then(|| protocol.clone())
 }
 
-/// Whether the sender takes trailers. [RFC 9110 §10.1.4]
+/// Whether the sender accepts trailers. [RFC 9110 §10.1.4]
 pub(crate) fn takes_trailers(headers: &HeaderMap, known: &KnownHeaders) -> bool {
     known.has(KnownHeaders::TE)
         && headers
@@ -197,7 +197,7 @@ pub(crate) fn takes_trailers(headers: &HeaderMap, known: &KnownHeaders) -> bool 
             .any(|value| names_in(value).any(|name| name.eq_ignore_ascii_case("trailers")))
 }
 
-/// Removes what concerns one connection only.
+/// Removes hop-by-hop fields.
 #[inline]
 pub(crate) fn strip(headers: &mut HeaderMap, known: &KnownHeaders) {
     if known.has(KnownHeaders::HOP) {
@@ -246,7 +246,7 @@ fn strip_nominated(headers: &mut HeaderMap) {
     }
 }
 
-/// Names that end-to-end meaning, framing or the proxy itself rests on.
+/// Names that end-to-end semantics, framing or the proxy itself depend on.
 fn is_protected(name: &HeaderName) -> bool {
     [CONTENT_LENGTH, HOST, names::CORRELATION_ID].contains(name) || is_claim(name.as_str())
 }

@@ -1,8 +1,8 @@
-//! One request from head to log line. Read `pipeline.rs` first.
+//! The handling of a request, from head to log line. Read `pipeline.rs` first.
 //!
-//! State is `Plan` (immutable), `Worker` (one core's, never shared) or `Shared` (atomics only). A
-//! policy returns or leaves a fact; `failure.rs` alone turns a failure into an answer; the record of
-//! a request and all it holds are settled when its response body is dropped.
+//! State is `Plan` (immutable), `Worker` (one thread's, never shared) or `Shared` (atomics only). A
+//! policy returns or leaves a fact; only `failure.rs` turns failures into problems; the record is
+//! written and permits are released when the response body is dropped.
 
 mod pipeline;
 

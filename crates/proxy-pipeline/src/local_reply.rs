@@ -1,4 +1,4 @@
-//! From a problem or a document to the bytes of an answer.
+//! The proxy's own responses: problems and documents.
 
 use crate::body::Body;
 use crate::names;
@@ -11,7 +11,7 @@ use std::time::SystemTime;
 pub(crate) const OUR_NAME: HeaderValue = HeaderValue::from_static("proxyd");
 const CACHE_CONTROL: HeaderValue = HeaderValue::from_static("no-store");
 
-/// A document that the proxy answers with.
+/// A document for a response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
@@ -20,7 +20,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// As a response. Without its body for HEAD, but with the body's length.
+    /// The response. For HEAD without its body, but with the body's length.
     pub(crate) fn into_response(self, method: &Method) -> Response<Body> {
         let Self {
             status,
@@ -34,17 +34,17 @@ impl Answer {
     }
 }
 
-/// How a problem is told.
+/// The format of an error response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReplyFormat<'a> {
     pub(crate) form: ResponseForm,
     pub(crate) correlation_id: &'a HeaderValue,
     pub(crate) method: &'a Method,
-    /// Whether the reason may be shown in `Proxy-Status`.
+    /// The reason may be sent in `Proxy-Status`.
     pub(crate) expose_reason: bool,
 }
 
-/// The answer to a request that was not served.
+/// The error response for a request that was not served.
 pub(crate) fn local_reply(problem: &Problem, format: ReplyFormat<'_>) -> Response<Body> {
     let ReplyFormat {
         form,
@@ -79,7 +79,7 @@ pub(crate) fn local_reply(problem: &Problem, format: ReplyFormat<'_>) -> Respons
     respond(status, headers, body.into(), method)
 }
 
-/// What every 405 tells. To what CONNECT names, no method is served. [RFC 9110 §15.5.6]
+/// `Allow` of a 405. CONNECT's target has no allowed method. [RFC 9110 §15.5.6]
 fn allowed(reason: Reason) -> Option<&'static str> {
     if reason == Reason::MethodNotAllowed {
         return Some("GET, HEAD");
@@ -105,7 +105,7 @@ fn respond(
     response
 }
 
-/// What is written to a connection that never had a request that could be read.
+/// A response to a connection without a readable request.
 #[derive(Debug)]
 pub struct RawAnswer {
     /// Status line, header fields and body.
@@ -114,7 +114,7 @@ pub struct RawAnswer {
     pub status: StatusCode,
 }
 
-/// The answer to what could not be read as a request. The connection must be closed after it.
+/// The response to unreadable input. The connection must be closed after it.
 #[must_use]
 pub(crate) fn raw_answer(
     problem: &Problem,

@@ -1,4 +1,4 @@
-//! Header names that `http` has no constant for.
+//! Header names without a constant in the `http` crate.
 
 use http::HeaderName;
 

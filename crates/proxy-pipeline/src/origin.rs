@@ -1,4 +1,4 @@
-//! What the end of a request needs of the plan that the request began under.
+//! The parts of a request's plan that its end depends on.
 
 use crate::removal::Part;
 use crate::state::ActivePlan;
@@ -7,23 +7,23 @@ use proxy_telemetry::{EscapedField, EscapedFields, RouteMetrics, TargetMetrics};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The parts of its plan that a request has to do with, by position.
+/// The parts of its plan that a request uses, by index.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PlanParts {
     pub(crate) route: Option<usize>,
-    /// The upstream that the route leads to.
+    /// The upstream of the route.
     pub(crate) meant: Option<usize>,
-    /// The upstream and target called last.
+    /// The last upstream and target.
     pub(crate) upstream: Option<(usize, u16)>,
 }
 
-/// The plan, or what its request needs of it still.
+/// The plan, or an extract of it.
 #[derive(Debug)]
 pub(crate) enum Origin {
     /// The whole plan.
     Plan(Rc<ActivePlan>),
     /// An extract, for a stream that may outlive the plan by days.
-    // Boxed: hardly any request has one.
+    // Boxed, because it is rare.
     Extract(Box<Extract>),
 }
 
@@ -32,7 +32,7 @@ pub(crate) enum Origin {
 pub(crate) struct Extract {
     route: Option<Arc<str>>,
     route_metrics: Arc<RouteMetrics>,
-    /// One phrase, or none where there are no records.
+    /// One entry, or none if the log is off.
     route_fields: EscapedFields,
     target: Option<ExtractedTarget>,
 }
@@ -42,12 +42,12 @@ struct ExtractedTarget {
     upstream: Arc<str>,
     identity: Arc<TargetIdentity>,
     metrics: Arc<TargetMetrics>,
-    /// One phrase, or none where there are no records.
+    /// One entry, or none if the log is off.
     target_fields: EscapedFields,
 }
 
 impl Origin {
-    /// Lets go of the plan.
+    /// Replaces the plan by an extract.
     pub(crate) fn extract(&mut self, parts: PlanParts) {
         if let Self::Plan(active) = self {
             *self = Self::Extract(Box::new(Extract::of(active, parts)));
@@ -61,7 +61,7 @@ impl Origin {
         }
     }
 
-    /// The upstream called last, or the one that the request was meant for.
+    /// The last upstream, or the one of the route.
     pub(crate) fn upstream_name(&self, parts: PlanParts) -> Option<&str> {
         match self {
             Self::Plan(active) => {
@@ -73,7 +73,7 @@ impl Origin {
         }
     }
 
-    /// The target called last.
+    /// The last target.
     fn target_identity(&self, parts: PlanParts) -> Option<&Arc<TargetIdentity>> {
         match self {
             Self::Plan(active) => {
@@ -96,7 +96,7 @@ impl Origin {
         }
     }
 
-    /// What of the request's route and target `active`, a later plan, lacks.
+    /// The request's route or target, if `active`, a later plan, lacks it.
     pub(crate) fn lost(&self, parts: PlanParts, active: &ActivePlan) -> Option<Part> {
         let route = self.route_id(parts).filter(|id| !active.has_route(id));
         if let Some(id) = route {
@@ -115,7 +115,7 @@ impl Origin {
         }
     }
 
-    /// The route as access records have it.
+    /// The route in the form of access records.
     pub(crate) fn route_field(&self, parts: PlanParts) -> Option<EscapedField<'_>> {
         match self {
             Self::Plan(active) => active.route_fields.get(parts.route?),
@@ -123,8 +123,8 @@ impl Origin {
         }
     }
 
-    /// The upstream and target called last, as access records have them; the upstream alone when no
-    /// target was called.
+    /// The last upstream and target in the form of access records; the upstream alone if there was
+    /// no attempt.
     pub(crate) fn target_field(&self, parts: PlanParts) -> Option<EscapedField<'_>> {
         match self {
             Self::Plan(active) => match parts.upstream {

@@ -1,4 +1,4 @@
-//! A panic in one request ends that request and nothing else.
+//! Containment of panics: a panic ends only its request.
 
 use proxy_errors::{Detail, Problem, Reason};
 use std::any::Any;
@@ -7,13 +7,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::Poll;
 
-/// The outcome of `work`, or the panic it ended in as a problem.
+/// The result of `work`; a panic becomes a problem.
 pub(crate) fn contain<T>(
     mut work: Pin<&mut impl Future<Output = Result<T, Problem>>>,
 ) -> impl Future<Output = Result<T, Problem>> {
     poll_fn(move |cx| {
-        // After a panic the future is dropped and never polled again: what it left half done is not
-        // looked at by anybody else.
+        // After a panic the future is dropped and never polled again, so its inconsistent state is
+        // never observed.
         let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx)));
         polled.unwrap_or_else(|panic| Poll::Ready(Err(problem(&*panic))))
     })

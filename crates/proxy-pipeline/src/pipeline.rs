@@ -1,4 +1,4 @@
-//! The life of one request, top to bottom. Read this file first.
+//! The handling of a request, in order. Read this file first.
 
 use crate::body::Body;
 use crate::client_body::ClientBody;
@@ -16,7 +16,7 @@ use proxy_plan::Outcome;
 use std::pin::pin;
 use std::rc::Rc;
 
-/// Answers one request, which begins here and now; whatever happens, the client gets a response.
+/// Handles one request, which begins now; it always returns a response.
 pub fn handle(
     worker: Rc<Worker>,
     stream: RequestStream,
@@ -38,7 +38,7 @@ pub fn handle(
 }
 
 async fn serve(exchange: &mut Exchange) -> Result<Response<Body>, Problem> {
-    // A request keeps the plan it began with, even if a reload happens meanwhile.
+    // A request keeps the plan of its beginning, even across a reload.
     let active = Rc::clone(exchange.active());
     let now = exchange.began();
     http2_head::apply(exchange)?;

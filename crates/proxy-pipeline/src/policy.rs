@@ -1,4 +1,4 @@
-//! Policies: small, alike, and called by name from the pipeline.
+//! Policies, called by name from the pipeline.
 
 pub(crate) mod client_certificate;
 pub(crate) mod expectation;

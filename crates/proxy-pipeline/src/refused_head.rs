@@ -1,21 +1,21 @@
-//! What can be read of a head that was refused, for its records.
+//! Parsing of the readable parts of a refused head, for its records.
 
 use crate::failure::framing_problem;
 use proxy_errors::Problem;
 use proxy_framing::FramingError;
 use proxy_telemetry::AccessLogRequest;
 
-/// Most bytes of a target that a record tells.
+/// Maximum length of a target in a record, in bytes.
 const MOST_OF_TARGET: usize = 2_048;
 
-/// Most bytes of a field's name that a record tells.
+/// Maximum length of a field's name in a record, in bytes.
 const MOST_OF_NAME: usize = 64;
 
-/// The longest method that is taken for one, in bytes.
+/// Maximum length of a method, in bytes.
 const LONGEST_METHOD: usize = 32;
 
-/// The problem that `fault` is, and the field that is to blame in `head`: the bytes that were accepted
-/// before it, from the beginning of the head.
+/// The problem of `fault`, with the field that caused it, taken from `head`: the accepted bytes
+/// before the error.
 #[must_use]
 pub fn refused_head_problem(fault: FramingError, head: &[u8]) -> Problem {
     let problem = framing_problem(fault);
@@ -25,7 +25,7 @@ pub fn refused_head_problem(fault: FramingError, head: &[u8]) -> Problem {
     }
 }
 
-/// What is known of the request, however little of its head came.
+/// The readable parts of the request.
 pub(crate) fn facts(head: &[u8]) -> AccessLogRequest<'_> {
     let nothing = AccessLogRequest {
         // No client sends this method.
@@ -52,9 +52,9 @@ pub(crate) fn facts(head: &[u8]) -> AccessLogRequest<'_> {
     }
 }
 
-/// The request line, and what came behind it.
+/// The request line, and the bytes behind it.
 fn split(head: &[u8]) -> (&[u8], &[u8]) {
-    // Empty lines may come before a request. [RFC 9112 §2.2]
+    // Empty lines may precede a request. [RFC 9112 §2.2]
     let begins = head.iter().position(|byte| !b"\r\n".contains(byte));
     let head = begins.and_then(|at| head.get(at..)).unwrap_or_default();
     match head.iter().position(|byte| *byte == b'\n') {
@@ -66,7 +66,7 @@ fn split(head: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// The value of the first whole line of this name.
+/// The value of the first complete line of this name.
 fn value<'h>(fields: &'h [u8], wanted: &[u8]) -> Option<&'h [u8]> {
     let mut lines = fields.split_inclusive(|byte| *byte == b'\n');
     lines.find_map(|line| {
@@ -106,7 +106,7 @@ fn field_to_blame(fault: FramingError, head: &[u8]) -> Option<Box<str>> {
     }
 }
 
-/// The name in the line that came last.
+/// The name in the last line.
 fn last_name(fields: &[u8]) -> Option<Box<str>> {
     let mut lines = fields.split(|byte| *byte == b'\n');
     let last = lines.rfind(|line| !line.trim_ascii().is_empty())?;
@@ -116,7 +116,7 @@ fn last_name(fields: &[u8]) -> Option<Box<str>> {
     (!name.is_empty()).then(|| name.into())
 }
 
-/// Whether a byte may stand in a token. [RFC 9110 §5.6.2]
+/// Whether a byte may occur in a token. [RFC 9110 §5.6.2]
 fn is_tchar(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }

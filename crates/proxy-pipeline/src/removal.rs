@@ -1,4 +1,4 @@
-//! Routes and targets that a reload has removed, and the streams that still use them.
+//! Routes and targets removed by a reload, and the streams that still use them.
 
 use proxy_clock::Tick;
 use proxy_errors::Reason;
@@ -6,7 +6,7 @@ use proxy_plan::{Plan, TargetIdentity};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Removed routes and targets whose streams may still go on, and when that ends.
+/// Removed routes and targets, with the tick at which their streams end.
 #[derive(Debug, Default)]
 pub(crate) struct Removals(HashMap<Part, Tick>);
 
@@ -17,18 +17,18 @@ pub(crate) enum Part {
     Target(Arc<TargetIdentity>),
 }
 
-/// One stream's look at reloads.
+/// A stream's record of reloads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReloadWatch {
-    /// Reloads of the worker when it looked last.
+    /// Number of reloads at the last check.
     seen: u32,
-    /// Whether its route or target is gone.
+    /// Its route or target has been removed.
     doomed: bool,
 }
 
 impl Removals {
-    /// `new` follows `old`. Streams that depend on what it lacks may go on until `end`; those for which
-    /// an end was set before keep it, unless what they depend on is back.
+    /// Records that `new` replaces `old`. Streams that depend on removed parts may continue until
+    /// `end`; an earlier end is kept, unless the part is back.
     pub(crate) fn apply(&mut self, old: &Plan, new: &Plan, end: Tick) {
         let present: HashSet<Part> = parts(new).collect();
         self.0.retain(|part, _| !present.contains(part));
@@ -37,8 +37,8 @@ impl Removals {
         }
     }
 
-    /// Forgets the parts whose time is over at `now`. Whether there were any: their streams are to be
-    /// woken.
+    /// Drops the parts that have expired at `now`. Returns whether there were any: their streams
+    /// must be woken.
     pub(crate) fn expire(&mut self, now: Tick) -> bool {
         let before = self.0.len();
         self.0.retain(|_, end| now < *end);
@@ -64,7 +64,7 @@ impl Part {
 }
 
 impl ReloadWatch {
-    /// A stream that begins after this many reloads of its worker.
+    /// For a stream that begins after this many reloads of its worker.
     pub(crate) fn new(reloads: u32) -> Self {
         Self {
             seen: reloads,
@@ -72,13 +72,13 @@ impl ReloadWatch {
         }
     }
 
-    /// Whether there is nothing to look at: no reload since the last look, and nothing gone then.
+    /// Whether a check is unnecessary: no reload since the last one, and nothing was removed then.
     #[inline]
     pub(crate) fn is_quiet(self, reloads: u32) -> bool {
         self.seen == reloads && !self.doomed
     }
 
-    /// Why a stream that has `lost` its route or target must end now, if it must.
+    /// The reason why a stream that has `lost` its route or target must end now, if it must.
     #[cold]
     pub(crate) fn look(
         &mut self,

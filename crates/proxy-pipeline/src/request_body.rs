@@ -1,4 +1,4 @@
-//! A request's body on its way upstream: counted, bounded, and timed by progress.
+//! A request's body on its way upstream: counted, limited, and timed by progress.
 
 use crate::client_body::{BodyAborted, ClientBody};
 use crate::policy::header_limits::{FieldLimits, check_fields};
@@ -25,13 +25,13 @@ struct Upload {
     progress: Rc<Progress>,
 }
 
-/// What became of a body, told to whoever waits for the response.
+/// The state of a body, read by the task that waits for the response.
 #[derive(Debug)]
 pub(crate) struct Progress {
     pub(crate) bytes: Cell<u64>,
     pub(crate) fault: Cell<Option<RequestBodyError>>,
     pub(crate) complete: Cell<bool>,
-    /// Whether the response has begun: from then on its reader's timers count.
+    /// The response has begun: from then on the timers of reading it apply.
     answered: Cell<bool>,
     limits: BodyLimits,
     times: Times,
@@ -50,25 +50,25 @@ pub(crate) struct BodyLimits {
 /// How long each side may make the other wait.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
-    /// The client for each [`MinDataRate::MIN_BYTES`] bytes of its body.
+    /// For the client, per [`MinDataRate::MIN_BYTES`] bytes of its body.
     pub(crate) body_idle: Duration,
-    /// Whether any byte will do instead.
+    /// A single byte is enough instead.
     pub(crate) any_rate: bool,
-    /// The upstream between two pieces that it takes.
+    /// For the upstream, between two writes that it accepts.
     pub(crate) write: Duration,
-    /// The upstream from the last piece to the head of its response.
+    /// For the upstream, from the end of the body to the head of the response.
     pub(crate) response: Duration,
 }
 
-/// Why a request's body broke off.
+/// The reason why a request's body ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestBodyError {
-    /// Larger than allowed.
+    /// The body exceeds the limit.
     #[error("over {limit} bytes")]
     TooLarge {
-        /// Bytes seen so far.
+        /// Bytes received so far.
         seen: u64,
-        /// The most that is allowed.
+        /// The limit, in bytes.
         limit: u64,
     },
     /// A limit on header fields is passed by its trailers.
@@ -84,7 +84,7 @@ pub enum RequestBodyError {
     /// The client hung up, or sent what is no body.
     #[error("cut off by the client")]
     BodyAborted,
-    /// The client broke the rules of HTTP/2.
+    /// The client violated HTTP/2.
     #[error("malformed by HTTP/2")]
     Malformed,
 }
@@ -99,7 +99,7 @@ impl From<BodyAborted> for RequestBodyError {
 }
 
 impl RequestBody {
-    /// `incoming`, as far as `limits` let it through.
+    /// The body `incoming`, limited to `limit` bytes.
     pub(crate) fn new(
         incoming: ClientBody,
         limits: BodyLimits,
@@ -164,7 +164,7 @@ impl Progress {
         }
     }
 
-    /// The response has begun.
+    /// Records that the response has begun.
     pub(crate) fn response_began(&self) {
         self.answered.set(true);
     }
@@ -175,7 +175,7 @@ impl Progress {
         }
     }
 
-    /// A response that has begun may pause while the upstream takes more of the request.
+    /// Restarts the response's timer when the upstream accepts more of the request.
     fn extend_response_timer(&self) {
         let waits = self.timers.deadline().running() == Some(Timer::ResponseBody);
         if waits && self.answered.get() {
@@ -200,7 +200,7 @@ impl Progress {
     }
 }
 
-/// Each piece of it is looked at.
+/// Never spliced, because each piece is counted.
 impl SpliceFrom for RequestBody {
     fn can_splice(&self) -> bool {
         false

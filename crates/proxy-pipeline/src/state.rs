@@ -1,4 +1,4 @@
-//! What a worker owns, and what all workers see.
+//! State of a worker, and state shared by all workers.
 
 use crate::correlation::IdSource;
 use crate::date::DateCache;
@@ -24,33 +24,33 @@ use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// What all workers see at once.
+/// State shared by all workers.
 #[derive(Debug)]
 pub struct Shared {
     /// Requests in flight over all workers.
     pub in_flight: ConcurrencyLimit,
     /// Client connections over all workers.
     pub connections: ConcurrencyLimit,
-    /// What the process says of itself.
+    /// State of the process.
     pub lifecycle: Arc<Lifecycle>,
 }
 
-/// What one worker owns. Not `Send`.
+/// State of one worker. Not `Send`.
 #[derive(Debug)]
 pub struct Worker {
-    /// State seen by all workers.
+    /// State shared by all workers.
     pub shared: Arc<Shared>,
-    /// The worker's time, exactly.
+    /// The worker's precise time.
     pub time: Time,
-    /// The worker's time, in ticks.
+    /// The worker's coarse clock, in ticks.
     pub clock: Rc<Clock>,
     /// The deadlines of all its connections and streams.
     pub timers: Rc<TimerRegistry>,
-    /// Idle connections to targets.
+    /// Connections to targets.
     pub pool: Rc<Pool<RequestBody>>,
-    /// What it counts.
+    /// The worker's metrics.
     pub metrics: Arc<WorkerMetrics>,
-    /// What it writes down.
+    /// The worker's ends of the logs.
     pub logs: RefCell<Logs>,
     /// Whether its connections are to end.
     pub draining: Cell<Draining>,
@@ -59,19 +59,19 @@ pub struct Worker {
     pub(crate) host: HostValue,
     pub(crate) disks: Disks,
     active: RefCell<Rc<ActivePlan>>,
-    /// Counts the plans that were adopted after the first.
+    /// Number of plans applied after the first.
     pub(crate) reloads: Cell<u32>,
     pub(crate) removals: RefCell<Removals>,
 }
 
-/// How a worker's connections are to end.
+/// How a worker's connections end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Draining {
-    /// They are not.
+    /// They do not.
     No,
-    /// With their next response, so that no client finds its connection closed under a request.
+    /// With their next response, so that no client loses a request on an idle connection.
     Gently,
-    /// As soon as nothing is in flight on them.
+    /// As soon as they have no request in flight.
     Promptly,
 }
 
@@ -80,14 +80,14 @@ pub enum Draining {
 pub struct Logs {
     /// One line per request.
     pub access: WorkerLog,
-    /// Failures and limits met.
+    /// Failures and reached limits.
     pub errors: WorkerLog,
-    /// Whether those are written that no operator has to act on.
+    /// Warnings are written too.
     pub warnings: bool,
 }
 
 impl Logs {
-    /// Logs that go nowhere.
+    /// Logs that are off.
     #[must_use]
     pub fn off() -> Self {
         Self {
@@ -97,35 +97,35 @@ impl Logs {
         }
     }
 
-    /// Hands over what has been written down.
+    /// Sends pending lines.
     pub fn flush(&mut self) {
         self.access.flush();
         self.errors.flush();
     }
 }
 
-/// A plan as one worker carries it out.
+/// A plan with one worker's state for it.
 #[derive(Debug)]
 pub struct ActivePlan {
     /// The plan.
     pub plan: Arc<Plan>,
     pub(crate) routes: RouteTable,
     pub(crate) upstreams: Vec<ActiveUpstream>,
-    /// Whether header limits are answered 431.
+    /// Header limits are answered 431.
     pub(crate) standard_statuses: bool,
-    /// How requests are written down; none where they are not.
+    /// Format of access records; `None` if the log is off.
     pub(crate) access_format: Option<AccessFormat>,
-    /// Routes as access records have them, by position; none where there are no records.
+    /// Routes in the form of access records, by index; empty if the log is off.
     pub(crate) route_fields: EscapedFields,
     pub(crate) response_limits: HeadLimits,
-    /// By position of the route; none for those that serve no files.
+    /// By index of the route; `None` for routes without static files.
     pub(crate) folders: Vec<Option<Arc<Directory>>>,
-    /// Made when a stream of an older plan asks.
+    /// Created when a stream of an older plan needs it.
     route_ids: OnceCell<HashSet<Arc<str>>>,
     target_identities: OnceCell<HashSet<Arc<TargetIdentity>>>,
 }
 
-/// An upstream as one worker calls it.
+/// An upstream with one worker's state for it.
 #[derive(Debug)]
 pub(crate) struct ActiveUpstream {
     pub(crate) rr_counter: Cell<u32>,
@@ -133,21 +133,21 @@ pub(crate) struct ActiveUpstream {
     pub(crate) metrics: Arc<UpstreamMetrics>,
     pub(crate) targets: Vec<Arc<TargetMetrics>>,
     pub(crate) connectors: UpstreamConnectors,
-    /// Its targets as access records have them, by position; none where there are no records.
+    /// Its targets in the form of access records, by index; empty if the log is off.
     pub(crate) target_fields: EscapedFields,
-    /// The same without a target.
+    /// The upstream without a target in that form.
     pub(crate) upstream_field: EscapedFields,
 }
 
-/// How an upstream's targets are reached, by target.
+/// Connection settings of an upstream's targets.
 #[derive(Clone, Debug)]
 pub struct UpstreamConnectors {
-    /// By position of the target.
+    /// By index of the target.
     pub targets: Vec<ConnectSettings>,
 }
 
 impl ActivePlan {
-    /// `plan` for the worker of this number, with the ways to its upstreams' targets.
+    /// `plan` for the worker with this number, with the connectors of its upstreams.
     #[must_use]
     pub fn new(
         plan: Arc<Plan>,
@@ -186,7 +186,7 @@ impl ActivePlan {
         }
     }
 
-    /// Looks again which targets are healthy.
+    /// Recomputes the healthy targets.
     pub fn refresh(&self) {
         for (upstream, active) in self.plan.upstreams().iter().zip(&self.upstreams) {
             let states = upstream.targets.iter().map(|target| &target.state);
@@ -213,7 +213,7 @@ impl ActivePlan {
 }
 
 impl ActivePlan {
-    /// Tells the metrics how many idle connections there are.
+    /// Updates the metrics of idle connections.
     pub fn publish_pools(&self, pool: &Pool<RequestBody>) {
         for (upstream, active) in self.plan.upstreams().iter().zip(&self.upstreams) {
             if upstream.http2 {
@@ -252,7 +252,8 @@ impl ActiveUpstream {
             .clone()
             .map(|target| registry.target(worker, &upstream.name, &target.label));
         Self {
-            // Workers begin at different targets, or a few requests would all go to the first.
+            // Workers begin at different targets; otherwise the first requests would all go to the
+            // first target.
             rr_counter: Cell::new(u32::try_from(worker).unwrap_or_default()),
             ready: RefCell::new(HealthyTargets::of(
                 targets.clone().map(|target| &target.state),
@@ -302,15 +303,15 @@ impl Worker {
         self.draining.get() != Draining::No
     }
 
-    /// The plan that new requests start under.
+    /// The plan of new requests.
     #[must_use]
     #[inline]
     pub fn active(&self) -> Rc<ActivePlan> {
         Rc::clone(&self.active.borrow())
     }
 
-    /// Puts `active` in force for requests that start from now on. Streams whose route or target it
-    /// lacks may go on for the time that it gives to drain.
+    /// Activates `active` for new requests. Streams that depend on a removed route or target may
+    /// continue for its grace period.
     pub fn apply(&self, active: ActivePlan) {
         let time = *active.plan.model().system.graceful_shutdown_timeout;
         let end = self.clock.after(time);
@@ -321,7 +322,7 @@ impl Worker {
         self.disks.forget_idle();
     }
 
-    /// Ends the streams whose route or target is gone and whose time is over.
+    /// Ends streams with a removed route or target after their grace period.
     pub fn end_removed(&self) {
         if self.removals.borrow_mut().expire(self.clock.now()) {
             self.timers.wake_all();
@@ -329,7 +330,7 @@ impl Worker {
     }
 }
 
-/// What a target may send before it is taken to be broken.
+/// Limits on a target's response head.
 const RESPONSE_LIMITS: HeadLimits = HeadLimits {
     max_head_bytes: 64 * 1024,
     max_header_count: 256,

@@ -1,21 +1,21 @@
-//! How long client connections may be used.
+//! Terms of client connections.
 
 use std::cell::Cell;
 use std::time::Duration;
 
-/// What all connections share that one listener accepted under the same settings.
+/// Shared by all connections accepted by one listener under the same settings.
 #[derive(Debug, Default)]
 pub struct ConnectionTerms {
-    /// How old a connection may become; none is without limit.
+    /// Maximum age of a connection; `None` is unlimited.
     pub max_age: Option<Duration>,
-    /// Most requests on one connection; none is without limit.
+    /// Maximum number of requests on a connection; `None` is unlimited.
     pub max_requests: Option<u32>,
     retired: Cell<bool>,
     needs_certificate: Cell<bool>,
 }
 
 impl ConnectionTerms {
-    /// Terms that hold from now on.
+    /// Current terms.
     #[must_use]
     pub fn new(max_age: Option<Duration>, max_requests: Option<u32>) -> Self {
         Self {
@@ -25,8 +25,8 @@ impl ConnectionTerms {
         }
     }
 
-    /// Ends the connections under these terms, each after the answer in hand. The listener has other
-    /// settings now; with `needs_certificate` they require a client certificate.
+    /// Ends the connections under these terms, each after its current response. The listener has
+    /// other settings now; with `needs_certificate` they require a client certificate.
     pub fn retire(&self, needs_certificate: bool) {
         self.retired.set(true);
         self.needs_certificate.set(needs_certificate);
@@ -38,8 +38,7 @@ impl ConnectionTerms {
         self.retired.get()
     }
 
-    /// Whether the listener requires a client certificate now, and did not when it accepted the
-    /// connection.
+    /// Whether the listener requires a client certificate now, and did not at the time of accept.
     pub(crate) fn needs_certificate(&self) -> bool {
         self.needs_certificate.get()
     }

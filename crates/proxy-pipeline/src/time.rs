@@ -1,25 +1,24 @@
-//! The one place where the pipeline's worker reads the clock.
+//! The clock of the pipeline; no other file of this crate reads it.
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use std::cell::Cell;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A worker's time: how long it has run, and what time of day that is.
+/// A worker's time: monotonic time since its start, and time of day.
 ///
-/// The time of day is the monotonic time since the start plus an offset. The offset is set anew in each
-/// tick, since the clock of the host may be set, and the monotonic clock stands still while the host is
-/// suspended.
+/// The time of day is the monotonic time plus an offset. The offset is updated at each tick,
+/// because the host's clock may be set, and the monotonic clock stops while the host is suspended.
 #[derive(Debug)]
 pub struct Time {
     start_ns: u64,
-    /// The time of day at which `elapsed` was 0, as the host's clock counts now.
+    /// The time of day at which `elapsed` was 0, by the host's current clock.
     unix_start: Cell<Duration>,
     /// Whole seconds of the time of day at the last tick.
     unix_second: Cell<u64>,
 }
 
 impl Time {
-    /// Time that begins now.
+    /// Starts now.
     #[must_use]
     pub fn start() -> Self {
         let time = Self {
@@ -31,14 +30,14 @@ impl Time {
         time
     }
 
-    /// Time since the start. Never goes back.
+    /// Time since the start. Monotonic.
     #[must_use]
     #[inline]
     pub fn elapsed(&self) -> Duration {
         Duration::from_nanos(monotonic_ns().saturating_sub(self.start_ns))
     }
 
-    /// The time of day, `elapsed` after the start, since 1970.
+    /// The time of day at `elapsed` after the start, since 1970.
     #[must_use]
     #[inline]
     pub fn unix(&self, elapsed: Duration) -> Duration {
@@ -51,8 +50,8 @@ impl Time {
         self.unix_second.get()
     }
 
-    /// Takes over the time of day from the host's clock. Called in each tick. Gives the time since the
-    /// start.
+    /// Updates the time of day from the host's clock; called at each tick. Returns the time since
+    /// the start.
     #[expect(
         clippy::disallowed_methods,
         reason = "the clock module reads the clock"
@@ -70,8 +69,8 @@ impl Time {
     }
 }
 
-/// The monotonic clock, whose difference of two readings is all that matters. Fewer instructions than
-/// `Instant`, which keeps seconds and nanoseconds apart.
+/// The monotonic clock, for differences of two readings. Fewer instructions than `Instant`, which
+/// keeps seconds and nanoseconds apart.
 #[inline]
 #[expect(
     clippy::cast_sign_loss,

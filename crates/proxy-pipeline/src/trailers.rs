@@ -1,7 +1,7 @@
-//! Fields behind a body: what they may not say, and who may not be misled by them.
+//! Filtering of trailers.
 //!
-//! Receivers are free to add trailers to the headers. What decides about framing, routing, who asks
-//! or how the request is handled must have been said before the body. [RFC 9110 §6.5.1]
+//! Receivers may merge trailers into the headers. Fields for framing, routing, authentication or
+//! request handling are therefore not allowed behind the body. [RFC 9110 §6.5.1]
 
 use crate::known_headers::remove_claims;
 use crate::names;
@@ -14,7 +14,7 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName};
 
-/// What concerns one connection, or the framing of one message.
+/// Hop-by-hop fields, and those of framing.
 const OF_THE_CONNECTION: [HeaderName; 9] = [
     CONNECTION,
     CONTENT_LENGTH,
@@ -57,7 +57,7 @@ pub(crate) fn for_targets(trailers: &mut HeaderMap) {
     for_clients(trailers);
 }
 
-/// Takes out of a response's trailers what one of both protocols could not carry.
+/// Removes from a response's trailers the fields that one of both protocols cannot represent.
 #[cold]
 pub(crate) fn for_clients(trailers: &mut HeaderMap) {
     for name in &OF_THE_CONNECTION {

@@ -1,4 +1,4 @@
-//! Two streams joined after `101 Switching Protocols`.
+//! The tunnel after `101 Switching Protocols`: two joined byte streams.
 
 use crate::connection_info::Switched;
 use crate::failure::timeout_problem;
@@ -12,20 +12,20 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 const BUFFER_BYTES: usize = 16 * 1024;
 
-/// How a tunnel ended.
+/// The reason why a tunnel ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TunnelEnd {
-    /// Both sides had said all they had to.
+    /// Both sides closed.
     Closed,
     /// One side failed.
     Broken,
-    /// Nothing moved for as long as is allowed.
+    /// No traffic for the maximum idle time.
     Idle(Duration),
-    /// It was not to go on.
+    /// It was ended by the proxy.
     Cut,
 }
 
-/// Bytes carried each way.
+/// Bytes carried in each direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Carried {
     /// From the client.
@@ -34,8 +34,8 @@ pub struct Carried {
     pub down: u64,
 }
 
-/// Carries bytes both ways until both sides have ended, one fails, nothing moves for `idle`, or `is_cut`
-/// says so, which is asked whenever the tunnel is woken.
+/// Copies bytes in both directions until both sides have closed, one fails, no byte moves for
+/// `idle`, or `is_cut` returns true, which is tested whenever the tunnel is woken.
 pub async fn join<C>(
     mut client: C,
     tunnel: Tunnel,
@@ -54,7 +54,7 @@ where
     } = tunnel;
     let mut up = Half::beginning_with(early);
     let mut down = Half::beginning_with(&from_target);
-    // From here on only silence ends it.
+    // From here on only the idle timer applies.
     deadline.clear();
     deadline.start(clock, Timer::TunnelIdle, idle);
     let end = std::future::poll_fn(|cx| {
@@ -89,7 +89,7 @@ where
 #[derive(Debug)]
 struct Half {
     buffer: Vec<u8>,
-    // What is in the buffer and not yet written: start..filled.
+    // Data in the buffer that is not written yet: start..filled.
     start: usize,
     filled: usize,
     carried: u64,
@@ -160,7 +160,7 @@ impl Half {
         let polled = Pin::new(from).poll_read(cx, &mut read);
         let filled = read.filled().len();
         if polled.is_pending() {
-            // Most tunnels are silent most of the time.
+            // Frees the buffer, because most tunnels are silent most of the time.
             self.buffer = Vec::new();
             return Poll::Pending;
         }
@@ -174,7 +174,7 @@ impl Half {
 }
 
 impl Switched {
-    /// Carries bytes between `client` and the target until the tunnel ends; then the request is over.
+    /// Copies bytes between `client` and the target until the tunnel ends, which ends the exchange.
     pub async fn carry<C>(self, client: C, early: &[u8], timing: (&Clock, &Deadline))
     where
         C: AsyncRead + AsyncWrite + Unpin,

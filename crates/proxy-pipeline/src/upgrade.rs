@@ -1,4 +1,4 @@
-//! `101 Switching Protocols`: the answer goes to the client, then bytes do. By HTTP/2 it is a 200.
+//! Protocol upgrades: `101 Switching Protocols`, or a 200 over HTTP/2.
 
 use crate::body::Body;
 use crate::exchange::Exchange;
@@ -13,18 +13,18 @@ use proxy_errors::{Detail, Problem, Reason};
 use proxy_plan::RoutePlan;
 use proxy_pool::{Connection, ConnectionPermit, Tunnel};
 
-/// What a client asked to switch to.
+/// The upgrade that a client requested.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestedUpgrade {
     pub(crate) protocol: HeaderValue,
-    /// The key that was sent in the client's stead, which knows none.
+    /// The WebSocket key that was sent on behalf of an HTTP/2 client.
     pub(crate) key: Option<HeaderValue>,
-    /// The client's own key, where it is not sent on.
+    /// The key of an HTTP/1.1 client, if it is not forwarded.
     pub(crate) theirs: Option<HeaderValue>,
 }
 
 impl RequestedUpgrade {
-    /// Whether the client takes any success for the beginning of its tunnel. [RFC 8441 §4]
+    /// Whether the client takes any 2xx for the beginning of its tunnel. [RFC 8441 §4]
     pub(crate) fn is_bootstrapped(&self) -> bool {
         self.key.is_some()
     }
@@ -38,7 +38,7 @@ impl RequestedUpgrade {
     }
 }
 
-/// Takes the stream out from under `connection` and leaves it with the client's connection.
+/// Takes the stream out of `connection` and stores it at the client's connection.
 pub(crate) fn switch(
     exchange: &Exchange,
     route: &RoutePlan,
@@ -58,7 +58,7 @@ pub(crate) fn switch(
     ))
 }
 
-/// Leaves the tunnel that a shared connection has opened with the client's connection.
+/// Stores the tunnel of a shared connection at the client's connection.
 pub(crate) fn open(
     exchange: &Exchange,
     route: &RoutePlan,
@@ -70,7 +70,7 @@ pub(crate) fn open(
         return Err(Problem::new(Reason::UnaskedUpgrade, Detail::None));
     };
     if let Some(key) = &requested.theirs {
-        // The target has never seen the key. [RFC 8441 §5]
+        // The target has never received the key. [RFC 8441 §5]
         let answer = websocket::answer(key);
         head.headers.insert(SEC_WEBSOCKET_ACCEPT, answer);
     }
@@ -86,7 +86,7 @@ fn agree(
 ) -> Response<Body> {
     response_head::apply(route, &mut head);
     head.headers.remove(names::KEEP_ALIVE);
-    // Some say 0 and mean the answer; what follows is a tunnel all the same. [RFC 9110 §8.6]
+    // Some targets send a length of 0; a tunnel follows all the same. [RFC 9110 §8.6]
     head.headers.remove(CONTENT_LENGTH);
     if requested.is_bootstrapped() {
         head.status = StatusCode::OK;

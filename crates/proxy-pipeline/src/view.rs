@@ -1,4 +1,4 @@
-//! What a worker knows when it decides.
+//! The worker's state for decisions.
 
 use crate::state::ActivePlan;
 use proxy_plan::{BalancerState, UpstreamPlan};

@@ -1,5 +1,5 @@
-//! The handshake that WebSocket asks for over HTTP/1.1 and not over HTTP/2, where the one meets the
-//! other. [RFC 6455 §4, RFC 8441 §5]
+//! Translation of the WebSocket handshake between HTTP/1.1, which has a key, and HTTP/2, which has
+//! none. [RFC 6455 §4, RFC 8441 §5]
 
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use base64::Engine as _;
@@ -14,7 +14,7 @@ pub(crate) fn key(random: [u8; 16]) -> HeaderValue {
     HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 
-/// What shows that a key was understood.
+/// The value that proves that the key was processed.
 pub(crate) fn answer(key: &HeaderValue) -> HeaderValue {
     let hashed = digest(
         &SHA1_FOR_LEGACY_USE_ONLY,
@@ -24,7 +24,7 @@ pub(crate) fn answer(key: &HeaderValue) -> HeaderValue {
     HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 
-/// Whether `given` shows that the key was understood.
+/// Whether `given` is the value for the key.
 pub(crate) fn is_answered(key: &HeaderValue, given: Option<&HeaderValue>) -> bool {
     let expected = answer(key);
     given.is_some_and(|given| given.as_bytes().trim_ascii() == expected.as_bytes())

@@ -1,25 +1,26 @@
-//! What a decision needs to know beyond the plan.
+//! The state that a decision reads in addition to the plan.
 
 use crate::plan::Plan;
 use crate::upstream::UpstreamPlan;
 
-/// The changing facts that a decision reads, as the one who asks sees them.
+/// The changing state that a decision reads, as seen by the caller.
 pub trait BalancerState {
-    /// How many requests this upstream has had before this one.
+    /// Number of requests that this upstream had before this one.
     fn rr_counter(&self, upstream: &UpstreamPlan) -> u32;
 
-    /// Calls `with` with the targets that may be called, as indices into the upstream's targets.
+    /// Calls `with` with the targets that may be used, as indexes into the upstream's targets.
     fn with_ready<T>(&self, upstream: &UpstreamPlan, with: impl FnOnce(&[u16]) -> T) -> T;
 }
 
-/// The view of somebody who has no running proxy at hand: everything is well and nothing was sent.
+/// The state for decisions without a running proxy: all targets are healthy and have had no
+/// request.
 #[derive(Debug)]
 pub struct AssumeHealthy {
     ready: Vec<Vec<u16>>,
 }
 
 impl AssumeHealthy {
-    /// All targets of `plan` are ready.
+    /// For the targets of `plan`.
     #[must_use]
     pub fn of(plan: &Plan) -> Self {
         let all = |upstream: &UpstreamPlan| {

@@ -1,4 +1,4 @@
-//! From a model to a plan.
+//! Compilation of a model into a plan.
 
 use crate::listener::ListenerPlan;
 use crate::plan::Plan;
@@ -10,8 +10,8 @@ use proxy_routing::{Router, Rule};
 use std::sync::Arc;
 
 impl Plan {
-    /// Compiles `model`. Targets that the plan in force names, too, keep their ids and states; those
-    /// that are new are known to `targets` alone until it is committed.
+    /// Compiles `model`. Targets that the active plan has keep their ids and states; new ones exist
+    /// only in `targets` until it is committed.
     #[must_use]
     pub fn compile(generation: u64, model: Arc<Model>, targets: &mut TargetTransaction) -> Self {
         let upstreams = model.upstreams.iter().enumerate();

@@ -1,4 +1,5 @@
-//! The decision: from a request's head to who answers it, or why nobody does.
+//! The decision: from a request's head to the service that answers it, or the reason for refusing
+//! it.
 
 use crate::balancer_state::BalancerState;
 use crate::plan::Plan;
@@ -14,52 +15,52 @@ use proxy_routing::{
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// Bytes of a path that are written into a log.
+/// Maximum length of a path in logs, in bytes.
 const MAX_SHOWN_PATH_BYTES: usize = 200;
 
-/// What a decision looks at in a request.
+/// The parts of a request that a decision depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestHead<'a> {
-    /// Position of the listener it came in by.
+    /// Index of the listener.
     pub listener: usize,
     /// The method.
     pub method: &'a Method,
-    /// `Host` or `:authority`, as the client sent it; empty when there is none.
+    /// `Host` or `:authority`, as sent; empty if there is none.
     pub host: &'a str,
-    /// The path and query, as the client sent them; none for `CONNECT`.
+    /// The path and query, as sent; `None` for `CONNECT`.
     pub target: Option<&'a PathAndQuery>,
     /// The header fields.
     pub headers: &'a HeaderMap,
-    /// The length of the body, if it was announced.
+    /// The length of the body in bytes, if it was announced.
     pub content_length: Option<u64>,
 }
 
-/// What is done with a request.
+/// The decision about a request.
 #[derive(Debug)]
 pub struct Decision<'p> {
-    /// The route, if one takes the request.
+    /// The matching route, if any.
     pub route: Option<&'p RoutePlan>,
-    /// Who answers.
+    /// The service that answers.
     pub outcome: Outcome<'p>,
-    /// When the whole exchange must be over, if its route says so.
+    /// Time by which the whole exchange must end, if its route limits it.
     pub end_by: Option<Duration>,
 }
 
-/// Who answers a request.
+/// The service that answers a request.
 #[derive(Debug)]
 pub enum Outcome<'p> {
-    /// A target of an upstream: its position in [`UpstreamPlan::targets`].
+    /// A target of an upstream, as an index into [`UpstreamPlan::targets`].
     Forward(&'p UpstreamPlan, u16),
-    /// The proxy itself.
+    /// A handler of the proxy itself.
     Answer(BuiltinHandler),
     /// Files of the route's folder.
     Files,
-    /// Nobody; the client is told why.
+    /// None; the client gets this problem.
     Refuse(Problem),
 }
 
 impl Plan {
-    /// Decides about a request that came at `now`, the time since an epoch of the caller's.
+    /// Decides on a request that arrived at `now`, the time since the caller's epoch.
     ///
     /// Pure: the same plan, head, view and time give the same decision.
     pub fn decide<'p>(
@@ -101,7 +102,7 @@ impl Plan {
             .ok_or_else(|| Problem::new(Reason::RouteNotFound, Detail::None))
     }
 
-    /// The head in the form that routes see, and the route that it reaches.
+    /// The normalized head, and the index of the route that matches it.
     pub(crate) fn see<'a>(
         &self,
         head: &RequestHead<'a>,
@@ -119,9 +120,9 @@ impl Plan {
         found.or_else(|| self.listeners.get(listener)?.default_route)
     }
 
-    /// Refuses a path that leads elsewhere when it is read in another way. The route that it reaches
-    /// says whether that matters, else the listener does. Files always are where every reading finds
-    /// them: the proxy itself is one of the readers.
+    /// Refuses a path with readings that lead to different routes. The matching route decides
+    /// whether that is required, else the listener. For static files it always is, because the
+    /// proxy itself interprets the path.
     #[cold]
     fn check_path(
         &self,
@@ -160,7 +161,7 @@ impl Plan {
     fn ambiguous(&self, path: &str, other: Option<usize>) -> Problem {
         let route = other.and_then(|index| self.routes.get(index));
         let route = route.map_or("no route", |route| &route.id);
-        // ASCII, so every place is one between characters.
+        // ASCII, so every offset is a character boundary.
         let path = path.get(..MAX_SHOWN_PATH_BYTES).unwrap_or(path);
         let detail = format!("as another server may read it, `{path}`, it leads to {route}");
         Problem::new(Reason::AmbiguousPath, Detail::text(detail))
@@ -191,12 +192,12 @@ impl<'p> Decision<'p> {
     }
 }
 
-/// A head in the one form that routes are matched against.
+/// A head in the normalized form that routes are matched against.
 #[derive(Debug)]
 pub(crate) struct NormalizedHead<'a> {
     host: Cow<'a, str>,
     path: Cow<'a, str>,
-    /// Whether no server reads the path in another way.
+    /// Every server reads the path the same.
     is_plain: bool,
     query: &'a str,
 }
@@ -234,7 +235,7 @@ impl<'a> NormalizedHead<'a> {
     }
 }
 
-/// A body of `current` bytes where `limit` are allowed.
+/// The problem of a body of `current` bytes above `limit`.
 fn body_too_large(current: u64, limit: u64) -> Problem {
     Problem::new(Reason::BodySizeLimit, Detail::Limit { current, limit })
 }

@@ -1,4 +1,4 @@
-//! A decision, and everything that led to it.
+//! The explanation of a decision.
 
 mod applied;
 mod outcome;
@@ -19,45 +19,45 @@ use proxy_model::{EffectiveSetting, Sources};
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// What becomes of a request under a plan, and why.
+/// The decision on a request, with its reasons.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
     /// The method.
     pub method: String,
-    /// The host, in both forms.
+    /// The host as sent and normalized.
     pub host: Text,
-    /// The path, in both forms.
+    /// The path as sent and normalized.
     pub path: Text,
-    /// The query without its `?`; empty when there is none.
+    /// The query without its `?`; empty if there is none.
     pub query: String,
-    /// The client's address, if the question named one.
+    /// The client's address, if the request has one.
     pub client_ip: Option<IpAddr>,
-    /// Where the request comes in; none under a plan without listeners.
+    /// The listener; `None` under a plan without listeners.
     pub listener: Option<Named>,
-    /// The route that takes the request, if one does.
+    /// The matching route, if any.
     pub winner: Option<Winner>,
-    /// Who answers.
+    /// The service that answers.
     pub answerer: Handler,
-    /// Every other route, in the order of the configuration; empty when the request is refused
-    /// before routes are looked at.
+    /// Every other route, in the order of the configuration; empty if the request is refused before
+    /// routing.
     pub rejected: Vec<Rejected>,
-    /// The settings that this request meets: those of its route, upstream and listener, and the
-    /// limits that none of these override.
+    /// The settings that apply: those of its route, upstream and listener, and the limits that none
+    /// of these override.
     pub settings: Vec<EffectiveSetting>,
-    /// The files that the settings' places are in.
+    /// The files that the settings' places refer to.
     pub sources: Sources,
 }
 
-/// Something of a request that is brought into one form before it is compared.
+/// A part of a request that is normalized before it is compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Text {
-    /// As the client sends it.
+    /// As sent.
     pub sent: String,
-    /// As routes see it; none when it is refused.
+    /// Normalized; `None` if it is refused.
     pub seen: Option<String>,
 }
 
-/// Something of the configuration, and where it stands.
+/// A named part of the configuration, with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
     /// Its name.
@@ -67,9 +67,9 @@ pub struct Named {
 }
 
 impl Plan {
-    /// Decides about a request as [`Plan::decide`] does, and says why.
+    /// Decides on a request like [`Plan::decide`], and explains the decision.
     ///
-    /// Made for people: it looks at every route and allocates as it likes.
+    /// For operators: it evaluates every route and allocates.
     pub fn explain(
         &self,
         head: &RequestHead<'_>,
@@ -113,7 +113,7 @@ impl Plan {
         })
     }
 
-    /// The route at this position, and where it stands.
+    /// The route with this index, with its place.
     fn named_route(&self, position: usize) -> Option<Named> {
         let route = self.model.routes.get(position)?;
         Some(Named {

@@ -1,8 +1,8 @@
-//! A compiled configuration and the decision it takes.
+//! A compiled configuration and its decisions.
 //!
-//! A [`Plan`] is made once from a model and never changes. [`Plan::decide`] is the one decision that
-//! the running proxy carries out, that `explain` shows and that tests ask for: pure, from the
-//! request's head, a [`BalancerState`] of what is up, and the time.
+//! A [`Plan`] is made once from a model and never changes. [`Plan::decide`] is the one decision
+//! that the running proxy executes, that `explain` shows and that tests verify: a pure function of
+//! the request's head, a [`BalancerState`] and the time.
 
 mod balancer_state;
 mod compile;

@@ -1,4 +1,4 @@
-//! What a plan knows of a listener.
+//! The compiled form of a listener.
 
 use ipnet::IpNet;
 use proxy_model::{Listener, PathPolicy};
@@ -13,37 +13,37 @@ use std::time::Duration;
 pub struct ListenerPlan {
     /// The listener's name.
     pub name: String,
-    /// The route of requests that no other route takes.
+    /// Index of the route for requests that match no route.
     pub default_route: Option<usize>,
-    /// Peers whose forwarding headers are believed.
+    /// Networks of the peers with trusted forwarding headers.
     pub trusted_proxies: Vec<IpNet>,
-    /// Whether paths that can be read in two ways are refused.
+    /// Ambiguous paths are refused.
     pub strict_paths: bool,
-    /// Whether our own errors carry `Proxy-Status`.
+    /// The proxy's own errors carry `Proxy-Status`.
     pub expose_reasons: bool,
-    /// Whether requests that go upstream say in `Via` that they came by here.
+    /// Requests to upstreams get a `Via` header.
     pub via: bool,
-    /// Time for a request's head.
+    /// Maximum time for a request's head.
     pub header_time: Duration,
-    /// Time between two pieces of a request's body.
+    /// Maximum time without progress in reading a request's body.
     pub body_idle_time: Duration,
-    /// Time between two writes that the client takes.
+    /// Maximum time without progress in writing a response.
     pub write_idle_time: Duration,
-    /// Time between two requests.
+    /// Maximum idle time between two requests.
     pub keep_alive_time: Duration,
-    /// Time for a TLS handshake.
+    /// Maximum time for a TLS handshake.
     pub handshake_time: Duration,
-    /// Whether HTTP/2 is spoken without TLS to clients that begin with it.
+    /// HTTP/2 with prior knowledge is accepted without TLS.
     pub h2c: bool,
-    /// Whether every connection begins with a PROXY protocol header.
+    /// Every connection begins with a PROXY protocol header.
     pub proxy_protocol: bool,
-    /// Most streams at once on one HTTP/2 connection.
+    /// Maximum number of concurrent streams on one HTTP/2 connection.
     pub max_concurrent_streams: u32,
-    /// Streams that a client may reset at once before they came to anything.
+    /// Burst of streams that a client may reset before they were forwarded or answered.
     pub max_stream_resets: u32,
-    /// How old a client's connection may become.
+    /// Maximum age of a client connection; `None` is unlimited.
     pub max_connection_age: Option<Duration>,
-    /// Most requests on one client connection.
+    /// Maximum number of requests on one client connection; `None` is unlimited.
     pub max_requests_per_connection: Option<u32>,
 }
 

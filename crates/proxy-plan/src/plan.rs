@@ -1,4 +1,4 @@
-//! A configuration, compiled.
+//! The compiled configuration.
 
 use crate::listener::ListenerPlan;
 use crate::route::RoutePlan;
@@ -7,7 +7,7 @@ use proxy_model::Model;
 use proxy_routing::Router;
 use std::sync::Arc;
 
-/// A compiled configuration. Immutable: a reload makes another.
+/// A compiled configuration. Immutable; a reload makes a new one.
 #[derive(Debug)]
 pub struct Plan {
     pub(crate) generation: u64,
@@ -19,7 +19,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Counts the plans of this process; the first is 1.
+    /// Number of the plan in this process, from 1.
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.generation
@@ -31,7 +31,7 @@ impl Plan {
         &self.model
     }
 
-    /// Finds the route of a request.
+    /// The router of its rules.
     #[must_use]
     pub fn router(&self) -> &Router {
         &self.router

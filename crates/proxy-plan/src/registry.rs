@@ -4,16 +4,16 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;
 
-/// State kept from plan to plan: one `Arc<T>` for each identity `K` that the plan in force names.
+/// State kept from plan to plan: one `Arc<T>` for each identity `K` of the active plan.
 ///
-/// It changes only by a [`StateTransaction`], which the reload that makes the next plan owns: a reload
-/// that fails drops its transaction and has changed nothing.
+/// Only a [`StateTransaction`] changes it, owned by the reload that makes the next plan: a failed
+/// reload drops its transaction, which changes nothing.
 #[derive(Debug)]
 pub struct StateRegistry<K, T> {
     entries: Arc<HashMap<K, Arc<T>>>,
 }
 
-/// The entries that the next plan names: those that are known with their state, the others new.
+/// The entries of the next plan: known ones with their state, and new ones.
 #[derive(Debug)]
 pub struct StateTransaction<K, T> {
     known: Arc<HashMap<K, Arc<T>>>,
@@ -38,26 +38,26 @@ impl<K: Eq + Hash, T> StateRegistry<K, T> {
         }
     }
 
-    /// Puts the entries of `transaction` in force. Identities that it does not name are forgotten; their
-    /// state lives on where a plan before still holds it.
+    /// Activates the entries of `transaction`. Other identities are removed; their state lives on
+    /// where an earlier plan still holds it.
     pub fn commit(&mut self, transaction: StateTransaction<K, T>) {
         self.entries = Arc::new(transaction.next);
     }
 
-    /// The state of `identity`, if the plan in force names it.
+    /// The state of `identity`, if the active plan has it.
     #[must_use]
     pub fn get(&self, identity: &K) -> Option<&Arc<T>> {
         self.entries.get(identity)
     }
 
-    /// All states, in no order.
+    /// All states, in unspecified order.
     pub fn states(&self) -> impl Iterator<Item = &Arc<T>> {
         self.entries.values()
     }
 }
 
 impl<K: Eq + Hash, T> StateTransaction<K, T> {
-    /// The state of `identity`: that of the plan in force, or what `make` gives for a new one.
+    /// The state of `identity`: that of the active plan, or the result of `make` for a new one.
     pub fn enter(&mut self, identity: K, make: impl FnOnce() -> T) -> Arc<T> {
         if let Some(entered) = self.next.get(&identity) {
             return Arc::clone(entered);

@@ -1,4 +1,4 @@
-//! Explanations and settings, for people and for programs.
+//! Rendering of explanations and settings, as text and JSON.
 
 mod json;
 mod text;

@@ -1,4 +1,4 @@
-//! What a plan knows of a route.
+//! The compiled form of a route.
 
 use proxy_errors::ServiceForm as ErrorForm;
 use proxy_model::{
@@ -7,41 +7,41 @@ use proxy_model::{
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A route's part in decisions and in carrying them out.
+/// A compiled route.
 #[derive(Debug)]
 pub struct RoutePlan {
-    /// Position among the plan's routes.
+    /// Index among the plan's routes.
     pub index: usize,
     /// The route's id.
     pub id: Arc<str>,
-    /// Who answers.
+    /// The service that answers.
     pub service: Service,
-    /// In which form our own errors are told.
+    /// Format of the proxy's own errors.
     pub form: ErrorForm,
-    /// Largest request body, in bytes.
+    /// Maximum size of a request body, in bytes.
     pub max_body_bytes: u64,
-    /// Whether paths that can be read in two ways are refused; none leaves it to the listener.
+    /// Ambiguous paths are refused; `None` takes the listener's setting.
     pub strict_paths: Option<bool>,
-    /// How long everything may take.
+    /// Timeouts.
     pub times: RouteTimes,
-    /// Changes to what goes upstream.
+    /// Edits of the request headers sent upstream.
     pub request_headers: HeaderEdits,
-    /// Changes to what goes to the client.
+    /// Edits of the response headers sent to the client.
     pub response_headers: HeaderEdits,
 }
 
-/// Who answers a route's requests.
+/// The service that answers a route's requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Service {
-    /// The upstream at this position.
+    /// The upstream with this index.
     Upstream(usize),
-    /// The proxy itself.
+    /// A handler of the proxy itself.
     Builtin(BuiltinHandler),
-    /// Files of the folder that the model's route names.
+    /// Files of the folder in the model's route.
     Static,
 }
 
-/// How long the parts of an exchange may take: the route's own times, else its upstream's.
+/// Timeouts of an exchange: the route's own, else its upstream's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RouteTimes {
     /// To connect to a target.
@@ -50,9 +50,10 @@ pub struct RouteTimes {
     pub response: Duration,
     /// Between two reads of a response.
     pub read: Duration,
-    /// Without a byte either way once a connection is upgraded.
+    /// Without a byte in either direction on an upgraded connection.
     pub tunnel_idle: Duration,
-    /// From the request's head to the last byte of the response, even while bytes move.
+    /// From the request's head to the last byte of the response, whether or not bytes move; `None`
+    /// is unlimited.
     pub total: Option<Duration>,
 }
 

@@ -1,4 +1,4 @@
-//! The targets that the plan in force names, kept from plan to plan while they stay the same.
+//! The targets of the active plan, kept from plan to plan while they stay the same.
 
 use crate::registry::{StateRegistry, StateTransaction};
 use proxy_model::{Host, Setting, Target, Upstream, UpstreamTls};
@@ -8,30 +8,30 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Ids and states of all targets that the plan in force names.
+/// Ids and states of all targets of the active plan.
 #[derive(Debug, Default)]
 pub struct TargetRegistry {
     targets: StateRegistry<Arc<TargetIdentity>, RegisteredTarget>,
-    /// The epoch of the next target that is new. Shared with transactions: no epoch is given out twice,
-    /// even if the transaction that gave it out is dropped.
+    /// The epoch of the next new target. Shared with transactions, so that no epoch is used twice
+    /// even if a transaction is dropped.
     next_epoch: Arc<AtomicU64>,
 }
 
-/// The targets of the next plan. Nothing is changed before [`TargetRegistry::commit`].
+/// The targets of the next plan. Nothing active changes before [`TargetRegistry::commit`].
 #[derive(Debug)]
 pub struct TargetTransaction {
     targets: StateTransaction<Arc<TargetIdentity>, RegisteredTarget>,
-    /// By slot: whether a target of the plan in force has it, or one of this transaction.
+    /// By slot: whether a target of the active plan or of this transaction uses it.
     taken: Vec<bool>,
-    /// All slots before this one are taken.
+    /// All slots before this one are in use.
     first_free: usize,
     next_epoch: Arc<AtomicU64>,
     /// Targets from this epoch on are new.
     first_epoch: u64,
 }
 
-/// What makes a target the same target: its upstream, its address, and the settings its state depends
-/// on. A target that a reload removes and a later one brings back has the same identity and another id.
+/// The identity of a target: its upstream, its address, and the settings its state depends on. A
+/// target that a reload removes and a later one adds again has the same identity and another id.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TargetIdentity {
     upstream: String,
@@ -63,21 +63,20 @@ impl TargetRegistry {
         }
     }
 
-    /// Puts the targets of `transaction` in force. Slots of those that it does not name may be used
-    /// again from now on.
+    /// Activates the targets of `transaction`. Slots of removed targets may be reused from now on.
     pub fn commit(&mut self, transaction: TargetTransaction) {
         self.targets.commit(transaction.targets);
     }
 }
 
 impl TargetTransaction {
-    /// Whether the plan in force does not name this target.
+    /// Whether the active plan does not have this target.
     #[must_use]
     pub fn is_new(&self, target: TargetId) -> bool {
         self.first_epoch <= target.epoch
     }
 
-    /// What is known of `target`, new or as it was.
+    /// The state of `target`, new or kept.
     pub(crate) fn enter(&mut self, upstream: &Upstream, target: &Target) -> Arc<RegisteredTarget> {
         let identity = Arc::new(TargetIdentity {
             upstream: upstream.name.clone(),
@@ -119,7 +118,8 @@ fn take_free(taken: &mut Vec<bool>, first_free: &mut usize) -> u32 {
     slot
 }
 
-/// What makes one TLS connection unlike another: none goes on under other settings.
+/// The TLS settings that a target's identity includes, so that no connection continues under
+/// changed ones.
 fn tls_settings(upstream: &Upstream) -> Option<impl std::fmt::Debug> {
     let UpstreamTls {
         place: _,

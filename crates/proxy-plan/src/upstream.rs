@@ -1,4 +1,4 @@
-//! What a plan knows of an upstream.
+//! The compiled form of an upstream.
 
 use crate::targets::{TargetIdentity, TargetTransaction};
 use proxy_errors::{Detail, Problem, Reason};
@@ -7,49 +7,49 @@ use proxy_upstream::{LoadBalancer, TargetId, TargetState};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Most targets whose troubles one record tells.
+/// Maximum number of targets with a reason in one record.
 const MOST_TOLD: usize = 8;
 
-/// The targets behind a name, compiled.
+/// A compiled upstream.
 #[derive(Debug)]
 pub struct UpstreamPlan {
-    /// Position among the plan's upstreams.
+    /// Index among the plan's upstreams.
     pub index: usize,
     /// The upstream's name.
     pub name: Arc<str>,
     /// The targets, in the order of the configuration.
     pub targets: Vec<TargetPlan>,
-    /// How the next one is chosen.
+    /// The load balancer.
     pub balancing: LoadBalancer,
-    /// Idle connections kept to one target, over all workers.
+    /// Maximum number of idle connections to one target, over all workers.
     pub max_idle: u32,
-    /// Connections to one target at once, over all workers.
+    /// Maximum number of connections to one target, over all workers; `None` is unlimited.
     pub max_connections: Option<u32>,
-    /// How long an idle connection is kept.
+    /// Maximum idle time of a connection.
     pub idle_for: Duration,
-    /// Whether the targets speak HTTP/2.
+    /// The targets' protocol is HTTP/2.
     pub http2: bool,
-    /// Whether they are spoken to over TLS.
+    /// Connections to the targets use TLS.
     pub tls: bool,
 }
 
-/// One target, compiled.
+/// A compiled target.
 #[derive(Debug)]
 pub struct TargetPlan {
-    /// The id that stays with the target over plans.
+    /// The id, which the target keeps across plans.
     pub id: TargetId,
-    /// What makes it the same target in other plans.
+    /// The identity by which other plans have the same target.
     pub identity: Arc<TargetIdentity>,
-    /// Where it is, as it was written.
+    /// The address as written.
     pub address: TargetAddress,
-    /// The same as text.
+    /// The address as text.
     pub label: Arc<str>,
-    /// What all workers know of it.
+    /// State shared by all workers.
     pub state: Arc<TargetState>,
 }
 
 impl UpstreamPlan {
-    /// Why none of the targets may be called: for want of addresses, if that is all.
+    /// The problem if no target is usable: a lack of addresses, if that is the only reason.
     #[cold]
     pub(crate) fn unreachable(&self) -> Problem {
         let has_no_address = |target: &TargetPlan| target.state.addresses().is_empty();

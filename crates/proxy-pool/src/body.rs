@@ -11,8 +11,8 @@ use proxy_http1::{Pipe, SpliceFrom};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-/// A response body. Read to its end, its connection goes back to the pool; dropped before, the
-/// connection is closed, or the one stream of it that carried the body.
+/// A response body. Read to its end, its connection returns to the pool; dropped before, the
+/// connection is closed, or with HTTP/2 its stream is reset.
 #[derive(Debug)]
 pub struct ResponseBody<B: Body + 'static>(Kind<B>);
 
@@ -22,16 +22,16 @@ enum Kind<B: Body + 'static> {
     Http2(RecvStream, Option<Box<Http2Request<B>>>),
 }
 
-/// A body that has a connection for itself, which goes back to the pool when it may.
+/// A body with exclusive use of a connection, which returns to the pool if it is reusable.
 #[derive(Debug)]
 struct Http1Body<B> {
-    /// None when it failed.
+    /// `None` after an error.
     connection: Option<Connection<B>>,
     pool: Rc<Pool<B>>,
 }
 
 impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin + 'static> ResponseBody<B> {
-    /// The body that `connection` is delivering.
+    /// The body that arrives on `connection`.
     pub fn new(connection: Connection<B>, pool: Rc<Pool<B>>) -> Self {
         Self(Kind::Http1(Http1Body {
             connection: Some(connection),
@@ -39,12 +39,12 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin + 'static> ResponseBod
         }))
     }
 
-    /// The body that answers `call`.
+    /// The body that arrives on `stream`.
     pub fn streamed(stream: RecvStream, call: Box<Http2Request<B>>) -> Self {
         Self(Kind::Http2(stream, Some(call)))
     }
 
-    /// The body, if all of it came with its head and nothing is left to be sent.
+    /// The body, if all of it arrived with its head and the request was sent completely.
     pub fn take_whole(&mut self) -> Option<Bytes> {
         match &mut self.0 {
             Kind::Http1(alone) => alone.connection.as_mut()?.take_whole(),
@@ -61,7 +61,7 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin + 'static> ResponseBod
         }
     }
 
-    /// What is known of the length.
+    /// Bounds on the remaining length, in bytes.
     #[inline]
     pub fn size_hint(&self) -> SizeHint {
         match &self.0 {
@@ -97,7 +97,7 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin + 'static> ResponseBod
         }
     }
 
-    /// Whether what comes next of it can be moved into a pipe.
+    /// Whether the next bytes can be moved into a pipe.
     pub fn can_splice(&self) -> bool {
         match &self.0 {
             Kind::Http1(alone) => alone
@@ -108,10 +108,11 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin + 'static> ResponseBod
         }
     }
 
-    /// Moves up to `most` bytes into `pipe`. None: they have to be read, by [`Self::poll_frame`].
+    /// Moves at most `most` bytes into `pipe`. `None`: they have to be read by
+    /// [`Self::poll_frame`].
     ///
     /// # Errors
-    /// [`SendError`]; the connection is of no more use then.
+    /// [`SendError`]; the connection cannot be used any more.
     pub fn poll_splice(
         &mut self,
         cx: &mut Context<'_>,
@@ -127,7 +128,7 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin + 'static> ResponseBod
         }
     }
 
-    /// Sends on what there is of the request, while nobody reads the response.
+    /// Continues sending the request while the response is not being read.
     #[inline]
     pub fn poll_upload(&mut self, cx: &mut Context<'_>) {
         if let Kind::Http2(_, Some(call)) = &mut self.0 {

@@ -12,18 +12,18 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-/// How a target is called.
+/// Settings of connections to a target.
 #[derive(Clone, Debug)]
 pub struct ConnectSettings {
-    /// Time for TCP and TLS together, over all addresses.
+    /// Maximum time for TCP and TLS together, over all addresses.
     pub timeout: Duration,
-    /// With TLS, and the name its certificate must carry. None is plaintext.
+    /// TLS, and the name to verify; `None` for plaintext.
     pub tls: Option<(Arc<ClientTls>, ServerName<'static>)>,
-    /// Connections there may be at once over all workers. None: no limit.
+    /// Limit of connections over all workers; `None` is unlimited.
     pub limit: Option<Arc<ConnectionLimit>>,
 }
 
-/// Connects to `address`, however long it takes.
+/// Connects to `address`, without a time limit.
 pub(crate) async fn attempt(
     address: SocketAddr,
     settings: &ConnectSettings,
@@ -35,7 +35,7 @@ pub(crate) async fn attempt(
     let Some((tls, name)) = &settings.tls else {
         return Ok(UpstreamStream::Tcp(stream));
     };
-    // Asked for with each connection: its files may have changed since the last one.
+    // Fetched for each connection, because its files may have changed.
     let stream = TlsConnector::from(tls.config())
         .connect(name.clone(), stream)
         .await

@@ -1,4 +1,4 @@
-//! One connection to a target: a request goes out, its response comes in, and again.
+//! A connection to a target that carries one request at a time.
 
 use crate::error::SendError;
 use crate::http2::StreamSlot;
@@ -18,17 +18,17 @@ use proxy_upstream::{TargetId, TargetState};
 use std::future::poll_fn;
 use std::task::{Context, Poll};
 
-/// A connection that carries one request at a time and is driven by whoever waits for it.
+/// A connection that carries one request at a time, driven by the task that waits for the response.
 #[derive(Debug)]
 pub struct Connection<B> {
-    // Boxed: a pool moves connections about.
+    // Boxed, because a pool moves connections.
     talk: Box<Talk<B>>,
     permit: Option<ConnectionPermit>,
-    /// The target that it leads to, and no other.
+    /// The target of the connection.
     pub(crate) target: TargetId,
     pub(crate) generation: u32,
     pub(crate) idle_since: Tick,
-    /// While it is idle, where connections are limited.
+    /// Present while it is idle, if connections are limited.
     pub(crate) idle_mark: Option<IdleMark>,
 }
 
@@ -37,26 +37,26 @@ struct Talk<B> {
     transport: UpstreamStream,
     incoming: ResponseReader,
     outgoing: MessageWriter<B>,
-    /// Whether the body was taken out of the present request.
+    /// The body was taken out of the current request.
     took_body: bool,
-    /// Whether it failed.
+    /// The connection failed.
     broken: bool,
 }
 
-/// What is left of a connection after `101 Switching Protocols`.
+/// A connection after `101 Switching Protocols`.
 #[derive(Debug)]
 pub struct Tunnel {
     /// The stream, now without HTTP.
     pub transport: UpstreamStream,
-    /// What the target sent right behind its answer.
+    /// Bytes that the target sent behind its response.
     pub early: Bytes,
-    /// The place on a shared connection, when the stream is one of many.
+    /// The stream of a shared HTTP/2 connection, if it is one.
     pub stream_slot: Option<StreamSlot>,
 }
 
 impl<B> Connection<B> {
-    /// Speaks HTTP/1.1 over `transport`, which leads to `target` by addresses of this `generation`.
-    /// `permit` is given back when the connection ends.
+    /// For `transport`, connected to `target` at an address of this `generation`. `permit` is
+    /// released when the connection ends.
     #[must_use]
     pub fn new(
         transport: UpstreamStream,
@@ -92,13 +92,13 @@ impl<B> Connection<B> {
         !broken && incoming.is_reusable() && outgoing.is_done()
     }
 
-    /// Whether the last request was sent to its end.
+    /// Whether the last request was sent completely.
     pub fn has_sent_all(&self) -> bool {
         self.talk.outgoing.is_done()
     }
 
-    /// Whether it leads to an address that its target, as `state` is now, still has. One that does is
-    /// not asked again until they change once more.
+    /// Whether the peer's address is still one of the target's in `state`. A positive result is
+    /// cached until the addresses change.
     #[inline]
     pub(crate) fn is_current(&mut self, state: &TargetState) -> bool {
         let generation = state.generation();
@@ -113,12 +113,12 @@ impl<B> Connection<B> {
         stays
     }
 
-    /// Bytes that came since the last request was begun.
+    /// Bytes received since the last request began.
     pub fn received(&self) -> u64 {
         self.talk.incoming.received()
     }
 
-    /// Whether the response has been read to its end.
+    /// Whether the response has been read completely.
     #[inline]
     pub(crate) fn is_over(&self) -> bool {
         self.talk.incoming.is_over()
@@ -128,13 +128,13 @@ impl<B> Connection<B> {
         self.talk.incoming.size_hint()
     }
 
-    /// Whether the target still keeps this idle connection. Its buffer is given back.
+    /// Whether the target keeps this idle connection open. Frees the read buffer.
     pub(crate) fn is_kept(&mut self, cx: &mut Context<'_>) -> bool {
         self.talk.incoming.rest();
         poll_hang_up(cx, &mut self.talk.transport).is_pending()
     }
 
-    /// The stream under a connection whose last answer was `101`.
+    /// The tunnel of a connection with a `101` as its last response.
     pub fn into_tunnel(self) -> (Tunnel, Option<ConnectionPermit>) {
         let Talk {
             transport,
@@ -151,13 +151,12 @@ impl<B> Connection<B> {
 }
 
 impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin> Connection<B> {
-    /// Sends `request`, whose body is taken out of it, with the field lines that `more` appends, and
-    /// waits for the head of its response. `notice` gets the heads of 1xx responses that come before,
-    /// as they came.
+    /// Sends `request`, taking its body out, with the field lines that `more` appends, and waits
+    /// for the head of the response. `notice` gets the raw heads of preceding 1xx responses.
     ///
     /// # Errors
-    /// [`SendError`]; the connection is of no more use then. The request is whole still after
-    /// [`SendError::UnsentRequest`], and after any fault if it has no body.
+    /// [`SendError`]; the connection cannot be used any more. The request is still complete after
+    /// [`SendError::UnsentRequest`], and after any error if it has no body.
     pub async fn send(
         &mut self,
         kind: RequestKind,
@@ -177,7 +176,7 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin> Connection<B> {
                 talk.begin(request, &more);
                 talk.poll_upload(cx)?;
                 if !talk.is_unheard() {
-                    // Nothing came yet: that was just looked at.
+                    // No data has arrived: that was just tested.
                     return Poll::Pending;
                 }
             }
@@ -197,7 +196,8 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin> Connection<B> {
         answer
     }
 
-    /// What is left of the response's body, if all of it has come and the request was sent whole.
+    /// The rest of the response's body, if all of it has arrived and the request was sent
+    /// completely.
     #[inline]
     pub(crate) fn take_whole(&mut self) -> Option<Bytes> {
         let talk = &mut *self.talk;
@@ -219,13 +219,13 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin> Connection<B> {
         polled
     }
 
-    /// Whether what comes next of the response can be moved into a pipe.
+    /// Whether the next bytes of the response can be moved into a pipe.
     pub(crate) fn can_splice(&self) -> bool {
         let talk = &*self.talk;
         matches!(talk.transport, UpstreamStream::Tcp(_)) && talk.incoming.can_splice()
     }
 
-    /// Moves up to `most` bytes of the response's body into `pipe`. None: they have to be read.
+    /// Moves at most `most` bytes of the response's body into `pipe`. `None`: they have to be read.
     pub(crate) fn poll_splice(
         &mut self,
         cx: &mut Context<'_>,
@@ -290,7 +290,7 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin> Talk<B> {
         self.incoming.poll_splice(cx, &self.transport, (pipe, most))
     }
 
-    /// Whether the target will take nothing of the request.
+    /// Whether the target has closed its reading side.
     fn is_unheard(&self) -> bool {
         self.outgoing.is_write_closed() && self.outgoing.sent() == 0
     }
@@ -304,7 +304,7 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin> Talk<B> {
     }
 }
 
-/// How a head tells the length of the body behind it.
+/// The framing of the body, according to its head.
 fn framing(headers: &HeaderMap) -> Framing {
     if headers.contains_key(TRANSFER_ENCODING) {
         return Framing::Chunked { trailers: true };

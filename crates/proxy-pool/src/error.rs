@@ -1,4 +1,4 @@
-//! What can go wrong between the proxy and a target.
+//! Errors of connections to a target.
 
 use crate::http2::Http2RequestError;
 use proxy_clock::Timer;
@@ -6,58 +6,58 @@ use proxy_framing::FramingError;
 use std::io;
 use std::time::Duration;
 
-/// Why no connection to a target could be made. Nothing of the request was sent.
+/// The reason why no connection was established. Nothing of the request was sent.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The target's name has no address.
     #[error("no address is known for the target")]
     NoAddress,
-    /// As many connections as the upstream allows are in use.
+    /// The upstream's connection limit is reached.
     #[error("all {max} connections are in use")]
     LimitReached {
         /// The upstream's `max-connections`.
         max: u32,
     },
-    /// The connection was not there in time.
+    /// The connection was not established in time.
     #[error("no connection within {after:?}")]
     TimedOut {
         /// The timer: connecting, or the whole exchange.
         timer: Timer,
-        /// The time that was allowed.
+        /// Its length.
         after: Duration,
     },
-    /// The operating system or the target refused.
+    /// An error of the operating system, or a refusal by the target.
     #[error("connect")]
     Io(#[source] io::Error),
-    /// TLS could not be agreed on, or the certificate did not pass.
+    /// The TLS handshake failed, or the certificate was rejected.
     #[error("tls handshake")]
     Tls(#[source] io::Error),
 }
 
-/// Why a request that was given to a connection has no response.
+/// The reason why a request on a connection has no response.
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
     /// The connection had ended before anything was sent.
     #[error("the connection had ended before the request was sent")]
     UnsentRequest,
-    /// The connection ended after something was sent and before a response came.
+    /// The connection ended after a part was sent and before a response arrived.
     #[error("the connection ended before a response came")]
     Closed(#[source] Option<io::Error>),
-    /// The response was not HTTP, or not to be trusted.
+    /// The response was malformed.
     #[error("bad response: {}", .0.as_str())]
     BadResponse(FramingError),
-    /// The request's body failed, so the request was given up.
+    /// The request's body failed, so the request was aborted.
     #[error("the request's body failed")]
     RequestBody,
-    /// A deadline passed.
+    /// A timer expired.
     #[error("{} after {after:?}", timer.operation())]
     TimedOut {
-        /// Which one.
+        /// The timer.
         timer: Timer,
-        /// How long it was.
+        /// Its length.
         after: Duration,
     },
-    /// A request by HTTP/2 has no response.
+    /// An HTTP/2 request failed.
     #[error("http/2")]
     Http2Request(#[source] Http2RequestError),
 }

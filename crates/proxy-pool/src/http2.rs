@@ -1,8 +1,8 @@
-//! HTTP/2 towards targets: connections that carry many requests at once.
+//! HTTP/2 to targets: connections that carry many requests at once.
 //!
-//! A [`Http2Connection`](trunk::Trunk) is one connection, driven by a task of its own; a [`StreamSlot`] is one
-//! request's place on it; a [`Http2Request`] is the request itself, which its own task sends and whose answer
-//! it reads, so that a slow client slows nothing but its own stream.
+//! An [`Http2Connection`](connection::Http2Connection) is driven by a task of its own; a
+//! [`StreamSlot`] is a request's place on it; an [`Http2Request`] is the request itself, sent and
+//! read by the request's own task, so that a slow client delays only its own stream.
 
 mod connect_notify;
 mod connection;

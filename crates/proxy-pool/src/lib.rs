@@ -1,9 +1,9 @@
-//! A connection to a target kept for the next request, one pool per worker.
+//! Pools of connections to targets, one per worker.
 //!
-//! Nothing here is `Send`: a pool belongs to one thread. A connection is not a task of its own; it is
-//! driven by whoever waits for its response ([`Connection::send`]) or reads its body
-//! ([`ResponseBody`]), so that a slow client slows its own upstream and nothing else, and no wake-up
-//! crosses tasks.
+//! Nothing here is `Send`: a pool belongs to one thread. A connection has no task of its own; it is
+//! driven by the task that waits for its response ([`Connection::send`]) or reads its body
+//! ([`ResponseBody`]), so that a slow client delays only its own upstream connection, and no
+//! wake-up crosses tasks.
 
 mod body;
 mod connect;

@@ -1,4 +1,4 @@
-//! A limit on the connections to one target, which the pools of all workers share.
+//! A limit on the connections to one target, shared by the pools of all workers.
 
 use proxy_upstream::TargetId;
 use std::collections::VecDeque;
@@ -7,21 +7,22 @@ use std::sync::{Arc, MutexGuard, PoisonError, Weak};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
-/// How often a request may see connections of its target go to later requests, which a worker can serve
-/// without a new connection.
+/// Number of times that a waiting request may be overtaken by later requests, which a worker can
+/// serve with a returned connection.
 const MAX_OVERTAKEN: u32 = 8;
 
-/// How many connections to one target there may be at once, over all workers, idle ones included.
+/// The maximum number of connections to one target over all workers, idle ones included.
 ///
-/// Requests that find no place wait in one queue for all workers. A place that comes free goes to the
-/// first of them at once; a connection that is returned to a pool goes to a request of the same worker if
-/// the first has not been passed over too often, else it is closed and its place goes to the first. When
-/// a request begins to wait while a worker keeps an idle connection, that worker is asked to close it.
+/// Requests above the limit wait in one queue for all workers. A released permit goes to the first
+/// of them at once. A connection that is returned to a pool goes to a request of the same worker if
+/// the first has not been overtaken too often; else it is closed and its permit goes to the first.
+/// When a request begins to wait while a worker keeps an idle connection, that worker is asked to
+/// close it.
 #[derive(Debug)]
 pub struct ConnectionLimit {
     held: AtomicU32,
     max: AtomicU32,
-    /// Length of the queue. Pools look at it whenever a connection is returned.
+    /// Length of the queue. Pools test it whenever a connection is returned.
     waiting: AtomicU32,
     queue: Lock,
 }
@@ -38,51 +39,52 @@ struct Queue {
     members: Vec<Weak<PoolMember>>,
 }
 
-/// The next ticket. One pool may wait for several limits: no two requests have the same.
+/// The next ticket. Unique over all limits, because one pool may wait for several of them.
 static NEXT_TICKET: AtomicU64 = AtomicU64::new(0);
 
-/// A request that waits for a place.
+/// A waiting request.
 #[derive(Debug)]
 struct Waiter {
     ticket: u64,
-    /// The pool that can give it a connection, and the generation of the addresses it asks for.
+    /// The pool that can give it a connection, and the generation of the addresses that it
+    /// requires.
     pool: Option<(Arc<PoolMember>, u32)>,
     overtaken: u32,
     grant: oneshot::Sender<Grant>,
 }
 
-/// What ends a request's wait.
+/// The result of a wait.
 #[derive(Debug)]
 pub(crate) enum Grant {
     /// A connection may be made.
     Permit(ConnectionPermit),
-    /// The pool holds a connection for it.
+    /// The pool holds a connection for the request.
     Connection,
 }
 
-/// A request's position in the queue of a limit; left by [`ConnectionLimit::leave`].
+/// A position in the queue of a limit; left by [`ConnectionLimit::leave`].
 #[derive(Debug)]
 pub(crate) struct Queued {
     pub(crate) ticket: u64,
     pub(crate) granted: oneshot::Receiver<Grant>,
 }
 
-/// One connection's place under its limit, given back on drop.
+/// Permit for one connection, released on drop.
 #[derive(Debug)]
 pub struct ConnectionPermit(Arc<ConnectionLimit>);
 
-/// One worker's pool of connections to one target, as the target's limit sees it.
+/// One worker's pool of connections to one target, registered at the target's limit.
 #[derive(Debug)]
 pub(crate) struct PoolMember {
     target: TargetId,
     limit: Arc<ConnectionLimit>,
-    /// Idle connections that the pool keeps.
+    /// Number of idle connections in the pool.
     idle: AtomicU32,
-    /// Tells the pool to close an idle connection to the target.
+    /// Asks the pool to close an idle connection to the target.
     evictions: UnboundedSender<TargetId>,
 }
 
-/// An idle connection of a pool, as long as it is one.
+/// Counts a connection as idle until it is dropped.
 #[derive(Debug)]
 pub(crate) struct IdleMark(Arc<PoolMember>);
 
@@ -98,7 +100,7 @@ impl ConnectionLimit {
         }
     }
 
-    /// A place; none when all are taken, or requests wait for one.
+    /// A permit; `None` if the limit is reached or requests are waiting.
     #[must_use]
     pub fn acquire(self: &Arc<Self>) -> Option<ConnectionPermit> {
         if self.is_wanted() {
@@ -107,26 +109,27 @@ impl ConnectionLimit {
         self.take_free()
     }
 
-    /// Connections there may be.
+    /// Maximum number of connections.
     pub fn max(&self) -> u32 {
         self.max.load(Ordering::Relaxed)
     }
 
-    /// Changes how many connections there may be. A lower limit closes none: places that come free are
-    /// not given out until there are fewer.
+    /// Sets the maximum. A lower one closes no connections: permits are withheld until there are
+    /// fewer.
     pub fn set_max(self: &Arc<Self>, max: u32) {
         self.max.store(max, Ordering::SeqCst);
         self.serve();
     }
 
-    /// Whether requests wait for a place.
+    /// Whether requests are waiting.
     #[inline]
     pub(crate) fn is_wanted(&self) -> bool {
-        // Either this sees a request that begins to wait, or the request sees what came free before.
+        // Either this load sees a request that begins to wait, or the request sees the permit
+        // released before.
         self.waiting.load(Ordering::SeqCst) > 0
     }
 
-    /// Queues a request, which may be given a connection of `pool`, too.
+    /// Queues a request, which may also get a connection of `pool`.
     pub(crate) fn enter(self: &Arc<Self>, pool: Option<(Arc<PoolMember>, u32)>) -> Queued {
         let (grant, granted) = oneshot::channel();
         let ticket = NEXT_TICKET.fetch_add(1, Ordering::Relaxed);
@@ -144,15 +147,15 @@ impl ConnectionLimit {
         Queued { ticket, granted }
     }
 
-    /// Takes the request with this ticket out of the queue, if it waits still.
+    /// Removes the request with this ticket from the queue, if it still waits.
     pub(crate) fn leave(&self, ticket: u64) {
         let mut queue = self.lock();
         queue.waiters.retain(|waiter| waiter.ticket != ticket);
         self.note_length(&queue);
     }
 
-    /// Ends the wait of a request that `pool` can give a connection to; its addresses are of
-    /// `generation`. The request's ticket; none when the connection is to be closed.
+    /// Ends the wait of a request that can use a connection of `pool` with addresses of
+    /// `generation`. Returns its ticket; `None` if the connection is to be closed.
     pub(crate) fn hand_over(&self, pool: &Arc<PoolMember>, generation: u32) -> Option<u64> {
         loop {
             let waiter = self.pop_for(pool, generation)?;
@@ -163,7 +166,7 @@ impl ConnectionLimit {
         }
     }
 
-    /// Asks a pool that has an idle connection to close one, if a request waits.
+    /// Asks a pool with an idle connection to close one, if a request is waiting.
     pub(crate) fn request_eviction(&self) {
         if !self.is_wanted() {
             return;
@@ -197,10 +200,10 @@ impl ConnectionLimit {
         waiter
     }
 
-    /// Gives free places to the first in the queue.
+    /// Gives available permits to the first requests in the queue.
     fn serve(self: &Arc<Self>) {
         while let Some((waiter, permit)) = self.next_served() {
-            // A request that has given up drops the permit, and the next is served.
+            // If the request has given up, the permit is dropped and goes to the next one.
             drop(waiter.grant.send(Grant::Permit(permit)));
         }
     }
@@ -244,7 +247,7 @@ impl Drop for ConnectionPermit {
 }
 
 impl PoolMember {
-    /// The membership of a pool under `limit`: `known` from before, if the limit is the same.
+    /// The membership of a pool under `limit`; `known` is reused if the limit is the same.
     pub(crate) fn of(
         limit: Option<&Arc<ConnectionLimit>>,
         target: TargetId,
@@ -256,7 +259,7 @@ impl PoolMember {
         known.or_else(|| Some(Self::join(limit, target, evictions.clone())))
     }
 
-    /// Makes a pool known to `limit`. It is told by `evictions` to close idle connections to `target`.
+    /// Registers a pool at `limit`. `evictions` asks it to close idle connections to `target`.
     fn join(
         limit: &Arc<ConnectionLimit>,
         target: TargetId,
@@ -285,7 +288,7 @@ impl PoolMember {
         IdleMark(Arc::clone(self))
     }
 
-    /// Tells the pool to close an idle connection. False when the pool is gone.
+    /// Asks the pool to close an idle connection. False if the pool is gone.
     pub(crate) fn evict(&self) -> bool {
         self.evictions.send(self.target).is_ok()
     }
@@ -356,7 +359,7 @@ mod tests {
         let [gone, left] = [0, 1].map(|_| limit.enter(None));
         let mut last = limit.enter(None);
         limit.leave(left.ticket);
-        // This one leaves after it was given the place.
+        // This request leaves after it got the permit.
         drop(held);
         drop(gone);
 

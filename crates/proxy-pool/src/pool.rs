@@ -1,4 +1,4 @@
-//! The idle connections of one worker.
+//! The idle HTTP/1.1 connections of one worker.
 
 use crate::connection::Connection;
 use crate::http2::Http2Pool;
@@ -13,16 +13,16 @@ use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-/// How the connections of one target are kept.
+/// Settings of the pool of one target.
 #[derive(Clone, Debug)]
 pub struct PoolSettings {
-    /// The target. Connections to any other are neither taken back nor given.
+    /// The target. Connections to other targets are neither accepted nor returned.
     pub target: TargetId,
-    /// Idle connections kept at most, per worker.
+    /// Maximum number of idle connections per worker.
     pub max_idle: usize,
-    /// An idle connection older than this is closed.
+    /// Maximum idle time of a connection.
     pub idle_for: Duration,
-    /// Connections there may be at once over all workers, idle ones included. None: no limit.
+    /// Limit of connections over all workers, idle ones included; `None` is unlimited.
     pub limit: Option<Arc<ConnectionLimit>>,
 }
 
@@ -34,9 +34,9 @@ pub struct Pool<B> {
     target_pools: RefCell<Vec<Option<TargetPool<B>>>>,
     size: Cell<u32>,
     http2_pool: Rc<Http2Pool>,
-    /// Connections that requests were given and have not taken yet, by ticket.
+    /// Connections granted to requests that have not taken them yet, by ticket.
     handed_over: RefCell<HashMap<u64, Connection<B>>>,
-    /// Targets of which an idle connection is to be closed, because a request waits for its place.
+    /// Targets with an idle connection to be closed, because a request waits for its permit.
     evictions: UnboundedSender<TargetId>,
     asked: RefCell<UnboundedReceiver<TargetId>>,
 }
@@ -45,13 +45,13 @@ pub struct Pool<B> {
 struct TargetPool<B> {
     settings: PoolSettings,
     idle: Vec<Connection<B>>,
-    /// None where connections are not limited.
+    /// `None` if connections are unlimited.
     member: Option<Arc<PoolMember>>,
 }
 
 impl<B> Pool<B> {
-    /// Takes a connection back, if it is good for another request, its target is one of the plan in
-    /// force, and there is room.
+    /// Returns a connection to the pool, if it is reusable, its target is in the active plan, and
+    /// there is room.
     pub fn checkin(&self, mut connection: Connection<B>) {
         if !connection.is_ready() {
             return;
@@ -73,7 +73,7 @@ impl<B> Pool<B> {
             if let Some(ticket) = handed {
                 self.handed_over.borrow_mut().insert(ticket, connection);
             }
-            // Else it is closed, and its place goes to the first request that waits.
+            // Closed, so that its permit goes to the first waiting request.
             return;
         }
         if target_pool.idle.len() >= target_pool.settings.max_idle {
@@ -88,7 +88,7 @@ impl<B> Pool<B> {
             .as_ref()
             .is_some_and(|it| it.limit().is_wanted())
         {
-            // A request began to wait meanwhile and may not have seen the mark.
+            // A request may have begun to wait without seeing the mark.
             drop(target_pools);
             self.evict(target);
         }
@@ -96,7 +96,7 @@ impl<B> Pool<B> {
 }
 
 impl<B> Pool<B> {
-    /// An empty pool.
+    /// A pool without connections.
     #[must_use]
     pub fn new(clock: Rc<Clock>) -> Self {
         let (evictions, asked) = unbounded_channel();
@@ -111,8 +111,8 @@ impl<B> Pool<B> {
         }
     }
 
-    /// Closes idle connections whose places are wanted by requests of other workers, as soon as they
-    /// are. Never ready: a worker runs it beside everything else.
+    /// Closes idle connections for waiting requests of other workers, as soon as that is asked for.
+    /// Never ready: a worker polls it beside everything else.
     pub fn poll_evictions(&self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             let asked = self.asked.borrow_mut().poll_recv(cx);
@@ -129,12 +129,12 @@ impl<B> Pool<B> {
         target_pool_of(&mut target_pools, target)?.member.clone()
     }
 
-    /// The connection that the request with this ticket was given.
+    /// The connection granted to the request with this ticket.
     pub(crate) fn take_handed_over(&self, ticket: u64) -> Option<Connection<B>> {
         self.handed_over.borrow_mut().remove(&ticket)
     }
 
-    /// Closes idle connections to `target` while requests wait for their places.
+    /// Closes idle connections to `target` while requests wait for permits.
     fn evict(&self, target: TargetId) {
         self.http2_pool.evict(target);
         let mut target_pools = self.target_pools.borrow_mut();
@@ -148,12 +148,12 @@ impl<B> Pool<B> {
             drop(target_pool.idle.remove(0));
             self.size.set(self.size.get().saturating_sub(1));
         }
-        // It may have none any more, and another worker one.
+        // This pool may have no idle connection any more, while another has one.
         member.limit().request_eviction();
     }
 
-    /// Makes room for the targets of a new plan. Idle connections to targets that stay are kept, all
-    /// others are closed.
+    /// Applies the targets of a new plan. Idle connections to targets that remain are kept, all
+    /// other idle connections are closed.
     pub fn apply(&self, targets: Vec<PoolSettings>) {
         self.http2_pool.apply(&targets);
         let mut target_pools = self.target_pools.borrow_mut();
@@ -187,7 +187,7 @@ impl<B> Pool<B> {
         self.size.set(u32::try_from(size).unwrap_or(u32::MAX));
     }
 
-    /// An idle connection to `target`, by one of the addresses that it has in `state`.
+    /// An idle connection to `target`, at one of its addresses in `state`.
     pub fn checkout(&self, target: TargetId, state: &TargetState) -> Option<Connection<B>> {
         let mut target_pools = self.target_pools.borrow_mut();
         let target_pool = target_pool_of(&mut target_pools, target)?;
@@ -201,23 +201,23 @@ impl<B> Pool<B> {
         None
     }
 
-    /// The connections that carry many requests at once.
+    /// The pool of shared HTTP/2 connections.
     pub fn http2_pool(&self) -> &Rc<Http2Pool> {
         &self.http2_pool
     }
 
-    /// Idle connections.
+    /// Number of idle connections.
     pub fn size(&self) -> u32 {
         self.size.get()
     }
 
-    /// Idle connections to one target.
+    /// Number of idle connections to one target.
     pub fn idle(&self, target: TargetId) -> usize {
         let mut target_pools = self.target_pools.borrow_mut();
         target_pool_of(&mut target_pools, target).map_or(0, |target_pool| target_pool.idle.len())
     }
 
-    /// Closes what has been idle for too long and what the target has closed.
+    /// Closes connections that were idle for too long or were closed by the target.
     pub fn sweep(&self) {
         self.http2_pool.sweep();
         let now = self.clock.now();
@@ -247,7 +247,7 @@ impl<B> Pool<B> {
     }
 }
 
-/// The shelf of `target`; none when its slot belongs to another target by now.
+/// The pool of `target`; `None` if its slot now belongs to another target.
 fn target_pool_of<B>(
     target_pools: &mut [Option<TargetPool<B>>],
     target: TargetId,

@@ -1,4 +1,4 @@
-//! Connects to one of several addresses of a target, none of which may keep the others waiting. [RFC 8305]
+//! Connecting to one of several addresses of a target, in parallel where one is slow. [RFC 8305]
 
 use crate::connect::{ConnectSettings, attempt};
 use crate::error::ConnectError;
@@ -10,14 +10,16 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// How long an address may be silent before the next one is tried beside it. [RFC 8305 §5]
+/// Time without an answer from an address after which the next one is tried in parallel. [RFC 8305
+/// §5]
 const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 
-/// Connects to the first of `addresses` that answers. They are tried in turn from the one at `first`,
-/// modulo their number, the next one beside it when one is silent for a quarter of a second.
+/// Connects to the first of `addresses` that answers. They are tried in order from index `first`
+/// modulo their number; the next one is tried in parallel if one does not answer for a quarter of a
+/// second.
 ///
 /// # Errors
-/// [`ConnectError`]; that of the last address when all were tried.
+/// [`ConnectError`]; that of the last address if all failed.
 pub async fn connect(
     addresses: &[SocketAddr],
     first: usize,
@@ -29,8 +31,8 @@ pub async fn connect(
     connected
 }
 
-/// The first connection that any of `addresses` grants, tried in turn from the one at `first`, modulo their
-/// number. All together may take `settings.timeout`.
+/// The first connection established to any of `addresses`, tried in order from index `first` modulo
+/// their number, within `settings.timeout` for all together.
 async fn race(
     addresses: &[SocketAddr],
     first: usize,
@@ -82,10 +84,10 @@ async fn race(
     .await
 }
 
-/// Attempts under way.
+/// Attempts in progress.
 struct Race<F> {
     attempts: Vec<Pin<Box<F>>>,
-    /// Why the last one failed that did.
+    /// The error of the last failed attempt.
     last: ConnectError,
 }
 
@@ -131,7 +133,8 @@ mod tests {
     use std::net::{Ipv4Addr, TcpListener};
     use std::rc::Rc;
 
-    /// A listener whose queue is full: connecting to it neither succeeds nor fails. What is returned keeps it so.
+    /// A listener with a full queue: connecting to it neither succeeds nor fails while the sockets
+    /// are kept.
     fn silent() -> (SocketAddr, Vec<Socket>) {
         let socket = || Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
         let listener = socket();
@@ -143,7 +146,7 @@ mod tests {
         for _ in 0..4 {
             let client = socket();
             client.set_nonblocking(true).unwrap();
-            // Under way: the first ones fill the queue.
+            // In progress: the first ones fill the queue.
             drop(client.connect(&address.into()));
             held.push(client);
         }
@@ -158,7 +161,7 @@ mod tests {
         }
     }
 
-    /// Races while the worker's time passes up to `time`, and no further.
+    /// Races while the worker's time advances to `time`, and no further.
     fn race_for(
         time: Duration,
         addresses: &[SocketAddr],

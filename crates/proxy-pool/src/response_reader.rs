@@ -1,4 +1,4 @@
-//! The response on its way: judged as it is read, then taken apart.
+//! The response reader of an HTTP/1.1 connection: validates input as it is read, then parses it.
 
 use crate::error::SendError;
 use crate::upstream_stream::UpstreamStream;
@@ -12,22 +12,22 @@ use proxy_http1::{
 use std::io;
 use std::task::{Context, Poll, ready};
 
-/// The largest read, in bytes.
+/// Maximum size of a read, in bytes.
 const LARGEST_READ: usize = 256 * 1024;
 
-/// What a target sends.
+/// The reading side of one connection.
 #[derive(Debug)]
 pub(crate) struct ResponseReader {
     guard: ResponseValidator,
-    /// Judged and not taken yet.
+    /// Validated and unconsumed input.
     unread: BytesMut,
-    /// Of the head that leads `unread`, as far as the guard noted them.
+    /// Line positions of the head at the beginning of `unread`, as recorded by the validator.
     lines: Lines,
     appetite: ReadStrategy,
     kind: RequestKind,
     heads_taken: u64,
     received: u64,
-    /// None until the head was read.
+    /// `None` until the head was read.
     body: Option<BodyDecoder>,
     keeps: bool,
 }
@@ -47,7 +47,7 @@ impl ResponseReader {
         }
     }
 
-    /// A request of this kind is about to be sent.
+    /// Announces a request of this kind.
     pub(crate) fn expect(&mut self, kind: RequestKind) {
         self.guard.expect(kind);
         self.kind = kind;
@@ -55,12 +55,12 @@ impl ResponseReader {
         self.body = None;
     }
 
-    /// Bytes that came since the last request.
+    /// Bytes received since the last request.
     pub(crate) fn received(&self) -> u64 {
         self.received
     }
 
-    /// Whether the response is over.
+    /// Whether the response is complete.
     #[inline]
     pub(crate) fn is_over(&self) -> bool {
         self.body.as_ref().is_some_and(BodyDecoder::is_over)
@@ -77,12 +77,12 @@ impl ResponseReader {
         body.map_or_else(SizeHint::default, BodyDecoder::size_hint)
     }
 
-    /// What came behind a `101`.
+    /// The bytes behind a `101`.
     pub(crate) fn into_unread(self) -> Bytes {
         self.unread.freeze()
     }
 
-    /// Gives its buffer back until the next response.
+    /// Frees the buffer until the next response.
     pub(crate) fn rest(&mut self) {
         if self.unread.is_empty() {
             self.unread = BytesMut::new();
@@ -90,7 +90,7 @@ impl ResponseReader {
         self.appetite.forget();
     }
 
-    /// The head of the response; `notice` gets those of 1xx responses that come before, as they came.
+    /// The head of the response; `notice` gets the raw heads of preceding 1xx responses.
     pub(crate) fn poll_head(
         &mut self,
         cx: &mut Context<'_>,
@@ -101,7 +101,7 @@ impl ResponseReader {
             while self.heads_taken < self.guard.heads_seen() {
                 let head = self.take_head().ok_or(UNPARSABLE_HEAD)?;
                 match head.status().ok_or(UNPARSABLE_HEAD)? {
-                    // It answers an expectation that this proxy met by itself.
+                    // Dropped, because this proxy answers `Expect` itself.
                     StatusCode::CONTINUE => {}
                     status if is_interim(status) => notice(head.as_bytes()),
                     _ => return Poll::Ready(self.begin_body(&head)),
@@ -126,12 +126,12 @@ impl ResponseReader {
         Ok(head.response)
     }
 
-    /// What is left of a body of known length, if all of it has come.
+    /// The rest of a body with a known length, if all of it has arrived.
     pub(crate) fn take_whole(&mut self) -> Option<Bytes> {
         self.body.as_mut()?.take_whole(&mut self.unread)
     }
 
-    /// The next piece of the body, or its trailers. None at its end.
+    /// The next piece of the body, or its trailers. `None` at its end.
     pub(crate) fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
@@ -161,13 +161,13 @@ impl ResponseReader {
         }
     }
 
-    /// Whether what comes next is nothing but a body of known length.
+    /// Whether the next bytes belong to a body with a known length.
     pub(crate) fn can_splice(&self) -> bool {
         let left = self.body.as_ref().and_then(BodyDecoder::left);
         self.unread.is_empty() && left.is_some_and(|left| left > 0)
     }
 
-    /// Moves up to `most` bytes of the body into `pipe`. None: it has to be read.
+    /// Moves at most `most` bytes of the body into `pipe`. `None`: it has to be read.
     pub(crate) fn poll_splice(
         &mut self,
         cx: &mut Context<'_>,
@@ -177,11 +177,11 @@ impl ResponseReader {
         let (UpstreamStream::Tcp(stream), Some(body)) = (transport, &mut self.body) else {
             return Poll::Ready(Ok(None));
         };
-        // The next head is read by itself, to leave what can be spliced of its body.
+        // The next head gets a small read, so that the body behind it can be spliced.
         self.appetite.forget();
         let most = most.min(body.left().unwrap_or_default());
         let moved = match ready!(pipe.poll_fill(cx, stream, most)) {
-            // Reading says how bad that is.
+            // Reading determines whether that is an error.
             Ok(0) => return Poll::Ready(Ok(None)),
             Err(error) if error.kind() == io::ErrorKind::Unsupported => {
                 return Poll::Ready(Ok(None));
@@ -197,7 +197,7 @@ impl ResponseReader {
         Poll::Ready(Ok(Some(moved)))
     }
 
-    /// Reads and judges. Gives the number of bytes read: 0 at the end of the stream.
+    /// Reads and validates. Returns the number of bytes read: 0 at the end of the stream.
     fn poll_fill(
         &mut self,
         cx: &mut Context<'_>,
@@ -211,8 +211,8 @@ impl ResponseReader {
         Poll::Ready(Ok(count))
     }
 
-    /// Judges what stands in the buffer from `before` on. What comes behind a whole response makes
-    /// the connection useless and the response no worse.
+    /// Validates the buffer from `before` on. Bytes behind a complete response make the connection
+    /// unusable and do not affect the response.
     fn judge(&mut self, before: usize) -> Result<(), FramingError> {
         let fresh = self.unread.get(before..).unwrap_or_default();
         let leads = before == 0 && self.guard.between_messages();
@@ -239,7 +239,7 @@ fn is_interim(status: StatusCode) -> bool {
     status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS
 }
 
-/// Why nothing more can be read.
+/// The reason why reading failed.
 #[derive(Debug)]
 enum ReadError {
     Io(io::Error),
@@ -255,5 +255,5 @@ impl From<ReadError> for SendError {
     }
 }
 
-/// The guard accepted what is no head: never seen, and never to be believed.
+/// The validator accepted a head that cannot be parsed, which is not known to happen.
 const UNPARSABLE_HEAD: SendError = SendError::BadResponse(FramingError::BadStatusLine);

@@ -1,4 +1,4 @@
-//! The two halves of an HTTP/2 stream as one stream of bytes.
+//! The two halves of an HTTP/2 stream as one byte stream.
 
 use bytes::{Buf, Bytes};
 use h2::{RecvStream, SendStream};
@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// A tunnel through one HTTP/2 stream, towards a client or a target. [RFC 8441]
+/// A tunnel through one HTTP/2 stream, to a client or a target. [RFC 8441]
 #[derive(Debug)]
 pub struct StreamPair {
     send: SendStream<Bytes>,

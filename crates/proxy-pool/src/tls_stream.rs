@@ -1,11 +1,11 @@
-//! TLS over a target's socket, which ends as TLS is to end.
+//! TLS over a target's socket, with a proper close.
 
 use proxy_tls::send_close_notify;
 use std::io::{self, Write};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
-/// A connection by TLS. Its target is told of its end when it is dropped.
+/// A TLS connection. Drop sends `close_notify`.
 #[derive(Debug)]
 pub struct UpstreamTlsStream(pub(crate) TlsStream<TcpStream>);
 
@@ -16,7 +16,7 @@ impl Drop for UpstreamTlsStream {
     }
 }
 
-/// A socket that is not waited for.
+/// A socket used without waiting.
 struct NonBlocking<'s>(&'s TcpStream);
 
 impl Write for NonBlocking<'_> {

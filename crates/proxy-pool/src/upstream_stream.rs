@@ -1,4 +1,4 @@
-//! What carries the bytes: TCP, TLS over it, or a stream of HTTP/2.
+//! The byte stream to a target: TCP, TLS, or a stream of HTTP/2.
 
 use crate::stream_pair::StreamPair;
 use crate::tls_stream::UpstreamTlsStream;
@@ -22,8 +22,8 @@ pub enum UpstreamStream {
 }
 
 impl UpstreamStream {
-    /// The address that it leads to; none for a stream of a shared connection, or when the target has
-    /// closed it.
+    /// The peer's address; `None` for a stream of a shared connection, or if the target has closed
+    /// it.
     pub(crate) fn peer(&self) -> Option<SocketAddr> {
         match self {
             Self::Tcp(stream) => stream.peer_addr().ok(),
@@ -32,7 +32,7 @@ impl UpstreamStream {
         }
     }
 
-    /// Whether HTTP/2 may be spoken: without TLS that is known beforehand, with TLS it is agreed on.
+    /// Whether HTTP/2 may be used: without TLS by configuration, with TLS by ALPN.
     #[must_use]
     pub fn speaks_http2(&self) -> bool {
         match self {

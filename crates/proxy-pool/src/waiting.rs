@@ -1,4 +1,4 @@
-//! A request that waits for a place among the connections to its target.
+//! Waiting for a connection to a target under its limit.
 
 use crate::connection::Connection;
 use crate::error::ConnectError;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-/// What ends a request's wait.
+/// The result of a wait.
 #[derive(Debug)]
 pub enum Place<B> {
     /// A connection that another request of the same worker has returned.
@@ -22,7 +22,8 @@ pub enum Place<B> {
     Permit(ConnectionPermit),
 }
 
-/// A request's wait for a [`Place`]. Dropped, it leaves the queue and passes on what it was given.
+/// A request's wait for a [`Place`]. Dropped, it leaves the queue and passes on what it was
+/// granted.
 #[derive(Debug)]
 pub struct PlaceWait<B> {
     pool: Rc<Pool<B>>,
@@ -31,8 +32,8 @@ pub struct PlaceWait<B> {
 }
 
 impl<B> PlaceWait<B> {
-    /// Waits for a connection to `target`, whose addresses are of `generation`, or for a place for a
-    /// new one under `limit`.
+    /// Waits for a connection to `target` with addresses of `generation`, or for a permit under
+    /// `limit`.
     #[must_use]
     pub fn for_connection(
         pool: &Rc<Pool<B>>,
@@ -48,7 +49,7 @@ impl<B> PlaceWait<B> {
         }
     }
 
-    /// Waits for a place under `limit`, for a connection that is to be shared.
+    /// Waits for a permit under `limit`, for a shared connection.
     #[must_use]
     pub fn for_permit(pool: &Rc<Pool<B>>, limit: &Arc<ConnectionLimit>) -> Self {
         Self {
@@ -58,11 +59,11 @@ impl<B> PlaceWait<B> {
         }
     }
 
-    /// Waits for the place, no longer than `timeout`.
+    /// Waits for at most `timeout`.
     ///
     /// # Errors
-    /// [`ConnectError::LimitReached`] when none came free in time, [`ConnectError::TimedOut`] when the whole
-    /// exchange has taken too long.
+    /// [`ConnectError::LimitReached`] if none became free in time, [`ConnectError::TimedOut`] if
+    /// the whole exchange exceeded its time.
     pub async fn within(
         mut self,
         timeout: Duration,

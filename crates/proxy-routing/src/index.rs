@@ -146,7 +146,7 @@ impl Index {
         targets.filter_map(|target| self.sites.get(target))
     }
 
-    /// The entries whose hosts include all that match `host`; `None` for all hosts.
+    /// The entries with hosts that include all matches of `host`; `None` for all hosts.
     pub(crate) fn sites_around(&self, host: Option<&HostPattern>) -> Vec<&HostRules> {
         match host.map(HostPattern::kind) {
             None => self.sites_for("").collect(),

@@ -37,8 +37,8 @@ impl Router {
         Some(Nearest { rule: at, unmet })
     }
 
-    /// Rules of the same host and path, then those whose paths are next to this one in sorted
-    /// order, then the first ones of the configuration.
+    /// Rules of the same host and path, then those with paths next to this one in sorted order,
+    /// then the first ones of the configuration.
     fn near(&self, head: &Head<'_>) -> Vec<usize> {
         let sites = self.index().sites_for(head.host).take(MAX_RULES_EXAMINED);
         let buckets = sites.flat_map(|site| site.buckets_of(head.path).take(MAX_RULES_EXAMINED));

@@ -9,7 +9,7 @@ use regex::bytes::Regex;
 /// Number of rules and regexes that a search visited, for tests of its growth.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
-    /// Rules whose methods, headers and query parameters were compared.
+    /// Rules compared by method, headers and query parameters.
     pub rules: usize,
     /// Regexes that were run.
     pub regexes: usize,

@@ -1,4 +1,4 @@
-//! Takes connections from listening sockets.
+//! Accepting of connections from listening sockets.
 
 use crate::client_socket::ClientSocket;
 use crate::essential_tasks::EssentialTasks;
@@ -19,30 +19,30 @@ use std::time::Duration;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::Notify;
 
-/// How long to wait when the process has no file descriptor left.
+/// Delay before the next accept when the process has no file descriptor left.
 const DESCRIPTOR_RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// A listener as one worker serves it.
+/// A listener of one worker.
 #[derive(Debug)]
 pub(crate) struct WorkerListener {
     /// The listener's name.
     pub(crate) name: String,
-    /// Position of the listener in the plan in force.
+    /// Index of the listener in the active plan.
     pub(crate) index: Rc<Cell<usize>>,
-    /// How its connections are treated from now on.
+    /// Settings of connections accepted from now on.
     pub(crate) settings: RefCell<Rc<ConnectionSettings>>,
-    /// Connections that are being told that there are too many.
+    /// Number of connections being rejected for the connection limit.
     pub(crate) rejections: Cell<u32>,
-    /// Those that take connections, by the place of their socket.
+    /// Accept loops by the index of their socket.
     accept_loops: RefCell<BTreeMap<usize, Rc<AcceptLoop>>>,
 }
 
-/// What takes connections from one socket.
+/// The accept loop of one socket.
 #[derive(Debug, Default)]
 struct AcceptLoop {
-    /// Told when no more connections are to be taken.
+    /// Notified when the loop is to end.
     ended: Notify,
-    /// Whether somebody else takes them from now on.
+    /// Whether another worker or process accepts from the socket.
     replaced: Cell<bool>,
 }
 
@@ -57,8 +57,8 @@ impl WorkerListener {
         }
     }
 
-    /// Has connections treated as `settings` say from now on, and retires those that were accepted under
-    /// others. Whether any may have been.
+    /// Applies `settings` to connections accepted from now on, and retires connections accepted
+    /// under incompatible ones. Returns whether any may have been retired.
     pub(crate) fn update_settings(&self, settings: &Rc<ConnectionSettings>) -> bool {
         let mut held = self.settings.borrow_mut();
         if settings.suit_connections_of(&held) {
@@ -69,7 +69,7 @@ impl WorkerListener {
         true
     }
 
-    /// Takes connections from `socket`, too, by one more of `tasks`.
+    /// Starts an accept loop for `socket`.
     pub(crate) fn open(
         self: &Rc<Self>,
         worker: &Rc<Worker>,
@@ -91,15 +91,15 @@ impl WorkerListener {
         tasks.spawn(accepting);
     }
 
-    /// Takes no more connections: nobody does.
+    /// Ends all accept loops; the sockets are closed.
     pub(crate) fn close(&self) {
         for accept_loop in std::mem::take(&mut *self.accept_loops.borrow_mut()).into_values() {
             accept_loop.ended.notify_one();
         }
     }
 
-    /// Leaves all sockets but those at `places` to others, who take connections from them already, or
-    /// will.
+    /// Stops accepting on every socket not in `places`; another worker or process accepts from
+    /// those.
     pub(crate) fn keep_only(&self, places: &[usize]) {
         self.accept_loops.borrow_mut().retain(|place, accept_loop| {
             let stays = places.contains(place);
@@ -112,7 +112,7 @@ impl WorkerListener {
     }
 }
 
-/// A [`Socket`] that the runtime watches.
+/// A [`Socket`] registered with the runtime.
 #[derive(Debug)]
 enum ListeningSocket {
     Tcp(TcpListener),
@@ -135,15 +135,15 @@ impl ListeningSocket {
             }
             Self::Unix(socket) => {
                 let (stream, _) = socket.accept().await?;
-                // Whoever calls by a file is on this host.
+                // A client of a Unix socket is on this host.
                 Ok((ClientSocket::Unix(stream), Ipv4Addr::LOCALHOST.into()))
             }
         }
     }
 }
 
-/// Accepts until it is told to end, then whatever already waits, so that no client is reset; unless
-/// somebody else does.
+/// Accepts until told to end. Connections that already wait are then accepted too, so that no
+/// client is reset, unless the socket is accepted from elsewhere.
 async fn run(
     worker: Rc<Worker>,
     listener: Rc<WorkerListener>,
@@ -172,7 +172,7 @@ async fn run(
     }
 }
 
-/// Waits for file descriptors to come free.
+/// Waits for free file descriptors.
 async fn wait_for_descriptors(worker: &Worker) {
     let deadline = Rc::<Deadline>::default();
     let _entry = worker.timers.register(Rc::clone(&deadline));
@@ -185,7 +185,7 @@ async fn wait_for_descriptors(worker: &Worker) {
         .await;
 }
 
-/// A connection that waits already, if there is one.
+/// A connection that already waits, if there is one.
 async fn accept_waiting(socket: &ListeningSocket) -> Option<io::Result<(ClientSocket, IpAddr)>> {
     tokio::select! {
         biased;
@@ -225,7 +225,7 @@ fn peer_of(worker: &Worker, listener: &WorkerListener, peer: IpAddr) -> Peer {
     Peer::new(peer, tls, trusted)
 }
 
-/// Faults of the connection that was to be accepted, not of the listener. See accept(2).
+/// Errors of the connection to be accepted, not of the listener. See accept(2).
 fn is_transient(error: &io::Error) -> bool {
     matches!(
         error.kind(),

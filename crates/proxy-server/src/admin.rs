@@ -1,4 +1,4 @@
-//! The admin interface of the running proxy: its sockets, and what it tells about.
+//! The admin interface of the running proxy.
 
 mod listeners;
 
@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 
 pub(crate) use listeners::{AdminListeners, check};
 
-/// The admin interface, open. Its drop ends it in good order.
+/// The open admin interface. Drop closes it gracefully.
 #[derive(Debug)]
 pub(crate) struct Admin {
     state: Arc<AdminState>,
@@ -25,21 +25,21 @@ pub(crate) struct Admin {
     unix: Option<AdminListener>,
 }
 
-/// One socket and the task that answers at it.
+/// A socket with the task that serves it.
 #[derive(Debug)]
 struct AdminListener {
-    /// As it was written.
+    /// The address as written in the configuration.
     address: BindAddress,
     access: Arc<Access>,
-    /// A copy, to be passed on to another process.
+    /// A duplicate, for handing over to another process.
     socket: Socket,
     file: Option<Arc<SocketFile>>,
-    // Its drop ends the task in good order.
+    // Drop ends the task gracefully.
     _stop: oneshot::Sender<()>,
 }
 
 impl Admin {
-    /// Answers at `listeners`, about the plan in force.
+    /// Serves `listeners`, reporting the active plan.
     pub(crate) fn open(
         listeners: AdminListeners,
         server: &Server,
@@ -76,7 +76,7 @@ impl Admin {
         admin
     }
 
-    /// Tells about `plan`, now in force, at `listeners`.
+    /// Serves `listeners`, reporting `plan`, which is now active.
     pub(crate) fn update(&mut self, listeners: AdminListeners, plan: &Arc<Plan>) {
         self.arrange(listeners);
         self.state.publish(Arc::clone(plan));
@@ -106,7 +106,7 @@ impl Admin {
         })
     }
 
-    /// Says whether the file of a Unix socket stays when this is dropped.
+    /// Sets whether the file of a Unix socket is kept on drop.
     pub(crate) fn keep_files(&self, kept: bool) {
         for file in self
             .listeners()
@@ -166,7 +166,7 @@ impl Admin {
         let state = Arc::clone(&self.state);
         tokio::spawn(async move {
             let stopped = async {
-                // Either way the desk is gone.
+                // The listener is closed in both cases.
                 drop(stopped.await);
             };
             if let Err(error) = proxy_admin::serve(listener, state, access, stopped).await {

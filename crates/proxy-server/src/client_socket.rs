@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
-/// What carries a client's bytes, and nothing above it.
+/// A client's socket, without TLS.
 #[derive(Debug)]
 pub(crate) enum ClientSocket {
     Tcp(TcpStream),
@@ -16,7 +16,7 @@ pub(crate) enum ClientSocket {
 }
 
 impl ClientSocket {
-    /// Ready when there may be something to read.
+    /// Ready when a read may return data.
     #[inline]
     pub(crate) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
@@ -25,7 +25,7 @@ impl ClientSocket {
         }
     }
 
-    /// Waits until there may be something to read.
+    /// Waits until a read may return data.
     pub(crate) async fn readable(&self) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => stream.readable().await,
@@ -33,7 +33,7 @@ impl ClientSocket {
         }
     }
 
-    /// The socket into which a pipe can be emptied, if it is one.
+    /// The socket for splicing; `None` for a Unix socket.
     pub(crate) fn splices(&self) -> Option<&TcpStream> {
         match self {
             Self::Tcp(stream) => Some(stream),
@@ -41,7 +41,7 @@ impl ClientSocket {
         }
     }
 
-    /// Has the socket reset, not ended, once it is dropped. A Unix socket knows no such thing.
+    /// Makes drop reset the connection instead of closing it. Unix sockets have no reset.
     pub(crate) fn abort(&self) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => Ok(set_socket_linger(stream, Some(Duration::ZERO))?),
@@ -49,7 +49,7 @@ impl ClientSocket {
         }
     }
 
-    /// Writes what it takes at once.
+    /// Writes as much as the socket accepts at once.
     pub(crate) fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(stream) => stream.try_write(bytes),
@@ -57,7 +57,7 @@ impl ClientSocket {
         }
     }
 
-    /// Copies what is there to be read, and leaves it there. Gives the number of bytes: 0 at the end.
+    /// Copies available data without consuming it. Returns the number of bytes: 0 at the end.
     pub(crate) async fn peek(&self, room: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(stream) => stream.peek(room).await,
@@ -106,7 +106,8 @@ impl AsyncWrite for ClientSocket {
         cx: &mut Context<'_>,
         pieces: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        // TLS writes its records so. For one, `send` costs the kernel less than `writev`.
+        // TLS writes its records in this form. For a single piece, `send` costs the kernel less
+        // than `writev`.
         if let [piece] = pieces {
             return self.poll_write(cx, piece);
         }

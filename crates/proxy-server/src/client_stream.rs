@@ -1,4 +1,4 @@
-//! What carries a client's bytes: its socket, or TLS over it.
+//! A client's byte stream: its socket, or TLS over it.
 
 use crate::client_socket::ClientSocket;
 use crate::tls_stream::ClientTlsStream;
@@ -11,21 +11,21 @@ use tokio::net::TcpStream;
 /// A byte stream from a client.
 #[derive(Debug)]
 pub(crate) enum ClientStream {
-    /// The socket as it is.
+    /// Plaintext.
     Plain(ClientSocket),
-    /// TLS over it.
+    /// TLS over the socket.
     Tls(Box<ClientTlsStream>),
 }
 
 impl ClientStream {
-    /// Ready when there may be something to read, which needs no buffer to be read into.
+    /// Ready when a read may return data; takes no buffer.
     pub(crate) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Self::Plain(stream) => stream.poll_readable(cx),
             Self::Tls(stream) => {
                 let (socket, session) = stream.stream.get_ref();
-                // What is decrypted already makes no socket readable. Half a record does not count:
-                // its other half has to come.
+                // Decrypted data makes no socket readable. An incomplete record does not count,
+                // because its rest has to arrive.
                 if !session.wants_read() {
                     return Poll::Ready(Ok(()));
                 }
@@ -34,7 +34,7 @@ impl ClientStream {
         }
     }
 
-    /// The socket into which a pipe can be emptied, if the bytes go as they are.
+    /// The socket for splicing, if the stream is plaintext over TCP.
     pub(crate) fn splices(&self) -> Option<&TcpStream> {
         match self {
             Self::Plain(stream) => stream.splices(),
@@ -42,8 +42,7 @@ impl ClientStream {
         }
     }
 
-    /// Has the connection cut off, not ended, once it is dropped: by a reset, and where there is TLS
-    /// without its last word.
+    /// Makes drop reset the connection instead of closing it, with TLS without `close_notify`.
     pub(crate) fn abort(&mut self) -> io::Result<()> {
         match self {
             Self::Plain(stream) => stream.abort(),

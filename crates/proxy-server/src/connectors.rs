@@ -1,4 +1,4 @@
-//! How the targets of an upstream are reached.
+//! Connectors to the targets of an upstream.
 
 use crate::pools::ConnectionLimits;
 use crate::tls::LoadedUpstreamTls;
@@ -8,7 +8,8 @@ use proxy_pool::ConnectSettings;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Ways to the targets of `upstream`; the time to connect is the route's and set for each request.
+/// Connectors to the targets of `upstream`; the connect timeout is the route's and is set for each
+/// request.
 pub(crate) fn of(
     upstream: &UpstreamPlan,
     tls: Option<&LoadedUpstreamTls>,
@@ -21,7 +22,7 @@ pub(crate) fn of(
     };
     let targets = upstream.targets.iter();
     let targets = match tls {
-        // A target without a name would have no link at all, rather than one in plaintext.
+        // A target without a name would get no connector, rather than one in plaintext.
         Some(LoadedUpstreamTls { tls, names }) => targets
             .zip(names.iter().cloned())
             .map(|(target, name)| link(target, Some((Arc::clone(tls), name))))

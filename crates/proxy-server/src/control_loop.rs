@@ -1,4 +1,4 @@
-//! The life of the process: start, signals, reloads, upgrades, the end.
+//! The control loop of the process: start, signals, reloads, upgrades, exit.
 
 mod upgrade;
 
@@ -25,16 +25,17 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use tokio::time::MissedTickBehavior;
 
-/// How often the control thread looks whether the workers have left.
+/// Interval of checking whether the workers have ended.
 const DRAIN_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How long requests in flight may take after a worker has died.
+/// Time that requests in flight have to finish after a worker has died.
 const LAST_GRACE: Duration = Duration::from_secs(5);
 
 static REASONS: LazyLock<Vec<&'static str>> =
     LazyLock::new(|| Reason::ALL.iter().map(|reason| reason.as_str()).collect());
 
-/// Serves until told to stop, and ends in good order. `inherited` is what the service manager has opened.
+/// Serves until told to stop, and exits gracefully. `inherited` holds the sockets of the service
+/// manager.
 pub(crate) async fn run(options: &Options, inherited: InheritedSockets) -> Result<(), StartError> {
     let (predecessor, passed) = match Predecessor::find().map_err(StartError::TakeOver)? {
         Some((predecessor, passed)) => (Some(predecessor), passed),
@@ -44,7 +45,7 @@ pub(crate) async fn run(options: &Options, inherited: InheritedSockets) -> Resul
     let starting = Process::start(options, inherited.and(passed), predecessor);
     let mut process = tokio::select! {
         biased;
-        // A disk or a name server that does not answer must not keep signals waiting.
+        // A slow disk or name server must not delay signals.
         _ = signals.end() => return Ok(()),
         started = starting => started?,
     };
@@ -57,7 +58,7 @@ pub(crate) async fn run(options: &Options, inherited: InheritedSockets) -> Resul
         End::WorkerLost(worker) => {
             tracing::error!(worker, "a worker has died; the process ends");
             let drained = process.drain(&mut signals);
-            // Nothing is listened on meanwhile: what starts the process anew must not wait for long.
+            // The process does not listen meanwhile, so its restart must not be delayed for long.
             drop(tokio::time::timeout(LAST_GRACE, drained).await);
             outcome = Err(StartError::WorkerLost(worker));
         }
@@ -66,18 +67,18 @@ pub(crate) async fn run(options: &Options, inherited: InheritedSockets) -> Resul
     outcome
 }
 
-/// How the process was told to end.
+/// The kind of exit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Gracefully,
     HandedOver,
     Now,
-    /// The worker of this number has died.
+    /// The worker with this number has died.
     WorkerLost(usize),
 }
 
 impl End {
-    /// What `event` asks for, which is one of those that end the process.
+    /// The exit that `event` requests; `event` must be one that ends the process.
     fn of(event: Event) -> Self {
         match event {
             Event::Quit => Self::Now,
@@ -96,7 +97,7 @@ struct Process {
     registry: Arc<Registry>,
     lifecycle: Arc<Lifecycle>,
     upgrade: Option<Candidate>,
-    /// Whether a reload was asked for while an upgrade was under way.
+    /// A reload was requested during an upgrade.
     reload_pending: bool,
 }
 
@@ -129,7 +130,7 @@ impl Process {
         let lifecycle = Lifecycle::new((version, commit), Arc::clone(&registry), now());
         let lifecycle = Arc::new(lifecycle);
         let model = Arc::new(loaded.model);
-        // Before anything is served: nothing may fail any more when a client has been taken.
+        // Before serving begins: nothing may fail once a client is accepted.
         let listeners = prepare_admin(&disk, None, &model, &mut inherited).await?;
         let started = Server::start(
             Arc::clone(&model),
@@ -190,7 +191,7 @@ impl Process {
                 successor = upgrade::end(&mut self.upgrade) => if self.end_upgrade(successor).await {
                     return End::HandedOver;
                 },
-                // A name server that does not answer must not keep signals waiting.
+                // A slow name server must not delay signals.
                 _ = dns_timer.tick(), if found.is_none() => {
                     let plan = Arc::clone(self.server.plan());
                     let looking = async move { dns::all(&plan, now()).await };
@@ -213,10 +214,10 @@ impl Process {
         }
     }
 
-    /// Reads the configuration again. A bad one changes nothing.
+    /// Loads the configuration again. An invalid one changes nothing.
     async fn reload(&mut self) {
         if self.upgrade.is_some() {
-            // Which sockets there are must not change while they are being passed on.
+            // The set of sockets must not change while they are handed over.
             tracing::info!("the reload waits for the upgrade");
             self.reload_pending = true;
             return;
@@ -235,7 +236,7 @@ impl Process {
         systemd::tell(NotifyState::Ready);
     }
 
-    /// Writes the result of a reload to the events and to the error log.
+    /// Reports the result of a reload in the events and in the error log.
     fn report_reload(&mut self, outcome: Result<(), StartError>) {
         const DONE: &str = "configuration reloaded";
         const REFUSED: &str = "configuration not reloaded; nothing changed";
@@ -275,7 +276,7 @@ impl Process {
         Ok(())
     }
 
-    /// Accepts nothing new and waits until what is in flight has ended, or the time for it.
+    /// Stops accepting, and waits until requests in flight finish or the grace period ends.
     async fn drain(&mut self, signals: &mut Signals) {
         tracing::info!("draining");
         self.upgrade.take().inspect(Candidate::abort);
@@ -283,7 +284,7 @@ impl Process {
         self.end(signals).await;
     }
 
-    /// Another process listens: waits until what is in flight here has ended, however long it takes.
+    /// After a handover: waits until requests in flight finish, without a limit.
     async fn leave(&mut self, signals: &mut Signals) {
         if let Some(admin) = self.admin.take() {
             admin.keep_files(true);
@@ -331,7 +332,7 @@ impl Process {
         }
     }
 
-    /// Answers a signal that comes during the drain; breaks where it ends the process at once.
+    /// Handles a signal during the drain; breaks if the process is to exit at once.
     fn handle_while_draining(&self, event: Event) -> ControlFlow<()> {
         match event {
             Event::Quit => return ControlFlow::Break(()),
@@ -345,7 +346,7 @@ impl Process {
     }
 }
 
-/// Loads the configuration on a thread that may wait for a disk.
+/// Loads the configuration on the disk thread, which may block.
 async fn load_on_disk_thread(disk: &DiskThread, config: &Source) -> Result<Loaded, StartError> {
     let config = config.clone();
     let loaded = disk.run(move || load(&config)).await?;

@@ -1,14 +1,14 @@
-//! A thread that waits for disks in place of the control thread.
+//! A thread for blocking file operations of the control thread.
 
 use std::io;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use tokio::sync::oneshot;
 
-/// One thread for all of a process's configurations, one after the other.
+/// One thread for all loads of the configuration, one after the other.
 ///
-/// The allocator keeps freed memory by thread: configurations that were loaded by a new thread each time
-/// would leave as much behind in every one of them.
+/// The allocator keeps freed memory per thread: a new thread for each load would leave memory
+/// behind each time.
 #[derive(Clone, Debug)]
 pub(crate) struct DiskThread {
     jobs: Sender<StreamTask>,
@@ -17,10 +17,10 @@ pub(crate) struct DiskThread {
 type StreamTask = Box<dyn FnOnce() + Send>;
 
 impl DiskThread {
-    /// Starts it. It ends when the last copy of this is dropped, or with the process if its disk does not answer.
+    /// Starts the thread. It ends on drop, or with the process if its disk does not respond.
     ///
     /// # Errors
-    /// When the system grants no thread.
+    /// The thread cannot be started.
     pub(crate) fn start() -> io::Result<Self> {
         let (jobs, waiting) = channel::<StreamTask>();
         let thread = thread::Builder::new().name("proxy-disk".to_owned());
@@ -28,16 +28,16 @@ impl DiskThread {
         Ok(Self { jobs })
     }
 
-    /// What `job` gives, which may block.
+    /// Runs `job`, which may block, and returns its result.
     ///
     /// # Errors
-    /// [`io::ErrorKind::BrokenPipe`] when a job has panicked, this one or one before.
+    /// [`io::ErrorKind::BrokenPipe`] if this job or an earlier one panicked.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> io::Result<T> {
         let (answer, answered) = oneshot::channel();
-        // The caller is gone if the process ends meanwhile.
+        // The receiver is dropped if the process ends meanwhile.
         let job = Box::new(move || drop(answer.send(job())));
         let lost = || io::Error::from(io::ErrorKind::BrokenPipe);
         self.jobs.send(job).map_err(|_| lost())?;

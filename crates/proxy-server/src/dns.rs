@@ -1,4 +1,4 @@
-//! Keeps the addresses of targets that are known by name.
+//! Resolution of targets that have a DNS name.
 
 use proxy_model::Host;
 use proxy_plan::{Plan, TargetTransaction};
@@ -8,17 +8,17 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::task::{JoinHandle, JoinSet};
 
-/// How often a name is looked up again.
+/// Interval of resolving a name again.
 pub(crate) const EVERY: Duration = Duration::from_secs(10);
 
-/// Most look-ups at once. A name server that does not answer one holds up none of the others.
+/// Maximum number of concurrent lookups. A lookup without an answer does not delay other lookups.
 const MAX_LOOKUPS: usize = 32;
 
-/// How long the first look-up of all names may delay the start.
+/// Maximum delay of the start by the first lookups.
 const FIRST: Duration = Duration::from_secs(5);
 
-/// Looks up every name of `plan`. A name that cannot be resolved keeps its last addresses; a target
-/// that never had any is marked unhealthy. Says whether any target changed.
+/// Resolves every name of `plan`. A name that cannot be resolved keeps its last addresses; a target
+/// that never had an address is marked unhealthy. Returns whether any target changed.
 pub(crate) async fn all(plan: &Plan, now: SystemTime) -> bool {
     those(plan, |_| true, now).await
 }
@@ -33,15 +33,15 @@ async fn those(plan: &Plan, wanted: impl Fn(TargetId) -> bool, now: SystemTime) 
             looking.spawn(async move { one(&name, port, &state, now).await });
         }
         match looking.join_next().await {
-            // One has failed only if it panicked, and then nothing is known to be as before.
+            // A task fails only by a panic, after which the target may have changed.
             Some(one) => changed |= one.unwrap_or(true),
             None => return changed,
         }
     }
 }
 
-/// Looks up the names of targets that are new, for [`FIRST`] at most. The state of all others belongs
-/// to the plan in force.
+/// Resolves the names of new targets, for [`FIRST`] at most. The state of other targets belongs to
+/// the active plan.
 pub(crate) async fn first(plan: &Plan, targets: &TargetTransaction, now: SystemTime) {
     let looking = those(plan, |target| targets.is_new(target), now);
     if tokio::time::timeout(FIRST, looking).await.is_err() {
@@ -49,12 +49,12 @@ pub(crate) async fn first(plan: &Plan, targets: &TargetTransaction, now: SystemT
     }
 }
 
-/// Whether a look-up that is under way has changed anything; never, where none is.
+/// Whether the current lookups changed anything; pending if there are none.
 pub(crate) async fn end(looking: &mut Option<JoinHandle<bool>>) -> bool {
     let Some(found) = looking else {
         return std::future::pending().await;
     };
-    // It has failed only if it panicked, and then nothing is known to be as before.
+    // The task fails only by a panic, after which a target may have changed.
     let changed = found.await.unwrap_or(true);
     *looking = None;
     changed

@@ -1,5 +1,5 @@
-//! What the process says of itself, as JSON lines on the standard error output: written by a thread of
-//! its own, so that neither workers nor signals wait for its reader.
+//! Events of the process, as JSON lines on standard error: written by a thread of its own, so that
+//! neither workers nor signals wait for the reader.
 
 mod layer;
 mod repetitions;
@@ -12,21 +12,21 @@ use std::os::fd::AsFd;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The target of events that answer a signal of the operator's: each is written, however often it is
-/// repeated.
+/// The `tracing` target of events that respond to a signal of the operator: each is written,
+/// however often it is repeated.
 pub(crate) const ANSWER: &str = "proxy_server::answer";
 
 /// The name of this log in metrics.
 const NAME: &str = "events";
 
-/// How long the last lines may take to be written when the process ends.
+/// Maximum time for writing the last lines at exit.
 const FLUSH_TIME: Duration = Duration::from_secs(1);
 
-/// The events of the process. A clone is the same; as a layer of `tracing-subscriber` it takes them from
-/// every thread.
+/// The events of the process. Clones write to the same log; as a layer of `tracing-subscriber` it
+/// takes events from every thread.
 ///
-/// Beyond five of one kind within a few seconds, events are counted and told as
-/// one line, `… repeated N times`.
+/// After five events of one kind within a few seconds, further ones are counted and reported as one
+/// line, `… repeated N times`.
 #[derive(Clone, Debug)]
 pub struct Events(Arc<Inner>);
 
@@ -46,18 +46,18 @@ type Lock = std::sync::Mutex<State>;
 #[derive(Debug)]
 struct State {
     repetitions: Repetitions,
-    /// None once the log is closed.
+    /// `None` once the log is closed.
     writer: Option<LogWriter>,
 }
 
 impl Events {
-    /// Events that go to the standard error output.
+    /// Events to standard error.
     ///
     /// # Errors
-    /// When there is no such output, or no thread can be started.
+    /// Standard error is closed, or the thread cannot be started.
     pub fn on_stderr() -> io::Result<Self> {
-        // A duplicate of the descriptor: the standard library's handle has a lock, which a write that
-        // nothing reads would hold for ever.
+        // A duplicate of the descriptor, because the standard library's handle has a lock, which a
+        // blocked write would hold for ever.
         let out: File = io::stderr().as_fd().try_clone_to_owned()?.into();
         let metrics = LogCounters::default();
         let (writer, log) = EventLog::over(out, metrics.clone())?;
@@ -72,12 +72,12 @@ impl Events {
         })))
     }
 
-    /// Writes `text`, whatever it is, and the end of its line.
+    /// Writes `text` and a line end.
     pub fn text(&self, text: &str) {
         self.0.log.write(format!("{text}\n").into_bytes());
     }
 
-    /// Writes what is still on its way, for as long as a second, and ends.
+    /// Writes pending lines, for at most a second, and closes the log.
     pub fn close(&self) {
         self.sum_up(true);
         let writer = self.lock().writer.take();
@@ -86,12 +86,12 @@ impl Events {
         }
     }
 
-    /// Shows in `registry` how many lines were written and lost.
+    /// Exposes in `registry` the number of lines written and lost.
     pub(crate) fn count_into(&self, registry: &Registry) {
         self.0.metrics.register(registry, NAME);
     }
 
-    /// Writes the number of repetitions of each kind of event whose time is over, or of `all` kinds.
+    /// Reports the repetitions of each kind of event after its window, or of `all` kinds.
     pub(crate) fn sum_up(&self, all: bool) {
         let ended = self.lock().repetitions.take_ended(unix_now(), all);
         for summary in ended {

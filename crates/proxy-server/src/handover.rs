@@ -1,10 +1,10 @@
-//! Passing listening sockets to a new process of a new program: SIGUSR2.
+//! Handover of listening sockets to a new process of a new program: SIGUSR2.
 //!
-//! The old process starts the new one with an end of a socket pair as its standard input, and sends it
-//! its listening sockets there. The new one says when nothing stands in its way any more; the old one
-//! answers, takes no more connections, and ends when its last one does; then the new one takes them. At
-//! every moment somebody listens. Until the new one has said so, the old one serves on as if nothing
-//! were, and it may end the new one: that has no client yet.
+//! The old process starts the new one with one end of a socket pair as standard input, and sends
+//! its listening sockets through it. The new process reports when it is ready; the old one
+//! confirms, stops accepting, and exits when its last connection ends; then the new one starts
+//! accepting. The sockets are listening at every moment. Until the new process is ready, the old
+//! one serves unchanged and may kill the new one, which has no client yet.
 
 mod label;
 mod pass;
@@ -18,9 +18,9 @@ pub(crate) use predecessor::Predecessor;
 pub use program::Program;
 pub(crate) use successor::{Candidate, Successor, UpgradeError, begin};
 
-/// What tells a process that its standard input is where sockets come from: the number of the process
-/// that sends them.
+/// The environment variable with the process id of the sender: standard input is where the sockets
+/// come from.
 const PREDECESSOR_VARIABLE: &str = "PROXYD_UPGRADE_FROM";
 
-/// What the new process says when it could take connections, and the old one when it has heard.
+/// Sent by the new process when it is ready, and by the old one to confirm.
 const READY_BYTE: u8 = b'!';

@@ -1,4 +1,4 @@
-//! A client's TLS handshake: done in time or not at all, counted, and written down when it fails.
+//! The TLS handshake of a client: bounded in time, counted, and logged when it fails.
 
 use crate::client_socket::ClientSocket;
 use crate::client_stream::ClientStream;
@@ -22,22 +22,22 @@ use std::time::{Duration, UNIX_EPOCH};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// Why there is no TLS.
+/// The reason why there is no TLS connection.
 #[derive(Debug)]
 pub(crate) enum HandshakeError {
-    /// The client closed without a byte, as whoever checks a port does.
+    /// The client closed without sending a byte, as port checks do.
     NothingSent,
-    /// The client speaks HTTP without TLS.
+    /// The client sends HTTP without TLS.
     Plaintext(ClientSocket),
     /// The handshake failed.
     Io(io::Error),
-    /// There is no PROXY protocol header to go by.
+    /// The PROXY protocol header is missing or malformed.
     BadProxyHeader(&'static str),
-    /// The handshake took longer than this.
+    /// The handshake exceeded this time.
     TimedOut(Duration),
 }
 
-/// Shakes hands with the client of `stream`.
+/// Performs the handshake with the client of `stream`.
 pub(crate) async fn accept_tls(
     worker: &Worker,
     tls: &Arc<ServerTls>,
@@ -72,12 +72,12 @@ async fn handshake(
     stream: ClientSocket,
 ) -> Result<TlsStream<ClientSocket>, HandshakeError> {
     let mut first = [0];
-    // Until the client speaks, nothing but the socket is held for it.
+    // Until the client sends, the connection holds only its socket.
     let count = stream.peek(&mut first).await.map_err(HandshakeError::Io)?;
     if count == 0 {
         return Err(HandshakeError::NothingSent);
     }
-    // A method's first letter; the record of a handshake begins with 0x16.
+    // The first letter of a method; a handshake record begins with 0x16.
     if first.iter().all(u8::is_ascii_uppercase) {
         return Err(HandshakeError::Plaintext(stream));
     }
@@ -86,7 +86,7 @@ async fn handshake(
 }
 
 impl HandshakeError {
-    /// Counts it and writes it down; a client that speaks HTTP is told in HTTP.
+    /// Counts and logs the failure; a client that sends HTTP gets an HTTP response.
     pub(crate) async fn report(
         self,
         worker: &Rc<Worker>,

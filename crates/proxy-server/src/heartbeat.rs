@@ -1,4 +1,5 @@
-//! Whether a worker still runs: it counts its ticks, and the control thread looks whether they go on.
+//! Heartbeats of workers: each counts its ticks, and the control thread checks that the count
+//! moves.
 
 use proxy_telemetry::{Gauge, Registry, names};
 use rustix::time::{ClockId, clock_gettime};
@@ -6,29 +7,29 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How often the control thread looks.
+/// Interval of checking.
 pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How long a worker may be silent before the process is not ready.
+/// Maximum silence of a worker before the process is not ready.
 pub(crate) const SILENCE_LIMIT: Duration = Duration::from_secs(3);
 
-/// The ticks of one worker so far.
+/// The tick count of one worker.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Heartbeat(Arc<AtomicU64>);
 
-/// What the control thread knows of a heartbeat.
+/// The control thread's record of a heartbeat.
 #[derive(Debug)]
 pub(crate) struct HeartbeatMonitor {
     worker: usize,
     heartbeat: Heartbeat,
-    /// The count when it was last found to have moved, and when that was.
+    /// The last count, and when it was found changed.
     last: (u64, Duration),
     is_silent: bool,
     age_seconds: Arc<Gauge>,
 }
 
 impl Heartbeat {
-    /// One more tick.
+    /// Counts a tick.
     pub(crate) fn beat(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
@@ -51,8 +52,8 @@ impl HeartbeatMonitor {
         }
     }
 
-    /// Whether the worker has been silent for too long at `now`, by the monotonic clock. Told to the
-    /// metrics, and to the log when it changes.
+    /// Whether the worker has been silent for too long at `now`, by the monotonic clock. Updates
+    /// the metric, and logs a change.
     pub(crate) fn is_silent(&mut self, now: Duration) -> bool {
         let count = self.heartbeat.0.load(Ordering::Relaxed);
         if self.last.0 != count {
@@ -73,7 +74,7 @@ impl HeartbeatMonitor {
     }
 }
 
-/// The monotonic clock, which the control thread judges silence by.
+/// The monotonic clock, by which the control thread measures silence.
 pub(crate) fn now() -> Duration {
     Duration::try_from(clock_gettime(ClockId::Monotonic)).unwrap_or_default()
 }

@@ -1,9 +1,9 @@
-//! HTTP/2 towards clients.
+//! HTTP/2 to clients.
 //!
-//! The connection is one task, and each of its streams is served by another of a crew; they meet in the `h2` crate, which owns
-//! framing and flow control. What a stream has to say waits in its own task until the client's
-//! windows have room for it, so that nothing piles up behind a client that does not read, and the
-//! stream's own deadline sees it.
+//! The connection is one task, and each of its streams is served by a task of a pool; they share
+//! the `h2` connection, which implements framing and flow control. A stream keeps its data in its
+//! own task until the client's windows have room, so that no data accumulates for a client that
+//! does not read, and the stream's own deadline applies.
 
 mod connection;
 mod io;

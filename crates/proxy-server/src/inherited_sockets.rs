@@ -1,5 +1,5 @@
-//! Listening sockets that were open before this process was: a service manager's, or those of the
-//! process that it takes over from.
+//! Listening sockets that existed before this process: a service manager's, or those of the
+//! predecessor.
 
 use crate::handover::{Label, Passed, Purpose};
 use crate::listen::Bound;
@@ -8,20 +8,20 @@ use socket2::{SockAddr, Socket};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// Sockets that wait for a setting that names their address.
+/// Inherited sockets that no setting has claimed yet.
 #[derive(Debug, Default)]
 pub(crate) struct InheritedSockets {
-    /// What a service manager has opened. It keeps its copies, so nobody could bind them anew: they stay
-    /// here, and go back and forth with the listeners that name them.
+    /// Sockets of a service manager. It keeps duplicates, so they could not be bound again: they
+    /// stay here and are also held by the listeners that use them.
     managed: Vec<Arc<Socket>>,
-    /// What the process before had open.
+    /// Sockets of the predecessor.
     passed: Vec<Passed>,
 }
 
 impl InheritedSockets {
-    /// The sockets that systemd has opened for this process. To be called before anything else is
-    /// opened: descriptors behind those that were passed are then not taken for such sockets, even if
-    /// the environment counts too many.
+    /// The sockets that systemd opened for this process. To be called before any descriptor is
+    /// opened, so that descriptors behind the passed ones are not taken for sockets even if the
+    /// environment counts too many.
     pub(crate) fn of_the_manager() -> Self {
         let mut given = listenfd::ListenFd::from_env();
         let mut inherited = Self::default();
@@ -43,7 +43,7 @@ impl InheritedSockets {
         inherited
     }
 
-    /// These, and what another process has `passed` on.
+    /// Adds the sockets `passed` by another process.
     pub(crate) fn and(mut self, passed: Vec<Passed>) -> Self {
         let spare = |passed: &mut Passed| passed.label.purpose == Purpose::Spare;
         self.passed = passed;
@@ -54,14 +54,14 @@ impl InheritedSockets {
         self
     }
 
-    /// Takes the sockets for `address`, if there are some. `others` are listened on, too: where the
-    /// port of `address` is 0, a socket of theirs is not for it.
+    /// Claims the sockets for `address`, if there are any. Where the port of `address` is 0,
+    /// sockets of the other listeners are excluded.
     pub(crate) fn take(&mut self, address: &BindAddress, others: &[Listener]) -> Option<Bound> {
         self.claim_passed(address)
             .or_else(|| self.claim_managed(address, others))
     }
 
-    /// Takes out the admin interface's socket at `address`.
+    /// Claims the admin interface's socket at `address`.
     pub(crate) fn take_admin(&mut self, address: &BindAddress) -> Option<Passed> {
         let is_it = |passed: &Passed| {
             passed.label.purpose == Purpose::Admin && passed.label.address == *address
@@ -70,7 +70,7 @@ impl InheritedSockets {
         Some(self.passed.remove(place))
     }
 
-    /// Closes what the process before had open and this one has no use for.
+    /// Closes the predecessor's sockets that were not claimed.
     pub(crate) fn close_unclaimed(&mut self) {
         for passed in std::mem::take(&mut self.passed) {
             tracing::info!(address = %passed.label.address, "no longer listening");
@@ -83,7 +83,7 @@ impl InheritedSockets {
         }
     }
 
-    /// The service manager's sockets that no listener names now.
+    /// The service manager's sockets without a listener.
     pub(crate) fn unclaimed(&self) -> impl Iterator<Item = (Label, &Socket)> {
         let unclaimed = self.managed.iter().filter(|socket| is_unclaimed(socket));
         unclaimed.filter_map(|socket| {
@@ -96,7 +96,7 @@ impl InheritedSockets {
         })
     }
 
-    /// Says at which sockets clients wait in vain.
+    /// Logs the sockets at which clients wait in vain.
     pub(crate) fn log_unclaimed(&self) {
         for (label, _) in self.unclaimed() {
             tracing::warn!(
@@ -138,7 +138,7 @@ impl InheritedSockets {
     }
 }
 
-/// Whether no listener has it: those that do hold it, too.
+/// Whether no listener holds the socket.
 fn is_unclaimed(socket: &Arc<Socket>) -> bool {
     Arc::strong_count(socket) == 1
 }

@@ -1,8 +1,8 @@
-//! Workers, listeners, reload, drain, hand-over.
+//! The server: workers, listeners, reload, drain, handover.
 //!
-//! A worker is a thread that shares nothing with the others on a request's way: see `worker.rs`, then
-//! `accept.rs` and `http1/driver.rs`. The control thread reads configurations and signals: see
-//! `process.rs` and `server.rs`.
+//! A worker is a thread that shares nothing with other workers while it serves requests: see
+//! `worker.rs`, then `accept.rs` and `http1/driver.rs`. The control thread handles configuration
+//! and signals: see `process.rs` and `server.rs`.
 
 mod process;
 

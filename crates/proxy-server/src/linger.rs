@@ -1,7 +1,7 @@
-//! The last words to a client that may still be talking.
+//! Lingering close after an early response.
 //!
-//! Closing a socket that holds unread bytes resets the connection, and a reset may overtake the answer
-//! on its way to the client. So the proxy ends its own side, then reads on for a moment.
+//! Closing a socket with unread bytes resets the connection, and a reset may overtake the response.
+//! So the proxy closes its own side, then reads for a short time.
 
 use crate::timeout::ConnectionDeadline;
 use proxy_clock::Timer;
@@ -11,10 +11,10 @@ use std::task::{Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 
-/// The longest time that is spent on a client after its answer.
+/// Maximum time of lingering after a response.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Writes `bytes`, for which the client may take `time`, and closes.
+/// Writes `bytes`, for at most `time`, and closes.
 pub(crate) async fn answer(
     transport: &mut (impl AsyncRead + AsyncWrite + Unpin),
     bytes: &[u8],
@@ -31,7 +31,7 @@ pub(crate) async fn answer(
     }
 }
 
-/// Ends our side and reads until the client has ended its own, for [`LINGER_TIMEOUT`] at most.
+/// Closes our side and reads until the client has closed its own, for [`LINGER_TIMEOUT`] at most.
 pub(crate) async fn close(
     transport: &mut (impl AsyncRead + AsyncWrite + Unpin),
     timeout: ConnectionDeadline<'_>,

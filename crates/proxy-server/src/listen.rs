@@ -1,4 +1,4 @@
-//! Listening sockets: bound before any is used, shared by workers, passed on to a new process.
+//! Listening sockets: bound before use, shared by workers, handed over to a new process.
 
 mod tcp;
 mod unix;
@@ -11,18 +11,18 @@ use std::sync::Arc;
 
 pub(crate) use unix::{SocketFile, open as open_unix};
 
-/// Who may connect to a listener's Unix socket: everybody, as far as the folder lets them.
+/// Mode of a listener's Unix socket: any process with access to its folder may connect.
 const SOCKET_MODE: u32 = 0o666;
 
-/// Why an address cannot be listened on.
+/// The reason why an address cannot be bound.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {address}: {why}")]
 pub struct BindError {
-    /// The address, as it was written.
+    /// The address as written in the configuration.
     pub address: String,
-    /// What stands in the way, in words an operator can act on.
+    /// The cause, in words that an operator can act on.
     pub why: String,
-    /// What the operating system said.
+    /// The error of the operating system.
     #[source]
     pub source: io::Error,
 }
@@ -41,23 +41,23 @@ impl BindError {
     }
 }
 
-/// The sockets of one address. They stay open as long as the address is to be listened on, whoever
-/// takes connections from them: connections that wait at a socket are reset when it is closed.
+/// The sockets of one address. They stay open as long as the address is configured, whichever
+/// worker accepts from them, because closing a socket resets the connections in its queue.
 #[derive(Clone, Debug)]
 pub(crate) struct Bound {
-    /// Where they are bound; tells the port where the system chose it.
+    /// The bound address; includes the port that the kernel picked.
     pub(crate) at: BindAddress,
     pub(crate) sockets: Vec<Arc<Socket>>,
-    /// Of a Unix socket that is this process's own.
+    /// File of a Unix socket that this process owns.
     pub(crate) file: Option<Arc<SocketFile>>,
-    /// Whether this process, or one before it, has bound them, not a service manager.
+    /// Bound by this process or a predecessor, not by a service manager.
     pub(crate) owned: bool,
 }
 
 impl Bound {
-    /// Those of another process, or of a service manager, that were opened for this one. None when they
-    /// cannot be listened on. The file of a Unix socket that is `owned` stays until it is said to be
-    /// this process's own; where it is gone, nobody would find the socket.
+    /// Sockets from another process or a service manager. `None` if they cannot be listened on. The
+    /// file of a Unix socket that is `owned` is kept until this process owns it; without its file
+    /// the socket could not be found.
     pub(crate) fn of(at: &BindAddress, sockets: Vec<Arc<Socket>>, owned: bool) -> Option<Self> {
         let at = match at {
             BindAddress::Tcp(_) => {
@@ -84,13 +84,14 @@ impl Bound {
         })
     }
 
-    /// Whether clients find it: the file of a Unix socket may have been removed by somebody else.
+    /// Whether clients can find it: the file of a Unix socket may have been removed by another
+    /// process.
     pub(crate) fn is_there(&self) -> bool {
         self.file.as_ref().is_none_or(|file| file.is_there())
     }
 
-    /// The same for `count` workers: each has a socket of its own where sockets may share the address.
-    /// The new ones do not listen yet.
+    /// The same address for `count` workers: each has its own socket where sockets can share the
+    /// address. New sockets do not listen yet.
     pub(crate) fn widened(&self, count: usize) -> Self {
         let mut wide = self.clone();
         let BindAddress::Tcp(address) = self.at else {
@@ -112,8 +113,8 @@ impl Bound {
         wide
     }
 
-    /// The sockets that one of `workers` workers takes connections from: each socket has somebody, and
-    /// each worker has something.
+    /// The sockets that one of `workers` workers accepts from: each socket has a worker, and each
+    /// worker a socket.
     pub(crate) fn share(&self, worker: usize, workers: usize) -> Vec<usize> {
         let count = self.sockets.len();
         let spare = worker.checked_rem(count).filter(|_| worker >= count);
@@ -129,7 +130,7 @@ impl Bound {
         sockets.any(|socket| socket.is_listener().unwrap_or_default())
     }
 
-    /// Listens at those sockets that do not yet.
+    /// Starts listening on the sockets that do not yet.
     pub(crate) fn listen(&self, backlog: u32) -> Result<(), BindError> {
         for socket in &self.sockets {
             if !socket.is_listener().unwrap_or_default() {
@@ -140,7 +141,7 @@ impl Bound {
         Ok(())
     }
 
-    /// Lets `backlog` connections wait at each socket from now on.
+    /// Sets the length of each socket's accept queue.
     pub(crate) fn set_backlog(&self, backlog: u32) {
         if let Some(limit) = longest_queue().filter(|limit| *limit < backlog) {
             tracing::warn!(address = %self.at, backlog, limit, "the system lets fewer connections wait");
@@ -154,8 +155,8 @@ impl Bound {
     }
 }
 
-/// Binds `address` for `count` workers; connections will be spread over their sockets by the kernel. None
-/// comes before [`Bound::listen`]: if something else stands in the way, nobody has waited in vain.
+/// Binds `address` for `count` workers; the kernel spreads connections over their sockets. No
+/// connection arrives before [`Bound::listen`], so a later failure of the start strands no client.
 pub(crate) fn bind(address: &BindAddress, backlog: u32, count: usize) -> Result<Bound, BindError> {
     let bound = match address {
         // Sockets that share a port would silently take half of another process's connections.
@@ -181,13 +182,13 @@ fn of_file(address: &BindAddress, path: &Path, backlog: u32) -> io::Result<Bound
     })
 }
 
-/// The most that the system lets wait at one socket, where it tells.
+/// The kernel's maximum length of an accept queue, if it is known.
 fn longest_queue() -> Option<u32> {
     let told = std::fs::read_to_string("/proc/sys/net/core/somaxconn").ok()?;
     told.trim().parse().ok()
 }
 
-/// As `listen` takes it.
+/// In the type of `listen`.
 fn length(backlog: u32) -> i32 {
     i32::try_from(backlog).unwrap_or(i32::MAX)
 }
@@ -241,7 +242,7 @@ mod tests {
 
         let wait = std::time::Duration::from_millis(100);
         let connect = |_| std::net::TcpStream::connect_timeout(&address(&bound), wait);
-        // One more than was asked for: Linux compares with "greater than".
+        // One more than requested, because Linux compares with "greater than".
         assert_eq!((0..6).flat_map(connect).collect::<Vec<_>>().len(), 2);
     }
 

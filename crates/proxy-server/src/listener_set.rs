@@ -1,5 +1,4 @@
-//! What the process listens on: one door for each listener of the plan in force, kept over plans as long
-//! as the address stays.
+//! The bound listeners of the active plan, kept across plans while their address stays the same.
 
 use crate::handover::{Label, Purpose};
 use crate::inherited_sockets::InheritedSockets;
@@ -10,29 +9,29 @@ use socket2::Socket;
 use std::collections::BTreeSet;
 use std::io;
 
-/// The doors, in the order of the plan's listeners.
+/// Bound listeners, in the order of the plan's listeners.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ListenerSet {
     known: Vec<BoundListener>,
     next: u32,
 }
 
-/// Sockets of which a worker holds copies: a door, and a place in it.
+/// Sockets of which a worker holds duplicates: a listener, and an index into its sockets.
 pub(crate) type OwnedSockets = BTreeSet<(ListenerId, usize)>;
 
 #[derive(Clone, Debug)]
 struct BoundListener {
     id: ListenerId,
-    /// As it was written.
+    /// The address as written in the configuration.
     address: BindAddress,
     backlog: u32,
     bound: Bound,
 }
 
 impl ListenerSet {
-    /// The doors of `model`, for `workers` workers. What is listened on already stays open, what is new
-    /// is taken from `inherited` or bound, and [listened](Self::listen) on later. These doors are not
-    /// changed, whether it fails or not.
+    /// The listeners of `model`, for `workers` workers. Bound addresses stay open; new ones are
+    /// taken from `inherited` or bound, and [listened](Self::listen) on later. `self` is not
+    /// changed.
     pub(crate) fn arrange(
         &self,
         model: &Model,
@@ -66,13 +65,13 @@ impl ListenerSet {
         Ok(arranged)
     }
 
-    /// Where each listener is bound.
+    /// The bound address of each listener.
     pub(crate) fn bound(&self) -> impl Iterator<Item = &BindAddress> {
         self.known.iter().map(|listener| &listener.bound.at)
     }
 
-    /// What each of `workers` workers takes connections from, by door, when they hold copies of what
-    /// `owned_sockets` says already. Those behind the last of `workers` get nothing.
+    /// The sockets that each of `workers` workers accepts from, by listener; `owned_sockets` lists
+    /// the duplicates they already hold. Workers beyond `workers` get none.
     pub(crate) fn assignments<'h>(
         &self,
         workers: usize,
@@ -94,8 +93,8 @@ impl ListenerSet {
             .collect()
     }
 
-    /// Listens wherever that is not so yet. Addresses that are new come first: once more sockets listen
-    /// at an address that is served, clients wait at them, and a failure elsewhere would cut these off.
+    /// Listens on the sockets that do not yet. New addresses come first: once additional sockets of
+    /// a served address listen, clients wait at them, and a failure elsewhere would cut these off.
     pub(crate) fn listen(&self) -> Result<(), BindError> {
         let (served, new): (Vec<_>, Vec<_>) = self
             .known
@@ -105,7 +104,7 @@ impl ListenerSet {
         listeners.try_for_each(|listener| listener.bound.listen(listener.backlog))
     }
 
-    /// Tells the system how many connections may wait at each door, unless `before` has said the same.
+    /// Sets the accept queue of each listener, unless `before` has the same length.
     pub(crate) fn set_backlogs(&self, before: &Self) {
         for listener in &self.known {
             let mut said = before.known.iter();
@@ -115,7 +114,7 @@ impl ListenerSet {
         }
     }
 
-    /// Every socket, to be passed on to another process.
+    /// Every socket, for handing over to another process.
     pub(crate) fn sockets(&self) -> impl Iterator<Item = (Label, &Socket)> {
         self.known.iter().flat_map(|listener| {
             let label = Label {
@@ -128,7 +127,7 @@ impl ListenerSet {
         })
     }
 
-    /// Says whether the files of Unix sockets stay when the doors are closed.
+    /// Sets whether the files of Unix sockets are kept when the listeners are closed.
     pub(crate) fn keep_files(&self, kept: bool) {
         for file in self.known.iter().flat_map(|listener| &listener.bound.file) {
             file.keep(kept);
@@ -136,7 +135,7 @@ impl ListenerSet {
     }
 
     fn known(&self, address: &BindAddress, taken: &Self) -> Option<&BoundListener> {
-        // With port 0 several listeners may be written alike: each keeps its own door.
+        // With port 0 several listeners may have the same address: each keeps its own socket.
         let taken = |listener: &BoundListener| taken.known.iter().any(|one| one.id == listener.id);
         let mut known = self.known.iter();
         known.find(|listener| {

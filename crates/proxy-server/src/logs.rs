@@ -1,4 +1,4 @@
-//! The logs of the process: where they go, and the ends that workers write to.
+//! The access log and the error log of the process.
 
 use crate::events::unix_now;
 use proxy_config::{Diagnostic, DiagnosticCode};
@@ -10,7 +10,7 @@ use proxy_telemetry::{
 use std::io;
 use std::time::Duration;
 
-/// How long the last lines may take to be written when the process ends.
+/// Maximum time for writing the last lines at exit.
 const FLUSH_TIME: Duration = Duration::from_secs(2);
 
 /// Both logs, open.
@@ -25,7 +25,7 @@ pub(crate) struct OpenLogs {
 }
 
 impl OpenLogs {
-    /// Opens the logs that `observability` names.
+    /// Opens the logs of `observability`.
     pub(crate) fn open(
         observability: &Observability,
         registry: &Registry,
@@ -46,7 +46,7 @@ impl OpenLogs {
         })
     }
 
-    /// Whether `observability` names the same logs.
+    /// Whether `observability` has the same logs.
     pub(crate) fn are_those_of(&self, observability: &Observability) -> bool {
         let (access, errors) = destinations(observability);
         self.access.0 == access
@@ -55,13 +55,13 @@ impl OpenLogs {
             && self.level == *observability.error_log.level
     }
 
-    /// Opens files again that were moved away.
+    /// Reopens files that were moved away.
     pub(crate) fn reopen(&self) {
         self.access.1.reopen();
         self.errors.1.reopen();
     }
 
-    /// Ends for one worker.
+    /// Ends of both logs for one worker.
     pub(crate) fn worker(&self) -> Logs {
         Logs {
             access: self.access.1.worker(),
@@ -70,8 +70,8 @@ impl OpenLogs {
         }
     }
 
-    /// Writes an event of the process to the error log, if records of its level go there. One that goes
-    /// to the standard error output has it already.
+    /// Writes an event of the process to the error log, if its level is enabled. An error log on
+    /// standard error is skipped, because the event is there already.
     pub(crate) fn tell(&mut self, level: LogLevel, message: &str, fields: &EventFields) {
         if self.level < level || self.errors.0 == Destination::Stderr {
             return;
@@ -91,7 +91,7 @@ impl OpenLogs {
         });
     }
 
-    /// Writes what is still on its way, both logs at once and for [`FLUSH_TIME`] in all.
+    /// Writes pending lines of both logs, for [`FLUSH_TIME`] in total.
     pub(crate) fn close(self) {
         let Self {
             access: (_, access),

@@ -1,4 +1,4 @@
-//! A new connection: what it speaks is found out, then it is served.
+//! Negotiation of the protocol of a new connection.
 
 use crate::client_socket::ClientSocket;
 use crate::client_stream::ClientStream;
@@ -17,20 +17,20 @@ use proxy_pipeline::{ConnectionInfo, Peer, TlsSession, Worker};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// The version of HTTP that a connection speaks.
+/// The version of HTTP of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HttpVersion {
     Http1,
     Http2,
 }
 
-/// A connection of which it is known what it speaks.
+/// A connection with a known version of HTTP.
 #[derive(Debug)]
 pub(crate) struct Negotiated {
     pub(crate) version: HttpVersion,
     pub(crate) session: Option<TlsSession>,
     pub(crate) transport: ClientStream,
-    /// What was read to find out.
+    /// Input that was read for the detection.
     pub(crate) early: Bytes,
 }
 
@@ -46,7 +46,7 @@ impl Negotiated {
     }
 }
 
-/// Who calls, and by which listener.
+/// An accepted connection: its peer and its listener.
 #[derive(Debug)]
 pub(crate) struct Accepted {
     pub(crate) worker: Rc<Worker>,
@@ -54,12 +54,11 @@ pub(crate) struct Accepted {
     pub(crate) listener: Rc<Cell<usize>>,
     pub(crate) peer: Peer,
     pub(crate) guard: ConnectionGuard,
-    /// When the connection is too old for further requests.
+    /// Tick at which the connection reaches its maximum age.
     pub(crate) ends_at: Tick,
 }
 
-/// A connection's place among those that are open: it counts, and its deadline is looked after, until
-/// this is dropped.
+/// A connection's permit and its registered deadline; ended on drop.
 #[derive(Debug)]
 pub(crate) struct ConnectionGuard {
     pub(crate) deadline: Rc<Deadline>,
@@ -75,7 +74,7 @@ pub(crate) struct ReadyConnection {
     pub(crate) client: Rc<ConnectionInfo>,
     pub(crate) guard: ConnectionGuard,
     pub(crate) transport: ClientStream,
-    /// What was read of it already.
+    /// Input that was read already.
     pub(crate) early: Bytes,
 }
 
@@ -99,10 +98,10 @@ impl Drop for ConnectionGuard {
     }
 }
 
-/// Starts to serve the connection of `accepted`.
+/// Starts serving an accepted connection.
 ///
-/// What finds out what a connection speaks is a task of its own, so that the one that lives as long as
-/// the connection is small.
+/// Negotiation is a task of its own, so that the task that lives as long as the connection is
+/// small.
 pub(crate) fn start(accepted: Accepted, stream: ClientSocket) {
     if accepted.settings.needs_negotiation() {
         tokio::task::spawn_local(negotiate(accepted, stream));
@@ -111,7 +110,7 @@ pub(crate) fn start(accepted: Accepted, stream: ClientSocket) {
     serve_http1(accepted.into_ready(Negotiated::plain_http1(stream)));
 }
 
-/// Serves a connection of HTTP/1.x.
+/// Starts serving a connection of HTTP/1.x.
 fn serve_http1(ready: ReadyConnection) {
     tokio::task::spawn_local(Driver::new(Connection::new(ready)));
 }
@@ -169,7 +168,7 @@ async fn negotiate(mut accepted: Accepted, mut stream: ClientSocket) {
     }
 }
 
-/// Learns from a proxy in front who calls, where that is the rule.
+/// Reads the PROXY protocol header, if the listener requires one.
 async fn read_proxy_header(
     accepted: &mut Accepted,
     stream: &mut ClientSocket,
@@ -194,7 +193,8 @@ async fn read_proxy_header(
     let read = timeout.within(Timer::Handshake, time, proxy_protocol::read(stream));
     accepted.peer = match read.await.unwrap_or(Err(HandshakeError::TimedOut(time)))? {
         Some(client) => Peer::new(client, accepted.peer.tls, trusted),
-        // The address stays the balancer's; its trust was for the clients that it names.
+        // The address remains the balancer's, without its trust, which is for the clients that it
+        // names.
         None => accepted.peer.clone().without_trust(),
     };
     Ok(())

@@ -1,4 +1,5 @@
-//! Connections beyond `max-total-connections`: told so, as long as that stays cheap; by TLS it never is.
+//! Rejection of connections beyond `max-total-connections`: with a response while that is cheap,
+//! which with TLS it never is.
 
 use crate::accept::WorkerListener;
 use crate::client_socket::ClientSocket;
@@ -13,7 +14,8 @@ use proxy_pipeline::{
 };
 use std::rc::Rc;
 
-/// Connections of one worker and listener that are being told at once; the rest are closed without a word.
+/// Maximum number of connections per worker and listener being rejected with a response; further
+/// ones are closed without one.
 const MAX_REJECTIONS_IN_PROGRESS: u32 = 256;
 
 /// Answers 503 and closes.
@@ -37,7 +39,7 @@ pub(crate) fn reject(
         let (current, limit) = (u64::from(full.held), u64::from(full.max));
         let problem = Problem::new(Reason::ConnectionLimit, Detail::Limit { current, limit });
         if settings.tls.is_some() || settings.proxy_protocol {
-            // An answer would take a handshake, or a header, and that is what costs.
+            // A response would require a handshake or a PROXY header, which is the expensive part.
             log_connection_problem(&worker, &client, &problem);
             return;
         }

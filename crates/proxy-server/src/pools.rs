@@ -1,11 +1,11 @@
-//! How the connections of each target are kept.
+//! Settings of the connection pools.
 
 use proxy_plan::{Plan, StateRegistry, StateTransaction, UpstreamPlan};
 use proxy_pool::{ConnectionLimit, PoolSettings};
 use proxy_upstream::TargetId;
 use std::sync::Arc;
 
-/// The limits on connections, by target. They outlive plans: connections made under an earlier plan
+/// The connection limits by target. They outlive plans: connections made under an earlier plan
 /// still count.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionLimits(StateRegistry<TargetId, ConnectionLimit>);
@@ -14,7 +14,7 @@ pub(crate) struct ConnectionLimits(StateRegistry<TargetId, ConnectionLimit>);
 pub(crate) type LimitTransaction = StateTransaction<TargetId, ConnectionLimit>;
 
 impl ConnectionLimits {
-    /// The limits that `plan` asks for; none of those in force is changed.
+    /// The limits that `plan` requires; active ones are not changed.
     pub(crate) fn prepare(&self, plan: &Plan) -> LimitTransaction {
         let mut transaction = self.0.begin();
         for (target, max) in wanted(plan) {
@@ -23,7 +23,7 @@ impl ConnectionLimits {
         transaction
     }
 
-    /// Puts the limits of `plan`, which was prepared, in force.
+    /// Activates the prepared limits of `plan`.
     pub(crate) fn commit(&mut self, transaction: LimitTransaction, plan: &Plan) {
         self.0.commit(transaction);
         for (target, max) in wanted(plan) {
@@ -33,12 +33,12 @@ impl ConnectionLimits {
         }
     }
 
-    /// The limit of `target`; none where connections are not limited.
+    /// The limit of `target`; `None` if its connections are unlimited.
     pub(crate) fn get(&self, target: TargetId) -> Option<Arc<ConnectionLimit>> {
         self.0.get(&target).cloned()
     }
 
-    /// Settings of every target of `plan` for one of `workers` workers.
+    /// Pool settings of every target of `plan` for one of `workers` workers.
     pub(crate) fn pool_settings(&self, plan: &Plan, workers: usize) -> Vec<PoolSettings> {
         let settings = |upstream: &UpstreamPlan, target| PoolSettings {
             target,
@@ -55,7 +55,7 @@ impl ConnectionLimits {
     }
 }
 
-/// The targets with a limit on their connections, and its size.
+/// The targets with a limit on their connections, and the limit.
 fn wanted(plan: &Plan) -> impl Iterator<Item = (TargetId, u32)> {
     plan.upstreams().iter().flat_map(|upstream| {
         let max = upstream.max_connections;

@@ -1,4 +1,4 @@
-//! Whether a client without TLS begins with HTTP/2.
+//! Detection of the HTTP/2 preface without TLS.
 
 use crate::client_socket::ClientSocket;
 use crate::negotiate::HttpVersion;
@@ -6,10 +6,10 @@ use bytes::{Bytes, BytesMut};
 use std::io;
 use tokio::io::AsyncReadExt;
 
-/// What a client sends that knows the server to speak HTTP/2. [RFC 9113 §3.4]
+/// The preface of a client with prior knowledge. [RFC 9113 §3.4]
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Reads until it is known which version is spoken. Gives what was read, too.
+/// Reads until the version is known. Returns the input too.
 pub(crate) async fn read(stream: &mut ClientSocket) -> io::Result<(HttpVersion, Bytes)> {
     let mut seen = BytesMut::new();
     loop {
@@ -19,7 +19,7 @@ pub(crate) async fn read(stream: &mut ClientSocket) -> io::Result<(HttpVersion, 
         if seen.len() == PREFACE.len() {
             return Ok((HttpVersion::Http2, seen.freeze()));
         }
-        // Until the client speaks, no buffer is held for it.
+        // Until the client sends, no buffer is allocated for it.
         stream.readable().await?;
         let left = PREFACE.len() - seen.len();
         let mut some = [0; PREFACE.len()];

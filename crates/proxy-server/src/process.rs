@@ -1,4 +1,4 @@
-//! What a process is started with, and why it may not start.
+//! Start of the process: its options, and its errors.
 
 use crate::admin;
 use crate::control_loop;
@@ -15,67 +15,68 @@ use std::borrow::Cow;
 use std::io;
 use std::path::PathBuf;
 
-/// What the process is started with.
+/// Options of the process.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where the configuration comes from, at the start and at each reload.
+    /// Source of the configuration, at the start and at each reload.
     pub config: Source,
-    /// What was built.
+    /// Build information of the program.
     pub build: Build,
-    /// What SIGUSR2 starts, to take over; none refuses to be replaced.
+    /// The program that SIGUSR2 starts to take over; `None` refuses upgrades.
     pub program: Option<Program>,
-    /// What takes the process's events, to be counted and summed up; none leaves that to the program.
+    /// The log of the process's events, for its metrics and summaries; `None` leaves events to the
+    /// program.
     pub events: Option<Events>,
 }
 
-/// Where a configuration comes from.
+/// The source of a configuration.
 #[derive(Clone, Debug)]
 pub enum Source {
-    /// A file, and what it includes.
+    /// A file, with its includes.
     File(PathBuf),
-    /// A text, for those who embed the proxy.
+    /// A text, for embedding programs.
     Text(Cow<'static, str>),
-    /// None: a welcome page on port 8080.
+    /// Built in: a welcome page on port 8080.
     Embedded,
 }
 
-/// What was built, for `--version`, `/status` and `/admin/version`.
+/// Build information, for `--version`, `/status` and `/admin/version`.
 #[derive(Clone, Copy, Debug)]
 pub struct Build {
     /// Semantic version.
     pub version: &'static str,
-    /// The commit it was built from.
+    /// Commit hash.
     pub commit: &'static str,
-    /// When it was built, RFC 3339.
+    /// Time of the build, RFC 3339.
     pub built_at: &'static str,
-    /// The compiler.
+    /// Version of the compiler.
     pub rustc: &'static str,
 }
 
-/// Why the process could not start, or ended though it was not told to.
+/// The reason why the process could not start, or ended unexpectedly.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The configuration has faults.
+    /// The configuration is invalid.
     #[error("{0}")]
     Config(Report),
-    /// The configuration is right and cannot be put in force.
+    /// The configuration is valid and cannot be applied.
     #[error(transparent)]
     Apply(#[from] ApplyError),
-    /// The process that this one was to take over from passes no sockets.
+    /// The predecessor did not pass its sockets.
     #[error("cannot take over: {0}")]
     TakeOver(#[source] io::Error),
-    /// The worker of this number has died while it served.
+    /// The worker with this number died while serving.
     #[error("worker {0} has died")]
     WorkerLost(usize),
-    /// The operating system refused something.
+    /// An error of the operating system.
     #[error("{0}")]
     Io(#[from] io::Error),
 }
 
-/// Reads the configuration, serves until told to stop, and ends in good order.
+/// Loads the configuration, serves until told to stop, and exits gracefully.
 ///
 /// # Errors
-/// [`StartError`] when nothing could be served, or a worker has died.
+/// [`StartError`] if serving could not begin, or a worker died.
 pub fn run(options: &Options) -> Result<(), StartError> {
     let inherited = InheritedSockets::of_the_manager();
     claim_files();
@@ -83,16 +84,16 @@ pub fn run(options: &Options) -> Result<(), StartError> {
         .enable_all()
         .build()?;
     let lived = runtime.block_on(control_loop::run(options, inherited));
-    // A name server that does not answer must not keep the process alive.
+    // A slow name server must not keep the process alive.
     runtime.shutdown_background();
     lived
 }
 
-/// The configuration that `config` names, checked as far as that is possible without serving it:
+/// Loads the configuration of `config`, and checks it as far as possible without serving:
 /// certificates and the admin interface's token are read, too.
 ///
 /// # Errors
-/// Every fault that was found.
+/// All diagnostics.
 pub fn load(config: &Source) -> Result<Loaded, Report> {
     let mut loaded = read(config)?;
     let token = admin::check(&loaded.model.admin).err();
@@ -114,8 +115,8 @@ pub fn load(config: &Source) -> Result<Loaded, Report> {
     Ok(loaded)
 }
 
-/// Lets this process open as many files as the system grants it: what programs may have by default
-/// is meant for small ones.
+/// Raises the limit of open files to the maximum that the system grants; the default is meant for
+/// small programs.
 fn claim_files() {
     let limit = getrlimit(Resource::Nofile);
     let most = Rlimit {
@@ -135,8 +136,7 @@ fn read(config: &Source) -> Result<Loaded, Report> {
     }
 }
 
-/// What cannot be put in force is told like any other fault of the configuration, where it has a
-/// place in it.
+/// Turns an error of applying into a diagnostic, if it has a place in the configuration.
 pub(crate) fn at_its_place(fault: ApplyError, model: &Model) -> StartError {
     let faults = match fault {
         ApplyError::Bind(bind) => {
@@ -162,7 +162,7 @@ pub(crate) fn of_configuration(faults: Vec<Diagnostic>, model: &Model) -> StartE
     StartError::Config(Report::new(model.sources.clone(), faults))
 }
 
-/// `bind`, at the place of its address.
+/// `bind` as a diagnostic, at the place of its address.
 pub(crate) fn cannot_listen(bind: &BindError, place: Place) -> Diagnostic {
     let code = if bind.source.kind() == io::ErrorKind::AddrInUse {
         DiagnosticCode::AddressInUse

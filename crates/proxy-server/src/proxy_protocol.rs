@@ -1,4 +1,4 @@
-//! The PROXY protocol header before anything else on a connection.
+//! Reading of the PROXY protocol header at the beginning of a connection.
 
 use crate::client_socket::ClientSocket;
 use crate::handshake::HandshakeError;
@@ -6,10 +6,10 @@ use proxy_framing::{ProxyHeader, proxy_header};
 use std::net::IpAddr;
 use tokio::io::AsyncReadExt;
 
-/// More than the longest header.
+/// More than the longest header, in bytes.
 const MAX_PROXY_HEADER_BYTES: usize = 4352;
 
-/// Reads the header and not a byte more. Gives the client that it tells of, if it tells of one.
+/// Reads exactly the header. Returns the client address in it, if there is one.
 pub(crate) async fn read(stream: &mut ClientSocket) -> Result<Option<IpAddr>, HandshakeError> {
     let mut seen = vec![0; MAX_PROXY_HEADER_BYTES];
     let mut taken = 0;

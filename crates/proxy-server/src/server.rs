@@ -1,4 +1,4 @@
-//! The control thread's view of the running proxy: workers, sockets, and the plan in force.
+//! The control thread's state of the running proxy: workers, sockets, and the active plan.
 
 use crate::disk_thread::DiskThread;
 use crate::handover::Label;
@@ -23,19 +23,19 @@ use std::io;
 use std::sync::Arc;
 use tokio::task::JoinHandle;
 
-/// Why a configuration that is right by itself cannot be put in force.
+/// The reason why a valid configuration cannot be applied.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
-    /// An address cannot be listened on.
+    /// An address cannot be bound.
     #[error(transparent)]
     Bind(#[from] BindError),
-    /// Certificates, keys or roots cannot be used; at least one fault.
+    /// Certificates, keys or roots cannot be used; at least one diagnostic.
     #[error("certificates cannot be used")]
     Tls(Vec<Diagnostic>),
     /// A log cannot be opened.
     #[error("{}", .0.message)]
     Log(Diagnostic),
-    /// A thread cannot be started, or given its sockets.
+    /// A thread cannot be started, or its sockets cannot be duplicated.
     #[error("cannot start a worker: {0}")]
     Thread(#[source] io::Error),
     /// The thread that waits for disks has ended.
@@ -62,32 +62,32 @@ pub(crate) struct Server {
     plan: Arc<Plan>,
 }
 
-/// A plan and what it needs beside itself, read and compiled. Nothing that is in force was touched.
+/// A compiled plan with its files loaded. Nothing active has been changed.
 struct Preparation {
     plan: Arc<Plan>,
     targets: TargetTransaction,
     limits: LimitTransaction,
     loaded_tls: LoadedTls,
-    /// Unless those that are open serve on.
+    /// `None` if the open logs remain in use.
     logs: Option<OpenLogs>,
 }
 
-/// A plan with all that it needs of the system: from here on nothing can fail. Dropped instead of
-/// committed, it leaves everything as it was.
+/// A plan with all its system resources: from here on nothing can fail. Dropped instead of
+/// committed, it changes nothing.
 struct Transaction {
     prepared: Preparation,
-    /// How many workers there are to be.
+    /// Number of workers.
     count: usize,
     listeners: ListenerSet,
-    /// Workers to begin with it.
+    /// New workers, started and idle.
     spawned: Vec<Handle>,
-    /// Of each worker: those that take connections, the recruits, those that leave.
+    /// Sockets of each worker: the current ones, the new ones, those that leave.
     assignments: Vec<Vec<SocketAssignment>>,
 }
 
 impl Server {
-    /// Binds every listener and starts the workers; until then nothing is served, after it everything.
-    /// `relieve_predecessor` comes between all that can fail and the first client.
+    /// Binds every listener and starts the workers, all or nothing. `relieve_predecessor` runs
+    /// between the last step that can fail and the first accept.
     pub(crate) async fn start(
         model: Arc<Model>,
         registry: Arc<Registry>,
@@ -139,28 +139,28 @@ impl Server {
         Ok(server)
     }
 
-    /// The plan in force.
+    /// The active plan.
     pub(crate) fn plan(&self) -> &Arc<Plan> {
         &self.plan
     }
 
-    /// What all workers see at once.
+    /// State shared by all workers.
     pub(crate) fn shared(&self) -> &Shared {
         &self.common.shared
     }
 
-    /// The sockets that were there before this process and wait for a setting.
+    /// The inherited sockets that no setting has claimed.
     pub(crate) fn inherited(&mut self) -> &mut InheritedSockets {
         &mut self.inherited
     }
 
-    /// Where each listener of the plan in force is bound, in the plan's order.
+    /// The bound address of each listener of the active plan, in the plan's order.
     pub(crate) fn bound(&self) -> impl Iterator<Item = &BindAddress> {
         self.listeners.bound()
     }
 
-    /// Puts `model` in force everywhere, or nowhere: what can fail comes first and touches nothing that
-    /// is in force.
+    /// Applies `model` completely or not at all: steps that can fail come first and change nothing
+    /// active.
     pub(crate) async fn apply(&mut self, model: Arc<Model>) -> Result<(), ApplyError> {
         let loaded_tls = self.certificates.load(&model, now()).await;
         let loaded_tls = loaded_tls.map_err(ApplyError::Tls)?;
@@ -187,8 +187,8 @@ impl Server {
         Ok(())
     }
 
-    /// Does what else can fail before `prepared` is put in force: sockets are bound, workers started
-    /// and asked whether they answer.
+    /// Performs the remaining steps that can fail: binds sockets, starts workers, and probes all
+    /// workers.
     async fn open(&mut self, prepared: Preparation) -> Result<Transaction, ApplyError> {
         let model = prepared.plan.model();
         let count = worker_count(model);
@@ -275,8 +275,8 @@ impl Server {
         set(connections, *limits.max_total_connections);
     }
 
-    /// What each worker is told about `plan`; `workers` is how many there are to be, how many are new,
-    /// and whether all get new ends of the logs.
+    /// The update for each worker about `plan`; `workers` is the number of workers, the number of
+    /// new ones, and whether all get new ends of the logs.
     fn plan_updates(
         &mut self,
         plan: &Arc<Plan>,
@@ -309,41 +309,41 @@ impl Server {
         plan_updates.collect()
     }
 
-    /// Begins to take certificates that changed on disk into use.
+    /// Starts checking certificates for changes on disk.
     pub(crate) fn check_certificates(&self) -> JoinHandle<CertificateChanges> {
         self.certificates.check(now())
     }
 
-    /// Tells what a look at the certificates has found.
+    /// Applies and reports the result of checking the certificates.
     pub(crate) fn reload_certificates(&mut self, changed: CertificateChanges) {
         self.certificates
             .reload_changed(changed, &self.common.registry, now());
     }
 
-    /// Looks whether every worker runs. Gives the number of one that has died.
+    /// Checks that every worker runs. Returns the number of one that has died.
     pub(crate) fn check_workers(&mut self) -> Option<usize> {
         let WorkerHealth { silent, died } = self.workers.check(heartbeat::now());
         self.common.shared.lifecycle.set_silent_workers(silent);
         died
     }
 
-    /// Lets every worker look again which targets are healthy.
+    /// Makes every worker recompute its healthy targets.
     pub(crate) fn refresh(&self) {
         self.health.publish();
         self.workers.send_all(|| Command::Refresh);
     }
 
-    /// Writes an event to the error log that is configured.
+    /// Writes an event to the configured error log.
     pub(crate) fn log_event(&mut self, level: LogLevel, message: &str, fields: &EventFields) {
         self.logs.tell(level, message, fields);
     }
 
-    /// Opens log files again that were moved away.
+    /// Reopens log files that were moved away.
     pub(crate) fn reopen_logs(&self) {
         self.logs.reopen();
     }
 
-    /// From now on the sockets are this process's alone.
+    /// Takes ownership of the sockets from the predecessor.
     pub(crate) fn finish_handover(&mut self) {
         self.listeners.set_backlogs(&ListenerSet::default());
         self.listeners.keep_files(false);
@@ -351,15 +351,12 @@ impl Server {
         self.inherited.log_unclaimed();
     }
 
-    /// Every listening socket, to be passed on to another process.
+    /// Every listening socket, for handing over to another process.
     pub(crate) fn sockets(&self) -> impl Iterator<Item = (Label, &Socket)> {
         self.listeners.sockets().chain(self.inherited.unclaimed())
     }
 
-    /// Accepts no more, and lets workers leave when their last connection ends.
-    ///
-    /// Every listening socket is closed before the first idle connection: a client that connects again
-    /// at once is refused, not accepted into a queue and reset.
+    /// Stops accepting, and lets workers end with their last connection.
     pub(crate) async fn drain(&mut self) {
         self.common.shared.lifecycle.drain();
         self.listeners = ListenerSet::default();
@@ -368,7 +365,8 @@ impl Server {
         self.workers.send_all(|| Command::Drain(Draining::Promptly));
     }
 
-    /// The same when another process accepts from the same sockets: no client is to notice.
+    /// Like [`Self::drain`], while a successor accepts from the same sockets: clients are not
+    /// affected.
     pub(crate) fn hand_over(&mut self) {
         self.common.shared.lifecycle.drain();
         self.listeners.keep_files(true);
@@ -377,12 +375,12 @@ impl Server {
         self.workers.send_all(|| Command::Drain(Draining::Gently));
     }
 
-    /// Whether every worker has left.
+    /// Whether every worker has ended.
     pub(crate) fn is_over(&self) -> bool {
         self.workers.is_over()
     }
 
-    /// Ends everything now.
+    /// Ends everything at once.
     pub(crate) async fn stop(self) {
         self.workers.stop().await;
         self.logs.close();
@@ -417,7 +415,7 @@ fn connectors(
         .collect()
 }
 
-/// Workers to start: as many as there are cores where the configuration leaves it open.
+/// Number of workers: one per core if the configuration sets none.
 fn worker_count(model: &Model) -> usize {
     match *model.system.worker_threads {
         0 => std::thread::available_parallelism().map_or(1, usize::from),

@@ -1,4 +1,4 @@
-//! What a listener's connections need to know, made once for each plan.
+//! Settings of a listener's connections, computed once for each plan.
 
 use crate::http2::{self, TaskPool};
 use ipnet::IpNet;
@@ -12,22 +12,22 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longest request target, in bytes. [RFC 9112 §3] asks for 8000 at least.
+/// Maximum length of a request target, in bytes; [RFC 9112 §3] recommends at least 8000.
 const MAX_TARGET_BYTES: u32 = 16 * 1024;
 
-/// How connections of one listener are treated.
+/// Settings of the connections of one listener.
 #[derive(Debug)]
 pub(crate) struct ConnectionSettings {
     pub(crate) task_pool: TaskPool,
     pub(crate) limits: HeadLimits,
     pub(crate) http2: h2::server::Builder,
-    /// Streams that a client may reset at once that came to nothing.
+    /// Burst of streams that a client may reset before they were forwarded or answered.
     pub(crate) max_stream_resets: u32,
-    /// Bytes of an HTTP/2 header section that is collected from its frames.
+    /// Maximum size of an HTTP/2 header section that is collected from its frames, in bytes.
     pub(crate) max_section_bytes: usize,
-    /// Whether a client may begin with HTTP/2, without TLS.
+    /// HTTP/2 with prior knowledge is accepted without TLS.
     pub(crate) h2c: bool,
-    /// Whether a connection begins with a PROXY protocol header.
+    /// A connection begins with a PROXY protocol header.
     pub(crate) proxy_protocol: bool,
     pub(crate) tls: Option<Arc<ServerTls>>,
     pub(crate) handshake_time: Duration,
@@ -36,12 +36,12 @@ pub(crate) struct ConnectionSettings {
     pub(crate) write_time: Duration,
     pub(crate) terms: Rc<ConnectionTerms>,
     conditions: Conditions,
-    /// The settings of the same listener that hold now, if these do no more.
+    /// The current settings of the same listener, if these are outdated.
     successor: OnceCell<Rc<Self>>,
 }
 
-/// What binds a connection from its acceptance to its end. Connections whose conditions are no more
-/// those of their listener are retired.
+/// The conditions that apply to a connection from accept to close. Connections with other
+/// conditions than their listener's current ones are retired.
 #[derive(Debug, PartialEq, Eq)]
 struct Conditions {
     tls: Option<TlsConditions>,
@@ -53,16 +53,15 @@ struct Conditions {
     max_stream_resets: u32,
     max_age: Option<Duration>,
     max_requests: Option<u32>,
-    /// Of heads, bodies, writing, rest between requests and handshakes.
+    /// Timeouts of heads, bodies, writing, keep-alive and handshakes.
     times: [Duration; 5],
 }
 
-/// The settings, and a digest of the roots for clients' certificates.
+/// The settings, and a digest of the roots for client certificates.
 type TlsConditions = (ServerTlsSettings, Option<[u8; 32]>);
 
 impl ConnectionSettings {
-    /// Whether a new connection may speak something else than plain HTTP/1.x, or begin with something
-    /// else.
+    /// Whether a new connection may be other than plain HTTP/1.x from its first byte.
     pub(crate) fn needs_negotiation(&self) -> bool {
         self.tls.is_some() || self.h2c || self.proxy_protocol
     }
@@ -97,22 +96,22 @@ impl ConnectionSettings {
         }
     }
 
-    /// Whether connections that were accepted under `other` go on under these settings.
+    /// Whether connections accepted under `other` may continue under these settings.
     pub(crate) fn suit_connections_of(&self, other: &Self) -> bool {
         self.conditions == other.conditions
     }
 
-    /// Retires the connections that were accepted under these settings: `successor` holds now.
+    /// Retires the connections accepted under these settings in favour of `successor`.
     pub(crate) fn retire(&self, successor: &Rc<Self>) {
         let tls = successor.conditions.tls.as_ref();
         let needs_certificate =
             tls.is_some_and(|(tls, _)| matches!(tls.client_auth, ClientAuth::Required { .. }));
         self.terms.retire(needs_certificate);
-        // There is one already if the listener was bound anew under the same name: it has its own.
+        // Already set if the listener was bound anew under the same name, which has its own.
         drop(self.successor.set(Rc::clone(successor)));
     }
 
-    /// The settings of the same listener that hold now.
+    /// The current settings of the same listener.
     pub(crate) fn in_force(self: &Rc<Self>) -> &Rc<Self> {
         let mut settings = self;
         while let Some(successor) = settings.successor.get() {

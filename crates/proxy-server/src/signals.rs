@@ -1,9 +1,9 @@
-//! What the process is asked for by signals.
+//! Signals of the process, as events.
 
 use std::io;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// What the process was asked for.
+/// An event that a signal requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     Reload,
@@ -13,7 +13,7 @@ pub(crate) enum Event {
     Quit,
 }
 
-/// The signals that mean something.
+/// The handled signals.
 #[derive(Debug)]
 pub(crate) struct Signals {
     hangup: Signal,
@@ -36,8 +36,8 @@ impl Signals {
         })
     }
 
-    /// Waits until the process is told to end: [`Event::Drain`] or [`Event::Quit`]. Other signals stay for
-    /// [`next`](Self::next).
+    /// Waits until the process is told to end: [`Event::Drain`] or [`Event::Quit`]. Other signals
+    /// remain pending for [`next`](Self::next).
     pub(crate) async fn end(&mut self) -> Event {
         tokio::select! {
             _ = self.terminate.recv() => Event::Drain,

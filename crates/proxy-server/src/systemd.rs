@@ -1,13 +1,13 @@
-//! What the service manager is told, if there is one.
+//! Notifications to the service manager.
 
 use sd_notify::NotifyState;
 
-/// Tells systemd, where `NOTIFY_SOCKET` says how.
+/// Notifies systemd, if `NOTIFY_SOCKET` is set.
 pub(crate) fn tell(state: NotifyState<'_>) {
     tell_all(&[state]);
 }
 
-/// Tells it of a reload that begins, and since when: `Type=notify-reload` asks for that.
+/// Notifies systemd of a beginning reload, with its time, as `Type=notify-reload` requires.
 pub(crate) fn tell_reload() {
     match NotifyState::monotonic_usec_now() {
         Ok(since) => tell_all(&[NotifyState::Reloading, since]),

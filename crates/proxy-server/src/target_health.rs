@@ -1,16 +1,16 @@
-//! The metric that tells which targets are healthy.
+//! The metric of healthy targets.
 
 use proxy_plan::Plan;
 use proxy_telemetry::{Gauge, Registry, names};
 use proxy_upstream::TargetState;
 use std::sync::Arc;
 
-/// The targets of the plan in force, each with its gauge, which is shown for as long as this is kept.
+/// The targets of the active plan with their gauges, which are exposed while this value exists.
 #[derive(Debug, Default)]
 pub(crate) struct TargetHealth(Vec<(Arc<TargetState>, Arc<Gauge>)>);
 
 impl TargetHealth {
-    /// That of the targets of `plan`, as it is now.
+    /// For the targets of `plan`, with their current state.
     pub(crate) fn of(plan: &Plan, registry: &Registry) -> Self {
         let targets = plan.upstreams().iter().flat_map(|upstream| {
             upstream.targets.iter().map(|target| {
@@ -24,7 +24,7 @@ impl TargetHealth {
         health
     }
 
-    /// Shows how each target is now.
+    /// Updates the gauge of each target.
     pub(crate) fn publish(&self) {
         for (state, gauge) in &self.0 {
             gauge.set(u64::from(state.is_healthy()));

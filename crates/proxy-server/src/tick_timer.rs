@@ -1,4 +1,4 @@
-//! What wakes a worker once in a tick.
+//! The timer that wakes a worker at each tick.
 
 use proxy_clock::TICK;
 use rustix::time::{
@@ -9,16 +9,16 @@ use std::io;
 use std::os::fd::OwnedFd;
 use tokio::io::unix::AsyncFd;
 
-/// A timer of the kernel's. The runtime's own would cost several looks at the time whenever a worker
-/// falls asleep or wakes up, which it does for every request when there is little to do.
+/// A kernel timer. The runtime's own would read the clock several times whenever a worker sleeps or
+/// wakes, which under low load it does for every request.
 #[derive(Debug)]
 pub(crate) struct TickTimer(AsyncFd<OwnedFd>);
 
 impl TickTimer {
-    /// A timer that goes off once in a [`TICK`].
+    /// A timer that fires once per [`TICK`].
     ///
     /// # Errors
-    /// What `timerfd_create(2)` may fail with; no file descriptor is left, say.
+    /// Those of `timerfd_create(2)`, such as a lack of file descriptors.
     pub(crate) fn start() -> io::Result<Self> {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
@@ -35,10 +35,10 @@ impl TickTimer {
         AsyncFd::new(timer).map(Self)
     }
 
-    /// Waits for the next tick; those that were missed are one with it.
+    /// Waits for the next tick; missed ticks are merged with it.
     ///
     /// # Errors
-    /// What `read(2)` may fail with.
+    /// Those of `read(2)`.
     pub(crate) async fn next(&self) -> io::Result<()> {
         let mut count = [0; 8];
         loop {

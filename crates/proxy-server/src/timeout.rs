@@ -1,4 +1,4 @@
-//! Waiting, but not for ever.
+//! Futures with a time limit.
 
 use proxy_clock::{Clock, Deadline, Timer};
 use std::future::poll_fn;
@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
-/// The deadline of a connection, and the clock that it goes by.
+/// The deadline of a connection, with its clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConnectionDeadline<'d> {
     pub(crate) clock: &'d Clock,
@@ -14,7 +14,7 @@ pub(crate) struct ConnectionDeadline<'d> {
 }
 
 impl ConnectionDeadline<'_> {
-    /// What `future` gives, if it does within `time`; `timer` is what that is called.
+    /// The result of `future`, if it is ready within `time`; `timer` is the operation for logs.
     pub(crate) async fn within<T>(
         self,
         timer: Timer,

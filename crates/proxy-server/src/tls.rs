@@ -1,4 +1,4 @@
-//! Certificates, keys and roots of the configuration in force, kept over reloads and renewed.
+//! Certificates, keys and roots of the active configuration, kept across reloads and renewed.
 
 mod faults;
 mod renewal;
@@ -18,10 +18,10 @@ pub(crate) use renewal::CHECK_INTERVAL;
 use watching::SharedWatcher;
 pub(crate) use watching::{CertificateChanges, end};
 
-/// How long one key seals session tickets.
+/// Time for which one key encrypts session tickets.
 const TICKETS_EVERY: Duration = Duration::from_hours(4);
 
-/// TLS of the process: what is held, and who looks whether it changed.
+/// TLS of the process: the loaded files, and their watcher.
 #[derive(Debug)]
 pub(crate) struct CertificateManager {
     loader: Loader,
@@ -29,10 +29,10 @@ pub(crate) struct CertificateManager {
     expiry: Vec<Arc<Gauge>>,
 }
 
-/// What certificates are loaded with: may go to a thread that waits for a disk.
+/// State for loading certificates, which can be sent to a blocking thread.
 #[derive(Clone, Debug)]
 struct Loader {
-    /// Made when the first listener needs them: the entropy they take costs a tenth of a second.
+    /// Created when the first listener needs them, because their entropy takes a tenth of a second.
     tickets: Arc<OnceLock<Arc<TicketKeys>>>,
     platform: Arc<PlatformRoots>,
     held: LoadedTls,
@@ -41,22 +41,22 @@ struct Loader {
 /// TLS of one configuration.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LoadedTls {
-    /// By position of the listener.
+    /// By index of the listener.
     pub(crate) listeners: Vec<Option<Arc<ServerTls>>>,
-    /// By position of the upstream.
+    /// By index of the upstream.
     pub(crate) upstreams: Vec<Option<LoadedUpstreamTls>>,
 }
 
-/// TLS towards the targets of one upstream.
+/// TLS to the targets of one upstream.
 #[derive(Clone, Debug)]
 pub(crate) struct LoadedUpstreamTls {
     pub(crate) tls: Arc<ClientTls>,
-    /// By position of the target.
+    /// By index of the target.
     pub(crate) names: Vec<ServerName<'static>>,
 }
 
 impl CertificateManager {
-    /// A vault with nothing in it.
+    /// Without loaded files.
     pub(crate) fn new() -> Self {
         Self {
             loader: Loader::new(),
@@ -65,9 +65,8 @@ impl CertificateManager {
         }
     }
 
-    /// Reads what `model` names, on a thread that may wait for a disk. What is held already under the
-    /// same settings stays, with the content that is on disk now: from then on it is in force for every
-    /// handshake.
+    /// Loads the files of `model`, on a blocking thread. Values with unchanged settings are kept,
+    /// and updated with the contents now on disk, which apply to every handshake from then on.
     pub(crate) async fn load(
         &self,
         model: &Arc<Model>,
@@ -79,7 +78,7 @@ impl CertificateManager {
         loading.await.unwrap_or_else(lost)
     }
 
-    /// Puts `loaded_tls` in force: they are watched from now on, and nothing else is.
+    /// Activates `loaded_tls`: only its files are watched from now on.
     pub(crate) fn apply(&mut self, loaded_tls: LoadedTls, registry: &Registry) {
         self.watcher = loaded_tls.watcher();
         self.loader.held = loaded_tls;
@@ -105,7 +104,7 @@ impl Loader {
         Ok(self.tickets.get_or_init(|| made))
     }
 
-    /// As [`CertificateManager::load`]. Blocks.
+    /// Like [`CertificateManager::load`]. Blocks.
     fn load(&self, model: &Model, now: SystemTime) -> Result<LoadedTls, Vec<Diagnostic>> {
         let (mut loaded, mut found) = (LoadedTls::default(), Vec::new());
         for listener in &model.listeners {
@@ -142,7 +141,7 @@ impl Loader {
         if !found.is_empty() {
             return Err(found);
         }
-        // What stays under the same settings is held with the content that is on disk now.
+        // Values kept for unchanged settings are updated with the contents now on disk.
         let watcher = loaded.watcher();
         let kept = watcher.poll(now).kept;
         if kept.is_empty() {
@@ -202,7 +201,7 @@ impl LoadedTls {
         SharedWatcher::new(watcher)
     }
 
-    /// Each listener's TLS, once.
+    /// Each distinct listener TLS.
     fn servers(&self) -> impl Iterator<Item = &Arc<ServerTls>> {
         let all = self.listeners.iter().enumerate();
         all.filter_map(|(index, server)| {
@@ -212,7 +211,7 @@ impl LoadedTls {
         })
     }
 
-    /// Each upstream's TLS, once.
+    /// Each distinct upstream TLS.
     fn clients(&self) -> impl Iterator<Item = &Arc<ClientTls>> {
         let all = self.upstreams.iter().enumerate();
         all.filter_map(|(index, upstream_tls)| {
@@ -231,10 +230,10 @@ impl LoadedTls {
     }
 }
 
-/// Reads what `model` names and lets go of it again. Gives what is doubtful.
+/// Loads the files of `model` for a check only. Returns the warnings.
 ///
 /// # Errors
-/// What cannot be used.
+/// Unusable files.
 pub(crate) fn check(model: &Model, now: SystemTime) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
     let loaded_tls = Loader::new().load(model, now)?;
     Ok(faults::warnings(model, &loaded_tls, now))

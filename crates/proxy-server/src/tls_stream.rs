@@ -1,15 +1,15 @@
-//! TLS over a client's socket, which ends as TLS is to end.
+//! TLS over a client's socket, with a proper close.
 
 use crate::client_socket::ClientSocket;
 use proxy_tls::send_close_notify;
 use std::io::{self, Write};
 use tokio_rustls::server::TlsStream;
 
-/// A connection by TLS. Its client is told of its end when it is dropped.
+/// A TLS connection. Drop sends `close_notify`.
 #[derive(Debug)]
 pub(crate) struct ClientTlsStream {
     pub(crate) stream: TlsStream<ClientSocket>,
-    /// Whether it is to look cut off.
+    /// Drop resets the connection instead.
     aborted: bool,
 }
 
@@ -21,7 +21,7 @@ impl ClientTlsStream {
         }
     }
 
-    /// Has it cut off, not ended, once it is dropped.
+    /// Makes drop reset the connection, without `close_notify`.
     pub(crate) fn abort(&mut self) -> io::Result<()> {
         self.aborted = true;
         self.stream.get_ref().0.abort()
@@ -37,7 +37,7 @@ impl Drop for ClientTlsStream {
     }
 }
 
-/// A socket that is not waited for.
+/// A socket used without waiting.
 struct NonBlocking<'c>(&'c ClientSocket);
 
 impl Write for NonBlocking<'_> {

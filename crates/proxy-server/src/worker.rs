@@ -1,4 +1,4 @@
-//! One worker: a thread with a runtime, sockets and connections of its own.
+//! A worker: a thread with its own runtime, sockets and connections.
 
 use crate::accept::WorkerListener;
 use crate::essential_tasks::EssentialTasks;
@@ -27,78 +27,78 @@ use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
-/// Names a listener over plans: the position of its address among all that were ever bound.
+/// Identifies a listener across plans: the index of its address among all that were ever bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ListenerId(pub(crate) u32);
 
-/// A plan and all that a worker needs to carry it out.
+/// A plan with everything that a worker needs to apply it.
 #[derive(Debug)]
 pub(crate) struct PlanUpdate {
     pub(crate) plan: Arc<Plan>,
     pub(crate) connectors: Vec<UpstreamConnectors>,
-    /// Of every target.
+    /// Settings of every target's pool.
     pub(crate) pools: Vec<PoolSettings>,
     /// The listeners, in the plan's order.
     pub(crate) listeners: Vec<ListenerUpdate>,
-    /// New ends of the logs, if their destinations changed.
+    /// New ends of the logs; `None` if their destinations are unchanged.
     pub(crate) logs: Option<Logs>,
 }
 
-/// One listener, as a worker is told of it.
+/// The update of one listener.
 #[derive(Debug)]
 pub(crate) struct ListenerUpdate {
     pub(crate) assignment: SocketAssignment,
-    /// TLS towards its clients.
+    /// TLS of the listener.
     pub(crate) tls: Option<Arc<ServerTls>>,
 }
 
-/// The sockets of a door that a worker takes connections from.
+/// The sockets of a listener that a worker accepts from.
 #[derive(Debug)]
 pub(crate) struct SocketAssignment {
     pub(crate) id: ListenerId,
-    /// The places of its sockets; others take connections from the rest.
+    /// Indexes of its sockets; other workers accept from the rest.
     pub(crate) serves: Vec<usize>,
-    /// Those of which the worker has no copy yet.
+    /// Sockets of which the worker has no duplicate yet.
     pub(crate) fresh: Vec<(usize, Socket)>,
 }
 
-/// What the control thread tells a worker.
+/// A command of the control thread to a worker.
 #[derive(Debug)]
 pub(crate) enum Command {
-    /// Answer: whether a worker does is found out before it is told anything else.
+    /// Reply, which proves that the worker responds before it gets an update.
     Probe(oneshot::Sender<()>),
-    /// Carry out this plan from now on; answer when that is so.
+    /// Apply this plan; reply when that is done.
     Apply(Box<PlanUpdate>, oneshot::Sender<()>),
-    /// Look again which targets are healthy.
+    /// Recompute the healthy targets.
     Refresh,
     /// Take no more connections; answer when the listening sockets are closed.
     StopAccepting(oneshot::Sender<()>),
     /// Take no more connections, end those there are, and leave when none is left.
     Drain(Draining),
-    /// Leave now.
+    /// Exit now.
     Stop,
 }
 
-/// The control thread's end of a worker.
+/// The control thread's handle of a worker.
 #[derive(Debug)]
 pub(crate) struct Handle {
-    /// No other worker that runs has it.
+    /// Unique among running workers.
     pub(crate) number: usize,
-    /// Sockets that it has copies of.
+    /// Sockets of which it has duplicates.
     pub(crate) owned_sockets: OwnedSockets,
     pub(crate) monitor: HeartbeatMonitor,
     pub(crate) commands: UnboundedSender<Command>,
     pub(crate) thread: JoinHandle<()>,
 }
 
-/// What every worker is started with.
+/// State shared by all workers from their start.
 #[derive(Clone, Debug)]
 pub(crate) struct Common {
     pub(crate) shared: Arc<Shared>,
     pub(crate) registry: Arc<Registry>,
 }
 
-/// Starts the worker of this number, with all that it needs of the system. It does nothing until it has a
+/// Starts the worker with this number, with all its system resources. It is idle until it gets a
 /// plan.
 pub(crate) async fn start(number: usize, common: Common, now: Duration) -> io::Result<Handle> {
     let heartbeat = Heartbeat::default();
@@ -120,10 +120,10 @@ pub(crate) async fn start(number: usize, common: Common, now: Duration) -> io::R
                     {
                         tracing::error!(worker = number, %error, "a worker has no clock");
                     }
-                    // A disk that does not answer must not keep the process alive.
+                    // A slow disk must not keep the process alive.
                     runtime.shutdown_background();
                 }
-                // Whoever waits for it hears why.
+                // Reported to the caller, which waits for it.
                 Err(error) => ready.send(Err(error)).unwrap_or_default(),
             }
         })?;
@@ -171,9 +171,9 @@ async fn run(
                 Some(Command::Probe(answer)) => answer.send(()).unwrap_or_default(),
                 Some(Command::Apply(update, done)) => {
                     worker_loop.apply(*update);
-                    // Sockets that are not served any more are closed before anybody hears of it.
+                    // Sockets that are not served any more are closed before the reply.
                     tokio::task::yield_now().await;
-                    // Nobody waits for it any more when the process is on its way out.
+                    // The receiver is dropped if the process is exiting.
                     done.send(()).unwrap_or_default();
                 }
                 Some(Command::Refresh) => worker_loop.worker.active().refresh(),
@@ -200,7 +200,7 @@ async fn run(
     Ok(())
 }
 
-/// A worker and its listeners.
+/// A worker with its listeners.
 struct WorkerLoop {
     number: usize,
     registry: Arc<Registry>,
@@ -257,7 +257,7 @@ impl WorkerLoop {
         self.update_listeners(listeners);
     }
 
-    /// Opens the doors that are new, closes those that are gone, and tells the others their place.
+    /// Opens new listeners, closes removed ones, and updates the index of all.
     fn update_listeners(&mut self, listeners: Vec<ListenerUpdate>) {
         let active = self.worker.active();
         let limits = &active.plan.model().limits;
@@ -338,7 +338,7 @@ impl WorkerLoop {
         }
     }
 
-    /// The last words.
+    /// Writes the last log lines.
     fn flush(&self) {
         let worker = &self.worker;
         worker.pool.clear();
@@ -347,7 +347,7 @@ impl WorkerLoop {
     }
 }
 
-/// The gauges that all workers share, for the limits of `plan`.
+/// The concurrency limits that all workers share, for the limits of `plan`.
 pub(crate) fn shared_limits(plan: &Plan) -> (ConcurrencyLimit, ConcurrencyLimit) {
     let limits = &plan.model().limits;
     let in_flight = ConcurrencyLimit::new(*limits.max_in_flight_requests);
@@ -355,10 +355,10 @@ pub(crate) fn shared_limits(plan: &Plan) -> (ConcurrencyLimit, ConcurrencyLimit)
     (in_flight, connections)
 }
 
-/// Threads of one worker that read files, for all roots together: each root has a bound of its own. They
-/// start when they are needed, and leave when they have not been for ten seconds.
+/// Maximum number of threads of one worker that read files, for all roots together; each root has a
+/// limit of its own. Threads start on demand and end after ten idle seconds.
 const DISK_THREADS: usize = 512;
 
-/// How long a worker may take to answer before a reload is refused, and to adopt a plan before that is
-/// told.
+/// Maximum time for a worker's reply to a probe, after which a reload is refused, and to an update,
+/// after which a warning is logged.
 pub(crate) const PLAN_UPDATE_TIMEOUT: Duration = Duration::from_secs(10);

@@ -1,4 +1,4 @@
-//! The workers that there are: hired, told what to do, and let go when there are to be fewer.
+//! The pool of workers: started, updated, and scaled down.
 
 use crate::heartbeat;
 use crate::listener_set::OwnedSockets;
@@ -9,16 +9,16 @@ use std::io;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// What was found of the workers that take connections.
+/// The state of the workers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct WorkerHealth {
-    /// How many are silent.
+    /// Number of silent workers.
     pub(crate) silent: usize,
-    /// The number of one whose thread has ended.
+    /// Number of a worker with an ended thread.
     pub(crate) died: Option<usize>,
 }
 
-/// How long workers may take to end when they are told to end at once.
+/// Maximum time for workers to exit when told to exit at once.
 const STOP_TIME: Duration = Duration::from_secs(1);
 
 /// How long workers may take to close their listening sockets before the drain goes on.
@@ -27,22 +27,22 @@ const CLOSE_TIME: Duration = Duration::from_secs(1);
 /// How often the control thread looks whether they have.
 const STOP_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Every worker that runs.
+/// Every running worker.
 #[derive(Debug, Default)]
 pub(crate) struct WorkerPool {
-    /// Those that take connections.
+    /// Workers that accept connections.
     workers: Vec<Handle>,
-    /// Those that were let go and still have connections.
+    /// Workers that are leaving and still have connections.
     leaving: Vec<Handle>,
 }
 
 impl WorkerPool {
-    /// Workers that take connections, or will.
+    /// Number of workers that accept connections, or will.
     pub(crate) fn len(&self) -> usize {
         self.workers.len()
     }
 
-    /// New workers, so that there are `count`. They serve when they are hired.
+    /// Starts workers so that there are `count`. They serve after they are added.
     pub(crate) async fn spawn(&mut self, count: usize, common: &Common) -> io::Result<Vec<Handle>> {
         let now = heartbeat::now();
         self.join_finished();
@@ -58,8 +58,8 @@ impl WorkerPool {
         Ok(spawned)
     }
 
-    /// Of which sockets each worker has copies: those that take connections, then `spawned`, then
-    /// those that leave.
+    /// The sockets that each worker has duplicates of: current workers, then `spawned`, then those
+    /// that leave.
     pub(crate) fn owned_sockets<'s>(
         &'s self,
         spawned: &'s [Handle],
@@ -68,20 +68,20 @@ impl WorkerPool {
         all.map(|worker| &worker.owned_sockets)
     }
 
-    /// Takes `spawned` in.
+    /// Adds workers that [`Self::spawn`] has started.
     pub(crate) fn add(&mut self, spawned: Vec<Handle>) {
         self.workers.extend(spawned);
     }
 
-    /// Waits until every worker that takes connections has answered.
+    /// Waits until every worker that accepts connections has replied.
     ///
     /// # Errors
-    /// [`ApplyError::Unresponsive`] when one does not in [`PLAN_UPDATE_TIMEOUT`], or has ended.
+    /// [`ApplyError::WriteError`] if one does not reply within [`ADOPTION_TIME`], or has ended.
     pub(crate) async fn probe(&self) -> Result<(), ApplyError> {
         let mut answers = Vec::with_capacity(self.workers.len());
         for worker in &self.workers {
             let (answer, answered) = oneshot::channel();
-            // One that has ended drops it.
+            // Fails if the worker has ended, which drops the reply channel.
             drop(worker.commands.send(Command::Probe(answer)));
             answers.push(answered);
         }
@@ -94,8 +94,8 @@ impl WorkerPool {
         Ok(())
     }
 
-    /// Hands each worker its adoption, and waits until all have carried it out or [`PLAN_UPDATE_TIMEOUT`] is
-    /// over. It cannot fail: a worker that is late carries it out before anything else that it does.
+    /// Sends each worker its update, and waits until all have applied it or [`ADOPTION_TIME`] is
+    /// over. It cannot fail: a late worker applies the update before any later work.
     pub(crate) async fn publish(&mut self, updates: Vec<PlanUpdate>) {
         let mut answers = Vec::with_capacity(updates.len());
         let all = self.workers.iter_mut().chain(&mut self.leaving);
@@ -108,7 +108,7 @@ impl WorkerPool {
             worker.owned_sockets = owned_sockets.collect();
             let (done, answer) = oneshot::channel();
             let command = Command::Apply(Box::new(update), done);
-            // One that has left drops it, which is an answer, too.
+            // Fails if the worker has ended; the dropped reply channel counts as a reply.
             drop(worker.commands.send(command));
             answers.push(answer);
         }
@@ -126,7 +126,7 @@ impl WorkerPool {
         }
     }
 
-    /// Lets the workers behind the first `count` go. Others have their sockets already.
+    /// Retires the workers beyond the first `count`. Other workers already hold their sockets.
     pub(crate) fn scale_down(&mut self, count: usize) {
         let leaving = self.workers.split_off(count.min(self.workers.len()));
         for worker in leaving {
@@ -159,12 +159,12 @@ impl WorkerPool {
     /// Tells everybody.
     pub(crate) fn send_all(&self, command: impl Fn() -> Command) {
         for worker in self.workers.iter().chain(&self.leaving) {
-            // A worker that has left needs to be told nothing.
+            // Fails if the worker has ended, which needs no command.
             drop(worker.commands.send(command()));
         }
     }
 
-    /// How the workers are at `now`, by the monotonic clock.
+    /// The state of the workers at `now`, by the monotonic clock.
     pub(crate) fn check(&mut self, now: Duration) -> WorkerHealth {
         let mut vitals = WorkerHealth::default();
         for worker in &mut self.workers {
@@ -176,13 +176,14 @@ impl WorkerPool {
         vitals
     }
 
-    /// Whether every worker has left.
+    /// Whether every worker has ended.
     pub(crate) fn is_over(&self) -> bool {
         let mut all = self.workers.iter().chain(&self.leaving);
         all.all(|worker| worker.thread.is_finished())
     }
 
-    /// Ends every worker now. One that hangs is given up after [`STOP_TIME`]: it ends with the process.
+    /// Ends every worker now. One that hangs is abandoned after [`STOP_TIME`] and ends with the
+    /// process.
     pub(crate) async fn stop(self) {
         self.send_all(|| Command::Stop);
         let stopped = async {
@@ -190,7 +191,7 @@ impl WorkerPool {
                 tokio::time::sleep(STOP_INTERVAL).await;
             }
         };
-        // Which workers are not over is told below.
+        // Workers that have not ended are logged below.
         drop(tokio::time::timeout(STOP_TIME, stopped).await);
         for worker in self.workers.into_iter().chain(self.leaving) {
             if worker.thread.is_finished() {

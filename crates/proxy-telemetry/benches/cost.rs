@@ -1,5 +1,5 @@
-//! What one request costs: `cost record|count|access|idle N` does the thing N times, for callgrind;
-//! without arguments it times each.
+//! Cost of counting and logging one request: `cost record|count|access|idle N` does the work N
+//! times, for callgrind; without arguments it measures the time of each.
 #![expect(
     clippy::disallowed_methods,
     clippy::print_stdout,
@@ -57,14 +57,14 @@ fn time(repeat: fn(u64)) -> Duration {
     begun.elapsed()
 }
 
-/// What the loop of [`record`] costs by itself.
+/// The loop of [`record`] without its work.
 fn idle(repeat: u64) {
     for number in 0..repeat {
         black_box(outcome(number));
     }
 }
 
-/// Counts requests that are over.
+/// Counts finished requests.
 fn record(repeat: u64) {
     let registry = registry();
     let cells = registry.route(0, "api");
@@ -74,7 +74,7 @@ fn record(repeat: u64) {
     black_box(registry.snapshot());
 }
 
-/// Counts requests as a worker does: begun, attempted, answered, over.
+/// Counts requests as a worker does: begun, attempted, answered, finished.
 fn count(repeat: u64) {
     let registry = Arc::new(registry());
     let worker = registry.worker(0);
@@ -92,7 +92,7 @@ fn count(repeat: u64) {
     black_box(registry.snapshot());
 }
 
-/// Writes access records, to the null device so that the thread's system calls are part of it.
+/// Writes access records to the null device, so that the thread's system calls are included.
 fn access(repeat: u64) {
     let null = Destination::File(PathBuf::from("/dev/null"));
     let Ok(log) = LogWriter::start(&null, LogCounters::default(), |_| ()) else {
@@ -134,7 +134,7 @@ fn access(repeat: u64) {
     black_box(log.close(Duration::from_secs(10)));
 }
 
-/// Times a scrape of many routes.
+/// Measures a scrape of many routes.
 fn scrape() {
     let registry = registry();
     for route in 0..ROUTES {

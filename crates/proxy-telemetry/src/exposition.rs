@@ -1,4 +1,4 @@
-//! The page that a scraper reads: Prometheus text 0.0.4 or `OpenMetrics` 1.0.
+//! The metrics page: Prometheus text 0.0.4 or `OpenMetrics` 1.0.
 
 pub(crate) mod agents;
 pub(crate) mod process;
@@ -15,31 +15,31 @@ use crate::process::Process;
 use crate::snapshot::Snapshot;
 use std::time::Duration;
 
-/// What was built.
+/// The version of the program.
 #[derive(Clone, Copy, Debug)]
 pub struct Build<'a> {
-    /// The semantic version.
+    /// Semantic version.
     pub version: &'a str,
-    /// The commit it was built from.
+    /// Commit hash.
     pub commit: &'a str,
 }
 
-/// Everything a page is made from.
+/// The data of a page.
 #[derive(Clone, Copy, Debug)]
 pub struct Scrape<'a> {
-    /// The merged cells.
+    /// The metrics of all workers.
     pub snapshot: &'a Snapshot,
-    /// What the operating system says of the process.
+    /// The process's use of resources.
     pub process: &'a Process,
-    /// What was built.
+    /// The version of the program.
     pub build: Build<'a>,
-    /// Now, since the Unix epoch.
+    /// Time of the scrape, since the Unix epoch.
     pub now: Duration,
-    /// The process's start, since the Unix epoch.
+    /// Start of the process, since the Unix epoch.
     pub started: Duration,
 }
 
-/// How a page is written.
+/// The format of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Prometheus text format 0.0.4.
@@ -49,7 +49,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format that a client with this `Accept` field gets: `OpenMetrics` if it names it.
+    /// The format for an `Accept` field: `OpenMetrics` if the field contains it.
     pub fn accepted(accept: &str) -> Self {
         let named = accept.split(',').any(|range| {
             let mut parts = range.split(';').map(str::trim);

@@ -1,4 +1,4 @@
-//! Every metric name and log record, once.
+//! All metric names and log records of the proxy.
 #![doc = include_str!("../README.md")]
 
 pub mod names;

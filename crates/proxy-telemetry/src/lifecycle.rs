@@ -1,5 +1,4 @@
-//! What the process says of itself: since when, under which configuration, and whether it takes
-//! traffic.
+//! The state of the process: start, configuration, and readiness for traffic.
 
 use crate::exposition::{Build, Format, Scrape};
 use crate::metrics::Gauge;
@@ -12,16 +11,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The process's life, written by the control thread and read by everybody.
+/// The state of the process, written by the control thread and read by any thread.
 #[derive(Debug)]
 pub struct Lifecycle {
     version: &'static str,
     commit: &'static str,
     registry: Arc<Registry>,
     started: SystemTime,
-    /// Reloads that succeeded.
+    /// Number of successful reloads.
     reloads: AtomicU64,
-    /// When the configuration in force was read, in milliseconds since 1970.
+    /// Time at which the current configuration was read, in milliseconds since 1970.
     last_reload: AtomicU64,
     /// One of [`UNTRIED`], [`SUCCEEDED`] and [`FAILED`].
     last_result: AtomicU8,
@@ -33,7 +32,7 @@ pub struct Lifecycle {
     silent_workers: AtomicUsize,
 }
 
-/// No reload was tried yet.
+/// No reload was attempted yet.
 const UNTRIED: u8 = 0;
 /// The last reload succeeded.
 const SUCCEEDED: u8 = 1;
@@ -68,14 +67,14 @@ impl Lifecycle {
         }
     }
 
-    /// The plan of this generation is in force and every listener is bound.
+    /// The plan of this generation is active and every listener is bound.
     pub fn serves(&self, generation: u64) {
         self.generation.store(generation, Ordering::Release);
         self.generation_gauge.set(generation);
         self.listening.store(true, Ordering::Release);
     }
 
-    /// A reload was tried at `now`. One that failed changes nothing but the last result.
+    /// Records a reload attempted at `now`. A failed one changes only the last result.
     pub fn reloaded(&self, now: SystemTime, succeeded: bool) {
         let result = if succeeded { SUCCEEDED } else { FAILED };
         self.last_result.store(result, Ordering::Relaxed);
@@ -92,12 +91,12 @@ impl Lifecycle {
         self.draining.store(true, Ordering::Release);
     }
 
-    /// So many workers do not respond: their share of new connections waits.
+    /// Sets the number of workers that do not respond; their share of new connections waits.
     pub fn set_silent_workers(&self, count: usize) {
         self.silent_workers.store(count, Ordering::Release);
     }
 
-    /// Whether the process is on its way out.
+    /// Whether the process is draining.
     pub fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Acquire)
     }
@@ -130,7 +129,7 @@ impl Lifecycle {
         })
     }
 
-    /// Whether the process takes traffic, and the body of `/ready`.
+    /// Whether the process takes traffic, with the body of `/ready`.
     #[must_use]
     pub fn readiness(&self) -> (bool, Value) {
         let mut reasons = Vec::new();
@@ -149,7 +148,7 @@ impl Lifecycle {
         (false, json!({"status": "not_ready", "reasons": reasons}))
     }
 
-    /// The page that a scraper reads.
+    /// The metrics page.
     #[must_use]
     pub fn metrics(&self, format: Format, now: SystemTime) -> String {
         let since_epoch = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default();

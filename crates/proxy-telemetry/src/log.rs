@@ -1,8 +1,8 @@
-//! Log lines on their way out: batches that workers fill, and one thread that carries them away.
+//! Logs: workers fill batches of lines, and a thread writes them.
 //!
-//! A worker never waits. It hands a full batch over through a bounded channel; when the channel is
-//! full because the destination is slow, the batch's lines are given up and counted. Buffers come
-//! back to the worker that filled them, so that steady work allocates nothing.
+//! A worker never waits. It sends a full batch through a bounded channel; if a slow destination has
+//! filled the channel, the lines of the batch are dropped and counted. Buffers return to the worker
+//! that filled them, so that steady work does not allocate.
 
 mod batch;
 mod batch_sender;

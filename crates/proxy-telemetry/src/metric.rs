@@ -1,57 +1,57 @@
-//! What is said about a metric: its name, kind, labels and meaning.
+//! The description of a metric: name, kind, labels and help.
 
 use crate::exposition::{Samples, Scrape};
 
-/// How a metric's numbers behave.
+/// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Only grows.
+    /// Only increases.
     Counter,
-    /// Goes up and down.
+    /// Increases and decreases.
     Gauge,
     /// Durations in buckets.
     Histogram,
 }
 
-/// One metric.
+/// A metric.
 #[derive(Clone, Copy, Debug)]
 pub struct Metric {
-    /// The name operators query; stable across all versions.
+    /// Name in queries; stable across all versions.
     pub name: &'static str,
-    /// How its numbers behave.
+    /// Type.
     pub kind: Kind,
     /// Label names, in the order of the values.
     pub labels: &'static [&'static str],
-    /// What is counted, in one sentence.
+    /// Help text, one sentence.
     pub help: &'static str,
     pub(crate) source: Source,
 }
 
-/// A counter whose series are made at run time, with `N` labels.
+/// A counter with series created at run time, with `N` labels.
 #[derive(Clone, Copy, Debug)]
 pub struct CounterOf<const N: usize> {
-    /// What is said about it.
+    /// Description.
     pub metric: Metric,
 }
 
-/// A gauge whose series are made at run time, with `N` labels.
+/// A gauge with series created at run time, with `N` labels.
 #[derive(Clone, Copy, Debug)]
 pub struct GaugeOf<const N: usize> {
-    /// What is said about it.
+    /// Description.
     pub metric: Metric,
 }
 
-/// Where the numbers of a metric come from.
+/// The source of a metric's samples.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Source {
-    /// Workers' cells or the process: the function writes the samples.
+    /// Workers or the process: the function writes the samples.
     MetricGroup(fn(&Scrape<'_>, &mut Samples<'_>)),
-    /// Series that were asked of the registry one by one.
+    /// Series created one by one by the registry.
     Series,
 }
 
 impl Kind {
-    /// The word of the exposition format.
+    /// The word in the exposition format.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Counter => "counter",
@@ -107,7 +107,7 @@ impl Metric {
         }
     }
 
-    /// The unit its name ends in, or none for plain numbers.
+    /// The unit in the name's suffix; `None` for plain numbers.
     pub fn unit(&self) -> Option<&'static str> {
         let name = self.name.strip_suffix("_total").unwrap_or(self.name);
         ["seconds", "bytes"]

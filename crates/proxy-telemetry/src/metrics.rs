@@ -1,7 +1,7 @@
-//! Numbers that one thread writes and every thread may read: no lock, no locked instruction.
+//! Metrics that one thread writes and every thread may read: no lock, no locked instruction.
 //!
-//! A worker owns its cells; nobody else writes to them. The scraper adds the workers up. Cells
-//! of different workers never share a cache line.
+//! A worker is the only writer of its metrics; a scrape adds up all workers. Metrics of different
+//! workers never share a cache line.
 
 mod agent;
 mod cell;
@@ -23,11 +23,11 @@ pub use target::{TargetMetrics, TargetTotal};
 pub use upstream::{UpstreamMetrics, UpstreamTotal};
 pub use worker::{WorkerMetrics, WorkerTotal};
 
-/// Cells of one kind, and what they add up to over workers.
+/// A group of metrics that can be summed over workers.
 pub(crate) trait MetricGroup: Default {
-    /// The sum of such cells.
+    /// The sum of such groups.
     type Total: Clone + Default;
 
-    /// Adds what these cells hold now.
+    /// Adds the current values to `total`.
     fn add_to(&self, total: &mut Self::Total);
 }

@@ -1,30 +1,30 @@
-//! Every metric of the proxy, once.
+//! All metrics of the proxy.
 
 use crate::exposition::{agents, process, routes, upstreams, workers};
 use crate::metric::{CounterOf, GaugeOf, Metric};
 
-/// Requests that are over.
+/// Finished requests.
 pub const REQUESTS_TOTAL: Metric = Metric::counter(
     "proxy_requests_total",
     &["route", "status"],
     "Requests that are over; status 499: the client left before there was an answer.",
     routes::requests,
 );
-/// How long requests took.
+/// Durations of requests.
 pub const REQUEST_DURATION_SECONDS: Metric = Metric::histogram(
     "proxy_request_duration_seconds",
     &["route"],
     "From the first byte of a request to the last of its response.",
     routes::durations,
 );
-/// Requests that failed.
+/// Failed requests.
 pub const REQUEST_FAILURES_TOTAL: Metric = Metric::counter(
     "proxy_request_failures_total",
     &["route"],
     "Requests that failed for a reason of the proxy or the upstream, or were answered with 5xx.",
     routes::failures,
 );
-/// Requests whose client left.
+/// Requests aborted by the client.
 pub const CLIENT_ABORTS_TOTAL: Metric = Metric::counter(
     "proxy_client_aborts_total",
     &["route"],
@@ -52,14 +52,14 @@ pub const REQUESTS_BY_PROTOCOL_TOTAL: Metric = Metric::counter(
     "Requests begun, by the protocol of the client.",
     workers::protocols,
 );
-/// Requests being served.
+/// Requests in flight.
 pub const REQUESTS_IN_FLIGHT: Metric = Metric::gauge(
     "proxy_requests_in_flight",
     &[],
     "Requests being served.",
     workers::requests_in_flight,
 );
-/// Requests being served, under its other name.
+/// Requests in flight, under a second name.
 pub const ACTIVE_REQUESTS: Metric = Metric::gauge(
     "proxy_active_requests",
     &[],
@@ -80,7 +80,7 @@ pub const BLOCKED_REQUESTS_TOTAL: Metric = Metric::counter(
     "Requests that a policy or an agent refused, by reason.",
     workers::blocked,
 );
-/// Limits met.
+/// Reached limits.
 pub const LIMIT_EXCEEDED_TOTAL: Metric = Metric::counter(
     "proxy_limit_exceeded_total",
     &["limit"],
@@ -108,14 +108,14 @@ pub const CONNECTION_LIMIT_REACHED_TOTAL: Metric = Metric::counter(
     "Connections or requests refused because too many connections were open.",
     workers::connection_limit_reached,
 );
-/// Requests over their rate.
+/// Requests above their rate limit.
 pub const RATE_LIMIT_EXCEEDED_TOTAL: Metric = Metric::counter(
     "proxy_rate_limit_exceeded_total",
     &[],
     "Requests refused by a rate limit.",
     workers::rate_limit_exceeded,
 );
-/// Keys that a full keyed rate limit forgot.
+/// Keys evicted from a full keyed rate limit.
 pub const RATE_LIMIT_KEYS_EVICTED_TOTAL: CounterOf<1> = CounterOf::new(
     "proxy_rate_limit_keys_evicted_total",
     &["route"],
@@ -128,14 +128,14 @@ pub const OPEN_CONNECTIONS: Metric = Metric::gauge(
     "Client connections, hibernating ones too.",
     workers::connections_open,
 );
-/// Client connections being served.
+/// Client connections, without hibernating ones.
 pub const CONNECTIONS_ACTIVE: Metric = Metric::gauge(
     "proxy_connections_active",
     &[],
     "Client connections that do not hibernate.",
     workers::connections_active,
 );
-/// Client connections that hibernate.
+/// Hibernating client connections.
 pub const CONNECTIONS_IDLE: Metric = Metric::gauge(
     "proxy_connections_idle",
     &[],
@@ -156,27 +156,27 @@ pub const TLS_HANDSHAKES_TOTAL: Metric = Metric::counter(
     "TLS handshakes with clients, by result: completed or failed.",
     workers::handshakes,
 );
-/// When a certificate expires.
+/// Expiry of a certificate.
 pub const TLS_CERTIFICATE_EXPIRY_SECONDS: GaugeOf<1> = GaugeOf::new(
     "proxy_tls_certificate_expiry_seconds",
     &["certificate"],
     "Unix time at which a served certificate expires.",
 );
-/// Attempts on an upstream.
+/// Attempts to send a request to an upstream.
 pub const UPSTREAM_ATTEMPTS_TOTAL: Metric = Metric::counter(
     "proxy_upstream_attempts_total",
     &["upstream"],
     "Times a request was sent to the upstream or tried to be, retries too.",
     upstreams::attempts,
 );
-/// Attempts that failed.
+/// Failed attempts.
 pub const UPSTREAM_FAILURES_TOTAL: Metric = Metric::counter(
     "proxy_upstream_failures_total",
     &["upstream", "reason"],
     "Attempts that failed for a reason of the upstream's; a client that leaves is none.",
     upstreams::failures,
 );
-/// How long an upstream takes to answer.
+/// Time from an attempt to the head of its response.
 pub const UPSTREAM_DURATION_SECONDS: Metric = Metric::histogram(
     "proxy_upstream_duration_seconds",
     &["upstream"],
@@ -197,7 +197,7 @@ pub const CONNECTION_POOL_SIZE: Metric = Metric::gauge(
     "Connections open to the upstream, in use or idle.",
     upstreams::pool_size,
 );
-/// Connections to an upstream that wait for a request.
+/// Idle connections in the pool.
 pub const CONNECTION_POOL_IDLE: Metric = Metric::gauge(
     "proxy_connection_pool_idle",
     &["upstream"],
@@ -217,62 +217,62 @@ pub const UPSTREAM_TARGET_HEALTHY: GaugeOf<2> = GaugeOf::new(
     &["upstream", "target"],
     "1 while the target is healthy, 0 while it is not.",
 );
-/// Requests to a target.
+/// Requests sent to a target.
 pub const UPSTREAM_TARGET_REQUESTS_TOTAL: Metric = Metric::counter(
     "proxy_upstream_target_requests_total",
     &["upstream", "target"],
     "Requests sent to the target or tried to be.",
     upstreams::target_requests,
 );
-/// Requests that failed at a target.
+/// Requests that failed because of a target.
 pub const UPSTREAM_TARGET_FAILURES_TOTAL: Metric = Metric::counter(
     "proxy_upstream_target_failures_total",
     &["upstream", "target"],
     "Requests that failed for a reason of the target's.",
     upstreams::target_failures,
 );
-/// Requests that a target is serving.
+/// Requests in flight at a target.
 pub const UPSTREAM_TARGET_ACTIVE_REQUESTS: Metric = Metric::gauge(
     "proxy_upstream_target_active_requests",
     &["upstream", "target"],
     "Requests that the target is serving.",
     upstreams::target_active,
 );
-/// Whether a breaker is open.
+/// State of a circuit breaker.
 pub const CIRCUIT_BREAKER_STATE: GaugeOf<2> = GaugeOf::new(
     "proxy_circuit_breaker_state",
     &["component", "route"],
     "0 closed, 1 open, 2 half-open.",
 );
-/// Calls an agent answered.
+/// Calls answered by an agent.
 pub const AGENT_REQUESTS_TOTAL: Metric = Metric::counter(
     "proxy_agent_requests_total",
     &["agent", "event", "decision"],
     "Calls the agent answered, by event and decision.",
     agents::requests,
 );
-/// How long an agent takes to answer.
+/// Duration of agent calls.
 pub const AGENT_DURATION_SECONDS: Metric = Metric::histogram(
     "proxy_agent_duration_seconds",
     &["agent", "event"],
     "From a call's first byte to the agent's answer.",
     agents::durations,
 );
-/// Calls an agent did not answer in time.
+/// Agent calls that timed out.
 pub const AGENT_TIMEOUTS_TOTAL: Metric = Metric::counter(
     "proxy_agent_timeouts_total",
     &["agent", "event"],
     "Calls the agent did not answer in time.",
     agents::timeouts,
 );
-/// Calls to an agent that failed.
+/// Failed agent calls.
 pub const AGENT_FAILURES_TOTAL: Metric = Metric::counter(
     "proxy_agent_failures_total",
     &["agent", "reason"],
     "Calls to the agent that failed, by reason.",
     agents::failures,
 );
-/// Calls that wait for an agent.
+/// Calls waiting for an agent.
 pub const AGENT_QUEUE_DEPTH: Metric = Metric::gauge(
     "proxy_agent_queue_depth",
     &["agent"],
@@ -292,19 +292,19 @@ pub const UPGRADES_TOTAL: CounterOf<1> = CounterOf::new(
     "Upgrades of the binary: success, counted by the process that took over, or failure, by the one \
      that serves on.",
 );
-/// Which configuration is in force.
+/// Generation of the active configuration.
 pub const CONFIG_GENERATION: GaugeOf<0> = GaugeOf::new(
     "proxy_config_generation",
     &[],
     "Number of the configuration in force, 1 at start.",
 );
-/// When the configuration came into force.
+/// Time at which the active configuration was applied.
 pub const CONFIG_LAST_RELOAD_TIMESTAMP_SECONDS: GaugeOf<0> = GaugeOf::new(
     "proxy_config_last_reload_timestamp_seconds",
     &[],
     "Unix time at which the configuration in force was loaded.",
 );
-/// How long a worker has been silent.
+/// Age of a worker's last heartbeat.
 pub const WORKER_HEARTBEAT_AGE_SECONDS: GaugeOf<1> = GaugeOf::new(
     "proxy_worker_heartbeat_age_seconds",
     &["worker"],
@@ -322,13 +322,13 @@ pub const LOG_LINES_LOST_TOTAL: CounterOf<1> = CounterOf::new(
     &["log"],
     "Log lines given up because the destination was too slow or refused them.",
 );
-/// Writes to a log that failed.
+/// Failed writes to a log.
 pub const LOG_WRITE_ERRORS_TOTAL: CounterOf<1> = CounterOf::new(
     "proxy_log_write_errors_total",
     &["log"],
     "Writes to a log, or attempts to open it again, that failed.",
 );
-/// Series refused.
+/// Series refused for the limit on series.
 pub const METRIC_SERIES_DROPPED_TOTAL: Metric = Metric::counter(
     "proxy_metric_series_dropped_total",
     &[],
@@ -342,13 +342,13 @@ pub const MEMORY_USAGE_BYTES: Metric = Metric::gauge(
     "Resident memory; the same number as process_resident_memory_bytes.",
     process::resident_bytes,
 );
-/// Memory allowed.
+/// Memory limit.
 pub const MEMORY_LIMIT_BYTES: GaugeOf<0> = GaugeOf::new(
     "proxy_memory_limit_bytes",
     &[],
     "Memory that the configured limits allow.",
 );
-/// Whether memory is short.
+/// Whether load is shed for lack of memory.
 pub const MEMORY_SHEDDING: GaugeOf<0> = GaugeOf::new(
     "proxy_memory_shedding",
     &[],
@@ -361,7 +361,7 @@ pub const UPTIME_SECONDS: Metric = Metric::gauge(
     "Time since start.",
     process::uptime,
 );
-/// What was built.
+/// Version of the program.
 pub const BUILD_INFO: Metric = Metric::gauge(
     "proxy_build_info",
     &["version", "commit"],

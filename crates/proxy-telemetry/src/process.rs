@@ -1,13 +1,13 @@
-//! What the operating system says of this process.
+//! The process's use of resources, from the operating system.
 
 use std::fs;
 use std::time::Duration;
 
-/// Ticks per second in `/proc/self/stat`. Part of Linux's interface to programs on every
-/// architecture it still runs on, whatever the kernel's own timer does.
+/// Ticks per second in `/proc/self/stat`: part of Linux's stable interface on every supported
+/// architecture, independent of the kernel's timer.
 const TICKS_PER_SECOND: u64 = 100;
 
-/// Use of memory, processor and descriptors; none where the system does not tell.
+/// Use of memory, processor and descriptors; `None` where the system does not report it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Process {
     /// Resident memory, in bytes.
@@ -39,8 +39,8 @@ fn resident_bytes(status: &str) -> Option<u64> {
 }
 
 fn cpu(stat: &str) -> Option<Duration> {
-    // The second field is the program's name in parentheses and may hold anything, spaces and
-    // parentheses too; counting starts after the last one.
+    // The second field is the program's name in parentheses and may contain spaces and parentheses;
+    // fields are counted from the last parenthesis.
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_ascii_whitespace().skip(11);
     let user: u64 = fields.next()?.parse().ok()?;
@@ -52,7 +52,8 @@ fn cpu(stat: &str) -> Option<Duration> {
 }
 
 fn open_fds() -> Option<u64> {
-    // Since Linux 6.2 the folder's size is the number; before, it is 0 and one has to count.
+    // Since Linux 6.2 the folder's size is the number of descriptors; before, the size is 0 and the
+    // entries have to be counted.
     let size = fs::metadata("/proc/self/fd").ok()?.len();
     if size > 0 {
         return Some(size);

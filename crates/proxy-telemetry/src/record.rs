@@ -1,4 +1,4 @@
-//! Log records: borrowed facts, written as one JSON line each.
+//! Log records, encoded as one line of JSON each.
 
 mod access;
 mod access_log_head;

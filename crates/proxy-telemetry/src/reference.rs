@@ -1,4 +1,4 @@
-//! The reference page of metrics, made from the table.
+//! The reference page of metrics.
 
 use crate::metrics::BOUNDS_TEXT;
 use crate::names::METRICS;

@@ -1,4 +1,4 @@
-//! Who counts where: hands out cells by name and adds them up.
+//! The registry: creates metrics by name and worker, and sums them.
 
 mod family;
 mod series;
@@ -13,33 +13,33 @@ use family::{Family, Name};
 use series::SeriesTable;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
-/// What [`RegistrySettings::max_series`] should be where nobody says otherwise.
+/// Default of [`RegistrySettings::max_series`].
 pub const DEFAULT_MAX_SERIES: usize = 10_000;
 
-/// A search for names that nobody uses any more looks at every name; after one that found none
-/// this many names are refused before the next.
+/// A search for unused names visits every name; after one without result, this many names are
+/// refused before the next search.
 const REFUSALS_BETWEEN_SWEEPS: u64 = 64;
 
-/// How a registry counts.
+/// Settings of a registry.
 #[derive(Clone, Copy, Debug)]
 pub struct RegistrySettings {
-    /// The words of failure reasons; cells take a reason by its position here. `other` is not
-    /// among them: it stands for positions beyond the list.
+    /// Names of failure reasons; metrics take a reason by its index here. `other` is not among
+    /// them: it stands for indexes beyond the list.
     pub reasons: &'static [&'static str],
-    /// Most names that get series of their own: routes, upstreams, targets, agents, and label
-    /// sets of single counters and gauges, together. A name stands for a bounded number of lines.
+    /// Maximum number of names with series of their own: routes, upstreams, targets, agents, and
+    /// label sets of single counters and gauges, together. A name has a bounded number of series.
     pub max_series: usize,
 }
 
-/// Hands out cells and adds them up.
+/// Creates metrics by name and sums them over workers.
 ///
-/// The same name gives the same cells again, so counts live on over reloads. Cells that nobody
-/// holds any more keep their place and their counts until the place is needed; then their counts
-/// move to the label value `overflow`, as do those of names that find no place.
+/// The same name returns the same metrics again, so counts continue across reloads. Unreferenced
+/// metrics keep their counts until their slot is needed; then the counts move to the label value
+/// `overflow`, as do those of names without a slot.
 ///
-/// Cells belong to the worker they were asked for: one thread writes to them. Asking takes a lock,
-/// which a scrape holds for as long as it takes to list the names, well below a millisecond; ask
-/// once and keep the answer.
+/// Metrics belong to the worker they were created for: only its thread writes to them. Creation
+/// takes a lock, which a scrape holds while it lists the names, for well below a millisecond; keep
+/// the returned metrics.
 #[derive(Debug)]
 pub struct Registry {
     reasons: &'static [&'static str],
@@ -66,7 +66,7 @@ struct State {
 }
 
 impl Registry {
-    /// A registry that knows no names yet.
+    /// A registry without names.
     pub fn new(settings: RegistrySettings) -> Self {
         let RegistrySettings {
             reasons,
@@ -79,7 +79,7 @@ impl Registry {
         }
     }
 
-    /// The cells of worker `index`.
+    /// Metrics of worker `index`.
     pub fn worker(&self, index: usize) -> Arc<WorkerMetrics> {
         let mut state = self.lock();
         let missing = (index + 1).saturating_sub(state.workers.len());
@@ -88,17 +88,17 @@ impl Registry {
         state.workers.get(index).map_or_else(fresh, Arc::clone)
     }
 
-    /// The cells of a route on a worker.
+    /// Metrics of a route on a worker.
     pub fn route(&self, worker: usize, id: &str) -> Arc<RouteMetrics> {
         self.cells(worker, id.into(), |state| &mut state.routes)
     }
 
-    /// The cells of an upstream on a worker.
+    /// Metrics of an upstream on a worker.
     pub fn upstream(&self, worker: usize, name: &str) -> Arc<UpstreamMetrics> {
         self.cells(worker, name.into(), |state| &mut state.upstreams)
     }
 
-    /// The cells of a target on a worker.
+    /// Metrics of a target on a worker.
     pub fn target(&self, worker: usize, upstream: &str, address: &str) -> Arc<TargetMetrics> {
         let name = TargetName {
             upstream: upstream.into(),
@@ -107,12 +107,12 @@ impl Registry {
         self.cells(worker, name, |state| &mut state.targets)
     }
 
-    /// The cells of an agent on a worker.
+    /// Metrics of an agent on a worker.
     pub fn agent(&self, worker: usize, name: &str) -> Arc<AgentMetrics> {
         self.cells(worker, name.into(), |state| &mut state.agents)
     }
 
-    /// A counter by the values of its labels. Any thread may count.
+    /// The counter with these label values. Any thread may count.
     pub fn counter<const N: usize>(
         &self,
         counter: &CounterOf<N>,
@@ -130,8 +130,7 @@ impl Registry {
         }
     }
 
-    /// Shows `cell` as the counter with these values of its labels, in the place of what was counted
-    /// there before.
+    /// Registers `cell` as the counter with these label values, replacing the previous one.
     pub fn show<const N: usize>(
         &self,
         counter: &CounterOf<N>,
@@ -143,8 +142,8 @@ impl Registry {
         state.series.show_counter(&counter.metric, &values, cell);
     }
 
-    /// A gauge by the values of its labels, shown for as long as somebody holds it. Any thread
-    /// may set it. A gauge that finds no place is never shown.
+    /// The gauge with these label values, exposed while a reference to it exists. Any thread may
+    /// set it. A gauge without a slot is never exposed.
     pub fn gauge<const N: usize>(&self, gauge: &GaugeOf<N>, values: [&str; N]) -> Arc<Gauge> {
         let metric = &gauge.metric;
         let mut state = self.lock();
@@ -158,7 +157,7 @@ impl Registry {
         }
     }
 
-    /// Everything counted up to now, over all workers.
+    /// All metrics, summed over workers.
     pub fn snapshot(&self) -> Snapshot {
         let mut state = self.lock();
         let workers = state.workers.clone();
@@ -209,7 +208,7 @@ impl Registry {
 }
 
 impl State {
-    /// Whether one more name may have a place; makes one if it can.
+    /// Whether a slot for one more name is available, evicting unused names if necessary.
     fn has_place(&mut self, max: usize) -> bool {
         if self.names() >= max && self.refused >= self.next_sweep {
             self.routes.evict();

@@ -1,16 +1,16 @@
-//! The cells of one plan's routes on one worker, made when first used.
+//! Metrics of one plan's routes on one worker, created on first use.
 
 use crate::metrics::RouteMetrics;
 use crate::registry::Registry;
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-/// The route that requests count under when no route matched.
+/// The route id for requests that match no route.
 pub const UNMATCHED: &str = "unmatched";
 
-/// The cells of one plan's routes on one worker; a route that was never used costs one pointer.
+/// Metrics of one plan's routes on one worker; an unused route costs one pointer.
 ///
-/// Made when a worker adopts a plan. Counts of a route that the plan before had, too, go on.
+/// Created when a worker applies a plan. Counts of a route that the previous plan had continue.
 #[derive(Debug)]
 pub struct RouteTable {
     registry: Arc<Registry>,
@@ -33,7 +33,7 @@ impl RouteTable {
         }
     }
 
-    /// The cells of the route at `index` in the plan; those of [`UNMATCHED`] when there is none.
+    /// Metrics of the route at `index` in the plan; those of [`UNMATCHED`] for `None`.
     #[inline]
     pub fn route(&self, index: Option<usize>) -> &RouteMetrics {
         let slot = index.and_then(|index| self.cells.get(index));
@@ -43,7 +43,7 @@ impl RouteTable {
         }
     }
 
-    /// The same, for as long as they are needed.
+    /// Like [`Self::route`], as a shared reference.
     #[must_use]
     pub fn shared(&self, index: Option<usize>) -> Arc<RouteMetrics> {
         Arc::clone(self.first_use(index))

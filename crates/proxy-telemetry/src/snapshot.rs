@@ -1,11 +1,11 @@
-//! The cells of all workers, merged at one moment.
+//! The metrics of all workers, summed at one moment.
 
 use crate::metrics::reason_counters::ReasonTotals;
 use crate::metrics::{AgentTotal, RouteTotal, TargetTotal, UpstreamTotal, WorkerTotal};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Which target of which upstream.
+/// A target's name: its upstream and its address.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TargetName {
     /// The upstream's name.
@@ -14,13 +14,13 @@ pub struct TargetName {
     pub address: Arc<str>,
 }
 
-/// Labels as text, and the number.
+/// Rendered labels and the value.
 pub(crate) type SeriesValue = (Arc<str>, u64);
 
-/// Everything counted, summed over workers; names in ascending order, `overflow` last.
+/// All metrics, summed over workers; names in ascending order, `overflow` last.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
-    /// What workers count for themselves.
+    /// Metrics of workers.
     pub workers: WorkerTotal,
     /// By route id.
     pub routes: Vec<(Arc<str>, RouteTotal)>,
@@ -30,25 +30,25 @@ pub struct Snapshot {
     pub targets: Vec<(TargetName, TargetTotal)>,
     /// By agent name.
     pub agents: Vec<(Arc<str>, AgentTotal)>,
-    /// The words reasons count under, by position.
+    /// Names of the reasons, by index.
     pub reasons: &'static [&'static str],
-    /// Times a name got no series of its own.
+    /// Number of names without series of their own.
     pub series_dropped: u64,
     pub(crate) series: BTreeMap<&'static str, Vec<SeriesValue>>,
 }
 
 impl Snapshot {
-    /// Requests that are over, all routes.
+    /// Number of finished requests of all routes.
     pub fn requests(&self) -> u64 {
         self.routes.iter().map(|(_, total)| total.requests()).sum()
     }
 
-    /// The series of a metric that were asked of the registry one by one.
+    /// Single series of a metric.
     pub(crate) fn series(&self, name: &str) -> &[SeriesValue] {
         self.series.get(name).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Counts by the reasons' words.
+    /// Counts by the reasons' names.
     pub(crate) fn by_reason(&self, tally: &ReasonTotals) -> BTreeMap<&'static str, u64> {
         let mut counts = BTreeMap::new();
         for (key, count) in &tally.by_key {

@@ -5,33 +5,33 @@ use crate::snapshot::Snapshot;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// How much of a limit is used.
+/// The use of one limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitUse<'a> {
     /// The limit's name, as in the configuration.
     pub name: &'a str,
-    /// What is used now, in the limit's unit.
+    /// Current use, in the limit's unit.
     pub current: u64,
-    /// What is allowed; none when there is no limit.
+    /// Maximum; `None` if unlimited.
     pub limit: Option<u64>,
     /// Requests or connections refused because of it.
     pub rejected: u64,
 }
 
-/// How much memory is used.
+/// The use of memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryUse {
-    /// Resident memory, in bytes; none where the system does not tell.
+    /// Resident memory, in bytes; `None` where the system does not report it.
     pub rss_bytes: Option<u64>,
-    /// What the configured limits allow, in bytes; none when there is no limit.
+    /// Configured maximum, in bytes; `None` if unlimited.
     pub limit_bytes: Option<u64>,
-    /// Whether connections are refused because memory is short.
+    /// Connections are refused for lack of memory.
     pub shedding: bool,
 }
 
 impl Snapshot {
-    /// The document of `/admin/stats`: totals, then the same by status class, route and reason,
-    /// then the use of `limits` and `memory`.
+    /// The document of `/admin/stats`: totals, the same by status class, route and reason, and the
+    /// use of `limits` and `memory`.
     pub fn stats(&self, limits: &[LimitUse<'_>], memory: MemoryUse) -> Value {
         let MemoryUse {
             rss_bytes,
@@ -97,7 +97,7 @@ fn limit(used: &LimitUse<'_>) -> Value {
     json!({ "current": current, "limit": limit, "rejected": rejected })
 }
 
-/// A quantile in milliseconds, to the microsecond; null when nothing was counted.
+/// A quantile in milliseconds, to the microsecond; null without a recorded duration.
 fn millis(histogram: &HistogramTotal, permille: u16) -> Option<f64> {
     let time = histogram.quantile(permille)?;
     Some((time.as_secs_f64() * 1e6).round() / 1e3)

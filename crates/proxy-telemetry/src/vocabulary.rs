@@ -1,6 +1,6 @@
-//! The closed sets of words that stand as label values and in log fields.
+//! Enumerations with names for label values and log fields.
 
-/// The protocol a client speaks.
+/// The protocol of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// HTTP/1.0.
@@ -11,7 +11,7 @@ pub enum Protocol {
     Http2,
 }
 
-/// A limit that a request or connection ran into; the interface's limit types.
+/// A type of limit, as in the interface contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// Bytes of all header fields, of one name or of one value.
@@ -24,7 +24,7 @@ pub enum Limit {
     RequestRate,
     /// Open connections.
     ConnectionCount,
-    /// Requests being served.
+    /// Requests in flight.
     InFlightRequests,
     /// Bytes, or ratio, of a decompressed body.
     DecompressionSize,
@@ -34,31 +34,31 @@ pub enum Limit {
     QueueDepth,
 }
 
-/// The moment of a request at which an agent is asked.
+/// The point in a request at which an agent is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AgentEvent {
-    /// The request's head has arrived.
+    /// The request's head arrived.
     RequestHeaders,
-    /// A part or the whole of the request's body has arrived.
+    /// A part or the whole of the request's body arrived.
     RequestBody,
-    /// The response's head has arrived.
+    /// The response's head arrived.
     ResponseHeaders,
-    /// A part or the whole of the response's body has arrived.
+    /// A part or the whole of the response's body arrived.
     ResponseBody,
-    /// The exchange is over.
+    /// The exchange ended.
     Completion,
 }
 
-/// What an agent answered.
+/// The decision of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AgentDecision {
-    /// Go on.
+    /// Continue.
     Allow,
     /// Refuse the request.
     Block,
-    /// Send the client elsewhere.
+    /// Redirect the client.
     Redirect,
-    /// Ask the client for credentials.
+    /// Require credentials from the client.
     Challenge,
 }
 
@@ -66,7 +66,7 @@ impl Protocol {
     /// Every protocol, in the order of [`Self::index`].
     pub const ALL: [Self; 3] = [Self::Http10, Self::Http11, Self::Http2];
 
-    /// The name as it stands in labels and in log records.
+    /// The name in labels and log records.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Http10 => "HTTP/1.0",
@@ -95,7 +95,7 @@ impl Limit {
         Self::QueueDepth,
     ];
 
-    /// The name as it stands in labels, log records and error messages.
+    /// The name in labels, log records and error messages.
     pub const fn name(self) -> &'static str {
         match self {
             Self::HeaderSize => "header_size",
@@ -126,7 +126,7 @@ impl AgentEvent {
         Self::Completion,
     ];
 
-    /// The name as it stands in labels.
+    /// The name in labels.
     pub const fn name(self) -> &'static str {
         match self {
             Self::RequestHeaders => "request_headers",
@@ -147,7 +147,7 @@ impl AgentDecision {
     /// Every decision, in the order of [`Self::index`].
     pub const ALL: [Self; 4] = [Self::Allow, Self::Block, Self::Redirect, Self::Challenge];
 
-    /// The name as it stands in labels.
+    /// The name in labels.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Allow => "allow",

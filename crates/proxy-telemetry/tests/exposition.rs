@@ -1,4 +1,4 @@
-//! The page of metrics is what a scraper can read, whatever names a configuration holds.
+//! The metrics page is valid for a scraper, whatever names a configuration contains.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests may fail loudly")]
 
 use proxy_telemetry::names::{self, METRICS};
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 const ODD: &str = "a\"b\\c\nd{e}=,f ünï";
 
-/// One family as a scraper sees it.
+/// A metric family as parsed by a scraper.
 #[derive(Debug, Default)]
 struct Family {
     kind: String,

@@ -15,7 +15,7 @@ use std::time::Duration;
 const EVENT_TIMEOUT: Duration = Duration::from_secs(30);
 const UNWANTED: fn(LogError) = |fault| panic!("{fault:?}");
 
-/// Takes nothing until the gate is open; what it took goes down the channel.
+/// Blocks until the gate is open; accepted bytes are sent to the channel.
 struct Gated {
     gate: Receiver<()>,
     taken: Sender<Vec<u8>>,
@@ -142,7 +142,7 @@ fn a_flush_that_finds_no_room_keeps_the_lines() {
         worker.flush();
     }
     let blocked = log.counts();
-    // The second batch arrives when both are out of the channel: then there is room.
+    // The second batch arrives after both left the channel, so the channel has room.
     for _ in 0..2 {
         open.send(()).unwrap();
         all.recv().unwrap();
@@ -268,7 +268,7 @@ fn the_thread_ends_with_the_last_who_could_write() {
 
 #[test]
 fn buffers_come_back_to_their_worker() {
-    /// Tells where each batch lay in memory.
+    /// Reports the address of each batch in memory.
     struct Addresses(Sender<usize>);
 
     impl Write for Addresses {
@@ -445,7 +445,7 @@ fn no_thread_waits_for_events_that_nothing_takes_and_all_are_accounted_for() {
     let lines = lines(&all);
     assert_eq!(lines.len() as u64, counts.written);
     assert!(lines.iter().all(|line| line == "event"));
-    // What was counted before there was a registry stands in it.
+    // Counts from before the registry appear in it.
     let settings = RegistrySettings {
         reasons: &[],
         max_series: 10,

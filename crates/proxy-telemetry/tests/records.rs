@@ -1,4 +1,4 @@
-//! A record is one line of JSON that says the facts, whatever a client sent.
+//! A record is one line of JSON with the facts, whatever a client sent.
 #![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
 
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! Counts live on over reloads, and the number of series stays bounded.
+//! Counts continue across reloads, and the number of series is bounded.
 
 use proxy_telemetry::{Outcome, Registry, RegistrySettings, Snapshot, names};
 use std::collections::BTreeMap;

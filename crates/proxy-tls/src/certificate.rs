@@ -1,4 +1,4 @@
-//! One certificate with its key, ready to be served, and where it came from.
+//! A certificate with its key and its OCSP response, loaded from files.
 
 use crate::error::{TlsError, TlsWarning};
 use crate::file::{Contents, Digest, digest};
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// A chain and the key that belongs to it.
+/// A chain with its private key.
 #[derive(Clone)]
 pub(crate) struct Certificate {
     source: CertificateSource,
@@ -24,7 +24,7 @@ pub(crate) struct Certificate {
     staple: Option<Staple>,
 }
 
-/// What the files of one certificate held.
+/// The contents of one certificate's files.
 #[derive(Debug)]
 pub(crate) struct SourceContents {
     cert: Contents,
@@ -33,13 +33,13 @@ pub(crate) struct SourceContents {
 }
 
 impl SourceContents {
-    /// Reads all files, or says of each why it cannot be read.
+    /// Reads all files; returns an error for each unreadable one.
     pub(crate) fn read(source: &CertificateSource) -> Result<Self, Vec<TlsError>> {
         let CertificateSource {
             cert_file,
             key_file,
             ocsp_file,
-            server_names: _, // The index of a listener's certificates reads them.
+            server_names: _, // Read by the listener's index of certificates.
         } = source;
         let cert = Contents::read(cert_file);
         let key = Contents::read(key_file);
@@ -69,7 +69,7 @@ impl Certificate {
         Self::parse(source, &contents).map_err(|fault| vec![fault])
     }
 
-    /// Checks that the chain is X.509 and that the key and the staple belong to its leaf.
+    /// Checks that the chain is X.509 and that the key and the OCSP response belong to its leaf.
     pub(crate) fn parse(
         source: &CertificateSource,
         contents: &SourceContents,
@@ -78,7 +78,7 @@ impl Certificate {
             cert_file,
             key_file,
             ocsp_file,
-            server_names: _, // The index of a listener's certificates reads them.
+            server_names: _, // Read by the listener's index of certificates.
         } = source;
         let chain = pem::certificates(cert_file, &contents.cert)?;
         let leaf = leaf(&chain).map_err(|position| TlsError::BadCertificate {
@@ -135,13 +135,13 @@ impl Certificate {
         &self.leaf
     }
 
-    /// True when the key can sign in one of these ways.
+    /// Whether the key can sign with one of these schemes.
     pub(crate) fn signs_with(&self, schemes: &[SignatureScheme]) -> bool {
         self.key.key.choose_scheme(schemes).is_some()
     }
 
-    /// Where it stands among certificates for the same name: ECDSA signs and verifies in a
-    /// fraction of the time RSA takes.
+    /// Preference among certificates for the same name: ECDSA signs and verifies in a fraction of
+    /// the time of RSA.
     pub(crate) fn rank(&self) -> u8 {
         let algorithm = self.key.key.algorithm();
         if algorithm == SignatureAlgorithm::ECDSA {
@@ -153,8 +153,8 @@ impl Certificate {
         }
     }
 
-    /// Why this certificate must not take the place of `current` at `now`: a valid one is
-    /// not given up for one that clients refuse.
+    /// The reason why this certificate must not replace `current` at `now`: a valid certificate is
+    /// not replaced by one that clients refuse.
     pub(crate) fn worse_than(&self, current: &Self, now: SystemTime) -> Option<TlsError> {
         if current.out_of_date(now).is_some() {
             return None;
@@ -175,7 +175,7 @@ impl Certificate {
         (now < not_before).then_some(TlsError::NotYetValid { file, not_before })
     }
 
-    /// The same certificate without its staple, if that became stale and is still served.
+    /// This certificate without its OCSP response, if that is stapled and has become stale.
     pub(crate) fn without_stale_staple(&self, now: SystemTime) -> Option<Self> {
         self.key.ocsp.as_ref()?;
         self.staple.as_ref()?.stale_since(now)?;
@@ -187,7 +187,7 @@ impl Certificate {
         })
     }
 
-    /// What an operator should know about this certificate at `now`.
+    /// Warnings about this certificate at `now`.
     pub(crate) fn warnings(&self, now: SystemTime) -> Vec<TlsWarning> {
         let mut warnings = Vec::new();
         let file = self.file();
@@ -221,7 +221,7 @@ impl fmt::Debug for Certificate {
     }
 }
 
-/// The facts of the chain's first certificate, or the position of one that is not X.509.
+/// The chain's first certificate, or the position of one that is not X.509.
 fn leaf(chain: &[CertificateDer<'static>]) -> Result<Leaf, usize> {
     let mut first = None;
     for (position, der) in (1_usize..).zip(chain) {

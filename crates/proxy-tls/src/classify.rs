@@ -1,55 +1,55 @@
-//! Why a handshake failed, as a small closed set.
+//! Classification of handshake errors.
 
 use crate::listed::Untrusted;
 use rustls::{AlertDescription, CertificateError, Error, InvalidMessage, OtherError};
 use std::io;
 
-/// What ended a handshake. The full story for the log is the error's own `Display`.
+/// The class of a handshake error. The error's own `Display` has the details for the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TlsFailure {
-    /// The peer's certificate was not accepted.
+    /// The peer's certificate was rejected.
     #[error("certificate {0}")]
     Verify(VerifyFailure),
-    /// The peer ended the handshake with an alert, as one does that wants a client
-    /// certificate, or does not like ours.
+    /// The peer ended the handshake with an alert, for example because it requires a client
+    /// certificate or rejects ours.
     #[error("peer sent alert {0:?}")]
     Alert(AlertDescription),
     /// The two sides have no version, cipher suite, group or protocol in common.
     #[error("nothing in common with the peer")]
     Incompatible,
-    /// The peer does not speak TLS at all, as a plaintext server on that port.
+    /// The peer sent something other than TLS, such as a plaintext server on that port.
     #[error("peer does not speak TLS")]
     NotTls,
-    /// The peer broke the protocol.
+    /// The peer violated the protocol.
     #[error("peer broke the protocol")]
     Protocol,
-    /// This side failed.
+    /// An error of this side.
     #[error("failed on this side")]
     Local,
 }
 
-/// Why a certificate was not accepted.
+/// The reason why a certificate was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VerifyFailure {
     /// It is for other names.
     #[error("is not valid for the name")]
     WrongName,
-    /// It leads to no trusted root.
+    /// It has no chain to a trusted root.
     #[error("has an unknown issuer")]
     UnknownIssuer,
-    /// Its time is over.
+    /// It has expired.
     #[error("is expired")]
     Expired,
-    /// Its time has not come.
+    /// It is not valid yet.
     #[error("is not valid yet")]
     NotYetValid,
-    /// Its issuer took it back.
+    /// Its issuer revoked it.
     #[error("is revoked")]
     Revoked,
-    /// It is for another use, such as a server's certificate shown by a client.
+    /// It is for another use, such as a server's certificate sent by a client.
     #[error("is not meant for this use")]
     WrongPurpose,
-    /// A signature does not match.
+    /// A signature is invalid.
     #[error("has a bad signature")]
     BadSignature,
     /// It is not X.509.
@@ -60,8 +60,8 @@ pub enum VerifyFailure {
     Other,
 }
 
-/// Sorts an error of a handshake. Only [`TlsFailure::Verify`] is about trust; the rest are
-/// failed handshakes.
+/// The class of a handshake error. Only [`TlsFailure::Verify`] is about trust; every other class is
+/// a failed handshake.
 pub fn classify(error: &Error) -> TlsFailure {
     #[expect(
         clippy::wildcard_enum_match_arm,
@@ -87,13 +87,13 @@ pub fn classify(error: &Error) -> TlsFailure {
     }
 }
 
-/// Sorts an I/O error of a handshake; none when TLS did not cause it.
+/// The class of an I/O error during a handshake; `None` if TLS did not cause it.
 pub fn classify_io(error: &io::Error) -> Option<TlsFailure> {
     error.get_ref()?.downcast_ref::<Error>().map(classify)
 }
 
-/// What an I/O error of a handshake says, for the log: its own words, or ours where rustls would show
-/// the names of its types.
+/// The text of an I/O error during a handshake, for the log: its own, or ours where rustls would
+/// print the names of its types.
 pub fn io_error_text(error: &io::Error) -> String {
     let failed = error
         .get_ref()

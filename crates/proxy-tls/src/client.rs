@@ -1,4 +1,4 @@
-//! One upstream's TLS: settings in, a shared rustls configuration out.
+//! TLS of one upstream: from settings to a shared rustls configuration.
 
 use crate::certificate::{Certificate, SourceContents};
 use crate::error::{TlsError, TlsWarning};
@@ -17,22 +17,22 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// Sessions kept per upstream: eight for each of 32 server names; the oldest name goes first.
+/// Sessions kept per upstream: eight for each of 32 server names; the oldest name is evicted first.
 const MAX_SESSIONS: usize = 32 * 8;
 
-/// One upstream's trust and identity, and the configuration its connections share.
+/// Roots and client certificate of one upstream, and the configuration that its connections share.
 ///
-/// Whoever holds one speaks TLS: there is no way to get a plaintext connection from it.
+/// Connections made from it are never in plaintext.
 #[derive(Debug)]
 pub struct ClientTls {
     settings: ClientTlsSettings,
-    /// Held when the settings name no roots of their own.
+    /// Present if the settings have no roots of their own.
     platform: Option<Arc<RootCertStore>>,
     active: ArcSwap<Active>,
 }
 
-/// What changes together when any file changes: sessions made under the old roots or the old
-/// identity are forgotten with them.
+/// State that is replaced together when a file changes, so that sessions made with old roots or an
+/// old certificate are dropped.
 #[derive(Debug)]
 struct Active {
     config: Arc<ClientConfig>,
@@ -40,7 +40,7 @@ struct Active {
     digest: Digest,
 }
 
-/// What the upstream's files held.
+/// The contents of the upstream's files.
 #[derive(Debug)]
 struct FileContents {
     ca: Option<Contents>,
@@ -56,8 +56,8 @@ pub struct BadServerName {
 }
 
 impl ClientTls {
-    /// Reads every file of the settings and builds the configuration; `platform` is read only
-    /// when the settings have no `ca_file`.
+    /// Reads every file of the settings and builds the configuration; `platform` is read only if
+    /// the settings have no `ca_file`.
     ///
     /// # Errors
     /// Every [`TlsError`] found.
@@ -78,15 +78,15 @@ impl ClientTls {
         })
     }
 
-    /// The configuration for the next connection. To be asked for with each one.
+    /// The configuration for the next connection; call it for each one.
     pub fn config(&self) -> Arc<ClientConfig> {
         Arc::clone(&self.active.load().config)
     }
 
-    /// The name to ask a target for and to verify: the configured one, else the target's host.
+    /// The name to send and to verify: the configured one, else the target's host.
     ///
     /// # Errors
-    /// [`BadServerName`] when the target's host is no name and no address.
+    /// [`BadServerName`] if the target's host is neither a name nor an address.
     pub fn server_name(&self, target_host: &str) -> Result<ServerName<'static>, BadServerName> {
         server_name(self.settings.sni.as_ref(), target_host)
     }
@@ -97,17 +97,17 @@ impl ClientTls {
         active.certificate.iter().map(CertificateInfo::of).collect()
     }
 
-    /// What an operator should know about the client certificate at `now`.
+    /// Warnings about the client certificate at `now`.
     pub fn warnings(&self, now: SystemTime) -> Vec<TlsWarning> {
         let active = self.active.load();
         let warnings = active.certificate.iter().flat_map(|one| one.warnings(now));
-        // A client certificate is known by its subject and needs no host name.
+        // A client certificate is identified by its subject and needs no host name.
         warnings
             .filter(|warning| !matches!(warning, TlsWarning::Nameless { .. }))
             .collect()
     }
 
-    /// The settings it was loaded from: equal settings need no new `ClientTls` on reload.
+    /// The settings it was loaded from; a reload with equal settings keeps this value.
     pub fn settings(&self) -> &ClientTlsSettings {
         &self.settings
     }
@@ -121,7 +121,7 @@ impl ClientTls {
         files
     }
 
-    /// Reads the files again; true if they differ and are in use now.
+    /// Reads the files again; true if they changed and are now used.
     pub(crate) fn reload(&self, now: SystemTime) -> Result<bool, Vec<TlsError>> {
         let contents = FileContents::read(&self.settings)?;
         let current = self.active.load();
@@ -140,11 +140,11 @@ impl ClientTls {
     }
 }
 
-/// The name to ask a target for and to verify: `sni`, else the target's host, which may be an
-/// IP address, with or without brackets.
+/// The name to send and to verify: `sni`, else the target's host, which may be an IP address, with
+/// or without brackets.
 ///
 /// # Errors
-/// [`BadServerName`] when the target's host is no name and no address.
+/// [`BadServerName`] if the target's host is neither a name nor an address.
 pub fn server_name(
     sni: Option<&ServerName<'static>>,
     target_host: &str,
@@ -183,7 +183,7 @@ impl FileContents {
     }
 }
 
-/// The client certificate without what only servers use.
+/// The client certificate without the settings that only servers use.
 fn identity(configured: Option<&CertificateSource>) -> Option<CertificateSource> {
     configured.map(|source| CertificateSource {
         ocsp_file: None,
@@ -198,7 +198,7 @@ fn activate(
     contents: &FileContents,
 ) -> Result<Active, TlsError> {
     let ClientTlsSettings {
-        sni: _, // Each connection asks `ClientTls::server_name`.
+        sni: _, // Read by `ClientTls::server_name` for each connection.
         ca_file,
         client_certificate,
         min_version,

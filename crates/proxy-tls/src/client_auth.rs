@@ -1,8 +1,8 @@
-//! Client certificates: asked for in the handshake, judged after it.
+//! Client certificates: requested in the handshake, verified after it.
 //!
-//! A failed handshake can tell a browser nothing. So every client gets through that proves it
-//! holds the key of whatever certificate it shows, and HTTP answers 495 to those whose
-//! certificate is missing or bad.
+//! A failed handshake gives a browser no explanation. So the handshake succeeds for every client
+//! that proves possession of its certificate's key, and requests with a missing or rejected
+//! certificate are answered 495.
 
 use crate::classify::VerifyFailure;
 use crate::error::TlsError;
@@ -18,32 +18,32 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// What became of the client's certificate. It holds for the whole connection.
+/// The result of verifying the client's certificate. It applies to the whole connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientAuthVerdict {
-    /// The listener asks for none.
+    /// The listener requests none.
     NotAsked,
-    /// The client showed none.
+    /// The client sent none.
     Missing {
-        /// True when the listener insists on one.
+        /// The listener requires one.
         required: bool,
     },
-    /// It leads to a trusted root and is valid.
+    /// The chain ends at a trusted root and is valid.
     Verified {
-        /// Its subject, for logs and headers; for people to read, not to be parsed.
+        /// The subject, for logs and headers; for display, not for parsing.
         subject: String,
-        /// When it expires, since 1970.
+        /// Expiry, since 1970.
         expires: Duration,
     },
-    /// The client showed one that is not trusted, whether or not one is required.
+    /// The client sent one that is not trusted, whether or not one is required.
     Rejected {
-        /// What is wrong with it.
+        /// The reason.
         reason: VerifyFailure,
     },
 }
 
 impl ClientAuthVerdict {
-    /// Whether the certificate was accepted and has expired at `now`, since 1970: that may happen while
+    /// Whether the accepted certificate has expired at `now`, since 1970, which can happen while
     /// its connection is open.
     pub fn has_expired(&self, now: Duration) -> bool {
         match self {
@@ -52,7 +52,7 @@ impl ClientAuthVerdict {
         }
     }
 
-    /// True when every request of the connection must be answered 495.
+    /// Whether every request of the connection must be answered 495.
     pub const fn is_refusal(&self) -> bool {
         match self {
             Self::NotAsked | Self::Verified { .. } => false,
@@ -63,7 +63,8 @@ impl ClientAuthVerdict {
 }
 
 impl fmt::Display for ClientAuthVerdict {
-    /// What may be told to the client: it names no root and no subject but its own.
+    /// A text that may be sent to the client: it contains no root, and no subject but the client's
+    /// own.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotAsked => f.write_str("client certificate not asked for"),
@@ -75,7 +76,7 @@ impl fmt::Display for ClientAuthVerdict {
     }
 }
 
-/// The roots client certificates must lead to.
+/// The roots for client certificates.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientAuthority {
     verifier: Arc<dyn ClientCertVerifier>,
@@ -84,7 +85,7 @@ pub(crate) struct ClientAuthority {
 }
 
 impl ClientAuthority {
-    /// Reads the roots of a listener; none when it does not ask for certificates.
+    /// Reads the roots of a listener; `None` if it requests no certificates.
     pub(crate) fn load(settings: &ClientAuth) -> Result<Option<Self>, TlsError> {
         let Some((ca_file, required)) = settings.demand() else {
             return Ok(None);
@@ -108,12 +109,12 @@ impl ClientAuthority {
         self.digest
     }
 
-    /// The verifier to give to rustls.
+    /// The verifier for rustls.
     pub(crate) fn lenient(&self) -> Arc<dyn ClientCertVerifier> {
         Arc::new(Lenient(Arc::clone(&self.verifier)))
     }
 
-    /// Judges a finished handshake.
+    /// Verifies the certificate of a finished handshake.
     pub(crate) fn verdict(
         &self,
         connection: &ServerConnection,
@@ -139,7 +140,7 @@ impl ClientAuthority {
     }
 }
 
-/// Checks that a client holds the key of the certificate it shows, and nothing more.
+/// Verifies only that a client possesses the key of its certificate.
 #[derive(Debug)]
 struct Lenient(Arc<dyn ClientCertVerifier>);
 
@@ -158,7 +159,8 @@ impl ClientCertVerifier for Lenient {
         _intermediates: &[CertificateDer<'_>],
         _now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
-        // `ClientAuthority::verdict` decides once HTTP can answer.
+        // `ClientAuthority::verdict` decides after the handshake, when an HTTP response is
+        // possible.
         Ok(ClientCertVerified::assertion())
     }
 

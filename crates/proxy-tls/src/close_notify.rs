@@ -1,13 +1,13 @@
-//! The last word of a connection.
+//! The `close_notify` alert.
 
 use rustls::{ConnectionCommon, SideData};
 use std::io::Write;
 
-/// Tells the peer of `session` that nothing more comes, as far as `socket` takes it at once; nothing is
-/// waited for. Says nothing if it was told before.
+/// Sends `close_notify` to the peer of `session`, as far as `socket` accepts it without waiting.
+/// Has no effect if it was sent before.
 ///
-/// Without it nobody can tell the end of a connection from one that was cut.
-/// [RFC 8446 §6.1, RFC 9112 §9.8]
+/// Without it the peer cannot distinguish the end of a connection from a truncation. [RFC 8446
+/// §6.1, RFC 9112 §9.8]
 pub fn send_close_notify<S: SideData>(session: &mut ConnectionCommon<S>, socket: &mut impl Write) {
     if session.is_handshaking() {
         return;

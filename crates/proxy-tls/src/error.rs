@@ -1,51 +1,51 @@
-//! Why TLS cannot be set up, and what is about to go wrong with it.
+//! Errors and warnings about TLS files and settings.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use x509_parser::time::ASN1Time;
 
-/// Why a certificate, a key or a set of roots cannot be used.
+/// The reason why a certificate, a key or a set of roots cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TlsError {
     /// The file does not exist, or its link leads nowhere.
     #[error("{}: no such file", file.display())]
     Missing {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
     },
     /// The file exists and cannot be read.
     #[error("{}: cannot be read: {kind}", file.display())]
     Unreadable {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// What the system said.
+        /// The kind of the I/O error.
         kind: io::ErrorKind,
     },
     /// A directory, a device or a pipe.
     #[error("{}: not a regular file", file.display())]
     NotAFile {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
     },
-    /// Larger than any certificate file should be.
+    /// The file is larger than any certificate file should be.
     #[error("{}: larger than {limit_bytes} bytes", file.display())]
     TooLarge {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// The most that is read.
+        /// Maximum size, in bytes.
         limit_bytes: u64,
     },
     /// No `-----BEGIN` line, as in a DER file or an empty one.
     #[error("{}: not PEM: no line begins with \"-----BEGIN\"", file.display())]
     NotPem {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
     },
-    /// PEM that ends too early or is not Base64, as in a file that is being written.
+    /// PEM that is truncated or not Base64, as in a file that is being written.
     #[error("{}: damaged PEM: {what}", file.display())]
     DamagedPem {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
         /// The damage.
         what: &'static str,
@@ -53,23 +53,23 @@ pub enum TlsError {
     /// PEM of another kind where a certificate is needed.
     #[error("{}: no CERTIFICATE in it, only {}", file.display(), found.join(", "))]
     NoCertificate {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// The kinds found.
+        /// The kinds found instead.
         found: Vec<String>,
     },
     /// PEM of another kind where a private key is needed.
     #[error("{}: no private key in it, only {}", file.display(), found.join(", "))]
     NoKey {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// The kinds found.
+        /// The kinds found instead.
         found: Vec<String>,
     },
-    /// The key is protected by a passphrase, which a proxy cannot type.
+    /// The key is encrypted with a passphrase, which a server cannot enter.
     #[error("{}: the private key is encrypted", file.display())]
     EncryptedKey {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
     },
     /// A key of a kind or size that TLS does not allow here.
@@ -79,15 +79,15 @@ pub enum TlsError {
         file.display()
     )]
     BadKey {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
     },
-    /// A certificate that is not valid X.509.
+    /// A certificate is not valid X.509.
     #[error("{}: certificate {position} of the file is malformed", file.display())]
     BadCertificate {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// Which one, counted from 1.
+        /// Its position in the file, from 1.
         position: usize,
     },
     /// The key belongs to another certificate.
@@ -97,56 +97,56 @@ pub enum TlsError {
         cert_file.display()
     )]
     KeyMismatch {
-        /// The certificate's file.
+        /// Path of the certificate.
         cert_file: PathBuf,
-        /// The key's file.
+        /// Path of the key.
         key_file: PathBuf,
     },
-    /// A new certificate is too old to replace a valid one.
+    /// An expired certificate cannot replace a valid one.
     #[error("{}: expired on {}", file.display(), date(*not_after))]
     Expired {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// Its last moment.
+        /// End of its validity.
         not_after: SystemTime,
     },
-    /// A new certificate is too young to replace a valid one.
+    /// A certificate that is not valid yet cannot replace a valid one.
     #[error("{}: not valid before {}", file.display(), date(*not_before))]
     NotYetValid {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// Its first moment.
+        /// Begin of its validity.
         not_before: SystemTime,
     },
-    /// The file holds nothing that could be stapled.
+    /// The file contains no OCSP response for stapling.
     #[error("{}: {reason}", file.display())]
     BadStaple {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         reason: StapleError,
     },
     /// A listener has `tls` and no certificate.
     #[error("no certificate is configured")]
     NoCertificateConfigured,
-    /// The platform has no roots to trust.
+    /// The platform has no trusted roots.
     #[error("the platform has no trusted roots; install them, or write ca-file")]
     NoPlatformRoots,
-    /// Ticket keys turned at a pace outside 1 minute to 2 days.
+    /// The rotation interval of ticket keys is outside 1 minute to 2 days.
     #[error("ticket keys must be turned every 60 to 172800 seconds, not every {}", .0.as_secs())]
     TicketPace(Duration),
-    /// The system gave no random bytes.
+    /// The operating system returned no random bytes.
     #[error("no random bytes from the system")]
     NoRandomness,
     /// rustls refused the configuration.
     #[error("refused by the TLS library: {reason}")]
     Refused {
-        /// What it said.
+        /// The message of rustls.
         reason: String,
     },
 }
 
-/// Why a file is no OCSP response worth stapling.
+/// The reason why a file cannot be stapled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StapleError {
     /// Not an OCSP response in DER. [RFC 6960 §4.2.1]
@@ -155,60 +155,60 @@ pub enum StapleError {
     /// The responder answered with an error.
     #[error("the OCSP responder refused to answer")]
     Refused,
-    /// The response does not speak of this certificate.
+    /// The response is about another certificate.
     #[error("the OCSP response is about another certificate")]
     OtherCertificate,
-    /// The response says revoked or unknown.
+    /// The status is revoked or unknown.
     #[error("the OCSP response does not call the certificate good")]
     NotGood,
 }
 
-/// Something that works and soon may not.
+/// A problem that does not prevent the use of the certificate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TlsWarning {
-    /// Clients refuse this certificate.
+    /// The certificate has expired; clients refuse it.
     #[error("{}: expired on {}", file.display(), date(*not_after))]
     Expired {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// Its last moment.
+        /// End of its validity.
         not_after: SystemTime,
     },
-    /// It has less than [`EXPIRY_WARNING`](crate::EXPIRY_WARNING) to go.
+    /// The certificate expires within [`EXPIRY_WARNING`](crate::expiry::EXPIRY_WARNING).
     #[error("{}: expires on {}", file.display(), date(*not_after))]
     ExpiresSoon {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// Its last moment.
+        /// End of its validity.
         not_after: SystemTime,
     },
-    /// Clients refuse this certificate until then.
+    /// The certificate is not valid yet; clients refuse it.
     #[error("{}: not valid before {}", file.display(), date(*not_before))]
     NotYetValid {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// Its first moment.
+        /// Begin of its validity.
         not_before: SystemTime,
     },
-    /// Without a subject alternative name no client accepts it, and only the first
-    /// certificate of a listener is ever served. [RFC 9525 §6.3]
+    /// The certificate has no subject alternative name: clients refuse it, and only the first
+    /// certificate of a listener is served at all. [RFC 9525 §6.3]
     #[error("{}: names no host (subjectAltName is missing)", file.display())]
     Nameless {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
     },
     /// The OCSP response is stale and is not stapled.
     #[error("{}: stale since {}, not stapled", file.display(), date(*next_update))]
     StapleStale {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// When a newer response was due.
+        /// Time at which a newer response was due.
         next_update: SystemTime,
     },
 }
 
 impl TlsError {
-    /// The file that is at fault, if it is one file's fault.
+    /// The file that caused the error, if it is one file.
     pub fn file(&self) -> Option<&Path> {
         match self {
             Self::Missing { file }
@@ -236,7 +236,7 @@ impl TlsError {
 }
 
 impl TlsWarning {
-    /// The certificate's file, or that of its staple.
+    /// Path of the certificate, or of its OCSP response.
     pub fn file(&self) -> &Path {
         match self {
             Self::Expired { file, .. }

@@ -1,23 +1,23 @@
-//! How long each certificate has to live.
+//! Expiry of certificates.
 
 use crate::certificate::Certificate;
 use crate::error::TlsWarning;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// Certificates with less than 14 days to live are worth a warning.
+/// Certificates that expire within this time cause a warning.
 pub const EXPIRY_WARNING: Duration = Duration::from_hours(14 * 24);
 
-/// What a metric or a page says of one certificate.
+/// Data of one certificate for metrics and the admin interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateInfo {
-    /// The hosts it covers, in lower case, names before addresses.
+    /// Its hosts, in lower case, names before addresses.
     pub names: Vec<String>,
-    /// Its first moment.
+    /// Begin of its validity.
     pub not_before: SystemTime,
-    /// Its last moment.
+    /// End of its validity.
     pub not_after: SystemTime,
-    /// The file it was read from.
+    /// Path of the file.
     pub file: PathBuf,
     /// SHA-256 of its DER.
     pub fingerprint: [u8; 32],
@@ -37,7 +37,7 @@ impl CertificateInfo {
         }
     }
 
-    /// Seconds it has to live at `now`; negative when it is expired.
+    /// Seconds until it expires at `now`; negative after that.
     pub fn seconds_left(&self, now: SystemTime) -> i64 {
         let seconds = |span: Duration| i64::try_from(span.as_secs()).unwrap_or(i64::MAX);
         self.not_after

@@ -1,4 +1,4 @@
-//! Files read whole and bounded, and the marks by which a change is noticed.
+//! Bounded reading of files, and detection of changes.
 
 use crate::error::TlsError;
 use aws_lc_rs::digest::{Context, SHA256, SHA256_OUTPUT_LEN};
@@ -10,16 +10,16 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 use zeroize::Zeroizing;
 
-/// A SHA-256 of everything one certificate or one set of roots was made from.
+/// A SHA-256 of all files of one certificate or one set of roots.
 pub(crate) type Digest = [u8; SHA256_OUTPUT_LEN];
 
-/// Bundles of every public root stay well below this.
+/// Maximum size of a file, in bytes; bundles of all public roots are far smaller.
 const MAX_BYTES: u64 = 4 << 20;
 
-/// A file system may give two writes this close to each other the same time.
+/// Two writes within this time may get the same timestamp from a file system.
 const CLOCK_GRAIN: Duration = Duration::from_secs(2);
 
-/// What a file held; wiped when dropped, as it may be a key.
+/// The contents of a file, wiped on drop because it may be a key.
 pub(crate) struct Contents(Zeroizing<Vec<u8>>);
 
 impl Contents {
@@ -45,7 +45,7 @@ impl Contents {
         if MAX_BYTES < metadata.len() {
             return Err(too_large());
         }
-        // Room for one byte more, so that reading to the end never moves a key in memory.
+        // One byte more than needed, so that the buffer is never reallocated with a key in it.
         let room = usize::try_from(metadata.len() + 1).unwrap_or_default();
         let mut bytes = Zeroizing::new(Vec::with_capacity(room));
         File::open(path)
@@ -80,7 +80,7 @@ pub(crate) fn digest<'a>(files: impl IntoIterator<Item = Option<&'a Contents>>) 
     sha256(context)
 }
 
-/// The digest of one certificate's DER, by which people name it.
+/// The digest of one certificate's DER, as shown to operators.
 pub(crate) fn fingerprint(der: &[u8]) -> Digest {
     let mut context = Context::new(&SHA256);
     context.update(der);
@@ -93,7 +93,7 @@ fn sha256(context: Context) -> Digest {
     digest
 }
 
-/// What a file system tells of a file without its content being read.
+/// Metadata of a file that changes with its contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
     modified: SystemTime,
@@ -103,7 +103,7 @@ pub(crate) struct Stamp {
 }
 
 impl Stamp {
-    /// The stamp of what `path` leads to, through any links; none when there is nothing.
+    /// The metadata of the file at `path`, through any links; `None` if there is none.
     pub(crate) fn of(path: &Path) -> Option<Self> {
         let metadata = fs::metadata(path).ok()?;
         Some(Self {
@@ -114,7 +114,7 @@ impl Stamp {
         })
     }
 
-    /// True once any later write must show in the stamp.
+    /// Whether any later write is certain to change the metadata.
     pub(crate) fn is_settled(self, now: SystemTime) -> bool {
         now.duration_since(self.modified)
             .is_ok_and(|age| CLOCK_GRAIN < age)

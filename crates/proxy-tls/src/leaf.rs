@@ -1,4 +1,4 @@
-//! What a leaf certificate says of itself: its hosts, its time, its subject.
+//! The parsed fields of a leaf certificate: hosts, validity, subject.
 
 use crate::file::{Digest, fingerprint};
 use std::net::IpAddr;
@@ -8,7 +8,7 @@ use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::FromDer;
 use x509_parser::time::ASN1Time;
 
-/// The facts of one leaf. The common name is not among them. [RFC 9525 §2]
+/// The parsed fields of a leaf. The common name is not used. [RFC 9525 §2]
 #[derive(Clone, Debug)]
 pub(crate) struct Leaf {
     pub(crate) names: Names,
@@ -18,16 +18,16 @@ pub(crate) struct Leaf {
     pub(crate) fingerprint: Digest,
 }
 
-/// The hosts a leaf speaks for.
+/// The hosts of a certificate.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
-    /// Lower case; a wildcard keeps its `*.`.
+    /// In lower case; a wildcard includes its `*.`.
     pub(crate) dns: Vec<Box<str>>,
     pub(crate) ips: Vec<IpAddr>,
 }
 
 impl Leaf {
-    /// Reads a certificate; none when it is not X.509.
+    /// Parses a certificate; `None` if it is not X.509.
     pub(crate) fn parse(der: &[u8]) -> Option<Self> {
         let (_, certificate) = X509Certificate::from_der(der).ok()?;
         let validity = certificate.validity();
@@ -61,8 +61,8 @@ impl Names {
         self.dns.is_empty() && self.ips.is_empty()
     }
 
-    /// True when a name here covers `host`, which is in lower case. A wildcard stands for
-    /// exactly one label. [RFC 9525 §6.3]
+    /// Whether a name covers `host`, which is in lower case. A wildcard stands for exactly one
+    /// label. [RFC 9525 §6.3]
     pub(crate) fn cover(&self, host: &str) -> bool {
         let parent = host.split_once('.').map(|(_, parent)| parent);
         self.dns.iter().any(|name| match name.strip_prefix("*.") {
@@ -72,24 +72,24 @@ impl Names {
     }
 }
 
-/// The subject of a certificate for people to read, such as `CN=robot, O=Example`.
+/// The subject of a certificate for display, such as `CN=robot, O=Example`.
 pub(crate) fn subject(der: &[u8]) -> Option<String> {
     let (_, certificate) = X509Certificate::from_der(der).ok()?;
     Some(certificate.subject().to_string())
 }
 
-/// Whether a certificate names itself as its issuer.
+/// Whether issuer and subject of a certificate are the same.
 pub(crate) fn is_self_signed(der: &[u8]) -> bool {
     X509Certificate::from_der(der)
         .is_ok_and(|(_, certificate)| certificate.subject() == certificate.issuer())
 }
 
-/// Whether a certificate is meant to sign others.
+/// Whether a certificate is a certificate authority.
 pub(crate) fn is_authority(der: &[u8]) -> bool {
     X509Certificate::from_der(der).is_ok_and(|(_, certificate)| certificate.is_ca())
 }
 
-/// When a certificate expires, since 1970.
+/// Expiry of a certificate, since 1970.
 pub(crate) fn expiry(der: &[u8]) -> Option<Duration> {
     let (_, certificate) = X509Certificate::from_der(der).ok()?;
     let not_after = system_time(certificate.validity().not_after);

@@ -1,9 +1,9 @@
-//! Certificates in, rustls configurations out.
+//! TLS of listeners and upstreams: from certificate files to rustls configurations.
 //!
-//! [`ServerTls`] is one listener's TLS and [`ClientTls`] one upstream's: each is loaded from
-//! plain settings, hands out a shared rustls configuration for the next connection, and takes
-//! new files while it runs when a [`Watcher`] finds them. Nothing here opens a socket, starts
-//! a thread, reads a clock or installs a process-wide provider.
+//! [`ServerTls`] is the TLS of a listener and [`ClientTls`] that of an upstream: each is loaded
+//! from plain settings, returns a shared rustls configuration for the next connection, and is
+//! updated while it runs when a [`Watcher`] finds changed files. This crate opens no sockets,
+//! starts no threads, reads no clock and installs no process-wide provider.
 
 mod certificate;
 mod classify;

@@ -1,4 +1,4 @@
-//! Servers whose certificate is itself among those of `ca-file`.
+//! Servers with a certificate that is itself listed in `ca-file`.
 
 use crate::leaf::{self, Leaf};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -9,17 +9,17 @@ use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Verifies a server's certificate as `webpki` does, and accepts beside that a certificate which is
-/// listed byte for byte, if its names and its time are right. `webpki` alone refuses a self-signed
-/// certificate that may sign others (`openssl req -x509` makes no other ones) as a server's; OpenSSL
-/// takes it when it is listed.
+/// Verifies a server's certificate like `webpki`, and also accepts a certificate that is listed
+/// byte for byte, if its names and validity match. `webpki` alone refuses a self-signed certificate
+/// that is a certificate authority (`openssl req -x509` makes only such ones) for a server; OpenSSL
+/// accepts it if it is listed.
 #[derive(Debug)]
 pub(crate) struct ListedVerifier {
     pub(crate) webpki: Arc<WebPkiServerVerifier>,
     pub(crate) listed: Vec<CertificateDer<'static>>,
 }
 
-/// A certificate that leads to nothing but itself.
+/// A self-signed certificate that is not listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Untrusted {
     #[error("it is self-signed, and `ca-file` does not name it")]
@@ -29,7 +29,7 @@ pub(crate) enum Untrusted {
 }
 
 impl ListedVerifier {
-    /// Judges a certificate that leads to no root or is not meant for a server.
+    /// Verifies a certificate without a chain to a root, or not meant for a server.
     fn judge(
         &self,
         certificate: &CertificateDer<'_>,
@@ -52,7 +52,7 @@ impl ListedVerifier {
     }
 }
 
-/// `error`, in words where rustls has none.
+/// `error`, with a text where rustls has none.
 fn readable(certificate: &CertificateDer<'_>, error: Error) -> Error {
     let untrusted = if leaf::is_self_signed(certificate) {
         Untrusted::SelfSigned

@@ -1,4 +1,4 @@
-//! Certificates and keys found in PEM text, or a precise word on why there are none.
+//! Parsing of certificates and keys in PEM, with precise errors.
 
 use crate::error::TlsError;
 use crate::file::Contents;
@@ -8,10 +8,10 @@ use std::path::Path;
 use zeroize::Zeroizing;
 
 const BEGIN: &str = "-----BEGIN ";
-/// How OpenSSL marked encryption before PKCS#8. [RFC 1421 §4.6.1.1]
+/// OpenSSL's mark of encryption before PKCS#8. [RFC 1421 §4.6.1.1]
 const OLD_ENCRYPTION: &[u8] = b"Proc-Type: 4,ENCRYPTED";
 
-/// Every certificate of the file, in its order; at least one.
+/// Every certificate of the file, in order; at least one.
 pub(crate) fn certificates(
     path: &Path,
     contents: &Contents,
@@ -88,7 +88,7 @@ fn damage(path: &Path, error: &pem::Error) -> TlsError {
     }
 }
 
-/// The kinds of sections the file begins, each once.
+/// The distinct labels of the file's sections.
 fn labels(contents: &Contents) -> Vec<String> {
     let mut labels: Vec<String> = Vec::new();
     for line in String::from_utf8_lossy(contents.bytes()).lines() {

@@ -1,14 +1,14 @@
-//! The cryptography that Mozilla's "intermediate" profile asks for, and nothing else.
+//! Cryptography of Mozilla's "intermediate" profile.
 
 use rustls::SupportedCipherSuite;
 use rustls::crypto::aws_lc_rs::{cipher_suite, default_provider, kx_group};
 use rustls::crypto::{CryptoProvider, SupportedKxGroup};
 use std::sync::Arc;
 
-/// Suites and groups of the profile's version 6.0, in its order. The client's order decides,
-/// as the profile asks, so that a phone without AES instructions gets `ChaCha20`.
+/// Cipher suites and groups of version 6.0 of the profile, in its order. The client's order has
+/// precedence, as the profile requires, so that a phone without AES instructions gets `ChaCha20`.
 ///
-/// It is made anew for each configuration: no process-wide provider is read or installed.
+/// Created for each configuration: no process-wide provider is read or installed.
 pub(crate) fn intermediate() -> Arc<CryptoProvider> {
     Arc::new(CryptoProvider {
         cipher_suites: CIPHER_SUITES.to_vec(),

@@ -1,4 +1,4 @@
-//! Which certificate a client is shown, by the name it asks for and what it can verify.
+//! Selection of the certificate by server name and the client's signature schemes.
 
 use crate::certificate::Certificate;
 use crate::leaf::Names;
@@ -10,24 +10,24 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// The longest host name. [RFC 1035 §2.3.4]
+/// Maximum length of a host name, in bytes. [RFC 1035 §2.3.4]
 const MAX_HOST_BYTES: usize = 253;
 
-/// One listener's certificates; any of them can be swapped while handshakes run.
+/// The certificates of one listener; any of them can be replaced while handshakes run.
 #[derive(Debug)]
 pub(crate) struct CertificateStore {
     index: ArcSwap<Index>,
 }
 
 impl CertificateStore {
-    /// A store in which the first certificate serves every name that no other covers.
+    /// A store with its first certificate as the default for names that no certificate covers.
     pub(crate) fn new(certificates: Vec<Arc<Certificate>>) -> Self {
         Self {
             index: ArcSwap::from_pointee(Index::new(certificates)),
         }
     }
 
-    /// See [`ServerTls::covers`](crate::ServerTls::covers).
+    /// See [`ServerTls::covers`](crate::server::ServerTls::covers).
     pub(crate) fn covers(&self, sni: Option<&str>, host: &str) -> bool {
         let Some(sni) = sni else { return true };
         if host.eq_ignore_ascii_case(sni) {
@@ -44,7 +44,7 @@ impl CertificateStore {
         served.iter().any(same) || served.iter().any(|one| speaks_for(&one.leaf().names, host))
     }
 
-    /// What `read` makes of every certificate, in the order configured.
+    /// The result of `read` for every certificate, in configuration order.
     pub(crate) fn each<T>(&self, read: impl Fn(&Certificate) -> T) -> Vec<T> {
         let index = self.index.load();
         index.certificates.iter().map(|one| read(one)).collect()
@@ -54,7 +54,7 @@ impl CertificateStore {
         self.index.load().certificates.get(position).cloned()
     }
 
-    /// Puts another certificate in the place of one; handshakes under way keep the old one.
+    /// Replaces a certificate; handshakes in progress keep the old one.
     pub(crate) fn replace(&self, position: usize, next: Certificate) {
         let next = Arc::new(next);
         self.index.rcu(|index| {
@@ -66,7 +66,7 @@ impl CertificateStore {
         });
     }
 
-    /// Stops serving the staple of one certificate once it is stale; true if it did.
+    /// Stops stapling the OCSP response of one certificate if it is stale; true if it was dropped.
     pub(crate) fn drop_stale_staple(&self, position: usize, now: SystemTime) -> bool {
         let bare = self
             .get(position)
@@ -80,7 +80,7 @@ impl CertificateStore {
 impl ResolvesServerCert for CertificateStore {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let index = self.index.load();
-        // rustls hands the name over in lower case and without a final dot.
+        // rustls passes the name in lower case and without a trailing dot.
         let candidates = hello
             .server_name()
             .map_or(index.default.as_slice(), |name| index.for_name(name));
@@ -95,12 +95,12 @@ impl ResolvesServerCert for CertificateStore {
     }
 }
 
-/// Certificates by name. Those for one name stand in the order they are preferred.
+/// Certificates by name, those for one name in order of preference.
 #[derive(Debug)]
 struct Index {
     certificates: Vec<Arc<Certificate>>,
     exact: HashMap<Box<str>, Vec<Arc<Certificate>>>,
-    /// By what follows `*.`.
+    /// Keyed by the name without `*.`.
     wildcard: HashMap<Box<str>, Vec<Arc<Certificate>>>,
     default: Vec<Arc<Certificate>>,
 }
@@ -109,8 +109,8 @@ impl Index {
     fn new(certificates: Vec<Arc<Certificate>>) -> Self {
         let mut exact: HashMap<Box<str>, Vec<Arc<Certificate>>> = HashMap::new();
         let mut wildcard: HashMap<Box<str>, Vec<Arc<Certificate>>> = HashMap::new();
-        // A name that was given to a certificate goes before one that it has by itself. A stable
-        // sort: among equals the first configured wins.
+        // A configured name has precedence over a name in the certificate itself. The sort is
+        // stable: among equals the first configured wins.
         let mut preferred = certificates.clone();
         preferred.sort_by_key(|certificate| {
             let unnamed = certificate.source().server_names.is_empty();
@@ -145,7 +145,7 @@ impl Index {
     }
 }
 
-/// The names that a certificate is served for: those configured, else its own.
+/// The names that a certificate is served for: the configured ones, else its own.
 fn served_names(certificate: &Certificate) -> impl Iterator<Item = &str> {
     let configured = &certificate.source().server_names;
     let own = configured
@@ -155,7 +155,7 @@ fn served_names(certificate: &Certificate) -> impl Iterator<Item = &str> {
     configured.iter().map(String::as_str).chain(own)
 }
 
-/// The first certificate and those with other keys for the very same names.
+/// The first certificate, and those with other keys for exactly the same names.
 fn siblings_of_first(
     certificates: &[Arc<Certificate>],
     mut preferred: Vec<Arc<Certificate>>,
@@ -177,7 +177,7 @@ fn speaks_for(names: &Names, host: &str) -> bool {
     }
 }
 
-/// `host` in lower case and without its final dot; none when it is too long to be one.
+/// `host` in lower case and without its trailing dot; `None` if it is too long for a host.
 fn lower_case<'a>(host: &str, buffer: &'a mut [u8; MAX_HOST_BYTES]) -> Option<&'a str> {
     let host = host.strip_suffix('.').unwrap_or(host);
     let lower = buffer.get_mut(..host.len())?;

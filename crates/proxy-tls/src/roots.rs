@@ -1,4 +1,4 @@
-//! Whom to trust: the platform's roots or those of a file.
+//! Trusted roots: the platform's or those of a file.
 
 use crate::error::TlsError;
 use crate::file::Contents;
@@ -7,16 +7,16 @@ use rustls::RootCertStore;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-/// The platform's roots, read from disk when they are first needed and then shared.
+/// The platform's roots, read from disk on first use and then shared.
 ///
-/// One instance serves a whole process. `SSL_CERT_FILE` and `SSL_CERT_DIR` are honoured.
+/// One instance serves the whole process. `SSL_CERT_FILE` and `SSL_CERT_DIR` are honoured.
 #[derive(Debug, Default)]
 pub struct PlatformRoots {
     loaded: OnceLock<Arc<RootCertStore>>,
 }
 
 impl PlatformRoots {
-    /// Roots that were not read yet.
+    /// Roots that are not read yet.
     pub const fn new() -> Self {
         Self {
             loaded: OnceLock::new(),
@@ -26,7 +26,7 @@ impl PlatformRoots {
     pub(crate) fn get(&self) -> Result<Arc<RootCertStore>, TlsError> {
         let roots = self.loaded.get_or_init(|| {
             let mut roots = RootCertStore::empty();
-            // Platforms carry a few roots that are too old to be parsed.
+            // Platforms include a few old roots that cannot be parsed.
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
             Arc::new(roots)
         });

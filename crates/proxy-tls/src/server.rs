@@ -1,4 +1,4 @@
-//! One listener's TLS: settings in, a shared rustls configuration out.
+//! TLS of one listener: from settings to a shared rustls configuration.
 
 use crate::certificate::Certificate;
 use crate::client_auth::{ClientAuthVerdict, ClientAuthority};
@@ -16,11 +16,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// Sessions kept for TLS 1.2 clients that do not know tickets; the oldest goes first.
+/// Sessions kept for TLS 1.2 clients without ticket support; the oldest is evicted first.
 const TLS12_SESSIONS: usize = 256;
 const TLS13_TICKETS: usize = 2;
 
-/// One listener's certificates and the configuration its connections share.
+/// The certificates of one listener, and the configuration that its connections share.
 #[derive(Debug)]
 pub struct ServerTls {
     settings: ServerTlsSettings,
@@ -29,7 +29,7 @@ pub struct ServerTls {
     active: ArcSwap<Active>,
 }
 
-/// What changes together when the roots for clients change.
+/// State that is replaced when the roots for clients change.
 #[derive(Debug)]
 struct Active {
     config: Arc<ServerConfig>,
@@ -39,8 +39,8 @@ struct Active {
 impl ServerTls {
     /// Reads every file of the settings and builds the configuration.
     ///
-    /// Expired certificates are [warnings](Self::warnings): a listener that serves one name
-    /// badly is worth more than one that serves none.
+    /// Expired certificates are only [warnings](Self::warnings): a listener with one bad
+    /// certificate is better than none.
     ///
     /// # Errors
     /// Every [`TlsError`] found.
@@ -51,7 +51,7 @@ impl ServerTls {
     ) -> Result<Self, Vec<TlsError>> {
         let ServerTlsSettings {
             certificates,
-            min_version: _, // `config` reads these.
+            min_version: _, // Read by `config`.
             max_version: _,
             client_auth,
             alpn: _,
@@ -85,12 +85,12 @@ impl ServerTls {
         })
     }
 
-    /// The configuration for the next connection. To be asked for with each one.
+    /// The configuration for the next connection; call it for each one.
     pub fn config(&self) -> Arc<ServerConfig> {
         Arc::clone(&self.active.load().config)
     }
 
-    /// Judges the client's certificate. To be asked once, when the handshake is finished.
+    /// Verifies the client's certificate; call it once, after the handshake.
     pub fn verdict(&self, connection: &ServerConnection, now: SystemTime) -> ClientAuthVerdict {
         match &self.active.load().authority {
             None => ClientAuthVerdict::NotAsked,
@@ -98,34 +98,34 @@ impl ServerTls {
         }
     }
 
-    /// True unless `host` (without a port, in any case) needs another certificate than the
-    /// one served for `sni`, which is
-    /// [`server_name`](rustls::server::ServerConnection::server_name) of the connection: then
-    /// the request belongs on another connection and is to be answered 421. [RFC 9110 §7.4]
+    /// False if `host` (without a port, in any case) requires another certificate than the one
+    /// served for `sni`, the connection's
+    /// [`server_name`](rustls::server::ServerConnection::server_name). Such a request is on the
+    /// wrong connection and is to be answered 421. [RFC 9110 §7.4]
     ///
-    /// They agree when they are the same name, when the served certificate covers the host,
-    /// when the host would have been served the same certificate, and when there was no SNI.
+    /// True if both are the same name, if the served certificate covers the host, if the same
+    /// certificate would have been served for the host, and without SNI.
     pub fn covers(&self, sni: Option<&str>, host: &str) -> bool {
         self.store.covers(sni, host)
     }
 
-    /// Every certificate served, in the order configured.
+    /// Every certificate served, in configuration order.
     pub fn certificates(&self) -> Vec<CertificateInfo> {
         self.store.each(CertificateInfo::of)
     }
 
-    /// What an operator should know about the certificates at `now`.
+    /// Warnings about the certificates at `now`.
     pub fn warnings(&self, now: SystemTime) -> Vec<TlsWarning> {
         let each = self.store.each(|certificate| certificate.warnings(now));
         each.into_iter().flatten().collect()
     }
 
-    /// The settings it was loaded from: equal settings need no new `ServerTls` on reload.
+    /// The settings it was loaded from; a reload with equal settings keeps this value.
     pub fn settings(&self) -> &ServerTlsSettings {
         &self.settings
     }
 
-    /// A digest of the roots that clients' certificates must lead to; none where none is asked for.
+    /// A digest of the roots for client certificates; `None` if none are requested.
     pub fn client_authority(&self) -> Option<Digest> {
         let active = self.active.load();
         active.authority.as_ref().map(ClientAuthority::digest)
@@ -140,7 +140,7 @@ impl ServerTls {
         Some(ca_file)
     }
 
-    /// Reads the roots for clients again; true if they differ and are in use now.
+    /// Reads the roots for clients again; true if they changed and are now used.
     pub(crate) fn reload_authority(&self) -> Result<bool, TlsError> {
         let authority = ClientAuthority::load(&self.settings.client_auth)?;
         if authority.as_ref().map(ClientAuthority::digest) == self.client_authority() {
@@ -181,8 +181,8 @@ fn config(
     config.send_half_rtt_data = false;
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
-    // A resumed session brings the client's certificate of old, or its lack of one, and could
-    // come from another listener. Who must show a certificate shows it on every connection.
+    // A resumed session keeps the client certificate of the original one, or its absence, and could
+    // come from another listener. So resumption is off where certificates are requested.
     if authority.is_none() {
         config.ticketer = Arc::clone(tickets) as _;
         config.send_tls13_tickets = TLS13_TICKETS;

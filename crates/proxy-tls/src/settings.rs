@@ -1,4 +1,4 @@
-//! What an operator may say about TLS, as parsed values.
+//! TLS settings as parsed values.
 
 use rustls::SupportedProtocolVersion;
 use rustls::version::{TLS12, TLS13};
@@ -6,69 +6,69 @@ use rustls_pki_types::ServerName;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// One listener's `tls` block.
+/// The `tls` block of a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerTlsSettings {
-    /// Certificates chosen by server name; the first one serves names that no other covers.
-    /// None at all is [`TlsError::NoCertificateConfigured`](crate::TlsFault).
+    /// Certificates selected by server name; the first is the default. An empty list is
+    /// [`TlsError::NoCertificateConfigured`](crate::error::TlsError::NoCertificateConfigured).
     pub certificates: Vec<CertificateSource>,
-    /// The oldest version a client may speak.
+    /// Lowest accepted version.
     pub min_version: TlsVersion,
-    /// The newest version a client may speak; not below `min_version`.
+    /// Highest accepted version; not below `min_version`.
     pub max_version: TlsVersion,
     /// Whether clients are asked for a certificate.
     pub client_auth: ClientAuth,
-    /// Protocols offered, most preferred first. Empty: no ALPN is negotiated.
+    /// Protocols offered, in order of preference. Empty: no ALPN is negotiated.
     pub alpn: Vec<Alpn>,
 }
 
-/// One upstream's `tls` block. Verification cannot be turned off.
+/// The `tls` block of an upstream. Verification cannot be turned off.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientTlsSettings {
-    /// The name asked for and verified; the target's own host when absent.
+    /// The name to send and to verify; `None` for the target's own host.
     pub sni: Option<ServerName<'static>>,
-    /// Roots to trust instead of the platform's.
+    /// File of trusted roots; `None` for the platform's.
     pub ca_file: Option<PathBuf>,
-    /// What to present to a target that asks for a certificate. Its `ocsp_file` is not sent.
+    /// Certificate for targets that request one. Its `ocsp_file` is not sent.
     pub client_certificate: Option<CertificateSource>,
-    /// The oldest version a target may speak.
+    /// Lowest accepted version.
     pub min_version: TlsVersion,
-    /// Protocols offered, most preferred first. Empty: no ALPN is negotiated.
+    /// Protocols offered, in order of preference. Empty: no ALPN is negotiated.
     pub alpn: Vec<Alpn>,
 }
 
 /// The files of one certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateSource {
-    /// PEM, the leaf first, then its intermediates.
+    /// PEM: the leaf, then its intermediates.
     pub cert_file: PathBuf,
     /// PEM, unencrypted PKCS#8, PKCS#1 or SEC1; may be the same file as `cert_file`.
     pub key_file: PathBuf,
-    /// A DER OCSP response about the leaf, stapled while it is fresh.
+    /// A DER OCSP response for the leaf, stapled while it is fresh.
     pub ocsp_file: Option<PathBuf>,
-    /// The names a listener serves it for, in lower case, `*.` for one label; empty: those that
-    /// it covers itself. Upstreams have no use for them.
+    /// The names that a listener serves it for, in lower case, `*.` for one label; empty for the
+    /// names in the certificate. Not used by upstreams.
     pub server_names: Vec<String>,
 }
 
-/// Whether a listener asks clients for a certificate.
+/// Client certificates of a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientAuth {
-    /// Clients are not asked.
+    /// None are requested.
     None,
-    /// Clients are asked; one without a certificate is let in, one with a bad one is not.
+    /// Requested; a client without one is accepted, one with a rejected one is not.
     Optional {
-        /// Roots that client certificates must lead to.
+        /// File of roots for client certificates.
         ca_file: PathBuf,
     },
-    /// Clients are asked, and only those with a good certificate are let in.
+    /// Requested; only clients with a valid one are accepted.
     Required {
-        /// Roots that client certificates must lead to.
+        /// File of roots for client certificates.
         ca_file: PathBuf,
     },
 }
 
-/// An application protocol that TLS can agree on.
+/// An application protocol for ALPN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Alpn {
     /// `h2`. [RFC 9113 §3.2]
@@ -77,7 +77,7 @@ pub enum Alpn {
     Http1,
 }
 
-/// A TLS version this proxy speaks.
+/// A supported version of TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TlsVersion {
     /// TLS 1.2. [RFC 5246]
@@ -86,16 +86,16 @@ pub enum TlsVersion {
     V1_3,
 }
 
-/// A text that names no version this proxy speaks.
+/// A text that is not a supported version.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TlsVersionError {
-    /// A version that must not be used any more. [RFC 8996]
+    /// A version that is prohibited. [RFC 8996]
     #[error("TLS {version} is forbidden by RFC 8996; one of 1.2, 1.3")]
     Forbidden {
         /// The version as written.
         version: String,
     },
-    /// Not a version.
+    /// The text is not a version.
     #[error("unknown TLS version {version:?}; one of 1.2, 1.3")]
     Unknown {
         /// The text as written.
@@ -104,7 +104,7 @@ pub enum TlsVersionError {
 }
 
 impl ClientAuth {
-    /// The roots, and whether a certificate is required; none when none is asked for.
+    /// The roots, and whether a certificate is required; `None` if none is requested.
     pub(crate) fn demand(&self) -> Option<(&PathBuf, bool)> {
         match self {
             Self::None => None,
@@ -115,8 +115,8 @@ impl ClientAuth {
 }
 
 impl Alpn {
-    /// The identifiers a listener accepts: some clients announce HTTP/1.0 by name, and TLS
-    /// would refuse them otherwise.
+    /// The identifiers that a listener accepts: some clients announce HTTP/1.0, and without it TLS
+    /// would refuse them.
     pub(crate) fn accepted(self) -> &'static [&'static [u8]] {
         match self {
             Self::H2 => &[b"h2"],
@@ -134,12 +134,12 @@ impl Alpn {
 }
 
 impl TlsVersion {
-    /// This version and every newer one.
+    /// This version and all newer ones.
     pub(crate) fn and_newer(self) -> &'static [&'static SupportedProtocolVersion] {
         self.up_to(Self::V1_3)
     }
 
-    /// The versions from this one to `newest`; none when that is older.
+    /// The versions from this one to `newest`; empty if that is older.
     pub(crate) fn up_to(self, newest: Self) -> &'static [&'static SupportedProtocolVersion] {
         static BOTH: [&SupportedProtocolVersion; 2] = [&TLS13, &TLS12];
         static ONLY_1_2: [&SupportedProtocolVersion; 1] = [&TLS12];
@@ -156,7 +156,7 @@ impl TlsVersion {
 impl FromStr for TlsVersion {
     type Err = TlsVersionError;
 
-    /// Reads `1.2` or `1.3`; nothing else is a version.
+    /// Parses `1.2` or `1.3`.
     fn from_str(text: &str) -> Result<Self, TlsVersionError> {
         let version = text.to_owned();
         match text {

@@ -1,4 +1,4 @@
-//! An OCSP response read from a file, and how long it may be stapled.
+//! OCSP responses for stapling.
 
 use crate::error::StapleError;
 use crate::leaf::system_time;
@@ -6,17 +6,17 @@ use std::time::SystemTime;
 use x509_parser::asn1_rs::{Any, Class, FromDer, Tag};
 use x509_parser::time::ASN1Time;
 
-/// A response that calls one certificate good.
+/// A response with the status good for one certificate.
 #[derive(Clone, Debug)]
 pub(crate) struct Staple {
     pub(crate) der: Vec<u8>,
-    /// When a newer response is due; none when the responder does not say.
+    /// Time at which a newer response is due; `None` if the responder gives none.
     pub(crate) next_update: Option<SystemTime>,
 }
 
 impl Staple {
-    /// Reads an OCSP response and finds what it says of the certificate with this serial
-    /// number. Its signature is for clients to check. [RFC 6960 §4.2.1]
+    /// Parses an OCSP response and finds the status of the certificate with this serial number.
+    /// Clients verify its signature. [RFC 6960 §4.2.1]
     pub(crate) fn parse(der: &[u8], serial: &[u8]) -> Result<Self, StapleError> {
         let mut answers = answers(der)?;
         while !answers.is_empty() {
@@ -33,7 +33,7 @@ impl Staple {
         Err(StapleError::OtherCertificate)
     }
 
-    /// The moment it became too old, if it did.
+    /// The time since which it is stale; `None` while it is fresh.
     pub(crate) fn stale_since(&self, now: SystemTime) -> Option<SystemTime> {
         self.next_update.filter(|due| *due <= now)
     }
@@ -63,7 +63,7 @@ fn basic_answers(mut response: &[u8]) -> Option<&[u8]> {
     take(&mut data, Tag::Sequence)
 }
 
-/// The serial number a `SingleResponse` is about, and what follows it.
+/// The serial number in a `SingleResponse`, and the bytes behind it.
 fn certificate_id(mut single: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut id = take(&mut single, Tag::Sequence)?;
     take(&mut id, Tag::Sequence)?;
@@ -73,7 +73,7 @@ fn certificate_id(mut single: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((serial, single))
 }
 
-/// `nextUpdate`, given that the status is good.
+/// `nextUpdate`, if the status is good.
 fn if_good(mut rest: &[u8]) -> Result<Option<SystemTime>, StapleError> {
     take_tagged(&mut rest, 0).ok_or(StapleError::NotGood)?;
     take(&mut rest, Tag::GeneralizedTime).ok_or(StapleError::Malformed)?;
@@ -92,7 +92,7 @@ fn take_tagged<'a>(input: &mut &'a [u8], tag: u32) -> Option<&'a [u8]> {
     take_class(input, Class::ContextSpecific, Tag(tag))
 }
 
-/// Takes the next element if it is the one wanted, and otherwise leaves it there.
+/// Consumes the next element if it has this class and tag.
 fn take_class<'a>(input: &mut &'a [u8], class: Class, tag: Tag) -> Option<&'a [u8]> {
     let (rest, element) = Any::from_der(input).ok()?;
     if element.class() != class || element.tag() != tag {

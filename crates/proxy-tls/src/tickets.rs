@@ -1,4 +1,4 @@
-//! Session tickets under keys that all workers share and that turn over.
+//! Keys of session tickets, shared by all workers and rotated.
 
 use crate::error::TlsError;
 use arc_swap::ArcSwap;
@@ -12,31 +12,31 @@ use zeroize::Zeroizing;
 
 const NAME_BYTES: usize = 16;
 const KEY_BYTES: usize = 32;
-/// Keys that are still accepted after they were replaced.
+/// Number of replaced keys that are still accepted.
 const OLD_KEYS: u32 = 2;
-/// More than any session needs without client certificates.
+/// Maximum size of a session without a client certificate, in bytes.
 const MAX_SESSION_BYTES: usize = 4096;
 const MAX_ROTATION: Duration = Duration::from_hours(48);
 const MIN_ROTATION: Duration = Duration::from_mins(1);
 
-/// Keys that seal TLS sessions into tickets: one in use, and two older ones that still open
-/// what they sealed. [RFC 5077, RFC 8446 §4.6.1]
+/// Keys that encrypt TLS sessions into tickets: one current, and two older ones that still decrypt.
+/// [RFC 5077, RFC 8446 §4.6.1]
 ///
-/// Every listener without client certificates shares one instance, and it outlives reloads,
-/// so a client resumes on any worker and after any reload. The keys are random, are in no
-/// `Debug` output, and are wiped when they are dropped.
+/// Every listener without client certificates shares one instance, which outlives reloads, so a
+/// client can resume on any worker and after any reload. The keys are random, never in `Debug`
+/// output, and wiped on drop.
 pub struct TicketKeys {
     every: Duration,
     ring: ArcSwap<Ring>,
 }
 
 impl TicketKeys {
-    /// Fresh keys, to be replaced `every` 1 minute to 2 days by [`rotate`](Self::rotate). A
-    /// ticket opens for at least twice and at most three times that long.
+    /// New keys, to be replaced `every` 1 minute to 2 days by [`rotate`](Self::rotate). A ticket is
+    /// valid for at least twice and at most three times that long.
     ///
     /// # Errors
-    /// [`TlsError::TicketPace`] outside that range, [`TlsError::NoRandomness`] when the system
-    /// gives no random bytes.
+    /// [`TlsError::TicketPace`] outside that range, [`TlsError::NoRandomness`] if the operating
+    /// system returns no random bytes.
     pub fn new(every: Duration, now: SystemTime) -> Result<Arc<Self>, TlsError> {
         if !(MIN_ROTATION..=MAX_ROTATION).contains(&every) {
             return Err(TlsError::TicketPace(every));
@@ -52,8 +52,8 @@ impl TicketKeys {
         }))
     }
 
-    /// Makes a new key if the one in use is due, and forgets those that are too old; true if
-    /// it did. To be called from one thread, every second or so.
+    /// Replaces the current key if it is due, and drops keys that are too old; true if it did. To
+    /// be called from one thread, about every second.
     ///
     /// # Errors
     /// [`TlsError::NoRandomness`]; the old keys stay in use.
@@ -111,12 +111,12 @@ impl fmt::Debug for TicketKeys {
 
 struct Ring {
     current: Arc<TicketKey>,
-    /// Youngest first.
+    /// Newest first.
     old: Vec<Arc<TicketKey>>,
 }
 
-/// A ticket is the key's name, a nonce, and the sealed session with its tag. SIV, because
-/// nonces are random and a busy server draws billions of them under one key. [RFC 8452]
+/// A ticket is the key's name, a nonce, and the encrypted session with its tag. SIV, because nonces
+/// are random and a busy server uses billions of them under one key. [RFC 8452]
 struct TicketKey {
     name: [u8; NAME_BYTES],
     key: RandomizedNonceKey,
@@ -134,7 +134,7 @@ impl TicketKey {
         Ok(Self { name, key, made_at })
     }
 
-    /// False too when the clock went back to before the key was made.
+    /// False also if the clock was set back to before the key's creation.
     fn is_younger_than(&self, age: Duration, now: SystemTime) -> bool {
         now.duration_since(self.made_at).is_ok_and(|old| old < age)
     }

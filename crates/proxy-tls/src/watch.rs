@@ -1,4 +1,4 @@
-//! Files that changed on disk, taken into use while connections run.
+//! Detection of changed files, and their replacement while connections run.
 
 use crate::certificate::{Certificate, SourceContents};
 use crate::client::ClientTls;
@@ -12,44 +12,44 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// Notices new certificates, keys, staples and roots, and swaps them in.
+/// Detects changed certificates, keys, OCSP responses and roots, and replaces them.
 ///
-/// It looks at times, sizes and inodes (through links, so that a directory swapped by link is
-/// seen), reads only what they say may have changed, and compares content. It has no thread:
-/// its owner calls [`poll`](Self::poll) every second.
+/// It compares times, sizes and inodes (through links, so that an exchanged directory link is
+/// detected), reads only files that may have changed, and compares contents. It has no thread: its
+/// owner calls [`poll`](Self::poll) every second.
 #[derive(Debug, Default)]
 pub struct Watcher {
     entries: Vec<Entry>,
 }
 
-/// What a poll found.
+/// The result of a poll.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// New content is in use, for every handshake from now on.
+    /// New contents are used for every handshake from now on.
     Swapped {
-        /// The certificate's or the roots' file.
+        /// Path of the certificate or of the roots.
         file: PathBuf,
     },
-    /// New content cannot be used; what was there stays in use. Said once, and only
-    /// when it lasted for two polls: a file may be half written, or a key not be there yet.
+    /// New contents are unusable; the old ones stay in use. Reported once, and only after two
+    /// polls, because a file may be half written or its key not there yet.
     Kept {
-        /// Why; at least one.
+        /// The errors; at least one.
         faults: Vec<TlsError>,
     },
-    /// The content that is in use is back on disk after a fault.
+    /// After an error, the contents on disk are again those in use.
     Recovered {
-        /// The certificate's or the roots' file.
+        /// Path of the certificate or of the roots.
         file: PathBuf,
     },
     /// The OCSP response became stale and is no longer stapled.
     StapleDropped {
-        /// The certificate's file.
+        /// Path of the certificate.
         file: PathBuf,
     },
 }
 
 impl Watcher {
-    /// A watcher of nothing.
+    /// Watches no files yet.
     pub fn new() -> Self {
         Self::default()
     }
@@ -90,7 +90,7 @@ impl Watcher {
         }
     }
 
-    /// What is wrong with content on disk that is not in use for that reason, as of the last poll.
+    /// The errors of unusable contents on disk, as of the last poll.
     pub fn faults(&self) -> impl Iterator<Item = &TlsError> {
         self.entries.iter().flat_map(|entry| match &entry.trouble {
             Trouble::None => &[][..],
@@ -98,7 +98,7 @@ impl Watcher {
         })
     }
 
-    /// Looks at every file and takes new content into use.
+    /// Checks every file and replaces changed contents.
     pub fn poll(&mut self, now: SystemTime) -> Vec<Change> {
         self.entries
             .iter_mut()
@@ -107,13 +107,13 @@ impl Watcher {
     }
 }
 
-/// Files that make sense only together.
+/// Files that are used together.
 #[derive(Debug)]
 struct Entry {
     files: Vec<PathBuf>,
     subject: Subject,
-    /// The files' stamps when their content was last known to be in use, once those are old
-    /// enough for any later write to show.
+    /// Metadata of the files when their contents were last known to be in use, once it is certain
+    /// that any later write changes it.
     settled: Option<Vec<Stamp>>,
     trouble: Trouble,
 }
@@ -136,7 +136,8 @@ impl Entry {
     }
 
     fn poll(&mut self, now: SystemTime) -> Option<Change> {
-        // Taken before the content is read: what is written in between is seen next time.
+        // Taken before the contents are read, so that a write in between is detected by the next
+        // poll.
         let stamps: Option<Vec<Stamp>> = self.files.iter().map(|file| Stamp::of(file)).collect();
         if stamps.is_some() && stamps == self.settled {
             return self.grow_old(now);
@@ -185,7 +186,7 @@ impl Trouble {
     }
 }
 
-/// What the files are for.
+/// The use of the files.
 #[derive(Debug)]
 enum Subject {
     Certificate {
@@ -198,7 +199,7 @@ enum Subject {
 }
 
 impl Subject {
-    /// Reads the files; true if they held something new and it is in use now.
+    /// Reads the files; true if their contents changed and are now used.
     fn refresh(&self, now: SystemTime) -> Result<bool, Vec<TlsError>> {
         match self {
             Self::Authority(server) => server.reload_authority().map_err(|fault| vec![fault]),

@@ -1,4 +1,4 @@
-//! One side leaves, or answers, before the other has finished.
+//! Either side disconnects, or responds, before the other has finished.
 
 use crate::support::{Config, METRICS, metric, refusal, request};
 use proxy_testkit::{End, Gate, RawClient, Upstream, get};
@@ -97,7 +97,7 @@ fn a_client_that_leaves_during_its_upload_leaves_no_whole_request() {
     }
 }
 
-/// Sends pieces of a body after the answer was given too, as real clients do.
+/// Continues sending its body after the response, as real clients do.
 fn goes_on(client: &mut RawClient, pieces: usize) {
     let piece = vec![0; 65536];
     for _ in 0..pieces {
@@ -130,7 +130,7 @@ fn an_early_answer_that_closes_reaches_a_client_that_is_still_sending() {
     let upstream = Upstream::start(|served| {
         served.head();
         served.send("HTTP/1.1 403 Forbidden\r\nConnection: close\r\nContent-Length: 2\r\n\r\nno");
-        // Closed with bytes unread: the proxy is sent a reset.
+        // Closed with unread bytes: the proxy gets a reset.
     });
     let config = Config::to(&upstream).top("limits { max-body-size-bytes \"1GB\" }");
     let proxyd = config.start();
@@ -155,7 +155,7 @@ fn our_own_early_answer_reaches_a_client_that_is_still_sending() {
     for _ in 0..10 {
         let mut client = proxyd.connect();
         client.send(request("POST /", "Content-Length: 1000000\r\n", ""));
-        // The answer is on its way long before the last of these.
+        // The response is sent long before the last of these.
         goes_on(&mut client, 15);
 
         refusal(&client.response(), 413, "LIMIT_EXCEEDED");

@@ -201,7 +201,7 @@ fn a_head_request_that_asks_to_switch_is_answered_as_one() {
         assert_eq!(client.response_to_head().status, 200);
     }
     assert_eq!(client.ask(get("/", &[])).text(), "hello");
-    // None was thrown away for a body that never came.
+    // No request was dropped for a body that never arrived.
     assert_eq!(upstream.connections(), 1);
 }
 

@@ -1,4 +1,4 @@
-//! Figures and fields to the letter: what the status, the metrics and the records say is so.
+//! Exact values in status, metrics and records.
 
 use crate::support::{Config, METRICS, metric, post, refusal, request};
 use proxy_testkit::{End, Gate, RawClient, Reload, Upstream, closed_port, free_port, get, ok};
@@ -63,7 +63,7 @@ fn a_header_limit_tells_what_was_sent_where_that_is_known() {
     let large: String = (0..8)
         .map(|n| format!("X-{n}: {}\r\n", "v".repeat(90)))
         .collect();
-    // `Host: a.test` is a line, too.
+    // `Host: a.test` counts as a line, too.
     let size = u32::try_from(large.len() + "Host: a.test\r\n".len()).unwrap();
     for (fields, limit, actual) in [
         (many, 10, 21),

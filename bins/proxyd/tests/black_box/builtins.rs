@@ -1,4 +1,4 @@
-//! What the proxy answers by itself.
+//! Responses of the built-in handlers.
 
 use crate::support::{Config, refusal, request};
 use proxy_testkit::{Proxyd, get};

@@ -1,4 +1,4 @@
-//! What the binary does besides serving, and how it ends.
+//! The commands of the binary, and its exit codes.
 
 use crate::support::{BINARY, Config};
 use proxy_testkit::{Launch, RawClient, Upstream, get};
@@ -310,7 +310,7 @@ fn a_port_in_use_is_told_with_its_place() {
     assert!(said.contains(&address.to_string()), "{said}");
 }
 
-/// What a process says that cannot start with `blocks`.
+/// The error of a process that cannot start with `blocks`.
 fn complaint(blocks: &str) -> String {
     let upstream = Upstream::saying("");
     let config = Config::to(&upstream).top(blocks);
@@ -425,7 +425,7 @@ fn explain_says_which_route_a_request_takes() {
 
 #[test]
 fn without_a_configuration_a_page_is_served_on_8080() {
-    // Both are usual ports: somebody else may have them.
+    // Both are common ports: another process may use them.
     let free = |port: u16| TcpListener::bind(("0.0.0.0", port)).is_ok();
     if !free(8080) || !free(9090) {
         return;

@@ -1,4 +1,4 @@
-//! In which form a client is told what failed.
+//! The form of error responses.
 
 use crate::support::{Config, refusal, request};
 use proxy_testkit::{Response, closed_port, get};

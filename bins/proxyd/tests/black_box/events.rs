@@ -1,4 +1,4 @@
-//! What proxyd says of itself: written without anything waiting for it, and not too often.
+//! Events of the process: written without blocking, and not too often.
 
 use crate::support::{BINARY, Config, METRICS, metric, pause};
 use proxy_testkit::{Launch, RawClient, Record, Reload, Upstream, full_pipe, get};
@@ -7,7 +7,7 @@ use std::fs;
 use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
 
-/// The longest that a process may take to leave when nothing is in flight and nothing reads its logs.
+/// Maximum time for a process to exit with nothing in flight and no reader of its logs.
 const LEAVES_WITHIN: Duration = Duration::from_secs(8);
 
 /// A socket that listens, and its address.
@@ -37,7 +37,7 @@ fn a_stderr_that_nobody_reads_freezes_neither_workers_nor_sigterm() {
     proxyd.limit_open_files(1000);
     assert_eq!(refused.ask(get("/", &[])).text(), "served");
     assert_eq!(client.ask(get("/", &[])).text(), "served");
-    // So is a reload, of the control thread's.
+    // A reload of the control thread is one, too.
     fs::write(proxyd.config(), "nonsense").unwrap();
     proxyd.signal(Signal::HUP);
     let refusals = "proxy_config_reloads_total{result=\"failure\"}";
@@ -99,7 +99,7 @@ fn what_is_said_again_and_again_is_written_a_few_times_and_counted() {
             .stderr()
             .find(0, |record| record.text("message") == SAID),
     );
-    // It is tried anew every 50 ms.
+    // It is tried again every 50 ms.
     pause(&mut refused, 1500);
 
     proxyd.limit_open_files(1000);

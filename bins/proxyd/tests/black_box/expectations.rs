@@ -1,4 +1,4 @@
-//! `Expect`, and responses before the response.
+//! `Expect`, and interim responses.
 
 use crate::support::{Config, reason, refusal, request};
 use proxy_testkit::{Gate, Upstream, get, ok};

@@ -1,4 +1,4 @@
-//! What the upstream is told about the client, and what it never hears.
+//! Header fields that the upstream gets about the client, and those that are removed.
 
 use crate::support::{Config, request};
 use proxy_testkit::{Upstream, get, ok};
@@ -27,7 +27,7 @@ fn via_is_added_only_where_it_is_asked_for() {
         ("via #false", None),
         ("via #true", Some("1.1 proxyd")),
     ] {
-        // Without edits of headers, and with some: the two ways in which it is written.
+        // With and without header edits, which take different code paths.
         for edits in ["", r#"request-headers { set "X-A" "b" }"#] {
             let upstream = Upstream::saying("");
             let proxyd = Config::through(&upstream, edits).listener(listener).start();
@@ -110,7 +110,7 @@ fn a_trusted_proxy_s_claims_are_continued_and_name_the_client() {
     assert_eq!(record.text("client_ip"), "2.2.2.2");
 }
 
-/// Fields by which some upstream learns the client, the way of the request, or its target.
+/// Fields that tell an upstream the client, the proxies on the way, or the target.
 const OTHER_CLAIMS: [&str; 28] = [
     "Client-IP",
     "CF-Connecting-IP",
@@ -388,7 +388,7 @@ fn the_proxy_adds_no_field_of_its_own_to_a_forwarded_response_but_the_id() {
     let mut names = proxyd.connect().ask(get("/", &[])).fields.names();
 
     names.sort();
-    // A Date is added where the upstream sent none: RFC 9110 §6.6.1.
+    // `Date` is added if the upstream sent none: RFC 9110 §6.6.1.
     assert_eq!(names, ["content-length", "date", "x-correlation-id"]);
 }
 

@@ -1,4 +1,4 @@
-//! A binary that can be replaced, and what becomes of an upgrade to it.
+//! A binary that can be replaced, and upgrades to it.
 
 use crate::support::BINARY;
 use proxy_testkit::{Proxyd, Upgrade};
@@ -11,7 +11,7 @@ pub(crate) fn upgrade(proxyd: &mut Proxyd) {
     assert_eq!(proxyd.upgrade(), Upgrade::Done);
 }
 
-/// Why nobody took over.
+/// The reason why an upgrade failed.
 #[track_caller]
 pub(crate) fn refused(proxyd: &mut Proxyd) -> String {
     match proxyd.upgrade() {
@@ -20,7 +20,7 @@ pub(crate) fn refused(proxyd: &mut Proxyd) -> String {
     }
 }
 
-/// A folder with a `proxyd` in it that can be replaced.
+/// A folder with a replaceable `proxyd`.
 pub(crate) struct Installed(tempfile::TempDir);
 
 impl Installed {
@@ -34,7 +34,7 @@ impl Installed {
         self.0.path().join("proxyd")
     }
 
-    /// Puts this script in the program's place, whole at once.
+    /// Replaces the program by this script, atomically.
     pub(crate) fn replace(&self, script: &str) {
         let new = self.0.path().join("new");
         fs::write(&new, format!("#!/bin/sh\n{script}\n")).unwrap();

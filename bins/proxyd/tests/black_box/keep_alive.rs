@@ -203,7 +203,7 @@ fn empty_lines_do_not_keep_a_connection() {
     let mut client = proxyd.connect();
     assert_eq!(client.ask(get("/", &[])).status, 200);
 
-    // One in time to wake the connection, one while it is awake, and again.
+    // One tick in time to wake the connection, one while it is awake, and again.
     client.be_patient_for(std::time::Duration::from_millis(450));
     let mut lines = 0;
     while let Err(Broken::Silent) = client.peek() {
@@ -232,7 +232,7 @@ fn a_rested_connection_serves_on() {
     let mut client = proxyd.connect();
     assert_eq!(client.ask(get("/one", &[])).text(), "/one");
 
-    // Long enough for the proxy to take the connection apart and free its buffers.
+    // Long enough for the connection to hibernate and free its buffers.
     client.be_patient_for(std::time::Duration::from_millis(2500));
     assert!(client.peek().is_err());
 

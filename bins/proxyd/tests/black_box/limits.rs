@@ -1,4 +1,4 @@
-//! How large and how many: header limits, body limits, places for requests and connections.
+//! Limits: headers, bodies, requests in flight and connections.
 
 use crate::installed::Installed;
 use crate::support::{
@@ -11,7 +11,7 @@ fn limited(upstream: &Upstream, limits: &str) -> Config {
     Config::to(upstream).top(&format!("limits {{ {limits} }}"))
 }
 
-/// Field lines that make a head too large in one way, and the reason that is then told.
+/// Field lines that exceed one limit, with the expected reason.
 fn oversized() -> Vec<(String, &'static str, &'static str)> {
     let many: String = (0..20).map(|n| format!("X-{n}: 1\r\n")).collect();
     let large: String = (0..8)
@@ -197,7 +197,7 @@ fn a_body_that_grows_too_large_is_refused_while_it_comes() {
 
     refusal(&response, 413, "LIMIT_EXCEEDED");
     assert_eq!(reason(&proxyd, &response), "body_size_limit");
-    // The upstream is left with a request that never ends, not with a whole one.
+    // The upstream gets an incomplete request, not a complete one.
     upstream.wait_for_ends(1);
     let record = proxyd.error_record(&response.correlation_id());
     assert_eq!(record.text("error_type"), "LimitExceeded");
@@ -256,7 +256,7 @@ fn requests_over_the_limit_are_answered_503_until_there_is_room() {
     assert_eq!(record.text("limit_type"), "in_flight_requests");
     gate.open();
     assert_eq!(first.response().status, 200);
-    // The same connection is welcome again once there is room.
+    // The same connection is accepted again once there is room.
     assert_eq!(second.ask(get("/", &[])).status, 200);
     let name = "proxy_limit_exceeded_total{limit=\"in_flight_requests\"}";
     assert!((metric(&mut second, name) - 1.0).abs() < f64::EPSILON);
@@ -297,7 +297,7 @@ fn connections_over_the_limit_are_answered_503_and_closed() {
     assert_eq!(second.end(), End::Closed);
     first.finish();
     assert_eq!(first.end(), End::Closed);
-    // The place is free again when the proxy has closed the first.
+    // The permit is released when the proxy has closed the first.
     assert_eq!(proxyd.connect().ask(get("/", &[])).status, 200);
 }
 

@@ -1,4 +1,4 @@
-//! Where listeners bind: IPv6, queues, ports in use, privileged ports.
+//! Listener addresses: IPv6, accept queues, ports in use, privileged ports.
 
 use crate::installed::upgrade;
 use crate::support::{BINARY, Config};
@@ -33,7 +33,7 @@ fn both_families_listen_at_one_port_each_for_itself() {
         let record = proxyd.access_record(&answer.correlation_id());
         assert_eq!(record.text("client_ip"), ip);
     }
-    // The first alone leaves IPv6 alone.
+    // Only the first is restricted to IPv6.
     assert_eq!(
         proxyd.reload(&at(&upstream, (Ipv4Addr::UNSPECIFIED, port)).kdl()),
         Reload::Applied
@@ -61,7 +61,7 @@ fn skip(why: &str) {
     std::io::stderr().lock().write_all(said.as_bytes()).unwrap();
 }
 
-/// A link-local address of this host, with the number of its interface.
+/// A link-local address of this host, with the index of its interface.
 fn link_local() -> Option<SocketAddrV6> {
     let table = fs::read_to_string("/proc/net/if_inet6").ok()?;
     let line = table.lines().find(|line| line.starts_with("fe80"))?;
@@ -107,7 +107,7 @@ fn a_port_in_use_is_told_with_its_place_and_what_to_do() {
     }
 }
 
-/// Connections that the system takes while the process does not.
+/// Number of connections that the kernel accepts while the process does not.
 fn queue_of(proxyd: &Proxyd) -> usize {
     proxyd.signal(Signal::STOP);
     let stat = format!("/proc/{}/stat", proxyd.id());
@@ -130,7 +130,8 @@ fn a_backlog_counts_for_sockets_of_others_too() {
         let config = at(&upstream, address);
         config.listener(&format!("backlog {backlog}")).kdl()
     };
-    // A service manager's own is longer. One more than is asked for: Linux compares with "greater than".
+    // A service manager's queue is longer. One more than requested, because Linux compares with
+    // "greater than".
     let mut proxyd = Launch::new(BINARY, &config(1)).socket(socket).start();
     assert_eq!(proxyd.connect().ask(get("/", &[])).text(), "hi");
     assert_eq!(queue_of(&proxyd), 2);
@@ -163,7 +164,7 @@ fn a_backlog_that_the_system_does_not_grant_is_told() {
     assert_eq!(told.number("limit"), Some(limit.into()));
 }
 
-/// A port below 1024 that is free now and that no call has given before.
+/// A free port below 1024 that no earlier call returned.
 fn free_privileged_port() -> Option<u16> {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let first = u16::try_from(std::process::id() % 300).unwrap();
@@ -201,14 +202,14 @@ fn systemd_understands_the_units() {
     assert!(faults.is_empty(), "{said}");
 }
 
-/// A way to start proxyd as a user without rights, where this process may do so.
+/// A way to start proxyd as an unprivileged user, where this process may do so.
 struct Nobody {
     folder: tempfile::TempDir,
     port: u16,
 }
 
 impl Nobody {
-    /// None, and why, where there are no such users or no privileged ports.
+    /// `None`, with the reason printed, if there are no such users or no privileged ports.
     fn find() -> Option<Self> {
         let may = rustix::process::geteuid().is_root()
             && std::process::Command::new("setpriv")

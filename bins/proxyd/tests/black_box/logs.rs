@@ -1,4 +1,4 @@
-//! What is written down, and where.
+//! Contents and destinations of the logs.
 
 use crate::support::{BINARY, Config, METRICS, metric, pause, post, request};
 use proxy_testkit::{Launch, Record, Upstream, closed_port, get};
@@ -126,7 +126,7 @@ fn records_stand_in_the_order_in_which_requests_ended() {
 
     let mut client = proxyd.connect();
     let ended = (0..60).map(|number| match number % 7 {
-        // It never becomes a request, and is written down on a way of its own.
+        // It never becomes a request, and is logged by separate code.
         6 => proxyd.connect().ask("GET / HTTP/1.1\r\n\r\n"),
         _ => client.ask(get("/", &[])),
     });
@@ -218,7 +218,7 @@ fn logs_go_to_files() {
     );
 }
 
-/// Waits, asking again and again, until the file holds a line about a request.
+/// Sends requests until the file contains a record of one.
 #[track_caller]
 fn wait_for_line_in(path: &Path, proxyd: &proxy_testkit::Proxyd) {
     let mut client = proxyd.connect();
@@ -308,7 +308,7 @@ fn records_below_the_level_are_not_written() {
     );
 }
 
-/// Asks `count` times, several requests at once.
+/// Sends `count` requests, several at once.
 fn flood(proxyd: &proxy_testkit::Proxyd, count: usize) {
     let mut client = proxyd.connect();
     let path = format!("/{}", "x".repeat(1000));
@@ -332,7 +332,7 @@ fn a_reader_that_stops_reading_costs_lines_and_no_request() {
     let mut before = lost(&mut client);
     assert!(before > 0.0, "the pipe and the buffers hold some 20 MB?");
     proxyd.read_stdout();
-    // Until the reader has made room, lines are lost still; a tick decides.
+    // Until the reader has made room, lines are still lost; a tick decides.
     let written_again = loop {
         let asked = client.ask(get("/again", &[])).correlation_id();
         pause(&mut client, 300);

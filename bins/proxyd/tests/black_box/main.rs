@@ -1,4 +1,4 @@
-//! The real binary, asked over real sockets.
+//! Tests of the real binary over real sockets.
 #![expect(
     clippy::indexing_slicing,
     clippy::panic,

@@ -1,11 +1,11 @@
-//! What a reload, their age and their requests mean for connections that are open already.
+//! Effects of reloads, age and number of requests on open connections.
 #![expect(clippy::disallowed_methods, reason = "tests measure")]
 
 use crate::support::Config;
 use proxy_testkit::{End, Gate, Reload, Upstream, get};
 use std::time::{Duration, Instant};
 
-/// Settings of a listener and blocks beside it that bind a connection when it is accepted: before, after.
+/// Settings that apply to a connection from its accept on: before, after.
 const TIGHTENED: [(&str, &str, &str); 4] = [
     (r#"trusted-proxies "127.0.0.1""#, "", ""),
     ("", "timeouts { header-secs 5 }", ""),
@@ -99,7 +99,7 @@ fn a_connection_ends_at_its_greatest_age() {
 
     assert_eq!(idle.end(), End::Closed);
     assert!(began.elapsed() >= Duration::from_secs(1));
-    // What is being answered when its time comes is answered.
+    // A request in flight is answered when the time comes.
     let mut later = proxyd.connect();
     let _ = later.ask(get("/health", &[]));
     assert_eq!(later.end(), End::Closed);

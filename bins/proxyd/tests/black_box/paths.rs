@@ -1,4 +1,4 @@
-//! Paths: matched in one form, sent upstream as they came, refused where they could be read two ways.
+//! Paths: normalized for matching, forwarded unchanged, refused if they are ambiguous.
 
 use crate::support::{Config, refusal, request, target};
 use proxy_testkit::{Proxyd, Response, Upstream};
@@ -38,7 +38,7 @@ fn paths_are_matched_after_decoding_and_removing_dot_segments() {
             assert_eq!(response.fields.get("x-route"), Some("secret"), "{path}");
         }
     }
-    // A reader that keeps dot segments takes these elsewhere.
+    // A server that keeps dot segments finds another route for these.
     for path in [
         "/a/./secret",
         "/a/b/../secret/x",
@@ -55,7 +55,7 @@ fn paths_are_matched_after_decoding_and_removing_dot_segments() {
     }
 }
 
-/// A route with a rule, one without, and files; each leads elsewhere.
+/// A route with a policy, one without, and files; each with its own service.
 fn guarded(upstream: &Upstream) -> Config {
     Config::new()
         .upstream("u", &target(upstream))
@@ -159,7 +159,7 @@ fn a_route_says_how_its_paths_are_read() {
     let forward = r#"path-policy "forward""#;
     let strict = r#"path-policy "strict""#;
 
-    // The path as it was sent leads to `rest`, whose listener decides.
+    // The path as sent leads to `rest`, so its listener's policy decides.
     assert_eq!(ask(&config("", forward), path).status, 400);
     for (listener, route, status) in [
         ("", forward, 200),

@@ -1,4 +1,4 @@
-//! Targets in turn, and connections kept to them.
+//! Rotation of targets, and pooled connections.
 
 use crate::support::{Config, METRICS, metric, pause, refusal, request, target};
 use proxy_testkit::{Gate, Upstream, get, ok};
@@ -194,7 +194,7 @@ fn the_limit_on_connections_holds_over_all_workers() {
 #[test]
 fn a_connection_that_another_worker_keeps_idle_is_no_obstacle() {
     let upstream = Upstream::saying("done");
-    // A worker that waits for another one's sweep waits longer than this.
+    // Longer than a worker waits for another worker's sweep.
     let settings = "connection-pool { max-connections 1 }; timeouts { connect-ms 300 }";
     let config = Config::to_with(&upstream, settings);
     let proxyd = config.top("system { worker-threads 2 }").start();
@@ -243,7 +243,7 @@ fn clients_of_all_workers_share_few_connections() {
 
     let opened = upstream.connections();
     assert!(opened <= CLIENTS * REQUESTS / 4, "{opened} connections");
-    // One that was closed may be seen to end after its successor has begun.
+    // A closed connection may be seen to end after its successor has begun.
     assert!(most.load(Ordering::SeqCst) <= 4);
 }
 

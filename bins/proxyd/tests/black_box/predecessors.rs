@@ -1,4 +1,4 @@
-//! The process that another one starts to take over from it; here this test is the other one.
+//! The successor's side of an upgrade; the test plays the predecessor.
 
 use crate::support::{BINARY, Config};
 use proxy_testkit::{EVENT_TIMEOUT, RawClient, Upstream, get};
@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
 
-/// A process that waits for sockets, ended when dropped.
+/// A process that waits for sockets, killed on drop.
 struct Heir {
     line: UnixStream,
     child: Child,
@@ -43,7 +43,7 @@ impl Heir {
         }
     }
 
-    /// Sends descriptors, and text as the old process does, or as it does not.
+    /// Sends descriptors with a text as the predecessor does, or an invalid one.
     fn send(&self, text: &[u8], passed: &[BorrowedFd<'_>]) {
         let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(4))];
         let mut control = SendAncillaryBuffer::new(&mut space);
@@ -57,7 +57,7 @@ impl Heir {
         .unwrap();
     }
 
-    /// What it says when nobody says anything more to it.
+    /// Its events after the predecessor has stopped sending.
     fn last_words(mut self) -> (Option<i32>, String) {
         self.line.shutdown(std::net::Shutdown::Write).unwrap();
         let mut said = String::new();
@@ -69,7 +69,7 @@ impl Heir {
 
 impl Drop for Heir {
     fn drop(&mut self) {
-        // Fails only if it has ended already.
+        // Fails only if it has already exited.
         drop(self.child.kill());
         drop(self.child.wait());
     }

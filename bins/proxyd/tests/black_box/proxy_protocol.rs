@@ -1,4 +1,4 @@
-//! The PROXY protocol on listeners that ask for it.
+//! The PROXY protocol on listeners that require it.
 
 use crate::support::Config;
 use proxy_testkit::{End, Proxyd, Upstream, get};
@@ -32,7 +32,7 @@ fn a_trusted_proxy_tells_who_calls() {
     ] {
         let mut client = proxyd.connect();
         client.send(&header);
-        // The header counts for the connection, not for its first request only.
+        // The header applies to the connection, not only to its first request.
         for _ in 0..2 {
             let response = client.ask(get("/", &[]));
             assert_eq!((response.status, response.text().as_str()), (200, "hello"));

@@ -1,4 +1,4 @@
-//! SIGHUP: a new configuration in force at once, or nothing changed at all.
+//! SIGHUP: a new configuration is applied completely, or nothing changes.
 
 use crate::support::{Config, METRICS, metric, pause, post, request, target};
 use proxy_testkit::{End, Gate, Proxyd, RawClient, Reload, Upstream, free_port, get, ok};
@@ -8,7 +8,7 @@ fn apply(proxyd: &Proxyd, config: &Config) {
     assert_eq!(proxyd.reload(&config.kdl()), Reload::Applied);
 }
 
-/// Addresses told since the log had `since` lines.
+/// Addresses logged since line `since`.
 fn listening_since(proxyd: &Proxyd, since: usize) -> Vec<std::net::SocketAddr> {
     let lines = proxyd.stderr().lines();
     let records = lines
@@ -33,7 +33,7 @@ fn routes_and_upstreams_change() {
     );
     apply(&proxyd, &config);
 
-    // A connection that was open before serves the new plan, too.
+    // A connection from before the reload follows the new plan, too.
     assert_eq!(client.ask(get("/", &[])).text(), "new");
     assert_eq!(
         client.ask(get("/extra", &[])).fields.get("x-extra"),

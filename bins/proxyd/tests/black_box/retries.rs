@@ -1,10 +1,10 @@
-//! Requests that are sent again, and those that must not be.
+//! Retries of requests, and requests that must not be retried.
 
 use crate::support::{Config, METRICS, metric, post, reason, refusal, request, target};
 use proxy_testkit::{Gate, Served, Upstream, closed_port, get, ok};
 
-/// Answers the first request on each connection and closes when the gate opens or the second comes,
-/// without a word.
+/// Answers the first request on each connection; closes without a response when the gate opens or
+/// the second request arrives.
 fn stale(gate: &Gate) -> Upstream {
     let gate = gate.clone();
     Upstream::start(move |served| {
@@ -21,7 +21,7 @@ fn stale(gate: &Gate) -> Upstream {
     })
 }
 
-/// Answers once, then reads the next request's head and closes without a word.
+/// Answers once, then reads the next request's head and closes without a response.
 fn closing_on_the_second() -> Upstream {
     Upstream::start(move |served| {
         while served.request().is_some() {
@@ -43,7 +43,7 @@ fn a_connection_that_was_closed_while_it_rested_is_not_an_error() {
     assert_eq!(client.ask(get("/", &[])).text(), "0");
     upstream.hang_up();
 
-    // Even a request that must not be repeated: nothing of it was sent.
+    // Even a request that is not idempotent: nothing of it was sent.
     let response = client.ask(post("/", "order"));
 
     assert_eq!((response.status, response.text().as_str()), (200, "1"));
@@ -77,7 +77,7 @@ fn a_get_whose_kept_connection_ends_without_a_word_is_sent_again() {
     assert!((metric(&mut client, "proxy_pool_stale_total{upstream=\"u\"}") - 1.0).abs() < 0.1);
 }
 
-/// Ends its first connection without a word, once a request came; answers on all others.
+/// Closes its first connection without a response, after a request; answers on later ones.
 fn ending_the_first(end: fn(&mut Served)) -> Upstream {
     Upstream::start(move |served| {
         while served.request().is_some() {
@@ -187,7 +187,7 @@ fn a_request_is_sent_again_once_and_not_for_ever() {
     });
     let proxyd = Config::to(&upstream).start();
     let (mut one, mut two) = (proxyd.connect(), proxyd.connect());
-    // Two kept connections, both of which will end without a word.
+    // Two pooled connections, both of which will close without a response.
     one.send(get("/", &[]));
     two.send(get("/", &[]));
     assert_eq!((one.response().status, two.response().status), (200, 200));
@@ -211,7 +211,7 @@ fn a_target_that_refuses_is_passed_over_for_the_next() {
 
     let mut retried = 0;
     for _ in 0..4 {
-        // Any method may: nothing was sent.
+        // Any method: nothing was sent.
         let response = proxyd.connect().ask(post("/", "order"));
         assert_eq!((response.status, response.text().as_str()), (200, "alive"));
         let record = proxyd.access_record(&response.correlation_id());

@@ -1,9 +1,9 @@
-//! Which route takes a request.
+//! Selection of the route.
 
 use crate::support::{Config, refusal, request, target};
 use proxy_testkit::{Proxyd, Upstream};
 
-/// Routes by id and matches, all to one upstream; each says its id in the response.
+/// Routes by id and matches, all to one upstream; each sets its id in the response.
 fn routes(upstream: &Upstream, routes: &[(&str, &str)]) -> Config {
     let mut config = Config::new().upstream("u", &target(upstream));
     for (id, matches) in routes {
@@ -14,7 +14,7 @@ fn routes(upstream: &Upstream, routes: &[(&str, &str)]) -> Config {
     config
 }
 
-/// The id of the route that takes a request with these first and field lines; `-` when none does.
+/// The id of the route for a request with this line and these fields; `-` without one.
 #[track_caller]
 fn route_of(proxyd: &Proxyd, line: &str, host: &str, fields: &str) -> String {
     let text = format!("{line} HTTP/1.1\r\nHost: {host}\r\n{fields}\r\n");

@@ -1,4 +1,4 @@
-//! Settings that no other test of the real binary writes: each has its effect.
+//! Effects of settings that no other test of the real binary writes.
 
 use crate::support::{BINARY, Config, reason, refusal, target};
 use proxy_testkit::{Gate, Launch, RawClient, Upstream, get};

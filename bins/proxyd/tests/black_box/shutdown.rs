@@ -1,4 +1,4 @@
-//! The end of the process: in good order, or at once.
+//! The end of the process: graceful, or at once.
 
 use crate::installed::Installed;
 use crate::support::{BINARY, Busy, Config, pause, request, target};
@@ -42,7 +42,8 @@ fn a_disk_that_hangs_does_not_keep_sigterm_waiting() {
     make_fifo(proxyd.config());
 
     proxyd.signal(Signal::HUP);
-    // Opened as soon as the process has opened it to read: now it waits for what never comes.
+    // Opened when the process has opened it for reading: now the process waits for data that never
+    // arrives.
     let file = fs::OpenOptions::new().write(true).open(proxyd.config());
     assert_eq!(proxyd.connect().ask(get("/", &[])).status, 200);
     proxyd.terminate();
@@ -189,7 +190,7 @@ fn a_tunnel_is_cut_when_the_shutdown_timeout_is_over() {
 
     proxyd.wait();
     let _ = client.rest();
-    // Cut or not, it leaves its record.
+    // Its record is written in either case.
     assert_eq!(proxyd.access_record("tunnel").number("status"), Some(101.0));
 }
 
@@ -214,7 +215,7 @@ fn sigquit_leaves_at_once() {
 
     busy.proxyd.quit();
 
-    // Well below the 30 s that a drain may take.
+    // Well below the 30 s of the drain timeout.
     assert!(busy.proxyd.has_ended_within(Duration::from_secs(5)));
     busy.proxyd.wait();
     busy.gate.open();
@@ -249,8 +250,8 @@ fn a_process_with_nothing_to_do_leaves_soon() {
     assert!(proxyd.wait().success());
 }
 
-/// A program that starts proxyd where no name server ever answers; none where that takes more than this
-/// process may do.
+/// A program that starts proxyd without any reachable name server; `None` where this process lacks
+/// the permission.
 fn nameless(installed: &Installed, silent: &std::io::Result<UdpSocket>) -> bool {
     let folder = installed.path().with_file_name("");
     let names = folder.join("resolv.conf");

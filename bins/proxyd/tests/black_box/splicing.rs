@@ -1,4 +1,4 @@
-//! Long bodies of known length pass through a pipe of the kernel's, and everything else stays as it is.
+//! Splicing of long bodies through a kernel pipe.
 
 use crate::support::{Config, request};
 use proxy_testkit::{Proxyd, RawClient, Record, Served, Upstream, get};
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 const LONG: usize = 3 * 1024 * 1024 + 17;
 
-/// Bytes that tell where in the body they belong.
+/// Bytes that identify their position in the body.
 static BODY: LazyLock<Vec<u8>> =
     LazyLock::new(|| (0_u32..).flat_map(u32::to_be_bytes).take(LONG).collect());
 
@@ -16,7 +16,7 @@ fn head(length: usize) -> String {
     format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n")
 }
 
-/// Sends the pattern to whoever asks, in pieces of this size.
+/// Sends the pattern to every client, in chunks of this size.
 fn sending(piece: usize) -> Upstream {
     Upstream::start(move |served| {
         while served.request().is_some() {
@@ -28,7 +28,7 @@ fn sending(piece: usize) -> Upstream {
     })
 }
 
-/// Begins a long body and sends so much of it, then does what comes next.
+/// Sends this much of a long body, then runs `then`.
 fn beginning(sent: usize, then: impl Fn(&mut Served) + Send + Sync + 'static) -> Upstream {
     Upstream::start(move |served| {
         served.request();
@@ -38,7 +38,7 @@ fn beginning(sent: usize, then: impl Fn(&mut Served) + Send + Sync + 'static) ->
     })
 }
 
-/// Takes the million bytes of a long body that came before its end, and gives the request's record.
+/// Reads a million bytes of an incomplete long body, and returns the request's record.
 #[track_caller]
 fn a_million_bytes(proxyd: &Proxyd) -> Record {
     let mut client = proxyd.connect();
@@ -49,7 +49,7 @@ fn a_million_bytes(proxyd: &Proxyd) -> Record {
     proxyd.access_record(&head.correlation_id())
 }
 
-/// Ends of pipes that a process has.
+/// Number of pipe descriptors of a process.
 fn pipes(proxyd: &Proxyd) -> usize {
     proxyd.files_by_kind().get("pipe").copied().unwrap_or(0)
 }

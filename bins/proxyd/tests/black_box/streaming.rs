@@ -1,4 +1,4 @@
-//! Bytes pass on as they come, and nothing piles up.
+//! Streaming: bytes are forwarded as they arrive, with bounded buffers.
 
 use crate::support::{Config, request};
 use proxy_testkit::{Gate, RawClient, Upstream, get};
@@ -136,7 +136,7 @@ fn many_clients_that_read_nothing_cost_little_memory() {
         }
     }
     let other = Upstream::saying("");
-    // A whole round of other traffic, so that everything that can be buffered is.
+    // A round of other traffic, so that every buffer is allocated.
     for _ in 0..50 {
         let _ = RawClient::connect(other.address()).ask(get("/", &[]));
     }

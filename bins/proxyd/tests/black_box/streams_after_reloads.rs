@@ -1,9 +1,9 @@
-//! Streams that a reload has left without their route or target.
+//! Streams with a route or target that a reload removed.
 
 use crate::support::{Config, request, target};
 use proxy_testkit::{Proxyd, RawClient, Reload, Upstream};
 
-/// Streams are cut this long after the reload that took their route or target.
+/// Time after the reload until such streams are ended.
 const ONE_SECOND_TO_DRAIN: &str = "system { worker-threads 1; graceful-shutdown-timeout-secs 1 }";
 
 #[track_caller]
@@ -31,7 +31,7 @@ fn echoes(client: &mut RawClient) {
     assert_eq!(client.exactly(4).unwrap(), b"ping");
 }
 
-/// An answer without an end.
+/// A response without an end.
 fn endless() -> Upstream {
     Upstream::start(|served| {
         served.request();
@@ -95,7 +95,7 @@ fn a_response_whose_target_is_gone_is_cut_after_the_time_to_drain() {
     old.wait_for_ends(1);
 }
 
-/// A route and an upstream for each of `upstreams`, by the path of its name.
+/// A route and an upstream for each of `upstreams`, matched by a path with its name.
 fn by_path(upstreams: &[(&str, &Upstream)]) -> Config {
     let mut config = Config::new();
     for (name, upstream) in upstreams {
@@ -121,7 +121,7 @@ fn a_tunnel_whose_target_comes_back_in_time_goes_on() {
     apply(&proxyd, by_path(&[("other", &other)]));
     apply(&proxyd, by_path(&[("one", &one)]));
 
-    // When this one is cut, the other's time would be over, too.
+    // When this stream is ended, the time of the other one would be over, too.
     let _ = cut.end();
     echoes(&mut kept);
 }
@@ -129,7 +129,7 @@ fn a_tunnel_whose_target_comes_back_in_time_goes_on() {
 #[test]
 fn tunnels_do_not_hold_the_plans_that_they_began_under() {
     let upstream = Upstream::websocket();
-    // The routes of each plan are many, and differ.
+    // Each plan has many routes, different from the last one's.
     let plan = |number: usize| {
         let mut config = Config::to(&upstream);
         for route in 0..3000 {

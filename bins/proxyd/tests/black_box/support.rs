@@ -1,4 +1,4 @@
-//! Configurations and checks that many tests share.
+//! Configurations and assertions shared by many tests.
 
 use proxy_testkit::{Gate, Proxyd, RawClient, Response, Upstream, get};
 use std::fmt::Write;
@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_proxyd");
 
-/// A configuration: one listener, one worker, and what a test adds.
+/// A configuration: one listener, one worker, and a test's own blocks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Config {
     address: Option<SocketAddr>,
@@ -21,14 +21,14 @@ impl Config {
         Self::default()
     }
 
-    /// One route, `all`, that leads everything to `upstream`, which is called `u`.
+    /// One route, `all`, for every request to `upstream`, which is named `u`.
     pub(crate) fn to(upstream: &Upstream) -> Self {
         Self::new()
             .route("all", r#"upstream "u""#)
             .upstream("u", &target(upstream))
     }
 
-    /// The same, with settings for the route.
+    /// Like [`Config::to`], with settings for the route.
     pub(crate) fn through(upstream: &Upstream, route: &str) -> Self {
         let route = format!(r#"upstream "u"; {route}"#);
         Self::new()
@@ -36,7 +36,7 @@ impl Config {
             .upstream("u", &target(upstream))
     }
 
-    /// The same as [`Config::to`], with settings for the upstream.
+    /// Like [`Config::to`], with settings for the upstream.
     pub(crate) fn to_with(upstream: &Upstream, settings: &str) -> Self {
         let settings = format!("{}; {settings}", target(upstream));
         Self::new()
@@ -44,7 +44,7 @@ impl Config {
             .upstream("u", &settings)
     }
 
-    /// Listens there, not where the system chooses.
+    /// Sets the address, instead of a port picked by the kernel.
     pub(crate) fn at(mut self, address: SocketAddr) -> Self {
         self.address = Some(address);
         self
@@ -98,7 +98,7 @@ impl Config {
     }
 }
 
-/// A process with one request under way, which is answered once the gate is open.
+/// A process with one request in flight, which is answered once the gate is open.
 pub(crate) struct Busy {
     pub(crate) client: RawClient,
     pub(crate) proxyd: Proxyd,
@@ -107,7 +107,7 @@ pub(crate) struct Busy {
 }
 
 impl Busy {
-    /// With more blocks in its configuration.
+    /// Like [`Self::start`], with more blocks in the configuration.
     #[track_caller]
     pub(crate) fn with(blocks: &str) -> Self {
         let gate = Gate::new();
@@ -130,7 +130,7 @@ pub(crate) fn target(upstream: &Upstream) -> String {
     format!("target \"{}\"", upstream.address())
 }
 
-/// Checks that `response` is the proxy's own refusal in JSON, and gives its message.
+/// Asserts that `response` is an error response in JSON, and returns its message.
 #[track_caller]
 pub(crate) fn refusal(response: &Response, status: u16, code: &str) -> String {
     assert_eq!(response.status, status, "{}", response.text());
@@ -145,7 +145,7 @@ pub(crate) fn refusal(response: &Response, status: u16, code: &str) -> String {
     error["message"].as_str().unwrap().to_owned()
 }
 
-/// The word for why the request behind `response` failed, as the access log tells it.
+/// The reason of the failed request behind `response`, from the access log.
 #[track_caller]
 pub(crate) fn reason(proxyd: &Proxyd, response: &Response) -> String {
     let record = proxyd.access_record(&response.correlation_id());
@@ -157,13 +157,13 @@ pub(crate) fn request(line: &str, fields: &str, body: &str) -> String {
     format!("{line} HTTP/1.1\r\nHost: a.test\r\n{fields}\r\n{body}")
 }
 
-/// A POST with its length in the head.
+/// A POST with `Content-Length`.
 pub(crate) fn post(target: &str, body: &str) -> String {
     let length = format!("Content-Length: {}\r\n", body.len());
     request(&format!("POST {target}"), &length, body)
 }
 
-/// Value of the first sample on the metrics page whose line begins with `name`.
+/// Value of the first sample on the metrics page with `name` at the beginning of its line.
 #[track_caller]
 pub(crate) fn metric(client: &mut RawClient, name: &str) -> f64 {
     let page = client.ask(request("GET /metrics", "", "")).text();
@@ -172,11 +172,11 @@ pub(crate) fn metric(client: &mut RawClient, name: &str) -> f64 {
     line.rsplit(' ').next().unwrap().parse().unwrap()
 }
 
-/// The route that answers with metrics.
+/// The route of the metrics page.
 pub(crate) const METRICS: &str =
     r#"matches { path "/metrics" }; service-type "builtin"; builtin-handler "metrics""#;
 
-/// Waits a moment for bytes that do not come: gives other threads time without busy waiting.
+/// Waits briefly for bytes that do not arrive, which yields to other threads without busy waiting.
 #[track_caller]
 pub(crate) fn pause(client: &mut RawClient, millis: u64) {
     client.be_patient_for(std::time::Duration::from_millis(millis));

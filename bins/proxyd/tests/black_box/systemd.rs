@@ -1,4 +1,4 @@
-//! What a service manager sees: notifications, and sockets it has opened.
+//! Integration with a service manager: notifications, and inherited sockets.
 
 use crate::support::{BINARY, Config};
 use proxy_testkit::{Gate, Launch, Proxyd, RawClient, Reload, Upgrade, Upstream, free_port, get};
@@ -74,7 +74,7 @@ fn the_manager_learns_which_process_took_over() {
     assert_eq!(manager.next().trim_end(), main);
     assert!(manager.next().contains("READY=1"));
     proxyd.wait_for_former();
-    // The old process says nothing of its own end.
+    // The predecessor does not report its own end.
     proxyd.terminate();
     assert!(manager.next().contains("STOPPING=1"));
     assert!(proxyd.wait().success());
@@ -118,7 +118,7 @@ fn a_socket_of_the_manager_s_is_used_and_who_waits_there_is_served() {
     let upstream = Upstream::saying("served");
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
-    // Waits in the queue before the process exists.
+    // Waits in the accept queue before the process exists.
     let mut early = RawClient::connect(address);
     early.send(get("/", &[]));
     let kept = socket.try_clone().unwrap();
@@ -163,7 +163,7 @@ fn several_workers_share_a_socket_of_the_manager_s() {
 fn a_socket_of_the_manager_s_comes_back_with_its_listener() {
     let upstream = Upstream::saying("served");
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
-    // The manager never closes it, so nobody could bind the address anew.
+    // The manager never closes it, so the address could not be bound anew.
     let _kept = socket.try_clone().unwrap();
     let address = socket.local_addr().unwrap();
     let elsewhere = SocketAddr::from(([127, 0, 0, 1], free_port()));
@@ -179,7 +179,7 @@ fn a_socket_of_the_manager_s_comes_back_with_its_listener() {
 
     for _ in 0..2 {
         assert_eq!(proxyd.reload(&without.kdl()), Reload::Applied);
-        // Taken for a moment by a reload that fails.
+        // Claimed for a moment by a reload that fails.
         let fails = format!("{second}\nlisteners {{ listener \"y\" {{ address \"{taken}\" }} }}");
         let fails = Config::to(&upstream).at(elsewhere).top(&fails);
         assert!(matches!(proxyd.reload(&fails.kdl()), Reload::Refused(_)));

@@ -1,9 +1,9 @@
-//! Requests reach the target that their plan names, whatever reloads came before.
+//! Requests reach the target of their plan, whatever reloads came before.
 
 use crate::support::{Config, target};
 use proxy_testkit::{Gate, Proxyd, RawClient, Reload, Upstream, get, ok};
 
-/// Everything goes to `upstream`, under a name of its own; the request says to which.
+/// Routes every request to `upstream`, under its own name; the request contains the expected one.
 fn named(name: &str, upstream: &Upstream) -> Config {
     let route = format!(r#"upstream "{name}"; request-headers {{ set "X-Target" "{name}" }}"#);
     Config::new()
@@ -11,7 +11,7 @@ fn named(name: &str, upstream: &Upstream) -> Config {
         .upstream(name, &target(upstream))
 }
 
-/// Says its name to requests that are meant for it, and what is wrong with others.
+/// Responds with its name to requests for it, and with the mismatch to other requests.
 fn checking(name: &'static str) -> Upstream {
     Upstream::start(move |served| {
         while let Some(request) = served.request() {
@@ -32,7 +32,7 @@ fn apply(proxyd: &Proxyd, config: &Config) {
     assert_eq!(proxyd.reload(&config.kdl()), Reload::Applied);
 }
 
-/// Tries a configuration that cannot be put in force: one of its addresses is in use.
+/// Applies a configuration that fails: one of its addresses is in use.
 #[track_caller]
 fn refuse(proxyd: &Proxyd, config: Config, taken: &Upstream) {
     let address = taken.address();
@@ -43,7 +43,7 @@ fn refuse(proxyd: &Proxyd, config: Config, taken: &Upstream) {
     assert!(faults.contains("in use"), "{faults}");
 }
 
-/// Asks for `/`, and gives what the answer says.
+/// Requests `/`, and returns the text of the response.
 #[track_caller]
 fn asked(client: &mut RawClient) -> String {
     client.ask(get("/", &[])).text()
@@ -126,7 +126,7 @@ fn a_retry_under_an_old_plan_does_not_use_the_connections_of_a_new_target() {
     let old = Upstream::start(move |served| {
         while let Some(request) = served.request() {
             if served.number() == 0 && request.target == "/again" {
-                // The kept connection ends without a word: the request is sent again.
+                // The pooled connection closes without a response: the request is sent again.
                 wait.wait();
                 return;
             }

@@ -1,4 +1,4 @@
-//! Clients and upstreams that keep the proxy waiting.
+//! Slow clients and upstreams.
 
 use crate::support::{Config, METRICS, metric, post, reason, refusal, request, target};
 use proxy_testkit::{End, Gate, RawClient, Upstream, get, ok};
@@ -36,7 +36,7 @@ fn a_head_that_drips_is_timed_from_its_first_byte() {
 
     client.send("GET / HTTP/1.1\r\n");
     client.be_patient_for(std::time::Duration::from_millis(50));
-    // Each byte comes long before a silence would last 400 ms.
+    // Each byte arrives long before 400 ms without one.
     while client.peek().is_err() {
         client.send("X");
     }
@@ -83,7 +83,7 @@ fn a_body_that_stands_still_is_answered_408() {
     );
 }
 
-/// The same as [`metric`], 0 for one that was never counted.
+/// Like [`metric`], with 0 for one that was never counted.
 fn metric_or_zero(client: &mut RawClient, name: &str) -> f64 {
     let page = client.ask(request("GET /metrics", "", "")).text();
     let lines = page.lines().filter(|line| line.starts_with(name));
@@ -102,7 +102,7 @@ fn a_body_that_comes_slowly_is_not_cut_while_it_moves() {
     let piece = "x".repeat(512);
     client.send(request("POST /", "Content-Length: 4096\r\n", ""));
     for _ in 0..8 {
-        // Waits 150 ms for an answer that cannot come yet: 1.2 s in all.
+        // Waits 150 ms for a response that cannot arrive yet: 1.2 s in total.
         assert!(client.peek().is_err());
         client.send(&piece);
     }
@@ -128,7 +128,7 @@ fn a_body_that_drips_is_answered_408() {
         } else {
             "x"
         };
-        // Each piece comes long before a silence would last 600 ms.
+        // Each chunk arrives long before 600 ms without one.
         while client.peek().is_err() {
             client.send(piece);
         }
@@ -266,7 +266,7 @@ fn a_response_that_stands_still_is_cut_off() {
 
 #[test]
 fn a_slow_connect_is_answered_504() {
-    // Nobody takes connections from the queue, and the queue is full.
+    // The queue is full, and no connection is accepted from it.
     let (address, _queue) = full_queue();
     let proxyd = Config::new()
         .route("all", r#"upstream "u""#)

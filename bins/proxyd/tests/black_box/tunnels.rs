@@ -13,7 +13,7 @@ fn handshake() -> String {
     request("GET /ws", UPGRADE, "")
 }
 
-/// A client whose connection has been switched.
+/// A client after a protocol switch on its connection.
 #[track_caller]
 fn switched(proxyd: &Proxyd) -> RawClient {
     let mut client = proxyd.connect();

@@ -1,4 +1,4 @@
-//! SIGUSR2: a new process takes over, and nobody notices.
+//! SIGUSR2: a new process takes over without an effect on clients.
 
 use crate::installed::{Installed, upgrade};
 use crate::support::{BINARY, Config, request};
@@ -21,9 +21,9 @@ fn a_new_process_takes_over() {
     upgrade(&mut proxyd);
 
     assert_ne!(proxyd.id(), old);
-    // The port is the one that the system once chose for the first process.
+    // The port is the one that the kernel picked for the first process.
     assert_eq!(proxyd.connect().ask(get("/", &[])).text(), "hi");
-    // Who was connected before is still served, and told to come again.
+    // A client connected before is still served, and told to reconnect.
     for mut client in [kept, unused] {
         let answer = client.ask(get("/", &[]));
         assert_eq!(answer.text(), "hi");
@@ -49,13 +49,13 @@ fn process_after_process_takes_over_and_leaves_nothing_behind() {
         let _ = proxyd.connect().ask(get("/", &[]));
     }
 
-    // A connection may still be on its way out.
+    // A connection may still be closing.
     assert!(proxyd.open_files() <= files + 2);
     proxyd.terminate();
     assert!(proxyd.wait().success());
 }
 
-/// Asks up to `most` times over one connection, as long as the proxy does not say close.
+/// Sends up to `most` requests on one connection, until the proxy sends `Connection: close`.
 fn visit(address: SocketAddr, most: usize) -> usize {
     let mut client = RawClient::connect(address);
     let kept = |_: &usize| {
@@ -190,7 +190,7 @@ fn the_admin_interface_is_handed_over() {
         RawClient::connect(admin).ask(get("/ready", &[])).status,
         200
     );
-    // Keeps the old process alive.
+    // Keeps the predecessor alive.
     let mut early = proxyd.connect();
 
     upgrade(&mut proxyd);

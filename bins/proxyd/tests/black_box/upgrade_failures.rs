@@ -1,4 +1,4 @@
-//! SIGUSR2 when the new process does not come to serve: the old one serves on, and says why.
+//! Failed upgrades: the old process continues to serve, and logs the reason.
 
 use crate::installed::{Installed, refused, upgrade};
 use crate::support::{Busy, Config, METRICS, metric};
@@ -29,10 +29,10 @@ fn a_program_that_ends_at_once_changes_nothing() {
     let _ = refused(&mut proxyd);
     assert!(proxyd.open_files() <= files + 2);
 
-    // What stands at the path by then is started, wherever the link leads.
+    // The path is resolved at the time of the signal, through links.
     installed.restore();
     upgrade(&mut proxyd);
-    // Until it has ended, the old process may still take a client.
+    // Until it has exited, the old process may still accept a client.
     drop(client);
     proxyd.wait_for_former();
     let successes = r#"proxy_upgrades_total{result="success"}"#;
@@ -62,7 +62,7 @@ fn a_program_that_hangs_is_ended() {
 
 type Breaks = fn(&Installed, &Proxyd);
 
-/// What is wrong with the new program or its configuration, and what is said of it.
+/// Defects of the new program or its configuration, with the expected error.
 const BROKEN: &[(Breaks, &str)] = &[
     (
         |installed, _| fs::remove_file(installed.path()).unwrap(),
@@ -144,7 +144,7 @@ fn what_the_new_process_finds_wrong_stands_in_the_log() {
     assert!(lines.contains("proxyd.kdl"), "{lines}");
 }
 
-/// Asks over new connections until it is over, and says how often.
+/// Sends requests on new connections until it is over, and returns their number.
 fn ask_until(address: SocketAddr, over: &Gate) -> usize {
     let ask = || RawClient::connect(address).ask(get("/", &[])).text();
     let answers = std::iter::repeat_with(ask).take_while(|_| !over.is_open());
@@ -171,7 +171,7 @@ fn a_new_process_that_fails_late_has_cut_nobody_off() {
         })
         .collect();
 
-    // The listener can be had, and more sockets for it; what comes after it cannot.
+    // The listener can be bound, and more sockets for it; the next step fails.
     let admin = format!("admin {{ address \"{in_use}\" }}");
     let second = format!("listeners {{ listener \"x\" {{ address \"{in_use}\" }} }}\n{free}");
     for late in [&admin, &second, &admin, &second] {

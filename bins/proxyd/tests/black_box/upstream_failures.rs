@@ -1,4 +1,4 @@
-//! Upstreams that fail: what the client is told, what the operator reads.
+//! Failures of upstreams: the client's response, and the operator's log.
 
 use crate::support::{Config, reason, refusal, request};
 use proxy_testkit::{Broken, Gate, Upstream, closed_port, get};

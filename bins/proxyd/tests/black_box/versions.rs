@@ -1,4 +1,4 @@
-//! HTTP/1.0, on either side.
+//! HTTP/1.0, from clients and from upstreams.
 
 use crate::support::Config;
 use proxy_testkit::{End, Framing, Upstream, ok};
@@ -99,7 +99,7 @@ fn an_old_client_needs_no_host() {
     let response = proxyd.connect().ask("GET / HTTP/1.0\r\n\r\n");
 
     assert_eq!(response.status, 200);
-    // What goes upstream is HTTP/1.1 and must have one: RFC 9112 §3.2.
+    // The request to the upstream is HTTP/1.1 and requires one: RFC 9112 §3.2.
     assert!(upstream.last_request().fields.has("host"));
 }
 

@@ -1,4 +1,4 @@
-//! More and fewer workers, by a reload.
+//! Changes of the number of workers by a reload.
 
 use crate::support::{Config, METRICS, metric, request};
 use proxy_testkit::{Gate, Proxyd, RawClient, Reload, Upstream, free_port, get};
@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// The timer by which a worker notices that time passes, as this process has it, too.
+/// Descriptors of the worker's tick timer, in this process and in proxyd.
 #[track_caller]
 fn timer_of_a_worker(proxyd: &Proxyd) -> OwnedFd {
     let folder = format!("/proc/{}/fd", proxyd.id());
@@ -35,7 +35,7 @@ fn a_worker_that_hangs_is_told_and_the_process_is_not_ready() {
     let mut client = proxyd.connect();
     assert_eq!(client.ask(get("/ready", &[])).status, 200);
 
-    // The worker answers still, but it does not see time pass: to the control thread it hangs.
+    // The worker still responds, but its ticks have stopped: the control thread considers it hung.
     let timer = timer_of_a_worker(&proxyd);
     let every = |nanos| Itimerspec {
         it_interval: Timespec {
@@ -97,7 +97,7 @@ fn workers(proxyd: &Proxyd) -> usize {
         .count()
 }
 
-/// Waits until so many workers run: those that leave look ten times a second whether they may.
+/// Waits until this many workers run: leaving ones check ten times a second whether they may exit.
 #[track_caller]
 fn wait_for_workers(proxyd: &Proxyd, count: usize, client: &mut RawClient) {
     for _ in 0..200 {
@@ -109,7 +109,7 @@ fn wait_for_workers(proxyd: &Proxyd, count: usize, client: &mut RawClient) {
     panic!("{} workers, not {count}", workers(proxyd));
 }
 
-/// Asks over many connections at once, so that each socket of the port has some.
+/// Sends requests on many connections at once, so that each socket of the port gets some.
 #[track_caller]
 fn ask_everywhere(address: SocketAddr) {
     let mut clients: Vec<_> = (0..40).map(|_| RawClient::connect(address)).collect();
@@ -133,7 +133,7 @@ fn workers_come_and_go_with_a_reload() {
     }
 }
 
-/// A connection on which nothing comes, to wait at.
+/// A connection without traffic, for waiting.
 fn upstream_connection(upstream: &Upstream) -> RawClient {
     RawClient::connect(upstream.address())
 }
@@ -187,7 +187,7 @@ fn a_worker_that_leaves_finishes_what_it_has_begun_under_each_plan_to_come() {
     }
 
     apply(&proxyd, &config(1, ""));
-    // Logs that move take those along who are leaving.
+    // A change of the logs also applies to leaving workers.
     let log = r#"observability { access-log { path "access.log" } }"#;
     apply(&proxyd, &config(2, log));
     gate.open();
@@ -237,7 +237,7 @@ fn many_changes_of_the_workers_leave_nothing_behind() {
     assert!(active < 60.0, "{active}");
 }
 
-/// Waits until its files are these, each kind of them as many.
+/// Waits until the numbers of its files, by kind, are these.
 #[track_caller]
 fn wait_for_files(proxyd: &Proxyd, files: &BTreeMap<String, usize>, client: &mut RawClient) {
     for _ in 0..200 {
@@ -273,7 +273,7 @@ fn three_hundred_reloads_leave_every_file_as_it_was() {
     };
     let proxyd = config(0).start();
     let mut resting = upstream_connection(&upstream);
-    // From the most workers on there are no more sockets.
+    // Beyond the maximum of workers there are no more sockets.
     for count in [3, 0] {
         apply(&proxyd, &config(count));
     }

@@ -1,4 +1,4 @@
-//! Tests that measure do so one after the other.
+//! Tests that measure run one after the other.
 #![expect(
     clippy::disallowed_types,
     reason = "tests wait for each other, and nobody waits for them"
@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Nothing else is measured until the guard is dropped.
+/// No other measurement runs until the guard is dropped.
 pub(crate) fn alone() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! What upstreams answer by HTTP/1.1, as clients of HTTP/2 hear it. [RFC 9113 §8.1]
+//! HTTP/1.1 responses of upstreams, as received by HTTP/2 clients. [RFC 9113 §8.1]
 
 use crate::doors;
 use crate::frames::{DATA, END_HEADERS, Frames, HEADERS, Heard, RST_STREAM, WHOLE, frame};
@@ -7,7 +7,7 @@ use crate::responses;
 use proxy_testkit::Upstream;
 use std::net::SocketAddr;
 
-/// What was heard of one stream.
+/// The frames received on one stream.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Answer {
     /// The status of each head; 0 for trailers.
@@ -17,7 +17,7 @@ struct Answer {
     reset: bool,
 }
 
-/// Asks for `target` on a connection of its own.
+/// Requests `target` on a new connection.
 fn ask(door: SocketAddr, method: &str, target: &str) -> Answer {
     let mut client = Frames::begin(door, &[]);
     let head = asking(method, "http", "a.test", target);

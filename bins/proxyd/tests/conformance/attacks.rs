@@ -1,4 +1,4 @@
-//! What attackers send over HTTP/2, and how it must end.
+//! Attacks over HTTP/2, with their expected ends.
 
 use crate::frames::{
     CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, PADDED, PING, PRIORITY, RST_STREAM,
@@ -21,24 +21,24 @@ const POST_HOLD: &[u8] = b"\x83\x86\x04\x05/hold\x41\x06a.test";
 /// `GET /large`.
 const GET_LARGE: &[u8] = b"\x82\x86\x04\x06/large\x41\x06a.test";
 
-/// One way to make work for nothing.
+/// An attack that causes work without a useful request.
 #[derive(Debug)]
 pub(crate) struct Attack {
     pub(crate) settings: &'static [(u16, u32)],
-    /// What comes first.
+    /// Sent first.
     pub(crate) opening: fn() -> Vec<u8>,
-    /// What comes over and over; rounds are counted from 0.
+    /// Sent repeatedly; rounds are counted from 0.
     pub(crate) round: fn(u32) -> Vec<u8>,
-    /// How many rounds are sent at once.
+    /// Number of rounds sent at once.
     pub(crate) at_once: u32,
-    /// How many rounds one connection sends; then it waits for what is done to it.
+    /// Number of rounds that one connection sends; then it waits for the proxy's reaction.
     pub(crate) most: u32,
-    /// Whether what the proxy says is read.
+    /// Whether the proxy's output is read.
     pub(crate) reads: bool,
     pub(crate) end: End,
 }
 
-/// How a connection that attacks must end.
+/// The expected end of an attacking connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     /// By `GOAWAY` with `ENHANCE_YOUR_CALM`.
@@ -53,7 +53,7 @@ fn nothing() -> Vec<u8> {
     Vec::new()
 }
 
-/// The stream that a client opens in this round, if it opens one in each.
+/// The stream that a client opens in this round, if each round opens one.
 fn stream(round: u32) -> u32 {
     round * 2 + 1
 }
@@ -94,7 +94,7 @@ pub(crate) fn rapid_reset() -> Attack {
     })
 }
 
-/// Requests that the proxy itself must give up: CVE-2025-8671.
+/// Requests that the proxy itself must reset: CVE-2025-8671.
 pub(crate) fn made_reset() -> Attack {
     calmed(nothing, |round| {
         let too_much = 0x7fff_ffff_u32.to_be_bytes();
@@ -111,7 +111,7 @@ pub(crate) fn endless_head() -> Attack {
     })
 }
 
-/// The same, with nothing in it.
+/// Like the above, with empty frames.
 pub(crate) fn endless_empty_head() -> Attack {
     calmed(
         || frame(HEADERS, END_STREAM, 1, &[]),
@@ -119,7 +119,7 @@ pub(crate) fn endless_empty_head() -> Attack {
     )
 }
 
-/// Requests that say nothing at all.
+/// Requests with empty heads.
 pub(crate) fn empty_heads() -> Attack {
     calmed(nothing, |round| frame(HEADERS, WHOLE, stream(round), &[]))
 }
@@ -137,7 +137,7 @@ pub(crate) fn pings() -> Attack {
     calmed(nothing, |_| frame(PING, 0, 0, &[7; 8]))
 }
 
-/// CVE-2019-9517, without what it is to grant windows for.
+/// CVE-2019-9517, on streams without data to send.
 pub(crate) fn window_updates_of_one() -> Attack {
     calmed(nothing, |_| frame(WINDOW_UPDATE, 0, 0, &[0, 0, 0, 1]))
 }
@@ -154,12 +154,12 @@ pub(crate) fn empty_data() -> Attack {
     calmed(begun_upload, |_| frame(DATA, 0, 1, &[]))
 }
 
-/// The same, with padding to hide behind.
+/// Like the above, with padding.
 pub(crate) fn padded_data() -> Attack {
     calmed(begun_upload, |_| frame(DATA, PADDED, 1, &[3, 0, 0, 0]))
 }
 
-/// A little data in each frame, for an upstream that takes none of it.
+/// Little data in each frame, for an upstream that reads none of it.
 pub(crate) fn crumbs() -> Attack {
     Attack {
         at_once: 2000,
@@ -170,7 +170,7 @@ pub(crate) fn crumbs() -> Attack {
     }
 }
 
-/// Small heads that unfold to large ones.
+/// Small heads that decompress to large ones.
 pub(crate) fn unfolding_heads() -> Attack {
     Attack {
         at_once: 4,
@@ -181,7 +181,7 @@ pub(crate) fn unfolding_heads() -> Attack {
     }
 }
 
-/// Answers that are asked for and never taken.
+/// Responses that are requested and never read.
 pub(crate) fn closed_windows() -> Attack {
     Attack {
         settings: &[(INITIAL_WINDOW, 0)],
@@ -191,7 +191,7 @@ pub(crate) fn closed_windows() -> Attack {
     }
 }
 
-/// The same, with windows wide open, and a socket that nobody reads.
+/// Like the above, with large windows and a socket that is never read.
 pub(crate) fn deaf() -> Attack {
     Attack {
         settings: &[(INITIAL_WINDOW, 0x7fff_ffff)],
@@ -202,8 +202,8 @@ pub(crate) fn deaf() -> Attack {
     }
 }
 
-/// `GET` with a field of 4000 bytes that enters the table, then stands three thousand times for one
-/// byte each.
+/// `GET` with a field of 4000 bytes that is indexed once and then referenced three thousand times,
+/// for one byte each.
 fn bomb() -> Vec<u8> {
     let mut head = GET.to_vec();
     head.extend([0x40, 1, b'x', 0x7f, 0xa1, 0x1e]);

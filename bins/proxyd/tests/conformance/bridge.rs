@@ -1,4 +1,4 @@
-//! A way into TLS for clients that do not speak it.
+//! A TLS bridge for clients without TLS.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,9 +11,10 @@ use tokio_rustls::rustls::crypto::aws_lc_rs::default_provider;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-/// Takes plain connections and carries each on to `to` by TLS, offering `protocol`; gives where.
+/// Accepts plaintext connections and forwards each to `to` over TLS, offering `protocol`; returns
+/// its address.
 ///
-/// What either end says arrives as it was said, the end included; only a reset becomes an orderly one.
+/// Bytes and ends of streams are forwarded unchanged; only a reset becomes an orderly close.
 pub(crate) fn over_tls(to: SocketAddr, roots: RootCertStore, protocol: &str) -> SocketAddr {
     let mut config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
         .with_safe_default_protocol_versions()
@@ -45,7 +46,7 @@ async fn carry(mut plain: TcpStream, to: SocketAddr, connector: TlsConnector) {
     };
     stream.set_nodelay(true).unwrap();
     plain.set_nodelay(true).unwrap();
-    // An address, so that no name is asked for: any host may be named in a request then.
+    // An address, so that no SNI is sent and requests may name any host.
     let name = ServerName::from(to.ip());
     let Ok(tls) = connector.connect(name, stream).await else {
         return;
@@ -54,7 +55,7 @@ async fn carry(mut plain: TcpStream, to: SocketAddr, connector: TlsConnector) {
     let (mut far, mut asked) = split(tls);
     let up = async {
         if copy(&mut near, &mut asked).await.is_err() {
-            // Unread bytes would turn the end of the connection into a reset.
+            // Closing with unread bytes would cause a reset.
             copy(&mut near, &mut sink()).await.ok();
         }
         asked.shutdown().await.ok();

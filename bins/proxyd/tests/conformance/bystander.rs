@@ -1,4 +1,4 @@
-//! A client that does nothing wrong, and measures how long it waits.
+//! A well-behaved client that measures its waiting times.
 #![expect(clippy::disallowed_methods, reason = "tests measure")]
 
 use crate::attacks::GET;
@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 
 const BETWEEN_REQUESTS: Duration = Duration::from_millis(5);
 
-/// What is first in the head of a response that is `200`. [RFC 7541 §6.1]
+/// First byte of the head of a 200 response. [RFC 7541 §6.1]
 const STATUS_200: u8 = 0x88;
 
-/// How long answers took, the shortest first.
+/// Response times in ascending order.
 #[derive(Debug)]
 pub(crate) struct Waits(Vec<Duration>);
 
@@ -23,20 +23,20 @@ impl Waits {
         self.0.len()
     }
 
-    /// What so many of a hundred waited at most.
+    /// A percentile of the response times.
     pub(crate) fn percentile(&self, of_hundred: usize) -> Duration {
         let at = self.0.len() * of_hundred / 100;
         self.0.get(at).copied().unwrap_or(Duration::MAX)
     }
 }
 
-/// Asks by HTTP/1.1 until it is `over`.
+/// Sends HTTP/1.1 requests until it is `over`.
 pub(crate) fn by_http1(to: SocketAddr, over: &AtomicBool) -> Waits {
     let mut client = RawClient::connect(to);
     ask_on(over, || assert_eq!(client.ask(get("/", &[])).status, 200))
 }
 
-/// Asks by HTTP/2 until it is `over`.
+/// Sends HTTP/2 requests until it is `over`.
 pub(crate) fn by_http2(to: SocketAddr, over: &AtomicBool) -> Waits {
     let mut client = Http2::connect(to);
     ask_on(over, || client.ask())

@@ -1,5 +1,5 @@
-//! Responses of upstreams by HTTP/1.1: what the client gets, and that nothing of one is taken for the
-//! next. [RFC 9110 §6.4, §7.6.1, §15, RFC 9112 §6.3]
+//! HTTP/1.1 responses of upstreams: the client gets them exactly, and no part of one is taken for
+//! the next. [RFC 9110 §6.4, §7.6.1, §15, RFC 9112 §6.3]
 
 use crate::doors;
 use proxy_testkit::{Broken, RawClient, Response, Upstream, ok};
@@ -9,14 +9,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 struct Row {
     name: &'static str,
     method: &'static str,
-    /// What the upstream sends, and whether it closes then.
+    /// The upstream's bytes, and whether it closes after them.
     answer: Vec<u8>,
     closes: bool,
     want: Want,
 }
 
 enum Want {
-    /// 502, or an answer that breaks off.
+    /// 502, or an incomplete response.
     Broken,
     /// This status and body, with these fields or without them.
     Whole(
@@ -53,7 +53,7 @@ fn rows() -> Vec<Row> {
 
 const HELLO: Want = Want::Whole(200, "hello", &[]);
 
-/// Bytes behind a response belong to nobody.
+/// Bytes behind a response are dropped.
 fn surplus() -> Vec<Row> {
     const LENGTH: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
     const CHUNKS: &str =
@@ -84,7 +84,7 @@ fn surplus() -> Vec<Row> {
     ]
 }
 
-/// What has no body has none, whatever it says and sends.
+/// A response that cannot have a body has none, whatever its head and the bytes behind it.
 fn bodiless() -> Vec<Row> {
     let head = |name, answer: &str, status| Row {
         method: "HEAD",
@@ -321,7 +321,7 @@ fn lengths() -> Vec<Row> {
     rows
 }
 
-/// Where the end of the connection is the end of the response, or comes before it.
+/// The end of the connection is the end of the response, or precedes it.
 fn ends() -> Vec<Row> {
     let mut rows = Vec::new();
     for (name, answer, want) in [
@@ -494,7 +494,7 @@ fn each_response_is_delivered_as_itself_and_never_as_the_next() {
     assert!(wrong.is_empty(), "{count} wrong:\n{}", wrong.join("\n"));
 }
 
-/// The answer behind whatever comes before it.
+/// The response behind any interim ones.
 fn hear(client: &mut RawClient, method: &str) -> Result<Response, Broken> {
     loop {
         let answer = match method {

@@ -1,4 +1,4 @@
-//! One proxy, and the ways into it.
+//! A proxy with a listener of each kind.
 
 use crate::bridge;
 use crate::certificates::Authority;
@@ -7,11 +7,11 @@ use std::net::SocketAddr;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_proxyd");
 
-/// Streams that a client may have open at once.
+/// Number of concurrent streams that a client may open.
 pub(crate) const MOST_STREAMS: u32 = 8;
 
-/// A proxy with a listener of each kind, in front of one upstream. Whatever begins with `/wait` goes to
-/// another, which answers nothing, and `nowhere.test` is the proxy itself.
+/// A proxy with a listener of each kind, in front of one upstream. Paths that begin with `/wait` go
+/// to another one, which never answers; `nowhere.test` is answered by the proxy itself.
 pub(crate) struct Doors {
     /// HTTP/1.1, or HTTP/2 by prior knowledge.
     pub(crate) plain: SocketAddr,
@@ -22,7 +22,7 @@ pub(crate) struct Doors {
     _running: (Proxyd, Upstream),
 }
 
-/// Opens the doors to `target`, with these settings of its upstream.
+/// Starts the proxy in front of `target`, with these settings of its upstream.
 pub(crate) fn open(target: SocketAddr, upstream: &str) -> Doors {
     let waiting = Upstream::start(|served| {
         served.end();

@@ -1,4 +1,4 @@
-//! Clients that make work for nothing over HTTP/2, and one of each version that wants to be served.
+//! Floods over HTTP/2, beside one well-behaved client of each version.
 #![expect(
     clippy::disallowed_methods,
     clippy::print_stdout,
@@ -20,16 +20,17 @@ use std::time::{Duration, Instant};
 const BINARY: &str = env!("CARGO_BIN_EXE_proxyd");
 const ATTACKERS: usize = 4;
 const SIEGE: Duration = Duration::from_millis(2500);
-/// Whoever makes the load must not be what others wait for.
+/// The load generator itself must not be the bottleneck.
 const BETWEEN_ROUNDS: Duration = Duration::from_millis(4);
-/// A busy machine delays everybody now and then; a proxy that hinders others does so every time.
+/// A busy machine causes an occasional delay; a proxy that is blocked by a flood causes one every
+/// time.
 const ATTEMPTS: usize = 3;
-/// Sieges in all, with those that failed while somebody else had the machine.
+/// Maximum number of attempts, including those that failed while another guest had the machine.
 const SIEGES: usize = 12;
 const LONGEST_WAIT: Duration = Duration::from_millis(50);
 const MOST_GROWTH: u64 = 50 << 20;
 
-/// What attackers saw of the ends of their connections and streams.
+/// The ends of connections and streams that attackers observed.
 #[derive(Debug, Default)]
 struct Ends {
     calmed: usize,
@@ -37,7 +38,7 @@ struct Ends {
     streams: usize,
 }
 
-/// One siege and how it went.
+/// One attempt with its result.
 #[derive(Debug)]
 struct Siege {
     ends: Ends,
@@ -46,11 +47,11 @@ struct Siege {
     /// What a request of an undisturbed proxy on the same machine waited at the same time.
     baseline: Waits,
     grown: u64,
-    /// How long somebody else had the machine meanwhile.
+    /// CPU time that other guests of the host took meanwhile.
     stolen: Duration,
 }
 
-/// One connection that attacks.
+/// One attacking connection.
 struct Attacker<'a> {
     attack: &'a Attack,
     stream: TcpStream,
@@ -72,7 +73,7 @@ impl<'a> Attacker<'a> {
         }
     }
 
-    /// Sends some rounds and hears what is said of them. False when the connection is over.
+    /// Sends some rounds and reads the proxy's frames. False if the connection is over.
     fn go_on(&mut self, ends: &mut Ends) -> bool {
         if self.unsent.is_empty() {
             let end = self.attack.most.min(self.round + self.attack.at_once);
@@ -144,7 +145,7 @@ fn start(upstream: &Upstream) -> Proxyd {
     Proxyd::start(BINARY, &kdl)
 }
 
-/// Says much at `/large`, and takes nothing of what is sent to `/hold`.
+/// Sends much at `/large`, and reads nothing of the responses to `/hold`.
 fn upstream(held: &Gate) -> Upstream {
     let held = held.clone();
     let large = ok("x".repeat(256 * 1024));
@@ -192,7 +193,7 @@ fn besiege(attack: &Attack) -> Siege {
     })
 }
 
-/// Time of all processors that went to other guests of the same host. [`proc_stat(5)`]
+/// CPU time taken by other guests of the same host. [`proc_stat(5)`]
 fn stolen() -> Duration {
     const TICKS_PER_SECOND: u64 = 100;
     let stat = fs::read_to_string("/proc/stat").unwrap();
@@ -200,9 +201,10 @@ fn stolen() -> Duration {
     Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND)
 }
 
-/// Attacks, by new connections where old ones are cut; and how much the proxy grew by it at most.
+/// Runs the attacks, on new connections where old ones are closed; returns the maximum growth of
+/// the proxy.
 fn assault(attack: &Attack, proxyd: &Proxyd) -> (Ends, u64) {
-    // Bystanders first: what they take is no growth.
+    // Bystanders first, so that their memory does not count as growth.
     thread::park_timeout(Duration::from_millis(200));
     let before = proxyd.rss_bytes();
     let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! Windows of the client's, and data that waits for them. [RFC 9113 §5.2, §6.9]
+//! The client's flow-control windows. [RFC 9113 §5.2, §6.9]
 
 use crate::doors::{self, Doors};
 use crate::frames::{
@@ -11,7 +11,7 @@ use proxy_testkit::Upstream;
 const WINDOW: u16 = 4;
 const MAX_FRAME: u16 = 5;
 
-/// Holds for whoever asks without TLS and with it.
+/// The same holds with and without TLS.
 fn each_way(body: &str, test: impl Fn(&mut dyn FnMut(&[(u16, u32)]) -> Frames)) {
     let upstream = Upstream::saying(body);
     let doors = doors::open(upstream.address(), "");
@@ -34,13 +34,13 @@ fn set_window(client: &mut Frames, size: u32) {
     client.send_frame(SETTINGS, 0, 0, &parameters(&[(WINDOW, size)]));
 }
 
-/// What data comes of stream 1 until this many bytes of it have, and nothing more does.
+/// The data of stream 1 up to this many bytes, followed by nothing.
 fn data(client: &mut Frames, expected: usize) -> (Vec<u8>, bool) {
     let (mut body, mut ended) = (Vec::new(), false);
     let mut asked = false;
     loop {
         if body.len() >= expected && !asked {
-            // Whatever may be sent is sent before the answer to this.
+            // All data that may be sent precedes the reply to this.
             client.send_frame(PING, 0, 0, b"any more");
             asked = true;
         }
@@ -88,7 +88,7 @@ fn a_window_below_nothing_must_grow_above_it() {
     each_way("hello", |ask| {
         let mut client = ask(&[(WINDOW, 3)]);
         assert_eq!(data(&mut client, 3), (b"hel".to_vec(), false));
-        // Three bytes are out: the window is at three below nothing.
+        // Three bytes are sent: the window is at minus three.
         set_window(&mut client, 0);
         assert_eq!(data(&mut client, 0), (Vec::new(), false));
         grow(&mut client, 1, 3);
@@ -149,7 +149,7 @@ fn settings_are_acknowledged_and_pings_are_echoed() {
     });
 }
 
-/// More than the window of the connection holds, sent to somebody who answers without a look at it.
+/// More data than the connection's window, sent to an endpoint that responds without reading it.
 #[test]
 fn data_that_nobody_reads_gives_its_room_back() {
     let upstream = Upstream::saying("hello");
@@ -178,7 +178,7 @@ fn data_that_nobody_reads_gives_its_room_back() {
     assert!(upstream.requests().is_empty());
 }
 
-/// Hears one frame: what the window of the connection grows by, and answers that end.
+/// Reads one frame: adds up the growth of the connection's window, and ended responses.
 fn heard_room(client: &mut Frames, answered: &mut u32) -> u32 {
     match client.next() {
         Heard::Frame(frame) if frame.kind == WINDOW_UPDATE && frame.stream == 0 => {

@@ -1,42 +1,42 @@
-//! What a client sends in frames, and what must become of it.
+//! A row of frames with the expected result.
 
 use crate::frames::{HEADERS, WHOLE, frame};
 use crate::got::Got;
 
-/// One connection's worth of frames.
+/// The frames of one connection.
 pub(crate) struct Row {
     pub(crate) name: String,
-    /// Whether the connection begins as it should, before `bytes`.
+    /// Whether a preface is sent before `bytes`.
     pub(crate) begun: bool,
     pub(crate) bytes: Vec<u8>,
-    /// The stream that is to be watched.
+    /// The stream under test.
     pub(crate) stream: u32,
     pub(crate) want: Want,
 }
 
-/// Requests for `/wait` count for nothing: they hold streams open.
+/// Requests for `/wait` are not counted: they keep streams open.
 #[derive(Debug)]
 pub(crate) enum Want {
     /// The connection ends with one of these codes; nothing is forwarded.
     Ended(&'static [u32]),
-    /// The connection is closed, with or without a word; nothing is forwarded.
+    /// The connection is closed, with or without GOAWAY; nothing is forwarded.
     Closed,
-    /// The stream ends with one of these codes and its connection goes on, or the connection ends
+    /// The stream ends with one of these codes and its connection continues, or the connection ends
     /// with it, as RFC 9113 §5.4.2 allows; nothing is forwarded.
     Reset(&'static [u32]),
-    /// The stream is refused with 400, or ends as malformed. [RFC 9113 §8.1.1]
+    /// The stream is refused with 400, or reset as malformed. [RFC 9113 §8.1.1]
     Malformed,
-    /// The stream is refused with a 4xx or 501, or ends as malformed; nothing is forwarded.
+    /// The stream is refused with a 4xx or 501, or reset as malformed; nothing is forwarded.
     Refused,
     /// The stream is answered with this status; nothing is forwarded.
     Told(u16),
-    /// The connection goes on as if nothing had been sent; nothing is forwarded.
+    /// The connection continues as if nothing had been sent; nothing is forwarded.
     Ignored,
-    /// The stream is answered by the upstream, which got this.
+    /// The stream is answered by the upstream, which got this request.
     Passed(Seen),
 }
 
-/// What the upstream must have got.
+/// The expected request at the upstream.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) status: u16,
@@ -63,13 +63,13 @@ impl Row {
         Self::new(name, frame(HEADERS, WHOLE, 1, section), want)
     }
 
-    /// The same, with another stream to be watched.
+    /// Like [`Self::of`], with another stream under test.
     pub(crate) fn on(mut self, stream: u32) -> Self {
         self.stream = stream;
         self
     }
 
-    /// Sends nothing but `bytes`, not even the preface.
+    /// Sends only `bytes`, without the preface.
     pub(crate) fn raw(name: impl Into<String>, bytes: impl Into<Vec<u8>>, want: Want) -> Self {
         Self {
             begun: false,
@@ -101,7 +101,7 @@ impl Seen {
         self
     }
 
-    /// The client is told this status, not 200.
+    /// The client gets this status, not 200.
     pub(crate) fn told(mut self, status: u16) -> Self {
         self.status = status;
         self
@@ -117,7 +117,7 @@ impl Seen {
         self
     }
 
-    /// Whether `got` is the one. What HTTP/2 has no place for is not looked for in it.
+    /// Whether `got` is the expected request. Parts that HTTP/2 cannot represent are not compared.
     pub(crate) fn check(&self, got: &Got) -> Result<(), String> {
         let line = (got.method.as_str(), got.target.as_str());
         let has_place = |name: &str| !got.http2 || !ONLY_HTTP1.contains(&name);

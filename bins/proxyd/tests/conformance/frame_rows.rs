@@ -1,6 +1,6 @@
-//! HTTP/2 as clients get it wrong, on purpose or not, and the corners where it is right. [RFC 9113]
+//! Valid and invalid HTTP/2 frames, at the corners of the standard. [RFC 9113]
 //!
-//! Where the standard names one error code and a row accepts another, the row says why.
+//! A row that accepts another error code than the standard's has a comment with the reason.
 
 mod compression;
 mod connection;

@@ -1,4 +1,4 @@
-//! What becomes of each row's frames: what the client hears, and what the upstream gets.
+//! The result of each row: the client's frames, and the upstream's requests.
 
 use crate::doors::{self, Doors};
 use crate::frame_row::{Row, Seen, Want};
@@ -11,7 +11,7 @@ use crate::hpack::status;
 use proxy_testkit::{Request, Upstream};
 use std::net::SocketAddr;
 
-/// Sent when all else is, and answered when all else was heard.
+/// Sent last, and answered after all other replies.
 const LAST_WORD: &[u8] = b"all said";
 
 #[test]
@@ -29,7 +29,7 @@ fn each_row_of_frames_is_answered_as_the_standard_says_over_tls() {
     judge_all(|doors| doors.tls_h2, usize::MAX);
 }
 
-/// Sends each row in pieces of so many bytes.
+/// Sends each row in pieces of this many bytes.
 fn judge_all(door: fn(&Doors) -> SocketAddr, piece: usize) {
     let upstream = Upstream::saying("ok");
     let doors = doors::open(upstream.address(), "");
@@ -46,17 +46,17 @@ fn judge_all(door: fn(&Doors) -> SocketAddr, piece: usize) {
 
     let count = wrong.len();
     assert!(wrong.is_empty(), "{count} wrong:\n{}", wrong.join("\n"));
-    // What came late would be here.
+    // A late request would be here.
     let passed = rows
         .iter()
         .filter(|row| matches!(row.want, Want::Passed(_)));
     assert_eq!(upstream.requests().len(), passed.count());
 }
 
-/// Long rows come in so many pieces, which are larger then.
+/// Maximum number of pieces of a row; long rows have larger pieces.
 const MOST_PIECES: usize = 500;
 
-/// What was heard of a row.
+/// The frames received for a row.
 #[derive(Debug, Default)]
 struct Report {
     goaway: Option<u32>,
@@ -67,7 +67,7 @@ struct Report {
     end: Option<End>,
 }
 
-/// Why nothing more was heard.
+/// The reason why no more was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Closed,
@@ -99,7 +99,7 @@ fn judge(door: SocketAddr, upstream: &Upstream, (row, piece): (&Row, usize)) -> 
             client.finish();
             listen(&mut client, row.stream, |_| false)
         }
-        // A stream may have been answered before it is ended for what came behind it.
+        // A stream may have been answered before it is reset for the frames behind.
         Want::Reset(_) => listen(&mut client, row.stream, |report| report.reset.is_some()),
         Want::Malformed | Want::Refused | Want::Told(_) | Want::Passed(_) => {
             listen(&mut client, row.stream, |report| {
@@ -113,7 +113,7 @@ fn judge(door: SocketAddr, upstream: &Upstream, (row, piece): (&Row, usize)) -> 
     if let Some(fault) = upstream.faults().get(faults) {
         return Err(format!("the upstream was sent what is no request: {fault}"));
     }
-    // A stream that was ended is no reason to end the others.
+    // The end of one stream is no reason to end other streams.
     if report.reset.is_some() && report.end.is_none() {
         client.send_frame(PING, 0, 0, LAST_WORD);
         let after = listen(&mut client, 0, |report| report.last_word);
@@ -124,7 +124,7 @@ fn judge(door: SocketAddr, upstream: &Upstream, (row, piece): (&Row, usize)) -> 
     Ok(())
 }
 
-/// Hears what comes until it is enough, or the end.
+/// Reads until it is enough, or the end.
 fn listen(client: &mut Frames, stream: u32, enough: impl Fn(&Report) -> bool) -> Report {
     let mut report = Report::default();
     while !enough(&report) {

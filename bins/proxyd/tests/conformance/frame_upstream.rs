@@ -1,4 +1,4 @@
-//! A target that answers by HTTP/2 with whatever a row says, frame by frame. [RFC 9113 §8]
+//! A target that sends HTTP/2 responses frame by frame. [RFC 9113 §8]
 
 use crate::doors;
 use crate::frames::{
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// `200`, in HPACK.
 const OK: &[u8] = b"\x88";
 
-/// What is answered by one stream, and what clients must make of it.
+/// The frames on one stream, with the expected result for the client.
 struct Row {
     name: String,
     answer: Box<dyn Fn(u32) -> Vec<u8> + Send + Sync>,
@@ -23,9 +23,9 @@ struct Row {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Want {
-    /// 502, or an answer that breaks off.
+    /// 502, or an incomplete response.
     Broken,
-    /// This answer, whole.
+    /// This response, complete.
     Whole(u16, &'static str),
 }
 
@@ -67,7 +67,7 @@ fn rows() -> Vec<Row> {
 }
 
 fn heads() -> Vec<Row> {
-    // h2 takes no notice of the path, and nobody behind it hears of it.
+    // h2 ignores the path of a pushed request, and drops it.
     let path = fields(&[(":status", "200"), (":path", "/")]);
     let mut rows = vec![hello("a path", path, Want::Whole(200, "hello"))];
     for (name, section) in [
@@ -405,7 +405,7 @@ fn whole_with_more() -> Vec<Row> {
     ]
 }
 
-/// Serves one connection; `turn` says which row's turn it is.
+/// Serves one connection; `turn` selects the row.
 fn serve(served: &mut Served, rows: &[Row], turn: &AtomicUsize) -> Result<(), Broken> {
     served.exactly(24)?;
     served.send(frame(SETTINGS, 0, 0, &[]));
@@ -427,7 +427,7 @@ fn serve(served: &mut Served, rows: &[Row], turn: &AtomicUsize) -> Result<(), Br
     }
 }
 
-/// What a client by HTTP/1.1 is given: an answer that is whole, or none.
+/// The response to an HTTP/1.1 client: complete, or `None`.
 fn by_http1(door: SocketAddr) -> Option<(u16, String)> {
     let mut client = RawClient::connect(door);
     client.send(get("/", &[]));
@@ -443,7 +443,7 @@ fn answer_by_http1(client: &mut RawClient) -> Option<(u16, String)> {
     }
 }
 
-/// The same by HTTP/2.
+/// The same over HTTP/2.
 fn by_http2(door: SocketAddr) -> Option<(u16, String)> {
     let mut client = Frames::begin(door, &[]);
     let head = asking("GET", "http", "a.test", "/");
@@ -457,7 +457,7 @@ fn by_http2(door: SocketAddr) -> Option<(u16, String)> {
             Heard::Silence => panic!("silence"),
         };
         match frame.kind {
-            // Interim answers, of which all but the first stand in the table, are passed over.
+            // Interim responses are skipped; after the first one they are indexed.
             HEADERS if told < 200 => told = status(&frame.payload),
             DATA => body.extend_from_slice(&frame.payload),
             RST_STREAM => return None,
@@ -475,7 +475,7 @@ fn each_answer_by_http2_is_delivered_whole_or_not_as_complete() {
     let upstream = {
         let (rows, turn) = (Arc::clone(&rows), Arc::clone(&turn));
         Upstream::start(move |served| {
-            // The proxy ends it, for good reasons.
+            // The proxy ends the connection, as it should.
             serve(served, &rows, &turn).ok();
         })
     };

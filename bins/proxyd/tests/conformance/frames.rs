@@ -1,4 +1,4 @@
-//! A client that sends HTTP/2 frame by frame, or what looks like it, and hears what comes back.
+//! A client that sends raw HTTP/2 frames, or bytes that resemble them, and reads the replies.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -20,7 +20,7 @@ pub(crate) const END_STREAM: u8 = 0x1;
 pub(crate) const END_HEADERS: u8 = 0x4;
 pub(crate) const PADDED: u8 = 0x8;
 pub(crate) const WITH_PRIORITY: u8 = 0x20;
-/// A head that is all there is of its request.
+/// A head with END_STREAM.
 pub(crate) const WHOLE: u8 = END_STREAM | END_HEADERS;
 
 pub(crate) const PROTOCOL_ERROR: u32 = 1;
@@ -33,7 +33,7 @@ pub(crate) const ENHANCE_YOUR_CALM: u32 = 11;
 
 pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Longer than any answer takes; silence is a fault of its own.
+/// Longer than any response takes; silence is an error.
 const EVENT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// One connection.
@@ -51,7 +51,7 @@ pub(crate) struct Frame {
     pub(crate) payload: Vec<u8>,
 }
 
-/// What comes next on a connection.
+/// The next event of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
     Frame(Frame),
@@ -71,14 +71,14 @@ impl Frames {
         }
     }
 
-    /// Connects, and begins as every client does.
+    /// Connects, and sends the preface.
     pub(crate) fn begin(to: SocketAddr, settings: &[(u16, u32)]) -> Self {
         let mut frames = Self::connect(to);
         frames.send(&opening(settings));
         frames
     }
 
-    /// Sends bytes as they are. Whoever has closed need not take them.
+    /// Sends raw bytes. A closed connection need not accept them.
     pub(crate) fn send(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).ok();
     }
@@ -87,7 +87,7 @@ impl Frames {
         self.send(&frame(kind, flags, stream, payload));
     }
 
-    /// Ends this side of the connection.
+    /// Closes the sending side.
     pub(crate) fn finish(&self) {
         self.stream.shutdown(Shutdown::Write).ok();
     }
@@ -108,12 +108,12 @@ impl Frames {
         }
     }
 
-    /// The next frame of this kind; those between are passed over.
+    /// The next frame of this type; frames before it are skipped.
     pub(crate) fn next_of(&mut self, kind: u8) -> Frame {
         self.next_of_flags(kind, 0)
     }
 
-    /// The same, with these flags.
+    /// Like [`Self::next`], with these flags.
     pub(crate) fn next_of_flags(&mut self, kind: u8, flags: u8) -> Frame {
         loop {
             match self.next() {
@@ -130,7 +130,7 @@ impl Frames {
 }
 
 impl Frame {
-    /// Takes the first frame of what was read, if it is there whole.
+    /// Takes the first complete frame of the input.
     pub(crate) fn take(unread: &mut Vec<u8>) -> Option<Self> {
         let (header, behind) = unread.split_first_chunk::<9>()?;
         let [a, b, c, kind, flags, stream @ ..] = *header;
@@ -156,7 +156,7 @@ impl Frame {
     }
 }
 
-/// What every client begins with, and the word that it has read the server's settings.
+/// The preface, with an acknowledgement of the server's settings.
 pub(crate) fn opening(settings: &[(u16, u32)]) -> Vec<u8> {
     let settings = frame(SETTINGS, 0, 0, &parameters(settings));
     [PREFACE, &settings, &frame(SETTINGS, ACK, 0, &[])].concat()
@@ -177,7 +177,7 @@ pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8>
     frame
 }
 
-/// A head that is all there is of its request, in as many frames as it takes.
+/// A head with END_STREAM, in as many frames as it needs.
 pub(crate) fn head_in_pieces(stream: u32, section: &[u8]) -> Vec<u8> {
     if section.len() <= 16_000 {
         return frame(HEADERS, WHOLE, stream, section);

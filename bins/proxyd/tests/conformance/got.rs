@@ -1,4 +1,4 @@
-//! Requests as an upstream got them, by whatever protocol, and what holds for all of them.
+//! Requests as an upstream received them, by any protocol, and their invariants.
 
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue};
@@ -13,7 +13,7 @@ pub(crate) struct Got {
     pub(crate) fields: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
     pub(crate) trailers: Vec<(String, String)>,
-    /// All of it, for people.
+    /// All parts, for display.
     pub(crate) text: String,
 }
 
@@ -38,7 +38,7 @@ impl From<&Request> for Got {
 }
 
 impl Got {
-    /// A request that came by HTTP/2.
+    /// A request received over HTTP/2.
     pub(crate) fn by_http2(head: &Parts, body: Vec<u8>, trailers: &HeaderMap) -> Self {
         let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
         let owned = |fields: &HeaderMap| {
@@ -64,10 +64,10 @@ impl Got {
         named.map(|(_, value)| value.as_str()).collect()
     }
 
-    /// The message's end is told once and rightly, and nothing of the client's connection is left.
+    /// Asserts that the framing is correct and that no hop-by-hop field is left.
     ///
-    /// That lines end in CRLF, names are tokens and values hold no control characters the upstream
-    /// has seen to: it takes nothing else for a request.
+    /// The upstream has checked that lines end in CRLF, names are tokens and values contain no
+    /// control characters: otherwise it accepts no request.
     pub(crate) fn is_wholesome(&self) -> Result<(), String> {
         match self.fault() {
             None => Ok(()),

@@ -1,4 +1,4 @@
-//! Header sections as they stand in frames. [RFC 7541]
+//! Encoding of header sections. [RFC 7541]
 
 /// `GET / ` over `http`, without a host.
 pub(crate) const BARE: &[u8] = b"\x82\x84\x86";
@@ -9,19 +9,19 @@ pub(crate) const GET: &[u8] = b"\x82\x84\x86\x41\x06a.test";
 /// `POST / ` over `http` at `a.test`.
 pub(crate) const POST: &[u8] = b"\x83\x84\x86\x41\x06a.test";
 
-/// `GET /wait` over `http` at `a.test`: nobody answers it.
+/// `GET /wait` over `http` at `a.test`, which is never answered.
 pub(crate) const WAITING: &[u8] = b"\x82\x04\x05/wait\x86\x41\x06a.test";
 
 /// `POST /wait` over `http` at `a.test`.
 pub(crate) const WAITING_POST: &[u8] = b"\x83\x04\x05/wait\x86\x41\x06a.test";
 
-/// `GET / ` at a host that the proxy answers for by itself.
+/// `GET / ` at a host that the proxy itself answers for.
 pub(crate) const LOCAL: &[u8] = b"\x82\x84\x86\x41\x0cnowhere.test";
 
 /// `POST / ` at that host.
 pub(crate) const LOCAL_POST: &[u8] = b"\x83\x84\x86\x41\x0cnowhere.test";
 
-/// A field spelt out, which leaves no trace in the table.
+/// A literal field without indexing.
 pub(crate) fn field(name: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Vec<u8> {
     let mut field = vec![0];
     string(name.as_ref(), &mut field);
@@ -29,7 +29,7 @@ pub(crate) fn field(name: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Vec<u8> 
     field
 }
 
-/// Fields spelt out, pseudo-header fields among them.
+/// Literal fields, including pseudo-header fields.
 pub(crate) fn fields(fields: &[(&str, &str)]) -> Vec<u8> {
     let each = fields.iter().map(|(name, value)| field(name, value));
     each.collect::<Vec<_>>().concat()
@@ -71,7 +71,7 @@ fn string(text: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(text);
 }
 
-/// The status that leads the first header section of a connection; 0 when there is none.
+/// The status at the beginning of a connection's first header section; 0 if there is none.
 pub(crate) fn status(section: &[u8]) -> u16 {
     let section = match section {
         // The size of the table changes.
@@ -91,7 +91,7 @@ pub(crate) fn status(section: &[u8]) -> u16 {
     }
 }
 
-/// Three digits in Huffman's code, which has 5 bits for 0, 1 and 2, and 6 for the others.
+/// Three digits in Huffman code, which has 5 bits for 0, 1 and 2, and 6 for all other digits.
 fn digits(text: &[u8]) -> u16 {
     let bit = |at: usize| u16::from(text.get(at / 8).copied().unwrap_or(0xff) >> (7 - at % 8) & 1);
     let bits = |at: usize, count: usize| (at..at + count).fold(0, |sum, at| sum << 1 | bit(at));

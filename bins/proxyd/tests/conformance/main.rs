@@ -1,4 +1,4 @@
-//! Attacks and conformance, in tables, against the real binary.
+//! Attacks and conformance: tables of cases against the real binary.
 #![expect(
     clippy::indexing_slicing,
     clippy::panic,

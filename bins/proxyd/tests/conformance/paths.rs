@@ -1,4 +1,4 @@
-//! Paths that could be read in two ways, by either protocol, under either policy.
+//! Ambiguous paths, by either protocol, under either policy.
 
 use crate::frames::{Frames, HEADERS, WHOLE, frame};
 use crate::hpack::{asking, status};
@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_proxyd");
 
-/// Targets, and whether a strict listener takes them.
+/// Targets, and whether a strict listener accepts them.
 const TARGETS: [(&str, bool); 26] = [
     ("/", true),
     ("/a/../b", true),

@@ -1,4 +1,4 @@
-//! An upstream that answers `ok` and remembers what it was asked, by either protocol.
+//! An upstream that answers `ok` and records its requests, by either protocol.
 
 use crate::got::Got;
 use crate::http2_upstream::Http2Upstream;
@@ -21,7 +21,7 @@ impl Recorder {
         let upstream = Http2Upstream::start(move |mut request| {
             let got = got.clone();
             async move {
-                // Only what came whole is a request.
+                // Only complete requests are recorded.
                 if let Some((body, trailers)) = request.read().await {
                     got.push(Got::by_http2(&request.head, body, &trailers));
                     request.say("ok");
@@ -38,7 +38,7 @@ impl Recorder {
         }
     }
 
-    /// What an upstream's settings must say for it to be asked.
+    /// The settings that an upstream needs to be this recorder.
     pub(crate) fn settings(&self) -> &'static str {
         match self {
             Self::Http1(_) => "",
@@ -46,7 +46,7 @@ impl Recorder {
         }
     }
 
-    /// How many requests came whole.
+    /// Number of complete requests.
     pub(crate) fn count(&self) -> usize {
         match self {
             Self::Http1(upstream) => upstream.requests().len(),
@@ -54,7 +54,7 @@ impl Recorder {
         }
     }
 
-    /// Those from the `since`th on.
+    /// Requests from index `since` on.
     pub(crate) fn since(&self, since: usize) -> Vec<Got> {
         match self {
             Self::Http1(upstream) => {

@@ -1,4 +1,4 @@
-//! Responses of a faulty upstream: never delivered as complete. [RFC 9112 §4, §6, §7]
+//! Invalid responses of an upstream: never delivered as complete. [RFC 9112 §4, §6, §7]
 
 use crate::doors;
 use proxy_testkit::{Broken, RawClient, Upstream, get, ok};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 const ROW_PATIENCE: Duration = Duration::from_secs(3);
 
-/// Responses that are none.
+/// Invalid responses.
 pub(crate) fn rows() -> Vec<Vec<u8>> {
     let lines = [
         "",
@@ -67,7 +67,7 @@ pub(crate) fn rows() -> Vec<Vec<u8>> {
     texts.map(String::into_bytes).collect()
 }
 
-/// Answers each request with the row that its target numbers, and closes.
+/// Answers each request with the row of its target's number, and closes.
 pub(crate) fn faulty() -> Upstream {
     let rows = rows();
     Upstream::start(move |served| {
@@ -107,7 +107,7 @@ fn a_faulty_response_is_never_delivered_as_complete() {
         };
         wrong.push(format!("{:?}: {told}", String::from_utf8_lossy(row)));
     }
-    // Otherwise all of this would prove nothing.
+    // Otherwise the test would prove nothing.
     let good = RawClient::connect(doors.plain).ask(get("/good", &[]));
     assert_eq!(good.status, 200);
     assert!(

@@ -1,4 +1,4 @@
-//! Requests as an attacker writes them. [RFC 9110, RFC 9112]
+//! Raw requests of an attacker. [RFC 9110, RFC 9112]
 
 mod forms;
 mod hop;
@@ -7,7 +7,7 @@ mod pipelines;
 
 use crate::frame_row::Seen;
 
-/// One request and what must become of it.
+/// A request with its expected result.
 pub(crate) struct Row {
     pub(crate) name: String,
     pub(crate) bytes: Vec<u8>,
@@ -20,7 +20,7 @@ pub(crate) enum Want {
     Refused(u16),
     /// This status; nothing forwarded.
     Told(u16),
-    /// The body is broken: never delivered as complete, never answered with success.
+    /// The body is malformed: never delivered as complete, never answered with success.
     CutOff,
     /// Status 200, and the upstream gets exactly this.
     Passed {
@@ -29,7 +29,7 @@ pub(crate) enum Want {
     },
     /// Status 200, and the upstream gets this.
     Got(Seen),
-    /// These statuses, one after the other, and the upstream gets exactly these targets and bodies.
+    /// These statuses in order, and the upstream gets exactly these targets and bodies.
     Several {
         statuses: &'static [u16],
         seen: &'static [(&'static str, &'static str)],
@@ -241,7 +241,7 @@ fn post(fields: &str, body: &str) -> Vec<u8> {
     format!("POST / HTTP/1.1\r\nHost: a.test\r\n{fields}\r\n\r\n{body}").into_bytes()
 }
 
-/// What is no length by any version of HTTP.
+/// Values that are not a length in any version of HTTP.
 pub(crate) const NO_LENGTHS: [&str; 19] = [
     "+5",
     "-5",

@@ -1,4 +1,4 @@
-//! Two thousand clients that send as slowly as they can, and one that wants to be served.
+//! Two thousand slow clients, beside one that expects service.
 #![expect(
     clippy::unwrap_used,
     clippy::disallowed_methods,
@@ -15,10 +15,11 @@ use std::time::{Duration, Instant};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_proxyd");
 const SLOW: usize = 2_000;
-/// The deadlines of two seconds, the tick of the clock, and what a busy machine takes.
+/// Deadlines of two seconds, the clock's tick, and a margin for a busy machine.
 const IN_TIME: Duration = Duration::from_secs(8);
 
-/// A client that has sent half a head, or a head and no body, and goes on byte by byte or not at all.
+/// A client that has sent half a head, or a head without a body, and continues byte by byte or not
+/// at all.
 struct Slow {
     stream: TcpStream,
     dribbles: bool,
@@ -43,7 +44,7 @@ impl Slow {
         }
     }
 
-    /// Sends a byte, and looks whether the proxy has had enough.
+    /// Sends a byte, and tests whether the proxy has closed the connection.
     fn go_on(&mut self) {
         if self.dribbles && self.stream.write(b"a").is_err() {
             self.open = false;
@@ -89,7 +90,8 @@ fn slow_clients_hinder_nobody_and_are_closed_in_time() {
     });
 
     waits.sort();
-    // Not the 99th: when two thousand deadlines pass at once, who asks then waits for their answers.
+    // Not the 99th: when two thousand deadlines expire at once, a concurrent request waits for
+    // their responses.
     let p95 = waits[waits.len() * 95 / 100];
     let asked = waits.len();
     println!("{asked} requests beside {SLOW} slow clients, p95 {p95:?}");
@@ -99,7 +101,7 @@ fn slow_clients_hinder_nobody_and_are_closed_in_time() {
     assert!(grown < 50 << 20, "{grown} bytes");
 }
 
-/// How many slow clients are left after [`IN_TIME`].
+/// Number of slow clients left after [`IN_TIME`].
 fn besiege(proxyd: &Proxyd) -> usize {
     let mut slow: Vec<Slow> = (0..SLOW).map(|number| Slow::new(proxyd, number)).collect();
     let begun = Instant::now();
@@ -112,7 +114,7 @@ fn besiege(proxyd: &Proxyd) -> usize {
     slow.iter().filter(|client| client.open).count()
 }
 
-/// Asks until it is over; how long each answer took.
+/// Sends requests until it is over; returns the response times.
 fn ask_on(proxyd: &Proxyd, over: &AtomicBool) -> Vec<Duration> {
     let mut client = RawClient::connect(proxyd.address());
     let mut waits = Vec::new();

@@ -1,7 +1,7 @@
-//! Data behind the end that a request's length told. [RFC 9113 §8.1.1]
+//! Data beyond the announced length of a request. [RFC 9113 §8.1.1]
 //!
-//! An upstream may have had all that was said, and have answered, before the rest comes. But nothing of
-//! the rest goes upstream.
+//! The upstream may have got the announced part, and have answered, before the rest arrives. No
+//! byte of the rest is forwarded.
 
 use crate::doors;
 use crate::frames::{DATA, END_HEADERS, END_STREAM, Frames, HEADERS, Heard, PING};
@@ -31,7 +31,7 @@ fn what_comes_behind_the_length_of_a_body_goes_nowhere() {
             }
         }
     }
-    // What was forwarded meanwhile was in order; what is asked now is not behind any rest.
+    // The request forwarded meanwhile was valid; the next one does not follow a rest.
     let mut client = RawClient::connect(doors.plain);
     assert_eq!(client.ask(get("/", &[])).status, 200);
     for request in upstream.requests() {
@@ -42,7 +42,7 @@ fn what_comes_behind_the_length_of_a_body_goes_nowhere() {
     }
 }
 
-/// Sends these pieces of a body, the last when all before it has been looked at, or at once.
+/// Sends these pieces of a body; the last one after all earlier ones were processed, or at once.
 fn send(client: &mut Frames, bodies: &[&[u8]], waits: bool) {
     let Some((last, before)) = bodies.split_last() else {
         return;
@@ -58,7 +58,7 @@ fn send(client: &mut Frames, bodies: &[&[u8]], waits: bool) {
     client.send_frame(PING, 0, 0, &[1; 8]);
 }
 
-/// Hears what comes until all was looked at, or the end.
+/// Reads until everything was processed, or the end.
 fn hear_out(client: &mut Frames) {
     loop {
         match client.next() {

@@ -1,4 +1,4 @@
-//! What becomes of each row's bytes: what the client is told, and what the upstream gets.
+//! The result of each row: the client's response, and the upstream's requests.
 
 use crate::doors::{self, Doors};
 use crate::got::Got;
@@ -8,7 +8,7 @@ use proxy_testkit::{Broken, RawClient, Response, Wire};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Longer than any row takes; a row that hangs is a fault of its own.
+/// Longer than any row takes; a row that hangs is an error.
 const ROW_PATIENCE: Duration = Duration::from_secs(5);
 
 #[test]
@@ -31,7 +31,7 @@ fn each_request_is_refused_or_reaches_an_upstream_by_http2_as_it_should() {
     judge_all(&Recorder::http2(), |doors| doors.plain, usize::MAX);
 }
 
-/// Sends each row in pieces of so many bytes.
+/// Sends each row in pieces of this many bytes.
 fn judge_all(upstream: &Recorder, door: fn(&Doors) -> SocketAddr, piece: usize) {
     let doors = doors::open(upstream.address(), upstream.settings());
     let rows = rows::all();
@@ -47,7 +47,7 @@ fn judge_all(upstream: &Recorder, door: fn(&Doors) -> SocketAddr, piece: usize) 
 
     let count = wrong.len();
     assert!(wrong.is_empty(), "{count} wrong:\n{}", wrong.join("\n"));
-    // What came late would be here.
+    // A late request would be here.
     let passed = rows.iter().map(|row| row.want.requests());
     assert_eq!(upstream.count(), passed.sum::<usize>());
 }
@@ -57,7 +57,7 @@ fn judge(door: SocketAddr, upstream: &Recorder, (row, piece): (&Row, usize)) -> 
     let mut client = RawClient::connect(door);
     client.be_patient_for(ROW_PATIENCE);
     for piece in row.bytes.chunks(piece) {
-        // Refused early, a row need not be taken whole.
+        // A row that is refused early need not be read whole.
         if Wire::send(&mut client, piece).is_err() {
             break;
         }
@@ -101,7 +101,7 @@ fn judge(door: SocketAddr, upstream: &Recorder, (row, piece): (&Row, usize)) -> 
     }
 }
 
-/// Reads an answer. Who was slow to send a body may have been asked for it before.
+/// Reads a response. A client that sends its body late may get 100 before.
 fn answer(client: &mut RawClient) -> Result<Response, Broken> {
     match client.try_response() {
         Ok(interim) if interim.status == 100 => client.try_response(),
@@ -109,7 +109,7 @@ fn answer(client: &mut RawClient) -> Result<Response, Broken> {
     }
 }
 
-/// Reads one answer after the other, and that there are no more.
+/// Reads the responses in order, and asserts that there are no more.
 fn several(client: &mut RawClient, statuses: &[u16]) -> Result<(), String> {
     for status in statuses {
         let answer = answer(client).map_err(|broken| broken.to_string())?;
@@ -123,7 +123,7 @@ fn several(client: &mut RawClient, statuses: &[u16]) -> Result<(), String> {
 }
 
 impl Want {
-    /// How many requests reach the upstream.
+    /// Number of requests that reach the upstream.
     fn requests(&self) -> usize {
         match self {
             Self::Refused(_) | Self::Told(_) | Self::CutOff => 0,
@@ -132,7 +132,7 @@ impl Want {
         }
     }
 
-    /// Whether the upstream got what it should.
+    /// Whether the upstream got the expected requests.
     fn compare(&self, seen: &[Got]) -> Result<(), String> {
         if seen.len() != self.requests() {
             let texts: Vec<_> = seen.iter().map(|got| &got.text).collect();

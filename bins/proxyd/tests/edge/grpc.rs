@@ -1,4 +1,4 @@
-//! gRPC: deadlines, trailers, and failures told as gRPC tells them.
+//! gRPC: deadlines, trailers, and errors in gRPC's form.
 
 use crate::support::{Answer, Http2, Http2Upstream, ask, live, start};
 use bytes::Bytes;
@@ -136,7 +136,7 @@ fn what_is_no_deadline_is_left_alone() {
         let mut http = Http2::knowing(proxyd.address()).await;
         let answer = http.ask(call(&[("grpc-timeout", "soon")])).await;
         assert_eq!(answer.text(), "hello");
-        // Nor does it mean anything to who does not call by gRPC.
+        // The header has no meaning for other requests.
         let mut request = ask("POST", "/");
         request
             .headers_mut()

@@ -1,4 +1,4 @@
-//! Calls by a real gRPC client of a real gRPC server, over cleartext and over TLS.
+//! Calls by a real gRPC client to a real gRPC server, in plaintext and over TLS.
 
 use crate::support::{Authority, BINARY, GrpcService, Plain, caller, live, ready};
 use bytes::Bytes;
@@ -12,14 +12,14 @@ use tonic::metadata::MetadataValue;
 use tonic::transport::Channel;
 use tonic::{Code, Request};
 
-/// A service, the proxy before it, and a caller of the proxy.
+/// A service, the proxy before it, and a client of the proxy.
 struct Line {
     service: GrpcService,
     proxyd: Proxyd,
     grpc: Grpc<Channel>,
 }
 
-/// In clear, with these settings of the route and of the upstream.
+/// In plaintext, with these settings of the route and of the upstream.
 async fn in_clear(route: &str, upstream: &str) -> Line {
     let service = GrpcService::start(None);
     let kdl = format!(
@@ -116,7 +116,7 @@ async fn streamed_answers(grpc: &mut Grpc<Channel>) {
     assert_eq!(messages.message().await.unwrap(), None);
 }
 
-/// Each message is answered before the next is sent: nothing waits for more.
+/// Each message is answered before the next is sent.
 async fn ping_pong(grpc: &mut Grpc<Channel>) {
     let (sender, receiver) = mpsc::channel(1);
     let asked = Request::new(ReceiverStream::new(receiver));
@@ -284,7 +284,7 @@ fn a_deadline_is_passed_on_and_kept() {
             .unary(request, method("Hang"), Plain)
             .await
             .unwrap_err();
-        // Caller, proxy and server all watch it; tonic calls it cancelled.
+        // Client, proxy and server all enforce it; tonic reports it as cancelled.
         let late = [Code::DeadlineExceeded, Code::Cancelled];
         assert!(late.contains(&status.code()), "{status:?}");
         assert_eq!(line.service.given_up.wait_for(1), ["Hang"]);
@@ -318,7 +318,7 @@ fn a_caller_that_gives_up_is_known_to_the_server() {
         assert!(messages.message().await.unwrap().is_some());
         drop(messages);
         assert_eq!(line.service.given_up.wait_for(2), ["Hang", "Watch"]);
-        // The connection lives on.
+        // The connection stays open.
         let call =
             ready(&mut line.grpc)
                 .await

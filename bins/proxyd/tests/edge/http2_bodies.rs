@@ -1,4 +1,4 @@
-//! Bodies and trailers by HTTP/2.
+//! Bodies and trailers over HTTP/2.
 
 use crate::support::{Answer, Http2, Http2Upstream, ask, get, live, plain, send_all, start, to};
 use bytes::Bytes;
@@ -54,7 +54,7 @@ fn a_body_of_told_length_keeps_it() {
 #[test]
 fn a_body_of_another_length_than_told_is_no_request() {
     let upstream = Upstream::start(|served| {
-        // What was begun is never completed.
+        // An incomplete request is never completed.
         assert!(served.request().is_none());
     });
     let proxyd = start(&to(&upstream, H2C), &[]);
@@ -88,7 +88,7 @@ fn a_client_that_does_not_read_holds_its_upstream_back() {
 
     live(async {
         let mut builder = h2::client::Builder::new();
-        // Streams that are not read do not stop the one that is.
+        // Unread streams do not block the one that is read.
         builder.initial_connection_window_size(8 << 16);
         let io = plain(proxyd.address()).await;
         let mut http = Http2::with(io, &mut builder).await;
@@ -97,7 +97,7 @@ fn a_client_that_does_not_read_holds_its_upstream_back() {
         for _ in 0..8 {
             unread.push(http.send(get("/")).await.await.unwrap());
         }
-        // Meanwhile others are served.
+        // Meanwhile other streams are served.
         assert!(proxyd.rss_bytes() < before + (16 << 20));
         for response in unread {
             let mut left = SIZE;
@@ -144,7 +144,7 @@ fn an_upstream_that_does_not_read_holds_its_client_back() {
                 sent.store(true, Ordering::Relaxed);
             })
         };
-        // As long as many other requests take, it is not taken.
+        // It is not read while many other requests are served.
         let mut other = Http2::knowing(proxyd.address()).await;
         for _ in 0..50 {
             assert_eq!(other.get("/").await.status, 200);
@@ -248,7 +248,7 @@ fn an_answer_before_the_end_of_the_request_is_delivered() {
             .unwrap();
         let answer = Answer::whole(response.await.unwrap()).await.unwrap();
         assert_eq!((answer.status.as_u16(), answer.text()), (403, "no"));
-        // The rest is not wanted, and that is no error.
+        // The rest is not needed, and that is not an error.
         let reset = std::future::poll_fn(|cx| stream.poll_reset(cx)).await;
         assert_eq!(reset.unwrap(), h2::Reason::NO_ERROR);
     });
@@ -275,7 +275,7 @@ fn a_response_that_breaks_off_does_not_look_whole() {
             proxyd.access_record(&id).text("reason"),
             "response_truncated"
         );
-        // The connection goes on.
+        // The connection stays open.
         let again = http.send(get("/")).await.await;
         assert_eq!(again.unwrap().status(), 200);
     });
@@ -309,7 +309,7 @@ fn a_stream_whose_client_takes_nothing_is_given_up() {
             .unwrap()
             .to_owned();
         let mut body = response.into_body();
-        // The first window's worth comes, and is never acknowledged.
+        // The first window of data arrives, and is never acknowledged.
         let mut seen = 0;
         let error = loop {
             match body.data().await.unwrap() {
@@ -322,7 +322,7 @@ fn a_stream_whose_client_takes_nothing_is_given_up() {
             proxyd.access_record(&id).text("reason"),
             "client_write_timeout"
         );
-        // Other streams of the connection go on.
+        // Other streams of the connection continue.
         assert_eq!(http.get("/small").await.status, 200);
     });
 }

@@ -1,4 +1,4 @@
-//! How streams and connections by HTTP/2 come to their end.
+//! The ends of HTTP/2 streams and connections.
 
 use crate::support::{
     Answer, DATA, END_HEADERS, END_STREAM, Frames, GET, GOAWAY, HEADERS, Http2, PING, ask, get,
@@ -88,7 +88,7 @@ fn who_takes_another_connection_in_time_is_refused_nothing() {
 
         assert_eq!(proxyd.upgrade(), Upgrade::Done);
 
-        // First it is told that there is an end to come; what it sends before it has heard is served.
+        // First the client gets the notice; streams that it opens before it receives it are served.
         let notice = frames.next_of(GOAWAY).await;
         assert_eq!(notice.payload, b"\x7f\xff\xff\xff\0\0\0\0");
         frames.send(HEADERS, END_STREAM | END_HEADERS, 3, GET).await;
@@ -120,7 +120,7 @@ fn an_idle_connection_is_told_to_leave() {
         assert_eq!(http.get("/").await.status, 200);
         http.end().await.unwrap();
 
-        // One that does not even answer a ping is cut off all the same.
+        // A client that does not even reply to a ping is disconnected, too.
         let mut frames = Frames::connect(proxyd.address(), &[]).await;
         frames.send(HEADERS, END_STREAM | END_HEADERS, 1, GET).await;
         let goaway = frames.next_of(GOAWAY).await;
@@ -167,7 +167,7 @@ fn a_breach_of_the_protocol_ends_its_connection_and_is_told() {
 
     live(async {
         let mut frames = Frames::connect(proxyd.address(), &[]).await;
-        // A stream that only servers may open.
+        // A stream id that only servers may use.
         frames.send(HEADERS, END_STREAM | END_HEADERS, 2, GET).await;
         assert_eq!(frames.next_of(GOAWAY).await.code(), 1);
         while frames.next().await.is_some() {}

@@ -1,4 +1,4 @@
-//! Clients that make work for nothing.
+//! Floods over HTTP/2.
 
 use crate::support::{
     CANCEL, CONTINUATION, DATA, END_HEADERS, END_STREAM, ENHANCE_YOUR_CALM, Frames, GET, GOAWAY,
@@ -13,7 +13,7 @@ fn running() -> (Upstream, Proxyd) {
     (upstream, proxyd)
 }
 
-/// Sends `frames` over and over until the proxy has had enough, and gives what it says then.
+/// Sends `frames` repeatedly until the proxy ends the connection, and returns its error.
 async fn flood(client: &mut Frames, mut frames: impl FnMut(u32) -> Vec<u8>) -> u32 {
     for round in 0..20_000 {
         if client.send_raw(&frames(round)).await.is_err() {
@@ -44,7 +44,7 @@ fn each_kind_of_flood_ends_its_connection() {
             let mut client = Frames::connect(proxyd.address(), &[]).await;
             let code = flood(&mut client, |_| frame.clone()).await;
             assert_eq!(code, ENHANCE_YOUR_CALM, "{name}");
-            // Nobody else suffers.
+            // Other clients are not affected.
             let mut other = Http2::knowing(proxyd.address()).await;
             assert_eq!(other.get("/").await.status, 200);
         });
@@ -99,10 +99,10 @@ fn requests_given_up_as_fast_as_they_come_end_their_connection() {
     is_told(&proxyd);
 }
 
-/// Streams that a client has open at once in a batch.
+/// Number of concurrent streams in a batch.
 const BATCH: u32 = 100;
 
-/// Opens a batch of streams and gives them up when `forwarded` says that the upstream has them.
+/// Opens a batch of streams and resets them when `forwarded` says that the upstream has them.
 async fn give_a_batch_up(client: &mut Frames, batch: u32, forwarded: impl Fn(u32)) {
     let streams = (batch * BATCH..(batch + 1) * BATCH).map(|number| number * 2 + 1);
     let ends = END_STREAM | END_HEADERS;
@@ -124,7 +124,7 @@ async fn give_a_batch_up(client: &mut Frames, batch: u32, forwarded: impl Fn(u32
 #[test]
 fn callers_whose_deadlines_pass_while_an_upstream_stalls_are_no_flood() {
     let upstream = Http2Upstream::start(|request| async move {
-        // Held until its caller gives it up.
+        // Held until the client resets it.
         let mut respond = request.respond;
         drop(std::future::poll_fn(|cx| respond.poll_reset(cx)).await);
     });
@@ -195,7 +195,7 @@ fn a_listener_says_how_many_streams_may_be_given_up() {
         let proxyd = start(&to(&upstream, &listener), &[]);
         live(async {
             let mut client = Frames::connect(proxyd.address(), &[]).await;
-            // Given up before they are looked at: one read brings both frames.
+            // Reset before it was processed: one read returns both frames.
             let pairs = (0..sent).map(|number| {
                 let stream = number * 2 + 1;
                 let begun = frame(HEADERS, END_STREAM | END_HEADERS, stream, GET);
@@ -247,7 +247,7 @@ fn a_header_section_that_unfolds_beyond_measure_is_refused() {
     let (upstream, proxyd) = running();
     live(async {
         let mut client = Frames::connect(proxyd.address(), &[]).await;
-        // One field of 4000 bytes enters the table, then stands a thousand times for one byte each.
+        // One field of 4000 bytes is indexed, then referenced a thousand times for one byte each.
         let mut head = GET.to_vec();
         head.extend([0x40, 1, b'x', 0x7f, 0xa1, 0x1e]);
         head.extend(std::iter::repeat_n(b'a', 4000));
@@ -259,7 +259,7 @@ fn a_header_section_that_unfolds_beyond_measure_is_refused() {
             if [RST_STREAM, GOAWAY].contains(&frame.kind) {
                 break;
             }
-            // h2 says 431 of its own accord when it gives up early.
+            // h2 answers 431 by itself when it stops early.
             assert!(frame.kind != DATA);
             if frame.kind == HEADERS {
                 break;

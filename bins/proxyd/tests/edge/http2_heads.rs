@@ -1,4 +1,4 @@
-//! Heads that HTTP/2 allows and HTTP/1.1 does not, or the other way round.
+//! Heads that are valid in only one of HTTP/2 and HTTP/1.1.
 
 use crate::support::{
     END_HEADERS, END_STREAM, Frames, GET, HEADERS, Http2, RST_STREAM, get, literal, live, start, to,

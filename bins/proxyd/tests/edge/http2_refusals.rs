@@ -1,5 +1,5 @@
-//! What the HTTP/2 library refuses by itself: it reaches no upstream as a whole request, and leaves a
-//! record.
+//! Streams that the HTTP/2 library refuses by itself: they reach no upstream as a whole request,
+//! and leave a record.
 
 use crate::support::{
     CANCEL, DATA, END_HEADERS, END_STREAM, Frames, GET, HEADERS, Http2, Http2Upstream, POST,
@@ -7,7 +7,7 @@ use crate::support::{
 };
 use proxy_testkit::{Proxyd, Upstream, get};
 
-/// Asks until the metrics page says so many failures for this reason.
+/// Polls the metrics page until it has this many failures for this reason.
 #[track_caller]
 fn wait_for_failures(proxyd: &Proxyd, reason: &str, count: u64) {
     let line = format!("proxy_errors_total{{reason=\"{reason}\"}} {count}");
@@ -26,7 +26,7 @@ fn with_metrics(kdl: &str) -> String {
     format!("{kdl}\n{metrics}")
 }
 
-/// A `POST` with a piece of its body, and trailers that lead with `:path`.
+/// A `POST` with a part of its body, and trailers that begin with `:path`.
 fn with_a_path_behind() -> Vec<u8> {
     [
         frame(HEADERS, END_HEADERS, 1, POST),
@@ -64,7 +64,7 @@ fn trailers_with_a_pseudo_header_field_abort_the_upload() {
             ),
         ];
         client.send_raw(&[head, piece].concat()).await.unwrap();
-        // The request is on its way when its end comes.
+        // The request is being forwarded when its end arrives.
         tokio::task::block_in_place(|| upstream.wait_for_connections(1));
         client.send_raw(&trailers).await.unwrap();
         let reset = client.next_of(RST_STREAM).await;
@@ -106,7 +106,7 @@ fn trailers_with_a_pseudo_header_field_reset_the_stream_to_an_http2_upstream() {
 #[test]
 fn a_stream_that_never_became_a_request_leaves_a_record() {
     let with_connection = [GET, &literal(b"connection", b"close")].concat();
-    // The library takes no quote in a query.
+    // The library refuses a quote in a query.
     let path = literal(b":path", b"/?q=\"x\"");
     let with_quote = [&b"\x82\x86\x41\x06a.test"[..], &path].concat();
     for head in [with_connection, with_quote] {
@@ -119,7 +119,7 @@ fn a_stream_that_never_became_a_request_leaves_a_record() {
             client.send(HEADERS, ends, 1, &head).await;
             let reset = client.next_of(RST_STREAM).await;
             assert_eq!((reset.stream, reset.code()), (1, PROTOCOL_ERROR));
-            // The connection goes on, and what is served leaves no such record.
+            // The connection stays open, and served streams leave no such record.
             client.send(HEADERS, ends, 3, GET).await;
             assert_eq!(client.next_of(HEADERS).await.stream, 3);
         });

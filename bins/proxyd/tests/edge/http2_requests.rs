@@ -1,4 +1,4 @@
-//! Requests by HTTP/2, and what their upstreams and clients see of them.
+//! Requests over HTTP/2, at their upstreams and clients.
 
 use crate::support::{
     Authority, Frames, Http2, SETTINGS, TlsClient, ask, get, live, over_tls, start, to,
@@ -57,7 +57,7 @@ fn http2_is_spoken_without_tls_where_that_is_allowed() {
         let mut http = Http2::knowing(proxyd.address()).await;
         assert_eq!(http.get("/").await.text(), "hello");
     });
-    // Others speak HTTP/1.1 there, whatever their methods begin with.
+    // HTTP/1.1 is used for every other method, whatever it begins with.
     for request in ["PUT", "P", "GET"] {
         let mut client = proxyd.connect();
         client.send(&request.as_bytes()[..1]);
@@ -265,7 +265,7 @@ fn a_body_held_back_is_asked_for_when_it_is_wanted() {
         let answer = crate::support::Answer::whole(response.await.unwrap()).await;
         assert_eq!(answer.unwrap().text(), "hello");
 
-        // One that is too large is refused without having been asked for.
+        // A request that is too large is refused without `100 Continue`.
         let (mut response, _body) = http.begin(request("11")).await;
         let interim = std::future::poll_fn(|cx| response.poll_informational(cx)).await;
         assert!(interim.is_none());

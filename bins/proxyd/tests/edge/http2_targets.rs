@@ -1,4 +1,4 @@
-//! Requests over HTTP/2 reach the target that their plan names, whatever reloads came before.
+//! HTTP/2 requests reach the target of their plan, whatever reloads came before.
 
 use crate::support::{Http2Upstream, start};
 use h2::Reason;
@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::Semaphore;
 
-/// Everything goes to `upstream` by HTTP/2, under a name of its own; the request says to which.
+/// Routes every request to `upstream` over HTTP/2, under its own name; the request contains the
+/// expected one.
 fn named(name: &str, upstream: &Http2Upstream, more: &str) -> String {
     format!(
         r#"
@@ -24,7 +25,7 @@ fn named(name: &str, upstream: &Http2Upstream, more: &str) -> String {
     )
 }
 
-/// Says its name to requests that are meant for it, and what is wrong with others. Those to `/held`
+/// Responds with its name to requests for it, and with the mismatch to any other. Those to `/held`
 /// are answered once there is a permit.
 fn checking(name: &'static str, permits: &Arc<Semaphore>) -> Http2Upstream {
     let permits = Arc::clone(permits);
@@ -123,7 +124,7 @@ fn a_call_that_is_repeated_under_an_old_plan_reaches_its_own_target() {
     assert_eq!((response.status, response.text().as_str()), (200, "old"));
 }
 
-/// Refuses the first request once there is a permit, and answers the others.
+/// Refuses the first request once there is a permit, and answers later ones.
 fn refusing_once(permits: &Arc<Semaphore>) -> Http2Upstream {
     let permits = Arc::clone(permits);
     let refused = Arc::new(AtomicBool::new(false));

@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
-/// One route to targets by HTTP/2, from a listener that speaks both versions.
+/// One route to targets over HTTP/2, from a listener with both versions.
 fn to(targets: &[SocketAddr], more: &str) -> String {
     let targets: Vec<_> = targets
         .iter()
@@ -97,7 +97,7 @@ fn a_target_that_does_not_speak_http2_is_a_bad_gateway() {
     assert_eq!(record.text("reason"), "upstream_http2_error");
 }
 
-/// An upstream whose answers wait for permits.
+/// An upstream that answers with a permit for each response.
 fn waiting(manner: Manner) -> (Http2Upstream, Arc<Semaphore>) {
     let permits = Arc::new(Semaphore::new(0));
     let upstream = {
@@ -125,7 +125,7 @@ fn requests_share_a_connection_as_long_as_it_has_room() {
 
     live(async {
         let mut http = Http2::knowing(proxyd.address()).await;
-        // From its first answer on it is known how many the target takes.
+        // From the first response on, the target's maximum is known.
         permits.add_permits(1);
         assert_eq!(http.get("/").await.text(), "0");
         let mut waiting = Vec::new();
@@ -277,7 +277,7 @@ fn a_client_that_only_sends_does_not_stop_a_target_that_only_sends() {
         let mut http = Http2::knowing(proxyd.address()).await;
         let (response, mut up) = http.begin(ask("POST", "/")).await;
         let response = response.await.unwrap();
-        // Nothing of the answer is read until everything is sent.
+        // The response is not read before everything is sent.
         send_all(&mut up, &vec![2; size]).await.unwrap();
         let answer = Answer::whole(response).await.unwrap();
         assert_eq!(answer.body.len(), size);
@@ -295,13 +295,13 @@ fn a_request_that_a_target_refuses_unseen_is_sent_to_another() {
     live(async {
         let mut http = Http2::knowing(proxyd.address()).await;
         for _ in 0..4 {
-            // A POST, too: nobody has looked at it.
+            // A POST, too: the target has not processed it.
             let answer = http.ask(ask("POST", "/")).await;
             assert_eq!((answer.status.as_u16(), answer.text()), (200, "hello"));
         }
         assert!(!refusing.requests.is_empty());
     });
-    // Where there is no other, that is what the client is told.
+    // Without another target, the client gets this error.
     let alone = start(&to(&[refusing.address], ""), &[]);
     let response = alone.connect().ask(get1("/", &[]));
     assert_eq!(response.status, 502);
@@ -319,7 +319,7 @@ fn a_connection_that_is_to_end_is_finished_and_replaced() {
         let old = http.send(get("/old")).await;
         upstream.requests.wait_for(1);
         upstream.leave();
-        // Until the proxy has heard of it, requests still come by the old connection.
+        // Until the proxy has received it, requests still use the old connection.
         let mut waiting = Vec::new();
         while upstream.connections.len() < 2 {
             waiting.push(http.send(get("/new")).await);
@@ -342,7 +342,7 @@ fn a_response_that_a_target_gives_up_does_not_look_whole() {
             .send_response(Response::new(()), false)
             .unwrap();
         send.send_data(Bytes::from_static(b"some"), false).unwrap();
-        // Only when the client has seen the beginning.
+        // Only after the client has got the beginning.
         drop(request.body.data().await);
         send.send_reset(Reason::INTERNAL_ERROR);
     });
@@ -420,7 +420,7 @@ fn a_slow_client_slows_its_own_stream_only() {
             assert_eq!(quick.get("/small").await.text(), "xxxxx");
         }
         assert_eq!(upstream.connections.len(), 1);
-        // 20 times a window and what is in the sockets, not 20 times 8 MiB.
+        // 20 windows and the sockets' buffers, not 20 times 8 MiB.
         assert!(proxyd.peak_rss_bytes() < 64 << 20);
         drop(unread);
     });
@@ -459,7 +459,7 @@ fn an_idle_connection_to_a_target_is_closed_in_time() {
     let mut client = proxyd.connect();
     assert_eq!(client.ask(get1("/", &[])).status, 200);
     let before = proxyd.open_files();
-    // Nothing says so but the number of files.
+    // Only the number of files shows it.
     live(async {
         while proxyd.open_files() >= before {
             tokio::task::yield_now().await;
@@ -469,7 +469,7 @@ fn an_idle_connection_to_a_target_is_closed_in_time() {
     assert_eq!(upstream.connections.len(), 2);
 }
 
-/// A target that sends back what comes through a tunnel.
+/// A target that returns every byte of a tunnel.
 fn tunnelling() -> Http2Upstream {
     let manner = Manner {
         tunnels: true,
@@ -531,7 +531,7 @@ fn a_websocket_by_http1_goes_through_a_stream() {
         "websocket"
     );
     assert!(!seen.headers.contains_key("sec-websocket-key"));
-    // What a target refuses is refused.
+    // The target's refusal is forwarded.
     let refused = proxyd.connect().ask(get1("/no", UPGRADE));
     assert_eq!(refused.status, 403);
 }
@@ -567,7 +567,7 @@ fn a_target_without_tunnels_opens_none() {
     assert_eq!(response.status, 502);
     let record = proxyd.error_record(&response.correlation_id());
     assert_eq!(record.text("reason"), "upgrade_declined");
-    // Another protocol is not even asked for.
+    // Another protocol is not even requested.
     let other = get1("/", &[("Connection", "Upgrade"), ("Upgrade", "foo")]);
     assert_eq!(proxyd.connect().ask(other).text(), "hello");
 }

@@ -17,8 +17,8 @@ fn connect(protocol: &'static str) -> Request<()> {
     request
 }
 
-/// Switches whatever is asked, with the right answer to its key, then sends every byte back. It tells a
-/// length that means nothing, as some do.
+/// Accepts every upgrade with the correct reply to its key, then returns every byte. Sends a
+/// meaningless length, as some servers do.
 fn websocket() -> Upstream {
     Upstream::start(|served| {
         let Some(request) = served.head() else { return };
@@ -48,7 +48,7 @@ fn a_websocket_goes_through_a_stream() {
 
     live(async {
         let mut http = Http2::knowing(proxyd.address()).await;
-        // The server has to say first that it knows how.
+        // The server has to announce support first.
         while !http.send.is_extended_connect_protocol_enabled() {
             tokio::task::yield_now().await;
         }

@@ -1,4 +1,4 @@
-//! TLS, HTTP/2 and gRPC at both edges of the real binary, over real sockets.
+//! TLS, HTTP/2 and gRPC on both sides of the real binary, over real sockets.
 #![expect(
     clippy::indexing_slicing,
     clippy::panic,

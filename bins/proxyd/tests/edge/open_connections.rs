@@ -1,4 +1,4 @@
-//! What a reload and their age mean for connections by TLS and HTTP/2 that are open already.
+//! Effects of reloads and age on open TLS and HTTP/2 connections.
 
 use crate::support::{
     Authority, BINARY, END_HEADERS, END_STREAM, Frames, GET, GOAWAY, HEADERS, SETTINGS, TlsClient,
@@ -33,7 +33,7 @@ fn a_reload_that_demands_client_certificates_reaches_open_connections() {
         let kdl = to(&upstream, &over_tls(demanding));
         assert_eq!(proxyd.reload(&kdl), Reload::Applied);
 
-        // Whatever comes before the client has heard of the end is judged by the new rule.
+        // Requests before the client has received the end are validated by the new rule.
         http.write_all(&request(3)).await.unwrap();
         wait_for(&mut http, "client certificate required").await;
         let mut rest = Vec::new();

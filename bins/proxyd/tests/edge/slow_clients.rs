@@ -1,4 +1,4 @@
-//! Clients that move, and as little as they can.
+//! Clients that make minimal progress.
 
 use crate::support::{
     Authority, CANCEL, DATA, END_HEADERS, END_STREAM, Frames, GET, HEADERS, Http2, Http2Upstream,
@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
-/// Between two bytes: much less than the silence that is allowed.
+/// Interval between two bytes: much less than the idle timeout.
 const SIP: Duration = Duration::from_millis(50);
 
 fn never_answering() -> Upstream {
@@ -32,7 +32,7 @@ fn a_stream_whose_client_sips_is_given_up() {
         let mut client = Frames::connect(proxyd.address(), &[(INITIAL_WINDOW, 10)]).await;
         let get = frame(HEADERS, END_STREAM | END_HEADERS, 1, GET);
         client.send_raw(&get).await.unwrap();
-        // Each byte is taken long before a silence would last 600 ms.
+        // Each byte is read long before 600 ms without one.
         let reset = loop {
             let Ok(came) = timeout(SIP, client.next()).await else {
                 let one = [0, 0, 0, 1];
@@ -97,7 +97,7 @@ fn a_body_that_drips_over_tls_is_answered_408() {
     live(async {
         let client = TlsClient::trusting(&authority);
         let mut client = client.connect(proxyd.address(), "a.test").await;
-        // Behind what is left of the handshake.
+        // Behind the rest of the handshake.
         assert_eq!(client.get("a.test", "/").await.0, 200);
         let head = b"POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 9999\r\n\r\n";
         client.stream.write_all(head).await.unwrap();
@@ -146,7 +146,7 @@ fn a_grpc_call_that_only_sends_heartbeats_goes_on() {
         let grpc = "application/grpc".parse().unwrap();
         request.headers_mut().insert("content-type", grpc);
         let (mut response, mut stream) = http.begin(request).await;
-        // More than twice the silence that is allowed.
+        // More than twice the idle timeout.
         for _ in 0..25 {
             assert!(timeout(SIP, &mut response).await.is_err());
             stream.send_data("x".into(), false).unwrap();
@@ -176,7 +176,7 @@ fn a_client_that_reads_slowly_by_http2_does_not_outlast_the_route_s_total() {
         let mut client = Frames::connect(proxyd.address(), &[(INITIAL_WINDOW, 2_000)]).await;
         let get = frame(HEADERS, END_STREAM | END_HEADERS, 1, GET);
         client.send_raw(&get).await.unwrap();
-        // 2 kB each 50 ms: much faster than the least that a client must take.
+        // 2 kB per 50 ms: much more than the minimum data rate.
         let reset = loop {
             let Ok(came) = timeout(SIP, client.next()).await else {
                 let more = 2_000_u32.to_be_bytes();

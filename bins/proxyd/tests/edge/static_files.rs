@@ -1,4 +1,4 @@
-//! Files of a folder: what is sent of them, on which conditions, and what never is.
+//! Static files: contents, conditions, and files that are never sent.
 
 use crate::support::{BINARY, Http2, ask, live};
 use proxy_testkit::{Launch, Proxyd, RawClient, Response, get};
@@ -62,7 +62,7 @@ fn by(client: &mut RawClient, method: &str, target: &str) -> Response {
     }
 }
 
-/// Makes a file this much older.
+/// Sets a file's time back by this much.
 fn age(path: &Path, seconds: u64) {
     let file = fs::File::options().append(true).open(path).unwrap();
     let time = file.metadata().unwrap().modified().unwrap() - Duration::from_secs(seconds);
@@ -189,10 +189,10 @@ fn a_folder_is_answered_by_its_index() {
     let moved = site.ask("/docs?a=b", &[]);
     assert_eq!(moved.status, 301);
     assert_eq!(moved.fields.get("location"), Some("/docs/?a=b"));
-    // Two slashes would lead to another host.
+    // Two slashes would name another host.
     let moved = site.ask("//docs", &[]);
     assert_eq!(moved.fields.get("location"), Some("/docs/"));
-    // Nothing is listed.
+    // Folders are not listed.
     assert_eq!(site.status("/"), 404);
     assert_eq!(site.status("/page.html/"), 404);
 }
@@ -246,7 +246,7 @@ fn compressed_neighbours_are_sent_to_clients_that_take_them() {
     tags.dedup();
     assert_eq!(tags.len(), 4);
 
-    // Tools that keep whole seconds make a neighbour seem older than what it was made of.
+    // Tools that keep whole seconds make a variant seem older than its original.
     let file = fs::File::options()
         .append(true)
         .open(site.root.join("page.html.br"));
@@ -257,7 +257,7 @@ fn compressed_neighbours_are_sent_to_clients_that_take_them() {
     let response = site.ask("/page.html", &[("Accept-Encoding", "br")]);
     assert_eq!(response.text(), "by br");
 
-    // One that is older than its original was made of another.
+    // A variant older than its original was made from another file.
     age(&site.root.join("page.html.br"), 600);
     let response = site.ask("/page.html", &[("Accept-Encoding", "br")]);
     assert_eq!(response.text(), PAGE);
@@ -389,7 +389,7 @@ fn a_missing_file_and_one_that_may_not_be_read_are_told_apart() {
 
     let locked = site.root.join("page.html");
     fs::set_permissions(&locked, fs::Permissions::from_mode(0o000)).unwrap();
-    // The superuser may read what nobody may.
+    // The superuser can read every file.
     let expected = if fs::File::open(&locked).is_ok() {
         200
     } else {
@@ -499,7 +499,7 @@ fn a_large_file_flows_as_the_client_takes_it() {
     client.send(get("/large.bin", &[]));
     let mut head = client.head();
     assert_eq!(head.status, 200);
-    // Others are served meanwhile, by the same worker.
+    // Other requests are served meanwhile, by the same worker.
     for _ in 0..20 {
         assert_eq!(site.status("/page.html"), 200);
     }

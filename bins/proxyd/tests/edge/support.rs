@@ -1,4 +1,4 @@
-//! Certificates, clients and upstreams that speak what this suite is about.
+//! Certificates, clients and upstreams for this suite.
 
 mod certificates;
 mod client;

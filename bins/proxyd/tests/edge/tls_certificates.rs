@@ -1,4 +1,4 @@
-//! Which certificate is shown, to whom, and since when.
+//! Selection and renewal of certificates.
 
 use crate::support::{Authority, Http2, TlsClient, live, over_tls, start, to};
 use http::Request;
@@ -67,7 +67,7 @@ fn a_host_of_another_certificate_is_misdirected() {
             ("A.test:8443", 200),
             ("www.a.test", 200),
             ("b.test", 421),
-            // Nobody's: it would have been shown the same certificate.
+            // A name that no certificate covers: the same certificate would have been served.
             ("c.test", 200),
         ] {
             assert_eq!(connection.get(host, "/").await.0, status, "{host}");
@@ -131,7 +131,7 @@ fn a_certificate_is_in_force_when_its_reload_has_succeeded() {
     let kdl = to(&upstream, &over_tls(""));
     let proxyd = start(&kdl, &[("site", &site)]);
 
-    // Several times: the watcher looks once a second, and may have come just in time.
+    // Several times: the watcher polls once a second, and may have polled just in time.
     for _ in 0..5 {
         let new = authority.issue(&["a.test"]);
         new.write(proxyd.folder(), "site");
@@ -157,7 +157,7 @@ fn a_renewed_certificate_is_shown_without_a_reload() {
         assert_eq!(open.shown(), old.der());
         new.write(proxyd.folder(), "site");
         loop {
-            // Without tickets of earlier sessions, which show nothing.
+            // Without tickets of earlier sessions, which would skip the certificate.
             let client = TlsClient::trusting(&authority);
             let connection = client.connect(proxyd.address(), "a.test").await;
             if connection.shown() == new.der() {

@@ -1,4 +1,4 @@
-//! Clients that must, or may, show a certificate.
+//! Mandatory and optional client certificates.
 
 use crate::support::{Authority, Identity, TlsClient, live, over_tls, to};
 use proxy_testkit::{Proxyd, Upstream};

@@ -1,4 +1,4 @@
-//! Certificates that cannot be used are faults of the configuration, told before anything is served.
+//! Unusable certificates are errors of the configuration, reported before serving begins.
 
 use crate::support::{Authority, BINARY, Identity, ocsp_response, over_tls, start, to};
 use proxy_testkit::{Reload, Upstream};
@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use tempfile::tempdir;
 
-/// What `proxyd --test` says, and whether it is content.
+/// The output of `proxyd --test`, and whether it succeeded.
 fn tested(kdl: &str, identities: &[(&str, &Identity)]) -> (bool, String) {
     let folder = tempdir().unwrap();
     for (name, identity) in identities {
@@ -16,7 +16,7 @@ fn tested(kdl: &str, identities: &[(&str, &Identity)]) -> (bool, String) {
     judged(folder.path(), kdl)
 }
 
-/// The same of files that stand in `folder`.
+/// Like [`tested`], for files in `folder`.
 fn judged(folder: &Path, kdl: &str) -> (bool, String) {
     let config = folder.join("proxyd.kdl");
     fs::write(&config, kdl).unwrap();

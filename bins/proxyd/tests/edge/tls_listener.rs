@@ -1,4 +1,4 @@
-//! What a listener with TLS speaks, and how it is spoken to.
+//! Protocols of a TLS listener, and the ends of its connections.
 
 use crate::support::{Authority, TlsClient, live, over_tls, start, to};
 use proxy_testkit::{RawClient, Upstream, get, ok};
@@ -103,11 +103,11 @@ fn an_idle_connection_still_serves_after_its_buffers_were_freed() {
         let client = TlsClient::trusting(&authority);
         let mut client = client.connect(proxyd.address(), "a.test").await;
         client.get("a.test", "/").await;
-        // Longer than a connection keeps its buffers for nothing; nobody says a word meanwhile.
+        // Longer than an idle connection keeps its buffers; neither side sends meanwhile.
         let rest = Duration::from_millis(2_500);
         let said = tokio::time::timeout(rest, client.stream.read_u8()).await;
         assert!(said.is_err());
-        // In two records, of which the first holds half a head.
+        // In two records, the first with half a head.
         client
             .stream
             .write_all(b"GET / HTTP/1.1\r\nHo")
@@ -129,7 +129,7 @@ fn a_client_is_told_that_its_connection_ends() {
 
     live(async {
         let client = TlsClient::trusting(&authority);
-        // Without its last word, reading to the end is an error.
+        // Without `close_notify`, reading to the end fails.
         let mut rest = Vec::new();
         for requests in 0..3 {
             let mut idle = client.connect(proxyd.address(), "a.test").await;
@@ -188,7 +188,7 @@ fn a_session_is_resumed_after_a_reload() {
         proxyd.reload(&kdl);
         let second = client.connect(proxyd.address(), "a.test").await;
         assert!(second.is_resumed());
-        // What was open before the reload stays open.
+        // Connections from before the reload stay open.
         assert_eq!(first.get("a.test", "/").await.0, 200);
     });
 }
@@ -233,7 +233,7 @@ fn a_failed_handshake_leaves_one_record_and_a_port_check_none() {
     let upstream = Upstream::saying("hello");
     let proxyd = start(&to(&upstream, &over_tls("")), &[("site", &site)]);
 
-    // Opened and closed, as those do who look whether anybody listens.
+    // Opened and closed, as port checks do.
     drop(RawClient::connect(proxyd.address()));
     live(async {
         let strangers = TlsClient::trusting(&Authority::new("other"));

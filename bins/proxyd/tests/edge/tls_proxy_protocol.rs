@@ -73,7 +73,7 @@ fn a_handshake_without_the_header_is_closed() {
                 .await
                 .is_err()
         );
-        // Nor may it come inside.
+        // Nor is it allowed within TLS.
         let mut stream = plain(proxyd.address()).await;
         stream.write_all(VERSION_1).await.unwrap();
         let mut client = client.over(stream, "a.test").await.unwrap();

@@ -1,4 +1,4 @@
-//! OCSP responses from files, stapled while they are good.
+//! OCSP responses from files, stapled while they are fresh.
 
 use crate::support::{Authority, BINARY, Staples, TlsClient, live, ocsp_response, over_tls, to};
 use proxy_testkit::{Launch, Proxyd, Upstream};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 const SERIAL: u8 = 42;
 const FURTHER: &str = r#"certificate { cert-file "b.crt"; key-file "b.key"; ocsp-file "b.ocsp" }"#;
 
-/// What a new client is shown beside the certificate for `name`.
+/// The OCSP response that a new client gets for `name`.
 async fn stapled(proxyd: SocketAddr, name: &str) -> Vec<u8> {
     let staples = Arc::new(Staples::default());
     TlsClient::noting(&staples).connect(proxyd, name).await;

@@ -1,4 +1,4 @@
-//! TLS towards targets: asked for by name, verified, and never done without.
+//! TLS to targets: with SNI, verified, and never replaced by plaintext.
 
 use crate::support::{Authority, BINARY, Identity, TlsUpstream, greeting};
 use proxy_testkit::{Launch, Proxyd, Reload, Response, Upstream, get};
@@ -67,7 +67,7 @@ fn a_target_is_verified_by_its_own_host_when_no_name_is_written() {
     }
 }
 
-/// The reason is in the log, and the client learns no more than that the gateway is bad.
+/// The log has the reason, and the client gets only a bad gateway.
 fn is_not_trusted(proxyd: &Proxyd, why: &str) {
     let response = asked(proxyd);
     assert_eq!(response.status, 502);
@@ -96,7 +96,7 @@ fn a_target_of_a_strange_authority_is_not_trusted() {
     let target = TlsUpstream::start(greeting(&strange.issue(&["up.test"]), None, &[]));
     let proxyd = running(target.address, NAMED, &root);
     is_not_trusted(&proxyd, "UnknownIssuer");
-    // Nor by the system, which does not know this one.
+    // Nor by the platform's roots, which do not include this one.
     let proxyd = running(target.address, r#"sni "up.test""#, &root);
     is_not_trusted(&proxyd, "UnknownIssuer");
 }
@@ -175,7 +175,7 @@ fn a_target_that_asks_for_a_certificate_is_shown_ours() {
 
     assert_eq!(asked(&proxyd).status, 200);
     assert!(target.greeting().has_certificate);
-    // Without one the target refuses, in whatever words it has.
+    // Without one the target refuses, with any error.
     let stranger = running(target.address, NAMED, &root);
     assert_eq!(asked(&stranger).status, 502);
 }
@@ -192,7 +192,7 @@ fn other_settings_make_other_connections() {
         assert_eq!(client.ask(get("/", &[])).status, 200);
     }
     assert_eq!(target.greeting().server_name.as_deref(), Some("up.test"));
-    // The same settings keep the connection; others do not.
+    // The same settings keep the connection; changed ones do not.
     assert_eq!(proxyd.reload(&kdl(target.address, NAMED)), Reload::Applied);
     assert_eq!(client.ask(get("/", &[])).status, 200);
     let other = NAMED.replace("up.test", "other.test");

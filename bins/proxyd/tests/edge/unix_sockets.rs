@@ -1,4 +1,4 @@
-//! TLS and HTTP/2 at Unix sockets.
+//! TLS and HTTP/2 on Unix sockets.
 
 use crate::support::{Authority, Http2, TlsClient, live, over_tls, start};
 use proxy_testkit::Upstream;
@@ -22,7 +22,7 @@ fn config(place: &TempDir, upstream: &Upstream, listener: &str) -> String {
     )
 }
 
-/// A connection. The library's streams read and write sockets of any family.
+/// A connection. `TcpStream` reads and writes sockets of any family.
 fn connect(folder: &Path) -> TcpStream {
     let stream = UnixStream::connect(folder.join("proxy.sock")).unwrap();
     stream.set_nonblocking(true).unwrap();

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::net::TcpListener;
 
 const CONFIG: &str = include_str!("../../../../examples/configs/quickstart.kdl");
-/// Addresses that the file names, in the order: web, admin, upstream one, upstream two.
+/// Addresses in the file, in this order: web, admin, upstream one, upstream two.
 const ADDRESSES: [&str; 4] = [
     "\"127.0.0.1:8080\"",
     "\"127.0.0.1:9090\"",
@@ -17,9 +17,9 @@ const ADDRESSES: [&str; 4] = [
     "\"127.0.0.1:18082\"",
 ];
 const GIB: usize = 1 << 30;
-/// Most that proxyd may ever have held while it passed 1 GiB each way.
+/// Maximum peak memory of proxyd after 1 GiB in each direction.
 const MAX_RSS_BYTES: u64 = 64 << 20;
-/// Requests that the load has answered before something is done to proxyd, and again after it.
+/// Number of requests answered before and after each operation on proxyd.
 const REQUESTS_AROUND: u64 = 500;
 
 struct Demo {

@@ -1,15 +1,15 @@
-//! What stands behind the proxy: short answers, large ones, and streams of numbered pieces.
+//! The upstreams: short responses, large ones, and streams of numbered chunks.
 
 use proxy_testkit::{Gate, Served, Upstream, ok};
 use std::time::Duration;
 
-/// Bytes of one piece.
+/// Size of a chunk, in bytes.
 pub(crate) const PIECE: usize = 1024;
 
-/// Bytes of a large answer.
+/// Size of a large response, in bytes.
 pub(crate) const BULK: usize = 4 << 20;
 
-/// Between two pieces of a stream.
+/// Interval between two chunks of a stream.
 const EVERY: Duration = Duration::from_millis(20);
 
 /// The upstreams.
@@ -19,7 +19,7 @@ pub(crate) struct Backend {
 }
 
 impl Backend {
-    /// Streams without a number of pieces end when it is `over`.
+    /// Streams without a number of chunks end when it is `over`.
     pub(crate) fn start(over: &Gate) -> Self {
         let over = over.clone();
         let bulk = ok(vec![b'x'; BULK]);
@@ -60,7 +60,7 @@ fn piece(number: usize) -> String {
     format!("{number:0width$}\n", width = PIECE - 1)
 }
 
-/// Checks that `body` is a stream from its first piece to its last, and gives the number of pieces.
+/// Asserts that `body` is a whole stream, and returns the number of chunks.
 #[track_caller]
 pub(crate) fn pieces_of(body: &[u8]) -> u64 {
     let text = std::str::from_utf8(body).unwrap();

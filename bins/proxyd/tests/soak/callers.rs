@@ -1,4 +1,4 @@
-//! Callers over HTTP/1.1. Each gives what it has counted, or panics.
+//! HTTP/1.1 clients. Each returns its counts, or panics.
 
 use crate::backend::{BULK, pieces_of};
 use proxy_testkit::{Framing, Gate, RawClient, get};
@@ -6,10 +6,10 @@ use std::iter;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Between two things that a caller does.
+/// Pause between two operations of a client.
 const PACE: Duration = Duration::from_millis(4);
 
-/// Requests that each have a connection.
+/// Requests, each on a new connection.
 pub(crate) fn once(address: SocketAddr, over: &Gate) -> u64 {
     until(over, || {
         let _ = small(&mut RawClient::connect(address));
@@ -17,7 +17,7 @@ pub(crate) fn once(address: SocketAddr, over: &Gate) -> u64 {
     })
 }
 
-/// Requests on a connection for as long as the proxy keeps it.
+/// Requests on a connection for as long as the proxy keeps it open.
 pub(crate) fn kept(address: SocketAddr, over: &Gate) -> u64 {
     let mut client = RawClient::connect(address);
     until(over, || {
@@ -28,7 +28,7 @@ pub(crate) fn kept(address: SocketAddr, over: &Gate) -> u64 {
     })
 }
 
-/// Downloads whose client takes its time.
+/// Downloads by slow clients.
 pub(crate) fn slow_download(address: SocketAddr, over: &Gate) -> u64 {
     until(over, || {
         let mut client = RawClient::connect(address);
@@ -43,7 +43,7 @@ pub(crate) fn slow_download(address: SocketAddr, over: &Gate) -> u64 {
     })
 }
 
-/// Streams of a second or so.
+/// Streams of about a second.
 pub(crate) fn stream(address: SocketAddr, over: &Gate) -> u64 {
     until(over, || {
         let answer = RawClient::connect(address).ask(get("/stream/60", &[]));
@@ -52,13 +52,13 @@ pub(crate) fn stream(address: SocketAddr, over: &Gate) -> u64 {
     })
 }
 
-/// A stream that lasts as long as all this does.
+/// A stream for the whole duration.
 pub(crate) fn endless_stream(address: SocketAddr, _: &Gate) -> u64 {
     let answer = RawClient::connect(address).ask(get("/stream/endless", &[]));
     pieces_of(&answer.body)
 }
 
-/// Messages there and back, a hundred over each connection.
+/// WebSocket messages, a hundred on each connection.
 pub(crate) fn websocket(address: SocketAddr, over: &Gate) -> u64 {
     let rounds = iter::repeat_with(|| {
         let mut tunnel = open_tunnel(address);
@@ -68,7 +68,7 @@ pub(crate) fn websocket(address: SocketAddr, over: &Gate) -> u64 {
     rounds.take_while(|_| !over.is_open()).sum()
 }
 
-/// Messages there and back over one connection.
+/// WebSocket messages on one connection.
 pub(crate) fn endless_websocket(address: SocketAddr, over: &Gate) -> u64 {
     let mut tunnel = open_tunnel(address);
     let messages = iter::repeat_with(|| message(&mut tunnel, over));
@@ -83,7 +83,7 @@ fn until(over: &Gate, mut deed: impl FnMut() -> u64) -> u64 {
     count
 }
 
-/// A short request. Whether the proxy keeps the connection.
+/// A short request. Returns whether the proxy keeps the connection open.
 #[track_caller]
 fn small(client: &mut RawClient) -> bool {
     let answer = client.ask(get("/small", &[]));
@@ -99,7 +99,7 @@ fn open_tunnel(address: SocketAddr) -> RawClient {
     client
 }
 
-/// A message there and back. Whether there is time for another.
+/// A message and its echo. Returns whether there is time for another.
 #[track_caller]
 fn message(tunnel: &mut RawClient, over: &Gate) -> bool {
     let message = b"sixteen bytes, so";

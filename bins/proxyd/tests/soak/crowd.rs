@@ -1,11 +1,11 @@
-//! The load: many callers of every kind, none of which may see anything go wrong.
+//! The load: many clients of every kind, none of which may see an error.
 
 use crate::{callers, http2};
 use proxy_testkit::Gate;
 use std::net::SocketAddr;
 use std::thread::{self, JoinHandle};
 
-/// Everybody who calls.
+/// All clients.
 pub(crate) struct Crowd(Vec<Caller>);
 
 struct Caller {
@@ -15,7 +15,7 @@ struct Caller {
 
 type Manner = fn(SocketAddr, &Gate) -> u64;
 
-/// What is counted, how many do it, and how.
+/// Counter, number of clients and function of each kind.
 const MANNERS: &[(&str, usize, Manner)] = &[
     ("requests on connections of their own", 2, callers::once),
     ("requests on kept connections", 3, callers::kept),
@@ -46,7 +46,7 @@ const MANNERS: &[(&str, usize, Manner)] = &[
 ];
 
 impl Crowd {
-    /// Lets everybody call until it is `over`.
+    /// Runs all clients until it is `over`.
     pub(crate) fn gather(address: SocketAddr, over: &Gate) -> Self {
         let mut callers = Vec::new();
         for (what, count, manner) in MANNERS {
@@ -59,7 +59,7 @@ impl Crowd {
         Self(callers)
     }
 
-    /// Waits until everybody has seen the end of what was begun, and says how much that was.
+    /// Waits until all clients have finished, and returns their counts.
     #[track_caller]
     pub(crate) fn leave(self) -> Vec<(&'static str, u64)> {
         let mut served: Vec<(&'static str, u64)> = Vec::new();

@@ -1,4 +1,4 @@
-//! Callers over HTTP/2. Each gives what it has counted, or panics.
+//! HTTP/2 clients. Each returns its counts, or panics.
 
 use crate::backend::pieces_of;
 use bytes::Bytes;
@@ -9,10 +9,10 @@ use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::net::TcpStream;
 
-/// Between two things that a caller does.
+/// Pause between two operations of a client.
 const PACE: Duration = Duration::from_millis(4);
 
-/// Short requests, on a connection for as long as the proxy takes them.
+/// Short requests, on a connection for as long as the proxy accepts them.
 pub(crate) fn requests(address: SocketAddr, over: &Gate) -> u64 {
     live(async {
         let (mut client, mut count) = (Client::connect(address).await, 0);
@@ -24,14 +24,14 @@ pub(crate) fn requests(address: SocketAddr, over: &Gate) -> u64 {
     })
 }
 
-/// Streams of a second or so, five at once.
+/// Streams of about a second, five at once.
 pub(crate) fn streams(address: SocketAddr, over: &Gate) -> u64 {
     live(async {
         let (mut client, mut count) = (Client::connect(address).await, 0);
         while !ends(over).await {
             let mut five = Vec::new();
             for _ in 0..5 {
-                // Each reads for itself: they share the connection's window.
+                // Each is read separately: they share the connection's window.
                 five.push(tokio::spawn(whole(client.begin("/stream/60").await)));
             }
             for whole in five {
@@ -43,7 +43,7 @@ pub(crate) fn streams(address: SocketAddr, over: &Gate) -> u64 {
     })
 }
 
-/// A stream that lasts as long as all this does.
+/// A stream for the whole duration.
 pub(crate) fn endless_stream(address: SocketAddr, _: &Gate) -> u64 {
     live(async {
         let mut client = Client::connect(address).await;
@@ -52,7 +52,7 @@ pub(crate) fn endless_stream(address: SocketAddr, _: &Gate) -> u64 {
     })
 }
 
-/// A connection, and a new one when the proxy has told the client to take another.
+/// A connection, replaced after GOAWAY.
 struct Client {
     address: SocketAddr,
     send: SendRequest<Bytes>,
@@ -75,7 +75,7 @@ impl Client {
         loop {
             let uri = format!("http://a.test{target}");
             let request = Request::get(uri).body(()).unwrap();
-            // What was not sent may be sent elsewhere; what was must be answered.
+            // An unsent request may be sent elsewhere; a sent one must be answered.
             if let Ok(mut ready) = self.send.clone().ready().await
                 && let Ok((answer, _)) = ready.send_request(request, true)
             {
@@ -107,7 +107,7 @@ async fn whole(answer: h2::client::ResponseFuture) -> Vec<u8> {
     all
 }
 
-/// Whether it is over; tells after a moment.
+/// Whether it is over; waits briefly.
 async fn ends(over: &Gate) -> bool {
     let over = over.clone();
     let waiting = tokio::task::spawn_blocking(move || over.opens_within(PACE));

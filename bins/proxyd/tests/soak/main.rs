@@ -1,7 +1,7 @@
-//! Reloads and upgrades under load: no request fails, no stream is cut, nothing grows.
+//! Reloads and upgrades under load: no request fails, no stream is cut, no memory leaks.
 //!
-//! `PROXYD_SOAK="100 10 500"` asks for 100 reloads and 10 upgrades, with 500 ms behind each;
-//! `cargo xtask soak` does.
+//! `PROXYD_SOAK="100 10 500"` performs 100 reloads and 10 upgrades, with pauses of 500 ms; `cargo
+//! xtask soak` sets it.
 #![expect(
     clippy::indexing_slicing,
     clippy::panic,
@@ -19,11 +19,11 @@ mod stage;
 use crowd::Crowd;
 use stage::{Lifetime, Size, Stage};
 
-/// Connections that may be open at one look and not at another: those of the load, and those to the
-/// upstreams that each worker keeps. What is open when nobody calls is compared exactly.
+/// Tolerance for connections that open and close meanwhile: those of the load, and pooled ones of
+/// each worker. The counts without any client are compared exactly.
 const COMING_AND_GOING: usize = 48;
 
-/// What an allocator may keep of memory that was used under load, and was not before it.
+/// Memory that an allocator may keep after a load.
 const KEPT_BYTES: u64 = 12 << 20;
 
 #[test]
@@ -58,7 +58,8 @@ fn reloads_and_upgrades_under_load_cost_no_client_anything() {
     assert!(grown <= KEPT_BYTES, "{after:?} at rest, {before:?} before");
 }
 
-/// Each process, at its end, is as large as it was after its first reload, and as the first process was.
+/// Each process, at its end, uses as much memory as after its first reload, and as the first
+/// process did.
 fn assert_flat(seen: &[Lifetime]) {
     let first = seen[0].last;
     for (generation, Lifetime { begun, last }) in seen.iter().enumerate() {

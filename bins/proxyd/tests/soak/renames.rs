@@ -1,7 +1,7 @@
-//! Reloads that add, rename and remove targets under load, some of them refused: each request reaches the
-//! target of its route.
+//! Reloads that add, rename and remove targets under load, some of them refused: each request
+//! reaches the target of its route.
 //!
-//! `PROXYD_SOAK_TARGETS="300 40"` asks for 300 reloads, with 40 ms behind each.
+//! `PROXYD_SOAK_TARGETS="300 40"` performs 300 reloads, with pauses of 40 ms.
 
 use crate::stage::Figures;
 use proxy_testkit::{Gate, Proxyd, RawClient, Reload, Served, Upstream, get, ok};
@@ -14,16 +14,16 @@ use std::time::Duration;
 const TARGETS: usize = 8;
 const CLIENTS: usize = 6;
 
-/// Between the halves of a slow answer: longer than a few reloads.
+/// Pause within a slow response: longer than a few reloads.
 const SLOW: Duration = Duration::from_millis(300);
 
-/// Connections that may be open at one look and not at another.
+/// Tolerance for connections that open and close meanwhile.
 const COMING_AND_GOING: usize = 16;
 
-/// What an allocator may keep.
+/// Memory that an allocator may keep, in bytes.
 const KEPT_BYTES: u64 = 12 << 20;
 
-/// What became of the requests of one client.
+/// Results of the requests of one client.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     answered: u64,
@@ -36,7 +36,7 @@ fn each_request_reaches_its_own_target_while_reloads_rename_them() {
     let (reloads, pause) = size();
     let upstreams: Vec<Upstream> = (0..TARGETS).map(target).collect();
     let proxyd = Proxyd::start(env!("CARGO_BIN_EXE_proxyd"), &config(&upstreams, 0));
-    // What is opened and allocated once, for any configuration.
+    // Opened and allocated once, for any configuration.
     for number in 1..=TARGETS {
         apply(&proxyd, &config(&upstreams, number));
     }
@@ -78,7 +78,7 @@ fn each_request_reaches_its_own_target_while_reloads_rename_them() {
     assert!(grown <= KEPT_BYTES, "{after:?} after {before:?}");
 }
 
-/// Reloads, and the pause behind each.
+/// Number of reloads, and the pause after each.
 fn size() -> (usize, Duration) {
     let text = std::env::var("PROXYD_SOAK_TARGETS").unwrap_or_else(|_| "30 20".to_owned());
     let numbers: Vec<usize> = text.split(' ').map(|word| word.parse().unwrap()).collect();
@@ -88,7 +88,7 @@ fn size() -> (usize, Duration) {
     (reloads, Duration::from_millis(millis as u64))
 }
 
-/// A target that answers with its name, or says which target a request was meant for.
+/// A target that responds with its name, or with the target that a request was meant for.
 fn target(number: usize) -> Upstream {
     let name = format!("t{number}");
     Upstream::start(move |served| {
@@ -117,7 +117,7 @@ fn answer_slowly(served: &mut Served, answer: &str) {
     served.send(rest);
 }
 
-/// Half of the targets, which half depends on `number`, as do the names of their upstreams.
+/// Half of the targets, selected by `number`, as are the names of their upstreams.
 fn config(upstreams: &[Upstream], number: usize) -> String {
     let (mut routes, mut blocks) = (String::new(), String::new());
     for index in (0..TARGETS).filter(|index| (index + number) % TARGETS < TARGETS / 2) {
@@ -152,7 +152,7 @@ fn config(upstreams: &[Upstream], number: usize) -> String {
     )
 }
 
-/// A configuration that is refused, for every third number: an address in use, or a broken file.
+/// For every third number, an invalid configuration: an address in use, or a broken file.
 fn unusable(upstreams: &[Upstream], number: usize) -> Option<String> {
     let kdl = config(upstreams, number + 1);
     let taken = upstreams[0].address();
@@ -170,7 +170,7 @@ fn apply(proxyd: &Proxyd, kdl: &str) {
     assert_eq!(proxyd.reload(kdl), Reload::Applied);
 }
 
-/// Asks for one target after the other until it is over.
+/// Requests one target after the other until it is over.
 fn ask(address: SocketAddr, client: usize, over: &Gate) -> Tally {
     let mut served = Tally::default();
     let mut connection = RawClient::connect(address);
@@ -195,7 +195,7 @@ fn ask(address: SocketAddr, client: usize, over: &Gate) -> Tally {
     served
 }
 
-/// What the process holds when no client is there. Waits until it holds no more files than `expected`.
+/// Resources of the process without clients. Waits until it has at most `expected` files.
 fn at_rest(proxyd: &Proxyd, upstreams: &[Upstream], expected: Option<Figures>) -> Figures {
     apply(proxyd, &config(upstreams, 0));
     let never = Gate::new();

@@ -1,4 +1,4 @@
-//! The proxy under test and what is done to it.
+//! The proxy under test, and the operations on it.
 
 use crate::backend::Backend;
 use proxy_testkit::{Gate, Proxyd, Reload, Upgrade};
@@ -9,23 +9,23 @@ use std::net::SocketAddr;
 use std::ops::Range;
 use std::time::Duration;
 
-/// How much is asked for.
+/// The number of operations.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size {
     pub(crate) reloads: usize,
     pub(crate) upgrades: usize,
-    /// Behind each, so that the next one finds the load that it has left.
+    /// Pause after each, so that the next one finds the load restored.
     pub(crate) pause: Duration,
 }
 
-/// What a process holds.
+/// Resources of a process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Figures {
     pub(crate) files: usize,
     pub(crate) rss_bytes: u64,
 }
 
-/// What a process held after its first reload and after its last.
+/// Resources of a process after its first reload and after its last.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lifetime {
     pub(crate) begun: Figures,
@@ -62,20 +62,20 @@ pub(crate) struct Stage {
     backend: Backend,
     proxyd: Proxyd,
     over: Gate,
-    /// To wait at.
+    /// For waiting.
     never: Gate,
 }
 
-/// What a process holds when nobody calls.
+/// Resources of a process without clients.
 #[derive(Clone, Debug)]
 pub(crate) struct Rest {
-    /// Open files by their kind, as `/proc` tells it.
+    /// Open files by kind, from `/proc`.
     pub(crate) files: BTreeMap<String, usize>,
     pub(crate) rss_bytes: u64,
 }
 
 impl Size {
-    /// What the environment asks for; a little, if it does not.
+    /// From the environment; small numbers by default.
     pub(crate) fn asked_for() -> Self {
         let text = std::env::var("PROXYD_SOAK").unwrap_or_else(|_| "6 2 150".to_owned());
         let numbers: Vec<usize> = text.split(' ').map(|word| word.parse().unwrap()).collect();
@@ -89,7 +89,7 @@ impl Size {
         }
     }
 
-    /// The reloads that the process of this generation sees.
+    /// Number of reloads in the process of this generation.
     pub(crate) fn reloads_of(self, generation: usize) -> Range<usize> {
         let until = |generation: usize| self.reloads * generation / (self.upgrades + 1);
         until(generation)..until(generation + 1)
@@ -109,7 +109,7 @@ impl Stage {
         }
     }
 
-    /// Where clients connect to, over HTTP/1.x or HTTP/2.
+    /// Address for clients, over HTTP/1.x or HTTP/2.
     pub(crate) fn address(&self) -> SocketAddr {
         self.proxyd.address()
     }
@@ -136,8 +136,9 @@ impl Stage {
         self.proxyd.wait_for_former();
     }
 
-    /// What it holds when nobody calls, under the first configuration, once all that it needs for any has
-    /// been opened. Waits until its files are those `expected`, or gives what there is.
+    /// Resources without clients, under the first configuration, after everything that any
+    /// configuration needs has been opened. Waits until its files are `expected`, or returns the
+    /// actual ones.
     #[track_caller]
     pub(crate) fn at_rest(&mut self, expected: Option<&Rest>) -> Rest {
         const LOOKS: usize = 400;
@@ -150,7 +151,7 @@ impl Stage {
             let found = self.proxyd.files_by_kind();
             same = if found == files { same + 1 } else { 0 };
             files = found;
-            // Those that are closed look ten times a second whether they may go.
+            // Closing workers check ten times a second whether they may exit.
             if same > 40 && expected.is_none_or(|expected| expected.files == files) {
                 break;
             }
@@ -167,7 +168,7 @@ impl Stage {
     }
 }
 
-/// Writes down what happened.
+/// Prints the results.
 pub(crate) fn tell(
     size: Size,
     served: &[(&'static str, u64)],

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 const PAGE: &str = include_str!("../../../../docs/reference/admin.md");
 
-/// Objects whose keys are names in the configuration.
+/// Objects keyed by names of the configuration.
 const BY_NAME: [&str; 6] = [
     "upstreams",
     "by_status",

@@ -42,7 +42,7 @@ pub(crate) fn model(d: &mut Decoder<'_, '_>) -> Model {
     model
 }
 
-/// The block, or an empty one, whose settings have their defaults.
+/// The block, or an empty one, which has defaults for all settings.
 fn written(block: Option<Block<'_>>) -> Block<'_> {
     block.unwrap_or_else(Block::empty)
 }

@@ -10,7 +10,7 @@ use proxy_model::{ClientAuthMode, HealthCheckKind, Model, RetryCause, Service, T
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The model of `text`, whose only faults are settings without effect.
+/// The model of `text`; its only faults must be settings without effect.
 fn decoded(text: &str) -> Model {
     let files = BTreeMap::from([("x.kdl".to_owned(), text.as_bytes().to_vec())]);
     let texts = read(Files::Memory(&files), "x.kdl");

@@ -62,7 +62,7 @@ struct Parser<'t> {
     scanner: Scanner<'t>,
     /// Opening braces without their closing brace so far.
     open: Vec<Brace>,
-    /// The first brace whose closing brace is indented less than the line it opens on.
+    /// The first brace with a closing brace that is indented less than the line of the opening one.
     suspect: Option<Span>,
     faults: Vec<SyntaxError>,
     /// Whether a text was left unclosed, so that braces may have been read as text.

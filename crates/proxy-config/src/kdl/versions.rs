@@ -1,4 +1,4 @@
-//! Parsing of a text whose KDL version is not declared.
+//! Parsing of a text without a declared KDL version.
 
 use super::chars::is_forbidden;
 use super::parser::{Parsed, parse};

@@ -1,4 +1,4 @@
-//! Takes field lines that are spelt as usual, without a look at each byte.
+//! The fast path for field lines in common form, without a test of each byte.
 
 use super::{Fields, Section};
 use crate::correlation::Correlation;
@@ -9,8 +9,8 @@ use crate::names::{self, Known};
 use crate::plain;
 
 impl Fields {
-    /// Takes the lines that are whole, plain and within the limits, and stops before any other;
-    /// true when the empty line was taken too. Notes in `lines` where each is.
+    /// Consumes lines that are whole, plain and within the limits, and stops before any other; true
+    /// if the empty line was consumed too. Records the position of each in `lines`.
     pub(crate) fn plain_lines(
         &mut self,
         input: &mut Input<'_>,
@@ -61,8 +61,8 @@ impl Fields {
         done
     }
 
-    /// Reads the value of the line that leads `bytes` and stands at `at` in the input; false, and
-    /// nothing changed, when it is not spelt as usual.
+    /// Reads the value of the line at the beginning of `bytes`, which is at `at` in the input;
+    /// false, without a change, if it is not in common form.
     #[inline(never)]
     fn plain_value(
         &mut self,
@@ -104,7 +104,7 @@ impl Fields {
     }
 }
 
-/// Whether a long line's name and value are within the limits.
+/// Whether a long line's name and value are within their limits.
 fn line_fits(line: plain::Line, limits: &HeadLimits) -> bool {
     line.name_len <= limits.max_name_bytes as usize
         && line.value_len <= limits.max_value_bytes as usize

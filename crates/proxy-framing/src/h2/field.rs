@@ -1,10 +1,10 @@
-//! Where one field of a header section ends. [RFC 7541 §6]
+//! Length of one field of a header section. [RFC 7541 §6]
 
-/// Most bytes that an integer may take: the library behind takes no more.
+/// Maximum number of bytes of an integer: the limit of the HTTP/2 library behind the meter.
 const LONGEST_INTEGER: usize = 6;
 
-/// Bytes of the field, or of the change of the table's size, that leads `bytes`; none if it is not
-/// whole, or is none.
+/// Length of the field, or of the table size update, at the beginning of `bytes`; `None` if it is
+/// incomplete or malformed.
 pub(super) fn field_bytes(bytes: &[u8]) -> Option<usize> {
     let first = *bytes.first()?;
     let prefix = match first {
@@ -21,15 +21,15 @@ pub(super) fn field_bytes(bytes: &[u8]) -> Option<usize> {
     Some(at)
 }
 
-/// Bytes of a string with its length, in Huffman's code or not.
+/// Length of a string with its length prefix, Huffman-coded or not.
 fn string_bytes(bytes: &[u8]) -> Option<usize> {
     let (length, at) = integer(bytes, 7)?;
     let whole = at.checked_add(length)?;
     (whole <= bytes.len()).then_some(whole)
 }
 
-/// An integer in the last `prefix` bits of the first byte and those behind it, and its bytes.
-/// [RFC 7541 §5.1]
+/// Parses an integer in the last `prefix` bits of the first byte and the bytes behind it; returns
+/// it with its length. [RFC 7541 §5.1]
 fn integer(bytes: &[u8], prefix: u32) -> Option<(usize, usize)> {
     let mask = (1_usize << prefix) - 1;
     let (first, behind) = bytes.split_first()?;

@@ -1,29 +1,29 @@
-//! How many frames of each kind a peer may send for nothing.
+//! Allowances for frames that carry no data.
 
 use std::fmt;
 
-/// Work that a frame makes without bringing anything.
+/// A kind of frame that costs work and carries nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FrameKind {
-    /// `RST_STREAM`: a request that was begun in vain. [CVE-2023-44487]
+    /// `RST_STREAM`: the request was begun in vain. [CVE-2023-44487]
     Reset,
     /// `SETTINGS`, which must be applied and acknowledged. [CVE-2019-9515]
     Settings,
     /// `PING`, which must be answered. [CVE-2019-9512]
     Ping,
-    /// `WINDOW_UPDATE`, however little it grants. [CVE-2019-9517]
+    /// `WINDOW_UPDATE`, whatever its increment. [CVE-2019-9517]
     WindowUpdate,
     /// `PRIORITY` and `PRIORITY_UPDATE`. [CVE-2019-9513]
     Priority,
-    /// `DATA` without data that does not end its stream. [CVE-2019-9518]
+    /// `DATA` without data and without `END_STREAM`. [CVE-2019-9518]
     EmptyData,
     /// `CONTINUATION` of a header section. [CVE-2024-27316]
     Continuation,
-    /// Any other frame that means nothing here.
+    /// Any other frame without a meaning here.
     Other,
 }
 
-/// How many frames of a kind may come at once, and again each second.
+/// Burst and refill rate of one kind, in frames and frames per second.
 #[derive(Debug)]
 struct Pace {
     chore: FrameKind,
@@ -45,7 +45,7 @@ const FRAME_KIND_COUNT: usize = 8;
 
 /// In the order of the variants.
 static PACES: [Pace; FRAME_KIND_COUNT] = [
-    // Both numbers are the listener's.
+    // The burst and rate of resets come from the listener.
     pace(FrameKind::Reset, "RST_STREAM", 0, 0),
     pace(FrameKind::Settings, "SETTINGS", 16, 1),
     pace(FrameKind::Ping, "PING", 64, 8),
@@ -63,20 +63,20 @@ impl fmt::Display for FrameKind {
     }
 }
 
-/// What is left of each allowance, in tenths of a frame.
+/// The rest of each allowance, in tenths of a frame.
 #[derive(Clone, Debug)]
 pub(super) struct FloodLimits {
     left: [u32; FRAME_KIND_COUNT],
-    /// Resets at once; an eighth of them come back each second.
+    /// Burst of resets; an eighth of it is refilled each second.
     resets: u32,
 }
 
 const TENTHS_PER_FRAME: u32 = 10;
 
-/// Most resets at once that can be allowed.
+/// Maximum burst of resets.
 const MOST_RESETS: u32 = 1_000_000;
 
-/// Most streams that a connection can have open: all of them may be given up at the same time.
+/// Maximum number of streams of a connection: all of them may be cancelled at the same time.
 const MOST_STREAMS: u32 = 10_000;
 
 impl FloodLimits {
@@ -106,7 +106,7 @@ impl FloodLimits {
         pace.each_second
     }
 
-    /// Takes one frame. False when there was none to take.
+    /// Takes one frame from the allowance; false if it is exhausted.
     pub(super) fn take(&mut self, chore: FrameKind) -> bool {
         let Some(left) = self.left.get_mut(chore as usize) else {
             return false;
@@ -118,13 +118,13 @@ impl FloodLimits {
         true
     }
 
-    /// Gives back for `tenths` of a second.
+    /// Refills for `tenths` of a second.
     pub(super) fn pass(&mut self, tenths: u32) {
         for (index, pace) in PACES.iter().enumerate() {
             let more = self.each_second(pace).saturating_mul(tenths);
             let at_once = self.at_once(pace) * TENTHS_PER_FRAME;
             if let Some(left) = self.left.get_mut(index) {
-                // What traffic has earned beyond it stays.
+                // Credit earned by traffic beyond the burst is kept.
                 let full = at_once.max(*left);
                 *left = left.saturating_add(more).min(full);
             }
@@ -138,8 +138,8 @@ impl FloodLimits {
         pace.at_once * TENTHS_PER_FRAME * 8
     }
 
-    /// Gives for useful traffic: up to eight times what there is at once, and a reset for each stream that
-    /// may be open.
+    /// Adds credit for useful traffic: at most eight times the burst, and a reset for each stream
+    /// that may be open.
     pub(super) fn earn(&mut self, chore: FrameKind, frames: u32) {
         let index = chore as usize;
         let most = PACES.get(index).map(|pace| self.most_earned(pace));

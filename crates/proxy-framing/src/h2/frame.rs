@@ -1,12 +1,12 @@
-//! The nine bytes that every frame begins with. [RFC 9113 §4.1]
+//! The frame header. [RFC 9113 §4.1]
 
-/// Bytes of a frame's header.
+/// Size of a frame header, in bytes.
 pub(super) const HEADER_BYTES: usize = 9;
 
-/// The largest payload that is taken: the server's `SETTINGS_MAX_FRAME_SIZE`. [RFC 9113 §6.5.2]
+/// The largest accepted payload: the server's `SETTINGS_MAX_FRAME_SIZE`. [RFC 9113 §6.5.2]
 pub(super) const MAX_PAYLOAD_BYTES: usize = 16_384;
 
-/// What is said of a frame before its payload.
+/// A parsed frame header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FrameHeader {
     pub(super) length: u32,
@@ -38,7 +38,7 @@ impl FrameHeader {
             length: u32::from_be_bytes([0, a, b, c]),
             kind,
             flags,
-            // The first bit means nothing.
+            // The first bit is reserved.
             stream: u32::from_be_bytes(stream) & 0x7fff_ffff,
         }
     }
@@ -68,7 +68,7 @@ impl FrameHeader {
         self.flags & WITH_PRIORITY != 0
     }
 
-    /// Whether the payload is no larger than any may be.
+    /// Whether the payload is within the maximum size.
     pub(super) const fn is_in_size(self) -> bool {
         self.length as usize <= MAX_PAYLOAD_BYTES
     }

@@ -1,4 +1,4 @@
-//! Reads frame headers as bytes pass, and keeps the accounts.
+//! Reads frame headers as bytes pass, and counts them against the allowances.
 
 use super::flood_limits::{FloodLimits, FrameKind};
 use super::frame::{
@@ -7,59 +7,60 @@ use super::frame::{
 };
 use super::section::Section;
 
-/// `PRI * HTTP/2.0` and what follows it, which a client sends before any frame. [RFC 9113 §3.4]
+/// Size of the connection preface that a client sends before any frame. [RFC 9113 §3.4]
 const PREFACE_BYTES: u32 = 24;
 
-/// The accounts of one connection: what its client sends, frame by frame.
+/// Counts the frames that one connection's client sends.
 ///
-/// It looks at frame headers, and takes them as they come: whether a frame is legal is for the parser
-/// behind it to say. Trailers, and header sections of several frames, are collected and written anew
-/// before the parser sees them, so that it misses nothing about them.
+/// It reads frame headers only; whether a frame is legal is decided by the parser behind it.
+/// Trailers, and header sections of several frames, are collected and rewritten before they reach
+/// the parser, so that the parser checks them completely.
 #[derive(Clone, Debug)]
 pub struct FrameMeter {
     state: State,
     left: FloodLimits,
     at: u32,
     in_head: bool,
-    /// The last stream that was opened; a header section of it, or of one before, is trailers.
+    /// The highest stream opened; a header section on it or on a lower one is a trailer section.
     last_stream: u32,
-    /// The header section that is being collected.
+    /// The header section being collected.
     pub(super) section: Option<Box<Section>>,
-    /// Most bytes of such a section, as it comes.
+    /// Maximum size of a collected section, in bytes before decompression.
     max_section_bytes: usize,
-    /// What the parser has not been given of the frame that is at hand, from its header on.
+    /// Bytes of the current frame, from its header on, that the parser has not got yet.
     pub(super) held: Vec<u8>,
-    /// Bytes of that frame when it must be collected, or 0.
+    /// Size of the current frame if it must be collected, else 0.
     pub(super) wanted: usize,
 }
 
-/// A frame that must be collected whole before the parser sees it.
+/// A frame that must be collected whole before the parser gets it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Collect {
-    /// Where the frame's header ends in what was scanned. What comes behind it was not scanned.
+    /// Offset of the end of the frame's header in the scanned bytes; bytes behind it were not
+    /// scanned.
     pub(super) header_end: usize,
-    /// Bytes to collect from the first of the header on, for [`FrameMeter::collect`].
+    /// Bytes to collect, from the start of the header, for [`FrameMeter::collect`].
     pub(super) bytes: usize,
 }
 
-/// A peer sent more frames of one kind than it may.
+/// A peer exceeded the allowance of one kind of frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("too many {chore} frames")]
 pub struct Flood {
-    /// The kind.
+    /// The kind of frame.
     pub chore: FrameKind,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum State {
-    /// Bytes that are of no interest: the preface, or a payload.
+    /// Bytes to skip: the preface, or a payload.
     Skip(u32),
-    /// Some bytes of a frame's header.
+    /// Bytes of an incomplete frame header.
     Header {
         bytes: [u8; HEADER_BYTES],
         filled: usize,
     },
-    /// The first byte of a padded `DATA` frame's payload, of this many bytes.
+    /// Before the first payload byte of a padded `DATA` frame with this payload size.
     Padding(u32),
 }
 
@@ -69,9 +70,9 @@ const BEFORE_HEADER: State = State::Header {
 };
 
 impl FrameMeter {
-    /// For a connection on which nothing has come, not even the preface. Its client may reset
-    /// `max_resets` streams at once that came to nothing, and header sections that are collected may
-    /// have `max_section_bytes`.
+    /// For a new connection, before the preface. Its client may reset `max_resets` streams at once
+    /// that were neither forwarded nor answered; a collected header section may have
+    /// `max_section_bytes`.
     #[must_use]
     pub fn new(max_resets: u32, max_section_bytes: usize) -> Self {
         Self {
@@ -87,7 +88,7 @@ impl FrameMeter {
         }
     }
 
-    /// Looks at `bytes` that came at `now`, and stops at a frame that must be collected.
+    /// Scans `bytes` received at `now`, up to a frame that must be collected.
     pub(super) fn scan(&mut self, bytes: &[u8], now: u32) -> Result<Option<Collect>, Flood> {
         let passed = now.saturating_sub(self.at);
         if passed > 0 {
@@ -140,7 +141,8 @@ impl FrameMeter {
         Ok(None)
     }
 
-    /// The bytes of a frame's header that came, when it did not come whole: they are to be held back.
+    /// Number of bytes of an incomplete frame header at the end of the input, which must be held
+    /// back.
     pub(super) fn held_header(&self) -> usize {
         match self.state {
             State::Header { filled, .. } => filled,
@@ -148,8 +150,8 @@ impl FrameMeter {
         }
     }
 
-    /// Takes the whole `frame` that [`Self::scan`] stopped at, its header included, and gives what the
-    /// parser is to see: nothing before the section is complete.
+    /// Consumes the whole `frame` at which [`Self::scan`] stopped, header included, and returns the
+    /// bytes for the parser: none before the section is complete.
     pub(super) fn collect(&mut self, frame: &[u8]) -> Result<Vec<u8>, Flood> {
         let mut out = Vec::new();
         let Some((header, payload)) = frame.split_first_chunk() else {
@@ -159,7 +161,7 @@ impl FrameMeter {
         let mut section = match self.section.take() {
             Some(section) if section.goes_on_with(header) => section,
             Some(section) => {
-                // The parser ends the connection for it.
+                // The parser ends the connection because of this frame.
                 section.write(false, &mut out);
                 out.extend_from_slice(frame);
                 return Ok(out);
@@ -187,13 +189,14 @@ impl FrameMeter {
         Ok(out)
     }
 
-    /// Whether a header section has begun and not ended.
+    /// Whether a header section has begun and is not complete.
     #[must_use]
     pub fn in_head(&self) -> bool {
         self.in_head
     }
 
-    /// Counts `bytes` that the peer took at once: it may acknowledge them.
+    /// Counts `bytes` that the peer has taken: its `WINDOW_UPDATE` frames for them are useful
+    /// traffic.
     pub fn wrote(&mut self, bytes: usize) {
         let kibibytes = u32::try_from(bytes / 1024).unwrap_or(u32::MAX);
         self.left
@@ -201,8 +204,7 @@ impl FrameMeter {
         self.left.earn(FrameKind::Ping, 1);
     }
 
-    /// Counts requests that came to something: they were answered, or an upstream was asked. Their
-    /// streams may be given up, or others for them.
+    /// Counts requests that were answered or forwarded. Resets of as many streams are not charged.
     pub fn served(&mut self, count: u32) {
         self.left.earn(FrameKind::Reset, count);
     }
@@ -212,7 +214,7 @@ impl FrameMeter {
         self.last_stream < header.stream
     }
 
-    /// The parser sees nothing of this frame yet.
+    /// Withholds this frame from the parser.
     fn stop_for(&mut self, frame: FrameHeader, header_end: usize) -> Collect {
         let is_taken = match &self.section {
             Some(section) => section.goes_on_with(frame),
@@ -226,7 +228,7 @@ impl FrameMeter {
         }
     }
 
-    /// Gives the frame if it must be collected.
+    /// Returns the frame if it must be collected.
     fn enter(&mut self, header: FrameHeader) -> Result<Option<FrameHeader>, Flood> {
         self.skip(header.length);
         let mut collects = self.section.is_some();
@@ -252,7 +254,7 @@ impl FrameMeter {
             DATA => Ok(()),
             HEADERS => {
                 self.in_head = !header.ends_headers();
-                // Browsers send the priority of a request in a frame of its own.
+                // Browsers send a request's priority in a frame of its own.
                 self.left.earn(FrameKind::Priority, 2);
                 Ok(())
             }

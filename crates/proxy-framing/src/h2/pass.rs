@@ -1,15 +1,15 @@
-//! A client's bytes on their way to the parser.
+//! The path of a client's bytes to the parser.
 
 use super::frame::HEADER_BYTES;
 use super::meter::{Collect, Flood, FrameMeter};
 
 impl FrameMeter {
-    /// Takes `bytes` that came at `now`, in tenths of a second since any beginning. Gives what the
-    /// parser is to see in their place, if not just them: nothing of a header section before the meter
-    /// has all of it, when it is one of trailers or comes in several frames.
+    /// Consumes `bytes` received at `now`, in tenths of a second since any origin. Returns the
+    /// bytes for the parser where they differ from `bytes`: a header section that is a trailer
+    /// section or comes in several frames is withheld until it is complete.
     ///
     /// # Errors
-    /// [`Flood`] when an allowance is used up. What comes after it is not looked at.
+    /// [`Flood`] when an allowance is exceeded. Bytes behind that frame are not scanned.
     pub fn pass(&mut self, bytes: &[u8], now: u32) -> Result<Option<Vec<u8>>, Flood> {
         if !self.held.is_empty() {
             return self.pass_slowly(bytes, now).map(Some);
@@ -24,7 +24,7 @@ impl FrameMeter {
         Ok(Some(out))
     }
 
-    /// What was held back, when nothing more comes.
+    /// The withheld bytes, at the end of the connection.
     pub fn take_held(&mut self) -> Vec<u8> {
         let mut out = Vec::new();
         if let Some(section) = self.section.take() {
@@ -59,7 +59,8 @@ impl FrameMeter {
         }
     }
 
-    /// Hands on what was scanned of `bytes`, but for a header that is to be held back. Gives the rest.
+    /// Appends the scanned part of `bytes` to `out`, except a header to be withheld. Returns the
+    /// rest.
     fn take_scanned<'b>(
         &mut self,
         bytes: &'b [u8],

@@ -1,20 +1,20 @@
-//! A header section that is put together from its frames and cut anew.
+//! A header section that is reassembled from its frames and divided anew.
 //!
-//! The HTTP/2 library behind the meter judges a section frame by frame, and misses two things that make
-//! a request malformed: pseudo-header fields at the head of a trailer section, which it drops
-//! [RFC 9113 §8.1], and a malformed field in front of one that goes on in the next frame. Cut between
-//! fields, and with a regular field in front of all trailers, it refuses both.
+//! The HTTP/2 library behind the meter checks a section frame by frame, and so misses two defects
+//! that make a request malformed: pseudo-header fields at the beginning of a trailer section, which
+//! it drops [RFC 9113 §8.1], and a malformed field before one that continues in the next frame. It
+//! refuses both if the section is divided between fields and a regular field precedes all trailers.
 
 use super::field::field_bytes;
 use super::frame::{
     CONTINUATION, END_HEADERS, END_STREAM, FrameHeader, HEADERS, MAX_PAYLOAD_BYTES,
 };
 
-/// The field in front of all trailers: `host` without a value, entry 38 (`0x26`) of the static table.
-/// [RFC 7541 §A] As a trailer it means nothing, and is left out of those that are passed on.
+/// The field written before all trailers: `host` without a value, entry 38 (`0x26`) of the static
+/// table. [RFC 7541 §A] It has no meaning in trailers, and is not forwarded with them.
 const LEADING_FIELD_BYTE: u8 = 0xa6;
 
-/// One header section whose end has not come yet.
+/// A header section in progress.
 #[derive(Clone, Debug)]
 pub(super) struct Section {
     stream: u32,
@@ -33,12 +33,12 @@ impl Section {
         }
     }
 
-    /// Whether a frame goes on with the section.
+    /// Whether the frame continues this section.
     pub(super) fn goes_on_with(&self, header: FrameHeader) -> bool {
         header.kind == CONTINUATION && header.stream == self.stream && header.is_in_size()
     }
 
-    /// Takes the payload of the next frame. False when the frame is malformed.
+    /// Appends the payload of the next frame. False if the frame is malformed.
     pub(super) fn add(&mut self, header: FrameHeader, payload: &[u8]) -> bool {
         let fragment = match header.kind {
             HEADERS => fragment(header, payload),
@@ -49,12 +49,12 @@ impl Section {
         fragment.is_some()
     }
 
-    /// Bytes so far.
+    /// Bytes collected so far.
     pub(super) fn bytes(&self) -> usize {
         self.fragment.len()
     }
 
-    /// Writes the section as frames. Without `ended` the library is left to wait for more of it.
+    /// Writes the section as frames. Without `ended` the last one lacks `END_HEADERS`.
     pub(super) fn write(mut self, ended: bool, out: &mut Vec<u8>) {
         if self.is_trailers {
             let at = size_updates(&self.fragment);
@@ -75,8 +75,8 @@ impl Section {
     }
 }
 
-/// What of a `HEADERS` frame is of the section; none when padding or priority cannot be.
-/// [RFC 9113 §6.2]
+/// The part of a `HEADERS` frame's payload that belongs to the section; `None` if its padding or
+/// priority is malformed. [RFC 9113 §6.2]
 fn fragment(header: FrameHeader, payload: &[u8]) -> Option<&[u8]> {
     let mut rest = payload;
     let mut padding = 0;
@@ -95,8 +95,8 @@ fn fragment(header: FrameHeader, payload: &[u8]) -> Option<&[u8]> {
     rest.get(..rest.len().checked_sub(padding)?)
 }
 
-/// Bytes of the changes of the table's size that lead a section: nothing may stand before them.
-/// [RFC 7541 §4.2]
+/// Length of the table size updates at the beginning of a section: no field may precede them. [RFC
+/// 7541 §4.2]
 fn size_updates(fragment: &[u8]) -> usize {
     let mut at = 0;
     while let Some(rest) = fragment.get(at..)
@@ -108,8 +108,8 @@ fn size_updates(fragment: &[u8]) -> usize {
     at
 }
 
-/// Cuts a section into what fits into frames, between two fields or within one that is larger than a
-/// frame and leads its piece.
+/// Divides a section into payloads of frames, between two fields, or within a field that is larger
+/// than a frame and begins its piece.
 fn pieces(fragment: &[u8]) -> Vec<&[u8]> {
     let mut pieces = Vec::new();
     let (mut rest, mut at) = (fragment, 0);
@@ -126,7 +126,7 @@ fn pieces(fragment: &[u8]) -> Vec<&[u8]> {
             (rest, at) = (behind, at - MAX_PAYLOAD_BYTES);
         }
     }
-    // What is left is empty, or no whole field: the library says so.
+    // The rest is empty, or an incomplete field, which the library refuses.
     while let Some((piece, behind)) = rest.split_at_checked(MAX_PAYLOAD_BYTES) {
         pieces.push(piece);
         rest = behind;
@@ -148,7 +148,7 @@ mod tests {
         }
     }
 
-    /// What is handed on of trailers that came in these fragments.
+    /// The frames made of trailers that come in these fragments.
     fn cut(fragments: &[&[u8]]) -> Vec<(u8, u8, Vec<u8>)> {
         let mut section = Section::new(header(HEADERS, END_STREAM, 0), true);
         let mut kind = HEADERS;

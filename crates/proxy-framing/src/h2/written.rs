@@ -1,18 +1,18 @@
-//! What is written to a client, as far as it tells that a stream was refused.
+//! Scans the frames written to a client for responses and resets.
 
 use super::frame::{FrameHeader, HEADER_BYTES, HEADERS, RST_STREAM};
 
 /// Reads the headers of frames as they are written.
 #[derive(Clone, Debug, Default)]
 pub struct WrittenFrames {
-    /// The header of the frame that is being written, and behind it the code of an `RST_STREAM`.
+    /// The header of the current frame, followed by the error code of an `RST_STREAM`.
     held: [u8; HELD_BYTES],
     filled: usize,
-    /// Bytes of the payload that are of no interest.
+    /// Remaining bytes of a payload to skip.
     skip: u32,
 }
 
-/// A frame that answers or ends a stream.
+/// A frame that begins a response or resets a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WrittenFrame {
     /// `HEADERS` on this stream.
@@ -25,7 +25,8 @@ const CODE_BYTES: usize = 4;
 const HELD_BYTES: usize = HEADER_BYTES + CODE_BYTES;
 
 impl WrittenFrames {
-    /// Takes `bytes` that were written, and tells `heard` of each frame that answers or ends a stream.
+    /// Scans written `bytes`; calls `heard` for each frame that begins a response or resets a
+    /// stream.
     pub fn scan(&mut self, bytes: &[u8], mut heard: impl FnMut(WrittenFrame)) {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -65,7 +66,7 @@ impl WrittenFrames {
         }
     }
 
-    /// Takes what is missing of the header, or of the code behind it. Gives what is left.
+    /// Completes the held header, or the code behind it. Returns the remaining bytes.
     fn fill<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
         let wanted = if self.filled < HEADER_BYTES {
             HEADER_BYTES

@@ -1,4 +1,4 @@
-//! A second reading of legal messages, as plain as can be, and the guards held against it.
+//! A second, simple decoder of legal messages, compared with the validators.
 
 use httparse::{EMPTY_HEADER, Header, Request, Response, Status};
 use proptest::collection::vec;
@@ -20,9 +20,9 @@ pub(crate) struct Message {
     pub(crate) body: Vec<u8>,
     /// Field lines of the trailers.
     pub(crate) trailers: usize,
-    /// Where in the stream the message ends.
+    /// Offset of the message's end in the stream.
     pub(crate) end: usize,
-    /// The connection is not used for another one.
+    /// The connection is not reused after it.
     pub(crate) last: bool,
 }
 
@@ -32,7 +32,7 @@ enum BodyLength {
     UntilClose,
 }
 
-/// The complete requests that lead `bytes`, which a guard has accepted.
+/// The complete requests at the beginning of `bytes`, which a validator has accepted.
 pub(crate) fn requests(bytes: &[u8]) -> Vec<Message> {
     let mut messages = Vec::new();
     let mut start = 0;
@@ -60,8 +60,8 @@ fn request(bytes: &[u8], start: usize) -> Option<Message> {
     })
 }
 
-/// The final response that leads `bytes`, which a guard has accepted; a body that the close ends is
-/// as long as `bytes`.
+/// The final response at the beginning of `bytes`, which a validator has accepted; a body that ends
+/// with the connection extends to the end of `bytes`.
 pub(crate) fn response(bytes: &[u8], kind: RequestKind) -> Option<Message> {
     let mut start = 0;
     loop {
@@ -121,7 +121,7 @@ fn closes(version: u8, headers: &[Header<'_>]) -> bool {
     option("close") || (version == 0 && !option("keep-alive"))
 }
 
-/// The body, its trailers and how many bytes it takes; none if it is not complete.
+/// The body, the number of its trailers and its length in bytes; `None` if it is incomplete.
 fn body(bytes: &[u8], extent: &BodyLength) -> Option<(Vec<u8>, usize, usize)> {
     match *extent {
         BodyLength::Length(length) => Some((bytes.get(..length)?.to_vec(), 0, length)),
@@ -161,7 +161,7 @@ fn line<'a>(bytes: &'a [u8], at: &mut usize) -> Option<&'a [u8]> {
     rest.get(..end)
 }
 
-/// Where the guard says that messages end, told byte by byte.
+/// The offsets at which the validator, fed byte by byte, finds the end of a message.
 fn ends(guard: &mut impl Guard, bytes: &[u8]) -> Vec<usize> {
     let mut ends = Vec::new();
     let mut between = true;
@@ -177,7 +177,7 @@ fn ends(guard: &mut impl Guard, bytes: &[u8]) -> Vec<usize> {
     ends
 }
 
-/// Bytes of a body that hold what could be taken for an end.
+/// Body bytes that contain sequences similar to an end.
 fn data() -> impl Strategy<Value = Vec<u8>> {
     let tempting = vec(select(b"\r\n0 GET:;\0\xff".as_slice()), 0..40);
     prop_oneof![vec(any::<u8>(), 0..600), tempting]

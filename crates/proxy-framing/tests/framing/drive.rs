@@ -1,4 +1,4 @@
-//! Drives a guard over bytes that come in pieces, and says what became of them.
+//! Feeds a validator with bytes in pieces.
 
 use proxy_framing::{
     FramingError, HeadLimits, RequestKind, RequestValidator, ResponseValidator, Scan, Stop,
@@ -6,10 +6,10 @@ use proxy_framing::{
 
 use crate::cases::Verdict;
 
-/// What became of the bytes: how many were accepted in all, and the verdict.
+/// Number of accepted bytes, and the result.
 pub(crate) type Outcome = (usize, Verdict);
 
-/// What both guards can be asked.
+/// The interface that both validators share.
 pub(crate) trait Guard {
     fn scan(&mut self, bytes: &[u8]) -> Scan;
     fn between_messages(&self) -> bool;
@@ -35,14 +35,14 @@ impl Guard for ResponseValidator {
     }
 }
 
-/// A guard that was told what was asked.
+/// A validator that expects a response to a request of `kind`.
 pub(crate) fn expecting(kind: RequestKind, limits: HeadLimits) -> ResponseValidator {
     let mut guard = ResponseValidator::new(limits);
     guard.expect(kind);
     guard
 }
 
-/// Gives a guard the pieces, until it stops.
+/// Passes the pieces to a validator until it stops.
 pub(crate) fn drive<'a>(
     guard: &mut impl Guard,
     pieces: impl IntoIterator<Item = &'a [u8]>,
@@ -85,17 +85,17 @@ fn stopped(stop: Stop, left: usize) -> Verdict {
     }
 }
 
-/// What becomes of the bytes of requests in one piece.
+/// The result for bytes of requests in one piece.
 pub(crate) fn request(bytes: &[u8], limits: HeadLimits) -> Outcome {
     drive(&mut RequestValidator::new(limits), [bytes])
 }
 
-/// What becomes of the bytes of a response in one piece.
+/// The result for bytes of a response in one piece.
 pub(crate) fn response(bytes: &[u8], kind: RequestKind, limits: HeadLimits) -> Outcome {
     drive(&mut expecting(kind, limits), [bytes])
 }
 
-/// The fault with which requests are refused.
+/// The error with which requests are refused.
 pub(crate) fn refusal(bytes: &[u8], limits: HeadLimits) -> Option<FramingError> {
     match request(bytes, limits).1 {
         Verdict::Refused(fault) => Some(fault),

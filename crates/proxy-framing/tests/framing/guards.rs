@@ -1,4 +1,4 @@
-//! What the guards tell besides their verdicts.
+//! Tests of what the validators report besides their verdicts.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ fn fault(guard: &mut RequestValidator, bytes: &[u8]) -> FramingError {
     }
 }
 
-/// The correlation ID that is told after `lines` and a fault, in one piece and byte by byte.
+/// The correlation ID that is reported after `lines` and an error, in one piece and byte by byte.
 fn correlation_id(lines: &str) -> Option<String> {
     let head = format!("GET / HTTP/1.1\r\n{lines}X: \x01\r\n\r\n");
     let told = |guard: &RequestValidator| {

@@ -1,4 +1,4 @@
-//! What a guard accepts, httparse accepts, and sees the same number of fields in.
+//! httparse accepts what a validator accepts, with the same number of fields.
 
 use httparse::{EMPTY_HEADER, Request, Response, Status};
 use proxy_framing::{HeadLimits, RequestKind, RequestValidator};
@@ -7,8 +7,8 @@ use crate::cases::LIMITS;
 use crate::drive::{Guard, expecting};
 use crate::tables;
 
-/// Gives `guard` the bytes one by one and `parse` every head that it lets through, at every length:
-/// a prefix must be called incomplete, the whole complete at its last byte and no earlier.
+/// Passes the bytes one by one to `guard`, and every prefix of an accepted head to `parse`: each
+/// prefix must be incomplete, the whole complete at its last byte and no earlier.
 fn watch<G: Guard>(
     guard: &mut G,
     bytes: &[u8],

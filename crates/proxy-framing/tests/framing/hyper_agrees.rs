@@ -1,4 +1,5 @@
-//! What a guard lets through, hyper reads in the same way and never answers by itself.
+//! hyper reads accepted bytes with the same meaning, and never answers them with an error of its
+//! own.
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -20,11 +21,11 @@ use crate::decoding::{self, Message};
 use crate::drive::{Guard, expecting};
 use crate::tables;
 
-/// A connection whose far end sends some bytes.
+/// A connection to a peer that sends fixed bytes.
 struct Wire {
     sent: Vec<u8>,
     read: usize,
-    /// Whether the far end is an upstream: it waits for a request and closes after its bytes.
+    /// The peer is an upstream: it waits for a request and closes after its bytes.
     upstream: bool,
     answers: Rc<RefCell<Vec<u8>>>,
 }
@@ -35,7 +36,7 @@ impl Read for Wire {
         _: &mut Context<'_>,
         mut buf: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
-        // Odd pieces, so that hyper too meets heads that are cut.
+        // Pieces of odd size, so that hyper too gets divided heads.
         let len = buf.remaining().min(61).min(self.sent.len() - self.read);
         let asked = !self.answers.borrow().is_empty();
         let waits = if self.upstream { !asked } else { len == 0 };
@@ -68,7 +69,7 @@ impl Write for Wire {
     }
 }
 
-/// What a guard accepts of `bytes`, in one piece.
+/// The bytes that a validator accepts, in one piece.
 fn accepted<'a>(guard: &mut impl Guard, bytes: &'a [u8]) -> &'a [u8] {
     bytes.get(..guard.scan(bytes).accepted).unwrap()
 }
@@ -87,7 +88,7 @@ async fn read(title: String, fields: usize, body: Incoming) -> Option<Message> {
     })
 }
 
-/// The requests that hyper reads from `bytes`; all are answered with 404.
+/// The requests that hyper reads from `bytes`; all are answered 404.
 fn served(bytes: &[u8]) -> Vec<Message> {
     let answers = Rc::new(RefCell::new(Vec::new()));
     let messages = Rc::new(RefCell::new(Vec::new()));
@@ -135,7 +136,7 @@ fn served(bytes: &[u8]) -> Vec<Message> {
     messages.take()
 }
 
-/// The response that hyper reads from `bytes`, which the upstream's close follows.
+/// The response that hyper reads from `bytes`, followed by the upstream's close.
 fn answered(bytes: &[u8], kind: RequestKind) -> Option<Message> {
     let wire = Wire {
         sent: bytes.to_vec(),
@@ -191,7 +192,7 @@ fn check_requests(bytes: &[u8]) {
             break;
         }
     }
-    // Some bytes that clients send raw, `http::Uri` does not hold; hyper refuses such a target.
+    // `http::Uri` cannot hold some bytes that clients send unescaped; hyper refuses such a target.
     let held = |message: &Message| {
         let target = message.title.split(' ').nth(1);
         target.is_some_and(|target| target.parse::<http::Uri>().is_ok())
@@ -200,7 +201,7 @@ fn check_requests(bytes: &[u8]) {
         return;
     }
     let mut seen = served(bytes);
-    // `http://a?b` is told as `http://a/?b`, and an absolute target without a path with one.
+    // `http://a?b` is reported as `http://a/?b`, and an absolute target without a path with one.
     seen.iter_mut().chain(&mut expected).for_each(|message| {
         message.title = message.title.replace('/', "").to_ascii_lowercase();
     });

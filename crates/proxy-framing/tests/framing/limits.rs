@@ -5,7 +5,7 @@ use proxy_framing::{FramingError, HeadLimits, RequestKind, RequestValidator};
 use crate::cases::{LIMITS, Verdict};
 use crate::drive::{self, Outcome, drive};
 
-/// What becomes of a request in one piece, which must not depend on its being one.
+/// The result for a request, which must be the same in one piece and in several.
 fn request(bytes: &[u8], limits: HeadLimits) -> Outcome {
     let whole = drive::request(bytes, limits);
     assert_eq!(

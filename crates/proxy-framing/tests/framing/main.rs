@@ -1,5 +1,5 @@
-//! The guards against tables of raw messages, every way of cutting them, two other parsers and the
-//! fuzzers' corpora.
+//! Tests of the validators with tables of raw messages, every division into pieces, two other
+//! parsers and the fuzz targets' corpora.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests may fail loudly")]
 

@@ -1,4 +1,4 @@
-//! What a guard notes of the head that leads its bytes.
+//! The line positions that a validator records of a head.
 
 use crate::cases::LIMITS;
 use proxy_framing::{FieldLine, Lines, RequestValidator};

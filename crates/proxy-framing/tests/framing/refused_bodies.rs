@@ -10,7 +10,7 @@ const EXTENSION: Verdict = Refused(FramingError::BadChunkExtension);
 const DATA: Verdict = Refused(FramingError::ChunkDataNotTerminated);
 const TRAILER: Verdict = Refused(FramingError::BadTrailer);
 
-/// Each stands after the head of a chunked request.
+/// The head of a chunked request, before the body of each case.
 pub(crate) const HEAD: &[u8] = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
 
 #[rustfmt::skip]

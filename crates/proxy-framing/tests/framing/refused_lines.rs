@@ -1,4 +1,4 @@
-//! Request lines, and what comes before and right after them, that are refused.
+//! Request lines that are refused, with the bytes before and right behind them.
 
 use proxy_framing::FramingError;
 

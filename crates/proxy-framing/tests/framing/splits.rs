@@ -1,4 +1,4 @@
-//! No way of cutting a stream changes what becomes of it; tried on streams that nobody wrote.
+//! The result does not depend on how a stream is divided; tested with generated streams.
 
 use proptest::collection::vec;
 use proptest::prelude::{Strategy, any, prop_oneof};
@@ -63,7 +63,7 @@ const PARTS: &[&[u8]] = &[
     b"\x7f",
 ];
 
-/// A stream: parts in any order, a head of known lines and what follows it, or a case of the
+/// A stream: parts in any order, a head of known lines with its continuation, or a case of the
 /// tables; with some bytes changed.
 fn stream() -> impl Strategy<Value = Vec<u8>> {
     let cases = tables::requests().into_iter().map(|case| case.2);
@@ -89,7 +89,7 @@ fn stream() -> impl Strategy<Value = Vec<u8>> {
         })
 }
 
-/// Limits of every size that can matter to so short a stream.
+/// Limits of every size that matters for so short a stream.
 fn limits() -> impl Strategy<Value = HeadLimits> {
     let small =
         (0..80_u32, 0..6_u32, 0..20_u32, 0..70_u32, 0..12_u32).prop_map(|sizes| HeadLimits {
@@ -113,7 +113,7 @@ fn kind() -> impl Strategy<Value = RequestKind> {
     )
 }
 
-/// `bytes` cut at these places.
+/// `bytes` divided at these places.
 fn pieces<'a>(bytes: &'a [u8], places: &[Index]) -> Vec<&'a [u8]> {
     let mut places = places
         .iter()

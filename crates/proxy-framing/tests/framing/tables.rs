@@ -1,4 +1,4 @@
-//! Every case of the tables, in one piece, cut in two anywhere, and byte by byte.
+//! Every case of the tables: in one piece, in every two pieces, and byte by byte.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::drive::{self, Outcome, drive, expecting};
 use crate::{legal_requests, legal_responses, refused_bodies, refused_fields};
 use crate::{refused_lengths, refused_lines, refused_responses};
 
-/// All cases of requests; the bodies that are refused get their head.
+/// All cases of requests; refused bodies get their head.
 pub(crate) fn requests() -> Vec<(&'static str, crate::cases::Verdict, Vec<u8>)> {
     let whole = [
         legal_requests::HEADS,

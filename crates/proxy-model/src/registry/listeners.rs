@@ -68,9 +68,9 @@ settings! {
         words("listeners.listener.default-route", "a route's id", "app")
             .optional("such requests are answered 404 `ROUTE_NOT_FOUND`")
             .enforced("proxy-pipeline", "unmatched_requests_take_the_default_route");
-    /// Networks of peers whose `X-Forwarded-*`, `Forwarded` and similar headers are passed on;
-    /// those of other peers are dropped. The client's address is the right-most one outside these
-    /// networks.
+    /// Networks of trusted peers: their `X-Forwarded-*`, `Forwarded` and similar headers are passed
+    /// on; those of other peers are dropped. The client's address is the right-most one outside
+    /// these networks.
     TRUSTED_PROXIES: Text<IpNet>, Many =
         text("listeners.listener.trusted-proxies", "a network", "10.0.0.0/8", network)
             .many()
@@ -81,10 +81,11 @@ settings! {
     /// Treatment of paths that an upstream could read differently. `strict` finds the route of each
     /// reading: escapes decoded once (`%2F` and `%5C` too), dot segments removed or kept, slashes
     /// merged, path parameters (`;…`) dropped, a backslash as a slash, and every combination of
-    /// these. It refuses a path whose readings lead to different routes; NUL, broken escapes and
-    /// dot segments that leave the root in any reading; and more than 16 dot segments. An accepted
-    /// path goes upstream unchanged. A route's own `path-policy` applies to paths that lead to it
-    /// as sent. Files are served only if every reading leads to their route, under either policy.
+    /// these. It refuses a path with readings that lead to different routes; NUL, broken escapes
+    /// and dot segments that leave the root in any reading; and more than 16 dot segments. An
+    /// accepted path goes upstream unchanged. A route's own `path-policy` applies to paths that
+    /// lead to it as sent. Files are served only if every reading leads to their route, under
+    /// either policy.
     PATH_POLICY: Choice<PathPolicy>, Given<PathPolicy> =
         choice("listeners.listener.path-policy", PATH_POLICIES)
             .or(PathPolicy::Strict)

@@ -73,7 +73,7 @@ settings! {
     )
     .or(written("stdout", || LogTarget::Stdout))
     .enforced("proxy-telemetry", "logs_go_to_files");
-    /// Query parameters whose values are redacted, whatever the case of their names.
+    /// Names of query parameters to redact, in any case.
     REDACT_QUERY: Text<String>, Many =
         words("observability.redact-query", "a parameter's name", "token")
             .many()

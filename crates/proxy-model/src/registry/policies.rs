@@ -160,8 +160,8 @@ settings! {
         words("routes.route.policies.response-headers.remove", "a header name", "Server")
             .many()
             .enforced("proxy-pipeline", "response_headers_are_set_added_and_removed");
-    /// Treatment of paths that an upstream could read differently, for requests whose path as sent
-    /// leads to this route; values as `path-policy` of a listener.
+    /// Treatment of paths that an upstream could read differently, for requests with a path that
+    /// leads to this route as sent; values as `path-policy` of a listener.
     PATH_POLICY: Choice<PathPolicy>, Unset =
         choice("routes.route.policies.path-policy", PATH_POLICIES)
             .optional("as the listener says")

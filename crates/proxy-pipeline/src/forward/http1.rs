@@ -1,4 +1,4 @@
-//! One attempt by HTTP/1.1.
+//! An attempt over HTTP/1.1.
 
 use super::upstream_connection::PooledConnection;
 use super::{Answered, AttemptOutcome, Attempts};
@@ -6,7 +6,7 @@ use crate::interim;
 use proxy_pool::SendError;
 
 impl Attempts<'_, '_> {
-    /// Sends the request by a connection that is its own, and waits for the head of its response.
+    /// Sends the request on an exclusive connection, and waits for the head of its response.
     pub(super) async fn send_http1(&mut self, mut pooled: PooledConnection) -> AttemptOutcome {
         self.start_timer();
         let understands = self.client_takes_interim();
@@ -32,7 +32,7 @@ impl Attempts<'_, '_> {
         let sending = connection.send(self.kind, (&mut self.request, more), deadline, notice);
         match sending.await {
             Ok(response) => AttemptOutcome::Answered(Answered::Http1(response, pooled)),
-            // The target had closed a kept connection: nothing was sent, nobody is to blame.
+            // The target had closed a pooled connection: nothing was sent, and it is not a failure.
             Err(SendError::UnsentRequest) if pooled.reused => {
                 self.record_stale();
                 AttemptOutcome::RetrySame
@@ -44,7 +44,7 @@ impl Attempts<'_, '_> {
                 }
                 self.record_retry();
                 if pooled.reused {
-                    // It may have been ending already when the request was sent.
+                    // The connection may have been closing already when the request was sent.
                     self.record_stale();
                     return AttemptOutcome::RetrySame;
                 }
@@ -54,8 +54,8 @@ impl Attempts<'_, '_> {
         }
     }
 
-    /// Whether the request may be sent again: nothing of it was sent, or the connection ended without a
-    /// byte of an answer and the request is idempotent.
+    /// Whether the request may be sent again: nothing of it was sent, or the connection ended
+    /// without a byte of a response and the request is idempotent.
     fn may_repeat(&mut self, pooled: &PooledConnection, fault: &SendError) -> bool {
         let repeatable = match fault {
             SendError::UnsentRequest => true,

@@ -1,4 +1,4 @@
-//! One attempt by HTTP/2.
+//! An attempt over HTTP/2.
 
 use super::{Answered, AttemptOutcome, Attempts};
 use crate::interim;
@@ -12,7 +12,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 impl Attempts<'_, '_> {
-    /// Sends the request by `stream_slot` and waits for the head of its response.
+    /// Sends the request on `lane` and waits for the head of its response.
     pub(super) async fn send_http2(
         &mut self,
         stream_slot: StreamSlot,
@@ -26,13 +26,13 @@ impl Attempts<'_, '_> {
         let reused = stream_slot.reused;
         let mut call = match Http2Request::begin(stream_slot, request) {
             Ok(call) => Box::new(call),
-            // It ended since it was chosen.
+            // The connection ended after it was chosen.
             Err(unsent) if reused => {
                 self.record_stale();
                 (_, self.request) = *unsent;
                 return AttemptOutcome::RetrySame;
             }
-            // A fresh connection ended before it took anything.
+            // A new connection ended before it accepted a request.
             Err(unsent) => {
                 let (fault, request) = *unsent;
                 if !self.may_retry() {
@@ -70,7 +70,7 @@ impl Attempts<'_, '_> {
         AttemptOutcome::Failed(self.problem(&SendError::Http2Request(fault)))
     }
 
-    /// What is to be done after a call without an answer.
+    /// The next step after a request without a response.
     fn after_failure(
         &mut self,
         call: Http2Request<RequestBody>,
@@ -83,7 +83,7 @@ impl Attempts<'_, '_> {
         );
         let lost = matches!(fault, SendError::Http2Request(Http2RequestError::Broken(error)) if error.is_io());
         let reused = call.was_reused();
-        // As over HTTP/1.1: the connection ended without a word.
+        // As over HTTP/1.1: the connection ended without a response.
         let silent = lost && call.is_unanswered() && self.replayable;
         if !(unprocessed || silent) || !self.may_retry() {
             return AttemptOutcome::Failed(problem);
@@ -94,7 +94,7 @@ impl Attempts<'_, '_> {
         self.request = request;
         self.record_retry();
         if reused && !unprocessed {
-            // It may have been ending already when the request was sent.
+            // The connection may have been closing already when the request was sent.
             self.record_stale();
             return AttemptOutcome::RetrySame;
         }
@@ -102,7 +102,7 @@ impl Attempts<'_, '_> {
         AttemptOutcome::RetryNext
     }
 
-    /// Asks for a tunnel. [RFC 8441]
+    /// Sends an extended CONNECT. [RFC 8441]
     async fn open_tunnel(
         &mut self,
         stream_slot: StreamSlot,

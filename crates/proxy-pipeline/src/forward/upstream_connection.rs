@@ -1,4 +1,4 @@
-//! The way to a target: a connection of one's own, or a place on one that others use too.
+//! The connection to a target: an exclusive one, or a stream of a shared one.
 
 use super::Attempts;
 use crate::request_body::RequestBody;
@@ -16,23 +16,23 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-/// A way to a target.
+/// A connection to a target.
 pub(super) enum UpstreamConnection {
     Http1(PooledConnection),
     Http2(StreamSlot),
 }
 
-/// A connection of one's own.
+/// An exclusive connection.
 pub(super) struct PooledConnection {
     pub(super) connection: Connection<RequestBody>,
-    /// Whether it had served a request before.
+    /// It has served a request before.
     pub(super) reused: bool,
-    /// Whether it was there without a wait.
+    /// It was available without waiting.
     pub(super) at_hand: bool,
 }
 
 impl Attempts<'_, '_> {
-    /// A connection to `target`: one that was kept, else a new one.
+    /// A connection to `target`: a pooled one, else a new one.
     pub(super) async fn acquire(&self, target: u16) -> Result<UpstreamConnection, ConnectError> {
         let plan = self.to.upstream.targets.get(usize::from(target));
         let plan = plan.ok_or(ConnectError::NoAddress)?;
@@ -49,7 +49,7 @@ impl Attempts<'_, '_> {
                 reused: true,
                 at_hand: true,
             },
-            // Boxed: it is rare, and would make every request's future as large as itself.
+            // Boxed, because it is rare and would enlarge every request's future.
             None => Box::pin(self.open(target, origin)).await?,
         };
         Ok(UpstreamConnection::Http1(pooled))
@@ -83,7 +83,7 @@ impl Attempts<'_, '_> {
         })
     }
 
-    /// A new connection, to the address whose turn it is or to the next one that answers.
+    /// A new connection, to the next address in rotation or the first that answers after it.
     async fn dial(
         &self,
         plan: &TargetPlan,
@@ -93,7 +93,7 @@ impl Attempts<'_, '_> {
         connect(&addresses, first, settings, &self.timers).await
     }
 
-    /// A place for one more connection, or a connection that was returned meanwhile.
+    /// A permit for a new connection, or a connection returned meanwhile.
     async fn place(
         &self,
         limit: &Arc<ConnectionLimit>,
@@ -107,7 +107,7 @@ impl Attempts<'_, '_> {
         wait.within(timeout, &self.timers).await
     }
 
-    /// A place on a connection that carries many requests.
+    /// A stream of a shared connection.
     async fn acquire_stream(
         &self,
         target: u16,
@@ -141,7 +141,7 @@ impl Attempts<'_, '_> {
         built.map_err(|error| ConnectError::Io(io::Error::other(error)))
     }
 
-    /// Waits until somebody else has made a connection, or has not; as long as making one may take.
+    /// Waits for another request's connection attempt, for at most the connect timeout.
     async fn wait(&self, waiting: &Waiting, first: bool) -> Result<(), ConnectError> {
         if first {
             let time = self.to.route.times.connect;
@@ -160,7 +160,7 @@ impl Attempts<'_, '_> {
         .await
     }
 
-    /// A place for a connection that is to be shared.
+    /// A permit for a shared connection.
     async fn permit(
         &self,
         limit: &Arc<ConnectionLimit>,
@@ -176,7 +176,7 @@ impl Attempts<'_, '_> {
         }
     }
 
-    /// The target, and how it is connected to by this request.
+    /// The target, with the settings for this request's connection.
     fn settings(&self, target: u16) -> Result<(&TargetPlan, ConnectSettings), ConnectError> {
         let (plan, connectors) = self.target(target).ok_or(ConnectError::NoAddress)?;
         let settings = ConnectSettings {

@@ -1,4 +1,4 @@
-//! Refuses clients that did not show the certificate they must show.
+//! Refuses clients without a required certificate.
 
 use crate::connection_info::ConnectionInfo;
 use crate::time::Time;
@@ -6,7 +6,7 @@ use proxy_errors::{Detail, Problem, Reason};
 use proxy_tls::{ClientAuthVerdict, VerifyFailure};
 use std::time::Duration;
 
-/// Answers 495 to every request of a connection whose client certificate is missing or bad.
+/// Answers 495 to every request of a connection with a missing or rejected client certificate.
 pub(crate) fn check(client: &ConnectionInfo, time: &Time, began: Duration) -> Result<(), Problem> {
     let Some(session) = &client.session else {
         return Ok(());

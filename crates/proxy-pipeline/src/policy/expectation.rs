@@ -1,11 +1,11 @@
-//! Refuses expectations that the proxy cannot meet. [RFC 9110 §10.1.1]
+//! Refuses unsupported expectations. [RFC 9110 §10.1.1]
 
 use crate::known_headers::KnownHeaders;
 use http::HeaderMap;
 use http::header::EXPECT;
 use proxy_errors::{Detail, Problem, Reason};
 
-/// `100-continue` is met when the upstream takes the body; nothing else is known.
+/// Only `100-continue` is supported; it is met when the upstream takes the body.
 pub(crate) fn check(headers: &HeaderMap, known: &KnownHeaders) -> Result<(), Problem> {
     if !known.has(KnownHeaders::EXPECT) {
         return Ok(());

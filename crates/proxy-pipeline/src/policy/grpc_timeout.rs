@@ -1,4 +1,4 @@
-//! The time that a gRPC caller gives, bounded by the route's and passed on less what was spent.
+//! The timeout of a gRPC request, bounded by the route's, and forwarded less the elapsed time.
 
 use crate::exchange::Exchange;
 use crate::known_headers::KnownHeaders;
@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderValue};
 use proxy_framing::{read_grpc_timeout, write_grpc_timeout};
 use std::time::Duration;
 
-/// How long the exchange may take in all, from now; `own` is what the route says.
+/// Maximum time of the whole exchange, from now; `own` is the route's.
 #[inline]
 pub(crate) fn bound(exchange: &Exchange, own: Option<Duration>) -> Option<Duration> {
     if !exchange.known.has(KnownHeaders::GRPC) {
@@ -21,7 +21,7 @@ pub(crate) fn bound(exchange: &Exchange, own: Option<Duration>) -> Option<Durati
     }
 }
 
-/// Tells the target how much time is left, if the caller told how much there is.
+/// Sets the remaining time for the target, if the client set a timeout.
 pub(crate) fn pass_on(headers: &mut HeaderMap, left: Duration) {
     let value = headers.get_mut(names::GRPC_TIMEOUT);
     if let Some((value, time)) = value.zip(HeaderValue::try_from(write_grpc_timeout(left)).ok()) {

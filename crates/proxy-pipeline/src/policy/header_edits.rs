@@ -1,9 +1,9 @@
-//! Changes to a head that a route asks for.
+//! A route's edits of a head.
 
 use http::HeaderMap;
 use proxy_model::HeaderEdits;
 
-/// Removes, then sets, then adds.
+/// Removes, then sets, then appends.
 #[inline]
 pub(crate) fn apply(edits: &HeaderEdits, headers: &mut HeaderMap) {
     if !edits.is_empty() {

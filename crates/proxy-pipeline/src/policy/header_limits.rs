@@ -1,4 +1,4 @@
-//! Refuses heads and trailers that are too large. Over HTTP/1.x the framing guard has done that before.
+//! Refuses heads that are too large. Over HTTP/1.x the framing validator has done so before.
 
 use http::HeaderMap;
 use http::request::Parts;
@@ -6,10 +6,10 @@ use http::uri::PathAndQuery;
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_model::Limits;
 
-/// Longest request target, in bytes.
+/// Maximum length of a request target, in bytes.
 const MAX_TARGET_BYTES: u64 = 16 * 1024;
 
-/// What a field line has beside its name and value: the colon, a space, and the line's end.
+/// Bytes of a field line besides its name and value: the colon, a space, and the line end.
 const LINE_OVERHEAD: u64 = 4;
 
 /// Bounds on the fields of one section, by the settings of the same names.

@@ -1,22 +1,22 @@
-//! Fields that `h2` lets through and HTTP/1.1 could not carry. [RFC 9113 §8.2.1]
+//! Fields that `h2` accepts and HTTP/1.1 cannot represent. [RFC 9113 §8.2.1]
 
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// What is wrong with fields that came by HTTP/2.
+/// A defect of fields received over HTTP/2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InvalidField {
-    /// A name is no token.
+    /// A name is not a token.
     Name,
     /// A value begins or ends with white space.
     Value,
-    /// `Content-Length` is no number.
+    /// `Content-Length` is not a number.
     Length,
-    /// `Content-Length` stands more than once.
+    /// `Content-Length` occurs more than once.
     Lengths,
 }
 
-/// Looks at each field of a head once.
+/// Checks each field of a head.
 pub(crate) fn check(headers: &HeaderMap) -> Result<(), InvalidField> {
     let mut has_length = false;
     for (name, value) in headers {
@@ -33,10 +33,11 @@ pub(crate) fn check(headers: &HeaderMap) -> Result<(), InvalidField> {
     Ok(())
 }
 
-/// The same for one field, whatever it means.
+/// Checks one field, whatever its name.
 #[inline]
 pub(crate) fn check_field(name: &HeaderName, value: &HeaderValue) -> Result<(), InvalidField> {
-    // The one byte that the `http` crate takes in names beyond those of a token. [RFC 9110 §5.6.2]
+    // The only byte that the `http` crate accepts in names beyond those of a token. [RFC 9110
+    // §5.6.2]
     if name.as_str().as_bytes().contains(&b'"') {
         return Err(InvalidField::Name);
     }

@@ -1,6 +1,6 @@
-//! Makes the head of an HTTP/2 request one that means the same everywhere. [RFC 9113 §8]
+//! Normalization of the head of an HTTP/2 request. [RFC 9113 §8]
 //!
-//! What no HTTP/2 head may hold, such as fields of the connection, has ended its stream before.
+//! Heads that HTTP/2 forbids, such as those with hop-by-hop fields, have ended their stream before.
 
 use crate::connection_info::ExtendedConnectProtocol;
 use crate::exchange::Exchange;
@@ -14,8 +14,8 @@ use proxy_errors::{Detail, Problem, Reason};
 use proxy_framing::is_host;
 use proxy_http1::bound_map;
 
-/// Refuses heads that are too large, say two things, or say what HTTP/1.1 could not; joins what was
-/// split for compression.
+/// Refuses heads that are too large, contradictory, or not representable in HTTP/1.1; joins fields
+/// that were split for compression.
 pub(crate) fn apply(exchange: &mut Exchange) -> Result<(), Problem> {
     if exchange.head.version != Version::HTTP_2 {
         return Ok(());
@@ -28,7 +28,7 @@ pub(crate) fn apply(exchange: &mut Exchange) -> Result<(), Problem> {
     let has_host = exchange.known.host.is_some();
     agree_on_host(head.uri.authority(), has_host.then_some(&head.headers))?;
     let headers = &mut exchange.head.headers;
-    // Only then some name stands twice.
+    // Otherwise no name occurs twice.
     if headers.len() != headers.keys_len() {
         bound_map(headers);
         join_cookies(headers);
@@ -36,8 +36,8 @@ pub(crate) fn apply(exchange: &mut Exchange) -> Result<(), Problem> {
     Ok(())
 }
 
-/// What is asked for when a tunnel is has no body: whoever waited for one upstream would take what
-/// comes next for it.
+/// A request for a tunnel must not have a body, because a proxy that waits for the upstream would
+/// take the next bytes for it.
 fn check_tunnel(head: &Parts) -> Result<(), Problem> {
     if head.extensions.get::<ExtendedConnectProtocol>().is_some()
         && head.headers.contains_key(CONTENT_LENGTH)
@@ -48,8 +48,8 @@ fn check_tunnel(head: &Parts) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The path begins with `/`, or is `*` where that means something, as in HTTP/1.1; the `http` crate
-/// takes more. [RFC 9113 §8.3.1, RFC 9112 §3.2]
+/// The path must begin with `/`, or be `*` for OPTIONS, as in HTTP/1.1; the `http` crate accepts
+/// more. [RFC 9113 §8.3.1, RFC 9112 §3.2]
 fn check_target(head: &Parts) -> Result<(), Problem> {
     let Some(target) = head.uri.path_and_query().map(PathAndQuery::as_str) else {
         return Ok(());
@@ -61,9 +61,9 @@ fn check_target(head: &Parts) -> Result<(), Problem> {
     Err(Problem::new(Reason::BadRequestTarget, Detail::None))
 }
 
-/// `:authority` and `Host` must not differ, and name a host. [RFC 9113 §8.3.1]
+/// `:authority` and `Host` must be the same valid host. [RFC 9113 §8.3.1]
 ///
-/// `fields` are those that hold `Host`, if any.
+/// `fields` are those with `Host`, if any.
 fn agree_on_host(authority: Option<&Authority>, fields: Option<&HeaderMap>) -> Result<(), Problem> {
     let hosts = fields.into_iter().flat_map(|fields| fields.get_all(HOST));
     let mut hosts = hosts.map(HeaderValue::as_bytes);
@@ -85,7 +85,7 @@ fn agree_on_host(authority: Option<&Authority>, fields: Option<&HeaderMap>) -> R
     Ok(())
 }
 
-/// Cookies may come in fields of their own; nobody else knows that. [RFC 9113 §8.2.3]
+/// Joins cookies, which HTTP/2 may send in several fields. [RFC 9113 §8.2.3]
 #[cold]
 fn join_cookies(headers: &mut HeaderMap) {
     let mut crumbs = headers.get_all(COOKIE).iter();

@@ -1,9 +1,9 @@
-//! Refuses new requests while too many are being served.
+//! Refuses new requests while too many are in flight.
 
 use crate::exchange::Exchange;
 use proxy_errors::{Detail, Problem, Reason};
 
-/// Takes a place among the requests in flight, held until the response's body ends.
+/// Takes a permit for a request in flight, held until the response's body ends.
 pub(crate) fn admit(exchange: &mut Exchange) -> Result<(), Problem> {
     match exchange.worker().shared.in_flight.acquire() {
         Ok(permit) => {

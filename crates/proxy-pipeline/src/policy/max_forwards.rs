@@ -1,12 +1,12 @@
-//! Counts down how many more servers an OPTIONS or a TRACE may pass. [RFC 9110 §7.6.2]
+//! `Max-Forwards` of OPTIONS and TRACE. [RFC 9110 §7.6.2]
 
 use http::header::MAX_FORWARDS;
 use http::request::Parts;
 use http::{HeaderValue, Method};
 use proxy_errors::{Detail, Problem, Reason};
 
-/// Counts this proxy. At zero it is the last recipient, and serves neither method by itself.
-/// What is no number counts nothing.
+/// Decrements the field. At zero this proxy is the final recipient, and supports neither method. A
+/// malformed value is ignored.
 pub(crate) fn spend(head: &mut Parts) -> Result<(), Problem> {
     if head.method != Method::OPTIONS && head.method != Method::TRACE {
         return Ok(());

@@ -1,9 +1,9 @@
-//! Refuses requests for hosts that the connection's certificate is not for. [RFC 9110 §7.4]
+//! Refuses requests for hosts that the connection's certificate does not cover. [RFC 9110 §7.4]
 
 use crate::connection_info::ConnectionInfo;
 use proxy_errors::{Detail, Problem, Reason};
 
-/// Answers 421 when `authority` needs another certificate than the one that was shown.
+/// Answers 421 if `authority` requires another certificate than the one served.
 pub(crate) fn check(client: &ConnectionInfo, authority: &str) -> Result<(), Problem> {
     let Some(session) = &client.session else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Makes a client's request head one that may go upstream.
+//! Rewrites a client's request head for the upstream.
 
 use crate::connection_info::ExtendedConnectProtocol;
 use crate::exchange::{Exchange, never_indexed};
@@ -23,17 +23,17 @@ use std::str::FromStr;
 const CHUNKED: HeaderValue = HeaderValue::from_static("chunked");
 const TRAILERS: HeaderValue = HeaderValue::from_static("trailers");
 
-/// How the body of the request is told.
+/// The framing of the request's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Length {
-    /// There is none, or its length is in the head.
+    /// None, or by a length in the head.
     Known,
-    /// It comes in chunks.
+    /// In chunks.
     Chunked,
 }
 
-/// Removes what concerned the client's connection, adds what upstreams are told, and applies the
-/// route's edits. Gives the protocol that the client wants to switch to, if any.
+/// Removes hop-by-hop fields, adds the forwarding fields, and applies the route's edits. Returns
+/// the protocol of a requested upgrade, if any.
 pub(crate) fn apply(
     exchange: &mut Exchange,
     to: Destination<'_>,
@@ -55,7 +55,7 @@ pub(crate) fn apply(
     if known.has(KnownHeaders::PADDED_LENGTH)
         && let Some(length) = known.content_length
     {
-        // Some would read it as an octal number.
+        // Some servers would read it as an octal number.
         headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
     }
     let host = known.host.take();
@@ -103,7 +103,7 @@ pub(crate) fn apply(
     upgrade
 }
 
-/// What the client wants to switch to.
+/// The requested upgrade.
 fn wanted(
     head: &Parts,
     known: &KnownHeaders,
@@ -112,13 +112,14 @@ fn wanted(
 ) -> Option<RequestedUpgrade> {
     if head.version == Version::HTTP_11 {
         if head.method == Method::HEAD {
-            // Its answer has no body whatever it says, and so no protocol behind it.
+            // The response to HEAD has no body, and so no protocol behind it.
             return None;
         }
         let protocol = known_headers::wanted_upgrade(&head.headers, known)?;
         let key = head.headers.get(SEC_WEBSOCKET_KEY);
         let theirs = key.filter(|_| upstream.http2).cloned();
-        // By HTTP/2 nothing else can be switched to; the request is one like any other then.
+        // Over HTTP/2 only WebSocket can be tunnelled; other requests are forwarded without the
+        // upgrade.
         let is_known = theirs.is_some() && protocol.as_bytes().eq_ignore_ascii_case(b"websocket");
         return (is_known || !upstream.http2).then_some(RequestedUpgrade {
             protocol,
@@ -134,7 +135,7 @@ fn wanted(
     })
 }
 
-/// The target as HTTP/2 wants it, the host in `:authority`. [RFC 9113 §8.3.1]
+/// Puts the host into `:authority`, as HTTP/2 requires. [RFC 9113 §8.3.1]
 fn into_http2(head: &mut Parts, to: Destination<'_>, requested: Option<&RequestedUpgrade>) {
     let mut parts = std::mem::take(&mut head.uri).into_parts();
     let host = head.headers.remove(HOST);
@@ -160,8 +161,8 @@ fn into_http2(head: &mut Parts, to: Destination<'_>, requested: Option<&Requeste
     }
 }
 
-/// The target as origin servers want it, and the host that it named as what was found. Whether no field
-/// holds that host yet: HTTP/2 has none for it. [RFC 9112 §3.2.1, §3.2.2]
+/// Rewrites the target to origin form, and records its host in `found`. Returns whether no field
+/// has that host yet, as with HTTP/2. [RFC 9112 §3.2.1, §3.2.2]
 fn into_origin_form(head: &mut Parts, known: &mut KnownHeaders, hosts: &HostValue) -> bool {
     let Some(authority) = head.uri.authority() else {
         return false;
@@ -178,7 +179,7 @@ fn into_origin_form(head: &mut Parts, known: &mut KnownHeaders, hosts: &HostValu
     lacks_host
 }
 
-/// A query may follow an authority at once; origin servers want a path before it.
+/// Inserts the missing path of a target with only a query.
 fn rooted(target: PathAndQuery) -> PathAndQuery {
     if !target.as_str().starts_with('?') {
         return target;
@@ -187,8 +188,8 @@ fn rooted(target: PathAndQuery) -> PathAndQuery {
     PathAndQuery::try_from(whole).unwrap_or(target)
 }
 
-/// The target's own address, for a client of HTTP/1.0 that names no host: HTTP/1.1 asks for one.
-/// [RFC 9112 §3.2]
+/// The target's own address, for an HTTP/1.0 client without a host: HTTP/1.1 requires one. [RFC
+/// 9112 §3.2]
 #[cold]
 fn own_host(to: Destination<'_>) -> HeaderValue {
     let target = to.upstream.targets.get(usize::from(to.target));

@@ -1,4 +1,4 @@
-//! Makes a target's response head one that may go to the client.
+//! Rewrites a target's response head for the client.
 
 use crate::known_headers::{self, KnownHeaders};
 use crate::policy::header_edits;
@@ -7,16 +7,16 @@ use http::response::Parts;
 use http::{StatusCode, Version};
 use proxy_plan::RoutePlan;
 
-/// Removes what concerned the upstream connection and applies the route's edits.
+/// Removes hop-by-hop fields and applies the route's edits.
 #[inline]
 pub(crate) fn apply(route: &RoutePlan, head: &mut Parts) {
     let known = KnownHeaders::in_response(&head.headers);
     known_headers::strip(&mut head.headers, &known);
     if head.status == StatusCode::NO_CONTENT {
-        // It has no length, and clients that speak HTTP/2 miss the bytes. [RFC 9110 §8.6]
+        // The response has no body, and HTTP/2 clients would expect the bytes. [RFC 9110 §8.6]
         head.headers.remove(CONTENT_LENGTH);
     }
     header_edits::apply(&route.response_headers, &mut head.headers);
-    // A target that speaks HTTP/1.0 says nothing about what the client speaks.
+    // A target's HTTP/1.0 does not affect the version for the client.
     head.version = Version::HTTP_11;
 }

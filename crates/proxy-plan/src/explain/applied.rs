@@ -1,4 +1,4 @@
-//! The settings that one request meets.
+//! The settings that apply to one request.
 
 use crate::decide::Decision;
 use crate::plan::Plan;
@@ -29,7 +29,7 @@ impl Plan {
         let parts = parts.into_iter().flatten();
         let mut settings: Vec<_> = parts.flat_map(|part| effective_in(model, part)).collect();
         let overridden = overridden(own_route, own_upstream);
-        // Targets are told as candidates.
+        // Targets are listed as candidates.
         let of_target =
             |setting: &EffectiveSetting| setting.row.starts_with(upstream_rows::TARGET.path);
         settings.retain(|one| !overridden.contains(&one.row) && !of_target(one));
@@ -45,7 +45,7 @@ impl Plan {
     }
 }
 
-/// Rows of the registry that have no say for requests on this route and upstream.
+/// Rows of the registry that do not apply to requests on this route and upstream.
 fn overridden(route: Option<&Route>, upstream: Option<&Upstream>) -> Vec<&'static str> {
     let policies = route.map(|route| &route.policies);
     let times = policies.map(|policies| &policies.timeouts);

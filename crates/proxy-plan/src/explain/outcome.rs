@@ -1,4 +1,4 @@
-//! Who answers a request, and who else could.
+//! The service that answers a request, and its alternatives.
 
 use super::Named;
 use crate::balancer_state::BalancerState;
@@ -10,29 +10,29 @@ use proxy_errors::{Problem, Reason};
 use proxy_model::{BuiltinHandler, Service, Setting};
 use proxy_routing::{Head, Unmet};
 
-/// Who answers.
+/// The service that answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Handler {
     /// A target of an upstream.
     Upstream {
         /// The upstream.
         upstream: Named,
-        /// The address of the target that is next.
+        /// The address of the next target.
         target: String,
         /// Every target, in the order of the configuration.
         candidates: Vec<Candidate>,
     },
-    /// The proxy itself.
+    /// A handler of the proxy itself.
     Builtin(BuiltinHandler),
     /// Files below this root.
     Files(Named),
-    /// Nobody: the request is refused.
+    /// None: the request is refused.
     Nobody {
-        /// What is wrong.
+        /// The problem.
         problem: Problem,
-        /// Where no route matches: the one that nearly did.
+        /// The route that nearly matches, if none does.
         nearest: Option<Nearest>,
-        /// Where no target may be called: all of them.
+        /// All targets, if none is usable.
         candidates: Vec<Candidate>,
     },
 }
@@ -42,22 +42,22 @@ pub enum Handler {
 pub struct Candidate {
     /// Its address.
     pub address: String,
-    /// Whether it may be called.
+    /// Whether it is usable.
     pub readiness: Readiness,
 }
 
-/// Whether a target may be called.
+/// Whether a target is usable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Readiness {
-    /// It is next.
+    /// It is the next one.
     Next,
-    /// It may be, and is not next.
+    /// It is usable, and not the next one.
     HealthyTargets,
-    /// It may not; the last failure, if one is known.
+    /// It is unhealthy; the last failure, if one is known.
     Unhealthy(Option<String>),
 }
 
-/// The route that would nearly have taken the request.
+/// The route that nearly matches the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Nearest {
     /// The route.

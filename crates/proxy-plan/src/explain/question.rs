@@ -1,4 +1,4 @@
-//! A question about a request, as people and programs put it.
+//! A request to be explained, as given by operators and programs.
 
 use super::Explanation;
 use crate::balancer_state::BalancerState;
@@ -14,23 +14,23 @@ use std::time::Duration;
 /// A request to be explained.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExplainRequest {
-    /// The method, in capitals as a client sends it.
+    /// The method, in upper case.
     pub method: String,
     /// A path with or without a query, or an absolute `http` or `https` URL.
     pub url: String,
-    /// Header fields. A `Host` here counts more than the URL's.
+    /// Header fields. A `Host` here has precedence over the URL's.
     pub headers: Vec<(String, String)>,
     /// The client's address.
     pub client_ip: Option<IpAddr>,
-    /// The listener that the request comes in by. Unless it is named, it is the first one of the
-    /// URL's port and scheme, else of its scheme, else the first of all.
+    /// The listener's name. Without one it is the first listener of the URL's port and scheme, else
+    /// of its scheme, else the first of all.
     pub listener: Option<String>,
 }
 
-/// Why a question makes no sense.
+/// The reason why a request cannot be explained.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExplainError {
-    /// The method is no token.
+    /// The method is not a token.
     #[error("`{0}` is not a method")]
     Method(String),
     /// The URL is neither a path nor an absolute URL.
@@ -45,30 +45,30 @@ pub enum ExplainError {
     /// `Content-Length` is not a number.
     #[error("`{0}` is not a content length")]
     ContentLength(String),
-    /// There is no listener of this name.
+    /// No listener has this name.
     #[error("there is no listener `{name}`; there are: {}", known.join(", "))]
     Listener {
-        /// The name asked for.
+        /// The given name.
         name: String,
-        /// The names there are.
+        /// All names.
         known: Vec<String>,
     },
 }
 
-/// A URL, taken apart.
+/// A parsed URL.
 #[derive(Debug)]
 struct Parts {
     protocol: Option<ListenerProtocol>,
     authority: String,
-    // None for `CONNECT`.
+    // `None` for `CONNECT`.
     target: Option<PathAndQuery>,
 }
 
 impl ExplainRequest {
-    /// Reads `Name: value`, as `-H` gives it.
+    /// Parses `Name: value`, as given by `-H`.
     ///
     /// # Errors
-    /// [`ExplainError::Header`] when there is no colon or the name or value holds what it may not.
+    /// [`ExplainError::Header`] without a colon, or for an invalid name or value.
     pub fn header(line: &str) -> Result<(String, String), ExplainError> {
         let fault = || ExplainError::Header(line.to_owned());
         let (name, value) = line.split_once(':').ok_or_else(fault)?;
@@ -77,10 +77,10 @@ impl ExplainRequest {
         Ok(pair)
     }
 
-    /// What `plan` does with the request, and why.
+    /// Explains the decision of `plan` on the request.
     ///
     /// # Errors
-    /// [`ExplainError`] when no client could send this.
+    /// [`ExplainError`] if no client could send the request.
     pub fn ask(&self, plan: &Plan, view: &impl BalancerState) -> Result<Explanation, ExplainError> {
         let Self {
             method,
@@ -152,7 +152,7 @@ impl Parts {
         })
     }
 
-    /// The port a client would connect to, if the URL says where.
+    /// The port that a client would connect to, if the URL determines it.
     fn port(&self) -> Option<u16> {
         let default = match self.protocol? {
             ListenerProtocol::Http => 80,

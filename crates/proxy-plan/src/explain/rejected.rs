@@ -1,4 +1,4 @@
-//! The routes that do not take a request, and why.
+//! The routes that do not take a request, with the reasons.
 
 use super::Named;
 use crate::decide::Decision;
@@ -6,7 +6,7 @@ use crate::plan::Plan;
 use proxy_model::{Setting, redacted_header, redacted_parameter};
 use proxy_routing::{Because, ConditionKind, Head, Lost as RuleLost, Unmet};
 
-/// Conditions that are written out before the rest is only counted.
+/// Maximum number of conditions that are listed; the rest is counted.
 const MOST_WRITTEN: usize = 8;
 
 /// A route that does not take the request.
@@ -16,20 +16,20 @@ pub struct Rejected {
     pub route: Named,
     /// Its priority.
     pub priority: i32,
-    /// Why.
+    /// The reason.
     pub why: Lost,
 }
 
-/// Why a route does not take a request.
+/// The reason why a route does not take a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lost {
-    /// Its first condition that does not hold. Secrets of the configuration are hidden in it.
+    /// Its first condition that does not hold. Secrets of the configuration are redacted.
     Condition(Unmet),
-    /// Its conditions hold, but another route is above it.
+    /// Its conditions hold, but another route has precedence.
     Outranked {
         /// That route's id.
         by: String,
-        /// What decided between the two.
+        /// The comparison that decided between the two.
         because: Because,
     },
 }
@@ -59,7 +59,7 @@ impl Plan {
         }
     }
 
-    /// `unmet`, a condition of the route at `index`, as anybody may read it.
+    /// `unmet`, a condition of the route at `index`, with secrets redacted.
     pub(super) fn without_secrets(&self, index: usize, unmet: Unmet) -> Unmet {
         let Some(route) = self.model.routes.get(index) else {
             return unmet;

@@ -1,4 +1,4 @@
-//! The route that takes a request, and what made it do so.
+//! The route that takes a request, with the reason.
 
 use super::Named;
 use crate::decide::Decision;
@@ -13,16 +13,16 @@ pub struct Winner {
     pub route: Named,
     /// Its priority.
     pub priority: i32,
-    /// Why it takes the request.
+    /// The reason.
     pub taken: Taken,
 }
 
-/// Why a route takes a request.
+/// The reason why a route takes a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Taken {
-    /// Its conditions hold: these, of those it has. None are listed when it takes every request.
+    /// These of its conditions hold. Empty for a route without conditions.
     Matched(Vec<Condition>),
-    /// No route matches, and this is the listener's `default-route`, which is set here.
+    /// No route matches, and this is the listener's `default-route`, set at this place.
     Default {
         /// `file:line` of the setting.
         source: String,
@@ -32,9 +32,9 @@ pub enum Taken {
 /// A condition that holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
-    /// The setting that makes it: `host`, `path-prefix`, …
+    /// The setting: `host`, `path-prefix`, …
     pub setting: &'static str,
-    /// What it asks for; secrets are hidden.
+    /// Its value; secrets are redacted.
     pub value: String,
     /// `file:line`.
     pub source: String,

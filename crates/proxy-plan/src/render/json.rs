@@ -1,4 +1,4 @@
-//! An explanation as JSON, with keys that stay.
+//! The JSON form of an explanation, with stable keys.
 
 use crate::explain::{
     Candidate, Explanation, Handler, Lost, Named, Nearest, Readiness, Taken, Winner,
@@ -47,7 +47,7 @@ pub fn json(explanation: &Explanation) -> Value {
     })
 }
 
-/// A setting as `{path, value, origin}`, its place written as `file:line` or `default`.
+/// A setting as `{path, value, origin}`; the origin is `file:line` or `default`.
 #[must_use]
 pub fn setting(sources: &Sources, setting: &EffectiveSetting) -> Value {
     let EffectiveSetting {

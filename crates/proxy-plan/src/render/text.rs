@@ -1,4 +1,4 @@
-//! An explanation as a page for a terminal.
+//! The text form of an explanation, for a terminal.
 
 mod table;
 mod value;
@@ -13,10 +13,10 @@ use std::net::IpAddr;
 use table::Table;
 use value::Shapes;
 
-/// Routes that are written out before the rest is only counted.
+/// Maximum number of routes that are listed; the rest is counted.
 const MOST_ROUTES: usize = 20;
 
-/// The explanation as a page: aligned, in plain ASCII unless the configuration is not, control
+/// The explanation as a page: aligned, in plain ASCII unless the configuration is not, with control
 /// characters escaped.
 #[must_use]
 pub fn text(explanation: &Explanation) -> String {
@@ -71,7 +71,7 @@ fn request(facts: &mut Table<2>, host: &Text, path: &Text, client_ip: Option<IpA
     }
 }
 
-/// What routes see, and what was sent if that differs.
+/// The normalized text, and the text as sent if it differs.
 fn both(text: &Text) -> String {
     let Text { sent, seen } = text;
     match seen {
@@ -161,7 +161,7 @@ fn targets(facts: &mut Table<2>, candidates: &[Candidate]) {
     }
 }
 
-/// The routes that do not take the request: those that could have, then the others.
+/// The routes that do not take the request: those with fulfilled conditions first.
 fn others(rejected: &[Rejected]) -> String {
     if rejected.is_empty() {
         return String::new();
@@ -201,14 +201,14 @@ fn why_text(why: &Lost, priority: i32) -> String {
 
 fn unmet_text(unmet: &Unmet) -> String {
     let Unmet { kind, wanted, got } = unmet;
-    // Conditions on the path say themselves what they are.
+    // Conditions on the path include the name of their setting.
     if *kind == ConditionKind::Path {
         return format!("wants {wanted}, got {got}");
     }
     format!("wants {kind} {wanted}, got {got}")
 }
 
-/// Every setting in force in `model`, as a page.
+/// All effective settings of `model`, as a page.
 #[must_use]
 pub fn in_force(model: &Model) -> String {
     settings(&model.sources, &effective(model))
@@ -238,7 +238,7 @@ fn settings(sources: &Sources, settings: &[EffectiveSetting]) -> String {
     page
 }
 
-/// The part of its path that a setting shares with the others of its block.
+/// The path of a setting's block.
 fn block_of(setting: &EffectiveSetting) -> &str {
     let path = setting.path.as_str();
     let block = path.strip_suffix(setting.name());

@@ -1,4 +1,5 @@
-//! What explain says: the decision, why the others lost, and where every setting stands.
+//! Contents of an explanation: the decision, the reasons against other routes, and the place of
+//! every setting.
 
 use crate::support::{Only, SHOP, explain, plan, request};
 use proxy_errors::Reason;

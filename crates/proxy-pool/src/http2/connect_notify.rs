@@ -1,20 +1,20 @@
-//! Word of a connection that is being made, for the requests that wait for it.
+//! Notification of requests that wait for a connection attempt.
 
 use std::cell::Cell;
 use std::rc::Rc;
 use tokio::sync::Notify;
 
-/// Tells whoever waits that it is worth asking again.
+/// Wakes the waiting requests when they should try again.
 #[derive(Debug, Default)]
 pub(super) struct ConnectNotify {
     told: Notify,
-    /// Who waits for the next word.
+    /// Number of requests waiting for the next notification.
     waiting: Cell<usize>,
-    /// Counts the words.
+    /// Number of notifications.
     round: Cell<u32>,
 }
 
-/// A request that waits for somebody else's connection.
+/// A request that waits for another request's connection attempt.
 #[derive(Debug)]
 pub struct Waiting {
     notify: Rc<ConnectNotify>,
@@ -26,7 +26,7 @@ impl ConnectNotify {
         self.waiting.get()
     }
 
-    /// One more waits.
+    /// Registers a waiting request.
     pub(super) fn wait(self: &Rc<Self>) -> Waiting {
         self.waiting.set(self.waiting.get() + 1);
         Waiting {
@@ -35,21 +35,21 @@ impl ConnectNotify {
         }
     }
 
-    /// There is news.
+    /// Notifies all waiting requests.
     pub(super) fn tell(&self) {
         self.round.set(self.round.get().wrapping_add(1));
         self.waiting.set(0);
         self.told.notify_waiters();
     }
 
-    /// Waits for news.
+    /// Waits for a notification.
     pub(super) async fn changed(&self) {
         self.told.notified().await;
     }
 }
 
 impl Waiting {
-    /// Waits until it is worth asking again.
+    /// Waits until the request should try again.
     pub async fn notified(&self) {
         self.notify.changed().await;
     }
@@ -57,7 +57,7 @@ impl Waiting {
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        // Whoever was told waits no more and is not counted any more.
+        // After a notification the request is not counted any more.
         if self.round == self.notify.round.get() {
             let waiting = self.notify.waiting.get();
             self.notify.waiting.set(waiting.saturating_sub(1));

@@ -1,4 +1,4 @@
-//! One connection that many requests share, and the task that drives it.
+//! A connection shared by many requests, and the task that drives it.
 
 use super::io::Http2Io;
 use super::keep_alive_ping::KeepAlivePing;
@@ -21,8 +21,9 @@ use std::task::{Context, Poll, Waker};
 /// Bytes of one response that may wait for its client.
 const STREAM_WINDOW: u32 = 256 * 1024;
 
-/// Requests on one connection at most, whatever its target allows. All of them may wait for slow
-/// clients at once without stopping the others: their windows fit into the connection's.
+/// Maximum number of requests on one connection, whatever its target allows. All of them may wait
+/// for slow clients at once without blocking other requests: their windows fit into the
+/// connection's.
 const MAX_OPEN_STREAMS: u32 = 128;
 
 const CONNECTION_WINDOW: u32 = MAX_OPEN_STREAMS * STREAM_WINDOW;
@@ -30,7 +31,7 @@ const CONNECTION_WINDOW: u32 = MAX_OPEN_STREAMS * STREAM_WINDOW;
 /// Bytes of one request that may wait for the socket.
 const SEND_BUFFER: usize = 64 * 1024;
 
-/// Largest header section of a response, as HPACK counts.
+/// Maximum size of a response's header section, as counted by HPACK, in bytes.
 const HEADER_LIST: u32 = 128 * 1024;
 
 /// A connection to a target.
@@ -41,11 +42,11 @@ pub(super) struct Http2Connection {
     open_streams: Cell<u32>,
     idle_since: Cell<Tick>,
     generation: Cell<u32>,
-    /// The address that it leads to.
+    /// The peer's address.
     peer: Option<SocketAddr>,
-    /// None where connections are not limited.
+    /// `None` if connections are unlimited.
     member: Option<Arc<PoolMember>>,
-    /// While it is idle, where connections are limited.
+    /// Present while it is idle, if connections are limited.
     idle_mark: Cell<Option<IdleMark>>,
 }
 
@@ -53,12 +54,12 @@ pub(super) struct Http2Connection {
 #[derive(Debug)]
 pub struct StreamSlot {
     connection: Rc<Http2Connection>,
-    /// Whether the connection had carried a request before.
+    /// The connection has carried a request before.
     pub reused: bool,
 }
 
 impl Http2Connection {
-    /// Speaks HTTP/2 over `transport`, as long as anybody has a use for it.
+    /// Starts HTTP/2 over `transport`; the connection lives as long as it is referenced.
     pub(super) async fn start(
         transport: UpstreamStream,
         keep_alive: KeepAlivePing,
@@ -91,7 +92,7 @@ impl Http2Connection {
         }))
     }
 
-    /// Whether it leads to an address that its target, as `state` is now, still has.
+    /// Whether the peer's address is still one of the target's in `state`.
     pub(super) fn is_current(&self, state: &TargetState) -> bool {
         let generation = state.generation();
         if self.generation.get() == generation {
@@ -106,15 +107,15 @@ impl Http2Connection {
         stays
     }
 
-    /// Whether no more requests can be sent on it.
+    /// Whether it accepts no more requests.
     pub(super) fn is_over(&self) -> bool {
         let mut cx = Context::from_waker(Waker::noop());
         let ready = self.sender.clone().poll_ready(&mut cx);
         self.keep_alive.is_over() || matches!(ready, Poll::Ready(Err(_)))
     }
 
-    /// Requests that it carries at once; none until the target has said so. Before that it carries the
-    /// one that it was made for.
+    /// Maximum number of concurrent requests; `None` before the target's settings arrived. Until
+    /// then it carries only the request that it was made for.
     pub(super) fn most(&self) -> Option<u32> {
         let allowed = u32::try_from(self.sender.current_max_send_streams()).unwrap_or(u32::MAX);
         self.keep_alive
@@ -122,12 +123,12 @@ impl Http2Connection {
             .then(|| allowed.min(MAX_OPEN_STREAMS))
     }
 
-    /// Whether there is a place for one more request.
+    /// Whether there is a slot for one more request.
     pub(super) fn has_room(&self) -> bool {
         self.open_streams.get() < self.most().unwrap_or(1)
     }
 
-    /// A place for one more request.
+    /// A slot for one more request.
     pub(super) fn reserve_stream(self: &Rc<Self>, reused: bool) -> StreamSlot {
         self.open_streams.set(self.open_streams.get() + 1);
         self.idle_mark.set(None);
@@ -137,12 +138,12 @@ impl Http2Connection {
         }
     }
 
-    /// Since when nobody uses it; none while somebody does.
+    /// Tick since which it is idle; `None` while it is in use.
     pub(super) fn idle_since(&self) -> Option<Tick> {
         (self.open_streams.get() == 0).then(|| self.idle_since.get())
     }
 
-    /// Looks whether it still lives.
+    /// Checks whether it is alive.
     pub(super) fn check(&self) {
         if self.open_streams.get() > 0 {
             self.keep_alive.check();
@@ -165,17 +166,17 @@ impl StreamSlot {
         self.connection.sender.clone()
     }
 
-    /// Notes that a request was sent.
+    /// Records that a request was sent.
     pub(super) fn asked(&self) {
         self.connection.keep_alive.asked();
     }
 
-    /// Waits until the target has said what it takes.
+    /// Waits for the target's settings.
     pub(super) async fn settled(&self) {
         self.connection.keep_alive.settled().await;
     }
 
-    /// Whether the target takes tunnels. [RFC 8441 §3]
+    /// Whether the target supports extended CONNECT. [RFC 8441 §3]
     #[must_use]
     pub fn takes_tunnels(&self) -> bool {
         self.connection
@@ -202,7 +203,7 @@ impl Drop for StreamSlot {
     }
 }
 
-/// Drives a connection until it ends, by itself or because it does not answer. Then its place is free.
+/// Drives a connection until it ends or its ping times out; then releases the permit.
 async fn drive(
     mut connection: Connection<Http2Io, Bytes>,
     keep_alive: Rc<KeepAlivePing>,
@@ -227,7 +228,7 @@ async fn drive(
 
 fn keep_pinging(pings: &mut PingPong, keep_alive: &KeepAlivePing, cx: &mut Context<'_>) {
     if keep_alive.takes_ping() {
-        // It fails only when one is on its way already.
+        // Fails only if a ping is already in flight.
         drop(pings.send_ping(Ping::opaque()));
     }
     if keep_alive.awaits_pong() && pings.poll_pong(cx).is_ready() {

@@ -1,4 +1,4 @@
-//! The stream of a connection that many requests share.
+//! The I/O of a shared connection.
 
 use super::keep_alive_ping::KeepAlivePing;
 use crate::upstream_stream::UpstreamStream;
@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Watches for signs of life.
+/// Records when data arrives.
 #[derive(Debug)]
 pub(super) struct Http2Io {
     transport: UpstreamStream,

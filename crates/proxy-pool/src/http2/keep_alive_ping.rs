@@ -1,4 +1,4 @@
-//! Whether a connection that is silent still lives.
+//! Liveness checks of silent connections.
 
 use super::connect_notify::ConnectNotify;
 use proxy_clock::{Clock, Tick};
@@ -7,25 +7,25 @@ use std::rc::Rc;
 use std::task::Waker;
 use std::time::Duration;
 
-/// Silence after a request was sent that makes a connection suspect.
+/// Silence after a request was sent that triggers a ping.
 const SUSPECT_AFTER: Duration = Duration::from_secs(10);
 
-/// Silence after which a connection is asked for a sign of life, though nobody waits for an answer.
-/// Less would be an offence to targets that allow a ping every five minutes.
+/// Silence after which an idle connection is pinged. Not less, because some targets allow one ping
+/// every five minutes.
 const IDLE_PING_INTERVAL: Duration = Duration::from_mins(5);
 
-/// How long a sign of life may take.
+/// Maximum time for the reply to a ping.
 const PING_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What the task that drives a connection and those who use it both see.
+/// State shared by the task that drives a connection and the requests on it.
 #[derive(Debug)]
 pub(super) struct KeepAlivePing {
     clock: Rc<Clock>,
     heard: Cell<Tick>,
-    /// Since when somebody waits for what was sent after the last sign of life.
+    /// Tick since which a request waits without any data arriving.
     waiting: Cell<Option<Tick>>,
     over: Cell<bool>,
-    /// Whether anything ever came: a target's settings come first.
+    /// Data has arrived: a target's settings come first.
     begun: Cell<bool>,
     notify: Rc<ConnectNotify>,
     ping: Cell<Ping>,
@@ -41,7 +41,7 @@ enum Ping {
 }
 
 impl KeepAlivePing {
-    /// The first sign of life is told to `notify`.
+    /// The first data triggers `news`.
     pub(super) fn new(clock: Rc<Clock>, notify: Rc<ConnectNotify>) -> Self {
         Self {
             heard: Cell::new(clock.now()),
@@ -55,7 +55,7 @@ impl KeepAlivePing {
         }
     }
 
-    /// Something came.
+    /// Records that data arrived.
     #[inline]
     pub(super) fn heard(&self) {
         self.heard.set(self.clock.now());
@@ -69,19 +69,19 @@ impl KeepAlivePing {
         &self.clock
     }
 
-    /// Whether anything came.
+    /// Whether any data has arrived.
     pub(super) fn has_begun(&self) -> bool {
         self.begun.get()
     }
 
-    /// Waits until something came; what it was is understood before anybody who waits goes on.
+    /// Waits for the first data, and lets the driver process it before the waiting task continues.
     pub(super) async fn settled(&self) {
         while !self.begun.get() {
             self.notify.changed().await;
         }
     }
 
-    /// A request was sent.
+    /// Records that a request was sent.
     #[inline]
     pub(super) fn asked(&self) {
         if self.waiting.get().is_none() {
@@ -89,7 +89,7 @@ impl KeepAlivePing {
         }
     }
 
-    /// The connection has ended.
+    /// Records that the connection has ended.
     pub(super) fn end(&self) {
         self.over.set(true);
     }
@@ -98,7 +98,7 @@ impl KeepAlivePing {
         self.over.get()
     }
 
-    /// Remembers whom to wake for a ping.
+    /// Stores the waker of the task that sends pings.
     pub(super) fn watch(&self, waker: &Waker) {
         let mut held = self.driver.borrow_mut();
         if !held.as_ref().is_some_and(|known| known.will_wake(waker)) {
@@ -106,7 +106,7 @@ impl KeepAlivePing {
         }
     }
 
-    /// Looks whether a connection that is in use has been silent for too long.
+    /// Triggers a ping if a connection in use has been silent for too long.
     pub(super) fn check(&self) {
         let now = self.clock.now();
         let suspicious = |since: Tick| is_past(since, SUSPECT_AFTER, now);
@@ -132,18 +132,18 @@ impl KeepAlivePing {
         wanted
     }
 
-    /// Whether a ping is on its way.
+    /// Whether a ping is in flight.
     pub(super) fn awaits_pong(&self) -> bool {
         matches!(self.ping.get(), Ping::Sent(_))
     }
 
-    /// The ping was answered.
+    /// Records the reply to a ping.
     pub(super) fn answered(&self) {
         self.ping.set(Ping::None);
         self.heard();
     }
 
-    /// Whether the ping was not answered in time.
+    /// Whether the ping timed out.
     pub(super) fn is_dead(&self) -> bool {
         self.ping.get() == Ping::Unanswered
     }

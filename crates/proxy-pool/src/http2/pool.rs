@@ -1,4 +1,4 @@
-//! The shared connections of one worker.
+//! The shared HTTP/2 connections of one worker.
 
 use super::connect_notify::{ConnectNotify, Waiting};
 use super::connection::{Http2Connection, StreamSlot};
@@ -13,7 +13,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedSender;
 
-/// The connections of one worker that carry many requests at once, by target.
+/// The shared connections of one worker, by target.
 #[derive(Debug)]
 pub struct Http2Pool {
     clock: Rc<Clock>,
@@ -25,32 +25,32 @@ pub struct Http2Pool {
 #[derive(Debug)]
 struct TargetPool {
     settings: PoolSettings,
-    /// None where connections are not limited.
+    /// `None` if connections are unlimited.
     member: Option<Arc<PoolMember>>,
     connections: Vec<Rc<Http2Connection>>,
-    /// Connections that are being made.
+    /// Number of connection attempts in progress.
     connecting: usize,
-    /// Told when a connection can be used, or will not be made.
+    /// Notifies when a connection is usable, or an attempt failed.
     notify: Rc<ConnectNotify>,
-    /// Requests that the target took on one connection when it was last asked.
+    /// Maximum number of concurrent requests that the target last announced.
     room: Option<u32>,
 }
 
-/// How somebody comes by a place for a request.
+/// How a request gets a place on a connection.
 #[derive(Debug)]
 pub enum Checkout {
-    /// Here it is.
+    /// The place.
     StreamSlot(StreamSlot),
-    /// By making a connection, which others may wait for.
+    /// A connection attempt by this request, which other requests may wait for.
     Build(Connecting),
-    /// By waiting for a connection that is being made.
+    /// A wait for a connection attempt in progress.
     Wait(Waiting),
 }
 
-/// Requests on one connection of which nothing is known yet. [RFC 9113 §6.5.2]
+/// Assumed number of concurrent requests of a new connection. [RFC 9113 §6.5.2]
 const USUAL_ROOM: u32 = 100;
 
-/// A connection that is being made. Dropped, it is not.
+/// A connection attempt, cancelled on drop.
 #[derive(Debug)]
 pub struct Connecting {
     http2_pool: Rc<Http2Pool>,
@@ -60,7 +60,7 @@ pub struct Connecting {
 }
 
 impl Http2Pool {
-    /// No connections yet.
+    /// Without connections.
     #[must_use]
     pub(crate) fn new(clock: Rc<Clock>, evictions: UnboundedSender<TargetId>) -> Self {
         Self {
@@ -70,9 +70,9 @@ impl Http2Pool {
         }
     }
 
-    /// The way to a place on a connection to `target`, by one of the addresses that it has in `state`. The
-    /// plan in force may have no such target any more: a request of an older plan makes a connection that is
-    /// used for nothing else.
+    /// A place on a connection to `target`, at one of its addresses in `state`. The active plan may
+    /// not have this target any more: then a request of an older plan makes a connection that is
+    /// not shared.
     pub fn checkout(self: &Rc<Self>, target: TargetId, state: &TargetState) -> Checkout {
         let generation = state.generation();
         let mut target_pools = self.target_pools.borrow_mut();
@@ -104,7 +104,7 @@ impl Http2Pool {
         build(Rc::clone(&target_pool.notify))
     }
 
-    /// Connections to one target, and how many of them are idle.
+    /// Number of connections to one target, and of idle ones among them.
     pub fn open(&self, target: TargetId) -> (usize, usize) {
         let open = self.with_target(target, |target_pool| {
             let idle = target_pool
@@ -140,7 +140,7 @@ impl Http2Pool {
         }
     }
 
-    /// Lets go of an idle connection to `target`, if a request waits for its place.
+    /// Closes an idle connection to `target`, if a request waits for its permit.
     pub(crate) fn evict(&self, target: TargetId) {
         let evicted = self.with_target(target, |target_pool| {
             let limit = target_pool.settings.limit.as_ref()?;
@@ -152,8 +152,8 @@ impl Http2Pool {
         drop(evicted);
     }
 
-    /// Lets go of what has ended, of what was idle for too long and of what is more than may be kept;
-    /// looks whether the rest lives.
+    /// Closes connections that have ended, were idle for too long or exceed the maximum of idle
+    /// ones; checks the rest for liveness.
     pub(crate) fn sweep(&self) {
         let now = self.clock.now();
         for target_pool in self.target_pools.borrow_mut().iter_mut().flatten() {
@@ -171,7 +171,7 @@ impl Http2Pool {
         }
     }
 
-    /// Lets go of all connections; those in use end with their last request.
+    /// Drops all connections; those in use end with their last request.
     pub(crate) fn clear(&self) {
         for target_pool in self.target_pools.borrow_mut().iter_mut().flatten() {
             target_pool.connections.clear();
@@ -188,7 +188,7 @@ impl Http2Pool {
     }
 }
 
-/// The shelf of `target`; none when its slot belongs to another target by now.
+/// The pool of `target`; `None` if its slot now belongs to another target.
 fn target_pool_of(
     target_pools: &mut [Option<TargetPool>],
     target: TargetId,
@@ -209,8 +209,8 @@ impl TargetPool {
         }
     }
 
-    /// Places that connections under way will have, as far as one can tell, less those of the requests
-    /// they are made for.
+    /// Estimated number of places on connections being attempted, beyond the requests that attempt
+    /// them.
     fn expected(&mut self) -> usize {
         let settled = self
             .connections
@@ -227,11 +227,11 @@ impl TargetPool {
 }
 
 impl Connecting {
-    /// Speaks HTTP/2 over `transport`, for everybody who waits. `permit` is given back when the
+    /// Starts HTTP/2 over `transport`, for all waiting requests. `permit` is released when the
     /// connection ends.
     ///
     /// # Errors
-    /// `h2`'s, when not even the first bytes could be sent.
+    /// Those of `h2`, if the preface could not be sent.
     pub async fn finish(
         self,
         transport: UpstreamStream,
@@ -257,13 +257,13 @@ impl Drop for Connecting {
     fn drop(&mut self) {
         let settled = self.http2_pool.with_target(self.target, |target_pool| {
             target_pool.connecting = target_pool.connecting.saturating_sub(1);
-            // A connection that was made tells by its first sign of life.
+            // A new connection notifies with its first data.
             target_pool
                 .connections
                 .iter()
                 .all(|connection| connection.most().is_some())
         });
-        // Without a shelf the requests that wait have to find another way.
+        // Without a pool the waiting requests have to try again.
         if settled.unwrap_or(true) {
             self.notify.tell();
         }

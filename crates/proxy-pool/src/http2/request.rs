@@ -1,4 +1,4 @@
-//! One request to a target, and its answer.
+//! A request to a target over HTTP/2, with its response.
 
 use super::connection::StreamSlot;
 use super::upload::{Upload, UploadError};
@@ -17,38 +17,38 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-/// 1xx responses that are taken before a target is taken to be broken.
+/// Maximum number of 1xx responses.
 const MAX_INFORMATIONAL: u32 = 16;
 
-/// A request that was sent, while it or its answer is on its way. Dropped, it is given up.
+/// A request in flight. Dropped, its stream is reset.
 #[derive(Debug)]
 pub struct Http2Request<B> {
     response: ResponseFuture,
     upload: Option<Upload<B>>,
-    /// The head as it was sent, in case it must be sent again.
+    /// The head as sent, for a retry.
     head: Option<Box<Parts>>,
     failed: Option<UploadError>,
     informational: u32,
     stream_slot: StreamSlot,
 }
 
-/// A request that could not be sent, and why.
+/// A request that could not be sent, with the error.
 pub type UnsentRequest<B> = (Http2RequestError, Request<B>);
 
-/// Why a call has no answer.
+/// The reason why a request has no response.
 #[derive(Debug, thiserror::Error)]
 pub enum Http2RequestError {
-    /// The connection takes no more requests, or the target says that it has not looked at this one:
-    /// it may be sent again whatever it is.
+    /// The connection accepts no more requests, or the target has not processed this one: it may be
+    /// retried whatever its method.
     #[error("the target has not looked at the request")]
     Unprocessed(#[source] h2::Error),
-    /// The connection ended, or the target gave the request up.
+    /// The connection ended, or the target reset the stream.
     #[error("{0}")]
     Broken(#[source] h2::Error),
-    /// The request's own body failed.
+    /// The request's body failed.
     #[error("the request's body failed")]
     RequestBody,
-    /// The target sends one interim response after the other.
+    /// The target sent too many interim responses.
     #[error("too many informational responses")]
     TooManyInformational,
 }
@@ -64,10 +64,10 @@ impl Http2RequestError {
 }
 
 impl<B: Body<Data = Bytes> + Unpin> Http2Request<B> {
-    /// Sends `request`, whose target has scheme and authority.
+    /// Sends `request`; its URI has scheme and authority.
     ///
     /// # Errors
-    /// The connection takes no more; here is the request back.
+    /// The connection accepts no more requests; returns the request.
     pub fn begin(
         stream_slot: StreamSlot,
         request: Request<B>,
@@ -97,10 +97,10 @@ impl<B: Body<Data = Bytes> + Unpin> Http2Request<B> {
         }
     }
 
-    /// Waits for the head of the response; `notice` is given those that come before it.
+    /// Waits for the head of the response; `notice` gets the heads of preceding 1xx responses.
     ///
     /// # Errors
-    /// [`Http2RequestError`]; the call is of no more use then, but for [`Self::into_request`].
+    /// [`Http2RequestError`]; only [`Self::into_request`] may be called then.
     pub fn poll_response(
         &mut self,
         cx: &mut Context<'_>,
@@ -127,7 +127,7 @@ impl<B: Body<Data = Bytes> + Unpin> Http2Request<B> {
         }
     }
 
-    /// The request again, if nothing of its body is lost.
+    /// The request for a retry, if no part of its body is lost.
     pub fn into_request(self, empty: B) -> Option<Request<B>> {
         let head = *self.head?;
         let body = match self.upload {
@@ -138,7 +138,7 @@ impl<B: Body<Data = Bytes> + Unpin> Http2Request<B> {
         Some(Request::from_parts(head, body))
     }
 
-    /// Whether nothing of an answer has come, no interim response either.
+    /// Whether no response has arrived, interim ones included.
     pub fn is_unanswered(&self) -> bool {
         self.head.is_some() && self.informational == 0
     }
@@ -166,7 +166,7 @@ impl<B: Body<Data = Bytes> + Unpin> Http2Request<B> {
         Poll::Ready(trailers.map(|trailers| Ok(Frame::trailers(trailers))))
     }
 
-    /// Sends on what there is of the request's body.
+    /// Continues sending the request's body.
     pub(crate) fn poll_upload(&mut self, cx: &mut Context<'_>) {
         if let Some(upload) = &mut self.upload
             && let Poll::Ready(sent) = upload.poll(cx)
@@ -179,11 +179,11 @@ impl<B: Body<Data = Bytes> + Unpin> Http2Request<B> {
     }
 }
 
-/// The answer to somebody who asks for a tunnel, and the tunnel, if there is one.
+/// The response to an extended CONNECT, with the tunnel if it was accepted.
 pub type ExtendedConnect = (Response<()>, Option<Tunnel>);
 
-/// Asks for a tunnel by `stream_slot`: `head` has the protocol among its extensions. None when the target
-/// takes no tunnels.
+/// Sends an extended CONNECT on `lane`: `head` has the protocol in its extensions. `None` if the
+/// target does not support it.
 ///
 /// # Errors
 /// [`SendError`].

@@ -1,4 +1,4 @@
-//! A request's body on its way, as far as the target's windows allow.
+//! Sending of a request's body, within the target's flow-control windows.
 
 use bytes::Bytes;
 use h2::{Reason, SendStream};
@@ -6,23 +6,23 @@ use http_body::Body;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-/// The sending half of a call.
+/// The sending half of a request.
 #[derive(Debug)]
 pub(super) struct Upload<B> {
     send: SendStream<Bytes>,
     body: B,
-    /// Data in hand: the target has no room for it yet.
+    /// Data that does not fit into the target's window yet.
     rest: Bytes,
-    /// Whether anything of the body was taken.
+    /// A part of the body was taken.
     pub(super) touched: bool,
 }
 
-/// Why a body was not sent to its end.
+/// The reason why a body was not sent completely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UploadError {
-    /// The body itself failed.
+    /// The body failed.
     Body,
-    /// The target wants no more of it; what that means its answer says.
+    /// The target wants no more of it; its response has the reason.
     Target,
 }
 
@@ -40,7 +40,7 @@ impl<B: Body<Data = Bytes> + Unpin> Upload<B> {
         self.body
     }
 
-    /// Ready when all of it is sent.
+    /// Ready when everything is sent.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), UploadError>> {
         loop {
             while !self.rest.is_empty() {

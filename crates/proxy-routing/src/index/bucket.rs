@@ -7,7 +7,7 @@ use crate::rule::Rule;
 /// Number of rules with conditions above which a bucket is indexed by them too.
 const MAX_UNKEYED_RULES: usize = 8;
 
-/// A rule whose host and path are known to match.
+/// A rule with a host and a path that are known to match.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate {
     /// Its rank if all its header conditions hold, which is its best rank.

@@ -112,7 +112,8 @@ fn shelve(
 }
 
 impl HostRules {
-    /// The buckets whose exact path or prefix matches `path`, and that of rules without a path.
+    /// The buckets with an exact path or prefix that matches `path`, and that of rules without a
+    /// path.
     pub(crate) fn buckets_of(&self, path: &str) -> impl Iterator<Item = &Bucket> + use<'_> {
         let whole = self.exact.texts.exact(path);
         let whole = whole.and_then(|link| self.exact.buckets.get(link.target));
@@ -122,8 +123,8 @@ impl HostRules {
         whole.into_iter().chain(prefixes).chain(&self.any)
     }
 
-    /// The buckets whose paths include all that match `path`, as far as their texts show; `regex`
-    /// is the index of its regex, if it has one.
+    /// The buckets with paths that include all matches of `path`, as far as their texts show;
+    /// `regex` is the index of its regex, if it has one.
     pub(crate) fn buckets_around<'a>(
         &'a self,
         path: Option<&'a PathPattern>,

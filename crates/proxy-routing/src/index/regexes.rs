@@ -34,7 +34,7 @@ struct Set {
 }
 
 impl Regexes {
-    /// Indexes `groups`, whose regexes are in `texts`.
+    /// Indexes `groups`; their regexes are in `texts`.
     pub(super) fn new(mut groups: Vec<Group>, texts: &[String]) -> Self {
         groups.sort_by_key(|group| std::cmp::Reverse(group.top));
         if groups.len() <= MAX_UNINDEXED_REGEXES {
@@ -81,8 +81,8 @@ impl Regexes {
         }
     }
 
-    /// Calls `visit` with each group whose regex may match `path` and whose rank may exceed `best`;
-    /// `visit` returns the new best rank.
+    /// Calls `visit` with each group with a regex that may match `path` and a rank that may exceed
+    /// `best`; `visit` returns the new best rank.
     pub(crate) fn groups_for(
         &self,
         path: &str,

@@ -1,4 +1,4 @@
-//! An immutable hash table whose lookups take a computed hash.
+//! An immutable hash table with lookups by a computed hash.
 
 const EMPTY_SLOT: u32 = u32::MAX;
 

@@ -1,4 +1,5 @@
-//! What is opened for the admin interface before anything is answered there: all that can fail.
+//! Preparation of the admin interface's sockets: every step that can fail, before anything is
+//! served.
 
 use crate::inherited_sockets::InheritedSockets;
 use crate::listen::{BindError, SocketFile, open_unix};
@@ -12,10 +13,10 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Callers that may wait at a Unix socket.
+/// Length of the accept queue of a Unix socket.
 const BACKLOG_CONNECTIONS: u32 = 128;
 
-/// Where an admin interface is to answer. Dropped, it leaves everything as it was.
+/// The sockets of the next admin interface. Dropped, it changes nothing.
 #[derive(Debug)]
 pub(crate) struct AdminListeners {
     pub(super) tcp: Change,
@@ -45,19 +46,19 @@ pub(super) enum Change {
     Open(Opened),
 }
 
-/// A socket at which nobody answers yet.
+/// A new socket that is not served yet.
 #[derive(Debug)]
 pub(super) struct Opened {
-    /// As it was written.
+    /// The address as written in the configuration.
     pub(super) address: BindAddress,
     pub(super) socket: Socket,
-    /// A copy, to answer at.
+    /// A duplicate, for serving.
     pub(super) listener: Listener,
     pub(super) file: Option<SocketFile>,
 }
 
 impl AdminListeners {
-    /// Opens what `settings` ask for and is not open `now`. Blocks.
+    /// Opens the sockets that `settings` require and that are not open `now`.
     pub(crate) fn prepare(
         now: &OpenPlaces,
         settings: &Settings,
@@ -162,14 +163,14 @@ fn is_there(address: &BindAddress) -> bool {
     }
 }
 
-/// The file of a socket that another process has bound: it stays until it is said to be ours.
+/// The file of a socket that another process bound; kept on drop until this process owns it.
 fn inherited_file(path: &Path) -> Option<SocketFile> {
     let file = SocketFile::at(path).ok()?;
     file.keep(true);
     Some(file)
 }
 
-/// The token that `settings` ask for, and whether too many may read its file.
+/// The token that `settings` require, and whether its file has too wide a mode.
 pub(crate) fn check(
     settings: &Settings,
 ) -> Result<Option<(Token, Option<WidePermissions>)>, Diagnostic> {

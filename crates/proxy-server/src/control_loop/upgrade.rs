@@ -1,4 +1,4 @@
-//! One process takes over from another: what each does when.
+//! The upgrade: the steps of both processes, in order.
 
 use super::Process;
 use crate::admin::Admin;
@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use sd_notify::NotifyState;
 
 impl Process {
-    /// Starts the process that is to take over.
+    /// Starts the successor process.
     pub(super) fn begin_upgrade(&mut self) {
         if self.upgrade.is_some() {
             tracing::info!("an upgrade is under way already");
@@ -28,7 +28,7 @@ impl Process {
         }
     }
 
-    /// Copies of all listening sockets.
+    /// Duplicates of all listening sockets.
     fn sockets(&self) -> Result<Vec<Passed>, UpgradeError> {
         let served = self.server.sockets();
         let admin = self.admin.iter().flat_map(Admin::sockets);
@@ -39,7 +39,7 @@ impl Process {
         copies.collect::<Result<_, _>>().map_err(UpgradeError::Pass)
     }
 
-    /// Whether somebody took over.
+    /// Ends an upgrade. Returns whether the successor has taken over.
     pub(super) async fn end_upgrade(&mut self, found: Result<Successor, UpgradeError>) -> bool {
         self.upgrade = None;
         let id = found.as_ref().map_or(0, Successor::id);
@@ -73,12 +73,12 @@ impl Process {
     }
 }
 
-/// Counts an upgrade that ended so.
+/// Counts an upgrade with this result.
 pub(super) fn count(registry: &Registry, result: &'static str) {
     registry.counter(&names::UPGRADES_TOTAL, [result]).add(1);
 }
 
-/// What became of an upgrade; never, where none is under way.
+/// The result of the current upgrade; pending if there is none.
 pub(super) async fn end(upgrade: &mut Option<Candidate>) -> Result<Successor, UpgradeError> {
     match upgrade {
         Some(candidate) => match candidate.await {
@@ -89,7 +89,7 @@ pub(super) async fn end(upgrade: &mut Option<Candidate>) -> Result<Successor, Up
     }
 }
 
-/// Lets the process that took over read its configuration again: it may have read it too early.
+/// Makes the successor reload its configuration, which it may have read before it changed.
 fn pass_reload(id: u32) {
     let process = i32::try_from(id).ok().and_then(Pid::from_raw);
     let told = process.map(|process| kill_process(process, Signal::HUP));

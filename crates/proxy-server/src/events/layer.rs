@@ -1,4 +1,4 @@
-//! Takes events from `tracing`.
+//! The `tracing` layer.
 
 use super::repetitions::Kind;
 use super::{ANSWER, Events};
@@ -34,7 +34,7 @@ fn level(level: Level) -> &'static str {
     }
 }
 
-/// What an event holds.
+/// The message and fields of an event.
 #[derive(Default)]
 struct Told {
     message: String,
@@ -44,7 +44,7 @@ struct Told {
 impl Visit for Told {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         if field.name() == "message" {
-            // A string takes all characters.
+            // Writing to a string cannot fail.
             write!(self.message, "{value:?}").unwrap_or_default();
         } else {
             self.fields.text(field.name(), &format!("{value:?}"));

@@ -1,33 +1,33 @@
-//! Which events are written, and which are only counted because the same was said just before.
+//! Suppression of repeated events.
 
 use proxy_telemetry::EventFields;
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// Most events of one kind that are written within [`WINDOW`].
+/// Number of events of one kind that are written within [`WINDOW`].
 pub(super) const BURST: u64 = 5;
 
-/// Repetitions within this time of the first event are counted together.
+/// Repetitions within this time after the first event are counted together.
 const WINDOW: Duration = Duration::from_secs(5);
 
-/// Most kinds that are known at once. Events of further kinds are all written.
+/// Maximum number of kinds tracked at once. Events of further kinds are all written.
 const MOST_KINDS: usize = 256;
 
-/// What is the same in events of one kind, beside their fields.
+/// The kind of an event; events with equal fields are repetitions of each other.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Kind {
     pub(super) level: &'static str,
-    /// Whether each event is to be written.
+    /// Each event of this kind is written.
     pub(super) is_answer: bool,
     pub(super) message: String,
 }
 
-/// Events that were not written.
+/// A summary of events that were not written.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Summary {
     pub(super) kind: Kind,
     pub(super) fields: EventFields,
-    /// How many, at least 1; 0 for an event that is written by itself.
+    /// Number of repetitions, at least 1; 0 for a single written event.
     pub(super) repeated: u64,
 }
 
@@ -37,21 +37,21 @@ pub(super) struct Repetitions(HashMap<(Kind, EventFields), Window>);
 
 #[derive(Debug)]
 struct Window {
-    /// The first event, since an epoch of the caller's.
+    /// Time of the first event, since the caller's epoch.
     since: Duration,
     written: u64,
     counted: u64,
 }
 
 impl Window {
-    /// Whether it is over, also where the clock was set back meanwhile.
+    /// Whether the window is over, also if the clock was set back meanwhile.
     fn is_over(&self, now: Duration) -> bool {
         now.checked_sub(self.since).is_none_or(|age| WINDOW <= age)
     }
 }
 
 impl Repetitions {
-    /// Whether an event that happens `now` is to be written; it is counted if not.
+    /// Whether an event at `now` is to be written; otherwise it is counted.
     pub(super) fn admit(&mut self, kind: &Kind, fields: &EventFields, now: Duration) -> bool {
         if kind.is_answer {
             return true;
@@ -74,7 +74,7 @@ impl Repetitions {
         admitted
     }
 
-    /// Forgets the kinds that are over, or `all`, and returns those with counted events.
+    /// Removes the kinds after their window, or `all`, and returns those with repetitions.
     pub(super) fn take_ended(&mut self, now: Duration, all: bool) -> Vec<Summary> {
         let ended = self.0.extract_if(|_, window| all || window.is_over(now));
         let counted = ended.filter(|(_, window)| window.counted > 0);

@@ -1,33 +1,33 @@
-//! What a passed socket is for, as it is written beside it.
+//! The label of a passed socket: its purpose and address as text.
 
 use proxy_model::BindAddress;
 use std::fmt::Write;
 
-/// Another version of this text is not understood.
+/// First line of the text; any other version is refused.
 const VERSION: &str = "proxyd-sockets-1";
 
-/// What a listening socket is for.
+/// The label of a listening socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Label {
     pub(crate) purpose: Purpose,
-    /// Whether the process has bound it itself, not a service manager, which keeps it.
+    /// The process bound it itself; otherwise a service manager owns it.
     pub(crate) owned: bool,
-    /// As it was written in the configuration: that is how the new process knows it again.
+    /// The address as written in the configuration, by which the new process identifies the socket.
     pub(crate) address: BindAddress,
 }
 
-/// Who listens.
+/// The user of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// A listener. Sockets of one number are of one listener.
+    /// A listener. Sockets with the same number belong to one listener.
     Listener(u32),
     /// The admin interface.
     Admin,
-    /// Nobody yet: a service manager's, at an address that no listener has.
+    /// None: a service manager's socket at an address without a listener.
     Spare,
 }
 
-/// Labels in the order of their sockets, of which so many more come with the next message.
+/// Labels in the order of their sockets, and the number of labels in later messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct List {
     pub(super) labels: Vec<Label>,
@@ -35,7 +35,7 @@ pub(super) struct List {
 }
 
 impl List {
-    /// As text: what ends in NUL stands in no path.
+    /// As text; entries end in NUL, which no path contains.
     pub(super) fn encode(&self) -> String {
         let mut text = format!("{VERSION} {}\0", self.more);
         for Label {
@@ -45,7 +45,7 @@ impl List {
         } in &self.labels
         {
             let owner = if *owned { "own" } else { "lent" };
-            // A string takes everything.
+            // Writing to a string cannot fail.
             let written = match purpose {
                 Purpose::Listener(number) => {
                     write!(text, "door-{number} {owner} {address}\0")
@@ -58,7 +58,7 @@ impl List {
         text
     }
 
-    /// Reads what [`List::encode`] has written.
+    /// Parses the text of [`List::encode`].
     pub(super) fn decode(text: &str) -> Option<Self> {
         let mut lines = text.strip_suffix('\0')?.split('\0');
         let more = lines.next()?.strip_prefix(VERSION)?.trim().parse().ok()?;

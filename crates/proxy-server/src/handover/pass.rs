@@ -1,4 +1,4 @@
-//! Sockets on their way from one process to another.
+//! Passing of sockets from one process to another.
 
 use super::label::{Label, List};
 use crate::listen::SocketFile;
@@ -15,13 +15,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use tokio::io::{AsyncWriteExt, Interest};
 
-/// Most descriptors of one message; the system's own limit.
+/// Maximum number of descriptors of one message: the kernel's limit.
 const MAX_DESCRIPTORS: usize = 253;
 
-/// The longest list of labels that is read, in bytes.
+/// Maximum size of a list of labels, in bytes.
 const MAX_LABEL_LIST_BYTES: usize = 1024 * 1024;
 
-/// A listening socket that came from another process, or goes to one.
+/// A listening socket from another process, or for one.
 #[derive(Debug)]
 pub(crate) struct Passed {
     pub(crate) label: Label,
@@ -29,7 +29,7 @@ pub(crate) struct Passed {
 }
 
 impl Passed {
-    /// Closes a socket that nobody uses any more, and removes its file.
+    /// Closes a socket that is not used any more, and removes its file.
     pub(crate) fn close(self) {
         let Self { label, socket } = self;
         drop(socket);
@@ -78,7 +78,7 @@ fn send_with(
     Ok(sendmsg(to, &pieces, &mut control, SendFlags::NOSIGNAL)?)
 }
 
-/// Receives what [`send`] has sent, and blocks until it is here.
+/// Receives the sockets that [`send`] sent. Blocks.
 pub(super) fn receive(from: &mut UnixStream) -> io::Result<Vec<Passed>> {
     let mut all = Vec::new();
     loop {
@@ -102,7 +102,7 @@ pub(super) fn receive(from: &mut UnixStream) -> io::Result<Vec<Passed>> {
     }
 }
 
-/// The length of the text that follows, and the descriptors that come with it.
+/// The length of the following text, and the descriptors of the message.
 fn receive_beginning(from: &UnixStream) -> io::Result<(usize, Vec<OwnedFd>)> {
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn sockets_arrive_with_their_labels() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        // More than one message takes.
+        // More than fit into one message.
         let sent = copies(&listener, 600);
 
         let received = pass(&sent);

@@ -1,4 +1,4 @@
-//! The new process's side: whom it takes over from.
+//! The new process's side of a handover.
 
 use super::pass::{Passed, receive};
 use super::{PREDECESSOR_VARIABLE, READY_BYTE};
@@ -9,21 +9,21 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// The longest that the process before may take to send its sockets.
+/// Maximum time for receiving the sockets of the predecessor.
 const RECEIVE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The process that this one takes over from.
 #[derive(Debug)]
 pub(crate) struct Predecessor {
     line: UnixStream,
-    /// Its number.
+    /// Process id.
     pub(crate) id: u32,
 }
 
 impl Predecessor {
-    /// The process that has started this one to take over, if one has, and the sockets that it passes.
+    /// The predecessor that started this process, if there is one, and the sockets that it passes.
     pub(crate) fn find() -> io::Result<Option<(Self, Vec<Passed>)>> {
-        // What the variable says is for this process only if its parent has said it.
+        // The variable is meant for this process only if its parent set it.
         let parent = getppid().map(|parent| parent.as_raw_nonzero().get().to_string());
         let named = std::env::var(PREDECESSOR_VARIABLE).ok();
         let Some(id) = named.filter(|named| Some(named) == parent.as_ref()) else {
@@ -38,8 +38,8 @@ impl Predecessor {
         Ok(Some((Self { line, id }, passed)))
     }
 
-    /// Says that this process is ready to serve, and waits until the one before has heard, however long
-    /// that takes: it serves meanwhile, and whoever it has not answered it may still end.
+    /// Reports that this process is ready, and waits for the confirmation without a limit: the
+    /// predecessor serves meanwhile, and may kill a successor that it has not confirmed.
     pub(crate) async fn relieve(self) {
         let talking = async {
             self.line.set_nonblocking(true)?;
@@ -49,7 +49,7 @@ impl Predecessor {
         };
         match talking.await {
             Ok(READY_BYTE) => tracing::info!(from = self.id, "took over"),
-            // It would have ended this process if it meant to go on.
+            // The predecessor has exited; it would have killed this process to continue serving.
             Ok(_) | Err(_) => {
                 tracing::warn!(from = self.id, "took over from a process that is gone");
             }

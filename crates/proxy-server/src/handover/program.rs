@@ -1,4 +1,4 @@
-//! How this program is started again.
+//! The program that an upgrade starts.
 
 use std::env;
 use std::ffi::OsString;
@@ -7,31 +7,31 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long a new process may take until it serves, unless it is said.
+/// Default of the maximum time until a new process serves.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A program that can take over from this process: what SIGUSR2 starts.
+/// The program that SIGUSR2 starts to take over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// The file, absolute. What stands there when the signal comes is started.
+    /// Absolute path; resolved when the signal arrives.
     pub path: PathBuf,
-    /// Its arguments, without its name.
+    /// Arguments, without the program's name.
     pub arguments: Vec<OsString>,
-    /// Where it is started.
+    /// Working directory.
     pub folder: PathBuf,
-    /// How long it may take until it serves; then it is ended and this process goes on.
+    /// Maximum time until it serves; after that it is killed and this process continues.
     pub timeout: Duration,
 }
 
 impl Program {
-    /// The program that this process runs, by the path and with the arguments that it was started with.
+    /// The program of this process, with the path and the arguments that it was started with.
     ///
-    /// To be called early: it goes by the present folder and `PATH`. The path is not that of the file
-    /// that runs but the one that was asked for, so that a file put in its place, or a symbolic link
-    /// turned elsewhere, is what an upgrade starts.
+    /// To be called early, because it uses the working directory and `PATH`. The path is the one
+    /// that was started, not that of the running file, so that an upgrade starts a replaced file or
+    /// the new target of a link.
     ///
     /// # Errors
-    /// When the process has no folder, or nobody can tell the file.
+    /// The process has no working directory, or its file cannot be determined.
     pub fn of_this_process() -> io::Result<Self> {
         let folder = env::current_dir()?;
         let mut arguments = env::args_os();

@@ -1,4 +1,4 @@
-//! The old process's side: whom it hands over to.
+//! The old process's side of a handover.
 
 use super::pass::{Passed, send};
 use super::program::Program;
@@ -12,33 +12,33 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::task::JoinHandle;
 
-/// A new process on its way to take over; aborted, it is ended.
+/// The task of an upgrade; aborting it kills the new process.
 pub(crate) type Candidate = JoinHandle<Result<Successor, UpgradeError>>;
 
-/// Why nobody took over.
+/// The reason why an upgrade failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum UpgradeError {
-    /// There is nothing that could be started.
+    /// There is no program to start.
     #[error("this program does not know how it is started")]
     NoProgram,
-    /// A container ends with its first process.
+    /// The process is the first of a container, which would end with it.
     #[error("this is process 1: all others would end with it")]
     FirstProcess,
     /// The new program cannot be started.
     #[error("cannot start {0}: {1}")]
     Start(String, io::Error),
-    /// The new process could not be given the sockets.
+    /// The sockets cannot be passed.
     #[error("cannot pass the sockets on: {0}")]
     Pass(io::Error),
-    /// The new process ended, or closed its standard input.
+    /// The new process exited, or closed its standard input.
     #[error("the new process ended before it served ({0})")]
     Ended(ExitStatus),
-    /// The new process took too long.
+    /// The new process was not ready in time.
     #[error("the new process did not serve within {0:?}")]
     Late(Duration),
 }
 
-/// A new process that serves, and waits to be told that it was heard.
+/// A new process that is ready and waits for the confirmation.
 #[derive(Debug)]
 pub(crate) struct Successor {
     process: Process,
@@ -46,12 +46,12 @@ pub(crate) struct Successor {
 }
 
 impl Successor {
-    /// Its number.
+    /// Process id.
     pub(crate) fn id(&self) -> u32 {
         self.process.0.as_ref().map_or(0, Child::id)
     }
 
-    /// Tells it that this process takes no more connections from now on.
+    /// Confirms that this process stops accepting.
     pub(crate) async fn confirm(mut self) -> Result<(), UpgradeError> {
         match self.line.write_u8(READY_BYTE).await {
             Ok(()) => {
@@ -63,7 +63,7 @@ impl Successor {
     }
 }
 
-/// Starts `program` and passes `sockets` on to it.
+/// Starts `program` and passes `sockets` to it.
 pub(crate) fn begin(program: &Program, sockets: Vec<Passed>) -> Result<Candidate, UpgradeError> {
     if rustix::process::getpid().is_init() {
         return Err(UpgradeError::FirstProcess);
@@ -76,17 +76,17 @@ pub(crate) fn begin(program: &Program, sockets: Vec<Passed>) -> Result<Candidate
     Ok(tokio::spawn(wait(process, line, sockets, timeout)))
 }
 
-/// A process that is ended when this is dropped.
+/// A process that is killed on drop.
 #[derive(Debug)]
 struct Process(Option<Child>);
 
 impl Process {
-    /// Ends it and tells how it ended.
+    /// Kills the process and returns the reason of its failure.
     async fn end(mut self) -> UpgradeError {
         let Some(mut child) = self.0.take() else {
             return UpgradeError::Ended(ExitStatus::default());
         };
-        // It may be on its way out already, and then its status says more.
+        // It may be exiting already, and then its status is more precise.
         drop(tokio::time::timeout(EXIT_TIMEOUT, ended(&mut child)).await);
         drop(child.kill());
         match tokio::task::spawn_blocking(move || child.wait()).await {
@@ -100,14 +100,14 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         if let Some(child) = &mut self.0 {
-            // Both fail only if it has ended already, which is what is wanted.
+            // Both fail only if it has already exited, which is the goal.
             drop(child.kill());
             drop(child.wait());
         }
     }
 }
 
-/// How long a process that closed its standard input may take to end by itself.
+/// Time that a process has to exit after it closed its standard input.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 async fn ended(child: &mut Child) {
@@ -131,7 +131,7 @@ fn start(program: &Program) -> io::Result<(Process, UnixStream)> {
         .args(arguments)
         .env(PREDECESSOR_VARIABLE, std::process::id().to_string())
         .stdin(Stdio::from(OwnedFd::from(theirs)));
-    // Where the folder is gone, the new process is where this one is.
+    // If the folder is gone, the new process inherits the current one.
     if folder.is_dir() {
         command.current_dir(folder);
     }
@@ -152,7 +152,7 @@ async fn wait(
     match tokio::time::timeout(timeout, talking).await {
         Ok(Ok(READY_BYTE)) => Ok(Successor { process, line }),
         Ok(Ok(_) | Err(_)) => {
-            // So that it sees the end, too.
+            // So that it reads the end of the stream, too.
             drop(line);
             Err(process.end().await)
         }

@@ -1,5 +1,5 @@
-//! The state of one client connection of HTTP/1.x that its requests, their bodies and its deadlines
-//! share.
+//! The state of one HTTP/1.x client connection, shared by its requests, their bodies and its
+//! deadlines.
 
 use crate::client_stream::ClientStream;
 use crate::http1::request_reader::RequestReader;
@@ -20,7 +20,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// Most bytes of a body that are read and thrown away to keep a connection.
+/// Maximum number of body bytes that are read and discarded to keep a connection alive.
 const MOST_DISCARDED: usize = 64 * 1024;
 
 /// One client connection.
@@ -28,20 +28,20 @@ const MOST_DISCARDED: usize = 64 * 1024;
 pub(crate) struct Connection {
     pub(crate) settings: Rc<ConnectionSettings>,
     pub(crate) client: Rc<ConnectionInfo>,
-    // Boxed, and none while the connection is idle: it is most of what a connection needs.
+    // Boxed, and `None` while the connection hibernates: it is most of a connection's memory.
     reader: RefCell<Option<Box<RequestReader>>>,
     transport: RefCell<ClientStream>,
-    /// Whether it waits for a request with nothing at hand.
+    /// The connection is idle and holds no data.
     pub(crate) hibernating: Cell<bool>,
-    /// Whether the client has ended its side.
+    /// The client has closed its side.
     pub(crate) eof: Cell<bool>,
-    /// Whether the client waits to be told to send its body.
+    /// The client waits for `100 Continue`.
     awaits_continue: Cell<bool>,
-    /// Whether it is to be told now.
+    /// `100 Continue` is to be sent now.
     send_continue: Cell<bool>,
-    /// Bytes the client had taken when it was last found to take no more.
+    /// Number of response bytes sent when the client was last found to accept no more.
     blocked_at: Cell<Option<u64>>,
-    /// How fast it takes them.
+    /// Rate at which the client reads.
     min_rate: MinDataRate,
     pub(crate) guard: ConnectionGuard,
 }
@@ -76,7 +76,7 @@ impl Connection {
         }
     }
 
-    /// What it reads with.
+    /// The request reader, created if the connection hibernated.
     pub(crate) fn reader(&self) -> RefMut<'_, RequestReader> {
         RefMut::map(self.reader.borrow_mut(), |reader| {
             &mut **reader.get_or_insert_with(|| {
@@ -86,13 +86,13 @@ impl Connection {
         })
     }
 
-    /// Whether there is nothing to take of what was read.
+    /// Whether there is no unconsumed input.
     pub(crate) fn has_no_input(&self) -> bool {
         let reader = self.reader.borrow();
         reader.as_ref().is_none_or(|reader| reader.is_empty())
     }
 
-    /// Gives back what is needed to read, if nothing is left in it.
+    /// Frees the request reader, if it holds no data.
     pub(crate) fn release_reader(&self) {
         let is_new = self.reader.borrow().as_ref().is_some_and(|it| it.is_new());
         if is_new {
@@ -100,7 +100,7 @@ impl Connection {
         }
     }
 
-    /// Its deadline, to wait by.
+    /// The deadline, for waiting.
     pub(crate) fn timeout(&self) -> ConnectionDeadline<'_> {
         ConnectionDeadline {
             clock: &self.guard.worker.clock,
@@ -108,7 +108,7 @@ impl Connection {
         }
     }
 
-    /// The body of the request whose head was taken.
+    /// The body of the current request, after its head.
     pub(crate) fn body(self: &Rc<Self>, head: &RequestHead) -> ClientBody {
         if self.is_over() {
             return ClientBody::Empty;
@@ -117,7 +117,7 @@ impl Connection {
         ClientBody::Http1(Rc::<Self>::clone(self))
     }
 
-    /// What is to be written before the next response, if anything is.
+    /// Interim responses to be written before the next response.
     pub(crate) fn take_interim(&self) -> Option<Vec<u8>> {
         let send_continue = self.send_continue.take().then(|| CONTINUE.to_vec());
         match (send_continue, self.client.take_interim()) {
@@ -126,7 +126,7 @@ impl Connection {
         }
     }
 
-    /// Reads what comes. Gives the number of bytes: 0 at the end of the stream.
+    /// Reads from the client. Returns the number of bytes: 0 at the end of the stream.
     pub(crate) fn poll_fill(&self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let mut reader = self.reader();
         let mut transport = self.transport.borrow_mut();
@@ -138,7 +138,7 @@ impl Connection {
         polled
     }
 
-    /// Ready when the client has gone while it was being served.
+    /// Ready when the client disconnects while its request is being served.
     pub(crate) fn poll_disconnect(&self, cx: &mut Context<'_>) -> Poll<()> {
         while self.reader().may_watch() {
             if let Ok(0) | Err(_) = ready!(self.poll_fill(cx)) {
@@ -148,19 +148,19 @@ impl Connection {
         Poll::Pending
     }
 
-    /// Whether nothing can be read behind the present request: its body is broken, or its client still
-    /// waits to be told to send it.
+    /// Whether the connection must close after the current request: its body is malformed, or the
+    /// client still waits for `100 Continue`.
     pub(crate) fn is_to_close(&self) -> bool {
         !self.is_over() && (self.awaits_continue.get() || self.client.fault.get().is_some())
     }
 
-    /// Ready when there may be something to read.
+    /// Ready when a read may return data.
     pub(crate) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.transport.borrow().poll_readable(cx)
     }
 
-    /// Throws away what is left of the request's body, if it is little and here. Whether nothing is
-    /// left.
+    /// Discards the rest of the request's body, if it is short and has arrived. Returns whether the
+    /// body is complete.
     pub(crate) fn discard_body(&self, cx: &mut Context<'_>) -> bool {
         let mut discarded = 0;
         while !self.is_over() && !self.awaits_continue.get() && discarded < MOST_DISCARDED {
@@ -175,14 +175,14 @@ impl Connection {
         self.is_over()
     }
 
-    /// Has the connection cut off, not ended, once it is dropped.
+    /// Makes drop reset the connection instead of closing it.
     pub(crate) fn abort(&self) {
         if let Err(error) = self.transport.borrow_mut().abort() {
             tracing::debug!(%error, "a connection could not be reset");
         }
     }
 
-    /// The client takes no bytes just now; it has taken `sent` of the response so far.
+    /// Records that the client accepts no bytes now; `sent` of the response are sent.
     pub(crate) fn write_blocked(&self, sent: u64) {
         let before = self.blocked_at.replace(Some(sent));
         if before == Some(sent) {
@@ -199,7 +199,7 @@ impl Connection {
             .start_late(clock, Timer::ResponseWrite, (left, time));
     }
 
-    /// The client has taken everything.
+    /// Records that everything was sent.
     pub(crate) fn write_unblocked(&self) {
         if self.blocked_at.take().is_none() {
             return;
@@ -215,7 +215,7 @@ impl Source for Connection {
     fn poll_frame(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyAborted>>> {
         loop {
             if let Some(frame) = self.reader().take_frame() {
-                // Who sends waits for nothing any more.
+                // A client that sends its body does not wait any more.
                 self.awaits_continue.set(false);
                 return Poll::Ready(Some(Ok(frame)));
             }

@@ -1,7 +1,7 @@
-//! One HTTP/1.x connection from its first byte to its last.
+//! The driver of an HTTP/1.x connection, from its first byte to its last.
 //!
-//! Requests are served one after the other: see [`exchange`]. Between requests the connection keeps
-//! nothing but its socket, so that thousands of idle ones cost little: see [`hibernate`].
+//! Requests are served one after the other: see [`exchange`]. An idle connection holds only its
+//! socket, so that thousands of them cost little: see [`poll_awake`].
 
 use crate::http1::connection::{Connection, ConnectionIo};
 use crate::http1::exchange::exchange;
@@ -17,7 +17,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-/// How long a connection may keep what it needs to read a request while none comes.
+/// Idle time after which a connection hibernates.
 const HIBERNATE_AFTER: Duration = Duration::from_secs(2);
 
 /// How long a head that is refused for its size is read on, to tell how large it is.
@@ -26,24 +26,24 @@ const MEASURE_TIME: Duration = Duration::from_secs(1);
 /// Why no further request is read.
 #[derive(Debug)]
 pub(crate) enum End {
-    /// One side closed it, or it broke.
+    /// One side closed the connection, or it failed.
     Closed,
-    /// It ended within a response that has no other end than its own: it must not look whole.
+    /// It ended within a response delimited by the connection's end, which must not look complete.
     Truncated,
-    /// There is nothing to do.
+    /// The connection is idle.
     Idle,
-    /// The client sent what is no request.
+    /// The client's request is malformed.
     Malformed(FramingError),
-    /// A timer ran out.
+    /// A timer expired.
     TimedOut(Timer, Duration),
 }
 
-/// Serves HTTP/1.x on a connection until it is over.
+/// Serves an HTTP/1.x connection until it ends.
 ///
-/// Not an `async fn`: what a connection at rest needs fits into the smallest task there is.
+/// Not an `async fn`, so that the task of a hibernating connection is as small as possible.
 pub(crate) struct Driver {
     conn: Rc<Connection>,
-    /// Serves requests; gives whether the connection is to rest. None at rest.
+    /// Serves requests; returns whether the connection hibernates. `None` while it hibernates.
     serving: Option<Pin<Box<dyn Future<Output = bool>>>>,
 }
 
@@ -77,7 +77,7 @@ impl Future for Driver {
     }
 }
 
-/// Serves requests until there is nothing to do. Whether the connection goes on.
+/// Serves requests until the connection is idle. Returns whether it stays open.
 async fn serving(conn: Rc<Connection>) -> bool {
     let end = serve_requests(&conn).await;
     if matches!(end, End::Idle) {
@@ -87,7 +87,7 @@ async fn serving(conn: Rc<Connection>) -> bool {
     false
 }
 
-/// What is left to do when no further request is read.
+/// Closes the connection for the reason in `end`.
 async fn finish(conn: &Rc<Connection>, end: End) {
     let mut wire = ConnectionIo(Rc::clone(conn));
     match end {
@@ -132,19 +132,19 @@ async fn serve_requests(conn: &Rc<Connection>) -> End {
         if let Some(end) = exchange(conn, &mut writer, head).await {
             return end;
         }
-        // Who has asked but once may be one of thousands that ask nothing more for long; who asked
-        // again is worth waiting for with everything at hand.
+        // After its first request a connection hibernates at once, because thousands may send no
+        // more; one that is reused keeps its buffers for a while.
         if conn.client.requests.get() == 1 && conn.has_no_input() {
             return End::Idle;
         }
     }
 }
 
-/// The next request's head, or why there is none.
+/// The next request's head, or the reason why there is none.
 fn poll_request(conn: &Connection, cx: &mut Context<'_>) -> Poll<Result<RequestHead, End>> {
     conn.guard.deadline.watch(cx.waker());
     if conn.client.terms.is_retired() {
-        // What is read from now on is judged by the limits of the settings in force.
+        // Further input is validated by the limits of the current settings.
         conn.release_reader();
     }
     loop {
@@ -187,7 +187,7 @@ fn poll_measured(conn: &Connection) -> Poll<()> {
 fn poll_timers(conn: &Connection) -> Poll<End> {
     let settings = conn.settings.in_force();
     let between_requests = conn.reader().is_between_requests();
-    // After the look at the socket: a request that is here already is to be answered.
+    // Tested after the socket, because a request that has arrived must be answered.
     if between_requests && conn.client.should_close_idle(&conn.guard.worker) {
         return Poll::Ready(End::Closed);
     }
@@ -217,8 +217,7 @@ fn poll_timers(conn: &Connection) -> Poll<End> {
     Poll::Pending
 }
 
-/// Waits, with nothing but the socket, until a request begins. Ready with whether the connection goes
-/// on.
+/// Hibernates until a request begins. Ready with whether the connection stays open.
 fn poll_hibernating(conn: &Connection, cx: &mut Context<'_>) -> Poll<bool> {
     let ConnectionGuard {
         worker, deadline, ..
@@ -249,7 +248,7 @@ fn poll_hibernating(conn: &Connection, cx: &mut Context<'_>) -> Poll<bool> {
     Poll::Ready(goes_on)
 }
 
-/// Answers what is no request, and closes.
+/// Answers a malformed request, and closes.
 async fn refuse(conn: &Rc<Connection>, problem: proxy_errors::Problem) {
     let answer = {
         let reader = conn.reader();

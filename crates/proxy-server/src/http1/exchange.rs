@@ -1,4 +1,4 @@
-//! One request over HTTP/1.x: it is handled, then its response is written.
+//! One HTTP/1.x exchange: the request is handled, then its response is written.
 
 use crate::http1::connection::{Connection, ConnectionIo};
 use crate::http1::driver::End;
@@ -13,7 +13,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-/// What of a request its response depends on.
+/// The properties of a request that its response depends on.
 struct RequestInfo {
     method: Method,
     version: Version,
@@ -21,7 +21,7 @@ struct RequestInfo {
     takes_trailers: bool,
 }
 
-/// Serves the request of `head`. Tells why no further one can follow, if none can.
+/// Serves the request of `head`. Returns the reason why no further request can follow, if any.
 pub(crate) async fn exchange(
     conn: &Rc<Connection>,
     writer: &mut MessageWriter<Body>,
@@ -30,7 +30,7 @@ pub(crate) async fn exchange(
     let request = RequestInfo {
         method: head.request.method().clone(),
         version: head.request.version(),
-        // Behind `CONNECT` comes no HTTP, whatever the answer is.
+        // After `CONNECT` no HTTP follows, whatever the response.
         keeps: head.keeps && *head.request.method() != Method::CONNECT,
         takes_trailers: head.takes_trailers,
     };
@@ -61,7 +61,7 @@ pub(crate) async fn exchange(
     None
 }
 
-/// Has the request handled, and writes interim responses meanwhile.
+/// Runs the pipeline, and writes interim responses meanwhile.
 async fn handle_request(
     conn: &Rc<Connection>,
     writer: &mut MessageWriter<Body>,
@@ -95,7 +95,7 @@ async fn handle_request(
     .await
 }
 
-/// Writes the head of `response` and sends its body behind it.
+/// Writes the head of `response`, followed by its body.
 fn start_response(
     writer: &mut MessageWriter<Body>,
     response: Response<Body>,
@@ -118,7 +118,7 @@ fn start_response(
     written
 }
 
-/// Writes the response. Ready when it is out, or why it will never be.
+/// Writes the response. Ready when it is sent, or with the reason why it cannot be.
 fn poll_response(
     conn: &Rc<Connection>,
     writer: &mut MessageWriter<Body>,

@@ -1,4 +1,4 @@
-//! What a client of HTTP/1.x sends: judged as it is read, then taken apart.
+//! The request reader of an HTTP/1.x connection: validates input as it is read, then parses it.
 
 use crate::client_stream::ClientStream;
 use bytes::{Buf, Bytes, BytesMut};
@@ -10,18 +10,18 @@ use proxy_http1::{
 use std::io;
 use std::task::{Context, Poll, ready};
 
-/// The largest read, in bytes.
+/// Maximum size of a read, in bytes.
 const LARGEST_READ: usize = 512 * 1024;
 
 /// The reading side of one connection.
 #[derive(Debug)]
 pub(crate) struct RequestReader {
     validator: RequestValidator,
-    /// Judged and not taken yet.
+    /// Validated and unconsumed input.
     unread: BytesMut,
-    /// Of the head that leads `unread`, as far as the guard noted them.
+    /// Line positions of the head at the beginning of `unread`, as recorded by the validator.
     lines: Lines,
-    /// Behind a request that may switch protocols: HTTP or not, nobody knows yet.
+    /// Input behind a request with an upgrade; its protocol is not decided yet.
     deferred: BytesMut,
     upgrade_pending: bool,
     fault: Option<FramingError>,
@@ -33,7 +33,7 @@ pub(crate) struct RequestReader {
 }
 
 impl RequestReader {
-    /// Of a connection of which `early` was read already.
+    /// For a connection of which `early` was read already.
     pub(crate) fn new(limits: HeadLimits, early: Bytes) -> Self {
         let mut reader = Self {
             validator: RequestValidator::new(limits),
@@ -51,7 +51,7 @@ impl RequestReader {
         reader
     }
 
-    /// What is wrong with the client's bytes.
+    /// The framing error of the client, if any.
     pub(crate) fn fault(&self) -> Option<FramingError> {
         self.fault
     }
@@ -76,17 +76,17 @@ impl RequestReader {
         self.validator.correlation_id()
     }
 
-    /// What came and was not taken: the head that was refused, up to what is wrong with it.
+    /// Unconsumed input: the refused head, up to the error.
     pub(crate) fn unread(&self) -> &[u8] {
         &self.unread
     }
 
-    /// Whether no byte of a further request came.
+    /// Whether no byte of a further request arrived.
     pub(crate) fn is_between_requests(&self) -> bool {
         self.validator.between_messages()
     }
 
-    /// Whether there is nothing to take: neither a request, nor the beginning of one, nor a fault.
+    /// Whether there is nothing to consume: no part of a request, and no error.
     pub(crate) fn is_empty(&self) -> bool {
         self.heads_taken == self.validator.heads_seen()
             && self.validator.between_messages()
@@ -95,8 +95,8 @@ impl RequestReader {
             && self.meter.is_none()
     }
 
-    /// Whether it holds nothing that a new one would not. Empty lines count: there may be few, and
-    /// whoever sends them must not have each forgotten.
+    /// Whether it is equivalent to a new reader. Empty lines count, because their number is limited
+    /// and must not be reset.
     pub(crate) fn is_new(&self) -> bool {
         self.is_empty() && self.validator.is_untouched()
     }
@@ -106,7 +106,7 @@ impl RequestReader {
         [self.unread.split(), self.deferred.split()].concat()
     }
 
-    /// The next request's head, if it is here whole.
+    /// The next request's head, if it is complete.
     pub(crate) fn take_request(&mut self) -> Option<RequestHead> {
         if self.heads_taken == self.validator.heads_seen() {
             return None;
@@ -119,13 +119,13 @@ impl RequestReader {
         let head = head.and_then(|head| read_request(&head));
         match &head {
             Some(head) => self.body = BodyDecoder::new(head.extent),
-            // The guard lets nothing through that `http` does not take, as far as anybody knows.
+            // The validator accepts nothing that the `http` crate refuses, as far as known.
             None => self.fault = Some(FramingError::BadTarget),
         }
         head
     }
 
-    /// Goes on with HTTP behind a request that did not switch protocols.
+    /// Continues with HTTP after a declined upgrade.
     pub(crate) fn resume(&mut self) {
         if std::mem::take(&mut self.upgrade_pending) {
             self.validator.resume_http();
@@ -135,7 +135,7 @@ impl RequestReader {
         }
     }
 
-    /// Whether nothing of the request's body is left.
+    /// Whether the request's body is complete.
     pub(crate) fn is_body_over(&self) -> bool {
         self.body.is_over()
     }
@@ -144,13 +144,13 @@ impl RequestReader {
         self.body.size_hint()
     }
 
-    /// The next piece of the request's body that is here already.
+    /// The next available piece of the request's body.
     pub(crate) fn take_frame(&mut self) -> Option<Frame<Bytes>> {
         self.body.take(&mut self.unread)
     }
 
-    /// Whether a look at the socket may tell that the client has gone: the request is here whole and
-    /// nothing came behind it.
+    /// Whether the socket may be polled for a disconnect: the request is complete and nothing
+    /// follows it.
     pub(crate) fn may_watch(&self) -> bool {
         self.body.is_over()
             && self.unread.is_empty()
@@ -159,7 +159,7 @@ impl RequestReader {
             && self.meter.is_none()
     }
 
-    /// Reads and judges. Gives the number of bytes read: 0 at the end of the stream.
+    /// Reads and validates. Returns the number of bytes read: 0 at the end of the stream.
     pub(crate) fn poll_fill(
         &mut self,
         cx: &mut Context<'_>,
@@ -169,7 +169,7 @@ impl RequestReader {
             return Poll::Pending;
         }
         if self.body.is_over() {
-            // Heads are small: whoever sends many at once is read little by little.
+            // Heads are small: a client that pipelines many is read in small pieces.
             self.read_strategy.moderate();
         }
         let before = self.unread.len();
@@ -181,7 +181,7 @@ impl RequestReader {
         Poll::Ready(Ok(count))
     }
 
-    /// Judges what stands in the buffer from `before` on, and keeps what may be had.
+    /// Validates the buffer from `before` on, and keeps the accepted part.
     fn validate(&mut self, before: usize) {
         let fresh = self.unread.get(before..).unwrap_or_default();
         if let Some(meter) = &mut self.meter {

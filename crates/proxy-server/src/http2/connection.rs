@@ -1,4 +1,4 @@
-//! One HTTP/2 connection from its preface to its last frame.
+//! An HTTP/2 connection, from its preface to its last frame.
 
 use super::io::SessionIo;
 use super::session::Session;
@@ -20,7 +20,7 @@ use std::time::Duration;
 
 type Http = Connection<SessionIo, Bytes>;
 
-/// Serves `ready` until it ends.
+/// Serves the connection until it ends.
 pub(crate) async fn serve(ready: ReadyConnection) {
     let ReadyConnection {
         settings,
@@ -56,27 +56,27 @@ pub(crate) async fn serve(ready: ReadyConnection) {
     poll_fn(|cx| driver.poll(cx)).await;
 }
 
-/// A connection on its way to its end.
+/// A connection being served.
 struct ConnectionDriver<'c> {
     worker: &'c Rc<Worker>,
     settings: &'c Rc<ConnectionSettings>,
     session: &'c Rc<Session>,
     http: &'c mut Http,
-    /// Runs out when the client has had time to hear that it is to take another connection.
+    /// Deadline of the GOAWAY notice.
     notice: Option<Notice>,
 }
 
-/// The time that a client has after it was told to take another connection.
+/// The time between the notice and the final GOAWAY.
 struct Notice {
     deadline: Rc<Deadline>,
     _entry: TimerGuard,
 }
 
-/// How long after its notice a client may still open streams: more than a round trip to anywhere.
+/// Time for which a client may open streams after the notice: longer than any round trip.
 const GOAWAY_NOTICE_TIME: Duration = Duration::from_secs(1);
 
 impl ConnectionDriver<'_> {
-    /// Ready when the connection is over.
+    /// Ready when the connection has ended.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.session.deadline.watch(cx.waker());
         let client = &self.session.client;
@@ -115,7 +115,7 @@ impl ConnectionDriver<'_> {
         }
     }
 
-    /// Begins every stream that the client has opened. Ready when there will be no more.
+    /// Starts every stream that the client has opened. Ready when there will be no more.
     fn take_requests(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             match self.http.poll_accept(cx) {
@@ -138,7 +138,7 @@ impl ConnectionDriver<'_> {
         }
     }
 
-    /// What is done when `timer` has run out. Break: nothing more can be done.
+    /// Handles an expired `timer`. Breaks if the connection must end.
     fn expire(&mut self, timer: Timer, after: Duration) -> ControlFlow<()> {
         if timer == Timer::RequestHeader && self.session.meter.borrow().in_head() {
             self.session.ending.set(true);
@@ -153,10 +153,11 @@ impl ConnectionDriver<'_> {
         ControlFlow::Break(())
     }
 
-    /// Gives notice, once. Whether the client has had time to hear it.
+    /// Sends the notice once. Returns whether the client has had time to receive it.
     ///
-    /// A client may have begun a stream before it hears, and one that answers our PING before it sends
-    /// its own frames would find such a stream refused if that PING came with the first GOAWAY.
+    /// A client may have opened a stream before it receives the notice. If the PING came with the
+    /// first GOAWAY, a client that answers it before sending its own frames would have such a
+    /// stream refused.
     fn is_notice_over(&mut self, cx: &mut Context<'_>) -> bool {
         let (worker, session) = (self.worker, self.session);
         let notice = self.notice.get_or_insert_with(|| {
@@ -172,7 +173,7 @@ impl ConnectionDriver<'_> {
         notice.deadline.take_expired().is_some()
     }
 
-    /// Tells the client to open no more streams. False when it was told before.
+    /// Sends GOAWAY: no further streams. False if it was sent before.
     fn shut_down(&mut self) -> bool {
         let first = !self.session.leaving.replace(true);
         if first {
@@ -181,14 +182,14 @@ impl ConnectionDriver<'_> {
         first
     }
 
-    /// Tells the client that this is the end, and why.
+    /// Sends GOAWAY with an error.
     fn abort(&mut self, problem: &Problem, code: Code) {
         log_connection_problem(self.worker, &self.session.client, problem);
         self.http.abrupt_shutdown(code);
     }
 }
 
-/// Writes down what the client did wrong; that it went away is no wrong.
+/// Logs the client's protocol error; a disconnect is not an error.
 fn log_error(worker: &Worker, session: &Session, error: &h2::Error) {
     if !error.is_library() {
         return;

@@ -1,4 +1,4 @@
-//! The stream that `h2` reads frames from and writes frames to.
+//! The I/O of `h2`: reads and writes frames.
 
 use super::session::{GOAWAY_FLUSH_TIMEOUT, Session};
 use crate::client_stream::ClientStream;
@@ -11,25 +11,25 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Counts what the client sends before `h2` sees it, knows when the client does not read, and ends
-/// the connection so that the client hears the last words.
+/// Counts the client's frames before `h2` reads them, detects clients that do not read, and closes
+/// the connection so that the client receives the last frames.
 #[derive(Debug)]
 pub(super) struct SessionIo {
     transport: ClientStream,
     session: Rc<Session>,
-    /// What was read before the connection was known to speak HTTP/2.
+    /// Input that was read before the version of HTTP was known.
     early: Bytes,
-    /// What `h2` is to be given before anything else is read.
+    /// Input for `h2` that precedes further reads.
     passed: Bytes,
-    /// What was written, as far as it tells of streams that `h2` refused.
+    /// Output, scanned for streams that `h2` refused.
     written: WrittenFrames,
-    /// What is left of a notice to be written before anything else.
+    /// The rest of a notice, to be written before other output.
     notice: Bytes,
-    /// Whether our side has been ended.
+    /// Whether our side is closed.
     ended: bool,
 }
 
-/// GOAWAY without an error, with the last stream that there can be. [RFC 9113 §6.8]
+/// GOAWAY without an error, with the highest possible stream id. [RFC 9113 §6.8]
 const GOAWAY_NOTICE: &[u8] = b"\0\0\x08\x07\0\0\0\0\0\x7f\xff\xff\xff\0\0\0\0";
 
 impl SessionIo {
@@ -54,7 +54,7 @@ impl SessionIo {
         Poll::Ready(Ok(()))
     }
 
-    /// Ready when no notice is left to be written.
+    /// Ready when the notice is written.
     fn poll_notice(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.notice.is_empty() {
             let written = ready!(Pin::new(&mut self.transport).poll_write(cx, &self.notice))?;
@@ -63,10 +63,10 @@ impl SessionIo {
         Poll::Ready(Ok(()))
     }
 
-    /// Ready when the socket has taken everything, and the notice that is to be given.
+    /// Ready when all output, and the notice if one is due, is written.
     fn poll_all_out(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(Pin::new(&mut self.transport).poll_flush(cx))?;
-        // `h2` has written all that it had: here one frame has ended and none begun.
+        // `h2` has written all its output, so this is a boundary between frames.
         if self.session.notice.take() {
             self.notice = Bytes::from_static(GOAWAY_NOTICE);
         }
@@ -93,7 +93,7 @@ impl SessionIo {
         polled
     }
 
-    /// Looks at the first `bytes` of `pieces`, which were written.
+    /// Scans the first `bytes` of `pieces`, which were written.
     fn look_at(&mut self, bytes: usize, pieces: &[IoSlice<'_>]) {
         let mut left = bytes;
         for piece in pieces {
@@ -104,7 +104,7 @@ impl SessionIo {
         }
     }
 
-    /// Gives `h2` what is to come before anything else.
+    /// Copies withheld input into `buf`.
     fn give_passed(&mut self, buf: &mut ReadBuf<'_>) {
         let count = self.passed.len().min(buf.remaining());
         buf.put_slice(&self.passed.split_to(count));
@@ -139,7 +139,7 @@ impl AsyncRead for SessionIo {
             match me.session.passes(fresh) {
                 Ok(None) => return Poll::Ready(Ok(())),
                 Ok(Some(instead)) => me.passed = instead.into(),
-                // The connection's owner looks at it as soon as there is nothing more to read.
+                // The owner of the connection tests it as soon as there is no more input.
                 Err(flood) => me.session.flood.set(Some(flood)),
             }
             buf.set_filled(before);
@@ -185,9 +185,9 @@ impl AsyncWrite for SessionIo {
         polled
     }
 
-    /// Ends our side, then reads on until the client has ended its own: closing a socket that holds
-    /// unread bytes would reset it, and the reset may overtake what was said last. The session's
-    /// deadline bounds it.
+    /// Closes our side, then reads until the client has closed its own: closing a socket with
+    /// unread bytes would reset it, and the reset may overtake the last frames. Bounded by the
+    /// session's deadline.
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let me = self.get_mut();
         if !me.ended {

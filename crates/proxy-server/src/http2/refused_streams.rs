@@ -1,4 +1,4 @@
-//! Streams that the HTTP/2 library ends by itself: nothing else tells of them.
+//! Streams that the HTTP/2 library resets or answers by itself, which it does not report.
 
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_framing::h2::WrittenFrame;
@@ -7,29 +7,29 @@ use std::cell::{Cell, RefCell};
 /// `PROTOCOL_ERROR`, which only the library sends. [RFC 9113 §7]
 const PROTOCOL_ERROR: u32 = 1;
 
-/// Most gaps between streams that are remembered. The oldest is forgotten first: its streams are taken
-/// for such as were begun.
+/// Maximum number of gaps between streams that are recorded. The oldest is dropped first; its
+/// streams then count as started.
 const MOST_GAPS: usize = 64;
 
-/// What is known of a connection's streams, of all that were begun here and some that were not.
+/// The streams of a connection that were started here, and those that were not.
 #[derive(Debug, Default)]
 pub(super) struct RefusedStreams {
-    /// The last stream that became a request.
+    /// The highest stream that became a request.
     last: Cell<u32>,
-    /// Streams before it that did not: from the first up to, but without, the second.
+    /// Lower streams that did not, as half-open ranges.
     gaps: RefCell<Vec<(u32, u32)>>,
-    /// Answers and ends that the library wrote by itself, and that are not written down yet.
+    /// Responses and resets written by the library and not logged yet.
     written: RefCell<Vec<WrittenFrame>>,
-    /// Streams that were begun and broke the rules later.
+    /// Started streams that later became malformed.
     malformed: RefCell<Vec<u32>>,
 }
 
 impl RefusedStreams {
-    /// `stream` becomes a request. Streams are begun in their order.
+    /// Records that `stream` became a request. Streams are started in order.
     #[inline]
     pub(super) fn begin(&self, stream: u32) {
         let next = self.last.replace(stream).saturating_add(2);
-        // The first is 1.
+        // The first stream is 1.
         let next = next.saturating_sub(u32::from(next == 2));
         if next < stream {
             let mut gaps = self.gaps.borrow_mut();
@@ -40,7 +40,7 @@ impl RefusedStreams {
         }
     }
 
-    /// Notes what is written to the client.
+    /// Records a frame written to the client.
     #[inline]
     pub(super) fn heard(&self, frame: WrittenFrame) {
         let by_itself = match frame {
@@ -52,7 +52,7 @@ impl RefusedStreams {
         }
     }
 
-    /// Whether the library ended a stream that was begun, because its client broke the rules.
+    /// Whether the library reset a started stream because it is malformed.
     pub(super) fn is_malformed(&self, stream: u32) -> bool {
         let written = self.written.borrow();
         let mut ends = written.iter().filter_map(|frame| match frame {
@@ -62,7 +62,7 @@ impl RefusedStreams {
         ends.any(|ended| ended == stream) || self.malformed.borrow().contains(&stream)
     }
 
-    /// What became of streams that never became requests, told once.
+    /// Problems of streams that never became requests; each is returned once.
     pub(super) fn take(&self) -> Vec<Problem> {
         if self.written.borrow().is_empty() {
             return Vec::new();
@@ -86,13 +86,13 @@ impl RefusedStreams {
     }
 }
 
-/// A stream's head or trailers are malformed; what exactly, the library does not say.
+/// A stream's head or trailers are malformed; the library does not report how.
 pub(super) fn malformed(stream: u32) -> Problem {
     let text = format!("stream {stream} was reset: its head or its trailers are malformed");
     Problem::new(Reason::Http2ProtocolError, Detail::text(text))
 }
 
-/// The library answers such heads 431.
+/// The library answers such heads with 431.
 fn too_large(stream: u32) -> Problem {
     let text = format!("stream {stream} has a header section far above the limits");
     Problem::new(Reason::HeaderSizeLimit, Detail::text(text))

@@ -1,4 +1,4 @@
-//! A response's body on its way to the client, as far as the client's windows allow.
+//! Sending of a response's body, within the client's flow-control windows.
 
 use super::session::Session;
 use bytes::Bytes;
@@ -10,27 +10,27 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-/// A response whose head is sent.
+/// A response after its head was sent.
 #[derive(Debug)]
 pub(super) struct ResponseSender {
     send: SendStream<Bytes>,
     body: Body,
-    /// Data in hand: the client has no room for it yet.
+    /// Data that does not fit into the client's window yet.
     rest: Bytes,
-    /// How fast the client takes what it is sent.
+    /// Rate at which the client reads.
     min_rate: MinDataRate,
 }
 
-/// What a delivery was given up for: a timer, and how long it was.
+/// The timer that aborted a response, with its length.
 pub(super) type TimedOut = Option<(Timer, Duration)>;
 
-/// How a delivery ended before its end.
+/// The reason why sending ended early.
 enum BodySendError {
-    /// The client does not want it any more.
+    /// The client reset the stream.
     Refused,
-    /// The client took nothing for too long.
+    /// The client's read rate was too low.
     Stalled(Timer, Duration),
-    /// There is no more of it.
+    /// The body failed.
     Broken,
 }
 
@@ -44,7 +44,7 @@ impl ResponseSender {
         }
     }
 
-    /// Ready when all is sent, or nothing more will be.
+    /// Ready when everything is sent, or sending ended early.
     pub(super) fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -107,7 +107,7 @@ impl ResponseSender {
         }
     }
 
-    /// Ready when the socket is not behind: only then more is asked for.
+    /// Ready when the socket is not congested: only then the body is polled.
     fn poll_socket(
         &mut self,
         cx: &mut Context<'_>,
@@ -124,7 +124,7 @@ impl ResponseSender {
         Poll::Ready(Ok(()))
     }
 
-    /// Bytes that may be sent now.
+    /// Number of bytes that the window allows now.
     fn poll_room(
         &mut self,
         cx: &mut Context<'_>,
@@ -152,7 +152,7 @@ impl ResponseSender {
         }
     }
 
-    /// The client takes nothing just now.
+    /// Waits, while the client's window is exhausted.
     fn wait_capacity<T>(
         &mut self,
         cx: &mut Context<'_>,

@@ -1,4 +1,4 @@
-//! What the connection, its socket and its streams share.
+//! State shared by the connection, its socket and its streams.
 
 use super::refused_streams::RefusedStreams;
 use crate::settings::ConnectionSettings;
@@ -10,13 +10,14 @@ use std::rc::Rc;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-/// How long a client that was told to leave may take to hear it.
+/// Time that a client has to receive the final GOAWAY.
 pub(super) const GOAWAY_FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long names stay in a client's table, which a new `Date` enters each second. [RFC 7541 §4.4]
+/// Lifetime of names in a client's table, in which each second's `Date` adds an entry. [RFC 7541
+/// §4.4]
 const HPACK_ENTRY_LIFETIME: Duration = Duration::from_secs(30);
 
-/// Bytes of all responses of a connection together that may wait for its socket.
+/// Maximum number of response bytes of one connection that may wait for its socket.
 const MOST_WAITING: usize = 256 * 1024;
 
 /// One HTTP/2 connection.
@@ -28,29 +29,29 @@ pub(super) struct Session {
     pub(super) meter: RefCell<FrameMeter>,
     /// Streams that `h2` ends by itself.
     pub(super) refused_streams: RefusedStreams,
-    /// What the client overdid, if it did.
+    /// The flood limit that the client exceeded, if any.
     pub(super) flood: Cell<Option<Flood>>,
-    /// Whether the client is to be given notice: told to take another connection, and not yet that no
-    /// more streams are taken here.
+    /// A GOAWAY notice is to be sent: the client should open another connection, and streams are
+    /// still accepted here.
     pub(super) notice: Cell<bool>,
-    /// Whether the client was told to open no more streams.
+    /// The final GOAWAY is sent.
     pub(super) leaving: Cell<bool>,
-    /// Whether nothing but the end is to come.
+    /// The connection is closing.
     pub(super) ending: Cell<bool>,
     pub(super) write_time: Duration,
     write_blocked: Cell<bool>,
-    /// How fast the client takes what it is sent.
+    /// Rate at which the client reads.
     min_rate: MinDataRate,
-    /// Bytes of responses since the socket had taken everything.
+    /// Bytes of responses since the socket last accepted everything.
     unsent_bytes: Cell<usize>,
-    /// Streams that hold theirs back meanwhile.
+    /// Streams that wait for the socket.
     waiting_streams: RefCell<Vec<Waker>>,
     streams: Cell<u32>,
-    /// When the client may have forgotten names that it was told.
+    /// Tick at which the client's table may have dropped names.
     names_expire_at: Cell<Tick>,
 }
 
-/// A stream's place in its session.
+/// A stream's registration in its session, ended on drop.
 #[derive(Debug)]
 pub(super) struct OpenStream(pub(super) Rc<Session>);
 
@@ -82,7 +83,7 @@ impl Session {
         }
     }
 
-    /// What `h2` is to see in place of `fresh`, which the client sent, if not just that.
+    /// The input for `h2` in place of `fresh`, which the client sent; `None` if it is the same.
     pub(super) fn passes(&self, fresh: &[u8]) -> Result<Option<Vec<u8>>, Flood> {
         let mut meter = self.meter.borrow_mut();
         match self.client.take_earned_resets() {
@@ -92,7 +93,7 @@ impl Session {
         meter.pass(fresh, self.clock.now().0)
     }
 
-    /// A place for one more stream, which has this number.
+    /// Registers the stream with this id.
     pub(super) fn open_stream(self: &Rc<Self>, stream: u32) -> OpenStream {
         self.refused_streams.begin(stream);
         self.streams.set(self.streams.get() + 1);
@@ -104,7 +105,7 @@ impl Session {
         self.streams.get() == 0
     }
 
-    /// Whether names are to be told again, for the client to remember.
+    /// Whether names should be sent again, for the client to index.
     pub(super) fn indexes_names(&self) -> bool {
         let due = self.names_expire_at.get() <= self.clock.now();
         if due {
@@ -114,7 +115,7 @@ impl Session {
         due
     }
 
-    /// Starts the timer for what the connection waits for, unless it runs already.
+    /// Starts the timer for the connection's current wait, unless it runs already.
     pub(super) fn arm(&self, settings: &ConnectionSettings) {
         if self.write_blocked.get() || self.ending.get() {
             return;
@@ -135,7 +136,7 @@ impl Session {
         }
     }
 
-    /// The client takes no bytes just now.
+    /// Records that the socket accepts no bytes.
     pub(super) fn blocked(&self) {
         if !self.write_blocked.replace(true) {
             let time = self.write_time;
@@ -145,7 +146,7 @@ impl Session {
         }
     }
 
-    /// The client took `bytes`.
+    /// Records that the socket accepted `bytes`.
     pub(super) fn wrote(&self, bytes: usize) {
         self.meter.borrow_mut().wrote(bytes);
         if self.unblocked() {
@@ -153,7 +154,7 @@ impl Session {
         }
     }
 
-    /// The client took all that was to be said.
+    /// Records that the socket accepted everything.
     pub(super) fn flushed(&self) {
         self.unblocked();
         self.min_rate.begin();
@@ -173,15 +174,15 @@ impl Session {
         was
     }
 
-    /// A stream has `bytes` on their way to the socket.
+    /// Counts `bytes` of a stream on their way to the socket.
     #[inline]
     pub(super) fn add_unsent(&self, bytes: usize) {
         self.unsent_bytes
             .set(self.unsent_bytes.get().saturating_add(bytes));
     }
 
-    /// Whether streams must hold back what they have to say until the socket has taken what was said
-    /// before. Who asks is woken when that is so.
+    /// Whether streams must wait until the socket has accepted earlier data. Registers the caller's
+    /// waker if so.
     #[inline]
     pub(super) fn is_full(&self, cx: &Context<'_>) -> bool {
         let full = self.write_blocked.get() || MOST_WAITING <= self.unsent_bytes.get();
@@ -203,7 +204,7 @@ impl Drop for OpenStream {
         let streams = self.0.streams.get().saturating_sub(1);
         self.0.streams.set(streams);
         if streams == 0 {
-            // The connection begins to count how long it is idle.
+            // The connection's idle timer starts now.
             self.0.deadline.wake();
         }
     }

@@ -1,4 +1,4 @@
-//! What an HTTP/2 client is told at the start, and what bounds the memory it can take.
+//! Settings of HTTP/2 connections, including the limits on their memory.
 
 use h2::server::Builder;
 use proxy_model::Limits;
@@ -7,23 +7,22 @@ use proxy_plan::ListenerPlan;
 /// Bytes of one request body that may wait for a slow upstream.
 const STREAM_WINDOW: u32 = 256 * 1024;
 
-/// The same for all streams of a connection together.
+/// Bytes of all request bodies of a connection that may wait.
 const CONNECTION_WINDOW: u32 = 1024 * 1024;
 
 /// Bytes of one response that may wait for the socket.
 const SEND_BUFFER: usize = 64 * 1024;
 
-/// The least header section that is looked at before it is refused; what a client may announce.
+/// Minimum size of the header list announced as the maximum, in bytes.
 const LEAST_HEADER_LIST: u64 = 64 * 1024;
 
-/// What HPACK counts for a field beside its name and value. [RFC 9113 §10.5.1]
+/// HPACK's overhead for a field, in bytes. [RFC 9113 §10.5.1]
 const FIELD_OVERHEAD: u64 = 32;
 
-/// Streams of one connection that may break the rules before the connection is closed.
-/// [CVE-2025-8671]
+/// Number of malformed streams of one connection before it is closed. [CVE-2025-8671]
 const BROKEN_STREAMS: usize = 256;
 
-/// How connections of `listener` begin.
+/// The builder for connections of `listener`.
 pub(crate) fn builder(listener: &ListenerPlan, limits: &Limits) -> Builder {
     let mut builder = Builder::new();
     builder
@@ -32,20 +31,20 @@ pub(crate) fn builder(listener: &ListenerPlan, limits: &Limits) -> Builder {
         .max_concurrent_streams(listener.max_concurrent_streams)
         .max_header_list_size(header_list(limits))
         .max_send_buffer_size(SEND_BUFFER)
-        // Those that were given up before they were looked at. [CVE-2023-44487]
+        // Streams reset before they were accepted. [CVE-2024-27316 and CVE-2023-44487]
         .max_pending_accept_reset_streams(listener.max_stream_resets as usize)
         .max_local_error_reset_streams(Some(BROKEN_STREAMS))
         .enable_connect_protocol();
     builder
 }
 
-/// Most bytes of a header section of several frames, or of trailers, as they come. Huffman's code makes
-/// no text four times as long. [RFC 7541 §B]
+/// Maximum size of a header section of several frames, or of trailers, before decompression.
+/// Huffman coding makes no text four times as long. [RFC 7541 §B]
 pub(crate) fn max_section_bytes(limits: &Limits) -> usize {
     header_list(limits) as usize * 4
 }
 
-/// Above our own limits: `h2` answers by itself, without a correlation ID.
+/// Above our own limits, because `h2` would answer by itself, without a correlation ID.
 fn header_list(limits: &Limits) -> u32 {
     let fields = u64::from(*limits.max_header_count).saturating_mul(FIELD_OVERHEAD);
     let most = limits.max_header_size_bytes.saturating_add(fields);

@@ -1,4 +1,4 @@
-//! One stream: a request, its answer, and whatever comes before it.
+//! One stream: a request, its response, and interim responses.
 
 use super::refused_streams::malformed;
 use super::response_sender::ResponseSender;
@@ -30,7 +30,7 @@ pub(super) struct StreamTask {
     pub(super) respond: SendResponse<Bytes>,
 }
 
-/// Serves the stream of `stream_task` until it is over for this side.
+/// Serves the stream of `stream_task` until our side has ended.
 pub(super) async fn serve(
     stream_task: &RefCell<Option<StreamTask>>,
     worker: &Rc<Worker>,
@@ -56,7 +56,7 @@ pub(super) async fn serve(
         client: Rc::clone(&session.client),
         deadline: Rc::clone(deadline),
     };
-    // What was given up before anybody looked is not begun.
+    // A stream that was already reset is not started.
     if poll_fn(|cx| Poll::Ready(respond.poll_reset(cx).is_ready())).await {
         log_malformed(worker, session, number);
         return;
@@ -71,22 +71,21 @@ pub(super) async fn serve(
             None => Poll::Ready(None),
         };
         send_interim(session, &mut respond, continue_wanted.as_deref());
-        // Where there is an answer, sending it tells whether it is still wanted; before the first look
-        // it was asked.
+        // With a response, sending it detects a reset; before the first poll it was tested above.
         if !first && polled.is_pending() && respond.poll_reset(cx).is_ready() {
             return Poll::Ready(None);
         }
         polled
     });
     let Some(answer) = answered.await else {
-        // The client has given the request up, or broken the rules.
+        // The client has reset the stream, or it is malformed.
         let is_malformed = session.refused_streams.is_malformed(number);
         session.client.malformed.set(is_malformed);
         handled.set(None);
         session.client.malformed.set(false);
         return;
     };
-    // Nobody else has run since: what was switched is this stream's.
+    // No other stream has run since: the upgrade is this stream's.
     let switched = session.client.take_switched();
     let (mut head, body) = answer.into_parts();
     complete(worker, session, &mut head, &body);
@@ -96,7 +95,7 @@ pub(super) async fn serve(
     };
     if let (Some(switched), Some(tunnel_in)) = (switched, tunnel_in) {
         let pair = StreamPair::new(send, tunnel_in);
-        // Boxed: it is large, and rare.
+        // Boxed, because it is large and rare.
         return Box::pin(carry(switched, pair, session, deadline)).await;
     }
     if ends {
@@ -105,7 +104,7 @@ pub(super) async fn serve(
     send_body(ResponseSender::new(send, body), session, deadline).await;
 }
 
-/// Sends a response's body, as far as its client takes it in time.
+/// Sends a response's body, as far as the client accepts it in time.
 async fn send_body(mut sender: ResponseSender, session: &Session, deadline: &Deadline) {
     let timed_out = poll_fn(|cx| {
         deadline.watch(cx.waker());
@@ -113,33 +112,33 @@ async fn send_body(mut sender: ResponseSender, session: &Session, deadline: &Dea
     })
     .await;
     if timed_out.is_some() {
-        // Only this stream's: what its record says.
+        // Set only for this stream's record.
         session.client.timed_out.set(timed_out);
         drop(sender);
         session.client.timed_out.set(None);
     }
 }
 
-/// Writes down that the client broke the rules with a stream that was not begun, if it did.
+/// Logs a malformed stream that was not started.
 fn log_malformed(worker: &Worker, session: &Session, stream: u32) {
     if session.refused_streams.is_malformed(stream) {
         log_connection_problem(worker, &session.client, &malformed(stream));
     }
 }
 
-/// What a client sends behind the head of its request: for the pipeline, and for here.
+/// The parts of a request behind its head: for the pipeline, and for this task.
 #[derive(Debug)]
 struct Opened {
     body: ClientBody,
-    /// The client's half of a tunnel that it asks for.
+    /// The client's half of a requested tunnel.
     tunnel_in: Option<RecvStream>,
-    /// Whether somebody wants the body that the client holds back.
+    /// Set when the pipeline wants a body that the client withholds.
     continue_wanted: Option<Rc<Cell<bool>>>,
 }
 
 fn open(head: &mut request::Parts, body: RecvStream) -> Opened {
     if let Some(protocol) = extended_connect_protocol(head) {
-        // What the upstream will be asked for. [RFC 8441 §5]
+        // The method of the request to the upstream. [RFC 8441 §5]
         head.method = Method::GET;
         head.extensions.insert(protocol);
         return Opened {
@@ -164,14 +163,14 @@ fn open(head: &mut request::Parts, body: RecvStream) -> Opened {
     }
 }
 
-/// The protocol that a client wants to speak on its stream; WebSocket is the one known.
+/// The protocol in an extended CONNECT; only WebSocket is supported.
 fn extended_connect_protocol(head: &request::Parts) -> Option<ExtendedConnectProtocol> {
     let protocol = head.extensions.get::<Protocol>()?;
     let known = head.method == Method::CONNECT && protocol.as_str() == "websocket";
     known.then(|| ExtendedConnectProtocol(HeaderValue::from_static("websocket")))
 }
 
-/// Sends what comes before the answer.
+/// Sends interim responses.
 #[inline]
 fn send_interim(
     session: &Session,
@@ -180,7 +179,7 @@ fn send_interim(
 ) {
     if let Some(heads) = session.client.take_interim() {
         for head in informational(&heads) {
-            // A client that has gone needs none.
+            // Fails if the client has disconnected, which needs no handling.
             drop(respond.send_informational(head));
         }
     }
@@ -193,9 +192,9 @@ fn send_interim(
     }
 }
 
-/// Adds what HTTP/1.1 connections get from their encoder.
+/// Adds the header fields that the encoder adds for HTTP/1.1.
 fn complete(worker: &Worker, session: &Session, head: &mut response::Parts, body: &Body) {
-    // One look at each name, which is cheaper than to search for two.
+    // One pass over the names is cheaper than two lookups.
     let (mut has_date, mut has_length) = (false, false);
     for name in head.headers.keys() {
         has_date |= *name == DATE;
@@ -205,7 +204,8 @@ fn complete(worker: &Worker, session: &Session, head: &mut response::Parts, body
         && let Some((name, _)) = body.correlation_field()
         && let Some(id) = head.headers.get_mut(name)
     {
-        // It enters the table with its value, so that the next need not spell out its name.
+        // The entry is added to the table with its value, so that the next one need not spell out
+        // its name.
         id.set_sensitive(false);
     }
     if !has_date {

@@ -1,7 +1,7 @@
 //! Tasks that serve streams, one after the other.
 //!
-//! A task holds all that serving a request takes, which makes it large: making one for each stream
-//! would cost more than much of what it does.
+//! A task holds all state for serving a request, which makes it large: allocating one for each
+//! stream would cost more than most of its work.
 
 use super::stream::{StreamTask, serve};
 use proxy_clock::Deadline;
@@ -11,28 +11,28 @@ use std::future::poll_fn;
 use std::rc::{Rc, Weak};
 use std::task::Poll;
 
-/// Most tasks that wait for their next stream: about a megabyte.
+/// Maximum number of idle tasks: about a megabyte.
 const MOST_IDLE: usize = 256;
 
 /// The tasks that serve the streams of one listener's connections.
 #[derive(Debug, Default)]
 pub(crate) struct TaskPool(Rc<Idle>);
 
-/// Those that have nothing to do.
+/// Idle tasks.
 #[derive(Debug, Default)]
 struct Idle(RefCell<Vec<Rc<PooledTask>>>);
 
-/// A task, as others see it.
+/// A task, shared with the pool.
 #[derive(Debug, Default)]
 struct PooledTask {
     next: RefCell<Option<StreamTask>>,
     dismissed: Cell<bool>,
-    /// Of the stream that is served, and what wakes the task.
+    /// Deadline of the current stream; expiry wakes the task.
     deadline: Rc<Deadline>,
 }
 
 impl TaskPool {
-    /// Has `stream_task` done by whoever is free.
+    /// Runs `stream_task` on an idle task, or on a new one.
     pub(super) fn begin(&self, worker: &Rc<Worker>, stream_task: StreamTask) {
         let free = self.0.0.borrow_mut().pop();
         if let Some(task) = free {
@@ -56,7 +56,7 @@ impl Drop for Idle {
 }
 
 impl Idle {
-    /// Whether there is use for one more.
+    /// Whether the pool has room for one more idle task.
     fn take(&self, task: &Rc<PooledTask>) -> bool {
         let mut idle = self.0.borrow_mut();
         let wanted = idle.len() < MOST_IDLE;
@@ -75,7 +75,8 @@ impl PooledTask {
         }
     }
 
-    /// True when there is a job, false when there will be no more. It stays where it is, being large.
+    /// True when there is a job, false when the pool is gone. The job is not moved, because it is
+    /// large.
     async fn has_stream(&self) -> bool {
         poll_fn(|cx| {
             let has_stream = self.next.borrow().is_some();

@@ -1,10 +1,11 @@
-//! TCP sockets that share their address, one for each worker.
+//! TCP sockets that share an address, one for each worker.
 
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;
 use std::net::SocketAddr;
 
-/// Whether nobody else listens on `address`: a socket that does not share must be able to bind it.
+/// Whether no other process listens on `address`: binding a socket that does not share must
+/// succeed.
 pub(super) fn probe(address: SocketAddr) -> io::Result<()> {
     if address.port() == 0 {
         return Ok(());
@@ -13,17 +14,17 @@ pub(super) fn probe(address: SocketAddr) -> io::Result<()> {
     socket.bind(&SockAddr::from(address))
 }
 
-/// A socket at `address`, beside whatever else of this user is there. It does not listen yet.
+/// A socket bound to `address`, shared with other sockets of this user. It does not listen yet.
 pub(super) fn open(address: SocketAddr) -> io::Result<Socket> {
     let socket = socket(address)?;
     socket.set_reuse_port(true)?;
-    // Accepted sockets inherit it, which saves a system call for each.
+    // Accepted sockets inherit the option, which saves a system call for each.
     socket.set_tcp_nodelay(true)?;
     socket.bind(&SockAddr::from(address))?;
     Ok(socket)
 }
 
-/// `error` in words an operator can act on.
+/// `error` in words that an operator can act on.
 pub(super) fn why(address: SocketAddr, error: &io::Error) -> String {
     #[expect(clippy::wildcard_enum_match_arm, reason = "io::ErrorKind grows")]
     match error.kind() {

@@ -1,4 +1,4 @@
-//! Unix sockets and the files they are found by.
+//! Unix sockets and their files.
 
 use rustix::fs::{Mode, OFlags};
 use socket2::{Domain, SockAddr, Socket, Type};
@@ -11,11 +11,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// Names to try before a folder is given up.
+/// Number of names tried in a folder.
 const MAX_NAMES_TRIED: u32 = 64;
 
-/// The file of a listening Unix socket, removed when this is dropped, unless it is somebody else's by
-/// then.
+/// The file of a listening Unix socket, removed on drop unless another process has replaced it.
 #[derive(Debug)]
 pub(crate) struct SocketFile {
     path: PathBuf,
@@ -24,7 +23,7 @@ pub(crate) struct SocketFile {
 }
 
 impl SocketFile {
-    /// The one at `path` now.
+    /// The current file at `path`.
     pub(crate) fn at(path: &Path) -> io::Result<Self> {
         let file = fs::symlink_metadata(path)?;
         Ok(Self {
@@ -34,8 +33,8 @@ impl SocketFile {
         })
     }
 
-    /// Sets who may connect. Whoever else may write in the folder cannot have another file's permissions
-    /// changed so, whatever stands at the path by then.
+    /// Sets the mode. Safe against other users of the folder: the mode of another file at the path
+    /// is never changed.
     fn permit(&self, mode: u32) -> io::Result<()> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let handle = rustix::fs::open(&self.path, flags, Mode::empty())?;
@@ -44,18 +43,18 @@ impl SocketFile {
         if !file.file_type().is_socket() || (file.dev(), file.ino()) != self.inode {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
-        // A socket's file cannot be opened, only named by a descriptor.
+        // A socket's file cannot be opened, only referred to by a descriptor.
         let name = format!("/proc/self/fd/{}", found.as_raw_fd());
         fs::set_permissions(name, Permissions::from_mode(mode))
     }
 
-    /// Whether clients find the socket by it.
+    /// Whether clients can find the socket by the file.
     pub(crate) fn is_there(&self) -> bool {
         let now = fs::symlink_metadata(&self.path);
         now.is_ok_and(|file| (file.dev(), file.ino()) == self.inode)
     }
 
-    /// Says whether it stays where it is: another process listens there, too.
+    /// Sets whether the file is kept on drop because another process listens there, too.
     pub(crate) fn keep(&self, kept: bool) {
         self.kept.store(kept, Ordering::Relaxed);
     }
@@ -64,14 +63,14 @@ impl SocketFile {
 impl Drop for SocketFile {
     fn drop(&mut self) {
         if self.is_there() && !self.kept.load(Ordering::Relaxed) {
-            // Gone is what it is to be.
+            // Fails only if the file is gone, which is the goal.
             drop(fs::remove_file(&self.path));
         }
     }
 }
 
-/// Listens at `path`. Clients find the socket there from the moment it listens, not before; what a
-/// process has left that is gone is replaced.
+/// Listens at `path`. The file appears there only when the socket listens; a stale file of an ended
+/// process is replaced.
 pub(crate) fn open(
     path: &Path,
     backlog: u32,
@@ -81,7 +80,7 @@ pub(crate) fn open(
     let socket = Socket::new(Domain::UNIX, kind, None)?;
     refuse_another(path, &SockAddr::unix(path)?)?;
     let aside = bind_aside(&socket, path)?;
-    // Dropped, and the file with it, if anything below fails.
+    // On failure below, the drop removes the file.
     let file = SocketFile::at(&aside)?;
     if let Some(mode) = mode {
         file.permit(mode)?;
@@ -98,8 +97,8 @@ pub(crate) fn open(
     Ok((socket, file))
 }
 
-/// Binds a name beside `path` that nobody has. Where each container's first process has the same number,
-/// one that was killed here may have left the name that this one tries first.
+/// Binds an unused name next to `path`. The first name tried may be left over from a killed process
+/// with the same id, as the first process of a container has.
 fn bind_aside(socket: &Socket, path: &Path) -> io::Result<PathBuf> {
     let mut tried = 0;
     loop {
@@ -115,7 +114,7 @@ fn bind_aside(socket: &Socket, path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// `error` in words an operator can act on.
+/// `error` in words that an operator can act on.
 pub(super) fn why(path: &Path, error: &io::Error) -> String {
     #[expect(clippy::wildcard_enum_match_arm, reason = "io::ErrorKind grows")]
     match error.kind() {
@@ -140,7 +139,7 @@ fn is_socket(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket())
 }
 
-/// Whether nothing stands at `path` but what a process has left that is gone.
+/// Fails if something other than a stale socket exists at `path`.
 #[expect(clippy::wildcard_enum_match_arm, reason = "io::ErrorKind grows")]
 fn refuse_another(path: &Path, address: &SockAddr) -> io::Result<()> {
     match fs::symlink_metadata(path) {
@@ -157,7 +156,7 @@ fn refuse_another(path: &Path, address: &SockAddr) -> io::Result<()> {
     };
     match error.kind() {
         io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => Ok(()),
-        // Who does not answer at once has too many callers already.
+        // A full accept queue means that a process listens there.
         io::ErrorKind::WouldBlock => Err(io::ErrorKind::AddrInUse.into()),
         _ => Err(error),
     }
@@ -236,7 +235,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.sock");
         let next = NEXT.load(Ordering::Relaxed);
-        // Other tests take numbers meanwhile, but not that many.
+        // Other tests use numbers meanwhile, but not that many.
         for number in next..next + MAX_NAMES_TRIED / 2 {
             let left = format!(".{:x}-{number:x}", std::process::id());
             drop(UnixListener::bind(folder.path().join(left)).unwrap());

@@ -1,4 +1,4 @@
-//! What is wrong or doubtful about certificates, at the place of the setting that names them.
+//! Diagnostics of certificates, at the place of the setting that names the file.
 
 use super::LoadedTls;
 use proxy_config::{Diagnostic, DiagnosticCode};
@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use tokio::task::JoinError;
 
-/// A fault that no setting is to blame for.
+/// An error that no setting caused.
 pub(super) fn of_process(fault: &TlsError) -> Diagnostic {
     bad(Place::default(), fault)
 }
 
-/// The thread that read certificates has panicked.
+/// The thread that loads certificates has panicked.
 pub(super) fn of_thread(error: &JoinError) -> Diagnostic {
     Diagnostic::new(
         DiagnosticCode::BadCertificate,
@@ -22,7 +22,7 @@ pub(super) fn of_thread(error: &JoinError) -> Diagnostic {
     )
 }
 
-/// A fault of a file that something in `model` names.
+/// An error of a file that a setting of `model` names.
 pub(super) fn of_model(model: &Model, fault: &TlsError) -> Diagnostic {
     let listeners = model.listeners.iter().filter_map(|one| one.tls.as_ref());
     let mut of_listeners = listeners.filter_map(|tls| listener_place(tls, fault.file()));
@@ -32,17 +32,17 @@ pub(super) fn of_model(model: &Model, fault: &TlsError) -> Diagnostic {
     bad(place.unwrap_or_default(), fault)
 }
 
-/// A fault of a listener's TLS.
+/// An error of a listener's TLS.
 pub(super) fn of_listener(tls: &ListenerTls, fault: &TlsError) -> Diagnostic {
     bad(in_listener(tls, fault.file()), fault)
 }
 
-/// A fault of an upstream's TLS.
+/// An error of an upstream's TLS.
 pub(super) fn of_upstream(tls: &UpstreamTls, fault: &TlsError) -> Diagnostic {
     bad(in_upstream(tls, fault.file()), fault)
 }
 
-/// What an operator should know about the certificates of `loaded_tls`, those of `model`.
+/// Warnings about the certificates of `loaded_tls`, loaded for `model`.
 pub(super) fn warnings(model: &Model, loaded_tls: &LoadedTls, now: SystemTime) -> Vec<Diagnostic> {
     let listeners = model.listeners.iter().zip(&loaded_tls.listeners);
     let of_listeners = listeners.flat_map(|(listener, server)| {

@@ -1,4 +1,4 @@
-//! What is done every second: new files are taken into use, ticket keys turn over.
+//! Periodic work: changed files are applied, ticket keys are rotated.
 
 use super::CertificateManager;
 use super::watching::CertificateChanges;
@@ -8,16 +8,16 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::task::JoinHandle;
 
-/// How often [`CertificateManager::check`] is to be called.
+/// Interval of calling [`CertificateManager::look`].
 pub(crate) const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 impl CertificateManager {
-    /// Begins to look at the files in use; what changed is taken into use.
+    /// Starts checking the files in use; changed ones are applied.
     pub(crate) fn check(&self, now: SystemTime) -> JoinHandle<CertificateChanges> {
         self.watcher.check(now)
     }
 
-    /// Tells what a look has found, and turns ticket keys that are due.
+    /// Reports the result of a check, and rotates ticket keys that are due.
     pub(crate) fn reload_changed(
         &mut self,
         changed: CertificateChanges,
@@ -37,7 +37,7 @@ impl CertificateManager {
         }
     }
 
-    /// Tells the metrics when each served certificate expires.
+    /// Updates the metric of certificate expiry.
     pub(super) fn show_expiry(&mut self, registry: &Registry) {
         let servers = self
             .loader

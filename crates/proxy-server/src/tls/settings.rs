@@ -1,4 +1,4 @@
-//! What a configuration says about TLS, in the words of `proxy-tls`.
+//! Conversion of TLS settings to the types of `proxy-tls`.
 
 use proxy_config::{Diagnostic, DiagnosticCode};
 use proxy_model::{
@@ -76,7 +76,7 @@ pub(super) fn of_upstream(
     })
 }
 
-/// The name that each target's certificate must carry.
+/// The name that each target's certificate must have.
 pub(super) fn target_names(
     upstream: &Upstream,
     sni: Option<&ServerName<'static>>,

@@ -1,4 +1,5 @@
-//! Certificate files are looked at by a thread that may wait for a disk, never by the control thread.
+//! Checking of certificate files on a blocking thread, so that the control thread never waits for a
+//! disk.
 
 use proxy_tls::{Change, TlsError, Watcher};
 use std::future::pending;
@@ -6,7 +7,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::SystemTime;
 use tokio::task::{JoinHandle, spawn_blocking};
 
-/// A watcher of files that a thread looks at while the control thread goes on.
+/// A watcher that a blocking thread polls while the control thread continues.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SharedWatcher(Arc<Lock>);
 
@@ -16,11 +17,11 @@ pub(super) struct SharedWatcher(Arc<Lock>);
 )]
 type Lock = std::sync::Mutex<Watcher>;
 
-/// What one look at the files found.
+/// The result of one check.
 #[derive(Debug, Default)]
 pub(crate) struct CertificateChanges {
     pub(super) changes: Vec<Change>,
-    /// Faults of content on disk that is not in use for that reason.
+    /// Errors of contents on disk that are not used for that reason.
     pub(super) kept: Vec<TlsError>,
 }
 
@@ -29,7 +30,7 @@ impl SharedWatcher {
         Self(Arc::new(watcher.into()))
     }
 
-    /// Looks at every file and takes new content into use. Blocks.
+    /// Checks every file and applies new contents. Blocks.
     pub(super) fn poll(&self, now: SystemTime) -> CertificateChanges {
         let mut watcher = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let changes = watcher.poll(now);
@@ -37,14 +38,14 @@ impl SharedWatcher {
         CertificateChanges { changes, kept }
     }
 
-    /// The same on a thread of its own.
+    /// Like [`Self::poll`], on a blocking thread.
     pub(super) fn check(&self, now: SystemTime) -> JoinHandle<CertificateChanges> {
         let watcher = self.clone();
         spawn_blocking(move || watcher.poll(now))
     }
 }
 
-/// What a look that is under way has found; never, where none is.
+/// The result of the current check; pending if there is none.
 pub(crate) async fn end(
     looking: &mut Option<JoinHandle<CertificateChanges>>,
 ) -> CertificateChanges {

@@ -1,4 +1,4 @@
-//! Samples made from what agents count.
+//! Samples of agents.
 
 use super::Scrape;
 use super::text::Samples;

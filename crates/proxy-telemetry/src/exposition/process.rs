@@ -1,4 +1,4 @@
-//! Samples about the process as a whole.
+//! Samples of the process.
 
 use super::text::Samples;
 use super::{Build, Scrape};

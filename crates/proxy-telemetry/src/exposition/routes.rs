@@ -1,4 +1,4 @@
-//! Samples made from what routes count.
+//! Samples of routes.
 
 use super::Scrape;
 use super::text::Samples;

@@ -1,4 +1,4 @@
-//! Samples of one metric, written as text.
+//! Text form of the samples of one metric.
 
 use super::Format;
 use crate::metric::Metric;
@@ -14,7 +14,7 @@ pub(crate) struct Samples<'page> {
 }
 
 impl<'page> Samples<'page> {
-    /// Writes what comes before the samples.
+    /// Writes the metadata lines, which precede the samples.
     pub(crate) fn begin(page: &'page mut String, metric: &'page Metric, format: Format) -> Self {
         let family = match format {
             Format::Prometheus => metric.name,
@@ -29,30 +29,30 @@ impl<'page> Samples<'page> {
         Self { page, metric }
     }
 
-    /// A whole number, with the values of the metric's labels.
+    /// Writes a whole number, with the values of the metric's labels.
     pub(crate) fn count(&mut self, values: &[&str], n: u64) {
         let labels = labels_text(self.metric.labels, values);
         self.rendered(&labels, n);
     }
 
-    /// A whole number, where it is not zero.
+    /// Writes a whole number, unless it is zero.
     pub(crate) fn count_met(&mut self, values: &[&str], n: u64) {
         if n > 0 {
             self.count(values, n);
         }
     }
 
-    /// A whole number, with labels that are text already.
+    /// Writes a whole number, with labels already rendered.
     pub(crate) fn rendered(&mut self, labels: &str, n: u64) {
         self.sample("", labels, itoa::Buffer::new().format(n));
     }
 
-    /// A time in seconds.
+    /// Writes a time in seconds.
     pub(crate) fn seconds(&mut self, time: Duration) {
         self.sample("", "", &seconds_text(time.as_nanos()));
     }
 
-    /// A histogram: cumulative buckets, sum and count.
+    /// Writes a histogram: cumulative buckets, sum and count.
     pub(crate) fn histogram(&mut self, values: &[&str], total: &HistogramTotal) {
         let mut labels = labels_text(self.metric.labels, values);
         let own = labels.len();
@@ -81,7 +81,7 @@ impl<'page> Samples<'page> {
     }
 }
 
-/// Labels as they stand between the braces.
+/// Renders labels as between the braces.
 pub(crate) fn labels_text(names: &[&str], values: &[&str]) -> String {
     let mut labels = String::new();
     for (name, value) in names.iter().zip(values) {

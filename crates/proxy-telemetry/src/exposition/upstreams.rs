@@ -1,4 +1,4 @@
-//! Samples made from what upstreams and their targets count.
+//! Samples of upstreams and their targets.
 
 use super::Scrape;
 use super::text::Samples;

@@ -1,4 +1,4 @@
-//! Samples made from what workers count for themselves.
+//! Samples of workers.
 
 use super::Scrape;
 use super::text::Samples;

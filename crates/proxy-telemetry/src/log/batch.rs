@@ -1,4 +1,4 @@
-//! Lines between a worker and the writer.
+//! Batches of lines between a worker and the writer thread.
 
 use super::bounds::BATCH_BYTES;
 use super::counts::LineCounts;
@@ -6,11 +6,11 @@ use std::mem;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
-/// A buffer that grew longer than this for an unusual line is not kept.
+/// Maximum capacity of a buffer that is reused, in bytes; an unusually long line may exceed it.
 const KEPT_BYTES: usize = 2 * BATCH_BYTES;
 
-/// Whole lines, and the way their buffer goes home. Lines that were not written by the time it is
-/// dropped are lost: whatever happens to a batch, its lines are accounted for.
+/// Whole lines, with the channel that returns their buffer. Lines not written by the time of the
+/// drop are counted as lost, so every line of a batch is accounted for.
 #[derive(Debug)]
 pub(crate) struct Batch {
     pub(crate) bytes: Vec<u8>,
@@ -20,7 +20,7 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// Enters the lines as written, but for `lost` of them.
+    /// Counts the lines as written, except `lost` of them.
     pub(crate) fn settle(&mut self, lost: u64) {
         let lost = lost.min(self.lines);
         self.books.written(self.lines - lost);
@@ -28,7 +28,7 @@ impl Batch {
         self.lines = 0;
     }
 
-    /// The bytes of a batch that was not sent, for the worker to keep.
+    /// The bytes of an unsent batch, which the worker keeps.
     pub(crate) fn take_back(mut self) -> Vec<u8> {
         self.lines = 0;
         mem::take(&mut self.bytes)
@@ -43,7 +43,7 @@ impl Drop for Batch {
         let mut buffer = mem::take(&mut self.bytes);
         buffer.clear();
         if (1..=KEPT_BYTES).contains(&buffer.capacity()) {
-            // A worker that has enough buffers, or is gone, does not need this one.
+            // Fails if the worker has enough buffers or has ended; then the buffer is freed.
             drop(self.home.try_send(buffer));
         }
     }

@@ -1,32 +1,33 @@
-//! The way to the writer's thread, which sleeps while there is nothing to write.
+//! The sender of batches to the writer thread, which sleeps while there is nothing to write.
 
 use super::batch::Batch;
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::thread::Thread;
 
-/// Takes batches for the thread, and wakes it.
+/// Sends batches to the writer thread and wakes it.
 ///
-/// The channel by itself would wake a thread that waits in it, while it holds a lock that the thread
-/// takes next: where both share a core, that is two more switches between them for each batch.
+/// The thread parks instead of waiting in the channel: the channel would wake it while holding a
+/// lock that the thread takes next, which costs two more context switches for each batch if both
+/// share a core.
 #[derive(Clone, Debug)]
 pub(crate) struct BatchSender {
-    // Dropped first, so that the thread that is woken then finds out that it was the last.
+    // Dropped before `reader`, so that the thread woken by that finds the channel closed.
     batches: SyncSender<Batch>,
     reader: Reader,
 }
 
-/// The thread, which is woken when somebody who could write to it is gone.
+/// The writer thread, woken when a sender is dropped.
 #[derive(Clone, Debug)]
 struct Reader(Thread);
 
 impl BatchSender {
-    /// `reader` parks when it finds the channel empty.
+    /// `reader` must park when it finds the channel empty.
     pub(crate) fn new(batches: SyncSender<Batch>, reader: Thread) -> Self {
         let reader = Reader(reader);
         Self { batches, reader }
     }
 
-    /// Never waits; gives the batch back when there is no room, or nobody to take it.
+    /// Sends without waiting; returns the batch if the channel is full or closed.
     pub(crate) fn put(&self, batch: Batch) -> Result<(), Batch> {
         match self.batches.try_send(batch) {
             Ok(()) => {
@@ -37,7 +38,7 @@ impl BatchSender {
         }
     }
 
-    /// Makes the thread look for what it has to do.
+    /// Wakes the writer thread.
     pub(crate) fn wake(&self) {
         self.reader.0.unpark();
     }

@@ -1,8 +1,8 @@
-//! How much is written and queued at once.
+//! Sizes of batches and of the queue.
 
-/// A batch is handed over when it has grown this long, in bytes. To wake the thread costs as much as to
-/// write a hundred lines, and the kernel takes long writes for less per byte than short ones.
+/// Size at which a batch is sent, in bytes. Waking the thread costs as much as encoding a hundred
+/// lines, and the kernel takes long writes at a lower cost per byte.
 pub(crate) const BATCH_BYTES: usize = 512 * 1024;
 
-/// Most batches that wait for the writer, of all workers together.
+/// Maximum number of batches waiting for the writer, of all workers together.
 pub(crate) const QUEUED_BATCHES: usize = 32;

@@ -1,4 +1,4 @@
-//! How many lines were made, written and lost.
+//! Counts of lines made, written and lost.
 
 use crate::metrics::SharedCounter;
 use crate::names;
@@ -6,7 +6,7 @@ use crate::registry::Registry;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The metrics a log counts into.
+/// The metrics of one log.
 #[derive(Clone, Debug, Default)]
 pub struct LogCounters {
     written: Arc<SharedCounter>,
@@ -14,26 +14,26 @@ pub struct LogCounters {
     errors: Arc<SharedCounter>,
 }
 
-/// What became of the lines that left the workers' batches.
+/// Counts of the lines that left the workers' batches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LogCounts {
     /// Lines that left a worker's batch: the sum of the other three.
     pub made: u64,
     /// Lines that reached the destination.
     pub written: u64,
-    /// Lines given up because the destination was too slow or refused them.
+    /// Lines dropped because the destination was too slow or failed.
     pub lost: u64,
-    /// Lines still on their way.
+    /// Lines not written yet.
     pub pending: u64,
 }
 
-/// One log's own books beside the metrics, which outlive it and may be shared.
+/// One log's counts, apart from the metrics, which outlive the log and may be shared.
 #[derive(Debug)]
 pub(crate) struct LineCounts {
     made: SharedCounter,
     written: SharedCounter,
     lost: SharedCounter,
-    /// Most lines that may wait for the destination.
+    /// Maximum number of lines waiting for the destination.
     most_pending: AtomicU64,
     metrics: LogCounters,
 }
@@ -48,7 +48,8 @@ impl LogCounters {
         }
     }
 
-    /// Shows the metrics of a log that began before `registry` as those of the log `name`.
+    /// Registers the metrics of a log that was opened before `registry`, as those of the log
+    /// `name`.
     pub fn register(&self, registry: &Registry, name: &str) {
         let Self {
             written,
@@ -98,19 +99,20 @@ impl LineCounts {
         self.most_pending.store(lines, Ordering::Relaxed);
     }
 
-    /// Most lines of one batch: where few may wait, they are handed over while there is room.
+    /// Maximum number of lines in one batch: with a small limit on waiting lines, batches are sent
+    /// earlier.
     pub(crate) fn batch_lines(&self) -> u64 {
         const BATCHES: u64 = 4;
         (self.most_pending.load(Ordering::Relaxed) / BATCHES).max(1)
     }
 
-    /// Whether more lines wait than may, those of the batch in question among them.
+    /// Whether more lines wait than the maximum, those of the current batch included.
     pub(crate) fn is_full(&self) -> bool {
         self.counts().pending > self.most_pending.load(Ordering::Relaxed)
     }
 
     pub(crate) fn counts(&self) -> LogCounts {
-        // Lines are entered as made first: read last, they cannot be fewer than their parts.
+        // Lines are counted as made first: `made`, read last, cannot be less than its parts.
         let (written, lost) = (self.written.get(), self.lost.get());
         let made = self.made.get();
         LogCounts {

@@ -1,29 +1,29 @@
-//! Where a log goes.
+//! Destinations of a log.
 
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-/// Where a log goes.
+/// The destination of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Destination {
-    /// The standard output.
+    /// Standard output.
     Stdout,
-    /// The standard error output.
+    /// Standard error.
     Stderr,
-    /// A file, appended to, made if it is not there.
+    /// Path of a file, opened for appending and created if it does not exist.
     File(PathBuf),
-    /// Nowhere: records are not even made.
+    /// No destination: records are not encoded.
     Off,
 }
 
 impl Destination {
-    /// Opens it; none when the log is off.
+    /// Opens the destination; `None` for [`Destination::Off`].
     pub(crate) fn open(&self) -> io::Result<Option<File>> {
         match self {
-            // A duplicate of the descriptor: the standard library's handles have a lock and a
-            // buffer of their own, and hide some errors.
+            // A duplicate of the descriptor, because the handles of the standard library have a
+            // lock and a buffer, and hide some errors.
             Self::Stdout => Ok(Some(io::stdout().as_fd().try_clone_to_owned()?.into())),
             Self::Stderr => Ok(Some(io::stderr().as_fd().try_clone_to_owned()?.into())),
             Self::File(path) => append_to(path).map(Some),

@@ -1,4 +1,4 @@
-//! Lines that any thread may write at any time, each by itself.
+//! A log for single lines, written by any thread at any time.
 
 use super::batch::Batch;
 use super::batch_sender::BatchSender;
@@ -9,24 +9,24 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
-/// Most lines that wait for a slow destination.
+/// Maximum number of lines waiting for a slow destination.
 const QUEUED_LINES: usize = 1024;
 
-/// A log of rare lines. Clones write to the same one; none of them ever waits.
+/// A log of rare lines. Clones write to the same log; writing never waits.
 #[derive(Clone, Debug)]
 pub struct EventLog {
     inbox: BatchSender,
     books: Arc<LineCounts>,
-    /// Leads nowhere: what was written is freed.
+    /// The receiver is dropped, so buffers are freed after writing.
     home: SyncSender<Vec<u8>>,
 }
 
 impl EventLog {
-    /// A log that goes to `out`, and the writer that ends it. Faults of `out` are only counted: there is
-    /// no other place to tell them at.
+    /// A log to `out`, with the writer that closes it. Errors of `out` are only counted, because
+    /// there is no other log to report them to.
     ///
     /// # Errors
-    /// When the thread cannot be started.
+    /// The thread cannot be started.
     pub fn over(
         out: impl Write + Send + 'static,
         metrics: LogCounters,
@@ -39,8 +39,8 @@ impl EventLog {
         Ok((writer, log))
     }
 
-    /// Hands over `lines`, whole ones. Beyond 1 024 that wait, and after the log was closed, they are
-    /// given up and counted.
+    /// Sends `lines`, each whole. They are dropped and counted if 1 024 lines are waiting, or the
+    /// log is closed.
     pub fn write(&self, lines: Vec<u8>) {
         let count = lines.split_inclusive(|byte| *byte == b'\n').count() as u64;
         self.books.made(count);
@@ -50,7 +50,7 @@ impl EventLog {
             home: self.home.clone(),
             books: Arc::clone(&self.books),
         };
-        // A batch that comes back enters its lines as lost when it is dropped.
+        // A batch that is returned counts its lines as lost when it is dropped.
         drop(self.inbox.put(batch));
     }
 }

@@ -1,4 +1,4 @@
-//! Writes whole lines, and knows how many got through.
+//! Writing of whole lines to a destination.
 
 use super::destination::append_to;
 use std::fmt;
@@ -7,15 +7,15 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-/// How long to leave a destination alone that cannot take more just now.
+/// Delay before the next attempt to write to a destination that is not ready.
 const RETRY_DELAY: Duration = Duration::from_millis(5);
 
-/// Something an operator should know about a log, told once when it begins and once when it ends.
+/// A failure of a log, reported once when it begins and once when it ends.
 #[derive(Debug)]
 pub enum LogError {
     /// Lines cannot be written; they are lost from now on.
     Write(io::Error),
-    /// The file cannot be opened again; lines still go to the file that was open.
+    /// The file cannot be reopened; lines still go to the old file.
     Reopen(io::Error),
     /// Lines are written again.
     Recovered {
@@ -24,25 +24,25 @@ pub enum LogError {
     },
 }
 
-/// A place that takes lines.
+/// A destination for lines.
 pub(crate) struct Sink {
     out: Box<dyn Write + Send>,
     path: Option<PathBuf>,
-    /// Whether the last byte written was in the middle of a line.
+    /// The last write ended within a line.
     torn: bool,
 }
 
-/// A batch was not written to its end.
+/// A batch was not written completely.
 #[derive(Debug)]
 pub(crate) struct PartialWrite {
-    /// Lines that did not get through whole.
+    /// Number of lines not written completely.
     pub(crate) lost: u64,
-    /// Why.
+    /// The error.
     pub(crate) cause: io::Error,
 }
 
 impl Sink {
-    /// A sink over `out`, which is the file at `path` if it is one.
+    /// A sink for `out`; `path` is its file's path, if it is a file.
     pub(crate) fn new(out: Box<dyn Write + Send>, path: Option<PathBuf>) -> Self {
         Self {
             out,
@@ -63,7 +63,7 @@ impl Sink {
             })
     }
 
-    /// Opens the file again, after it has been moved away.
+    /// Reopens the file, after it was moved away.
     pub(crate) fn reopen(&mut self) -> io::Result<()> {
         if let Some(path) = &self.path {
             self.out = Box::new(append_to(path)?);
@@ -72,7 +72,7 @@ impl Sink {
         Ok(())
     }
 
-    /// Ends a line that was cut off, so that the next stands by itself.
+    /// Ends an incomplete line, so that the next one is separate.
     fn mend(&mut self) -> io::Result<()> {
         if self.torn {
             self.write_all(&mut &b"\n"[..])?;
@@ -80,7 +80,7 @@ impl Sink {
         Ok(())
     }
 
-    /// Writes `rest`, and leaves in it what was not written.
+    /// Writes `rest`, and leaves in it the bytes that were not written.
     fn write_all(&mut self, rest: &mut &[u8]) -> io::Result<()> {
         while !rest.is_empty() {
             match self.out.write(rest) {
@@ -121,7 +121,7 @@ mod tests {
     use std::collections::VecDeque;
     use std::sync::mpsc::{Sender, channel};
 
-    /// Takes as many bytes as the script says, or fails; what it took goes down the channel.
+    /// Accepts as many bytes as scripted, or fails; accepted bytes are sent to the channel.
     struct Scripted {
         script: VecDeque<Result<usize, ErrorKind>>,
         taken: Sender<Vec<u8>>,

@@ -1,13 +1,13 @@
-//! Buffers that came back to the worker that filled them.
+//! Buffers returned to the worker that filled them.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-/// Buffers that are kept. Steady work needs three: one is filled, one is written, one may be on its way
-/// back. With room for all of them none is ever freed, however late the worker looks.
+/// Number of buffers kept. Steady work needs three: one being filled, one being written, one on its
+/// way back. With these none is freed, however late the worker looks.
 const SPARE_BUFFERS: usize = 3;
 
-/// Gives out the buffer that came back last, which is in the cache still: a short way to go round makes
-/// room there for the requests.
+/// Returns the buffer used last, because it is still in the processor's cache; using few buffers
+/// leaves more of the cache to requests.
 #[derive(Debug)]
 pub(crate) struct SpareBuffers {
     back: Receiver<Vec<u8>>,
@@ -15,14 +15,14 @@ pub(crate) struct SpareBuffers {
 }
 
 impl SpareBuffers {
-    /// With the way back to it.
+    /// With the channel that returns buffers.
     pub(crate) fn new() -> (SyncSender<Vec<u8>>, Self) {
         let (home, back) = sync_channel(SPARE_BUFFERS);
         let kept = Vec::with_capacity(2 * SPARE_BUFFERS);
         (home, Self { back, kept })
     }
 
-    /// An empty buffer, if there is one.
+    /// An empty buffer, if one is available.
     pub(crate) fn take(&mut self) -> Option<Vec<u8>> {
         self.kept.extend(self.back.try_iter());
         let last = self.kept.pop();

@@ -1,4 +1,4 @@
-//! A worker's end of a log.
+//! The interface of a log to one worker.
 
 use super::batch::Batch;
 use super::batch_sender::BatchSender;
@@ -13,21 +13,21 @@ use std::mem;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
-/// A batch is begun with room for this many bytes, so that its last line rarely makes it grow.
+/// Initial capacity of a batch, in bytes, so that its last line rarely makes it grow.
 const BEGUN_BYTES: usize = BATCH_BYTES + 4 * 1024;
 
-/// One worker's end of a log. Owned by the worker; never waits.
+/// A log's batch of one worker. Owned by the worker; never waits.
 #[derive(Debug)]
 pub struct WorkerLog {
     batch: Vec<u8>,
     lines: u64,
-    /// The batch is handed over with so many lines, however short they are.
+    /// Number of lines at which the batch is sent, however short they are.
     most_lines: u64,
-    /// Lines of the batch that the books know of, because it could not be handed over before.
+    /// Lines of the batch counted already, because it could not be sent before.
     entered: u64,
     clock: TimestampText,
     notes: SpareNotes,
-    /// None when the log is off.
+    /// `None` if the log is off.
     wire: Option<Wire>,
 }
 
@@ -52,7 +52,7 @@ impl WorkerLog {
         Self::over(Some(wire), most_lines)
     }
 
-    /// An end of no log: records are not even made.
+    /// A log that is off: records are not encoded.
     pub fn off() -> Self {
         Self::over(None, u64::MAX)
     }
@@ -69,14 +69,14 @@ impl WorkerLog {
         }
     }
 
-    /// Whether records go anywhere; where not, there is no need to gather their facts.
+    /// Whether the log is on; if it is off, callers need not collect records.
     #[inline]
     pub fn is_on(&self) -> bool {
         self.wire.is_some()
     }
 
-    /// Writes down what a client said of a request that begins, for [`WorkerLog::access`] when it is
-    /// over. None when the log is off.
+    /// Encodes the head of a request at its beginning, for [`WorkerLog::access`] at its end. `None`
+    /// if the log is off.
     #[inline]
     pub fn access_head(
         &mut self,
@@ -87,7 +87,7 @@ impl WorkerLog {
             .then(|| facts.access_head(format, &mut self.notes))
     }
 
-    /// Writes down a request that is over.
+    /// Appends the record of a finished request.
     #[inline]
     pub fn access(&mut self, record: &AccessRecord<'_>, access_head: AccessLogHead) {
         if self.is_on() {
@@ -97,7 +97,7 @@ impl WorkerLog {
         }
     }
 
-    /// Writes down a failure.
+    /// Appends the record of a failure.
     pub fn error(&mut self, record: &ErrorRecord<'_>) {
         if self.is_on() {
             record.write(&mut self.batch, &mut self.clock);
@@ -105,7 +105,7 @@ impl WorkerLog {
         }
     }
 
-    /// Writes down a limit that was met.
+    /// Appends the record of a reached limit.
     pub fn limit(&mut self, record: &LimitRecord<'_>) {
         if self.is_on() {
             record.write(&mut self.batch, &mut self.clock);
@@ -113,7 +113,7 @@ impl WorkerLog {
         }
     }
 
-    /// Writes down an event of the process, and hands it over at once.
+    /// Appends the record of an event of the process, and sends the batch at once.
     pub fn event(&mut self, record: &EventRecord<'_>) {
         if self.is_on() {
             record.write(&mut self.batch, &mut self.clock);
@@ -122,8 +122,8 @@ impl WorkerLog {
         }
     }
 
-    /// Hands over what has been written down, for the worker to call at each tick. What the
-    /// channel has no room for is kept for the next.
+    /// Sends the batch; the worker calls this at each tick. A batch that does not fit into the
+    /// channel is kept until the next call.
     pub fn flush(&mut self) {
         if self.lines > 0 {
             self.hand_over();
@@ -139,13 +139,13 @@ impl WorkerLog {
         }
     }
 
-    /// Hands the batch over if there is room, else keeps it.
+    /// Sends the batch if the channel has room, else keeps it.
     #[cold]
     fn hand_over(&mut self) {
         let Some(wire) = &mut self.wire else {
             return;
         };
-        // Entered before they can be written, for the books never to show more written than made.
+        // Counted before they can be written, so that `written` never exceeds `made`.
         wire.books.made(self.lines - self.entered);
         self.entered = self.lines;
         if wire.books.is_full() {
@@ -168,7 +168,7 @@ impl WorkerLog {
         }
     }
 
-    /// Gives up what could not be handed over.
+    /// Drops and counts the lines that could not be sent.
     fn give_up(&mut self) {
         if let Some(wire) = &self.wire {
             wire.books.lost(self.lines);

@@ -1,4 +1,4 @@
-//! The thread that carries batches to their destination.
+//! The thread that writes batches to their destination.
 
 use super::batch::Batch;
 use super::batch_sender::BatchSender;
@@ -16,15 +16,15 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-/// One log: gives workers their ends, and owns the thread at the other.
+/// A log: creates the workers' ends, and owns the writer thread.
 #[derive(Debug)]
 pub struct LogWriter {
     books: Arc<LineCounts>,
-    /// None when the log is off.
+    /// `None` if the log is off.
     thread: Option<Thread>,
 }
 
-/// What is told to the writer beside lines.
+/// Requests to the writer thread other than lines.
 #[derive(Debug, Default)]
 struct Requests {
     reopen: AtomicBool,
@@ -35,18 +35,18 @@ struct Requests {
 struct Thread {
     inbox: BatchSender,
     requests: Arc<Requests>,
-    /// Hangs up when the thread has ended.
+    /// Disconnected when the thread has ended.
     ended: Receiver<()>,
 }
 
-/// What lives on the thread.
+/// State of the writer thread.
 struct WriterThread {
     sink: Sink,
     inbox: Receiver<Batch>,
     requests: Arc<Requests>,
     books: Arc<LineCounts>,
     report: Box<dyn FnMut(LogError) + Send>,
-    /// Lines lost since writing began to fail; none while it works.
+    /// Lines lost since writing began to fail; `None` while it works.
     failing: Option<u64>,
 }
 
@@ -54,7 +54,7 @@ impl LogWriter {
     /// Opens `destination` and starts the thread. `report` is called on that thread.
     ///
     /// # Errors
-    /// When the destination cannot be opened or the thread not started.
+    /// The destination cannot be opened or the thread cannot be started.
     pub fn start(
         destination: &Destination,
         metrics: LogCounters,
@@ -73,10 +73,10 @@ impl LogWriter {
         Self::spawn(Box::new(file), path, metrics, Box::new(report))
     }
 
-    /// A log that goes to `out`, for those who embed it.
+    /// A log to `out`, for embedding programs.
     ///
     /// # Errors
-    /// When the thread cannot be started.
+    /// The thread cannot be started.
     pub fn over(
         out: impl Write + Send + 'static,
         metrics: LogCounters,
@@ -96,7 +96,7 @@ impl LogWriter {
         Ok(writer)
     }
 
-    /// A log for which at most `queued` batches wait, with what takes them.
+    /// A log with at most `queued` waiting batches, and the sender to it.
     pub(crate) fn carrying(
         queued: usize,
         sink: Sink,
@@ -134,14 +134,15 @@ impl LogWriter {
         Ok((writer, inbox, books))
     }
 
-    /// Lets at most `lines` lines wait for a slow destination; more are given up and counted.
+    /// Limits the lines that wait for a slow destination to `lines`; further ones are dropped and
+    /// counted.
     #[must_use]
     pub fn bounded(self, lines: u64) -> Self {
         self.books.bound(lines);
         self
     }
 
-    /// An end for one worker.
+    /// The log's end for one worker.
     pub fn worker(&self) -> WorkerLog {
         let thread = self.thread.as_ref();
         thread.map_or_else(WorkerLog::off, |thread| {
@@ -149,8 +150,8 @@ impl LogWriter {
         })
     }
 
-    /// Asks the thread to open its file again, after it has been moved away. Lines handed over
-    /// before may still go to the old file. Does nothing for other destinations.
+    /// Asks the thread to reopen its file, after it was moved away. Lines sent before may still go
+    /// to the old file. Has no effect on other destinations.
     pub fn reopen(&self) {
         if let Some(thread) = &self.thread {
             thread.requests.reopen.store(true, Ordering::Release);
@@ -158,12 +159,12 @@ impl LogWriter {
         }
     }
 
-    /// What became of the lines handed over until now.
+    /// Counts of the lines so far.
     pub fn counts(&self) -> LogCounts {
         self.books.counts()
     }
 
-    /// Asks the thread to end when it has written what was handed over, and does not wait for that.
+    /// Asks the thread to end after writing all lines sent so far, and does not wait for it.
     pub fn finish(&self) {
         if let Some(thread) = &self.thread {
             thread.requests.close.store(true, Ordering::Release);
@@ -171,10 +172,9 @@ impl LogWriter {
         }
     }
 
-    /// Writes what has been handed over and ends the thread, waiting for it no longer than
-    /// `patience`. Lines that a worker hands over later are lost, and counted so: drop the
-    /// workers' ends first. After a deadline missed the thread is left to itself, and lines it
-    /// still holds are `pending`.
+    /// Writes all lines sent so far and ends the thread, waiting at most for `patience`. Lines that
+    /// a worker sends later are counted as lost, so drop the workers' ends first. After the
+    /// deadline the thread is detached, and the lines it still holds are `pending`.
     pub fn close(self, patience: Duration) -> LogCounts {
         self.finish();
         if let Some(thread) = self.thread {

@@ -1,4 +1,4 @@
-//! What one worker counts for one external agent.
+//! Metrics of one external agent on one worker.
 
 use super::MetricGroup;
 use super::cell::{Counter, Gauge};
@@ -7,10 +7,10 @@ use super::reason_counters::{ReasonCounters, ReasonTotals};
 use crate::vocabulary::{AgentDecision, AgentEvent};
 use std::time::Duration;
 
-/// Distinct failure reasons an agent counts apart on each worker.
+/// Number of failure reasons that a worker counts separately for one agent.
 const MAX_REASONS: usize = 16;
 
-/// Counts of one agent on one worker.
+/// Metrics of one agent on one worker.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct AgentMetrics {
@@ -20,7 +20,7 @@ pub struct AgentMetrics {
     failures: ReasonCounters<MAX_REASONS>,
 }
 
-/// Counts of one agent over all workers.
+/// Metrics of one agent over all workers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AgentTotal {
     /// Calls waiting for the agent.
@@ -44,7 +44,7 @@ pub(crate) struct EventTotal {
 }
 
 impl AgentMetrics {
-    /// Counts a call the agent answered.
+    /// Counts a call with an answer.
     pub fn decided(&self, event: AgentEvent, decision: AgentDecision, took: Duration) {
         let Some(cells) = self.events.get(event.index()) else {
             return;
@@ -55,14 +55,14 @@ impl AgentMetrics {
         }
     }
 
-    /// Counts a call the agent did not answer in time.
+    /// Counts a call that timed out.
     pub fn timed_out(&self, event: AgentEvent) {
         if let Some(cells) = self.events.get(event.index()) {
             cells.timeouts.add(1);
         }
     }
 
-    /// Counts a call that failed; `reason` is a position in the registry's reasons.
+    /// Counts a failed call; `reason` is an index into the registry's reasons.
     pub fn failed(&self, reason: u16) {
         self.failures.add(reason);
     }

@@ -2,17 +2,17 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A number that only grows, written by one thread.
+/// A number that only increases, written by one thread.
 ///
-/// Two threads that add at once lose counts, nothing worse.
+/// If two threads add at once, counts are lost; there is no other harm.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 
-/// A number that goes up and down; `add` and `sub` belong to one thread, `set` to anyone.
+/// A number that increases and decreases; one thread may call `add` and `sub`, any thread `set`.
 #[derive(Debug, Default)]
 pub struct Gauge(AtomicU64);
 
-/// A number that only grows, written by any thread. For what happens rarely.
+/// A number that only increases, written by any thread; for rare events.
 #[derive(Debug, Default)]
 pub struct SharedCounter(AtomicU64);
 
@@ -24,7 +24,7 @@ impl Counter {
         self.0.store(seen.wrapping_add(n), Ordering::Relaxed);
     }
 
-    /// The number as of now.
+    /// The current value.
     #[inline]
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
@@ -39,20 +39,20 @@ impl Gauge {
         self.0.store(seen.wrapping_add(n), Ordering::Relaxed);
     }
 
-    /// Takes `n` away. What falls below zero reads as zero.
+    /// Subtracts `n`. A value below zero reads as zero.
     #[inline]
     pub fn sub(&self, n: u64) {
         let seen = self.0.load(Ordering::Relaxed);
         self.0.store(seen.wrapping_sub(n), Ordering::Relaxed);
     }
 
-    /// Makes the number `n`.
+    /// Sets the value to `n`.
     #[inline]
     pub fn set(&self, n: u64) {
         self.0.store(n, Ordering::Relaxed);
     }
 
-    /// The number as of now.
+    /// The current value.
     pub fn get(&self) -> u64 {
         let number = self.0.load(Ordering::Relaxed).cast_signed();
         u64::try_from(number).unwrap_or_default()
@@ -65,12 +65,12 @@ impl SharedCounter {
         self.0.fetch_add(n, Ordering::Relaxed);
     }
 
-    /// Makes the number at least `n`, for a count that is kept elsewhere and copied here.
+    /// Raises the value to at least `n`, for a count that is kept elsewhere and copied here.
     pub fn raise_to(&self, n: u64) {
         self.0.fetch_max(n, Ordering::Relaxed);
     }
 
-    /// The number as of now.
+    /// The current value.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }

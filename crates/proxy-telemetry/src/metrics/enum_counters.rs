@@ -1,4 +1,4 @@
-//! One counter for each word of a closed list, alone on its cache lines.
+//! One counter for each value of an enumeration, on cache lines of its own.
 
 use super::cell::Counter;
 
@@ -9,7 +9,7 @@ const PER_LINE: usize = 16;
 #[repr(align(128))]
 struct Line([Counter; PER_LINE]);
 
-/// Counters by position, and one more for positions beyond the list.
+/// Counters by index, and one more for indexes beyond the list.
 #[derive(Debug)]
 pub(crate) struct EnumCounters {
     lines: Box<[Line]>,
@@ -34,7 +34,7 @@ impl EnumCounters {
         }
     }
 
-    /// Adds every count to its place in `total`, which holds one more than the list.
+    /// Adds every count to the same index of `total`, which has one element more than the list.
     pub(crate) fn add_to(&self, total: &mut Vec<u64>) {
         total.resize(self.len + 1, 0);
         let counters = self.lines.iter().flat_map(|line| &line.0);

@@ -1,12 +1,12 @@
-//! Durations counted in fixed buckets.
+//! Histograms of durations with fixed buckets.
 
 use super::cell::Counter;
 use std::time::Duration;
 
 /// Upper bounds of the buckets, inclusive, in nanoseconds: 100 µs to 60 s.
 ///
-/// Bounds that people write into objectives (100 ms, 250 ms, 1 s) rather than powers of two; each
-/// is at least twice the one before, so that no two lie between neighbouring powers of two.
+/// Bounds that objectives use (100 ms, 250 ms, 1 s) rather than powers of two; each is at least
+/// twice the one before, so that no two lie between neighbouring powers of two.
 pub const BOUNDS_NS: [u64; 18] = [
     100_000,
     250_000,
@@ -36,16 +36,16 @@ pub(crate) const BOUNDS_TEXT: [&str; BUCKET_COUNT] = [
 
 const BUCKET_COUNT: usize = BOUNDS_NS.len() + 1;
 
-/// For a number whose highest bit is at this place: the first bucket it may belong to, and the
-/// bound above which it belongs to the next.
+/// Indexed by the highest bit of a number: the lowest bucket it may belong to, and the bound above
+/// which it belongs to the next.
 const BY_HIGHEST_BIT: [(usize, u64); 64] = by_highest_bit();
 
-/// Durations of one kind, written by one thread.
+/// A histogram of durations, written by one thread.
 #[derive(Debug, Default)]
 pub struct Histogram {
     buckets: [Counter; BUCKET_COUNT],
-    /// In units of 1024 ns. Each second the sum grows by as many seconds as there are requests
-    /// under way: nanoseconds would run over within weeks on a busy worker.
+    /// In units of 1024 ns. The sum grows by as many seconds per second as requests are in flight:
+    /// in nanoseconds it would overflow within weeks on a busy worker.
     sum: Counter,
 }
 
@@ -62,7 +62,7 @@ impl Histogram {
     /// Counts one duration.
     #[inline]
     pub fn record(&self, took: Duration) {
-        // Wraps after 584 years, which no request takes; a check would be paid by every one.
+        // Wraps after 584 years, longer than any request; every request would pay for a check.
         let whole = took.as_secs().wrapping_mul(1_000_000_000);
         let ns = whole.wrapping_add(u64::from(took.subsec_nanos()));
         if let Some(bucket) = self.buckets.get(bucket_of(ns)) {
@@ -80,7 +80,7 @@ impl Histogram {
 }
 
 impl HistogramTotal {
-    /// Number of durations counted.
+    /// Number of recorded durations.
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()
     }

@@ -1,12 +1,12 @@
-//! Quantiles estimated from merged histograms.
+//! Quantiles estimated from summed histograms.
 
 use super::histogram::{BOUNDS_NS, HistogramTotal};
 use std::time::Duration;
 
 impl HistogramTotal {
-    /// The duration that `permille` of 1000 did not exceed; none when nothing was counted.
+    /// The duration that `permille` of 1000 did not exceed; `None` without a recorded duration.
     ///
-    /// Within a bucket durations are taken to be spread evenly; above the last bound the answer
+    /// Durations are assumed to be spread evenly within a bucket; above the last bound the result
     /// is that bound.
     pub fn quantile(&self, permille: u16) -> Option<Duration> {
         let count = u128::from(self.count());

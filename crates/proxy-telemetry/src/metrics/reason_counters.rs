@@ -1,24 +1,24 @@
-//! Counts by a small key, of which few are ever met.
+//! Counts by a small key, for sets of which few keys occur.
 
 use super::cell::Counter;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The low bits of a slot hold its count: enough for a century at 60 000 a second.
+/// Width of the count in the low bits of a slot: enough for a century at 60 000 per second.
 const COUNT_BITS: u32 = 48;
 
-/// The first `N` distinct keys have a slot each; what comes after is counted together.
+/// The first `N` distinct keys have a slot each; further ones are counted together.
 ///
-/// A slot is one word, key above count, so that a reader never sees one without the other. Keys
-/// stand in the order they were first met, which puts the common ones first; a search rarely
-/// looks further than the first slot.
+/// A slot is one word, key above count, so that a reader never sees one without the other. Slots
+/// are in the order in which keys first occurred, which puts common ones first; a search rarely
+/// goes beyond the first slot.
 #[derive(Debug)]
 pub(crate) struct ReasonCounters<const N: usize> {
     slots: [AtomicU64; N],
     other: Counter,
 }
 
-/// The sum of tallies.
+/// The sum over workers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ReasonTotals {
     pub(crate) by_key: BTreeMap<u16, u64>,
@@ -35,7 +35,7 @@ impl<const N: usize> Default for ReasonCounters<N> {
 }
 
 impl<const N: usize> ReasonCounters<N> {
-    /// Counts one more of `key`.
+    /// Counts one occurrence of `key`.
     #[inline]
     pub(crate) fn add(&self, key: u16) {
         let key = u64::from(key);
@@ -49,7 +49,8 @@ impl<const N: usize> ReasonCounters<N> {
         self.add_later(key);
     }
 
-    /// Counts a key that is not the first. Apart, to keep the common way small.
+    /// Counts a key that is not in the first slot. A function of its own, to keep the common path
+    /// small.
     #[inline(never)]
     fn add_later(&self, key: u64) {
         for slot in &self.slots {

@@ -1,4 +1,4 @@
-//! What one worker counts for one route.
+//! Metrics of one route on one worker.
 
 use super::MetricGroup;
 use super::cell::Counter;
@@ -6,13 +6,13 @@ use super::histogram::{Histogram, HistogramTotal};
 use super::reason_counters::{ReasonCounters, ReasonTotals};
 use std::time::Duration;
 
-/// Distinct statuses a route counts apart on each worker.
+/// Number of statuses that a worker counts separately for one route.
 const MAX_STATUSES: usize = 12;
 
-/// How a request ended, as far as metrics care.
+/// The result of a request, as far as metrics record it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// Status sent, 100–999; 499 when the client left before there was one.
+    /// Status sent, 100–999; 499 if the client disconnected before there was one.
     pub status: u16,
     /// From the first byte of the request to the last of the response.
     pub took: Duration,
@@ -20,13 +20,13 @@ pub struct Outcome {
     pub bytes_in: u64,
     /// Body bytes sent to the client.
     pub bytes_out: u64,
-    /// Whether it failed: the proxy or the upstream gave a reason, or the status is 5xx.
+    /// The proxy or the upstream gave a reason for failure, or the status is 5xx.
     pub failed: bool,
-    /// Whether the client left before the end.
+    /// The client disconnected before the end.
     pub aborted: bool,
 }
 
-/// Counts of one route on one worker.
+/// Metrics of one route on one worker.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct RouteMetrics {
@@ -38,24 +38,24 @@ pub struct RouteMetrics {
     aborted: Counter,
 }
 
-/// Counts of one route over all workers.
+/// Metrics of one route over all workers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RouteTotal {
     pub(crate) statuses: ReasonTotals,
-    /// How long requests took.
+    /// Durations of requests.
     pub duration: HistogramTotal,
     /// Body bytes received from clients.
     pub bytes_in: u64,
     /// Body bytes sent to clients.
     pub bytes_out: u64,
-    /// Requests that failed.
+    /// Failed requests.
     pub failed: u64,
-    /// Requests whose client left before the end.
+    /// Requests aborted by the client.
     pub aborted: u64,
 }
 
 impl RouteMetrics {
-    /// Counts one request that is over.
+    /// Counts a finished request.
     #[inline]
     pub fn record(&self, outcome: &Outcome) {
         let Outcome {
@@ -89,12 +89,12 @@ impl MetricGroup for RouteMetrics {
 }
 
 impl RouteTotal {
-    /// Requests that are over.
+    /// Number of finished requests.
     pub fn requests(&self) -> u64 {
         self.statuses.sum()
     }
 
-    /// Requests by status, in ascending order; the few that found no slot of their own are in
+    /// Requests by status, in ascending order; those without a slot of their own are in
     /// [`Self::other_statuses`].
     pub fn by_status(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
         self.statuses
@@ -103,7 +103,7 @@ impl RouteTotal {
             .map(|(key, count)| (*key, *count))
     }
 
-    /// Requests whose status was beyond the twelve that a worker tells apart for one route.
+    /// Requests with a status beyond the twelve that a worker counts separately for one route.
     pub fn other_statuses(&self) -> u64 {
         self.statuses.other
     }

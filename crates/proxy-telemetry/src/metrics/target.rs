@@ -1,28 +1,28 @@
-//! What one worker counts for one target of an upstream.
+//! Metrics of one target of an upstream on one worker.
 
 use super::MetricGroup;
 use super::cell::{Counter, Gauge};
 
-/// Counts of one target on one worker.
+/// Metrics of one target on one worker.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct TargetMetrics {
-    /// Requests sent or tried to be sent.
+    /// Requests sent, or attempted to send.
     pub requests: Counter,
-    /// Requests that failed for a reason of the target's.
+    /// Requests that failed because of the target.
     pub failures: Counter,
-    /// Requests being served.
+    /// Requests in flight.
     pub active: Gauge,
 }
 
-/// Counts of one target over all workers.
+/// Metrics of one target over all workers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TargetTotal {
-    /// Requests sent or tried to be sent.
+    /// Requests sent, or attempted to send.
     pub requests: u64,
-    /// Requests that failed for a reason of the target's.
+    /// Requests that failed because of the target.
     pub failures: u64,
-    /// Requests being served.
+    /// Requests in flight.
     pub active: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What one worker counts for one upstream.
+//! Metrics of one upstream on one worker.
 
 use super::MetricGroup;
 use super::cell::{Counter, Gauge};
@@ -6,39 +6,39 @@ use super::histogram::{Histogram, HistogramTotal};
 use super::reason_counters::{ReasonCounters, ReasonTotals};
 use std::time::Duration;
 
-/// Distinct failure reasons an upstream counts apart on each worker.
+/// Number of failure reasons that a worker counts separately for one upstream.
 const MAX_REASONS: usize = 24;
 
-/// Counts of one upstream on one worker.
+/// Metrics of one upstream on one worker.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct UpstreamMetrics {
-    /// Times a request was sent or tried to be sent, retries too.
+    /// Attempts to send a request, retries included.
     pub attempts: Counter,
     /// Attempts after the first of a request.
     pub retries: Counter,
-    /// Pooled connections that turned out to be closed when they were to be used.
+    /// Pooled connections found closed when they were taken.
     pub pool_stale: Counter,
-    /// Connections open to the upstream, in use or idle.
+    /// Connections to the upstream, in use or idle.
     pub pool_size: Gauge,
-    /// Connections kept for the next request.
+    /// Idle connections in the pool.
     pub pool_idle: Gauge,
     failures: ReasonCounters<MAX_REASONS>,
     duration: Histogram,
 }
 
-/// Counts of one upstream over all workers.
+/// Metrics of one upstream over all workers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UpstreamTotal {
-    /// Times a request was sent or tried to be sent, retries too.
+    /// Attempts to send a request, retries included.
     pub attempts: u64,
     /// Attempts after the first of a request.
     pub retries: u64,
-    /// Pooled connections that turned out to be closed when they were to be used.
+    /// Pooled connections found closed when they were taken.
     pub pool_stale: u64,
-    /// Connections open to the upstream, in use or idle.
+    /// Connections to the upstream, in use or idle.
     pub pool_size: u64,
-    /// Connections kept for the next request.
+    /// Idle connections in the pool.
     pub pool_idle: u64,
     pub(crate) failures: ReasonTotals,
     /// From an attempt's start to the head of its response.
@@ -46,12 +46,12 @@ pub struct UpstreamTotal {
 }
 
 impl UpstreamMetrics {
-    /// Counts an attempt that failed; `reason` is a position in the registry's reasons.
+    /// Counts a failed attempt; `reason` is an index into the registry's reasons.
     pub fn failed(&self, reason: u16) {
         self.failures.add(reason);
     }
 
-    /// Counts how long an attempt waited for the head of its response.
+    /// Records the time from an attempt's start to the head of its response.
     #[inline]
     pub fn answered(&self, took: Duration) {
         self.duration.record(took);
@@ -59,7 +59,7 @@ impl UpstreamMetrics {
 }
 
 impl UpstreamTotal {
-    /// Attempts that failed.
+    /// Number of failed attempts.
     pub fn failed(&self) -> u64 {
         self.failures.sum()
     }

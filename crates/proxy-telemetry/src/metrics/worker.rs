@@ -1,24 +1,24 @@
-//! What one worker counts for itself, whatever the route.
+//! Metrics of one worker, independent of the route.
 
 use super::cell::{Counter, Gauge};
 use super::enum_counters::EnumCounters;
 use crate::vocabulary::{Limit, Protocol};
 
-/// Counts of one worker.
+/// Metrics of one worker.
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct WorkerMetrics {
-    /// Requests being served.
+    /// Requests in flight.
     pub requests_in_flight: Gauge,
-    /// Client connections being served, hibernating ones not among them.
+    /// Client connections, without hibernating ones.
     pub connections_active: Gauge,
-    /// Client connections that hibernate.
+    /// Hibernating client connections.
     pub connections_idle: Gauge,
     /// Client connections accepted.
     pub connections_accepted: Counter,
-    /// TLS handshakes with clients that succeeded.
+    /// Successful TLS handshakes with clients.
     pub handshakes_completed: Counter,
-    /// TLS handshakes with clients that failed.
+    /// Failed TLS handshakes with clients.
     pub handshakes_failed: Counter,
     protocols: [Counter; Protocol::ALL.len()],
     limits: [Counter; Limit::ALL.len()],
@@ -26,28 +26,28 @@ pub struct WorkerMetrics {
     blocked: EnumCounters,
 }
 
-/// Counts of all workers.
+/// Metrics of all workers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorkerTotal {
-    /// Requests being served.
+    /// Requests in flight.
     pub requests_in_flight: u64,
-    /// Client connections being served, hibernating ones not among them.
+    /// Client connections, without hibernating ones.
     pub connections_active: u64,
-    /// Client connections that hibernate.
+    /// Hibernating client connections.
     pub connections_idle: u64,
     /// Client connections accepted.
     pub connections_accepted: u64,
-    /// TLS handshakes with clients that succeeded.
+    /// Successful TLS handshakes with clients.
     pub handshakes_completed: u64,
-    /// TLS handshakes with clients that failed.
+    /// Failed TLS handshakes with clients.
     pub handshakes_failed: u64,
     /// Requests by protocol, by [`Protocol::index`].
     pub protocols: [u64; Protocol::ALL.len()],
-    /// Limits met, by [`Limit::index`].
+    /// Reached limits, by [`Limit::index`].
     pub limits: [u64; Limit::ALL.len()],
-    /// Failures by position of the reason, and one more for positions beyond the list.
+    /// Failures by index of the reason, and one more for indexes beyond the list.
     pub failures: Vec<u64>,
-    /// Blocked requests by position of the reason, and one more for positions beyond the list.
+    /// Blocked requests by index of the reason, and one more for indexes beyond the list.
     pub blocked: Vec<u64>,
 }
 
@@ -67,7 +67,7 @@ impl WorkerMetrics {
         }
     }
 
-    /// Counts a request that begins.
+    /// Counts the beginning of a request.
     #[inline]
     pub fn request(&self, protocol: Protocol) {
         if let Some(counter) = self.protocols.get(protocol.index()) {
@@ -75,20 +75,20 @@ impl WorkerMetrics {
         }
     }
 
-    /// Counts a limit that was met.
+    /// Counts a reached limit.
     pub fn limit_met(&self, limit: Limit) {
         if let Some(counter) = self.limits.get(limit.index()) {
             counter.add(1);
         }
     }
 
-    /// Counts a request that failed; `reason` is a position in the registry's reasons.
+    /// Counts a failed request; `reason` is an index into the registry's reasons.
     pub fn failed(&self, reason: u16) {
         self.failures.add(usize::from(reason));
     }
 
-    /// Counts a request that a policy or an agent refused; `reason` is a position in the
-    /// registry's reasons.
+    /// Counts a request that a policy or an agent refused; `reason` is an index into the registry's
+    /// reasons.
     pub fn blocked(&self, reason: u16) {
         self.blocked.add(usize::from(reason));
     }
@@ -124,7 +124,7 @@ impl WorkerMetrics {
 }
 
 impl WorkerTotal {
-    /// How often `limit` was met.
+    /// Number of times that `limit` was reached.
     pub fn limit(&self, limit: Limit) -> u64 {
         self.limits.get(limit.index()).copied().unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! What is written down about a request when it is over.
+//! The access record of a finished request.
 
 use super::access_log_head::AccessLogHead;
 use super::digits;
@@ -8,20 +8,20 @@ use super::timestamp::TimestampText;
 use crate::vocabulary::Protocol;
 use std::time::Duration;
 
-/// The facts of one request beside those of its [`AccessLogHead`]. What is none is left out of the line.
+/// The data of one request apart from its [`AccessLogHead`]. `None` is left out of the line.
 #[derive(Clone, Copy, Debug)]
 pub struct AccessRecord<'a> {
-    /// When the request was over, since the Unix epoch.
+    /// End of the request, since the Unix epoch.
     pub at: Duration,
-    /// Name shared by response, log and upstream, of `[A-Za-z0-9._-]`: it is written as it is.
+    /// Correlation ID, of `[A-Za-z0-9._-]`; written without escaping.
     pub correlation_id: &'a [u8],
-    /// Route taken, if one matched.
+    /// The matched route, if any.
     pub route: Option<EscapedField<'a>>,
-    /// Upstream and target asked last, if any.
+    /// Upstream and target of the last attempt, if any.
     pub target: Option<EscapedField<'a>>,
-    /// The client's address, as limits see it, in text: it is written as it is.
+    /// The client's address as text, as limits see it; written without escaping.
     pub client_ip: &'a [u8],
-    /// Status sent, 100–999; 499 when the client left before there was one.
+    /// Status sent, 100–999; 499 if the client disconnected before there was one.
     pub status: u16,
     /// From the first byte of the request to the last of the response.
     pub took: Duration,
@@ -31,17 +31,17 @@ pub struct AccessRecord<'a> {
     pub bytes_out: u64,
     /// The client's protocol.
     pub protocol: Protocol,
-    /// Why it failed: the reason's word.
+    /// The reason's name, for a failed request.
     pub reason: Option<&'a str>,
-    /// What failed: the error type.
+    /// The error type's name, for a failed request.
     pub error_type: Option<&'a str>,
-    /// Attempts on the upstream after the first; left out when 0.
+    /// Attempts after the first; left out if 0.
     pub retries: u32,
     /// From the last attempt's start to the head of its response.
     pub upstream_took: Option<Duration>,
 }
 
-/// A field that is written only where the configuration asks for it.
+/// A field that is written only if the configuration requests it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OptionalField {
     /// `user_agent`.
@@ -50,12 +50,12 @@ pub enum OptionalField {
     Referer,
 }
 
-/// How access records are written. Part of a plan.
+/// The format of access records. Part of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccessFormat {
     /// Optional fields to write.
     pub fields: Vec<OptionalField>,
-    /// Names of query parameters whose values are replaced by `REDACTED`; without case.
+    /// Names of query parameters with values to be replaced by `REDACTED`, ignoring case.
     pub redact_query: Vec<String>,
 }
 

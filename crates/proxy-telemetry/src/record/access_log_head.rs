@@ -1,26 +1,26 @@
-//! What an access record will say of a request's head, written down while the head is there.
+//! The part of an access record that comes from the request's head, encoded while the head exists.
 
 use super::access::{AccessFormat, OptionalField};
 use super::json::Line;
 use super::redact;
 
-/// A note longer than this, in bytes, is for an unusual request; its buffer is not kept.
+/// Maximum capacity of a buffer that is reused, in bytes.
 const KEPT_BYTES: usize = 2048;
 
-/// A buffer is begun with room for this many bytes, which the notes of most requests fit in.
+/// Initial capacity of a buffer, in bytes, enough for most requests.
 const BEGUN_BYTES: usize = 384;
 
-/// Buffers that are kept for the next requests: as many as are often in flight at once.
+/// Number of buffers kept: as many as are often in use at once.
 const KEPT_BUFFERS: usize = 128;
 
-/// What a client said of its request.
+/// The logged parts of a request's head.
 ///
-/// `Authorization` and `Cookie` have no place here, whatever a configuration asks for.
+/// `Authorization` and `Cookie` are never logged, whatever the configuration requests.
 #[derive(Clone, Copy, Debug)]
 pub struct AccessLogRequest<'a> {
     /// The method, as sent.
     pub method: &'a [u8],
-    /// The host asked for, as sent.
+    /// The requested host, as sent.
     pub host: Option<&'a [u8]>,
     /// Path and query, as sent.
     pub path: &'a [u8],
@@ -30,20 +30,20 @@ pub struct AccessLogRequest<'a> {
     pub referer: Option<&'a [u8]>,
 }
 
-/// The same, as it will stand in the request's record: nothing of the head has to be kept for it.
+/// The encoded form for the request's record, so that the head need not be kept.
 #[derive(Debug)]
 pub struct AccessLogHead {
     bytes: Vec<u8>,
-    /// Where the optional fields begin, which end the record.
+    /// Offset of the optional fields, which end the record.
     optional_at: usize,
 }
 
-/// Buffers of notes that are not needed any more.
+/// Unused buffers.
 #[derive(Debug, Default)]
 pub(crate) struct SpareNotes(Vec<Vec<u8>>);
 
 impl AccessLogHead {
-    /// From the method to the key of the status; the string before it is not ended.
+    /// From the method to the key of the status; the string before it is not closed.
     #[inline]
     pub(super) fn usual(&self) -> &[u8] {
         self.bytes.get(..self.optional_at).unwrap_or_default()
@@ -57,7 +57,7 @@ impl AccessLogHead {
 }
 
 impl AccessLogRequest<'_> {
-    /// Writes it down in a buffer of `spare`.
+    /// Encodes the head into a buffer of `spare`.
     pub(crate) fn access_head(
         &self,
         format: &AccessFormat,
@@ -109,7 +109,7 @@ impl SpareNotes {
         spare.unwrap_or_else(|| Vec::with_capacity(BEGUN_BYTES))
     }
 
-    /// Takes the buffer of a note that is in its record.
+    /// Returns the buffer of a head that was written.
     #[inline]
     pub(crate) fn keep(&mut self, access_head: AccessLogHead) {
         let mut buffer = access_head.bytes;

@@ -1,4 +1,4 @@
-//! Numbers as decimal digits: those of few digits at once, as the bytes of a word.
+//! Decimal digits of numbers; small numbers are converted as the bytes of a word.
 
 use super::short::Short;
 use std::time::Duration;
@@ -38,8 +38,8 @@ pub(crate) fn push_millis(out: &mut Vec<u8>, time: Duration) {
 
 /// The three digits of a number below 1000.
 ///
-/// 41/4096 is just over a hundredth and 103/1024 just over a tenth: for numbers that small the product's
-/// whole part is the quotient's.
+/// 41/4096 is slightly more than a hundredth and 103/1024 slightly more than a tenth: for numbers
+/// below 1000 the whole part of the product is the quotient.
 #[inline]
 pub(crate) fn three(number: u64) -> u64 {
     let hundreds = (number * 41) >> 12;
@@ -49,7 +49,7 @@ pub(crate) fn three(number: u64) -> u64 {
     (hundreds | tens << 8 | ones << 16) + ZEROS
 }
 
-/// The digits of a number below 1000, without zeros before them.
+/// The digits of a number below 1000, without leading zeros.
 #[inline]
 fn few(number: u64) -> Short {
     let zeros = usize::from(number < 100) + usize::from(number < 10);

@@ -1,51 +1,51 @@
-//! What is written down when something failed.
+//! The error record of a failure.
 
 use super::json::Line;
 use super::timestamp::TimestampText;
 use std::time::Duration;
 
-/// How much a record matters.
+/// The level of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// A limit was met, or a fault mended itself.
+    /// A limit was reached, or the process recovered from a fault.
     Warn,
     /// An operator has to act.
     Error,
 }
 
-/// A failure, told in full. What is none is left out of the line.
+/// A failure with all details. `None` is left out of the line.
 #[derive(Clone, Copy, Debug)]
 pub struct ErrorRecord<'a> {
-    /// How much it matters.
+    /// Level.
     pub level: Level,
-    /// When it happened, since the Unix epoch.
+    /// Time of the failure, since the Unix epoch.
     pub at: Duration,
-    /// Name shared by response, log and upstream.
+    /// Correlation ID of the response and of the access record.
     pub correlation_id: &'a str,
-    /// What failed: the error type.
+    /// The error type's name.
     pub error_type: &'a str,
-    /// The status the client was answered with.
+    /// Status of the response.
     pub http_status: u16,
-    /// What happened, with the details the client was not told.
+    /// Description, with details that the client does not get.
     pub message: &'a str,
-    /// Why it failed: the reason's word.
+    /// The reason's name.
     pub reason: &'a str,
-    /// Upstream asked, if any.
+    /// The upstream, if any.
     pub upstream: Option<&'a str>,
-    /// Route taken, if one matched.
+    /// The matched route, if any.
     pub route: Option<&'a str>,
     /// The client's address, as limits see it.
     pub client_ip: &'a str,
-    /// How long the request had been under way.
+    /// Time since the beginning of the request.
     pub took: Duration,
-    /// The header field that is to blame, if one is.
+    /// The header field that caused the failure, if any.
     pub field: Option<&'a str>,
-    /// The setting that a limit was met of.
+    /// The setting of the reached limit.
     pub setting: Option<&'a str>,
 }
 
 impl Level {
-    /// The word as it stands in records.
+    /// The word in records.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Warn => "WARN",

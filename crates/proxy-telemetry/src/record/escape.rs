@@ -1,8 +1,9 @@
-//! Text inside a JSON string: nothing a client sent can end the line, the string, or fool an eye.
+//! Escaping of text in JSON strings: client data cannot end the line or the string, nor disguise
+//! itself.
 
 use super::short;
 
-/// Longest text of one field, in bytes; what is longer is cut and ends in `…`.
+/// Maximum size of a field's text, in bytes; longer text is cut and ends in `…`.
 pub(crate) const MAX_TEXT_BYTES: usize = 8192;
 
 const ONES: u64 = u64::from_ne_bytes([1; 8]);
@@ -27,7 +28,7 @@ pub(crate) fn push(out: &mut Vec<u8>, text: &[u8]) {
 
 /// Whether every byte is printable ASCII other than quote and backslash.
 ///
-/// The last bytes are looked at apart from the others, and some of them twice.
+/// The last bytes are tested separately, some of them twice.
 #[inline]
 pub(crate) fn is_plain(text: &[u8]) -> bool {
     if let Some(last) = text.last_chunk::<32>() {
@@ -56,12 +57,12 @@ fn is_plain_block(block: &[u8; 32]) -> bool {
     words.iter().fold(0, |all, word| all | marks(*word)) == 0
 }
 
-/// Not zero when one of eight bytes is not plain.
+/// Nonzero if one of eight bytes is not plain.
 ///
-/// A byte below a bound borrows into its high bit when the bound is taken from it; one above
-/// 0x7e carries into it when one is added. Exchanged with its neighbour but one, the quote comes right
-/// after the controls, so that one bound does for both. A byte whose high bit is set keeps it in one of
-/// the three at least, and a borrow or carry that reaches a neighbour starts at a byte that is marked.
+/// A byte below a bound borrows into its high bit when the bound is subtracted; one above 0x7e
+/// carries into it when one is added. Bit 1 is flipped first, which puts the quote next to the
+/// controls, so that one bound covers both. A byte with its high bit set keeps it in at least one
+/// of the three, and a borrow or carry that reaches a neighbour starts at a byte that is marked.
 #[inline]
 fn marks(bytes: [u8; 8]) -> u64 {
     let word = u64::from_ne_bytes(bytes);

@@ -1,21 +1,21 @@
-//! Names that stand in many records, as they stand there.
+//! Names that occur in many records, in their escaped form.
 
 use super::escape;
 
 /// The names of the routes, or of the targets of one upstream, escaped once for all records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EscapedFields {
-    // All in one buffer: there may be as many as there are routes.
+    // One buffer for all names, of which there may be as many as routes.
     bytes: Vec<u8>,
     ends: Vec<usize>,
 }
 
-/// One route, or an upstream and its target, as records have it.
+/// A route, or an upstream with its target, in the form of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EscapedField<'a>(pub(super) &'a [u8]);
 
 impl EscapedFields {
-    /// Those of routes, in their order.
+    /// The routes `ids`, in their order.
     pub fn of_routes<'a>(ids: impl IntoIterator<Item = &'a str>) -> Self {
         let mut phrases = Self::default();
         for id in ids {
@@ -25,7 +25,7 @@ impl EscapedFields {
         phrases
     }
 
-    /// Those of the upstream `name`'s targets, each a `host:port`, in their order.
+    /// The targets of the upstream `name`, each a `host:port`, in their order.
     pub fn of_targets<'a>(name: &str, targets: impl IntoIterator<Item = &'a str>) -> Self {
         let mut phrases = Self::default();
         for target in targets {
@@ -36,7 +36,7 @@ impl EscapedFields {
         phrases
     }
 
-    /// That of the upstream `name` without a target: the first and only one.
+    /// The upstream `name` without a target, at index 0.
     pub fn of_upstream(name: &str) -> Self {
         let mut phrases = Self::default();
         phrases.push("\",\"upstream\":\"", name);
@@ -44,7 +44,7 @@ impl EscapedFields {
         phrases
     }
 
-    /// The one at this position.
+    /// The name at this index.
     #[inline]
     pub fn get(&self, position: usize) -> Option<EscapedField<'_>> {
         let end = *self.ends.get(position)?;
@@ -54,7 +54,7 @@ impl EscapedFields {
         Some(EscapedField(bytes))
     }
 
-    /// `key` ends the string before it and begins the next.
+    /// `key` closes the string before it and opens the next.
     fn push(&mut self, key: &str, name: &str) {
         self.bytes.extend_from_slice(key.as_bytes());
         escape::push(&mut self.bytes, name.as_bytes());

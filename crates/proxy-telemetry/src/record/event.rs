@@ -1,4 +1,4 @@
-//! What is written down of an event of the process: a start, a reload, a fault beside any request.
+//! The record of an event of the process: a start, a reload, a fault outside of requests.
 
 use super::json::Line;
 use super::timestamp::TimestampText;
@@ -10,15 +10,15 @@ use std::time::Duration;
 /// An event of the process.
 #[derive(Clone, Copy, Debug)]
 pub struct EventRecord<'a> {
-    /// How much it matters: `ERROR`, `WARN`, `INFO`, `DEBUG` or `TRACE`.
+    /// Level: `ERROR`, `WARN`, `INFO`, `DEBUG` or `TRACE`.
     pub level: &'a str,
-    /// When it happened, since the Unix epoch.
+    /// Time of the event, since the Unix epoch.
     pub at: Duration,
-    /// What happened.
+    /// Description.
     pub message: &'a str,
-    /// Repetitions that were not written down; 0 for an event by itself.
+    /// Number of repetitions that were not logged; 0 for a single event.
     pub repeated: u64,
-    /// What is known beside.
+    /// Further fields.
     pub fields: &'a EventFields,
 }
 
@@ -35,10 +35,10 @@ impl EventFields {
         self.0.push(b'"');
     }
 
-    /// Adds a number or a truth value, which is written as it displays itself.
+    /// Adds a number or a Boolean, in its display form.
     pub fn plain(&mut self, name: &str, value: impl Display) {
         self.key(name);
-        // A vector takes all bytes.
+        // Writing to a vector cannot fail.
         write!(self.0, "{value}").unwrap_or_default();
     }
 

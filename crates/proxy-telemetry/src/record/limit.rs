@@ -1,4 +1,4 @@
-//! What is written down when a limit was met.
+//! The record of a reached limit.
 
 use super::error::Level;
 use super::json::Line;
@@ -6,24 +6,24 @@ use super::timestamp::TimestampText;
 use crate::vocabulary::Limit;
 use std::time::Duration;
 
-/// A limit that a request or connection ran into.
+/// A limit that a request or connection reached.
 #[derive(Clone, Copy, Debug)]
 pub struct LimitRecord<'a> {
-    /// When it happened, since the Unix epoch.
+    /// Time of the event, since the Unix epoch.
     pub at: Duration,
-    /// What happened.
+    /// Description.
     pub message: &'a str,
-    /// Which limit.
+    /// Type of the limit.
     pub limit_type: Limit,
-    /// What is allowed.
+    /// The configured maximum.
     pub limit: u64,
-    /// What was met.
+    /// The value that exceeded it.
     pub actual: u64,
     /// The client's address, as limits see it.
     pub client_ip: &'a str,
-    /// The correlation ID of the request; none for a connection without one.
+    /// Correlation ID of the request; `None` for a connection without one.
     pub trace_id: Option<&'a str>,
-    /// The setting that says what is allowed; none where no setting does.
+    /// The setting of the limit; `None` for a fixed limit.
     pub setting: Option<&'a str>,
 }
 

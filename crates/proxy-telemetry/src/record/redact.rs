@@ -1,4 +1,4 @@
-//! Paths whose query values must not be written down.
+//! Redaction of query values in logged paths.
 
 use super::escape::{self, MAX_TEXT_BYTES};
 
@@ -6,8 +6,8 @@ const REDACTED_VALUE: &[u8] = b"REDACTED";
 
 /// Appends `path`, escaped, with the query values of `names` replaced.
 ///
-/// Names compare without case and percent-decoded, so that spelling a name another way does not
-/// bring its value into the log.
+/// Names are compared percent-decoded and ignoring case, so that another spelling of a name does
+/// not expose its value.
 #[inline]
 pub(crate) fn push_path(out: &mut Vec<u8>, path: &[u8], names: &[String]) {
     if names.is_empty() {
@@ -24,15 +24,15 @@ fn push_redacted(out: &mut Vec<u8>, path: &[u8], names: &[String]) {
         return;
     };
     escape::push(out, before);
-    // A query is written pair by pair; the bound on a text has to hold for all of it.
+    // A query is written pair by pair; the limit on a text applies to the whole query.
     let query = query.get(..MAX_TEXT_BYTES).unwrap_or(query);
     for part in query.split_inclusive(|byte| *byte == b'&') {
         push_part(out, part, names);
     }
 }
 
-/// Appends what stands between two `&`. Some servers also end a value at `;`, some do not: a name
-/// is looked for after both, and a value that is replaced reaches to the `&`.
+/// Appends the text between two `&`. Some servers also end a value at `;`: names are searched for
+/// after both, and a redacted value extends to the `&`.
 fn push_part(out: &mut Vec<u8>, part: &[u8], names: &[String]) {
     for pair in part.split_inclusive(|byte| *byte == b';') {
         let equals = pair.iter().position(|byte| *byte == b'=');

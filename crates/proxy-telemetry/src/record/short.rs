@@ -1,6 +1,6 @@
-//! Texts of few bytes, copied as words: that is faster than a copy of a length only known at run time.
+//! Short texts, copied as words, which is faster than a copy of a length known only at run time.
 
-/// At most eight bytes, the first of them lowest; those above are zero.
+/// At most eight bytes, the first in the lowest bits; unused bits are zero.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Short {
     pub(crate) word: u64,
@@ -8,7 +8,7 @@ pub(crate) struct Short {
 }
 
 impl Short {
-    /// Appends it.
+    /// Appends the bytes.
     #[inline]
     pub(crate) fn push(self, out: &mut Vec<u8>) {
         let end = out.len() + self.count;
@@ -17,7 +17,7 @@ impl Short {
     }
 }
 
-/// Appends `text`, however long it is.
+/// Appends `text` of any length.
 #[inline]
 pub(crate) fn push(out: &mut Vec<u8>, text: &[u8]) {
     let count = text.len();
@@ -37,13 +37,13 @@ pub(crate) fn push(out: &mut Vec<u8>, text: &[u8]) {
     }
 }
 
-/// The first bytes of `text` and its last; some are among both where it is not twice as long.
+/// The first and the last `LENGTH` bytes of `text`; they overlap if it is less than twice as long.
 #[inline]
 fn ends<const LENGTH: usize>(text: &[u8]) -> Option<[[u8; LENGTH]; 2]> {
     Some([*text.first_chunk()?, *text.last_chunk()?])
 }
 
-/// Appends a text of eight to sixteen bytes, of which these are the first eight and the last.
+/// Appends a text of eight to sixteen bytes, given as its first eight and its last eight.
 #[inline]
 fn push_two(out: &mut Vec<u8>, ends: [[u8; 8]; 2], count: usize) {
     let [first, last] = ends.map(|half| u128::from(u64::from_le_bytes(half)));

@@ -1,4 +1,4 @@
-//! Times of day as RFC 3339 text, kept from one record to the next.
+//! RFC 3339 timestamps, cached from one record to the next.
 
 use super::digits;
 use jiff::Timestamp;
@@ -38,7 +38,7 @@ impl TimestampText {
     #[cold]
     fn turn(&mut self, second: u64) {
         let signed = i64::try_from(second).unwrap_or(i64::MAX);
-        // Past the year 9999 every time is shown as the last that can be.
+        // Every time after the year 9999 is shown as the last that can be represented.
         let stamp = Timestamp::from_second(signed).unwrap_or(Timestamp::MAX);
         let text = stamp.to_string();
         for (slot, byte) in self.text.iter_mut().zip(text.bytes().take(19)) {

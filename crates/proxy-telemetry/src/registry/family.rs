@@ -1,33 +1,33 @@
-//! Cells of one kind, by name and worker.
+//! Metrics of one kind, by name and worker.
 
 use crate::metrics::MetricGroup;
 use crate::snapshot::TargetName;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What stands for all names that have no place of their own.
+/// The name for all names without a slot.
 pub(crate) const OVERFLOW: &str = "overflow";
 
-/// What cells are found by.
+/// The key of metrics.
 pub(crate) trait Name: Clone + Ord {
-    /// The name that stands for all without a place.
+    /// The key for all names without a slot.
     fn overflow() -> Self;
 }
 
-/// The cells of one name, by worker. Replaced whole when a worker joins, so that a scrape takes
-/// them with one clone.
+/// The metrics of one name, by worker. Replaced as a whole when a worker joins, so that a scrape
+/// takes them with one clone.
 type Slots<C> = Arc<[Option<Arc<C>>]>;
 
-/// Cells of one kind, by name and worker.
+/// Metrics of one kind, by name and worker.
 #[derive(Debug)]
 pub(crate) struct Family<K, C: MetricGroup> {
     entries: BTreeMap<K, Slots<C>>,
     overflow: Slots<C>,
-    /// Counts of names whose place was given to others.
+    /// Counts of evicted names.
     evicted: Option<C::Total>,
 }
 
-/// What a scrape takes along to add up without the lock.
+/// A copy of the references, which a scrape sums without the lock.
 pub(crate) struct View<K, C: MetricGroup> {
     entries: Vec<(K, Slots<C>)>,
     overflow: Slots<C>,
@@ -53,7 +53,7 @@ impl<K: Name, C: MetricGroup> Family<K, C> {
         self.entries.get(name)?.get(worker)?.clone()
     }
 
-    /// Whether `name` needs no new place.
+    /// Whether `name` has a slot already.
     pub(crate) fn knows(&self, name: &K) -> bool {
         self.entries.contains_key(name) || *name == K::overflow()
     }
@@ -69,7 +69,7 @@ impl<K: Name, C: MetricGroup> Family<K, C> {
         place(&mut self.overflow, worker)
     }
 
-    /// Gives up the places of names that nobody holds; their counts live on in the overflow.
+    /// Frees the slots of unreferenced names; their counts move to the overflow.
     pub(crate) fn evict(&mut self) {
         let evicted = &mut self.evicted;
         self.entries.retain(|_, slots| {
@@ -94,7 +94,7 @@ impl<K: Name, C: MetricGroup> Family<K, C> {
 }
 
 impl<K: Name, C: MetricGroup> View<K, C> {
-    /// The sums by name, `overflow` last where there is one.
+    /// The sums by name, with `overflow` last if it exists.
     pub(crate) fn totals(self) -> Vec<(K, C::Total)> {
         let sum = |slots: &Slots<C>, mut total| {
             add_up(slots, &mut total);
@@ -143,8 +143,8 @@ fn place<C: MetricGroup>(slots: &mut Slots<C>, worker: usize) -> Arc<C> {
     cells
 }
 
-/// Whether only the registry holds these cells. `get_mut` rather than a look at the count: it
-/// also makes the last holder's writes visible here.
+/// Whether only the registry holds references to these metrics. `get_mut` rather than the reference
+/// count, because it also makes the writes of the last holder visible.
 fn is_unused<C>(slots: &mut Slots<C>) -> bool {
     Arc::get_mut(slots).is_some_and(|slots| {
         let mut cells = slots.iter_mut().flatten();

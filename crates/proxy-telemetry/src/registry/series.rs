@@ -1,4 +1,4 @@
-//! Counters and gauges that are asked for one by one, by metric and labels.
+//! Single counters and gauges, by metric and labels.
 
 use super::family::OVERFLOW;
 use crate::exposition::labels_text;
@@ -75,7 +75,7 @@ impl SeriesTable {
         Arc::clone(&overflow.or_insert_with(|| Series::new(metric.labels)).cell)
     }
 
-    /// Gives up the places of counters that nobody holds; their counts live on in the overflow.
+    /// Frees the slots of unreferenced counters; their counts move to the overflow.
     pub(crate) fn evict(&mut self) {
         let overflow = &mut self.overflow;
         self.counters.retain(|(name, labels), series| {
@@ -111,7 +111,7 @@ impl SeriesTable {
         values
     }
 
-    /// A gauge whose owner is gone tells nothing any more.
+    /// Removes gauges without an owner; their values are obsolete.
     fn forget_gauges(&mut self) {
         self.gauges.retain(|_, gauge| Arc::get_mut(gauge).is_none());
     }

@@ -1,4 +1,4 @@
-//! Client certificates let the handshake through and are judged after it.
+//! Client certificates do not fail the handshake and are verified after it.
 
 use crate::support::{
     Ca, Dir, Issued, Leaf, Pair, Witness, client_settings, connect, load_client, load_server, now,
@@ -118,7 +118,7 @@ fn a_bad_certificate_is_refused_with_its_reason() {
             Ca::new("other").issue(&Leaf::client()),
             VerifyFailure::UnknownIssuer,
         ),
-        // An authority that took the name of the trusted one.
+        // An authority with the same name as the trusted one.
         (
             Ca::new("root").issue(&Leaf::client()),
             VerifyFailure::BadSignature,

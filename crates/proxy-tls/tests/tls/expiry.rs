@@ -1,4 +1,4 @@
-//! What metrics and warnings say of certificates.
+//! Certificate data for metrics and warnings.
 
 use crate::support::{KeyKind, Leaf, now, site};
 use proxy_tls::{EXPIRY_WARNING, TlsWarning};

@@ -1,4 +1,4 @@
-//! Every fault of a file names the file.
+//! Every error about a file contains its path.
 
 use crate::support::{Ca, Dir, Issued, KeyKind, Leaf, now, server_settings, tickets};
 use base64::Engine;

@@ -1,4 +1,4 @@
-//! Sessions resume on any worker and after any reload, until their key is too old.
+//! Sessions resume on any worker and after any reload, until their ticket key is dropped.
 
 use crate::support::{Leaf, Site, TICKETS_EVERY, Witness, connect, now, site, tickets};
 use proxy_tls::{ServerTls, TicketKeys, TlsError, TlsVersion};
@@ -20,12 +20,12 @@ fn another(site: &Site, keys: &Arc<TicketKeys>) -> ServerTls {
     ServerTls::load(site.server.settings().clone(), keys, now()).unwrap()
 }
 
-/// A client that stands one full handshake only: its witness can be called once.
+/// A client that performs one full handshake only: its verifier can be called once.
 fn client(version: &'static SupportedProtocolVersion) -> Arc<ClientConfig> {
     Arc::new(Witness::of_everything().config(&[version]))
 }
 
-/// A client with no memory of earlier sessions.
+/// A client without earlier sessions.
 fn forgetful(site: &Site) -> Arc<ClientConfig> {
     let mut config = ClientConfig::clone(&site.client.config());
     config.resumption = Resumption::in_memory_sessions(8);
@@ -82,7 +82,7 @@ fn keys_turn_only_when_they_are_due() {
 
     assert_eq!(keys.rotate(now() + TICKETS_EVERY / 2), Ok(false));
     assert_eq!(keys.decrypt(&ticket).as_deref(), Some(&b"session"[..]));
-    // After a long sleep of the machine, what is too old is forgotten at once.
+    // After the machine was suspended, old keys are dropped at once.
     assert_eq!(keys.rotate(now() + TICKETS_EVERY * 3), Ok(true));
     assert_eq!(keys.decrypt(&ticket), None);
     // A clock that was set back must not keep a key in use for years.

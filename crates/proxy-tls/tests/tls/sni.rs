@@ -1,4 +1,4 @@
-//! Which certificate a client is shown, and which hosts it may then ask for.
+//! Selection of the certificate, and the hosts that may be requested with it.
 
 use crate::support::{Ca, Dir, KeyKind, Leaf, Witness, connect, server, site};
 use proxy_tls::ServerTls;
@@ -6,7 +6,7 @@ use rustls::SignatureScheme;
 use rustls::version::{TLS12, TLS13};
 use std::sync::Arc;
 
-/// The leaf that `server` shows to a client asking for `name`.
+/// The leaf that `server` sends for the name `name`.
 fn shown(server: &ServerTls, name: &str) -> Vec<u8> {
     let client = Arc::new(Witness::of_everything().config(&[&TLS13]));
     connect(&client, &server.config(), name)
@@ -32,7 +32,7 @@ fn the_certificate_follows_the_name_asked_for() {
         ("b.example", &wild),
         ("www.b.example", &wild),
         ("shop.b.example", &exact),
-        // A wildcard stands for one label, neither for none nor for two.
+        // A wildcard stands for exactly one label.
         ("deep.www.b.example", &first),
         ("unknown.example", &first),
         // No SNI is sent for an address.
@@ -118,7 +118,7 @@ fn a_host_that_needs_another_certificate_is_misdirected() {
         (Some("a.example"), "www.a.example"),
         (Some("a.example"), "WWW.a.example."),
         (Some("a.example"), "192.0.2.1"),
-        // Covered by the served wildcard, though it has a certificate of its own.
+        // The served wildcard covers it, although it has a certificate of its own.
         (Some("a.example"), "shop.a.example"),
         // The first certificate is served for both.
         (Some("a.example"), "unknown.example"),

@@ -1,4 +1,4 @@
-//! A fresh OCSP response is stapled, a stale or foreign one is not.
+//! A fresh OCSP response is stapled; a stale one, or one for another certificate, is not.
 
 use crate::support::{Ca, Dir, Leaf, Witness, connect, load_server, now, server_settings, tickets};
 use proxy_tls::{CertificateSource, Change, ServerTls, StapleError, TlsError, TlsWarning, Watcher};
@@ -68,7 +68,7 @@ impl Stapled {
     }
 }
 
-/// The staple a new client gets; empty when there is none.
+/// The OCSP response that a new client gets; empty if there is none.
 fn staple(server: &ServerTls) -> Vec<u8> {
     let witness = Witness::of_everything();
     let client = Arc::new(witness.config(&[&TLS13]));

@@ -1,4 +1,4 @@
-//! Authorities, certificate files and two TLS ends that talk through buffers.
+//! Certificate authorities, certificate files and two TLS ends connected by buffers.
 
 mod files;
 mod handshake;
@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A moment in 2027, within the life of every certificate that is not said to be expired.
+/// A moment in 2027, within the validity of every certificate that is not meant to be expired.
 pub(crate) fn now() -> SystemTime {
     UNIX_EPOCH + Duration::from_hours(500_000)
 }

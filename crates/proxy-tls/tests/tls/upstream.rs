@@ -1,4 +1,4 @@
-//! A target that cannot prove who it is gets no request, and the reason is known.
+//! A target with a bad certificate gets no request, and the reason is reported.
 
 use crate::support::{
     Ca, Dir, Leaf, Pair, client, client_settings, connect, load_client, load_server, now, server,
@@ -35,7 +35,7 @@ fn a_target_whose_certificate_is_not_trusted_is_refused() {
             Ca::new("other").issue(&Leaf::new(&["a.example"])),
             VerifyFailure::UnknownIssuer,
         ),
-        // An authority that took the name of the trusted one.
+        // An authority with the same name as the trusted one.
         (
             Ca::new("root").issue(&Leaf::new(&["a.example"])),
             VerifyFailure::BadSignature,
@@ -47,7 +47,7 @@ fn a_target_whose_certificate_is_not_trusted_is_refused() {
         let broken = connect(&client, &server.config(), "a.example").unwrap_err();
         let error = broken.client.unwrap();
         assert_eq!(classify(&error), TlsFailure::Verify(*reason), "{error}");
-        // The target is told, and its log says the same of us.
+        // The target gets an alert, and its error has the same class.
         let told = classify(&broken.server.unwrap());
         assert!(matches!(told, TlsFailure::Alert(_)), "{told}");
     }

@@ -1,4 +1,4 @@
-//! Certificates that change on disk are taken into use, and bad ones are not.
+//! Certificates that change on disk are used; bad ones are not.
 
 use crate::support::{Dir, Issued, Leaf, Pair, Site, Witness, connect, now, server, site, written};
 use proxy_tls::{CertificateSource, Change, ServerTls, TlsError, Watcher};
@@ -31,7 +31,7 @@ impl Watched {
         }
     }
 
-    /// Polls so soon after the last write that no stamp can be relied on.
+    /// Polls so soon after the last write that the metadata is not settled.
     fn poll(&mut self) -> Vec<Change> {
         let now = written(self.site.dir.path("ca.pem").as_path());
         self.watcher.poll(now)
@@ -211,7 +211,7 @@ fn files_behind_a_link_are_swapped_by_the_link() {
     let server = server(vec![source.clone()]);
     let mut watcher = Watcher::new();
     watcher.watch_server(&server);
-    // Long after the files were written, so that only their stamps are looked at.
+    // Long after the files were written, so that only their metadata is compared.
     let later = |seconds| now() + Duration::from_secs(seconds);
     assert_eq!(watcher.poll(later(0)), []);
     assert_eq!(shown(&server), versions[0]);

@@ -1,7 +1,7 @@
-//! Header sections that do not decompress, and some that do. [RFC 7541, RFC 9113 §4.3]
+//! Header sections with valid and invalid compression. [RFC 7541, RFC 9113 §4.3]
 //!
-//! The standard asks for `COMPRESSION_ERROR`; `h2` says `PROTOCOL_ERROR`. The connection ends either way,
-//! which is what the state that both sides share asks for.
+//! The standard requires `COMPRESSION_ERROR`; `h2` sends `PROTOCOL_ERROR`. The connection ends in
+//! both cases, as the shared state of compression requires.
 
 use crate::frame_row::{Row, Want, seen};
 use crate::frames::{
@@ -122,7 +122,7 @@ fn tables(rows: &mut Vec<Row>) {
         "a field that another request left in the table",
         [
             frame(HEADERS, WHOLE, 1, &[LOCAL, &b"\x40\x01x\x01a"[..]].concat()),
-            // The authority has entered the table since.
+            // The authority is in the table since.
             frame(HEADERS, WHOLE, 3, &[GET, &b"\xbf"[..]].concat()),
         ]
         .concat(),
@@ -132,7 +132,7 @@ fn tables(rows: &mut Vec<Row>) {
     rows.extend(kept());
 }
 
-/// What a head leaves in the table is there whatever becomes of its request.
+/// Table entries of a head are kept whatever happens to its request.
 fn kept() -> Vec<Row> {
     let many: Vec<_> = (0..120).map(|_| field("y", "z")).collect();
     let large: Vec<_> = (0..17).map(|_| field("y", "z".repeat(4_000))).collect();

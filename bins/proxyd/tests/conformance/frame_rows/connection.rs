@@ -1,4 +1,4 @@
-//! How connections begin, and frames that concern all of it. [RFC 9113 §3.4, §5.5, §6.7, §6.8]
+//! The beginning of connections, and connection-level frames. [RFC 9113 §3.4, §5.5, §6.7, §6.8]
 
 use crate::frame_row::{Row, Want, seen};
 use crate::frames::{

@@ -1,4 +1,4 @@
-//! Bodies, and what is said of their length. [RFC 9113 §8.1.1]
+//! Bodies and their lengths. [RFC 9113 §8.1.1]
 
 use crate::frame_row::{Row, Seen, Want, seen};
 use crate::frames::{DATA, END_HEADERS, END_STREAM, HEADERS, PROTOCOL_ERROR, frame};
@@ -19,7 +19,7 @@ pub(super) fn rows() -> Vec<Row> {
     rows
 }
 
-/// A head, and DATA frames behind it of which the last ends the stream.
+/// A head and DATA frames; the last one ends the stream.
 fn sent(section: &[u8], data: &[&str]) -> Vec<u8> {
     let mut bytes = frame(HEADERS, END_HEADERS, 1, section);
     for (place, piece) in data.iter().enumerate() {
@@ -141,7 +141,7 @@ fn passed(rows: &mut Vec<Row>, name: &str, bytes: Vec<u8>, seen: Seen) {
     rows.push(Row::new(name, bytes, Want::Passed(seen)));
 }
 
-/// Whoever tells a length is taken at its word.
+/// An announced length must match.
 fn told(rows: &mut Vec<Row>) {
     let of = |length: &str| post_with("content-length", length);
     let post = |length| {
@@ -181,7 +181,7 @@ fn told(rows: &mut Vec<Row>) {
     rows.push(Row::new("a length above the limit", head, Want::Told(413)));
 }
 
-/// Whoever does not is forwarded in chunks.
+/// Bodies without a length are forwarded in chunks.
 fn untold(rows: &mut Vec<Row>) {
     let chunked = |method, body: &str| {
         let seen = seen(method, "/").with("transfer-encoding", "chunked");

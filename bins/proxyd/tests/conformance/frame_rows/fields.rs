@@ -1,5 +1,5 @@
-//! Header fields that HTTP/2 or HTTP/1.1 could not carry, and those that are changed on the way.
-//! [RFC 9113 §8.2]
+//! Header fields that HTTP/2 or HTTP/1.1 cannot represent, and fields that are rewritten. [RFC 9113
+//! §8.2]
 
 use crate::frame_row::{Row, Want, seen};
 use crate::frames::{ENHANCE_YOUR_CALM, head_in_pieces};
@@ -193,7 +193,7 @@ fn ours(rows: &mut Vec<Row>) {
     ));
 }
 
-/// The limits' defaults; what h2 refuses by itself is far above them.
+/// The limits' defaults; h2's own limit is far above them.
 fn too_large(rows: &mut Vec<Row>) {
     let many = |count: usize, length: usize| {
         let value = "v".repeat(length);

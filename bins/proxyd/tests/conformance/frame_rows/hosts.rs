@@ -1,4 +1,4 @@
-//! Whom a request is for. [RFC 9113 §8.3.1, RFC 9110 §7.2]
+//! The host of a request. [RFC 9113 §8.3.1, RFC 9110 §7.2]
 
 use crate::frame_row::{Row, Want, seen};
 use crate::hpack::{BARE, asking, field};

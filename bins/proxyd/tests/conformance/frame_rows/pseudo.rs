@@ -1,4 +1,4 @@
-//! The fields that say what is asked for. [RFC 9113 §8.3]
+//! Pseudo-header fields of requests. [RFC 9113 §8.3]
 
 use crate::frame_row::{Row, Want, seen};
 use crate::hpack::{BARE, GET, asking, field, fields};
@@ -81,7 +81,7 @@ fn sets(rows: &mut Vec<Row>) {
     ] {
         malformed(rows, name, &fields(set));
     }
-    // h2 takes it for `/` then, and nothing else could be meant.
+    // h2 replaces it by `/`, the only possible meaning.
     let pathless = fields(&[METHOD, SCHEME, ("host", "a.test")]);
     rows.push(Row::head(
         "no path and no authority",
@@ -130,7 +130,7 @@ fn methods(rows: &mut Vec<Row>) {
         &all,
         Want::Passed(seen("OPTIONS", "*")),
     ));
-    // The connection preface, spelt as a request.
+    // The connection preface, as a request.
     malformed(rows, "method PRI", &asking("PRI", "http", "a.test", "*"));
 }
 
@@ -151,8 +151,8 @@ fn schemes(rows: &mut Vec<Row>) {
             &asking("GET", scheme, "a.test", "/"),
         );
     }
-    // RFC 9113 §8.3.1 leaves open which a server serves, and h2 takes an empty one; the upstream never
-    // sees it.
+    // RFC 9113 §8.3.1 leaves the accepted schemes to the server, and h2 accepts an empty one; the
+    // upstream never gets it.
     for scheme in ["", "http", "https", "HTTP"] {
         let section = asking("GET", scheme, "a.test", "/");
         let want = Want::Passed(seen("GET", "/").without("scheme").without(":scheme"));
@@ -219,7 +219,7 @@ fn paths(rows: &mut Vec<Row>) {
     ));
 }
 
-/// What HTTP/1.1 refuses in a target is refused here too.
+/// Targets that HTTP/1.1 refuses are refused here too.
 fn bytes_of_paths(rows: &mut Vec<Row>) {
     for byte in (0..=0x20).chain(0x7f..=u8::MAX) {
         for (place, before) in [("path", &b"/a"[..]), ("query", b"/a?")] {
@@ -229,7 +229,7 @@ fn bytes_of_paths(rows: &mut Vec<Row>) {
         }
     }
     for (path, left) in [("/a#b", "/a"), ("/a?b#c", "/a?b"), ("#", "/")] {
-        // h2 takes fragments off before anybody sees them.
+        // h2 removes fragments before the proxy gets the path.
         let section = [&fields(&[METHOD, SCHEME, HOST])[..], &field(":path", path)].concat();
         let want = Want::Passed(seen("GET", left));
         rows.push(Row::head(format!("path {path:?}"), &section, want));

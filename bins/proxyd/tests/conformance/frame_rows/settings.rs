@@ -1,4 +1,4 @@
-//! Settings, good and bad. [RFC 9113 §6.5, RFC 8441 §3]
+//! Valid and invalid settings. [RFC 9113 §6.5, RFC 8441 §3]
 
 use crate::frame_row::{Row, Want, seen};
 use crate::frames::{
@@ -42,7 +42,7 @@ fn values() -> Vec<Row> {
     }
     for value in [0x8000_0000, u32::MAX] {
         let name = format!("setting {WINDOW} of {value}");
-        // h2 does not tell it from other bad values; the connection ends either way.
+        // h2 does not distinguish it from other invalid values; the connection ends in both cases.
         let want = Want::Ended(&[FLOW_CONTROL_ERROR, PROTOCOL_ERROR]);
         rows.push(Row::new(name, told(WINDOW, value), want));
     }

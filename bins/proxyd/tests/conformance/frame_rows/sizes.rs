@@ -1,7 +1,7 @@
-//! Frames larger than allowed, and of another size than their kind has. [RFC 9113 §4.2, §6]
+//! Frames above the maximum size, or of an invalid size for their type. [RFC 9113 §4.2, §6]
 //!
-//! The standard asks for `FRAME_SIZE_ERROR`; `h2` says `PROTOCOL_ERROR` where a frame is too short or
-//! too long for its kind. Either ends the connection before anything comes of the frame.
+//! The standard requires `FRAME_SIZE_ERROR`; `h2` sends `PROTOCOL_ERROR` for a frame that is too
+//! short or too long for its type. Both end the connection before the frame has an effect.
 
 use crate::frame_row::{Row, Want, seen};
 use crate::frames::{

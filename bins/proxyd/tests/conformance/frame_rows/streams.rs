@@ -1,7 +1,7 @@
-//! Streams, their numbers and their states. [RFC 9113 §5.1, §6.1 to §6.4, §6.9, §6.10]
+//! Stream ids and stream states. [RFC 9113 §5.1, §6.1 to §6.4, §6.9, §6.10]
 //!
-//! For frames on streams that are closed or half-closed the standard asks for `STREAM_CLOSED`; `h2` says
-//! `PROTOCOL_ERROR` to the whole connection where it cannot have been a race.
+//! For frames on closed or half-closed streams the standard requires `STREAM_CLOSED`; `h2` ends the
+//! whole connection with `PROTOCOL_ERROR` unless a race was possible.
 
 use crate::frame_row::{Row, Want, seen};
 use crate::frames::{
@@ -321,7 +321,7 @@ fn heads_in_pieces() -> Vec<Row> {
     ]
 }
 
-/// RFC 9113 §5.3.2 takes priorities for advice; RFC 7540 took these for errors.
+/// RFC 9113 §5.3.2 treats priorities as advice; RFC 7540 treated these as errors.
 fn priorities() -> Vec<Row> {
     let itself = [&[0, 0, 0, 1, 5][..], LOCAL].concat();
     vec![

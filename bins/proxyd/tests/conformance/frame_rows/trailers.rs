@@ -1,4 +1,4 @@
-//! What comes behind a body. [RFC 9113 §8.1, RFC 9110 §6.5]
+//! Trailers. [RFC 9113 §8.1, RFC 9110 §6.5]
 
 use crate::frame_row::{Row, Want, seen};
 use crate::frames::{
@@ -19,7 +19,7 @@ pub(super) fn rows() -> Vec<Row> {
     rows
 }
 
-/// A body of two bytes, and this behind it.
+/// A body of two bytes, followed by this.
 fn behind(frames: &[u8]) -> Vec<u8> {
     let head = frame(HEADERS, END_HEADERS, 1, POST);
     [&head, &frame(DATA, 0, 1, b"hi"), frames].concat()
@@ -94,8 +94,8 @@ fn broken() -> Vec<Row> {
     rows
 }
 
-/// Fields that say something about the message, its way or its sender are of no use behind it, and
-/// those who add trailers to headers must not be misled by them.
+/// Fields about framing, routing or the sender are not allowed in trailers, because a receiver that
+/// merges trailers into the headers would be misled.
 fn dropped() -> Vec<Row> {
     let mut rows = Vec::new();
     for (name, value) in [
@@ -126,8 +126,8 @@ fn dropped() -> Vec<Row> {
     rows
 }
 
-/// Pseudo-header fields that lead a trailer section, in each form that HPACK has for them.
-/// [RFC 9113 §8.1]
+/// Pseudo-header fields at the beginning of a trailer section, in each form of HPACK. [RFC 9113
+/// §8.1]
 fn led_by_pseudo_header_fields() -> Vec<Row> {
     let sum = field("x-sum", "1");
     let table = [&[0x40][..], &field(":path", "/b")[1..]].concat();
@@ -174,7 +174,7 @@ fn led_by_pseudo_header_fields() -> Vec<Row> {
     rows
 }
 
-/// A section in two frames, of which the first has so many bytes.
+/// A section in two frames; the first has this many bytes.
 fn in_two(section: &[u8], at: usize) -> Vec<u8> {
     let (first, rest) = section.split_at(at);
     [
@@ -219,7 +219,7 @@ fn led_by_a_path_in_other_frames() -> Vec<Row> {
             frame(HEADERS, WHOLE | WITH_PRIORITY, 1, &prior),
         ),
     ];
-    // In a head too: the library forgets a malformed field in front of a cut.
+    // In a head too: the library misses a malformed field before a division.
     let head = [POST, &field("connection", "close"), &sum].concat();
     let cut_head = Row::new(
         "a field of the connection in front of one that is cut in two",
@@ -257,7 +257,7 @@ fn passed() -> Vec<Row> {
             [&alone[..], &trailers(&sum)].concat(),
             Want::Passed(seen("POST", "/").trailer("x-sum", "1")),
         ),
-        // HTTP/1.1 has no place for them behind a length.
+        // HTTP/1.1 cannot send them behind a length.
         Row::new(
             "trailers behind a body whose length was said",
             [&told[..], &frame(DATA, 0, 1, b"hi"), &trailers(&sum)].concat(),
@@ -270,7 +270,7 @@ fn passed() -> Vec<Row> {
 fn passed_in_other_frames() -> Vec<Row> {
     let sum = field("x-sum", "1");
     let found = || seen("POST", "/").body("hi");
-    // One field that is left out, and the size of a whole frame.
+    // One field that is left out, of the size of a whole frame.
     let filling = field("via", "v".repeat(16_384 - 8 - sum.len()));
     let full = [&sum[..], &filling].concat();
     assert_eq!(full.len(), 16_384);

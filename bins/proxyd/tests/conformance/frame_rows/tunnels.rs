@@ -43,7 +43,7 @@ fn plain() -> Vec<Row> {
             &[CONNECT, (":authority", "u@a.test:443")],
         ),
     ] {
-        // Nobody is connected to anything: RFC 9110 lets any 4xx say so.
+        // Plain CONNECT is not supported: RFC 9110 allows any 4xx.
         rows.push(Row::head(name, &fields(set), Want::Refused));
     }
     rows
@@ -107,7 +107,7 @@ fn misspelt() -> Vec<Row> {
 }
 
 fn websockets() -> Vec<Row> {
-    // The upstream answers as if it had not been asked for WebSocket.
+    // The upstream responds as without WebSocket.
     let declined = || {
         seen("GET", "/")
             .with("upgrade", "websocket")
@@ -121,7 +121,8 @@ fn websockets() -> Vec<Row> {
     let whole = opened(&fields(&WHOLE_SET));
     let behind = [&whole[..], &frame(DATA, 0, 1, b"GET /b HTTP/1.1\r\n\r\n")].concat();
     let keyed = opened(&with("sec-websocket-key", "mine"));
-    // A tunnel has no length; whoever waited for one upstream would take the next request for it.
+    // A tunnel has no length; a proxy that waited for the upstream would take the next request for
+    // tunnel data.
     let measured = opened(&with("content-length", "5"));
     vec![
         Row::new("WebSocket", whole, Want::Passed(declined())),

@@ -43,7 +43,7 @@ fn absolute() -> Vec<Row> {
         got("GET http://a.test?b HTTP/1.1", "a.test", found("/?b")),
         got("GET HTTP://a.test/ HTTP/1.1", "a.test", found("/")),
         got("GET https://a.test/ HTTP/1.1", "a.test", found("/")),
-        // The target wins over the field. [RFC 9112 §3.2.2]
+        // The target has precedence over the field. [RFC 9112 §3.2.2]
         got(
             "GET http://a.test/ HTTP/1.1",
             "b.test",
@@ -64,7 +64,7 @@ fn absolute() -> Vec<Row> {
             "a.test",
             seen("OPTIONS", "/"),
         ),
-        // What has no path asks about the whole server. [RFC 9112 §3.2.4]
+        // A target without a path concerns the whole server. [RFC 9112 §3.2.4]
         got(
             "OPTIONS http://a.test HTTP/1.1",
             "a.test",
@@ -102,7 +102,7 @@ fn no_absolute() -> Vec<Row> {
     ] {
         let bytes = line(&format!("GET {target} HTTP/1.1"), "a.test");
         let want = match target {
-            // A path like any other.
+            // An ordinary path.
             "//" => Want::Passed {
                 target: "//",
                 body: "",
@@ -259,8 +259,8 @@ fn old() -> Vec<Row> {
     ]
 }
 
-/// What no reader should be sent is refused by default; what several readers could read differently
-/// passes where all readings lead to the same route.
+/// Paths that are invalid in some reading are refused by default; ambiguous ones are accepted if
+/// all readings lead to the same route.
 fn paths() -> Vec<Row> {
     let mut rows = Vec::new();
     for path in [

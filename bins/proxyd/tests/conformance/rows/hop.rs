@@ -1,4 +1,4 @@
-//! Fields that end here, and fields that are ours to write. [RFC 9110 §7.6, §7.8, §10.1.1]
+//! Hop-by-hop fields, and fields that the proxy sets. [RFC 9110 §7.6, §7.8, §10.1.1]
 
 use super::{GET, Row, Want, with_field};
 use crate::frame_row::{Seen, seen};
@@ -68,7 +68,7 @@ fn upgrades() -> Vec<Row> {
             "Connection: Upgrade\r\nUpgrade: h2c, websocket",
             get().without("http2-settings"),
         ),
-        // A body comes before the change of protocols. [RFC 9110 §7.8]
+        // A body precedes the protocol switch. [RFC 9110 §7.8]
         Row::new("an upgrade with a body", *b"POST / HTTP/1.1\r\nHost: a.test\r\nConnection: upgrade\r\nUpgrade: websocket\r\nContent-Length: 2\r\n\r\nhi", Want::Got(seen("POST", "/").body("hi").with("content-length", "2"))),
         Row::new("an upgrade with chunks", *b"POST / HTTP/1.1\r\nHost: a.test\r\nConnection: upgrade\r\nUpgrade: websocket\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n", Want::Got(seen("POST", "/").body("hi"))),
         row(
@@ -122,7 +122,7 @@ fn ours() -> Vec<Row> {
     ]
 }
 
-/// Behind a body, nothing may be said that must be known before it. [RFC 9110 §6.5.1]
+/// Fields that must be known before the body are not allowed behind it. [RFC 9110 §6.5.1]
 fn trailers() -> Vec<Row> {
     let mut rows = Vec::new();
     let sent = |trailers: &str| {

@@ -1,4 +1,4 @@
-//! Heads at their limits and beyond them, all by default.
+//! Heads at and above the default limits.
 
 use super::{GET, Row, Want};
 use crate::frame_row::seen;

@@ -1,4 +1,4 @@
-//! Several requests in one breath: where one ends and the next begins. [RFC 9112 §6, §9.3.2]
+//! Pipelined requests: the end of one and the beginning of the next. [RFC 9112 §6, §9.3.2]
 
 use super::{Row, Want};
 
@@ -95,7 +95,7 @@ fn good() -> Vec<Row> {
     ]
 }
 
-/// Connections that end, and requests that are told from what is around them.
+/// Connections that end, and requests between other bytes.
 fn ends() -> Vec<Row> {
     const TWO: &[u16] = &[200, 200];
     const A_HELLO: &[(&str, &str)] = &[("/a", "hello"), ("/b", "")];
@@ -152,7 +152,7 @@ fn ends() -> Vec<Row> {
     ]
 }
 
-/// Requests within bodies stay there.
+/// Requests within bodies are body data.
 fn hidden() -> Vec<Row> {
     const ONE: &[u16] = &[200];
     const HIDDEN: &[(&str, &str)] = &[("/a", "GET /b HTTP/1.1\r\nHost: a.test\r\n\r\n")];
@@ -210,7 +210,7 @@ fn hidden() -> Vec<Row> {
     ]
 }
 
-/// The first is answered; what follows it is refused and nothing behind it is looked at.
+/// The first is answered; the next is refused, and nothing behind it is parsed.
 fn bad() -> Vec<Row> {
     const REFUSED: &[u16] = &[200, 400];
     const A: &[(&str, &str)] = &[("/a", "")];

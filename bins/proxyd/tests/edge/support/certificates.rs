@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use tokio_rustls::rustls::RootCertStore;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
-/// Whoever signs certificates.
+/// A certificate authority.
 pub(crate) struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
 }
@@ -34,12 +34,12 @@ impl Authority {
         Self { issuer }
     }
 
-    /// A certificate for a server of these names, good until the year 2100.
+    /// A certificate for a server with these names, valid until the year 2100.
     pub(crate) fn issue(&self, names: &[&str]) -> Identity {
         self.issue_until(names, 2100)
     }
 
-    /// The same, with a serial number of one byte.
+    /// Like [`Self::issue`], with a serial number of one byte.
     pub(crate) fn issue_numbered(&self, names: &[&str], serial: u8) -> Identity {
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
         let mut params = CertificateParams::new(names).unwrap();
@@ -47,7 +47,7 @@ impl Authority {
         self.sign(params)
     }
 
-    /// The same, good until the year given.
+    /// Like [`Self::issue`], valid until the given year.
     pub(crate) fn issue_until(&self, names: &[&str], year: i32) -> Identity {
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
         let mut params = CertificateParams::new(names).unwrap();
@@ -64,8 +64,8 @@ impl Authority {
         self.sign(params)
     }
 
-    /// A certificate for a server of these names that is signed by itself, as `openssl req -x509` makes
-    /// it, good until the year given; and the same as an authority to trust.
+    /// A self-signed certificate for a server with these names, as `openssl req -x509` makes it,
+    /// valid until the given year; and the same as a trusted authority.
     pub(crate) fn of_itself(names: &[&str], year: i32) -> (Identity, Self) {
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
         let mut params = CertificateParams::new(names).unwrap();
@@ -84,7 +84,7 @@ impl Authority {
         (identity, Self { issuer })
     }
 
-    /// The same, good for `time` from now.
+    /// Valid for `time` from now.
     #[expect(clippy::disallowed_methods, reason = "a test tells the time")]
     pub(crate) fn issue_to_client_for(&self, name: &str, time: Duration) -> Identity {
         let mut params = CertificateParams::default();
@@ -106,7 +106,7 @@ impl Authority {
         }
     }
 
-    /// As roots to trust.
+    /// As trusted roots.
     pub(crate) fn roots(&self) -> RootCertStore {
         let mut roots = RootCertStore::empty();
         roots.add(self.issuer.der().clone()).unwrap();
@@ -126,7 +126,7 @@ impl Authority {
 }
 
 impl Identity {
-    /// Writes the chain and the key as `{name}.crt` and `{name}.key`, whole at once.
+    /// Writes the chain and the key as `{name}.crt` and `{name}.key`, atomically.
     pub(crate) fn write(&self, folder: &Path, name: &str) {
         for (ending, text) in [("crt", &self.chain), ("key", &self.key)] {
             let new = folder.join(format!("{name}.new"));

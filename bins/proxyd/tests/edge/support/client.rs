@@ -1,4 +1,4 @@
-//! A client that speaks TLS, and HTTP/1.1 over it.
+//! A TLS client with HTTP/1.1.
 
 use super::certificates::{Authority, Identity};
 use super::staples::Staples;
@@ -13,7 +13,7 @@ use tokio_rustls::rustls::crypto::aws_lc_rs::default_provider;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, HandshakeKind, SupportedProtocolVersion};
 
-/// How a client makes its connections. Sessions are resumed between them.
+/// The configuration of a client's connections. Sessions are resumed between them.
 pub(crate) struct TlsClient {
     config: Arc<ClientConfig>,
 }
@@ -25,13 +25,13 @@ pub(crate) struct Secure {
 }
 
 impl TlsClient {
-    /// A client that trusts `authority` and speaks what rustls does.
+    /// A client that trusts `authority`, with rustls's defaults.
     pub(crate) fn trusting(authority: &Authority) -> Self {
         let versions = tokio_rustls::rustls::DEFAULT_VERSIONS;
         Self::new(authority, versions, None)
     }
 
-    /// The same, by these versions of TLS only.
+    /// Restricted to these versions of TLS.
     pub(crate) fn speaking(
         authority: &Authority,
         versions: &[&'static SupportedProtocolVersion],
@@ -39,13 +39,13 @@ impl TlsClient {
         Self::new(authority, versions, None)
     }
 
-    /// The same, with a certificate to show.
+    /// With a client certificate.
     pub(crate) fn showing(authority: &Authority, identity: &Identity) -> Self {
         let versions = tokio_rustls::rustls::DEFAULT_VERSIONS;
         Self::new(authority, versions, Some(identity))
     }
 
-    /// One that trusts everybody, and notes the OCSP responses it is shown.
+    /// Trusts every server, and records the OCSP responses.
     pub(crate) fn noting(staples: &Arc<Staples>) -> Self {
         Self {
             config: Arc::new(staples.client()),
@@ -72,7 +72,7 @@ impl TlsClient {
         }
     }
 
-    /// The same, offering these protocols.
+    /// Offers these protocols.
     pub(crate) fn offering(self, protocols: &[&str]) -> Self {
         let mut config = (*self.config).clone();
         config.alpn_protocols = protocols
@@ -84,7 +84,7 @@ impl TlsClient {
         }
     }
 
-    /// A connection, asking for `name`.
+    /// Connects with `name` as SNI.
     pub(crate) async fn connect(&self, to: SocketAddr, name: &str) -> Secure {
         self.try_connect(to, name).await.unwrap()
     }
@@ -95,7 +95,7 @@ impl TlsClient {
         self.over(stream, name).await
     }
 
-    /// Shakes hands over a connection on which something may have been said.
+    /// Performs a handshake on a connection that may already have carried data.
     pub(crate) async fn over(&self, stream: TcpStream, name: &str) -> io::Result<Secure> {
         let name = ServerName::try_from(name.to_owned()).unwrap();
         let connector = TlsConnector::from(Arc::clone(&self.config));
@@ -107,13 +107,13 @@ impl TlsClient {
 }
 
 impl Secure {
-    /// The certificate that the server showed.
+    /// The server's certificate.
     pub(crate) fn shown(&self) -> CertificateDer<'static> {
         let (_, session) = self.stream.get_ref();
         session.peer_certificates().unwrap()[0].clone()
     }
 
-    /// The protocol agreed on.
+    /// The negotiated protocol.
     pub(crate) fn protocol(&self) -> Option<&str> {
         let (_, session) = self.stream.get_ref();
         session
@@ -121,7 +121,7 @@ impl Secure {
             .map(|name| std::str::from_utf8(name).unwrap())
     }
 
-    /// Sends a GET and gives status and body.
+    /// Sends a GET and returns status and body.
     pub(crate) async fn get(&mut self, host: &str, target: &str) -> (u16, String) {
         let request = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n");
         self.stream.write_all(request.as_bytes()).await.unwrap();
@@ -130,20 +130,20 @@ impl Secure {
         (status, String::from_utf8(body).unwrap())
     }
 
-    /// Sends the rest of a request and gives the status.
+    /// Sends the rest of a request and returns the status.
     pub(crate) async fn get_rest(&mut self, rest: &str) -> u16 {
         self.stream.write_all(rest.as_bytes()).await.unwrap();
         let (head, _) = self.response().await;
         head.split(' ').nth(1).unwrap().parse().unwrap()
     }
 
-    /// Whether an earlier session was taken up again.
+    /// Whether an earlier session was resumed.
     pub(crate) fn is_resumed(&self) -> bool {
         let (_, session) = self.stream.get_ref();
         session.handshake_kind() == Some(HandshakeKind::Resumed)
     }
 
-    /// Reads a response whose length is told: its head and its body.
+    /// Reads a response with a length: its head and its body.
     pub(crate) async fn response(&mut self) -> (String, Vec<u8>) {
         let end = loop {
             if let Some(at) = self.unread.windows(4).position(|at| at == b"\r\n\r\n") {

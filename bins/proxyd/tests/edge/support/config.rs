@@ -1,4 +1,4 @@
-//! Configurations that many tests share.
+//! Configurations shared by many tests.
 
 use super::certificates::Identity;
 use proxy_testkit::{Launch, Proxyd, Upstream};
@@ -15,7 +15,7 @@ pub(crate) fn start(kdl: &str, identities: &[(&str, &Identity)]) -> Proxyd {
     launch.start()
 }
 
-/// A listener with these settings, and one route that leads everything to `upstream`.
+/// A listener with these settings, and one route for every request to `upstream`.
 pub(crate) fn to(upstream: &Upstream, listener: &str) -> String {
     let address = upstream.address();
     format!(
@@ -28,7 +28,7 @@ pub(crate) fn to(upstream: &Upstream, listener: &str) -> String {
     )
 }
 
-/// The settings of a listener that shows `site.crt`, with more settings for its TLS.
+/// The settings of a listener with `site.crt`, with more settings for its TLS.
 pub(crate) fn over_tls(more: &str) -> String {
     format!(r#"protocol "https"; tls {{ cert-file "site.crt"; key-file "site.key"; {more} }}"#)
 }

@@ -1,4 +1,4 @@
-//! A client that sends HTTP/2 frame by frame, and reads what comes back.
+//! A client that sends raw HTTP/2 frames, and reads the replies.
 
 use super::http2::plain;
 use std::net::SocketAddr;
@@ -74,12 +74,12 @@ impl Frames {
         self.0.write_all(&frame).await
     }
 
-    /// Sends bytes as they are.
+    /// Sends raw bytes.
     pub(crate) async fn send_raw(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         self.0.write_all(bytes).await
     }
 
-    /// The next frame; none when the proxy has ended the connection.
+    /// The next frame; `None` at the end of the connection.
     pub(crate) async fn next(&mut self) -> Option<Frame> {
         let mut header = [0; 9];
         self.0.read_exact(&mut header).await.ok()?;
@@ -95,7 +95,7 @@ impl Frames {
         })
     }
 
-    /// The next frame of this kind; those between are passed over.
+    /// The next frame of this type; frames before it are skipped.
     pub(crate) async fn next_of(&mut self, kind: u8) -> Frame {
         loop {
             let frame = self.next().await;
@@ -124,7 +124,7 @@ pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8>
     frame
 }
 
-/// A field that HPACK has no short form for.
+/// A field that HPACK cannot compress.
 pub(crate) fn literal(name: &[u8], value: &[u8]) -> Vec<u8> {
     let length = |bytes: &[u8]| u8::try_from(bytes.len()).unwrap();
     let mut field = vec![0, length(name)];

@@ -1,4 +1,4 @@
-//! A gRPC service by tonic, and calls of it, without a line of protobuf.
+//! A gRPC service by tonic, and calls to it, without protobuf.
 
 use super::certificates::{Authority, Identity};
 use bytes::{Buf, BufMut, Bytes};
@@ -21,7 +21,7 @@ use tower::service_fn;
 
 type Messages = ReceiverStream<Result<Bytes, Status>>;
 
-/// Messages are bytes, and mean nothing.
+/// A codec of plain bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Plain;
 
@@ -59,23 +59,23 @@ impl Decoder for Plain {
     }
 }
 
-/// A service whose methods are named in [`serve`].
+/// A service with the methods of [`serve`].
 pub(crate) struct GrpcService {
     pub(crate) address: SocketAddr,
     /// The metadata of its calls.
     pub(crate) calls: Journal<MetadataMap>,
-    /// The methods whose callers went away.
+    /// The methods of cancelled calls.
     pub(crate) given_up: Journal<&'static str>,
 }
 
-/// What the methods share.
+/// State shared by the methods.
 #[derive(Clone)]
 struct Desk {
     calls: Journal<MetadataMap>,
     given_up: Journal<&'static str>,
 }
 
-/// Says when a call ends before its time.
+/// Records when a call is cancelled.
 struct Alarm(Journal<&'static str>, &'static str);
 
 impl Drop for Alarm {
@@ -85,7 +85,7 @@ impl Drop for Alarm {
 }
 
 impl GrpcService {
-    /// Serves on the runtime of the test, which ends it; over TLS with an identity.
+    /// Serves on the test's runtime, which ends it; over TLS with an identity.
     pub(crate) fn start(identity: Option<&Identity>) -> Self {
         let incoming = TcpIncoming::bind(([127, 0, 0, 1], 0).into()).unwrap();
         let address = incoming.local_addr().unwrap();
@@ -137,7 +137,7 @@ async fn serve(
     })
 }
 
-/// The message and the caller's metadata, back again.
+/// Returns the message and the client's metadata.
 async fn unary(request: Request<Bytes>) -> Result<Response<Bytes>, Status> {
     let (asked, _, message) = request.into_parts();
     let mut response = Response::new(message);
@@ -152,7 +152,7 @@ async fn unary(request: Request<Bytes>) -> Result<Response<Bytes>, Status> {
     Ok(response)
 }
 
-/// All messages in one.
+/// Returns all messages in one.
 async fn join(request: Request<Streaming<Bytes>>) -> Result<Response<Bytes>, Status> {
     let mut all = Vec::new();
     let mut messages = request.into_inner();
@@ -162,7 +162,7 @@ async fn join(request: Request<Streaming<Bytes>>) -> Result<Response<Bytes>, Sta
     Ok(Response::new(all.into()))
 }
 
-/// The same, by a server that sends its head at once.
+/// The same, with the head sent at once.
 async fn join_late(request: Request<Streaming<Bytes>>) -> Result<Response<Messages>, Status> {
     let (sender, receiver) = mpsc::channel(1);
     tokio::spawn(async move {
@@ -172,7 +172,7 @@ async fn join_late(request: Request<Streaming<Bytes>>) -> Result<Response<Messag
     Ok(Response::new(ReceiverStream::new(receiver)))
 }
 
-/// As many messages as the caller says.
+/// Returns as many messages as requested.
 async fn count(request: Request<Bytes>) -> Result<Response<Messages>, Status> {
     let count = u64::from(request.into_inner().as_ref().get_u32());
     let (sender, receiver) = mpsc::channel(1);
@@ -187,7 +187,7 @@ async fn count(request: Request<Bytes>) -> Result<Response<Messages>, Status> {
     Ok(Response::new(ReceiverStream::new(receiver)))
 }
 
-/// Each message when it comes.
+/// Returns each message as it arrives.
 async fn chat(request: Request<Streaming<Bytes>>) -> Result<Response<Messages>, Status> {
     let mut messages = request.into_inner();
     let (sender, receiver) = mpsc::channel(1);
@@ -228,7 +228,7 @@ fn watch(desk: Desk, request: Request<Bytes>) -> Response<Messages> {
     Response::new(ReceiverStream::new(receiver))
 }
 
-/// A caller of the service at `address`, over TLS with an authority to trust.
+/// A client of the service at `address`, over TLS with a trusted authority.
 pub(crate) async fn caller(address: SocketAddr, trusted: Option<&Authority>) -> Grpc<Channel> {
     let scheme = if trusted.is_some() { "https" } else { "http" };
     let mut endpoint = Endpoint::from_shared(format!("{scheme}://{address}")).unwrap();
@@ -242,7 +242,7 @@ pub(crate) async fn caller(address: SocketAddr, trusted: Option<&Authority>) -> 
     Grpc::new(channel).max_decoding_message_size(8 * 1024 * 1024)
 }
 
-/// `grpc`, when it takes another call.
+/// `grpc`, when it is ready for another call.
 pub(crate) async fn ready(grpc: &mut Grpc<Channel>) -> &mut Grpc<Channel> {
     grpc.ready().await.unwrap();
     grpc

@@ -1,4 +1,4 @@
-//! A client that speaks HTTP/2.
+//! An HTTP/2 client.
 
 use bytes::Bytes;
 use h2::client::{ResponseFuture, SendRequest};
@@ -25,12 +25,12 @@ pub(crate) struct Answer {
 }
 
 impl Http2 {
-    /// Speaks over `io`.
+    /// HTTP/2 over `io`.
     pub(crate) async fn over(io: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> Self {
         Self::with(io, &mut h2::client::Builder::new()).await
     }
 
-    /// The same, begun as `builder` says.
+    /// Configured by `builder`.
     pub(crate) async fn with(
         io: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
         builder: &mut h2::client::Builder,
@@ -42,7 +42,7 @@ impl Http2 {
         }
     }
 
-    /// Speaks without TLS to a server that is known to understand.
+    /// With prior knowledge, without TLS.
     pub(crate) async fn knowing(to: SocketAddr) -> Self {
         Self::over(plain(to).await).await
     }
@@ -62,18 +62,18 @@ impl Http2 {
         send.send_request(request, true).unwrap().0
     }
 
-    /// Sends a request without a body and waits for all of the response.
+    /// Sends a request without a body and waits for the whole response.
     pub(crate) async fn ask(&mut self, request: Request<()>) -> Answer {
         let response = self.send(request).await;
         Answer::whole(response.await.unwrap()).await.unwrap()
     }
 
-    /// Asks for `target` at `a.test`.
+    /// Requests `target` at `a.test`.
     pub(crate) async fn get(&mut self, target: &str) -> Answer {
         self.ask(get(target)).await
     }
 
-    /// Waits until the connection has ended, and says how.
+    /// Waits until the connection has ended, and returns the error.
     pub(crate) async fn end(self) -> Result<(), h2::Error> {
         let Self { send, connection } = self;
         drop(send);
@@ -127,19 +127,19 @@ pub(crate) fn get(target: &str) -> Request<()> {
     Request::builder().uri(uri).body(()).unwrap()
 }
 
-/// The same by another method.
+/// The same with another method.
 pub(crate) fn ask(method: &str, target: &str) -> Request<()> {
     let mut request = get(target);
     *request.method_mut() = method.parse().unwrap();
     request
 }
 
-/// Sends all of `body`, as fast as it is taken, and ends the stream.
+/// Sends all of `body`, as fast as the windows allow, and ends the stream.
 pub(crate) async fn send_all(stream: &mut SendStream<Bytes>, body: &[u8]) -> Result<(), h2::Error> {
     send(stream, body, true).await
 }
 
-/// Sends all of `bytes`, as fast as they are taken.
+/// Sends all of `bytes`, as fast as the windows allow.
 pub(crate) async fn send_some(stream: &mut SendStream<Bytes>, bytes: &[u8]) {
     send(stream, bytes, false).await.unwrap();
 }

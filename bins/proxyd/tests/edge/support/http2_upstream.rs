@@ -1,4 +1,4 @@
-//! A target that speaks HTTP/2.
+//! A scripted HTTP/2 target.
 
 use bytes::Bytes;
 use h2::RecvStream;
@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 
-/// A target that does with each request what a test tells it.
+/// A scripted target.
 pub(crate) struct Http2Upstream {
     pub(crate) address: SocketAddr,
     pub(crate) requests: Journal<Parts>,
@@ -25,16 +25,16 @@ pub(crate) struct Http2Upstream {
     leave: Arc<Notify>,
 }
 
-/// A request as it came.
+/// A request as received.
 pub(crate) struct Request {
-    /// Which connection it came by, counted from 0.
+    /// Index of its connection, from 0.
     pub(crate) connection: usize,
     pub(crate) head: Parts,
     pub(crate) body: RecvStream,
     pub(crate) respond: SendResponse<Bytes>,
 }
 
-/// How a target speaks.
+/// The protocol options of a target.
 #[derive(Clone, Default)]
 pub(crate) struct Manner {
     pub(crate) tls: Option<Arc<ServerConfig>>,
@@ -45,7 +45,7 @@ pub(crate) struct Manner {
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl Http2Upstream {
-    /// Serves every request as `script` says.
+    /// Runs `script` for every request.
     pub(crate) fn start<F>(script: impl Fn(Request) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
@@ -53,7 +53,7 @@ impl Http2Upstream {
         Self::speaking(Manner::default(), script)
     }
 
-    /// The same, in this manner.
+    /// Like [`Self::start`], with these options.
     pub(crate) fn speaking<F>(
         manner: Manner,
         script: impl Fn(Request) -> F + Send + Sync + 'static,
@@ -97,7 +97,7 @@ impl Http2Upstream {
         }
     }
 
-    /// Tells every open connection to be used no more.
+    /// Sends GOAWAY on every open connection.
     pub(crate) fn leave(&self) {
         self.leave.notify_waiters();
     }
@@ -112,7 +112,7 @@ struct Server {
 }
 
 impl Server {
-    /// Serves the connection, over TLS where that is its manner.
+    /// Serves the connection, over TLS if the options say so.
     async fn greet(self, stream: TcpStream, number: usize) {
         let Some(config) = self.manner.tls.clone() else {
             return self.serve(stream, number).await;
@@ -174,7 +174,7 @@ impl Request {
     ) {
         let mut head = Response::new(());
         *head.headers_mut() = map(fields);
-        // Who has gone needs no answer.
+        // Fails if the client has disconnected.
         let Ok(mut send) = self.respond.send_response(head, false) else {
             return;
         };
@@ -184,7 +184,7 @@ impl Request {
         }
     }
 
-    /// Reads the whole body, and what came behind it.
+    /// Reads the whole body, and the trailers.
     pub(crate) async fn read(&mut self) -> Option<(Vec<u8>, HeaderMap)> {
         let mut whole = Vec::new();
         while let Some(data) = self.body.data().await {

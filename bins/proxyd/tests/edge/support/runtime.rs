@@ -1,9 +1,9 @@
-//! Where asynchronous tests live.
+//! The runtime of asynchronous tests.
 
 use proxy_testkit::EVENT_TIMEOUT;
 
-/// Runs a test to its end, or fails when that does not come. What it spawns runs on another thread, so
-/// that the test itself may wait for threads.
+/// Runs a test with a deadline. Spawned tasks run on another thread, so that the test itself may
+/// block.
 #[track_caller]
 pub(crate) fn live<T>(test: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -1,4 +1,4 @@
-//! OCSP responses made for a test, and a client that notes which one it is shown.
+//! OCSP responses for tests, and a client that records which one it gets.
 
 use std::sync::{Arc, OnceLock};
 use tokio_rustls::rustls::client::danger::{
@@ -8,14 +8,14 @@ use tokio_rustls::rustls::crypto::aws_lc_rs::default_provider;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use tokio_rustls::rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
 
-/// Trusts everybody, and notes the response that came with the first certificate.
+/// Trusts every server, and records the response for the first certificate.
 #[derive(Debug, Default)]
 pub(crate) struct Staples {
     first: OnceLock<Vec<u8>>,
 }
 
 impl Staples {
-    /// A client that notes them here.
+    /// A client that records them here.
     pub(crate) fn client(self: &Arc<Self>) -> ClientConfig {
         ClientConfig::builder_with_provider(Arc::new(default_provider()))
             .with_safe_default_protocol_versions()
@@ -25,7 +25,7 @@ impl Staples {
             .with_no_client_auth()
     }
 
-    /// The first response; empty when there was none.
+    /// The first response; empty without one.
     pub(crate) fn first(&self) -> Vec<u8> {
         self.first.get().unwrap().clone()
     }
@@ -68,8 +68,8 @@ impl ServerCertVerifier for Staples {
     }
 }
 
-/// A response that calls the certificate of this number good until the year given. Its
-/// signature is none: that is for clients to check. [RFC 6960 §4.2.1]
+/// A response with the status good for the certificate with this number, valid until the given
+/// year. Its signature is invalid: only clients verify it. [RFC 6960 §4.2.1]
 pub(crate) fn ocsp_response(serial: u8, until: u16) -> Vec<u8> {
     let until = format!("{until}0101000000Z");
     let oid = der(6, &[&[0x2b]]);

@@ -1,4 +1,4 @@
-//! A target that speaks TLS.
+//! A TLS target.
 
 use super::certificates::{Authority, Identity};
 use std::net::SocketAddr;
@@ -13,14 +13,14 @@ use tokio_rustls::rustls::crypto::aws_lc_rs::default_provider;
 use tokio_rustls::rustls::server::{NoClientAuth, WebPkiClientVerifier};
 use tokio_rustls::server::TlsStream;
 
-/// A target that answers `hello` to whatever it is asked, by HTTP/1.1 over TLS.
+/// A target that answers every request with `hello`, over HTTP/1.1 and TLS.
 pub(crate) struct TlsUpstream {
     pub(crate) address: SocketAddr,
     greetings: Receiver<Greeting>,
     ends: Receiver<bool>,
 }
 
-/// What a connection to it began with.
+/// The handshake parameters of a connection.
 #[derive(Debug)]
 pub(crate) struct Greeting {
     pub(crate) server_name: Option<String>,
@@ -29,7 +29,7 @@ pub(crate) struct Greeting {
     pub(crate) resumed: bool,
 }
 
-/// How a target greets.
+/// The TLS configuration of a target.
 pub(crate) fn greeting(
     identity: &Identity,
     asks: Option<&Authority>,
@@ -96,7 +96,7 @@ impl TlsUpstream {
             .unwrap()
     }
 
-    /// Waits for the next connection's end. Whether it was told, and not cut off.
+    /// Waits for the next connection's end. Returns whether it was closed with `close_notify`.
     pub(crate) fn end_was_told(&self) -> bool {
         self.ends
             .recv_timeout(proxy_testkit::EVENT_TIMEOUT)
@@ -125,13 +125,13 @@ async fn greet(
     let Ok(stream) = acceptor.accept(stream).await else {
         return;
     };
-    // Nobody may listen any more when the test is over.
+    // The listener must be closed when the test is over.
     drop(told.send(Greeting::of(&stream)));
     let end = answer(stream).await;
     tells_end.send(end).unwrap_or_default();
 }
 
-/// Whether the end was told.
+/// Whether `close_notify` was received.
 async fn answer(mut stream: TlsStream<TcpStream>) -> bool {
     let mut read = Vec::new();
     loop {

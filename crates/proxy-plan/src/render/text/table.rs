@@ -1,8 +1,9 @@
-//! Rows of text whose columns are aligned.
+//! Tables with aligned columns.
 
 use std::iter;
 
-/// A cell wider than this does not push the next column of other rows to the right.
+/// Maximum width that counts for alignment, in characters; wider cells do not push the next column
+/// of other rows.
 const MAX_CELL_CHARS: usize = 60;
 
 /// Rows of `N` cells.
@@ -18,7 +19,7 @@ impl<const N: usize> Default for Table<N> {
 }
 
 impl Table<1> {
-    /// One line.
+    /// A line.
     pub(super) fn line(text: &str) -> String {
         format!("{}\n", plain(text))
     }
@@ -29,12 +30,12 @@ impl<const N: usize> Table<N> {
         self.rows.push(cells.map(plain));
     }
 
-    /// The rows, one a line.
+    /// The rows, one per line.
     pub(super) fn page(&self) -> String {
         self.lines("")
     }
 
-    /// The same, two columns to the right.
+    /// Like [`Self::page`], indented by two columns.
     pub(super) fn indented(&self) -> String {
         self.lines("  ")
     }
@@ -65,7 +66,7 @@ impl<const N: usize> Table<N> {
     }
 }
 
-/// `text` without anything that a terminal would obey.
+/// `text` with control characters escaped.
 fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {

@@ -1,4 +1,4 @@
-//! Values of settings as people read them.
+//! Values of settings as text.
 
 use proxy_model::EffectiveSetting;
 use proxy_model::registry::{self, Shape, show_size};
@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// What each setting's value is, by the setting's row of the registry.
+/// The kind of each setting's value, by the setting's row of the registry.
 #[derive(Debug)]
 pub(super) struct Shapes(HashMap<&'static str, Shape>);
 

@@ -1,4 +1,4 @@
-//! Certificates made for a test and the files they are put in.
+//! Certificates and files for tests.
 
 use proxy_tls::CertificateSource;
 use rcgen::{
@@ -19,12 +19,12 @@ pub(crate) enum KeyKind {
     Rsa,
 }
 
-/// What a leaf is to say.
+/// The fields of a leaf.
 #[derive(Clone, Debug)]
 pub(crate) struct Leaf {
     pub(crate) names: Vec<&'static str>,
     pub(crate) kind: KeyKind,
-    /// First and last year.
+    /// First and last year of its validity.
     pub(crate) years: (i32, i32),
     pub(crate) serial: u8,
     pub(crate) for_clients: bool,
@@ -100,7 +100,7 @@ impl Ca {
     }
 }
 
-/// A folder that is gone after the test.
+/// A folder that is removed after the test.
 pub(crate) struct Dir(TempDir);
 
 impl Dir {
@@ -129,7 +129,7 @@ impl Dir {
         }
     }
 
-    /// Makes the link `name` lead to `target`, in one step, as Kubernetes does with `..data`.
+    /// Points the link `name` to `target` atomically, as Kubernetes does with `..data`.
     pub(crate) fn link(&self, name: &str, target: &str) {
         let fresh = self.path("fresh-link");
         symlink(target, &fresh).unwrap();
@@ -137,7 +137,7 @@ impl Dir {
     }
 }
 
-/// The time of the last write, so that nothing written around it counts as settled.
+/// The time of the last write, so that no write around it counts as settled.
 pub(crate) fn written(path: &Path) -> SystemTime {
     fs::metadata(path).unwrap().modified().unwrap()
 }

@@ -1,4 +1,4 @@
-//! Two TLS ends that talk through buffers.
+//! Two TLS ends connected by buffers.
 
 use rustls::{ClientConfig, ClientConnection, Error, ServerConfig, ServerConnection};
 use rustls_pki_types::ServerName;
@@ -11,14 +11,14 @@ pub(crate) struct Pair {
     pub(crate) server: ServerConnection,
 }
 
-/// What each end says of a handshake that failed.
+/// The errors of both ends of a failed handshake.
 #[derive(Debug)]
 pub(crate) struct Broken {
     pub(crate) client: Option<Error>,
     pub(crate) server: Option<Error>,
 }
 
-/// Shakes hands; `name` is a host name or an IP address.
+/// Performs a handshake; `name` is a host name or an IP address.
 pub(crate) fn connect(
     client: &Arc<ClientConfig>,
     server: &Arc<ServerConfig>,
@@ -38,7 +38,7 @@ impl Pair {
         }
     }
 
-    /// Lets both ends talk until they have nothing more to say.
+    /// Moves data until both ends have nothing to send.
     pub(crate) fn shake(&mut self) -> Result<(), Box<Broken>> {
         let (mut client, mut server) = (None, None);
         while self.client.wants_write() || self.server.wants_write() {
@@ -56,7 +56,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Brings to the server what the client has said.
+    /// Delivers the client's data to the server.
     pub(crate) fn hear_client(&mut self) -> Result<(), Error> {
         let mut wire = Vec::new();
         while self.client.wants_write() {
@@ -70,7 +70,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Brings to the client what the server has said.
+    /// Delivers the server's data to the client.
     pub(crate) fn hear_server(&mut self) -> Result<(), Error> {
         let mut wire = Vec::new();
         while self.server.wants_write() {
@@ -84,12 +84,12 @@ impl Pair {
         Ok(())
     }
 
-    /// The leaf the client was shown.
+    /// The leaf that the client received.
     pub(crate) fn leaf(&self) -> &[u8] {
         self.client.peer_certificates().unwrap()[0].as_ref()
     }
 
-    /// Sends a word each way through the finished connection.
+    /// Sends a few bytes each way through the established connection.
     pub(crate) fn talk(&mut self) {
         self.client.writer().write_all(b"ping").unwrap();
         self.server.writer().write_all(b"pong").unwrap();

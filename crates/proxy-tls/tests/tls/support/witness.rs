@@ -1,4 +1,5 @@
-//! A client that trusts anyone, says which signatures it knows, and remembers the staple.
+//! A client that accepts any certificate, restricts signature schemes, and records the OCSP
+//! response.
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::aws_lc_rs::default_provider;
