@@ -65,11 +65,6 @@ impl Program {
         &self.base_url
     }
 
-    /// The number of the process.
-    pub fn id(&self) -> u32 {
-        self.process.id()
-    }
-
     /// A client without a credential.
     pub fn client(&self) -> Client {
         Client::new(&self.base_url)
