@@ -126,7 +126,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn void_rounds_count_for_nobody() {
+    fn void_rounds_do_not_count() {
         let figure = Figure::CpuMicros;
         let ours = entry("proxyd", figure, &[Some(9.0), None, Some(8.0)]);
         let theirs = entry("nginx", figure, &[Some(10.0), Some(1.0), Some(10.0)]);

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_core_reaches_no_runtime_even_through_others() {
+    fn the_core_reaches_no_runtime_even_indirectly() {
         let graph = Graph::ours(&[
             ("proxy-limits", "core", &["innocent"]),
             ("proxy-plan", "model", &["kdl"]),
