@@ -1,4 +1,4 @@
-//! `cargo xtask tidy`: what the compiler cannot check, every violation at once, and the figures.
+//! `cargo xtask tidy`: checks beyond the compiler's, all violations at once, and the figures.
 
 mod figures;
 mod fuzzing;
