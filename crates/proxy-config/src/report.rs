@@ -68,8 +68,11 @@ impl Report {
 
     /// The report as `handler` lays it out, for a terminal or a screen reader.
     pub fn with_handler<'r>(&'r self, handler: &'r dyn ReportHandler) -> impl fmt::Display + 'r {
+        let shown = self.faults.get(..MAX_SHOWN).unwrap_or(&self.faults);
         Rendering {
-            report: self,
+            sources: &self.sources,
+            shown,
+            omitted: self.omitted(),
             handler,
         }
     }
@@ -118,11 +121,11 @@ impl Report {
         })
     }
 
-    pub(crate) fn shown(&self) -> impl Iterator<Item = &Diagnostic> {
+    fn shown(&self) -> impl Iterator<Item = &Diagnostic> {
         self.faults.iter().take(MAX_SHOWN)
     }
 
-    pub(crate) fn omitted(&self) -> usize {
+    fn omitted(&self) -> usize {
         self.faults.len().saturating_sub(MAX_SHOWN) + self.dropped
     }
 }

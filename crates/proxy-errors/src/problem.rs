@@ -51,7 +51,7 @@ impl Problem {
         Self { detail, ..self }
     }
 
-    /// The limit that was met is no setting, though others of its reason are.
+    /// The limit that was met is no setting, though the other limits of its reason are.
     #[must_use]
     pub fn without_setting(self) -> Self {
         Self {

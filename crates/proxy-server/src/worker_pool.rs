@@ -156,7 +156,7 @@ impl WorkerPool {
         }
     }
 
-    /// Tells everybody.
+    /// Sends a command to every worker.
     pub(crate) fn send_all(&self, command: impl Fn() -> Command) {
         for worker in self.workers.iter().chain(&self.leaving) {
             // Fails if the worker has ended, which needs no command.

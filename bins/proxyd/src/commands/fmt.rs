@@ -1,6 +1,5 @@
 //! `proxyd config fmt`.
 
-use super::EXIT_FAULTS;
 use crate::terminal::{complain, complain_of, say};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,7 +15,7 @@ pub(super) fn run(files: &[PathBuf], check: bool) -> ExitCode {
     if passed {
         ExitCode::SUCCESS
     } else {
-        ExitCode::from(EXIT_FAULTS)
+        ExitCode::FAILURE
     }
 }
 

@@ -1,9 +1,9 @@
 //! One diagnostic as miette reads it.
 
-use super::SourceTexts;
-use super::source_text::{SourceText, is_unsafe};
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::Severity;
+use crate::rendering::source_text::{SourceText, is_unsafe};
+use crate::rendering::source_texts::SourceTexts;
 use miette::{LabeledSpan, SourceCode};
 use proxy_model::Place;
 use std::fmt;
