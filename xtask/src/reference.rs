@@ -32,6 +32,10 @@ const PAGES: &[Page] = &[
         generate: proxy_errors::reference_page,
     },
     Page {
+        file: "circuit-breakers.md",
+        generate: proxy_health::breaker_reference_page,
+    },
+    Page {
         file: "metrics.md",
         generate: proxy_telemetry::reference::metrics_md,
     },

@@ -3,11 +3,12 @@
 use crate::answer::{Refused, json, json_bytes, verdict};
 use crate::clock::now;
 use crate::state::{AdminState, BuildInfo};
-use crate::{stats, upstreams};
+use crate::{stats, target_patch, upstreams};
 use axum::Router;
-use axum::extract::State;
+use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, get};
+use axum::routing::{MethodRouter, get, patch};
+use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{ACCEPT, CONTENT_TYPE, VARY};
 use proxy_errors::{Detail, Problem, Reason};
@@ -18,7 +19,7 @@ use std::sync::Arc;
 type AdminRequest = State<Arc<AdminState>>;
 
 /// Every path with its handler. HEAD is answered like GET.
-fn endpoints() -> [(&'static str, MethodRouter<Arc<AdminState>>); 9] {
+fn endpoints() -> [(&'static str, MethodRouter<Arc<AdminState>>); 10] {
     [
         (
             "/health",
@@ -55,6 +56,14 @@ fn endpoints() -> [(&'static str, MethodRouter<Arc<AdminState>>); 9] {
             }),
         ),
         (
+            "/admin/upstreams/{name}/targets/{address}",
+            patch(
+                |State(state): AdminRequest, Path(place): Path<(String, String)>, body: Bytes| async move {
+                    change_target(&state, &place, &body)
+                },
+            ),
+        ),
+        (
             "/admin/stats",
             get(|State(state): AdminRequest| async move { json(&stats::document(&state)) }),
         ),
@@ -84,6 +93,17 @@ pub(crate) fn router(state: Arc<AdminState>) -> Router {
         .fallback(move || async move { refuse(Reason::RouteNotFound) })
         .method_not_allowed_fallback(move || async move { refuse(Reason::MethodNotAllowed) })
         .with_state(state)
+}
+
+fn change_target(
+    state: &AdminState,
+    (upstream, address): &(String, String),
+    body: &[u8],
+) -> Response {
+    match target_patch::apply(state, (upstream, address), body) {
+        Ok(entry) => json(&entry),
+        Err(problem) => Refused(problem).into_response(),
+    }
 }
 
 fn metrics(state: &AdminState, headers: &HeaderMap) -> Response {

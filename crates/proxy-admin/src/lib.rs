@@ -6,6 +6,7 @@
 //! thread and never accesses a worker.
 
 mod access;
+mod target_patch;
 mod token;
 
 mod state;

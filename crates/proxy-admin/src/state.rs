@@ -6,6 +6,7 @@ use proxy_limits::ConcurrencyLimit;
 use proxy_plan::Plan;
 use proxy_telemetry::{Lifecycle, Registry};
 use std::sync::Arc;
+use tokio::sync::Notify;
 
 /// Build information of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +36,8 @@ pub struct Sources {
     pub in_flight: ConcurrencyLimit,
     /// Client connections over all workers.
     pub connections: ConcurrencyLimit,
+    /// Told when a target was changed here: all workers are to look again.
+    pub health_changes: Arc<Notify>,
 }
 
 /// The data that the admin interface reports; shared by all its sockets.

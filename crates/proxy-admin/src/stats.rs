@@ -13,6 +13,7 @@ pub(crate) fn document(state: &AdminState) -> Value {
         registry,
         in_flight,
         connections,
+        health_changes: _,
     } = &state.sources;
     let snapshot = registry.snapshot();
     let rows = [

@@ -1,5 +1,6 @@
 //! The body of `/admin/upstreams`.
 
+use proxy_health::HealthCause;
 use proxy_plan::{Plan, TargetPlan, UpstreamPlan};
 use proxy_telemetry::{Snapshot, TargetTotal, timestamp};
 use serde_json::{Map, Value, json};
@@ -8,12 +9,29 @@ use std::collections::HashMap;
 /// Metrics of targets, by upstream and address.
 type Totals<'s> = HashMap<(&'s str, &'s str), &'s TargetTotal>;
 
-pub(crate) fn document(plan: &Plan, snapshot: &Snapshot) -> Value {
-    let totals: Totals<'_> = snapshot
-        .targets
-        .iter()
+/// The entry of one target.
+pub(crate) fn target_document(
+    plan: &Plan,
+    snapshot: &Snapshot,
+    (upstream, address): (&str, &str),
+) -> Option<Value> {
+    let mut upstreams = plan.upstreams().iter();
+    let found = upstreams.find(|one| *one.name == *upstream)?;
+    let mut targets = found.targets.iter();
+    let found = targets.find(|one| *one.label == *address)?;
+    let totals = totals(snapshot);
+    Some(target(found, totals.get(&(upstream, address)).copied()))
+}
+
+fn totals(snapshot: &Snapshot) -> Totals<'_> {
+    let targets = snapshot.targets.iter();
+    targets
         .map(|(name, total)| ((&*name.upstream, &*name.address), total))
-        .collect();
+        .collect()
+}
+
+pub(crate) fn document(plan: &Plan, snapshot: &Snapshot) -> Value {
+    let totals = totals(snapshot);
     let upstreams: Map<String, Value> = plan
         .upstreams()
         .iter()
@@ -23,12 +41,25 @@ pub(crate) fn document(plan: &Plan, snapshot: &Snapshot) -> Value {
 }
 
 fn upstream(upstream: &UpstreamPlan, totals: &Totals<'_>) -> Value {
-    let healthy = upstream.targets.iter().any(|one| one.state.is_healthy());
+    let healthy = upstream
+        .targets
+        .iter()
+        .any(|one| one.state.causes().is_healthy());
     let targets = upstream.targets.iter().map(|one| {
         let total = totals.get(&(&*upstream.name, &*one.label));
         target(one, total.copied())
     });
     json!({ "healthy": healthy, "targets": targets.collect::<Vec<_>>() })
+}
+
+/// What was changed here, until the next reload; null if nothing was.
+fn overridden(target: &TargetPlan) -> Value {
+    let weight = target.state.overridden_weight();
+    let draining = target.state.causes().contains(HealthCause::Draining);
+    if weight.is_none() && !draining {
+        return Value::Null;
+    }
+    json!({ "weight": weight, "draining": draining })
 }
 
 fn target(target: &TargetPlan, total: Option<&TargetTotal>) -> Value {
@@ -40,12 +71,18 @@ fn target(target: &TargetPlan, total: Option<&TargetTotal>) -> Value {
     } = total.unwrap_or(&none);
     // Read once, so that the fields of the document agree.
     let unhealthy_reason = target.state.unhealthy_reason();
+    let causes = target.state.causes();
+    let causes = causes.iter().map(HealthCause::name);
     let mut entry = json!({
         "address": &*target.label,
         "healthy": unhealthy_reason.is_none(),
         "active_connections": active,
         "total_requests": requests,
         "failed_requests": failures,
+        "weight": target.state.overridden_weight().unwrap_or(target.weight),
+        "override": overridden(target),
+        "causes": causes.collect::<Vec<_>>(),
+        "recent_checks": target.state.results().iter().collect::<Vec<_>>(),
     });
     if let (Some(entry), Some(unhealthy_reason)) = (entry.as_object_mut(), unhealthy_reason) {
         entry.insert(

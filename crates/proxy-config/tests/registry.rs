@@ -55,27 +55,6 @@ fn every_setting_without_effect_is_refused_by_its_name() {
     assert!(refused > 0);
 }
 
-#[test]
-fn every_word_without_effect_is_refused() {
-    for spec in registry::all() {
-        let words = match &spec.shape {
-            Shape::Choice(words) => words.clone(),
-            Shape::Flag
-            | Shape::Text { .. }
-            | Shape::Integer { .. }
-            | Shape::Decimal { .. }
-            | Shape::Size { .. }
-            | Shape::Time { .. }
-            | Shape::Pair { .. }
-            | Shape::Block { .. } => Vec::new(),
-        };
-        for word in words.iter().filter(|word| word.not_yet.is_some()) {
-            let text = with(spec.path, &format!("{:?}", word.name));
-            assert!(is_refused(&text, spec.name()), "{text}\n{:?}", codes(&text));
-        }
-    }
-}
-
 /// Numbers at and just beyond both ends of the range, each with whether it is accepted.
 fn ends(spec: &SettingSpec) -> Vec<(String, bool)> {
     let whole = |least: i128, greatest: i128| {

@@ -95,6 +95,16 @@ impl CheckState {
 }
 
 impl CheckProfile {
+    /// The profile's word in a configuration.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::FastFailover => "fast-failover",
+            Self::Default => "default",
+            Self::Stable => "stable",
+            Self::SlowBackends => "slow-backends",
+        }
+    }
+
     /// The profile's figures.
     pub const fn timing(self) -> CheckTiming {
         let (interval, timeout, healthy, unhealthy) = match self {

@@ -21,5 +21,5 @@ pub use keyed_buckets::{DEFAULT_KEY_CAPACITY, KeyedBuckets};
 pub use memory_limit::{MemoryChange, MemoryLimit, MemoryLimitSettings};
 pub use rate::{MAX_RATE_EVENTS, MAX_RATE_PERIOD_SECS, Rate, RateError, RateLimitSettings};
 pub use request_queue::{QueueFull, Queued, RequestQueue, RequestQueueSettings, Ticket};
-pub use retry_budget::{RetryBudget, RetryBudgetSettings};
+pub use retry_budget::{MIN_RETRIES_PER_SECOND, RetryBudget};
 pub use token_bucket::TokenBucket;

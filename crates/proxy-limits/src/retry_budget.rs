@@ -1,76 +1,55 @@
 //! How many retries an upstream has to bear.
 
-use crate::rate::{Rate, RateError, RateLimitSettings};
-use crate::token_bucket::TokenBucket;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How many retries there may be beside first attempts. Taken apart by naming every field.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RetryBudgetSettings {
-    /// Retries for each hundred requests, 0 to 100: `budget-percent`.
-    pub percent: u32,
-    /// Retries in each second that are allowed whatever the number of requests; at least 1.
-    pub min_per_second: u32,
-}
-
-impl Default for RetryBudgetSettings {
-    /// 20 % of the requests, and at least 3 a second.
-    fn default() -> Self {
-        Self {
-            percent: 20,
-            min_per_second: 3,
-        }
-    }
-}
+/// Retries in each second that are allowed whatever the number of requests.
+pub const MIN_RETRIES_PER_SECOND: u64 = 3;
 
 /// The retries that one upstream is to bear, over all threads: at most a share of its requests, and
-/// some each second regardless. Without it, retries multiply the load of an upstream that fails
+/// [`MIN_RETRIES_PER_SECOND`] regardless. Without it, retries multiply the load of an upstream that fails
 /// because of load.
 ///
-/// What requests have earned is halved every second, so that a quiet hour saves up nothing.
-#[derive(Debug)]
+/// What requests have earned is halved every second, so that a quiet hour saves up nothing. Times are
+/// nanoseconds since an origin that all callers share.
+#[derive(Debug, Default)]
 pub struct RetryBudget {
-    percent: u64,
-    // The second that it was last touched in, and the balance in hundredths of a retry.
+    // The second that it was last touched in, and the requests that count, in hundredths.
     balance: AtomicU64,
-    least: TokenBucket,
+    // The second of the last retry beyond the share, and how many there were in it.
+    beyond: AtomicU64,
 }
 
 const BALANCE_BITS: u32 = 32;
-const RETRY: u64 = 100;
+const REQUEST: u64 = 100;
 const SECOND_NS: u64 = 1_000_000_000;
 
 impl RetryBudget {
-    /// A budget in which nothing has been earned at `now_ns`.
-    ///
-    /// # Errors
-    /// [`RateError`] for a least number outside 1 to 10 000 000 a second.
-    pub fn new(settings: RetryBudgetSettings, now_ns: u64) -> Result<Self, RateError> {
-        let RetryBudgetSettings {
-            percent,
-            min_per_second,
-        } = settings;
-        let least = RateLimitSettings {
-            rate: Rate::per_second(min_per_second)?,
-            burst: min_per_second,
-        };
-        Ok(Self {
-            percent: u64::from(percent.min(100)),
-            balance: AtomicU64::new(pack(second(now_ns), 0)),
-            least: TokenBucket::new(least, now_ns)?,
-        })
-    }
-
-    /// Counts a request, retries not included, at `now_ns`.
+    /// Counts `requests`, retries not included, that came until `now_ns`.
     #[inline]
-    pub fn record_request(&self, now_ns: u64) {
-        self.change(now_ns, |balance| Some(balance + self.percent));
+    pub fn record_requests(&self, requests: u64, now_ns: u64) {
+        let earned = requests.saturating_mul(REQUEST);
+        self.change(now_ns, |balance| Some(balance.saturating_add(earned)));
     }
 
-    /// Takes one retry at `now_ns`. False when the budget is spent: the first answer stands.
-    pub fn try_retry(&self, now_ns: u64) -> bool {
-        self.change(now_ns, |balance| balance.checked_sub(RETRY))
-            || self.least.admit(now_ns).admitted
+    /// Takes one retry at `now_ns`, of at most `percent` for each hundred requests: `budget-percent`, 0 to
+    /// 100. False when the budget is spent: the first answer stands.
+    pub fn try_retry(&self, percent: u32, now_ns: u64) -> bool {
+        let share = u64::from(percent.min(100));
+        let price = (100 * REQUEST).checked_div(share);
+        price.is_some_and(|price| self.change(now_ns, |balance| balance.checked_sub(price)))
+            || self.try_beyond(now_ns)
+    }
+
+    fn try_beyond(&self, now_ns: u64) -> bool {
+        let second = second(now_ns);
+        let update = |packed| {
+            let (at, taken) = unpack(packed);
+            let taken = if at == second { taken } else { 0 };
+            (taken < MIN_RETRIES_PER_SECOND).then(|| pack(second, taken + 1))
+        };
+        self.beyond
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, update)
+            .is_ok()
     }
 
     fn change(&self, now_ns: u64, change: impl Fn(u64) -> Option<u64>) -> bool {
@@ -113,30 +92,44 @@ mod tests {
     use proptest::prelude::{prop, prop_assert, proptest};
 
     fn retries(budget: &RetryBudget, now_ns: u64) -> usize {
-        (0..10_000).take_while(|_| budget.try_retry(now_ns)).count()
+        (0..10_000)
+            .take_while(|_| budget.try_retry(20, now_ns))
+            .count()
     }
 
     #[test]
     fn without_requests_three_retries_a_second_are_allowed() {
-        let budget = RetryBudget::new(RetryBudgetSettings::default(), 0).unwrap();
+        let budget = RetryBudget::default();
 
         assert_eq!(retries(&budget, 0), 3);
-        assert_eq!(retries(&budget, SECOND_NS / 3 + 1), 1);
+        assert_eq!(retries(&budget, SECOND_NS - 1), 0);
         assert_eq!(retries(&budget, 100 * SECOND_NS), 3);
     }
 
     #[test]
     fn a_hundred_requests_earn_twenty_retries() {
-        let budget = RetryBudget::new(RetryBudgetSettings::default(), 0).unwrap();
-        (0..100).for_each(|_| budget.record_request(0));
+        let budget = RetryBudget::default();
+        budget.record_requests(100, 0);
 
         assert_eq!(retries(&budget, 0), 20 + 3);
     }
 
     #[test]
+    fn each_caller_has_a_share_of_its_own() {
+        let spent = |percent: u32| {
+            let budget = RetryBudget::default();
+            budget.record_requests(1_000, 0);
+            let retries = (0..10_000).take_while(|_| budget.try_retry(percent, 0));
+            retries.count()
+        };
+
+        assert_eq!([0, 1, 50, 100].map(spent), [3, 10 + 3, 500 + 3, 1_000 + 3]);
+    }
+
+    #[test]
     fn what_was_earned_fades() {
-        let budget = RetryBudget::new(RetryBudgetSettings::default(), 0).unwrap();
-        (0..1_000).for_each(|_| budget.record_request(0));
+        let budget = RetryBudget::default();
+        budget.record_requests(1_000, 0);
         assert_eq!(retries(&budget, 3 * SECOND_NS), 200 / 8 + 3);
         assert_eq!(retries(&budget, 60 * SECOND_NS), 3);
     }
@@ -146,13 +139,13 @@ mod tests {
         fn retries_never_exceed_the_share_and_the_least(
             steps in prop::collection::vec((0_u64..SECOND_NS / 4, 0_u32..50, 0_u32..50), 1..100),
         ) {
-            let budget = RetryBudget::new(RetryBudgetSettings::default(), 0).unwrap();
+            let budget = RetryBudget::default();
             let (mut now, mut requests, mut retried) = (0, 0_u64, 0_u64);
             for (gap, sent, failed) in steps {
                 now += gap;
-                (0..sent).for_each(|_| budget.record_request(now));
+                budget.record_requests(sent.into(), now);
                 requests += u64::from(sent);
-                retried += (0..failed).filter(|_| budget.try_retry(now)).count() as u64;
+                retried += (0..failed).filter(|_| budget.try_retry(20, now)).count() as u64;
                 let least = 3 + 3 * now / SECOND_NS;
                 prop_assert!(retried <= requests / 5 + least);
             }

@@ -30,7 +30,7 @@ pub use admin::Admin;
 pub use agent::{Agent, AgentBreaker, AgentEncoding, AgentTransport, FailureMode};
 pub use control_plane::ControlPlane;
 pub use effective::{EffectiveSetting, Part, effective, effective_in};
-pub use health::{HealthCheck, HealthCheckKind, HealthCheckType};
+pub use health::{HealthCheck, HealthCheckKind, HealthCheckType, OutlierDetection, StatusRange};
 pub use limits::Limits;
 pub use listener::{
     Alpn, Certificate, ClientAuth, ClientAuthMode, Listener, ListenerProtocol, ListenerTimeouts,
@@ -51,6 +51,6 @@ pub use secret::{redacted_field, redacted_header, redacted_parameter};
 pub use size::show_size;
 pub use system::System;
 pub use upstream::{
-    ConnectionPool, LoadBalancing, Target, Upstream, UpstreamProtocol, UpstreamTimeouts,
-    UpstreamTls,
+    ConnectionPool, LoadBalancing, Sticky, StickySecret, Target, Upstream, UpstreamProtocol,
+    UpstreamTimeouts, UpstreamTls,
 };

@@ -102,6 +102,8 @@ pub struct Retry {
     pub on: Setting<Vec<RetryCause>>,
     /// Share of an upstream's requests that may be retries, in percent.
     pub budget_percent: Setting<u32>,
+    /// Longest time of one attempt until its response begins; none leaves it to the upstream.
+    pub per_try_timeout: Option<Setting<Duration>>,
 }
 
 /// A failure after which a request may be retried.

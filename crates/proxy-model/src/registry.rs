@@ -22,6 +22,7 @@ pub mod listener_tls;
 pub mod listeners;
 pub mod matches;
 pub mod observability;
+pub mod outlier_detection;
 pub mod policies;
 pub mod routes;
 pub mod system;

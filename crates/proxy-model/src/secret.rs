@@ -4,7 +4,7 @@ use http::{HeaderName, HeaderValue};
 use proxy_routing::{HeaderCondition, QueryCondition};
 
 /// Replaces a secret value.
-const REDACTED: &str = "(redacted)";
+pub(crate) const REDACTED: &str = "(redacted)";
 
 /// Substrings of header and parameter names that mark the value as secret.
 const SECRET_WORDS: [&str; 8] = [

@@ -1,7 +1,7 @@
 //! Upstreams: targets, protocol, TLS, timeouts and connection pool.
 
 use crate::address::TargetAddress;
-use crate::health::HealthCheck;
+use crate::health::{HealthCheck, OutlierDetection};
 use crate::place::{Place, Setting};
 use std::fmt;
 use std::path::PathBuf;
@@ -18,8 +18,14 @@ pub struct Upstream {
     pub targets: Vec<Target>,
     /// Load-balancing policy.
     pub load_balancing: Setting<LoadBalancing>,
+    /// Time in which the share of a target that comes back grows to the whole; `None` gives it at once.
+    pub slow_start: Option<Setting<Duration>>,
+    /// Cookie of the `sticky` policy.
+    pub sticky: Sticky,
     /// Active health check; `None` treats every target as healthy.
     pub health_check: Option<HealthCheck>,
+    /// When failed requests eject a target; `None` never does.
+    pub outlier_detection: Option<OutlierDetection>,
     /// TLS to the targets; `None` connects in plaintext, whatever the port.
     pub tls: Option<UpstreamTls>,
     /// Protocol of connections to the targets.
@@ -46,7 +52,33 @@ pub struct Target {
 pub enum LoadBalancing {
     /// Each target in turn.
     RoundRobin,
+    /// In proportion to the weights, evenly spread over time.
+    Weighted,
+    /// The target with the fewest requests in hand for its weight.
+    LeastConnections,
+    /// By the client's address.
+    IpHash,
+    /// Of two random targets, the less busy for its weight.
+    RandomTwo,
+    /// Of two random targets, the one that should answer sooner.
+    PeakEwma,
+    /// The target that the client's cookie names, else by weight.
+    Sticky,
 }
+
+/// Cookie of the `sticky` policy.
+#[derive(Clone, Debug)]
+pub struct Sticky {
+    /// Name of the cookie.
+    pub cookie: Setting<String>,
+    /// Key of the cookies, the same on all proxies of an upstream; `None` takes a random one of this
+    /// process.
+    pub secret: Option<Setting<StickySecret>>,
+}
+
+/// A secret, which `Debug` leaves out.
+#[derive(Clone, PartialEq, Eq)]
+pub struct StickySecret(pub String);
 
 /// The protocol of connections to targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -101,6 +133,12 @@ impl LoadBalancing {
     pub const fn name(self) -> &'static str {
         match self {
             Self::RoundRobin => "round_robin",
+            Self::Weighted => "weighted",
+            Self::LeastConnections => "least_connections",
+            Self::IpHash => "ip_hash",
+            Self::RandomTwo => "random_two",
+            Self::PeakEwma => "peak_ewma",
+            Self::Sticky => "sticky",
         }
     }
 }
@@ -108,6 +146,12 @@ impl LoadBalancing {
 impl fmt::Display for LoadBalancing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+impl fmt::Debug for StickySecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("StickySecret(..)")
     }
 }
 

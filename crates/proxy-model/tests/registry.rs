@@ -148,12 +148,3 @@ fn every_example_and_every_word_of_a_choice_is_distinct_and_not_empty() {
         }
     }
 }
-
-#[test]
-fn what_has_no_effect_yet_is_counted() {
-    let settings = registry::all()
-        .iter()
-        .filter(|spec| spec.not_yet().is_some())
-        .count();
-    assert!(registry::not_yet() > settings);
-}

@@ -14,9 +14,11 @@ use crate::state::Worker;
 use http::header::CONNECTION;
 use http::{HeaderValue, Response, StatusCode};
 use proxy_errors::{Detail, Problem, Reason};
+use proxy_health::BreakerPermit;
 use proxy_limits::Permit;
 use proxy_pool::SendError;
 use proxy_telemetry::{AccessLogHead, AccessRecord, Outcome, Protocol};
+use proxy_upstream::ActiveRequest;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::Duration;
@@ -52,6 +54,10 @@ pub(crate) struct ExchangeRecord {
     pub(crate) upload: Option<Rc<Progress>>,
     pub(crate) problem: Option<Box<Problem>>,
     pub(crate) permit: Option<Permit>,
+    /// The request among those that the target called last has in hand, where that is looked at.
+    pub(crate) load: Option<ActiveRequest>,
+    /// Leave of the route's breaker, until it is told how the request went.
+    pub(crate) breaker: Option<BreakerPermit>,
     /// The encoded head for the access record; `None` if the log is off.
     pub(crate) access_head: Option<AccessLogHead>,
 }
@@ -156,6 +162,7 @@ impl CompletionGuard {
             .set(self.client.in_flight.get().saturating_sub(1));
         self.worker.metrics.requests_in_flight.sub(1);
         self.record.permit = None;
+        self.record.load = None;
         let aborted = self.attribute_to_client();
         self.leave_target();
         let status = self.record.status.map_or(499, |status| status.as_u16());
@@ -308,6 +315,7 @@ mod tests {
         let shared = Shared {
             in_flight: ConcurrencyLimit::new(10),
             connections: ConcurrencyLimit::new(10),
+            health_changes: Arc::default(),
             lifecycle: Arc::new(lifecycle),
         };
         let metrics = registry.worker(0);

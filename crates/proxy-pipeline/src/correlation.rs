@@ -35,10 +35,7 @@ impl IdSource {
     /// # Errors
     /// The operating system returned no random bytes.
     pub fn of_the_system() -> io::Result<Self> {
-        let mut seed = [0; 32];
-        let refused = |_| io::Error::other("the system gives no random bytes");
-        aws_lc_rs::rand::fill(&mut seed).map_err(refused)?;
-        Ok(Self::new(seed))
+        random_key().map(Self::new)
     }
 
     /// A new ID for the time `unix_time`. [RFC 9562 §5.7]
@@ -65,9 +62,21 @@ impl IdSource {
         (high << 64 | low).to_ne_bytes()
     }
 
-    fn random(&self) -> u64 {
+    /// Random bits.
+    pub(crate) fn random(&self) -> u64 {
         self.random.borrow_mut().next_u64()
     }
+}
+
+/// Random bytes of the system, which cannot be guessed.
+///
+/// # Errors
+/// The system has none.
+pub fn random_key<const N: usize>() -> io::Result<[u8; N]> {
+    let mut key = [0; N];
+    let refused = |_| io::Error::other("the system gives no random bytes");
+    aws_lc_rs::rand::fill(&mut key).map_err(refused)?;
+    Ok(key)
 }
 
 /// The `UUIDv7` of a time and 74 of these random bits, as four words in the order of writing.

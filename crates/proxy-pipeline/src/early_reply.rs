@@ -72,6 +72,8 @@ pub fn refuse_unread(
             upload: None,
             problem: Some(Box::new(problem)),
             permit: None,
+            load: None,
+            breaker: None,
             access_head: access_head(worker, &active, unread.head),
         },
         origin: Origin::Plan(active),

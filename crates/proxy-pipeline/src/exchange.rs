@@ -10,7 +10,7 @@ use crate::known_headers::{KnownHeaders, LoggedHeaders};
 use crate::local_reply::{Answer, ReplyFormat, local_reply};
 use crate::names;
 use crate::origin::{Origin, PlanParts};
-use crate::policy::header_edits;
+use crate::policy::{header_edits, outlier};
 use crate::removal::ReloadWatch;
 use crate::request_body::RequestBody;
 use crate::state::{ActivePlan, ActiveUpstream, Worker};
@@ -21,7 +21,7 @@ use http::{HeaderValue, Method, Request, Response, Version};
 use proxy_clock::RequestTimers;
 use proxy_errors::{Problem, ResponseForm, ServiceForm};
 use proxy_http1::RawTarget;
-use proxy_plan::{ListenerPlan, RequestHead, RoutePlan, Service};
+use proxy_plan::{ListenerPlan, RequestHead, RoutePlan, Service, UpstreamPlan};
 use proxy_telemetry::{AccessLogHead, AccessLogRequest, Protocol, TargetMetrics};
 use std::rc::Rc;
 use std::time::Duration;
@@ -91,6 +91,8 @@ impl Exchange {
                 upload: None,
                 problem: None,
                 permit: None,
+                load: None,
+                breaker: None,
                 access_head,
             },
         });
@@ -118,6 +120,7 @@ impl Exchange {
             target: self.head.uri.path_and_query(),
             headers: &self.head.headers,
             content_length: self.known.content_length,
+            client_ip: self.completion.record.client_ip,
         }
     }
 
@@ -184,6 +187,7 @@ impl Exchange {
             self.completion.client.earn_reset();
         }
         self.completion.record.parts.upstream = Some((upstream, target));
+        self.completion.record.load = self.active.begin_request(upstream, target);
         if let Some((upstream, metrics)) = self.last_attempt() {
             upstream.metrics.attempts.add(1);
             metrics.requests.add(1);
@@ -200,6 +204,11 @@ impl Exchange {
         let (upstream, target) = self.completion.record.parts.upstream?;
         let upstream = self.active.upstreams.get(upstream)?;
         Some((upstream, upstream.targets.get(usize::from(target))?))
+    }
+
+    /// Tells passive health how an attempt on the target asked last went.
+    pub(crate) fn observe_outcome(&self, upstream: &UpstreamPlan, failed: bool) {
+        outlier::record(self, upstream, failed);
     }
 
     /// The error response for `problem`.

@@ -2,6 +2,7 @@
 
 mod http1;
 mod http2;
+mod retry;
 mod upstream_connection;
 
 use crate::body::Body;
@@ -11,10 +12,11 @@ use crate::failure::{connect_problem, exchange_problem, unfit_response};
 use crate::known_headers::KnownHeaders;
 use crate::policy::header_limits::FieldLimits;
 use crate::policy::request_head::{self, Length};
-use crate::policy::{grpc_timeout, http2_fields, response_head};
+use crate::policy::{circuit_breaker, grpc_timeout, http2_fields, response_head, sticky_cookie};
 use crate::request_body::{BodyLimits, Progress, RequestBody, Times};
 use crate::state::ActivePlan;
 use crate::upgrade::{self, RequestedUpgrade};
+use crate::view::WorkerView;
 use bytes::Bytes;
 use h2::RecvStream;
 use http::header::CONTENT_LENGTH;
@@ -23,8 +25,9 @@ use http_body::Body as _;
 use proxy_clock::{RequestTimers, Timer};
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_framing::RequestKind;
-use proxy_plan::{RoutePlan, UpstreamPlan};
+use proxy_plan::{Choice, RoutePlan, UpstreamPlan, UpstreamStates};
 use proxy_pool::{Http2Request, Pool, ResponseBody, SendError, Tunnel};
+use proxy_upstream::LoadBalancer;
 use std::rc::Rc;
 use std::time::Duration;
 use upstream_connection::{PooledConnection, UpstreamConnection};
@@ -34,7 +37,7 @@ use upstream_connection::{PooledConnection, UpstreamConnection};
 pub(crate) struct Destination<'p> {
     pub(crate) route: &'p RoutePlan,
     pub(crate) upstream: &'p UpstreamPlan,
-    pub(crate) target: u16,
+    pub(crate) choice: Choice,
     pub(crate) total: Option<Duration>,
 }
 
@@ -51,6 +54,8 @@ struct Attempts<'e, 'p> {
     replayable: bool,
     upload: Option<Rc<Progress>>,
     tried: Vec<u16>,
+    /// Whether the next attempt needs a new connection: a kept one has just ended under the request.
+    fresh: bool,
 }
 
 /// The result of an attempt.
@@ -73,6 +78,15 @@ enum Answered {
 }
 
 impl Answered {
+    fn status(&self) -> StatusCode {
+        match self {
+            Self::Http1(response, _) | Self::Tunnel(response, _) | Self::Refusal(response) => {
+                response.status()
+            }
+            Self::Http2(response, _) => response.status(),
+        }
+    }
+
     /// Status and fields of a response over HTTP/2.
     fn by_http2(&self) -> Option<(StatusCode, &HeaderMap)> {
         match self {
@@ -108,11 +122,7 @@ pub(crate) async fn send(
     };
     exchange.record().upload.clone_from(&upload);
     let active = Rc::clone(exchange.active());
-    if let Some(upstream) = active.upstreams.get(to.upstream.index) {
-        upstream
-            .rr_counter
-            .set(upstream.rr_counter.get().wrapping_add(1));
-    }
+    advance(exchange, &active, to.upstream, to.choice.target);
     let pool = Rc::clone(&exchange.worker().pool);
     let mut attempts = Attempts {
         request: exchange.take_request(body),
@@ -125,15 +135,18 @@ pub(crate) async fn send(
         replayable,
         upload,
         tried: Vec::new(),
+        fresh: false,
     };
-    let answered = attempts.run(requested.as_ref()).await?;
-    attempts.build_response(answered, requested.as_ref())
+    let answered = attempts.run(requested.as_ref()).await;
+    let outcome = answered.as_ref().map(Answered::status);
+    circuit_breaker::settle(attempts.exchange, outcome);
+    attempts.build_response(answered?, requested.as_ref())
 }
 
 impl Attempts<'_, '_> {
     /// Sends the request until a target responds or it must not be sent again.
     async fn run(&mut self, requested: Option<&RequestedUpgrade>) -> Result<Answered, Problem> {
-        let mut target = self.to.target;
+        let mut target = self.to.choice.target;
         loop {
             self.exchange.record_attempt(self.to.upstream.index, target);
             let connection = match self.acquire(target).await {
@@ -161,8 +174,14 @@ impl Attempts<'_, '_> {
                     self.send_http2(stream_slot, requested).await
                 }
             };
-            match outcome {
+            let tried = match outcome {
+                AttemptOutcome::Answered(answered) => self.judge(answered),
+                other => other,
+            };
+            match tried {
                 AttemptOutcome::Answered(answered) => {
+                    let failed = answered.status().is_server_error();
+                    self.exchange.observe_outcome(self.to.upstream, failed);
                     self.answered(began);
                     return Ok(answered);
                 }
@@ -181,7 +200,6 @@ impl Attempts<'_, '_> {
 
     /// Beginning of the attempt. With a pooled connection the start of the exchange is used, which
     /// saves a reading of the clock.
-    /// deciding took.
     fn began(&self, connection: &UpstreamConnection) -> Duration {
         let at_hand = matches!(connection, UpstreamConnection::Http1(pooled) if pooled.at_hand);
         if at_hand && self.tried.is_empty() && self.exchange.completion.record.retries == 0 {
@@ -190,26 +208,16 @@ impl Attempts<'_, '_> {
         self.exchange.worker().time.elapsed()
     }
 
-    /// The target after `failed`, which could not be connected to. Nothing was sent, so any method
-    /// may be retried.
-    fn next_target(&mut self, failed: u16, problem: Problem) -> Result<u16, Problem> {
-        self.record_failure(&problem);
-        self.tried.push(failed);
-        let next = self.may_retry().then(|| self.untried()).flatten();
-        match next {
-            Some(target) => {
-                self.record_retry();
-                Ok(target)
-            }
-            None => Err(problem),
-        }
-    }
-
     fn untried(&self) -> Option<u16> {
-        let upstream = self.active.upstreams.get(self.to.upstream.index)?;
-        let ready = upstream.ready.borrow();
-        let balancing = self.to.upstream.balancing;
-        balancing.choose_another(upstream.rr_counter.get(), ready.targets(), &self.tried)
+        let worker = self.exchange.worker();
+        let view = WorkerView {
+            worker,
+            active: &self.active,
+            now: worker.time.elapsed(),
+        };
+        let state = view.balancer(self.to.upstream)?;
+        let balancer = self.to.upstream.balancing.balancer;
+        balancer.choose(&state, &self.to.choice.request, &self.tried)
     }
 
     /// Starts the timer of the request's body, or of the response if there is none.
@@ -217,7 +225,10 @@ impl Attempts<'_, '_> {
         let times = &self.to.route.times;
         match &self.upload {
             Some(_) => self.timers.start(Timer::UpstreamWrite, times.read),
-            None => self.timers.start(Timer::ResponseHeader, times.response),
+            None => {
+                let wait = within_try(self.to.route, times.response);
+                self.timers.start(Timer::ResponseHeader, wait);
+            }
         }
     }
 
@@ -225,10 +236,6 @@ impl Attempts<'_, '_> {
     /// [RFC 9110 §15.2]
     fn client_takes_interim(&self) -> bool {
         self.exchange.head.version >= Version::HTTP_11
-    }
-
-    fn may_retry(&mut self) -> bool {
-        self.exchange.record().retries == 0
     }
 
     fn record_retry(&mut self) {
@@ -255,6 +262,7 @@ impl Attempts<'_, '_> {
                 .failed(u16::try_from(reason.index()).unwrap_or(u16::MAX));
             target.failures.add(1);
         }
+        self.exchange.observe_outcome(self.to.upstream, true);
     }
 
     fn problem(&self, fault: &SendError) -> Problem {
@@ -265,17 +273,34 @@ impl Attempts<'_, '_> {
     }
 
     fn answered(&mut self, began: Duration) {
-        let took = self.exchange.worker().time.elapsed().saturating_sub(began);
+        let now = self.exchange.worker().time.elapsed();
+        let took = now.saturating_sub(began);
         self.exchange.record().upstream_took = Some(took);
+        self.observe_latency(took, now);
         if let Some((upstream, _)) = self.exchange.last_attempt() {
             upstream.metrics.answered(took);
         }
     }
 
-    fn build_response(
+    /// Tells load balancing how quickly the target has answered, where it looks at that.
+    #[inline]
+    fn observe_latency(&self, took: Duration, now: Duration) {
+        let upstream = self.to.upstream;
+        if upstream.balancing.balancer != LoadBalancer::PeakEwma {
+            return;
+        }
+        let called = self.exchange.completion.record.parts.upstream;
+        let target = called.and_then(|(_, target)| upstream.targets.get(usize::from(target)));
+        if let Some(target) = target {
+            let now_ns = self.exchange.worker().time.process_ns(now);
+            target.state.latency().observe(took, now_ns);
+        }
+    }
+
+    fn bring_back(
         &mut self,
         answered: Answered,
-        requested: Option<&RequestedUpgrade>,
+        asked: Option<&RequestedUpgrade>,
     ) -> Result<Response<Body>, Problem> {
         let route = self.to.route;
         if let Some((status, headers)) = answered.by_http2() {
@@ -322,12 +347,28 @@ impl Attempts<'_, '_> {
             return Err(Problem::new(Reason::UpgradeDeclined, detail));
         }
         response_head::apply(route, &mut head);
+        let Destination {
+            upstream, choice, ..
+        } = &self.to;
+        sticky_cookie::apply(self.exchange, upstream, choice, &mut head.headers);
         self.timers.stop();
         if let Some(upload) = &self.upload {
             upload.response_began();
         }
         let body = Body::upstream(body, self.timers.clone(), route.times.read);
         Ok(Response::from_parts(head, body))
+    }
+}
+
+/// Notes that `target` gets a request: the worker's next choice goes on from there.
+fn advance(exchange: &Exchange, active: &ActivePlan, upstream: &UpstreamPlan, target: u16) {
+    let view = WorkerView {
+        worker: exchange.worker(),
+        active,
+        now: exchange.began(),
+    };
+    if let Some(state) = view.balancer(upstream) {
+        upstream.balancing.balancer.advance(&state, target);
     }
 }
 
@@ -346,13 +387,19 @@ fn upload(
         // A streaming gRPC client may send only heartbeats.
         any_rate: to.upstream.http2 && exchange.known.has(KnownHeaders::GRPC),
         write: route.times.read,
-        response: route.times.response,
+        response: within_try(route, route.times.response),
     };
     let limits = BodyLimits {
         max_bytes: route.max_body_bytes,
         trailers: FieldLimits::of(&exchange.active().plan.model().limits),
     };
     RequestBody::new(body, limits, times, timers.clone())
+}
+
+/// `wait`, within the time that the route's policy gives one attempt.
+pub(crate) fn within_try(route: &RoutePlan, wait: Duration) -> Duration {
+    let longest = route.retry.per_try_timeout;
+    longest.map_or(wait, |longest| wait.min(longest))
 }
 
 /// Whether the proxy may retry a request: it has no body and an idempotent method. [RFC 9110

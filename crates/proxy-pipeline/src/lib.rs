@@ -52,7 +52,7 @@ pub use client_body::{BodyAborted, ClientBody, Source, Streamed};
 pub use connection_info::{
     ConnectionInfo, ExtendedConnectProtocol, REMOVED_LISTENER, RequestStream, Switched, TlsSession,
 };
-pub use correlation::{IdSource, is_acceptable};
+pub use correlation::{IdSource, is_acceptable, random_key};
 pub use early_reply::{UnreadRequest, refuse_unread};
 pub use error_log::log_connection_problem;
 pub use failure::{framing_problem, timeout_problem};

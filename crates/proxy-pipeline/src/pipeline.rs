@@ -5,9 +5,11 @@ use crate::client_body::ClientBody;
 use crate::connection_info::RequestStream;
 use crate::exchange::Exchange;
 use crate::policy::{
-    client_certificate, expectation, grpc_timeout, http2_head, in_flight, max_forwards, misdirected,
+    circuit_breaker, client_certificate, expectation, grpc_timeout, http2_head, in_flight,
+    max_forwards, misdirected,
 };
 use crate::state::Worker;
+use crate::view::WorkerView;
 use crate::{builtin, files, forward, panic};
 use http::Response;
 use http::request::Parts;
@@ -45,7 +47,12 @@ async fn serve(exchange: &mut Exchange) -> Result<Response<Body>, Problem> {
     let head = exchange.request_head();
     client_certificate::check(exchange.client(), &exchange.worker().time, now)?;
     misdirected::check(exchange.client(), head.host)?;
-    let decision = active.plan.decide(&head, &*active, now);
+    let states = WorkerView {
+        worker: exchange.worker(),
+        active: &active,
+        now,
+    };
+    let decision = active.plan.decide(&head, &states, now);
     let Some(route) = decision.route else {
         return refused(decision.outcome);
     };
@@ -62,14 +69,15 @@ async fn serve(exchange: &mut Exchange) -> Result<Response<Body>, Problem> {
             let total = decision.end_by.map(|end| end.saturating_sub(now));
             files::answer(exchange, route, total).await
         }
-        Outcome::Forward(upstream, target) => {
+        Outcome::Forward(upstream, choice) => {
             max_forwards::spend(&mut exchange.head)?;
+            circuit_breaker::admit(exchange, route, upstream)?;
             in_flight::admit(exchange)?;
             let own = decision.end_by.map(|end| end.saturating_sub(now));
             let destination = forward::Destination {
                 route,
                 upstream,
-                target,
+                choice,
                 total: grpc_timeout::bound(exchange, own),
             };
             forward::send(exchange, destination).await

@@ -1,5 +1,6 @@
 //! Policies, called by name from the pipeline.
 
+pub(crate) mod circuit_breaker;
 pub(crate) mod client_certificate;
 pub(crate) mod expectation;
 pub(crate) mod grpc_timeout;
@@ -10,5 +11,7 @@ pub(crate) mod http2_head;
 pub(crate) mod in_flight;
 pub(crate) mod max_forwards;
 pub(crate) mod misdirected;
+pub(crate) mod outlier;
 pub(crate) mod request_head;
 pub(crate) mod response_head;
+pub(crate) mod sticky_cookie;

@@ -10,7 +10,7 @@ use crate::time::Time;
 use proxy_clock::{Clock, TimerRegistry};
 use proxy_files::Directory;
 use proxy_framing::HeadLimits;
-use proxy_limits::ConcurrencyLimit;
+use proxy_limits::{ConcurrencyLimit, RetryBudget};
 use proxy_model::{Observability, Route, Service, StaticFiles};
 use proxy_plan::{Plan, TargetIdentity, UpstreamPlan};
 use proxy_pool::{ConnectSettings, Pool};
@@ -18,11 +18,12 @@ use proxy_telemetry::{
     AccessFormat, EscapedFields, Lifecycle, OptionalField, Registry, RouteTable, TargetMetrics,
     UpstreamMetrics, WorkerLog, WorkerMetrics,
 };
-use proxy_upstream::HealthyTargets;
+use proxy_upstream::{ActiveRequest, HealthyTargets, Rotation, TargetState};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::Arc;
+use tokio::sync::Notify;
 
 /// State shared by all workers.
 #[derive(Debug)]
@@ -31,6 +32,8 @@ pub struct Shared {
     pub in_flight: ConcurrencyLimit,
     /// Client connections over all workers.
     pub connections: ConcurrencyLimit,
+    /// Told when a worker has ejected a target: all workers are to look again.
+    pub health_changes: Arc<Notify>,
     /// State of the process.
     pub lifecycle: Arc<Lifecycle>,
 }
@@ -128,7 +131,9 @@ pub struct ActivePlan {
 /// An upstream with one worker's state for it.
 #[derive(Debug)]
 pub(crate) struct ActiveUpstream {
-    pub(crate) rr_counter: Cell<u32>,
+    pub(crate) rotation: Rotation,
+    /// Requests, retries not included, that the retry budget has been told of.
+    budgeted: Cell<u64>,
     pub(crate) ready: RefCell<HealthyTargets>,
     pub(crate) metrics: Arc<UpstreamMetrics>,
     pub(crate) targets: Vec<Arc<TargetMetrics>>,
@@ -189,9 +194,19 @@ impl ActivePlan {
     /// Recomputes the healthy targets.
     pub fn refresh(&self) {
         for (upstream, active) in self.plan.upstreams().iter().zip(&self.upstreams) {
-            let states = upstream.targets.iter().map(|target| &target.state);
-            active.ready.borrow_mut().refresh(states);
+            active.ready.borrow_mut().refresh(weighted_states(upstream));
         }
+    }
+
+    /// Counts a request that the target has in hand from now on, where load balancing looks at that.
+    #[inline]
+    pub(crate) fn begin_request(&self, upstream: usize, target: u16) -> Option<ActiveRequest> {
+        let upstream = self.plan.upstreams().get(upstream)?;
+        if !upstream.balancing.balancer.reads_load() {
+            return None;
+        }
+        let target = upstream.targets.get(usize::from(target))?;
+        Some(target.state.load().begin())
     }
 
     pub(crate) fn has_route(&self, id: &str) -> bool {
@@ -213,6 +228,13 @@ impl ActivePlan {
 }
 
 impl ActivePlan {
+    /// Tells the retry budgets how many requests there were.
+    pub fn settle_budgets(&self, now_ns: u64) {
+        for (upstream, active) in self.plan.upstreams().iter().zip(&self.upstreams) {
+            active.settle_budget(&upstream.retry_budget, now_ns);
+        }
+    }
+
     /// Updates the metrics of idle connections.
     pub fn publish_pools(&self, pool: &Pool<RequestBody>) {
         for (upstream, active) in self.plan.upstreams().iter().zip(&self.upstreams) {
@@ -240,7 +262,21 @@ impl ActivePlan {
     }
 }
 
+fn first_attempts(metrics: &UpstreamMetrics) -> u64 {
+    metrics.attempts.get().wrapping_sub(metrics.retries.get())
+}
+
 impl ActiveUpstream {
+    /// Tells the retry budget how many requests there were since it was last told.
+    pub(crate) fn settle_budget(&self, budget: &RetryBudget, now_ns: u64) {
+        let all = first_attempts(&self.metrics);
+        let new = all.wrapping_sub(self.budgeted.replace(all));
+        // A request between its first attempt and the count of its retry makes it fall by one.
+        if matches!(new, 1..=0x7fff_ffff) {
+            budget.record_requests(new, now_ns);
+        }
+    }
+
     fn new(
         upstream: &UpstreamPlan,
         connectors: UpstreamConnectors,
@@ -248,23 +284,32 @@ impl ActiveUpstream {
         worker: usize,
     ) -> Self {
         let targets = upstream.targets.iter();
-        let metrics = targets
+        let cells = targets
             .clone()
             .map(|target| registry.target(worker, &upstream.name, &target.label));
+        let metrics = registry.upstream(worker, &upstream.name);
         Self {
+            budgeted: Cell::new(first_attempts(&metrics)),
             // Workers begin at different targets; otherwise the first requests would all go to the
             // first target.
-            rr_counter: Cell::new(u32::try_from(worker).unwrap_or_default()),
-            ready: RefCell::new(HealthyTargets::of(
-                targets.clone().map(|target| &target.state),
-            )),
-            metrics: registry.upstream(worker, &upstream.name),
-            targets: metrics.collect(),
+            rotation: Rotation::new(
+                upstream.targets.len(),
+                u32::try_from(worker).unwrap_or_default(),
+            ),
+            ready: RefCell::new(HealthyTargets::of(weighted_states(upstream))),
+            metrics,
+            targets: cells.collect(),
             connectors,
             target_fields: EscapedFields::default(),
             upstream_field: EscapedFields::default(),
         }
     }
+}
+
+/// The state of each target, and its configured weight.
+fn weighted_states(upstream: &UpstreamPlan) -> impl Iterator<Item = (&TargetState, u32)> {
+    let targets = upstream.targets.iter();
+    targets.map(|target| (&*target.state, target.weight))
 }
 
 impl Worker {

@@ -37,11 +37,25 @@ impl Time {
         Duration::from_nanos(monotonic_ns().saturating_sub(self.start_ns))
     }
 
+    /// Nanoseconds of the clock that all threads of the process share, `elapsed` after the start.
+    #[must_use]
+    #[inline]
+    pub fn process_ns(&self, elapsed: Duration) -> u64 {
+        let elapsed_ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
+        self.start_ns.saturating_add(elapsed_ns)
+    }
+
     /// The time of day at `elapsed` after the start, since 1970.
     #[must_use]
     #[inline]
     pub fn unix(&self, elapsed: Duration) -> Duration {
         self.unix_start.get() + elapsed
+    }
+
+    /// The same as a time of the system.
+    #[must_use]
+    pub fn time_of_day(&self, elapsed: Duration) -> SystemTime {
+        UNIX_EPOCH + self.unix(elapsed)
     }
 
     /// Whole seconds since 1970 at the last tick.

@@ -20,7 +20,9 @@ impl Plan {
             .collect();
         let routes = model.routes.iter().enumerate();
         let routes = routes
-            .map(|(index, route)| RoutePlan::compile(index, route, &model.upstreams, &model.limits))
+            .map(|(index, route)| {
+                RoutePlan::compile(index, route, &model.upstreams, &model.limits, targets)
+            })
             .collect();
         Self {
             generation,

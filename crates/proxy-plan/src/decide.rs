@@ -1,10 +1,10 @@
 //! The decision: from a request's head to the service that answers it, or the reason for refusing
 //! it.
 
-use crate::balancer_state::BalancerState;
 use crate::plan::Plan;
 use crate::route::{RoutePlan, Service};
 use crate::upstream::UpstreamPlan;
+use crate::upstream_states::UpstreamStates;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Method};
 use proxy_errors::{Detail, Problem, Reason};
@@ -12,7 +12,9 @@ use proxy_model::BuiltinHandler;
 use proxy_routing::{
     Head, HostError, PathError, Readings, forgiving_path, is_plain_path, normal_host,
 };
+use proxy_upstream::BalancingRequest;
 use std::borrow::Cow;
+use std::net::IpAddr;
 use std::time::Duration;
 
 /// Maximum length of a path in logs, in bytes.
@@ -33,6 +35,8 @@ pub struct RequestHead<'a> {
     pub headers: &'a HeaderMap,
     /// The length of the body in bytes, if it was announced.
     pub content_length: Option<u64>,
+    /// The client's address.
+    pub client_ip: IpAddr,
 }
 
 /// The decision about a request.
@@ -49,8 +53,8 @@ pub struct Decision<'p> {
 /// The service that answers a request.
 #[derive(Debug)]
 pub enum Outcome<'p> {
-    /// A target of an upstream, as an index into [`UpstreamPlan::targets`].
-    Forward(&'p UpstreamPlan, u16),
+    /// A target of an upstream.
+    Forward(&'p UpstreamPlan, Choice),
     /// A handler of the proxy itself.
     Answer(BuiltinHandler),
     /// Files of the route's folder.
@@ -59,14 +63,23 @@ pub enum Outcome<'p> {
     Refuse(Problem),
 }
 
+/// The target that gets a request, and why it does.
+#[derive(Clone, Copy, Debug)]
+pub struct Choice {
+    /// Position in [`UpstreamPlan::targets`].
+    pub target: u16,
+    /// What the choice looked at in the request; the choice after a failed attempt looks at it again.
+    pub request: BalancingRequest,
+}
+
 impl Plan {
     /// Decides on a request that arrived at `now`, the time since the caller's epoch.
     ///
-    /// Pure: the same plan, head, view and time give the same decision.
+    /// Pure: the same plan, head, states and time give the same decision.
     pub fn decide<'p>(
         &'p self,
         head: &RequestHead<'_>,
-        view: &impl BalancerState,
+        states: &impl UpstreamStates,
         now: Duration,
     ) -> Decision<'p> {
         let route = match self.route(head) {
@@ -82,7 +95,7 @@ impl Plan {
         let outcome = match route.service {
             Service::Builtin(handler) => Outcome::Answer(handler),
             Service::Static => Outcome::Files,
-            Service::Upstream(position) => self.forward(position, view),
+            Service::Upstream(position) => self.forward(position, head, states),
         };
         Decision {
             route: Some(route),
@@ -167,16 +180,21 @@ impl Plan {
         Problem::new(Reason::AmbiguousPath, Detail::text(detail))
     }
 
-    fn forward<'p>(&'p self, position: usize, view: &impl BalancerState) -> Outcome<'p> {
+    fn forward<'p>(
+        &'p self,
+        position: usize,
+        head: &RequestHead<'_>,
+        states: &impl UpstreamStates,
+    ) -> Outcome<'p> {
         let Some(upstream) = self.upstreams.get(position) else {
             return Outcome::Refuse(Problem::new(Reason::InternalError, Detail::None));
         };
-        let rr_counter = view.rr_counter(upstream);
-        let chosen = view.with_ready(upstream, |ready| {
-            upstream.balancing.choose(rr_counter, ready)
-        });
+        let request = upstream.balancing.request(head, states);
+        let state = states.balancer(upstream);
+        let balancer = upstream.balancing.balancer;
+        let chosen = state.and_then(|state| balancer.choose(&state, &request, &[]));
         match chosen {
-            Some(target) => Outcome::Forward(upstream, target),
+            Some(target) => Outcome::Forward(upstream, Choice { target, request }),
             None => Outcome::Refuse(upstream.unreachable()),
         }
     }

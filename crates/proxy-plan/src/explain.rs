@@ -11,9 +11,9 @@ pub use question::{ExplainError, ExplainRequest};
 pub use rejected::{Lost, Rejected};
 pub use winner::{Condition, Taken, Winner};
 
-use crate::balancer_state::BalancerState;
 use crate::decide::RequestHead;
 use crate::plan::Plan;
+use crate::upstream_states::UpstreamStates;
 use http::uri::PathAndQuery;
 use proxy_model::{EffectiveSetting, Sources};
 use std::net::IpAddr;
@@ -73,10 +73,10 @@ impl Plan {
     pub fn explain(
         &self,
         head: &RequestHead<'_>,
-        view: &impl BalancerState,
+        states: &impl UpstreamStates,
         now: Duration,
     ) -> Explanation {
-        let decision = self.decide(head, view, now);
+        let decision = self.decide(head, states, now);
         let seen = self.see(head).ok();
         let routing_head = seen.as_ref().map(|(seen, _)| seen.as_head(head));
         let sent_path = head.target.map_or("", PathAndQuery::path);
@@ -98,7 +98,7 @@ impl Plan {
             client_ip: None,
             listener: self.named_listener(head.listener),
             winner: self.winner(&decision, routing_head.as_ref(), head.listener),
-            answerer: self.answerer(&decision, routing_head.as_ref(), view),
+            answerer: self.answerer(&decision, routing_head.as_ref(), states),
             rejected: routing_head.map_or_else(Vec::new, |head| self.rejected(&decision, &head)),
             settings: self.applied(&decision, head.listener),
             sources: self.model.sources.clone(),

@@ -2,9 +2,9 @@
 //!
 //! A [`Plan`] is made once from a model and never changes. [`Plan::decide`] is the one decision
 //! that the running proxy executes, that `explain` shows and that tests verify: a pure function of
-//! the request's head, a [`BalancerState`] and the time.
+//! the request's head, the [`UpstreamStates`] and the time.
 
-mod balancer_state;
+mod balancing;
 mod compile;
 mod decide;
 pub mod explain;
@@ -12,16 +12,20 @@ mod listener;
 mod plan;
 mod registry;
 pub mod render;
+mod retry;
 mod route;
 mod targets;
 mod upstream;
+mod upstream_states;
 
-pub use balancer_state::{AssumeHealthy, BalancerState};
-pub use decide::{Decision, Outcome, RequestHead};
+pub use balancing::{BalancingPlan, StickyPlan};
+pub use decide::{Choice, Decision, Outcome, RequestHead};
 pub use explain::{ExplainError, ExplainRequest, Explanation};
 pub use listener::ListenerPlan;
 pub use plan::Plan;
 pub use registry::{StateRegistry, StateTransaction};
+pub use retry::RetryPlan;
 pub use route::{RoutePlan, RouteTimes, Service};
 pub use targets::{TargetIdentity, TargetRegistry, TargetTransaction};
 pub use upstream::{TargetPlan, UpstreamPlan};
+pub use upstream_states::{AssumeHealthy, IdleBalancer, UpstreamStates};

@@ -1,6 +1,9 @@
 //! The compiled form of a route.
 
+use crate::retry::RetryPlan;
+use crate::targets::TargetTransaction;
 use proxy_errors::ServiceForm as ErrorForm;
+use proxy_health::{BreakerSettings, CircuitBreaker};
 use proxy_model::{
     self as model, BuiltinHandler, HeaderEdits, Limits, PathPolicy, ServiceForm, Upstream,
 };
@@ -24,6 +27,10 @@ pub struct RoutePlan {
     pub strict_paths: Option<bool>,
     /// Timeouts.
     pub times: RouteTimes,
+    /// Whether and when a request is sent again.
+    pub retry: RetryPlan,
+    /// Stops calling the upstream while it fails, if the route says so.
+    pub breaker: Option<CircuitBreaker>,
     /// Edits of the request headers sent upstream.
     pub request_headers: HeaderEdits,
     /// Edits of the response headers sent to the client.
@@ -63,6 +70,7 @@ impl RoutePlan {
         route: &model::Route,
         upstreams: &[Upstream],
         limits: &Limits,
+        transaction: &mut TargetTransaction,
     ) -> Self {
         let service = match &route.service {
             model::Service::Upstream(upstream) => Service::Upstream(upstream.value.position()),
@@ -86,6 +94,12 @@ impl RoutePlan {
                 .path_policy
                 .map(|policy| *policy == PathPolicy::Strict),
             times: RouteTimes::compile(route, upstream),
+            retry: RetryPlan::compile(policies.retry.as_ref()),
+            breaker: upstream
+                .zip(route.circuit_breaker.as_ref())
+                .map(|(upstream, breaker)| {
+                    transaction.breaker(&route.id, &upstream.name, breaker_settings(breaker))
+                }),
             request_headers: policies.request_headers.clone(),
             response_headers: policies.response_headers.clone(),
         }
@@ -109,6 +123,22 @@ impl RouteTimes {
             tunnel_idle: *own.idle.unwrap_or(theirs.idle),
             total,
         }
+    }
+}
+
+fn breaker_settings(breaker: &model::CircuitBreaker) -> BreakerSettings {
+    let model::CircuitBreaker {
+        place: _,
+        failure_threshold,
+        timeout,
+        success_threshold,
+        half_open_max_requests,
+    } = breaker;
+    BreakerSettings {
+        failure_threshold: **failure_threshold,
+        timeout: **timeout,
+        half_open_max_requests: **half_open_max_requests,
+        success_threshold: **success_threshold,
     }
 }
 

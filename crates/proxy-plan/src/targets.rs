@@ -1,26 +1,34 @@
 //! The targets of the active plan, kept from plan to plan while they stay the same.
 
 use crate::registry::{StateRegistry, StateTransaction};
+use proxy_health::{BreakerSettings, CircuitBreaker};
+use proxy_limits::RetryBudget;
 use proxy_model::{Host, Setting, Target, Upstream, UpstreamTls};
-use proxy_upstream::{TargetId, TargetState};
+use proxy_upstream::{StickyKey, TargetId, TargetState};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Ids and states of all targets of the active plan.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct TargetRegistry {
     targets: StateRegistry<Arc<TargetIdentity>, RegisteredTarget>,
+    breakers: StateRegistry<BreakerIdentity, CircuitBreaker>,
+    /// By name of the upstream.
+    budgets: StateRegistry<String, RetryBudget>,
     /// The epoch of the next new target. Shared with transactions, so that no epoch is used twice
     /// even if a transaction is dropped.
     next_epoch: Arc<AtomicU64>,
+    sticky_key: StickyKey,
 }
 
 /// The targets of the next plan. Nothing active changes before [`TargetRegistry::commit`].
 #[derive(Debug)]
 pub struct TargetTransaction {
     targets: StateTransaction<Arc<TargetIdentity>, RegisteredTarget>,
+    breakers: StateTransaction<BreakerIdentity, CircuitBreaker>,
+    budgets: StateTransaction<String, RetryBudget>,
     /// By slot: whether a target of the active plan or of this transaction uses it.
     taken: Vec<bool>,
     /// All slots before this one are in use.
@@ -28,6 +36,7 @@ pub struct TargetTransaction {
     next_epoch: Arc<AtomicU64>,
     /// Targets from this epoch on are new.
     first_epoch: u64,
+    sticky_key: StickyKey,
 }
 
 /// The identity of a target: its upstream, its address, and the settings its state depends on. A
@@ -39,6 +48,14 @@ pub struct TargetIdentity {
     settings: String,
 }
 
+/// What makes a breaker the same breaker: its route, the upstream, and its settings.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct BreakerIdentity {
+    route: String,
+    upstream: String,
+    settings: BreakerSettings,
+}
+
 #[derive(Debug)]
 pub(crate) struct RegisteredTarget {
     pub(crate) id: TargetId,
@@ -46,7 +63,26 @@ pub(crate) struct RegisteredTarget {
     pub(crate) state: Arc<TargetState>,
 }
 
+impl Default for TargetRegistry {
+    /// A registry whose sticky cookies any other process could make: for plans that are only asked.
+    fn default() -> Self {
+        Self::new(StickyKey([0; 16]))
+    }
+}
+
 impl TargetRegistry {
+    /// A registry without targets; `sticky_key` makes the sticky cookies of upstreams without a secret.
+    #[must_use]
+    pub fn new(sticky_key: StickyKey) -> Self {
+        Self {
+            targets: StateRegistry::default(),
+            breakers: StateRegistry::default(),
+            budgets: StateRegistry::default(),
+            next_epoch: Arc::default(),
+            sticky_key,
+        }
+    }
+
     /// Begins the transaction of a reload.
     #[must_use]
     pub fn begin(&self) -> TargetTransaction {
@@ -56,16 +92,21 @@ impl TargetRegistry {
         }
         TargetTransaction {
             targets: self.targets.begin(),
+            breakers: self.breakers.begin(),
+            budgets: self.budgets.begin(),
             taken,
             first_free: 0,
             next_epoch: Arc::clone(&self.next_epoch),
             first_epoch: self.next_epoch.load(Ordering::Relaxed),
+            sticky_key: self.sticky_key,
         }
     }
 
     /// Activates the targets of `transaction`. Slots of removed targets may be reused from now on.
     pub fn commit(&mut self, transaction: TargetTransaction) {
         self.targets.commit(transaction.targets);
+        self.breakers.commit(transaction.breakers);
+        self.budgets.commit(transaction.budgets);
     }
 }
 
@@ -74,6 +115,34 @@ impl TargetTransaction {
     #[must_use]
     pub fn is_new(&self, target: TargetId) -> bool {
         self.first_epoch <= target.epoch
+    }
+
+    /// The breaker of a route towards an upstream: as it was, or closed.
+    pub(crate) fn breaker(
+        &mut self,
+        route: &str,
+        upstream: &str,
+        settings: BreakerSettings,
+    ) -> CircuitBreaker {
+        let identity = BreakerIdentity {
+            route: route.to_owned(),
+            upstream: upstream.to_owned(),
+            settings,
+        };
+        let breaker = self
+            .breakers
+            .enter(identity, || CircuitBreaker::new(settings));
+        CircuitBreaker::clone(&breaker)
+    }
+
+    /// The retries that an upstream has to bear.
+    pub(crate) fn retry_budget(&mut self, upstream: &str) -> Arc<RetryBudget> {
+        self.budgets
+            .enter(upstream.to_owned(), RetryBudget::default)
+    }
+
+    pub(crate) fn sticky_key(&self) -> StickyKey {
+        self.sticky_key
     }
 
     /// The state of `target`, new or kept.
@@ -85,10 +154,13 @@ impl TargetTransaction {
         });
         let Self {
             targets,
+            breakers: _,
+            budgets: _,
             taken,
             first_free,
             next_epoch,
             first_epoch: _,
+            sticky_key: _,
         } = self;
         targets.enter(Arc::clone(&identity), || RegisteredTarget {
             identity,

@@ -1,9 +1,12 @@
 //! The compiled form of an upstream.
 
+use crate::balancing::BalancingPlan;
 use crate::targets::{TargetIdentity, TargetTransaction};
 use proxy_errors::{Detail, Problem, Reason};
-use proxy_model::{Limits, LoadBalancing, TargetAddress, Upstream, UpstreamProtocol};
-use proxy_upstream::{LoadBalancer, TargetId, TargetState};
+use proxy_health::{HealthCause, OutlierSettings};
+use proxy_limits::RetryBudget;
+use proxy_model::{Limits, OutlierDetection, TargetAddress, Upstream, UpstreamProtocol};
+use proxy_upstream::{StickyToken, TargetId, TargetState, target_hash};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +23,11 @@ pub struct UpstreamPlan {
     /// The targets, in the order of the configuration.
     pub targets: Vec<TargetPlan>,
     /// The load balancer.
-    pub balancing: LoadBalancer,
+    pub balancing: BalancingPlan,
+    /// When requests that fail eject a target, if they do.
+    pub outlier_detection: Option<OutlierSettings>,
+    /// The retries that it has to bear.
+    pub retry_budget: Arc<RetryBudget>,
     /// Maximum number of idle connections to one target, over all workers.
     pub max_idle: u32,
     /// Maximum number of connections to one target, over all workers; `None` is unlimited.
@@ -44,6 +51,10 @@ pub struct TargetPlan {
     pub address: TargetAddress,
     /// The address as text.
     pub label: Arc<str>,
+    /// Its configured share; 0 gets no new requests.
+    pub weight: u32,
+    /// The hash of its address.
+    pub hash: u64,
     /// State shared by all workers.
     pub state: Arc<TargetState>,
 }
@@ -52,7 +63,7 @@ impl UpstreamPlan {
     /// The problem if no target is usable: a lack of addresses, if that is the only reason.
     #[cold]
     pub(crate) fn unreachable(&self) -> Problem {
-        let has_no_address = |target: &TargetPlan| target.state.addresses().is_empty();
+        let has_no_address = |target: &TargetPlan| target.state.causes().contains(HealthCause::Dns);
         let reason = if self.targets.iter().all(has_no_address) {
             Reason::DnsFailed
         } else {
@@ -69,6 +80,14 @@ impl UpstreamPlan {
         )
     }
 
+    /// The position of the target that a sticky cookie names.
+    #[must_use]
+    pub fn target_of(&self, token: StickyToken) -> Option<u16> {
+        let tokens = &self.balancing.sticky.as_ref()?.tokens;
+        let position = tokens.iter().position(|known| *known == token)?;
+        u16::try_from(position).ok()
+    }
+
     pub(crate) fn compile(
         index: usize,
         upstream: &Upstream,
@@ -77,11 +96,14 @@ impl UpstreamPlan {
     ) -> Self {
         let targets = upstream.targets.iter().map(|target| {
             let known = transaction.enter(upstream, target);
+            let label = target.address.to_string();
             TargetPlan {
                 id: known.id,
                 identity: Arc::clone(&known.identity),
                 address: target.address.value.clone(),
-                label: target.address.to_string().into(),
+                weight: *target.weight,
+                hash: target_hash(&label),
+                label: label.into(),
                 state: Arc::clone(&known.state),
             }
         });
@@ -90,7 +112,9 @@ impl UpstreamPlan {
             index,
             name: upstream.name.as_str().into(),
             targets: targets.collect(),
-            balancing: balancing(*upstream.load_balancing),
+            balancing: BalancingPlan::compile(upstream, transaction.sticky_key()),
+            outlier_detection: upstream.outlier_detection.as_ref().map(outlier_settings),
+            retry_budget: transaction.retry_budget(&upstream.name),
             max_idle: pool
                 .max_idle
                 .map_or(*limits.max_idle_connections_per_upstream, |max| *max),
@@ -102,8 +126,24 @@ impl UpstreamPlan {
     }
 }
 
-fn balancing(wanted: LoadBalancing) -> LoadBalancer {
-    match wanted {
-        LoadBalancing::RoundRobin => LoadBalancer::RoundRobin,
+fn outlier_settings(detection: &OutlierDetection) -> OutlierSettings {
+    let OutlierDetection {
+        place: _,
+        consecutive_failures,
+        failure_percent,
+        min_requests,
+        interval,
+        base_ejection,
+        max_ejection,
+        max_ejected_percent,
+    } = detection;
+    OutlierSettings {
+        consecutive_failures: Some(**consecutive_failures).filter(|failures| 0 < *failures),
+        failure_percent: failure_percent.map(|percent| *percent),
+        min_requests: **min_requests,
+        interval: **interval,
+        base_ejection: **base_ejection,
+        max_ejection: **max_ejection,
+        max_ejected_percent: **max_ejected_percent,
     }
 }

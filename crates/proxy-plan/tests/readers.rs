@@ -7,6 +7,7 @@ use proptest::prelude::{ProptestConfig, proptest};
 use proptest::{prop_assert, prop_assert_eq, prop_assume};
 use proxy_errors::Reason;
 use proxy_plan::{AssumeHealthy, Outcome, Plan, RequestHead, TargetRegistry};
+use std::net::Ipv4Addr;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -47,6 +48,7 @@ fn decided(path: &str) -> Result<String, Reason> {
         target: Some(&target),
         headers: &HeaderMap::new(),
         content_length: None,
+        client_ip: Ipv4Addr::LOCALHOST.into(),
     };
     let decision = PLAN.decide(&head, &AssumeHealthy::of(&PLAN), Duration::ZERO);
     match decision.outcome {

@@ -65,6 +65,7 @@ impl Admin {
             registry: Arc::clone(registry),
             in_flight: shared.in_flight.clone(),
             connections: shared.connections.clone(),
+            health_changes: Arc::clone(&shared.health_changes),
         };
         let state = Arc::new(AdminState::new(sources, Arc::clone(server.plan())));
         let mut admin = Self {

@@ -168,6 +168,7 @@ impl Process {
     }
 
     async fn serve(&mut self, signals: &mut Signals) -> End {
+        let shared = Arc::clone(self.server.shared());
         let mut dns_timer = tokio::time::interval(dns::EVERY);
         let mut found = None;
         let mut certificate_timer = tokio::time::interval(tls::CHECK_INTERVAL);
@@ -207,8 +208,12 @@ impl Process {
                     }
                 }
                 changed = tls::end(&mut looking) => self.server.reload_certificates(changed),
-                _ = worker_timer.tick() => if let Some(worker) = self.server.check_workers() {
-                    return End::WorkerLost(worker);
+                () = shared.health_changes.notified() => self.server.refresh(),
+                _ = worker_timer.tick() => {
+                    self.server.end_ejections();
+                    if let Some(worker) = self.server.check_workers() {
+                        return End::WorkerLost(worker);
+                    }
                 },
             }
         }

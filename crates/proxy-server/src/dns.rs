@@ -1,5 +1,6 @@
 //! Resolution of targets that have a DNS name.
 
+use proxy_health::HealthCause;
 use proxy_model::Host;
 use proxy_plan::{Plan, TargetTransaction};
 use proxy_upstream::{TargetId, TargetState};
@@ -86,7 +87,11 @@ async fn one(name: &str, port: u16, state: &TargetState, now: SystemTime) -> boo
         }
         Err(error) => {
             if state.addresses().is_empty() {
-                state.fail(format!("cannot resolve {name}: {error}"), now);
+                state.fail(
+                    HealthCause::Dns,
+                    format!("cannot resolve {name}: {error}"),
+                    now,
+                );
                 return true;
             }
             tracing::warn!(name, %error, "cannot resolve a target; its last addresses are kept");
@@ -98,14 +103,14 @@ async fn one(name: &str, port: u16, state: &TargetState, now: SystemTime) -> boo
 fn settle(name: &str, state: &TargetState, addresses: Vec<SocketAddr>, now: SystemTime) -> bool {
     if addresses.is_empty() {
         if state.addresses().is_empty() {
-            state.fail(format!("{name} has no address"), now);
+            state.fail(HealthCause::Dns, format!("{name} has no address"), now);
         }
         return true;
     }
     let first = state.addresses().is_empty();
     let changed = state.resolve(addresses);
     if first {
-        state.recover();
+        state.clear(HealthCause::Dns);
     }
     changed || first
 }

@@ -4,6 +4,7 @@
 //! `worker.rs`, then `accept.rs` and `http1/driver.rs`. The control thread handles configuration
 //! and signals: see `process.rs` and `server.rs`.
 
+mod probes;
 mod process;
 
 mod control_loop;
@@ -37,6 +38,7 @@ mod timeout;
 mod tls_stream;
 
 mod admin;
+mod breaker_states;
 mod connectors;
 mod dns;
 mod inherited_sockets;

@@ -151,7 +151,10 @@ pub(crate) fn at_its_place(fault: ApplyError, model: &Model) -> StartError {
         }
         ApplyError::Tls(faults) => faults,
         ApplyError::Log(fault) => vec![fault],
-        ApplyError::Thread(_) | ApplyError::Disk(_) | ApplyError::Unresponsive => {
+        ApplyError::Thread(_)
+        | ApplyError::Random(_)
+        | ApplyError::Disk(_)
+        | ApplyError::Unresponsive => {
             return StartError::Apply(fault);
         }
     };

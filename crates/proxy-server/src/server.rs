@@ -1,5 +1,6 @@
 //! The control thread's state of the running proxy: workers, sockets, and the active plan.
 
+use crate::breaker_states::BreakerStates;
 use crate::disk_thread::DiskThread;
 use crate::handover::Label;
 use crate::heartbeat;
@@ -8,6 +9,7 @@ use crate::listen::BindError;
 use crate::listener_set::ListenerSet;
 use crate::logs::OpenLogs;
 use crate::pools::{ConnectionLimits, LimitTransaction};
+use crate::probes;
 use crate::target_health::TargetHealth;
 use crate::tls::{CertificateChanges, CertificateManager, LoadedTls};
 use crate::worker::{self, Command, Common, Handle, ListenerUpdate, PlanUpdate, SocketAssignment};
@@ -15,12 +17,15 @@ use crate::worker_pool::{WorkerHealth, WorkerPool};
 use proxy_config::Diagnostic;
 use proxy_limits::ConcurrencyLimit;
 use proxy_model::{BindAddress, LogLevel, Model};
-use proxy_pipeline::{Draining, Shared, UpstreamConnectors};
+use proxy_pipeline::{Draining, Shared, UpstreamConnectors, random_key};
 use proxy_plan::{Plan, TargetRegistry, TargetTransaction};
+use proxy_probe::Prober;
 use proxy_telemetry::{EventFields, Lifecycle, Registry};
+use proxy_upstream::StickyKey;
 use socket2::Socket;
 use std::io;
 use std::sync::Arc;
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 /// The reason why a valid configuration cannot be applied.
@@ -38,6 +43,9 @@ pub enum ApplyError {
     /// A thread cannot be started, or its sockets cannot be duplicated.
     #[error("cannot start a worker: {0}")]
     Thread(#[source] io::Error),
+    /// The system gives no random bytes.
+    #[error("{0}")]
+    Random(#[source] io::Error),
     /// The thread that waits for disks has ended.
     #[error("cannot wait for a disk: {0}")]
     Disk(#[source] io::Error),
@@ -59,6 +67,8 @@ pub(crate) struct Server {
     certificates: CertificateManager,
     inherited: InheritedSockets,
     health: TargetHealth,
+    breakers: BreakerStates,
+    prober: Prober,
     plan: Arc<Plan>,
 }
 
@@ -98,14 +108,18 @@ impl Server {
         let certificates = CertificateManager::new();
         let loaded_tls = certificates.load(&model, now()).await;
         let loaded_tls = loaded_tls.map_err(ApplyError::Tls)?;
-        let (targets, limits) = (TargetRegistry::default(), ConnectionLimits::default());
+        let sticky_key = StickyKey(random_key().map_err(ApplyError::Random)?);
+        let (targets, limits) = (TargetRegistry::new(sticky_key), ConnectionLimits::default());
         let mut named = targets.begin();
         let plan = Arc::new(Plan::compile(1, model, &mut named));
         crate::dns::first(&plan, &named, now()).await;
         let (in_flight, connections) = worker::shared_limits(&plan);
+        let health_changes = Arc::<Notify>::default();
+        let prober = Prober::new(Arc::clone(&health_changes), now);
         let shared = Shared {
             in_flight,
             connections,
+            health_changes: Arc::clone(&health_changes),
             lifecycle,
         };
         let logs = open_logs(&disk, &plan, &registry).await?;
@@ -131,6 +145,8 @@ impl Server {
             certificates,
             inherited,
             health: TargetHealth::default(),
+            breakers: BreakerStates::default(),
+            prober,
             plan,
         };
         let transaction = server.open(prepared).await?;
@@ -145,7 +161,7 @@ impl Server {
     }
 
     /// State shared by all workers.
-    pub(crate) fn shared(&self) -> &Shared {
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.common.shared
     }
 
@@ -248,6 +264,7 @@ impl Server {
         }
         self.set_shared_limits(&plan);
         self.targets.commit(targets);
+        end_overrides(&plan);
         self.limits.commit(limits, &plan);
         let new_workers = spawned.len();
         self.workers.add(spawned);
@@ -257,8 +274,11 @@ impl Server {
             &loaded_tls,
             (count, new_workers, fresh_logs),
         );
+        let probes = probes::of(&plan, &holdings);
         self.certificates.apply(loaded_tls, &self.common.registry);
-        self.health = TargetHealth::of(&plan, &self.common.registry);
+        self.health = TargetHealth::of(&plan, &self.common.registry, &self.health);
+        self.prober.arrange(probes);
+        self.breakers = BreakerStates::of(&plan, &self.common.registry);
         self.plan = plan;
         self.workers.publish(plan_updates).await;
         self.workers.scale_down(count);
@@ -269,6 +289,7 @@ impl Server {
         let Shared {
             in_flight,
             connections,
+            health_changes: _,
             lifecycle: _,
         } = &*self.common.shared;
         set(in_flight, *limits.max_in_flight_requests);
@@ -327,8 +348,15 @@ impl Server {
         died
     }
 
+    /// Puts targets back whose ejection is over.
+    pub(crate) fn end_ejections(&mut self) {
+        if TargetHealth::end_ejections(&self.plan) {
+            self.refresh();
+        }
+    }
+
     /// Makes every worker recompute its healthy targets.
-    pub(crate) fn refresh(&self) {
+    pub(crate) fn refresh(&mut self) {
         self.health.publish();
         self.workers.send_all(|| Command::Refresh);
     }
@@ -384,6 +412,15 @@ impl Server {
     pub(crate) async fn stop(self) {
         self.workers.stop().await;
         self.logs.close();
+    }
+}
+
+/// What the admin interface has changed of targets lasts until a reload.
+fn end_overrides(plan: &Plan) {
+    let targets = plan.upstreams().iter().flat_map(|one| &one.targets);
+    for target in targets {
+        target.state.override_weight(None);
+        target.state.drain(false);
     }
 }
 

@@ -1,33 +1,81 @@
 //! The metric of healthy targets.
 
+use crate::heartbeat;
+use proxy_health::HealthCause;
 use proxy_plan::Plan;
 use proxy_telemetry::{Gauge, Registry, names};
 use proxy_upstream::TargetState;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The targets of the active plan with their gauges, which are exposed while this value exists.
 #[derive(Debug, Default)]
-pub(crate) struct TargetHealth(Vec<(Arc<TargetState>, Arc<Gauge>)>);
+pub(crate) struct TargetHealth(Vec<ObservedTarget>);
+
+#[derive(Debug)]
+struct ObservedTarget {
+    state: Arc<TargetState>,
+    gauge: Arc<Gauge>,
+    /// Whether it took requests when it was last looked at.
+    took_requests: bool,
+}
 
 impl TargetHealth {
-    /// For the targets of `plan`, with their current state.
-    pub(crate) fn of(plan: &Plan, registry: &Registry) -> Self {
+    /// For the targets of `plan`, with their current state. A target that was not among those before
+    /// starts slowly, unless there were none.
+    pub(crate) fn of(plan: &Plan, registry: &Registry, before: &Self) -> Self {
+        let known = before.0.iter();
+        let known = known.map(|one| (Arc::as_ptr(&one.state), one.took_requests));
+        let known: HashMap<_, _> = known.collect();
+        let known = |state: &Arc<TargetState>| {
+            let took_requests = known.get(&Arc::as_ptr(state));
+            took_requests.map_or(before.0.is_empty(), |took_requests| *took_requests)
+        };
         let targets = plan.upstreams().iter().flat_map(|upstream| {
             upstream.targets.iter().map(|target| {
                 let labels = [&*upstream.name, &*target.label];
                 let gauge = registry.gauge(&names::UPSTREAM_TARGET_HEALTHY, labels);
-                (Arc::clone(&target.state), gauge)
+                ObservedTarget {
+                    state: Arc::clone(&target.state),
+                    gauge,
+                    took_requests: known(&target.state),
+                }
             })
         });
-        let health = Self(targets.collect());
+        let mut health = Self(targets.collect());
         health.publish();
         health
     }
 
-    /// Updates the gauge of each target.
-    pub(crate) fn publish(&self) {
-        for (state, gauge) in &self.0 {
-            gauge.set(u64::from(state.is_healthy()));
+    /// Ends the ejections of targets of `plan` whose time is over. Says whether there were any.
+    pub(crate) fn end_ejections(plan: &Plan) -> bool {
+        let now_ns = heartbeat::now_ns();
+        let upstreams = plan.upstreams().iter();
+        let targets = upstreams.flat_map(|upstream| {
+            let targets = upstream.targets.iter();
+            targets.map(move |target| (upstream.outlier_detection.is_some(), &target.state))
+        });
+        let mut ended = false;
+        for (detects, state) in targets {
+            let ejected = state.causes().contains(HealthCause::Ejection);
+            if ejected && (!detects || state.outlier().poll(now_ns)) {
+                state.clear(HealthCause::Ejection);
+                ended = true;
+            }
+        }
+        ended
+    }
+
+    /// Updates the gauge of each target. The slow start of those that take requests again begins.
+    pub(crate) fn publish(&mut self) {
+        for target in &mut self.0 {
+            let causes = target.state.causes();
+            target.gauge.set(u64::from(causes.is_healthy()));
+            let takes_requests = causes.takes_requests();
+            if takes_requests && !target.took_requests {
+                target.state.serves_since(heartbeat::now_ns());
+            }
+            target.took_requests = takes_requests;
         }
     }
 }

@@ -334,6 +334,8 @@ impl WorkerLoop {
         if self.ticks.is_multiple_of(TICKS_PER_SECOND) {
             worker.pool.sweep();
             worker.active().publish_pools(&worker.pool);
+            let now_ns = worker.time.process_ns(worker.time.elapsed());
+            worker.active().settle_budgets(now_ns);
             close_spare_pipes();
         }
     }

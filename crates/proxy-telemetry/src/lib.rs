@@ -31,7 +31,7 @@ pub use record::{
     AccessFormat, AccessLogHead, AccessLogRequest, AccessRecord, ErrorRecord, EscapedField,
     EscapedFields, EventFields, EventRecord, Level, LimitRecord, OptionalField,
 };
-pub use registry::{DEFAULT_MAX_SERIES, Registry, RegistrySettings};
+pub use registry::{DEFAULT_MAX_SERIES, GaugeSource, Registry, RegistrySettings};
 pub use route_table::{RouteTable, UNMATCHED};
 pub use snapshot::{Snapshot, TargetName};
 pub use stats::{LimitUse, MemoryUse};

@@ -10,8 +10,9 @@ use crate::metrics::{
 };
 use crate::snapshot::{Snapshot, TargetName};
 use family::{Family, Name};
+pub use series::GaugeSource;
 use series::SeriesTable;
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError, Weak};
 
 /// Default of [`RegistrySettings::max_series`].
 pub const DEFAULT_MAX_SERIES: usize = 10_000;
@@ -140,6 +141,20 @@ impl Registry {
         let mut state = self.lock();
         let cell = Arc::clone(cell);
         state.series.show_counter(&counter.metric, &values, cell);
+    }
+
+    /// Shows the value of `source` as the gauge with these values of its labels, for as long as the source
+    /// is held elsewhere. One that finds no place is never shown.
+    pub fn show_gauge<const N: usize>(
+        &self,
+        gauge: &GaugeOf<N>,
+        values: [&str; N],
+        source: Weak<dyn GaugeSource>,
+    ) {
+        let mut state = self.lock();
+        if state.has_place(self.max_series) {
+            state.series.show_source(&gauge.metric, &values, source);
+        }
     }
 
     /// The gauge with these label values, exposed while a reference to it exists. Any thread may

@@ -1,31 +1,36 @@
-//! One worker's list of the targets that may be called.
+//! One worker's list of the targets that take requests.
 
 use crate::target::TargetState;
-use std::sync::Arc;
 
-/// The healthy targets of an upstream, as indices into its targets.
+/// The targets of an upstream that take requests, as indices into its targets, and the weights of all.
 #[derive(Debug, Default)]
 pub struct HealthyTargets {
     targets: Vec<u16>,
+    // By position of the target; 0 for one that takes no new requests.
+    weights: Vec<u32>,
 }
 
 impl HealthyTargets {
-    /// Those of `targets` that are healthy now. Targets beyond 65 535 are left out.
+    /// Those of `targets`, each with its configured weight, that take requests now: no cause holds, and the
+    /// weight is above 0. Targets beyond 65 535 are left out.
     #[must_use]
-    pub fn of<'t>(targets: impl Iterator<Item = &'t Arc<TargetState>>) -> Self {
+    pub fn of<'t>(targets: impl Iterator<Item = (&'t TargetState, u32)>) -> Self {
         let mut ready = Self::default();
         ready.refresh(targets);
         ready
     }
 
     /// Looks at `targets` again, reusing the list's memory.
-    pub fn refresh<'t>(&mut self, targets: impl Iterator<Item = &'t Arc<TargetState>>) {
+    pub fn refresh<'t>(&mut self, targets: impl Iterator<Item = (&'t TargetState, u32)>) {
         self.targets.clear();
-        let healthy = targets
-            .zip(0..=u16::MAX)
-            .filter(|(target, _)| target.is_healthy())
-            .map(|(_, index)| index);
-        self.targets.extend(healthy);
+        self.weights.clear();
+        for ((target, weight), index) in targets.zip(0..=u16::MAX) {
+            let weight = target.overridden_weight().unwrap_or(weight);
+            self.weights.push(weight);
+            if 0 < weight && target.causes().takes_requests() {
+                self.targets.push(index);
+            }
+        }
     }
 
     /// The indices, in the order of the configuration.
@@ -34,25 +39,66 @@ impl HealthyTargets {
     pub fn targets(&self) -> &[u16] {
         &self.targets
     }
+
+    /// The target's weight, at least 1.
+    #[inline]
+    #[must_use]
+    pub fn weight(&self, target: u16) -> u32 {
+        let weight = self.weights.get(usize::from(target));
+        weight.map_or(1, |weight| (*weight).max(1))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proxy_health::HealthCause;
     use std::time::SystemTime;
+
+    fn targets() -> [TargetState; 3] {
+        [(); 3].map(|()| TargetState::default())
+    }
 
     #[test]
     fn an_unhealthy_target_leaves_the_list_and_comes_back() {
-        let targets: Vec<_> = (0..3).map(|_| Arc::new(TargetState::default())).collect();
-        let mut ready = HealthyTargets::of(targets.iter());
+        let targets = targets();
+        let all = || targets.iter().map(|target| (target, 1));
+        let mut ready = HealthyTargets::of(all());
         assert_eq!(ready.targets(), [0, 1, 2]);
 
-        targets[1].fail("refused".to_owned(), SystemTime::UNIX_EPOCH);
-        ready.refresh(targets.iter());
+        let refused = "refused".to_owned();
+        targets[1].fail(HealthCause::Dns, refused, SystemTime::UNIX_EPOCH);
+        ready.refresh(all());
         assert_eq!(ready.targets(), [0, 2]);
 
-        targets[1].recover();
-        ready.refresh(targets.iter());
+        targets[1].clear(HealthCause::Dns);
+        ready.refresh(all());
+        assert_eq!(ready.targets(), [0, 1, 2]);
+    }
+
+    #[test]
+    fn a_target_of_weight_0_or_draining_gets_no_new_requests() {
+        let targets = targets();
+        targets[2].drain(true);
+
+        let ready = HealthyTargets::of(targets.iter().zip([0, 5, 5]));
+
+        assert_eq!(ready.targets(), [1]);
+        assert_eq!(ready.weight(1), 5);
+    }
+
+    #[test]
+    fn an_override_stands_in_place_of_the_configured_weight() {
+        let targets = targets();
+        targets[0].override_weight(Some(0));
+        targets[1].override_weight(Some(7));
+        let all = || targets.iter().zip([1, 1, 1]);
+
+        let mut ready = HealthyTargets::of(all());
+        assert_eq!((ready.targets(), ready.weight(1)), (&[1, 2][..], 7));
+
+        targets[0].override_weight(None);
+        ready.refresh(all());
         assert_eq!(ready.targets(), [0, 1, 2]);
     }
 }

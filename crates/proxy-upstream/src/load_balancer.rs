@@ -1,75 +1,278 @@
-//! Which of the ready targets is next.
+//! Which target gets a request, for each kind of load balancing.
+
+use crate::balancer_state::{BalancerState, BalancingRequest};
+use crate::rendezvous::score;
+use crate::slow_start::WHOLE_SHARE;
+use std::cmp::Ordering;
 
 /// How requests are spread over the targets of an upstream.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum LoadBalancer {
-    /// Each target in turn.
+    /// `round_robin`: each target in turn, whatever its weight.
     #[default]
     RoundRobin,
+    /// `weighted`: in proportion to the weights, evenly spread over time, as nginx does.
+    Weighted,
+    /// `least_connections`: the target with the fewest requests in hand for its weight; among equals in
+    /// proportion to the weights.
+    LeastConnections,
+    /// `ip_hash`: the same target for the same client, in proportion to the weights. When a target leaves, only
+    /// its own clients move, and they come back with it.
+    IpHash,
+    /// `random_two`: of two random targets, the one with fewer requests in hand for its weight.
+    RandomTwo,
+    /// `peak_ewma`: of two random targets, the one that should answer sooner, by its latency and the
+    /// requests in hand.
+    PeakEwma,
+    /// `sticky`: the target that the client's cookie names, else as `weighted`.
+    Sticky,
 }
 
+/// Latency assumed of a target that has requests in hand and has answered none.
+const UNKNOWN_LATENCY_NS: f32 = 1e9;
+
 impl LoadBalancer {
-    /// The target for a request: an index into the upstream's targets, one of `ready`.
-    ///
-    /// `turn` counts the requests that were spread before this one. None when nothing is ready.
-    #[inline]
+    /// Every kind.
+    pub const ALL: [Self; 7] = [
+        Self::RoundRobin,
+        Self::Weighted,
+        Self::LeastConnections,
+        Self::IpHash,
+        Self::RandomTwo,
+        Self::PeakEwma,
+        Self::Sticky,
+    ];
+
+    /// The kind's word in a configuration.
     #[must_use]
-    pub fn choose(self, turn: u32, ready: &[u16]) -> Option<u16> {
+    pub const fn word(self) -> &'static str {
         match self {
-            Self::RoundRobin => {
-                let place = (turn as usize).checked_rem(ready.len())?;
-                ready.get(place).copied()
+            Self::RoundRobin => "round_robin",
+            Self::Weighted => "weighted",
+            Self::LeastConnections => "least_connections",
+            Self::IpHash => "ip_hash",
+            Self::RandomTwo => "random_two",
+            Self::PeakEwma => "peak_ewma",
+            Self::Sticky => "sticky",
+        }
+    }
+
+    /// The target for a request, none of `tried`; none if no other takes requests.
+    ///
+    /// Pure: the same set, request and tried targets give the same choice. It takes constant time for
+    /// round robin, else time in proportion to the targets, and allocates nothing.
+    #[inline]
+    pub fn choose(
+        self,
+        set: &impl BalancerState,
+        request: &BalancingRequest,
+        tried: &[u16],
+    ) -> Option<u16> {
+        match self {
+            Self::RoundRobin => round_robin(set, request, tried),
+            Self::Weighted => most_owed(set, tried),
+            Self::LeastConnections => least_connections(set, tried),
+            Self::IpHash => by_client(set, request, tried),
+            Self::RandomTwo => {
+                let pair = random_pair(set, request, tried)?;
+                Some(better(pair, |target| {
+                    f64::from(set.active_requests(target)) / power(set, target)
+                }))
+            }
+            Self::PeakEwma => {
+                let pair = random_pair(set, request, tried)?;
+                Some(better(pair, |target| expected_wait(set, target)))
+            }
+            Self::Sticky => {
+                let session = request.session.and_then(|token| set.session(token));
+                let session = session.filter(|target| !tried.contains(target));
+                session.or_else(|| most_owed(set, tried))
             }
         }
     }
 
-    /// The next target after `tried` failed; never one of `tried`.
+    /// Whether the choice looks at [`BalancerState::active_requests`].
     #[must_use]
-    pub fn choose_another(self, turn: u32, ready: &[u16], tried: &[u16]) -> Option<u16> {
-        let length = u32::try_from(ready.len()).ok()?;
-        (0..length)
-            .filter_map(|step| self.choose(turn.wrapping_add(step), ready))
-            .find(|target| !tried.contains(target))
+    pub const fn reads_load(self) -> bool {
+        matches!(
+            self,
+            Self::LeastConnections | Self::RandomTwo | Self::PeakEwma
+        )
     }
+
+    /// Whether the choice looks at [`BalancingRequest::random`], apart from slow starts.
+    #[must_use]
+    pub const fn reads_random(self) -> bool {
+        matches!(self, Self::RandomTwo | Self::PeakEwma)
+    }
+
+    /// Notes that `chosen` gets a request: the next choice goes on from there.
+    #[inline]
+    pub fn advance(self, set: &impl BalancerState, chosen: u16) {
+        set.rotation().step();
+        match self {
+            Self::Weighted | Self::Sticky => settle(set, chosen, |_| true),
+            Self::LeastConnections => settle(set, chosen, |target| {
+                let load = |one, other| {
+                    u64::from(set.active_requests(one)) * u64::from(effective_weight(set, other))
+                };
+                load(target, chosen) == load(chosen, target)
+            }),
+            Self::RoundRobin | Self::IpHash | Self::RandomTwo | Self::PeakEwma => {}
+        }
+    }
+}
+
+fn fresh<'s>(
+    set: &'s impl BalancerState,
+    tried: &'s [u16],
+) -> impl Iterator<Item = u16> + Clone + 's {
+    let ready = set.ready().iter().copied();
+    ready.filter(move |target| !tried.contains(target))
+}
+
+/// What a target can take in relation to its peers: at most 10⁷.
+#[inline]
+fn effective_weight(set: &impl BalancerState, target: u16) -> u32 {
+    set.weight(target).saturating_mul(set.share(target)).max(1)
+}
+
+#[inline]
+fn power(set: &impl BalancerState, target: u16) -> f64 {
+    f64::from(effective_weight(set, target))
+}
+
+fn round_robin(set: &impl BalancerState, request: &BalancingRequest, tried: &[u16]) -> Option<u16> {
+    let ready = set.ready();
+    let turn = set.rotation().turn() as usize;
+    let at = |step: usize| ready.get((turn + step).checked_rem(ready.len())?).copied();
+    let first = at(0)?;
+    let is_fresh = |target: &u16| !tried.contains(target);
+    let (low, high) = halves(request.random);
+    let offset = if is_fresh(&first) {
+        let share = set.share(first);
+        if share >= WHOLE_SHARE || scale(low, u64::from(WHOLE_SHARE)) < u64::from(share) {
+            return Some(first);
+        }
+        // A target that starts slowly passes its turn on to any other.
+        let others = ready.len().saturating_sub(1) as u64;
+        1 + usize::try_from(scale(high, others)).unwrap_or_default()
+    } else {
+        1
+    };
+    let mut others = (offset..offset + ready.len()).filter_map(at);
+    others.find(is_fresh)
+}
+
+/// Smooth weighted round robin: the target to which most is owed, its own weight included.
+fn most_owed(set: &impl BalancerState, tried: &[u16]) -> Option<u16> {
+    let owed = |target: u16| set.rotation().owed(target) + i64::from(effective_weight(set, target));
+    fresh(set, tried).reduce(|best, next| if owed(best) < owed(next) { next } else { best })
+}
+
+/// Gives every target that `chosen` was in turn with its weight, and takes the sum of them from `chosen`.
+fn settle(set: &impl BalancerState, chosen: u16, is_in_turn: impl Fn(u16) -> bool) {
+    let rotation = set.rotation();
+    let weight = |target: u16| i64::from(effective_weight(set, target));
+    let peers = || set.ready().iter().copied().filter(|one| is_in_turn(*one));
+    let total: i64 = peers().map(weight).sum();
+    for target in peers() {
+        let taken = if target == chosen { total } else { 0 };
+        let owed = rotation.owed(target) + weight(target) - taken;
+        // A target that is passed over for its load saves up one round at most.
+        rotation.owe(target, owed.clamp(-total, total));
+    }
+}
+
+fn least_connections(set: &impl BalancerState, tried: &[u16]) -> Option<u16> {
+    let figures = |target: u16| {
+        let weight = effective_weight(set, target);
+        let owed = set.rotation().owed(target) + i64::from(weight);
+        (
+            u64::from(set.active_requests(target)),
+            u64::from(weight),
+            owed,
+        )
+    };
+    let chosen = fresh(set, tried)
+        .map(|target| (target, figures(target)))
+        .reduce(|best, next| {
+            let ((_, (least, best_weight, best_owed)), (_, (active, weight, owed))) = (best, next);
+            // Compared as fractions: requests for each unit of weight.
+            match (active * best_weight).cmp(&(least * weight)) {
+                Ordering::Less => next,
+                Ordering::Equal if best_owed < owed => next,
+                Ordering::Equal | Ordering::Greater => best,
+            }
+        });
+    chosen.map(|(target, _)| target)
+}
+
+/// By weight alone: a slow start would move clients twice.
+fn by_client(set: &impl BalancerState, request: &BalancingRequest, tried: &[u16]) -> Option<u16> {
+    let score = |target: u16| {
+        score(
+            request.client_hash,
+            set.address_hash(target),
+            set.weight(target),
+        )
+    };
+    let scored = fresh(set, tried).map(|target| (target, score(target)));
+    let best = scored.reduce(|best, next| if best.1 < next.1 { next } else { best });
+    best.map(|(target, _)| target)
+}
+
+/// Two different targets by their weights, if there are two.
+fn random_pair(
+    set: &impl BalancerState,
+    request: &BalancingRequest,
+    tried: &[u16],
+) -> Option<(u16, Option<u16>)> {
+    let weight = |target: u16| u64::from(effective_weight(set, target));
+    let pick = |random: u32, but: Option<u16>| {
+        let targets = fresh(set, tried).filter(move |target| Some(*target) != but);
+        let total = targets.clone().map(weight).sum();
+        let mut left = scale(random, total);
+        let mut targets = targets;
+        targets.find(|target| {
+            let found = left < weight(*target);
+            left = left.saturating_sub(weight(*target));
+            found
+        })
+    };
+    let (low, high) = halves(request.random);
+    let first = pick(low, None)?;
+    Some((first, pick(high, Some(first))))
+}
+
+/// Of a pair the target with the lower cost; the first of equals.
+fn better((first, second): (u16, Option<u16>), cost: impl Fn(u16) -> f64) -> u16 {
+    second
+        .filter(|second| cost(*second) < cost(first))
+        .unwrap_or(first)
+}
+
+fn expected_wait(set: &impl BalancerState, target: u16) -> f64 {
+    let active = set.active_requests(target);
+    let latency = match set.latency_ns(target) {
+        Some(latency) => latency,
+        None if active == 0 => 0.0,
+        None => UNKNOWN_LATENCY_NS,
+    };
+    f64::from(latency) * (f64::from(active) + 1.0) / power(set, target)
+}
+
+/// Random bits as a number below `limit`; 0 if that is 0.
+#[inline]
+fn scale(random: u32, limit: u64) -> u64 {
+    let product = u128::from(random) * u128::from(limit);
+    u64::try_from(product >> 32).unwrap_or_default()
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "the two halves of a word")]
+const fn halves(bits: u64) -> (u32, u32) {
+    (bits as u32, (bits >> 32) as u32)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn round_robin_gives_each_ready_target_the_same_share() {
-        let ready = [0, 2, 5];
-        let mut seen = [0; 6];
-        for turn in 0..300 {
-            let target = LoadBalancer::RoundRobin.choose(turn, &ready).unwrap();
-            seen[target as usize] += 1;
-        }
-
-        assert_eq!(seen, [100, 0, 100, 0, 0, 100]);
-    }
-
-    #[test]
-    fn nothing_ready_is_nothing_chosen() {
-        assert_eq!(LoadBalancer::RoundRobin.choose(7, &[]), None);
-        assert_eq!(LoadBalancer::RoundRobin.choose_another(7, &[], &[]), None);
-    }
-
-    #[test]
-    fn another_choice_is_never_one_that_was_tried() {
-        let ready = [0, 1, 2];
-
-        assert_eq!(
-            LoadBalancer::RoundRobin.choose_another(1, &ready, &[1]),
-            Some(2)
-        );
-        assert_eq!(
-            LoadBalancer::RoundRobin.choose_another(1, &ready, &[1, 2]),
-            Some(0)
-        );
-        assert_eq!(
-            LoadBalancer::RoundRobin.choose_another(1, &ready, &[0, 1, 2]),
-            None
-        );
-    }
-}
+mod tests;

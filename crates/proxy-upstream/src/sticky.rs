@@ -18,6 +18,20 @@ pub const STICKY_VALUE_BYTES: usize = 16;
 
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
+impl StickyKey {
+    /// The key that `secret` stands for: proxies that are told the same secret give the same tokens.
+    #[must_use]
+    pub fn from_secret(secret: &str) -> Self {
+        let half = |salt: u64| {
+            let mut hasher = SipHasher24::new_with_keys(salt, secret.len() as u64);
+            hasher.write(secret.as_bytes());
+            hasher.finish()
+        };
+        let bits = u128::from(half(1)) << 64 | u128::from(half(2));
+        Self(bits.to_be_bytes())
+    }
+}
+
 impl StickyToken {
     /// The token of the target at `address` of `upstream`.
     #[must_use]
@@ -86,6 +100,15 @@ mod tests {
         ] {
             assert_eq!(StickyToken::parse(wrong), None);
         }
+    }
+
+    #[test]
+    fn one_secret_is_one_key() {
+        let key = |secret: &str| StickyKey::from_secret(secret).0;
+
+        assert_eq!(key("of all proxies"), key("of all proxies"));
+        assert_ne!(key("of all proxies"), key("of another"));
+        assert_ne!(key("a")[..8], key("a")[8..]);
     }
 
     #[test]

@@ -1,20 +1,33 @@
 //! What all workers know of one target.
 
-use arc_swap::{ArcSwap, ArcSwapOption};
+use crate::latency::LatencyEwma;
+use crate::target_load::TargetLoad;
+use arc_swap::ArcSwap;
+use proxy_health::{
+    CauseChange, HealthCause, HealthCauses, HealthFlags, OutlierState, RecentResults,
+};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::SystemTime;
 
 /// The state of one target, shared by all workers and kept over reloads while upstream, address and
-/// settings stay the same. Written by the control thread, read by workers.
-#[derive(Debug, Default)]
+/// settings stay the same.
+#[derive(Debug)]
 pub struct TargetState {
     addresses: ArcSwap<Vec<SocketAddr>>,
     addresses_generation: AtomicU32,
     turn: AtomicUsize,
-    unhealthy: AtomicBool,
-    unhealthy_reason: ArcSwapOption<Unhealthy>,
+    flags: HealthFlags,
+    /// One for each cause that holds, apart from draining.
+    failures: ArcSwap<Vec<(HealthCause, Unhealthy)>>,
+    /// When it last began to take requests again; 0 when it always did.
+    serving_since_ns: AtomicU64,
+    overridden_weight: AtomicU32,
+    load: TargetLoad,
+    latency: LatencyEwma,
+    outlier: OutlierState,
+    results: RecentResults,
 }
 
 /// Why and since when a target is not called.
@@ -26,20 +39,38 @@ pub struct Unhealthy {
     pub since: SystemTime,
 }
 
+/// Stands for a weight that is not overridden.
+const NO_OVERRIDE: u32 = u32::MAX;
+
+impl Default for TargetState {
+    fn default() -> Self {
+        Self::at(Vec::new())
+    }
+}
+
 impl TargetState {
     /// A healthy target at `addresses`.
     #[must_use]
     pub fn at(addresses: Vec<SocketAddr>) -> Self {
         Self {
             addresses: ArcSwap::from_pointee(addresses),
-            ..Self::default()
+            addresses_generation: AtomicU32::default(),
+            turn: AtomicUsize::default(),
+            flags: HealthFlags::default(),
+            failures: ArcSwap::default(),
+            serving_since_ns: AtomicU64::default(),
+            overridden_weight: AtomicU32::new(NO_OVERRIDE),
+            load: TargetLoad::default(),
+            latency: LatencyEwma::default(),
+            outlier: OutlierState::default(),
+            results: RecentResults::default(),
         }
     }
 
-    /// Whether the target may be called.
+    /// The causes not to send it new requests that hold now.
     #[inline]
-    pub fn is_healthy(&self) -> bool {
-        !self.unhealthy.load(Ordering::Acquire)
+    pub fn causes(&self) -> HealthCauses {
+        self.flags.causes()
     }
 
     /// The addresses its name stands for, in the order to try. Empty until it was first resolved.
@@ -69,26 +100,99 @@ impl TargetState {
         true
     }
 
-    /// Marks the target as not to be called. The first failure's time is kept.
-    pub fn fail(&self, last_error: String, now: SystemTime) {
-        let since = self
-            .unhealthy_reason()
-            .map_or(now, |unhealthy_reason| unhealthy_reason.since);
-        let unhealthy_reason = Unhealthy { last_error, since };
-        self.unhealthy_reason
-            .store(Some(Arc::new(unhealthy_reason)));
-        self.unhealthy.store(true, Ordering::Release);
+    /// Sets `cause`, which the caller owns, with the failure behind it. The time of the cause's first
+    /// failure is kept.
+    pub fn fail(&self, cause: HealthCause, last_error: String, now: SystemTime) -> CauseChange {
+        self.failures.rcu(|failures| {
+            let mut next = Vec::clone(failures);
+            let known = next.iter().position(|(of, _)| *of == cause);
+            let since = known.map_or(now, |at| next.remove(at).1.since);
+            // The newest failure stands last.
+            let last_error = last_error.clone();
+            next.push((cause, Unhealthy { last_error, since }));
+            next
+        });
+        self.flags.set(cause)
     }
 
-    /// Marks the target as well again.
-    pub fn recover(&self) {
-        self.unhealthy.store(false, Ordering::Release);
-        self.unhealthy_reason.store(None);
+    /// Clears `cause`, which the caller owns, and no other.
+    pub fn clear(&self, cause: HealthCause) -> CauseChange {
+        let change = self.flags.clear(cause);
+        if change.before.contains(cause) {
+            self.failures.rcu(|failures| {
+                let left = failures.iter().filter(|(of, _)| *of != cause);
+                left.cloned().collect::<Vec<_>>()
+            });
+        }
+        change
     }
 
-    /// Why the target is not called, if it is not.
-    pub fn unhealthy_reason(&self) -> Option<Arc<Unhealthy>> {
-        self.unhealthy_reason.load_full()
+    /// Sets or clears [`HealthCause::Draining`].
+    pub fn drain(&self, draining: bool) -> CauseChange {
+        if draining {
+            self.flags.set(HealthCause::Draining)
+        } else {
+            self.flags.clear(HealthCause::Draining)
+        }
+    }
+
+    /// The newest failure, and since when the target is not well, if it is not.
+    pub fn unhealthy_reason(&self) -> Option<Unhealthy> {
+        let failures = self.failures.load();
+        let (_, newest) = failures.last()?;
+        let since = failures.iter().map(|(_, failure)| failure.since).min();
+        Some(Unhealthy {
+            last_error: newest.last_error.clone(),
+            since: since.unwrap_or(newest.since),
+        })
+    }
+
+    /// The weight that stands in place of the configured one until the next reload.
+    #[inline]
+    pub fn overridden_weight(&self) -> Option<u32> {
+        let weight = self.overridden_weight.load(Ordering::Relaxed);
+        (weight != NO_OVERRIDE).then_some(weight)
+    }
+
+    /// Overrides the configured weight, or ends that.
+    pub fn override_weight(&self, weight: Option<u32>) {
+        let weight = weight.unwrap_or(NO_OVERRIDE);
+        self.overridden_weight.store(weight, Ordering::Relaxed);
+    }
+
+    /// Notes that it takes requests again since `now_ns` of the process clock: its slow start begins.
+    pub fn serves_since(&self, now_ns: u64) {
+        self.serving_since_ns.store(now_ns, Ordering::Relaxed);
+    }
+
+    /// When it last began to take requests again, in nanoseconds of the process clock; 0 when it always
+    /// did.
+    #[inline]
+    pub fn serving_since_ns(&self) -> u64 {
+        self.serving_since_ns.load(Ordering::Relaxed)
+    }
+
+    /// Requests in hand, of all workers.
+    #[inline]
+    pub fn load(&self) -> &TargetLoad {
+        &self.load
+    }
+
+    /// How quickly it answers.
+    #[inline]
+    pub fn latency(&self) -> &LatencyEwma {
+        &self.latency
+    }
+
+    /// What passive health has seen of it.
+    #[inline]
+    pub fn outlier(&self) -> &OutlierState {
+        &self.outlier
+    }
+
+    /// The last results of its health checks.
+    pub fn results(&self) -> &RecentResults {
+        &self.results
     }
 }
 
@@ -101,18 +205,49 @@ mod tests {
     fn a_failing_target_keeps_the_time_of_its_first_failure() {
         let target = TargetState::default();
         let (first, later) = (SystemTime::UNIX_EPOCH, Duration::from_secs(5));
-        target.fail("refused".to_owned(), first);
-        target.fail("timed out".to_owned(), first + later);
+        target.fail(HealthCause::Dns, "refused".to_owned(), first);
+        target.fail(HealthCause::Dns, "timed out".to_owned(), first + later);
 
-        let unhealthy_reason = target.unhealthy_reason().unwrap();
+        let reason = target.unhealthy_reason().unwrap();
         assert_eq!(
-            (unhealthy_reason.last_error.as_str(), unhealthy_reason.since),
+            (reason.last_error.as_str(), reason.since),
             ("timed out", first)
         );
-        assert!(!target.is_healthy());
+        assert!(!target.causes().is_healthy());
 
-        target.recover();
-        assert!(target.is_healthy() && target.unhealthy_reason().is_none());
+        target.clear(HealthCause::Dns);
+        assert!(target.causes().is_healthy() && target.unhealthy_reason().is_none());
+    }
+
+    #[test]
+    fn what_one_cause_says_stays_when_another_is_cleared() {
+        let target = TargetState::default();
+        let (first, later) = (SystemTime::UNIX_EPOCH, Duration::from_secs(5));
+        target.fail(HealthCause::ActiveCheck, "status 500".to_owned(), first);
+        target.fail(
+            HealthCause::Ejection,
+            "5 failures".to_owned(),
+            first + later,
+        );
+        let last_error = || target.unhealthy_reason().unwrap().last_error;
+        assert_eq!(last_error(), "5 failures");
+
+        let change = target.clear(HealthCause::Ejection);
+
+        assert!(!change.became_healthy());
+        assert_eq!(last_error(), "status 500");
+        assert!(target.clear(HealthCause::ActiveCheck).became_healthy());
+    }
+
+    #[test]
+    fn a_draining_target_is_not_unhealthy() {
+        let target = TargetState::default();
+        target.drain(true);
+
+        assert!(target.causes().is_healthy() && !target.causes().takes_requests());
+        assert!(target.unhealthy_reason().is_none());
+        target.drain(false);
+        assert!(target.causes().takes_requests());
     }
 
     #[test]

@@ -172,6 +172,14 @@ pub(crate) fn metric(client: &mut RawClient, name: &str) -> f64 {
     line.rsplit(' ').next().unwrap().parse().unwrap()
 }
 
+/// A document of the admin interface, which listens on an address.
+#[track_caller]
+pub(crate) fn admin(proxyd: &Proxyd, target: &str) -> serde_json::Value {
+    let mut client = RawClient::connect(proxyd.admin_address());
+    let request = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    client.ask(request).json()
+}
+
 /// The route of the metrics page.
 pub(crate) const METRICS: &str =
     r#"matches { path "/metrics" }; service-type "builtin"; builtin-handler "metrics""#;

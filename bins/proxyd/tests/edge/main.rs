@@ -10,6 +10,7 @@ mod support;
 
 mod grpc;
 mod grpc_calls;
+mod health_checks;
 mod http2_bodies;
 mod http2_ends;
 mod http2_floods;

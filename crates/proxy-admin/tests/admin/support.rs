@@ -70,6 +70,7 @@ impl Admin {
             registry,
             in_flight: ConcurrencyLimit::new(500),
             connections: ConcurrencyLimit::new(1_000),
+            health_changes: Arc::default(),
         };
         let plan = plan(1, text);
         let state = Arc::new(AdminState::new(sources.clone(), Arc::clone(&plan)));

@@ -118,7 +118,7 @@ impl<'t> Block<'t> {
 }
 
 /// The fault of a setting or word that is known and has no effect yet.
-pub(super) fn not_yet_fault(what: &str, issue: &str, place: Place) -> Diagnostic {
+fn not_yet_fault(what: &str, issue: &str, place: Place) -> Diagnostic {
     let message = format!("{what} is not implemented yet");
     let fault = Diagnostic::new(DiagnosticCode::NotImplementedYet, place, message);
     fault.label("has no effect yet").help(format!(

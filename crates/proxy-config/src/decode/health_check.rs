@@ -4,16 +4,23 @@ use super::block::Block;
 use super::decoder::Decoder;
 use super::field::{Found, Written};
 use crate::diagnostic_code::DiagnosticCode;
-use proxy_model::registry::health_check as spec;
-use proxy_model::{HealthCheck, HealthCheckKind, HealthCheckType};
+use proxy_health::{CheckTiming, Thresholds};
+use proxy_model::registry::{health_check as spec, outlier_detection as outlier_spec};
+use proxy_model::{HealthCheck, HealthCheckKind, HealthCheckType, OutlierDetection, Setting};
 
 pub(super) fn health_check<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<HealthCheck> {
     let b = b.inner(d, &spec::HEALTH_CHECK)?;
     let kind = kind(d, &b);
-    let interval = b.setting(d, &spec::INTERVAL);
-    let timeout = b.setting(d, &spec::TIMEOUT);
-    let healthy_threshold = b.setting(d, &spec::HEALTHY_THRESHOLD);
-    let unhealthy_threshold = b.setting(d, &spec::UNHEALTHY_THRESHOLD);
+    let profile = b.setting(d, &spec::PROFILE);
+    let CheckTiming {
+        interval,
+        timeout,
+        thresholds: Thresholds { healthy, unhealthy },
+    } = profile.timing();
+    let interval = or_profile(b.setting(d, &spec::INTERVAL), interval);
+    let timeout = or_profile(b.setting(d, &spec::TIMEOUT), timeout);
+    let healthy_threshold = or_profile(b.setting(d, &spec::HEALTHY_THRESHOLD), healthy);
+    let unhealthy_threshold = or_profile(b.setting(d, &spec::UNHEALTHY_THRESHOLD), unhealthy);
     if *timeout > *interval
         && let Some(place) = timeout.place().or(interval.place())
     {
@@ -25,11 +32,40 @@ pub(super) fn health_check<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option
     Some(HealthCheck {
         place,
         kind: kind?,
+        profile,
         interval,
         timeout,
         healthy_threshold,
         unhealthy_threshold,
     })
+}
+
+/// What was written, else what the profile says.
+fn or_profile<T>(setting: Setting<T>, of_profile: T) -> Setting<T> {
+    if setting.place().is_some() {
+        setting
+    } else {
+        Setting::defaulted(of_profile)
+    }
+}
+
+pub(super) fn outlier_detection<'t>(
+    d: &mut Decoder<'t, '_>,
+    b: &Block<'t>,
+) -> Option<OutlierDetection> {
+    let b = b.inner(d, &outlier_spec::OUTLIER_DETECTION)?;
+    let detection = OutlierDetection {
+        place: b.place(d),
+        consecutive_failures: b.setting(d, &outlier_spec::CONSECUTIVE_FAILURES),
+        failure_percent: b.optional(d, &outlier_spec::FAILURE_PERCENT),
+        min_requests: b.setting(d, &outlier_spec::MIN_REQUESTS),
+        interval: b.setting(d, &outlier_spec::INTERVAL),
+        base_ejection: b.setting(d, &outlier_spec::BASE_EJECTION),
+        max_ejection: b.setting(d, &outlier_spec::MAX_EJECTION),
+        max_ejected_percent: b.setting(d, &outlier_spec::MAX_EJECTED_PERCENT),
+    };
+    b.close(d);
+    Some(detection)
 }
 
 /// `type "http" { … }`, or `type="http"` with its settings beside it.

@@ -105,6 +105,7 @@ fn retry<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Retry> {
             None => Setting::defaulted(vec![RetryCause::ConnectFailure, RetryCause::Reset]),
         },
         budget_percent: b.setting(d, &spec::BUDGET_PERCENT),
+        per_try_timeout: b.optional(d, &spec::PER_TRY_TIMEOUT),
     };
     b.close(d);
     Some(retry)

@@ -2,12 +2,14 @@
 
 use super::block::Block;
 use super::decoder::Decoder;
-use super::health_check::health_check;
+use super::health_check::{health_check, outlier_detection};
 use super::policies::same_setting;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
 use proxy_model::registry::upstreams as spec;
-use proxy_model::{ConnectionPool, Setting, Target, Upstream, UpstreamTimeouts, UpstreamTls};
+use proxy_model::{
+    ConnectionPool, Setting, Sticky, Target, Upstream, UpstreamTimeouts, UpstreamTls,
+};
 use std::collections::HashMap;
 
 /// Maximum number of targets of one upstream.
@@ -17,7 +19,10 @@ pub(super) fn upstream<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Ups
     let name = b.name(d);
     let targets = targets(d, b);
     let load_balancing = b.setting(d, &spec::LOAD_BALANCING);
+    let slow_start = b.optional(d, &spec::SLOW_START);
+    let sticky = sticky(d, b);
     let health_check = health_check(d, b);
+    let outlier_detection = outlier_detection(d, b);
     let tls = tls(d, b);
     let protocol = b.setting(d, &spec::PROTOCOL);
     let timeouts = timeouts(d, b);
@@ -27,7 +32,10 @@ pub(super) fn upstream<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Ups
         place: b.place(d),
         targets,
         load_balancing,
+        slow_start,
+        sticky,
         health_check,
+        outlier_detection,
         tls,
         protocol,
         timeouts,
@@ -95,6 +103,16 @@ fn tls<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<UpstreamTls> {
     };
     b.close(d);
     Some(tls)
+}
+
+fn sticky<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Sticky {
+    let b = b.inner(d, &spec::STICKY).unwrap_or_else(Block::empty);
+    let sticky = Sticky {
+        cookie: b.setting(d, &spec::STICKY_COOKIE),
+        secret: b.optional(d, &spec::STICKY_SECRET),
+    };
+    b.close(d);
+    sticky
 }
 
 fn timeouts<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> UpstreamTimeouts {

@@ -1,6 +1,6 @@
 //! Reading of a block's settings by their rows in the registry.
 
-use super::block::{Block, not_yet_fault};
+use super::block::Block;
 use super::decoder::Decoder;
 use super::field::{Field, Found, raw};
 use super::suggest::nearest;
@@ -180,8 +180,6 @@ impl<'t> Block<'t> {
     ) -> Option<Setting<K::Value>> {
         match spec.read(name, raw(value)) {
             Ok(value) => Some(Setting::at(value, *place)),
-            // The enclosing block is refused already, for the same reason.
-            Err(ValueError::NotYet { .. }) if self.muted => None,
             Err(complaint) => {
                 let fault = complain(name, &d.text_at(*place), complaint, *place);
                 d.push(fault);
@@ -229,7 +227,6 @@ fn complain(name: &str, written: &str, complaint: ValueError, place: Place) -> D
             let message = format!("{} is not {what}", as_text(written));
             Diagnostic::new(DiagnosticCode::BadValue, place, message).label(reason)
         }
-        ValueError::NotYet { issue } => not_yet_fault(&format!("`{name} {written}`"), issue, place),
     }
 }
 

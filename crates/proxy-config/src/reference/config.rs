@@ -166,12 +166,7 @@ fn with_unit(range: &str, unit: &str) -> String {
 
 /// The meaning of each word that a setting accepts.
 fn words(shape: &Shape) -> String {
-    let told = |word: &Word| {
-        let not_yet = word
-            .not_yet
-            .map_or(String::new(), |issue| format!(" (*not yet*: {issue})"));
-        format!(" `{}`: {}{not_yet}.", word.name, word.doc)
-    };
+    let told = |word: &Word| format!(" `{}`: {}.", word.name, word.doc);
     match shape {
         Shape::Choice(words) => words.iter().map(told).collect(),
         Shape::Text { .. }

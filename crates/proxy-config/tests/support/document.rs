@@ -36,10 +36,7 @@ pub(crate) fn sample(spec: &SettingSpec) -> Option<String> {
         Shape::Decimal { greatest, .. } => Some(format!("{greatest:?}")),
         Shape::Size { greatest, .. } => Some(greatest.to_string()),
         Shape::Time { greatest_ms, .. } => Some(in_unit(spec, *greatest_ms)),
-        Shape::Choice(words) => words
-            .iter()
-            .rfind(|word| word.not_yet.is_none())
-            .map(|word| format!("{:?}", word.name)),
+        Shape::Choice(words) => words.iter().last().map(|word| format!("{:?}", word.name)),
         Shape::Text { example, .. } => Some(format!("{example:?}")),
         Shape::Pair { .. } | Shape::Block { .. } => None,
     }

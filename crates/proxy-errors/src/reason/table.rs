@@ -55,6 +55,8 @@ reasons! {
     BadPathEscape "bad_path_escape" RequestValidation, "http_request_error", "broken escape in the path";
     /// The request target does not have a form that its method allows.
     BadRequestTarget "bad_request_target" RequestValidation, "http_request_error", "invalid request target";
+    /// The body of a request to the admin interface does not say what to change.
+    AdminBodyInvalid "admin_body_invalid" RequestValidation, "http_request_error", "invalid body of an admin request";
     /// `CONNECT` is not supported.
     ConnectMethodRefused "connect_method_refused" RequestValidation => 405, "http_request_denied", "CONNECT is not served";
     /// The proxy serves the resource itself, and not with this method.

@@ -169,12 +169,14 @@ fn retry(list: &mut List, retry: &Retry) {
         attempts,
         on,
         budget_percent,
+        per_try_timeout,
     } = retry;
     list.put(&policy_spec::ATTEMPTS, attempts, plain);
     list.put(&policy_spec::ON, on, |causes| {
         causes.iter().map(|cause| cause.name()).collect()
     });
     list.put(&policy_spec::BUDGET_PERCENT, budget_percent, plain);
+    list.any_time(&policy_spec::PER_TRY_TIMEOUT, per_try_timeout.as_ref());
 }
 
 fn breaker(list: &mut List, breaker: &CircuitBreaker) {

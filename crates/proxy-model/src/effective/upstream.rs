@@ -1,9 +1,14 @@
 //! The settings of an upstream.
 
 use super::{List, path, plain, text};
-use crate::health::{HealthCheck, HealthCheckKind};
-use crate::registry::{health_check as check_spec, upstreams as spec};
-use crate::upstream::{ConnectionPool, Target, Upstream, UpstreamTimeouts, UpstreamTls};
+use crate::health::{HealthCheck, HealthCheckKind, OutlierDetection};
+use crate::registry::{
+    health_check as check_spec, outlier_detection as outlier_spec, upstreams as spec,
+};
+use crate::secret::REDACTED;
+use crate::upstream::{
+    ConnectionPool, LoadBalancing, Sticky, Target, Upstream, UpstreamTimeouts, UpstreamTls,
+};
 
 pub(super) fn upstream(list: &mut List, upstream: &Upstream) {
     let Upstream {
@@ -11,7 +16,10 @@ pub(super) fn upstream(list: &mut List, upstream: &Upstream) {
         place: _,
         targets,
         load_balancing,
+        slow_start,
+        sticky,
         health_check,
+        outlier_detection,
         tls,
         protocol,
         timeouts,
@@ -32,8 +40,15 @@ pub(super) fn upstream(list: &mut List, upstream: &Upstream) {
         );
     }
     list.put(&spec::LOAD_BALANCING, load_balancing, text);
+    list.any_time(&spec::SLOW_START, slow_start.as_ref());
+    if **load_balancing == LoadBalancing::Sticky {
+        list.within("sticky", |list| self::sticky(list, sticky));
+    }
     if let Some(check) = health_check {
         list.within("health-check", |list| self::health_check(list, check));
+    }
+    if let Some(detection) = outlier_detection {
+        list.within("outlier-detection", |list| outliers(list, detection));
     }
     if let Some(tls) = tls {
         list.within("tls", |list| self::tls(list, tls));
@@ -47,6 +62,7 @@ fn health_check(list: &mut List, check: &HealthCheck) {
     let HealthCheck {
         place: _,
         kind,
+        profile,
         interval,
         timeout,
         healthy_threshold,
@@ -59,7 +75,7 @@ fn health_check(list: &mut List, check: &HealthCheck) {
             host,
         } => {
             list.put(&check_spec::PATH, path, text);
-            list.put(&check_spec::EXPECTED_STATUS, expected_status, plain);
+            list.put(&check_spec::EXPECTED_STATUS, expected_status, text);
             list.put_any(&check_spec::HOST, host.as_ref(), text);
         }
         HealthCheckKind::Tcp => {}
@@ -74,10 +90,45 @@ fn health_check(list: &mut List, check: &HealthCheck) {
             list.put_all(&check_spec::EXPECTED_MODELS, expected_models, text);
         }
     });
+    list.put(&check_spec::PROFILE, profile, |profile| {
+        profile.name().into()
+    });
     list.time(&check_spec::INTERVAL, interval);
     list.time(&check_spec::TIMEOUT, timeout);
     list.put(&check_spec::HEALTHY_THRESHOLD, healthy_threshold, plain);
     list.put(&check_spec::UNHEALTHY_THRESHOLD, unhealthy_threshold, plain);
+}
+
+fn outliers(list: &mut List, detection: &OutlierDetection) {
+    let OutlierDetection {
+        place: _,
+        consecutive_failures,
+        failure_percent,
+        min_requests,
+        interval,
+        base_ejection,
+        max_ejection,
+        max_ejected_percent,
+    } = detection;
+    list.put(
+        &outlier_spec::CONSECUTIVE_FAILURES,
+        consecutive_failures,
+        plain,
+    );
+    list.put_any(
+        &outlier_spec::FAILURE_PERCENT,
+        failure_percent.as_ref(),
+        plain,
+    );
+    list.put(&outlier_spec::MIN_REQUESTS, min_requests, plain);
+    list.time(&outlier_spec::INTERVAL, interval);
+    list.time(&outlier_spec::BASE_EJECTION, base_ejection);
+    list.time(&outlier_spec::MAX_EJECTION, max_ejection);
+    list.put(
+        &outlier_spec::MAX_EJECTED_PERCENT,
+        max_ejected_percent,
+        plain,
+    );
 }
 
 fn tls(list: &mut List, tls: &UpstreamTls) {
@@ -92,6 +143,12 @@ fn tls(list: &mut List, tls: &UpstreamTls) {
     list.put_any(&spec::CA_FILE, ca_file.as_ref(), path);
     list.put_any(&spec::CERT_FILE, cert_file.as_ref(), path);
     list.put_any(&spec::KEY_FILE, key_file.as_ref(), path);
+}
+
+fn sticky(list: &mut List, sticky: &Sticky) {
+    let Sticky { cookie, secret } = sticky;
+    list.put(&spec::STICKY_COOKIE, cookie, text);
+    list.put_any(&spec::STICKY_SECRET, secret.as_ref(), |_| REDACTED.into());
 }
 
 fn times(list: &mut List, timeouts: &UpstreamTimeouts) {

@@ -3,10 +3,11 @@
 use super::kind::Block;
 use super::number::{Integer, Time};
 use super::spec::{Given, Many, Required, Unset};
-use super::table::{choice, integer, settings, time, word, words, written};
-use super::text::{Text, Written};
+use super::table::{choice, integer, settings, statuses, time, word, words, written};
+use super::text::{Statuses, Text, Written};
 use super::word::{Choice, Meaning};
-use crate::health::HealthCheckType;
+use crate::health::{HealthCheckType, StatusRange};
+use proxy_health::CheckProfile;
 use std::time::Duration;
 
 const BLOCK: &[&str] = &["upstreams.upstream.health-check"];
@@ -30,45 +31,60 @@ const TYPES: &[Meaning<HealthCheckType>] = &[
     ),
 ];
 
+const PROFILES: &[Meaning<CheckProfile>] = &[
+    word("default", CheckProfile::Default, "10 s, 5 s, 2, 3"),
+    word(
+        "fast-failover",
+        CheckProfile::FastFailover,
+        "5 s, 2 s, 2, 2",
+    ),
+    word("stable", CheckProfile::Stable, "30 s, 10 s, 3, 5"),
+    word(
+        "slow-backends",
+        CheckProfile::SlowBackends,
+        "30 s, 15 s, 2, 3",
+    ),
+];
+
 settings! {
     /// Active health checks of the targets.
     HEALTH_CHECK: Block, Unset = super::table::block("upstreams.upstream.health-check")
         .optional("targets are taken to be well")
-        .not_yet("resilience");
+        .enforced("proxy-probe", "a_target_leaves_and_comes_back_by_its_checks");
     /// The probe, with its own settings in braces: `type "http" { path "/healthz" }`, or
     /// `health-check type="http"`.
     TYPE: Choice<HealthCheckType>, Required =
-        choice("upstreams.upstream.health-check.type", TYPES).not_yet("resilience");
+        choice("upstreams.upstream.health-check.type", TYPES).enforced("proxy-probe", "a_target_leaves_and_comes_back_by_its_checks");
     /// Path of an `http` check.
     PATH: Text<String>, Given<Written<String>> =
         words("upstreams.upstream.health-check.type.path", "a path", "/healthz")
             .or(written("/", || "/".to_owned()))
             .also(BLOCK)
-            .not_yet("resilience");
-    /// The status of a successful `http` check.
-    EXPECTED_STATUS: Integer<u16>, Given<u16> =
-        integer("upstreams.upstream.health-check.type.expected-status", 100, 599, "")
-            .or(200)
+            .enforced("proxy-probe", "a_target_leaves_and_comes_back_by_its_checks");
+    /// The status of a successful `http` check that is good, or a range of them: `200`, `"200-399"`.
+    EXPECTED_STATUS: Statuses, Given<StatusRange> =
+        statuses("upstreams.upstream.health-check.type.expected-status")
+            .or(StatusRange { first: 200, last: 200 })
             .also(BLOCK)
-            .not_yet("resilience");
+            .enforced("proxy-probe", "the_status_the_host_and_the_path_of_a_check_are_as_written");
     /// The `Host` header of an `http` check.
     HOST: Text<String>, Unset =
         words("upstreams.upstream.health-check.type.host", "a host", "app.internal")
             .optional("the target's address")
             .also(BLOCK)
-            .not_yet("resilience");
+            .enforced("proxy-probe", "the_status_the_host_and_the_path_of_a_check_are_as_written");
     /// The service named in a `grpc` check.
     SERVICE: Text<String>, Unset =
         words("upstreams.upstream.health-check.type.service", "a gRPC service", "shop.Cart")
             .optional("the server as a whole")
             .also(BLOCK)
-            .not_yet("resilience");
+            .enforced("proxy-probe", "a_grpc_check_asks_about_its_service");
     /// Path of the list of models.
     ENDPOINT: Text<String>, Given<Written<String>> =
         words("upstreams.upstream.health-check.type.endpoint", "a path", "/v1/models")
             .or(written("/v1/models", || "/v1/models".to_owned()))
             .also(BLOCK)
-            .not_yet("resilience");
+            .enforced("proxy-probe", "a_model_server_without_an_expected_model_is_not_called");
     /// Models that the list must contain; a name also matches longer names that begin with it.
     EXPECTED_MODELS: Text<String>, Many = words(
         "upstreams.upstream.health-check.type.expected-models",
@@ -77,25 +93,30 @@ settings! {
     )
     .many()
     .also(BLOCK)
-    .not_yet("resilience");
+    .enforced("proxy-probe", "a_model_server_without_an_expected_model_is_not_called");
+    /// The figures that hold where they are not written: interval, timeout, healthy and unhealthy threshold.
+    PROFILE: Choice<CheckProfile>, Given<CheckProfile> =
+        choice("upstreams.upstream.health-check.profile", PROFILES)
+            .or(CheckProfile::Default)
+            .enforced("proxy-probe", "a_profile_gives_the_figures_that_are_not_written");
     /// Interval between two probes of a target.
     INTERVAL: Time, Given<Duration> =
         time("upstreams.upstream.health-check.interval-secs", Duration::from_hours(24))
             .or(Duration::from_secs(10))
-            .not_yet("resilience");
+            .enforced("proxy-probe", "a_target_leaves_and_comes_back_by_its_checks");
     /// Maximum time for a probe.
     TIMEOUT: Time, Given<Duration> =
         time("upstreams.upstream.health-check.timeout-secs", Duration::from_hours(1))
             .or(Duration::from_secs(5))
-            .not_yet("resilience");
+            .enforced("proxy-probe", "a_target_that_answers_its_checks_late_is_not_called");
     /// Consecutive successful probes that make a target healthy.
     HEALTHY_THRESHOLD: Integer<u32>, Given<u32> =
         integer("upstreams.upstream.health-check.healthy-threshold", 1, 1_000, "answers")
             .or(2)
-            .not_yet("resilience");
+            .enforced("proxy-probe", "a_target_leaves_and_comes_back_by_its_checks");
     /// Consecutive failed probes that make a target unhealthy.
     UNHEALTHY_THRESHOLD: Integer<u32>, Given<u32> =
         integer("upstreams.upstream.health-check.unhealthy-threshold", 1, 1_000, "answers")
             .or(3)
-            .not_yet("resilience");
+            .enforced("proxy-probe", "a_target_leaves_and_comes_back_by_its_checks");
 }

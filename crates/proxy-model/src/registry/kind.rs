@@ -103,8 +103,6 @@ pub struct Word {
     pub name: &'static str,
     /// Its meaning, for the reference.
     pub doc: &'static str,
-    /// The issue that will implement it; until then the word is refused.
-    pub not_yet: Option<&'static str>,
 }
 
 /// A name and a value, written as two arguments.

@@ -182,21 +182,29 @@ settings! {
     RETRY: Block, Unset = block("routes.route.policies.retry")
         .optional("once, when that is safe")
         .also(ROUTE)
-        .not_yet("resilience");
+        .enforced("proxy-pipeline", "with_two_of_three_targets_refusing_no_get_fails");
     /// Maximum number of retries of one request. 0 never retries.
     ATTEMPTS: Integer<u32>, Given<u32> =
         integer("routes.route.policies.retry.attempts", 0, 10, "times")
             .or(1)
-            .not_yet("resilience");
+            .enforced("proxy-pipeline", "a_request_is_tried_as_often_as_written_and_no_more");
     /// Failures after which a request is retried. Without the setting: `connect-failure` and
-    /// `reset`.
+    /// `reset`. After all but `connect-failure` only
+    /// requests without a body are sent again, and only of idempotent methods.
     ON: Choice<RetryCause>, Many = choice("routes.route.policies.retry.on", CAUSES)
         .many()
-        .not_yet("resilience");
+        .enforced("proxy-pipeline", "a_request_is_sent_again_after_what_is_written_and_nothing_else");
     /// Share of an upstream's requests that may be retries; 3 retries per second are always
-    /// allowed.
+    /// allowed. What could
+    /// not be sent for want of a connection costs nothing of it.
     BUDGET_PERCENT: Integer<u32>, Given<u32> =
         integer("routes.route.policies.retry.budget-percent", 0, 100, "percent")
             .or(20)
-            .not_yet("resilience");
+            .enforced("proxy-pipeline", "retries_stay_within_their_share_of_the_requests");
+    /// Longest time of one attempt to connect, and again until its response begins. Then it counts as
+    /// `timeout`, or `connect-failure`.
+    PER_TRY_TIMEOUT: Time, Unset =
+        time("routes.route.policies.retry.per-try-timeout-secs", Duration::from_hours(1))
+            .optional("as long as the upstream's times allow")
+            .enforced("proxy-pipeline", "an_attempt_has_a_time_of_its_own");
 }

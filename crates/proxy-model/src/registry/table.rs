@@ -1,13 +1,13 @@
 //! The functions that rows are written with, and the list of all rows.
 
-use super::kind::{Block, Pair, Shape};
+use super::kind::{Block, Pair};
 use super::number::{Decimal, Integer, Size, Time};
 use super::spec::{Required, SettingSpec, Spec, row};
-use super::text::{Text, Written};
-use super::word::{Choice, Flag, Meaning, Stands};
+use super::text::{Statuses, Text, Written};
+use super::word::{Choice, Flag, Meaning};
 use super::{
     admin, agents, circuit_breaker, control_plane, health_check, limits, listener_tls, listeners,
-    matches, observability, policies, routes, system, top, upstreams,
+    matches, observability, outlier_detection, policies, routes, system, top, upstreams,
 };
 use std::path::PathBuf;
 use std::time::Duration;
@@ -43,6 +43,7 @@ pub fn all() -> Vec<SettingSpec> {
         circuit_breaker::rows(),
         upstreams::rows(),
         health_check::rows(),
+        outlier_detection::rows(),
         agents::rows(),
         limits::rows(),
         admin::rows(),
@@ -52,29 +53,10 @@ pub fn all() -> Vec<SettingSpec> {
     files.into_iter().flatten().collect()
 }
 
-/// Number of settings, and of words of settings, that are refused because they have no effect yet.
+/// Number of settings that are refused because they have no effect yet.
 pub fn not_yet() -> usize {
-    let words = |spec: &SettingSpec| match &spec.shape {
-        Shape::Choice(words) => words.iter().filter(|word| word.not_yet.is_some()).count(),
-        Shape::Flag
-        | Shape::Text { .. }
-        | Shape::Integer { .. }
-        | Shape::Decimal { .. }
-        | Shape::Size { .. }
-        | Shape::Time { .. }
-        | Shape::Pair { .. }
-        | Shape::Block { .. } => 0,
-    };
-    all()
-        .iter()
-        .map(|spec| {
-            if spec.not_yet().is_some() {
-                1
-            } else {
-                words(spec)
-            }
-        })
-        .sum()
+    let all = all();
+    all.iter().filter(|spec| spec.not_yet().is_some()).count()
 }
 
 pub(super) const fn flag(path: &'static str) -> Spec<Flag, Required> {
@@ -139,18 +121,11 @@ pub(super) const fn choice<T: Copy>(
 }
 
 pub(super) const fn word<T>(name: &'static str, value: T, doc: &'static str) -> Meaning<T> {
-    let stands = Stands::For(value);
-    Meaning { name, stands, doc }
-}
-
-/// A word that is refused until `issue` implements it.
-pub(super) const fn later_word<T>(
-    name: &'static str,
-    doc: &'static str,
-    issue: &'static str,
-) -> Meaning<T> {
-    let stands = Stands::NotYet(issue);
-    Meaning { name, stands, doc }
+    Meaning {
+        name,
+        stands: value,
+        doc,
+    }
 }
 
 pub(super) const fn text<T>(
@@ -191,6 +166,10 @@ pub(super) const fn words(
         "" => Err("it is empty".to_owned()),
         text => Ok(text.to_owned()),
     })
+}
+
+pub(super) const fn statuses(path: &'static str) -> Spec<Statuses, Required> {
+    row(path, Statuses)
 }
 
 pub(super) const fn written<T>(text: &'static str, value: fn() -> T) -> Written<T> {

@@ -2,6 +2,7 @@
 
 use super::kind::{Kind, Shape, Shaped};
 use super::value_error::{Raw, ValueError};
+use crate::health::StatusRange;
 use std::fmt;
 
 /// Text that `T` is parsed from.
@@ -46,6 +47,45 @@ impl<T> Kind for Text<T> {
 
     fn show(&self, _name: &str, given: Written<T>) -> String {
         format!("\"{}\"", given.text)
+    }
+}
+
+/// A status, as a number, or a range of them, as text.
+#[derive(Clone, Copy, Debug)]
+pub struct Statuses;
+
+impl Shaped for Statuses {
+    fn shape(&self) -> Shape {
+        Shape::Text {
+            what: "a status, or a range of them",
+            example: "200-399",
+        }
+    }
+}
+
+impl Kind for Statuses {
+    type Value = StatusRange;
+    type Given = StatusRange;
+
+    fn read(&self, _name: &str, raw: Raw<'_>) -> Result<StatusRange, ValueError> {
+        let what = "a status, or a range of them";
+        let text = match raw {
+            Raw::Integer(number) => number.to_string(),
+            Raw::Text(text) => text.to_owned(),
+            Raw::Decimal(_) | Raw::Flag(_) | Raw::Null => {
+                return Err(raw.is_not(format!("{what}, as in 200 or \"200-399\"")));
+            }
+        };
+        text.parse()
+            .map_err(|reason| ValueError::Form { what, reason })
+    }
+
+    fn give(&self, given: StatusRange) -> StatusRange {
+        given
+    }
+
+    fn show(&self, _name: &str, given: StatusRange) -> String {
+        given.to_string()
     }
 }
 

@@ -4,12 +4,13 @@ use super::kind::Block;
 use super::number::{Integer, Time};
 use super::spec::{Given, Many, Required, Unset};
 use super::table::{
-    block, choice, file, integer, later_word, named, settings, text, time, word, words,
+    block, choice, file, integer, named, settings, text, time, word, words, written,
 };
-use super::text::Text;
+use super::text::{Text, Written};
 use super::word::{Choice, Meaning};
 use crate::address::TargetAddress;
-use crate::upstream::{LoadBalancing, UpstreamProtocol};
+use crate::upstream::{LoadBalancing, StickySecret, UpstreamProtocol};
+use http::HeaderName;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -23,16 +24,35 @@ const BALANCING: &[Meaning<LoadBalancing>] = &[
         LoadBalancing::RoundRobin,
         "one after the other",
     ),
-    later_word(
+    word(
         "least_connections",
-        "the one with the fewest requests in flight",
-        "resilience",
+        LoadBalancing::LeastConnections,
+        "the one with the fewest requests in hand for its weight",
     ),
-    later_word("weighted", "in proportion to their weights", "resilience"),
-    later_word(
+    word(
+        "weighted",
+        LoadBalancing::Weighted,
+        "in proportion to their weights",
+    ),
+    word(
         "ip_hash",
+        LoadBalancing::IpHash,
         "by the client's address, so that a client stays with its target",
-        "resilience",
+    ),
+    word(
+        "random_two",
+        LoadBalancing::RandomTwo,
+        "of two random ones, the one with fewer requests in hand for its weight",
+    ),
+    word(
+        "peak_ewma",
+        LoadBalancing::PeakEwma,
+        "of two random ones, the one that should answer sooner by its latency and load",
+    ),
+    word(
+        "sticky",
+        LoadBalancing::Sticky,
+        "the one that the client's cookie names, else as `weighted`",
     ),
 ];
 
@@ -45,8 +65,16 @@ const PROTOCOLS: &[Meaning<UpstreamProtocol>] = &[
     ),
 ];
 
+/// A cookie's name is a token, as a field's name is. [RFC 6265 §4.1.1]
+fn cookie_name(text: &str) -> Result<String, String> {
+    match HeaderName::from_bytes(text.as_bytes()) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(_) => Err("a cookie's name has no spaces and no separators".to_owned()),
+    }
+}
+
 settings! {
-    /// A group of targets that answer the same requests.
+    /// A group of targets that can answer the same requests.
     UPSTREAM: Block, Many = named("upstreams.upstream", "a name")
         .many()
         .enforced("proxy-plan", "routes_and_upstreams_change");
@@ -67,17 +95,43 @@ settings! {
         |text| text.parse::<TargetAddress>().map_err(|fault| fault.to_string()),
     )
     .enforced("proxy-pipeline", "the_target_goes_upstream_byte_for_byte");
-    /// The target's share under `weighted`; 0 receives no new requests.
+    /// The target's share beside the other targets, under every kind of load balancing but `round_robin`. 0 receives no
+    /// new requests.
     WEIGHT: Integer<u32>, Given<u32> =
         integer("upstreams.upstream.targets.target.weight", 0, 10_000, "")
             .or(1)
-            .not_yet("resilience");
+            .enforced("proxy-upstream", "each_word_of_load_balancing_has_its_own_distribution");
     /// The load-balancing policy.
     LOAD_BALANCING: Choice<LoadBalancing>, Given<LoadBalancing> =
         choice("upstreams.upstream.load-balancing", BALANCING)
             .or(LoadBalancing::RoundRobin)
             .aliases(&["load_balancing"])
-            .enforced("proxy-upstream", "round_robin_shares_requests_out_evenly");
+            .enforced("proxy-upstream", "each_word_of_load_balancing_has_its_own_distribution");
+    /// Time in which the share of a target that is new or comes back grows from a tenth to the whole.
+    /// `ip_hash` pays no heed to it.
+    SLOW_START: Time, Unset = time("upstreams.upstream.slow-start-secs", HOUR)
+        .optional("the whole share at once")
+        .enforced("proxy-upstream", "a_target_that_comes_back_starts_slowly");
+    /// How `load-balancing "sticky"` binds clients to targets.
+    STICKY: Block, Unset = block("upstreams.upstream.sticky")
+        .optional("each setting has its default")
+        .enforced("proxy-config", "every_block_is_decoded");
+    /// Name of the cookie.
+    STICKY_COOKIE: Text<String>, Given<Written<String>> =
+        text("upstreams.upstream.sticky.cookie", "a cookie's name", "proxy-target", cookie_name)
+            .or(written("proxy-target", || "proxy-target".to_owned()))
+        .enforced("proxy-pipeline", "a_sticky_cookie_has_the_name_and_secret_that_are_written");
+    /// What the cookie is made with: the same on all proxies that share the upstream. Without it clients
+    /// are spread anew after a restart.
+    STICKY_SECRET: Text<StickySecret>, Unset =
+        text("upstreams.upstream.sticky.secret", "at least 16 characters", "the same on all proxies", |text| {
+            if text.len() < 16 {
+                return Err("a secret has at least 16 characters".to_owned());
+            }
+            Ok(StickySecret(text.to_owned()))
+        })
+        .optional("a random one of this process")
+        .enforced("proxy-pipeline", "a_sticky_cookie_has_the_name_and_secret_that_are_written");
     /// Protocol of connections to the targets.
     PROTOCOL: Choice<UpstreamProtocol>, Given<UpstreamProtocol> =
         choice("upstreams.upstream.protocol", PROTOCOLS)

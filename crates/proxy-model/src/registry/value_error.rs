@@ -46,11 +46,6 @@ pub enum ValueError {
         /// The reason why the text does not have it.
         reason: String,
     },
-    /// The word has no effect yet.
-    NotYet {
-        /// The issue that will implement it.
-        issue: &'static str,
-    },
 }
 
 impl Raw<'_> {
@@ -82,7 +77,6 @@ impl fmt::Display for ValueError {
             }
             Self::Word { known } => write!(f, "must be one of {}", quoted(known)),
             Self::Form { what, reason } => write!(f, "is not {what}: {reason}"),
-            Self::NotYet { issue } => write!(f, "comes with the work on `{issue}`"),
         }
     }
 }

@@ -19,22 +19,13 @@ pub struct Choice<T: 'static> {
 #[derive(Clone, Copy, Debug)]
 pub struct Meaning<T> {
     pub(super) name: &'static str,
-    pub(super) stands: Stands<T>,
+    pub(super) stands: T,
     pub(super) doc: &'static str,
-}
-
-/// The value of a word.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Stands<T> {
-    /// An implemented value.
-    For(T),
-    /// Without effect until this issue implements it.
-    NotYet(&'static str),
 }
 
 impl<T: Copy + PartialEq> Meaning<T> {
     fn is(&self, value: T) -> bool {
-        matches!(self.stands, Stands::For(one) if one == value)
+        self.stands == value
     }
 }
 
@@ -71,10 +62,6 @@ impl<T: Copy + PartialEq> Shaped for Choice<T> {
         let words = self.words.iter().map(|meaning| Word {
             name: meaning.name,
             doc: meaning.doc,
-            not_yet: match meaning.stands {
-                Stands::For(_) => None,
-                Stands::NotYet(issue) => Some(issue),
-            },
         });
         Shape::Choice(words.collect())
     }
@@ -98,11 +85,9 @@ impl<T: Copy + PartialEq> Kind for Choice<T> {
             .words
             .iter()
             .find(|meaning| is_same(meaning.name, &text));
-        match meaning.map(|meaning| meaning.stands) {
-            Some(Stands::For(value)) => Ok(value),
-            Some(Stands::NotYet(issue)) => Err(ValueError::NotYet { issue }),
-            None => Err(ValueError::Word { known: known() }),
-        }
+        meaning
+            .map(|meaning| meaning.stands)
+            .ok_or_else(|| ValueError::Word { known: known() })
     }
 
     fn give(&self, given: T) -> T {
@@ -132,31 +117,4 @@ impl<T> Choice<T> {
 fn is_same(name: &str, written: &str) -> bool {
     let plain = |c| if c == '-' { '_' } else { c };
     name.chars().map(plain).eq(written.chars().map(plain))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_word_that_stands_for_nothing_yet_is_no_value() {
-        const WORDS: &[Meaning<u8>] = &[
-            Meaning {
-                name: "now",
-                stands: Stands::For(1),
-                doc: "",
-            },
-            Meaning {
-                name: "later_on",
-                stands: Stands::NotYet("some work"),
-                doc: "",
-            },
-        ];
-        let choice = Choice { words: WORDS };
-
-        assert_eq!(choice.read("x", Raw::Text("now")), Ok(1));
-        let issue = "some work";
-        let refused = choice.read("x", Raw::Text("later-on"));
-        assert_eq!(refused, Err(ValueError::NotYet { issue }));
-    }
 }

@@ -3,6 +3,7 @@
 use super::upstream_connection::PooledConnection;
 use super::{Answered, AttemptOutcome, Attempts};
 use crate::interim;
+use proxy_model::RetryCause;
 use proxy_pool::SendError;
 
 impl Attempts<'_, '_> {
@@ -39,32 +40,27 @@ impl Attempts<'_, '_> {
             }
             Err(fault) => {
                 let problem = self.problem(&fault);
-                if !self.may_repeat(&pooled, &fault) {
+                let unanswered = pooled.connection.received() == 0;
+                let Some(cause) = self.cause_of(&fault).filter(|_| unanswered) else {
+                    return AttemptOutcome::Failed(problem);
+                };
+                if pooled.reused && cause == RetryCause::Reset {
+                    if !self.take_stale_retry() {
+                        return AttemptOutcome::Failed(problem);
+                    }
+                    // The connection may have been closing already when the request was sent.
+                    self.record_retry();
+                    self.record_stale();
+                    self.fresh = true;
+                    return AttemptOutcome::RetrySame;
+                }
+                if !self.take_retry(cause) {
                     return AttemptOutcome::Failed(problem);
                 }
                 self.record_retry();
-                if pooled.reused {
-                    // The connection may have been closing already when the request was sent.
-                    self.record_stale();
-                    return AttemptOutcome::RetrySame;
-                }
                 self.record_failure(&problem);
                 AttemptOutcome::RetryNext
             }
         }
-    }
-
-    /// Whether the request may be sent again: nothing of it was sent, or the connection ended
-    /// without a byte of a response and the request is idempotent.
-    fn may_repeat(&mut self, pooled: &PooledConnection, fault: &SendError) -> bool {
-        let repeatable = match fault {
-            SendError::UnsentRequest => true,
-            SendError::Closed(_) => self.replayable && pooled.connection.received() == 0,
-            SendError::BadResponse(_)
-            | SendError::RequestBody
-            | SendError::TimedOut { .. }
-            | SendError::Http2Request(_) => false,
-        };
-        repeatable && self.may_retry()
     }
 }

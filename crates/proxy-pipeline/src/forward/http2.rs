@@ -6,6 +6,7 @@ use crate::request_body::RequestBody;
 use crate::upgrade::RequestedUpgrade;
 use http::Request;
 use proxy_errors::{Detail, Problem, Reason};
+use proxy_model::RetryCause;
 use proxy_pool::{Http2Request, Http2RequestError, SendError, StreamSlot, call_tunnel};
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -19,7 +20,7 @@ impl Attempts<'_, '_> {
         requested: Option<&RequestedUpgrade>,
     ) -> AttemptOutcome {
         self.start_timer();
-        let request = std::mem::take(&mut self.request);
+        let request = self.request_for_call();
         if requested.is_some() {
             return Box::pin(self.open_tunnel(stream_slot, request)).await;
         }
@@ -35,7 +36,7 @@ impl Attempts<'_, '_> {
             // A new connection ended before it accepted a request.
             Err(unsent) => {
                 let (fault, request) = *unsent;
-                if !self.may_retry() {
+                if !self.take_retry(RetryCause::Reset) {
                     return self.failed(fault);
                 }
                 self.request = request;
@@ -66,6 +67,18 @@ impl Attempts<'_, '_> {
         }
     }
 
+    /// The request, of which a copy is kept where another target may have to be asked.
+    fn request_for_call(&mut self) -> Request<RequestBody> {
+        let request = std::mem::take(&mut self.request);
+        if self.keeps_request() {
+            *self.request.method_mut() = request.method().clone();
+            *self.request.uri_mut() = request.uri().clone();
+            *self.request.headers_mut() = request.headers().clone();
+            *self.request.version_mut() = request.version();
+        }
+        request
+    }
+
     fn failed(&self, fault: Http2RequestError) -> AttemptOutcome {
         AttemptOutcome::Failed(self.problem(&SendError::Http2Request(fault)))
     }
@@ -85,7 +98,18 @@ impl Attempts<'_, '_> {
         let reused = call.was_reused();
         // As over HTTP/1.1: the connection ended without a response.
         let silent = lost && call.is_unanswered() && self.replayable;
-        if !(unprocessed || silent) || !self.may_retry() {
+        let is_stale = reused && silent && !unprocessed;
+        let cause = if unprocessed || silent {
+            Some(RetryCause::Reset)
+        } else {
+            self.cause_of(fault).filter(|_| call.is_unanswered())
+        };
+        let is_again = match cause {
+            None => false,
+            Some(_) if is_stale => self.take_stale_retry(),
+            Some(cause) => self.take_retry(cause),
+        };
+        if !is_again {
             return AttemptOutcome::Failed(problem);
         }
         let Some(request) = call.into_request(RequestBody::default()) else {
@@ -93,7 +117,7 @@ impl Attempts<'_, '_> {
         };
         self.request = request;
         self.record_retry();
-        if reused && !unprocessed {
+        if is_stale {
             // The connection may have been closing already when the request was sent.
             self.record_stale();
             return AttemptOutcome::RetrySame;

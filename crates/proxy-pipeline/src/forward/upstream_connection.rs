@@ -1,6 +1,6 @@
 //! The connection to a target: an exclusive one, or a stream of a shared one.
 
-use super::Attempts;
+use super::{Attempts, within_try};
 use crate::request_body::RequestBody;
 use proxy_clock::Timer;
 use proxy_plan::TargetPlan;
@@ -43,7 +43,10 @@ impl Attempts<'_, '_> {
                 .await
                 .map(UpstreamConnection::Http2);
         }
-        let pooled = match self.pool.checkout(plan.id, &plan.state) {
+        let pooled = (!self.fresh)
+            .then(|| self.pool.checkout(plan.id, &plan.state))
+            .flatten();
+        let kept = match kept {
             Some(connection) => PooledConnection {
                 connection,
                 reused: true,
@@ -180,7 +183,7 @@ impl Attempts<'_, '_> {
     fn settings(&self, target: u16) -> Result<(&TargetPlan, ConnectSettings), ConnectError> {
         let (plan, connectors) = self.target(target).ok_or(ConnectError::NoAddress)?;
         let settings = ConnectSettings {
-            timeout: self.to.route.times.connect,
+            timeout: within_try(self.to.route, self.to.route.times.connect),
             ..connectors.clone()
         };
         Ok((plan, settings))

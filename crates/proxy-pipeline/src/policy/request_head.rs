@@ -141,7 +141,7 @@ fn into_http2(head: &mut Parts, to: Destination<'_>, requested: Option<&Requeste
     let host = head.headers.remove(HOST);
     let authority = host.and_then(|host| Authority::from_maybe_shared(host).ok());
     parts.authority = authority.or_else(|| {
-        let target = to.upstream.targets.get(usize::from(to.target))?;
+        let target = to.upstream.targets.get(usize::from(to.choice.target))?;
         Authority::from_str(&target.label).ok()
     });
     parts.scheme = Some(if to.upstream.tls {
@@ -192,7 +192,7 @@ fn rooted(target: PathAndQuery) -> PathAndQuery {
 /// 9112 §3.2]
 #[cold]
 fn own_host(to: Destination<'_>) -> HeaderValue {
-    let target = to.upstream.targets.get(usize::from(to.target));
+    let target = to.upstream.targets.get(usize::from(to.choice.target));
     let label = target.map(|target| HeaderValue::from_str(&target.label));
     label
         .and_then(Result::ok)

@@ -1,14 +1,16 @@
 //! The service that answers a request, and its alternatives.
 
 use super::Named;
-use crate::balancer_state::BalancerState;
 use crate::decide::{Decision, Outcome};
 use crate::plan::Plan;
 use crate::route::RoutePlan;
 use crate::upstream::{TargetPlan, UpstreamPlan};
+use crate::upstream_states::UpstreamStates;
 use proxy_errors::{Problem, Reason};
+use proxy_health::HealthCause;
 use proxy_model::{BuiltinHandler, Service, Setting};
 use proxy_routing::{Head, Unmet};
+use proxy_upstream::BalancerState;
 
 /// The service that answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +54,9 @@ pub enum Readiness {
     /// It is the next one.
     Next,
     /// It is usable, and not the next one.
-    HealthyTargets,
+    Ready,
+    /// It is well, and gets no new requests: an operator drains it, or its weight is 0.
+    Draining,
     /// It is unhealthy; the last failure, if one is known.
     Unhealthy(Option<String>),
 }
@@ -71,20 +75,20 @@ impl Plan {
         &self,
         decision: &Decision<'_>,
         head: Option<&Head<'_>>,
-        view: &impl BalancerState,
+        states: &impl UpstreamStates,
     ) -> Handler {
         match &decision.outcome {
             Outcome::Forward(upstream, next) => Handler::Upstream {
                 upstream: self.named_upstream(upstream),
-                target: target_label(upstream, *next),
-                candidates: candidates(upstream, Some(*next), view),
+                target: target_label(upstream, next.target),
+                candidates: candidates(upstream, Some(next.target), states),
             },
             Outcome::Answer(handler) => Handler::Builtin(*handler),
             Outcome::Files => Handler::Files(self.named_root(decision.route)),
             Outcome::Refuse(problem) => Handler::Nobody {
                 problem: problem.clone(),
                 nearest: head.and_then(|head| self.nearest(problem, head)),
-                candidates: self.refused_by(decision, problem, view),
+                candidates: self.refused_by(decision, problem, states),
             },
         }
     }
@@ -129,13 +133,13 @@ impl Plan {
         &self,
         decision: &Decision<'_>,
         problem: &Problem,
-        view: &impl BalancerState,
+        states: &impl UpstreamStates,
     ) -> Vec<Candidate> {
         if problem.reason() != Reason::AllTargetsUnhealthy {
             return Vec::new();
         }
         let upstream = decision.route.and_then(|route| self.upstream_of(route));
-        upstream.map_or_else(Vec::new, |upstream| candidates(upstream, None, view))
+        upstream.map_or_else(Vec::new, |upstream| candidates(upstream, None, states))
     }
 }
 
@@ -147,22 +151,31 @@ fn target_label(upstream: &UpstreamPlan, target: u16) -> String {
 fn candidates(
     upstream: &UpstreamPlan,
     next: Option<u16>,
-    view: &impl BalancerState,
+    states: &impl UpstreamStates,
 ) -> Vec<Candidate> {
     let all = upstream.targets.iter().zip(0..=u16::MAX);
-    view.with_ready(upstream, |ready| {
-        all.map(|(target, index)| Candidate {
-            address: target.label.to_string(),
-            readiness: if next == Some(index) {
-                Readiness::Next
-            } else if ready.contains(&index) {
-                Readiness::HealthyTargets
-            } else {
-                Readiness::Unhealthy(last_error(target))
-            },
-        })
-        .collect()
-    })
+    let state = states.balancer(upstream);
+    let ready = state.as_ref().map_or(&[][..], BalancerState::ready);
+    let candidates = all.map(|(target, index)| Candidate {
+        address: target.label.to_string(),
+        readiness: if next == Some(index) {
+            Readiness::Next
+        } else if ready.contains(&index) {
+            Readiness::Ready
+        } else if is_draining(target) {
+            Readiness::Draining
+        } else {
+            Readiness::Unhealthy(last_error(target))
+        },
+    });
+    candidates.collect()
+}
+
+/// Whether the target is well, and gets no new requests all the same.
+fn is_draining(target: &TargetPlan) -> bool {
+    let causes = target.state.causes();
+    let weight = target.state.overridden_weight().unwrap_or(target.weight);
+    causes.is_healthy() && (causes.contains(HealthCause::Draining) || weight == 0)
 }
 
 fn last_error(target: &TargetPlan) -> Option<String> {

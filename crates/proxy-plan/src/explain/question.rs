@@ -1,14 +1,14 @@
 //! A request to be explained, as given by operators and programs.
 
 use super::Explanation;
-use crate::balancer_state::BalancerState;
 use crate::decide::RequestHead;
 use crate::plan::Plan;
+use crate::upstream_states::UpstreamStates;
 use http::header::{CONTENT_LENGTH, HOST};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use proxy_model::{BindAddress, Listener, ListenerProtocol};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 /// A request to be explained.
@@ -81,7 +81,11 @@ impl ExplainRequest {
     ///
     /// # Errors
     /// [`ExplainError`] if no client could send the request.
-    pub fn ask(&self, plan: &Plan, view: &impl BalancerState) -> Result<Explanation, ExplainError> {
+    pub fn ask(
+        &self,
+        plan: &Plan,
+        states: &impl UpstreamStates,
+    ) -> Result<Explanation, ExplainError> {
         let Self {
             method,
             url,
@@ -104,8 +108,9 @@ impl ExplainRequest {
             target: parts.target.as_ref(),
             headers: &headers,
             content_length: content_length(&headers)?,
+            client_ip: client_ip.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)),
         };
-        let mut explanation = plan.explain(&head, view, Duration::ZERO);
+        let mut explanation = plan.explain(&head, states, Duration::ZERO);
         explanation.client_ip = *client_ip;
         Ok(explanation)
     }

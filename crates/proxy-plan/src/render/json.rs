@@ -145,7 +145,8 @@ fn candidates(all: &[Candidate]) -> Value {
     let all = all.iter().map(|candidate| {
         let (state, last_error) = match &candidate.readiness {
             Readiness::Next => ("next", None),
-            Readiness::HealthyTargets => ("ready", None),
+            Readiness::Ready => ("ready", None),
+            Readiness::Draining => ("draining", None),
             Readiness::Unhealthy(last_error) => ("unhealthy", last_error.as_deref()),
         };
         json!({ "address": candidate.address, "state": state, "last_error": last_error })

@@ -153,7 +153,8 @@ fn targets(facts: &mut Table<2>, candidates: &[Candidate]) {
         let label = if position == 0 { "targets" } else { "" };
         let state = match readiness {
             Readiness::Next => "next",
-            Readiness::HealthyTargets => "ready",
+            Readiness::Ready => "ready",
+            Readiness::Draining => "draining",
             Readiness::Unhealthy(None) => "unhealthy",
             Readiness::Unhealthy(Some(error)) => &format!("unhealthy: {error}"),
         };

@@ -3,9 +3,11 @@
 
 use crate::support::{Only, SHOP, explain, plan, request};
 use proxy_errors::Reason;
+use proxy_health::HealthCause;
 use proxy_plan::explain::{Handler, Lost, Readiness, Taken};
 use proxy_plan::{AssumeHealthy, Decision, ExplainError, Outcome, RequestHead, render};
 use proxy_routing::Because;
+use std::net::Ipv4Addr;
 use std::time::{Duration, SystemTime};
 
 #[test]
@@ -72,9 +74,11 @@ fn the_same_path_is_taken_where_the_listener_forwards_it() {
 fn targets_that_may_not_be_called_say_why() {
     let plan = plan(SHOP);
     let unhealthy_reason = "connection refused".to_owned();
-    plan.upstreams()[0].targets[1]
-        .state
-        .fail(unhealthy_reason, SystemTime::UNIX_EPOCH);
+    plan.upstreams()[0].targets[1].state.fail(
+        HealthCause::ActiveCheck,
+        unhealthy_reason,
+        SystemTime::UNIX_EPOCH,
+    );
 
     let asked = request("GET http://shop.example.com:8080/api");
     let some = asked.ask(&plan, &Only(&[0, 2])).unwrap();
@@ -87,10 +91,7 @@ fn targets_that_may_not_be_called_say_why() {
     assert_eq!(target, "app.internal:80");
     let unhealthy = Readiness::Unhealthy(Some("connection refused".to_owned()));
     let states: Vec<_> = candidates.iter().map(|one| one.readiness.clone()).collect();
-    assert_eq!(
-        states,
-        [Readiness::HealthyTargets, unhealthy, Readiness::Next]
-    );
+    assert_eq!(states, [Readiness::Ready, unhealthy, Readiness::Next]);
 
     let none = asked.ask(&plan, &Only(&[])).unwrap();
     let page = render::text(&none);
@@ -185,7 +186,7 @@ fn an_explanation_is_the_decision() {
         );
         let agree = match (&explanation.answerer, &decision.outcome) {
             (Handler::Upstream { target, .. }, Outcome::Forward(upstream, next)) => {
-                *target == *upstream.targets[usize::from(*next)].label
+                *target == *upstream.targets[usize::from(next.target)].label
             }
             (Handler::Builtin(ours), Outcome::Answer(theirs)) => ours == theirs,
             (Handler::Nobody { problem, .. }, Outcome::Refuse(theirs)) => problem == theirs,
@@ -221,6 +222,7 @@ fn decide<'p>(
         target: uri.path_and_query(),
         headers: &headers,
         content_length: length.map(|value| value.to_str().unwrap().parse().unwrap()),
+        client_ip: Ipv4Addr::LOCALHOST.into(),
     };
     plan.decide(&head, view, Duration::ZERO)
 }

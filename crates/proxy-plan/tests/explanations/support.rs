@@ -1,6 +1,7 @@
 //! Plans from text, and questions to them.
 
-use proxy_plan::{BalancerState, ExplainRequest, Explanation, Plan, TargetRegistry, UpstreamPlan};
+use proxy_plan::{ExplainRequest, Explanation, Plan, TargetRegistry, UpstreamPlan, UpstreamStates};
+use proxy_upstream::{BalancerState, Rotation, StickyToken, WHOLE_SHARE};
 use std::sync::Arc;
 
 pub(crate) const SHOP: &str = include_str!("shop.kdl");
@@ -37,12 +38,52 @@ pub(crate) fn explain(text: &str, line: &str) -> Explanation {
 #[derive(Debug)]
 pub(crate) struct Only(pub(crate) &'static [u16]);
 
-impl BalancerState for Only {
-    fn rr_counter(&self, _upstream: &UpstreamPlan) -> u32 {
+/// The second request under [`Only`].
+#[derive(Debug)]
+pub(crate) struct Second(&'static [u16], Rotation);
+
+impl UpstreamStates for Only {
+    type Balancer<'s> = Second;
+
+    fn balancer<'s>(&'s self, upstream: &'s UpstreamPlan) -> Option<Second> {
+        Some(Second(self.0, Rotation::new(upstream.targets.len(), 1)))
+    }
+
+    fn random(&self) -> u64 {
+        0
+    }
+}
+
+impl BalancerState for Second {
+    fn ready(&self) -> &[u16] {
+        self.0
+    }
+
+    fn weight(&self, _target: u16) -> u32 {
         1
     }
 
-    fn with_ready<T>(&self, _upstream: &UpstreamPlan, with: impl FnOnce(&[u16]) -> T) -> T {
-        with(self.0)
+    fn share(&self, _target: u16) -> u32 {
+        WHOLE_SHARE
+    }
+
+    fn active_requests(&self, _target: u16) -> u32 {
+        0
+    }
+
+    fn latency_ns(&self, _target: u16) -> Option<f32> {
+        None
+    }
+
+    fn address_hash(&self, target: u16) -> u64 {
+        target.into()
+    }
+
+    fn session(&self, _token: StickyToken) -> Option<u16> {
+        None
+    }
+
+    fn rotation(&self) -> &Rotation {
+        &self.1
     }
 }

@@ -6,7 +6,8 @@ use crate::metric::Metric;
 use crate::metrics::{Gauge, SharedCounter};
 use crate::snapshot::SeriesValue;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, Weak};
 
 /// The metric's name, and its labels as text.
 type Key = (&'static str, Arc<str>);
@@ -16,7 +17,14 @@ type Key = (&'static str, Arc<str>);
 pub(crate) struct SeriesTable {
     counters: BTreeMap<Key, Series>,
     gauges: BTreeMap<Key, Arc<Gauge>>,
+    sources: BTreeMap<Key, Weak<dyn GaugeSource>>,
     overflow: BTreeMap<&'static str, Series>,
+}
+
+/// A gauge whose value is known elsewhere, and read when the metrics are.
+pub trait GaugeSource: fmt::Debug + Send + Sync {
+    /// The value as of now.
+    fn value(&self) -> u64;
 }
 
 #[derive(Debug)]
@@ -27,7 +35,7 @@ struct Series {
 
 impl SeriesTable {
     pub(crate) fn len(&self) -> usize {
-        self.counters.len() + self.gauges.len()
+        self.counters.len() + self.gauges.len() + self.sources.len()
     }
 
     pub(crate) fn find_counter(
@@ -70,6 +78,15 @@ impl SeriesTable {
         cell
     }
 
+    pub(crate) fn show_source(
+        &mut self,
+        metric: &Metric,
+        values: &[&str],
+        source: Weak<dyn GaugeSource>,
+    ) {
+        self.sources.insert(key(metric, values), source);
+    }
+
     pub(crate) fn overflow_counter(&mut self, metric: &Metric) -> Arc<SharedCounter> {
         let overflow = self.overflow.entry(metric.name);
         Arc::clone(&overflow.or_insert_with(|| Series::new(metric.labels)).cell)
@@ -102,6 +119,12 @@ impl SeriesTable {
             let value = (Arc::clone(labels), gauge.get());
             values.entry(*name).or_default().push(value);
         }
+        for ((name, labels), source) in &self.sources {
+            if let Some(source) = source.upgrade() {
+                let value = (Arc::clone(labels), source.value());
+                values.entry(*name).or_default().push(value);
+            }
+        }
         for (name, series) in &self.overflow {
             let words = vec![OVERFLOW; series.label_names.len()];
             let labels = labels_text(series.label_names, &words).into();
@@ -114,6 +137,7 @@ impl SeriesTable {
     /// Removes gauges without an owner; their values are obsolete.
     fn forget_gauges(&mut self) {
         self.gauges.retain(|_, gauge| Arc::get_mut(gauge).is_none());
+        self.sources.retain(|_, source| 0 < source.strong_count());
     }
 }
 

@@ -1,12 +1,10 @@
 //! Every kind of load balancing has a distribution of its own.
 
 use super::*;
+use crate::balancer_state::Rotation;
 use crate::rendezvous::{mix, target_hash};
 use crate::sticky::{StickyKey, StickyToken};
-use crate::target_set::Rotation;
-use LoadBalancingPolicy::{
-    IpHash, LeastConnections, PeakEwma, RandomTwo, RoundRobin, Sticky, Weighted,
-};
+use LoadBalancer::{IpHash, LeastConnections, PeakEwma, RandomTwo, RoundRobin, Sticky, Weighted};
 use proptest::prelude::{any, prop, prop_assert, proptest};
 
 /// Targets as a test says that they are.
@@ -40,7 +38,7 @@ impl Targets {
     }
 
     /// How many of `requests` each target gets, by clients that follow each other.
-    fn spread(&self, policy: LoadBalancingPolicy, requests: u64) -> Vec<u64> {
+    fn spread(&self, policy: LoadBalancer, requests: u64) -> Vec<u64> {
         let mut counts = vec![0; self.weights.len()];
         for number in 0..requests {
             let chosen = policy.choose(self, &request(number), &[]).unwrap();
@@ -50,7 +48,7 @@ impl Targets {
         counts
     }
 
-    fn sequence(&self, policy: LoadBalancingPolicy, requests: u64) -> Vec<u16> {
+    fn sequence(&self, policy: LoadBalancer, requests: u64) -> Vec<u16> {
         let choices = (0..requests).map(|number| {
             let chosen = policy.choose(self, &request(number), &[]).unwrap();
             policy.advance(self, chosen);
@@ -72,7 +70,7 @@ fn token(target: u16) -> StickyToken {
     StickyToken::new(&StickyKey([1; 16]), "api", &target.to_string())
 }
 
-impl TargetSet for Targets {
+impl BalancerState for Targets {
     fn ready(&self) -> &[u16] {
         &self.ready
     }
@@ -122,7 +120,7 @@ fn each_word_has_its_own_distribution() {
     // Pairs of a weighted choice: {0,1} 1/6×2/5 + 2/6×1/4 = 9/60, {0,2} 1/6×3/5 + 3/6×1/3 = 16/60,
     // {1,2} the rest. The less busy of each pair is 0, 0, 1; the quicker one by 10, 15 and 390 is too.
     let pairs = [25_000, 35_000, 0];
-    let table: [(LoadBalancingPolicy, [u64; 3]); 7] = [
+    let table: [(LoadBalancer, [u64; 3]); 7] = [
         (RoundRobin, [20_000, 20_000, 20_000]),
         (Weighted, [10_000, 20_000, 30_000]),
         (LeastConnections, [60_000, 0, 0]),
@@ -144,7 +142,7 @@ fn kinds_with_the_same_shares_differ_in_what_moves_them() {
     let same = request(7);
 
     // The same client again: only the hash stays.
-    let choices = |policy: LoadBalancingPolicy| {
+    let choices = |policy: LoadBalancer| {
         let choices = (0..6).map(|_| {
             let chosen = policy.choose(&targets, &same, &[]).unwrap();
             policy.advance(&targets, chosen);
@@ -285,7 +283,7 @@ fn a_target_that_was_passed_over_for_long_takes_no_more_than_a_round() {
 #[test]
 fn nothing_ready_is_nothing_chosen() {
     let none = Targets::weighing(&[]);
-    for policy in LoadBalancingPolicy::ALL {
+    for policy in LoadBalancer::ALL {
         assert_eq!(policy.choose(&none, &request(1), &[]), None);
     }
 }
@@ -306,7 +304,7 @@ proptest! {
         targets.latencies_ms = latencies;
         targets.ready.retain(|target| figures[usize::from(*target)].3);
         let possible = targets.ready.iter().any(|target| !tried.contains(target));
-        for policy in LoadBalancingPolicy::ALL {
+        for policy in LoadBalancer::ALL {
             for number in &numbers {
                 let chosen = policy.choose(&targets, &request(u64::from(*number)), &tried);
                 prop_assert!(chosen.is_some() == possible, "{}", policy.word());

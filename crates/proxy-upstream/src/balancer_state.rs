@@ -5,7 +5,7 @@ use std::cell::Cell;
 
 /// The targets of an upstream as one worker sees them at one moment. Targets are named by their position in
 /// the configuration; every method answers in constant time.
-pub trait TargetSet {
+pub trait BalancerState {
     /// Targets that take requests: well, not draining, of a weight above 0; in the order of the
     /// configuration.
     fn ready(&self) -> &[u16];
@@ -30,7 +30,7 @@ pub trait TargetSet {
     /// still be, by clients bound to it.
     fn session(&self, token: StickyToken) -> Option<u16>;
 
-    /// Where the worker has come to in turns.
+    /// Where the worker has come to in turns, and what it owes to each target.
     fn rotation(&self) -> &Rotation;
 }
 

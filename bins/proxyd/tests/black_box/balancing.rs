@@ -1,0 +1,252 @@
+//! Which target a request goes to: each word of `load-balancing`, weights, slow start, sticky cookies.
+
+use crate::support::{Config, target};
+use proxy_testkit::{Gate, Proxyd, Reload, Upstream, get, ok};
+use std::time::Duration;
+
+/// Three targets `a`, `b`, `c` of the weights 1, 2, 3. `c` keeps requests for `/hold` until the gate opens.
+struct Trio {
+    targets: [Upstream; 3],
+    gate: Gate,
+}
+
+impl Trio {
+    fn start() -> Self {
+        let gate = Gate::new();
+        let held = gate.clone();
+        let c = Upstream::start(move |served| {
+            while let Some(request) = served.request() {
+                if request.target == "/hold" {
+                    held.wait();
+                }
+                served.send(ok("c"));
+            }
+        });
+        Self {
+            targets: [Upstream::saying("a"), Upstream::saying("b"), c],
+            gate,
+        }
+    }
+
+    fn config(&self, settings: &str) -> Config {
+        let [a, b, c] = self.targets.each_ref().map(target);
+        let targets = format!("{a} weight=1; {b} weight=2; {c} weight=3; {settings}");
+        Config::new()
+            .listener(r#"trusted-proxies "127.0.0.1""#)
+            .route("all", r#"upstream "u""#)
+            .upstream("u", &targets)
+    }
+
+    fn counts(&self) -> [usize; 3] {
+        self.targets.each_ref().map(|one| one.requests().len())
+    }
+
+    /// Sends requests for `/hold`, one after the other, without waiting for answers.
+    fn hold(&self, proxyd: &Proxyd, requests: usize) -> Vec<proxy_testkit::RawClient> {
+        let clients = (1..=requests).map(|sent| {
+            let mut client = proxyd.connect();
+            client.send(get("/hold", &[]));
+            while self.counts().iter().sum::<usize>() < sent {
+                std::thread::yield_now();
+            }
+            client
+        });
+        clients.collect()
+    }
+
+    /// How many of `requests` each target gets, each of another client.
+    fn spread(&self, proxyd: &Proxyd, requests: u32) -> [usize; 3] {
+        let before = self.counts();
+        let mut client = proxyd.connect();
+        for number in 0..requests {
+            let [_, _, high, low] = number.to_be_bytes();
+            let address = format!("10.1.{high}.{low}");
+            let response = client.ask(get("/", &[("X-Forwarded-For", &address)]));
+            assert_eq!(response.status, 200);
+        }
+        let mut counts = self.counts();
+        for (count, before) in counts.iter_mut().zip(before) {
+            *count -= before;
+        }
+        counts
+    }
+}
+
+/// The values of one target's answers to `requests` requests of one client with these fields.
+fn answers(proxyd: &Proxyd, requests: usize, fields: &[(&str, &str)]) -> Vec<String> {
+    let mut client = proxyd.connect();
+    let answers = (0..requests).map(|_| client.ask(get("/", fields)).text());
+    answers.collect()
+}
+
+fn is_one(answers: &[String]) -> bool {
+    answers.windows(2).all(|pair| pair[0] == pair[1])
+}
+
+#[test]
+fn each_word_of_load_balancing_has_its_own_distribution() {
+    // Requests of many clients while `c` has some in hand; and whether one client stays with one target.
+    let table = [
+        ("round_robin", [200, 200, 200], false),
+        ("weighted", [100, 200, 300], false),
+        ("least_connections", [200, 400, 0], false),
+        ("ip_hash", [100, 200, 300], true),
+        ("random_two", [250, 350, 0], false),
+        ("peak_ewma", [250, 350, 0], false),
+        ("sticky", [100, 200, 300], false),
+    ];
+    for (word, expected, stays) in table {
+        let trio = Trio::start();
+        let proxyd = trio.config(&format!("load-balancing \"{word}\"")).start();
+        let held = trio.hold(&proxyd, 12);
+
+        let counts = trio.spread(&proxyd, 600);
+
+        let is_near = |(count, expected): (&usize, &usize)| count.abs_diff(*expected) < 55;
+        assert!(
+            counts.iter().zip(&expected).all(is_near),
+            "{word}: {counts:?}, not {expected:?}"
+        );
+        let fields = [("X-Forwarded-For", "10.9.9.9")];
+        assert_eq!(is_one(&answers(&proxyd, 30, &fields)), stays, "{word}");
+        trio.gate.open();
+        drop(held);
+    }
+}
+
+#[test]
+fn peak_ewma_prefers_the_target_that_answers_sooner() {
+    let slow = Upstream::start(|served| {
+        while served.request().is_some() {
+            std::thread::park_timeout(Duration::from_millis(20));
+            served.send(ok("slow"));
+        }
+    });
+    let quick = Upstream::saying("quick");
+    let shares = ["peak_ewma", "random_two"].map(|word| {
+        let targets = format!("{}; {}", target(&slow), target(&quick));
+        let settings = format!("{targets}; load-balancing \"{word}\"");
+        let config = Config::new().route("all", r#"upstream "u""#);
+        let proxyd = config.upstream("u", &settings).start();
+        let answers = answers(&proxyd, 100, &[]);
+        answers.iter().filter(|answer| *answer == "quick").count()
+    });
+
+    assert!(shares[0] >= 90, "peak_ewma: {shares:?}");
+    assert!((25..75).contains(&shares[1]), "random_two: {shares:?}");
+}
+
+#[test]
+fn clients_of_ip_hash_stay_put_when_another_target_leaves() {
+    let trio = Trio::start();
+    let settings = r#"load-balancing "ip_hash""#;
+    let proxyd = trio.config(settings).start();
+    let clients: Vec<_> = (0..60).map(|number| format!("10.2.0.{number}")).collect();
+    let places = |proxyd: &Proxyd| -> Vec<String> {
+        let mut client = proxyd.connect();
+        let answers = clients.iter();
+        let answers = answers.map(|ip| client.ask(get("/", &[("X-Forwarded-For", ip)])).text());
+        answers.collect()
+    };
+    let before = places(&proxyd);
+
+    let [a, b, _] = trio.targets.each_ref().map(target);
+    let fewer = Config::new()
+        .listener(r#"trusted-proxies "127.0.0.1""#)
+        .route("all", r#"upstream "u""#)
+        .upstream("u", &format!("{a} weight=1; {b} weight=2; {settings}"));
+    assert_eq!(proxyd.reload(&fewer.kdl()), Reload::Applied);
+
+    let mut moved = 0;
+    for (before, after) in before.iter().zip(places(&proxyd)) {
+        assert!(*before == after || before == "c", "{before} became {after}");
+        moved += usize::from(*before != after);
+    }
+    assert!((15..50).contains(&moved), "{moved} of 60 were with c");
+}
+
+#[test]
+fn a_target_of_weight_0_gets_no_requests() {
+    for word in ["round_robin", "weighted", "ip_hash"] {
+        let (one, none) = (Upstream::saying("one"), Upstream::saying("none"));
+        let targets = format!("{} weight=0; {}", target(&none), target(&one));
+        let settings = format!("{targets}; load-balancing \"{word}\"");
+        let config = Config::new().route("all", r#"upstream "u""#);
+        let proxyd = config.upstream("u", &settings).start();
+
+        assert_eq!(answers(&proxyd, 10, &[]), ["one"; 10], "{word}");
+        assert!(none.requests().is_empty(), "{word}");
+    }
+}
+
+#[test]
+fn a_target_that_comes_back_starts_slowly() {
+    let (old, new) = (Upstream::saying("old"), Upstream::saying("new"));
+    let shares = ["slow-start-secs 600", ""].map(|slow_start| {
+        let config = |targets: &str| {
+            let settings = format!("{targets}; {slow_start}");
+            Config::new()
+                .route("all", r#"upstream "u""#)
+                .upstream("u", &settings)
+        };
+        let proxyd = config(&target(&old)).start();
+        let both = format!("{}; {}", target(&old), target(&new));
+        assert_eq!(proxyd.reload(&config(&both).kdl()), Reload::Applied);
+        let answers = answers(&proxyd, 200, &[]);
+        answers.iter().filter(|answer| *answer == "new").count()
+    });
+
+    // A tenth of its turns, which are every second request.
+    assert!((1..40).contains(&shares[0]), "slowly: {shares:?}");
+    assert_eq!(shares[1], 100, "at once: {shares:?}");
+}
+
+/// `name=value` of the cookie that the proxy sets with an answer, and the answer's body.
+fn bound(proxyd: &Proxyd) -> (String, String) {
+    let response = proxyd.connect().ask(get("/", &[]));
+    let cookie = response.fields.get("set-cookie").unwrap().to_owned();
+    assert!(cookie.ends_with("; Path=/; HttpOnly; SameSite=Lax"));
+    let pair = cookie.split(';').next().unwrap().to_owned();
+    (pair, response.text())
+}
+
+#[test]
+fn a_client_with_a_sticky_cookie_stays_with_its_target() {
+    let trio = Trio::start();
+    let proxyd = trio.config(r#"load-balancing "sticky""#).start();
+
+    for _ in 0..6 {
+        let (cookie, place) = bound(&proxyd);
+        assert!(cookie.starts_with("proxy-target="), "{cookie}");
+        let cookies = format!("theme=dark; {cookie}");
+        let mut client = proxyd.connect();
+        for _ in 0..5 {
+            let response = client.ask(get("/", &[("Cookie", &cookies)]));
+            assert_eq!(response.text(), place);
+            assert!(!response.fields.has("set-cookie"), "it has the cookie");
+        }
+    }
+    let invented = [("Cookie", "proxy-target=0123456789abcdef")];
+    assert!(!is_one(&answers(&proxyd, 12, &invented)));
+}
+
+#[test]
+fn a_sticky_cookie_has_the_name_and_secret_that_are_written() {
+    let trio = Trio::start();
+    let sticky = |secret: &str| {
+        let block = format!("sticky {{ cookie \"SRV\"; secret \"{secret}\" }}");
+        let settings = format!("load-balancing \"sticky\"; {block}");
+        trio.config(&settings).start()
+    };
+    let (first, second) = (
+        sticky("a secret of all proxies"),
+        sticky("a secret of all proxies"),
+    );
+    let other = sticky("a secret of others only");
+
+    let (cookie, place) = bound(&first);
+    assert!(cookie.starts_with("SRV="), "{cookie}");
+    let fields = [("Cookie", cookie.as_str())];
+    assert_eq!(answers(&second, 6, &fields), vec![place; 6]);
+    assert!(!is_one(&answers(&other, 12, &fields)));
+}

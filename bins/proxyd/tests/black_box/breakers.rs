@@ -1,0 +1,177 @@
+//! Circuit breakers: requests are refused while an upstream keeps failing.
+
+use crate::support::{Config, METRICS, metric, reason, refusal};
+use proxy_testkit::{Gate, Proxyd, RawClient, Reload, Upstream, get, ok};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// An upstream that answers 500 while it is ill; `/hold` waits for the gate.
+fn moody(ill: &Arc<AtomicBool>, gate: &Gate) -> Upstream {
+    let (ill, gate) = (Arc::clone(ill), gate.clone());
+    Upstream::start(move |served| {
+        while let Some(request) = served.request() {
+            if request.target == "/hold" {
+                gate.wait();
+            }
+            if request.target == "/missing" {
+                served.send("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
+            } else if ill.load(Ordering::Relaxed) {
+                served.send("HTTP/1.1 500 Oh No\r\nContent-Length: 0\r\n\r\n");
+            } else {
+                served.send(ok("well"));
+            }
+        }
+    })
+}
+
+fn started(upstream: &Upstream, breaker: &str) -> Proxyd {
+    let route = format!("circuit-breaker {{ {breaker} }}");
+    Config::through(upstream, &route)
+        .route("metrics", &format!("priority 100; {METRICS}"))
+        .start()
+}
+
+fn state(client: &mut RawClient) -> f64 {
+    metric(
+        client,
+        "proxy_circuit_breaker_state{component=\"u\",route=\"all\"}",
+    )
+}
+
+fn statuses(client: &mut RawClient, requests: usize) -> Vec<u16> {
+    let statuses = (0..requests).map(|_| client.ask(get("/", &[])).status);
+    statuses.collect()
+}
+
+/// Asks until the answer is not the breaker's.
+fn ask_until_tried(client: &mut RawClient) -> u16 {
+    let end = Instant::now() + Duration::from_secs(20);
+    loop {
+        let response = client.ask(get("/", &[]));
+        if response.status != 503 || end < Instant::now() {
+            return response.status;
+        }
+    }
+}
+
+#[test]
+fn a_breaker_opens_after_its_failures_and_closes_again() {
+    let ill = Arc::new(AtomicBool::new(true));
+    let upstream = moody(&ill, &Gate::new());
+    let proxyd = started(&upstream, "failure-threshold 3; timeout-ms 700");
+    let mut client = proxyd.connect();
+    assert!(state(&mut client) < 0.5);
+
+    assert_eq!(statuses(&mut client, 3), [500; 3]);
+    let response = client.ask(get("/", &[]));
+
+    let message = refusal(&response, 503, "CIRCUIT_BREAKER_OPEN");
+    assert_eq!(message, "Circuit breaker open: u");
+    assert_eq!(response.fields.get("retry-after"), Some("1"));
+    assert_eq!(reason(&proxyd, &response), "breaker_open");
+    assert_eq!(upstream.requests().len(), 3, "the upstream is left alone");
+    assert!((state(&mut client) - 1.0).abs() < 0.1);
+
+    // The first that may try fails, and opens it anew.
+    assert_eq!(ask_until_tried(&mut client), 500);
+    assert_eq!(statuses(&mut client, 1), [503]);
+    ill.store(false, Ordering::Relaxed);
+    assert_eq!(ask_until_tried(&mut client), 200);
+    assert!(state(&mut client) < 0.5);
+    assert_eq!(statuses(&mut client, 5), [200; 5]);
+}
+
+#[test]
+fn only_failures_in_a_row_count_and_answers_below_500_are_none() {
+    let ill = Arc::new(AtomicBool::new(true));
+    let upstream = moody(&ill, &Gate::new());
+    let proxyd = started(&upstream, "failure-threshold 3; timeout-seconds 60");
+    let mut client = proxyd.connect();
+
+    for _ in 0..4 {
+        assert_eq!(statuses(&mut client, 2), [500; 2]);
+        assert_eq!(client.ask(get("/missing", &[])).status, 404);
+    }
+    assert_eq!(statuses(&mut client, 4), [500, 500, 500, 503]);
+}
+
+#[test]
+fn a_half_open_breaker_lets_as_many_try_as_written() {
+    let ill = Arc::new(AtomicBool::new(true));
+    let gate = Gate::new();
+    let upstream = moody(&ill, &gate);
+    let settings =
+        "failure-threshold 1; timeout-ms 200; half-open-max-requests 2; success-threshold 3";
+    let proxyd = started(&upstream, settings);
+    let mut client = proxyd.connect();
+    assert_eq!(statuses(&mut client, 1), [500]);
+    ill.store(false, Ordering::Relaxed);
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let mut held = Vec::new();
+    // Two may try at once; the others are refused.
+    while held.len() < 2 {
+        assert!(Instant::now() < deadline);
+        let seen = upstream.requests().len();
+        let mut trying = proxyd.connect();
+        trying.send(get("/hold", &[]));
+        trying.be_patient_for(Duration::from_millis(100));
+        if trying.peek().is_err() {
+            upstream.wait_for_requests(seen + 1);
+            held.push(trying);
+        }
+    }
+    assert!((state(&mut client) - 2.0).abs() < 0.1);
+    assert_eq!(statuses(&mut client, 3), [503; 3]);
+
+    gate.open();
+    for client in &mut held {
+        client.be_patient_for(proxy_testkit::EVENT_TIMEOUT);
+        assert_eq!(client.response().status, 200);
+    }
+    // Two of three successes: half-open still, and a third closes it.
+    assert!((state(&mut client) - 2.0).abs() < 0.1);
+    assert_eq!(statuses(&mut client, 1), [200]);
+    assert!(state(&mut client) < 0.5);
+}
+
+#[test]
+fn a_client_that_leaves_gives_its_try_back_and_counts_as_nothing() {
+    let ill = Arc::new(AtomicBool::new(true));
+    let gate = Gate::new();
+    let upstream = moody(&ill, &gate);
+    let proxyd = started(&upstream, "failure-threshold 1; timeout-ms 200");
+    let mut client = proxyd.connect();
+    assert_eq!(statuses(&mut client, 1), [500]);
+    ill.store(false, Ordering::Relaxed);
+    loop {
+        let mut trying = proxyd.connect();
+        trying.send(get("/hold", &[]));
+        trying.be_patient_for(Duration::from_millis(100));
+        if trying.peek().is_err() {
+            break;
+        }
+    }
+    // The one that tried has left; its place is free again.
+    assert_eq!(ask_until_tried(&mut client), 200);
+    assert!(state(&mut client) < 0.5);
+    gate.open();
+}
+
+#[test]
+fn a_breaker_stays_open_over_a_reload_that_keeps_its_settings() {
+    let ill = Arc::new(AtomicBool::new(true));
+    let upstream = moody(&ill, &Gate::new());
+    let breaker = |threshold: u32| {
+        let block = format!("failure-threshold {threshold}; timeout-seconds 60");
+        Config::through(&upstream, &format!("circuit-breaker {{ {block} }}"))
+    };
+    let proxyd = breaker(1).start();
+    let mut client = proxyd.connect();
+    assert_eq!(statuses(&mut client, 2), [500, 503]);
+
+    assert_eq!(proxyd.reload(&breaker(1).kdl()), Reload::Applied);
+    assert_eq!(statuses(&mut client, 1), [503]);
+    assert_eq!(proxyd.reload(&breaker(2).kdl()), Reload::Applied);
+    assert_eq!(statuses(&mut client, 3), [500, 500, 503]);
+}

@@ -1,0 +1,100 @@
+//! Passive health: targets whose answers fail are ejected for a time.
+
+use crate::support::{Config, admin, target};
+use proxy_testkit::{Proxyd, Upstream, get};
+use std::time::{Duration, Instant};
+
+fn failing() -> Upstream {
+    Upstream::answering("HTTP/1.1 500 Oh No\r\nContent-Length: 0\r\n\r\n")
+}
+
+fn started(upstreams: &[&Upstream], detection: &str) -> Proxyd {
+    let targets: Vec<_> = upstreams.iter().map(|one| target(one)).collect();
+    let settings = format!(
+        "{}; outlier-detection {{ {detection} }}",
+        targets.join("; ")
+    );
+    Config::new()
+        .route("all", r#"upstream "u""#)
+        .upstream("u", &settings)
+        .top("admin { address \"127.0.0.1:0\" }")
+        .start()
+}
+
+/// Statuses of requests, until none of `calm` in a row was a 500.
+fn settle(proxyd: &Proxyd, calm: usize) {
+    let end = Instant::now() + Duration::from_secs(20);
+    let mut client = proxyd.connect();
+    let mut well = 0;
+    while well < calm {
+        assert!(Instant::now() < end, "requests go on failing");
+        well = if client.ask(get("/", &[])).status == 200 {
+            well + 1
+        } else {
+            0
+        };
+    }
+}
+
+#[test]
+fn a_target_that_fails_in_a_row_is_ejected_for_a_time() {
+    let (well, ill) = (Upstream::saying("well"), failing());
+    let detection = "consecutive-failures 3; base-ejection-ms 1000; max-ejection-ms 1000";
+    let proxyd = started(&[&well, &ill], detection);
+
+    settle(&proxyd, 10);
+    let failures = ill.requests().len();
+    assert!((3..=8).contains(&failures), "{failures}");
+    let document = admin(&proxyd, "/admin/upstreams");
+    let entry = &document["upstreams"]["u"]["targets"][1];
+    assert_eq!(entry["causes"], serde_json::json!(["ejection"]), "{entry}");
+    assert_eq!(entry["healthy"], false);
+    assert_eq!(document["upstreams"]["u"]["healthy"], true);
+
+    // It comes back by itself, and is found to be ill again.
+    let mut client = proxyd.connect();
+    let end = Instant::now() + Duration::from_secs(20);
+    while ill.requests().len() == failures {
+        assert!(Instant::now() < end);
+        client.ask(get("/", &[]));
+    }
+}
+
+#[test]
+fn at_most_the_written_share_of_an_upstream_is_ejected() {
+    let upstreams = [(); 4].map(|()| failing());
+    let ejected = [0, 50, 100].map(|percent| {
+        let detection = format!("consecutive-failures 1; max-ejected-percent {percent}");
+        let proxyd = started(&upstreams.each_ref(), &detection);
+        let mut client = proxyd.connect();
+        let mut ejected = 0;
+        let expected = 4 * percent / 100;
+        let end = Instant::now() + Duration::from_secs(20);
+        for round in 0.. {
+            client.ask(get("/", &[]));
+            let document = admin(&proxyd, "/admin/upstreams");
+            let targets = document["upstreams"]["u"]["targets"]
+                .as_array()
+                .unwrap()
+                .clone();
+            ejected = targets.iter().filter(|one| one["healthy"] == false).count();
+            if 30 < round && ejected == expected || end < Instant::now() {
+                break;
+            }
+        }
+        ejected
+    });
+
+    assert_eq!(ejected, [0, 2, 4]);
+}
+
+#[test]
+fn a_target_that_fails_too_often_is_ejected() {
+    let (well, ill) = (Upstream::saying("well"), failing());
+    let share = "consecutive-failures 0; failure-percent 60; min-requests 15; interval-secs 600";
+    let proxyd = started(&[&well, &ill], share);
+
+    settle(&proxyd, 10);
+    let failures = ill.requests().len();
+    assert!((15..=25).contains(&failures), "{failures}");
+}

@@ -1,0 +1,117 @@
+//! Changes to one target that last until the next reload.
+
+use crate::state::AdminState;
+use crate::upstreams;
+use proxy_errors::{Detail, Problem, Reason};
+use proxy_plan::{Plan, TargetPlan, UpstreamPlan};
+use serde_json::{Map, Value};
+
+/// The highest weight, as in a configuration.
+const MAX_WEIGHT: u64 = 10_000;
+
+/// What a request changes: `{"weight": …, "draining": …}`, each of which may be left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct TargetPatch {
+    weight: Option<u32>,
+    draining: Option<bool>,
+}
+
+/// Changes a target of the plan in force and lets every worker look again. Gives the target's entry, as it
+/// is in `/admin/upstreams`.
+pub(crate) fn apply(
+    state: &AdminState,
+    (upstream, address): (&str, &str),
+    body: &[u8],
+) -> Result<Value, Problem> {
+    let documents = state.plan.load();
+    let target = find(&documents.plan, upstream, address)
+        .ok_or_else(|| Problem::new(Reason::RouteNotFound, Detail::None))?;
+    let TargetPatch { weight, draining } = TargetPatch::read(body)
+        .map_err(|wrong| Problem::new(Reason::AdminBodyInvalid, Detail::text(wrong)))?;
+    if let Some(weight) = weight {
+        target.state.override_weight(Some(weight));
+    }
+    if let Some(draining) = draining {
+        target.state.drain(draining);
+    }
+    state.sources.health_changes.notify_one();
+    let snapshot = state.sources.registry.snapshot();
+    let document = upstreams::target_document(&documents.plan, &snapshot, (upstream, address));
+    document.ok_or_else(|| Problem::new(Reason::RouteNotFound, Detail::None))
+}
+
+fn find<'p>(plan: &'p Plan, upstream: &str, address: &str) -> Option<&'p TargetPlan> {
+    let mut upstreams = plan.upstreams().iter();
+    let UpstreamPlan { targets, .. } = upstreams.find(|one| *one.name == *upstream)?;
+    targets.iter().find(|target| *target.label == *address)
+}
+
+impl TargetPatch {
+    fn read(body: &[u8]) -> Result<Self, String> {
+        let document: Value = serde_json::from_slice(body)
+            .map_err(|error| format!("the body is not JSON: {error}"))?;
+        let Value::Object(members) = document else {
+            return Err("the body is not an object".to_owned());
+        };
+        if members.is_empty() {
+            return Err("write `weight` or `draining`".to_owned());
+        }
+        let known = ["weight", "draining"];
+        if let Some(unknown) = members.keys().find(|name| !known.contains(&name.as_str())) {
+            return Err(format!(
+                "`{unknown}` is not known; write `weight` or `draining`"
+            ));
+        }
+        Ok(Self {
+            weight: weight(&members)?,
+            draining: match members.get("draining") {
+                None => None,
+                Some(Value::Bool(draining)) => Some(*draining),
+                Some(_) => return Err("`draining` is true or false".to_owned()),
+            },
+        })
+    }
+}
+
+fn weight(members: &Map<String, Value>) -> Result<Option<u32>, String> {
+    let Some(written) = members.get("weight") else {
+        return Ok(None);
+    };
+    let weight = written.as_u64().filter(|weight| *weight <= MAX_WEIGHT);
+    let weight = weight.and_then(|weight| u32::try_from(weight).ok());
+    match weight {
+        Some(weight) => Ok(Some(weight)),
+        None => Err(format!("`weight` is a whole number from 0 to {MAX_WEIGHT}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_says_what_changes_and_nothing_else() {
+        let read = |body: &str| TargetPatch::read(body.as_bytes()).ok();
+        let patch = |weight, draining| Some(TargetPatch { weight, draining });
+
+        assert_eq!(read(r#"{"weight":0}"#), patch(Some(0), None));
+        assert_eq!(
+            read(r#"{"draining":true,"weight":10000}"#),
+            patch(Some(10_000), Some(true))
+        );
+        for wrong in [
+            "",
+            "{}",
+            "[]",
+            "7",
+            r#"{"weight":10001}"#,
+            r#"{"weight":-1}"#,
+            r#"{"weight":1.5}"#,
+            r#"{"weight":null}"#,
+            r#"{"draining":"yes"}"#,
+            r#"{"weight":1,"wait":2}"#,
+        ] {
+            assert_eq!(read(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Whether a request is sent again, and where.
+
+use super::{Answered, AttemptOutcome, Attempts};
+use http::StatusCode;
+use proxy_clock::Timer;
+use proxy_errors::Problem;
+use proxy_model::RetryCause;
+use proxy_pool::SendError;
+
+impl Attempts<'_, '_> {
+    /// Takes one of the request's attempts after `cause`, if its route's policy gives one.
+    pub(super) fn take_retry(&mut self, cause: RetryCause) -> bool {
+        let policy = &self.to.route.retry;
+        let left = self.exchange.completion.record.retries < policy.attempts;
+        // What has reached no target is no load on it.
+        left && policy.is_on(cause) && (cause == RetryCause::ConnectFailure || self.spend_budget())
+    }
+
+    /// The same after a kept connection that was ending when the request was sent on it: nothing but its
+    /// own age is to blame.
+    pub(super) fn take_stale_retry(&self) -> bool {
+        self.exchange.completion.record.retries < self.to.route.retry.attempts
+    }
+
+    fn spend_budget(&self) -> bool {
+        let upstream = self.to.upstream;
+        let time = &self.exchange.worker().time;
+        let now_ns = time.process_ns(time.elapsed());
+        if let Some(active) = self.active.upstreams.get(upstream.index) {
+            active.settle_budget(&upstream.retry_budget, now_ns);
+        }
+        let percent = self.to.route.retry.budget_percent;
+        upstream.retry_budget.try_retry(percent, now_ns)
+    }
+
+    /// What is to be done with an answer: it goes to the client, or another target is asked.
+    pub(super) fn judge(&mut self, answered: Answered) -> AttemptOutcome {
+        let status = answered.status();
+        let cause = match status {
+            StatusCode::BAD_GATEWAY => RetryCause::BadGateway,
+            StatusCode::SERVICE_UNAVAILABLE => RetryCause::ServiceUnavailable,
+            StatusCode::GATEWAY_TIMEOUT => RetryCause::GatewayTimeout,
+            _ => return AttemptOutcome::Answered(answered),
+        };
+        if !self.keeps_request() || !self.take_retry(cause) {
+            return AttemptOutcome::Answered(answered);
+        }
+        self.record_retry();
+        self.exchange.observe_outcome(self.to.upstream, true);
+        AttemptOutcome::RetryNext
+    }
+
+    /// Whether the request stays whole until its answer was looked at.
+    pub(super) fn keeps_request(&self) -> bool {
+        self.replayable && self.to.route.retry.is_on_statuses()
+    }
+
+    /// Whether the request may be sent again after `fault`, which came before a byte of an answer: nothing
+    /// of it was sent, or its method is idempotent and it has no body.
+    pub(super) fn cause_of(&self, fault: &SendError) -> Option<RetryCause> {
+        match fault {
+            SendError::UnsentRequest => Some(RetryCause::Reset),
+            SendError::Closed(_) => self.replayable.then_some(RetryCause::Reset),
+            SendError::TimedOut { timer, .. } => {
+                let is_late = *timer == Timer::ResponseHeader;
+                (is_late && self.replayable).then_some(RetryCause::Timeout)
+            }
+            SendError::BadResponse(_) | SendError::RequestBody | SendError::Http2Request(_) => None,
+        }
+    }
+
+    /// The target to ask after `failed` could not be connected to. Nothing was sent, so any method
+    /// may go elsewhere.
+    pub(super) fn next_target(&mut self, failed: u16, problem: Problem) -> Result<u16, Problem> {
+        self.record_failure(&problem);
+        self.tried.push(failed);
+        let next = self.untried();
+        match next {
+            Some(target) if self.take_retry(RetryCause::ConnectFailure) => {
+                self.record_retry();
+                Ok(target)
+            }
+            Some(_) | None => Err(problem),
+        }
+    }
+}

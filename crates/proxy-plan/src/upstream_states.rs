@@ -1,0 +1,112 @@
+//! What a decision needs to know beyond the plan.
+
+use crate::plan::Plan;
+use crate::upstream::{TargetPlan, UpstreamPlan};
+use proxy_upstream::{BalancerState, Rotation, StickyToken, WHOLE_SHARE};
+
+/// The changing facts that a decision reads, as its caller sees them.
+pub trait UpstreamStates {
+    /// What the choice between the targets of one upstream looks at.
+    type Balancer<'s>: BalancerState
+    where
+        Self: 's;
+
+    /// The state of the targets of `upstream`; none for an upstream that is not known.
+    fn balancer<'s>(&'s self, upstream: &'s UpstreamPlan) -> Option<Self::Balancer<'s>>;
+
+    /// Random bits, new for each call.
+    fn random(&self) -> u64;
+}
+
+/// The states of upstreams where no proxy runs: every target is well and has had no request.
+#[derive(Debug)]
+pub struct AssumeHealthy {
+    upstreams: Vec<IdleUpstream>,
+}
+
+#[derive(Debug)]
+struct IdleUpstream {
+    ready: Vec<u16>,
+    rotation: Rotation,
+}
+
+/// The state of one upstream under [`AssumeHealthy`].
+#[derive(Debug)]
+pub struct IdleBalancer<'s> {
+    plan: &'s UpstreamPlan,
+    state: &'s IdleUpstream,
+}
+
+impl AssumeHealthy {
+    /// All targets of `plan` are ready, apart from those of weight 0.
+    #[must_use]
+    pub fn of(plan: &Plan) -> Self {
+        let all = |upstream: &UpstreamPlan| {
+            let targets = upstream.targets.iter().zip(0..=u16::MAX);
+            let ready = targets.filter(|(target, _)| 0 < target.weight);
+            IdleUpstream {
+                ready: ready.map(|(_, index)| index).collect(),
+                rotation: Rotation::new(upstream.targets.len(), 0),
+            }
+        };
+        Self {
+            upstreams: plan.upstreams().iter().map(all).collect(),
+        }
+    }
+}
+
+impl UpstreamStates for AssumeHealthy {
+    type Balancer<'s> = IdleBalancer<'s>;
+
+    fn balancer<'s>(&'s self, upstream: &'s UpstreamPlan) -> Option<IdleBalancer<'s>> {
+        Some(IdleBalancer {
+            plan: upstream,
+            state: self.upstreams.get(upstream.index)?,
+        })
+    }
+
+    fn random(&self) -> u64 {
+        0
+    }
+}
+
+impl IdleBalancer<'_> {
+    fn target(&self, target: u16) -> Option<&TargetPlan> {
+        self.plan.targets.get(usize::from(target))
+    }
+}
+
+impl BalancerState for IdleBalancer<'_> {
+    fn ready(&self) -> &[u16] {
+        &self.state.ready
+    }
+
+    fn weight(&self, target: u16) -> u32 {
+        self.target(target).map_or(1, |target| target.weight.max(1))
+    }
+
+    fn share(&self, _target: u16) -> u32 {
+        WHOLE_SHARE
+    }
+
+    fn active_requests(&self, _target: u16) -> u32 {
+        0
+    }
+
+    fn latency_ns(&self, _target: u16) -> Option<f32> {
+        None
+    }
+
+    fn address_hash(&self, target: u16) -> u64 {
+        self.target(target).map_or(0, |target| target.hash)
+    }
+
+    fn session(&self, token: StickyToken) -> Option<u16> {
+        let target = self.plan.target_of(token)?;
+        self.state.ready.contains(&target).then_some(target)
+    }
+
+    fn rotation(&self) -> &Rotation {
+        &self.state.rotation
+    }
+}

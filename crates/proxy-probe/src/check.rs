@@ -1,0 +1,109 @@
+//! One check of one target.
+
+use crate::connection::{connect, send};
+use crate::error::CheckError;
+use crate::settings::{Check, ProbeSettings};
+use crate::{grpc, models};
+use bytes::Bytes;
+use http::header::{CONNECTION, HOST, USER_AGENT};
+use http::{Method, Request, StatusCode, Uri};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper::body::Incoming;
+use std::net::SocketAddr;
+use std::ops::RangeInclusive;
+
+/// Longest body that is read of an answer, in bytes.
+const MAX_BODY_BYTES: usize = 4 * 1024 * 1024;
+
+const AGENT: &str = "proxyd-health-check";
+
+/// Asks once, within the time for it.
+pub(crate) async fn check(
+    addresses: &[SocketAddr],
+    settings: &ProbeSettings,
+) -> Result<(), CheckError> {
+    let asking = ask(addresses, settings);
+    let answered = tokio::time::timeout(settings.timing.timeout, asking).await;
+    answered.unwrap_or(Err(CheckError::TimedOut))
+}
+
+async fn ask(addresses: &[SocketAddr], settings: &ProbeSettings) -> Result<(), CheckError> {
+    let transport = connect(addresses, settings).await?;
+    match &settings.check {
+        Check::Tcp => Ok(()),
+        Check::Http {
+            path,
+            expected,
+            host,
+        } => {
+            let host = host.as_deref().unwrap_or(&settings.authority);
+            let request = get(settings, path, host)?;
+            let (response, _connection) = send(transport, request, settings.http2).await?;
+            expect(response.status(), expected)
+        }
+        Check::Inference {
+            endpoint,
+            expected_models,
+        } => {
+            let request = get(settings, endpoint, &settings.authority)?;
+            let (response, _connection) = send(transport, request, settings.http2).await?;
+            expect(response.status(), &(200..=299))?;
+            let body = whole(response.into_body()).await?.0;
+            models::check(&body, expected_models)
+        }
+        Check::Grpc { service } => {
+            let request = grpc::request(service, &authority(settings, &settings.authority))?;
+            let (response, _connection) = send(transport, request, true).await?;
+            expect(response.status(), &(200..=200))?;
+            let headers = response.headers().clone();
+            let (body, trailers) = whole(response.into_body()).await?;
+            grpc::check(&headers, &body, trailers.as_ref())
+        }
+    }
+}
+
+fn get(
+    settings: &ProbeSettings,
+    path: &str,
+    host: &str,
+) -> Result<Request<Full<Bytes>>, http::Error> {
+    let request = Request::builder()
+        .method(Method::GET)
+        .header(USER_AGENT, AGENT);
+    let request = if settings.http2 {
+        request.uri(format!("{}{path}", authority(settings, host)))
+    } else {
+        let path: Uri = path.parse()?;
+        let request = request.uri(path).header(HOST, host);
+        request.header(CONNECTION, "close")
+    };
+    request.body(Full::default())
+}
+
+/// The scheme and the authority of requests by HTTP/2.
+fn authority(settings: &ProbeSettings, host: &str) -> String {
+    let scheme = if settings.tls.is_some() {
+        "https"
+    } else {
+        "http"
+    };
+    format!("{scheme}://{host}")
+}
+
+fn expect(status: StatusCode, expected: &RangeInclusive<u16>) -> Result<(), CheckError> {
+    if expected.contains(&status.as_u16()) {
+        return Ok(());
+    }
+    Err(CheckError::Status(status))
+}
+
+/// A body of at most [`MAX_BODY_BYTES`], and its trailers.
+async fn whole(body: Incoming) -> Result<(Bytes, Option<http::HeaderMap>), CheckError> {
+    let collected = Limited::new(body, MAX_BODY_BYTES).collect().await;
+    let collected = collected.map_err(|error| {
+        debug_assert!(error.is::<LengthLimitError>() || error.is::<hyper::Error>());
+        CheckError::Body(error)
+    })?;
+    let trailers = collected.trailers().cloned();
+    Ok((collected.to_bytes(), trailers))
+}

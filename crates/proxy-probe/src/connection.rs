@@ -1,0 +1,68 @@
+//! One connection for one check.
+
+use crate::error::CheckError;
+use crate::settings::ProbeSettings;
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use std::io;
+use std::net::SocketAddr;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_util::task::AbortOnDropHandle;
+
+/// A connection that a request can be sent by.
+pub(crate) trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Transport for T {}
+
+/// Connects to the first of `addresses` that answers, with TLS where the settings have it.
+pub(crate) async fn connect(
+    addresses: &[SocketAddr],
+    settings: &ProbeSettings,
+) -> Result<Box<dyn Transport>, CheckError> {
+    let mut last = CheckError::NoAddress;
+    for address in addresses {
+        match connect_to(*address, settings).await {
+            Ok(transport) => return Ok(transport),
+            Err(error) => last = CheckError::Connect(error),
+        }
+    }
+    Err(last)
+}
+
+async fn connect_to(
+    address: SocketAddr,
+    settings: &ProbeSettings,
+) -> io::Result<Box<dyn Transport>> {
+    let stream = TcpStream::connect(address).await?;
+    let Some((tls, name)) = &settings.tls else {
+        return Ok(Box::new(stream));
+    };
+    let connector = TlsConnector::from(tls.config());
+    Ok(Box::new(connector.connect(name.clone(), stream).await?))
+}
+
+/// Sends `request` by HTTP/1.1 or, with `http2`, by HTTP/2. The connection lives as long as what is
+/// returned beside the response.
+pub(crate) async fn send(
+    transport: Box<dyn Transport>,
+    request: Request<Full<Bytes>>,
+    http2: bool,
+) -> Result<(Response<Incoming>, AbortOnDropHandle<()>), hyper::Error> {
+    let io = TokioIo::new(transport);
+    if http2 {
+        let (mut sender, connection) = http2::handshake(TokioExecutor::new(), io).await?;
+        let driving = tokio::spawn(async { drop(connection.await) });
+        let driving = AbortOnDropHandle::new(driving);
+        return Ok((sender.send_request(request).await?, driving));
+    }
+    let (mut sender, connection) = http1::handshake(io).await?;
+    let driving = tokio::spawn(async { drop(connection.await) });
+    let driving = AbortOnDropHandle::new(driving);
+    Ok((sender.send_request(request).await?, driving))
+}

@@ -1,0 +1,31 @@
+//! Why a check has failed.
+
+use http::StatusCode;
+use std::io;
+
+/// Why a target is not well.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CheckError {
+    #[error("its name has no address")]
+    NoAddress,
+    #[error("cannot connect: {0}")]
+    Connect(#[source] io::Error),
+    #[error("no answer in time")]
+    TimedOut,
+    #[error("no answer: {0}")]
+    Exchange(#[from] hyper::Error),
+    #[error("the request cannot be made: {0}")]
+    Request(#[from] http::Error),
+    #[error("answered with status {0}")]
+    Status(StatusCode),
+    #[error("the answer's body is too long or breaks off: {0}")]
+    Body(#[source] Box<dyn std::error::Error + Send + Sync>),
+    #[error("the list of models is not understood")]
+    NotModels,
+    #[error("the model {0} is missing")]
+    MissingModel(String),
+    #[error("gRPC status {0}")]
+    GrpcStatus(String),
+    #[error("the gRPC health service does not say SERVING")]
+    NotServing,
+}

@@ -1,0 +1,75 @@
+//! What a probe asks, and how often.
+
+use proxy_health::CheckTiming;
+use proxy_tls::ClientTls;
+use rustls_pki_types::ServerName;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+/// What is asked of one target, and how often.
+#[derive(Clone, Debug)]
+pub struct ProbeSettings {
+    /// What is asked.
+    pub check: Check,
+    /// How often, and what results mean.
+    pub timing: CheckTiming,
+    /// The target's address as it is written: the `Host` of requests without another.
+    pub authority: Arc<str>,
+    /// TLS towards the target, and the name its certificate must carry; none is plaintext.
+    pub tls: Option<(Arc<ClientTls>, ServerName<'static>)>,
+    /// Whether the target speaks HTTP/2.
+    pub http2: bool,
+}
+
+impl ProbeSettings {
+    /// Whether a check under `other` settings asks the same, equally often.
+    pub(crate) fn asks_the_same(&self, other: &Self) -> bool {
+        let Self {
+            check,
+            timing,
+            authority,
+            tls,
+            http2,
+        } = self;
+        let is_same_tls = match (tls, &other.tls) {
+            (None, None) => true,
+            (Some((tls, name)), Some((other, other_name))) => {
+                Arc::ptr_eq(tls, other) && name == other_name
+            }
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        is_same_tls
+            && *check == other.check
+            && *timing == other.timing
+            && *authority == other.authority
+            && *http2 == other.http2
+    }
+}
+
+/// What is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Check {
+    /// A connection, with TLS where the upstream has it.
+    Tcp,
+    /// A GET.
+    Http {
+        /// The path.
+        path: String,
+        /// The statuses that are good.
+        expected: RangeInclusive<u16>,
+        /// The `Host`; none sends the target's address.
+        host: Option<String>,
+    },
+    /// The gRPC health protocol, over HTTP/2.
+    Grpc {
+        /// The service asked about; empty for the server as a whole.
+        service: String,
+    },
+    /// A GET of a model server's list of models.
+    Inference {
+        /// The path of the list.
+        endpoint: String,
+        /// Models that must be in it; a name also stands for longer names that begin with it.
+        expected_models: Vec<String>,
+    },
+}
