@@ -1,6 +1,7 @@
 //! Proof of identity, given bytes and a time.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
+mod certificate;
 mod error;
 mod password;
 mod seal;
@@ -8,6 +9,7 @@ mod secret;
 mod signature;
 mod token;
 
+pub use certificate::{CertificateError, CheckedCertificate};
 pub use error::AuthError;
 pub use password::{Password, PasswordHash};
 pub use seal::{MasterKey, SealError, Sealed, Sealer};
