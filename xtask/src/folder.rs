@@ -1,11 +1,11 @@
-//! Output folders of tasks.
+//! Folders that tasks write to.
 
 use crate::task_error::TaskError;
 use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Creates `folder`, or empties it.
+/// Makes `folder` an empty one, whatever the last task left in it.
 pub(crate) fn empty(folder: &Path) -> Result<(), TaskError> {
     let gone = match fs::remove_dir_all(folder) {
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(()),

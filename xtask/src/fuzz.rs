@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: coverage-guided fuzzing of every parser.
+//! `cargo xtask fuzz`: let a coverage-guided fuzzer loose on every parser.
 
 mod session;
 
@@ -11,7 +11,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Compiler flags that libFuzzer needs. Unlike sanitizers, they work on the stable compiler.
+/// What libFuzzer needs to see of a program. Unlike the sanitizers, stable compilers can do it.
 const COVERAGE: &[&str] = &[
     "--cfg=fuzzing",
     "-Ccodegen-units=1",
@@ -39,7 +39,7 @@ pub(crate) struct Options {
 /// Builds and runs the targets, and prints a table.
 ///
 /// # Errors
-/// The input of every finding.
+/// Names the input of every finding.
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), TaskError> {
     let targets = chosen(&targets(workspace)?, &options.target)?;
     if options.list {
@@ -65,7 +65,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), TaskEr
     Ok(())
 }
 
-/// Checks the targets with the pinned compiler, without building them.
+/// Compiles the targets with the pinned compiler, as far as its checks go.
 pub(crate) fn check(workspace: &Workspace) -> Result<(), TaskError> {
     let mut cargo = workspace.cargo(&[
         "check",
@@ -73,8 +73,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<(), TaskError> {
         "--quiet",
         "--manifest-path=fuzz/Cargo.toml",
     ]);
-    // The same profile and folder as the main workspace, so that shared dependencies are compiled
-    // once.
+    // The same profile and folder as all else: what both workspaces need is compiled once.
     command::run(cargo.env("CARGO_TARGET_DIR", workspace.target_dir()?))
 }
 
@@ -109,7 +108,7 @@ fn chosen(all: &[String], wanted: &[String]) -> Result<Vec<String>, TaskError> {
 fn build(workspace: &Workspace, folder: &Path) -> Result<PathBuf, TaskError> {
     let host = workspace.host()?;
     let manifest = "--manifest-path=fuzz/Cargo.toml";
-    // With an explicit target the flags do not apply to build scripts.
+    // A named target keeps the flags away from build scripts.
     let mut cargo = workspace.cargo(&["build", "--release", "--locked", manifest, "--target"]);
     cargo
         .arg(&host)

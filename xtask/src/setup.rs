@@ -1,6 +1,7 @@
-//! `cargo xtask setup`: installs missing tools.
+//! `cargo xtask setup`: install what the tests need and this machine lacks.
 
 mod debian;
+mod object_server;
 
 use crate::command;
 use crate::ship;
@@ -8,32 +9,33 @@ use crate::task_error::TaskError;
 use crate::terminal::say;
 use crate::workspace::Workspace;
 
-/// Version of cargo-deny that reads our `deny.toml`.
+/// The release line of cargo-deny that reads our `deny.toml`.
 const DENY_VERSION: &str = "^0.20";
 
-/// Installs missing tools.
+/// Installs what is missing.
 ///
 /// # Errors
-/// The tools that are still missing.
+/// Names everything that is missing still.
 pub(crate) fn run(workspace: &Workspace, bench: bool) -> Result<(), TaskError> {
     all_here(&install(workspace, bench))
 }
 
-/// Installs the tools of `cargo xtask ship`.
+/// Installs what `cargo xtask ship` calls, where missing.
 ///
 /// # Errors
-/// They are still missing.
+/// Says that it is missing still.
 pub(crate) fn for_training(workspace: &Workspace) -> Result<(), TaskError> {
     let missing: Vec<String> = llvm_tools(workspace).into_iter().collect();
     all_here(&missing)
 }
 
-/// Installs missing tools and returns those that could not be installed, with the reasons.
+/// Installs what is missing and returns what could not be installed, each with the reason.
 pub(crate) fn install(workspace: &Workspace, bench: bool) -> Vec<String> {
     let mut missing = debian::install(workspace, bench);
     missing.extend(rust_component(workspace, "rustfmt", "fmt"));
     missing.extend(rust_component(workspace, "clippy", "clippy"));
     missing.extend(cargo_deny(workspace));
+    missing.extend(object_server::install(workspace));
     if bench {
         missing.extend(llvm_tools(workspace));
     }
@@ -54,7 +56,7 @@ fn rust_component(workspace: &Workspace, component: &str, subcommand: &str) -> O
     })
 }
 
-/// The tools of `cargo xtask ship`.
+/// What `cargo xtask ship` calls.
 fn llvm_tools(workspace: &Workspace) -> Option<String> {
     component_if(workspace, "llvm-tools", || ship::merger(workspace).is_ok())
 }
@@ -73,8 +75,7 @@ fn component_if(
     outcome(component, added)
 }
 
-/// A debug build, which takes under a minute on two cores; a release build takes fifteen times as
-/// long.
+/// A debug build: it takes under a minute on two cores, a release build fifteen times that.
 fn cargo_deny(workspace: &Workspace) -> Option<String> {
     if has_subcommand(workspace, "deny") {
         say("setup: cargo-deny is here");

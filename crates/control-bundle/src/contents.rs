@@ -14,6 +14,8 @@ pub const ENTRY_FILE: &str = "proxy.kdl";
 const FOLDER: &str = "files/";
 const MANIFEST: &str = "manifest.json";
 const SBOM: &str = "sbom.cdx.json";
+/// How every kind of private key ends its first line. [RFC 7468 §10]
+const PRIVATE_KEY: &[u8] = b"PRIVATE KEY-----";
 
 /// Files by name; `/` separates folders.
 pub type Files = BTreeMap<String, Vec<u8>>;
@@ -44,6 +46,9 @@ pub fn pack(files: &Files, requirements: &Requirements) -> Result<Vec<u8>, Bundl
     let mut entries = BTreeMap::new();
     for (name, bytes) in files {
         check_name(name)?;
+        if holds_private_key(bytes) {
+            return Err(BundleError::PrivateKey(name.clone()));
+        }
         entries.insert(format!("{FOLDER}{name}"), bytes.clone());
     }
     let sbom = sbom::document(files, requirements);
@@ -83,4 +88,17 @@ pub fn unpack(archive: &[u8]) -> Result<Contents, BundleError> {
         sbom,
         files,
     })
+}
+
+fn holds_private_key(bytes: &[u8]) -> bool {
+    let begin = PRIVATE_KEY.first().copied().unwrap_or_default();
+    let mut rest = bytes;
+    while let Some(at) = rest.iter().position(|byte| *byte == begin) {
+        rest = rest.get(at..).unwrap_or_default();
+        if rest.starts_with(PRIVATE_KEY) {
+            return true;
+        }
+        rest = rest.get(1..).unwrap_or_default();
+    }
+    false
 }

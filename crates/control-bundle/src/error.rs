@@ -39,6 +39,9 @@ pub enum BundleError {
     /// A name twice, or a file where another one needs a folder.
     #[error("`{0}` stands there twice")]
     Duplicate(String),
+    /// A private key in PEM: those reach nodes by another way, and are held in memory.
+    #[error("`{0}` holds a private key, which never belongs in a bundle")]
+    PrivateKey(String),
     /// The file that a configuration begins with is missing.
     #[error("there is no file `proxy.kdl`")]
     NoEntryFile,

@@ -1,7 +1,7 @@
 //! Bundles of configuration: reproducible archives, their manifests and signatures.
 //!
 //! [`pack`] makes an archive from files, [`unpack`] opens one that may be hostile. [`digest`] names
-//! an archive; [`sign`] and [`verify`] are about that digest, [`Order`] about one node.
+//! an archive; [`sign`] and [`verify`] are about that digest, [`verify_order`] about the order to a node.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod bounds;
@@ -24,6 +24,6 @@ pub use contents::{Contents, ENTRY_FILE, Files, pack, unpack};
 pub use error::{BundleError, NameError};
 pub use file_name::check_name;
 pub use manifest::{FORMAT, ListedFile, Manifest, Requirements};
-pub use order::Order;
+pub use order::verify_order;
 pub use signature::{digest, sign, verify};
 pub use version::Version;

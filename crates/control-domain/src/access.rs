@@ -57,6 +57,16 @@ impl Access {
     pub const WRITE_NODES: Self = Self::member(ScopeRule::Has(Scope::NodesWrite), Role::Operator);
     /// Manages API keys.
     pub const API_KEYS: Self = Self::member(ScopeRule::Has(Scope::ApiKeysAdmin), Role::Admin);
+    /// Lists, views, downloads, verifies and compares bundles.
+    pub const READ_BUNDLES: Self = Self::member(ScopeRule::Has(Scope::BundlesRead), Role::Reader);
+    /// Creates, assigns and revokes bundles.
+    pub const WRITE_BUNDLES: Self =
+        Self::member(ScopeRule::Has(Scope::BundlesWrite), Role::Operator);
+    /// Lists and views services, upstreams and certificates.
+    pub const READ_SERVICES: Self = Self::member(ScopeRule::Has(Scope::ServicesRead), Role::Reader);
+    /// Creates, changes and deletes services, upstreams and certificates.
+    pub const WRITE_SERVICES: Self =
+        Self::member(ScopeRule::Has(Scope::ServicesWrite), Role::Operator);
 
     const fn member(scope: ScopeRule, role: Role) -> Self {
         Self::Member { scope, role }

@@ -12,6 +12,8 @@ mod refusal;
 mod text;
 
 mod api_key;
+mod bundle;
+mod certificate;
 mod enrolment_token;
 mod heartbeat;
 mod invitation;
@@ -20,14 +22,20 @@ mod membership;
 mod node;
 mod org;
 mod project;
+mod service;
 mod session;
 mod setup_link;
 mod signing_key;
+mod upstream;
 mod user;
 
 pub use access::{Access, Role, Scope, ScopeRule, Tenant};
 pub use actor::{Actor, NodeCredential};
 pub use api_key::{API_KEY_TRANSITIONS, ApiKey, ApiKeyEvent, ApiKeyState, NewApiKey};
+pub use bundle::{
+    BUNDLE_TRANSITIONS, Bundle, BundleArchive, BundleEvent, BundleSignature, BundleState,
+};
+pub use certificate::{Certificate, CertificateFacts, CertificateState};
 pub use enrolment_token::{
     ENROLMENT_TOKEN_TRANSITIONS, EnrolmentToken, EnrolmentTokenEvent, EnrolmentTokenState,
     NewEnrolmentToken,
@@ -44,8 +52,10 @@ pub use node::{
 pub use org::Org;
 pub use project::Project;
 pub use refusal::Refusal;
+pub use service::{Service, ServiceSettings};
 pub use session::Session;
 pub use setup_link::SetupLink;
 pub use signing_key::{SIGNING_KEY_TRANSITIONS, SigningKey, SigningKeyEvent, SigningKeyState};
 pub use text::{Email, Name};
+pub use upstream::{LoadBalancing, Target, Upstream, UpstreamSettings, UpstreamTls};
 pub use user::{NewUser, User};

@@ -10,13 +10,17 @@ CREATE TABLE bundles (
   size_bytes BIGINT,
   signing_key_id TEXT REFERENCES signing_keys (id),
   signature TEXT,
-  -- JSON, as the validator gives it.
-  diagnostics TEXT,
+  -- JSON, as the validator gives it; empty for a draft.
+  diagnostics TEXT NOT NULL,
   created_at BIGINT NOT NULL,
   signed_at BIGINT,
   revoked_at BIGINT,
+  -- Nodes that were ordered to run it are to be given what they ran before.
+  recalling BIGINT NOT NULL DEFAULT 0 CHECK (recalling IN (0, 1)),
   version BIGINT NOT NULL
 );
 CREATE INDEX bundles_by_project ON bundles (project_id, id);
+CREATE INDEX bundles_by_state ON bundles (project_id, state, id);
+CREATE INDEX bundles_recalling ON bundles (id) WHERE recalling = 1;
 CREATE INDEX bundles_by_org ON bundles (org_id);
 CREATE INDEX bundles_by_signing_key ON bundles (signing_key_id);

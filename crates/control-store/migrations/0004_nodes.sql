@@ -75,6 +75,8 @@ CREATE TABLE node_orders (
   -- Grows with every order to the node.
   counter BIGINT NOT NULL,
   bundle_id TEXT NOT NULL REFERENCES bundles (id),
+  -- The bundle of the last order that named another one.
+  previous_bundle_id TEXT REFERENCES bundles (id),
   digest TEXT NOT NULL,
   kid TEXT NOT NULL REFERENCES signing_keys (id),
   signature TEXT NOT NULL,
@@ -83,7 +85,8 @@ CREATE TABLE node_orders (
   seq BIGINT NOT NULL
 );
 CREATE INDEX node_orders_by_seq ON node_orders (seq);
-CREATE INDEX node_orders_by_bundle ON node_orders (bundle_id);
+CREATE INDEX node_orders_by_bundle ON node_orders (bundle_id, node_id);
+CREATE INDEX node_orders_by_previous ON node_orders (previous_bundle_id);
 CREATE INDEX node_orders_by_kid ON node_orders (kid);
 
 CREATE TABLE node_events (

@@ -5,6 +5,7 @@
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod error;
+mod objects;
 mod row;
 mod statement;
 mod store;
@@ -17,6 +18,8 @@ mod rate_limit;
 mod reply;
 
 mod api_key;
+mod bundle;
+mod certificate;
 mod enrolment_token;
 mod heartbeat;
 mod invitation;
@@ -28,10 +31,13 @@ mod node_list;
 mod node_order;
 mod org;
 mod project;
+mod recall;
 mod secret;
+mod service;
 mod session;
 mod setup_link;
 mod signing_key;
+mod upstream;
 mod user;
 
 pub use audit::{AuditEntry, AuditFault};
@@ -41,7 +47,9 @@ pub use membership::Member;
 pub use node_key::TokenIssuer;
 pub use node_list::{NodeCounts, NodeFilter};
 pub use node_order::StoredOrder;
+pub use objects::{ObjectBytes, ObjectError, Objects};
 pub use rate_limit::{Group, Rate};
+pub use recall::Recall;
 pub use reply::{Reply, Reservation};
 pub use secret::StoredSecret;
 pub use store::{Store, Transaction};

@@ -83,7 +83,12 @@ impl Transaction {
                         counter = excluded.counter, bundle_id = excluded.bundle_id,
                         digest = excluded.digest, kid = excluded.kid,
                         signature = excluded.signature, made_at = excluded.made_at,
-                        seq = excluded.seq
+                        seq = excluded.seq,
+                        previous_bundle_id = CASE
+                          WHEN node_orders.bundle_id = excluded.bundle_id
+                          THEN node_orders.previous_bundle_id
+                          ELSE node_orders.bundle_id
+                        END
                       WHERE node_orders.counter = excluded.counter - 1";
         let counter = i64::try_from(*counter).map_err(|_| StoreError::Corrupt("counter"))?;
         let done = sql(upsert)

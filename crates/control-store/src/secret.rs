@@ -95,6 +95,19 @@ impl Transaction {
         rows.iter().map(|row| text(row, "master_key")).collect()
     }
 
+    /// Deletes a secret that nothing refers to any more.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Reference`] while it is referred to, or [`StoreError::Stale`] if it is gone.
+    pub async fn delete_secret(&mut self, secret: SecretId) -> Result<(), StoreError> {
+        let done = query("DELETE FROM secrets WHERE id = $1")
+            .bind(secret.to_string())
+            .execute(self.connection())
+            .await?;
+        written(&done)
+    }
+
     /// Stores the secret as sealed by another key.
     ///
     /// # Errors

@@ -3,12 +3,14 @@
 
 mod database;
 mod http;
+mod object_server;
 mod postgres;
 mod program;
 mod wait;
 
 pub use database::{Database, databases};
 pub use http::{Answer, Client};
+pub use object_server::ObjectServer;
 pub use postgres::Postgres;
 pub use program::{Program, kill};
 pub use wait::until;

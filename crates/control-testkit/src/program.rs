@@ -29,7 +29,22 @@ impl Program {
     ///
     /// If it ends before.
     pub fn start<S: AsRef<OsStr>>(controld: &str, arguments: &[S]) -> Self {
+        Self::start_with(controld, arguments, &[])
+    }
+
+    /// As [`Program::start`], with further variables in its environment.
+    ///
+    /// # Panics
+    ///
+    /// If it ends before.
+    pub fn start_with<S: AsRef<OsStr>>(
+        controld: &str,
+        arguments: &[S],
+        variables: &[(String, String)],
+    ) -> Self {
+        let variables = variables.iter().map(|(name, value)| (name, value));
         let mut process = Command::new(controld)
+            .envs(variables)
             .args(["--listen", "127.0.0.1:0"])
             .args(arguments)
             .stdout(Stdio::piped())

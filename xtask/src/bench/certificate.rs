@@ -1,17 +1,17 @@
-//! The certificate of all servers, created for each run.
+//! The certificate that all servers show, made anew for each run.
 
 use crate::task_error::TaskError;
 use std::fs;
 use std::path::Path;
 
-/// Name of the certificate's file.
+/// The certificate's file.
 pub(super) const CERTIFICATE: &str = "certificate.pem";
-/// Name of the private key's file.
+/// The file of its private key.
 pub(super) const KEY: &str = "key.pem";
-/// Name of a file with both, as `HAProxy` requires.
+/// Both in one file, as `HAProxy` wants them.
 pub(super) const BOTH: &str = "both.pem";
 
-/// Creates a P-256 key and a certificate for it, in a folder.
+/// Makes a P-256 key and a certificate for it, in a folder.
 pub(super) fn make(folder: &Path) -> Result<(), TaskError> {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]);
     let made =

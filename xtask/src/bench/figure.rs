@@ -1,24 +1,24 @@
-//! The measured figures and their format.
+//! The figures that are measured, and how they are written.
 
 use serde::{Deserialize, Serialize};
 
-/// A figure. Less is better, except for requests per second.
+/// One kind of figure. Less is better, except of requests a second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Figure {
-    /// CPU time of the proxy's threads per request, in microseconds.
+    /// CPU time of the proxy's threads for each request, in microseconds.
     CpuMicros,
-    /// Share of its cores that the proxy used.
+    /// The part of its cores that the proxy used.
     Share,
-    /// Share of the time in which the load was busy.
+    /// The part of the time in which the load had something to do.
     LoadShare,
-    /// Requests answered per second.
+    /// Requests answered in a second.
     PerSecond,
-    /// Median response time, in microseconds.
+    /// The time within which half of the answers came, in microseconds.
     P50Micros,
-    /// 99th percentile of the response time, in microseconds.
+    /// The time within which 99 % came, in microseconds.
     P99Micros,
-    /// 99.9th percentile of the response time, in microseconds.
+    /// The time within which 99.9 % came, in microseconds.
     P999Micros,
     /// Resident memory after the first request, in bytes.
     RssBytes,
@@ -26,18 +26,18 @@ pub(super) enum Figure {
     ConnectionBytes,
     /// Resident memory that a route adds, in bytes.
     RouteBytes,
-    /// From the signal until the new configuration is active, in milliseconds.
+    /// From the signal until the new configuration is in force, in milliseconds.
     ReloadMillis,
-    /// Instructions in user mode per request.
+    /// Instructions in user mode for each request.
     Instructions,
-    /// System calls per request.
+    /// System calls for each request.
     SystemCalls,
-    /// Readings of a clock per request, which need no system call.
+    /// Readings of a clock for each request, which cost no system call.
     ClockReads,
 }
 
 impl Figure {
-    /// The title in tables.
+    /// What tables call it.
     pub(super) fn title(self) -> &'static str {
         match self {
             Self::CpuMicros => "CPU per request",
@@ -79,7 +79,7 @@ impl Figure {
     }
 }
 
-/// A whole number with separated thousands.
+/// A whole number with its thousands apart.
 fn grouped(value: f64) -> String {
     let digits = format!("{value:.0}");
     let mut grouped = String::new();

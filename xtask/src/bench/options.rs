@@ -1,10 +1,10 @@
-//! Options of `cargo xtask bench`.
+//! What the command line of `cargo xtask bench` says.
 
 use super::cases::{CASES, Case, Plan};
 use super::effort::Effort;
 use crate::task_error::TaskError;
 
-/// Options.
+/// How to measure, and what.
 #[derive(Debug, clap::Args)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -32,7 +32,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Number and length of the samples.
+    /// Rounds and times.
     pub(super) fn effort(&self) -> Effort {
         if self.quick {
             Effort::QUICK
@@ -41,7 +41,7 @@ impl Options {
         }
     }
 
-    /// The selected cases.
+    /// The cases that are wanted.
     pub(super) fn cases(&self) -> Result<Vec<Case>, TaskError> {
         let unknown = self.only.iter().find(|name| !is_case(name));
         if let Some(unknown) = unknown {

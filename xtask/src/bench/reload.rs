@@ -1,4 +1,4 @@
-//! Reloads under load: their duration, and the response times meanwhile.
+//! Reloads while requests come: how long each takes, and how late answers are meanwhile.
 
 use super::cases::Load;
 use super::comparison::Comparison;
@@ -19,12 +19,12 @@ use serde_json::Value;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-/// Interval of polling the proxy for the end of a reload.
+/// How often the proxy is asked whether it has reloaded.
 const TICK: Duration = Duration::from_millis(5);
-/// Maximum duration of one reload.
+/// Longest that one reload may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Reloads while requests arrive, in every round.
+/// Reloads for as long as requests come, in every round.
 pub(super) fn repeat(
     comparison: &mut Comparison<'_>,
     servers: &[Server],
@@ -72,7 +72,7 @@ fn round(
     while reloading.is_ok() && watch.elapsed() < warm + span {
         reloading = once(running).map(|time| times.push(time));
     }
-    // The reply belongs to this load, whatever the result of the reloads.
+    // The reply belongs to this order, whatever became of the reloads.
     let sample = comparison.load_process.finish();
     reloading?;
     let sample = sample?;
@@ -88,7 +88,7 @@ fn round(
     })
 }
 
-/// One reload, from the signal to its end.
+/// One reload, from the signal until the proxy says that it is done.
 fn once(running: &Running) -> Result<Duration, TaskError> {
     let before = reloads(running)?;
     running.signal(Signal::HUP)?;
@@ -102,7 +102,7 @@ fn once(running: &Running) -> Result<Duration, TaskError> {
     Ok(watch.elapsed())
 }
 
-/// Number of reloads that the proxy reports.
+/// How often the proxy says that it has reloaded.
 fn reloads(running: &Running) -> Result<f64, TaskError> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, running.ports.admin));
     let answer = RawClient::try_connect(address).map(|mut client| {

@@ -1,4 +1,4 @@
-//! All samples of a run, in JSON.
+//! All that a run measured, as it is kept in JSON.
 
 use super::effort::Effort;
 use super::figure::Figure;
@@ -12,9 +12,9 @@ use std::collections::BTreeMap;
 pub(super) struct Report {
     pub(super) machine: Machine,
     pub(super) effort: Effort,
-    /// The version of each program.
+    /// What each program says of its version.
     pub(super) versions: BTreeMap<String, String>,
-    /// Requests per second that the load generator achieves by itself.
+    /// Requests a second that the load can make and take answers to, by itself.
     pub(super) capacity_per_second: f64,
     pub(super) cases: Vec<CaseReport>,
 }
@@ -22,13 +22,14 @@ pub(super) struct Report {
 /// One case of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct CaseReport {
-    /// Its name in targets and on the command line.
+    /// What targets and the command line call it.
     pub(super) name: String,
-    /// Its description.
+    /// What it does, in words.
     pub(super) title: String,
-    /// proxyd is compared with its peers; otherwise several set-ups are compared with the first.
+    /// Whether proxyd is beside its peers here; else in several set-ups, the first of which is the
+    /// measure of the rest.
     pub(super) with_peers: bool,
-    /// The reported figures; rounds contain further ones.
+    /// The figures that matter in it; rounds hold further ones.
     pub(super) figures: Vec<Figure>,
     pub(super) entries: Vec<Entry>,
 }
@@ -37,7 +38,7 @@ pub(super) struct CaseReport {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Entry {
     pub(super) name: String,
-    /// The reason why it could not be measured.
+    /// Why it could not be measured.
     pub(super) unsupported: Option<String>,
     pub(super) rounds: Vec<Round>,
 }
@@ -46,14 +47,14 @@ pub(super) struct Entry {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Round {
     pub(super) figures: BTreeMap<Figure, f64>,
-    /// The reason why it is invalid, although it was repeated.
+    /// Why it does not count, although it was taken anew.
     pub(super) void: Option<String>,
-    /// Number of repetitions.
+    /// How often it was taken anew.
     pub(super) repeated: u32,
 }
 
 impl CaseReport {
-    /// Adds the repeated rounds of the same case.
+    /// Adds the rounds of the same case measured again.
     pub(super) fn extend(&mut self, again: Self) {
         for entry in again.entries {
             let first = self.entries.iter_mut().find(|one| one.name == entry.name);
@@ -65,7 +66,7 @@ impl CaseReport {
 }
 
 impl Entry {
-    /// An entry that could not be measured.
+    /// One that could not be measured.
     pub(super) fn unsupported(name: &str, why: String) -> Self {
         Self {
             name: name.to_owned(),
@@ -74,7 +75,7 @@ impl Entry {
         }
     }
 
-    /// An entry to be measured.
+    /// One that is to be measured.
     pub(super) fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -83,12 +84,12 @@ impl Entry {
         }
     }
 
-    /// Whether rounds were measured and none is valid.
+    /// Whether rounds were measured and none of them counts.
     pub(super) fn is_doubtful(&self) -> bool {
         !self.rounds.is_empty() && self.rounds.iter().all(|round| round.void.is_some())
     }
 
-    /// The figure's median and range over valid rounds, or over all if none is valid.
+    /// The figure's median and range: over the rounds that count, else over those that do not.
     pub(super) fn spread(&self, figure: Figure) -> Option<Spread> {
         let doubtful = self.is_doubtful();
         let rounds = self.rounds.iter();
@@ -96,7 +97,7 @@ impl Entry {
         statistics::spread(counting.filter_map(|round| round.figures.get(&figure).copied()))
     }
 
-    /// The ratio of this entry's figure to another's, over rounds valid for both.
+    /// How this entry's figure relates to another's, over the rounds that count for both.
     pub(super) fn ratio(&self, to: &Self, figure: Figure) -> Option<Spread> {
         let rounds = self.rounds.iter().zip(&to.rounds);
         let both = rounds.filter(|(ours, theirs)| ours.void.is_none() && theirs.void.is_none());
@@ -125,7 +126,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn void_rounds_do_not_count() {
+    fn void_rounds_count_for_nobody() {
         let figure = Figure::CpuMicros;
         let ours = entry("proxyd", figure, &[Some(9.0), None, Some(8.0)]);
         let theirs = entry("nginx", figure, &[Some(10.0), Some(1.0), Some(10.0)]);

@@ -1,4 +1,4 @@
-//! The targets in `bench-targets.toml`, and the judgement of a run.
+//! What `bench-targets.toml` asks for, and whether a run has it.
 
 use super::figure::Figure;
 use super::results::Results;
@@ -13,17 +13,17 @@ use std::path::Path;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Targets {
-    /// The counts for `cargo xtask test-all`.
+    /// What `cargo xtask test-all` compares with.
     pub(super) guard: Option<Guard>,
-    /// Targets for ratios of two entries.
+    /// Figures of one entry over those of another.
     #[serde(default, rename = "ratio")]
     ratios: Vec<Ratio>,
-    /// Targets for single figures.
+    /// Figures by themselves.
     #[serde(default, rename = "bound")]
     bounds: Vec<Bound>,
 }
 
-/// The committed counts of proxyd.
+/// The counts of proxyd as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Guard {
@@ -31,7 +31,7 @@ pub(super) struct Guard {
     pub(super) instructions: f64,
     /// System calls of one small GET.
     pub(super) system_calls: f64,
-    /// Relative tolerance of a count.
+    /// The part of a count by which it may differ.
     pub(super) tolerance: f64,
 }
 
@@ -40,13 +40,13 @@ pub(super) struct Guard {
 struct Ratio {
     case: String,
     figure: Figure,
-    /// The judged entry; proxyd by default.
+    /// The entry that is judged; proxyd if it is not written.
     of: Option<String>,
-    /// The entry that it is compared with.
+    /// The entry it is compared with.
     to: String,
-    /// The maximum.
+    /// The most that passes.
     gate: f64,
-    /// The goal, if it is lower.
+    /// What we are after.
     goal: Option<f64>,
 }
 
@@ -56,17 +56,17 @@ struct Bound {
     case: String,
     figure: Figure,
     of: Option<String>,
-    /// The maximum, in the figure's unit.
+    /// The most that passes, in the figure's own unit.
     gate: f64,
     goal: Option<f64>,
 }
 
-/// The result of one target.
+/// What became of one target.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Verdict {
     pub(super) case: String,
     pub(super) figure: Figure,
-    /// The judged figure.
+    /// What is judged, and by what measure.
     pub(super) subject: String,
     pub(super) measured: Option<Spread>,
     pub(super) gate: f64,
@@ -74,11 +74,11 @@ pub(super) struct Verdict {
     pub(super) standing: Standing,
 }
 
-/// Relative distance from the gate within which a result may be due to chance.
+/// A figure that differs from its gate by no more than this part of it may be on either side by chance.
 const CLOSE_CALL_SHARE: f64 = 0.1;
 
 impl Verdict {
-    /// Whether another run might have a different result: the figure was close, or there was none.
+    /// Whether another run might well say otherwise: a call was close, or the machine gave no time for it.
     pub(super) fn is_undecided(&self) -> bool {
         let measured = self.measured.map(|spread| spread.median);
         let is_close = |measured: f64| (measured / self.gate - 1.0).abs() <= CLOSE_CALL_SHARE;
@@ -86,15 +86,15 @@ impl Verdict {
     }
 }
 
-/// The state of a target.
+/// How a target stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// Met.
+    /// Reached, with nothing more to be after.
     Met,
-    /// The gate is passed, the goal is not.
+    /// The gate is passed, the goal not reached.
     Gate,
     Missed,
-    /// The case ran without a valid figure.
+    /// The case ran, and has no figure that counts.
     Unknown,
     /// The case was not part of the run.
     LeftOut,
@@ -174,7 +174,7 @@ fn standing(ran: bool, measured: Option<Spread>, gate: f64, goal: Option<f64>) -
 }
 
 impl Standing {
-    /// Whether the gate fails.
+    /// Whether a gate must close.
     pub(super) fn fails(self) -> bool {
         match self {
             Self::Missed | Self::Unknown => true,

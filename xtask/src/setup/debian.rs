@@ -1,4 +1,4 @@
-//! Debian packages and their installation.
+//! Debian packages: which, why, and how they are installed.
 
 use crate::command;
 use crate::task_error::TaskError;
@@ -7,7 +7,7 @@ use crate::workspace::Workspace;
 use rustix::process::geteuid;
 use std::process::Command;
 
-/// A Debian package, with a program that proves its presence.
+/// A Debian package and the program by which its presence is known.
 struct Package {
     name: &'static str,
     program: &'static str,
@@ -35,6 +35,12 @@ const PACKAGES: &[Package] = &[
         bench_only: false,
     },
     Package {
+        name: "python3-venv",
+        program: "python3",
+        reason: "the S3-compatible server of the control plane's tests is a Python program",
+        bench_only: false,
+    },
+    Package {
         name: "nginx",
         program: "nginx",
         reason: "a peer to measure against",
@@ -54,7 +60,7 @@ const PACKAGES: &[Package] = &[
     },
 ];
 
-/// Installs missing packages and returns those that are still missing.
+/// Installs the packages that are missing and returns those that are missing still.
 pub(super) fn install(workspace: &Workspace, bench: bool) -> Vec<String> {
     let wanted = || {
         let all = PACKAGES.iter();

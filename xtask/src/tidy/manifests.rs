@@ -1,4 +1,5 @@
-//! Every crate has the workspace's lints, the licence and a README; the root has the licence texts.
+//! What every crate must bring: the workspace's lints, the licence, a README; and the root the
+//! licence texts.
 
 use super::graph::Graph;
 use super::tree::Tree;
@@ -7,7 +8,7 @@ use super::violation::Violation;
 const LICENSE: &str = "MIT OR Apache-2.0";
 const LICENSE_FILES: &[&str] = &["LICENSE-MIT", "LICENSE-APACHE"];
 
-/// Crates that lack one of them.
+/// Crates that lack something.
 pub(super) fn violations(tree: &Tree, graph: &Graph) -> Vec<Violation> {
     let mut faults: Vec<Violation> = LICENSE_FILES
         .iter()

@@ -1,9 +1,9 @@
-//! Every Rust file begins with a `//!` sentence.
+//! Every Rust file opens with a sentence that says what the reader will find.
 
 use super::tree::Tree;
 use super::violation::Violation;
 
-/// Files without it.
+/// Files that open with anything else.
 pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
     tree.rust()
         .filter(|(file, _)| {

@@ -1,4 +1,4 @@
-//! Figures that may only fall, compared with their committed maxima.
+//! Figures that may only fall: how much of what is to go is still there, beside the committed maximum.
 
 use super::modules::Circles;
 use super::tree::Tree;
@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 
 /// The committed maxima.
 const PAGE: &str = "xtask/ratchet.toml";
-/// Maximum number of places in a violation.
+/// Places that a violation shows at most.
 const MAX_PLACES: usize = 10;
 
-/// The contents of the file.
+/// What stands in the file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Maxima {
@@ -21,11 +21,11 @@ struct Maxima {
     people_words_per_mille: usize,
     /// Constants with neither noun nor unit in their name.
     bare_constants: usize,
-    /// Modules in circles, by crate; 0 for a crate that is not listed.
+    /// Modules in circles, by crate; a crate that is not named may have none.
     modules_in_circles: BTreeMap<String, usize>,
 }
 
-/// The current figures, each with its name.
+/// The figures as they are, a name and a text each.
 pub(super) fn figures(tree: &Tree) -> Vec<(&'static str, String)> {
     let (circles, words) = (Circles::of(tree), Words::of(tree));
     let modules = circles.modules();

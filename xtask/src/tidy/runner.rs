@@ -1,14 +1,14 @@
-//! Settings of the test runner: no retries, and tests that measure time run alone.
+//! The test runner's settings: no test is tried twice, and what measures time runs alone.
 
 use super::items::has_word;
 use super::tree::Tree;
 use super::violation::Violation;
 
 const PAGE: &str = ".config/nextest.toml";
-/// The call of a test that must run alone.
+/// What a test calls that needs a quiet machine.
 const TURN: &str = "alone()";
 
-/// Retries, and such tests without the setting.
+/// Retries, and tests that want to be alone and are not.
 pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
     let Some(settings) = tree.file(PAGE) else {
         return vec![Violation::whole(PAGE, "is missing")];

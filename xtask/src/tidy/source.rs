@@ -1,13 +1,14 @@
-//! Separation of a Rust file into code and comments; text in string literals belongs to neither.
+//! A Rust file taken apart into its code and its comments, so that neither is mistaken for the
+//! other and text in string literals for neither.
 
-/// The lines of a Rust file, separated.
+/// A Rust file, line by line, twice.
 #[derive(Debug)]
 pub(super) struct Source {
-    /// Each line without comments and without the contents of literals.
+    /// Each line without its comments and without the insides of its literals.
     pub(super) code: Vec<String>,
     /// The comments of each line, with their slashes.
     pub(super) comments: Vec<String>,
-    /// Number of lines before the tests at the end of the file.
+    /// The number of lines before the tests at the end of the file.
     pub(super) tests_start: usize,
 }
 
@@ -19,7 +20,7 @@ enum Kind {
 }
 
 impl Source {
-    /// Separates a file's text.
+    /// Takes a file's text apart.
     pub(super) fn of(text: &str) -> Self {
         let mut code = vec![String::new()];
         let mut comments = vec![String::new()];
@@ -69,7 +70,7 @@ fn tests_start(code: &[String]) -> usize {
         .unwrap_or(code.len())
 }
 
-/// The first token of the text, and its length in bytes, never 0.
+/// What the text begins with, and its length in bytes, never 0.
 fn token(text: &str) -> (Kind, usize) {
     if text.starts_with("//") {
         return (Kind::Comment, text.find('\n').unwrap_or(text.len()));

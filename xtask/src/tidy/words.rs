@@ -1,5 +1,4 @@
-//! Words that hide the meaning: people words for machines in comments, and constants without a
-//! noun.
+//! Words that hide what is meant: people words for machines in comments, and constants without a noun.
 
 use super::tree::Tree;
 
@@ -19,7 +18,7 @@ const PEOPLE_WORDS: &[&str] = &[
     "anyone",
     "others",
 ];
-/// Words that by themselves name neither a quantity nor a unit.
+/// Names of constants that say neither of what nor in which unit.
 const BARE_NAMES: &[&str] = &[
     "ALWAYS", "BIG", "BRIEF", "ENOUGH", "EVERY", "FEW", "FEWEST", "GREAT", "GREATEST", "HARDLY",
     "LARGE", "LARGEST", "LEAST", "LESS", "LITTLE", "LONG", "LONGEST", "LOOK", "MANY", "MORE",
@@ -27,13 +26,13 @@ const BARE_NAMES: &[&str] = &[
     "SMALLEST", "SOME", "SOON", "WHILE",
 ];
 
-/// Occurrences of such words in the project.
+/// How often such words stand in the project.
 #[derive(Debug, Default)]
 pub(super) struct Words {
     comment_lines: usize,
-    /// Places of people words: file and line, from 1.
+    /// Where people words stand: file and line, counted from 1.
     people: Vec<String>,
-    /// Places of bare constants: file, line and name.
+    /// Where bare constants are declared: file, line and name.
     constants: Vec<String>,
 }
 
@@ -58,7 +57,7 @@ impl Words {
         words
     }
 
-    /// People words per thousand comment lines.
+    /// People words in a thousand comment lines.
     pub(super) fn people_per_mille(&self) -> usize {
         (self.people.len() * 1_000).div_ceil(self.comment_lines.max(1))
     }
@@ -68,12 +67,12 @@ impl Words {
         self.constants.len()
     }
 
-    /// Places of the people words.
+    /// Where the people words stand.
     pub(super) fn people(&self) -> &[String] {
         &self.people
     }
 
-    /// Places of the bare constants.
+    /// Where the bare constants stand.
     pub(super) fn constants(&self) -> &[String] {
         &self.constants
     }
@@ -85,7 +84,7 @@ fn people(comment: &str) -> impl Iterator<Item = String> {
     words.filter(|word| PEOPLE_WORDS.contains(&word.as_str()))
 }
 
-/// The name of a constant or static that the line declares.
+/// The name that a line declares as a constant or a static.
 fn constant(line: &str) -> Option<&str> {
     let line = line.trim_start();
     let line = line.split_once("pub ").map_or(line, |(_, rest)| rest);
@@ -99,7 +98,7 @@ fn constant(line: &str) -> Option<&str> {
     Some(rest.split_once(':')?.0.trim())
 }
 
-/// Whether all parts of a name are such words.
+/// Whether all words of a name are adjectives and adverbs.
 fn is_bare(name: &str) -> bool {
     name.split('_').all(|word| BARE_NAMES.contains(&word))
 }

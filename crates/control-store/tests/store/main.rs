@@ -7,5 +7,7 @@
 
 mod fleet;
 mod nouns;
+mod objects;
+mod services;
 mod shared_state;
 mod stores;

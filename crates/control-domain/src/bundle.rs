@@ -1,0 +1,252 @@
+//! A bundle: files of configuration that were checked and signed.
+
+use crate::access::{Access, Tenant};
+use crate::actor::Actor;
+use crate::machine::{Transition, next_state};
+use crate::named::named;
+use crate::refusal::Refusal;
+use crate::text::Name;
+use control_wire::{BundleId, SigningKeyId};
+use jiff::Timestamp;
+
+named! {
+    /// How far a bundle has come.
+    BundleState {
+        /// Its files are not checked yet.
+        Draft = "draft",
+        /// Its files are a configuration without errors.
+        Validated = "validated",
+        /// Its files are not: the diagnostics say why.
+        Rejected = "rejected",
+        /// Nodes may be ordered to run it.
+        Signed = "signed",
+        /// No node may be ordered to run it any more.
+        Revoked = "revoked",
+    }
+}
+
+named! {
+    /// What happens to a bundle.
+    BundleEvent {
+        /// The configuration has no errors.
+        Validate = "be validated",
+        /// The configuration has errors.
+        Reject = "be rejected",
+        /// The organization's key signs its digest.
+        Sign = "be signed",
+        /// An operator takes it back.
+        Revoke = "be revoked",
+        /// A node is ordered to run it.
+        Assign = "be assigned",
+    }
+}
+
+/// Every way of a bundle.
+pub const BUNDLE_TRANSITIONS: &[Transition<BundleState, BundleEvent>] = &[
+    Transition::new(
+        BundleState::Draft,
+        BundleEvent::Validate,
+        BundleState::Validated,
+    ),
+    Transition::new(
+        BundleState::Draft,
+        BundleEvent::Reject,
+        BundleState::Rejected,
+    ),
+    Transition::new(
+        BundleState::Validated,
+        BundleEvent::Sign,
+        BundleState::Signed,
+    ),
+    Transition::new(
+        BundleState::Signed,
+        BundleEvent::Assign,
+        BundleState::Signed,
+    ),
+    Transition::new(
+        BundleState::Signed,
+        BundleEvent::Revoke,
+        BundleState::Revoked,
+    ),
+];
+
+/// A bundle, without its bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bundle {
+    /// Its identifier.
+    pub id: BundleId,
+    /// Its project.
+    pub tenant: Tenant,
+    /// What it is for; several bundles may have the same name.
+    pub name: Name,
+    /// How far it has come.
+    pub state: BundleState,
+    /// Its bytes; none if it was rejected.
+    pub archive: Option<BundleArchive>,
+    /// None unless it was signed.
+    pub signature: Option<BundleSignature>,
+    /// What the validator says, errors and warnings: JSON.
+    pub diagnostics: String,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// When it was revoked.
+    pub revoked_at: Option<Timestamp>,
+}
+
+/// The bytes of a bundle in the object store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BundleArchive {
+    /// SHA-256 in Base64-URL.
+    pub digest: String,
+    /// Their number.
+    pub size_bytes: u64,
+}
+
+/// The signature of a bundle's digest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BundleSignature {
+    /// The key that signed.
+    pub kid: SigningKeyId,
+    /// Ed25519 in Base64-URL.
+    pub text: String,
+    /// When it was signed.
+    pub signed_at: Timestamp,
+}
+
+impl Bundle {
+    /// A new bundle whose files are not checked yet.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission, or for a bad name.
+    pub fn create(
+        actor: &Actor,
+        tenant: Tenant,
+        id: BundleId,
+        name: &str,
+        now: Timestamp,
+    ) -> Result<Self, Refusal> {
+        actor.require(Access::WRITE_BUNDLES, tenant)?;
+        Ok(Self {
+            id,
+            tenant,
+            name: Name::parse("name", name)?,
+            state: BundleState::Draft,
+            archive: None,
+            signature: None,
+            diagnostics: String::new(),
+            created_at: now,
+            revoked_at: None,
+        })
+    }
+
+    /// The bundle with the archive of its files, which have no errors.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::WrongState`] unless it is a draft.
+    pub fn validate(self, archive: BundleArchive, diagnostics: String) -> Result<Self, Refusal> {
+        let state = self.step(BundleEvent::Validate)?;
+        Ok(Self {
+            state,
+            archive: Some(archive),
+            diagnostics,
+            ..self
+        })
+    }
+
+    /// The bundle with the errors of its files.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::WrongState`] unless it is a draft.
+    pub fn reject(self, diagnostics: String) -> Result<Self, Refusal> {
+        let state = self.step(BundleEvent::Reject)?;
+        Ok(Self {
+            state,
+            diagnostics,
+            ..self
+        })
+    }
+
+    /// The bundle with the signature of its digest.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::WrongState`] unless it was validated.
+    pub fn sign(self, signature: BundleSignature) -> Result<Self, Refusal> {
+        let state = self.step(BundleEvent::Sign)?;
+        Ok(Self {
+            state,
+            signature: Some(signature),
+            ..self
+        })
+    }
+
+    /// The digest that nodes may be ordered to run.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission, or unless it is signed.
+    pub fn assign(&self, actor: &Actor) -> Result<&str, Refusal> {
+        actor.require(Access::WRITE_BUNDLES, self.tenant)?;
+        self.step(BundleEvent::Assign)?;
+        let archive = self.archive.as_ref().ok_or(Refusal::NotFound)?;
+        Ok(&archive.digest)
+    }
+
+    /// The bundle, taken back.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission, or unless it is signed.
+    pub fn revoke(self, actor: &Actor, now: Timestamp) -> Result<Self, Refusal> {
+        actor.require(Access::WRITE_BUNDLES, self.tenant)?;
+        let state = self.step(BundleEvent::Revoke)?;
+        Ok(Self {
+            state,
+            revoked_at: Some(now),
+            ..self
+        })
+    }
+
+    /// Whether a node may have the bytes: an order to it was signed while the bundle was.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::NotFound`] unless it is signed.
+    pub fn deliver(&self) -> Result<(), Refusal> {
+        let is_signed = self.state == BundleState::Signed;
+        is_signed.then_some(()).ok_or(Refusal::NotFound)
+    }
+
+    /// The name of the archive in the object store. Bundles of the same files share it.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::WrongState`] for a bundle without an archive.
+    pub fn archive_object(&self) -> Result<String, Refusal> {
+        let archive = self.archive.as_ref();
+        let archive = archive.ok_or_else(|| self.without_archive("be unpacked"))?;
+        let org = self.tenant.org;
+        Ok(format!("bundles/{org}/{}.tar.zst", archive.digest))
+    }
+
+    /// The refusal of what needs an archive.
+    pub fn without_archive(&self, event: &'static str) -> Refusal {
+        Refusal::WrongState {
+            noun: "a bundle",
+            state: self.state.name(),
+            event,
+        }
+    }
+
+    fn step(&self, event: BundleEvent) -> Result<BundleState, Refusal> {
+        let next = next_state(BUNDLE_TRANSITIONS, self.state, event);
+        next.ok_or(Refusal::WrongState {
+            noun: "a bundle",
+            state: self.state.name(),
+            event: event.name(),
+        })
+    }
+}

@@ -1,0 +1,151 @@
+//! Bundles.
+
+use crate::error::StoreError;
+use crate::row::{
+    id, named, number, optional_id, optional_text, optional_time, text, time, versioned,
+};
+use crate::statement::{Record, sql};
+use crate::store::Transaction;
+use crate::versioned::{Page, Versioned};
+use control_domain::{Bundle, BundleArchive, BundleSignature, BundleState, Name, Tenant};
+use control_wire::{BundleId, ProjectId};
+use sqlx::any::AnyRow;
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, org_id, project_id, name, state, digest, size_bytes, signing_key_id, ",
+            "signature, diagnostics, created_at, signed_at, revoked_at, version FROM bundles ",
+            $rest
+        )
+    };
+}
+
+impl Transaction {
+    /// Inserts a new bundle.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn insert_bundle(&mut self, bundle: &Bundle) -> Result<(), StoreError> {
+        let Bundle {
+            id,
+            tenant: Tenant { org, project },
+            name,
+            state,
+            archive,
+            signature,
+            diagnostics,
+            created_at,
+            revoked_at,
+        } = bundle;
+        let insert = "INSERT INTO bundles (id, org_id, project_id, name, state, digest, size_bytes,
+                      signing_key_id, signature, diagnostics, created_at, signed_at, revoked_at,
+                      version) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 1)";
+        let archive = archive.as_ref();
+        let signature = signature.as_ref();
+        let size_bytes = archive.map(|archive| i64::try_from(archive.size_bytes).unwrap_or(0));
+        let insert = sql(insert).bind(*id).bind(*org).bind(*project).bind(name);
+        let insert = insert
+            .bind(state.name())
+            .bind(archive.map(|archive| archive.digest.clone()))
+            .bind(size_bytes)
+            .bind(signature.map(|signature| signature.kid))
+            .bind(signature.map(|signature| signature.text.clone()))
+            .bind(diagnostics.as_str());
+        let insert = insert
+            .bind(*created_at)
+            .bind(signature.map(|signature| signature.signed_at))
+            .bind(*revoked_at);
+        insert.run(self).await?;
+        Ok(())
+    }
+
+    /// The bundle, if it exists.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn bundle(
+        &mut self,
+        bundle: BundleId,
+    ) -> Result<Option<Versioned<Bundle>>, StoreError> {
+        sql(select!("WHERE id = $1")).bind(bundle).one(self).await
+    }
+
+    /// The bundles of a project, perhaps only those in one state.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn bundles(
+        &mut self,
+        project: ProjectId,
+        state: Option<BundleState>,
+        page: Page,
+    ) -> Result<Vec<Versioned<Bundle>>, StoreError> {
+        let Some(state) = state else {
+            let list = select!("WHERE project_id = $1 AND id > $2 ORDER BY id LIMIT $3");
+            return sql(list).bind(project).page(self, page).await;
+        };
+        let list = select!("WHERE project_id = $1 AND state = $2 AND id > $3 ORDER BY id LIMIT $4");
+        let list = sql(list).bind(project).bind(state.name());
+        list.page(self, page).await
+    }
+
+    /// Updates the state of the bundle that had `version`; gives the next one.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Stale`]
+    pub async fn update_bundle(
+        &mut self,
+        bundle: &Bundle,
+        version: i64,
+    ) -> Result<i64, StoreError> {
+        let update = "UPDATE bundles SET state = $1, revoked_at = $2, version = version + 1
+                      WHERE id = $3 AND version = $4";
+        let update = sql(update)
+            .bind(bundle.state.name())
+            .bind(bundle.revoked_at)
+            .bind(bundle.id);
+        update.write(self, version).await
+    }
+}
+
+impl Record for Bundle {
+    fn read(row: &AnyRow) -> Result<Versioned<Self>, StoreError> {
+        let bundle = Self {
+            id: id(row, "id")?,
+            tenant: Tenant::project(id(row, "org_id")?, id(row, "project_id")?),
+            name: Name::stored(text(row, "name")?),
+            state: named(row, "state", BundleState::from_name)?,
+            archive: archive(row)?,
+            signature: signature(row)?,
+            diagnostics: text(row, "diagnostics")?,
+            created_at: time(row, "created_at")?,
+            revoked_at: optional_time(row, "revoked_at")?,
+        };
+        versioned(bundle, row)
+    }
+}
+
+fn archive(row: &AnyRow) -> Result<Option<BundleArchive>, StoreError> {
+    let Some(digest) = optional_text(row, "digest")? else {
+        return Ok(None);
+    };
+    let size_bytes = u64::try_from(number(row, "size_bytes")?);
+    let size_bytes = size_bytes.map_err(|_| StoreError::Corrupt("size_bytes"))?;
+    Ok(Some(BundleArchive { digest, size_bytes }))
+}
+
+fn signature(row: &AnyRow) -> Result<Option<BundleSignature>, StoreError> {
+    let Some(kid) = optional_id(row, "signing_key_id")? else {
+        return Ok(None);
+    };
+    Ok(Some(BundleSignature {
+        kid,
+        text: text(row, "signature")?,
+        signed_at: time(row, "signed_at")?,
+    }))
+}

@@ -1,0 +1,166 @@
+//! Certificates.
+
+use crate::error::StoreError;
+use crate::row::{id, text, time, versioned};
+use crate::statement::{Record, sql};
+use crate::store::Transaction;
+use crate::versioned::{Page, Versioned};
+use control_domain::{Certificate, CertificateFacts, Name, Tenant};
+use control_wire::{CertificateId, ProjectId};
+use sqlx::any::AnyRow;
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, org_id, project_id, name, chain_pem, secret_id, hosts, not_before, ",
+            "not_after, fingerprint, created_at, version FROM certificates ",
+            $rest
+        )
+    };
+}
+
+impl Transaction {
+    /// Inserts a new certificate.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Conflict`] if the name is taken in the project.
+    pub async fn insert_certificate(&mut self, value: &Certificate) -> Result<(), StoreError> {
+        let Certificate {
+            id,
+            tenant: Tenant { org, project },
+            name,
+            facts,
+            chain_pem,
+            secret,
+            created_at,
+        } = value;
+        let insert = "INSERT INTO certificates (id, org_id, project_id, name, chain_pem, secret_id,
+                      hosts, not_before, not_after, fingerprint, created_at, version)
+                      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 1)";
+        let insert = sql(insert).bind(*id).bind(*org).bind(*project).bind(name);
+        let insert = insert
+            .bind(chain_pem.as_str())
+            .bind(*secret)
+            .bind(facts.hosts.join(" "))
+            .bind(facts.not_before)
+            .bind(facts.not_after)
+            .bind(facts.fingerprint.as_str())
+            .bind(*created_at);
+        insert.run(self).await?;
+        Ok(())
+    }
+
+    /// The certificate, if it exists.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn certificate(
+        &mut self,
+        certificate: CertificateId,
+    ) -> Result<Option<Versioned<Certificate>>, StoreError> {
+        let one = sql(select!("WHERE id = $1")).bind(certificate);
+        one.one(self).await
+    }
+
+    /// The certificates of a project.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn certificates(
+        &mut self,
+        project: ProjectId,
+        page: Page,
+    ) -> Result<Vec<Versioned<Certificate>>, StoreError> {
+        let list = select!("WHERE project_id = $1 AND id > $2 ORDER BY id LIMIT $3");
+        sql(list).bind(project).page(self, page).await
+    }
+
+    /// Updates the certificate that had `version`; gives the next one.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Stale`], or [`StoreError::Conflict`] if the name is taken.
+    pub async fn update_certificate(
+        &mut self,
+        value: &Certificate,
+        version: i64,
+    ) -> Result<i64, StoreError> {
+        let Certificate {
+            id,
+            tenant: _,
+            name,
+            facts,
+            chain_pem,
+            secret,
+            created_at: _,
+        } = value;
+        let update = "UPDATE certificates SET name = $1, chain_pem = $2, secret_id = $3,
+                      hosts = $4, not_before = $5, not_after = $6, fingerprint = $7,
+                      version = version + 1 WHERE id = $8 AND version = $9";
+        let update = sql(update).bind(name).bind(chain_pem.as_str());
+        let update = update
+            .bind(*secret)
+            .bind(facts.hosts.join(" "))
+            .bind(facts.not_before)
+            .bind(facts.not_after)
+            .bind(facts.fingerprint.as_str())
+            .bind(*id);
+        update.write(self, version).await
+    }
+
+    /// Deletes the certificate that had `version`.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Stale`], or [`StoreError::Reference`] while a service uses it.
+    pub async fn delete_certificate(
+        &mut self,
+        certificate: CertificateId,
+        version: i64,
+    ) -> Result<(), StoreError> {
+        let delete = sql("DELETE FROM certificates WHERE id = $1 AND version = $2");
+        delete.bind(certificate).write(self, version).await?;
+        Ok(())
+    }
+
+    /// Whether a service uses the certificate.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn certificate_in_use(
+        &mut self,
+        certificate: CertificateId,
+    ) -> Result<bool, StoreError> {
+        let first = sql("SELECT id FROM services WHERE certificate_id = $1 LIMIT 1");
+        Ok(first.bind(certificate).row(self).await?.is_some())
+    }
+}
+
+impl Record for Certificate {
+    fn read(row: &AnyRow) -> Result<Versioned<Self>, StoreError> {
+        let hosts = text(row, "hosts")?;
+        let certificate = Self {
+            id: id(row, "id")?,
+            tenant: Tenant::project(id(row, "org_id")?, id(row, "project_id")?),
+            name: Name::stored(text(row, "name")?),
+            facts: CertificateFacts {
+                hosts: hosts
+                    .split(' ')
+                    .filter(|host| !host.is_empty())
+                    .map(str::to_owned)
+                    .collect(),
+                not_before: time(row, "not_before")?,
+                not_after: time(row, "not_after")?,
+                fingerprint: text(row, "fingerprint")?,
+            },
+            chain_pem: text(row, "chain_pem")?,
+            secret: id(row, "secret_id")?,
+            created_at: time(row, "created_at")?,
+        };
+        versioned(certificate, row)
+    }
+}

@@ -1,0 +1,172 @@
+//! The object store: bytes by name, in a folder or behind an S3-compatible interface.
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::BoxStream;
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::local::LocalFileSystem;
+use object_store::path::Path as Key;
+use object_store::{ClientOptions, ObjectStore, ObjectStoreExt, PutPayload, RetryConfig};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+const SCHEME: &str = "s3://";
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Together with its repetitions a request is given up after this time.
+const RETRY_TIMEOUT: Duration = Duration::from_secs(20);
+const MAX_RETRIES: usize = 3;
+
+/// The object store. Clones share its connections.
+#[derive(Clone, Debug)]
+pub struct Objects {
+    store: Arc<dyn ObjectStore>,
+    prefix: Key,
+}
+
+/// The bytes of an object, piece by piece.
+pub type ObjectBytes = BoxStream<'static, Result<Bytes, ObjectError>>;
+
+/// Why the object store did not do it.
+#[derive(Debug, thiserror::Error)]
+pub enum ObjectError {
+    /// There is no object of this name.
+    #[error("the object does not exist")]
+    Missing,
+    /// The object is larger than the caller can take.
+    #[error("the object is too large")]
+    TooLarge,
+    /// The URL is not `s3://BUCKET/PREFIX?endpoint=…&region=…`.
+    #[error("not a URL of an object store: {0}")]
+    BadUrl(&'static str),
+    /// The store cannot be reached, or refused.
+    #[error("object store failed")]
+    Failed(#[source] object_store::Error),
+}
+
+impl Objects {
+    /// Objects as files of a folder, which is made if it is not there.
+    ///
+    /// A file is written under another name, synced and renamed: it is whole, or not there.
+    ///
+    /// # Errors
+    ///
+    /// [`ObjectError::Failed`] if the folder cannot be made.
+    pub fn in_folder(folder: &Path) -> Result<Self, ObjectError> {
+        let failed = |source| object_store::Error::Generic {
+            store: "folder",
+            source: Box::new(source),
+        };
+        std::fs::create_dir_all(folder).map_err(failed)?;
+        let files = LocalFileSystem::new_with_prefix(folder)?.with_fsync(true);
+        Ok(Self {
+            store: Arc::new(files),
+            prefix: Key::default(),
+        })
+    }
+
+    /// Objects behind `s3://BUCKET/PREFIX`; `endpoint` and `region` may follow as parameters.
+    ///
+    /// `variables` are those of the environment: credentials come from them alone, under the names
+    /// that the tools of AWS read.
+    ///
+    /// # Errors
+    ///
+    /// [`ObjectError`] for a wrong URL or setting.
+    pub fn by_url(
+        url: &str,
+        variables: impl Iterator<Item = (String, String)>,
+    ) -> Result<Self, ObjectError> {
+        let place = url.strip_prefix(SCHEME);
+        let place = place.ok_or(ObjectError::BadUrl("it does not begin with s3://"))?;
+        let (place, parameters) = place.split_once('?').unwrap_or((place, ""));
+        let (bucket, prefix) = place.split_once('/').unwrap_or((place, ""));
+        if bucket.is_empty() || bucket.contains('@') {
+            return Err(ObjectError::BadUrl("it names no bucket"));
+        }
+        let client = ClientOptions::new()
+            .with_timeout(REQUEST_TIMEOUT)
+            .with_connect_timeout(CONNECT_TIMEOUT);
+        let retry = RetryConfig {
+            max_retries: MAX_RETRIES,
+            retry_timeout: RETRY_TIMEOUT,
+            ..RetryConfig::default()
+        };
+        let mut builder = AmazonS3Builder::new()
+            .with_client_options(client)
+            .with_retry(retry);
+        for (name, value) in variables.filter(|(name, _)| name.starts_with("AWS_")) {
+            if let Ok(key) = name.to_ascii_lowercase().parse::<AmazonS3ConfigKey>() {
+                builder = builder.with_config(key, value);
+            }
+        }
+        for parameter in parameters.split('&').filter(|text| !text.is_empty()) {
+            builder = match parameter.split_once('=') {
+                Some(("endpoint", endpoint)) => builder
+                    .with_endpoint(endpoint)
+                    .with_allow_http(endpoint.starts_with("http://")),
+                Some(("region", region)) => builder.with_region(region),
+                _ => return Err(ObjectError::BadUrl("it has an unknown parameter")),
+            };
+        }
+        Ok(Self {
+            store: Arc::new(builder.with_bucket_name(bucket).build()?),
+            prefix: Key::from(prefix),
+        })
+    }
+
+    /// Stores an object; it is durable when this returns.
+    ///
+    /// # Errors
+    ///
+    /// [`ObjectError::Failed`]
+    pub async fn put(&self, name: &str, bytes: Vec<u8>) -> Result<(), ObjectError> {
+        let payload = PutPayload::from(bytes);
+        self.store.put(&self.key(name), payload).await?;
+        Ok(())
+    }
+
+    /// The object's length and its bytes, piece by piece.
+    ///
+    /// # Errors
+    ///
+    /// [`ObjectError::Missing`], or [`ObjectError::Failed`].
+    pub async fn stream(&self, name: &str) -> Result<(u64, ObjectBytes), ObjectError> {
+        let found = self.store.get(&self.key(name)).await?;
+        let size = found.meta.size;
+        let pieces = found.into_stream();
+        Ok((size, pieces.map(|piece| Ok(piece?)).boxed()))
+    }
+
+    /// The whole object, at most `limit` bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`ObjectError`]
+    pub async fn get(&self, name: &str, limit: usize) -> Result<Vec<u8>, ObjectError> {
+        let (_, mut pieces) = self.stream(name).await?;
+        let mut bytes = Vec::new();
+        while let Some(piece) = pieces.next().await {
+            bytes.extend_from_slice(&piece?);
+            if bytes.len() > limit {
+                return Err(ObjectError::TooLarge);
+            }
+        }
+        Ok(bytes)
+    }
+
+    fn key(&self, name: &str) -> Key {
+        let parts = name.split('/');
+        parts.fold(self.prefix.clone(), |key, part| key.join(part))
+    }
+}
+
+impl From<object_store::Error> for ObjectError {
+    fn from(error: object_store::Error) -> Self {
+        if matches!(error, object_store::Error::NotFound { .. }) {
+            return Self::Missing;
+        }
+        Self::Failed(error)
+    }
+}

@@ -1,0 +1,72 @@
+//! Revoked bundles, and what the nodes that were ordered to run them ran before.
+
+use crate::error::StoreError;
+use crate::row::{id, text};
+use crate::statement::sql;
+use crate::store::Transaction;
+use control_wire::{BundleId, NodeId};
+
+/// A node that is ordered to run a revoked bundle, and the bundle that it goes back to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recall {
+    /// The node.
+    pub node: NodeId,
+    /// The signed bundle that it was ordered to run before.
+    pub bundle: BundleId,
+    /// The digest of that bundle.
+    pub digest: String,
+}
+
+impl Transaction {
+    /// Says whether nodes are still to be given what they ran before a bundle.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn set_recalling(
+        &mut self,
+        bundle: BundleId,
+        recalling: bool,
+    ) -> Result<(), StoreError> {
+        let update = sql("UPDATE bundles SET recalling = $1 WHERE id = $2");
+        update.bind(recalling).bind(bundle).run(self).await?;
+        Ok(())
+    }
+
+    /// A bundle for which [`Transaction::set_recalling`] holds.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn recalling_bundle(&mut self) -> Result<Option<BundleId>, StoreError> {
+        let first = sql("SELECT id FROM bundles WHERE recalling = 1 ORDER BY id LIMIT 1");
+        let row = first.row(self).await?;
+        row.map(|row| id(&row, "id")).transpose()
+    }
+
+    /// Up to `limit` nodes that are ordered to run `bundle` and ran another one before that is
+    /// signed still.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn recalls(
+        &mut self,
+        bundle: BundleId,
+        limit: i64,
+    ) -> Result<Vec<Recall>, StoreError> {
+        let recalls = "SELECT o.node_id AS node_id, p.id AS bundle_id, p.digest AS digest
+                       FROM node_orders o JOIN bundles p ON p.id = o.previous_bundle_id
+                       WHERE o.bundle_id = $1 AND p.state = 'signed'
+                       ORDER BY o.node_id LIMIT $2";
+        let rows = sql(recalls).bind(bundle).bind(limit).rows(self).await?;
+        let recall = |row| {
+            Ok(Recall {
+                node: id(row, "node_id")?,
+                bundle: id(row, "bundle_id")?,
+                digest: text(row, "digest")?,
+            })
+        };
+        rows.iter().map(recall).collect()
+    }
+}

@@ -1,0 +1,147 @@
+//! Services.
+
+use crate::error::StoreError;
+use crate::row::{id, number, optional_id, optional_text, text, time, versioned};
+use crate::statement::{Record, sql};
+use crate::store::Transaction;
+use crate::versioned::{Page, Versioned};
+use control_domain::{Name, Service, Tenant};
+use control_wire::{ProjectId, ServiceId};
+use sqlx::any::AnyRow;
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, org_id, project_id, name, host, path_prefix, priority, upstream_id, ",
+            "certificate_id, created_at, version FROM services ",
+            $rest
+        )
+    };
+}
+
+impl Transaction {
+    /// Inserts a new service.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Conflict`] if the name is taken in the project.
+    pub async fn insert_service(&mut self, service: &Service) -> Result<(), StoreError> {
+        let Service {
+            id,
+            tenant: Tenant { org, project },
+            name,
+            host,
+            path_prefix,
+            priority,
+            upstream,
+            certificate,
+            created_at,
+        } = service;
+        let insert = "INSERT INTO services (id, org_id, project_id, name, host, path_prefix,
+                      priority, upstream_id, certificate_id, created_at, version)
+                      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 1)";
+        let insert = sql(insert).bind(*id).bind(*org).bind(*project).bind(name);
+        let insert = insert
+            .bind(host.as_deref())
+            .bind(path_prefix.as_deref())
+            .bind(i64::from(*priority))
+            .bind(*upstream)
+            .bind(*certificate)
+            .bind(*created_at);
+        insert.run(self).await?;
+        Ok(())
+    }
+
+    /// The service, if it exists.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn service(
+        &mut self,
+        service: ServiceId,
+    ) -> Result<Option<Versioned<Service>>, StoreError> {
+        sql(select!("WHERE id = $1")).bind(service).one(self).await
+    }
+
+    /// The services of a project.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn services(
+        &mut self,
+        project: ProjectId,
+        page: Page,
+    ) -> Result<Vec<Versioned<Service>>, StoreError> {
+        let list = select!("WHERE project_id = $1 AND id > $2 ORDER BY id LIMIT $3");
+        sql(list).bind(project).page(self, page).await
+    }
+
+    /// Updates the service that had `version`; gives the next one.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Stale`], or [`StoreError::Conflict`] if the name is taken.
+    pub async fn update_service(
+        &mut self,
+        service: &Service,
+        version: i64,
+    ) -> Result<i64, StoreError> {
+        let Service {
+            id,
+            tenant: _,
+            name,
+            host,
+            path_prefix,
+            priority,
+            upstream,
+            certificate,
+            created_at: _,
+        } = service;
+        let update = "UPDATE services SET name = $1, host = $2, path_prefix = $3, priority = $4,
+                      upstream_id = $5, certificate_id = $6, version = version + 1
+                      WHERE id = $7 AND version = $8";
+        let update = sql(update).bind(name).bind(host.as_deref());
+        let update = update
+            .bind(path_prefix.as_deref())
+            .bind(i64::from(*priority))
+            .bind(*upstream)
+            .bind(*certificate)
+            .bind(*id);
+        update.write(self, version).await
+    }
+
+    /// Deletes the service that had `version`.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Stale`]
+    pub async fn delete_service(
+        &mut self,
+        service: ServiceId,
+        version: i64,
+    ) -> Result<(), StoreError> {
+        let delete = sql("DELETE FROM services WHERE id = $1 AND version = $2");
+        delete.bind(service).write(self, version).await?;
+        Ok(())
+    }
+}
+
+impl Record for Service {
+    fn read(row: &AnyRow) -> Result<Versioned<Self>, StoreError> {
+        let priority = i32::try_from(number(row, "priority")?);
+        let service = Self {
+            id: id(row, "id")?,
+            tenant: Tenant::project(id(row, "org_id")?, id(row, "project_id")?),
+            name: Name::stored(text(row, "name")?),
+            host: optional_text(row, "host")?,
+            path_prefix: optional_text(row, "path_prefix")?,
+            priority: priority.map_err(|_| StoreError::Corrupt("priority"))?,
+            upstream: id(row, "upstream_id")?,
+            certificate: optional_id(row, "certificate_id")?,
+            created_at: time(row, "created_at")?,
+        };
+        versioned(service, row)
+    }
+}
