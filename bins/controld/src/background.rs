@@ -13,6 +13,8 @@ use uuid::Uuid;
 
 /// Between two looks for changes of other replicas, and at the key file.
 const RELAY_INTERVAL: Duration = Duration::from_secs(1);
+/// Between two rounds of giving nodes with a revoked bundle what they ran before.
+const RECALL_INTERVAL: Duration = Duration::from_secs(1);
 /// Between two rounds of housekeeping.
 const HOUSEKEEPING_INTERVAL: Duration = Duration::from_secs(30);
 
@@ -31,6 +33,7 @@ impl Background {
     pub(crate) async fn run(self) {
         let replica = Uuid::now_v7();
         let mut relays = rounds(RELAY_INTERVAL);
+        let mut recalls = rounds(RECALL_INTERVAL);
         let mut cleanings = rounds(HOUSEKEEPING_INTERVAL);
         let mut reloads = signal(SignalKind::hangup()).ok();
         let mut known = self.key_file.stamp();
@@ -41,6 +44,10 @@ impl Background {
                     self.metrics.run_upkeep();
                     known = self.take_keys(known);
                     ("relay", self.app.relay().await)
+                }
+                _ = recalls.tick() => {
+                    let recalled = self.app.recall_bundles(self.app.now()).await;
+                    ("recall", recalled.map(drop))
                 }
                 _ = cleanings.tick() => {
                     let now = self.app.now();

@@ -95,7 +95,11 @@ fn check_state(state: &StateArgs, fault: &mut impl FnMut(&'static str, String)) 
         let message = "begins neither with postgres:// nor with sqlite://";
         fault("database", message.to_owned());
     }
-    let key_file = DataDir::new(state.clone()).key_file;
+    let data_dir = DataDir::new(state.clone());
+    if let Err(error) = data_dir.objects_by_url() {
+        fault("object-store", error.to_string());
+    }
+    let key_file = data_dir.key_file;
     if key_file.stamp().is_some()
         && let Err(error) = key_file.read()
     {

@@ -68,6 +68,10 @@ pub(crate) struct StateArgs {
     /// `postgres://…` instead of a file in the data directory.
     #[arg(long, env = "CONTROLD_DATABASE")]
     pub(crate) database: Option<String>,
+    /// `s3://BUCKET/PREFIX`, perhaps with `?endpoint=URL&region=NAME`, instead of a folder in the data
+    /// directory; credentials come from `AWS_ACCESS_KEY_ID` and the like. Replicas share it.
+    #[arg(long, env = "CONTROLD_OBJECT_STORE")]
+    pub(crate) object_store: Option<String>,
     /// The file of the keys that seal secrets; replicas share it. Made at the first start.
     #[arg(long, env = "CONTROLD_MASTER_KEY_FILE")]
     pub(crate) master_key_file: Option<PathBuf>,

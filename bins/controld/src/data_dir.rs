@@ -2,16 +2,18 @@
 
 use crate::cli::StateArgs;
 use crate::key_file::KeyFile;
+use control_store::{ObjectError, Objects};
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-/// The names of the database and of the key file.
+/// The names of the database, of the object store and of the key file.
 #[derive(Debug)]
 pub(crate) struct DataDir {
     folder: PathBuf,
     pub(crate) database_url: String,
+    object_store_url: Option<String>,
     pub(crate) key_file: KeyFile,
 }
 
@@ -21,6 +23,7 @@ impl DataDir {
         let StateArgs {
             data_dir,
             database,
+            object_store,
             master_key_file,
         } = state;
         let file = data_dir.join("control.db");
@@ -29,6 +32,7 @@ impl DataDir {
         Self {
             folder: data_dir,
             database_url: database.unwrap_or(own),
+            object_store_url: object_store,
             key_file: KeyFile::new(key_file),
         }
     }
@@ -38,4 +42,26 @@ impl DataDir {
         fs::create_dir_all(&self.folder)?;
         fs::set_permissions(&self.folder, Permissions::from_mode(0o700))
     }
+
+    /// The object store: by its URL, or a folder of the data directory.
+    pub(crate) fn objects(&self) -> Result<Objects, ObjectError> {
+        match self.objects_by_url()? {
+            Some(objects) => Ok(objects),
+            None => Objects::in_folder(&self.folder.join("objects")),
+        }
+    }
+
+    /// The object store behind a URL, if there is one; nothing is asked of it.
+    pub(crate) fn objects_by_url(&self) -> Result<Option<Objects>, ObjectError> {
+        let url = self.object_store_url.as_deref();
+        url.map(|url| Objects::by_url(url, readable_variables()))
+            .transpose()
+    }
+}
+
+/// The variables of the environment that are text; others cannot be settings.
+fn readable_variables() -> impl Iterator<Item = (String, String)> {
+    let variables = std::env::vars_os();
+    variables
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }

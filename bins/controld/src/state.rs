@@ -22,7 +22,8 @@ pub(crate) async fn open_in(data_dir: &DataDir) -> Result<App, Box<dyn Error>> {
     data_dir.make()?;
     let sealer = data_dir.key_file.open(&ENVIRONMENT)?;
     let store = Store::open(&data_dir.database_url).await?;
-    Ok(App::new(store, sealer, ENVIRONMENT))
+    let objects = data_dir.objects()?;
+    Ok(App::new(store, objects, sealer, ENVIRONMENT))
 }
 
 #[expect(

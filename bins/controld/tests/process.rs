@@ -1,7 +1,7 @@
 //! The real program, on both databases, from the first start on.
 #![expect(clippy::unwrap_used, reason = "a test may stop")]
 
-use control_testkit::{Database, Program, databases};
+use control_testkit::{Database, ObjectServer, Program, databases};
 use proxy_load::clock::Stopwatch;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -53,21 +53,6 @@ fn what_was_acknowledged_is_there_after_a_kill() {
         let client = program.client().with_bearer(&key);
         let created = client.post(&path, &json!({"name": "core"}));
         assert_eq!(created.status, 201, "{}", created.text);
-        let nodes = format!(
-            "/api/v1/projects/{}/nodes",
-            made["project"]["id"].as_str().unwrap()
-        );
-        let register = format!("{nodes}/register");
-        let registered = client.post(&register, &json!({"name": "edge-1"})).json();
-        let node = registered["node_id"].as_str().unwrap();
-        let fields = [(
-            "x-service-node-key",
-            registered["node_key"].as_str().unwrap(),
-        )];
-        let beat = format!("/api/v1/nodes/{node}/heartbeat");
-        let said = json!({"health": {"cpu_percent": 12.5}});
-        let beat = program.client().send("POST", &beat, &fields, Some(&said));
-        assert_eq!(beat.status, 200, "{}", beat.text);
         program.kill();
 
         let mut program = Program::start(CONTROLD, &arguments);
@@ -80,11 +65,46 @@ fn what_was_acknowledged_is_there_after_a_kill() {
             .map(|project| &project["name"])
             .collect();
         assert_eq!(names, ["edge", "core"]);
-        let node = client.get(&format!("{nodes}/{node}")).json();
-        assert_eq!(node["cpu_percent"], 12.5, "{node}");
         assert!(program.terminate().success());
         let verified = run(&["audit", "verify"], &arguments);
         assert!(verified.status.success(), "{verified:?}");
+    }
+}
+
+#[test]
+fn an_archive_outlives_a_kill_in_a_folder_and_behind_s3() {
+    let server = ObjectServer::start();
+    server.create_bucket("archives");
+    let url = format!("s3://archives/fleet?endpoint={}", server.url());
+    for by_url in [false, true] {
+        for database in databases() {
+            let folder = tempfile::tempdir().unwrap();
+            let mut arguments = arguments(folder.path(), &database);
+            if by_url {
+                arguments.extend(["--object-store".to_owned(), url.clone()]);
+            }
+            let variables = ObjectServer::variables();
+            let mut program = Program::start_with(CONTROLD, &arguments, &variables);
+            let made = set_up(&mut program);
+            let key = made["api_key"]["secret"].as_str().unwrap().to_owned();
+            let project = made["project"]["id"].as_str().unwrap();
+            let path = format!("/api/v1/projects/{project}/bundles");
+            let client = program.client().with_bearer(&key);
+            let text = "listeners { listener \"a\" { address \"127.0.0.1:80\" } }";
+            let body = json!({"name": "edge", "files": {"proxy.kdl": text}});
+            let created = client.post(&path, &body);
+            assert_eq!(created.status, 201, "{}", created.text);
+            let bundle = created.json()["id"].as_str().unwrap().to_owned();
+            program.kill();
+
+            let mut program = Program::start_with(CONTROLD, &arguments, &variables);
+            let client = program.client().with_bearer(&key);
+            let verified = client.get(&format!("{path}/{bundle}/verify"));
+            assert_eq!(verified.json()["valid"], true, "{}", verified.text);
+            assert!(program.terminate().success());
+            let in_folder = folder.path().join("objects").is_dir();
+            assert_eq!(in_folder, !by_url, "the bytes lie in one place");
+        }
     }
 }
 

@@ -23,6 +23,9 @@ mod routes;
 
 mod api_key;
 mod audit;
+mod bundle;
+mod bundle_archive;
+mod certificate;
 mod enrolment_token;
 mod invitation;
 mod member;
@@ -31,8 +34,10 @@ mod node_session;
 mod node_view;
 mod org;
 mod project;
+mod service;
 mod setup;
 mod signing_key;
+mod upstream;
 mod user;
 
 pub use rate::RateClass;

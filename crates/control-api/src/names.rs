@@ -1,6 +1,9 @@
 //! The interface's own names of what the domain enumerates.
 
-use control_domain::{ApiKeyState, EnrolmentTokenState, NodeState, Role, Scope, SigningKeyState};
+use control_domain::{
+    ApiKeyState, BundleState, CertificateState, EnrolmentTokenState, LoadBalancing, NodeState,
+    Role, Scope, SigningKeyState,
+};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -79,6 +82,17 @@ names! {
 }
 
 names! {
+    /// How far a bundle has come.
+    BundleStateName of BundleState {
+        Draft = "draft",
+        Validated = "validated",
+        Rejected = "rejected",
+        Signed = "signed",
+        Revoked = "revoked",
+    }
+}
+
+names! {
     /// Whether a node is there.
     NodeStateName of NodeState {
         Enrolled = "enrolled",
@@ -89,11 +103,30 @@ names! {
 }
 
 names! {
+    /// Whether clients accept a certificate.
+    CertificateStateName of CertificateState {
+        Pending = "pending",
+        Valid = "valid",
+        Expired = "expired",
+    }
+}
+
+names! {
     /// What a signing key is used for.
     SigningKeyStateName of SigningKeyState {
         Standby = "standby",
         Active = "active",
         Retired = "retired",
         Deactivated = "deactivated",
+    }
+}
+
+names! {
+    /// How the next target is chosen.
+    LoadBalancingName of LoadBalancing {
+        RoundRobin = "round_robin",
+        LeastConnections = "least_connections",
+        Weighted = "weighted",
+        IpHash = "ip_hash",
     }
 }

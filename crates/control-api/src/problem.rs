@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use control_app::Error;
+use control_app::{Error, ObjectError};
 use control_domain::Refusal;
 use control_wire::{ErrorBody, ErrorCode, ErrorDetail, ErrorResponse};
 
@@ -140,14 +140,21 @@ impl Problem {
 
     /// Callers learn nothing of what is inside; the log does.
     fn internal(error: &Error) -> Self {
-        let unavailable = matches!(error, Error::Store(control_app::StoreError::Unavailable(_)));
-        let (status, code, message) = if unavailable || matches!(error, Error::Stopped) {
-            let message = "Service unavailable: database";
-            let code = ErrorCode::ServiceUnavailable;
-            (StatusCode::SERVICE_UNAVAILABLE, code, message)
-        } else {
-            let status = StatusCode::INTERNAL_SERVER_ERROR;
-            (status, ErrorCode::Internal, "Internal error")
+        use control_app::StoreError::Unavailable;
+        let no_database = matches!(error, Error::Store(Unavailable(_)) | Error::Stopped);
+        let no_objects = matches!(error, Error::Object(ObjectError::Failed(_)));
+        let unavailable = no_database
+            .then_some("Service unavailable: database")
+            .or(no_objects.then_some("Service unavailable: object store"));
+        let (status, code, message) = match unavailable {
+            Some(message) => {
+                let code = ErrorCode::ServiceUnavailable;
+                (StatusCode::SERVICE_UNAVAILABLE, code, message)
+            }
+            None => {
+                let status = StatusCode::INTERNAL_SERVER_ERROR;
+                (status, ErrorCode::Internal, "Internal error")
+            }
         };
         Self {
             cause: Some(format!("{error:?}")),
@@ -207,7 +214,9 @@ impl From<Refusal> for Problem {
                 return Self::new(StatusCode::FORBIDDEN, code, message);
             }
             Refusal::Ended => return Self::unauthenticated(),
-            Refusal::WrongState { .. } => (StatusCode::CONFLICT, ErrorCode::WrongState),
+            Refusal::WrongState { .. } | Refusal::NoSigningKey => {
+                (StatusCode::CONFLICT, ErrorCode::WrongState)
+            }
             Refusal::InUse(_) | Refusal::Taken(_) | Refusal::LastAdmin => {
                 (StatusCode::CONFLICT, ErrorCode::Conflict)
             }
@@ -231,9 +240,22 @@ impl From<Error> for Problem {
                 Self::new(StatusCode::CONFLICT, ErrorCode::Conflict, error.to_string())
             }
             Error::TooManyWaiters => Self::busy(&error.to_string()),
-            Error::Store(_) | Error::Auth(_) | Error::Seal(_) | Error::Stopped => {
-                Self::internal(&error)
+            Error::Files(wrong) => Self::invalid("files", &wrong.to_string()),
+            Error::Certificate(wrong) => {
+                let is_key = wrong.is_about_key();
+                let field = if is_key {
+                    "private_key_pem"
+                } else {
+                    "chain_pem"
+                };
+                Self::invalid(field, &wrong.to_string())
             }
+            Error::Store(_)
+            | Error::Auth(_)
+            | Error::Seal(_)
+            | Error::Archive(_)
+            | Error::Object(_)
+            | Error::Stopped => Self::internal(&error),
         }
     }
 }
@@ -243,19 +265,5 @@ impl IntoResponse for Problem {
         let mut response = self.status.into_response();
         response.extensions_mut().insert(self);
         response
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_long_poll_too_many_is_told_when_to_come_back() {
-        let problem = Problem::from(Error::TooManyWaiters);
-        assert_eq!(problem.status, StatusCode::SERVICE_UNAVAILABLE);
-        assert_eq!(problem.code, ErrorCode::ServiceUnavailable);
-        let answer = problem.write("id", &HeaderMap::new());
-        assert_eq!(answer.headers()[header::RETRY_AFTER], "30");
     }
 }

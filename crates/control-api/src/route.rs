@@ -45,7 +45,7 @@ pub(crate) const fn row(
 }
 
 impl Route {
-    /// With bodies of at most so many bytes.
+    /// With another size of the largest body.
     pub(crate) const fn with_body(mut self, max_bytes: usize) -> Self {
         self.max_body_bytes = max_bytes;
         self

@@ -2,8 +2,9 @@
 
 use crate::route::{PREFIX, Route, row};
 use crate::{
-    admission, answer, api_key, audit, docs, enrolment_token, invitation, member, node,
-    node_session, openapi, org, project, setup, signing_key, user,
+    admission, answer, api_key, audit, bundle, bundle_archive, certificate, docs, enrolment_token,
+    invitation, member, node, node_session, openapi, org, project, service, setup, signing_key,
+    upstream, user,
 };
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -23,6 +24,7 @@ const HEARTBEAT_BYTES: usize = 512 * 1024;
 const GET: Method = Method::GET;
 const POST: Method = Method::POST;
 const PATCH: Method = Method::PATCH;
+const PUT: Method = Method::PUT;
 const DELETE: Method = Method::DELETE;
 
 /// Every route, by noun.
@@ -81,6 +83,36 @@ pub static ROUTES: &[Route] = &[
     row(POST, "/nodes/{node}/heartbeat", Access::OwnNode, || routes!(node_session::heartbeat)).with_body(HEARTBEAT_BYTES),
     row(GET, "/nodes/{node}/desired", Access::OwnNode, || routes!(node_session::desired)),
     row(POST, "/nodes/{node}/events", Access::OwnNode, || routes!(node_session::events)),
+    row(GET, "/nodes/{node}/bundles/{bundle}/archive", Access::OwnNode, || routes!(bundle_archive::node_archive)),
+
+    row(GET, "/projects/{project}/bundles", Access::READ_BUNDLES, || routes!(bundle::list)),
+    row(POST, "/projects/{project}/bundles", Access::WRITE_BUNDLES, || routes!(bundle::create))
+        .with_body(bundle::MAX_BODY_BYTES),
+    row(GET, "/projects/{project}/bundles/{bundle}", Access::READ_BUNDLES, || routes!(bundle::view)),
+    row(POST, "/projects/{project}/bundles/{bundle}/revoke", Access::WRITE_BUNDLES, || routes!(bundle::revoke)),
+    row(POST, "/projects/{project}/bundles/{bundle}/assign", Access::WRITE_BUNDLES, || routes!(bundle::assign)),
+    row(GET, "/projects/{project}/bundles/{bundle}/download", Access::READ_BUNDLES, || routes!(bundle_archive::download)),
+    row(GET, "/projects/{project}/bundles/{bundle}/verify", Access::READ_BUNDLES, || routes!(bundle_archive::verify)),
+    row(GET, "/projects/{project}/bundles/{bundle}/sbom", Access::READ_BUNDLES, || routes!(bundle_archive::sbom)),
+    row(GET, "/projects/{project}/bundles/{bundle}/diff", Access::READ_BUNDLES, || routes!(bundle_archive::diff)),
+
+    row(GET, "/projects/{project}/services", Access::READ_SERVICES, || routes!(service::list)),
+    row(POST, "/projects/{project}/services", Access::WRITE_SERVICES, || routes!(service::create)),
+    row(GET, "/projects/{project}/services/{service}", Access::READ_SERVICES, || routes!(service::view)),
+    row(PUT, "/projects/{project}/services/{service}", Access::WRITE_SERVICES, || routes!(service::update)),
+    row(DELETE, "/projects/{project}/services/{service}", Access::WRITE_SERVICES, || routes!(service::delete)),
+
+    row(GET, "/projects/{project}/upstreams", Access::READ_SERVICES, || routes!(upstream::list)),
+    row(POST, "/projects/{project}/upstreams", Access::WRITE_SERVICES, || routes!(upstream::create)),
+    row(GET, "/projects/{project}/upstreams/{upstream}", Access::READ_SERVICES, || routes!(upstream::view)),
+    row(PUT, "/projects/{project}/upstreams/{upstream}", Access::WRITE_SERVICES, || routes!(upstream::update)),
+    row(DELETE, "/projects/{project}/upstreams/{upstream}", Access::WRITE_SERVICES, || routes!(upstream::delete)),
+
+    row(GET, "/projects/{project}/certificates", Access::READ_SERVICES, || routes!(certificate::list)),
+    row(POST, "/projects/{project}/certificates", Access::WRITE_SERVICES, || routes!(certificate::create)),
+    row(GET, "/projects/{project}/certificates/{certificate}", Access::READ_SERVICES, || routes!(certificate::view)),
+    row(PUT, "/projects/{project}/certificates/{certificate}", Access::WRITE_SERVICES, || routes!(certificate::update)),
+    row(DELETE, "/projects/{project}/certificates/{certificate}", Access::WRITE_SERVICES, || routes!(certificate::delete)),
 
     row(GET, "/api-keys", Access::API_KEYS, || routes!(api_key::list)),
     row(POST, "/api-keys", Access::API_KEYS, || routes!(api_key::create)),

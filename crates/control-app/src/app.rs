@@ -9,26 +9,32 @@ use crate::rate_limit::{Allowance, RateLimiter};
 use crate::write_queue::WriteQueue;
 use control_auth::{Sealer, Secret};
 use control_domain::{Refusal, Tenant};
-use control_store::{AuditEntry, Rate, Store, StoreError, Transaction};
+use control_store::{AuditEntry, Objects, Rate, Store, StoreError, Transaction};
 use control_wire::ProjectId;
 use jiff::Timestamp;
 use metrics::gauge;
 use quick_cache::sync::Cache;
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
 /// Credentials that were good before: they are looked up even while their address is held off.
 const KNOWN_CREDENTIALS: usize = 100_000;
+/// Configurations and archives that are worked on at once: each may take 200 MiB and a second.
+const HEAVY_TASKS: usize = 2;
 
 /// The application. It keeps nothing that a second replica would miss.
 #[derive(Debug)]
 pub struct App {
     pub(crate) store: Store,
+    pub(crate) objects: Objects,
     pub(crate) sealer: Sealer,
     pub(crate) environment: Environment,
     pub(crate) limiter: RateLimiter,
     pub(crate) known_credentials: Cache<String, ()>,
     pub(crate) writes: WriteQueue,
     pub(crate) orders: OrderSignals,
+    heavy_tasks: Semaphore,
     /// Wakes long polls and live pages.
     pub changes: Changes,
 }
@@ -52,16 +58,18 @@ impl Environment {
 }
 
 impl App {
-    /// An application on an open store.
-    pub fn new(store: Store, sealer: Sealer, environment: Environment) -> Self {
+    /// An application on open stores.
+    pub fn new(store: Store, objects: Objects, sealer: Sealer, environment: Environment) -> Self {
         Self {
             writes: WriteQueue::new(store.clone()),
             store,
+            objects,
             sealer,
             environment,
             limiter: RateLimiter::default(),
             known_credentials: Cache::new(KNOWN_CREDENTIALS),
             orders: OrderSignals::default(),
+            heavy_tasks: Semaphore::new(HEAVY_TASKS),
             changes: Changes::default(),
         }
     }
@@ -85,6 +93,16 @@ impl App {
     /// A new random secret.
     pub(crate) fn new_secret(&self) -> Secret {
         Secret::new(self.environment.random())
+    }
+
+    /// Runs what takes long or much memory beside the threads that serve, few at a time.
+    pub(crate) async fn heavy<T: Send + 'static>(
+        &self,
+        task: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Error> {
+        let permit = self.heavy_tasks.acquire().await;
+        let _permit = permit.map_err(|_| Error::Stopped)?;
+        spawn_blocking(task).await.map_err(|_| Error::Stopped)
     }
 
     /// Whether the database answers.

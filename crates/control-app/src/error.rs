@@ -1,8 +1,9 @@
 //! Why a command was not carried out.
 
-use control_auth::{AuthError, SealError};
+use control_auth::{AuthError, CertificateError, SealError};
+use control_bundle::BundleError;
 use control_domain::Refusal;
-use control_store::StoreError;
+use control_store::{ObjectError, StoreError};
 
 /// Why a command was not carried out.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +26,18 @@ pub enum Error {
     /// A secret could not be sealed or opened.
     #[error(transparent)]
     Seal(#[from] SealError),
+    /// The files of a request cannot be a bundle.
+    #[error("files: {0}")]
+    Files(BundleError),
+    /// A stored archive is not what was stored.
+    #[error("stored archive: {0}")]
+    Archive(BundleError),
+    /// A certificate or its key cannot be used.
+    #[error(transparent)]
+    Certificate(#[from] CertificateError),
+    /// The object store did not do it.
+    #[error(transparent)]
+    Object(#[from] ObjectError),
     /// As many long polls wait as this replica holds.
     #[error("too many requests wait")]
     TooManyWaiters,

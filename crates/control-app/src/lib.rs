@@ -15,8 +15,16 @@ mod order_signals;
 mod rate_limit;
 mod write_queue;
 
+mod compiler;
+mod configuration;
+mod configuration_diff;
+
 mod api_key;
+mod assignment;
 mod audit;
+mod bundle;
+mod bundle_archive;
+mod certificate;
 mod enrolment_token;
 mod invitation;
 mod master_key;
@@ -27,20 +35,29 @@ mod node_session;
 mod order;
 mod org;
 mod project;
+mod service;
 mod session;
 mod setup;
 mod signing_key;
+mod upstream;
 mod user;
 
 pub use api_key::ApiKeyPlace;
 pub use app::{App, Environment};
 pub use audit::AuditExport;
 pub use authenticate::Presented;
+pub use bundle::{BundleSource, NewBundle};
+pub use bundle_archive::{Archive, Verification};
 pub use call::Call;
+pub use certificate::NewCertificate;
 pub use changes::{Changes, Waiter, Wake};
+pub use compiler::ListenAddresses;
+pub use configuration::Diagnostic;
+pub use configuration_diff::{Change, Comparison, FileChange, SettingChange};
+pub use control_bundle::Files;
 pub use control_store::{
-    AuditFilter, AuditPage, AuditRecord, Member, NodeCounts, NodeFilter, Page, Rate, Reply,
-    Reservation, StoreError, Versioned,
+    AuditFilter, AuditPage, AuditRecord, Member, NodeCounts, NodeFilter, ObjectBytes, ObjectError,
+    Objects, Page, Rate, Reply, Reservation, StoreError, Versioned,
 };
 pub use error::Error;
 pub use invitation::Joined;

@@ -131,7 +131,7 @@ impl App {
         org: OrgId,
     ) -> Result<(SigningKey, SigningPair), Error> {
         let key = tx.active_signing_key(org).await?;
-        let key = key.ok_or(Refusal::NotFound)?.value;
+        let key = key.ok_or(Refusal::NoSigningKey)?.value;
         let stored = tx.secret(key.secret).await?.ok_or(Refusal::NotFound)?;
         let place = key.secret.to_string();
         let seed = self.sealer.open(&place, &stored.sealed)?;

@@ -45,6 +45,9 @@ pub enum Refusal {
     /// Another value has this field's value, which must be unique.
     #[error("{0} is taken")]
     Taken(&'static str),
+    /// The organization has no active signing key.
+    #[error("the organization has no active signing key")]
+    NoSigningKey,
     /// A field has a wrong value.
     #[error("{field}: {reason}")]
     Invalid {

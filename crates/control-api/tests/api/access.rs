@@ -5,11 +5,18 @@ use axum::http::{Method, StatusCode};
 use control_api::{ROUTES, Route};
 use control_domain::{Access, ApiKey, EnrolmentToken, Role, Scope, ScopeRule, Tenant};
 use jiff::SignedDuration;
+use serde_json::{Value, json};
 
 type Case = (&'static str, Credential, StatusCode);
 
 /// The route's path with a value of the right organization in each place.
 async fn target(world: &World, route: &Route) -> String {
+    let full = world.full_key().await;
+    let made = async |noun: &str| {
+        let path = format!("/projects/{{project}}/{noun}");
+        let body = body(world, &path).await;
+        world.post(&path, &full, body).await.text("id")
+    };
     let mut path = route.path.to_owned();
     if path.contains("{user}") {
         let user = world.member(Role::Operator).await;
@@ -18,6 +25,19 @@ async fn target(world: &World, route: &Route) -> String {
     if path.contains("{invitation}") {
         let (id, _) = world.invitation(SignedDuration::ZERO).await;
         path = path.replace("{invitation}", &id.to_string());
+    }
+    for (place, noun) in [
+        ("{bundle}", "bundles"),
+        ("{service}", "services"),
+        ("{upstream}", "upstreams"),
+        ("{certificate}", "certificates"),
+    ] {
+        if path.contains(place) {
+            path = path.replace(place, &made(noun).await);
+        }
+    }
+    if path.ends_with("/diff") {
+        path = format!("{path}?before={}", made("bundles").await);
     }
     if path.contains("{api_key}") {
         let mut key = world.key(world.tenant(), &[]);
@@ -50,6 +70,20 @@ fn member(access: Access) -> Access {
         return Access::WRITE_NODES;
     }
     access
+}
+
+/// A body without fault, which names what exists.
+async fn body(world: &World, path: &str) -> Value {
+    let mut body = sample(path);
+    if path.contains("/services") {
+        let (all, full) = ("/projects/{project}/upstreams", world.full_key().await);
+        let upstream = world.post(all, &full, sample(all)).await;
+        body["upstream"] = json!(upstream.text("id"));
+    }
+    if path.ends_with("/assign") {
+        body = json!({"nodes": [world.node]});
+    }
+    body
 }
 
 async fn right(world: &World, access: Access) -> Vec<Credential> {
@@ -261,10 +295,11 @@ async fn no_wrong_actor_passes_any_route() {
         for route in ROUTES {
             let mut cases = wrong(&world, route.access).await;
             cases.extend(strangers(&world, route).await);
+            // A wrong actor changes nothing: one target does for all of them.
+            let path = target(&world, route).await;
+            let body = body(&world, route.path).await;
             for (name, credential, status) in cases {
                 world.change_address();
-                let path = target(&world, route).await;
-                let body = sample(route.path);
                 let answer = world
                     .send(&route.method, &path, &credential, &body, &[])
                     .await;
@@ -289,7 +324,7 @@ async fn the_right_actor_passes_every_route() {
             for credential in right {
                 let world_path = target(&world, route).await;
                 let path = fresh_project(&world, route, world_path).await;
-                let mut body = sample(route.path);
+                let mut body = body(&world, route.path).await;
                 if route.path == "/orgs/{org}/members" {
                     body["email"] = world.stranger().await.into();
                 }
@@ -311,7 +346,7 @@ async fn the_right_actor_passes_every_route() {
 
 /// The organization is deleted by a test of its own.
 fn ends_the_world(route: &Route) -> bool {
-    route.method == Method::DELETE && route.path == "/orgs/{org}"
+    route.method == axum::http::Method::DELETE && route.path == "/orgs/{org}"
 }
 
 /// What is deleted is one of many.

@@ -7,6 +7,7 @@
 
 mod access;
 mod audit;
+mod bundles;
 mod description;
 mod forger;
 mod lifecycle;
@@ -15,5 +16,6 @@ mod nodes;
 mod orders;
 mod rates;
 mod requests;
+mod services;
 mod tokens;
 mod world;

@@ -142,7 +142,7 @@ async fn a_long_poll_ends_with_a_new_order() {
 async fn a_long_poll_ends_with_an_order_of_another_replica() {
     for world in worlds().await {
         let target = bundle(&world).await;
-        let (other, _) = app(&world.database.url).await;
+        let (other, _) = app(&world.database.url, world.objects.path()).await;
         world.app.relay().await.unwrap();
         let answer = poll_beside(&world, async || {
             order(&world, &other, &target).await;

@@ -83,7 +83,7 @@ async fn two_replicas_admit_one_burst_between_them() {
         burst: BURST,
     };
     for world in worlds().await {
-        let (other, _) = app(&world.database.url).await;
+        let (other, _) = app(&world.database.url, world.objects.path()).await;
         let now = world.app.now();
         let mut admitted = 0;
         for turn in 0..200 {

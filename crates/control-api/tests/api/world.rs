@@ -1,11 +1,11 @@
 //! A control plane that was set up, and credentials of every kind.
 
 use axum::Router;
-use axum::body::{Body, to_bytes};
+use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::ConnectInfo;
 use axum::http::{HeaderMap, Method, Request, StatusCode, header};
 use control_api::router;
-use control_app::{App, Call, Environment};
+use control_app::{App, Call, Environment, Objects};
 use control_auth::{MasterKey, Sealer, Secret, SigningPair};
 use control_domain::{
     Actor, ApiKey, Email, EnrolmentToken, Invitation, Labels, Membership, Name, Node,
@@ -22,8 +22,10 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, from_slice, json};
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use tempfile::TempDir;
 use tower::ServiceExt;
 use uuid::Uuid;
 
@@ -38,6 +40,8 @@ pub(crate) struct World {
     pub(crate) node: NodeId,
     pub(crate) node_key: Credential,
     pub(crate) database: Database,
+    /// The folder of the object store.
+    pub(crate) objects: TempDir,
     router: Router,
     /// The client's address; tests that are not about rates change it.
     address: AtomicU32,
@@ -57,6 +61,7 @@ pub(crate) struct Answer {
     pub(crate) headers: HeaderMap,
     pub(crate) body: Value,
     pub(crate) text: String,
+    pub(crate) bytes: Bytes,
 }
 
 impl Answer {
@@ -84,16 +89,18 @@ pub(crate) async fn worlds() -> Vec<World> {
     worlds
 }
 
-pub(crate) async fn app(url: &str) -> (Arc<App>, Store) {
+pub(crate) async fn app(url: &str, objects: &Path) -> (Arc<App>, Store) {
     let store = Store::open(url).await.unwrap();
     let now = Timestamp::now;
-    let app = App::new(store.clone(), sealer(), Environment { now, fill });
+    let objects = Objects::in_folder(objects).unwrap();
+    let app = App::new(store.clone(), objects, sealer(), Environment { now, fill });
     (Arc::new(app), store)
 }
 
 impl World {
     async fn new(database: Database) -> Self {
-        let (app, store) = app(&database.url).await;
+        let objects = tempfile::tempdir().unwrap();
+        let (app, store) = app(&database.url, objects.path()).await;
         let mut tx = store.begin().await.unwrap();
         let own = tenant(&mut tx, "own").await;
         let other = tenant(&mut tx, "other").await;
@@ -109,6 +116,7 @@ impl World {
             node,
             node_key,
             database,
+            objects,
             address: AtomicU32::new(0x0a00_0001),
         }
     }
@@ -382,6 +390,7 @@ impl World {
             headers,
             body: from_slice(&bytes).unwrap_or_default(),
             text: String::from_utf8_lossy(&bytes).into_owned(),
+            bytes,
         }
     }
 }
@@ -417,9 +426,30 @@ pub(crate) fn sample(path: &str) -> Value {
             "email": format!("{}@example.com", Uuid::now_v7()), "role": "reader",
         }),
         "/invitations/accept" => json!({"user_name": "Bob", "password": "correct horse"}),
+        "/projects/{project}/bundles" => json!({
+            "name": "edge",
+            "files": {"proxy.kdl": "listeners { listener \"a\" { address \"127.0.0.1:80\" } }"},
+        }),
+        "/projects/{project}/upstreams" | "/projects/{project}/upstreams/{upstream}" => json!({
+            "name": Uuid::now_v7().to_string(), "targets": [{"address": "10.0.0.1:80"}],
+        }),
+        "/projects/{project}/services" | "/projects/{project}/services/{service}" => json!({
+            "name": Uuid::now_v7().to_string(), "host": "a.example.com",
+        }),
+        "/projects/{project}/certificates" | "/projects/{project}/certificates/{certificate}" => {
+            let (chain, key) = certificate();
+            let name = Uuid::now_v7().to_string();
+            json!({"name": name, "chain_pem": chain, "private_key_pem": key})
+        }
         "/api-keys" => json!({"name": "deploy", "scopes": ["api_keys:admin"]}),
         _ => Value::Null,
     }
+}
+
+/// A certificate for `a.example.com`, and its key.
+pub(crate) fn certificate() -> (String, String) {
+    let made = rcgen::generate_simple_self_signed(vec!["a.example.com".to_owned()]).unwrap();
+    (made.cert.pem(), made.signing_key.serialize_pem())
 }
 
 async fn tenant(tx: &mut Transaction, name: &str) -> Tenant {

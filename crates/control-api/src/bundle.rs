@@ -1,0 +1,341 @@
+//! Bundles. No answer to a command holds an archive: those are downloaded.
+#![expect(unused_qualifications, reason = "the path macro writes them")]
+
+use crate::extract::{Body, Caller, Query};
+use crate::names::BundleStateName;
+use crate::page::{List, PageQuery};
+use crate::problem::Problem;
+use crate::resource::Resource;
+use axum::Json;
+use axum::extract::{Path, State};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use control_app::{App, BundleSource, Diagnostic, Files, ListenAddresses, NewBundle};
+use control_domain::Bundle;
+use control_wire::{BundleId, NodeId, Order, ProjectId, SigningKeyId};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
+
+/// The files of a bundle as JSON, with room for escapes and Base64.
+pub(crate) const MAX_BODY_BYTES: usize = 32 * 1024 * 1024;
+
+/// A bundle, without its bytes.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct BundleSummary {
+    id: BundleId,
+    name: String,
+    state: BundleStateName,
+    /// SHA-256 of the archive in Base64-URL; absent if the bundle was rejected.
+    digest: Option<String>,
+    /// Bytes of the archive.
+    size_bytes: Option<u64>,
+    /// The key that signed.
+    kid: Option<SigningKeyId>,
+    /// Ed25519 over the digest, in Base64-URL.
+    signature: Option<String>,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    signed_at: Option<Timestamp>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    revoked_at: Option<Timestamp>,
+}
+
+/// A bundle with what its check found.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct BundleView {
+    #[serde(flatten)]
+    summary: BundleSummary,
+    /// Errors and warnings, in the order of the files: at most 100.
+    diagnostics: Vec<DiagnosticView>,
+}
+
+/// One thing that is wrong with a configuration, or doubtful.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct DiagnosticView {
+    /// The kind, such as `unknown-setting`: see the reference of diagnostics.
+    code: String,
+    /// `error` or `warning`.
+    severity: String,
+    /// The thing itself, in one sentence.
+    message: String,
+    /// The file.
+    file: String,
+    /// Counted from 1.
+    line: u32,
+    /// In characters, counted from 1.
+    column: u32,
+    /// Of the text that it is about, in bytes.
+    length: u32,
+    /// What belongs beside that text; may be empty.
+    label: String,
+    /// A way to mend it.
+    help: Option<String>,
+}
+
+/// A new bundle: from files, or from the services of the project.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewBundleRequest {
+    /// What it is for.
+    #[schema(min_length = 1, max_length = 100)]
+    name: String,
+    /// Texts by name; the configuration begins in `proxy.kdl`.
+    files: Option<BTreeMap<String, String>>,
+    /// Files that are no text, such as images, in Base64; only beside `files`.
+    #[serde(default)]
+    assets: BTreeMap<String, String>,
+    /// Where the services of the project shall be served; only without `files`.
+    services: Option<ServicesRequest>,
+}
+
+/// Where the services of the project shall be served.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ServicesRequest {
+    /// The address to listen on without TLS.
+    #[schema(example = "0.0.0.0:80")]
+    http: Option<String>,
+    /// The address to listen on with TLS; needed as soon as a service has a certificate.
+    #[schema(example = "0.0.0.0:443")]
+    https: Option<String>,
+}
+
+/// Which bundles, and which page.
+#[derive(Clone, Copy, Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct BundleQuery {
+    /// Only bundles in this state.
+    state: Option<BundleStateName>,
+    /// How many items at most.
+    #[param(minimum = 1, maximum = 200, default = 50)]
+    limit: Option<u32>,
+    /// `next_cursor` of the page before.
+    cursor: Option<Uuid>,
+}
+
+/// Which nodes shall run a bundle.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AssignRequest {
+    /// Nodes of the project; a rollout moves more of them.
+    #[schema(min_items = 1, max_items = 200)]
+    nodes: Vec<NodeId>,
+}
+
+/// The orders that were made.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AssignResponse {
+    /// One for each node.
+    orders: Vec<Order>,
+}
+
+impl BundleSummary {
+    fn of(bundle: &Bundle) -> Self {
+        let Bundle {
+            id,
+            tenant: _,
+            name,
+            state,
+            archive,
+            signature,
+            diagnostics: _,
+            created_at,
+            revoked_at,
+        } = bundle;
+        let archive = archive.as_ref();
+        let signature = signature.as_ref();
+        Self {
+            id: *id,
+            name: name.to_string(),
+            state: (*state).into(),
+            digest: archive.map(|archive| archive.digest.clone()),
+            size_bytes: archive.map(|archive| archive.size_bytes),
+            kid: signature.map(|signature| signature.kid),
+            signature: signature.map(|signature| signature.text.clone()),
+            created_at: *created_at,
+            signed_at: signature.map(|signature| signature.signed_at),
+            revoked_at: *revoked_at,
+        }
+    }
+}
+
+impl BundleView {
+    fn of(bundle: &Bundle) -> Self {
+        let found = serde_json::from_str::<Vec<Diagnostic>>(&bundle.diagnostics);
+        let diagnostics = found.unwrap_or_default().into_iter();
+        Self {
+            summary: BundleSummary::of(bundle),
+            diagnostics: diagnostics.map(DiagnosticView::from).collect(),
+        }
+    }
+}
+
+impl From<Diagnostic> for DiagnosticView {
+    fn from(diagnostic: Diagnostic) -> Self {
+        let Diagnostic {
+            code,
+            severity,
+            message,
+            file,
+            line,
+            column,
+            length,
+            label,
+            help,
+        } = diagnostic;
+        Self {
+            code,
+            severity,
+            message,
+            file,
+            line,
+            column,
+            length,
+            label,
+            help,
+        }
+    }
+}
+
+impl NewBundleRequest {
+    fn read(self) -> Result<NewBundle, Problem> {
+        let Self {
+            name,
+            files,
+            assets,
+            services,
+        } = self;
+        let source = match (files, services) {
+            (Some(files), None) => BundleSource::Files(all_files(files, assets)?),
+            (None, Some(services)) if assets.is_empty() => {
+                let ServicesRequest { http, https } = services;
+                BundleSource::Services(ListenAddresses { http, https })
+            }
+            (None, Some(_)) => {
+                return Err(Problem::invalid("assets", "stands beside `files` only"));
+            }
+            (Some(_), Some(_)) | (None, None) => {
+                return Err(Problem::invalid(
+                    "files",
+                    "either `files` or `services` is needed",
+                ));
+            }
+        };
+        Ok(NewBundle { name, source })
+    }
+}
+
+fn all_files(
+    texts: BTreeMap<String, String>,
+    assets: BTreeMap<String, String>,
+) -> Result<Files, Problem> {
+    let texts = texts.into_iter();
+    let mut files: Files = texts
+        .map(|(name, text)| (name, text.into_bytes()))
+        .collect();
+    for (name, text) in assets {
+        let bytes = STANDARD.decode(text);
+        let bytes =
+            bytes.map_err(|_| Problem::invalid("assets", "has a value that is no Base64"))?;
+        if files.insert(name, bytes).is_some() {
+            return Err(Problem::invalid("assets", "has a name that is in `files`"));
+        }
+    }
+    Ok(files)
+}
+
+/// The bundles of a project.
+#[utoipa::path(
+    get, path = "/projects/{project}/bundles", operation_id = "list_bundles", tag = "bundles",
+    params(BundleQuery), responses((status = 200, body = List<BundleSummary>))
+)]
+pub(crate) async fn list(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(project): Path<ProjectId>,
+    Query(query): Query<BundleQuery>,
+) -> Result<Json<List<BundleSummary>>, Problem> {
+    let BundleQuery {
+        state,
+        limit,
+        cursor,
+    } = query;
+    let page = PageQuery { limit, cursor }.page()?;
+    let state = state.map(Into::into);
+    let found = app.bundles(&call, project, state, page).await?;
+    let views = found.iter().map(|found| BundleSummary::of(&found.value));
+    let views = views.collect();
+    Ok(Json(List::new(page, views, |view: &BundleSummary| {
+        view.id.0
+    })))
+}
+
+/// Creates a bundle: its files are checked as a proxy would, and signed, or rejected with
+/// diagnostics. Both are answered with 201.
+#[utoipa::path(
+    post, path = "/projects/{project}/bundles", operation_id = "create_bundle", tag = "bundles",
+    request_body = NewBundleRequest, responses((status = 201, body = BundleView))
+)]
+pub(crate) async fn create(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(project): Path<ProjectId>,
+    Body(request): Body<NewBundleRequest>,
+) -> Result<Resource<BundleView>, Problem> {
+    let made = app.create_bundle(&call, project, request.read()?).await?;
+    let view = BundleView::of(&made.value);
+    Ok(Resource::created(made.version, view))
+}
+
+/// One bundle.
+#[utoipa::path(
+    get, path = "/projects/{project}/bundles/{bundle}", operation_id = "get_bundle",
+    tag = "bundles", responses((status = 200, body = BundleView))
+)]
+pub(crate) async fn view(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(place): Path<(ProjectId, BundleId)>,
+) -> Result<Resource<BundleView>, Problem> {
+    let found = app.bundle(&call, place).await?;
+    let view = BundleView::of(&found.value);
+    Ok(Resource::found(found.version, view))
+}
+
+/// Takes a signed bundle back: no node is ordered to run it any more, and those that were are
+/// ordered to run the bundle before it.
+#[utoipa::path(
+    post, path = "/projects/{project}/bundles/{bundle}/revoke", operation_id = "revoke_bundle",
+    tag = "bundles", responses((status = 200, body = BundleView))
+)]
+pub(crate) async fn revoke(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(place): Path<(ProjectId, BundleId)>,
+) -> Result<Resource<BundleView>, Problem> {
+    let changed = app.revoke_bundle(&call, place).await?;
+    let view = BundleView::of(&changed.value);
+    Ok(Resource::found(changed.version, view))
+}
+
+/// Orders nodes of the project to run a signed bundle. What they make of it, they say themselves.
+#[utoipa::path(
+    post, path = "/projects/{project}/bundles/{bundle}/assign", operation_id = "assign_bundle",
+    tag = "bundles", request_body = AssignRequest,
+    responses((status = 200, body = AssignResponse))
+)]
+pub(crate) async fn assign(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(place): Path<(ProjectId, BundleId)>,
+    Body(AssignRequest { nodes }): Body<AssignRequest>,
+) -> Result<Json<AssignResponse>, Problem> {
+    let orders = app.assign_bundle(&call, place, &nodes).await?;
+    Ok(Json(AssignResponse { orders }))
+}

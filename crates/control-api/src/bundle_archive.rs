@@ -1,0 +1,265 @@
+//! The bytes of bundles: downloaded, verified, looked into, compared.
+#![expect(unused_qualifications, reason = "the path macro writes them")]
+
+use crate::extract::{Caller, Query};
+use crate::problem::Problem;
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use control_app::{App, Archive, Change, Comparison, FileChange, SettingChange, Verification};
+use control_domain::{BundleArchive, BundleSignature};
+use control_wire::{BundleId, NodeId, ProjectId, SigningKeyId};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::sync::Arc;
+use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
+
+const ZSTD: HeaderValue = HeaderValue::from_static("application/zstd");
+const CYCLONE_DX: HeaderValue = HeaderValue::from_static("application/vnd.cyclonedx+json");
+
+/// What a look at the stored bytes and the signature found.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct VerificationView {
+    /// Whether nothing is wrong.
+    valid: bool,
+    /// SHA-256 of the archive in Base64-URL.
+    digest: String,
+    size_bytes: u64,
+    /// The key that signed.
+    kid: SigningKeyId,
+    /// Its public half: 32 bytes in Base64-URL.
+    public_key: String,
+    /// Ed25519 in Base64-URL, over the lines `bundle v1`, digest and kid.
+    signature: String,
+    #[schema(value_type = String, format = DateTime)]
+    signed_at: Timestamp,
+    /// Whether the stored bytes have the digest.
+    digest_matches: bool,
+    /// Whether the signature is of the digest, by that key.
+    signature_matches: bool,
+    /// Why the archive cannot be unpacked; absent if every file is as its manifest says.
+    fault: Option<String>,
+}
+
+/// What to compare with.
+#[derive(Clone, Copy, Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct DiffQuery {
+    /// The older bundle, of the same project.
+    before: Uuid,
+}
+
+/// How a bundle differs from an older one.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct DiffView {
+    /// Settings in force that differ, by path: at most 5 000.
+    settings: Vec<SettingChangeView>,
+    /// Settings that differ and are not listed.
+    omitted: usize,
+    /// Files that differ, by name.
+    files: Vec<FileChangeView>,
+}
+
+/// A setting that differs.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SettingChangeView {
+    /// Where it stands, such as `routes.route["api"].priority`.
+    path: String,
+    change: ChangeName,
+    /// The values before; several for a setting that may stand more than once.
+    before: Vec<Value>,
+    /// The values after.
+    after: Vec<Value>,
+}
+
+/// A file that differs.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct FileChangeView {
+    name: String,
+    change: ChangeName,
+}
+
+/// What became of something.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ChangeName {
+    /// It is new.
+    Added,
+    /// It is gone.
+    Removed,
+    /// It is another.
+    Changed,
+}
+
+impl From<Change> for ChangeName {
+    fn from(change: Change) -> Self {
+        match change {
+            Change::Added => Self::Added,
+            Change::Removed => Self::Removed,
+            Change::Changed => Self::Changed,
+        }
+    }
+}
+
+impl From<Verification> for VerificationView {
+    fn from(verification: Verification) -> Self {
+        let valid = verification.is_valid();
+        let Verification {
+            archive: BundleArchive { digest, size_bytes },
+            signature:
+                BundleSignature {
+                    kid,
+                    text: signature,
+                    signed_at,
+                },
+            public_key,
+            digest_matches,
+            signature_matches,
+            fault,
+        } = verification;
+        Self {
+            valid,
+            digest,
+            size_bytes,
+            kid,
+            public_key: public_key.as_str().to_owned(),
+            signature,
+            signed_at,
+            digest_matches,
+            signature_matches,
+            fault,
+        }
+    }
+}
+
+impl From<Comparison> for DiffView {
+    fn from(comparison: Comparison) -> Self {
+        let Comparison {
+            settings,
+            omitted,
+            files,
+        } = comparison;
+        let setting = |change: SettingChange| {
+            let SettingChange {
+                path,
+                change,
+                before,
+                after,
+            } = change;
+            SettingChangeView {
+                path,
+                change: change.into(),
+                before,
+                after,
+            }
+        };
+        let file = |FileChange { name, change }| FileChangeView {
+            name,
+            change: ChangeName::from(change),
+        };
+        Self {
+            settings: settings.into_iter().map(setting).collect(),
+            omitted,
+            files: files.into_iter().map(file).collect(),
+        }
+    }
+}
+
+/// The archive as an answer, piece by piece; its digest is its `ETag`.
+fn stream(archive: Archive) -> Response {
+    let Archive {
+        digest,
+        size_bytes,
+        bytes,
+    } = archive;
+    let mut response = Body::from_stream(bytes).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, ZSTD);
+    headers.insert(header::CONTENT_LENGTH, size_bytes.into());
+    if let Ok(tag) = HeaderValue::try_from(format!("\"{digest}\"")) {
+        headers.insert(header::ETAG, tag);
+    }
+    let file = format!("attachment; filename=\"{digest}.tar.zst\"");
+    if let Ok(file) = HeaderValue::try_from(file) {
+        headers.insert(header::CONTENT_DISPOSITION, file);
+    }
+    response
+}
+
+/// The archive of a bundle: tar within zstd. Its `ETag` is the digest.
+#[utoipa::path(
+    get, path = "/projects/{project}/bundles/{bundle}/download",
+    operation_id = "download_bundle", tag = "bundles",
+    responses((status = 200, body = Vec<u8>, content_type = "application/zstd"))
+)]
+pub(crate) async fn download(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(place): Path<(ProjectId, BundleId)>,
+) -> Result<Response, Problem> {
+    Ok(stream(app.download_bundle(&call, place).await?))
+}
+
+/// The archive of a signed bundle of the node's own project. Its `ETag` is the digest.
+#[utoipa::path(
+    get, path = "/nodes/{node}/bundles/{bundle}/archive", operation_id = "get_node_archive",
+    tag = "nodes", responses((status = 200, body = Vec<u8>, content_type = "application/zstd"))
+)]
+pub(crate) async fn node_archive(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(place): Path<(NodeId, BundleId)>,
+) -> Result<Response, Problem> {
+    Ok(stream(app.node_archive(&call, place).await?))
+}
+
+/// Looks at the stored bytes and the signature of a bundle.
+#[utoipa::path(
+    get, path = "/projects/{project}/bundles/{bundle}/verify", operation_id = "verify_bundle",
+    tag = "bundles", responses((status = 200, body = VerificationView))
+)]
+pub(crate) async fn verify(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(place): Path<(ProjectId, BundleId)>,
+) -> Result<Json<VerificationView>, Problem> {
+    Ok(Json(app.verify_bundle(&call, place).await?.into()))
+}
+
+/// The bill of materials of a bundle: `CycloneDX` 1.5.
+#[utoipa::path(
+    get, path = "/projects/{project}/bundles/{bundle}/sbom", operation_id = "get_bundle_sbom",
+    tag = "bundles",
+    responses((status = 200, body = Value, content_type = "application/vnd.cyclonedx+json"))
+)]
+pub(crate) async fn sbom(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(place): Path<(ProjectId, BundleId)>,
+) -> Result<Response, Problem> {
+    let document = app.bundle_sbom(&call, place).await?;
+    let mut response = Json(document).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, CYCLONE_DX);
+    Ok(response)
+}
+
+/// How a bundle differs from an older one: by the settings in force, and by files.
+#[utoipa::path(
+    get, path = "/projects/{project}/bundles/{bundle}/diff", operation_id = "diff_bundle",
+    tag = "bundles", params(DiffQuery), responses((status = 200, body = DiffView))
+)]
+pub(crate) async fn diff(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(place): Path<(ProjectId, BundleId)>,
+    Query(DiffQuery { before }): Query<DiffQuery>,
+) -> Result<Json<DiffView>, Problem> {
+    let compared = app.compare_bundles(&call, place, BundleId(before)).await?;
+    Ok(Json(compared.into()))
+}

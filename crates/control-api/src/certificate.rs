@@ -1,0 +1,188 @@
+//! Certificates. No answer holds a private key.
+
+use crate::extract::{Body, Caller, Query};
+use crate::names::CertificateStateName;
+use crate::page::{List, PageQuery};
+use crate::problem::Problem;
+use crate::resource::Resource;
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use control_app::{App, NewCertificate};
+use control_domain::{Certificate, CertificateFacts};
+use control_wire::{CertificateId, ProjectId};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use utoipa::ToSchema;
+use zeroize::Zeroizing;
+
+/// A certificate, without its private key.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct CertificateView {
+    id: CertificateId,
+    name: String,
+    state: CertificateStateName,
+    /// The hosts that it covers.
+    hosts: Vec<String>,
+    /// The first moment at which all of the chain holds.
+    #[schema(value_type = String, format = DateTime)]
+    not_before: Timestamp,
+    /// The last moment at which all of the chain holds.
+    #[schema(value_type = String, format = DateTime)]
+    not_after: Timestamp,
+    /// SHA-256 of the leaf in hexadecimal.
+    fingerprint: String,
+    /// The chain, leaf first.
+    chain_pem: String,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+}
+
+/// A certificate with its private key, which is sealed and never shown again.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CertificateRequest {
+    /// Unique in the project.
+    #[schema(min_length = 1, max_length = 100)]
+    name: String,
+    /// The chain in PEM, leaf first; each certificate is signed by the one behind it.
+    chain_pem: String,
+    /// The private key of the leaf in PEM, not encrypted.
+    private_key_pem: String,
+}
+
+impl CertificateView {
+    fn of(certificate: &Certificate, now: Timestamp) -> Self {
+        let state = certificate.state(now).into();
+        let Certificate {
+            id,
+            tenant: _,
+            name,
+            facts,
+            chain_pem,
+            secret: _,
+            created_at,
+        } = certificate;
+        let CertificateFacts {
+            hosts,
+            not_before,
+            not_after,
+            fingerprint,
+        } = facts.clone();
+        Self {
+            id: *id,
+            name: name.to_string(),
+            state,
+            hosts,
+            not_before,
+            not_after,
+            fingerprint,
+            chain_pem: chain_pem.clone(),
+            created_at: *created_at,
+        }
+    }
+}
+
+impl From<CertificateRequest> for NewCertificate {
+    fn from(request: CertificateRequest) -> Self {
+        let CertificateRequest {
+            name,
+            chain_pem,
+            private_key_pem,
+        } = request;
+        Self {
+            name,
+            chain_pem,
+            private_key_pem: Zeroizing::new(private_key_pem),
+        }
+    }
+}
+
+/// The certificates of a project.
+#[utoipa::path(
+    get, path = "/projects/{project}/certificates", operation_id = "list_certificates",
+    tag = "services", params(PageQuery), responses((status = 200, body = List<CertificateView>))
+)]
+pub(crate) async fn list(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(project): Path<ProjectId>,
+    Query(query): Query<PageQuery>,
+) -> Result<Json<List<CertificateView>>, Problem> {
+    let page = query.page()?;
+    let found = app.certificates(&call, project, page).await?;
+    let views = found
+        .iter()
+        .map(|found| CertificateView::of(&found.value, call.now));
+    let views = views.collect();
+    Ok(Json(List::new(page, views, |view: &CertificateView| {
+        view.id.0
+    })))
+}
+
+/// Creates a certificate. Chain, key and time are checked.
+#[utoipa::path(
+    post, path = "/projects/{project}/certificates", operation_id = "create_certificate",
+    tag = "services", request_body = CertificateRequest,
+    responses((status = 201, body = CertificateView))
+)]
+pub(crate) async fn create(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(project): Path<ProjectId>,
+    Body(request): Body<CertificateRequest>,
+) -> Result<Resource<CertificateView>, Problem> {
+    let made = app
+        .create_certificate(&call, project, request.into())
+        .await?;
+    let view = CertificateView::of(&made.value, call.now);
+    Ok(Resource::created(made.version, view))
+}
+
+/// One certificate.
+#[utoipa::path(
+    get, path = "/projects/{project}/certificates/{certificate}",
+    operation_id = "get_certificate", tag = "services",
+    responses((status = 200, body = CertificateView))
+)]
+pub(crate) async fn view(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(place): Path<(ProjectId, CertificateId)>,
+) -> Result<Resource<CertificateView>, Problem> {
+    let found = app.certificate(&call, place).await?;
+    let view = CertificateView::of(&found.value, call.now);
+    Ok(Resource::found(found.version, view))
+}
+
+/// Replaces a certificate and its key, as at a renewal. The key before is forgotten.
+#[utoipa::path(
+    put, path = "/projects/{project}/certificates/{certificate}",
+    operation_id = "update_certificate", tag = "services", request_body = CertificateRequest,
+    responses((status = 200, body = CertificateView))
+)]
+pub(crate) async fn update(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(place): Path<(ProjectId, CertificateId)>,
+    Body(request): Body<CertificateRequest>,
+) -> Result<Resource<CertificateView>, Problem> {
+    let changed = app.update_certificate(&call, place, request.into()).await?;
+    let view = CertificateView::of(&changed.value, call.now);
+    Ok(Resource::found(changed.version, view))
+}
+
+/// Deletes a certificate that no service uses, and its key.
+#[utoipa::path(
+    delete, path = "/projects/{project}/certificates/{certificate}",
+    operation_id = "delete_certificate", tag = "services", responses((status = 204))
+)]
+pub(crate) async fn delete(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(place): Path<(ProjectId, CertificateId)>,
+) -> Result<StatusCode, Problem> {
+    app.delete_certificate(&call, place).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

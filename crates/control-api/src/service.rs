@@ -1,0 +1,186 @@
+//! Services.
+
+use crate::extract::{Body, Caller, Query};
+use crate::page::{List, PageQuery};
+use crate::problem::Problem;
+use crate::resource::Resource;
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use control_app::App;
+use control_domain::{Service, ServiceSettings};
+use control_wire::{CertificateId, ProjectId, ServiceId, UpstreamId};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use utoipa::ToSchema;
+
+const DEFAULT_PRIORITY: i32 = 50;
+
+/// Which requests go to which upstream.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ServiceView {
+    id: ServiceId,
+    name: String,
+    host: Option<String>,
+    path_prefix: Option<String>,
+    priority: i32,
+    upstream: UpstreamId,
+    certificate: Option<CertificateId>,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+}
+
+/// The fields of a service that may be chosen.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ServiceRequest {
+    /// Unique in the project; the id of the route that is made of it.
+    #[schema(min_length = 1, max_length = 100)]
+    name: String,
+    /// The host that it answers for, or `*.` and a domain; absent: every host.
+    #[schema(min_length = 1, max_length = 253)]
+    host: Option<String>,
+    /// How its paths begin; absent: all paths.
+    #[schema(min_length = 1, max_length = 1000)]
+    path_prefix: Option<String>,
+    /// A higher one is asked first; absent: 50.
+    #[serde(default = "default_priority")]
+    priority: i32,
+    /// Where its requests go: an upstream of the project.
+    upstream: UpstreamId,
+    /// The certificate for its host: one of the project.
+    certificate: Option<CertificateId>,
+}
+
+fn default_priority() -> i32 {
+    DEFAULT_PRIORITY
+}
+
+impl ServiceView {
+    fn of(service: &Service) -> Self {
+        let Service {
+            id,
+            tenant: _,
+            name,
+            host,
+            path_prefix,
+            priority,
+            upstream,
+            certificate,
+            created_at,
+        } = service;
+        Self {
+            id: *id,
+            name: name.to_string(),
+            host: host.clone(),
+            path_prefix: path_prefix.clone(),
+            priority: *priority,
+            upstream: *upstream,
+            certificate: *certificate,
+            created_at: *created_at,
+        }
+    }
+}
+
+impl From<ServiceRequest> for ServiceSettings {
+    fn from(request: ServiceRequest) -> Self {
+        let ServiceRequest {
+            name,
+            host,
+            path_prefix,
+            priority,
+            upstream,
+            certificate,
+        } = request;
+        Self {
+            name,
+            host,
+            path_prefix,
+            priority,
+            upstream,
+            certificate,
+        }
+    }
+}
+
+/// The services of a project.
+#[utoipa::path(
+    get, path = "/projects/{project}/services", operation_id = "list_services",
+    tag = "services", params(PageQuery), responses((status = 200, body = List<ServiceView>))
+)]
+pub(crate) async fn list(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(project): Path<ProjectId>,
+    Query(query): Query<PageQuery>,
+) -> Result<Json<List<ServiceView>>, Problem> {
+    let page = query.page()?;
+    let found = app.services(&call, project, page).await?;
+    let views = found.iter().map(|found| ServiceView::of(&found.value));
+    let views = views.collect();
+    Ok(Json(List::new(page, views, |view: &ServiceView| view.id.0)))
+}
+
+/// Creates a service.
+#[utoipa::path(
+    post, path = "/projects/{project}/services", operation_id = "create_service",
+    tag = "services", request_body = ServiceRequest,
+    responses((status = 201, body = ServiceView))
+)]
+pub(crate) async fn create(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(project): Path<ProjectId>,
+    Body(request): Body<ServiceRequest>,
+) -> Result<Resource<ServiceView>, Problem> {
+    let made = app.create_service(&call, project, request.into()).await?;
+    let view = ServiceView::of(&made.value);
+    Ok(Resource::created(made.version, view))
+}
+
+/// One service.
+#[utoipa::path(
+    get, path = "/projects/{project}/services/{service}", operation_id = "get_service",
+    tag = "services", responses((status = 200, body = ServiceView))
+)]
+pub(crate) async fn view(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(place): Path<(ProjectId, ServiceId)>,
+) -> Result<Resource<ServiceView>, Problem> {
+    let found = app.service(&call, place).await?;
+    let view = ServiceView::of(&found.value);
+    Ok(Resource::found(found.version, view))
+}
+
+/// Replaces the settings of a service. Bundles that were made before stay as they are.
+#[utoipa::path(
+    put, path = "/projects/{project}/services/{service}", operation_id = "update_service",
+    tag = "services", request_body = ServiceRequest,
+    responses((status = 200, body = ServiceView))
+)]
+pub(crate) async fn update(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(place): Path<(ProjectId, ServiceId)>,
+    Body(request): Body<ServiceRequest>,
+) -> Result<Resource<ServiceView>, Problem> {
+    let changed = app.update_service(&call, place, request.into()).await?;
+    let view = ServiceView::of(&changed.value);
+    Ok(Resource::found(changed.version, view))
+}
+
+/// Deletes a service.
+#[utoipa::path(
+    delete, path = "/projects/{project}/services/{service}", operation_id = "delete_service",
+    tag = "services", responses((status = 204))
+)]
+pub(crate) async fn delete(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(place): Path<(ProjectId, ServiceId)>,
+) -> Result<StatusCode, Problem> {
+    app.delete_service(&call, place).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,365 @@
+//! The life of a bundle: checked, signed, downloaded, verified, compared, revoked.
+
+use crate::world::{Answer, Credential, World, sample, worlds};
+use axum::http::{Method, StatusCode};
+use control_auth::PublicKey;
+use control_bundle::{digest, unpack, verify, verify_order};
+use control_domain::Role;
+use control_wire::Order;
+use serde_json::{Value, json};
+use std::fs;
+use uuid::Uuid;
+
+const BUNDLES: &str = "/projects/{project}/bundles";
+
+fn config(address: &str) -> String {
+    format!("listeners {{\n    listener \"a\" {{ address {address:?} }}\n}}\n")
+}
+
+async fn create(world: &World, by: &Credential, text: &str) -> Answer {
+    let body = json!({"name": "edge", "files": {"proxy.kdl": text}});
+    world.post(BUNDLES, by, body).await
+}
+
+fn path(bundle: &Answer) -> String {
+    format!("{BUNDLES}/{}", bundle.text("id"))
+}
+
+#[tokio::test]
+async fn a_bundle_is_signed_downloaded_and_verified() {
+    for world in worlds().await {
+        let operator = world.user(world.org, Role::Operator).await;
+        let reader = world.user(world.org, Role::Reader).await;
+        let text = config("127.0.0.1:8080");
+        let made = create(&world, &operator, &text).await;
+        assert_eq!(made.status, StatusCode::CREATED, "{}", made.body);
+        assert_eq!(made.text("state"), "signed");
+        assert_eq!(made.body["diagnostics"], json!([]));
+        assert!(made.bytes.len() < 4_096, "no archive in the answer");
+
+        let download = world
+            .get(&format!("{}/download", path(&made)), &reader)
+            .await;
+        assert_eq!(download.status, StatusCode::OK, "{}", download.body);
+        assert_eq!(download.header("content-type"), "application/zstd");
+        assert_eq!(digest(&download.bytes), made.text("digest"));
+        let unused = "upstreams { upstream \"u\" { target \"10.0.0.1:80\" } }";
+        let doubtful = create(&world, &operator, &format!("{text}{unused}")).await;
+        assert_eq!(doubtful.text("state"), "signed");
+        assert_eq!(doubtful.body["diagnostics"][0]["severity"], "warning");
+        let tag = format!("\"{}\"", made.text("digest"));
+        assert_eq!(download.header("etag"), tag);
+        assert_eq!(made.body["size_bytes"], json!(download.bytes.len()));
+        let contents = unpack(&download.bytes).unwrap();
+        assert_eq!(contents.files["proxy.kdl"], text.as_bytes());
+        let known = [("if-none-match", tag.as_str())];
+        let get = Method::GET;
+        let place = format!("{}/download", path(&made));
+        let again = world
+            .send(&get, &place, &reader, &Value::Null, &known)
+            .await;
+        assert_eq!(again.status, StatusCode::NOT_MODIFIED);
+        assert!(again.bytes.is_empty());
+
+        let checked = world.get(&format!("{}/verify", path(&made)), &reader).await;
+        assert_eq!(checked.body["valid"], true, "{}", checked.body);
+        let key = PublicKey::from_text(checked.text("public_key"));
+        let kid = checked.text("kid").parse().unwrap();
+        let signed = verify(&made.text("digest"), kid, &key, &made.text("signature"));
+        assert_eq!(signed, Ok(()));
+        let sbom = world.get(&format!("{}/sbom", path(&made)), &reader).await;
+        assert_eq!(
+            sbom.header("content-type"),
+            "application/vnd.cyclonedx+json"
+        );
+        assert_eq!(sbom.body["specVersion"], "1.5");
+        let same = create(&world, &operator, &text).await;
+        assert_eq!(same.text("digest"), made.text("digest"));
+        assert_ne!(same.text("id"), made.text("id"));
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_configuration_is_rejected_with_places() {
+    for world in worlds().await {
+        let full = world.full_key().await;
+        let body = json!({"name": "edge", "files": {
+            "proxy.kdl": "include \"more/*.kdl\"",
+            "more/limits.kdl": "limits {\n    max-heder-count 5\n}",
+        }});
+        let made = world.post(BUNDLES, &full, body).await;
+        assert_eq!(made.status, StatusCode::CREATED, "{}", made.body);
+        assert_eq!(made.text("state"), "rejected");
+        let found = &made.body["diagnostics"][0];
+        assert_eq!(found["code"], "unknown-setting");
+        assert_eq!(found["file"], "more/limits.kdl");
+        assert_eq!((&found["line"], &found["column"]), (&json!(2), &json!(5)));
+        let text = found.to_string();
+        assert!(text.contains("max-header-count"), "{text}");
+        for what in ["download", "verify", "sbom"] {
+            let refused = world.get(&format!("{}/{what}", path(&made)), &full).await;
+            assert_eq!(refused.status, StatusCode::CONFLICT, "{what}");
+            assert_eq!(refused.code(), "WRONG_STATE");
+        }
+        create(&world, &full, &config("127.0.0.1:80")).await;
+        let listed = world.get(&format!("{BUNDLES}?state=rejected"), &full).await;
+        let items = listed.body["items"].as_array().unwrap();
+        assert_eq!(items.len(), 1);
+        assert_eq!(items[0]["id"], made.body["id"]);
+        let wrong = world.get(&format!("{BUNDLES}?state=lost"), &full).await;
+        assert_eq!(wrong.status, StatusCode::BAD_REQUEST);
+    }
+}
+
+#[tokio::test]
+async fn hostile_files_are_refused_in_bounds() {
+    let levels = "a {\n".repeat(10_000) + &"}\n".repeat(10_000);
+    let long_path = "a/".repeat(10_000) + "a";
+    let key = "-----BEGIN PRIVATE KEY-----\n";
+    let bodies = [
+        (json!({"files": {"other.kdl": ""}}), "files"),
+        (json!({"files": {"proxy.kdl": "", "../a": ""}}), "files"),
+        (json!({"files": {"proxy.kdl": "", "/etc/a": ""}}), "files"),
+        (json!({"files": {"proxy.kdl": "", "a": key}}), "files"),
+        (json!({"files": {"proxy.kdl": "", long_path: ""}}), "files"),
+        (
+            json!({"files": {"proxy.kdl": " ".repeat(4 << 20)}}),
+            "files",
+        ),
+        (json!({"files": {"proxy.kdl": ""}, "services": {}}), "files"),
+        (json!({}), "files"),
+        (json!({"services": {}}), "services"),
+        (json!({"services": {}, "assets": {"a": ""}}), "assets"),
+        (
+            json!({"files": {"proxy.kdl": ""}, "assets": {"a": "?"}}),
+            "assets",
+        ),
+        (
+            json!({"files": {"proxy.kdl": ""}, "assets": {"proxy.kdl": ""}}),
+            "assets",
+        ),
+        (json!({"name": "", "files": {"proxy.kdl": ""}}), "name"),
+    ];
+    for world in worlds().await {
+        let full = world.full_key().await;
+        for (body, field) in &bodies {
+            let mut body = body.clone();
+            if body["name"].is_null() {
+                body["name"] = json!("edge");
+            }
+            let answer = world.post(BUNDLES, &full, body).await;
+            assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{field}");
+            let found = &answer.body["error"]["details"][0]["field"];
+            assert_eq!(found, field, "{}", answer.body);
+        }
+        let deep = create(&world, &full, &levels).await;
+        assert_eq!(deep.text("state"), "rejected");
+        let codes = deep.body["diagnostics"].to_string();
+        assert!(codes.contains("nesting-too-deep"), "{codes}");
+        world.change_address();
+        let large = create(&world, &full, &"x".repeat(100 << 20)).await;
+        assert_eq!(large.status, StatusCode::PAYLOAD_TOO_LARGE);
+        assert_eq!(large.code(), "LIMIT_EXCEEDED");
+    }
+}
+
+#[tokio::test]
+async fn a_bundle_is_revoked_once() {
+    for world in worlds().await {
+        let full = world.full_key().await;
+        let made = create(&world, &full, &config("127.0.0.1:80")).await;
+        let revoke = format!("{}/revoke", path(&made));
+        let stale = [("if-match", "\"7\"")];
+        let post = Method::POST;
+        let refused = world
+            .send(&post, &revoke, &full, &Value::Null, &stale)
+            .await;
+        assert_eq!(refused.status, StatusCode::PRECONDITION_FAILED);
+        let revoked = world.post(&revoke, &full, Value::Null).await;
+        assert_eq!(revoked.text("state"), "revoked");
+        assert!(revoked.body["revoked_at"].is_string());
+        let twice = world.post(&revoke, &full, Value::Null).await;
+        assert_eq!(twice.code(), "WRONG_STATE");
+        let audit = world.app.verify_audit().await.unwrap();
+        assert_eq!(audit, None);
+    }
+}
+
+#[tokio::test]
+async fn a_revoked_bundle_gives_way_to_the_one_before() {
+    for world in worlds().await {
+        let full = world.full_key().await;
+        let mut bundles = Vec::new();
+        for port in 1..=3 {
+            let made = create(&world, &full, &config(&format!("127.0.0.1:{port}"))).await;
+            bundles.push(made);
+        }
+        let nodes = json!({"nodes": [world.node]});
+        let assign = async |bundle: &Answer| {
+            let path = format!("{}/assign", path(bundle));
+            world.post(&path, &full, nodes.clone()).await
+        };
+        let desired = async || {
+            let found = world.get("/nodes/{node}/desired", &world.node_key).await;
+            let order = serde_json::from_value::<Order>(found.body["order"].clone());
+            order.unwrap()
+        };
+        let (one, two, three) = (&bundles[0], &bundles[1], &bundles[2]);
+        for bundle in [one, two, two] {
+            let assigned = assign(bundle).await;
+            assert_eq!(assigned.status, StatusCode::OK, "{}", assigned.body);
+        }
+        let order = desired().await;
+        assert_eq!((order.counter, order.digest), (3, two.text("digest")));
+        let archive = format!("/nodes/{{node}}/bundles/{}/archive", two.text("id"));
+        let fetched = world.get(&archive, &world.node_key).await;
+        assert_eq!(digest(&fetched.bytes), two.text("digest"));
+
+        world
+            .post(&format!("{}/revoke", path(two)), &full, Value::Null)
+            .await;
+        let order = desired().await;
+        assert_eq!((order.counter, &order.digest), (4, &one.text("digest")));
+        let (kid, pair) = world.signer(world.org).await;
+        assert_eq!(order.kid, kid);
+        assert_eq!(verify_order(&order, &pair.public()), Ok(()));
+        let gone = world.get(&archive, &world.node_key).await;
+        assert_eq!(gone.status, StatusCode::NOT_FOUND, "{}", gone.body);
+        let refused = assign(two).await;
+        assert_eq!(refused.code(), "WRONG_STATE");
+        // Nothing good is left before the first: the node keeps what it runs.
+        world
+            .post(&format!("{}/revoke", path(one)), &full, Value::Null)
+            .await;
+        assert_eq!(desired().await.counter, 4);
+        assert_eq!(world.app.recall_bundles(world.app.now()).await.unwrap(), 0);
+        assign(three).await;
+        assert_eq!(desired().await.digest, three.text("digest"));
+        assert_eq!(world.app.verify_audit().await.unwrap(), None);
+    }
+}
+
+#[tokio::test]
+async fn only_nodes_of_the_project_are_ordered() {
+    for world in worlds().await {
+        let full = world.full_key().await;
+        let made = create(&world, &full, &config("127.0.0.1:80")).await;
+        let (foreign, foreign_key) = world.new_node(world.other).await;
+        let many: Vec<Uuid> = (0..201).map(|_| Uuid::now_v7()).collect();
+        for nodes in [
+            json!([]),
+            json!([foreign]),
+            json!([world.node, foreign]),
+            json!(many),
+        ] {
+            let path = format!("{}/assign", path(&made));
+            let refused = world.post(&path, &full, json!({"nodes": nodes})).await;
+            let field = &refused.body["error"]["details"][0]["field"];
+            assert_eq!(field, "nodes", "{}", refused.body);
+        }
+        let desired = world.get("/nodes/{node}/desired", &world.node_key).await;
+        assert_eq!(desired.body["order"], Value::Null, "nothing half done");
+        let archive = format!("/nodes/{foreign}/bundles/{}/archive", made.text("id"));
+        let missing = world.get(&archive, &foreign_key).await;
+        assert_eq!(missing.status, StatusCode::NOT_FOUND, "{}", missing.body);
+    }
+}
+
+#[tokio::test]
+async fn two_bundles_are_compared_by_what_is_in_force() {
+    for world in worlds().await {
+        let full = world.full_key().await;
+        let before = create(&world, &full, &config("127.0.0.1:80")).await;
+        let after = create(&world, &full, &config("127.0.0.1:81")).await;
+        let diff = async |before: &str| {
+            let path = format!("{}/diff?before={before}", path(&after));
+            world.get(&path, &full).await
+        };
+        let found = diff(&before.text("id")).await;
+        let expected = json!({
+            "settings": [{
+                "path": "listeners.listener[\"a\"].address", "change": "changed",
+                "before": ["127.0.0.1:80"], "after": ["127.0.0.1:81"],
+            }],
+            "omitted": 0,
+            "files": [{"name": "proxy.kdl", "change": "changed"}],
+        });
+        assert_eq!(found.body, expected);
+        let same = diff(&after.text("id")).await;
+        assert_eq!(same.body["settings"], json!([]));
+        let unknown = diff(&after.text("id").replace('0', "1")).await;
+        assert_eq!(unknown.status, StatusCode::UNPROCESSABLE_ENTITY);
+        let garbage = diff("x").await;
+        assert_eq!(garbage.status, StatusCode::BAD_REQUEST);
+    }
+}
+
+#[tokio::test]
+async fn changed_bytes_in_the_object_store_are_noticed() {
+    for world in worlds().await {
+        let full = world.full_key().await;
+        let made = create(&world, &full, &config("127.0.0.1:80")).await;
+        let file = world
+            .objects
+            .path()
+            .join(format!("bundles/{}", world.org))
+            .join(format!("{}.tar.zst", made.text("digest")));
+        let mut bytes = fs::read(&file).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        fs::write(&file, bytes).unwrap();
+        let checked = world.get(&format!("{}/verify", path(&made)), &full).await;
+        assert_eq!(checked.body["valid"], false);
+        assert_eq!(checked.body["digest_matches"], false);
+        assert_eq!(checked.body["signature_matches"], true);
+        let sbom = world.get(&format!("{}/sbom", path(&made)), &full).await;
+        assert_eq!(sbom.status, StatusCode::INTERNAL_SERVER_ERROR);
+        fs::remove_file(&file).unwrap();
+        let checked = world.get(&format!("{}/verify", path(&made)), &full).await;
+        assert_eq!(checked.body["valid"], false, "{}", checked.body);
+        let again = create(&world, &full, &config("127.0.0.1:80")).await;
+        assert_eq!(again.text("state"), "signed", "the bytes are stored anew");
+        let checked = world.get(&format!("{}/verify", path(&made)), &full).await;
+        assert_eq!(checked.body["valid"], true);
+    }
+}
+
+#[tokio::test]
+async fn services_become_a_bundle_without_private_keys() {
+    for world in worlds().await {
+        let full = world.full_key().await;
+        let make = async |noun: &str, body: Value| {
+            let path = format!("/projects/{{project}}/{noun}");
+            let made = world.post(&path, &full, body).await;
+            assert_eq!(made.status, StatusCode::CREATED, "{}", made.body);
+            made
+        };
+        let certificate = sample("/projects/{project}/certificates");
+        let key = certificate["private_key_pem"].as_str().unwrap().to_owned();
+        let certificate = make("certificates", certificate).await;
+        let upstream = sample("/projects/{project}/upstreams");
+        let upstream = make("upstreams", upstream).await;
+        let service = json!({
+            "name": "a \"quoted\" name", "host": "a.example.com",
+            "upstream": upstream.text("id"), "certificate": certificate.text("id"),
+        });
+        make("services", service).await;
+
+        let body = json!({"name": "edge", "services": {"https": "0.0.0.0:443"}});
+        let made = world.post(BUNDLES, &full, body).await;
+        assert_eq!(made.text("state"), "signed", "{}", made.body);
+        let download = world.get(&format!("{}/download", path(&made)), &full).await;
+        let files = unpack(&download.bytes).unwrap().files;
+        let chain = format!("certificates/{}.pem", certificate.text("id"));
+        let names: Vec<&String> = files.keys().collect();
+        assert_eq!(names, [&chain, "proxy.kdl"]);
+        let secret = key.lines().nth(1).unwrap();
+        for (name, bytes) in &files {
+            let text = String::from_utf8_lossy(bytes);
+            assert!(
+                !text.contains("PRIVATE") && !text.contains(secret),
+                "{name}"
+            );
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Services, upstreams and certificates.
+
+use crate::world::{Answer, Credential, World, certificate, sample, worlds};
+use axum::http::{Method, StatusCode};
+use control_domain::Tenant;
+use serde_json::{Value, json};
+
+const UPSTREAMS: &str = "/projects/{project}/upstreams";
+const SERVICES: &str = "/projects/{project}/services";
+const CERTIFICATES: &str = "/projects/{project}/certificates";
+
+async fn make(world: &World, by: &Credential, path: &str, body: Value) -> Answer {
+    let made = world.post(path, by, body).await;
+    assert_eq!(made.status, StatusCode::CREATED, "{}", made.body);
+    made
+}
+
+async fn put(world: &World, path: &str, by: &Credential, body: &Value, tag: &str) -> Answer {
+    let fields = [("if-match", tag)];
+    world.send(&Method::PUT, path, by, body, &fields).await
+}
+
+async fn delete(world: &World, path: &str, by: &Credential) -> Answer {
+    world
+        .send(&Method::DELETE, path, by, &Value::Null, &[])
+        .await
+}
+
+#[tokio::test]
+async fn what_is_written_is_read_and_an_older_version_does_not_overwrite() {
+    for world in worlds().await {
+        let full = world.full_key().await;
+        let body = json!({
+            "name": "app", "load_balancing": "least_connections",
+            "targets": [{"address": "10.0.0.1:443", "weight": 3}, {"address": "[::1]:443"}],
+            "tls": {"server_name": "inner.example.com"},
+        });
+        let made = make(&world, &full, UPSTREAMS, body.clone()).await;
+        let path = format!("{UPSTREAMS}/{}", made.text("id"));
+        let found = world.get(&path, &full).await;
+        assert_eq!(found.body, made.body);
+        assert_eq!(
+            found.body["targets"][1],
+            json!({"address": "[::1]:443", "weight": 1})
+        );
+        assert_eq!(found.header("etag"), "\"1\"");
+        let plain = json!({"name": "app", "targets": [{"address": "10.0.0.9:80"}]});
+        let stale = put(&world, &path, &full, &plain, "\"2\"").await;
+        assert_eq!(stale.status, StatusCode::PRECONDITION_FAILED);
+        let changed = put(&world, &path, &full, &plain, "\"1\"").await;
+        assert_eq!(changed.status, StatusCode::OK, "{}", changed.body);
+        assert_eq!(changed.header("etag"), "\"2\"");
+        assert_eq!(changed.body["tls"], Value::Null);
+        assert_eq!(changed.body["load_balancing"], "round_robin");
+        assert_eq!(changed.body["targets"].as_array().unwrap().len(), 1);
+        let listed = world.get(UPSTREAMS, &full).await;
+        assert_eq!(listed.body["items"][0], changed.body);
+        let taken = world.post(UPSTREAMS, &full, body).await;
+        assert_eq!(taken.code(), "CONFLICT");
+    }
+}
+
+#[tokio::test]
+async fn what_is_used_is_not_deleted() {
+    for world in worlds().await {
+        let full = world.full_key().await;
+        let upstream = make(&world, &full, UPSTREAMS, sample(UPSTREAMS)).await;
+        let certificate = make(&world, &full, CERTIFICATES, sample(CERTIFICATES)).await;
+        let body = json!({
+            "name": "app", "path_prefix": "/api", "priority": 7,
+            "upstream": upstream.text("id"), "certificate": certificate.text("id"),
+        });
+        let service = make(&world, &full, SERVICES, body).await;
+        let upstream = format!("{UPSTREAMS}/{}", upstream.text("id"));
+        let certificate = format!("{CERTIFICATES}/{}", certificate.text("id"));
+        for path in [&upstream, &certificate] {
+            let refused = delete(&world, path, &full).await;
+            assert_eq!(refused.code(), "CONFLICT", "{}", refused.body);
+        }
+        let service = format!("{SERVICES}/{}", service.text("id"));
+        for path in [&service, &upstream, &certificate] {
+            let gone = delete(&world, path, &full).await;
+            assert_eq!(gone.status, StatusCode::NO_CONTENT, "{}", gone.body);
+            let missing = world.get(path, &full).await;
+            assert_eq!(missing.status, StatusCode::NOT_FOUND);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_service_refers_to_its_own_project_only() {
+    for world in worlds().await {
+        let full = world.full_key().await;
+        let stranger = world
+            .store_key(&world.key(Tenant::org(world.other.org), &[]))
+            .await;
+        let other = world.other.project.unwrap().to_string();
+        let elsewhere = |path: &str| path.replace("{project}", &other);
+        let foreign_upstream = sample(UPSTREAMS);
+        let foreign = make(&world, &stranger, &elsewhere(UPSTREAMS), foreign_upstream).await;
+        let own = make(&world, &full, UPSTREAMS, sample(UPSTREAMS)).await;
+        let chain = sample(CERTIFICATES);
+        let chain = make(&world, &stranger, &elsewhere(CERTIFICATES), chain).await;
+        let bodies = [
+            (
+                json!({"name": "a", "upstream": foreign.text("id")}),
+                "upstream",
+            ),
+            (
+                json!({
+                    "name": "a", "upstream": own.text("id"), "certificate": chain.text("id"),
+                }),
+                "certificate",
+            ),
+            (
+                json!({"name": "a", "upstream": own.text("id"), "path_prefix": "a"}),
+                "path_prefix",
+            ),
+            (
+                json!({"name": "a", "upstream": own.text("id"), "host": "a b"}),
+                "host",
+            ),
+        ];
+        for (body, field) in bodies {
+            let refused = world.post(SERVICES, &full, body).await;
+            let found = &refused.body["error"]["details"][0]["field"];
+            assert_eq!(found, field, "{}", refused.body);
+        }
+        // By the path of its own project, what belongs to another one is not there.
+        let path = format!("{UPSTREAMS}/{}", foreign.text("id"));
+        let missing = world.get(&path, &full).await;
+        assert_eq!(missing.status, StatusCode::NOT_FOUND);
+    }
+}
+
+#[tokio::test]
+async fn a_private_key_goes_in_and_never_comes_out() {
+    for world in worlds().await {
+        let full = world.full_key().await;
+        let body = sample(CERTIFICATES);
+        let key = body["private_key_pem"].as_str().unwrap().to_owned();
+        let secret = key.lines().nth(1).unwrap();
+        let made = make(&world, &full, CERTIFICATES, body.clone()).await;
+        assert_eq!(made.body["hosts"], json!(["a.example.com"]));
+        assert_eq!(made.text("state"), "valid");
+        let path = format!("{CERTIFICATES}/{}", made.text("id"));
+        let id = made.text("id").parse().unwrap();
+        let mut tx = world.store.read().await.unwrap();
+        let stored = tx.certificate(id).await.unwrap().unwrap().value.secret;
+        let sealed = tx.secret(stored).await.unwrap().unwrap().sealed;
+        assert!(!sealed.text.contains(secret));
+        drop(tx);
+
+        let (chain, other_key) = certificate();
+        let renewed = json!({"name": "new", "chain_pem": chain, "private_key_pem": other_key});
+        let changed = put(&world, &path, &full, &renewed, "*").await;
+        assert_eq!(changed.status, StatusCode::OK, "{}", changed.body);
+        assert_ne!(changed.text("fingerprint"), made.text("fingerprint"));
+        let mut tx = world.store.read().await.unwrap();
+        assert!(tx.secret(stored).await.unwrap().is_none(), "forgotten");
+        drop(tx);
+
+        let mismatched = json!({"name": "a", "chain_pem": chain, "private_key_pem": key});
+        let refused = put(&world, &path, &full, &mismatched, "*").await;
+        let field = &refused.body["error"]["details"][0]["field"];
+        assert_eq!(field, "private_key_pem");
+        let listed = world.get(CERTIFICATES, &full).await;
+        let found = world.get(&path, &full).await;
+        for answer in [made, changed, refused, listed, found] {
+            let text = String::from_utf8_lossy(&answer.bytes);
+            assert!(
+                !text.contains(secret) && !text.contains("PRIVATE"),
+                "{text}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_deleted_project_takes_its_services_and_keys_along() {
+    for world in worlds().await {
+        let full = world.full_key().await;
+        let all = "/orgs/{org}/projects";
+        let project = make(&world, &full, all, sample(all)).await.text("id");
+        let of = |path: &str| path.replace("{project}", &project);
+        let upstream = make(&world, &full, &of(UPSTREAMS), sample(UPSTREAMS)).await;
+        let certificate = make(&world, &full, &of(CERTIFICATES), sample(CERTIFICATES)).await;
+        let service = json!({
+            "name": "a", "upstream": upstream.text("id"), "certificate": certificate.text("id"),
+        });
+        make(&world, &full, &of(SERVICES), service).await;
+        let body = sample("/projects/{project}/bundles");
+        make(&world, &full, &of("/projects/{project}/bundles"), body).await;
+        let id = certificate.text("id").parse().unwrap();
+        let mut tx = world.store.read().await.unwrap();
+        let secret = tx.certificate(id).await.unwrap().unwrap().value.secret;
+        drop(tx);
+        let gone = delete(&world, &of("/projects/{project}"), &full).await;
+        assert_eq!(gone.status, StatusCode::NO_CONTENT, "{}", gone.body);
+        let mut tx = world.store.read().await.unwrap();
+        assert!(tx.secret(secret).await.unwrap().is_none());
+        assert!(tx.certificate(id).await.unwrap().is_none());
+    }
+}

@@ -1,0 +1,119 @@
+//! Bundles on their way to nodes: assigned, and taken back.
+
+use crate::app::App;
+use crate::bundle::find;
+use crate::call::Call;
+use crate::error::Error;
+use crate::order::OrderTarget;
+use control_domain::Refusal;
+use control_store::{Recall, Transaction};
+use control_wire::{BundleId, NodeId, Order, ProjectId};
+use jiff::Timestamp;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Nodes of one assignment; a rollout moves more.
+const MAX_NODES: usize = 200;
+/// Nodes that are given an older bundle in one transaction.
+const RECALL_CHUNK: i64 = 200;
+
+impl App {
+    /// Orders nodes of the project to run a signed bundle.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn assign_bundle(
+        &self,
+        call: &Call,
+        (project, id): (ProjectId, BundleId),
+        nodes: &[NodeId],
+    ) -> Result<Vec<Order>, Error> {
+        let mut tx = self.store.begin().await?;
+        // Before the bundle is read: a revocation is either seen here, or sees these orders.
+        tx.lock_audit().await?;
+        let found = find(&mut tx, (project, id)).await?;
+        let digest = found.value.assign(&call.actor)?.to_owned();
+        call.expect_version(found.version)?;
+        let tenant = found.value.tenant;
+        let nodes: Vec<NodeId> = nodes
+            .iter()
+            .copied()
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect();
+        check_nodes(&mut tx, project, &nodes).await?;
+        let target = OrderTarget {
+            org: tenant.org,
+            bundle: id,
+            digest,
+        };
+        let orders = self
+            .write_orders(&mut tx, &target, &nodes, call.now)
+            .await?;
+        self.commit(tx, call, "bundle.assigned", tenant, id.0)
+            .await?;
+        self.announce_orders(&nodes);
+        Ok(orders)
+    }
+
+    /// One round of giving nodes with a revoked bundle what they ran before; gives their number.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn recall_bundles(&self, now: Timestamp) -> Result<usize, Error> {
+        let waiting = self.store.read().await?.recalling_bundle().await?;
+        let Some(id) = waiting else { return Ok(0) };
+        let mut tx = self.store.begin().await?;
+        // Of two replicas the second finds what the first has left.
+        tx.lock_audit().await?;
+        let bundle = tx.bundle(id).await?.ok_or(Refusal::NotFound)?.value;
+        let recalls = tx.recalls(id, RECALL_CHUNK).await?;
+        if i64::try_from(recalls.len()).is_ok_and(|count| count < RECALL_CHUNK) {
+            tx.set_recalling(id, false).await?;
+        }
+        let mut targets: BTreeMap<(BundleId, String), Vec<NodeId>> = BTreeMap::new();
+        for Recall {
+            node,
+            bundle,
+            digest,
+        } in recalls
+        {
+            targets.entry((bundle, digest)).or_default().push(node);
+        }
+        let mut ordered = Vec::new();
+        for ((older, digest), nodes) in targets {
+            let target = OrderTarget {
+                org: bundle.tenant.org,
+                bundle: older,
+                digest,
+            };
+            self.write_orders(&mut tx, &target, &nodes, now).await?;
+            ordered.extend(nodes);
+        }
+        let call = Call::system(now);
+        self.commit(tx, &call, "bundle.recalled", bundle.tenant, id.0)
+            .await?;
+        self.announce_orders(&ordered);
+        Ok(ordered.len())
+    }
+}
+
+async fn check_nodes(
+    tx: &mut Transaction,
+    project: ProjectId,
+    nodes: &[NodeId],
+) -> Result<(), Error> {
+    if nodes.is_empty() || MAX_NODES < nodes.len() {
+        return Err(Refusal::invalid("nodes", "needs 1 to 200 nodes").into());
+    }
+    for node in nodes {
+        let found = tx.node(*node).await?;
+        if !found.is_some_and(|found| found.value.tenant.project == Some(project)) {
+            return Err(
+                Refusal::invalid("nodes", "names a node that is not in the project").into(),
+            );
+        }
+    }
+    Ok(())
+}

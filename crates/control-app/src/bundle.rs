@@ -1,0 +1,221 @@
+//! Bundles: from files or services to a signed archive.
+
+use crate::app::{App, tenant};
+use crate::call::Call;
+use crate::compiler::{self, Definitions, ListenAddresses};
+use crate::configuration::{self, Checked, Diagnostic};
+use crate::error::Error;
+use control_bundle::{BundleError, Files, Requirements, digest, pack, sign};
+use control_domain::{Access, Bundle, BundleArchive, BundleSignature, BundleState, Refusal};
+use control_store::{Page, Transaction, Versioned};
+use control_wire::{BundleId, ProjectId};
+
+/// The version of the configuration's language.
+const SCHEMA_VERSION: u32 = 1;
+/// The version of the code that checks here is the least that is known to take the same files.
+const LEAST_PROXY_VERSION: &str = env!("CARGO_PKG_VERSION");
+/// Services, upstreams and certificates that one bundle is compiled from, each.
+const MAX_DEFINITIONS: i64 = 1_000;
+
+/// What an operator chooses of a bundle.
+#[derive(Clone, Debug)]
+pub struct NewBundle {
+    /// What it is for.
+    pub name: String,
+    /// Where its files come from.
+    pub source: BundleSource,
+}
+
+/// Where the files of a bundle come from.
+#[derive(Clone, Debug)]
+pub enum BundleSource {
+    /// These; the configuration begins in `proxy.kdl`.
+    Files(Files),
+    /// The services of the project.
+    Services(ListenAddresses),
+}
+
+/// What became of files.
+struct Built {
+    /// None for a configuration with errors.
+    archive: Option<Vec<u8>>,
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl App {
+    /// Checks files, and makes a bundle that is signed, or rejected with diagnostics.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]; [`Error::Files`] for files that cannot be a bundle at all.
+    pub async fn create_bundle(
+        &self,
+        call: &Call,
+        project: ProjectId,
+        new: NewBundle,
+    ) -> Result<Versioned<Bundle>, Error> {
+        let NewBundle { name, source } = new;
+        let mut tx = self.store.read().await?;
+        let tenant = tenant(&mut tx, project).await?;
+        let id = BundleId::new(call.now, self.random_id());
+        let draft = Bundle::create(&call.actor, tenant, id, &name, call.now)?;
+        let files = match source {
+            BundleSource::Files(files) => files,
+            BundleSource::Services(listen) => {
+                call.actor.require(Access::READ_SERVICES, tenant)?;
+                compiler::compile(&definitions(&mut tx, project).await?, &listen)?
+            }
+        };
+        // Neither a connection nor, on SQLite, the writer's place is held while files are checked.
+        drop(tx);
+        let built = self.heavy(move || build(&files)).await?;
+        let Built {
+            archive,
+            diagnostics,
+        } = built.map_err(Error::Files)?;
+        let diagnostics = serde_json::to_string(&diagnostics).unwrap_or_default();
+        let Some(archive) = archive else {
+            let rejected = draft.reject(diagnostics)?;
+            return self.insert_bundle(call, rejected, "bundle.rejected").await;
+        };
+        let stored = BundleArchive {
+            digest: digest(&archive),
+            size_bytes: archive.len() as u64,
+        };
+        let validated = draft.validate(stored, diagnostics)?;
+        // First the bytes, then the row: an archive without a row does no harm.
+        let object = validated.archive_object()?;
+        self.objects.put(&object, archive).await?;
+        self.insert_bundle(call, validated, "bundle.signed").await
+    }
+
+    /// The bundles of a project, perhaps only those in one state.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn bundles(
+        &self,
+        call: &Call,
+        project: ProjectId,
+        state: Option<BundleState>,
+        page: Page,
+    ) -> Result<Vec<Versioned<Bundle>>, Error> {
+        let mut tx = self.store.read().await?;
+        let tenant = tenant(&mut tx, project).await?;
+        call.actor.require(Access::READ_BUNDLES, tenant)?;
+        Ok(tx.bundles(project, state, page).await?)
+    }
+
+    /// One bundle.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn bundle(
+        &self,
+        call: &Call,
+        place: (ProjectId, BundleId),
+    ) -> Result<Versioned<Bundle>, Error> {
+        let found = find(&mut self.store.read().await?, place).await?;
+        let tenant = found.value.tenant;
+        call.actor.require(Access::READ_BUNDLES, tenant)?;
+        Ok(found)
+    }
+
+    /// Takes a signed bundle back.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn revoke_bundle(
+        &self,
+        call: &Call,
+        (project, id): (ProjectId, BundleId),
+    ) -> Result<Versioned<Bundle>, Error> {
+        let mut tx = self.store.begin().await?;
+        let found = find(&mut tx, (project, id)).await?;
+        let value = found.value.revoke(&call.actor, call.now)?;
+        call.expect_version(found.version)?;
+        let version = tx.update_bundle(&value, found.version).await?;
+        tx.set_recalling(id, true).await?;
+        self.commit(tx, call, "bundle.revoked", value.tenant, id.0)
+            .await?;
+        // The bundle is revoked, whatever comes of this: background work goes on with it.
+        drop(self.recall_bundles(call.now).await);
+        Ok(Versioned { value, version })
+    }
+
+    /// Signs a bundle that was validated, and stores it.
+    async fn insert_bundle(
+        &self,
+        call: &Call,
+        bundle: Bundle,
+        action: &str,
+    ) -> Result<Versioned<Bundle>, Error> {
+        let mut tx = self.store.begin().await?;
+        let bundle = match bundle.archive.clone() {
+            Some(BundleArchive { digest, .. }) => {
+                let (key, pair) = self.signer(&mut tx, bundle.tenant.org).await?;
+                bundle.sign(BundleSignature {
+                    kid: key.id,
+                    text: sign(&digest, key.id, &pair),
+                    signed_at: call.now,
+                })?
+            }
+            None => bundle,
+        };
+        tx.insert_bundle(&bundle).await?;
+        self.commit(tx, call, action, bundle.tenant, bundle.id.0)
+            .await?;
+        Ok(Versioned::new(bundle))
+    }
+}
+
+/// A bundle of another project looks like one that does not exist.
+pub(crate) async fn find(
+    tx: &mut Transaction,
+    (project, id): (ProjectId, BundleId),
+) -> Result<Versioned<Bundle>, Error> {
+    let found = tx.bundle(id).await?;
+    let found = found.filter(|found| found.value.tenant.project == Some(project));
+    Ok(found.ok_or(Refusal::NotFound)?)
+}
+
+async fn definitions(tx: &mut Transaction, project: ProjectId) -> Result<Definitions, Error> {
+    let page = Page {
+        after: None,
+        limit: MAX_DEFINITIONS + 1,
+    };
+    let services = tx.services(project, page).await?;
+    let upstreams = tx.upstreams(project, page).await?;
+    let certificates = tx.certificates(project, page).await?;
+    let most = services.len().max(upstreams.len()).max(certificates.len());
+    if i64::try_from(most).is_ok_and(|most| most > MAX_DEFINITIONS) {
+        let reason = "the project has more than 1000 services, upstreams or certificates";
+        return Err(Refusal::invalid("services", reason).into());
+    }
+    Ok(Definitions {
+        services: values(services),
+        upstreams: values(upstreams),
+        certificates: values(certificates),
+    })
+}
+
+fn values<T>(found: Vec<Versioned<T>>) -> Vec<T> {
+    found.into_iter().map(|found| found.value).collect()
+}
+
+fn build(files: &Files) -> Result<Built, BundleError> {
+    let requirements = Requirements {
+        schema_version: SCHEMA_VERSION,
+        least_proxy_version: LEAST_PROXY_VERSION.to_owned(),
+    };
+    // The bounds come first: what is checked behind them is known to be small enough.
+    let archive = pack(files, &requirements)?;
+    let Checked { model, diagnostics } = configuration::check(files);
+    Ok(Built {
+        archive: model.map(|_| archive),
+        diagnostics,
+    })
+}

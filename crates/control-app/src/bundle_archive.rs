@@ -1,0 +1,205 @@
+//! The bytes of bundles: downloaded, verified, looked into, compared.
+
+use crate::app::App;
+use crate::bundle::find;
+use crate::call::Call;
+use crate::configuration::{Checked, check};
+use crate::configuration_diff::{Comparison, compare};
+use crate::error::Error;
+use control_auth::PublicKey;
+use control_bundle::{BundleError, Contents, MAX_ARCHIVE_BYTES, digest, unpack, verify};
+use control_domain::{Access, Actor, Bundle, BundleArchive, BundleSignature, Refusal};
+use control_store::{ObjectBytes, ObjectError};
+use control_wire::{BundleId, NodeId, ProjectId};
+use serde_json::Value;
+use std::fmt;
+
+/// An archive on its way out.
+pub struct Archive {
+    /// SHA-256 in Base64-URL.
+    pub digest: String,
+    /// How many bytes follow.
+    pub size_bytes: u64,
+    /// The bytes.
+    pub bytes: ObjectBytes,
+}
+
+/// What a look at the stored bytes and the signature found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verification {
+    /// The bundle as it is in the database.
+    pub archive: BundleArchive,
+    /// Its signature.
+    pub signature: BundleSignature,
+    /// The public half of the key that signed.
+    pub public_key: PublicKey,
+    /// Whether the stored bytes have the digest.
+    pub digest_matches: bool,
+    /// Whether the signature is of the digest, by that key.
+    pub signature_matches: bool,
+    /// Why the archive cannot be unpacked; none if every file is as its manifest says.
+    pub fault: Option<String>,
+}
+
+impl fmt::Debug for Archive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Archive({})", self.digest)
+    }
+}
+
+impl Verification {
+    /// Whether nothing was found to be wrong.
+    pub fn is_valid(&self) -> bool {
+        self.digest_matches && self.signature_matches && self.fault.is_none()
+    }
+}
+
+impl App {
+    /// The archive of a bundle.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn download_bundle(
+        &self,
+        call: &Call,
+        place: (ProjectId, BundleId),
+    ) -> Result<Archive, Error> {
+        let found = self.bundle(call, place).await?;
+        self.open_archive(&found.value).await
+    }
+
+    /// The archive of a signed bundle of its own project, for a node.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn node_archive(
+        &self,
+        call: &Call,
+        (node, bundle): (NodeId, BundleId),
+    ) -> Result<Archive, Error> {
+        call.actor.holds(Access::OwnNode)?;
+        let Actor::Node { id, tenant, .. } = &call.actor else {
+            return Err(Refusal::WrongCredential.into());
+        };
+        let project = tenant.project.filter(|_| *id == node);
+        let project = project.ok_or(Refusal::NotFound)?;
+        let found = find(&mut self.store.read().await?, (project, bundle)).await?;
+        call.actor.require(Access::OwnNode, found.value.tenant)?;
+        found.value.deliver()?;
+        self.open_archive(&found.value).await
+    }
+
+    /// The bill of materials in the archive.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn bundle_sbom(
+        &self,
+        call: &Call,
+        place: (ProjectId, BundleId),
+    ) -> Result<Value, Error> {
+        let found = self.bundle(call, place).await?;
+        Ok(self.contents(&found.value).await?.sbom)
+    }
+
+    /// Looks at the stored bytes and the signature.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn verify_bundle(
+        &self,
+        call: &Call,
+        place: (ProjectId, BundleId),
+    ) -> Result<Verification, Error> {
+        let bundle = self.bundle(call, place).await?.value;
+        let (Some(archive), Some(signature)) = (bundle.archive.clone(), bundle.signature.clone())
+        else {
+            return Err(bundle.without_archive("be verified").into());
+        };
+        let key = self.store.read().await?.signing_key(signature.kid).await?;
+        let public_key = key.ok_or(Refusal::NotFound)?.value.public_key;
+        let bytes = self.archive_bytes(&bundle).await;
+        let is_lost = matches!(
+            bytes,
+            Err(Error::Object(ObjectError::Missing | ObjectError::TooLarge))
+        );
+        let bytes = if is_lost { Vec::new() } else { bytes? };
+        let look = move || (digest(&bytes), unpack(&bytes).err());
+        let (found, fault) = self.heavy(look).await?;
+        let signed = verify(&archive.digest, signature.kid, &public_key, &signature.text);
+        Ok(Verification {
+            digest_matches: found == archive.digest,
+            signature_matches: signed.is_ok(),
+            fault: fault.map(|fault| fault.to_string()),
+            archive,
+            signature,
+            public_key,
+        })
+    }
+
+    /// How a bundle differs from another one of the same project.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn compare_bundles(
+        &self,
+        call: &Call,
+        (project, id): (ProjectId, BundleId),
+        before: BundleId,
+    ) -> Result<Comparison, Error> {
+        let new = self.bundle(call, (project, id)).await?;
+        let old = self.bundle(call, (project, before)).await;
+        let old = old.map_err(|error| {
+            if matches!(error, Error::Refused(Refusal::NotFound)) {
+                return Refusal::invalid("before", "does not exist in the project").into();
+            }
+            error
+        })?;
+        let old = self.contents(&old.value).await?.files;
+        let new = self.contents(&new.value).await?.files;
+        let compared = self.heavy(move || {
+            let Checked { model: before, .. } = check(&old);
+            let Checked { model: after, .. } = check(&new);
+            Some(compare((&before?, &old), (&after?, &new)))
+        });
+        // What was signed once had no errors, to the code of that time.
+        let refused = Refusal::invalid("before", "is refused by this version of the checks");
+        Ok(compared.await?.ok_or(refused)?)
+    }
+
+    async fn open_archive(&self, bundle: &Bundle) -> Result<Archive, Error> {
+        let Some(BundleArchive { digest, .. }) = &bundle.archive else {
+            return Err(bundle.without_archive("be downloaded").into());
+        };
+        let (size_bytes, bytes) = self.objects.stream(&bundle.archive_object()?).await?;
+        Ok(Archive {
+            digest: digest.clone(),
+            size_bytes,
+            bytes,
+        })
+    }
+
+    /// The files of a bundle, compared with its digest and its manifest.
+    async fn contents(&self, bundle: &Bundle) -> Result<Contents, Error> {
+        let Some(BundleArchive { digest: wanted, .. }) = bundle.archive.clone() else {
+            return Err(bundle.without_archive("be unpacked").into());
+        };
+        let bytes = self.archive_bytes(bundle).await?;
+        let opened = self.heavy(move || {
+            let same = digest(&bytes) == wanted;
+            same.then_some(()).ok_or(BundleError::Digest)?;
+            unpack(&bytes)
+        });
+        opened.await?.map_err(Error::Archive)
+    }
+
+    async fn archive_bytes(&self, bundle: &Bundle) -> Result<Vec<u8>, Error> {
+        let object = bundle.archive_object()?;
+        Ok(self.objects.get(&object, MAX_ARCHIVE_BYTES).await?)
+    }
+}

@@ -1,0 +1,183 @@
+//! Certificates: the private key goes in, and never comes out by the interface.
+
+use crate::app::{App, taken, tenant};
+use crate::call::Call;
+use crate::error::Error;
+use control_auth::CheckedCertificate;
+use control_domain::{Access, Certificate, CertificateFacts, Refusal, Tenant};
+use control_store::{Page, Transaction, Versioned};
+use control_wire::{CertificateId, ProjectId};
+use std::fmt;
+use zeroize::Zeroizing;
+
+/// A certificate as an operator gives it.
+pub struct NewCertificate {
+    /// Its name, unique in the project.
+    pub name: String,
+    /// The chain, leaf first.
+    pub chain_pem: String,
+    /// The private key of the leaf.
+    pub private_key_pem: Zeroizing<String>,
+}
+
+impl App {
+    /// Creates a certificate; its private key is sealed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn create_certificate(
+        &self,
+        call: &Call,
+        project: ProjectId,
+        new: NewCertificate,
+    ) -> Result<Versioned<Certificate>, Error> {
+        let mut tx = self.store.begin().await?;
+        let tenant = tenant(&mut tx, project).await?;
+        let id = CertificateId::new(call.now, self.random_id());
+        let certificate = self
+            .seal_certificate(&mut tx, call, (tenant, id), new)
+            .await?;
+        let inserted = tx.insert_certificate(&certificate).await;
+        inserted.map_err(taken("name"))?;
+        self.commit(tx, call, "certificate.created", tenant, id.0)
+            .await?;
+        Ok(Versioned::new(certificate))
+    }
+
+    /// The certificates of a project.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn certificates(
+        &self,
+        call: &Call,
+        project: ProjectId,
+        page: Page,
+    ) -> Result<Vec<Versioned<Certificate>>, Error> {
+        let mut tx = self.store.read().await?;
+        let tenant = tenant(&mut tx, project).await?;
+        call.actor.require(Access::READ_SERVICES, tenant)?;
+        Ok(tx.certificates(project, page).await?)
+    }
+
+    /// One certificate.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn certificate(
+        &self,
+        call: &Call,
+        (project, id): (ProjectId, CertificateId),
+    ) -> Result<Versioned<Certificate>, Error> {
+        let found = find(&mut self.store.read().await?, (project, id)).await?;
+        let tenant = found.value.tenant;
+        call.actor.require(Access::READ_SERVICES, tenant)?;
+        Ok(found)
+    }
+
+    /// Replaces a certificate and its key, as at a renewal. The key before is forgotten.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn update_certificate(
+        &self,
+        call: &Call,
+        (project, id): (ProjectId, CertificateId),
+        new: NewCertificate,
+    ) -> Result<Versioned<Certificate>, Error> {
+        let mut tx = self.store.begin().await?;
+        let found = find(&mut tx, (project, id)).await?;
+        let place = (found.value.tenant, id);
+        let sealed = self.seal_certificate(&mut tx, call, place, new).await?;
+        call.expect_version(found.version)?;
+        let value = Certificate {
+            created_at: found.value.created_at,
+            ..sealed
+        };
+        let updated = tx.update_certificate(&value, found.version).await;
+        let version = updated.map_err(taken("name"))?;
+        tx.delete_secret(found.value.secret).await?;
+        self.commit(tx, call, "certificate.updated", value.tenant, id.0)
+            .await?;
+        Ok(Versioned { value, version })
+    }
+
+    /// Deletes a certificate that no service uses, and its key.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn delete_certificate(
+        &self,
+        call: &Call,
+        (project, id): (ProjectId, CertificateId),
+    ) -> Result<(), Error> {
+        let mut tx = self.store.begin().await?;
+        let found = find(&mut tx, (project, id)).await?;
+        let in_use = tx.certificate_in_use(id).await?;
+        found.value.delete(&call.actor, in_use)?;
+        call.expect_version(found.version)?;
+        tx.delete_certificate(id, found.version).await?;
+        tx.delete_secret(found.value.secret).await?;
+        let tenant = found.value.tenant;
+        self.commit(tx, call, "certificate.deleted", tenant, id.0)
+            .await
+    }
+
+    async fn seal_certificate(
+        &self,
+        tx: &mut Transaction,
+        call: &Call,
+        (tenant, id): (Tenant, CertificateId),
+        new: NewCertificate,
+    ) -> Result<Certificate, Error> {
+        let NewCertificate {
+            name,
+            chain_pem,
+            private_key_pem,
+        } = new;
+        let name = Certificate::prepare(&call.actor, tenant, &name)?;
+        let checked = CheckedCertificate::check(&chain_pem, &private_key_pem, call.now)?;
+        let CheckedCertificate {
+            hosts,
+            not_before,
+            not_after,
+            fingerprint,
+        } = checked;
+        let key = private_key_pem.as_bytes();
+        let secret = self.seal(tx, Some(tenant.org), key, call.now).await?;
+        Ok(Certificate {
+            id,
+            tenant,
+            name,
+            facts: CertificateFacts {
+                hosts,
+                not_before,
+                not_after,
+                fingerprint,
+            },
+            chain_pem,
+            secret,
+            created_at: call.now,
+        })
+    }
+}
+
+impl fmt::Debug for NewCertificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "NewCertificate({})", self.name)
+    }
+}
+
+async fn find(
+    tx: &mut Transaction,
+    (project, id): (ProjectId, CertificateId),
+) -> Result<Versioned<Certificate>, Error> {
+    let found = tx.certificate(id).await?;
+    let found = found.filter(|found| found.value.tenant.project == Some(project));
+    Ok(found.ok_or(Refusal::NotFound)?)
+}

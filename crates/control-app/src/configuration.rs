@@ -1,0 +1,131 @@
+//! The check of a configuration: the same code as in the proxy.
+
+use control_bundle::{ENTRY_FILE, Files};
+use proxy_config::{Loaded, Report, load_from};
+use proxy_model::{Model, Place};
+use serde::{Deserialize, Serialize};
+
+/// Diagnostics that are kept of one configuration.
+const MAX_DIAGNOSTICS: usize = 100;
+
+/// One thing that is wrong with a configuration, or doubtful.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Diagnostic {
+    /// The kind, such as `unknown-setting`.
+    pub code: String,
+    /// `error` or `warning`.
+    pub severity: String,
+    /// The thing itself, in one sentence.
+    pub message: String,
+    /// The file.
+    pub file: String,
+    /// Counted from 1.
+    pub line: u32,
+    /// In characters, counted from 1.
+    pub column: u32,
+    /// In bytes.
+    pub length: u32,
+    /// What belongs beside the underlined text; may be empty.
+    pub label: String,
+    /// A way to mend it.
+    pub help: Option<String>,
+}
+
+/// What the check says.
+#[derive(Debug)]
+pub(crate) struct Checked {
+    /// None for a configuration with errors.
+    pub(crate) model: Option<Model>,
+    pub(crate) diagnostics: Vec<Diagnostic>,
+}
+
+/// Reads the configuration that begins in [`ENTRY_FILE`]. Nothing outside of `files` is looked at.
+pub(crate) fn check(files: &Files) -> Checked {
+    match load_from(proxy_config::Files::Memory(files), ENTRY_FILE) {
+        Ok(Loaded { model, warnings }) => Checked {
+            model: Some(model),
+            diagnostics: diagnostics(&warnings),
+        },
+        Err(report) => Checked {
+            model: None,
+            diagnostics: diagnostics(&report),
+        },
+    }
+}
+
+fn diagnostics(report: &Report) -> Vec<Diagnostic> {
+    let sources = report.sources();
+    let kept = report.faults().iter().take(MAX_DIAGNOSTICS);
+    let kept = kept.map(|found| {
+        let Place {
+            file,
+            offset: _,
+            len,
+            line,
+            column,
+        } = found.place;
+        Diagnostic {
+            code: found.code.name().to_owned(),
+            severity: found.severity().name().to_owned(),
+            message: found.message.clone(),
+            file: sources.name(file).to_owned(),
+            line,
+            column,
+            length: len,
+            label: found.label.clone(),
+            help: found.help.clone(),
+        }
+    });
+    kept.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files(text: &str) -> Files {
+        [(ENTRY_FILE.to_owned(), text.as_bytes().to_vec())].into()
+    }
+
+    #[test]
+    fn a_diagnostic_has_its_place_and_a_way_to_mend_it() {
+        let checked = check(&files("limits {\n    max-heder-count 5\n}"));
+        assert!(checked.model.is_none());
+        let found = checked.diagnostics.first().unwrap();
+        assert_eq!(found.code, "unknown-setting");
+        assert_eq!((found.line, found.column), (2, 5));
+        assert_eq!(found.file, ENTRY_FILE);
+        assert!(found.help.is_some() || !found.label.is_empty());
+    }
+
+    #[test]
+    fn hostile_text_is_refused_in_bounds() {
+        let levels = "a {\n".repeat(10_000) + &"}\n".repeat(10_000);
+        let large = "// nothing\n".repeat(10_000_000);
+        let many = "limits { wrong 1; }\n".repeat(100_000);
+        for (text, code) in [
+            (levels, "nesting-too-deep"),
+            (large, "file-too-large"),
+            (many, "unknown-setting"),
+        ] {
+            let checked = check(&files(&text));
+            assert!(checked.model.is_none(), "{code}");
+            assert!(checked.diagnostics.len() <= MAX_DIAGNOSTICS);
+            let codes: Vec<&str> = checked
+                .diagnostics
+                .iter()
+                .map(|found| found.code.as_str())
+                .collect();
+            assert!(codes.contains(&code), "{codes:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_outside_of_the_bundle_is_read() {
+        for name in ["/etc/hostname", "../../../etc/hostname", "/etc/*"] {
+            let checked = check(&files(&format!("include {name:?}")));
+            let codes = checked.diagnostics.iter().map(|found| found.code.as_str());
+            assert!(codes.eq(["include-without-match"]), "{name}");
+        }
+    }
+}
