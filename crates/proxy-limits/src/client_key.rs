@@ -1,11 +1,11 @@
-//! What counts as one client, and how keys of tables are hashed.
+//! Keys of rate-limit tables: clients, header values, paths, routes.
 
 use siphasher::sip::SipHasher13;
 use std::hash::{BuildHasher, Hasher};
 use std::net::{IpAddr, Ipv6Addr};
 
-/// A client as limits count it: an IPv4 address, or the /64 network of an IPv6 address, since one
-/// subscriber holds at least a whole /64. An IPv4 address mapped into IPv6 is the IPv4 address.
+/// A client: an IPv4 address, or the /64 network of an IPv6 address, because one subscriber has at
+/// least a whole /64. An IPv4-mapped IPv6 address is the IPv4 address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ClientKey {
     /// The address.
@@ -14,21 +14,21 @@ pub enum ClientKey {
     V6(u64),
 }
 
-/// What a table of buckets is keyed by.
+/// The key of a bucket in a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RateKey<'a> {
     /// The client.
     Client(ClientKey),
-    /// The value of a header field; none if the request has no such field.
+    /// The value of a header field; `None` if the request has no such field.
     Header(Option<&'a [u8]>),
     /// The path.
     Path(&'a str),
-    /// The position of the route.
+    /// The index of the route.
     Route(u32),
 }
 
-/// A seed for hashes of keys that clients choose: drawn at random once, it keeps clients from
-/// choosing keys that meet in one place of a table.
+/// A seed for hashes of keys that clients choose: random, so that clients cannot choose keys that
+/// collide.
 #[derive(Clone, Copy, Debug)]
 pub struct KeySeed {
     /// Random bits.

@@ -1,16 +1,16 @@
-//! A count with a ceiling, given back by dropping.
+//! A counter with a maximum; permits release their unit on drop.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// How many of something may exist at once, over all threads.
+/// Limits the number of concurrent units over all threads.
 ///
-/// The ceiling may change while units are held: lowering it takes nothing away, it only refuses
-/// newcomers until enough are given back.
+/// The maximum may change while units are held: a lower one revokes none, and refuses new ones
+/// until enough are released.
 #[derive(Clone, Debug)]
 pub struct ConcurrencyLimit(Arc<Count>);
 
-// A cache line of its own: all workers write here.
+// On a cache line of its own, because all workers write it.
 #[derive(Debug)]
 #[repr(align(64))]
 struct Count {
@@ -18,22 +18,22 @@ struct Count {
     max: AtomicU32,
 }
 
-/// One unit of a [`ConcurrencyLimit`], given back on drop.
+/// One unit of a [`ConcurrencyLimit`], released on drop.
 #[derive(Debug)]
 pub struct Permit(Arc<Count>);
 
-/// The gauge had no room.
+/// The maximum is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{held} held, {max} allowed")]
 pub struct LimitReached {
-    /// Units held when the request came.
+    /// Units held at the time of the request.
     pub held: u32,
-    /// The ceiling.
+    /// The maximum.
     pub max: u32,
 }
 
 impl ConcurrencyLimit {
-    /// An empty gauge that admits up to `max` units.
+    /// An unused limit of `max` units.
     #[must_use]
     pub fn new(max: u32) -> Self {
         Self(Arc::new(Count {
@@ -45,7 +45,7 @@ impl ConcurrencyLimit {
     /// Takes one unit.
     ///
     /// # Errors
-    /// [`LimitReached`] when the ceiling is reached.
+    /// [`LimitReached`] at the maximum.
     #[inline]
     pub fn acquire(&self) -> Result<Permit, LimitReached> {
         let held = self.0.held.fetch_add(1, Ordering::Relaxed);
@@ -62,7 +62,7 @@ impl ConcurrencyLimit {
         self.0.held.load(Ordering::Relaxed)
     }
 
-    /// The ceiling.
+    /// The maximum.
     pub fn max(&self) -> u32 {
         self.0.max.load(Ordering::Relaxed)
     }

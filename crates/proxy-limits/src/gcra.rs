@@ -1,10 +1,10 @@
-//! The arithmetic of a token bucket in one word: the generic cell rate algorithm, without rounding.
+//! The generic cell rate algorithm: a token bucket in one word, without rounding.
 
 use crate::rate::{RateError, RateLimitSettings};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What a rate limit says of one request.
+/// The decision on one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateDecision {
     /// Whether the request is within the limit.

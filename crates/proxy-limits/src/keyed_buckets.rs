@@ -1,4 +1,4 @@
-//! One token bucket for each key, in a table of fixed size.
+//! A table of token buckets by key, of fixed size.
 
 mod set;
 
@@ -88,12 +88,12 @@ impl KeyedBuckets {
         }
     }
 
-    /// Keys known now; at most the capacity.
+    /// Number of keys in the table; at most the capacity.
     pub fn keys(&self) -> usize {
         self.keys.load(Ordering::Relaxed)
     }
 
-    /// Keys that were dropped to make room, since the table was made.
+    /// Number of keys evicted since the table was created.
     pub fn evicted(&self) -> u64 {
         self.evicted.load(Ordering::Relaxed)
     }

@@ -1,7 +1,7 @@
-//! How fast, how many, how large.
+//! Rate limits, concurrency limits, queues and memory limits.
 //!
-//! Nothing here reads a clock, allocates per request, or knows about HTTP. Callers pass `now`, in
-//! nanoseconds since an origin that all of them share; every decision is a value.
+//! This crate reads no clock, does not allocate per request, and is independent of HTTP. Callers
+//! pass `now`, in nanoseconds since a common origin; every decision is a value.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod client_key;

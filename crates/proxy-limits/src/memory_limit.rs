@@ -1,22 +1,22 @@
-//! Whether the process uses too much memory.
+//! The limit on the process's memory.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// How much memory the process may use. Taken apart by naming every field.
+/// Settings of the memory limit. Destructured by naming every field.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MemoryLimitSettings {
-    /// Greatest resident memory in bytes: `max-memory-bytes`.
+    /// Maximum resident memory in bytes: `max-memory-bytes`.
     pub max_bytes: Option<u64>,
-    /// Greatest resident memory as percent of what the machine or its control group has, 0 to 100:
-    /// `max-memory-percent`. The smaller of the two limits holds.
+    /// Maximum resident memory in percent of the machine's or control group's, 0 to 100:
+    /// `max-memory-percent`. The smaller of the two limits applies.
     pub max_percent: Option<f64>,
 }
 
-/// Whether requests are shed because memory runs short: set by one thread that reads the resident
-/// memory now and then, read by all workers.
+/// Whether load is shed for lack of memory: written by one thread that measures the resident
+/// memory, read by all workers.
 ///
-/// Above the limit the process sheds; it recovers when it uses less than 90 % of the limit, so that it
-/// does not swing at the edge.
+/// Above the limit load is shed; it is accepted again below 90 % of the limit, which prevents
+/// oscillation.
 #[derive(Debug)]
 pub struct MemoryLimit {
     max_bytes: Option<u64>,
@@ -24,7 +24,7 @@ pub struct MemoryLimit {
     used_bytes: AtomicU64,
 }
 
-/// What a reading of the memory in use has changed.
+/// The effect of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryChange {
     /// Nothing.
@@ -46,7 +46,8 @@ pub enum MemoryChange {
 }
 
 impl MemoryLimit {
-    /// A limit on a machine, or in a control group, of `total_bytes`. Without settings nothing is shed.
+    /// A limit on a machine, or in a control group, with `total_bytes`. Without settings load is
+    /// never shed.
     #[must_use]
     pub fn new(settings: MemoryLimitSettings, total_bytes: u64) -> Self {
         let MemoryLimitSettings {
@@ -61,7 +62,7 @@ impl MemoryLimit {
         }
     }
 
-    /// Takes a reading of the resident memory in bytes.
+    /// Records a measurement of the resident memory, in bytes.
     pub fn observe(&self, used_bytes: u64) -> MemoryChange {
         self.used_bytes.store(used_bytes, Ordering::Relaxed);
         let Some(max_bytes) = self.max_bytes else {
@@ -91,7 +92,7 @@ impl MemoryLimit {
         self.shedding.load(Ordering::Relaxed)
     }
 
-    /// The limit in bytes, if there is one.
+    /// The limit in bytes; `None` if unlimited.
     pub const fn max_bytes(&self) -> Option<u64> {
         self.max_bytes
     }
@@ -101,7 +102,7 @@ impl MemoryLimit {
         self.used_bytes.load(Ordering::Relaxed)
     }
 
-    /// Goes on from `before`, which a reload has replaced by this limit.
+    /// Takes over the state of `before`, which a reload has replaced by this limit.
     pub fn resume(&self, before: &Self) {
         self.shedding.store(before.is_shedding(), Ordering::Relaxed);
         self.observe(before.used_bytes());

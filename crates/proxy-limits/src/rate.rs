@@ -1,12 +1,12 @@
-//! How often something may happen: a rate without rounding, and the settings of a rate limit.
+//! Rates without rounding, and the settings of a rate limit.
 
-/// Greatest number of events in the period of a [`Rate`].
+/// Maximum number of events in the period of a [`Rate`].
 pub const MAX_RATE_EVENTS: u32 = 10_000_000;
 
-/// Longest period of a [`Rate`] in seconds: one day.
+/// Maximum period of a [`Rate`], in seconds: one day.
 pub const MAX_RATE_PERIOD_SECS: u32 = 86_400;
 
-/// A number of events in a period, as the fraction it is: 1/3 an hour never becomes a decimal.
+/// A number of events in a period, stored as a fraction: 1/3 per hour is exact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Rate {
     // In lowest terms, both at least 1.
@@ -14,19 +14,19 @@ pub struct Rate {
     period_ns: u64,
 }
 
-/// What one rate limit is set to. Taken apart by naming every field, so that a new one is applied.
+/// Settings of a rate limit. Destructured by naming every field, so that a new one is applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RateLimitSettings {
-    /// Events admitted on average.
+    /// Average rate of admitted events.
     pub rate: Rate,
-    /// Events admitted at once after a pause: the capacity of the bucket. At least 1.
+    /// Number of events admitted at once after a pause: the capacity of the bucket. At least 1.
     pub burst: u32,
 }
 
-/// Why a rate or a rate limit cannot be.
+/// The reason why a rate or a rate limit is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RateError {
-    /// No events, no period, or no burst: nothing would ever be admitted.
+    /// No events, no period, or no burst: no event would ever be admitted.
     #[error("a rate limit needs at least one event, a period and a burst of at least one")]
     Zero,
     /// More than [`MAX_RATE_EVENTS`], or over more than [`MAX_RATE_PERIOD_SECS`].

@@ -1,4 +1,4 @@
-//! Requests that wait for a place, in an order that is fair between clients.
+//! A queue of waiting requests, fair between clients.
 
 mod slots;
 
@@ -9,53 +9,52 @@ use std::time::Duration;
 
 pub use slots::Ticket;
 
-/// How many requests may wait, and how long. Taken apart by naming every field.
+/// Settings of a queue. Destructured by naming every field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestQueueSettings {
-    /// Requests that may wait at once; none wait when it is 0.
+    /// Maximum number of waiting requests; with 0 none waits.
     pub max_requests: u32,
-    /// Longest wait of one request.
+    /// Maximum wait of one request.
     pub max_wait: Duration,
 }
 
-/// A request was queued.
+/// The result of queueing a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queued {
     /// Its ticket.
     pub ticket: Ticket,
-    /// A request that has to leave for it: the newest of the client with the most waiting requests.
-    /// It is no longer queued.
+    /// A request displaced by it: the newest one of the client with the most waiting requests. It
+    /// is no longer queued.
     pub displaced: Option<Ticket>,
 }
 
-/// The queue is full, and the client has as many waiting as any other.
+/// The queue is full, and no client has more waiting requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{max_requests} requests wait already")]
 pub struct QueueFull {
-    /// The queue's greatest length.
+    /// The maximum length of the queue.
     pub max_requests: u32,
 }
 
-/// Requests that wait until another has ended: clients in turn, and each client's requests in the order
-/// in which they came. One client with a thousand requests delays another by one request, not by a
-/// thousand.
+/// Waiting requests: clients in rotation, and each client's requests in order of arrival. One
+/// client with a thousand requests delays another one by one request, not by a thousand.
 ///
 /// A plain data structure for one thread: the caller keeps a waker for each [`Ticket`], calls
-/// [`Self::pop`] when a place is free, [`Self::pop_expired`] when time has passed, and [`Self::remove`] when a
-/// client leaves. All of them take constant time and allocate nothing; only a [`Self::push`] to a full
-/// queue looks at every client.
+/// [`Self::pop`] when a slot is free, [`Self::pop_expired`] when time has passed, and
+/// [`Self::remove`] when a client disconnects. All of them take constant time without allocation;
+/// only a [`Self::push`] to a full queue visits every client.
 #[derive(Debug)]
 pub struct RequestQueue {
     settings: RequestQueueSettings,
     slots: Slots,
-    // In the order in which they came, and so in that of their deadlines.
+    // In order of arrival, and so of deadlines.
     arrivals: List,
     clients: HashMap<ClientKey, List, KeySeed>,
-    // Clients in turn are the heads of their lists, linked.
+    // The heads of the clients' lists, in rotation.
     turns: List,
 }
 
-/// Whether a client that lost a request goes to the back of the turns.
+/// Whether a client that lost a request goes to the end of the rotation.
 #[derive(Clone, Copy)]
 enum Turn {
     Used,
@@ -63,8 +62,8 @@ enum Turn {
 }
 
 impl RequestQueue {
-    /// An empty queue, with memory for its greatest length. `seed` keeps clients from choosing addresses
-    /// that make look-ups slow.
+    /// An empty queue, with memory for its maximum length. `seed` prevents clients from choosing
+    /// addresses with colliding hashes.
     #[must_use]
     pub fn new(settings: RequestQueueSettings, seed: KeySeed) -> Self {
         let capacity = settings.max_requests as usize;
@@ -108,8 +107,8 @@ impl RequestQueue {
         Ok(Queued { ticket, displaced })
     }
 
-    /// The next request in turn: the oldest of the client that has waited longest for a turn. It is no
-    /// longer queued.
+    /// The next request in rotation: the oldest of the client that has waited longest for its turn.
+    /// It is no longer queued.
     pub fn pop(&mut self) -> Option<Ticket> {
         let slot = self.turns.first()?;
         let ticket = self.slots.ticket(slot)?;
@@ -117,7 +116,7 @@ impl RequestQueue {
         Some(ticket)
     }
 
-    /// A request that has waited for as long as it may at `now_ns`, longest first. It is no longer
+    /// A request that has reached its maximum wait at `now_ns`, longest first. It is no longer
     /// queued.
     pub fn pop_expired(&mut self, now_ns: u64) -> Option<Ticket> {
         let slot = self.arrivals.first()?;
@@ -125,13 +124,13 @@ impl RequestQueue {
         expired.then(|| self.pop_slot(slot)).flatten()
     }
 
-    /// Any request, oldest first, for when all have to leave. It is no longer queued.
+    /// Any request, oldest first, for emptying the queue. It is no longer queued.
     pub fn pop_oldest(&mut self) -> Option<Ticket> {
         let slot = self.arrivals.first()?;
         self.pop_slot(slot)
     }
 
-    /// Takes a request out after its client has left. False if it was not queued any more.
+    /// Removes a request after its client has disconnected. False if it was not queued any more.
     pub fn remove(&mut self, ticket: Ticket) -> bool {
         let queued = self.slots.ticket(ticket.slot) == Some(ticket);
         if queued {
@@ -140,18 +139,17 @@ impl RequestQueue {
         queued
     }
 
-    /// When the next request will have waited for as long as it may, in nanoseconds as given to
-    /// [`Self::push`].
+    /// When the next request reaches its maximum wait, in nanoseconds as passed to [`Self::push`].
     pub fn next_deadline_ns(&self) -> Option<u64> {
         Some(self.slots.waiting(self.arrivals.first()?)?.deadline_ns)
     }
 
-    /// Requests that wait.
+    /// Number of waiting requests.
     pub const fn len(&self) -> usize {
         self.arrivals.len()
     }
 
-    /// Whether none waits.
+    /// Whether no request is waiting.
     pub const fn is_empty(&self) -> bool {
         self.arrivals.is_empty()
     }

@@ -1,4 +1,4 @@
-//! How many retries an upstream has to bear.
+//! A limit on the retries of an upstream.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -31,8 +31,7 @@ impl RetryBudget {
         self.change(now_ns, |balance| Some(balance.saturating_add(earned)));
     }
 
-    /// Takes one retry at `now_ns`, of at most `percent` for each hundred requests: `budget-percent`, 0 to
-    /// 100. False when the budget is spent: the first answer stands.
+    /// Takes one retry at `now_ns`. False if the budget is exhausted.
     pub fn try_retry(&self, percent: u32, now_ns: u64) -> bool {
         let share = u64::from(percent.min(100));
         let price = (100 * REQUEST).checked_div(share);

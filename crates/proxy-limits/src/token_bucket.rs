@@ -1,15 +1,15 @@
-//! One rate limit over all threads.
+//! A rate limit shared by all threads.
 
 use crate::gcra::{Gcra, RateDecision};
 use crate::rate::{RateError, RateLimitSettings};
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-/// A token bucket in one atomic word: what it admits is at most burst + rate × time, over all
-/// threads and for ever, and no token is lost.
+/// A token bucket in one atomic word: it admits at most burst + rate × time, over all threads and
+/// without a limit of time, and loses no token.
 ///
-/// Time is nanoseconds since an origin that all callers share. A slightly older time than the last
-/// caller's is served as if the request had come then: that admits nothing too much.
+/// Time is in nanoseconds since a common origin. A time slightly before the last caller's counts as
+/// the last caller's, which admits nothing too much.
 #[derive(Debug)]
 #[repr(align(64))]
 pub struct TokenBucket {
@@ -36,13 +36,12 @@ impl TokenBucket {
         self.limit.admit(&self.word, now_ns)
     }
 
-    /// What [`Self::admit`] would say at `now_ns`; takes nothing.
+    /// The result that [`Self::admit`] would have at `now_ns`; takes no token.
     pub fn peek(&self, now_ns: u64) -> RateDecision {
         self.limit.peek(&self.word, now_ns)
     }
 
-    /// Must be called now and then for a bucket that may go without requests: see
-    /// [`Self::settle_within`].
+    /// To be called regularly for a bucket that may be unused: see [`Self::settle_within`].
     pub fn settle(&self, now_ns: u64) {
         self.limit.settle(&self.word, now_ns);
     }

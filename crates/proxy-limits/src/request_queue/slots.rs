@@ -1,24 +1,24 @@
-//! The places of waiting requests, and lists that run through them.
+//! Slots of waiting requests, and the lists through them.
 
 use crate::client_key::ClientKey;
 
-/// A waiting request: what the queue gives to its owner, and gives back when its turn has come.
+/// A waiting request, returned to the caller when its turn comes.
 ///
-/// It stands for one request only: after the request has left, its ticket is no other's.
+/// Unique: a ticket is not reused after its request has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ticket {
     pub(super) slot: u32,
     serial: u32,
 }
 
-/// What is known of a waiting request.
+/// State of a waiting request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiting {
     pub(super) client: ClientKey,
     pub(super) deadline_ns: u64,
 }
 
-/// Numbered places, each in up to three lists at once.
+/// Numbered slots, each in up to three lists at once.
 #[derive(Debug)]
 pub(super) struct Slots {
     places: Vec<Place>,
