@@ -1,4 +1,4 @@
-//! The circuit breaker: stops calling what keeps failing, and tries again after a while.
+//! The circuit breaker.
 
 mod machine;
 mod settings;
@@ -15,10 +15,10 @@ pub use table::{BREAKER_TRANSITIONS, BreakerCondition, BreakerTransition, breake
 
 /// A breaker for one route and upstream, or one agent, over all threads: one atomic word.
 ///
-/// Every request asks for a [`BreakerPermit`] and settles it once, with its last attempt's result.
-/// Connection errors, timeouts and 5xx of the upstream are failures; answers below 500 are successes; a
-/// client that leaves is neither, and its permit is dropped. Times are nanoseconds since an origin
-/// that all callers share; the timeout ends on a whole millisecond.
+/// Every request takes a [`BreakerPermit`] and settles it once, with its last attempt's result.
+/// Connection errors, timeouts and 5xx of the upstream are failures; responses below 500 are
+/// successes; if a client disconnects, the permit is dropped and neither is counted. Times are
+/// nanoseconds since a common origin; the timeout ends on a whole millisecond.
 #[derive(Clone, Debug)]
 pub struct CircuitBreaker(Arc<Inner>);
 
@@ -30,22 +30,22 @@ struct Inner {
     settings: BreakerSettings,
 }
 
-/// One request's leave to call. Dropped without a result, it gives a probe's place back and counts
+/// Permission for one request. Dropped without a result, it releases a probe's slot and counts
 /// nothing.
 #[derive(Debug)]
 pub struct BreakerPermit {
     breaker: Arc<Inner>,
-    // The permit counts only while the breaker is in the phase that it was given in.
+    // The permit counts only in the phase in which it was issued.
     generation: u16,
     probe: bool,
     settled: bool,
 }
 
-/// The breaker does not let a request pass: `CircuitBreakerOpen`.
+/// The breaker refuses a request: `CircuitBreakerOpen`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the circuit breaker is open")]
 pub struct BreakerOpen {
-    /// Time until it lets a request try again; zero while such requests are under way.
+    /// Time until a probe is admitted; zero while probes are in flight.
     pub retry_after: Duration,
 }
 
@@ -59,15 +59,15 @@ impl CircuitBreaker {
         }))
     }
 
-    /// Asks whether a request may pass at `now_ns`.
+    /// Requests admission at `now_ns`.
     ///
     /// # Errors
-    /// [`BreakerOpen`] when it may not.
+    /// [`BreakerOpen`] if it is refused.
     #[inline]
     pub fn admit(&self, now_ns: u64) -> Result<BreakerPermit, BreakerOpen> {
         let (phase, generation) = Phase::unpack(self.0.word.load(Ordering::Acquire));
         let (generation, probe) = match phase {
-            // The usual case writes nothing.
+            // The common case writes nothing.
             Phase::Closed { .. } => (generation, false),
             Phase::Open { .. } | Phase::HalfOpen { .. } => self.0.admit_probe(now_ns)?,
         };
@@ -79,31 +79,30 @@ impl CircuitBreaker {
         })
     }
 
-    /// The state now. An open breaker stays open until a request comes after its timeout.
+    /// The current state. An open breaker stays open until a request arrives after its timeout.
     pub fn state(&self) -> BreakerState {
         let (phase, _) = Phase::unpack(self.0.word.load(Ordering::Acquire));
         phase.state()
     }
 
-    /// What it was made with.
+    /// Its settings.
     pub fn settings(&self) -> &BreakerSettings {
         &self.0.settings
     }
 }
 
 impl BreakerPermit {
-    /// The request was answered below 500. Returns the state that this has brought about, if another.
+    /// Records a response below 500. Returns the new state, if it changed.
     pub fn success(mut self, now_ns: u64) -> Option<BreakerState> {
         self.settle(BreakerEvent::Success, now_ns)
     }
 
-    /// The request failed: no connection, a timeout, or a 5xx. Returns the state that this has
-    /// brought about, if another.
+    /// Records a failure: no connection, a timeout, or a 5xx. Returns the new state, if it changed.
     pub fn failure(mut self, now_ns: u64) -> Option<BreakerState> {
         self.settle(BreakerEvent::Failure, now_ns)
     }
 
-    /// Whether the request tries if the upstream is back.
+    /// Whether the request is a probe.
     pub const fn is_probe(&self) -> bool {
         self.probe
     }

@@ -1,30 +1,30 @@
-//! Why a target is not called: several causes, each with an owner of its own.
+//! Causes for which a target gets no requests; each has its own owner.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// A reason not to call a target. Each is set and cleared by its owner alone; none clears another's.
+/// A cause for which a target gets no requests. Only its owner sets and clears it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HealthCause {
     /// Its name has never had an address. Owner: the resolver.
     Dns,
-    /// Active health checks have failed. Owner: the checker.
+    /// Active health checks failed. Owner: the checker.
     ActiveCheck,
-    /// Requests to it have failed, and it was ejected for a time. Owner: outlier detection.
+    /// Requests to it failed, and it was ejected for a time. Owner: outlier detection.
     Ejection,
-    /// An operator lets its requests end and sends no new ones. Owner: the admin interface, or a
-    /// weight of 0. A draining target is well, and keeps sessions bound to it.
+    /// An operator drains it: requests in flight finish, new ones go elsewhere. Owner: the admin
+    /// interface, or a weight of 0. A draining target is healthy, and keeps sessions bound to it.
     Draining,
 }
 
-/// Which causes hold at one moment.
+/// A set of causes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct HealthCauses(u8);
 
-/// The causes that hold for one target, in one atomic: written by their owners, read by all workers.
+/// The causes of one target, in one atomic: written by their owners, read by all workers.
 #[derive(Debug, Default)]
 pub struct HealthFlags(AtomicU8);
 
-/// What setting or clearing a cause has changed.
+/// The effect of setting or clearing a cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CauseChange {
     /// The causes before.
@@ -34,7 +34,7 @@ pub struct CauseChange {
 }
 
 impl HealthCause {
-    /// Every cause, in the order in which they are shown.
+    /// Every cause, in display order.
     pub const ALL: [Self; 4] = [Self::Dns, Self::ActiveCheck, Self::Ejection, Self::Draining];
 
     /// The cause's name in the admin interface and in logs.
@@ -58,24 +58,24 @@ impl HealthCause {
 }
 
 impl HealthCauses {
-    /// Whether `cause` holds.
+    /// Whether the set contains `cause`.
     pub const fn contains(self, cause: HealthCause) -> bool {
         self.0 & cause.bit() != 0
     }
 
-    /// Whether the target is well: `healthy` in the admin interface. Draining is no illness.
+    /// Whether the target is healthy: `healthy` in the admin interface. A draining target is.
     #[inline]
     pub const fn is_healthy(self) -> bool {
         self.0 & !HealthCause::Draining.bit() == 0
     }
 
-    /// Whether the target takes requests of new sessions: no cause holds.
+    /// Whether the target takes requests of new sessions: the set is empty.
     #[inline]
     pub const fn takes_requests(self) -> bool {
         self.0 == 0
     }
 
-    /// The causes that hold, in the order of [`HealthCause::ALL`].
+    /// The causes in the set, in the order of [`HealthCause::ALL`].
     pub fn iter(self) -> impl Iterator<Item = HealthCause> {
         let all = HealthCause::ALL.into_iter();
         all.filter(move |cause| self.contains(*cause))
@@ -83,7 +83,7 @@ impl HealthCauses {
 }
 
 impl HealthFlags {
-    /// The causes that hold now.
+    /// The current causes.
     #[inline]
     pub fn causes(&self) -> HealthCauses {
         HealthCauses(self.0.load(Ordering::Acquire))
@@ -98,7 +98,7 @@ impl HealthFlags {
         }
     }
 
-    /// Clears `cause`, and no other.
+    /// Clears only `cause`.
     pub fn clear(&self, cause: HealthCause) -> CauseChange {
         let before = self.0.fetch_and(!cause.bit(), Ordering::AcqRel);
         CauseChange {
@@ -109,12 +109,12 @@ impl HealthFlags {
 }
 
 impl CauseChange {
-    /// Whether the target was well before, and is not now.
+    /// Whether the target became unhealthy by the change.
     pub const fn became_unhealthy(self) -> bool {
         self.before.is_healthy() && !self.after.is_healthy()
     }
 
-    /// Whether the target was not well before, and is now.
+    /// Whether the target became healthy by the change.
     pub const fn became_healthy(self) -> bool {
         !self.before.is_healthy() && self.after.is_healthy()
     }

@@ -1,31 +1,31 @@
-//! When results of health checks become a verdict, and how often a check is made.
+//! Verdicts from the results of health checks, and the timing of checks.
 
 use std::time::Duration;
 
-/// How many results in a row make a verdict. Taken apart by naming every field.
+/// Numbers of consecutive results for a verdict. Destructured by naming every field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thresholds {
-    /// Successes in a row after which a target is well: `healthy-threshold`, at least 1.
+    /// Consecutive successes after which a target is healthy: `healthy-threshold`, at least 1.
     pub healthy: u32,
-    /// Failures in a row after which it is not: `unhealthy-threshold`, at least 1.
+    /// Consecutive failures after which it is unhealthy: `unhealthy-threshold`, at least 1.
     pub unhealthy: u32,
 }
 
-/// What the results of a target's checks have come to.
+/// The verdict on a target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verdict {
     /// No threshold has been reached yet: the target serves.
     #[default]
     Unknown,
-    /// It serves.
+    /// The target serves.
     Healthy,
-    /// It does not serve.
+    /// The target does not serve.
     Unhealthy,
 }
 
-/// Counts the results of one target's checks: strictly consecutive, an opposite result begins anew.
+/// Counts the results of one target's checks: strictly consecutive, an opposite result starts over.
 ///
-/// Owned by the task that makes the checks, and kept over reloads with the target.
+/// Owned by the task that runs the checks, and kept across reloads with the target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CheckState {
     verdict: Verdict,
@@ -33,18 +33,18 @@ pub struct CheckState {
     in_a_row: u32,
 }
 
-/// How often a check is made, how long it may take, and what its results mean.
+/// Interval, timeout and thresholds of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CheckTiming {
     /// From the beginning of one check to that of the next.
     pub interval: Duration,
-    /// Longest time of one check, connecting included.
+    /// Maximum time of one check, connecting included.
     pub timeout: Duration,
-    /// Results in a row that make a verdict.
+    /// Numbers of consecutive results for a verdict.
     pub thresholds: Thresholds,
 }
 
-/// The tuning profiles of the interface.
+/// The check profiles of the contract.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CheckProfile {
     /// 5 s / 2 s / 2 / 2.
@@ -66,7 +66,7 @@ impl Verdict {
 }
 
 impl CheckState {
-    /// Takes the result of a check. Returns the new verdict if this result has changed it.
+    /// Records the result of a check. Returns the new verdict if it changed.
     pub fn observe(&mut self, passed: bool, thresholds: Thresholds) -> Option<Verdict> {
         let Thresholds { healthy, unhealthy } = thresholds;
         let same = self.in_a_row > 0 && self.last_passed == passed;
@@ -88,7 +88,7 @@ impl CheckState {
         Some(verdict)
     }
 
-    /// The verdict so far.
+    /// The current verdict.
     pub const fn verdict(&self) -> Verdict {
         self.verdict
     }
@@ -122,8 +122,8 @@ impl CheckProfile {
 }
 
 impl CheckTiming {
-    /// Time to the next check: the interval give or take a tenth, so that checks of many proxies and
-    /// targets do not come at once. `random` is any number.
+    /// Time to the next check: the interval with a jitter of a tenth, so that checks of many
+    /// proxies and targets are spread. `random` is any number.
     pub fn next_interval(&self, random: u32) -> Duration {
         let tenth = self.interval / 10;
         let span = tenth.saturating_mul(2).as_nanos();

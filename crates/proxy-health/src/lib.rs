@@ -1,7 +1,7 @@
-//! Whether a target is well, and whether it may be called.
+//! Health of targets: checks, outlier detection, circuit breakers.
 //!
-//! State machines without a clock, a socket or a lock: results and times come in as arguments, and
-//! verdicts go out. What several threads share is one atomic word each.
+//! State machines without a clock, a socket or a lock: results and times are arguments, verdicts
+//! are return values. State shared by threads is one atomic word each.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod breaker;

@@ -1,30 +1,30 @@
-//! Passive health: after failed requests a target is ejected for a time.
+//! Outlier detection: a target with failed requests is ejected for a time.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// When a target is ejected, and for how long. Taken apart by naming every field.
+/// Settings of outlier detection. Destructured by naming every field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutlierSettings {
-    /// Failures in a row after which a target is ejected; none for not at all.
+    /// Consecutive failures after which a target is ejected; `None` for never.
     pub consecutive_failures: Option<u32>,
-    /// Share of failures, 1 to 100 percent of an interval's requests, at which it is ejected; none for
-    /// not at all.
+    /// Share of failures at which it is ejected, in percent of an interval's requests, 1 to 100;
+    /// `None` for never.
     pub failure_percent: Option<u32>,
-    /// Requests of an interval below which the share says nothing.
+    /// Minimum number of requests of an interval for the share to count.
     pub min_requests: u32,
-    /// Over which the share is counted; at least one millisecond.
+    /// The interval of the share; at least one millisecond.
     pub interval: Duration,
-    /// How long the first ejection lasts; the second lasts twice as long, the third three times.
+    /// Duration of the first ejection; the second lasts twice as long, the third three times.
     pub base_ejection: Duration,
-    /// How long an ejection lasts at most.
+    /// Maximum duration of an ejection.
     pub max_ejection: Duration,
-    /// Share of an upstream's targets that may be ejected at once, 0 to 100 percent.
+    /// Share of an upstream's targets that may be ejected at once, in percent, 0 to 100.
     pub max_ejected_percent: u32,
 }
 
 impl Default for OutlierSettings {
-    /// Five failures in a row; 30 s, then 60 s, to 5 min; at most half of an upstream.
+    /// Five consecutive failures; 30 s, then 60 s, up to 5 min; at most half of an upstream.
     fn default() -> Self {
         Self {
             consecutive_failures: Some(5),
@@ -38,7 +38,7 @@ impl Default for OutlierSettings {
     }
 }
 
-/// What is known of one target's requests, over all threads; kept over reloads with the target.
+/// Results of one target's requests, over all threads; kept across reloads with the target.
 ///
 /// Workers [`record`](Self::record) each request; when that says that the target is an outlier, they
 /// [`try_eject`](Self::try_eject) it among its peers. A task calls [`poll`](Self::poll) now and then, which
@@ -71,7 +71,7 @@ struct Window {
 const NS_PER_MS: u64 = 1_000_000;
 
 impl OutlierState {
-    /// Records a request that ended at `now_ns`. Returns whether the target is an outlier by it.
+    /// Records a request that ended at `now_ns`. Returns whether the target is now an outlier.
     #[inline]
     pub fn record(&self, failed: bool, settings: &OutlierSettings, now_ns: u64) -> bool {
         let by_row = self.count_in_a_row(failed, settings.consecutive_failures);
@@ -81,10 +81,10 @@ impl OutlierState {
         failed && (by_row || by_share)
     }
 
-    /// Ejects this target at `now_ns`, unless it is ejected already or too many of `upstream` are: all
-    /// targets of the upstream, this one too. Returns whether it was ejected now.
+    /// Ejects this target at `now_ns`, unless it is ejected already or too many of `upstream` are:
+    /// all targets of the upstream, including this one. Returns whether it was ejected now.
     ///
-    /// Two threads that eject the last two at once may both give way; the next failure tries again.
+    /// Two threads that eject the last two at once may both withdraw; the next failure tries again.
     pub fn try_eject<'s>(
         &self,
         upstream: impl Iterator<Item = &'s Self>,
@@ -118,7 +118,7 @@ impl OutlierState {
         false
     }
 
-    /// Ends the ejection if its time is over at `now_ns`. Returns whether it has ended now.
+    /// Ends the ejection if its time is over at `now_ns`. Returns whether it ended now.
     pub fn poll(&self, now_ns: u64) -> bool {
         let before = Ejection::unpack(self.ejection.load(Ordering::SeqCst));
         if !before.ejected || now_ns / NS_PER_MS < before.until_ms {
@@ -142,14 +142,14 @@ impl OutlierState {
         Ejection::unpack(self.ejection.load(Ordering::SeqCst)).ejected
     }
 
-    /// Whether this failure completes a row.
+    /// Whether this failure reaches the threshold.
     #[inline]
     fn count_in_a_row(&self, failed: bool, threshold: Option<u32>) -> bool {
         let Some(threshold) = threshold else {
             return false;
         };
         if !failed {
-            // Read first: a target that is well costs no write.
+            // Read first, so that a healthy target costs no write.
             if self.in_a_row.load(Ordering::Relaxed) != 0 {
                 self.in_a_row.store(0, Ordering::Relaxed);
             }
@@ -183,8 +183,8 @@ impl OutlierState {
 }
 
 impl Ejection {
-    /// The next ejection: one longer than the last, but for each base time that the target has served
-    /// since, one shorter.
+    /// The next ejection: one step longer than the last, less one step for each base time that the
+    /// target has served since.
     fn again(self, settings: &OutlierSettings, now_ns: u64) -> Self {
         let now_ms = now_ns / NS_PER_MS;
         let base_ms = millis(settings.base_ejection).max(1);

@@ -1,16 +1,16 @@
-//! The last results of a target, for operators.
+//! The latest results of a target, for operators.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The last 32 results of a target's checks, in one atomic: any thread may add one, any may read.
+/// The last 32 results of a target's checks, in one atomic; any thread may add one or read them.
 #[derive(Debug, Default)]
 pub struct RecentResults(AtomicU64);
 
-/// Results that are remembered.
+/// Number of results kept.
 pub const RECENT_RESULTS: u32 = 32;
 
 impl RecentResults {
-    /// Adds a result; the oldest goes when there are 32.
+    /// Adds a result; with 32 the oldest is dropped.
     pub fn add(&self, passed: bool) {
         let update = |packed| {
             let (count, bits) = unpack(packed);
@@ -29,12 +29,12 @@ impl RecentResults {
         (0..count).rev().map(move |place| bits >> place & 1 == 1)
     }
 
-    /// Results remembered, 0 to 32.
+    /// Number of results, 0 to 32.
     pub fn len(&self) -> u32 {
         unpack(self.0.load(Ordering::Relaxed)).0
     }
 
-    /// Whether there was no result yet.
+    /// Whether there are no results yet.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

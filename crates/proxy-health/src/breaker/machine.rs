@@ -1,4 +1,4 @@
-//! The breaker's states with their counts, and the one function that moves between them.
+//! The breaker's state machine.
 
 use super::settings::BreakerSettings;
 use std::time::Duration;
@@ -7,26 +7,26 @@ use std::time::Duration;
 /// [`BreakerState::metric`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BreakerState {
-    /// Requests pass.
+    /// Requests are admitted.
     Closed,
     /// Requests are refused.
     Open,
-    /// A few requests try whether the upstream is back, the rest is refused.
+    /// A few probes are admitted, other requests are refused.
     HalfOpen,
 }
 
-/// What moves a breaker, or might.
+/// An event of the state machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BreakerEvent {
-    /// A request asks whether it may pass.
+    /// A request asks for admission.
     Request,
-    /// A request that passed in this state was answered below 500.
+    /// A request admitted in this state had a response below 500.
     Success,
-    /// A request that passed in this state failed.
+    /// A request admitted in this state failed.
     Failure,
-    /// A request that passed in this state ended without a result: its client left.
+    /// A request admitted in this state ended without a result, because its client disconnected.
     Abandoned,
-    /// A request that passed in an earlier state ended, however it did.
+    /// A request admitted in an earlier state ended, with any result.
     LateResult,
 }
 
@@ -64,7 +64,7 @@ impl BreakerEvent {
     ];
 }
 
-/// A state with what is counted in it.
+/// A state with its counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Phase {
     Closed { failures: u32 },
@@ -72,11 +72,11 @@ pub(super) enum Phase {
     HalfOpen { probes: u16, successes: u16 },
 }
 
-/// Where an event leads.
+/// The effect of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Step {
     pub(super) next: Phase,
-    /// Whether the request may pass; false for all other events.
+    /// Whether the request is admitted; false for all other events.
     pub(super) admitted: bool,
 }
 
@@ -104,7 +104,7 @@ impl Phase {
         }
     }
 
-    /// Time until a request may try again.
+    /// Time until a probe is admitted.
     pub(super) fn retry_after(self, now_ns: u64) -> Duration {
         match self {
             Self::Open { until_ms } => {

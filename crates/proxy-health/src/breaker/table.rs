@@ -1,10 +1,10 @@
-//! The breaker's transitions as data: the documentation is made from them, and a test holds the code
-//! against them.
+//! The breaker's transitions as data, for the documentation and for a test that compares them with
+//! the code.
 
 use super::machine::{BreakerEvent, BreakerState};
 use std::fmt::Write;
 
-/// When a transition is taken.
+/// The condition of a transition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BreakerCondition {
     /// Always.
@@ -17,9 +17,9 @@ pub enum BreakerCondition {
     BeforeTimeout,
     /// `timeout-seconds` have passed since the breaker opened.
     AfterTimeout,
-    /// Fewer than `half-open-max-requests` try.
+    /// Fewer than `half-open-max-requests` probes are in flight.
     ProbeFree,
-    /// `half-open-max-requests` try.
+    /// `half-open-max-requests` probes are in flight.
     ProbesTaken,
     /// With this success there are fewer than `success-threshold`.
     FewSuccesses,
@@ -32,18 +32,18 @@ pub enum BreakerCondition {
 pub struct BreakerTransition {
     /// The state before.
     pub from: BreakerState,
-    /// What happens.
+    /// The event.
     pub event: BreakerEvent,
-    /// Under which condition the row holds.
+    /// The condition.
     pub condition: BreakerCondition,
     /// The state after.
     pub to: BreakerState,
-    /// What else follows, as a sentence without a full stop.
+    /// Further effects, as a sentence without a full stop.
     pub effect: &'static str,
 }
 
-/// Every transition. For each state and event the conditions exclude each other, and one holds; no
-/// request passes an open breaker, so that none ends there.
+/// All transitions. For each state and event exactly one condition holds; an open breaker admits no
+/// request, so none ends in that state.
 pub const BREAKER_TRANSITIONS: &[BreakerTransition] = {
     use BreakerCondition as If;
     use BreakerEvent::{Abandoned, Failure, LateResult, Request, Success};

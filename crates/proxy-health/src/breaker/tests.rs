@@ -1,4 +1,4 @@
-//! The breaker is explored whole, and its permits cannot leak.
+//! Exhaustive tests of the breaker's states, and tests of its permits.
 
 use super::*;
 use std::collections::{HashSet, VecDeque};
