@@ -1,62 +1,61 @@
-//! What a choice between targets looks at.
+//! The input of a load-balancing decision.
 
 use crate::sticky::StickyToken;
 use std::cell::Cell;
 
-/// The targets of an upstream as one worker sees them at one moment. Targets are named by their position in
-/// the configuration; every method answers in constant time.
+/// The targets of an upstream as one worker sees them at one moment. Targets are identified by
+/// their index in the configuration; every method takes constant time.
 pub trait BalancerState {
-    /// Targets that take requests: well, not draining, of a weight above 0; in the order of the
-    /// configuration.
+    /// Targets that take requests: healthy, not draining, with a weight above 0; in the order of
+    /// the configuration.
     fn ready(&self) -> &[u16];
 
     /// The target's weight, 1 to 10 000.
     fn weight(&self, target: u16) -> u32;
 
-    /// The target's share of its weight in thousandths, 1 to 1000: less than the whole while it starts
-    /// slowly.
+    /// The target's share of its weight in thousandths, 1 to 1000: less than the whole during slow
+    /// start.
     fn share(&self, target: u16) -> u32;
 
-    /// Requests that the target has in hand, of all workers.
+    /// Number of requests in flight at the target, of all workers.
     fn active_requests(&self, target: u16) -> u32;
 
-    /// The target's average latency in nanoseconds; none before its first response.
+    /// The target's average latency in nanoseconds; `None` before its first response.
     fn latency_ns(&self, target: u16) -> Option<f32>;
 
     /// The hash of the target's address: [`target_hash`](crate::target_hash).
     fn address_hash(&self, target: u16) -> u64;
 
-    /// The target that a client's cookie names, if it may be called; a draining target may
-    /// still be, by clients bound to it.
+    /// The target of a client's cookie, if it is usable; a draining target may be, for clients
+    /// bound to it.
     fn session(&self, token: StickyToken) -> Option<u16>;
 
-    /// Where the worker has come to in turns, and what it owes to each target.
+    /// The worker's state of rotation.
     fn rotation(&self) -> &Rotation;
 }
 
-/// What a choice looks at in a request.
+/// The parts of a request that a decision depends on.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BalancingRequest {
     /// The hash of the client's address: [`client_hash`](crate::client_hash).
     pub client_hash: u64,
     /// Random bits, new for each request.
     pub random: u64,
-    /// The session that the request's cookie names.
+    /// The session in the request's cookie.
     pub session: Option<StickyToken>,
 }
 
-/// How far one worker has come with the targets of one upstream. Not shared: each worker goes round by
-/// itself.
+/// One worker's state of rotation over the targets of one upstream. Not shared between workers.
 #[derive(Debug)]
 pub struct Rotation {
     turn: Cell<u32>,
-    // By target: how much its share of the requests lags behind. In units of weight × share.
+    // By target: its credit, in units of weight × share.
     owed: Box<[Cell<i64>]>,
 }
 
 impl Rotation {
-    /// The beginning, for `targets` targets. Workers begin at different `turn`s, or a few requests would
-    /// all go to the first target.
+    /// The initial state for `targets` targets. Workers begin at different `turn`s; otherwise the
+    /// first requests would all go to the first target.
     #[must_use]
     pub fn new(targets: usize, turn: u32) -> Self {
         Self {
@@ -65,7 +64,7 @@ impl Rotation {
         }
     }
 
-    /// Requests that were spread before, in a `u32` that wraps.
+    /// Number of earlier requests, in a `u32` that wraps.
     #[inline]
     pub fn turn(&self) -> u32 {
         self.turn.get()

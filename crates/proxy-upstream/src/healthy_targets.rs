@@ -1,8 +1,8 @@
-//! One worker's list of the targets that take requests.
+//! One worker's list of usable targets.
 
 use crate::target::TargetState;
 
-/// The targets of an upstream that take requests, as indices into its targets, and the weights of all.
+/// The healthy targets of an upstream, as indexes into its targets.
 #[derive(Debug, Default)]
 pub struct HealthyTargets {
     targets: Vec<u16>,
@@ -11,8 +11,7 @@ pub struct HealthyTargets {
 }
 
 impl HealthyTargets {
-    /// Those of `targets`, each with its configured weight, that take requests now: no cause holds, and the
-    /// weight is above 0. Targets beyond 65 535 are left out.
+    /// The currently healthy ones of `targets`. Targets beyond 65 535 are left out.
     #[must_use]
     pub fn of<'t>(targets: impl Iterator<Item = (&'t TargetState, u32)>) -> Self {
         let mut ready = Self::default();
@@ -20,7 +19,7 @@ impl HealthyTargets {
         ready
     }
 
-    /// Looks at `targets` again, reusing the list's memory.
+    /// Recomputes the list for `targets`, reusing its memory.
     pub fn refresh<'t>(&mut self, targets: impl Iterator<Item = (&'t TargetState, u32)>) {
         self.targets.clear();
         self.weights.clear();
@@ -33,7 +32,7 @@ impl HealthyTargets {
         }
     }
 
-    /// The indices, in the order of the configuration.
+    /// The indexes, in the order of the configuration.
     #[inline]
     #[must_use]
     pub fn targets(&self) -> &[u16] {

@@ -1,13 +1,13 @@
-//! The name that a target has over reloads.
+//! The identity of a target across reloads.
 
-/// Names one target of this process, in every plan that has it.
+/// Identifies a target of this process, in every plan that has it.
 ///
-/// Workers find a target's connections by its slot and compare the epoch before they use one: a slot is
-/// used again once its target is gone, an epoch never is.
+/// Workers find a target's connections by its slot and compare the epoch before they use one: a
+/// slot is reused after its target is removed, an epoch never is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TargetId {
-    /// Position in tables with an entry for each target, from 0 up.
+    /// Index in tables with an entry for each target.
     pub slot: u32,
-    /// Number of the target among all that this process has known, from 0 up.
+    /// Number of the target among all of this process, from 0.
     pub epoch: u64,
 }

@@ -1,4 +1,4 @@
-//! A target's latency, as load balancing sees it.
+//! A target's latency, for load balancing.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -40,7 +40,7 @@ impl LatencyEwma {
         debug_assert!(updated.is_ok() || self.0.load(Ordering::Relaxed) != 0);
     }
 
-    /// The average at `now_ns` in nanoseconds; none before the first response.
+    /// The average at `now_ns` in nanoseconds; `None` before the first response.
     #[inline]
     pub fn nanos(&self, now_ns: u64) -> Option<f32> {
         let packed = self.0.load(Ordering::Relaxed);
@@ -49,7 +49,7 @@ impl LatencyEwma {
     }
 }
 
-/// What is left of a measurement's weight.
+/// The remaining weight of a measurement.
 #[expect(
     clippy::cast_precision_loss,
     reason = "a weight needs no more than 24 bits"

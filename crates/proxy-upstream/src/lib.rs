@@ -1,8 +1,8 @@
-//! The targets behind a name, and which is next.
+//! Targets of an upstream, and load balancing.
 //!
-//! A [`TargetState`] is what all workers know of one target; a [`HealthyTargets`] list is one worker's view of
-//! the targets that take requests. A [`LoadBalancer`] picks one of them by turn, load, weight, latency or
-//! client, out of what a [`BalancerState`] shows.
+//! A [`TargetState`] is the state of one target shared by all workers; a [`HealthyTargets`] list is
+//! one worker's list of usable targets; [`LoadBalancer`] selects one of them. A
+//! [`LoadBalancingPolicy`] also considers load, weight, latency and client, from a [`TargetSet`].
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod balancer_state;

@@ -1,11 +1,11 @@
-//! Which target gets a request, for each kind of load balancing.
+//! Simple load balancing among the healthy targets.
 
 use crate::balancer_state::{BalancerState, BalancingRequest};
 use crate::rendezvous::score;
 use crate::slow_start::WHOLE_SHARE;
 use std::cmp::Ordering;
 
-/// How requests are spread over the targets of an upstream.
+/// The distribution of requests over the targets of an upstream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum LoadBalancer {
     /// `round_robin`: each target in turn, whatever its weight.
@@ -91,7 +91,7 @@ impl LoadBalancer {
         }
     }
 
-    /// Whether the choice looks at [`BalancerState::active_requests`].
+    /// The target of a retry; never one of `tried`.
     #[must_use]
     pub const fn reads_load(self) -> bool {
         matches!(

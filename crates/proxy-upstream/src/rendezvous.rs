@@ -1,5 +1,5 @@
-//! Consistent choice: a client stays with its target while the target is there, whatever becomes of its
-//! peers.
+//! Rendezvous hashing: a client keeps its target as long as the target exists, whatever happens to
+//! its peers.
 
 use siphasher::sip::SipHasher13;
 use std::hash::Hasher;

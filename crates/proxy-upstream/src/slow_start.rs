@@ -1,9 +1,9 @@
-//! How much of its share a target gets that has just come back.
+//! Slow start of a target that has returned.
 
 use std::time::Duration;
 
-/// The share of a target in thousandths, 1 to 1000, `since` it began to serve, when slow start lasts
-/// `window`: grows evenly from a tenth to the whole.
+/// The share of a target in thousandths, 1 to 1000, `since` it began to serve, for a slow start of
+/// `window`: grows linearly from a tenth to the whole.
 #[inline]
 #[must_use]
 pub fn slow_start_share(since: Duration, window: Duration) -> u32 {
@@ -15,10 +15,10 @@ pub fn slow_start_share(since: Duration, window: Duration) -> u32 {
     passed.clamp(LEAST_SHARE, WHOLE_SHARE)
 }
 
-/// The share of a target that is not in slow start.
+/// The share of a target without slow start.
 pub const WHOLE_SHARE: u32 = 1_000;
 
-/// Without it a target would never get the first requests that warm it up.
+/// Minimum share, so that a target gets the first requests that warm it up.
 const LEAST_SHARE: u32 = 100;
 
 #[cfg(test)]

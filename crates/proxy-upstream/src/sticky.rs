@@ -1,19 +1,19 @@
-//! The value of a cookie that binds a client to a target.
+//! The cookie value that binds a client to a target.
 
 use siphasher::sip::SipHasher24;
 use std::fmt;
 use std::hash::Hasher;
 
-/// A key known to the proxies that share an upstream, and to no client: 128 random bits.
+/// A key of the proxies that share an upstream, secret from clients: 128 random bits.
 #[derive(Clone, Copy)]
 pub struct StickyKey(pub [u8; 16]);
 
-/// Names a target to a client: the target's address under a keyed hash. The address cannot be
-/// found from it, and an invented one matches no target.
+/// Identifies a target to a client: the target's address under a keyed hash. The address cannot be
+/// derived from it, and an invented token matches no target.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct StickyToken(u64);
 
-/// Characters of a cookie's value.
+/// Length of a cookie's value, in characters.
 pub const STICKY_VALUE_BYTES: usize = 16;
 
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
@@ -43,7 +43,7 @@ impl StickyToken {
         Self(hasher.finish())
     }
 
-    /// The token that a cookie's value stands for; none if it is no value of ours.
+    /// The token in a cookie's value; `None` if it is not a value of this proxy.
     #[must_use]
     pub fn parse(value: &[u8]) -> Option<Self> {
         let digits: [u8; STICKY_VALUE_BYTES] = value.try_into().ok()?;

@@ -1,4 +1,4 @@
-//! What all workers know of one target.
+//! The state of one target, shared by all workers.
 
 use crate::latency::LatencyEwma;
 use crate::target_load::TargetLoad;
@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::SystemTime;
 
-/// The state of one target, shared by all workers and kept over reloads while upstream, address and
-/// settings stay the same.
+/// The state of one target, shared by all workers and kept across reloads while upstream, address
+/// and settings stay the same. Written by the control thread, read by workers.
 #[derive(Debug)]
 pub struct TargetState {
     addresses: ArcSwap<Vec<SocketAddr>>,
@@ -30,7 +30,7 @@ pub struct TargetState {
     results: RecentResults,
 }
 
-/// Why and since when a target is not called.
+/// The reason why a target is unhealthy, with its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unhealthy {
     /// The last failure, for operators.
@@ -67,30 +67,30 @@ impl TargetState {
         }
     }
 
-    /// The causes not to send it new requests that hold now.
+    /// Whether the target is healthy.
     #[inline]
     pub fn causes(&self) -> HealthCauses {
         self.flags.causes()
     }
 
-    /// The addresses its name stands for, in the order to try. Empty until it was first resolved.
+    /// The addresses of its name, in the order to try. Empty until it was first resolved.
     pub fn addresses(&self) -> Arc<Vec<SocketAddr>> {
         self.addresses.load_full()
     }
 
-    /// A number that is one more each time: which of the addresses a new connection begins with, modulo
-    /// how many there are.
+    /// An incrementing number that selects the first address for a new connection, modulo the
+    /// number of addresses.
     pub fn next_turn(&self) -> usize {
         self.turn.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Changes with the addresses: a connection made under another generation is not used again.
+    /// Changes with the addresses: a connection of another generation is not reused.
     #[inline]
     pub fn generation(&self) -> u32 {
         self.addresses_generation.load(Ordering::Acquire)
     }
 
-    /// Puts new addresses in force. Says whether they differ from those before.
+    /// Sets the addresses. Returns whether they changed.
     pub fn resolve(&self, addresses: Vec<SocketAddr>) -> bool {
         if **self.addresses.load() == addresses {
             return false;

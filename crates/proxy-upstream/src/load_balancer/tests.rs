@@ -1,4 +1,4 @@
-//! Every kind of load balancing has a distribution of its own.
+//! The distribution of each load-balancing policy.
 
 use super::*;
 use crate::balancer_state::Rotation;
@@ -7,7 +7,7 @@ use crate::sticky::{StickyKey, StickyToken};
 use LoadBalancer::{IpHash, LeastConnections, PeakEwma, RandomTwo, RoundRobin, Sticky, Weighted};
 use proptest::prelude::{any, prop, prop_assert, proptest};
 
-/// Targets as a test says that they are.
+/// Targets with given properties.
 struct Targets {
     ready: Vec<u16>,
     weights: Vec<u32>,
@@ -37,7 +37,7 @@ impl Targets {
         self
     }
 
-    /// How many of `requests` each target gets, by clients that follow each other.
+    /// The number of `requests` that each target gets, from consecutive clients.
     fn spread(&self, policy: LoadBalancer, requests: u64) -> Vec<u64> {
         let mut counts = vec![0; self.weights.len()];
         for number in 0..requests {

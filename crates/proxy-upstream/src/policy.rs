@@ -1,0 +1,252 @@
+//! Load-balancing policies.
+
+use crate::rendezvous::score;
+use crate::slow_start::WHOLE_SHARE;
+use crate::target_set::{BalancingRequest, TargetSet};
+use std::cmp::Ordering;
+
+/// The distribution of requests over the targets of an upstream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum LoadBalancingPolicy {
+    /// `round_robin`: each target in turn, whatever its weight.
+    #[default]
+    RoundRobin,
+    /// `weighted`: in proportion to the weights, evenly over time, as in nginx.
+    Weighted,
+    /// `least_connections`: the target with the fewest requests in flight per weight; among equals
+    /// in proportion to the weights.
+    LeastConnections,
+    /// `ip_hash`: the same target for the same client, in proportion to the weights. If a target
+    /// leaves, only its own clients move, and they return with it.
+    IpHash,
+    /// `random_two`: of two random targets, the one with fewer requests in flight per weight.
+    RandomTwo,
+    /// `peak_ewma`: of two random targets, the one with the lower expected latency, by its latency
+    /// and requests in flight.
+    PeakEwma,
+    /// `sticky`: the target of the client's cookie, else as `weighted`.
+    Sticky,
+}
+
+/// Assumed latency of a target with requests in flight and no response yet, in nanoseconds.
+const UNKNOWN_LATENCY_NS: f32 = 1e9;
+
+impl LoadBalancingPolicy {
+    /// All policies.
+    pub const ALL: [Self; 7] = [
+        Self::RoundRobin,
+        Self::Weighted,
+        Self::LeastConnections,
+        Self::IpHash,
+        Self::RandomTwo,
+        Self::PeakEwma,
+        Self::Sticky,
+    ];
+
+    /// The word in a configuration.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::RoundRobin => "round_robin",
+            Self::Weighted => "weighted",
+            Self::LeastConnections => "least_connections",
+            Self::IpHash => "ip_hash",
+            Self::RandomTwo => "random_two",
+            Self::PeakEwma => "peak_ewma",
+            Self::Sticky => "sticky",
+        }
+    }
+
+    /// The target for a request, none of `tried`; `None` if no other takes requests.
+    ///
+    /// Pure: the same set, request and tried targets give the same choice. It takes constant time
+    /// for round robin, else time in proportion to the targets, without allocation.
+    #[inline]
+    pub fn choose(
+        self,
+        set: &impl TargetSet,
+        request: &BalancingRequest,
+        tried: &[u16],
+    ) -> Option<u16> {
+        match self {
+            Self::RoundRobin => round_robin(set, request, tried),
+            Self::Weighted => most_owed(set, tried),
+            Self::LeastConnections => least_connections(set, tried),
+            Self::IpHash => by_client(set, request, tried),
+            Self::RandomTwo => {
+                let pair = random_pair(set, request, tried)?;
+                Some(better(pair, |target| {
+                    f64::from(set.active_requests(target)) / power(set, target)
+                }))
+            }
+            Self::PeakEwma => {
+                let pair = random_pair(set, request, tried)?;
+                Some(better(pair, |target| expected_wait(set, target)))
+            }
+            Self::Sticky => {
+                let session = request.session.and_then(|token| set.session(token));
+                let session = session.filter(|target| !tried.contains(target));
+                session.or_else(|| most_owed(set, tried))
+            }
+        }
+    }
+
+    /// Records that `chosen` gets a request, for the next choice.
+    #[inline]
+    pub fn advance(self, set: &impl TargetSet, chosen: u16) {
+        set.rotation().step();
+        match self {
+            Self::Weighted | Self::LeastConnections | Self::Sticky => settle(set, chosen),
+            Self::RoundRobin | Self::IpHash | Self::RandomTwo | Self::PeakEwma => {}
+        }
+    }
+}
+
+fn fresh<'s>(set: &'s impl TargetSet, tried: &'s [u16]) -> impl Iterator<Item = u16> + Clone + 's {
+    let ready = set.ready().iter().copied();
+    ready.filter(move |target| !tried.contains(target))
+}
+
+/// A target's capacity relative to its peers: at most 10⁷.
+#[inline]
+fn effective_weight(set: &impl TargetSet, target: u16) -> u32 {
+    set.weight(target).saturating_mul(set.share(target)).max(1)
+}
+
+#[inline]
+fn power(set: &impl TargetSet, target: u16) -> f64 {
+    f64::from(effective_weight(set, target))
+}
+
+fn round_robin(set: &impl TargetSet, request: &BalancingRequest, tried: &[u16]) -> Option<u16> {
+    let ready = set.ready();
+    let turn = set.rotation().turn() as usize;
+    let at = |step: usize| ready.get((turn + step).checked_rem(ready.len())?).copied();
+    let first = at(0)?;
+    let is_fresh = |target: &u16| !tried.contains(target);
+    let (low, high) = halves(request.random);
+    let offset = if is_fresh(&first) {
+        if scale(low, u64::from(WHOLE_SHARE)) < u64::from(set.share(first)) {
+            return Some(first);
+        }
+        // A target in slow start passes its turn on to a random other one.
+        let others = ready.len().saturating_sub(1) as u64;
+        1 + usize::try_from(scale(high, others)).unwrap_or_default()
+    } else {
+        1
+    };
+    let mut others = (offset..offset + ready.len()).filter_map(at);
+    others.find(is_fresh)
+}
+
+/// Smooth weighted round robin: the target with the highest credit, its own weight included.
+fn most_owed(set: &impl TargetSet, tried: &[u16]) -> Option<u16> {
+    let owed = |target: u16| set.rotation().owed(target) + i64::from(effective_weight(set, target));
+    fresh(set, tried).reduce(|best, next| if owed(best) < owed(next) { next } else { best })
+}
+
+/// Adds its weight to every target's credit, and subtracts their sum from the chosen one's.
+fn settle(set: &impl TargetSet, chosen: u16) {
+    let rotation = set.rotation();
+    let weight = |target: u16| i64::from(effective_weight(set, target));
+    let total: i64 = set.ready().iter().map(|target| weight(*target)).sum();
+    for target in set.ready().iter().copied() {
+        let taken = if target == chosen { total } else { 0 };
+        let owed = rotation.owed(target) + weight(target) - taken;
+        // A target skipped for its load accumulates at most one round.
+        rotation.owe(target, owed.clamp(-total, total));
+    }
+}
+
+fn least_connections(set: &impl TargetSet, tried: &[u16]) -> Option<u16> {
+    let figures = |target: u16| {
+        let weight = effective_weight(set, target);
+        let owed = set.rotation().owed(target) + i64::from(weight);
+        (
+            u64::from(set.active_requests(target)),
+            u64::from(weight),
+            owed,
+        )
+    };
+    let chosen = fresh(set, tried)
+        .map(|target| (target, figures(target)))
+        .reduce(|best, next| {
+            let ((_, (least, best_weight, best_owed)), (_, (active, weight, owed))) = (best, next);
+            // Compared as fractions: requests for each unit of weight.
+            match (active * best_weight).cmp(&(least * weight)) {
+                Ordering::Less => next,
+                Ordering::Equal if best_owed < owed => next,
+                Ordering::Equal | Ordering::Greater => best,
+            }
+        });
+    chosen.map(|(target, _)| target)
+}
+
+/// By weight alone, because a slow start would move clients twice.
+fn by_client(set: &impl TargetSet, request: &BalancingRequest, tried: &[u16]) -> Option<u16> {
+    let score = |target: u16| {
+        score(
+            request.client_hash,
+            set.address_hash(target),
+            set.weight(target),
+        )
+    };
+    let scored = fresh(set, tried).map(|target| (target, score(target)));
+    let best = scored.reduce(|best, next| if best.1 < next.1 { next } else { best });
+    best.map(|(target, _)| target)
+}
+
+/// Two different targets selected by weight, if there are two.
+fn random_pair(
+    set: &impl TargetSet,
+    request: &BalancingRequest,
+    tried: &[u16],
+) -> Option<(u16, Option<u16>)> {
+    let weight = |target: u16| u64::from(effective_weight(set, target));
+    let pick = |random: u32, but: Option<u16>| {
+        let targets = fresh(set, tried).filter(move |target| Some(*target) != but);
+        let total = targets.clone().map(weight).sum();
+        let mut left = scale(random, total);
+        let mut targets = targets;
+        targets.find(|target| {
+            let found = left < weight(*target);
+            left = left.saturating_sub(weight(*target));
+            found
+        })
+    };
+    let (low, high) = halves(request.random);
+    let first = pick(low, None)?;
+    Some((first, pick(high, Some(first))))
+}
+
+/// The target of a pair with the lower cost; the first of equals.
+fn better((first, second): (u16, Option<u16>), cost: impl Fn(u16) -> f64) -> u16 {
+    second
+        .filter(|second| cost(*second) < cost(first))
+        .unwrap_or(first)
+}
+
+fn expected_wait(set: &impl TargetSet, target: u16) -> f64 {
+    let active = set.active_requests(target);
+    let latency = match set.latency_ns(target) {
+        Some(latency) => latency,
+        None if active == 0 => 0.0,
+        None => UNKNOWN_LATENCY_NS,
+    };
+    f64::from(latency) * (f64::from(active) + 1.0) / power(set, target)
+}
+
+/// Random bits as a number below `limit`; 0 if that is 0.
+#[inline]
+fn scale(random: u32, limit: u64) -> u64 {
+    let product = u128::from(random) * u128::from(limit);
+    u64::try_from(product >> 32).unwrap_or_default()
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "the two halves of a word")]
+const fn halves(bits: u64) -> (u32, u32) {
+    (bits as u32, (bits >> 32) as u32)
+}
+
+#[cfg(test)]
+mod tests;
