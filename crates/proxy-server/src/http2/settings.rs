@@ -31,7 +31,7 @@ pub(crate) fn builder(listener: &ListenerPlan, limits: &Limits) -> Builder {
         .max_concurrent_streams(listener.max_concurrent_streams)
         .max_header_list_size(header_list(limits))
         .max_send_buffer_size(SEND_BUFFER)
-        // Streams reset before they were accepted. [CVE-2024-27316 and CVE-2023-44487]
+        // Streams reset before they were accepted. [CVE-2023-44487]
         .max_pending_accept_reset_streams(listener.max_stream_resets as usize)
         .max_local_error_reset_streams(Some(BROKEN_STREAMS))
         .enable_connect_protocol();
