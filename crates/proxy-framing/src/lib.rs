@@ -4,7 +4,6 @@
 //! It scans every byte once, in whatever pieces the socket delivers, and returns how many of them
 //! the parser may read. It refuses messages that two parsers could read differently, and enforces
 //! limits exactly.
-//! a limit is crossed.
 //!
 //! - [`RequestValidator`] scans a client's requests.
 //! - [`ResponseValidator`] scans an upstream's responses; it needs the kind of each request.

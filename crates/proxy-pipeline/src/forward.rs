@@ -199,7 +199,7 @@ impl Attempts<'_, '_> {
     }
 
     /// Beginning of the attempt. With a pooled connection the start of the exchange is used, which
-    /// saves a reading of the clock.
+    /// saves a reading of the clock, which would only add the time of deciding.
     fn began(&self, connection: &UpstreamConnection) -> Duration {
         let at_hand = matches!(connection, UpstreamConnection::Http1(pooled) if pooled.at_hand);
         if at_hand && self.tried.is_empty() && self.exchange.completion.record.retries == 0 {

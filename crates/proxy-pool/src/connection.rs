@@ -290,7 +290,7 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin> Talk<B> {
         self.incoming.poll_splice(cx, &self.transport, (pipe, most))
     }
 
-    /// Whether the target has closed its reading side.
+    /// Whether the target has closed its reading side before it took a byte of the request.
     fn is_unheard(&self) -> bool {
         self.outgoing.is_write_closed() && self.outgoing.sent() == 0
     }

@@ -105,8 +105,8 @@ settings! {
         .enforced("proxy-server", "http2_is_spoken_without_tls_where_that_is_allowed");
     /// Whether every connection begins with a PROXY protocol header, version 1 or 2, within
     /// `handshake-secs`. Connections without one, and those of peers outside `trusted-proxies`, are
-    /// closed without a response. A header that names no client leaves the peer's own address in
-    /// use.
+    /// closed without a response. After a header without a client the peer's own address is used,
+    /// and its forwarding headers are not trusted.
     PROXY_PROTOCOL: Flag, Given<bool> = flag("listeners.listener.proxy-protocol")
         .or(false)
         .enforced("proxy-server", "a_trusted_proxy_tells_who_calls");

@@ -108,8 +108,8 @@ settings! {
         .optional("the route is not `static`")
         .enforced("proxy-files", "a_file_is_sent_with_its_type_and_validators");
     /// The folder; a request's whole path is the file's path in it. Files outside it are never
-    /// sent, wherever links lead, nor files with a leading dot in their name, except below
-    /// `/.well-known/`. A file that cannot be read within 30 seconds is answered 504.
+    /// sent, wherever links lead, nor names with a leading dot, except `/.well-known/`. A file that
+    /// cannot be read within 30 seconds is answered 504.
     STATIC_ROOT: Text<PathBuf>, Required =
         file("routes.route.static-files.root", "a folder", "/srv/www")
             .enforced("proxy-files", "nothing_outside_the_root_is_sent");
