@@ -101,7 +101,7 @@ pub(crate) struct ServeArgs {
     /// The certificate's private key, in PEM.
     #[arg(long, env = "CONTROLD_TLS_KEY", requires = "tls_cert")]
     pub(crate) tls_key: Option<PathBuf>,
-    /// Networks of balancers whose `X-Forwarded-For` is believed, such as 10.0.0.0/8.
+    /// Networks of balancers with a trusted `X-Forwarded-For`, such as 10.0.0.0/8.
     #[arg(long, env = "CONTROLD_TRUSTED_PROXIES", value_delimiter = ',')]
     pub(crate) trusted_proxies: Vec<IpNet>,
 }

@@ -63,7 +63,7 @@ impl ConfigFile {
         path.map(|path| Self::read(path, flags)).transpose()
     }
 
-    /// Reads a file whose settings are flags of `flags`.
+    /// Reads a file with the flags of `flags` as its settings.
     fn read(path: &Path, flags: &Command) -> Result<Self, ConfigError> {
         let name = path.display().to_string();
         let unreadable = |cause: String| ConfigError {

@@ -47,7 +47,7 @@ impl KeyFile {
         Ok(Sealer::new(keys?)?)
     }
 
-    /// Puts a new key in front of the others, at once and for good.
+    /// Puts a new key in front of the older ones, at once and for good.
     pub(crate) fn add(&self, environment: &Environment) -> Result<(), Failure> {
         let mut lines = self.lines()?;
         lines.insert(0, hex(&environment.random::<32>()));

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 
 const FORWARDED_FOR: &str = "x-forwarded-for";
 
-/// Balancers whose word on the client's address is taken.
+/// Balancers that are trusted about the client's address.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TrustedProxies(Vec<IpNet>);
 

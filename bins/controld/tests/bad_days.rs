@@ -20,7 +20,7 @@ const WRITERS: usize = 4;
 /// Together they may write more than any test does.
 const KEYS: usize = 8;
 
-/// An installation with an organization and keys, started by whom a test likes.
+/// An installation with an organization and keys, started as the test chooses.
 struct Installation {
     folder: TempDir,
     url: String,
@@ -99,7 +99,7 @@ impl Installation {
     }
 
     /// Writes from several threads until `disturb` has returned and some more answers have come;
-    /// gives the names of those projects whose creation was acknowledged.
+    /// gives the names of the projects with an acknowledged creation.
     fn write_while(
         &self,
         programs: &[&Program],

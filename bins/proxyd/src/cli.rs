@@ -64,11 +64,11 @@ pub(crate) enum ConfigCommand {
         /// The configurations, each written in its place.
         #[arg(required = true)]
         files: Vec<PathBuf>,
-        /// Write nothing; name the files that are laid out differently and exit with 1 if there is one.
+        /// Write nothing; list the files with another layout and exit with 1 if there is one.
         #[arg(long)]
         check: bool,
     },
-    /// Write a configuration as this version wants it, comments and layout kept.
+    /// Convert a configuration to the current version of the language, keeping comments and layout.
     Migrate {
         /// The configuration file.
         file: PathBuf,

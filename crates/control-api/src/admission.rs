@@ -82,7 +82,7 @@ async fn identify(
     Ok((allowance, actor))
 }
 
-/// The node whose own credential the path needs.
+/// The node that the path requires the credential of.
 async fn node_of_path(route: &Route, parts: &mut Parts) -> Option<NodeId> {
     if !matches!(route.access, Access::OwnNode | Access::OwnNodeKey) {
         return None;

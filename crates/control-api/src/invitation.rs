@@ -102,7 +102,7 @@ pub(crate) async fn list(
     })))
 }
 
-/// Invites a user who does not exist yet, by a one-time link of seven days. It replaces an earlier
+/// Invites a user without an account yet, by a one-time link of seven days. It replaces an earlier
 /// invitation of the same address.
 #[utoipa::path(
     post, path = "/orgs/{org}/invitations", operation_id = "create_invitation",

@@ -28,7 +28,7 @@ pub(crate) struct MemberView {
     created_at: Timestamp,
 }
 
-/// A user who shall be a member.
+/// A user to become a member.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewMemberRequest {
@@ -88,7 +88,7 @@ pub(crate) async fn list(
     })))
 }
 
-/// Makes a user who exists a member. One who does not is invited instead.
+/// Makes an existing user a member. An unknown address is invited instead.
 #[utoipa::path(
     post, path = "/orgs/{org}/members", operation_id = "add_member", tag = "members",
     request_body = NewMemberRequest, responses((status = 201, body = MemberView))

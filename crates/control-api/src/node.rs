@@ -59,7 +59,7 @@ struct BundleCountView {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NodePatch {
-    /// A text sets a label, null removes it; others stay.
+    /// A text sets a label, null removes it; labels that are not named stay.
     #[schema(value_type = Object)]
     labels: BTreeMap<String, Option<String>>,
 }

@@ -33,7 +33,7 @@ impl RateClass {
     }
 
     /// The bucket of an actor. The bearers of one enrolment token are counted by their `address`:
-    /// one of them must not hold the others off.
+    /// one of them must not lock the rest out.
     pub(crate) fn actor_bucket(self, actor: &Actor, address: String) -> String {
         if matches!(actor, Actor::Enrolment { .. }) {
             return address;

@@ -20,7 +20,7 @@ pub struct Joined {
 }
 
 impl App {
-    /// Invites a user who does not exist yet; gives the link's secret, which is shown once.
+    /// Invites a user without an account yet; gives the link's secret, which is shown once.
     ///
     /// # Errors
     ///

@@ -8,7 +8,7 @@ use control_store::{Member, Page, Transaction, Versioned};
 use control_wire::{OrgId, UserId};
 
 impl App {
-    /// Makes a user who exists a member.
+    /// Makes an existing user a member.
     ///
     /// # Errors
     ///

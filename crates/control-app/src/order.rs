@@ -64,7 +64,7 @@ impl App {
         Ok(orders)
     }
 
-    /// Wakes the long polls of nodes whose new orders were committed.
+    /// Wakes the long polls of nodes with newly committed orders.
     pub fn announce_orders(&self, nodes: &[NodeId]) {
         self.orders.wake(nodes);
     }
@@ -104,7 +104,8 @@ impl App {
         timeout(wait, newer).await.unwrap_or(Ok(found))
     }
 
-    /// An order whose key was deactivated meanwhile is signed again, when its node asks for it.
+    /// An order with a key that was deactivated meanwhile is signed again, when its node asks for
+    /// it.
     async fn newest_order(&self, org: OrgId, id: NodeId) -> Result<DesiredState, Error> {
         let found = self.store.read().await?.order(id).await?;
         let Some(found) = found else {

@@ -64,7 +64,7 @@ impl OrderSignals {
         MAX_WAITERS.saturating_sub(self.places.available_permits())
     }
 
-    /// Wakes those who wait for orders to `nodes`.
+    /// Wakes the tasks that wait for orders to `nodes`.
     pub(crate) fn wake(&self, nodes: &[NodeId]) {
         for signal in nodes.iter().filter_map(|node| self.signal(*node)) {
             signal.send_replace(());

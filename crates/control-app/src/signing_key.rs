@@ -43,7 +43,7 @@ impl App {
         Ok(self.store.read().await?.signing_keys(org, page).await?)
     }
 
-    /// The keys that verify what the organization signed, for everyone.
+    /// The keys that verify the organization's signatures; they are public.
     ///
     /// # Errors
     ///

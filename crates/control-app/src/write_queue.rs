@@ -152,7 +152,7 @@ async fn write_group(store: &Store, group: &[Waiting]) -> Result<Vec<Written>, S
     Ok(written)
 }
 
-/// One that cannot be written must not fail the others.
+/// One that cannot be written must not fail the rest.
 async fn write_each(store: &Store, group: impl Iterator<Item = Waiting>) {
     for Waiting { write, now, done } in group {
         let written = async {

@@ -44,7 +44,7 @@ struct StrictHeader {
     kid: SigningKeyId,
 }
 
-/// A token of the right form, whose signature has not been looked at.
+/// A token of the right form, with an unverified signature.
 #[derive(Clone)]
 pub struct UnverifiedToken<'a> {
     text: &'a str,

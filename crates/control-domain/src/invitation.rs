@@ -28,7 +28,7 @@ pub struct Invitation {
 }
 
 impl Invitation {
-    /// An invitation of the user who will have this address.
+    /// An invitation of the user with this address.
     ///
     /// # Errors
     ///

@@ -20,7 +20,7 @@ pub struct Membership {
 }
 
 impl Membership {
-    /// A user who exists becomes a member.
+    /// An existing user becomes a member.
     ///
     /// # Errors
     ///

@@ -138,7 +138,7 @@ impl Node {
         }
     }
 
-    /// A node whose last heartbeat came later than this is online at `now`.
+    /// A node with a later last heartbeat is online at `now`.
     pub fn online_since(now: Timestamp) -> Timestamp {
         now - ONLINE
     }

@@ -55,7 +55,7 @@ impl NewUser {
 }
 
 impl User {
-    /// A user who accepts an invitation. `hash` is of the password.
+    /// The user of an accepted invitation. `hash` is of the password.
     ///
     /// # Errors
     ///

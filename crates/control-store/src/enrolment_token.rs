@@ -72,7 +72,7 @@ impl Transaction {
         sql(select!("WHERE id = $1")).bind(token).one(self).await
     }
 
-    /// The token whose secret has this hash, if there is one.
+    /// The token with this hash of its secret, if there is one.
     ///
     /// # Errors
     ///

@@ -71,7 +71,7 @@ impl Transaction {
         row.as_ref().map(read).transpose()
     }
 
-    /// The invitation whose secret has this hash, if there is one.
+    /// The invitation with this hash of its secret, if there is one.
     ///
     /// # Errors
     ///

@@ -94,7 +94,8 @@ impl Transaction {
     }
 
     /// Whether a user other than `user` administers the organization. Until this transaction ends,
-    /// no other one that asks the same goes on: of two administrators who remove each other, one stays.
+    /// no other one of the same kind continues: of two administrators that remove each other, one
+    /// stays.
     ///
     /// # Errors
     ///

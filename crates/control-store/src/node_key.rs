@@ -21,7 +21,7 @@ pub struct TokenIssuer {
 }
 
 impl Transaction {
-    /// The node whose key has this hash.
+    /// The node with a key of this hash.
     ///
     /// # Errors
     ///

@@ -124,7 +124,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Up to `limit` nodes whose orders are newer than the audit entry `seq`.
+    /// Up to `limit` nodes with orders newer than the audit entry `seq`.
     ///
     /// # Errors
     ///

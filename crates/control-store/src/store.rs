@@ -21,8 +21,8 @@ const MAX_WAIT: Duration = Duration::from_secs(30);
 pub struct Store {
     pool: AnyPool,
     begin: &'static str,
-    /// The place of SQLite's one writer: those who wait have it in their order. SQLite alone would
-    /// let them try again after a pause, and the unlucky ones for seconds.
+    /// The permit of SQLite's one writer, granted in the order of waiting. SQLite alone would let
+    /// them try again after a pause, and the unlucky ones for seconds.
     writer: Option<Arc<Semaphore>>,
 }
 

@@ -54,7 +54,7 @@ impl Transaction {
         row.as_ref().map(read).transpose()
     }
 
-    /// The user who signs in with this address, if there is one.
+    /// The user with this sign-in address, if there is one.
     ///
     /// # Errors
     ///

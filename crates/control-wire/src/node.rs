@@ -30,7 +30,7 @@ pub struct RegisterResponse {
     pub project: ProjectId,
     /// The organization.
     pub org: OrgId,
-    /// The keys whose orders the node accepts, pinned from now on.
+    /// The keys of orders that the node accepts, pinned from now on.
     pub signing_keys: Vec<JsonWebKey>,
     /// Seconds between two heartbeats.
     pub heartbeat_interval_secs: u64,

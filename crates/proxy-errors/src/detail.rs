@@ -27,14 +27,14 @@ pub enum Detail {
         /// The maximum.
         limit: u64,
     },
-    /// A limit was passed, and counting ended before all was counted.
+    /// A limit was exceeded, and counting stopped before the end.
     LimitAtLeast {
-        /// What was counted.
+        /// The value so far.
         current: u64,
-        /// What was allowed.
+        /// The maximum.
         limit: u64,
     },
-    /// A timer, which the reason names, ran out.
+    /// The length of the timer that expired; the reason names the timer.
     After(Duration),
 }
 

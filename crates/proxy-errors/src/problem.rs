@@ -51,7 +51,7 @@ impl Problem {
         Self { detail, ..self }
     }
 
-    /// The limit that was met is no setting, though the other limits of its reason are.
+    /// States that the exceeded limit is fixed, although the reason has a setting.
     #[must_use]
     pub fn without_setting(self) -> Self {
         Self {

@@ -35,19 +35,19 @@ pub(crate) struct Progress {
     answered: Cell<bool>,
     limits: BodyLimits,
     times: Times,
-    /// The client's; none for one that may say little for long.
+    /// The client's data rate; `None` if any progress is enough.
     min_rate: Option<MinDataRate>,
     timers: RequestTimers,
 }
 
-/// How large a body and its trailers may be.
+/// Limits on the size of a body and of its trailers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BodyLimits {
     pub(crate) max_bytes: u64,
     pub(crate) trailers: FieldLimits,
 }
 
-/// How long each side may make the other wait.
+/// Timeouts of both sides.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
     /// For the client, per [`MinDataRate::MIN_BYTES`] bytes of its body.
@@ -71,17 +71,17 @@ pub enum RequestBodyError {
         /// The limit, in bytes.
         limit: u64,
     },
-    /// A limit on header fields is passed by its trailers.
+    /// The trailers exceed a limit on header fields.
     #[error("trailers of {current} exceed limit {limit}")]
     Trailers {
-        /// Which limit.
+        /// The reason for the limit.
         reason: Reason,
-        /// What was counted.
+        /// The value.
         current: u64,
-        /// The most that is allowed.
+        /// The maximum.
         limit: u64,
     },
-    /// The client hung up, or sent what is no body.
+    /// The client disconnected, or its body is malformed.
     #[error("cut off by the client")]
     BodyAborted,
     /// The client violated HTTP/2.

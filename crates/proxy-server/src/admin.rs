@@ -95,7 +95,7 @@ impl Admin {
         }
     }
 
-    /// Every socket, to be passed on to another process.
+    /// Every socket, for handing over to another process.
     pub(crate) fn sockets(&self) -> impl Iterator<Item = (Label, &Socket)> {
         self.listeners().map(|listener| {
             let label = Label {

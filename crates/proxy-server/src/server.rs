@@ -49,7 +49,7 @@ pub enum ApplyError {
     /// The thread that waits for disks has ended.
     #[error("cannot wait for a disk: {0}")]
     Disk(#[source] io::Error),
-    /// A worker does not answer.
+    /// A worker does not respond.
     #[error("a worker does not answer")]
     Unresponsive,
 }
@@ -240,7 +240,7 @@ impl Server {
         Ok(arranged?)
     }
 
-    /// Puts everything of `transaction` in force. Nothing here can fail.
+    /// Activates `transaction`. Nothing here can fail.
     async fn commit(&mut self, transaction: Transaction) {
         let Transaction {
             prepared,

@@ -71,9 +71,9 @@ pub(crate) enum Command {
     Apply(Box<PlanUpdate>, oneshot::Sender<()>),
     /// Recompute the healthy targets.
     Refresh,
-    /// Take no more connections; answer when the listening sockets are closed.
+    /// Stop accepting; reply when the listening sockets are closed.
     StopAccepting(oneshot::Sender<()>),
-    /// Take no more connections, end those there are, and leave when none is left.
+    /// Stop accepting, end the connections, and exit with the last one.
     Drain(Draining),
     /// Exit now.
     Stop,

@@ -21,10 +21,10 @@ pub(crate) struct WorkerHealth {
 /// Maximum time for workers to exit when told to exit at once.
 const STOP_TIME: Duration = Duration::from_secs(1);
 
-/// How long workers may take to close their listening sockets before the drain goes on.
+/// Maximum time for workers to close their listening sockets before the drain continues.
 const CLOSE_TIME: Duration = Duration::from_secs(1);
 
-/// How often the control thread looks whether they have.
+/// Interval of checking whether they have exited.
 const STOP_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Every running worker.
@@ -136,13 +136,12 @@ impl WorkerPool {
         }
     }
 
-    /// Has every worker close its listening sockets, and waits for [`CLOSE_TIME`] at most until they
-    /// have.
+    /// Makes every worker close its listening sockets, and waits for that, at most [`CLOSE_TIME`].
     pub(crate) async fn stop_accepting(&self) {
         let mut answers = Vec::with_capacity(self.workers.len());
         for worker in self.workers.iter().chain(&self.leaving) {
             let (done, closed) = oneshot::channel();
-            // One that has ended drops it.
+            // Fails if the worker has ended, which drops the reply channel.
             drop(worker.commands.send(Command::StopAccepting(done)));
             answers.push(closed);
         }

@@ -56,7 +56,7 @@ async fn target(world: &World, route: &Route) -> String {
         let key = world.standby_key().await;
         path = path.replace("{signing_key}", &key.to_string());
     }
-    // A node's own paths name the node whose credential is at hand.
+    // A node's own paths name the node of the credential.
     if path.contains("{node}") && path.starts_with("/projects/") {
         let (node, _) = world.new_node(world.tenant()).await;
         path = path.replace("{node}", &node.to_string());
@@ -64,7 +64,7 @@ async fn target(world: &World, route: &Route) -> String {
     path
 }
 
-/// Whom an enrolment token stands in for.
+/// The caller that an enrolment token stands in for.
 fn member(access: Access) -> Access {
     if access == Access::Enrolment {
         return Access::WRITE_NODES;

@@ -122,7 +122,7 @@ async fn of_administrators_who_remove_each_other_one_stays() {
                 .filter(|answer| answer.status == StatusCode::NO_CONTENT)
                 .count();
             assert_eq!(done, 1, "{} {}", first.body, second.body);
-            // The one who stays goes before the next round, by the key.
+            // The key removes the remaining one before the next round.
             let left = if first.status == StatusCode::NO_CONTENT {
                 path_one
             } else {

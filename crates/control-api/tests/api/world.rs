@@ -196,7 +196,7 @@ impl World {
         Credential::Session(secret.reveal().to_owned())
     }
 
-    /// A user who is not stored yet, with an address of its own.
+    /// A user that is not stored yet, with a new address.
     pub(crate) fn new_user(&self, instance_admin: bool) -> User {
         let id = UserId(Uuid::now_v7());
         User {
@@ -209,7 +209,7 @@ impl World {
         }
     }
 
-    /// The address of a new user who is no member.
+    /// The address of a new user without a membership.
     pub(crate) async fn stranger(&self) -> String {
         let user = self.new_user(false);
         let mut tx = self.store.begin().await.unwrap();

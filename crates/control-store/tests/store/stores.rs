@@ -37,7 +37,7 @@ impl TestStore {
         Self { store, database }
     }
 
-    /// A bundle of the only project, whose identifier is all zero.
+    /// A bundle of the only project, with an identifier of zeros.
     pub(crate) async fn add_bundle(&self) {
         let sql = "INSERT INTO bundles (id, org_id, project_id, name, state, diagnostics,
                      created_at, version)

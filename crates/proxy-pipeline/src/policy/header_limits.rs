@@ -33,7 +33,7 @@ impl FieldLimits {
     }
 }
 
-/// Counts what the same head would count in HTTP/1.1.
+/// Counts the size that the same head has in HTTP/1.1.
 pub(crate) fn check(head: &Parts, limits: &Limits) -> Result<(), Problem> {
     let target = head
         .uri

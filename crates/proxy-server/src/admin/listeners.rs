@@ -33,12 +33,12 @@ pub(crate) struct OpenPlaces {
 
 #[derive(Debug)]
 pub(super) struct OpenPlace {
-    /// As it was written.
+    /// The address as written in the configuration.
     pub(super) address: BindAddress,
     pub(super) file: Option<Arc<SocketFile>>,
 }
 
-/// What becomes of one of its places.
+/// The next state of one listener.
 #[derive(Debug)]
 pub(super) enum Change {
     Stay,

@@ -20,10 +20,10 @@ use std::time::Duration;
 /// Idle time after which a connection hibernates.
 const HIBERNATE_AFTER: Duration = Duration::from_secs(2);
 
-/// How long a head that is refused for its size is read on, to tell how large it is.
+/// Maximum time for reading the rest of a head that is refused for its size, to report the size.
 const MEASURE_TIME: Duration = Duration::from_secs(1);
 
-/// Why no further request is read.
+/// The reason why no further request is read.
 #[derive(Debug)]
 pub(crate) enum End {
     /// One side closed the connection, or it failed.
@@ -183,7 +183,7 @@ fn poll_measured(conn: &Connection) -> Poll<()> {
     Poll::Pending
 }
 
-/// Nothing to read: how long yet?
+/// Without input: waits, hibernates or ends.
 fn poll_timers(conn: &Connection) -> Poll<End> {
     let settings = conn.settings.in_force();
     let between_requests = conn.reader().is_between_requests();

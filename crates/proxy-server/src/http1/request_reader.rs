@@ -56,22 +56,22 @@ impl RequestReader {
         self.fault
     }
 
-    /// Whether a head is refused for its size, and read on to see how large it is.
+    /// Whether a head was refused for its size and its rest is still read to measure it.
     pub(crate) fn is_measuring(&self) -> bool {
         self.fault.is_none() && self.meter.is_some()
     }
 
-    /// Reads no further to see how large the refused head is.
+    /// Ends the measurement of the refused head.
     pub(crate) fn end_measuring(&mut self) {
         self.fault = self.fault.or(self.meter.as_ref().map(SizeMeter::fault));
     }
 
-    /// Whether the size of what was refused is larger than what is told of it, for all that is known.
+    /// Whether the refused head may be larger than the size measured so far.
     pub(crate) fn is_size_open(&self) -> bool {
         self.meter.as_ref().is_some_and(|meter| !meter.is_exact())
     }
 
-    /// The correlation ID of the head that was refused, if it could still be read.
+    /// The correlation ID of the refused head, if it could be read.
     pub(crate) fn correlation_id(&self) -> Option<&[u8]> {
         self.validator.correlation_id()
     }
