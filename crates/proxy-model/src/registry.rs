@@ -34,6 +34,6 @@ pub use kind::{Block, Kind, Pair, Shape, Shaped, Word};
 pub use number::{Decimal, Integer, Size, Time, Whole};
 pub use spec::{Absent, Given, Many, Presence, Required, SettingSpec, Spec, Status, Unset};
 pub use table::{all, not_yet};
-pub use text::{Text, Written};
+pub use text::{Statuses, Text, Written};
 pub use value_error::{Raw, ValueError};
 pub use word::{Choice, Flag, Meaning};

@@ -297,10 +297,10 @@ impl Attempts<'_, '_> {
         }
     }
 
-    fn bring_back(
+    fn build_response(
         &mut self,
         answered: Answered,
-        asked: Option<&RequestedUpgrade>,
+        requested: Option<&RequestedUpgrade>,
     ) -> Result<Response<Body>, Problem> {
         let route = self.to.route;
         if let Some((status, headers)) = answered.by_http2() {

@@ -7,7 +7,10 @@ use std::sync::Arc;
 
 /// The breakers of the plan in force, whose states are shown for as long as this is kept.
 #[derive(Debug, Default)]
-pub(crate) struct BreakerStates(Vec<Arc<dyn GaugeSource>>);
+pub(crate) struct BreakerStates(
+    #[expect(dead_code, reason = "the registry holds weak references to them")]
+    Vec<Arc<dyn GaugeSource>>,
+);
 
 #[derive(Debug)]
 struct BreakerSource(CircuitBreaker);

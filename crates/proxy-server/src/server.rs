@@ -274,7 +274,7 @@ impl Server {
             &loaded_tls,
             (count, new_workers, fresh_logs),
         );
-        let probes = probes::of(&plan, &holdings);
+        let probes = probes::of(&plan, &loaded_tls);
         self.certificates.apply(loaded_tls, &self.common.registry);
         self.health = TargetHealth::of(&plan, &self.common.registry, &self.health);
         self.prober.arrange(probes);

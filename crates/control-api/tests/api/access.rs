@@ -346,7 +346,7 @@ async fn the_right_actor_passes_every_route() {
 
 /// The organization is deleted by a test of its own.
 fn ends_the_world(route: &Route) -> bool {
-    route.method == axum::http::Method::DELETE && route.path == "/orgs/{org}"
+    route.method == Method::DELETE && route.path == "/orgs/{org}"
 }
 
 /// What is deleted is one of many.

@@ -46,7 +46,7 @@ impl Attempts<'_, '_> {
         let pooled = (!self.fresh)
             .then(|| self.pool.checkout(plan.id, &plan.state))
             .flatten();
-        let kept = match kept {
+        let pooled = match pooled {
             Some(connection) => PooledConnection {
                 connection,
                 reused: true,
