@@ -1,4 +1,5 @@
-//! `cargo xtask bench`: proxyd beside Debian's nginx and `HAProxy`, one core each, in one run.
+//! `cargo xtask bench`: compares proxyd with Debian's nginx and `HAProxy`, one core each, in one
+//! run.
 
 mod capacity;
 mod cases;
@@ -54,10 +55,10 @@ use std::path::PathBuf;
 pub(crate) use self::guard::{Guarded, guard};
 pub(crate) use self::options::Options;
 
-/// What a run must reach.
+/// Targets of a run.
 const TARGETS: &str = "bench/bench-targets.toml";
 
-/// Measures, shows, and keeps what was measured; `--gate` judges it too.
+/// Measures, prints and stores the results; `--gate` also judges them.
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), TaskError> {
     if options.guard {
         return guard::compare(workspace).map(drop);
@@ -82,7 +83,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), TaskEr
     judge(&verdicts)
 }
 
-/// Has `proxyd` do in short what it is measured by, without its peers, and judges nothing.
+/// Runs every load briefly on `proxyd` alone, without results, to train the compiler's profile.
 pub(crate) fn rehearse(workspace: &Workspace, proxyd: PathBuf) -> Result<(), TaskError> {
     let environment = Environment::prepare(workspace, LoadBuild::Release, proxyd)?;
     let mut comparison = Comparison::of_proxyd_alone(&environment, Effort::QUICK)?;
@@ -150,8 +151,8 @@ fn hold(comparison: &mut Comparison<'_>, case: &Case) -> Result<CaseReport, Task
     Ok(held)
 }
 
-/// Takes the rounds of close calls once more, those passed by little as well as those missed by little,
-/// so that chance helps neither; and of cases without a figure.
+/// Repeats the rounds of close results, on either side of the gate, so that chance favours neither,
+/// and of cases without a result.
 fn decide(
     comparison: &mut Comparison<'_>,
     cases: &[Case],
@@ -187,7 +188,7 @@ fn versions(environment: &Environment) -> BTreeMap<String, String> {
     said.collect()
 }
 
-/// A case on one line: each server's first figure.
+/// A case on one line: the first figure of each server.
 fn summary(case: &CaseResult) -> String {
     let figure = case.figures.first().copied();
     let entries = case.entries.iter().map(|entry| {
@@ -220,7 +221,7 @@ fn show(results: &Results, verdicts: &[Verdict]) {
     }
 }
 
-/// Writes the run and its picture under `target/bench`.
+/// Writes the run and its chart under `target/bench`.
 fn keep(environment: &Environment, report: &Report) -> Result<(), TaskError> {
     let files = [
         (environment.result("report.json"), publish::json(report)?),

@@ -1,4 +1,4 @@
-//! Programs run on behalf of a task.
+//! Running of programs.
 
 use crate::task_error::TaskError;
 use std::env;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 
-/// Runs a command to its end; its output goes to the terminal.
+/// Runs a command; its output goes to the terminal.
 pub(crate) fn run(command: &mut Command) -> Result<(), TaskError> {
     let status = command
         .status()
@@ -15,7 +15,7 @@ pub(crate) fn run(command: &mut Command) -> Result<(), TaskError> {
     succeeded(command, status)
 }
 
-/// Runs a command and returns what it printed; its complaints go to the terminal.
+/// Runs a command and returns its output; its errors go to the terminal.
 pub(crate) fn read(command: &mut Command) -> Result<String, TaskError> {
     let output = command
         .stderr(Stdio::inherit())
@@ -25,7 +25,7 @@ pub(crate) fn read(command: &mut Command) -> Result<String, TaskError> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Whether a command starts and succeeds; what it prints is dropped.
+/// Whether a command starts and succeeds; its output is dropped.
 pub(crate) fn works(command: &mut Command) -> bool {
     command
         .stdin(Stdio::null())
@@ -53,7 +53,7 @@ pub(crate) fn watch(
     child.wait().map_err(|cause| cannot_start(command, cause))
 }
 
-/// `Ok` if the command ended well.
+/// `Ok` if the command succeeded.
 pub(crate) fn succeeded(command: &Command, status: ExitStatus) -> Result<(), TaskError> {
     if status.success() {
         return Ok(());
@@ -64,10 +64,10 @@ pub(crate) fn succeeded(command: &Command, status: ExitStatus) -> Result<(), Tas
     })
 }
 
-/// Where a program lies, if it is installed.
+/// Path of a program, if it is installed.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
-    // Debian keeps servers out of an ordinary user's path.
+    // Debian keeps servers out of an ordinary user's `PATH`.
     let system = [PathBuf::from("/usr/sbin"), PathBuf::from("/sbin")];
     env::split_paths(&path)
         .chain(system)

@@ -20,7 +20,7 @@ const ADMIN: &str = "127.0.0.1:9090";
 const ONE: &str = "127.0.0.1:18081";
 const TWO: &str = "127.0.0.1:18082";
 
-/// Builds proxyd, then shows it until Ctrl-C; or with `checked` has the tests of the quickstart drive it.
+/// Builds proxyd and runs the demo until Ctrl-C; with `checked`, runs its tests instead.
 pub(crate) fn run(workspace: &Workspace, checked: bool, release: bool) -> Result<(), TaskError> {
     if checked {
         let arguments = [
@@ -84,7 +84,7 @@ async fn until_ctrl_c(child: &mut Child) -> Result<ExitStatus, TaskError> {
         .await
         .map_err(system("wait for Ctrl-C"))?;
     if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-        // It may have ended already.
+        // It may have exited already.
         kill_process(pid, Signal::TERM).ok();
     }
     child.wait().map_err(system("wait for proxyd"))

@@ -1,11 +1,11 @@
-//! Folders that tasks write to.
+//! Output folders of tasks.
 
 use crate::task_error::TaskError;
 use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Makes `folder` an empty one, whatever the last task left in it.
+/// Creates `folder`, or empties it.
 pub(crate) fn empty(folder: &Path) -> Result<(), TaskError> {
     let gone = match fs::remove_dir_all(folder) {
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(()),

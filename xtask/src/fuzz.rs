@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: let a coverage-guided fuzzer loose on every parser.
+//! `cargo xtask fuzz`: coverage-guided fuzzing of every parser.
 
 mod session;
 
@@ -11,7 +11,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What libFuzzer needs to see of a program. Unlike the sanitizers, stable compilers can do it.
+/// Compiler flags that libFuzzer needs. Unlike sanitizers, they work on the stable compiler.
 const COVERAGE: &[&str] = &[
     "--cfg=fuzzing",
     "-Ccodegen-units=1",
@@ -39,7 +39,7 @@ pub(crate) struct Options {
 /// Builds and runs the targets, and prints a table.
 ///
 /// # Errors
-/// Names the input of every finding.
+/// The input of every finding.
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), TaskError> {
     let targets = chosen(&targets(workspace)?, &options.target)?;
     if options.list {
@@ -65,7 +65,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), TaskEr
     Ok(())
 }
 
-/// Compiles the targets with the pinned compiler, as far as its checks go.
+/// Checks the targets with the pinned compiler, without building them.
 pub(crate) fn check(workspace: &Workspace) -> Result<(), TaskError> {
     let mut cargo = workspace.cargo(&[
         "check",
@@ -73,7 +73,8 @@ pub(crate) fn check(workspace: &Workspace) -> Result<(), TaskError> {
         "--quiet",
         "--manifest-path=fuzz/Cargo.toml",
     ]);
-    // The same profile and folder as all else: what both workspaces need is compiled once.
+    // The same profile and folder as the main workspace, so that shared dependencies are compiled
+    // once.
     command::run(cargo.env("CARGO_TARGET_DIR", workspace.target_dir()?))
 }
 
@@ -108,7 +109,7 @@ fn chosen(all: &[String], wanted: &[String]) -> Result<Vec<String>, TaskError> {
 fn build(workspace: &Workspace, folder: &Path) -> Result<PathBuf, TaskError> {
     let host = workspace.host()?;
     let manifest = "--manifest-path=fuzz/Cargo.toml";
-    // A named target keeps the flags away from build scripts.
+    // With an explicit target the flags do not apply to build scripts.
     let mut cargo = workspace.cargo(&["build", "--release", "--locked", manifest, "--target"]);
     cargo
         .arg(&host)

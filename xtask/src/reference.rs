@@ -1,4 +1,4 @@
-//! `cargo xtask reference`: the pages under `docs/reference` that are made from code.
+//! `cargo xtask reference`: the generated pages under `docs/reference`.
 
 use crate::command;
 use crate::task_error::TaskError;
@@ -7,13 +7,13 @@ use crate::workspace::Workspace;
 use std::fs;
 use std::path::Path;
 
-/// A page and the function that writes it.
+/// A page with the function that generates it.
 struct Page {
     file: &'static str,
     generate: fn() -> String,
 }
 
-/// Every generated page. A crate that can describe itself gets one row here.
+/// All generated pages.
 const PAGES: &[Page] = &[
     Page {
         file: "config.md",
@@ -41,7 +41,7 @@ const PAGES: &[Page] = &[
     },
 ];
 
-/// Writes every page, or with `check` fails if one is out of date.
+/// Writes every page; with `check` fails if one is out of date.
 pub(crate) fn run(workspace: &Workspace, check: bool) -> Result<(), TaskError> {
     let folder = workspace.root().join("docs/reference");
     let stale = stale(&folder, PAGES);

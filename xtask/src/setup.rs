@@ -1,4 +1,4 @@
-//! `cargo xtask setup`: install what the tests need and this machine lacks.
+//! `cargo xtask setup`: installs missing tools.
 
 mod debian;
 mod object_server;
@@ -9,27 +9,27 @@ use crate::task_error::TaskError;
 use crate::terminal::say;
 use crate::workspace::Workspace;
 
-/// The release line of cargo-deny that reads our `deny.toml`.
+/// Version of cargo-deny that reads our `deny.toml`.
 const DENY_VERSION: &str = "^0.20";
 
-/// Installs what is missing.
+/// Installs missing tools.
 ///
 /// # Errors
-/// Names everything that is missing still.
+/// The tools that are still missing.
 pub(crate) fn run(workspace: &Workspace, bench: bool) -> Result<(), TaskError> {
     all_here(&install(workspace, bench))
 }
 
-/// Installs what `cargo xtask ship` calls, where missing.
+/// Installs the tools of `cargo xtask ship`.
 ///
 /// # Errors
-/// Says that it is missing still.
+/// They are still missing.
 pub(crate) fn for_training(workspace: &Workspace) -> Result<(), TaskError> {
     let missing: Vec<String> = llvm_tools(workspace).into_iter().collect();
     all_here(&missing)
 }
 
-/// Installs what is missing and returns what could not be installed, each with the reason.
+/// Installs missing tools and returns those that could not be installed, with the reasons.
 pub(crate) fn install(workspace: &Workspace, bench: bool) -> Vec<String> {
     let mut missing = debian::install(workspace, bench);
     missing.extend(rust_component(workspace, "rustfmt", "fmt"));
@@ -56,7 +56,7 @@ fn rust_component(workspace: &Workspace, component: &str, subcommand: &str) -> O
     })
 }
 
-/// What `cargo xtask ship` calls.
+/// The tools of `cargo xtask ship`.
 fn llvm_tools(workspace: &Workspace) -> Option<String> {
     component_if(workspace, "llvm-tools", || ship::merger(workspace).is_ok())
 }
@@ -75,7 +75,8 @@ fn component_if(
     outcome(component, added)
 }
 
-/// A debug build: it takes under a minute on two cores, a release build fifteen times that.
+/// A debug build, which takes under a minute on two cores; a release build takes fifteen times as
+/// long.
 fn cargo_deny(workspace: &Workspace) -> Option<String> {
     if has_subcommand(workspace, "deny") {
         say("setup: cargo-deny is here");

@@ -1,8 +1,8 @@
-//! `cargo xtask ship`: proxyd as it ships, optimised for what it does most.
+//! `cargo xtask ship`: builds proxyd with profile-guided optimization.
 //!
-//! A compiler that knows which way branches go lays code out and inlines by that. It learns it from a
-//! profile, which is made on the spot: a build that counts does every case of the benchmarks for a short
-//! time, with no peer beside it. Decision 0018.
+//! The compiler lays out and inlines code by the frequencies in a profile. The profile is made on
+//! the spot: an instrumented build runs every case of the benchmarks briefly, without peers.
+//! Decision 0018.
 
 use crate::bench;
 use crate::command;
@@ -15,11 +15,11 @@ use proxy_load::clock::Stopwatch;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Loops over bytes of names and values are known to turn 8 to 40 times. LLVM gives those up that turn
-/// fewer than 16 times on average, and two vectors do most of them.
+/// Loops over bytes of names and values have 8 to 40 iterations. LLVM does not vectorize loops with
+/// fewer than 16 iterations on average, although two vectors cover most of these.
 const VECTORISE_SHORT_LOOPS: &str = "-Cllvm-args=-vectorizer-min-trip-count=4";
 
-/// Trains, builds the binary, and says where it lies.
+/// Trains, builds the binary, and prints its path.
 pub(crate) fn run(workspace: &Workspace) -> Result<(), TaskError> {
     let watch = Stopwatch::start();
     let profile = profile_path(workspace)?;
@@ -33,7 +33,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), TaskError> {
     Ok(())
 }
 
-/// Builds proxyd as it ships, trained if no run has done so yet, and returns where it lies:
+/// Builds proxyd with the profile, training first if there is none, and returns its path:
 /// `target/ship/proxyd`.
 pub(crate) fn build(workspace: &Workspace) -> Result<PathBuf, TaskError> {
     let profile = profile_path(workspace)?;
@@ -43,7 +43,7 @@ pub(crate) fn build(workspace: &Workspace) -> Result<PathBuf, TaskError> {
     build_with(workspace, &profile)
 }
 
-/// Builds proxyd with `cargo build --release` alone: what the guard measures.
+/// Builds proxyd with `cargo build --release` alone, which the guard measures.
 pub(crate) fn build_release(workspace: &Workspace) -> Result<PathBuf, TaskError> {
     say("guard: building proxyd");
     let arguments = [
@@ -65,7 +65,7 @@ fn build_with(workspace: &Workspace, profile: &Path) -> Result<PathBuf, TaskErro
     let built = compile(workspace, &target, &[&use_profile, VECTORISE_SHORT_LOOPS])?;
     let folder = target.join("ship");
     let (binary, fresh) = (folder.join("proxyd"), folder.join("proxyd.new"));
-    // In place of what is there, not over it: that may be running.
+    // Renamed into place, because the old file may be running.
     fs::create_dir_all(&folder)
         .and_then(|()| fs::copy(&built, &fresh))
         .and_then(|_| fs::rename(&fresh, &binary))
@@ -76,7 +76,7 @@ fn build_with(workspace: &Workspace, profile: &Path) -> Result<PathBuf, TaskErro
     Ok(binary)
 }
 
-/// Runs the benchmarks with a binary that counts, and merges what it counted into `profile`.
+/// Runs the benchmarks with an instrumented binary, and merges its counts into `profile`.
 fn train(workspace: &Workspace, profile: &Path) -> Result<(), TaskError> {
     setup::for_training(workspace)?;
     let merger = merger(workspace)?;
@@ -88,20 +88,20 @@ fn train(workspace: &Workspace, profile: &Path) -> Result<(), TaskError> {
     let counting = compile(workspace, &training, &[&count])?;
     bench::rehearse(workspace, counting)?;
     let mut merge = workspace.command(&merger.to_string_lossy());
-    // Sparse: what was never called is optimised as if nothing were known, not as if it were rare.
+    // Sparse: functions that were never called are optimized without a profile, not as rare.
     merge.args(["merge", "--sparse", "--output"]);
     command::run(merge.arg(profile).arg(&counts))
 }
 
-/// How often each branch is taken, as `llvm-profdata` merges it.
+/// Path of the merged profile.
 fn profile_path(workspace: &Workspace) -> Result<PathBuf, TaskError> {
     Ok(workspace.target_dir()?.join("training/proxyd.profdata"))
 }
 
-/// Builds proxyd in the release profile with more flags for all that goes into it.
+/// Builds proxyd in the release profile with additional flags.
 fn compile(workspace: &Workspace, target: &Path, flags: &[&str]) -> Result<PathBuf, TaskError> {
     let host = workspace.host()?;
-    // A named target keeps the flags away from build scripts.
+    // With an explicit target the flags do not apply to build scripts.
     let arguments = ["build", "--release", "--locked", "--quiet", "--target"];
     let mut cargo = workspace.cargo(&arguments);
     cargo
@@ -112,7 +112,7 @@ fn compile(workspace: &Workspace, target: &Path, flags: &[&str]) -> Result<PathB
     Ok(target.join(host).join("release").join("proxyd"))
 }
 
-/// The `llvm-profdata` of the compiler in use: another's may not know its format.
+/// The `llvm-profdata` of the current compiler, because the format depends on its version.
 pub(crate) fn merger(workspace: &Workspace) -> Result<PathBuf, TaskError> {
     let sysroot = command::read(workspace.command("rustc").args(["--print", "sysroot"]))?;
     let library = Path::new(sysroot.trim()).join("lib/rustlib");

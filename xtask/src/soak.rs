@@ -1,11 +1,11 @@
-//! `cargo xtask soak`: reloads, upgrades and changes of targets under load, in full size.
+//! `cargo xtask soak`: reloads, upgrades and changes of targets under load.
 
 use crate::command;
 use crate::task_error::TaskError;
 use crate::workspace::Workspace;
 use clap::Args;
 
-/// How much is done.
+/// Number of operations.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct Options {
     /// Reloads, spread over the processes
@@ -25,7 +25,7 @@ pub(crate) struct Options {
     release: bool,
 }
 
-/// Runs the tests that do so, one after the other; each prints what it has counted.
+/// Runs the soak tests one after the other; each prints its counts.
 pub(crate) fn run(workspace: &Workspace, options: Options) -> Result<(), TaskError> {
     let Options {
         reloads,

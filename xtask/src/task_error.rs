@@ -1,11 +1,11 @@
-//! Why a task could not be done.
+//! Errors of tasks.
 
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 use thiserror::Error;
 
-/// Why a task could not be done.
+/// The reason why a task failed.
 #[derive(Debug, Error)]
 pub(crate) enum TaskError {
     /// A program could not be started.
@@ -23,16 +23,16 @@ pub(crate) enum TaskError {
         deed: &'static str,
         source: io::Error,
     },
-    /// A program's answer was not the JSON it promises.
+    /// A program's output was not the expected JSON.
     #[error("{program} did not print JSON")]
     Json {
         program: &'static str,
         source: serde_json::Error,
     },
-    /// The task ran and found something wrong, in its own words.
+    /// The task ran and found a failure.
     #[error("{0}")]
     Failed(String),
-    /// The task has already said all there is to say.
+    /// The task has already reported its failure.
     #[error("failed, as said above")]
     AlreadyReported,
 }

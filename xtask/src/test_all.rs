@@ -1,4 +1,4 @@
-//! `cargo xtask test-all`: every check a change must pass, in order, up to the first fault.
+//! `cargo xtask test-all`: every check that a change must pass, in order, up to the first failure.
 
 mod steps;
 mod tally;
@@ -11,7 +11,7 @@ use crate::workspace::Workspace;
 use proxy_load::clock::Stopwatch;
 use std::time::Duration;
 
-/// Runs the steps; `fast` leaves out the thorough ones.
+/// Runs the steps; `fast` omits the slow ones.
 pub(crate) fn run(workspace: &Workspace, fast: bool) -> Result<(), TaskError> {
     let whole = Stopwatch::start();
     let outcome = Outcome::default();

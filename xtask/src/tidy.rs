@@ -1,4 +1,4 @@
-//! `cargo xtask tidy`: what the compiler cannot check, every violation at once, and the figures.
+//! `cargo xtask tidy`: checks beyond the compiler's, all violations at once, and the figures.
 
 mod figures;
 mod fuzzing;
@@ -10,13 +10,13 @@ mod manifests;
 mod modules;
 mod noise;
 mod opening;
+mod places;
 mod proofs;
 mod ratchet;
 mod runner;
 mod settings;
 mod sizes;
 mod source;
-mod steps;
 mod threats;
 mod tree;
 mod violation;
@@ -40,12 +40,12 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), TaskError> {
         manifests::violations(&tree, &graph),
         noise::violations(&tree),
         opening::violations(&tree),
+        places::violations(&tree),
         proofs::violations(&tree),
         ratchet::violations(&tree)?,
         runner::violations(&tree),
         settings::violations(&tree),
         sizes::violations(&tree),
-        steps::violations(&tree),
         threats::violations(&tree),
         wording::violations(&tree),
     ]

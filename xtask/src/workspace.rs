@@ -1,4 +1,4 @@
-//! Where the project lies, and how cargo is called in it.
+//! The workspace's paths, and calls of cargo.
 
 use crate::command;
 use crate::task_error::TaskError;
@@ -8,7 +8,7 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The checkout that this task was built from.
+/// The workspace that this task was built from.
 #[derive(Debug)]
 pub(crate) struct Workspace {
     root: PathBuf,
@@ -36,12 +36,12 @@ impl Workspace {
         &self.root
     }
 
-    /// Whether a missing tool is a fault (`CI=true`) or a skip.
+    /// Whether a missing tool is a failure (`CI=true`) or a skip.
     pub(crate) fn is_ci(&self) -> bool {
         self.ci
     }
 
-    /// A command that runs in the root folder.
+    /// A command in the root folder.
     pub(crate) fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         command.current_dir(&self.root);
@@ -53,7 +53,7 @@ impl Workspace {
         let program = env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
         let mut command = self.command(&program);
         command.args(arguments);
-        // Output is read on its way to the terminal, so cargo cannot see the terminal itself.
+        // cargo's output goes through a pipe, so cargo cannot detect the terminal.
         if env::var_os("CARGO_TERM_COLOR").is_none() {
             let coloured = io::stdout().is_terminal() && !self.ci;
             command.env(
@@ -61,20 +61,20 @@ impl Workspace {
                 if coloured { "always" } else { "never" },
             );
         }
-        // A clean checkout is built once: incremental files would be written and never read.
+        // A clean checkout is built once, so incremental files would never be read.
         if self.ci {
             command.env("CARGO_INCREMENTAL", "0");
         }
         command
     }
 
-    /// The platform of this machine, as the compiler calls it.
+    /// The host's target triple.
     pub(crate) fn host(&self) -> Result<String, TaskError> {
         let host = command::read(self.command("rustc").args(["--print", "host-tuple"]))?;
         Ok(host.trim().to_owned())
     }
 
-    /// `cargo metadata` with the dependency graph of this machine's platform.
+    /// `cargo metadata` with the dependency graph of the host's platform.
     pub(crate) fn metadata(&self) -> Result<Value, TaskError> {
         let host = self.host()?;
         let text = command::read(&mut self.cargo(&[
@@ -90,7 +90,7 @@ impl Workspace {
         })
     }
 
-    /// The folder that cargo builds into.
+    /// cargo's target folder.
     pub(crate) fn target_dir(&self) -> Result<PathBuf, TaskError> {
         let metadata = self.metadata()?;
         let folder = metadata.get("target_directory").and_then(Value::as_str);

@@ -53,6 +53,21 @@ fn what_was_acknowledged_is_there_after_a_kill() {
         let client = program.client().with_bearer(&key);
         let created = client.post(&path, &json!({"name": "core"}));
         assert_eq!(created.status, 201, "{}", created.text);
+        let nodes = format!(
+            "/api/v1/projects/{}/nodes",
+            made["project"]["id"].as_str().unwrap()
+        );
+        let register = format!("{nodes}/register");
+        let registered = client.post(&register, &json!({"name": "edge-1"})).json();
+        let node = registered["node_id"].as_str().unwrap();
+        let fields = [(
+            "x-service-node-key",
+            registered["node_key"].as_str().unwrap(),
+        )];
+        let beat = format!("/api/v1/nodes/{node}/heartbeat");
+        let said = json!({"health": {"cpu_percent": 12.5}});
+        let beat = program.client().send("POST", &beat, &fields, Some(&said));
+        assert_eq!(beat.status, 200, "{}", beat.text);
         program.kill();
 
         let mut program = Program::start(CONTROLD, &arguments);
@@ -65,6 +80,8 @@ fn what_was_acknowledged_is_there_after_a_kill() {
             .map(|project| &project["name"])
             .collect();
         assert_eq!(names, ["edge", "core"]);
+        let node = client.get(&format!("{nodes}/{node}")).json();
+        assert_eq!(node["cpu_percent"], 12.5, "{node}");
         assert!(program.terminate().success());
         let verified = run(&["audit", "verify"], &arguments);
         assert!(verified.status.success(), "{verified:?}");

@@ -267,3 +267,17 @@ impl IntoResponse for Problem {
         response
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_long_poll_too_many_is_told_when_to_come_back() {
+        let problem = Problem::from(Error::TooManyWaiters);
+        assert_eq!(problem.status, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(problem.code, ErrorCode::ServiceUnavailable);
+        let answer = problem.write("id", &HeaderMap::new());
+        assert_eq!(answer.headers()[header::RETRY_AFTER], "30");
+    }
+}

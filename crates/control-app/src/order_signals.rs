@@ -109,3 +109,22 @@ impl OrderWaiter<'_> {
         open() && self.signal.changed().await.is_ok() && open()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_waiters_than_there_are_places_are_refused() {
+        let (signals, node) = (OrderSignals::default(), NodeId(uuid::Uuid::nil()));
+        let others = u32::try_from(MAX_WAITERS - 1).unwrap();
+        let others = Arc::clone(&signals.places).try_acquire_many_owned(others);
+        let last = signals.subscribe(node).unwrap();
+        assert_eq!(signals.waiting(), MAX_WAITERS);
+        let refused = signals.subscribe(node);
+        assert!(matches!(refused, Err(Error::TooManyWaiters)));
+        drop(last);
+        assert!(signals.subscribe(node).is_ok(), "a place is given back");
+        drop(others);
+    }
+}

@@ -137,6 +137,8 @@ async fn write_groups(store: Store, mut waiting: mpsc::Receiver<Waiting>) {
                     drop(one.done.send(Ok(written)));
                 }
             }
+            // Those who wait learn that the service is unavailable: trying each would take hours.
+            Err(StoreError::Unavailable(_)) => group.clear(),
             Err(_) => write_each(&store, group.drain(..)).await,
         }
     }

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_others_may_read_is_told() {
+    fn a_file_with_a_wide_mode_is_reported() {
         for (mode, told) in [(0o640, false), (0o644, true), (0o660, true), (0o400, false)] {
             let file = file(b"0123456789abcdef", mode);
             let (_, wide) = Token::read(file.path()).unwrap();

@@ -421,7 +421,7 @@ fn more_connections_than_descriptors_are_warned_of() {
 }
 
 #[test]
-fn a_configuration_that_serves_nobody_is_doubtful() {
+fn a_configuration_without_listeners_or_routes_is_doubtful() {
     let listener = r#"listeners { listener "a" { address "127.0.0.1:1" } }"#;
     let route = r#"routes { route "a" { service-type "builtin"; builtin-handler "health" } }"#;
     for (text, said) in [

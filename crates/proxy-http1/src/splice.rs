@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn spare_ones_that_nobody_needs_are_closed() {
+    fn unused_spare_pipes_are_closed() {
         let two = [Pipe::take(), Pipe::take()];
         drop(two);
         close_spare_pipes();

@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_that_nobody_listens_for_is_an_error() {
+    fn a_refused_connection_is_an_error() {
         let mut driver = LoadGenerator::new(0).unwrap();
         let mut order = direct(
             &driver,

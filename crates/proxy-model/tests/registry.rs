@@ -101,7 +101,7 @@ fn every_setting_stands_in_a_block_of_the_registry() {
 }
 
 #[test]
-fn every_setting_says_what_it_means_and_who_enforces_it() {
+fn every_setting_has_a_meaning_and_a_crate_that_enforces_it() {
     for spec in registry::all() {
         let says = spec.doc.ends_with('.') && spec.doc.starts_with(char::is_uppercase);
         assert!(

@@ -67,7 +67,7 @@ impl BodyAborted {
 }
 
 impl ClientBody {
-    /// The body on `stream`. `asked` is set when it is polled.
+    /// The body on `stream`. `continue_wanted` is set when it is polled.
     #[must_use]
     pub fn streamed(stream: RecvStream, continue_wanted: Option<Rc<Cell<bool>>>) -> Self {
         Self::Http2(Streamed {

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_written_as_everybody_writes_them() {
+    fn ids_have_the_standard_text_form() {
         let words = [0x0123_4567, 0x89AB_7DEF, 0x8FED_CBA9, 0x0000_000A];
         let text = String::from_utf8(text(words).to_vec()).unwrap();
 

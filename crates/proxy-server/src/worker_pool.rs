@@ -76,7 +76,7 @@ impl WorkerPool {
     /// Waits until every worker that accepts connections has replied.
     ///
     /// # Errors
-    /// [`ApplyError::WriteError`] if one does not reply within [`ADOPTION_TIME`], or has ended.
+    /// [`ApplyError::Unresponsive`] if one does not reply within [`PLAN_UPDATE_TIMEOUT`], or has ended.
     pub(crate) async fn probe(&self) -> Result<(), ApplyError> {
         let mut answers = Vec::with_capacity(self.workers.len());
         for worker in &self.workers {
@@ -94,7 +94,7 @@ impl WorkerPool {
         Ok(())
     }
 
-    /// Sends each worker its update, and waits until all have applied it or [`ADOPTION_TIME`] is
+    /// Sends each worker its update, and waits until all have applied it or [`PLAN_UPDATE_TIMEOUT`] is
     /// over. It cannot fail: a late worker applies the update before any later work.
     pub(crate) async fn publish(&mut self, updates: Vec<PlanUpdate>) {
         let mut answers = Vec::with_capacity(updates.len());

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn openmetrics_is_sent_only_to_those_who_name_it() {
+    fn openmetrics_is_sent_only_to_clients_that_accept_it() {
         let prometheus = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;q=0.2,*/*";
         let cases = [
             (prometheus, Format::OpenMetrics),

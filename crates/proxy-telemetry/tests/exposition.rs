@@ -316,7 +316,7 @@ fn histograms_are_cumulative_and_agree_with_their_count() {
 }
 
 #[test]
-fn a_gauge_nobody_holds_is_not_shown() {
+fn a_gauge_without_an_owner_is_not_shown() {
     let registry = Registry::new(RegistrySettings {
         reasons: &[],
         max_series: 100,

@@ -242,7 +242,7 @@ fn lines_after_the_end_are_lost_and_counted() {
 }
 
 #[test]
-fn the_thread_ends_with_the_last_who_could_write() {
+fn the_thread_ends_with_its_last_sender() {
     for writer_goes_first in [true, false] {
         let (open, all, log) = gated();
         drop(open);

@@ -1,4 +1,4 @@
-//! What the load can do by itself: no proxy is measured right that could do more.
+//! The load generator's own capacity, which must exceed that of every proxy.
 
 use super::cases::GET;
 use super::effort::{Effort, Turns};
@@ -11,10 +11,10 @@ use crate::task_error::TaskError;
 use proxy_load::command::Span;
 use std::time::Duration;
 
-/// The responder goes on for longer than any sample takes to come to its end.
+/// Time for which the responder outlasts any sample.
 const MARGIN: Duration = Duration::from_millis(500);
 
-/// Requests a second to a second load process, on the first core, that does nothing but answer.
+/// Requests per second to a second load process, on the first core, that only responds.
 pub(super) fn per_second(
     environment: &Environment,
     load_process: &mut LoadProcess,

@@ -1,53 +1,53 @@
-//! What is measured: every case, in the order in which it is.
+//! The cases, in the order of measuring.
 
 use super::figure::Figure;
 use super::server::Setup;
 use proxy_load::command::{Pacing, Protocol, ResponseSize};
 
-/// One case.
+/// A case.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Case {
-    /// What targets and the command line call it.
+    /// Its name in targets and on the command line.
     pub(super) name: &'static str,
-    /// What it does, in words.
+    /// Its description.
     pub(super) title: &'static str,
-    /// The servers that are measured.
+    /// The servers to measure.
     pub(super) field: Field,
-    /// What is done.
+    /// The load.
     pub(super) plan: Plan,
-    /// The figures that matter.
+    /// The reported figures.
     pub(super) figures: &'static [Figure],
-    /// Whether a quick run leaves it out.
+    /// A quick run omits it.
     pub(super) thorough: bool,
 }
 
 /// The servers of a case.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Field {
-    /// proxyd and its peers, set up alike.
+    /// proxyd and its peers, with equivalent set-ups.
     Peers(Setup),
-    /// proxyd alone, in several set-ups by name; the first is the measure of the rest.
+    /// proxyd alone, in several named set-ups; the first is the reference.
     Ours(&'static [(&'static str, Setup)]),
 }
 
-/// What is done in a case.
+/// The load of a case.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Plan {
-    /// Requests are made of running proxies, in turns.
+    /// Requests to running proxies, in turns.
     Load(Load),
-    /// The same, in many more and shorter rounds: for a difference of hundredths.
+    /// The same, in many more and shorter rounds, for differences of hundredths.
     Fine(Load),
-    /// So many connections ask once each of a fresh process and rest.
+    /// This many connections, each with one request to a fresh process, then idle.
     Idle(u32),
-    /// A fresh process is looked at, and nothing more.
+    /// A fresh process without requests.
     Start,
-    /// The configuration is loaded again and again while requests come at a fixed rate.
+    /// Repeated reloads under requests at a fixed rate.
     Reload(Load),
-    /// Instructions and system calls are counted in a fresh process.
+    /// Instructions and system calls of a fresh process.
     Count,
 }
 
-/// Requests, how they are carried and when they are made.
+/// Requests with their protocol and pacing.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Load {
     pub(super) protocol: Protocol,
@@ -59,7 +59,7 @@ pub(super) struct Load {
     pub(super) pacing: Pacing,
 }
 
-/// A small GET, 64 connections, each request as soon as it is answered.
+/// A small GET on 64 connections, each request right after a response.
 pub(super) const GET: Load = Load {
     protocol: Protocol::Plain,
     answer: ResponseSize::Small,
@@ -78,7 +78,7 @@ const TLS: Setup = Setup {
 const CPU: &[Figure] = &[Figure::CpuMicros];
 const LATENCY: &[Figure] = &[Figure::P50Micros, Figure::P99Micros, Figure::P999Micros];
 
-/// All cases. Those with the same set-up stand together, and use the same processes.
+/// All cases. Those with the same set-up are adjacent and use the same processes.
 pub(super) const CASES: &[Case] = &[
     peers("get-64", "GET 100 B, 64 connections", GET, CPU),
     peers(
@@ -324,8 +324,8 @@ const fn ours(
 }
 
 impl Load {
-    /// Whether it keeps a proxy busy without a pause, so that the proxy and not the load sets
-    /// the pace.
+    /// Whether it keeps a proxy busy without a pause, so that the proxy and not the load limits the
+    /// rate.
     pub(super) fn is_saturating(&self) -> bool {
         let at_once = self.connections.saturating_mul(self.streams);
         matches!(self.pacing, Pacing::Closed | Pacing::Fresh) && at_once >= 64

@@ -1,17 +1,17 @@
-//! The certificate that all servers show, made anew for each run.
+//! The certificate of all servers, created for each run.
 
 use crate::task_error::TaskError;
 use std::fs;
 use std::path::Path;
 
-/// The certificate's file.
+/// Name of the certificate's file.
 pub(super) const CERTIFICATE: &str = "certificate.pem";
-/// The file of its private key.
+/// Name of the private key's file.
 pub(super) const KEY: &str = "key.pem";
-/// Both in one file, as `HAProxy` wants them.
+/// Name of a file with both, as `HAProxy` requires.
 pub(super) const BOTH: &str = "both.pem";
 
-/// Makes a P-256 key and a certificate for it, in a folder.
+/// Creates a P-256 key and a certificate for it, in a folder.
 pub(super) fn make(folder: &Path) -> Result<(), TaskError> {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]);
     let made =

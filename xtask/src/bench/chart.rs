@@ -1,4 +1,4 @@
-//! A run as a picture: a bar for each server in each case, as a share of nginx's.
+//! The chart of a run: a bar for each server in each case, as a share of nginx's figure.
 
 use super::figure::Figure;
 use super::results::{CaseResult, Results};
@@ -8,7 +8,7 @@ use std::fmt::Write;
 /// The server with a bar of 100 %.
 const REFERENCE_SERVER: &str = "nginx";
 const WIDTH: f64 = 860.0;
-/// Where bars begin, and how long the measure's is.
+/// Start of the bars, and the length of the reference bar.
 const LEFT: f64 = 330.0;
 const UNIT: f64 = 300.0;
 /// Longer bars are cut off.
@@ -22,7 +22,7 @@ text{font:12px system-ui,sans-serif;fill:#222}\
 .ours{fill:#2563a8}.theirs{fill:#b4bcc6}.line{stroke:#8a929c;stroke-dasharray:3 3}\
 @media(prefers-color-scheme:dark){text{fill:#ddd}.ours{fill:#6aa5e8}.theirs{fill:#565e68}}";
 
-/// The picture as SVG. Less is better in every row.
+/// The chart as SVG. Less is better in every row.
 pub(super) fn svg(results: &Results) -> String {
     let mut body = String::new();
     let mut y = TOP;
@@ -40,7 +40,7 @@ pub(super) fn svg(results: &Results) -> String {
     )
 }
 
-/// Figures of which nginx has one that counts.
+/// Figures with a valid value of nginx.
 fn rows(results: &Results) -> impl Iterator<Item = (&CaseResult, Figure)> {
     let cases = results.cases.iter().filter(|case| case.with_peers);
     cases.flat_map(|case| {
@@ -57,7 +57,7 @@ fn measure(case: &CaseResult, figure: Figure) -> Option<f64> {
     (spread.median > 0.0).then_some(spread.median)
 }
 
-/// The bars of one row, and where the next one begins.
+/// The bars of one row, and the start of the next.
 fn group(body: &mut String, case: &CaseResult, figure: Figure, top: f64) -> f64 {
     let mut y = top;
     let label = format!("{}: {}", case.title, figure.title());

@@ -1,4 +1,4 @@
-//! A run: every case that is wanted, one after the other.
+//! A run: the requested cases, one after the other.
 
 use super::cases::{Case, Field, Plan};
 use super::count;
@@ -13,13 +13,13 @@ use super::running_servers::RunningServers;
 use super::server::{OURS, Program, Server, Setup};
 use crate::task_error::TaskError;
 
-/// What all cases of a run share.
+/// State shared by all cases of a run.
 pub(super) struct Comparison<'a> {
     pub(super) environment: &'a Environment,
     pub(super) effort: Effort,
     pub(super) load_process: LoadProcess,
     pub(super) running: RunningServers,
-    /// Whether nginx and `HAProxy` are left out.
+    /// Without nginx and `HAProxy`.
     alone: bool,
 }
 
@@ -35,7 +35,7 @@ impl<'a> Comparison<'a> {
         })
     }
 
-    /// The same without peers.
+    /// Like [`Self::open`], without peers.
     pub(super) fn of_proxyd_alone(
         environment: &'a Environment,
         effort: Effort,

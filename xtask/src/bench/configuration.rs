@@ -1,4 +1,4 @@
-//! The configurations of servers: templates of the `bench` folder, filled in.
+//! Configurations of servers, from templates of the `bench` folder.
 
 use super::certificate::{BOTH, CERTIFICATE, KEY};
 use super::environment::{BACKEND_PORT, Environment};
@@ -7,12 +7,12 @@ use crate::task_error::TaskError;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The ports that one server listens on.
+/// The ports of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ports {
     /// For clients.
     pub(super) clients: u16,
-    /// For operators; proxyd only.
+    /// For the admin interface; proxyd only.
     pub(super) admin: u16,
 }
 
@@ -28,7 +28,7 @@ fn template(program: &Program, tls: bool) -> &'static str {
     }
 }
 
-/// Writes the configuration of a program and says where it lies.
+/// Writes the configuration of a program and returns its path.
 pub(super) fn write(
     environment: &Environment,
     program: &Program,
@@ -71,7 +71,7 @@ fn values(folder: &Path, setup: &Setup, ports: Ports) -> [(&'static str, String)
     ]
 }
 
-/// Puts values where the template names them between two `@`.
+/// Replaces the names between two `@` by values.
 fn fill(template: &str, values: &[(&str, String)]) -> Result<String, TaskError> {
     let mut text = template.to_owned();
     for (name, value) in values {
@@ -86,7 +86,7 @@ fn fill(template: &str, values: &[(&str, String)]) -> Result<String, TaskError> 
     Ok(text)
 }
 
-/// Routes and upstreams beside those of the template.
+/// Routes and upstreams in addition to those of the template.
 fn growth(setup: &Setup) -> String {
     if setup.routes == 0 {
         return String::new();
@@ -125,7 +125,7 @@ mod tests {
         admin: 21_011,
     };
 
-    /// proxyd's configuration for a set-up, as it is written for a run.
+    /// proxyd's configuration for a set-up.
     fn proxyd(setup: &Setup) -> String {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         let name = template(&Program::Proxyd, setup.tls);

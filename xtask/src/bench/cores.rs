@@ -1,15 +1,15 @@
-//! The processor cores, and which process stays on which.
+//! The processor cores and their assignment to processes.
 
 use crate::task_error::TaskError;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::io;
 
-/// The cores that this process may use.
+/// The cores available to this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Cores(Vec<usize>);
 
 impl Cores {
-    /// Asks the system.
+    /// From the operating system.
     pub(super) fn of_this_process() -> Result<Self, TaskError> {
         let allowed = sched_getaffinity(None).map_err(|errno| TaskError::System {
             deed: "ask which cores there are",
@@ -28,7 +28,7 @@ impl Cores {
         Ok(cores)
     }
 
-    /// How many there are.
+    /// Number of cores.
     pub(super) fn count(&self) -> usize {
         self.0.len()
     }
@@ -43,12 +43,12 @@ impl Cores {
         self.0.last().copied().unwrap_or_default()
     }
 
-    /// Whether so many cores for a proxy leave the last one to the load.
+    /// Whether this many cores for a proxy leave one to the load.
     pub(super) fn spare_one_beside(&self, cores: usize) -> bool {
         cores < self.0.len()
     }
 
-    /// Does something on the first so many cores; processes started meanwhile stay there.
+    /// Runs `deed` on the first `count` cores; processes started meanwhile stay there.
     pub(super) fn on_first<T>(&self, count: usize, deed: impl FnOnce() -> T) -> io::Result<T> {
         let first: Vec<usize> = self.0.iter().copied().take(count).collect();
         sched_setaffinity(None, &set(&first))?;

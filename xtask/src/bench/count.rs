@@ -1,5 +1,5 @@
-//! Instructions and system calls per request, counted by valgrind: the same on every machine and
-//! under any load, but for what compilers and libraries change.
+//! Instructions and system calls per request, counted by valgrind: independent of machine and load,
+//! apart from changes of compilers and libraries.
 
 use super::comparison::Comparison;
 use super::environment::Environment;
@@ -15,14 +15,14 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-/// Requests of two runs; what the longer one counts more is due to requests alone.
+/// Requests of two runs; the difference of their counts is due to requests alone.
 const SHORT_RUN_REQUESTS: u64 = 200;
 const LONG_RUN_REQUESTS: u64 = 1_200;
 
-/// Reading a clock enters the kernel under valgrind only.
+/// System calls that only occur under valgrind, for reading a clock.
 const CLOCKS: &[&str] = &["sys_clock_gettime", "sys_gettimeofday", "sys_time"];
 
-/// What one process did from its start to its end.
+/// Counts of one process from its start to its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counts {
     instructions: u64,
@@ -30,7 +30,7 @@ struct Counts {
     clock_reads: u64,
 }
 
-/// What one request costs.
+/// Counts per request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct PerRequest {
     pub(super) instructions: f64,
@@ -38,7 +38,7 @@ pub(super) struct PerRequest {
     pub(super) clock_reads: f64,
 }
 
-/// Counts for every server, once: another round would count the same.
+/// Counts every server once, because further rounds would give the same.
 pub(super) fn all(
     comparison: &mut Comparison<'_>,
     servers: &[Server],
@@ -69,7 +69,7 @@ pub(super) fn all(
     Ok(entries)
 }
 
-/// What a small GET costs a server, over a connection that is kept.
+/// Counts per small GET on a kept connection.
 pub(super) fn per_request(
     environment: &Environment,
     load_process: &mut LoadProcess,
@@ -123,8 +123,8 @@ fn text(path: PathBuf) -> Result<String, TaskError> {
 }
 
 impl Counts {
-    /// From callgrind's file, where one line names the events and another holds their sums, and
-    /// from valgrind's trace, where a call that waits has a second line when it goes on.
+    /// From callgrind's file, which has a line with the names of events and one with their sums,
+    /// and from valgrind's trace, where a blocking call has a second line when it returns.
     fn read(sums: &str, trace: &str) -> Option<Self> {
         let line = |key: &str| {
             let mut lines = sums.lines().filter_map(|line| line.strip_prefix(key));
@@ -147,7 +147,7 @@ impl Counts {
     }
 }
 
-/// The name of the system call that a line of the trace begins with.
+/// The name of the system call at the beginning of a line of the trace.
 fn called(line: &str) -> Option<&str> {
     let (_, call) = line.strip_prefix("SYSCALL[")?.split_once(") ")?;
     let name = call.split(['(', ' ']).next()?;

@@ -1,4 +1,4 @@
-//! How much is measured: how often, and how long each time.
+//! Number and length of the samples.
 
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -6,33 +6,33 @@ use std::time::Duration;
 /// Rounds and times of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Effort {
-    /// Where tenths matter.
+    /// For differences of tenths.
     pub(super) usual: Turns,
-    /// Where hundredths do.
+    /// For differences of hundredths.
     pub(super) fine: Turns,
-    /// How often a void sample is taken anew before it is left at that.
+    /// Number of repetitions of a void sample.
     pub(super) repeats: u32,
-    /// How long idle connections rest before memory is read. proxyd lets go of their buffers
-    /// after two seconds, its peers at once.
+    /// Time that idle connections rest before memory is measured. proxyd frees their buffers after
+    /// two seconds, its peers at once.
     pub(super) settle: Duration,
-    /// Rounds of cases that start a process anew for each sample.
+    /// Rounds of cases with a fresh process for each sample.
     pub(super) fresh_rounds: u32,
 }
 
-/// Samples of all servers, taken in turns.
+/// Samples of all servers, in turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Turns {
     /// Samples of each server in each case.
     pub(super) rounds: u32,
-    /// How long a proxy is driven before anything is measured.
+    /// Time of load before the measurement.
     pub(super) warm: Duration,
-    /// How long is measured.
+    /// Time of the measurement.
     pub(super) span: Duration,
 }
 
 impl Effort {
-    /// Enough for figures that may be published. Many short rounds, not few long ones: what the
-    /// machine does besides lasts for seconds, and so strikes all samples of a round alike.
+    /// For figures to be published. Many short rounds instead of few long ones, because
+    /// disturbances last for seconds and so affect all samples of a round alike.
     pub(super) const FULL: Self = Self {
         usual: Turns {
             rounds: 15,
@@ -48,7 +48,7 @@ impl Effort {
         settle: Duration::from_secs(5),
         fresh_rounds: 3,
     };
-    /// Enough to see that a change is no disaster.
+    /// For detecting large regressions.
     pub(super) const QUICK: Self = Self {
         usual: Turns {
             rounds: 1,

@@ -1,4 +1,4 @@
-//! Where servers are set up: folders, ports, cores, programs.
+//! Folders, ports, cores and programs of a run.
 
 use super::certificate;
 use super::cores::Cores;
@@ -15,26 +15,26 @@ use std::path::{Path, PathBuf};
 
 /// The port of the upstream.
 pub(super) const BACKEND_PORT: u16 = 21_000;
-/// The port of the responder by which the load's own capacity is measured.
+/// The port of the responder that measures the load's own capacity.
 pub(super) const RESPONDER_PORT: u16 = 21_001;
-/// Ports for proxies, below those that the system hands out.
+/// Ports for proxies, below the ephemeral range.
 const PROXY_PORTS: RangeInclusive<u16> = 21_010..=21_999;
 
-/// How the load process is built.
+/// The build profile of the load process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LoadBuild {
-    /// With optimisation: it must outrun every proxy.
+    /// Optimized, because it must outrun every proxy.
     Release,
-    /// As tests are built: counts do not depend on time.
+    /// As tests are built, because counts do not depend on time.
     Debug,
 }
 
-/// What all servers of a run share.
+/// State shared by all servers of a run.
 #[derive(Debug)]
 pub(super) struct Environment {
     /// The cores of this machine.
     pub(super) cores: Cores,
-    /// The proxyd that is measured.
+    /// The measured proxyd.
     pub(super) proxyd: PathBuf,
     /// The program of the load process.
     pub(super) load: PathBuf,
@@ -45,7 +45,7 @@ pub(super) struct Environment {
 }
 
 impl Environment {
-    /// Builds the load if need be, and makes room in `target/bench`.
+    /// Builds the load process if necessary, and empties `target/bench`.
     pub(super) fn prepare(
         workspace: &Workspace,
         load: LoadBuild,
@@ -72,17 +72,17 @@ impl Environment {
         Ok(environment)
     }
 
-    /// A file of this run: a configuration, a log.
+    /// Path of a file of this run: a configuration, a log.
     pub(super) fn file(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
-    /// A file that shows what a run came to.
+    /// Path of a result file.
     pub(super) fn result(&self, name: &str) -> PathBuf {
         self.results.join(name)
     }
 
-    /// What a program said, without the folders of this machine.
+    /// Output of a program, without the folders of this machine.
     pub(super) fn anywhere(&self, said: &str) -> String {
         let folders = [(&self.folder, "target/bench/run"), (&self.root, ".")];
         let mut said = said.to_owned();
@@ -97,12 +97,12 @@ impl Environment {
         &self.folder
     }
 
-    /// A file that the project keeps for benchmarks.
+    /// Path of a committed file for benchmarks.
     pub(super) fn kept(&self, name: &str) -> PathBuf {
         self.root.join("bench").join(name)
     }
 
-    /// A free port that no process of this run has had before.
+    /// A free port that was not used in this run before.
     pub(super) fn free_port(&self) -> Result<u16, TaskError> {
         for port in self.last_port.get() + 1..=*PROXY_PORTS.end() {
             self.last_port.set(port);
@@ -133,8 +133,8 @@ fn build_load(
     Ok(target.join(profile).join("proxy-load"))
 }
 
-/// Takes as many open files as the system gives, for this process and those it starts: thousands of idle
-/// connections are more than most shells allow.
+/// Raises the limit of open files to its maximum, for this process and its children: most shells
+/// allow fewer than thousands of connections.
 fn raise_file_limit() -> rustix::io::Result<()> {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;

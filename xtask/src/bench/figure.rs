@@ -1,24 +1,24 @@
-//! The figures that are measured, and how they are written.
+//! The measured figures and their format.
 
 use serde::{Deserialize, Serialize};
 
-/// One kind of figure. Less is better, except of requests a second.
+/// A figure. Less is better, except for requests per second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Figure {
-    /// CPU time of the proxy's threads for each request, in microseconds.
+    /// CPU time of the proxy's threads per request, in microseconds.
     CpuMicros,
-    /// The part of its cores that the proxy used.
+    /// Share of its cores that the proxy used.
     Share,
-    /// The part of the time in which the load had something to do.
+    /// Share of the time in which the load was busy.
     LoadShare,
-    /// Requests answered in a second.
+    /// Requests answered per second.
     PerSecond,
-    /// The time within which half of the answers came, in microseconds.
+    /// Median response time, in microseconds.
     P50Micros,
-    /// The time within which 99 % came, in microseconds.
+    /// 99th percentile of the response time, in microseconds.
     P99Micros,
-    /// The time within which 99.9 % came, in microseconds.
+    /// 99.9th percentile of the response time, in microseconds.
     P999Micros,
     /// Resident memory after the first request, in bytes.
     RssBytes,
@@ -26,18 +26,18 @@ pub(super) enum Figure {
     ConnectionBytes,
     /// Resident memory that a route adds, in bytes.
     RouteBytes,
-    /// From the signal until the new configuration is in force, in milliseconds.
+    /// From the signal until the new configuration is active, in milliseconds.
     ReloadMillis,
-    /// Instructions in user mode for each request.
+    /// Instructions in user mode per request.
     Instructions,
-    /// System calls for each request.
+    /// System calls per request.
     SystemCalls,
-    /// Readings of a clock for each request, which cost no system call.
+    /// Readings of a clock per request, which need no system call.
     ClockReads,
 }
 
 impl Figure {
-    /// What tables call it.
+    /// The title in tables.
     pub(super) fn title(self) -> &'static str {
         match self {
             Self::CpuMicros => "CPU per request",
@@ -79,7 +79,7 @@ impl Figure {
     }
 }
 
-/// A whole number with its thousands apart.
+/// A whole number with separated thousands.
 fn grouped(value: f64) -> String {
     let digits = format!("{value:.0}");
     let mut grouped = String::new();

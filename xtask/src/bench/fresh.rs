@@ -1,4 +1,4 @@
-//! The memory of processes that have just started.
+//! Memory of fresh processes.
 
 use super::comparison::Comparison;
 use super::figure::{Figure, number};
@@ -13,8 +13,8 @@ use proxy_load::meter;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Opens connections to a fresh process of each server, lets them rest, and measures what
-/// each has added.
+/// Opens connections to a fresh process of each server, lets them idle, and measures the memory of
+/// each.
 pub(super) fn rest(
     comparison: &mut Comparison<'_>,
     servers: &[Server],
@@ -39,7 +39,7 @@ pub(super) fn rest(
     })
 }
 
-/// Measures a fresh process of each server, and what each route has added to the first.
+/// Measures a fresh process of each server, and the memory of each route.
 pub(super) fn weigh(
     comparison: &mut Comparison<'_>,
     servers: &[Server],
@@ -62,7 +62,7 @@ pub(super) fn weigh(
     })
 }
 
-/// Every round of every server, each with a process of its own.
+/// Every round of every server, each with a fresh process.
 fn each(
     comparison: &mut Comparison<'_>,
     servers: &[Server],

@@ -1,4 +1,4 @@
-//! A table of words, for the terminal and for Markdown.
+//! Text tables, for the terminal and for Markdown.
 
 /// Rows under a heading, all of the same length.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ impl Grid {
         self.rows.is_empty()
     }
 
-    /// With columns under each other.
+    /// With aligned columns.
     pub(super) fn plain(&self) -> String {
         let widths = self.widths();
         let line = |row: &Vec<String>| {

@@ -1,4 +1,4 @@
-//! The guard of `test-all`: a small GET costs what it is known to cost, counted and not timed.
+//! The guard of `test-all`: the counted cost of a small GET must not change.
 
 use super::TARGETS;
 use super::count::{self, PerRequest};
@@ -12,16 +12,16 @@ use crate::task_error::TaskError;
 use crate::terminal::say;
 use crate::workspace::Workspace;
 
-/// How the guard ended without a fault.
+/// The result of the guard without a failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Guarded {
-    /// The counts are those that are committed.
+    /// The counts equal the committed ones.
     Held,
-    /// A tool is missing, or nothing to compare with is committed.
+    /// A tool or the committed counts are missing.
     Skipped(String),
 }
 
-/// Compares, where there is something to compare and to count with.
+/// Compares, if the tools and committed counts exist.
 pub(crate) fn guard(workspace: &Workspace) -> Result<Guarded, TaskError> {
     if committed(workspace)?.is_none() {
         let why = format!("{TARGETS} holds no [guard] to compare with");
@@ -33,7 +33,7 @@ pub(crate) fn guard(workspace: &Workspace) -> Result<Guarded, TaskError> {
     compare(workspace).map(|()| Guarded::Held)
 }
 
-/// Counts what a small GET costs proxyd, and compares with what is committed.
+/// Counts the cost of a small GET and compares it with the committed one.
 pub(super) fn compare(workspace: &Workspace) -> Result<(), TaskError> {
     let committed = committed(workspace)?;
     let found = count(workspace)?;
@@ -74,8 +74,8 @@ fn count(workspace: &Workspace) -> Result<PerRequest, TaskError> {
     count::per_request(&environment, &mut load_process, &server)
 }
 
-/// Counts that differ by too much, either way: what has become cheaper is written down too, so
-/// that it stays so.
+/// Counts that differ by too much, in either direction: improvements are committed too, so that
+/// they are kept.
 fn faults(guard: &Guard, found: &PerRequest) -> Vec<String> {
     let Guard {
         instructions,

@@ -1,4 +1,4 @@
-//! The load process as its orders see it.
+//! The controlling side of the load process.
 
 use super::environment::Environment;
 use crate::task_error::TaskError;
@@ -7,7 +7,7 @@ use std::io::{self, BufRead, BufReader, Lines, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-/// A load process. It ends when this is dropped and its orders end.
+/// A load process. It ends on drop, when its input closes.
 pub(super) struct LoadProcess {
     child: Child,
     orders: Option<ChildStdin>,
@@ -44,21 +44,21 @@ impl LoadProcess {
         Ok(load_process)
     }
 
-    /// Drives a proxy.
+    /// Runs a load.
     ///
     /// # Errors
-    /// The proxy did not take connections, or left requests unanswered.
+    /// The proxy accepted no connections, or did not answer requests.
     pub(super) fn run(&mut self, profile: LoadProfile) -> Result<Sample, TaskError> {
         self.begin(profile)?;
         self.finish()
     }
 
-    /// Begins to profile a proxy.
+    /// Starts a load.
     pub(super) fn begin(&mut self, profile: LoadProfile) -> Result<(), TaskError> {
         self.tell(&LoadCommand::Run(Box::new(profile)))
     }
 
-    /// Waits for the end of what was begun.
+    /// Waits for the end of the started load.
     pub(super) fn finish(&mut self) -> Result<Sample, TaskError> {
         match self.hear()? {
             Reply::Measured(sample) => Ok(*sample),
@@ -67,7 +67,7 @@ impl LoadProcess {
         }
     }
 
-    /// Lets it answer requests for a while; it takes no other order meanwhile.
+    /// Runs the upstream for a while; no other command is possible meanwhile.
     pub(super) fn respond(&mut self, time: Duration) -> Result<(), TaskError> {
         self.tell(&LoadCommand::Respond(time))
     }

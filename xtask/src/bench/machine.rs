@@ -1,4 +1,4 @@
-//! What a run was measured on.
+//! The machine of a run.
 
 use super::cores::Cores;
 use crate::command;
@@ -7,21 +7,21 @@ use crate::workspace::Workspace;
 use serde::{Deserialize, Serialize};
 use std::fs;
 
-/// The machine, and the state of the project.
+/// The machine, and the commit of the project.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Machine {
     pub(super) processor: String,
     pub(super) cores: usize,
     pub(super) kernel: String,
     pub(super) rustc: String,
-    /// The commit that was built, with a `+` when files differed from it.
+    /// The commit, with a `+` if files differ from it.
     pub(super) commit: String,
     /// The day, in UTC.
     pub(super) day: String,
 }
 
 impl Machine {
-    /// Asks the system.
+    /// From the operating system.
     pub(super) fn describe(workspace: &Workspace, cores: &Cores) -> Result<Self, TaskError> {
         let said = |program: &str, arguments: &[&str]| {
             let text = command::read(workspace.command(program).args(arguments))?;

@@ -1,10 +1,10 @@
-//! What the command line of `cargo xtask bench` says.
+//! Options of `cargo xtask bench`.
 
 use super::cases::{CASES, Case, Plan};
 use super::effort::Effort;
 use crate::task_error::TaskError;
 
-/// How to measure, and what.
+/// Options.
 #[derive(Debug, clap::Args)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -32,7 +32,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Rounds and times.
+    /// Number and length of the samples.
     pub(super) fn effort(&self) -> Effort {
         if self.quick {
             Effort::QUICK
@@ -41,7 +41,7 @@ impl Options {
         }
     }
 
-    /// The cases that are wanted.
+    /// The selected cases.
     pub(super) fn cases(&self) -> Result<Vec<Case>, TaskError> {
         let unknown = self.only.iter().find(|name| !is_case(name));
         if let Some(unknown) = unknown {

@@ -1,4 +1,4 @@
-//! `docs/performance.md`: what was measured, how, on what, what came of it, and what it is worth.
+//! `docs/performance.md`: method, machine and results.
 
 use super::environment::BACKEND_PORT;
 use super::grid::Grid;
@@ -108,7 +108,7 @@ fn how(results: &Results) -> String {
     .concat()
 }
 
-/// What else was done, if close calls were measured again.
+/// A note about repeated rounds.
 fn more_rounds(results: &Results) -> &'static str {
     let usual = usize::try_from(results.effort.usual.rounds).unwrap_or(usize::MAX);
     let cases = results.cases.iter().filter(|case| case.with_peers);

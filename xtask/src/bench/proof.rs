@@ -1,19 +1,19 @@
-//! Proof that servers do the same work: all answer alike, and the upstream is told the same.
+//! Proof that all servers do the same work: equal responses, and equal requests at the upstream.
 
 use super::load_process::LoadProcess;
 use super::server::Setup;
 use crate::task_error::TaskError;
 use proxy_load::command::{Capture, LoadProfile, Protocol, ResponseSize};
 
-/// Bytes of the body that is posted.
+/// Size of the posted body, in bytes.
 const POSTED_BYTES: usize = 10 << 10;
-/// What every answer says of its body.
+/// A header of every response.
 const CONTENT_TYPE: (&str, &str) = ("content-type", "text/plain");
 
-/// Asks a proxy, by one protocol, for everything that will be asked of it.
+/// Sends every kind of request that the run needs to a proxy, over one protocol.
 ///
 /// # Errors
-/// In words where it differs from what every proxy must do.
+/// A difference from the expected result, in words.
 pub(super) fn prove(
     load_process: &mut LoadProcess,
     port: u16,
@@ -23,7 +23,7 @@ pub(super) fn prove(
     for answer in ResponseSize::ALL {
         check(load_process, port, setup, protocol, answer, 0)?;
     }
-    // Our client of HTTP/2 has no bodies.
+    // Our HTTP/2 client cannot send bodies.
     if protocol == Protocol::Http2 {
         return Ok(());
     }
@@ -64,7 +64,7 @@ fn check(
     }
 }
 
-/// Where an exchange is not what every proxy must make of it.
+/// The difference of an exchange from the expected result.
 fn difference(
     capture: &Capture,
     protocol: Protocol,

@@ -1,4 +1,4 @@
-//! The committed figures and the page made from them.
+//! The committed figures and the page generated from them.
 
 use super::chart;
 use super::page;
@@ -10,19 +10,19 @@ use crate::terminal::say;
 use serde::Serialize;
 use std::path::Path;
 
-/// The run that the page shows.
+/// The run on the page.
 const RESULTS: &str = "bench/results.json";
 const PAGE: &str = "docs/performance.md";
 const CHART: &str = "docs/performance.svg";
 
-/// A run as JSON, for people too.
+/// A run as indented JSON.
 pub(super) fn json(run: &impl Serialize) -> Result<String, TaskError> {
     let text = serde_json::to_string_pretty(run).map_err(error)?;
     Ok(format!("{text}\n"))
 }
 
-/// Writes the run, its page and its picture into the project. They are made from the run as it
-/// is read again: a number may lose its last digit on the way, and with it be rounded otherwise.
+/// Writes the run, its page and its chart into the project. Page and chart are made from the run as
+/// read back, because a number may lose its last digit in JSON.
 pub(super) fn write(root: &Path, report: &Report, targets: &Targets) -> Result<(), TaskError> {
     let results = json(&Results::from(report))?;
     let Shown { page, chart } = show(&results, targets)?;
@@ -33,7 +33,7 @@ pub(super) fn write(root: &Path, report: &Report, targets: &Targets) -> Result<(
     Ok(())
 }
 
-/// What is made from a run.
+/// The files generated from a run.
 struct Shown {
     page: String,
     chart: String,

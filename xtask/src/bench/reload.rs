@@ -1,4 +1,4 @@
-//! Reloads while requests come: how long each takes, and how late answers are meanwhile.
+//! Reloads under load: their duration, and the response times meanwhile.
 
 use super::cases::Load;
 use super::comparison::Comparison;
@@ -19,12 +19,12 @@ use serde_json::Value;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-/// How often the proxy is asked whether it has reloaded.
+/// Interval of polling the proxy for the end of a reload.
 const TICK: Duration = Duration::from_millis(5);
-/// Longest that one reload may take.
+/// Maximum duration of one reload.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Reloads for as long as requests come, in every round.
+/// Reloads while requests arrive, in every round.
 pub(super) fn repeat(
     comparison: &mut Comparison<'_>,
     servers: &[Server],
@@ -72,7 +72,7 @@ fn round(
     while reloading.is_ok() && watch.elapsed() < warm + span {
         reloading = once(running).map(|time| times.push(time));
     }
-    // The reply belongs to this order, whatever became of the reloads.
+    // The reply belongs to this load, whatever the result of the reloads.
     let sample = comparison.load_process.finish();
     reloading?;
     let sample = sample?;
@@ -88,7 +88,7 @@ fn round(
     })
 }
 
-/// One reload, from the signal until the proxy says that it is done.
+/// One reload, from the signal to its end.
 fn once(running: &Running) -> Result<Duration, TaskError> {
     let before = reloads(running)?;
     running.signal(Signal::HUP)?;
@@ -102,7 +102,7 @@ fn once(running: &Running) -> Result<Duration, TaskError> {
     Ok(watch.elapsed())
 }
 
-/// How often the proxy says that it has reloaded.
+/// Number of reloads that the proxy reports.
 fn reloads(running: &Running) -> Result<f64, TaskError> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, running.ports.admin));
     let answer = RawClient::try_connect(address).map(|mut client| {

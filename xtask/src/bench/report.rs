@@ -1,4 +1,4 @@
-//! All that a run measured, as it is kept in JSON.
+//! All samples of a run, in JSON.
 
 use super::effort::Effort;
 use super::figure::Figure;
@@ -12,9 +12,9 @@ use std::collections::BTreeMap;
 pub(super) struct Report {
     pub(super) machine: Machine,
     pub(super) effort: Effort,
-    /// What each program says of its version.
+    /// The version of each program.
     pub(super) versions: BTreeMap<String, String>,
-    /// Requests a second that the load can make and take answers to, by itself.
+    /// Requests per second that the load generator achieves by itself.
     pub(super) capacity_per_second: f64,
     pub(super) cases: Vec<CaseReport>,
 }
@@ -22,14 +22,13 @@ pub(super) struct Report {
 /// One case of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct CaseReport {
-    /// What targets and the command line call it.
+    /// Its name in targets and on the command line.
     pub(super) name: String,
-    /// What it does, in words.
+    /// Its description.
     pub(super) title: String,
-    /// Whether proxyd is beside its peers here; else in several set-ups, the first of which is the
-    /// measure of the rest.
+    /// proxyd is compared with its peers; otherwise several set-ups are compared with the first.
     pub(super) with_peers: bool,
-    /// The figures that matter in it; rounds hold further ones.
+    /// The reported figures; rounds contain further ones.
     pub(super) figures: Vec<Figure>,
     pub(super) entries: Vec<Entry>,
 }
@@ -38,7 +37,7 @@ pub(super) struct CaseReport {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Entry {
     pub(super) name: String,
-    /// Why it could not be measured.
+    /// The reason why it could not be measured.
     pub(super) unsupported: Option<String>,
     pub(super) rounds: Vec<Round>,
 }
@@ -47,14 +46,14 @@ pub(super) struct Entry {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Round {
     pub(super) figures: BTreeMap<Figure, f64>,
-    /// Why it does not count, although it was taken anew.
+    /// The reason why it is invalid, although it was repeated.
     pub(super) void: Option<String>,
-    /// How often it was taken anew.
+    /// Number of repetitions.
     pub(super) repeated: u32,
 }
 
 impl CaseReport {
-    /// Adds the rounds of the same case measured again.
+    /// Adds the repeated rounds of the same case.
     pub(super) fn extend(&mut self, again: Self) {
         for entry in again.entries {
             let first = self.entries.iter_mut().find(|one| one.name == entry.name);
@@ -66,7 +65,7 @@ impl CaseReport {
 }
 
 impl Entry {
-    /// One that could not be measured.
+    /// An entry that could not be measured.
     pub(super) fn unsupported(name: &str, why: String) -> Self {
         Self {
             name: name.to_owned(),
@@ -75,7 +74,7 @@ impl Entry {
         }
     }
 
-    /// One that is to be measured.
+    /// An entry to be measured.
     pub(super) fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -84,12 +83,12 @@ impl Entry {
         }
     }
 
-    /// Whether rounds were measured and none of them counts.
+    /// Whether rounds were measured and none is valid.
     pub(super) fn is_doubtful(&self) -> bool {
         !self.rounds.is_empty() && self.rounds.iter().all(|round| round.void.is_some())
     }
 
-    /// The figure's median and range: over the rounds that count, else over those that do not.
+    /// The figure's median and range over valid rounds, or over all if none is valid.
     pub(super) fn spread(&self, figure: Figure) -> Option<Spread> {
         let doubtful = self.is_doubtful();
         let rounds = self.rounds.iter();
@@ -97,7 +96,7 @@ impl Entry {
         statistics::spread(counting.filter_map(|round| round.figures.get(&figure).copied()))
     }
 
-    /// How this entry's figure relates to another's, over the rounds that count for both.
+    /// The ratio of this entry's figure to another's, over rounds valid for both.
     pub(super) fn ratio(&self, to: &Self, figure: Figure) -> Option<Spread> {
         let rounds = self.rounds.iter().zip(&to.rounds);
         let both = rounds.filter(|(ours, theirs)| ours.void.is_none() && theirs.void.is_none());
@@ -126,7 +125,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn void_rounds_count_for_nobody() {
+    fn void_rounds_do_not_count() {
         let figure = Figure::CpuMicros;
         let ours = entry("proxyd", figure, &[Some(9.0), None, Some(8.0)]);
         let theirs = entry("nginx", figure, &[Some(10.0), Some(1.0), Some(10.0)]);

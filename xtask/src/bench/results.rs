@@ -1,4 +1,4 @@
-//! What a run came to: medians, ranges and ratios, as the page needs them and as they are committed.
+//! Results of a run: medians, ranges and ratios, as committed and shown on the page.
 
 use super::effort::Effort;
 use super::figure::Figure;
@@ -8,14 +8,14 @@ use super::statistics::Spread;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A whole run without its single samples.
+/// A run without its single samples.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Results {
     pub(super) machine: Machine,
     pub(super) effort: Effort,
-    /// What each program says of its version.
+    /// The version of each program.
     pub(super) versions: BTreeMap<String, String>,
-    /// Requests a second that the load can send and have answered, by itself.
+    /// Requests per second that the load generator achieves by itself.
     pub(super) capacity_per_second: f64,
     pub(super) cases: Vec<CaseResult>,
 }
@@ -25,10 +25,9 @@ pub(super) struct Results {
 pub(super) struct CaseResult {
     pub(super) name: String,
     pub(super) title: String,
-    /// Whether proxyd is beside its peers here; else in several set-ups, the first of which is the
-    /// measure of the other ones.
+    /// proxyd is compared with its peers; otherwise several set-ups are compared with the first.
     pub(super) with_peers: bool,
-    /// The figures that matter in it.
+    /// The reported figures.
     pub(super) figures: Vec<Figure>,
     pub(super) entries: Vec<EntryResult>,
 }
@@ -38,23 +37,23 @@ pub(super) struct CaseResult {
 #[serde(deny_unknown_fields)]
 pub(super) struct EntryResult {
     pub(super) name: String,
-    /// Why it could not be measured.
+    /// The reason why it could not be measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) unsupported: Option<String>,
-    /// Samples taken.
+    /// Number of samples.
     pub(super) rounds: usize,
-    /// Samples that do not count, and why the first of them does not.
+    /// Invalid samples, with the reason of the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) void: Option<Void>,
-    /// Each figure over the rounds that count, else over those that do not.
+    /// Each figure over valid rounds, or over all if none is valid.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     spreads: BTreeMap<Figure, Spread>,
-    /// Each figure over that of another entry, round by round.
+    /// Each figure's ratio to another entry's, round by round.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     ratios: BTreeMap<String, BTreeMap<Figure, Spread>>,
 }
 
-/// Samples that do not count.
+/// Invalid samples.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Void {
     pub(super) rounds: usize,
@@ -103,7 +102,7 @@ impl CaseResult {
 }
 
 impl EntryResult {
-    /// Ratios are those that tables show: of proxyd, which stands first, to each peer, or of each set-up to
+    /// The ratios shown in tables: of proxyd, which is first, to each peer, or of each set-up to
     /// the first.
     fn of(case: &CaseReport, place: usize, entry: &Entry) -> Self {
         let figures = || case.figures.iter().copied();
@@ -134,7 +133,7 @@ impl EntryResult {
         }
     }
 
-    /// Whether rounds were measured and none of them counts.
+    /// Whether rounds were measured and none is valid.
     pub(super) fn is_doubtful(&self) -> bool {
         self.void
             .as_ref()
@@ -146,7 +145,7 @@ impl EntryResult {
         self.spreads.get(&figure).copied()
     }
 
-    /// How this entry's figure relates to another's.
+    /// The ratio of this entry's figure to another's.
     pub(super) fn ratio(&self, to: &Self, figure: Figure) -> Option<Spread> {
         self.ratios.get(&to.name)?.get(&figure).copied()
     }

@@ -1,4 +1,4 @@
-//! Samples of running proxies, taken in turns, so that what changes with time strikes all alike.
+//! Samples of running proxies, taken in turns, so that changes over time affect all alike.
 
 use super::cases::Load;
 use super::comparison::Comparison;
@@ -14,9 +14,9 @@ use std::fs;
 use std::io;
 use std::time::Duration;
 
-/// The part of its cores that a proxy must use for a sample to show the proxy and not the load.
+/// Minimum share of its cores that a proxy must use for a valid sample.
 const MIN_CORE_SHARE: f64 = 0.9;
-/// Where the set-up with an access log writes it.
+/// Name of the access log.
 const ACCESS_LOG: &str = "access.log";
 
 /// Takes every round of every server.
@@ -57,7 +57,7 @@ pub(super) fn take(
     Ok(entries)
 }
 
-/// Takes a sample, and again if it is void.
+/// Takes a sample, and repeats it if it is invalid.
 fn sample(
     comparison: &mut Comparison<'_>,
     place: usize,
@@ -110,7 +110,7 @@ fn once(
     })
 }
 
-/// An order for this load; it still wants its times.
+/// The profile of this load, without its times.
 pub(super) fn profile(load: &Load, setup: &Setup, port: u16, watch: &[i32]) -> LoadProfile {
     let paths = setup.paths(load.answer.letter());
     let mut profile = LoadProfile::get(port, paths, load.answer);
@@ -126,7 +126,8 @@ pub(super) fn profile(load: &Load, setup: &Setup, port: u16, watch: &[i32]) -> L
     }
 }
 
-/// Why a sample does not count; `saturated` says how many cores the proxy had to use up.
+/// The reason why a sample is invalid; `saturated` is the number of cores that the proxy had to
+/// use.
 pub(super) fn void(sample: &Sample, saturated: Option<usize>) -> Option<String> {
     if let Some(failure) = &sample.failure {
         return Some(format!("{} requests failed: {failure}", sample.failed));
@@ -172,7 +173,7 @@ fn load_share(sample: &Sample) -> f64 {
     busy.as_secs_f64() / sample.time.as_secs_f64().max(1e-9)
 }
 
-/// The log is appended to, so that it can be cut off while proxyd has it open.
+/// Truncates the log, which works while proxyd has it open for appending.
 fn empty_access_log(comparison: &Comparison<'_>, setup: &Setup) -> Result<(), TaskError> {
     if !setup.access_log {
         return Ok(());

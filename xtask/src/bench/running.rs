@@ -1,4 +1,4 @@
-//! A proxy that runs: started on its cores, waited for, and never left behind.
+//! A running proxy, started on its cores and stopped on drop.
 
 use super::configuration::{self, Ports};
 use super::environment::Environment;
@@ -16,17 +16,17 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-/// Longest that a proxy may take to listen.
+/// Maximum time for a proxy to start.
 const STARTING: Duration = Duration::from_secs(15);
-/// Longest that it may take to listen under valgrind.
+/// Maximum time for a proxy to start under valgrind.
 const STARTING_SLOWLY: Duration = Duration::from_mins(2);
-/// Longest that it may take to end after it was told to.
+/// Maximum time for a proxy to exit.
 const ENDING: Duration = Duration::from_secs(20);
-/// How long after it was told to end it is told again.
+/// Time after which the signal to exit is repeated.
 const REMINDER: Duration = Duration::from_millis(500);
-/// How often a process is looked at.
+/// Interval of polling a process.
 const TICK: Duration = Duration::from_millis(10);
-/// Lines of its log that are shown when it fails.
+/// Number of log lines shown after a failure.
 const LOG_LINES: usize = 6;
 
 /// A proxy's processes, killed when dropped.
@@ -34,27 +34,27 @@ const LOG_LINES: usize = 6;
 pub(super) struct Running {
     /// Where it listens.
     pub(super) ports: Ports,
-    /// The process that was started, and those it started.
+    /// The started process and its children.
     pub(super) family: Vec<i32>,
     child: Child,
     log: PathBuf,
 }
 
-/// How a proxy's program is run.
+/// The environment of a proxy's program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Run {
-    /// As it is.
+    /// None.
     Bare,
     /// Under callgrind, in one process.
     Counted(Counted),
 }
 
-/// The files that callgrind writes.
+/// The output files of callgrind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Counted {
-    /// Instructions, summed up.
+    /// Sums of instructions.
     pub(super) sums: PathBuf,
-    /// Every system call.
+    /// Trace of system calls.
     pub(super) trace: PathBuf,
 }
 
@@ -62,7 +62,7 @@ impl Running {
     /// Starts a server and waits until it listens.
     ///
     /// # Errors
-    /// In words what is missing or went wrong: such a server is left out.
+    /// The missing part or the failure, in words: the server is left out.
     pub(super) fn start(
         environment: &Environment,
         server: &Server,
@@ -91,12 +91,12 @@ impl Running {
         Ok(running)
     }
 
-    /// Sends a signal to the process that was started.
+    /// Sends a signal to the started process.
     pub(super) fn signal(&self, signal: Signal) -> Result<(), TaskError> {
         send(self.process(), signal)
     }
 
-    /// Tells it to end, and waits until it has.
+    /// Tells it to exit, and waits for it.
     pub(super) fn end(mut self) -> Result<(), TaskError> {
         if self.stop()? {
             return Ok(());
@@ -104,8 +104,8 @@ impl Running {
         Err(self.failed("did not end when it was told to"))
     }
 
-    /// Whether it has ended within its time. It is told more than once: a server that is about
-    /// to wait for its clients may overhear a signal until one of them comes.
+    /// Whether it exited in time. The signal is repeated, because a server that is about to wait
+    /// for clients may miss it until one connects.
     fn stop(&mut self) -> Result<bool, TaskError> {
         let watch = Stopwatch::start();
         let mut told: Option<Stopwatch> = None;
@@ -147,7 +147,7 @@ impl Running {
         })
     }
 
-    /// What happened, and the end of the log.
+    /// The failure, with the end of the log.
     fn failed(&self, what: &str) -> TaskError {
         let log = fs::read_to_string(&self.log).unwrap_or_default();
         let lines: Vec<&str> = log.lines().map(str::trim).collect();
@@ -164,7 +164,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // A master that is killed leaves its workers behind; one that is told to end does not.
+        // A killed master leaves its workers behind; one that exits does not.
         if matches!(self.stop(), Ok(true)) {
             return;
         }
@@ -176,7 +176,7 @@ impl Drop for Running {
     }
 }
 
-/// To a process that has ended, a signal means nothing.
+/// Has no effect on a process that has exited.
 fn send(process: i32, signal: Signal) -> Result<(), TaskError> {
     let Some(pid) = Pid::from_raw(process) else {
         return Ok(());

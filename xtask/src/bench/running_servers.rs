@@ -1,4 +1,4 @@
-//! The servers that run at the moment.
+//! The currently running servers.
 
 use super::environment::Environment;
 use super::load_process::LoadProcess;
@@ -14,18 +14,18 @@ pub(super) struct RunningServers {
     servers: Vec<CheckedServer>,
 }
 
-/// A server, its process, and what it has shown to do as all must.
+/// A server, its process, and the result of its proof.
 #[derive(Debug)]
 pub(super) struct CheckedServer {
     pub(super) server: Server,
-    /// Why there is none, if there is none.
+    /// The reason why it does not run, if it does not.
     running: Result<Running, String>,
-    /// What it does otherwise, by protocol.
+    /// Differences from the expected results, by protocol.
     refused: Vec<(Protocol, String)>,
 }
 
 impl RunningServers {
-    /// Puts servers on, in place of those that are. The same ones go on as they are.
+    /// Starts these servers in place of the current ones. Servers in both sets keep running.
     pub(super) fn set(
         &mut self,
         environment: &Environment,
@@ -56,7 +56,7 @@ impl RunningServers {
 }
 
 impl CheckedServer {
-    /// Starts a server, and lets it prove itself by every protocol that it is set up for.
+    /// Starts a server, and proves every protocol of its set-up.
     pub(super) fn enter(
         environment: &Environment,
         load_process: &mut LoadProcess,
@@ -85,7 +85,7 @@ impl CheckedServer {
         })
     }
 
-    /// Its process, if it can be driven by this protocol; else why not.
+    /// Its process, or the reason why it cannot be measured over this protocol.
     pub(super) fn ready(&self, protocol: Protocol) -> Result<&Running, &str> {
         let mut refused = self.refused.iter();
         match refused.find(|(refused, _)| *refused == protocol) {
@@ -95,7 +95,7 @@ impl CheckedServer {
     }
 }
 
-/// Parts what a server lacks, which is left out and told, from what ends a run.
+/// Separates failures of a server, which is left out and reported, from those that end a run.
 pub(super) fn reason<T>(outcome: Result<T, TaskError>) -> Result<Result<T, String>, TaskError> {
     match outcome {
         Ok(done) => Ok(Ok(done)),

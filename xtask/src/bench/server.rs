@@ -1,15 +1,15 @@
-//! A server under measurement: its program and its set-up.
+//! A measured server: its program and its set-up.
 
 use crate::command;
 use std::process::Command;
 
-/// The name of our own entry in every table.
+/// The name of proxyd in tables.
 pub(super) const OURS: &str = "proxyd";
 
 /// A program in one set-up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Server {
-    /// How tables call it.
+    /// The name in tables.
     pub(super) name: String,
     pub(super) program: Program,
     pub(super) setup: Setup,
@@ -23,22 +23,22 @@ pub(super) enum Program {
     Haproxy,
 }
 
-/// How a proxy is set up.
+/// The set-up of a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Setup {
-    /// Whether it listens with TLS, for HTTP/1.1 and HTTP/2.
+    /// With TLS, for HTTP/1.1 and HTTP/2.
     pub(super) tls: bool,
-    /// Threads, and cores for them.
+    /// Number of threads, and of their cores.
     pub(super) workers: usize,
-    /// Routes besides the one that takes everything; proxyd only.
+    /// Number of routes in addition to the catch-all; proxyd only.
     pub(super) routes: u32,
-    /// Upstreams that these routes share out among them; proxyd only.
+    /// Number of upstreams that these routes use in rotation; proxyd only.
     pub(super) upstreams: u32,
-    /// Whether requests are logged to a file; proxyd only.
+    /// Requests are logged to a file; proxyd only.
     pub(super) access_log: bool,
 }
 
-/// Paths that a set-up with many routes is asked for: so many of its routes, from first to last.
+/// Number of routes requested in a set-up with many, spread from first to last.
 const SPREAD: u32 = 16;
 
 impl Setup {
@@ -51,7 +51,7 @@ impl Setup {
         access_log: false,
     };
 
-    /// The paths that lead to an answer, by its letter.
+    /// The paths for a response, by its letter.
     pub(super) fn paths(&self, letter: char) -> Vec<String> {
         let Some(last) = self.routes.checked_sub(1) else {
             return vec![format!("/{letter}")];
@@ -65,7 +65,7 @@ impl Setup {
 }
 
 impl Program {
-    /// What it says of its version, on one line.
+    /// Its version, on one line.
     pub(super) fn version(&self, proxyd: &std::path::Path) -> Option<String> {
         let (program, argument) = match self {
             Self::Proxyd => (proxyd.to_owned(), "--version"),

@@ -1,4 +1,4 @@
-//! A run as tables: beside the peers, in several set-ups, and against the targets.
+//! Tables of a run: compared with the peers, in several set-ups, and against the targets.
 
 use super::figure::Figure;
 use super::grid::Grid;
@@ -7,12 +7,12 @@ use super::server::OURS;
 use super::statistics::Spread;
 use super::targets::Verdict;
 
-/// What stands where there is nothing to say.
+/// An empty cell.
 const NOTHING: &str = "–";
-/// What stands behind a figure without a round that counts.
+/// Suffix of a figure without a valid round.
 const DOUBTFUL: &str = " (void)";
 
-/// proxyd beside its peers: a row for each figure of each case.
+/// proxyd compared with its peers: a row for each figure of each case.
 pub(super) fn peers(results: &Results) -> Grid {
     let cases = || results.cases.iter().filter(|case| case.with_peers);
     let names = names(cases());
@@ -58,7 +58,7 @@ pub(super) fn ours(results: &Results) -> Grid {
     grid
 }
 
-/// Every target and what became of it.
+/// Every target with its result.
 pub(super) fn targets(verdicts: &[Verdict]) -> Grid {
     let heading = ["case", "figure", "of", "measured", "gate", "goal", ""];
     let mut grid = Grid::new(heading.map(str::to_owned).to_vec());
@@ -85,8 +85,7 @@ pub(super) fn targets(verdicts: &[Verdict]) -> Grid {
     grid
 }
 
-/// What could not be measured, and what was measured in vain: a line for each server and
-/// reason.
+/// Servers that could not be measured, and invalid samples: a line for each server and reason.
 pub(super) fn remarks(results: &Results) -> Vec<String> {
     let mut remarks: Vec<(String, Vec<&str>)> = Vec::new();
     let entries = results
@@ -118,7 +117,7 @@ fn remarks_on(entry: &EntryResult) -> impl Iterator<Item = String> {
     unsupported.into_iter().chain(in_vain)
 }
 
-/// Names of entries in the order in which they first appear.
+/// Names of entries in order of appearance.
 fn names<'a>(cases: impl Iterator<Item = &'a CaseResult>) -> Vec<&'a str> {
     let mut names = Vec::new();
     for entry in cases.flat_map(|case| &case.entries) {
@@ -143,7 +142,7 @@ fn value(entry: Option<&EntryResult>, figure: Figure) -> String {
     format!("{}{doubt}", figure.written(spread.median))
 }
 
-/// The median of a ratio, and its range where there is one.
+/// The median of a ratio, with its range.
 fn relation(ours: Option<&EntryResult>, theirs: Option<&EntryResult>, figure: Figure) -> String {
     let ratio = ours
         .zip(theirs)

@@ -1,4 +1,4 @@
-//! What `bench-targets.toml` asks for, and whether a run has it.
+//! The targets in `bench-targets.toml`, and the judgement of a run.
 
 use super::figure::Figure;
 use super::results::Results;
@@ -13,17 +13,17 @@ use std::path::Path;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Targets {
-    /// What `cargo xtask test-all` compares with.
+    /// The counts for `cargo xtask test-all`.
     pub(super) guard: Option<Guard>,
-    /// Figures of one entry over those of another.
+    /// Targets for ratios of two entries.
     #[serde(default, rename = "ratio")]
     ratios: Vec<Ratio>,
-    /// Figures by themselves.
+    /// Targets for single figures.
     #[serde(default, rename = "bound")]
     bounds: Vec<Bound>,
 }
 
-/// The counts of proxyd as it is.
+/// The committed counts of proxyd.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Guard {
@@ -31,7 +31,7 @@ pub(super) struct Guard {
     pub(super) instructions: f64,
     /// System calls of one small GET.
     pub(super) system_calls: f64,
-    /// The part of a count by which it may differ.
+    /// Relative tolerance of a count.
     pub(super) tolerance: f64,
 }
 
@@ -40,13 +40,13 @@ pub(super) struct Guard {
 struct Ratio {
     case: String,
     figure: Figure,
-    /// The entry that is judged; proxyd if it is not written.
+    /// The judged entry; proxyd by default.
     of: Option<String>,
-    /// The entry it is compared with.
+    /// The entry that it is compared with.
     to: String,
-    /// The most that passes.
+    /// The maximum.
     gate: f64,
-    /// What we are after.
+    /// The goal, if it is lower.
     goal: Option<f64>,
 }
 
@@ -56,17 +56,17 @@ struct Bound {
     case: String,
     figure: Figure,
     of: Option<String>,
-    /// The most that passes, in the figure's own unit.
+    /// The maximum, in the figure's unit.
     gate: f64,
     goal: Option<f64>,
 }
 
-/// What became of one target.
+/// The result of one target.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Verdict {
     pub(super) case: String,
     pub(super) figure: Figure,
-    /// What is judged, and by what measure.
+    /// The judged figure.
     pub(super) subject: String,
     pub(super) measured: Option<Spread>,
     pub(super) gate: f64,
@@ -74,11 +74,11 @@ pub(super) struct Verdict {
     pub(super) standing: Standing,
 }
 
-/// A figure that differs from its gate by no more than this part of it may be on either side by chance.
+/// Relative distance from the gate within which a result may be due to chance.
 const CLOSE_CALL_SHARE: f64 = 0.1;
 
 impl Verdict {
-    /// Whether another run might well say otherwise: a call was close, or the machine gave no time for it.
+    /// Whether another run might have a different result: the figure was close, or there was none.
     pub(super) fn is_undecided(&self) -> bool {
         let measured = self.measured.map(|spread| spread.median);
         let is_close = |measured: f64| (measured / self.gate - 1.0).abs() <= CLOSE_CALL_SHARE;
@@ -86,15 +86,15 @@ impl Verdict {
     }
 }
 
-/// How a target stands.
+/// The state of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// Reached, with nothing more to be after.
+    /// Met.
     Met,
-    /// The gate is passed, the goal not reached.
+    /// The gate is passed, the goal is not.
     Gate,
     Missed,
-    /// The case ran, and has no figure that counts.
+    /// The case ran without a valid figure.
     Unknown,
     /// The case was not part of the run.
     LeftOut,
@@ -174,7 +174,7 @@ fn standing(ran: bool, measured: Option<Spread>, gate: f64, goal: Option<f64>) -
 }
 
 impl Standing {
-    /// Whether a gate must close.
+    /// Whether the gate fails.
     pub(super) fn fails(self) -> bool {
         match self {
             Self::Missed | Self::Unknown => true,

@@ -1,4 +1,4 @@
-//! One run of one target, and what libFuzzer said of it.
+//! One run of one target.
 
 use crate::task_error::TaskError;
 use std::fmt::{self, Display, Formatter};
@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where a target's files lie.
+/// The folders of a target.
 pub(super) struct Place {
     seeds: PathBuf,
     corpus: PathBuf,
@@ -15,7 +15,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Makes the folders of a target, where missing; what one run learnt, the next begins with.
+    /// Creates the folders of a target; results of a run are kept for the next.
     pub(super) fn make(folder: &Path, target: &str, seeds: PathBuf) -> Result<Self, TaskError> {
         let place = Self {
             seeds,
@@ -30,7 +30,7 @@ impl Place {
     }
 }
 
-/// What a run came to.
+/// The result of a run.
 pub(super) struct Session {
     target: String,
     executions: u64,
@@ -40,11 +40,11 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// The table's first line.
+    /// The heading of the table.
     pub(super) const HEADING: &str =
         "target               executions  executions/s  corpus  findings";
 
-    /// What to complain of.
+    /// The failure of the run, if any.
     pub(super) fn complaint(&self) -> Option<String> {
         let finding = self.finding.as_deref()?;
         Some(format!("fuzz: {} fails on {finding}", self.target))
@@ -102,7 +102,7 @@ fn figure(log: &str, name: &str) -> u64 {
     value.map_or(0, |value| value.trim().parse().unwrap_or(0))
 }
 
-/// The input that failed, or the log if the program ended for another reason.
+/// The failing input, or the log if the program ended for another reason.
 fn finding(log: &str, path: &Path) -> String {
     let input = log
         .lines()

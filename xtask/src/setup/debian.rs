@@ -1,4 +1,4 @@
-//! Debian packages: which, why, and how they are installed.
+//! Debian packages and their installation.
 
 use crate::command;
 use crate::task_error::TaskError;
@@ -7,7 +7,7 @@ use crate::workspace::Workspace;
 use rustix::process::geteuid;
 use std::process::Command;
 
-/// A Debian package and the program by which its presence is known.
+/// A Debian package, with a program that proves its presence.
 struct Package {
     name: &'static str,
     program: &'static str,
@@ -60,7 +60,7 @@ const PACKAGES: &[Package] = &[
     },
 ];
 
-/// Installs the packages that are missing and returns those that are missing still.
+/// Installs missing packages and returns those that are still missing.
 pub(super) fn install(workspace: &Workspace, bench: bool) -> Vec<String> {
     let wanted = || {
         let all = PACKAGES.iter();

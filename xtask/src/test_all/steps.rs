@@ -10,17 +10,17 @@ use crate::task_error::TaskError;
 use crate::tidy;
 use crate::workspace::Workspace;
 
-/// One step.
+/// A step.
 pub(super) struct Step {
-    /// What the step is called on the terminal.
+    /// The name on the terminal.
     pub(super) name: &'static str,
-    /// Whether `--fast` leaves it out.
+    /// `--fast` omits it.
     pub(super) thorough: bool,
-    /// Does it; tests are counted into the tally.
+    /// Runs it; tests are counted in the tally.
     pub(super) run: fn(&Workspace, &Tally) -> Result<Ending, TaskError>,
 }
 
-/// How a step without fault ended.
+/// The end of a step without a failure.
 pub(super) enum Ending {
     /// It ran.
     Done,
@@ -28,7 +28,7 @@ pub(super) enum Ending {
     Skipped(String),
 }
 
-/// Cheap steps stand first, so that most faults show within seconds.
+/// Fast steps come first, so that most failures appear within seconds.
 pub(super) const STEPS: &[Step] = &[
     step("setup", set_up),
     step("fmt", format),
@@ -109,8 +109,8 @@ fn counted(workspace: &Workspace, arguments: &[&str], tally: &Tally) -> Result<E
     command::succeeded(&tests, status).map(|()| Ending::Done)
 }
 
-/// The targets are checked only: building them takes minutes, and their corpora are replayed by tests of
-/// the crates, which `tidy` looks after.
+/// The targets are only checked: building them takes minutes, and tests of the crates replay their
+/// corpora, which `tidy` verifies.
 fn build_fuzz_targets(workspace: &Workspace, _: &Tally) -> Result<Ending, TaskError> {
     fuzz::check(workspace).map(|()| Ending::Done)
 }
@@ -119,7 +119,7 @@ fn check_reference(workspace: &Workspace, _: &Tally) -> Result<Ending, TaskError
     reference::run(workspace, true).map(|()| Ending::Done)
 }
 
-/// Advisories are left out: their database is fetched, and a day's news must not fail old code.
+/// Without advisories: their database is downloaded, and new ones must not fail old code.
 fn check_dependencies(workspace: &Workspace, _: &Tally) -> Result<Ending, TaskError> {
     if !setup::has_subcommand(workspace, "deny") {
         return absent(workspace, "cargo-deny is missing".to_owned());

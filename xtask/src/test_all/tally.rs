@@ -1,5 +1,5 @@
-//! How many tests passed and failed, read off the closing lines of the test runners, and which steps
-//! could not run.
+//! Counts of passed and failed tests, from the closing lines of the test runners, and the skipped
+//! steps.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -12,7 +12,7 @@ pub(super) struct Tally {
     failed: AtomicU64,
 }
 
-/// What a whole run came to.
+/// The result of a whole run.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     pub(super) tests: Tally,
@@ -20,7 +20,7 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
-    /// Remembers a step that could not run, and why.
+    /// Records a skipped step with its reason.
     pub(super) fn skip(&self, step: &str, reason: &str) {
         self.skipped.borrow_mut().push(format!("{step} ({reason})"));
     }
@@ -39,16 +39,16 @@ impl fmt::Display for Outcome {
 }
 
 impl Tally {
-    /// Counts these in.
+    /// Adds these counts.
     pub(super) fn add(&self, passed: u64, failed: u64) {
         self.passed.fetch_add(passed, Ordering::Relaxed);
         self.failed.fetch_add(failed, Ordering::Relaxed);
     }
 
-    /// Counts the line in if it closes a run of `cargo test` or nextest.
+    /// Adds the counts of the line if it closes a run of `cargo test` or nextest.
     pub(super) fn read(&self, line: &str) {
         let line = uncoloured(line);
-        // Indented, it is what a test run by nextest printed, which counts by itself.
+        // An indented line is the output of a test, which nextest counts itself.
         let counts = line.strip_prefix("test result: ").or_else(|| {
             let (_, summary) = line.split_once("Summary [")?;
             Some(summary.split_once(" run: ")?.1)

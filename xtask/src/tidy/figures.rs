@@ -1,4 +1,4 @@
-//! The figures that `tidy` prints: how large the project is, and where it is largest.
+//! The figures of the project's size.
 
 use super::graph::Graph;
 use super::items;
@@ -56,7 +56,7 @@ fn product(file: &File, source: &Source) -> usize {
     source.code.get(..source.tests_start).map_or(0, written)
 }
 
-/// Lines that hold code: neither blank nor only a comment.
+/// Number of lines with code.
 fn written(lines: &[String]) -> usize {
     lines.iter().filter(|line| !line.trim().is_empty()).count()
 }
@@ -68,7 +68,7 @@ fn tests_in(source: &Source) -> usize {
         .count()
 }
 
-/// Read from the registry itself, so that the figure cannot lag behind.
+/// From the registry itself, so that the figure is current.
 fn settings() -> String {
     let (all, refused) = (registry::all().len(), registry::not_yet());
     format!("{all}, and {refused} words or settings refused as not implemented yet")

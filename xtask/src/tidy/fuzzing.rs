@@ -5,11 +5,11 @@ use super::tree::Tree;
 use super::violation::Violation;
 
 const TARGETS: &str = "fuzz/targets/";
-/// The text before and behind the name of a crate in the path of its checks.
+/// The text around the name of a crate in the path of its checks.
 const CRATE: (&str, &str) = ("../../crates/", "/fuzz/checks.rs");
-/// What calls a check.
+/// The prefix of a call of a check.
 const CALL: &str = "checks::";
-/// What a test says that reads a corpus.
+/// Calls by which a test reads a corpus.
 const REPLAYS: &[&str] = &["replay(", "corpus/"];
 
 /// Targets without a test that replays their corpus.

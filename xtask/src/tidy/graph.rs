@@ -1,10 +1,10 @@
-//! The packages of the workspace and of everything behind it, as cargo resolved them.
+//! The packages of the workspace and their dependencies, as resolved by cargo.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
 
-/// Packages by their identity.
+/// Packages by id.
 #[derive(Debug, Default)]
 pub(super) struct Graph {
     packages: BTreeMap<String, Package>,
@@ -15,20 +15,20 @@ pub(super) struct Graph {
 pub(super) struct Package {
     /// Its name.
     pub(super) name: String,
-    /// Whether it is one of ours.
+    /// It is a member of the workspace.
     pub(super) member: bool,
-    /// The folder of its manifest, from the root folder; empty for other people's packages.
+    /// The folder of its manifest, relative to the root; empty for other packages.
     pub(super) folder: String,
     /// `package.metadata.architecture.layer`
     pub(super) layer: Option<String>,
     /// `package.license`
     pub(super) license: Option<String>,
-    /// What it links: identities of its normal dependencies.
+    /// Ids of its normal dependencies.
     needs: Vec<String>,
 }
 
 impl Graph {
-    /// Reads the answer of `cargo metadata`.
+    /// Parses the output of `cargo metadata`.
     pub(super) fn of(metadata: &Value, root: &Path) -> Self {
         let members: BTreeSet<&str> = list(metadata, "/workspace_members")
             .filter_map(Value::as_str)
@@ -49,17 +49,17 @@ impl Graph {
         Self { packages }
     }
 
-    /// Our own packages.
+    /// The members of the workspace.
     pub(super) fn members(&self) -> impl Iterator<Item = &Package> {
         self.packages.values().filter(|package| package.member)
     }
 
-    /// The packages that this one links directly.
+    /// The direct dependencies of a package.
     pub(super) fn needs<'a>(&'a self, package: &'a Package) -> impl Iterator<Item = &'a Package> {
         package.needs.iter().filter_map(|id| self.packages.get(id))
     }
 
-    /// Every package that this one links, and by which shortest way: names from it to there.
+    /// All dependencies of a package, each with the shortest chain of names to it.
     pub(super) fn reached<'a>(&'a self, from: &'a Package) -> Vec<Vec<&'a str>> {
         let mut seen = BTreeSet::new();
         let mut ways = Vec::new();
@@ -78,7 +78,7 @@ impl Graph {
         ways
     }
 
-    /// A graph of our own packages, for tests: name, layer, names of what it links.
+    /// A graph for tests: name, layer, names of dependencies.
     #[cfg(test)]
     pub(super) fn ours(packages: &[(&str, &str, &[&str])]) -> Self {
         let packages = packages.iter().map(|(name, layer, needs)| {
@@ -113,7 +113,7 @@ fn package(value: &Value, member: bool, root: &Path) -> Option<Package> {
     })
 }
 
-/// Development and build dependencies are not linked into what we ship.
+/// Development and build dependencies are not linked into releases.
 fn normal_dependencies(node: &Value) -> Vec<String> {
     list(node, "/deps")
         .filter(|dependency| {

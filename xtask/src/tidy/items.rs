@@ -1,10 +1,10 @@
-//! The functions and constants of a Rust file: their names, their attributes and the lines they take.
+//! The functions and constants of a Rust file: names, attributes and lines.
 
 use super::source::Source;
 use super::tree::File;
 use std::ops::Range;
 
-/// What precedes the name of an item that is looked for.
+/// Keywords before the name of an item.
 const KEYWORDS: &[&str] = &["fn ", "const ", "static ", "macro_rules! "];
 /// Attributes that make a function a test.
 const TEST_ATTRIBUTES: &[&str] = &["#[test]", "#[tokio::test", "#[rstest", "#[test_case"];
@@ -13,13 +13,13 @@ const TEST_ATTRIBUTES: &[&str] = &["#[test]", "#[tokio::test", "#[rstest", "#[te
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Item {
     pub(super) name: String,
-    /// Its lines, counted from 0, attributes and documentation included.
+    /// Its lines, from 0, including attributes and documentation.
     pub(super) lines: Range<usize>,
-    /// Whether the test runner calls it.
+    /// It is a test function.
     pub(super) is_test: bool,
 }
 
-/// All items of a file, in order; an item inside another stands by itself too.
+/// All items of a file, in order, nested ones included.
 pub(super) fn items(source: &Source) -> Vec<Item> {
     let code = &source.code;
     code.iter()
@@ -38,7 +38,7 @@ pub(super) fn items(source: &Source) -> Vec<Item> {
         .collect()
 }
 
-/// The item's text as it is written, without comments.
+/// The item's text without comments.
 pub(super) fn text(file: &File, source: &Source, item: &Item) -> String {
     let lines = file.text.lines().zip(&source.comments);
     let wanted = lines.skip(item.lines.start).take(item.lines.len());
@@ -48,7 +48,7 @@ pub(super) fn text(file: &File, source: &Source, item: &Item) -> String {
         .join("\n")
 }
 
-/// Whether `word` stands in the text with no character of a name before or behind it; a hyphen is one.
+/// Whether `word` occurs in the text as a whole name; a hyphen counts as part of a name.
 pub(super) fn has_word(text: &str, word: &str) -> bool {
     let in_name =
         |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '-'));
@@ -68,7 +68,7 @@ fn marks_a_test(line: &str) -> bool {
 
 fn name_of(line: &str) -> Option<&str> {
     let (before, rest) = KEYWORDS.iter().find_map(|word| line.split_once(word))?;
-    // `const fn` is found by its `fn`, and a bound like `impl Fn` by neither.
+    // `const fn` is matched by its `fn`, and a bound like `impl Fn` by neither.
     let in_name = before.ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == '*');
     let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_');
     let name = rest
@@ -92,7 +92,7 @@ fn first_line(source: &Source, index: usize) -> usize {
     first
 }
 
-/// The line behind the item's last one: where its braces close, or its semicolon stands.
+/// The line behind the item: after its closing brace, or its semicolon.
 fn end_line(code: &[String], index: usize) -> usize {
     let mut depth = 0_i32;
     for (at, line) in code.iter().enumerate().skip(index) {

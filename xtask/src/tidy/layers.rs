@@ -1,13 +1,13 @@
-//! Which crate may import which: one table, and the check that holds it.
+//! The layers of crates, and the check of their imports.
 
 use super::graph::{Graph, Package};
 use super::violation::Violation;
 
-/// One row of the layer picture in `docs/architecture.md`.
+/// A row of the layer diagram in `docs/architecture.md`.
 struct Row {
-    /// What `package.metadata.architecture.layer` must say.
+    /// The value of `package.metadata.architecture.layer`.
     layer: &'static str,
-    /// A crate may import those that stand behind it in the same chain.
+    /// A crate may import those behind it in the same chain.
     chains: &'static [&'static [&'static str]],
 }
 
@@ -63,7 +63,7 @@ const ROWS: &[Row] = &[
     },
 ];
 
-/// Developer tools: they import anything, and nothing that is shipped imports them.
+/// Developer tools may import any crate, and no released crate imports them.
 const TOOL_LAYER: &str = "tool";
 const TOOLS: &[&str] = &[
     "proxy-load",
@@ -73,7 +73,7 @@ const TOOLS: &[&str] = &[
     "examples",
 ];
 
-/// What a layer must not link, not even through another package.
+/// Packages that a layer must not link, directly or indirectly.
 const OUT_OF_REACH: &[(&str, &[&str])] = &[
     (
         "core",
@@ -82,7 +82,7 @@ const OUT_OF_REACH: &[(&str, &[&str])] = &[
     ("model", &["tokio", "hyper"]),
 ];
 
-/// Crates in the wrong layer, imports against the table, and links out of reach.
+/// Crates in the wrong layer, forbidden imports, and forbidden links.
 pub(super) fn violations(graph: &Graph) -> Vec<Violation> {
     let mut faults = Vec::new();
     for package in graph.members() {
@@ -154,7 +154,7 @@ fn is_behind(row: usize, own: &str, other: &str) -> bool {
     })
 }
 
-/// The two planes meet in few places: see `docs/architecture.md`.
+/// Imports between data plane and control plane: see `docs/architecture.md`.
 fn crosses_planes_rightly(own: &str, other: &str) -> bool {
     let control = |name: &str| name.starts_with("control");
     match (control(own), control(other)) {
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_core_reaches_no_runtime_even_through_others() {
+    fn the_core_reaches_no_runtime_even_indirectly() {
         let graph = Graph::ours(&[
             ("proxy-limits", "core", &["innocent"]),
             ("proxy-plan", "model", &["kdl"]),

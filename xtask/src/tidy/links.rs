@@ -1,9 +1,9 @@
-//! Links from one Markdown file to another, and to its headings, lead somewhere.
+//! Markdown links to other files and to headings are valid.
 
 use super::tree::{File, Tree};
 use super::violation::Violation;
 
-/// Links that lead nowhere.
+/// Broken links.
 pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
     let pages = tree.files.iter().filter(|file| file.extension() == "md");
     let mut faults = Vec::new();
@@ -59,7 +59,7 @@ fn leads_somewhere(tree: &Tree, page: &File, target: &str) -> bool {
         .is_some_and(|file| has_heading(&file.text, heading))
 }
 
-/// The path of `target` as seen from the file `from`.
+/// The path of `target` relative to the file `from`.
 fn beside(from: &str, target: &str) -> String {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();
@@ -86,7 +86,7 @@ fn has_heading(text: &str, wanted: &str) -> bool {
         .any(|line| anchor(line) == wanted)
 }
 
-/// The anchor that a forge makes of a heading.
+/// The anchor that forges generate for a heading.
 fn anchor(heading: &str) -> String {
     heading
         .trim_start_matches('#')

@@ -1,5 +1,4 @@
-//! What every crate must bring: the workspace's lints, the licence, a README; and the root the
-//! licence texts.
+//! Every crate has the workspace's lints, the licence and a README; the root has the licence texts.
 
 use super::graph::Graph;
 use super::tree::Tree;
@@ -8,7 +7,7 @@ use super::violation::Violation;
 const LICENSE: &str = "MIT OR Apache-2.0";
 const LICENSE_FILES: &[&str] = &["LICENSE-MIT", "LICENSE-APACHE"];
 
-/// Crates that lack something.
+/// Crates that lack one of them.
 pub(super) fn violations(tree: &Tree, graph: &Graph) -> Vec<Violation> {
     let mut faults: Vec<Violation> = LICENSE_FILES
         .iter()

@@ -1,18 +1,18 @@
-//! The modules of each crate and which of them name each other, read from paths in their code.
+//! The modules of each crate, and circles among them, from paths in their code.
 
 use super::source::Source;
 use super::tree::Tree;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A module: its names from the crate's root on. The root has none.
+/// A module: its names from the crate's root, which has none.
 type Module = Vec<String>;
 
-/// The modules that stand in circles, by crate.
+/// Modules in circles, by crate.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Circles(BTreeMap<String, Vec<Vec<String>>>);
 
 impl Circles {
-    /// Of every crate of the tree.
+    /// Of every crate.
     pub(super) fn of(tree: &Tree) -> Self {
         let mut crates: BTreeMap<&str, BTreeMap<Module, &Source>> = BTreeMap::new();
         for (file, source) in tree.rust() {
@@ -27,7 +27,7 @@ impl Circles {
         Self(circles.filter(|(_, circles)| !circles.is_empty()).collect())
     }
 
-    /// How many modules stand in circles, for each crate that has any.
+    /// Number of modules in circles, for each crate with any.
     pub(super) fn modules(&self) -> BTreeMap<&str, usize> {
         let counted = self.0.iter().map(|(name, circles)| {
             let modules = circles.iter().map(Vec::len).sum();
@@ -36,7 +36,7 @@ impl Circles {
         counted.collect()
     }
 
-    /// How many circles there are.
+    /// Number of circles.
     pub(super) fn count(&self) -> usize {
         self.0.values().map(Vec::len).sum()
     }
@@ -48,7 +48,7 @@ impl Circles {
     }
 }
 
-/// The crate's folder and the module of a file, if it is one of a crate's own.
+/// The crate's folder and the module of a file, if it belongs to a crate.
 fn place(path: &str) -> Option<(&str, Module)> {
     let (folder, inside) = path.split_once("/src/")?;
     let mut names: Module = inside
@@ -84,7 +84,7 @@ fn edges(modules: &BTreeMap<Module, &Source>) -> BTreeMap<Module, BTreeSet<Modul
     edges
 }
 
-/// The module that a path leads into, if it is one of this crate.
+/// The module of the same crate that a path leads into, if any.
 fn target(modules: &BTreeMap<Module, &Source>, from: &Module, path: &[String]) -> Option<Module> {
     let (first, mut rest) = path.split_first()?;
     let mut at = match first.as_str() {
@@ -119,7 +119,7 @@ fn parent(module: &Module) -> Module {
     parent
 }
 
-/// Every path with `::` in it; one with a group in braces is as many as the group has.
+/// All paths with `::`; a path with a group in braces counts once per member.
 fn paths(code: &str) -> Vec<Vec<String>> {
     let mut paths = Vec::new();
     let mut rest = code;
@@ -145,7 +145,7 @@ fn paths(code: &str) -> Vec<Vec<String>> {
     paths
 }
 
-/// Reads one path or `use` tree, puts its paths into `found`, and returns what follows it.
+/// Parses one path or `use` tree, adds its paths to `found`, and returns the rest.
 fn tree<'a>(text: &'a str, prefix: &[String], found: &mut Vec<Vec<String>>) -> &'a str {
     let mut path = prefix.to_vec();
     let mut rest = text;
@@ -183,17 +183,17 @@ fn group<'a>(text: &'a str, prefix: &[String], found: &mut Vec<Vec<String>>) -> 
         }
         if first.is_alphabetic() || first == '_' {
             rest = tree(rest, prefix, found);
-            // `as Name` gives it another name here.
+            // `as Name` renames it in this file.
             let end = rest.find([',', '}']).unwrap_or(rest.len());
             rest = rest.get(end..).unwrap_or_default();
         } else {
-            // Not a group of paths: a block behind a path that ends in `::`, which is no Rust.
+            // Not a group of paths: a block behind a path that ends in `::`, which is invalid.
             return rest;
         }
     }
 }
 
-/// The strongly connected components of more than one module, each in the order of its names.
+/// The strongly connected components with more than one module, sorted by name.
 fn circles(edges: &BTreeMap<Module, BTreeSet<Module>>) -> Vec<Vec<String>> {
     let reached: BTreeMap<&Module, BTreeSet<&Module>> = edges
         .keys()

@@ -1,11 +1,11 @@
-//! Noise: banners, notes to oneself, emoji, and code that only silences a check.
+//! Banners, notes, emoji, and code that only silences a check.
 
 use super::items::has_word;
 use super::source::Source;
 use super::tree::{File, Tree};
 use super::violation::Violation;
 
-/// Code that has no place, and the better way.
+/// Forbidden code, with its replacement.
 struct Rule {
     code: &'static str,
     tests_only: bool,
@@ -32,7 +32,7 @@ const COMMENT_MARKS: &[&str] = &["//!", "///", "//", "/*", "<!--", "#"];
 const BANNER: &[char] = &['=', '─', '━', '*', '-', '#', '~', '/'];
 const BANNER_LENGTH: usize = 4;
 
-/// File types that are read, and what begins a comment in those that are not Rust.
+/// Checked file types, with their comment marker.
 const TEXTS: &[(&str, &str)] = &[
     ("rs", "//"),
     ("kdl", "//"),
@@ -42,11 +42,11 @@ const TEXTS: &[(&str, &str)] = &[
     ("md", "<!--"),
 ];
 
-/// Every piece of noise.
+/// All such lines.
 pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
     let mut faults = Vec::new();
     for file in &tree.files {
-        // Fixtures hold what the world sends, and the world is noisy.
+        // Fixtures contain arbitrary input.
         let Some((_, mark)) = TEXTS.iter().find(|(end, _)| *end == file.extension()) else {
             continue;
         };
@@ -113,7 +113,7 @@ fn comments<'a>(path: &str, lines: impl Iterator<Item = &'a str>) -> Vec<Violati
     faults
 }
 
-/// Whether the comment's text begins or ends with a row of the same drawn character.
+/// Whether the comment begins or ends with a row of the same drawing character.
 fn is_banner(comment: &str) -> bool {
     let slashes = comment
         .chars()
@@ -143,7 +143,7 @@ fn emoji(file: &File) -> Vec<Violation> {
         .collect()
 }
 
-/// Whether the line is one of tests and has no comment: an emoji there is what is tested.
+/// Whether the line is test code without a comment, where an emoji is test data.
 fn is_test_data(file: &File, index: usize) -> bool {
     file.source.as_ref().is_some_and(|source| {
         let in_tests = file.is_test() || index >= source.tests_start;

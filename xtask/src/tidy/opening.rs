@@ -1,9 +1,9 @@
-//! Every Rust file opens with a sentence that says what the reader will find.
+//! Every Rust file begins with a `//!` sentence.
 
 use super::tree::Tree;
 use super::violation::Violation;
 
-/// Files that open with anything else.
+/// Files without it.
 pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
     tree.rust()
         .filter(|(file, _)| {

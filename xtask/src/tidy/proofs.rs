@@ -1,4 +1,4 @@
-//! Every setting that has an effect names a test, the test is there, and it writes the setting.
+//! Every implemented setting names a test that exists and writes the setting.
 
 use super::items::{self, Item, has_word};
 use super::source::Source;
@@ -8,14 +8,14 @@ use proxy_model::registry::{self, SettingSpec, Status};
 use std::collections::{BTreeMap, BTreeSet};
 
 const REGISTRY: &str = "crates/proxy-model/src/registry";
-/// How many calls lie between a test and the helper that writes a setting, at most.
+/// Maximum number of calls between a test and the helper that writes a setting.
 const MAX_CALL_DEPTH: usize = 4;
-/// Ends of a setting's name that tell its unit: the model's field goes without.
+/// Suffixes of units in settings' names, which the model's fields omit.
 const UNITS: &[&str] = &["-secs", "-bytes"];
-/// Settings that are written as the argument of their block, and the block's word.
+/// Settings written as the argument of their block, with the block's name.
 const ARGUMENTS: &[(&str, &str)] = &[("upstreams.upstream.targets.target.address", "target")];
 
-/// Settings with a proof that does not exist, is no test, or never writes them.
+/// Settings with a proof that does not exist, is not a test, or does not write them.
 pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
     let tests = Tests::of(tree);
     let settings = registry::all();
@@ -49,7 +49,7 @@ fn fault(tests: &Tests<'_>, setting: &SettingSpec, test: &str) -> Option<Violati
     })
 }
 
-/// How a setting may be written: by its name, by another one, and as the field of the model.
+/// The names by which a setting may be written: its own, aliases, and the model's field.
 fn words(setting: &SettingSpec) -> Vec<String> {
     let argument = ARGUMENTS.iter().find(|(path, _)| *path == setting.path);
     let name = setting.path.rsplit('.').next().unwrap_or_default();
@@ -65,14 +65,14 @@ fn words(setting: &SettingSpec) -> Vec<String> {
     words
 }
 
-/// All tests, and what they may call.
+/// All tests, and the functions that they may call.
 struct Tests<'a> {
     tree: &'a Tree,
-    /// Items by their name.
+    /// Items by name.
     items: BTreeMap<String, Vec<Place<'a>>>,
 }
 
-/// An item and the file it stands in.
+/// An item with its file.
 struct Place<'a> {
     file: &'a File,
     source: &'a Source,
@@ -99,7 +99,7 @@ impl<'a> Tests<'a> {
         items.filter(|place| place.item.is_test).collect()
     }
 
-    /// What a test says and what the helpers that it calls do, with the files it reads.
+    /// The text of a test, of the helpers that it calls, and of the files that it reads.
     fn text(&self, test: &Place<'a>) -> String {
         let mut whole = items::text(test.file, test.source, &test.item);
         let mut seen = BTreeSet::from([test.item.name.clone()]);
@@ -119,7 +119,7 @@ impl<'a> Tests<'a> {
         whole
     }
 
-    /// The helpers that a text names: of the test's own file, or shared by the tests of its crate.
+    /// The helpers that a text calls: in the test's own file, or shared by the tests of its crate.
     fn called(&self, test: &Place<'a>, text: &str, seen: &mut BTreeSet<String>) -> String {
         let mut called = String::new();
         let names: BTreeSet<&str> = text

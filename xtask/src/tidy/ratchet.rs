@@ -1,4 +1,4 @@
-//! Figures that may only fall: how much of what is to go is still there, beside the committed maximum.
+//! Figures that may only fall, compared with their committed maxima.
 
 use super::modules::Circles;
 use super::tree::Tree;
@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 
 /// The committed maxima.
 const PAGE: &str = "xtask/ratchet.toml";
-/// Places that a violation shows at most.
+/// Maximum number of places in a violation.
 const MAX_PLACES: usize = 10;
 
-/// What stands in the file.
+/// The contents of the file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Maxima {
@@ -21,11 +21,11 @@ struct Maxima {
     people_words_per_mille: usize,
     /// Constants with neither noun nor unit in their name.
     bare_constants: usize,
-    /// Modules in circles, by crate; a crate that is not named may have none.
+    /// Modules in circles, by crate; 0 for a crate that is not listed.
     modules_in_circles: BTreeMap<String, usize>,
 }
 
-/// The figures as they are, a name and a text each.
+/// The current figures, each with its name.
 pub(super) fn figures(tree: &Tree) -> Vec<(&'static str, String)> {
     let (circles, words) = (Circles::of(tree), Words::of(tree));
     let modules = circles.modules();

@@ -1,14 +1,14 @@
-//! The test runner's settings: no test is tried twice, and what measures time runs alone.
+//! Settings of the test runner: no retries, and tests that measure time run alone.
 
 use super::items::has_word;
 use super::tree::Tree;
 use super::violation::Violation;
 
 const PAGE: &str = ".config/nextest.toml";
-/// What a test calls that needs a quiet machine.
+/// The call of a test that must run alone.
 const TURN: &str = "alone()";
 
-/// Retries, and tests that want to be alone and are not.
+/// Retries, and such tests without the setting.
 pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
     let Some(settings) = tree.file(PAGE) else {
         return vec![Violation::whole(PAGE, "is missing")];

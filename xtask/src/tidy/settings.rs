@@ -1,10 +1,10 @@
-//! Settings are taken whole: a pattern of a settings type has no `..`, so that a setting which is
-//! read and not applied does not compile.
+//! Settings are destructured completely: a pattern of a settings type has no `..`, so that a
+//! setting which is read and not applied does not compile.
 
 use super::tree::Tree;
 use super::violation::Violation;
 
-/// Patterns of types named `…Settings` that leave fields out.
+/// Patterns of types named `…Settings` with `..`.
 pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
     let mut faults = Vec::new();
     for (file, source) in tree.rust() {
@@ -25,7 +25,7 @@ pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
     faults
 }
 
-/// Whether ` { … .. }` stands here. In a struct expression a value follows the dots.
+/// Whether ` { … .. }` follows. In a struct expression a value follows the dots.
 fn leaves_fields_out(after: &str) -> bool {
     let Some(fields) = after.trim_start().strip_prefix('{') else {
         return false;

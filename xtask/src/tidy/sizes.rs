@@ -1,14 +1,14 @@
-//! How long files may be.
+//! Limits on the length of files.
 
 use super::tree::Tree;
 use super::violation::Violation;
 
-/// Most lines of a file, its tests not counted.
+/// Maximum number of lines of a file without its tests.
 const MAX_LINES: usize = 600;
-/// Most lines of the file in the middle.
+/// Maximum median of the files' lines.
 const MAX_MEDIAN_LINES: usize = 150;
 
-/// Files that are too long, and a median that is.
+/// Files above the limit, and a median above it.
 pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
     let sizes = sizes(tree);
     let mut faults: Vec<Violation> = sizes
@@ -27,7 +27,7 @@ pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
     faults
 }
 
-/// Lines without tests of every file that is not a test itself, longest first.
+/// Lines without tests of every file that is not a test, longest first.
 pub(super) fn sizes(tree: &Tree) -> Vec<(usize, &str)> {
     let mut sizes: Vec<(usize, &str)> = tree
         .rust()
@@ -38,7 +38,7 @@ pub(super) fn sizes(tree: &Tree) -> Vec<(usize, &str)> {
     sizes
 }
 
-/// The size in the middle.
+/// The median.
 pub(super) fn median(sizes: &[(usize, &str)]) -> usize {
     sizes.get(sizes.len() / 2).map_or(0, |(lines, _)| *lines)
 }

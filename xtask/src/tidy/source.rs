@@ -1,14 +1,13 @@
-//! A Rust file taken apart into its code and its comments, so that neither is mistaken for the
-//! other and text in string literals for neither.
+//! Separation of a Rust file into code and comments; text in string literals belongs to neither.
 
-/// A Rust file, line by line, twice.
+/// The lines of a Rust file, separated.
 #[derive(Debug)]
 pub(super) struct Source {
-    /// Each line without its comments and without the insides of its literals.
+    /// Each line without comments and without the contents of literals.
     pub(super) code: Vec<String>,
     /// The comments of each line, with their slashes.
     pub(super) comments: Vec<String>,
-    /// The number of lines before the tests at the end of the file.
+    /// Number of lines before the tests at the end of the file.
     pub(super) tests_start: usize,
 }
 
@@ -20,7 +19,7 @@ enum Kind {
 }
 
 impl Source {
-    /// Takes a file's text apart.
+    /// Separates a file's text.
     pub(super) fn of(text: &str) -> Self {
         let mut code = vec![String::new()];
         let mut comments = vec![String::new()];
@@ -70,7 +69,7 @@ fn tests_start(code: &[String]) -> usize {
         .unwrap_or(code.len())
 }
 
-/// What the text begins with, and its length in bytes, never 0.
+/// The first token of the text, and its length in bytes, never 0.
 fn token(text: &str) -> (Kind, usize) {
     if text.starts_with("//") {
         return (Kind::Comment, text.find('\n').unwrap_or(text.len()));

@@ -1,23 +1,23 @@
-//! The threat model names the tests that prove it: each of them is there, and is a test.
+//! The tests named in the threat model exist.
 
 use super::items;
 use super::tree::Tree;
 use super::violation::Violation;
 
 const PAGE: &str = "docs/threat-model.md";
-/// The words for a folder of tests, and the folder.
+/// Names of test folders in the page, with their paths.
 const PLACES: &[(&str, &str)] = &[
     ("black box", "bins/proxyd/tests/black_box"),
     ("edge", "bins/proxyd/tests/edge"),
     ("conformance", "bins/proxyd/tests/conformance"),
     ("fuzz", "fuzz/targets"),
 ];
-/// What stands in place of a proof where the page says so further down.
+/// The word in place of a proof for a residual threat.
 const RESIDUAL: &str = "residual";
-/// The heading of the column that is read.
+/// The heading of the column with proofs.
 const COLUMN: &str = "proof";
 
-/// Proofs that name what is no test, and threats without one.
+/// Proofs that are not tests, and threats without one.
 pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
     let Some(page) = tree.file(PAGE) else {
         return Vec::new();
@@ -42,7 +42,7 @@ pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
     violations
 }
 
-/// What is wrong with the proofs of one row.
+/// Faults of the proofs of one row.
 fn faults(tree: &Tree, cell: &str) -> impl Iterator<Item = String> {
     let proofs = proofs(cell);
     let unproved = proofs.is_empty() && !cell.contains(RESIDUAL);
@@ -57,7 +57,7 @@ fn faults(tree: &Tree, cell: &str) -> impl Iterator<Item = String> {
     unproved.into_iter().chain(missing)
 }
 
-/// Each name in backticks, with the folder that the words before it say.
+/// Each name in backticks, with the folder of the words before it.
 fn proofs(cell: &str) -> Vec<(String, String)> {
     let mut folder = String::new();
     let mut proofs = Vec::new();
@@ -82,7 +82,8 @@ fn proofs(cell: &str) -> Vec<(String, String)> {
     proofs
 }
 
-/// `module::test`, a file with tests, a fuzz target, or a file of cases that a test beside it goes through.
+/// `module::test`, a file with tests, a fuzz target, or a file of cases for a test in the same
+/// folder.
 fn is_proof(tree: &Tree, folder: &str, name: &str) -> bool {
     let (module, test) = match name.rsplit_once("::") {
         Some((module, test)) => (module, Some(test)),
@@ -103,7 +104,7 @@ fn is_proof(tree: &Tree, folder: &str, name: &str) -> bool {
     has_tests || (source.is_some() && test.is_none() && is_gone_through(tree, path))
 }
 
-/// Whether a file in the same folder has tests and names the module of this one.
+/// Whether a file in the same folder has tests and uses the module of this one.
 fn is_gone_through(tree: &Tree, path: &str) -> bool {
     let Some((folder, module)) = path.rsplit_once('/') else {
         return false;

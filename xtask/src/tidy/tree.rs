@@ -9,18 +9,18 @@ use std::fs;
 /// Every file that git tracks or would track.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
-    /// In the order of their paths.
+    /// Sorted by path.
     pub(super) files: Vec<File>,
 }
 
 /// One file.
 #[derive(Debug)]
 pub(super) struct File {
-    /// From the root folder, with `/`.
+    /// Relative to the root, with `/`.
     pub(super) path: String,
     /// Empty for a file that is not UTF-8.
     pub(super) text: String,
-    /// The text taken apart, for Rust files.
+    /// Code and comments, for Rust files.
     pub(super) source: Option<Source>,
 }
 
@@ -40,7 +40,7 @@ impl Tree {
         let mut tree = Self::default();
         for path in paths {
             let full = workspace.root().join(path);
-            // Deleted here, but not yet for git.
+            // Deleted in the work tree but not in the index.
             if !full.is_file() {
                 continue;
             }
@@ -51,7 +51,7 @@ impl Tree {
         Ok(tree)
     }
 
-    /// The Rust files, each with its text taken apart.
+    /// The Rust files, with their code and comments.
     pub(super) fn rust(&self) -> impl Iterator<Item = (&File, &Source)> {
         self.files
             .iter()

@@ -1,8 +1,8 @@
-//! One thing that `tidy` found, and where.
+//! A violation with its place.
 
 use std::fmt;
 
-/// A fault in a file, or in a crate as a whole.
+/// A violation in a file, or of a crate as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Violation {
     place: String,
@@ -11,7 +11,7 @@ pub(super) struct Violation {
 }
 
 impl Violation {
-    /// A fault of a file or crate as a whole.
+    /// A violation of a file or crate as a whole.
     pub(super) fn whole(place: &str, what: impl Into<String>) -> Self {
         Self {
             place: place.to_owned(),
@@ -20,7 +20,7 @@ impl Violation {
         }
     }
 
-    /// A fault on one line; `index` counts from 0.
+    /// A violation on one line; `index` counts from 0.
     pub(super) fn on_line(place: &str, index: usize, what: impl Into<String>) -> Self {
         Self {
             place: place.to_owned(),
@@ -39,7 +39,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// The faults as a person reads them, for comparison in tests.
+/// The violations as text, for comparison in tests.
 #[cfg(test)]
 pub(super) fn told(faults: &[Violation]) -> Vec<String> {
     faults.iter().map(ToString::to_string).collect()

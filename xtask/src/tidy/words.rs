@@ -1,4 +1,5 @@
-//! Words that hide what is meant: people words for machines in comments, and constants without a noun.
+//! Words that hide the meaning: people words for machines in comments, and constants without a
+//! noun.
 
 use super::tree::Tree;
 
@@ -18,7 +19,7 @@ const PEOPLE_WORDS: &[&str] = &[
     "anyone",
     "others",
 ];
-/// Names of constants that say neither of what nor in which unit.
+/// Words that by themselves name neither a quantity nor a unit.
 const BARE_NAMES: &[&str] = &[
     "ALWAYS", "BIG", "BRIEF", "ENOUGH", "EVERY", "FEW", "FEWEST", "GREAT", "GREATEST", "HARDLY",
     "LARGE", "LARGEST", "LEAST", "LESS", "LITTLE", "LONG", "LONGEST", "LOOK", "MANY", "MORE",
@@ -26,13 +27,13 @@ const BARE_NAMES: &[&str] = &[
     "SMALLEST", "SOME", "SOON", "WHILE",
 ];
 
-/// How often such words stand in the project.
+/// Occurrences of such words in the project.
 #[derive(Debug, Default)]
 pub(super) struct Words {
     comment_lines: usize,
-    /// Where people words stand: file and line, counted from 1.
+    /// Places of people words: file and line, from 1.
     people: Vec<String>,
-    /// Where bare constants are declared: file, line and name.
+    /// Places of bare constants: file, line and name.
     constants: Vec<String>,
 }
 
@@ -57,7 +58,7 @@ impl Words {
         words
     }
 
-    /// People words in a thousand comment lines.
+    /// People words per thousand comment lines.
     pub(super) fn people_per_mille(&self) -> usize {
         (self.people.len() * 1_000).div_ceil(self.comment_lines.max(1))
     }
@@ -67,12 +68,12 @@ impl Words {
         self.constants.len()
     }
 
-    /// Where the people words stand.
+    /// Places of the people words.
     pub(super) fn people(&self) -> &[String] {
         &self.people
     }
 
-    /// Where the bare constants stand.
+    /// Places of the bare constants.
     pub(super) fn constants(&self) -> &[String] {
         &self.constants
     }
@@ -84,7 +85,7 @@ fn people(comment: &str) -> impl Iterator<Item = String> {
     words.filter(|word| PEOPLE_WORDS.contains(&word.as_str()))
 }
 
-/// The name that a line declares as a constant or a static.
+/// The name of a constant or static that the line declares.
 fn constant(line: &str) -> Option<&str> {
     let line = line.trim_start();
     let line = line.split_once("pub ").map_or(line, |(_, rest)| rest);
@@ -98,7 +99,7 @@ fn constant(line: &str) -> Option<&str> {
     Some(rest.split_once(':')?.0.trim())
 }
 
-/// Whether all words of a name are adjectives and adverbs.
+/// Whether all parts of a name are such words.
 fn is_bare(name: &str) -> bool {
     name.split('_').all(|word| BARE_NAMES.contains(&word))
 }

@@ -166,7 +166,7 @@ fn trailers_of_a_request_reach_the_upstream() {
 }
 
 #[test]
-fn trailers_of_a_request_cannot_say_who_asks() {
+fn trailers_of_a_request_cannot_carry_credentials() {
     let upstream = Upstream::echo();
     let proxyd = Config::to(&upstream).start();
 

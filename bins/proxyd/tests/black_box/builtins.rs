@@ -116,7 +116,7 @@ fn only_get_and_head_are_answered() {
 }
 
 #[test]
-fn a_body_nobody_reads_does_not_spoil_the_connection() {
+fn an_unread_body_does_not_spoil_the_connection() {
     let proxyd = serving("health");
     let mut client = proxyd.connect();
 

@@ -142,7 +142,7 @@ fn warnings_do_not_fail_unless_they_are_to() {
 }
 
 #[test]
-fn who_is_strict_is_told_so() {
+fn a_strict_check_fails_on_warnings() {
     let desk = Desk::new();
     let file = desk.file("doubtful.kdl", DOUBTFUL);
     let said = text(&run_with(&["config", "check", "--strict"], &file).stderr);

@@ -18,7 +18,7 @@ fn listening() -> (TcpListener, SocketAddr) {
 }
 
 #[test]
-fn a_stderr_that_nobody_reads_freezes_neither_workers_nor_sigterm() {
+fn an_unread_stderr_freezes_neither_workers_nor_sigterm() {
     let upstream = Upstream::saying("served");
     let (socket, address) = listening();
     let (unread, full) = full_pipe();
@@ -56,7 +56,7 @@ fn a_stderr_that_nobody_reads_freezes_neither_workers_nor_sigterm() {
 }
 
 #[test]
-fn a_configuration_that_is_refused_ends_a_process_whose_stderr_is_full() {
+fn a_refused_configuration_ends_a_process_with_a_full_stderr() {
     let (unread, full) = full_pipe();
     let proxyd = Launch::new(BINARY, "nonsense").stderr(full).spawn();
 

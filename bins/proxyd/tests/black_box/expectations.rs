@@ -20,7 +20,7 @@ fn a_client_that_waits_for_100_gets_it_and_then_the_answer() {
 }
 
 #[test]
-fn a_client_that_waits_for_100_is_refused_at_once_when_nobody_can_serve_it() {
+fn a_client_that_waits_for_100_is_refused_at_once_without_a_target() {
     let upstream = Upstream::echo();
     let proxyd = Config::new().start_with_nothing_but(&upstream);
 

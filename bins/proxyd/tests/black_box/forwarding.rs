@@ -4,7 +4,7 @@ use crate::support::{Config, request};
 use proxy_testkit::{Upstream, get, ok};
 
 #[test]
-fn the_upstream_is_told_who_asked_how_and_for_which_host() {
+fn the_upstream_gets_client_protocol_and_host() {
     let upstream = Upstream::saying("");
     let proxyd = Config::to(&upstream).start();
 
@@ -67,7 +67,7 @@ fn a_stranger_s_claims_are_dropped() {
 }
 
 #[test]
-fn claims_in_other_words_are_dropped_whoever_makes_them() {
+fn claims_with_underscores_are_dropped_from_every_sender() {
     const SHADOWS: [&str; 5] = [
         "X_Forwarded_For",
         "X-Forwarded_For",
@@ -143,7 +143,7 @@ const OTHER_CLAIMS: [&str; 28] = [
 ];
 
 #[test]
-fn no_stranger_s_word_about_who_asked_or_for_what_reaches_the_upstream() {
+fn no_forwarding_claim_of_an_untrusted_peer_reaches_the_upstream() {
     let upstream = Upstream::saying("");
     let proxyd = Config::to(&upstream).start();
     let mut client = proxyd.connect();
@@ -162,7 +162,7 @@ fn no_stranger_s_word_about_who_asked_or_for_what_reaches_the_upstream() {
 }
 
 #[test]
-fn a_trusted_proxy_s_word_about_who_asked_passes_but_not_with_underscores() {
+fn forwarding_claims_of_a_trusted_proxy_pass_but_not_with_underscores() {
     let upstream = Upstream::saying("");
     let proxyd = Config::to(&upstream)
         .listener(r#"trusted-proxies "127.0.0.0/8""#)

@@ -122,7 +122,7 @@ fn queue_of(proxyd: &Proxyd) -> usize {
 }
 
 #[test]
-fn a_backlog_counts_for_sockets_of_others_too() {
+fn a_backlog_applies_to_inherited_sockets_too() {
     let upstream = Upstream::saying("hi");
     let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = socket.local_addr().unwrap();

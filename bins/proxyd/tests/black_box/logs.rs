@@ -363,7 +363,7 @@ fn lines_over_the_buffer_are_dropped_and_counted() {
 }
 
 #[test]
-fn a_stdout_that_nobody_reads_does_not_keep_a_process() {
+fn an_unread_stdout_does_not_keep_a_process() {
     let config = Config::new();
     let mut proxyd = Launch::new(BINARY, &config.kdl()).hold_stdout().start();
 

@@ -20,7 +20,7 @@ fn version_2(command: u8, family: u8, rest: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_trusted_proxy_tells_who_calls() {
+fn a_trusted_proxy_s_header_sets_the_client() {
     let upstream = Upstream::saying("hello");
     let proxyd = behind(&upstream);
     let four = [192, 0, 2, 7, 192, 0, 2, 9, 0x9c, 0x40, 1, 187];
@@ -58,7 +58,7 @@ fn a_header_without_a_client_leaves_the_peer() {
 }
 
 #[test]
-fn a_header_that_names_nobody_makes_nobody_trusted() {
+fn a_header_without_a_client_grants_no_trust() {
     let upstream = Upstream::saying("hello");
     let proxyd = behind(&upstream);
     let (local, unspecified) = (version_2(0x20, 0, &[]), version_2(0x21, 0, &[]));
@@ -91,7 +91,7 @@ fn a_header_may_come_in_pieces() {
 }
 
 #[test]
-fn who_sends_no_header_is_closed_unanswered() {
+fn a_connection_without_a_header_is_closed_unanswered() {
     let upstream = Upstream::saying("hello");
     let proxyd = behind(&upstream);
     for text in [
@@ -107,7 +107,7 @@ fn who_sends_no_header_is_closed_unanswered() {
 }
 
 #[test]
-fn who_is_not_trusted_is_closed_unanswered() {
+fn an_untrusted_peer_is_closed_unanswered() {
     let upstream = Upstream::saying("hello");
     let listener = "proxy-protocol #true\ntrusted-proxies \"192.0.2.0/24\"";
     let proxyd = Config::to(&upstream).listener(listener).start();

@@ -57,7 +57,7 @@ fn a_connection_that_was_closed_while_it_rested_is_not_an_error() {
 }
 
 #[test]
-fn a_get_whose_kept_connection_ends_without_a_word_is_sent_again() {
+fn a_get_on_a_pooled_connection_that_closes_silently_is_sent_again() {
     let upstream = closing_on_the_second();
     let config = Config::to(&upstream).route("metrics", &format!("priority 100; {METRICS}"));
     let proxyd = config.start();
@@ -90,7 +90,7 @@ fn ending_the_first(end: fn(&mut Served)) -> Upstream {
 }
 
 #[test]
-fn a_get_whose_fresh_connection_ends_without_a_word_is_sent_again() {
+fn a_get_on_a_fresh_connection_that_closes_silently_is_sent_again() {
     let ends: [fn(&mut Served); 2] = [|_| {}, |served| served.reset()];
     for end in ends {
         let upstream = ending_the_first(end);
@@ -108,7 +108,7 @@ fn a_get_whose_fresh_connection_ends_without_a_word_is_sent_again() {
 }
 
 #[test]
-fn a_get_whose_target_ends_the_connection_without_a_word_goes_to_another_target() {
+fn a_get_to_a_target_that_closes_silently_goes_to_another_target() {
     let mute = Upstream::start(|served| {
         served.request();
     });
@@ -128,7 +128,7 @@ fn a_get_whose_target_ends_the_connection_without_a_word_goes_to_another_target(
 }
 
 #[test]
-fn a_post_whose_fresh_connection_ends_without_a_word_is_not_sent_again() {
+fn a_post_on_a_fresh_connection_that_closes_silently_is_not_sent_again() {
     for body in ["order", ""] {
         let upstream = ending_the_first(|_| {});
         let proxyd = Config::to(&upstream).start();
@@ -158,7 +158,7 @@ fn a_post_that_was_sent_is_not_sent_again() {
 }
 
 #[test]
-fn a_request_whose_answer_had_begun_is_not_sent_again() {
+fn a_request_with_a_begun_response_is_not_sent_again() {
     let upstream = Upstream::start(|served| {
         if served.request().is_some() {
             served.send(ok("0"));

@@ -165,7 +165,7 @@ fn a_client_that_leaves_a_long_body_takes_its_upstream_request_along() {
 }
 
 #[test]
-fn what_comes_behind_a_long_body_is_answered_to_nobody() {
+fn bytes_behind_a_long_body_are_not_delivered() {
     let upstream = Upstream::start(move |served| {
         served.request();
         served.send(head(LONG));

@@ -41,7 +41,7 @@ fn endless() -> Upstream {
 }
 
 #[test]
-fn a_tunnel_whose_target_is_gone_is_cut_after_the_time_to_drain() {
+fn a_tunnel_to_a_removed_target_is_cut_after_the_time_to_drain() {
     let (old, new) = (Upstream::websocket(), Upstream::saying("new"));
     let proxyd = Config::to(&old).top(ONE_SECOND_TO_DRAIN).start();
     let mut tunnel = switched(&proxyd, "/");
@@ -59,7 +59,7 @@ fn a_tunnel_whose_target_is_gone_is_cut_after_the_time_to_drain() {
 }
 
 #[test]
-fn a_tunnel_whose_route_is_gone_is_cut_after_the_time_to_drain() {
+fn a_tunnel_of_a_removed_route_is_cut_after_the_time_to_drain() {
     let old = Upstream::websocket();
     let proxyd = Config::to(&old).top(ONE_SECOND_TO_DRAIN).start();
     let mut tunnel = switched(&proxyd, "/");
@@ -78,7 +78,7 @@ fn a_tunnel_whose_route_is_gone_is_cut_after_the_time_to_drain() {
 }
 
 #[test]
-fn a_response_whose_target_is_gone_is_cut_after_the_time_to_drain() {
+fn a_response_of_a_removed_target_is_cut_after_the_time_to_drain() {
     let (old, new) = (endless(), Upstream::saying("new"));
     let proxyd = Config::to(&old).top(ONE_SECOND_TO_DRAIN).start();
     let mut client = proxyd.connect();
@@ -106,7 +106,7 @@ fn by_path(upstreams: &[(&str, &Upstream)]) -> Config {
 }
 
 #[test]
-fn a_tunnel_whose_target_comes_back_in_time_goes_on() {
+fn a_tunnel_to_a_target_restored_in_time_goes_on() {
     let (one, two, other) = (
         Upstream::websocket(),
         Upstream::websocket(),

@@ -114,7 +114,7 @@ fn a_socket_of_the_manager_s_does_where_any_port_will() {
 }
 
 #[test]
-fn a_socket_of_the_manager_s_is_used_and_who_waits_there_is_served() {
+fn a_socket_of_the_manager_is_used_and_its_queue_is_served() {
     let upstream = Upstream::saying("served");
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();

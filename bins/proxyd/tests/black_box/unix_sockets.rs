@@ -99,7 +99,7 @@ fn a_client_by_a_file_is_on_this_host() {
 }
 
 #[test]
-fn a_proxy_in_front_tells_over_a_unix_socket_who_calls() {
+fn a_proxy_in_front_sets_the_client_over_a_unix_socket() {
     let (place, upstream) = (Place::new(), Upstream::saying("hi"));
     let listener = r#"proxy-protocol #true; trusted-proxies "127.0.0.1""#;
     let _proxyd = Proxyd::start(BINARY, &place.config(&upstream, listener));
@@ -235,7 +235,7 @@ fn the_admin_interface_at_a_unix_socket_is_handed_over_too() {
 }
 
 #[test]
-fn a_file_that_somebody_removed_comes_back() {
+fn a_removed_socket_file_is_created_again() {
     let (place, upstream) = (Place::new(), Upstream::saying("hi"));
     let admin = place.0.path().join("admin.sock");
     let more = format!(

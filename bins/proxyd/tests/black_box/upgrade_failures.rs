@@ -152,7 +152,7 @@ fn ask_until(address: SocketAddr, over: &Gate) -> usize {
 }
 
 #[test]
-fn a_new_process_that_fails_late_has_cut_nobody_off() {
+fn a_new_process_that_fails_late_has_disconnected_no_client() {
     let upstream = Upstream::answering(ok("fine"));
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let in_use = taken.local_addr().unwrap();

@@ -280,76 +280,76 @@ fn nobody_suffers_from(attack: &Attack) {
 }
 
 #[test]
-fn requests_given_up_at_once_hinder_nobody() {
+fn requests_reset_at_once_block_no_client() {
     nobody_suffers_from(&attacks::rapid_reset());
 }
 
 #[test]
-fn requests_that_must_be_given_up_hinder_nobody() {
+fn requests_that_the_proxy_must_reset_block_no_client() {
     nobody_suffers_from(&attacks::made_reset());
 }
 
 #[test]
-fn an_endless_head_hinders_nobody() {
+fn an_endless_head_blocks_no_client() {
     nobody_suffers_from(&attacks::endless_head());
 }
 
 #[test]
-fn an_endless_head_of_nothing_hinders_nobody() {
+fn an_endless_head_of_nothing_blocks_no_client() {
     nobody_suffers_from(&attacks::endless_empty_head());
 }
 
 #[test]
-fn heads_of_nothing_hinder_nobody() {
+fn heads_of_nothing_block_no_client() {
     nobody_suffers_from(&attacks::empty_heads());
 }
 
 #[test]
-fn settings_without_end_hinder_nobody() {
+fn settings_without_end_block_no_client() {
     nobody_suffers_from(&attacks::settings());
 }
 
 #[test]
-fn pings_without_end_hinder_nobody() {
+fn pings_without_end_block_no_client() {
     nobody_suffers_from(&attacks::pings());
 }
 
 #[test]
-fn window_updates_of_one_byte_hinder_nobody() {
+fn window_updates_of_one_byte_block_no_client() {
     nobody_suffers_from(&attacks::window_updates_of_one());
 }
 
 #[test]
-fn priorities_without_end_hinder_nobody() {
+fn priorities_without_end_block_no_client() {
     nobody_suffers_from(&attacks::priorities());
 }
 
 #[test]
-fn data_frames_without_data_hinder_nobody() {
+fn data_frames_without_data_block_no_client() {
     nobody_suffers_from(&attacks::empty_data());
 }
 
 #[test]
-fn data_frames_full_of_padding_hinder_nobody() {
+fn data_frames_full_of_padding_block_no_client() {
     nobody_suffers_from(&attacks::padded_data());
 }
 
 #[test]
-fn crumbs_of_data_hinder_nobody() {
+fn crumbs_of_data_block_no_client() {
     nobody_suffers_from(&attacks::crumbs());
 }
 
 #[test]
-fn heads_that_unfold_hinder_nobody() {
+fn heads_that_decompress_block_no_client() {
     nobody_suffers_from(&attacks::unfolding_heads());
 }
 
 #[test]
-fn windows_that_stay_closed_hinder_nobody() {
+fn windows_that_stay_closed_block_no_client() {
     nobody_suffers_from(&attacks::closed_windows());
 }
 
 #[test]
-fn a_socket_that_nobody_reads_hinders_nobody() {
+fn a_socket_that_is_never_read_blocks_no_client() {
     nobody_suffers_from(&attacks::deaf());
 }

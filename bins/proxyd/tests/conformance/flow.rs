@@ -151,7 +151,7 @@ fn settings_are_acknowledged_and_pings_are_echoed() {
 
 /// More data than the connection's window, sent to an endpoint that responds without reading it.
 #[test]
-fn data_that_nobody_reads_gives_its_room_back() {
+fn unread_data_gives_its_window_back() {
     let upstream = Upstream::saying("hello");
     let doors = doors::open(upstream.address(), "");
     for door in [doors.plain, doors.tls_h2] {

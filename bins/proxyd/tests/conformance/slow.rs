@@ -59,7 +59,7 @@ impl Slow {
 }
 
 #[test]
-fn slow_clients_hinder_nobody_and_are_closed_in_time() {
+fn slow_clients_block_no_client_and_are_closed_in_time() {
     let _turn = alone();
     let upstream = Upstream::saying("ok");
     let address = upstream.address();

@@ -282,7 +282,7 @@ fn a_response_that_breaks_off_does_not_look_whole() {
 }
 
 #[test]
-fn a_stream_whose_client_takes_nothing_is_given_up() {
+fn a_stream_with_a_client_that_reads_nothing_is_given_up() {
     let upstream = Upstream::start(|served| {
         while let Some(request) = served.request() {
             let size = if request.target == "/large" {

@@ -63,7 +63,7 @@ fn a_drained_connection_ends_when_its_streams_have() {
 }
 
 #[test]
-fn who_takes_another_connection_in_time_is_refused_nothing() {
+fn a_client_that_reconnects_in_time_is_refused_nothing() {
     let gate = Gate::new();
     let upstream = {
         let gate = gate.clone();

@@ -122,7 +122,7 @@ async fn give_a_batch_up(client: &mut Frames, batch: u32, forwarded: impl Fn(u32
 }
 
 #[test]
-fn callers_whose_deadlines_pass_while_an_upstream_stalls_are_no_flood() {
+fn expired_deadlines_at_a_stalled_upstream_are_no_flood() {
     let upstream = Http2Upstream::start(|request| async move {
         // Held until the client resets it.
         let mut respond = request.respond;
@@ -161,7 +161,7 @@ fn callers_whose_deadlines_pass_while_an_upstream_stalls_are_no_flood() {
 }
 
 #[test]
-fn callers_whose_deadlines_pass_while_an_http1_upstream_stalls_are_no_flood() {
+fn expired_deadlines_at_a_stalled_http1_upstream_are_no_flood() {
     let upstream = Upstream::start(|served| {
         served.head();
         served.end();

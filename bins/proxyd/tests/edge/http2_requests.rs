@@ -9,7 +9,7 @@ use std::process::Command;
 const H2C: &str = "h2c #true";
 
 #[test]
-fn http2_is_spoken_by_who_agrees_to_it_over_tls() {
+fn http2_is_negotiated_over_tls() {
     let authority = Authority::new("root");
     let site = authority.issue(&["a.test"]);
     let upstream = Upstream::saying("hello");

@@ -607,7 +607,7 @@ fn an_answer_that_http1_could_not_carry_is_a_bad_gateway() {
 }
 
 #[test]
-fn a_get_whose_fresh_connection_ends_without_a_word_is_sent_again() {
+fn a_get_on_a_fresh_connection_that_closes_silently_is_sent_again() {
     let mute = Upstream::start(|served| {
         // The preface and the first frames, then nothing.
         drop(served.exactly(24));

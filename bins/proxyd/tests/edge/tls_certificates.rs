@@ -8,7 +8,7 @@ use std::fs;
 const FURTHER: &str = r#"certificate { cert-file "b.crt"; key-file "b.key" }"#;
 
 #[test]
-fn a_further_certificate_is_shown_to_who_asks_for_it() {
+fn a_further_certificate_is_selected_by_sni() {
     let authority = Authority::new("root");
     let [site, other] = ["a.test", "b.test"].map(|name| authority.issue(&[name]));
     let upstream = Upstream::saying("hello");

@@ -15,7 +15,7 @@ fn listener() -> String {
 }
 
 #[test]
-fn a_trusted_proxy_tells_who_shakes_hands() {
+fn a_trusted_proxy_s_header_precedes_the_tls_handshake() {
     let authority = Authority::new("root");
     let site = authority.issue(&["a.test"]);
     let upstream = Upstream::saying("hello");

@@ -102,7 +102,7 @@ fn a_target_of_a_strange_authority_is_not_trusted() {
 }
 
 #[test]
-fn a_target_whose_certificate_expired_is_not_trusted() {
+fn a_target_with_an_expired_certificate_is_not_trusted() {
     let root = Authority::new("root");
     let target = TlsUpstream::start(greeting(&root.issue_until(&["up.test"], 2001), None, &[]));
     let proxyd = running(target.address, NAMED, &root);

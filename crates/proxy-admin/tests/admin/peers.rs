@@ -112,7 +112,7 @@ async fn a_resting_connection_is_closed_without_a_word() {
 }
 
 #[tokio::test]
-async fn callers_that_hold_connections_keep_nobody_out() {
+async fn clients_that_hold_connections_block_no_other_client() {
     let admin = Admin::open();
     let mut held = Vec::new();
     for _ in 0..100 {

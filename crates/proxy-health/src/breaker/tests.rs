@@ -75,7 +75,7 @@ fn one_failure_of_a_probe_opens_it_for_another_timeout() {
 }
 
 #[test]
-fn a_probe_whose_client_leaves_gives_its_place_back() {
+fn a_probe_of_a_disconnected_client_releases_its_slot() {
     let breaker = open(settings(1, 1, 1), 0);
     for _ in 0..1_000 {
         let probe = breaker.admit(100 * MS).unwrap();

@@ -47,7 +47,7 @@ fn one_client_with_many_delays_another_by_one() {
 }
 
 #[test]
-fn a_full_queue_refuses_its_greatest_client_and_makes_room_for_others() {
+fn a_full_queue_refuses_its_greatest_client_to_make_room() {
     let mut queue = queue(3);
     let [_, _, newest] = [0; 3].map(|_| push(&mut queue, 1, 0));
     let full = QueueFull { max_requests: 3 };
@@ -81,7 +81,7 @@ fn requests_leave_after_their_wait_and_not_before() {
 }
 
 #[test]
-fn a_client_that_leaves_is_skipped_and_its_ticket_is_no_others() {
+fn a_client_that_leaves_is_skipped_and_its_ticket_is_not_reused() {
     let mut queue = queue(10);
     let gone = push(&mut queue, 1, 0);
     let next = push(&mut queue, 1, 0);

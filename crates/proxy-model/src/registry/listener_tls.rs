@@ -92,15 +92,15 @@ settings! {
     /// A further certificate, for other server names.
     CERTIFICATE: Block, Many = block("listeners.listener.tls.certificate")
         .many()
-        .enforced("proxy-server", "a_further_certificate_is_shown_to_who_asks_for_it");
+        .enforced("proxy-server", "a_further_certificate_is_selected_by_sni");
     /// The certificate chain, leaf first, PEM.
     CERTIFICATE_CERT_FILE: Text<PathBuf>, Required =
         file("listeners.listener.tls.certificate.cert-file", "a certificate file", "cert.pem")
-            .enforced("proxy-server", "a_further_certificate_is_shown_to_who_asks_for_it");
+            .enforced("proxy-server", "a_further_certificate_is_selected_by_sni");
     /// The private key, PEM.
     CERTIFICATE_KEY_FILE: Text<PathBuf>, Required =
         file("listeners.listener.tls.certificate.key-file", "a key file", "key.pem")
-            .enforced("proxy-server", "a_further_certificate_is_shown_to_who_asks_for_it");
+            .enforced("proxy-server", "a_further_certificate_is_selected_by_sni");
     /// An OCSP response for the certificate, DER.
     CERTIFICATE_OCSP_FILE: Text<PathBuf>, Unset =
         file("listeners.listener.tls.certificate.ocsp-file", "a file", "cert.ocsp")

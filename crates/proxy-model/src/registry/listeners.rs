@@ -109,7 +109,7 @@ settings! {
     /// and its forwarding headers are not trusted.
     PROXY_PROTOCOL: Flag, Given<bool> = flag("listeners.listener.proxy-protocol")
         .or(false)
-        .enforced("proxy-server", "a_trusted_proxy_tells_who_calls");
+        .enforced("proxy-server", "a_trusted_proxy_s_header_sets_the_client");
     /// Maximum number of concurrent streams on one HTTP/2 connection.
     MAX_CONCURRENT_STREAMS: Integer<u32>, Given<u32> =
         integer("listeners.listener.max-concurrent-streams", 1, 10_000, "streams")

@@ -13,7 +13,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 impl Attempts<'_, '_> {
-    /// Sends the request on `lane` and waits for the head of its response.
+    /// Sends the request on `stream_slot` and waits for the head of its response.
     pub(super) async fn send_http2(
         &mut self,
         stream_slot: StreamSlot,

@@ -161,7 +161,7 @@ fn into_http2(head: &mut Parts, to: Destination<'_>, requested: Option<&Requeste
     }
 }
 
-/// Rewrites the target to origin form, and records its host in `found`. Returns whether no field
+/// Rewrites the target to origin form, and records its host in `known`. Returns whether no field
 /// has that host yet, as with HTTP/2. [RFC 9112 §3.2.1, §3.2.2]
 fn into_origin_form(head: &mut Parts, known: &mut KnownHeaders, hosts: &HostValue) -> bool {
     let Some(authority) = head.uri.authority() else {

@@ -41,7 +41,7 @@ enum Ping {
 }
 
 impl KeepAlivePing {
-    /// The first data triggers `news`.
+    /// The first data triggers `notify`.
     pub(super) fn new(clock: Rc<Clock>, notify: Rc<ConnectNotify>) -> Self {
         Self {
             heard: Cell::new(clock.now()),
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_that_nobody_minds_is_left_alone_for_long() {
+    fn an_idle_connection_is_pinged_only_after_minutes() {
         let (keep_alive, clock) = keep_alive();
         keep_alive.asked();
         keep_alive.heard();

@@ -182,7 +182,7 @@ impl<B: Body<Data = Bytes> + Unpin> Http2Request<B> {
 /// The response to an extended CONNECT, with the tunnel if it was accepted.
 pub type ExtendedConnect = (Response<()>, Option<Tunnel>);
 
-/// Sends an extended CONNECT on `lane`: `head` has the protocol in its extensions. `None` if the
+/// Sends an extended CONNECT on `stream_slot`: `head` has the protocol in its extensions. `None` if the
 /// target does not support it.
 ///
 /// # Errors

@@ -1,7 +1,7 @@
 //! The driver of an HTTP/1.x connection, from its first byte to its last.
 //!
 //! Requests are served one after the other: see [`exchange`]. An idle connection holds only its
-//! socket, so that thousands of them cost little: see [`poll_awake`].
+//! socket, so that thousands of them cost little: see [`poll_hibernating`].
 
 use crate::http1::connection::{Connection, ConnectionIo};
 use crate::http1::exchange::exchange;

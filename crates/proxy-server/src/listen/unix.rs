@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_else_s_file_is_given_permissions() {
+    fn the_mode_of_another_file_is_not_changed() {
         let folder = tempfile::tempdir().unwrap();
         let (path, secret) = (folder.path().join("a.sock"), folder.path().join("secret"));
         fs::write(&secret, "mine").unwrap();

@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_written_as_everybody_writes_them() {
+    fn numbers_are_written_like_format_does() {
         let large = (3..20).flat_map(|zeros| [10_u64.pow(zeros) - 1, 10_u64.pow(zeros)]);
         for number in (0..20_000).chain(large).chain([u64::MAX]) {
             assert_eq!(pushed(|out| push(out, number)), number.to_string());

@@ -72,7 +72,7 @@ impl Door {
 }
 
 #[test]
-fn nobody_is_asked_unless_it_is_written() {
+fn no_client_certificate_is_requested_by_default() {
     let door = Door::new();
     let server = door.with(ClientAuth::None);
     let shown = door.ca.issue(&Leaf::client());

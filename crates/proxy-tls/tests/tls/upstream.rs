@@ -15,7 +15,7 @@ use std::io;
 use std::sync::Arc;
 
 #[test]
-fn a_target_whose_certificate_is_not_trusted_is_refused() {
+fn a_target_with_an_untrusted_certificate_is_refused() {
     let dir = Dir::new();
     let ca = Ca::new("root");
     let ca_file = dir.write("ca.pem", ca.pem());
