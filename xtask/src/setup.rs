@@ -35,7 +35,7 @@ pub(crate) fn install(workspace: &Workspace, bench: bool) -> Vec<String> {
     missing.extend(rust_component(workspace, "rustfmt", "fmt"));
     missing.extend(rust_component(workspace, "clippy", "clippy"));
     missing.extend(cargo_deny(workspace));
-    missing.extend(object_server::install(workspace));
+    missing.extend(object_store_server(workspace));
     if bench {
         missing.extend(llvm_tools(workspace));
     }
@@ -88,6 +88,16 @@ fn cargo_deny(workspace: &Workspace) -> Option<String> {
         .arg("cargo-deny")
         .env("CARGO_PROFILE_DEV_DEBUG", "0");
     outcome("cargo-deny", command::run(&mut install))
+}
+
+fn object_store_server(workspace: &Workspace) -> Option<String> {
+    match object_server::install(workspace) {
+        Ok(false) => {
+            say(format!("setup: {} is here", object_server::NAME));
+            None
+        }
+        installed => outcome(object_server::NAME, installed.map(drop)),
+    }
 }
 
 /// Whether `cargo <subcommand>` is installed.
