@@ -181,4 +181,5 @@ fn show_warnings(loaded: &Loaded) {
 
 fn show_effective(loaded: &Loaded) {
     say(render::in_force(&loaded.model).trim_end());
+    say(proxy_server::worst_case(&loaded.model));
 }

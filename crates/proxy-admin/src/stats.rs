@@ -12,6 +12,8 @@ pub(crate) fn document(state: &AdminState) -> Value {
         lifecycle: _,
         registry,
         in_flight,
+        memory,
+        queued,
         connections,
         health_changes: _,
     } = &state.sources;
@@ -23,22 +25,21 @@ pub(crate) fn document(state: &AdminState) -> Value {
             Limit::InFlightRequests,
         ),
         (
+            limits::MAX_QUEUED_REQUESTS.name(),
+            queued,
+            Limit::QueueDepth,
+        ),
+        (
             limits::MAX_TOTAL_CONNECTIONS.name(),
             connections,
             Limit::ConnectionCount,
         ),
     ];
     let used = rows.map(|(name, gauge, limit)| limit_use(name, gauge, limit, &snapshot));
-    let documents = state.plan.load();
     let memory = MemoryUse {
         rss_bytes: Process::read().resident_bytes,
-        limit_bytes: documents
-            .plan
-            .model()
-            .limits
-            .max_memory_bytes
-            .map(|max| *max),
-        shedding: false,
+        limit_bytes: memory.max_bytes(),
+        shedding: memory.is_shedding(),
     };
     snapshot.stats(&used, memory)
 }

@@ -121,6 +121,9 @@ fault_codes! {
     PlaintextToTlsPort = "plaintext-to-tls-port", Warning;
     /// The connection limit exceeds the process's limit of open files, less 100.
     TooManyConnections = "too-many-connections", Warning;
+    /// The limits on connections, requests and bodies allow more memory than `max-memory-bytes` or
+    /// `max-memory-percent` does.
+    MemoryBeyondLimit = "memory-beyond-limit", Warning;
     /// A regular expression matches the same as `path` or `path-prefix`, which are faster.
     RegexCouldBePrefix = "regex-could-be-prefix", Warning;
     /// A value uses another server's notation and is taken literally here: `/api/*`, the host `_`,

@@ -8,7 +8,7 @@ use crate::diagnostic_code::DiagnosticCode;
 use crate::diagnostics::Diagnostics;
 use crate::files::Files;
 use crate::load::Loaded;
-use proxy_model::{Model, Place, Route, Service, Upstream};
+use proxy_model::{Model, Place, Route, Service, Setting, Upstream};
 use proxy_routing::{PathPattern, Router};
 use std::collections::HashSet;
 
@@ -66,6 +66,28 @@ impl Loaded {
                 .help(format!(
                     "set it to {room} or less, or raise the limit (`ulimit -n`)"
                 )),
+        );
+    }
+}
+
+impl Loaded {
+    /// Adds a warning that `worst_bytes`, the most memory that the configuration can take, are more than
+    /// `limit_bytes`, the limit on memory.
+    pub fn compare_with_memory(&mut self, worst_bytes: u64, limit_bytes: u64) {
+        let limits = &self.model.limits;
+        let bytes = limits.max_memory_bytes.as_ref().and_then(Setting::place);
+        let percent = limits.max_memory_percent.as_ref().and_then(Setting::place);
+        let place = bytes.or(percent).unwrap_or_default();
+        let message = format!(
+            "the limit on memory is {limit_bytes} bytes, but peers can make the process hold \
+             {worst_bytes}"
+        );
+        self.warnings.push(
+            Diagnostic::new(DiagnosticCode::MemoryBeyondLimit, place, message)
+                .label("new connections are refused before other limits are reached")
+                .help(
+                    "`--test --verbose` shows the sum; lower the limits in it, or raise this one",
+                ),
         );
     }
 }

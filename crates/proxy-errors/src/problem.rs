@@ -60,6 +60,15 @@ impl Problem {
         }
     }
 
+    /// The limit that was met is that of `setting`, though most of its reason are of another.
+    #[must_use]
+    pub fn with_setting(self, setting: &'static str) -> Self {
+        Self {
+            setting: Some(setting),
+            ..self
+        }
+    }
+
     /// Sets another status: an agent's own, or [`Reason::standard_status`] if configured.
     #[must_use]
     pub fn with_status(self, status: StatusCode) -> Self {

@@ -137,8 +137,17 @@ impl Reason {
             Self::HeaderCountLimit => Some("limits.max-header-count"),
             Self::HeaderNameLimit => Some("limits.max-header-name-bytes"),
             Self::HeaderValueLimit => Some("limits.max-header-value-bytes"),
+            Self::BufferSizeLimit => Some("limits.max-body-buffer-bytes"),
             Self::ConnectionLimit => Some("limits.max-total-connections"),
+            Self::ClientConnectionLimit => Some("limits.max-connections-per-client"),
+            Self::RouteConnectionLimit => Some("limits.max-connections-per-route"),
             Self::InFlightLimit => Some("limits.max-in-flight-requests"),
+            Self::QueueFull => Some("limits.max-queued-requests"),
+            Self::QueueTimeout => Some("limits.max-queue-wait-secs"),
+            Self::GlobalRateLimit => Some("limits.max-requests-per-second-global"),
+            Self::ClientRateLimit => Some("limits.max-requests-per-second-per-client"),
+            Self::RouteRateLimit => Some("limits.max-requests-per-second-per-route"),
+            Self::PolicyRateLimit => Some("routes.route.policies.rate-limit"),
             _ => None,
         }
     }

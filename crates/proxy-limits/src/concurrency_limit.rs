@@ -48,18 +48,37 @@ impl ConcurrencyLimit {
     /// [`LimitReached`] at the maximum.
     #[inline]
     pub fn acquire(&self) -> Result<Permit, LimitReached> {
-        let held = self.0.held.fetch_add(1, Ordering::Relaxed);
-        let max = self.0.max.load(Ordering::Relaxed);
-        if max <= held {
-            self.0.held.fetch_sub(1, Ordering::Relaxed);
-            return Err(LimitReached { held, max });
-        }
-        Ok(Permit(Arc::clone(&self.0)))
+        self.enter().map(|()| Permit(Arc::clone(&self.0)))
     }
 
-    /// Units held now.
+    /// Takes one unit, which [`Self::leave`] gives back: for an owner that keeps the limit at hand and
+    /// needs no permit beside it.
+    ///
+    /// # Errors
+    /// [`LimitReached`] when the ceiling is reached.
+    #[inline]
+    pub fn enter(&self) -> Result<(), LimitReached> {
+        let held = self.0.held.fetch_add(1, Ordering::SeqCst);
+        let max = self.0.max.load(Ordering::Relaxed);
+        if max <= held {
+            self.0.held.fetch_sub(1, Ordering::SeqCst);
+            return Err(LimitReached { held, max });
+        }
+        Ok(())
+    }
+
+    /// Gives back one unit that [`Self::enter`] took.
+    #[inline]
+    pub fn leave(&self) {
+        self.0.held.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Units held now. Changes and readings of several limits are seen in one order by all threads, so
+    /// that of two threads, each of which changes one limit and then reads another, one sees the other's
+    /// change.
+    #[inline]
     pub fn held(&self) -> u32 {
-        self.0.held.load(Ordering::Relaxed)
+        self.0.held.load(Ordering::SeqCst)
     }
 
     /// The maximum.
@@ -73,9 +92,17 @@ impl ConcurrencyLimit {
     }
 }
 
+impl Permit {
+    /// Whether it is a unit of `limit`.
+    #[must_use]
+    pub fn is_of(&self, limit: &ConcurrencyLimit) -> bool {
+        Arc::ptr_eq(&self.0, &limit.0)
+    }
+}
+
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.0.held.fetch_sub(1, Ordering::Relaxed);
+        self.0.held.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -85,26 +112,26 @@ mod tests {
 
     #[test]
     fn a_dropped_permit_makes_room() {
-        let gauge = ConcurrencyLimit::new(1);
+        let limit = ConcurrencyLimit::new(1);
 
-        let permit = gauge.acquire().unwrap();
+        let permit = limit.acquire().unwrap();
         assert_eq!(
-            gauge.acquire().unwrap_err(),
+            limit.acquire().unwrap_err(),
             LimitReached { held: 1, max: 1 }
         );
         drop(permit);
-        assert!(gauge.acquire().is_ok());
+        assert!(limit.acquire().is_ok());
     }
 
     #[test]
     fn a_lower_ceiling_takes_nothing_away_but_refuses_newcomers() {
-        let gauge = ConcurrencyLimit::new(3);
-        let held: Vec<_> = (0..3).map(|_| gauge.acquire().unwrap()).collect();
+        let limit = ConcurrencyLimit::new(3);
+        let held: Vec<_> = (0..3).map(|_| limit.acquire().unwrap()).collect();
 
-        gauge.set_max(1);
-        assert_eq!(gauge.held(), 3);
-        assert!(gauge.acquire().is_err());
+        limit.set_max(1);
+        assert_eq!(limit.held(), 3);
+        assert!(limit.acquire().is_err());
         drop(held);
-        assert!(gauge.acquire().is_ok());
+        assert!(limit.acquire().is_ok());
     }
 }

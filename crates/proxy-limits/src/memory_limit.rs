@@ -17,9 +17,10 @@ pub struct MemoryLimitSettings {
 ///
 /// Above the limit load is shed; it is accepted again below 90 % of the limit, which prevents
 /// oscillation.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct MemoryLimit {
-    max_bytes: Option<u64>,
+    /// 0 is without limit.
+    max_bytes: AtomicU64,
     shedding: AtomicBool,
     used_bytes: AtomicU64,
 }
@@ -50,25 +51,38 @@ impl MemoryLimit {
     /// never shed.
     #[must_use]
     pub fn new(settings: MemoryLimitSettings, total_bytes: u64) -> Self {
-        let MemoryLimitSettings {
-            max_bytes,
-            max_percent,
-        } = settings;
-        let share = max_percent.map(|percent| share(total_bytes, percent));
-        Self {
-            max_bytes: [max_bytes, share].into_iter().flatten().min(),
-            shedding: AtomicBool::new(false),
-            used_bytes: AtomicU64::new(0),
-        }
+        let limit = Self::default();
+        limit.max_bytes.store(
+            settings.max_bytes_of(total_bytes).unwrap_or(0),
+            Ordering::Relaxed,
+        );
+        limit
+    }
+
+    /// Applies `settings` from now on, on a machine, or in a control group, of `total_bytes`. Gives what
+    /// the last reading means under them.
+    pub fn apply(&self, settings: MemoryLimitSettings, total_bytes: u64) -> MemoryChange {
+        let max_bytes = settings.max_bytes_of(total_bytes);
+        self.max_bytes
+            .store(max_bytes.unwrap_or(0), Ordering::Relaxed);
+        self.observe(self.used_bytes())
     }
 
     /// Records a measurement of the resident memory, in bytes.
     pub fn observe(&self, used_bytes: u64) -> MemoryChange {
         self.used_bytes.store(used_bytes, Ordering::Relaxed);
-        let Some(max_bytes) = self.max_bytes else {
-            return MemoryChange::Unchanged;
-        };
         let was_shedding = self.is_shedding();
+        let Some(max_bytes) = self.max_bytes() else {
+            if !was_shedding {
+                return MemoryChange::Unchanged;
+            }
+            self.shedding.store(false, Ordering::Relaxed);
+            let max_bytes = u64::MAX;
+            return MemoryChange::Recovered {
+                used_bytes,
+                max_bytes,
+            };
+        };
         if !was_shedding && used_bytes > max_bytes {
             self.shedding.store(true, Ordering::Relaxed);
             return MemoryChange::SheddingBegan {
@@ -92,20 +106,27 @@ impl MemoryLimit {
         self.shedding.load(Ordering::Relaxed)
     }
 
-    /// The limit in bytes; `None` if unlimited.
-    pub const fn max_bytes(&self) -> Option<u64> {
-        self.max_bytes
+    /// The limit in bytes, if there is one.
+    pub fn max_bytes(&self) -> Option<u64> {
+        Some(self.max_bytes.load(Ordering::Relaxed)).filter(|max| *max > 0)
     }
 
     /// Resident memory at the last reading, in bytes.
     pub fn used_bytes(&self) -> u64 {
         self.used_bytes.load(Ordering::Relaxed)
     }
+}
 
-    /// Takes over the state of `before`, which a reload has replaced by this limit.
-    pub fn resume(&self, before: &Self) {
-        self.shedding.store(before.is_shedding(), Ordering::Relaxed);
-        self.observe(before.used_bytes());
+impl MemoryLimitSettings {
+    /// The limit in bytes where there are `total_bytes`, if there is one.
+    #[must_use]
+    pub fn max_bytes_of(self, total_bytes: u64) -> Option<u64> {
+        let Self {
+            max_bytes,
+            max_percent,
+        } = self;
+        let share = max_percent.map(|percent| share(total_bytes, percent));
+        [max_bytes, share].into_iter().flatten().min()
     }
 }
 
@@ -180,14 +201,20 @@ mod tests {
 
     #[test]
     fn a_reload_goes_on_shedding_until_there_is_room_under_the_new_limit() {
-        let before = limit(Some(1_000), None);
-        before.observe(1_500);
-        let higher = limit(Some(1_600), None);
-        higher.resume(&before);
-        assert!(higher.is_shedding());
+        let memory = limit(Some(1_000), None);
+        let bytes = |max| MemoryLimitSettings {
+            max_bytes: Some(max),
+            max_percent: None,
+        };
+        memory.observe(1_500);
+        assert_eq!(memory.apply(bytes(1_600), 0), MemoryChange::Unchanged);
+        assert!(memory.is_shedding());
 
-        let highest = limit(Some(2_000), None);
-        highest.resume(&before);
-        assert!(!highest.is_shedding());
+        memory.apply(bytes(2_000), 0);
+        assert!(!memory.is_shedding());
+        memory.apply(bytes(1_400), 0);
+        assert!(memory.is_shedding());
+        memory.apply(MemoryLimitSettings::default(), 0);
+        assert!(!memory.is_shedding());
     }
 }

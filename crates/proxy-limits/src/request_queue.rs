@@ -18,6 +18,9 @@ pub struct RequestQueueSettings {
     pub max_wait: Duration,
 }
 
+/// Requests that a queue has memory for from its beginning.
+const RESERVED_REQUESTS: u32 = 1_024;
+
 /// The result of queueing a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queued {
@@ -41,8 +44,8 @@ pub struct QueueFull {
 ///
 /// A plain data structure for one thread: the caller keeps a waker for each [`Ticket`], calls
 /// [`Self::pop`] when a slot is free, [`Self::pop_expired`] when time has passed, and
-/// [`Self::remove`] when a client disconnects. All of them take constant time without allocation;
-/// only a [`Self::push`] to a full queue visits every client.
+/// [`Self::remove`] when a client disconnects. All of them take constant time, without allocation up
+/// to 1 024 requests; only a [`Self::push`] to a full queue visits every client.
 #[derive(Debug)]
 pub struct RequestQueue {
     settings: RequestQueueSettings,
@@ -62,11 +65,11 @@ enum Turn {
 }
 
 impl RequestQueue {
-    /// An empty queue, with memory for its maximum length. `seed` prevents clients from choosing
-    /// addresses with colliding hashes.
+    /// An empty queue, with memory for its maximum length, at most for 1 024 requests. `seed` prevents
+    /// clients from choosing addresses with colliding hashes.
     #[must_use]
     pub fn new(settings: RequestQueueSettings, seed: KeySeed) -> Self {
-        let capacity = settings.max_requests as usize;
+        let capacity = settings.max_requests.min(RESERVED_REQUESTS) as usize;
         Self {
             settings,
             slots: Slots::with_capacity(capacity),
@@ -77,20 +80,47 @@ impl RequestQueue {
         }
     }
 
+    /// Applies `settings` to requests that come from now on. The queue holds what it held.
+    pub fn apply(&mut self, settings: RequestQueueSettings) {
+        self.settings = settings;
+    }
+
+    /// What the queue is set to.
+    pub const fn settings(&self) -> RequestQueueSettings {
+        self.settings
+    }
+
     /// Queues a request of `client` at `now_ns`.
     ///
     /// # Errors
     /// [`QueueFull`] when the queue is full and no other client has at least two more waiting.
     pub fn push(&mut self, client: ClientKey, now_ns: u64) -> Result<Queued, QueueFull> {
-        let RequestQueueSettings {
-            max_requests,
-            max_wait,
-        } = self.settings;
-        let displaced = if self.len() < max_requests as usize {
-            None
-        } else {
-            Some(self.displace(client).ok_or(QueueFull { max_requests })?)
-        };
+        if self.len() < self.settings.max_requests as usize {
+            let ticket = self.insert(client, now_ns);
+            return Ok(Queued {
+                ticket,
+                displaced: None,
+            });
+        }
+        self.push_in_place(client, now_ns)
+    }
+
+    /// Queues a request of `client` at `now_ns` in the place of another, however long the queue is: for
+    /// a bound that several queues share.
+    ///
+    /// # Errors
+    /// [`QueueFull`] when no other client has at least two more waiting.
+    pub fn push_in_place(&mut self, client: ClientKey, now_ns: u64) -> Result<Queued, QueueFull> {
+        let max_requests = self.settings.max_requests;
+        let displaced = self.displace(client).ok_or(QueueFull { max_requests })?;
+        Ok(Queued {
+            ticket: self.insert(client, now_ns),
+            displaced: Some(displaced),
+        })
+    }
+
+    fn insert(&mut self, client: ClientKey, now_ns: u64) -> Ticket {
+        let max_wait = self.settings.max_wait;
         let wait_ns = u64::try_from(max_wait.as_nanos()).unwrap_or(u64::MAX);
         let ticket = self.slots.insert(Waiting {
             client,
@@ -104,7 +134,7 @@ impl RequestQueue {
             self.slots.turns.push_back(&mut self.turns, ticket.slot);
         }
         self.slots.own.push_back(own, ticket.slot);
-        Ok(Queued { ticket, displaced })
+        ticket
     }
 
     /// The next request in rotation: the oldest of the client that has waited longest for its turn.

@@ -1,6 +1,7 @@
 //! Global limits.
 
 use crate::place::Setting;
+use std::time::Duration;
 
 /// The `limits` block.
 #[derive(Clone, Debug)]
@@ -37,6 +38,8 @@ pub struct Limits {
     pub max_in_flight_requests_per_worker: Setting<u32>,
     /// Requests waiting to be admitted.
     pub max_queued_requests: Setting<u32>,
+    /// Longest wait of one request for a place.
+    pub max_queue_wait: Setting<Duration>,
     /// Requests waiting for one agent.
     pub max_agent_queue_depth: Setting<u32>,
     /// Bytes of one body sent to agents.

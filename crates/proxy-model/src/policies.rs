@@ -56,6 +56,8 @@ pub struct RateLimit {
     pub burst: Setting<u32>,
     /// The key by which requests share a bucket.
     pub key: Setting<RateKey>,
+    /// Whether requests over the limit are counted and logged, but served.
+    pub observe_only: Setting<bool>,
 }
 
 /// The key by which requests share a bucket.

@@ -14,6 +14,7 @@ use proxy_clock::{RequestTimers, Timer};
 use proxy_errors::Problem;
 use proxy_http1::{Pipe, SpliceFrom};
 use proxy_pool::{ResponseBody, SendError};
+use std::collections::VecDeque;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -41,6 +42,8 @@ enum Source {
     Bytes(Bytes),
     Upstream(Box<UpstreamBody>),
     File(Box<FileBody>),
+    /// Read before it was wanted, and what comes behind that.
+    Held(Box<Held>),
     /// The body failed; the bytes before are sent first.
     Failed(BodyError),
     /// The body failed; the trailers report it.
@@ -60,6 +63,15 @@ struct UpstreamBody {
     body: ResponseBody<RequestBody>,
     timers: RequestTimers,
     read_time: Duration,
+}
+
+/// What was read of a body before it was wanted.
+#[derive(Debug, Default)]
+struct Held {
+    pieces: VecDeque<Frame<Bytes>>,
+    bytes: u64,
+    /// What has not been read yet.
+    rest: Option<Box<UpstreamBody>>,
 }
 
 impl Body {
@@ -125,10 +137,33 @@ impl Body {
         match &mut self.source {
             Source::Bytes(bytes) => std::mem::take(bytes),
             Source::Upstream(_)
+            | Source::Held(_)
             | Source::File(_)
             | Source::Failed(_)
             | Source::ErrorTrailers(_) => Bytes::new(),
         }
+    }
+
+    /// Reads as much of a body from upstream as `max_bytes` allow. It cannot fail once that much is there.
+    pub(crate) fn poll_hold(
+        &mut self,
+        cx: &mut Context<'_>,
+        max_bytes: u64,
+    ) -> Poll<Result<(), SendError>> {
+        if let Source::Upstream(_) = &self.source {
+            let arriving = std::mem::replace(&mut self.source, Source::Bytes(Bytes::new()));
+            let Source::Upstream(rest) = arriving else {
+                return Poll::Ready(Ok(()));
+            };
+            self.source = Source::Held(Box::new(Held {
+                rest: Some(rest),
+                ..Held::default()
+            }));
+        }
+        let Source::Held(held) = &mut self.source else {
+            return Poll::Ready(Ok(()));
+        };
+        held.poll_fill(cx, max_bytes)
     }
 
     /// Continues sending the request while the client does not read the response.
@@ -141,7 +176,10 @@ impl Body {
     /// Ends a stream after a reload removed its route or target and its grace period is over.
     #[inline]
     fn end_if_removed(&mut self) {
-        let streams = matches!(self.source, Source::Upstream(_) | Source::File(_));
+        let streams = matches!(
+            self.source,
+            Source::Upstream(_) | Source::Held(_) | Source::File(_)
+        );
         let completion = self.completion.as_deref_mut().filter(|_| streams);
         if let Some(problem) = completion.and_then(CompletionGuard::removed) {
             self.source = self.fail(Interruption::Own(problem));
@@ -167,6 +205,47 @@ impl Body {
             completion.record.problem = Some(Box::new(problem));
         }
         source
+    }
+}
+
+impl Held {
+    fn poll_fill(&mut self, cx: &mut Context<'_>, max_bytes: u64) -> Poll<Result<(), SendError>> {
+        while self.bytes < max_bytes
+            && let Some(rest) = &mut self.rest
+        {
+            match ready!(rest.poll(cx)) {
+                Some(Ok(frame)) => {
+                    self.bytes += frame.data_ref().map_or(0, Bytes::len) as u64;
+                    self.pieces.push_back(frame);
+                }
+                Some(Err(fault)) => return Poll::Ready(Err(fault)),
+                None => self.rest = None,
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, SendError>>> {
+        if let Some(piece) = self.pieces.pop_front() {
+            return Poll::Ready(Some(Ok(piece)));
+        }
+        match &mut self.rest {
+            Some(rest) => rest.poll(cx),
+            None => Poll::Ready(None),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let held = self.pieces.iter();
+        let held: usize = held.filter_map(Frame::data_ref).map(Bytes::len).sum();
+        let held = held as u64;
+        let rest = self.rest.as_ref().map(|rest| rest.body.size_hint());
+        match rest.map_or(Some(0), |rest| rest.exact()) {
+            Some(rest) if !self.pieces.iter().any(Frame::is_trailers) => {
+                SizeHint::with_exact(held + rest)
+            }
+            Some(_) | None => SizeHint::default(),
+        }
     }
 }
 
@@ -235,6 +314,7 @@ impl HttpBody for Body {
             Source::Bytes(bytes) if bytes.is_empty() => Poll::Ready(None),
             Source::Bytes(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
             Source::Upstream(upstream) => upstream.poll(cx).map_err(Interruption::Upstream),
+            Source::Held(held) => held.poll(cx).map_err(Interruption::Upstream),
             Source::File(file) => file.poll(cx).map_err(Interruption::Own),
             Source::Failed(error) => return Poll::Ready(Some(Err(*error))),
             Source::ErrorTrailers(trailers) => {
@@ -272,6 +352,7 @@ impl HttpBody for Body {
         match &self.source {
             Source::Bytes(bytes) => bytes.is_empty(),
             Source::Upstream(upstream) => upstream.body.is_end_stream(),
+            Source::Held(held) => held.pieces.is_empty() && held.rest.is_none(),
             Source::File(file) => file.left() == 0,
             Source::Failed(_) | Source::ErrorTrailers(_) => false,
         }
@@ -281,6 +362,7 @@ impl HttpBody for Body {
         match &self.source {
             Source::Bytes(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Source::Upstream(upstream) => upstream.body.size_hint(),
+            Source::Held(held) => held.size_hint(),
             Source::File(file) => SizeHint::with_exact(file.left()),
             Source::Failed(_) | Source::ErrorTrailers(_) => SizeHint::default(),
         }
@@ -291,9 +373,11 @@ impl SpliceFrom for Body {
     fn can_splice(&self) -> bool {
         match &self.source {
             Source::Upstream(upstream) => upstream.body.can_splice(),
-            Source::Bytes(_) | Source::File(_) | Source::Failed(_) | Source::ErrorTrailers(_) => {
-                false
-            }
+            Source::Bytes(_)
+            | Source::Held(_)
+            | Source::File(_)
+            | Source::Failed(_)
+            | Source::ErrorTrailers(_) => false,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use h2::RecvStream;
+use http::HeaderMap;
 use http::header::HOST;
 use http_body::{Body, Frame, SizeHint};
 use std::cell::Cell;
@@ -19,6 +20,15 @@ pub enum ClientBody {
     Http1(Rc<dyn Source>),
     /// Over HTTP/2.
     Http2(Streamed),
+    /// Read whole before.
+    Held(HeldBody),
+}
+
+/// A body that was read whole.
+#[derive(Debug, Default)]
+pub struct HeldBody {
+    pub(crate) bytes: Bytes,
+    pub(crate) trailers: Option<HeaderMap>,
 }
 
 /// An HTTP/1.x connection, which delivers the body of its current request.
@@ -90,6 +100,7 @@ impl Body for ClientBody {
             Self::Empty => Poll::Ready(None),
             Self::Http1(source) => source.poll_frame(cx),
             Self::Http2(streamed) => streamed.poll_frame(cx),
+            Self::Held(held) => Poll::Ready(held.next_frame().map(Ok)),
         }
     }
 
@@ -99,6 +110,7 @@ impl Body for ClientBody {
             Self::Empty => true,
             Self::Http1(source) => source.is_over(),
             Self::Http2(streamed) => streamed.stream.is_end_stream(),
+            Self::Held(held) => held.bytes.is_empty() && held.trailers.is_none(),
         }
     }
 
@@ -108,7 +120,17 @@ impl Body for ClientBody {
             Self::Empty => SizeHint::with_exact(0),
             Self::Http1(source) => source.size_hint(),
             Self::Http2(_) => SizeHint::default(),
+            Self::Held(held) => SizeHint::with_exact(held.bytes.len() as u64),
         }
+    }
+}
+
+impl HeldBody {
+    fn next_frame(&mut self) -> Option<Frame<Bytes>> {
+        if !self.bytes.is_empty() {
+            return Some(Frame::data(std::mem::take(&mut self.bytes)));
+        }
+        self.trailers.take().map(Frame::trailers)
     }
 }
 

@@ -8,14 +8,15 @@ use crate::failure::{exchange_problem, malformed_body, timeout_problem};
 use crate::known_headers::KnownHeaders;
 use crate::names;
 use crate::origin::{Origin, PlanParts};
+use crate::places::Places;
 use crate::removal::ReloadWatch;
 use crate::request_body::Progress;
+use crate::route_limits::RateLimitStatus;
 use crate::state::Worker;
 use http::header::CONNECTION;
 use http::{HeaderValue, Response, StatusCode};
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_health::BreakerPermit;
-use proxy_limits::Permit;
 use proxy_pool::SendError;
 use proxy_telemetry::{AccessLogHead, AccessRecord, Outcome, Protocol};
 use proxy_upstream::ActiveRequest;
@@ -53,7 +54,9 @@ pub(crate) struct ExchangeRecord {
     pub(crate) upstream_took: Option<Duration>,
     pub(crate) upload: Option<Rc<Progress>>,
     pub(crate) problem: Option<Box<Problem>>,
-    pub(crate) permit: Option<Permit>,
+    pub(crate) places: Places,
+    /// What its response tells of rate limits; none where none concerns it.
+    pub(crate) rate: Option<Box<RateLimitStatus>>,
     /// The request among those that the target called last has in hand, where that is looked at.
     pub(crate) load: Option<ActiveRequest>,
     /// Leave of the route's breaker, until it is told how the request went.
@@ -81,6 +84,9 @@ impl CompletionGuard {
             && (self.client.should_close(&self.worker) || self.client.close.get())
         {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        if let Some(rate) = self.record.rate.take() {
+            rate.write(headers);
         }
         if self.record.parts.upstream.is_none() {
             self.client.earn_reset();
@@ -161,7 +167,7 @@ impl CompletionGuard {
             .in_flight
             .set(self.client.in_flight.get().saturating_sub(1));
         self.worker.metrics.requests_in_flight.sub(1);
-        self.record.permit = None;
+        self.record.places = Places::default();
         self.record.load = None;
         let aborted = self.attribute_to_client();
         self.leave_target();
@@ -267,11 +273,12 @@ mod tests {
     use crate::correlation::IdSource;
     use crate::exchange::Exchange;
     use crate::forwarded_headers::Peer;
+    use crate::in_flight_limit::InFlightLimit;
     use crate::state::{ActivePlan, Logs, Shared, UpstreamConnectors};
     use crate::time::Time;
     use http::Request;
-    use proxy_clock::Deadline;
-    use proxy_limits::ConcurrencyLimit;
+    use proxy_clock::{Deadline, ProcessClock};
+    use proxy_limits::{ConcurrencyLimit, ConnectionsByClient, KeySeed};
     use proxy_plan::{Plan, TargetRegistry};
     use proxy_pool::{ConnectSettings, Tunnel, UpstreamStream};
     use proxy_telemetry::{Lifecycle, Registry, RegistrySettings};
@@ -306,16 +313,19 @@ mod tests {
         let connectors = vec![UpstreamConnectors {
             targets: vec![settings],
         }];
-        ActivePlan::new(Arc::new(plan), connectors, registry, 0)
+        ActivePlan::new(Arc::new(plan), connectors, Arc::default(), registry, 0)
     }
 
     fn worker(active: ActivePlan, registry: &Arc<Registry>) -> Rc<Worker> {
         let versions = ("1", "abc");
         let lifecycle = Lifecycle::new(versions, Arc::clone(registry), SystemTime::UNIX_EPOCH);
         let shared = Shared {
-            in_flight: ConcurrencyLimit::new(10),
+            in_flight: Arc::new(InFlightLimit::new(10, 10)),
             connections: ConcurrencyLimit::new(10),
             health_changes: Arc::default(),
+            clients: ConnectionsByClient::new(10, KeySeed { low: 1, high: 2 }),
+            memory: Arc::default(),
+            clock: ProcessClock::starting_at(0, Duration::ZERO),
             lifecycle: Arc::new(lifecycle),
         };
         let metrics = registry.worker(0);

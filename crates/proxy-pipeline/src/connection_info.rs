@@ -7,10 +7,11 @@ use crate::terms::ConnectionTerms;
 use http::HeaderValue;
 use proxy_clock::{Deadline, Tick, Timer};
 use proxy_framing::FramingError;
+use proxy_limits::{ConcurrencyLimit, Permit};
 use proxy_pool::{ConnectionPermit, Tunnel};
 use proxy_tls::{ClientAuthVerdict, ServerTls};
 use std::cell::{Cell, RefCell, RefMut};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -61,6 +62,8 @@ struct Aside {
     upgrade_slot: Option<UpgradeSlot>,
     /// The upstream's side, after the 101 was written.
     switched: Option<Switched>,
+    /// Of routes with requests on the connection just now; some may be over. HTTP/2 only.
+    route_permits: Vec<Weak<Permit>>,
 }
 
 /// The result of a TLS handshake, for all requests of the connection.
@@ -150,6 +153,12 @@ impl ConnectionInfo {
         self.must_close_now(worker) || self.is_used_up(worker)
     }
 
+    /// Whether an idle connection closes because the process has no descriptor left for another.
+    #[inline]
+    pub fn gives_way(&self, worker: &Worker) -> bool {
+        self.requests.get() > 0 && worker.takes_descriptor()
+    }
+
     /// Whether its terms are outdated, or its maximum of age or requests is reached.
     #[inline]
     fn is_used_up(&self, worker: &Worker) -> bool {
@@ -226,6 +235,22 @@ impl ConnectionInfo {
             permit,
             completion,
         });
+    }
+
+    /// The connection's permit of `limit`, if one of its requests has it.
+    pub(crate) fn route_permit(&self, limit: &ConcurrencyLimit) -> Option<Rc<Permit>> {
+        let aside = self.aside.borrow();
+        let mut permits = aside.as_ref()?.route_permits.iter();
+        permits.find_map(|permit| permit.upgrade().filter(|permit| permit.is_of(limit)))
+    }
+
+    /// Lets other requests of the same route share `permit` while it lasts.
+    pub(crate) fn keep_route_permit(&self, permit: &Rc<Permit>) {
+        let mut aside = self.aside();
+        aside
+            .route_permits
+            .retain(|permit| permit.strong_count() > 0);
+        aside.route_permits.push(Rc::downgrade(permit));
     }
 
     fn aside(&self) -> RefMut<'_, Aside> {

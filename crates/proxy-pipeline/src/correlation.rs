@@ -4,6 +4,7 @@ use bytes::{Bytes, BytesMut};
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
 use http::HeaderValue;
+use proxy_limits::KeySeed;
 use std::cell::RefCell;
 use std::io;
 use std::time::Duration;
@@ -36,6 +37,15 @@ impl IdSource {
     /// The operating system returned no random bytes.
     pub fn of_the_system() -> io::Result<Self> {
         random_key().map(Self::new)
+    }
+
+    /// A seed for a table of keys that clients choose.
+    #[must_use]
+    pub fn key_seed(&self) -> KeySeed {
+        KeySeed {
+            low: self.random(),
+            high: self.random(),
+        }
     }
 
     /// A new ID for the time `unix_time`. [RFC 9562 §5.7]

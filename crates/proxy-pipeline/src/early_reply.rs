@@ -7,6 +7,7 @@ use crate::correlation::is_acceptable;
 use crate::failure::waited;
 use crate::local_reply::{RawAnswer, raw_answer};
 use crate::origin::{Origin, PlanParts};
+use crate::places::Places;
 use crate::refused_head;
 use crate::removal::ReloadWatch;
 use crate::state::{ActivePlan, Worker};
@@ -71,7 +72,8 @@ pub fn refuse_unread(
             upstream_took: None,
             upload: None,
             problem: Some(Box::new(problem)),
-            permit: None,
+            places: Places::default(),
+            rate: None,
             load: None,
             breaker: None,
             access_head: access_head(worker, &active, unread.head),

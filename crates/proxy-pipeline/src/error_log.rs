@@ -40,6 +40,10 @@ pub(crate) fn log_problem(worker: &Worker, problem: &Problem, context: &ErrorCon
     if reason == Reason::ClientAborted {
         return;
     }
+    if reason.error_type() == ErrorType::RateLimit {
+        let index = u16::try_from(reason.index()).unwrap_or(u16::MAX);
+        worker.metrics.blocked(index);
+    }
     let level = if status >= 500 {
         Level::Error
     } else {
@@ -50,19 +54,8 @@ pub(crate) fn log_problem(worker: &Worker, problem: &Problem, context: &ErrorCon
     let message = problem.log_message();
     if let Some(limit_type) = limit_met(reason) {
         worker.metrics.limit_met(limit_type);
-        let (actual, limit) = counted(problem.detail());
-        let limit_record = LimitRecord {
-            at,
-            message: &message,
-            limit_type,
-            limit,
-            actual,
-            client_ip: &client_ip,
-            trace_id: Some(correlation_id).filter(|id| !id.is_empty()),
-            setting: problem.setting(),
-        };
         if warns {
-            worker.logs.borrow_mut().errors.limit(&limit_record);
+            write_limit(worker, problem, (limit_type, &message), context);
         }
     }
     if level == Level::Warn && !warns {
@@ -81,6 +74,40 @@ pub(crate) fn log_problem(worker: &Worker, problem: &Problem, context: &ErrorCon
         client_ip: &client_ip,
         took,
         field: problem.field(),
+        setting: problem.setting(),
+    });
+}
+
+/// Counts and writes down that a request was over a limit that only observes.
+#[cold]
+pub(crate) fn note_observed(worker: &Worker, problem: &Problem, context: &ErrorContext<'_>) {
+    worker.metrics.rate_limits_observed.add(1);
+    let warns = worker.logs.borrow().warnings;
+    if let Some(limit_type) = limit_met(problem.reason()).filter(|_| warns) {
+        let message = format!(
+            "{} (served: the limit only observes)",
+            problem.log_message()
+        );
+        write_limit(worker, problem, (limit_type, &message), context);
+    }
+}
+
+fn write_limit(
+    worker: &Worker,
+    problem: &Problem,
+    (limit_type, message): (Limit, &str),
+    context: &ErrorContext<'_>,
+) {
+    let (actual, limit) = counted(problem.detail());
+    let client_ip = context.client_ip.to_string();
+    worker.logs.borrow_mut().errors.limit(&LimitRecord {
+        at: context.at,
+        message,
+        limit_type,
+        limit,
+        actual,
+        client_ip: &client_ip,
+        trace_id: Some(context.correlation_id).filter(|id| !id.is_empty()),
         setting: problem.setting(),
     });
 }
@@ -107,7 +134,12 @@ fn counted(detail: &Detail) -> (u64, u64) {
         Detail::Limit { current, limit } | Detail::LimitAtLeast { current, limit } => {
             (*current, *limit)
         }
-        Detail::None | Detail::Text(_) | Detail::Named { .. } | Detail::After(_) => (0, 0),
+        // What it waited, in milliseconds, is all that it may.
+        Detail::After(time) => {
+            let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+            (millis, millis)
+        }
+        Detail::None | Detail::Text(_) | Detail::Named { .. } => (0, 0),
     }
 }
 

@@ -10,6 +10,7 @@ use crate::known_headers::{KnownHeaders, LoggedHeaders};
 use crate::local_reply::{Answer, ReplyFormat, local_reply};
 use crate::names;
 use crate::origin::{Origin, PlanParts};
+use crate::places::Places;
 use crate::policy::{header_edits, outlier};
 use crate::removal::ReloadWatch;
 use crate::request_body::RequestBody;
@@ -90,7 +91,8 @@ impl Exchange {
                 upstream_took: None,
                 upload: None,
                 problem: None,
-                permit: None,
+                places: Places::default(),
+                rate: None,
                 load: None,
                 breaker: None,
                 access_head,

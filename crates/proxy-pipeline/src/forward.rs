@@ -9,6 +9,8 @@ use crate::body::Body;
 use crate::client_body::ClientBody;
 use crate::exchange::Exchange;
 use crate::failure::{connect_problem, exchange_problem, unfit_response};
+use crate::held_request;
+use crate::held_response;
 use crate::known_headers::KnownHeaders;
 use crate::policy::header_limits::FieldLimits;
 use crate::policy::request_head::{self, Length};
@@ -104,13 +106,23 @@ pub(crate) async fn send(
     exchange: &mut Exchange,
     to: Destination<'_>,
 ) -> Result<Response<Body>, Problem> {
-    let body = exchange.body.take().filter(|body| !body.is_end_stream());
+    let mut body = exchange.body.take().filter(|body| !body.is_end_stream());
+    let timers = exchange.timers(to.total);
+    if to.route.buffer_requests
+        && let Some(unread) = body.take()
+    {
+        let (reading, progress) = upload(exchange, to, unread, &timers);
+        exchange.record().upload = Some(progress);
+        let bounds = (to.route.max_body_buffer_bytes, &*to.upstream.name);
+        let held = Box::pin(held_request::hold(exchange, bounds, reading)).await?;
+        timers.stop();
+        body = Some(held).filter(|body| !body.is_end_stream());
+    }
     let length = match (&body, exchange.known.content_length) {
         (Some(_), None) => Length::Chunked,
         (Some(_), Some(_)) | (None, _) => Length::Known,
     };
     let requested = request_head::apply(exchange, to, length);
-    let timers = exchange.timers(to.total);
     let kind = kind(&exchange.head.method, requested.is_some());
     let replayable = may_repeat(&exchange.head.method, body.is_some());
     let (body, upload) = match body {
@@ -140,7 +152,16 @@ pub(crate) async fn send(
     let answered = attempts.run(requested.as_ref()).await;
     let outcome = answered.as_ref().map(Answered::status);
     circuit_breaker::settle(attempts.exchange, outcome);
-    attempts.build_response(answered?, requested.as_ref())
+    let mut response = attempts.build_response(answered?, requested.as_ref())?;
+    if to.route.buffer_responses {
+        let held = held_response::hold(&mut response, to.route.max_body_buffer_bytes);
+        if let Err(fault) = Box::pin(held).await {
+            let problem = attempts.problem(&fault);
+            attempts.record_failure(&problem);
+            return Err(problem);
+        }
+    }
+    Ok(response)
 }
 
 impl Attempts<'_, '_> {

@@ -20,12 +20,18 @@ mod policy;
 mod upgrade;
 mod websocket;
 
+mod admission;
 mod body;
 mod completion;
 mod file_body;
+mod held_request;
+mod held_response;
+mod in_flight_limit;
 mod origin;
+mod places;
 mod removal;
 mod request_body;
+mod route_limits;
 mod trailers;
 
 mod builtin;
@@ -47,8 +53,9 @@ mod terms;
 mod time;
 mod tunnel;
 
+pub use admission::Admission;
 pub use body::{Body, BodyError};
-pub use client_body::{BodyAborted, ClientBody, Source, Streamed};
+pub use client_body::{BodyAborted, ClientBody, HeldBody, Source, Streamed};
 pub use connection_info::{
     ConnectionInfo, ExtendedConnectProtocol, REMOVED_LISTENER, RequestStream, Switched, TlsSession,
 };
@@ -57,11 +64,13 @@ pub use early_reply::{UnreadRequest, refuse_unread};
 pub use error_log::log_connection_problem;
 pub use failure::{framing_problem, timeout_problem};
 pub use forwarded_headers::Peer;
+pub use in_flight_limit::InFlightLimit;
 pub use interim::informational;
 pub use local_reply::RawAnswer;
 pub use pipeline::handle;
 pub use refused_head::refused_head_problem;
 pub use request_body::{RequestBody, RequestBodyError};
+pub use route_limits::{RateBuckets, RateRule, RouteLimits};
 pub use state::{ActivePlan, Draining, Logs, Shared, UpstreamConnectors, Worker};
 pub use terms::ConnectionTerms;
 pub use time::Time;

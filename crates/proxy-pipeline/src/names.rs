@@ -10,4 +10,8 @@ pub(crate) const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwar
 pub(crate) const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 pub(crate) const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
 pub(crate) const PROXY_STATUS: HeaderName = HeaderName::from_static("proxy-status");
+pub(crate) const RATE_LIMIT_LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
+pub(crate) const RATE_LIMIT_REMAINING: HeaderName =
+    HeaderName::from_static("x-ratelimit-remaining");
+pub(crate) const RATE_LIMIT_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 pub(crate) const HTTP2_SETTINGS: HeaderName = HeaderName::from_static("http2-settings");

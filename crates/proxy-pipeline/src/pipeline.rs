@@ -6,7 +6,7 @@ use crate::connection_info::RequestStream;
 use crate::exchange::Exchange;
 use crate::policy::{
     circuit_breaker, client_certificate, expectation, grpc_timeout, http2_head, in_flight,
-    max_forwards, misdirected,
+    max_forwards, misdirected, rate_limit, route_connections,
 };
 use crate::state::Worker;
 use crate::view::WorkerView;
@@ -14,9 +14,10 @@ use crate::{builtin, files, forward, panic};
 use http::Response;
 use http::request::Parts;
 use proxy_errors::{Detail, Problem, Reason};
-use proxy_plan::Outcome;
+use proxy_plan::{Outcome, RoutePlan};
 use std::pin::pin;
 use std::rc::Rc;
+use std::time::Duration;
 
 /// Handles one request, which begins now; it always returns a response.
 pub fn handle(
@@ -57,6 +58,7 @@ async fn serve(exchange: &mut Exchange) -> Result<Response<Body>, Problem> {
         return refused(decision.outcome);
     };
     exchange.set_route(route);
+    rate_limit::check(exchange, route.index)?;
     expectation::check(&exchange.head.headers, &exchange.known)?;
     match decision.outcome {
         Outcome::Refuse(problem) => Err(problem),
@@ -65,14 +67,14 @@ async fn serve(exchange: &mut Exchange) -> Result<Response<Body>, Problem> {
             Ok(exchange.answer(answer))
         }
         Outcome::Files => {
-            in_flight::admit(exchange)?;
+            let now = admit(exchange, route).await?;
             let total = decision.end_by.map(|end| end.saturating_sub(now));
             files::answer(exchange, route, total).await
         }
         Outcome::Forward(upstream, choice) => {
             max_forwards::spend(&mut exchange.head)?;
             circuit_breaker::admit(exchange, route, upstream)?;
-            in_flight::admit(exchange)?;
+            let now = admit(exchange, route).await?;
             let own = decision.end_by.map(|end| end.saturating_sub(now));
             let destination = forward::Destination {
                 route,
@@ -83,6 +85,17 @@ async fn serve(exchange: &mut Exchange) -> Result<Response<Body>, Problem> {
             forward::send(exchange, destination).await
         }
     }
+}
+
+/// Takes the request's places, for which it may have to wait. Gives the time after that.
+async fn admit(exchange: &mut Exchange, route: &RoutePlan) -> Result<Duration, Problem> {
+    route_connections::admit(exchange, route.index)?;
+    if in_flight::try_admit(exchange) {
+        return Ok(exchange.began());
+    }
+    // Boxed: it is rare, and would make every request's future larger.
+    Box::pin(in_flight::wait(exchange)).await?;
+    Ok(exchange.worker().time.elapsed())
 }
 
 fn refused(outcome: Outcome<'_>) -> Result<Response<Body>, Problem> {

@@ -12,6 +12,8 @@ pub(crate) mod in_flight;
 pub(crate) mod max_forwards;
 pub(crate) mod misdirected;
 pub(crate) mod outlier;
+pub(crate) mod rate_limit;
 pub(crate) mod request_head;
 pub(crate) mod response_head;
+pub(crate) mod route_connections;
 pub(crate) mod sticky_cookie;

@@ -1,9 +1,9 @@
 //! A request's body on its way upstream: counted, limited, and timed by progress.
 
-use crate::client_body::{BodyAborted, ClientBody};
+use crate::client_body::{BodyAborted, ClientBody, HeldBody};
 use crate::policy::header_limits::{FieldLimits, check_fields};
 use crate::trailers;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use proxy_clock::{MinDataRate, RequestTimers, Timer};
@@ -121,6 +121,67 @@ impl RequestBody {
             progress: Rc::clone(&progress),
         };
         (Self(Some(upload)), progress)
+    }
+}
+
+impl RequestBody {
+    /// Reads the body whole, unless it is larger than `max_bytes`. Ready with what could not be read.
+    pub(crate) fn poll_hold(
+        &mut self,
+        cx: &mut Context<'_>,
+        (held, max_bytes): (&mut HeldRequest, u64),
+    ) -> Poll<Result<(), HoldError>> {
+        loop {
+            match Pin::new(&mut *self).poll_frame(cx) {
+                Poll::Ready(None) => return Poll::Ready(Ok(())),
+                Poll::Ready(Some(Err(fault))) => return Poll::Ready(Err(HoldError::Body(fault))),
+                Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
+                    Ok(data) => {
+                        held.bytes.extend_from_slice(&data);
+                        let current = held.bytes.len() as u64;
+                        if current > max_bytes {
+                            return Poll::Ready(Err(HoldError::TooLarge(current)));
+                        }
+                    }
+                    Err(frame) => held.trailers = frame.into_trailers().ok(),
+                },
+                Poll::Pending => {
+                    let progress = self.0.as_ref().map(|upload| &upload.progress);
+                    let expired = progress.and_then(|it| it.timers.deadline().take_expired());
+                    return match expired {
+                        Some((timer, after)) => Poll::Ready(Err(HoldError::Late(timer, after))),
+                        None => Poll::Pending,
+                    };
+                }
+            }
+        }
+    }
+}
+
+/// What was read of a body that is to be held whole.
+#[derive(Debug, Default)]
+pub(crate) struct HeldRequest {
+    bytes: BytesMut,
+    trailers: Option<HeaderMap>,
+}
+
+/// Why a body could not be held whole.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum HoldError {
+    /// There is at least so much of it, in bytes.
+    TooLarge(u64),
+    /// It broke off.
+    Body(RequestBodyError),
+    /// This timer ran out.
+    Late(Timer, Duration),
+}
+
+impl HeldRequest {
+    pub(crate) fn into_body(self) -> HeldBody {
+        HeldBody {
+            bytes: self.bytes.freeze(),
+            trailers: self.trailers,
+        }
     }
 }
 

@@ -1,16 +1,19 @@
 //! State of a worker, and state shared by all workers.
 
+use crate::admission::Admission;
 use crate::correlation::IdSource;
 use crate::date::DateCache;
 use crate::disk::Disks;
 use crate::host_value::HostValue;
+use crate::in_flight_limit::InFlightLimit;
 use crate::removal::Removals;
 use crate::request_body::RequestBody;
+use crate::route_limits::RouteLimits;
 use crate::time::Time;
-use proxy_clock::{Clock, TimerRegistry};
+use proxy_clock::{Clock, ProcessClock, TimerRegistry};
 use proxy_files::Directory;
 use proxy_framing::HeadLimits;
-use proxy_limits::{ConcurrencyLimit, RetryBudget};
+use proxy_limits::{ConcurrencyLimit, ConnectionsByClient, MemoryLimit, RetryBudget};
 use proxy_model::{Observability, Route, Service, StaticFiles};
 use proxy_plan::{Plan, TargetIdentity, UpstreamPlan};
 use proxy_pool::{ConnectSettings, Pool};
@@ -29,9 +32,15 @@ use tokio::sync::Notify;
 #[derive(Debug)]
 pub struct Shared {
     /// Requests in flight over all workers.
-    pub in_flight: ConcurrencyLimit,
+    pub in_flight: Arc<InFlightLimit>,
     /// Client connections over all workers.
     pub connections: ConcurrencyLimit,
+    /// Client connections of each client over all workers.
+    pub clients: ConnectionsByClient,
+    /// Whether the process uses too much memory.
+    pub memory: Arc<MemoryLimit>,
+    /// The time that state of all workers goes by.
+    pub clock: ProcessClock,
     /// Told when a worker has ejected a target: all workers are to look again.
     pub health_changes: Arc<Notify>,
     /// State of the process.
@@ -55,8 +64,12 @@ pub struct Worker {
     pub metrics: Arc<WorkerMetrics>,
     /// The worker's ends of the logs.
     pub logs: RefCell<Logs>,
+    /// The requests that it serves, and those that wait for that.
+    pub admission: Rc<Admission>,
     /// Whether its connections are to end.
     pub draining: Cell<Draining>,
+    /// Idle connections that are to close, so that new ones get their descriptors.
+    idle_to_close: Cell<u32>,
     pub(crate) ids: IdSource,
     pub(crate) date: DateCache,
     pub(crate) host: HostValue,
@@ -114,6 +127,8 @@ pub struct ActivePlan {
     pub plan: Arc<Plan>,
     pub(crate) routes: RouteTable,
     pub(crate) upstreams: Vec<ActiveUpstream>,
+    /// By position of the route.
+    pub(crate) limits: Arc<[RouteLimits]>,
     /// Header limits are answered 431.
     pub(crate) standard_statuses: bool,
     /// Format of access records; `None` if the log is off.
@@ -152,11 +167,13 @@ pub struct UpstreamConnectors {
 }
 
 impl ActivePlan {
-    /// `plan` for the worker with this number, with the connectors of its upstreams.
+    /// `plan` for the worker with this number, with the connectors of its upstreams and the limits of
+    /// its routes.
     #[must_use]
     pub fn new(
         plan: Arc<Plan>,
         connectors: Vec<UpstreamConnectors>,
+        limits: Arc<[RouteLimits]>,
         registry: &Arc<Registry>,
         worker: usize,
     ) -> Self {
@@ -180,6 +197,7 @@ impl ActivePlan {
         Self {
             routes: RouteTable::new(Arc::clone(registry), worker, ids.collect()),
             upstreams,
+            limits,
             standard_statuses: *model.limits.standard_statuses,
             access_format,
             route_fields,
@@ -323,8 +341,11 @@ impl Worker {
         logs: Logs,
     ) -> Self {
         let clock = Rc::new(Clock::default());
+        let limits = &active.plan.model().limits;
+        let admission = Admission::new(Arc::clone(&shared.in_flight), limits, ids.key_seed());
         Self {
             shared,
+            admission: Rc::new(admission),
             time,
             timers: Rc::default(),
             pool: Rc::new(Pool::new(Rc::clone(&clock))),
@@ -332,6 +353,7 @@ impl Worker {
             metrics,
             logs: RefCell::new(logs),
             draining: Cell::new(Draining::No),
+            idle_to_close: Cell::new(0),
             ids,
             date: DateCache::default(),
             host: HostValue::default(),
@@ -348,6 +370,27 @@ impl Worker {
         self.draining.get() != Draining::No
     }
 
+    /// Closes what is idle, since the process has no file descriptor left: connections to targets, and as
+    /// many as 32 of clients.
+    pub fn free_descriptors(&self) {
+        self.pool.clear();
+        self.idle_to_close.set(IDLE_CLOSED_AT_ONCE);
+        self.timers.wake_all();
+    }
+
+    /// Ends the closing of idle connections, which is over by the next tick.
+    pub fn keep_idle(&self) {
+        self.idle_to_close.set(0);
+    }
+
+    /// Whether an idle connection of a client that asks is to close for its descriptor.
+    #[inline]
+    pub fn takes_descriptor(&self) -> bool {
+        let left = self.idle_to_close.get();
+        self.idle_to_close.set(left.saturating_sub(1));
+        left > 0
+    }
+
     /// The plan of new requests.
     #[must_use]
     #[inline]
@@ -358,7 +401,9 @@ impl Worker {
     /// Activates `active` for new requests. Streams that depend on a removed route or target may
     /// continue for its grace period.
     pub fn apply(&self, active: ActivePlan) {
-        let time = *active.plan.model().system.graceful_shutdown_timeout;
+        let model = active.plan.model();
+        self.admission.apply(&model.limits);
+        let time = *model.system.graceful_shutdown_timeout;
         let end = self.clock.after(time);
         let mut removals = self.removals.borrow_mut();
         removals.apply(&self.active.borrow().plan, &active.plan, end);
@@ -374,6 +419,9 @@ impl Worker {
         }
     }
 }
+
+/// Idle connections of clients that one shortage of descriptors closes on each worker.
+const IDLE_CLOSED_AT_ONCE: u32 = 32;
 
 /// Limits on a target's response head.
 const RESPONSE_LIMITS: HeadLimits = HeadLimits {

@@ -1,5 +1,6 @@
 //! The clock of the pipeline; no other file of this crate reads it.
 
+use proxy_clock::ProcessClock;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use std::cell::Cell;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -35,6 +36,20 @@ impl Time {
     #[inline]
     pub fn elapsed(&self) -> Duration {
         Duration::from_nanos(monotonic_ns().saturating_sub(self.start_ns))
+    }
+
+    /// Time by `clock`, in nanoseconds.
+    #[inline]
+    #[must_use]
+    pub fn shared_ns(clock: &ProcessClock) -> u64 {
+        clock.now_ns(monotonic_ns())
+    }
+
+    /// A clock of the process that starts now.
+    #[must_use]
+    pub fn process_clock() -> ProcessClock {
+        let time = Self::start();
+        ProcessClock::starting_at(time.start_ns, time.unix(Duration::ZERO))
     }
 
     /// Nanoseconds of the clock that all threads of the process share, `elapsed` after the start.

@@ -1,6 +1,7 @@
 //! State that outlives reloads.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::hash::Hash;
 use std::sync::Arc;
 
@@ -50,6 +51,11 @@ impl<K: Eq + Hash, T> StateRegistry<K, T> {
         self.entries.get(identity)
     }
 
+    /// All states with their identities, in no order.
+    pub fn entries(&self) -> impl Iterator<Item = (&K, &Arc<T>)> {
+        self.entries.iter()
+    }
+
     /// All states, in unspecified order.
     pub fn states(&self) -> impl Iterator<Item = &Arc<T>> {
         self.entries.values()
@@ -59,15 +65,30 @@ impl<K: Eq + Hash, T> StateRegistry<K, T> {
 impl<K: Eq + Hash, T> StateTransaction<K, T> {
     /// The state of `identity`: that of the active plan, or the result of `make` for a new one.
     pub fn enter(&mut self, identity: K, make: impl FnOnce() -> T) -> Arc<T> {
+        let made: Result<_, Infallible> = self.try_enter(identity, || Ok(make()));
+        match made {
+            Ok(state) => state,
+        }
+    }
+
+    /// The same where a new state may not come about.
+    ///
+    /// # Errors
+    /// That of `make`; then the transaction has no such entry.
+    pub fn try_enter<E>(
+        &mut self,
+        identity: K,
+        make: impl FnOnce() -> Result<T, E>,
+    ) -> Result<Arc<T>, E> {
         if let Some(entered) = self.next.get(&identity) {
-            return Arc::clone(entered);
+            return Ok(Arc::clone(entered));
         }
         let state = match self.known.get(&identity) {
             Some(known) => Arc::clone(known),
-            None => Arc::new(make()),
+            None => Arc::new(make()?),
         };
         self.next.insert(identity, Arc::clone(&state));
-        state
+        Ok(state)
     }
 }
 

@@ -23,6 +23,12 @@ pub struct RoutePlan {
     pub form: ErrorForm,
     /// Maximum size of a request body, in bytes.
     pub max_body_bytes: u64,
+    /// Whether request bodies are read whole before the upstream is asked.
+    pub buffer_requests: bool,
+    /// Whether response bodies are read whole before the client gets a byte.
+    pub buffer_responses: bool,
+    /// The most that is held of one body, in bytes.
+    pub max_body_buffer_bytes: u64,
     /// Ambiguous paths are refused; `None` takes the listener's setting.
     pub strict_paths: Option<bool>,
     /// Timeouts.
@@ -90,6 +96,9 @@ impl RoutePlan {
             max_body_bytes: policies
                 .max_body_size
                 .map_or(*limits.max_body_size_bytes, |max| *max),
+            buffer_requests: *policies.buffer_requests,
+            buffer_responses: *policies.buffer_responses,
+            max_body_buffer_bytes: *limits.max_body_buffer_bytes,
             strict_paths: policies
                 .path_policy
                 .map(|policy| *policy == PathPolicy::Strict),

@@ -1,5 +1,6 @@
 //! Accepting of connections from listening sockets.
 
+use crate::client_permit::{ClientPermit, limit_problem};
 use crate::client_socket::ClientSocket;
 use crate::essential_tasks::EssentialTasks;
 use crate::negotiate::{Accepted, ConnectionGuard, start};
@@ -7,7 +8,10 @@ use crate::overload;
 use crate::settings::ConnectionSettings;
 use crate::timeout::ConnectionDeadline;
 use proxy_clock::{Deadline, Tick, Timer};
+use proxy_errors::{Detail, Problem, Reason};
+use proxy_limits::Permit;
 use proxy_pipeline::{Peer, Worker};
+use rustix::io::Errno;
 use socket2::Socket;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -159,6 +163,9 @@ async fn run(
                 Err(error) if is_transient(&error) => {}
                 Err(error) => {
                     tracing::error!(%error, "cannot accept connections");
+                    if is_shortage(&error) {
+                        worker.free_descriptors();
+                    }
                     wait_for_descriptors(&worker).await;
                 }
             },
@@ -198,13 +205,13 @@ fn admit(worker: &Rc<Worker>, listener: &Rc<WorkerListener>, stream: ClientSocke
     worker.metrics.connections_accepted.add(1);
     let peer = peer_of(worker, listener, peer);
     let worker = Rc::clone(worker);
-    match worker.shared.connections.acquire() {
-        Ok(permit) => {
-            let settings = Rc::clone(&listener.settings.borrow());
+    let settings = Rc::clone(&listener.settings.borrow());
+    match take_permits(&worker, &settings, &peer) {
+        Ok((permit, client)) => {
             let max_age = settings.terms.max_age;
             let ends_at = max_age.map_or(Tick::MAX, |age| worker.clock.after(age));
             let accepted = Accepted {
-                guard: ConnectionGuard::new(&worker, permit, ends_at),
+                guard: ConnectionGuard::new(&worker, permit, client, ends_at),
                 ends_at,
                 listener: Rc::clone(&listener.index),
                 worker,
@@ -213,8 +220,28 @@ fn admit(worker: &Rc<Worker>, listener: &Rc<WorkerListener>, stream: ClientSocke
             };
             start(accepted, stream);
         }
-        Err(full) => overload::reject(worker, listener, stream, peer, full),
+        Err(problem) => overload::reject(worker, listener, stream, peer, problem),
     }
+}
+
+/// Counts a new connection, and its client where that is known by now: not behind a proxy, which makes
+/// connections for many clients.
+fn take_permits(
+    worker: &Worker,
+    settings: &ConnectionSettings,
+    peer: &Peer,
+) -> Result<(Permit, Option<ClientPermit>), Problem> {
+    if worker.shared.memory.is_shedding() {
+        return Err(Problem::new(Reason::MemoryPressure, Detail::None));
+    }
+    let permit = worker.shared.connections.acquire();
+    let permit = permit.map_err(|full| limit_problem(Reason::ConnectionLimit, full))?;
+    if settings.proxy_protocol || peer.trusted.get() {
+        return Ok((permit, None));
+    }
+    let client = ClientPermit::take(&worker.shared, peer.ip);
+    let client = client.map_err(|full| limit_problem(Reason::ClientConnectionLimit, full))?;
+    Ok((permit, Some(client)))
 }
 
 fn peer_of(worker: &Worker, listener: &WorkerListener, peer: IpAddr) -> Peer {
@@ -223,6 +250,14 @@ fn peer_of(worker: &Worker, listener: &WorkerListener, peer: IpAddr) -> Peer {
     let trusted = plan.map_or(&[][..], |plan| &plan.trusted_proxies);
     let tls = listener.settings.borrow().tls.is_some();
     Peer::new(peer, tls, trusted)
+}
+
+/// Whether the process, or the system, has no file descriptor left.
+fn is_shortage(error: &io::Error) -> bool {
+    let errno = error.raw_os_error();
+    [Errno::MFILE, Errno::NFILE]
+        .map(|errno| Some(errno.raw_os_error()))
+        .contains(&errno)
 }
 
 /// Errors of the connection to be accepted, not of the listener. See accept(2).

@@ -8,6 +8,7 @@ use crate::events::{ANSWER, Events};
 use crate::handover::{Candidate, Predecessor, Program};
 use crate::heartbeat::LOOK_INTERVAL;
 use crate::inherited_sockets::InheritedSockets;
+use crate::memory_watch::MEMORY_INTERVAL;
 use crate::process::{Build, Options, Source, StartError, at_its_place, load, of_configuration};
 use crate::server::{Server, now};
 use crate::signals::{Event, Signals};
@@ -174,7 +175,13 @@ impl Process {
         let mut certificate_timer = tokio::time::interval(tls::CHECK_INTERVAL);
         let mut looking = None;
         let mut worker_timer = tokio::time::interval(LOOK_INTERVAL);
-        for interval in [&mut dns_timer, &mut certificate_timer, &mut worker_timer] {
+        let mut memory_timer = tokio::time::interval(MEMORY_INTERVAL);
+        for interval in [
+            &mut dns_timer,
+            &mut certificate_timer,
+            &mut worker_timer,
+            &mut memory_timer,
+        ] {
             interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
         }
         loop {
@@ -203,14 +210,17 @@ impl Process {
                 },
                 _ = certificate_timer.tick() => {
                     self.flush_repeated_events();
+                    self.server.settle_rate_limits();
                     if looking.is_none() {
                         looking = Some(self.server.check_certificates());
                     }
                 }
                 changed = tls::end(&mut looking) => self.server.reload_certificates(changed),
                 () = shared.health_changes.notified() => self.server.refresh(),
+                _ = memory_timer.tick() => self.server.check_memory(),
                 _ = worker_timer.tick() => {
                     self.server.end_ejections();
+                    self.server.count_evictions();
                     if let Some(worker) = self.server.check_workers() {
                         return End::WorkerLost(worker);
                     }

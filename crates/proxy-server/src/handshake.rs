@@ -1,5 +1,6 @@
 //! The TLS handshake of a client: bounded in time, counted, and logged when it fails.
 
+use crate::client_permit::limit_problem;
 use crate::client_socket::ClientSocket;
 use crate::client_stream::ClientStream;
 use crate::linger;
@@ -10,6 +11,7 @@ use crate::tls_stream::ClientTlsStream;
 use bytes::Bytes;
 use proxy_clock::Timer;
 use proxy_errors::{Detail, Problem, Reason};
+use proxy_limits::LimitReached;
 use proxy_pipeline::{
     ConnectionInfo, TlsSession, UnreadRequest, Worker, log_connection_problem, refuse_unread,
     timeout_problem,
@@ -33,6 +35,9 @@ pub(crate) enum HandshakeError {
     Io(io::Error),
     /// The PROXY protocol header is missing or malformed.
     BadProxyHeader(&'static str),
+    /// The client that a PROXY protocol header names has as many connections as it may have. It is told
+    /// where there is a stream for that.
+    TooManyOfClient(LimitReached, Option<ClientSocket>),
     /// The handshake exceeded this time.
     TimedOut(Duration),
 }
@@ -100,6 +105,16 @@ impl HandshakeError {
             Self::BadProxyHeader(why) => {
                 let problem = Problem::new(Reason::BadProxyProtocol, Detail::text(why));
                 return log_connection_problem(worker, client, &problem);
+            }
+            Self::TooManyOfClient(full, stream) => {
+                let problem = limit_problem(Reason::ClientConnectionLimit, full);
+                let Some(stream) = stream else {
+                    return log_connection_problem(worker, client, &problem);
+                };
+                let answer = refuse_unread(worker, client, problem, UnreadRequest::default());
+                let mut transport = ClientStream::Plain(stream);
+                linger::answer(&mut transport, &answer.bytes, settings.write_time, timeout).await;
+                return;
             }
             Self::Io(error) => {
                 Problem::new(Reason::ClientTlsFailed, Detail::text(error.to_string()))

@@ -1,5 +1,6 @@
 //! Negotiation of the protocol of a new connection.
 
+use crate::client_permit::ClientPermit;
 use crate::client_socket::ClientSocket;
 use crate::client_stream::ClientStream;
 use crate::handshake::{self, HandshakeError};
@@ -65,6 +66,8 @@ pub(crate) struct ConnectionGuard {
     pub(crate) worker: Rc<Worker>,
     _entry: TimerGuard,
     _permit: Permit,
+    /// Its place among the connections of its client; none where no client is known.
+    client: Option<ClientPermit>,
 }
 
 /// A connection ready to be served.
@@ -79,7 +82,12 @@ pub(crate) struct ReadyConnection {
 }
 
 impl ConnectionGuard {
-    pub(crate) fn new(worker: &Rc<Worker>, permit: Permit, ends_at: Tick) -> Self {
+    pub(crate) fn new(
+        worker: &Rc<Worker>,
+        permit: Permit,
+        client: Option<ClientPermit>,
+        ends_at: Tick,
+    ) -> Self {
         let deadline = Rc::<Deadline>::default();
         deadline.set_alarm(ends_at);
         worker.metrics.connections_active.add(1);
@@ -88,6 +96,7 @@ impl ConnectionGuard {
             deadline,
             worker: Rc::clone(worker),
             _permit: permit,
+            client,
         }
     }
 }
@@ -143,6 +152,9 @@ async fn negotiate(mut accepted: Accepted, mut stream: ClientSocket) {
     let read = read_proxy_header(&mut accepted, &mut stream).await;
     let negotiated = match read {
         Ok(()) => establish(&worker, &settings, stream, &deadline).await,
+        Err(HandshakeError::TooManyOfClient(full, _)) if settings.tls.is_none() => {
+            Err(HandshakeError::TooManyOfClient(full, Some(stream)))
+        }
         Err(error) => Err(error),
     };
     match negotiated {
@@ -191,12 +203,18 @@ async fn read_proxy_header(
     };
     let time = settings.handshake_time;
     let read = timeout.within(Timer::Handshake, time, proxy_protocol::read(stream));
-    accepted.peer = match read.await.unwrap_or(Err(HandshakeError::TimedOut(time)))? {
+    let named = read.await.unwrap_or(Err(HandshakeError::TimedOut(time)))?;
+    accepted.peer = match named {
         Some(client) => Peer::new(client, accepted.peer.tls, trusted),
         // The address remains the balancer's, without its trust, which is for the clients that it
         // names.
         None => accepted.peer.clone().without_trust(),
     };
+    if let Some(client) = named {
+        let permit = ClientPermit::take(&accepted.worker.shared, client);
+        let permit = permit.map_err(|full| HandshakeError::TooManyOfClient(full, None))?;
+        accepted.guard.client = Some(permit);
+    }
     Ok(())
 }
 

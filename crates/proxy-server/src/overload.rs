@@ -1,5 +1,5 @@
-//! Rejection of connections beyond `max-total-connections`: with a response while that is cheap,
-//! which with TLS it never is.
+//! Rejection of connections beyond a limit: with a response while that is cheap, which with TLS it
+//! never is.
 
 use crate::accept::WorkerListener;
 use crate::client_socket::ClientSocket;
@@ -7,8 +7,7 @@ use crate::client_stream::ClientStream;
 use crate::linger;
 use crate::timeout::ConnectionDeadline;
 use proxy_clock::Deadline;
-use proxy_errors::{Detail, Problem, Reason};
-use proxy_limits::LimitReached;
+use proxy_errors::Problem;
 use proxy_pipeline::{
     ConnectionInfo, Peer, UnreadRequest, Worker, log_connection_problem, refuse_unread,
 };
@@ -24,7 +23,7 @@ pub(crate) fn reject(
     listener: &Rc<WorkerListener>,
     stream: ClientSocket,
     peer: Peer,
-    full: LimitReached,
+    problem: Problem,
 ) {
     let Some(slot) = RejectionSlot::take(listener) else {
         return;
@@ -36,8 +35,6 @@ pub(crate) fn reject(
         let client = Rc::new(ConnectionInfo::new(index, peer, true, terms));
         let deadline = Rc::<Deadline>::default();
         let entry = worker.timers.register(Rc::clone(&deadline));
-        let (current, limit) = (u64::from(full.held), u64::from(full.max));
-        let problem = Problem::new(Reason::ConnectionLimit, Detail::Limit { current, limit });
         if settings.tls.is_some() || settings.proxy_protocol {
             // A response would require a handshake or a PROXY header, which is the expensive part.
             log_connection_problem(&worker, &client, &problem);

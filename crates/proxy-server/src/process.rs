@@ -6,8 +6,10 @@ use crate::events::Events;
 use crate::handover::Program;
 use crate::inherited_sockets::InheritedSockets;
 use crate::listen::BindError;
-use crate::server::{ApplyError, now};
+use crate::server::{ApplyError, now, worker_count};
+use crate::system_memory;
 use crate::tls;
+use crate::worst_case::WorstCase;
 use proxy_config::{Diagnostic, DiagnosticCode, Loaded, Report};
 use proxy_model::{Model, Place};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -112,7 +114,19 @@ pub fn load(config: &Source) -> Result<Loaded, Report> {
     loaded.expect_to_serve();
     let files = getrlimit(Resource::Nofile).maximum;
     loaded.compare_with_descriptors(files.unwrap_or(u64::MAX));
+    let worst = worst_case(&loaded.model);
+    if let Some(limit_bytes) = worst.exceeded_limit() {
+        loaded.compare_with_memory(worst.total_bytes(), limit_bytes);
+    }
     Ok(loaded)
+}
+
+/// The most memory that `model` can take on this machine.
+#[must_use]
+pub fn worst_case(model: &Model) -> WorstCase {
+    let workers = worker_count(model) as u64;
+    let total_bytes = system_memory::total_bytes().unwrap_or(u64::MAX);
+    WorstCase::of(model, workers, total_bytes)
 }
 
 /// Raises the limit of open files to the maximum that the system grants; the default is meant for

@@ -1,23 +1,28 @@
 //! The control thread's state of the running proxy: workers, sockets, and the active plan.
 
 use crate::breaker_states::BreakerStates;
+use crate::descriptors;
 use crate::disk_thread::DiskThread;
 use crate::handover::Label;
 use crate::heartbeat;
 use crate::inherited_sockets::InheritedSockets;
+use crate::limit_registry::{LimitRegistry, RouteLimitTransaction};
 use crate::listen::BindError;
 use crate::listener_set::ListenerSet;
 use crate::logs::OpenLogs;
+use crate::memory_watch::MemoryWatch;
 use crate::pools::{ConnectionLimits, LimitTransaction};
 use crate::probes;
 use crate::target_health::TargetHealth;
 use crate::tls::{CertificateChanges, CertificateManager, LoadedTls};
-use crate::worker::{self, Command, Common, Handle, ListenerUpdate, PlanUpdate, SocketAssignment};
+use crate::worker::{Command, Common, Handle, ListenerUpdate, PlanUpdate, SocketAssignment};
 use crate::worker_pool::{WorkerHealth, WorkerPool};
 use proxy_config::Diagnostic;
-use proxy_limits::ConcurrencyLimit;
+use proxy_limits::{ConcurrencyLimit, ConnectionsByClient, KeySeed, MemoryChange};
 use proxy_model::{BindAddress, LogLevel, Model};
-use proxy_pipeline::{Draining, Shared, UpstreamConnectors, random_key};
+use proxy_pipeline::{
+    Draining, IdSource, InFlightLimit, RouteLimits, Shared, Time, UpstreamConnectors, random_key,
+};
 use proxy_plan::{Plan, TargetRegistry, TargetTransaction};
 use proxy_probe::Prober;
 use proxy_telemetry::{EventFields, Lifecycle, Registry};
@@ -63,6 +68,8 @@ pub(crate) struct Server {
     targets: TargetRegistry,
     listeners: ListenerSet,
     limits: ConnectionLimits,
+    route_limits: LimitRegistry,
+    memory: MemoryWatch,
     logs: OpenLogs,
     certificates: CertificateManager,
     inherited: InheritedSockets,
@@ -77,6 +84,7 @@ struct Preparation {
     plan: Arc<Plan>,
     targets: TargetTransaction,
     limits: LimitTransaction,
+    route_limits: RouteLimitTransaction,
     loaded_tls: LoadedTls,
     /// `None` if the open logs remain in use.
     logs: Option<OpenLogs>,
@@ -113,15 +121,14 @@ impl Server {
         let mut named = targets.begin();
         let plan = Arc::new(Plan::compile(1, model, &mut named));
         crate::dns::first(&plan, &named, now()).await;
-        let (in_flight, connections) = worker::shared_limits(&plan);
         let health_changes = Arc::<Notify>::default();
         let prober = Prober::new(Arc::clone(&health_changes), now);
-        let shared = Shared {
-            in_flight,
-            connections,
-            health_changes: Arc::clone(&health_changes),
-            lifecycle,
-        };
+        let ids = IdSource::of_the_system().map_err(ApplyError::Thread)?;
+        let outside = (Arc::clone(&health_changes), lifecycle);
+        let shared = shared_state(&plan, ids.key_seed(), outside);
+        let route_limits = LimitRegistry::new(ids.key_seed());
+        let memory = MemoryWatch::new(Arc::clone(&shared.memory), &registry);
+        let now_ns = Time::shared_ns(&shared.clock);
         let logs = open_logs(&disk, &plan, &registry).await?;
         let common = Common {
             shared: Arc::new(shared),
@@ -129,6 +136,7 @@ impl Server {
         };
         let prepared = Preparation {
             limits: limits.prepare(&plan),
+            route_limits: route_limits.prepare(&plan, now_ns),
             plan: Arc::clone(&plan),
             targets: named,
             loaded_tls,
@@ -141,6 +149,8 @@ impl Server {
             targets,
             listeners: ListenerSet::default(),
             limits,
+            route_limits,
+            memory,
             logs,
             certificates,
             inherited,
@@ -191,6 +201,7 @@ impl Server {
         crate::dns::first(&plan, &targets, now()).await;
         let prepared = Preparation {
             limits: self.limits.prepare(&plan),
+            route_limits: self.route_limits.prepare(&plan, self.process_ns()),
             plan,
             targets,
             loaded_tls,
@@ -253,6 +264,7 @@ impl Server {
             plan,
             targets,
             limits,
+            route_limits,
             loaded_tls,
             logs,
         } = prepared;
@@ -263,15 +275,20 @@ impl Server {
             None => self.logs.reopen(),
         }
         self.set_shared_limits(&plan);
+        let change = self.memory.apply(&plan.model().limits);
+        self.log_memory_change(change);
         self.targets.commit(targets);
         end_overrides(&plan);
         self.limits.commit(limits, &plan);
+        let route_states = Arc::clone(&route_limits.routes);
+        let registry = Arc::clone(&self.common.registry);
+        self.route_limits.commit(route_limits, &plan, &registry);
         let new_workers = spawned.len();
         self.workers.add(spawned);
         let plan_updates = self.plan_updates(
             &plan,
             assignments,
-            &loaded_tls,
+            (&loaded_tls, &route_states),
             (count, new_workers, fresh_logs),
         );
         let probes = probes::of(&plan, &loaded_tls);
@@ -290,10 +307,62 @@ impl Server {
             in_flight,
             connections,
             health_changes: _,
+            clients,
             lifecycle: _,
+            memory: _,
+            clock: _,
         } = &*self.common.shared;
-        set(in_flight, *limits.max_in_flight_requests);
-        set(connections, *limits.max_total_connections);
+        in_flight.set_max(*limits.max_in_flight_requests, *limits.max_queued_requests);
+        connections.set_max(descriptors::max_connections(*limits.max_total_connections));
+        clients.set_max(*limits.max_connections_per_client);
+    }
+
+    /// Reads how much memory the process uses, and tells when it begins or ceases to shed load.
+    pub(crate) fn check_memory(&mut self) {
+        let change = self.memory.check();
+        self.log_memory_change(change);
+    }
+
+    fn log_memory_change(&mut self, change: MemoryChange) {
+        const SHEDDING: &str = "memory limit exceeded: new connections are refused";
+        const RECOVERED: &str = "memory is below its limit again: connections are taken";
+        let mut fields = EventFields::default();
+        let (level, message) = match change {
+            MemoryChange::Unchanged => return,
+            MemoryChange::SheddingBegan {
+                used_bytes,
+                max_bytes,
+            } => {
+                tracing::error!(used_bytes, max_bytes, "{SHEDDING}");
+                fields.plain("used_bytes", used_bytes);
+                fields.plain("max_bytes", max_bytes);
+                (LogLevel::Error, SHEDDING)
+            }
+            MemoryChange::Recovered {
+                used_bytes,
+                max_bytes: _,
+            } => {
+                tracing::warn!(used_bytes, "{RECOVERED}");
+                fields.plain("used_bytes", used_bytes);
+                (LogLevel::Warn, RECOVERED)
+            }
+        };
+        self.logs.tell(level, message, &fields);
+    }
+
+    /// The time by which the state that workers share goes.
+    fn process_ns(&self) -> u64 {
+        Time::shared_ns(&self.common.shared.clock)
+    }
+
+    /// Looks after rate limits that go without requests. To be called at least every five minutes.
+    pub(crate) fn settle_rate_limits(&mut self) {
+        self.route_limits.settle(self.process_ns());
+    }
+
+    /// Counts the keys that full rate limits have dropped.
+    pub(crate) fn count_evictions(&mut self) {
+        self.route_limits.count_evictions();
     }
 
     /// The update for each worker about `plan`; `workers` is the number of workers, the number of
@@ -302,7 +371,7 @@ impl Server {
         &mut self,
         plan: &Arc<Plan>,
         assignments: Vec<Vec<SocketAssignment>>,
-        loaded_tls: &LoadedTls,
+        (loaded_tls, limits): (&LoadedTls, &Arc<[RouteLimits]>),
         workers: (usize, usize, bool),
     ) -> Vec<PlanUpdate> {
         let (count, new_workers, fresh_logs) = workers;
@@ -322,6 +391,7 @@ impl Server {
                 PlanUpdate {
                     plan: Arc::clone(plan),
                     connectors: connectors.clone(),
+                    limits: Arc::clone(limits),
                     pools: pools.clone(),
                     listeners: listeners.collect(),
                     logs: (fresh_logs || new.contains(&worker)).then(|| self.logs.worker()),
@@ -437,8 +507,24 @@ async fn open_logs(
     opened.map_err(ApplyError::Log)
 }
 
-fn set(gauge: &ConcurrencyLimit, max: u32) {
-    gauge.set_max(max);
+/// The state that all workers share, for the limits of `plan`.
+fn shared_state(
+    plan: &Plan,
+    seed: KeySeed,
+    (health_changes, lifecycle): (Arc<Notify>, Arc<Lifecycle>),
+) -> Shared {
+    let limits = &plan.model().limits;
+    let (max, max_waiting) = (*limits.max_in_flight_requests, *limits.max_queued_requests);
+    let connections = descriptors::max_connections(*limits.max_total_connections);
+    Shared {
+        in_flight: Arc::new(InFlightLimit::new(max, max_waiting)),
+        connections: ConcurrencyLimit::new(connections),
+        clients: ConnectionsByClient::new(*limits.max_connections_per_client, seed),
+        memory: Arc::default(),
+        clock: Time::process_clock(),
+        health_changes,
+        lifecycle,
+    }
 }
 
 fn connectors(
@@ -453,7 +539,7 @@ fn connectors(
 }
 
 /// Number of workers: one per core if the configuration sets none.
-fn worker_count(model: &Model) -> usize {
+pub(crate) fn worker_count(model: &Model) -> usize {
     match *model.system.worker_threads {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         count => count as usize,

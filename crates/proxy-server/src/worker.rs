@@ -7,10 +7,9 @@ use crate::listener_set::OwnedSockets;
 use crate::settings::ConnectionSettings;
 use crate::tick_timer::TickTimer;
 use proxy_http1::close_spare_pipes;
-use proxy_limits::ConcurrencyLimit;
 use proxy_pipeline::{
-    ActivePlan, Draining, IdSource, Logs, REMOVED_LISTENER, Shared, Time, UpstreamConnectors,
-    Worker,
+    ActivePlan, Draining, IdSource, Logs, REMOVED_LISTENER, RouteLimits, Shared, Time,
+    UpstreamConnectors, Worker,
 };
 use proxy_plan::Plan;
 use proxy_pool::PoolSettings;
@@ -36,6 +35,8 @@ pub(crate) struct ListenerId(pub(crate) u32);
 pub(crate) struct PlanUpdate {
     pub(crate) plan: Arc<Plan>,
     pub(crate) connectors: Vec<UpstreamConnectors>,
+    /// The limits of every route.
+    pub(crate) limits: Arc<[RouteLimits]>,
     /// Settings of every target's pool.
     pub(crate) pools: Vec<PoolSettings>,
     /// The listeners, in the plan's order.
@@ -216,11 +217,12 @@ impl WorkerLoop {
         let PlanUpdate {
             plan,
             connectors,
+            limits,
             pools,
             listeners,
             logs,
         } = first;
-        let active = ActivePlan::new(plan, connectors, &registry, number);
+        let active = ActivePlan::new(plan, connectors, limits, &registry, number);
         let metrics = registry.worker(number);
         let logs = logs.unwrap_or_else(Logs::off);
         let worker = Worker::new(shared, (Time::start(), ids), active, metrics, logs);
@@ -236,6 +238,8 @@ impl WorkerLoop {
         let pool = Rc::clone(&worker_loop.worker.pool);
         let evicting = poll_fn(move |cx| pool.poll_evictions(cx));
         worker_loop.tasks.spawn(evicting);
+        let admission = Rc::clone(&worker_loop.worker.admission);
+        worker_loop.tasks.spawn(admission.serve_queue());
         worker_loop.update_listeners(listeners);
         worker_loop
     }
@@ -244,11 +248,12 @@ impl WorkerLoop {
         let PlanUpdate {
             plan,
             connectors,
+            limits,
             pools,
             listeners,
             logs,
         } = update;
-        let active = ActivePlan::new(plan, connectors, &self.registry, self.number);
+        let active = ActivePlan::new(plan, connectors, limits, &self.registry, self.number);
         self.worker.apply(active);
         self.worker.pool.apply(pools);
         if let Some(logs) = logs {
@@ -326,7 +331,17 @@ impl WorkerLoop {
     fn tick(&mut self) {
         const TICKS_PER_SECOND: u32 = 10;
         let worker = &self.worker;
-        worker.clock.advance_to(worker.time.synchronize());
+        let now = worker.time.synchronize();
+        worker.clock.advance_to(now);
+        worker.keep_idle();
+        let is_memory_short = worker.shared.memory.is_shedding();
+        worker.admission.tick(now, is_memory_short);
+        if is_memory_short {
+            worker.pool.clear();
+            close_spare_pipes();
+        }
+        let waiting = worker.admission.waiting();
+        worker.metrics.requests_queued.set(waiting as u64);
         worker.timers.run(worker.clock.now());
         worker.end_removed();
         worker.logs.borrow_mut().flush();
@@ -347,14 +362,6 @@ impl WorkerLoop {
         worker.active().publish_pools(&worker.pool);
         worker.logs.borrow_mut().flush();
     }
-}
-
-/// The concurrency limits that all workers share, for the limits of `plan`.
-pub(crate) fn shared_limits(plan: &Plan) -> (ConcurrencyLimit, ConcurrencyLimit) {
-    let limits = &plan.model().limits;
-    let in_flight = ConcurrencyLimit::new(*limits.max_in_flight_requests);
-    let connections = ConcurrencyLimit::new(*limits.max_total_connections);
-    (in_flight, connections)
 }
 
 /// Maximum number of threads of one worker that read files, for all roots together; each root has a

@@ -26,7 +26,7 @@ pub use metrics::{
     RouteMetrics, RouteTotal, SharedCounter, TargetMetrics, TargetTotal, UpstreamMetrics,
     UpstreamTotal, WorkerMetrics, WorkerTotal,
 };
-pub use process::Process;
+pub use process::{Process, resident_memory_bytes};
 pub use record::{
     AccessFormat, AccessLogHead, AccessLogRequest, AccessRecord, ErrorRecord, EscapedField,
     EscapedFields, EventFields, EventRecord, Level, LimitRecord, OptionalField,

@@ -66,6 +66,13 @@ pub const ACTIVE_REQUESTS: Metric = Metric::gauge(
     "Requests being served; the same number as proxy_requests_in_flight.",
     workers::requests_in_flight,
 );
+/// Requests that wait for a place.
+pub const REQUESTS_QUEUED: Metric = Metric::gauge(
+    "proxy_requests_queued",
+    &[],
+    "Requests that wait for a place among those in flight.",
+    workers::requests_queued,
+);
 /// Failures by reason.
 pub const ERRORS_TOTAL: Metric = Metric::counter(
     "proxy_errors_total",
@@ -115,11 +122,18 @@ pub const RATE_LIMIT_EXCEEDED_TOTAL: Metric = Metric::counter(
     "Requests refused by a rate limit.",
     workers::rate_limit_exceeded,
 );
+/// Requests over a rate that is only observed.
+pub const RATE_LIMIT_OBSERVED_TOTAL: Metric = Metric::counter(
+    "proxy_rate_limit_observed_total",
+    &[],
+    "Requests over a rate limit with observe-only, which were served.",
+    workers::rate_limits_observed,
+);
 /// Keys evicted from a full keyed rate limit.
 pub const RATE_LIMIT_KEYS_EVICTED_TOTAL: CounterOf<1> = CounterOf::new(
     "proxy_rate_limit_keys_evicted_total",
     &["route"],
-    "Keys that a full keyed rate limit forgot to make room.",
+    "Keys that a full keyed rate limit forgot to make room; without a route that of all clients.",
 );
 /// All client connections.
 pub const OPEN_CONNECTIONS: Metric = Metric::gauge(
@@ -408,6 +422,7 @@ pub const METRICS: &[Metric] = &[
     REQUESTS_BY_PROTOCOL_TOTAL,
     REQUESTS_IN_FLIGHT,
     ACTIVE_REQUESTS,
+    REQUESTS_QUEUED,
     ERRORS_TOTAL,
     BLOCKED_REQUESTS_TOTAL,
     LIMIT_EXCEEDED_TOTAL,
@@ -415,6 +430,7 @@ pub const METRICS: &[Metric] = &[
     BODY_SIZE_EXCEEDED_TOTAL,
     CONNECTION_LIMIT_REACHED_TOTAL,
     RATE_LIMIT_EXCEEDED_TOTAL,
+    RATE_LIMIT_OBSERVED_TOTAL,
     RATE_LIMIT_KEYS_EVICTED_TOTAL.metric,
     OPEN_CONNECTIONS,
     CONNECTIONS_ACTIVE,

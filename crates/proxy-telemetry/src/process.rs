@@ -18,12 +18,17 @@ pub struct Process {
     pub open_fds: Option<u64>,
 }
 
+/// Resident memory of this process in bytes; none where the system does not tell.
+pub fn resident_memory_bytes() -> Option<u64> {
+    resident_bytes(&fs::read_to_string("/proc/self/status").ok()?)
+}
+
 impl Process {
     /// Reads `/proc/self`.
     pub fn read() -> Self {
         let text = |path| fs::read_to_string(path).ok();
         Self {
-            resident_bytes: text("/proc/self/status").and_then(|status| resident_bytes(&status)),
+            resident_bytes: resident_memory_bytes(),
             cpu: text("/proc/self/stat").and_then(|stat| cpu(&stat)),
             open_fds: open_fds(),
         }

@@ -225,6 +225,33 @@ fn a_test_with_verbose_shows_what_is_in_force() {
 }
 
 #[test]
+fn a_test_with_verbose_shows_the_most_memory_that_may_be_taken() {
+    let desk = Desk::new();
+    let limits = "worker-threads 2\nlimits { max-memory-bytes \"512MiB\" }";
+    let file = desk.file("good.kdl", &format!("{GOOD}{limits}\n"));
+
+    let output = run_with(&["--test", "--verbose", "--config"], &file);
+
+    assert_eq!(output.status.code(), Some(0));
+    let said = text(&output.stdout);
+    for part in [
+        "memory, at the worst",
+        "connections",
+        "together",
+        "536870912 bytes",
+    ] {
+        assert!(said.contains(part), "{part} is not in:\n{said}");
+    }
+    let said = text(&output.stderr);
+    assert!(said.contains("warning[memory-beyond-limit]"), "{said}");
+    let little = "worker-threads 2\nlimits { max-memory-bytes \"512MiB\"; max-total-connections 100; \
+        max-in-flight-requests 100; max-queued-requests 10 }";
+    let file = desk.file("small.kdl", &format!("{GOOD}{little}\n"));
+    let output = run_with(&["--test", "--config"], &file);
+    assert!(!text(&output.stderr).contains("memory-beyond-limit"));
+}
+
+#[test]
 fn wrong_usage_ends_with_2() {
     for arguments in [
         &["--nonsense"][..],

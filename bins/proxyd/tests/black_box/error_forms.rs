@@ -75,7 +75,9 @@ fn a_page_shows_when_to_try_again() {
     let gate = proxy_testkit::Gate::new();
     let upstream = proxy_testkit::Upstream::slow_reader(&gate);
     let config = Config::through(&upstream, r#"service-type "web""#);
-    let proxyd = config.top("limits { max-in-flight-requests 1 }").start();
+    let proxyd = config
+        .top("limits { max-in-flight-requests 1; max-queued-requests 0 }")
+        .start();
     let mut first = proxyd.connect();
     first.send(get("/", &[]));
     upstream.wait_for_requests(1);

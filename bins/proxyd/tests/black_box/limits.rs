@@ -238,7 +238,7 @@ fn a_route_has_its_own_body_limit() {
 fn requests_over_the_limit_are_answered_503_until_there_is_room() {
     let gate = Gate::new();
     let upstream = Upstream::slow_reader(&gate);
-    let proxyd = limited(&upstream, "max-in-flight-requests 1")
+    let proxyd = limited(&upstream, "max-in-flight-requests 1; max-queued-requests 0")
         .route("metrics", &format!("priority 100; {METRICS}"))
         .start();
     let mut first = proxyd.connect();

@@ -161,7 +161,7 @@ fn places_change() {
     let gate = Gate::new();
     let upstream = Upstream::slow_reader(&gate);
     let limited = |most: u32| {
-        let limits = format!("limits {{ max-in-flight-requests {most} }}");
+        let limits = format!("limits {{ max-in-flight-requests {most}; max-queued-requests 0 }}");
         Config::to(&upstream).top(&limits)
     };
     let proxyd = limited(1).start();

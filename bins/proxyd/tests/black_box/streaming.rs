@@ -157,7 +157,7 @@ fn hundreds_of_clients_that_read_slowly_share_what_large_reads_may_hold() {
         while served.send(PIECE) {}
     });
     let proxyd = Config::to(&upstream)
-        .top("system { worker-threads 1 }")
+        .top("system { worker-threads 1 }\nlimits { max-connections-per-client 1000 }")
         .start();
     let before = proxyd.rss_bytes();
 

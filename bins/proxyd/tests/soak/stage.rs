@@ -218,6 +218,7 @@ fn config(backend: &Backend, number: usize) -> String {
             upstream "sockets" {{ target "{sockets}" }}
         }}
         system {{ worker-threads {workers} }}
+        limits {{ max-connections-per-client 100000; max-connections-per-route 100000 }}
         observability {{ access-log {{ enabled #false }} }}
         "#
     )

@@ -172,6 +172,7 @@ async fn stats_count_requests_by_status_and_route() {
     assert_eq!(keys(&route["latency_ms"]), ["p50", "p95", "p99"]);
     let limits = json!({
         "max-in-flight-requests": {"current": 0, "limit": 500, "rejected": 0},
+        "max-queued-requests": {"current": 0, "limit": 300, "rejected": 0},
         "max-total-connections": {"current": 2, "limit": 1000, "rejected": 1},
     });
     assert_eq!(stats["limits"], limits);
@@ -208,6 +209,8 @@ async fn routes_stand_in_matching_order_with_their_places() {
         "policies": {
             "timeouts.request-secs": 30,
             "max-body-size": 500_000_000,
+            "buffer-requests": false,
+            "buffer-responses": false,
             "request-headers.remove": ["x-debug"],
             "request-headers.set": ["x-env: beta", "x-vault-token: (redacted)"],
         },

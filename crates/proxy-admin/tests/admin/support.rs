@@ -69,6 +69,8 @@ impl Admin {
             lifecycle: Arc::new(lifecycle),
             registry,
             in_flight: ConcurrencyLimit::new(500),
+            memory: Arc::default(),
+            queued: ConcurrencyLimit::new(300),
             connections: ConcurrencyLimit::new(1_000),
             health_changes: Arc::default(),
         };

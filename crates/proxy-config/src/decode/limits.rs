@@ -23,6 +23,7 @@ pub(super) fn limits<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Limits {
         max_in_flight_requests: b.setting(d, &spec::MAX_IN_FLIGHT_REQUESTS),
         max_in_flight_requests_per_worker: b.setting(d, &spec::MAX_IN_FLIGHT_REQUESTS_PER_WORKER),
         max_queued_requests: b.setting(d, &spec::MAX_QUEUED_REQUESTS),
+        max_queue_wait: b.setting(d, &spec::MAX_QUEUE_WAIT),
         max_agent_queue_depth: b.setting(d, &spec::MAX_AGENT_QUEUE_DEPTH),
         max_agent_body_bytes: b.setting(d, &spec::MAX_AGENT_BODY),
         max_agent_response_bytes: b.setting(d, &spec::MAX_AGENT_RESPONSE),

@@ -81,6 +81,7 @@ fn rate_limit<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<RateLimit> {
     let requests_per_second = b.required(d, &spec::REQUESTS_PER_SECOND);
     let burst = b.optional(d, &spec::BURST);
     let key = b.setting(d, &spec::KEY);
+    let observe_only = b.setting(d, &spec::OBSERVE_ONLY);
     b.close(d);
     let requests_per_second = requests_per_second?;
     let burst = burst.unwrap_or_else(|| Setting::defaulted(requests_per_second.saturating_mul(10)));
@@ -89,6 +90,7 @@ fn rate_limit<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<RateLimit> {
         requests_per_second,
         burst,
         key,
+        observe_only,
     })
 }
 

@@ -188,3 +188,16 @@ proptest! {
         prop_assert_eq!(queue.len(), 0);
     }
 }
+
+#[test]
+fn a_request_may_take_the_place_of_another_before_the_queue_is_full() {
+    let mut queue = queue(10);
+    let [_, newest] = [0; 2].map(|_| push(&mut queue, 1, 0));
+    let third = push(&mut queue, 1, 0);
+
+    let queued = queue.push_in_place(ClientKey::V4(2), 0).unwrap();
+    assert_eq!(queued.displaced, Some(third));
+    assert_eq!(queue.len(), 3);
+    assert!(queue.push_in_place(ClientKey::V4(2), 0).is_err());
+    assert!(queue.remove(newest));
+}

@@ -23,6 +23,7 @@ pub(super) fn limits(list: &mut List, limits: &Limits) {
         max_in_flight_requests,
         max_in_flight_requests_per_worker: per_worker,
         max_queued_requests,
+        max_queue_wait,
         max_agent_queue_depth,
         max_agent_body_bytes,
         max_agent_response_bytes,
@@ -62,6 +63,7 @@ pub(super) fn limits(list: &mut List, limits: &Limits) {
     ] {
         list.put(spec, count, plain);
     }
+    list.time(&spec::MAX_QUEUE_WAIT, max_queue_wait);
     rates(list, [global, per_client, per_route]);
     list.put(
         &spec::MAX_DECOMPRESSION_RATIO,

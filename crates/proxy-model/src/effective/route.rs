@@ -149,6 +149,7 @@ fn rate_limit(list: &mut List, limit: &RateLimit) {
         requests_per_second,
         burst,
         key,
+        observe_only,
     } = limit;
     list.put(
         &policy_spec::REQUESTS_PER_SECOND,
@@ -157,6 +158,7 @@ fn rate_limit(list: &mut List, limit: &RateLimit) {
     );
     list.put(&policy_spec::BURST, burst, plain);
     list.put(&policy_spec::KEY, key, text);
+    list.put(&policy_spec::OBSERVE_ONLY, observe_only, plain);
 }
 
 fn header(field: &HeaderField) -> Value {

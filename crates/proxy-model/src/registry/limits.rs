@@ -1,9 +1,10 @@
 //! The `limits` block.
 
-use super::number::{Decimal, Integer, Size};
+use super::number::{Decimal, Integer, Size, Time};
 use super::spec::{Given, Unset};
-use super::table::{decimal, flag, integer, settings, size};
+use super::table::{decimal, flag, integer, settings, size, time};
 use super::word::Flag;
+use std::time::Duration;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -35,10 +36,11 @@ settings! {
     MAX_BODY_SIZE: Size, Given<u64> = size("limits.max-body-size-bytes", 0, TIB)
         .or(10_485_760)
         .enforced("proxy-pipeline", "a_body_announced_too_large_is_refused_before_it_comes");
-    /// Bytes buffered of one body.
+    /// What is held of one body on routes with `buffer-requests` or `buffer-responses`: together at most
+    /// so much for each of `max-in-flight-requests`.
     MAX_BODY_BUFFER: Size, Given<u64> = size("limits.max-body-buffer-bytes", 0, GIB)
         .or(1_048_576)
-        .not_yet("limits");
+        .enforced("proxy-pipeline", "a_body_larger_than_the_buffer_is_refused_or_passed_on");
     /// Bytes of one body that agents inspect.
     MAX_BODY_INSPECTION: Size, Given<u64> = size("limits.max-body-inspection-bytes", 0, GIB)
         .or(1_048_576)
@@ -52,18 +54,22 @@ settings! {
     MAX_DECOMPRESSED_SIZE: Size, Given<u64> = size("limits.max-decompressed-size-bytes", KIB, TIB)
         .or(104_857_600)
         .not_yet("agents");
-    /// Connections from one client address; IPv6 is counted by /64.
+    /// Connections from one client address; IPv6 counts by /64. Over it new ones are answered 503 and
+    /// closed. Peers among `trusted-proxies` are not limited: a PROXY protocol header names the client
+    /// that is.
     MAX_CONNECTIONS_PER_CLIENT: Integer<u32>, Given<u32> =
         integer("limits.max-connections-per-client", 1, MAX_COUNT, "connections")
             .or(100)
-            .not_yet("limits");
-    /// Concurrent connections served by one route.
+            .enforced("proxy-server", "a_client_has_its_share_of_connections_and_others_have_theirs");
+    /// Connections that one route serves at once: those with a request of the route in hand. Over it
+    /// requests are answered 503 with `Retry-After`. Builtin handlers are exempt.
     MAX_CONNECTIONS_PER_ROUTE: Integer<u32>, Given<u32> =
         integer("limits.max-connections-per-route", 1, MAX_COUNT, "connections")
             .or(1_000)
-            .not_yet("limits");
-    /// Connections from all clients. Above it a new one is answered 503 and closed. Should not
-    /// exceed the process's limit of file descriptors, less 100.
+            .enforced("proxy-pipeline", "a_route_serves_so_many_connections_at_once_and_others_go_on");
+    /// Connections from all clients. Over it new ones are answered 503 and closed. At most the file
+    /// descriptors that the process may have, less 100: what is set beyond that has no effect, which is
+    /// told by a warning.
     MAX_TOTAL_CONNECTIONS: Integer<u32>, Given<u32> =
         integer("limits.max-total-connections", 1, MAX_COUNT, "connections")
             .or(10_000)
@@ -73,7 +79,8 @@ settings! {
         integer("limits.max-idle-connections-per-upstream", 0, 1_000_000, "connections")
             .or(100)
             .enforced("proxy-pool", "idle_connections_are_limited_for_all_upstreams_together");
-    /// Concurrent requests of the process. Above it: 503 with `Retry-After`.
+    /// Requests being served at once. Over it requests wait as `max-queued-requests` allows, else they
+    /// are answered 503 with `Retry-After`. Builtin handlers are exempt.
     MAX_IN_FLIGHT_REQUESTS: Integer<u32>, Given<u32> =
         integer("limits.max-in-flight-requests", 1, MAX_COUNT, "requests")
             .or(10_000)
@@ -81,16 +88,23 @@ settings! {
                 "proxy-pipeline",
                 "requests_over_the_limit_are_answered_503_until_there_is_room",
             );
-    /// Concurrent requests of one worker.
+    /// Requests being served at once by one worker. Over it as over `max-in-flight-requests`.
     MAX_IN_FLIGHT_REQUESTS_PER_WORKER: Integer<u32>, Given<u32> =
         integer("limits.max-in-flight-requests-per-worker", 1, MAX_COUNT, "requests")
             .or(1_000)
-            .not_yet("limits");
-    /// Requests waiting to be admitted.
+            .enforced("proxy-pipeline", "one_worker_serves_so_many_requests_at_once");
+    /// Requests that wait for a place among those in flight, clients in turn. A request of a client with
+    /// fewer waiting takes the place of the newest one of the client with the most. Over it: 503 with
+    /// `Retry-After`. 0 lets none wait.
     MAX_QUEUED_REQUESTS: Integer<u32>, Given<u32> =
         integer("limits.max-queued-requests", 0, MAX_COUNT, "requests")
             .or(1_000)
-            .not_yet("limits");
+            .enforced("proxy-pipeline", "a_request_over_the_queue_is_answered_503_and_the_queued_are_served");
+    /// How long a request may wait for a place; then 503 with `Retry-After`. Kept to a tenth of a
+    /// second.
+    MAX_QUEUE_WAIT: Time, Given<Duration> = time("limits.max-queue-wait-secs", Duration::from_hours(1))
+        .or(Duration::from_secs(1))
+        .enforced("proxy-pipeline", "a_request_waits_in_the_queue_only_so_long");
     /// Requests waiting for one agent.
     MAX_AGENT_QUEUE_DEPTH: Integer<u32>, Given<u32> =
         integer("limits.max-agent-queue-depth", 1, 1_000_000, "requests")
@@ -104,30 +118,36 @@ settings! {
     MAX_AGENT_RESPONSE: Size, Given<u64> = size("limits.max-agent-response-bytes", 64, 16 * MIB)
         .or(10_240)
         .not_yet("agents");
-    /// Requests per second of all clients on all routes; a burst may be 10 times as large.
+    /// Requests a second of all clients on all routes; bursts may be 10 times as many. Over it: 429
+    /// `RATE_LIMIT_EXCEEDED`. Builtin handlers are exempt.
     MAX_REQUESTS_PER_SECOND_GLOBAL: Integer<u32>, Unset =
         integer("limits.max-requests-per-second-global", 1, MAX_COUNT, "requests a second")
             .optional("no limit")
-            .not_yet("limits");
-    /// Requests per second of one client address; a burst may be 10 times as large.
+            .enforced("proxy-pipeline", "all_clients_together_have_a_rate");
+    /// Requests a second of one client address, IPv6 by /64; bursts may be 10 times as many. Over it:
+    /// 429. Builtin handlers are exempt.
     MAX_REQUESTS_PER_SECOND_PER_CLIENT: Integer<u32>, Unset =
         integer("limits.max-requests-per-second-per-client", 1, MAX_COUNT, "requests a second")
             .optional("no limit")
-            .not_yet("limits");
-    /// Requests per second on one route; a burst may be 10 times as large.
+            .enforced("proxy-pipeline", "each_client_has_a_rate_of_its_own");
+    /// Requests a second on one route; bursts may be 10 times as many. Over it: 429. Builtin handlers
+    /// are exempt.
     MAX_REQUESTS_PER_SECOND_PER_ROUTE: Integer<u32>, Unset =
         integer("limits.max-requests-per-second-per-route", 1, MAX_COUNT, "requests a second")
             .optional("no limit")
-            .not_yet("limits");
-    /// Memory of the process.
+            .enforced("proxy-pipeline", "each_route_has_a_rate_of_its_own");
+    /// Resident memory of the process. Over it new connections are answered 503 and closed, waiting
+    /// requests are answered 503, idle connections to targets are closed, and an alert goes to the logs
+    /// and to `proxy_memory_shedding`, until less than 90 % is used.
     MAX_MEMORY: Size, Unset = size("limits.max-memory-bytes", 16 * MIB, 1_024 * TIB)
         .optional("no limit")
-        .not_yet("limits");
-    /// Memory of the process, in percent of the host's.
+        .enforced("proxy-server", "connections_are_refused_while_memory_is_short");
+    /// The same in percent of what the machine has, or the control group of the process if that is
+    /// less. The smaller limit holds.
     MAX_MEMORY_PERCENT: Decimal, Unset =
         decimal("limits.max-memory-percent", 1.0, 100.0, "percent")
             .optional("no limit")
-            .not_yet("limits");
+            .enforced("proxy-server", "a_share_of_the_memory_is_a_limit_in_bytes");
     /// Whether requests with too many or too large headers are answered 431 instead of 429.
     STANDARD_STATUSES: Flag, Given<bool> = flag("limits.standard-statuses")
         .or(false)

@@ -81,12 +81,16 @@ settings! {
         .optional("`limits { max-body-size-bytes }`")
         .also(ROUTE)
         .enforced("proxy-pipeline", "a_route_has_its_own_body_limit");
-    /// Rate limit of the route. Requests above it are answered 429 `RATE_LIMIT_EXCEEDED`.
+    /// How fast requests may come. Over it, they are answered 429 `RATE_LIMIT_EXCEEDED`. Every response of
+    /// the route tells the limit in `X-RateLimit-Limit`, `-Remaining` and `-Reset`.
     RATE_LIMIT: Block, Unset = block("routes.route.policies.rate-limit")
         .optional("as fast as they like")
         .also(ROUTE)
-        .not_yet("limits");
-    /// Requests per second, refilled continuously.
+        .enforced(
+            "proxy-pipeline",
+            "a_route_with_a_rate_limit_admits_its_burst_and_then_its_rate",
+        );
+    /// Requests a second, refilled continuously.
     REQUESTS_PER_SECOND: Integer<u32>, Required = integer(
         "routes.route.policies.rate-limit.requests-per-second",
         1,
@@ -94,19 +98,26 @@ settings! {
         "requests a second",
     )
     .aliases(&["requests_per_second"])
-    .not_yet("limits");
-    /// Maximum number of requests at once after an idle time.
+    .enforced("proxy-pipeline", "a_route_with_a_rate_limit_admits_its_burst_and_then_its_rate");
+    /// Most requests at once after a rest.
     BURST: Integer<u32>, Unset =
         integer("routes.route.policies.rate-limit.burst", 1, 100_000_000, "requests")
             .optional("10 times `requests-per-second`")
-            .not_yet("limits");
-    /// The key by which requests share a limit: `client_ip`, `header:<name>`, `path` or `route`.
+            .enforced(
+                "proxy-pipeline",
+                "a_route_with_a_rate_limit_admits_its_burst_and_then_its_rate",
+            );
+    /// What has a rate of its own: `client_ip`, `header:<name>`, `path` or `route`.
     KEY: Text<RateKey>, Given<Written<RateKey>> =
         text("routes.route.policies.rate-limit.key", "a rate key", "client_ip", |text| {
             text.parse::<RateKey>().map_err(|fault| fault.to_string())
         })
         .or(written("client_ip", || RateKey::ClientIp))
-        .not_yet("limits");
+        .enforced("proxy-pipeline", "each_rate_key_has_a_bucket_for_each_of_its_values");
+    /// Whether requests over the limit are counted and logged, but served.
+    OBSERVE_ONLY: Flag, Given<bool> = flag("routes.route.policies.rate-limit.observe-only")
+        .or(false)
+        .enforced("proxy-pipeline", "a_limit_that_only_observes_serves_and_tells");
     /// Edits of the request headers sent upstream.
     REQUEST_HEADERS: Block, Unset = block("routes.route.policies.request-headers")
         .optional("no change but the proxy's own")
@@ -167,16 +178,19 @@ settings! {
             .optional("as the listener says")
             .also(ROUTE)
             .enforced("proxy-plan", "a_route_says_how_its_paths_are_read");
-    /// Whether the whole request body is read before a connection to the upstream is used.
+    /// Whether the whole request body is read before the upstream is asked. A body larger than
+    /// `limits { max-body-buffer-bytes }` is answered 413 `LIMIT_EXCEEDED`.
     BUFFER_REQUESTS: Flag, Given<bool> = flag("routes.route.policies.buffer-requests")
         .or(false)
         .also(ROUTE)
-        .not_yet("limits");
-    /// Whether the whole response body is read before its first byte is sent to the client.
+        .enforced("proxy-pipeline", "a_buffered_request_reaches_its_target_whole");
+    /// Whether the whole response body is read before the client gets its first byte. One larger than
+    /// `limits { max-body-buffer-bytes }` begins when so much of it is there. Event streams and gRPC are
+    /// never held back.
     BUFFER_RESPONSES: Flag, Given<bool> = flag("routes.route.policies.buffer-responses")
         .or(false)
         .also(ROUTE)
-        .not_yet("limits");
+        .enforced("proxy-pipeline", "a_buffered_response_that_breaks_off_is_answered_502");
     /// Retry policy. Without the block a request is retried once, if nothing of it was sent or its
     /// method is idempotent, and no byte of a response arrived.
     RETRY: Block, Unset = block("routes.route.policies.retry")

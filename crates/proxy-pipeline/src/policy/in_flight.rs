@@ -1,19 +1,42 @@
-//! Refuses new requests while too many are in flight.
+//! Refuses new requests while too many are in flight, or queues them.
 
+use crate::admission::Refusal;
 use crate::exchange::Exchange;
 use proxy_errors::{Detail, Problem, Reason};
+use proxy_limits::{ClientKey, LimitReached};
+use std::rc::Rc;
 
-/// Takes a permit for a request in flight, held until the response's body ends.
-pub(crate) fn admit(exchange: &mut Exchange) -> Result<(), Problem> {
-    match exchange.worker().shared.in_flight.acquire() {
-        Ok(permit) => {
-            exchange.record().permit = Some(permit);
-            Ok(())
-        }
-        Err(full) => {
-            let (current, limit) = (u64::from(full.held), u64::from(full.max));
-            let detail = Detail::Limit { current, limit };
-            Err(Problem::new(Reason::InFlightLimit, detail))
-        }
+/// Takes a place among the requests in flight at once, if there is one: held until the response's body
+/// ends.
+#[inline]
+pub(crate) fn try_admit(exchange: &mut Exchange) -> bool {
+    let place = exchange.worker().admission.try_enter();
+    let is_admitted = place.is_some();
+    exchange.record().places.in_flight = place;
+    is_admitted
+}
+
+/// Waits for a place in turn with the requests of other clients.
+#[cold]
+pub(crate) async fn wait(exchange: &mut Exchange) -> Result<(), Problem> {
+    let worker = Rc::clone(exchange.worker());
+    let client = ClientKey::of(exchange.completion.record.client_ip);
+    let place = worker.admission.wait(client, worker.time.elapsed()).await;
+    exchange.record().places.in_flight = Some(place.map_err(problem)?);
+    Ok(())
+}
+
+fn problem(refusal: Refusal) -> Problem {
+    let counted = |reason, LimitReached { held, max }| {
+        let (current, limit) = (u64::from(held), u64::from(max));
+        Problem::new(reason, Detail::Limit { current, limit })
+    };
+    match refusal {
+        Refusal::InFlight(full) => counted(Reason::InFlightLimit, full),
+        Refusal::InFlightOfWorker(full) => counted(Reason::InFlightLimit, full)
+            .with_setting("limits.max-in-flight-requests-per-worker"),
+        Refusal::QueueFull(full) => counted(Reason::QueueFull, full),
+        Refusal::WaitedFor(time) => Problem::new(Reason::QueueTimeout, Detail::After(time)),
+        Refusal::MemoryShort => Problem::new(Reason::MemoryPressure, Detail::None),
     }
 }

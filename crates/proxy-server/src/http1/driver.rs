@@ -188,7 +188,9 @@ fn poll_timers(conn: &Connection) -> Poll<End> {
     let settings = conn.settings.in_force();
     let between_requests = conn.reader().is_between_requests();
     // Tested after the socket, because a request that has arrived must be answered.
-    if between_requests && conn.client.should_close_idle(&conn.guard.worker) {
+    let worker = &conn.guard.worker;
+    if between_requests && (conn.client.should_close_idle(worker) || conn.client.gives_way(worker))
+    {
         return Poll::Ready(End::Closed);
     }
     match conn.guard.deadline.take_expired() {
@@ -236,7 +238,11 @@ fn poll_hibernating(conn: &Connection, cx: &mut Context<'_>) -> Poll<bool> {
         conn.hibernating.set(true);
     }
     deadline.watch(cx.waker());
-    let over = || deadline.take_expired().is_some() || conn.client.should_close_idle(worker);
+    let over = || {
+        deadline.take_expired().is_some()
+            || conn.client.should_close_idle(worker)
+            || conn.client.gives_way(worker)
+    };
     let goes_on = match conn.poll_readable(cx) {
         Poll::Ready(ready) => ready.is_ok(),
         Poll::Pending if over() => false,

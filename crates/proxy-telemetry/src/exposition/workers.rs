@@ -8,6 +8,14 @@ pub(crate) fn requests_in_flight(scrape: &Scrape<'_>, samples: &mut Samples<'_>)
     samples.count(&[], scrape.snapshot.workers.requests_in_flight);
 }
 
+pub(crate) fn requests_queued(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
+    samples.count(&[], scrape.snapshot.workers.requests_queued);
+}
+
+pub(crate) fn rate_limits_observed(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
+    samples.count(&[], scrape.snapshot.workers.rate_limits_observed);
+}
+
 pub(crate) fn connections_open(scrape: &Scrape<'_>, samples: &mut Samples<'_>) {
     let workers = &scrape.snapshot.workers;
     samples.count(&[], workers.connections_active + workers.connections_idle);

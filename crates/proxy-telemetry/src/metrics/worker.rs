@@ -20,6 +20,10 @@ pub struct WorkerMetrics {
     pub handshakes_completed: Counter,
     /// Failed TLS handshakes with clients.
     pub handshakes_failed: Counter,
+    /// Requests over a rate limit that only observes.
+    pub rate_limits_observed: Counter,
+    /// Requests that wait for a place among those in flight.
+    pub requests_queued: Gauge,
     protocols: [Counter; Protocol::ALL.len()],
     limits: [Counter; Limit::ALL.len()],
     failures: EnumCounters,
@@ -41,6 +45,10 @@ pub struct WorkerTotal {
     pub handshakes_completed: u64,
     /// Failed TLS handshakes with clients.
     pub handshakes_failed: u64,
+    /// Requests over a rate limit that only observes.
+    pub rate_limits_observed: u64,
+    /// Requests that wait for a place among those in flight.
+    pub requests_queued: u64,
     /// Requests by protocol, by [`Protocol::index`].
     pub protocols: [u64; Protocol::ALL.len()],
     /// Reached limits, by [`Limit::index`].
@@ -60,6 +68,8 @@ impl WorkerMetrics {
             connections_accepted: Counter::default(),
             handshakes_completed: Counter::default(),
             handshakes_failed: Counter::default(),
+            rate_limits_observed: Counter::default(),
+            requests_queued: Gauge::default(),
             protocols: Default::default(),
             limits: Default::default(),
             failures: EnumCounters::new(reasons),
@@ -101,6 +111,8 @@ impl WorkerMetrics {
             connections_accepted,
             handshakes_completed,
             handshakes_failed,
+            rate_limits_observed,
+            requests_queued,
             protocols,
             limits,
             failures,
@@ -112,6 +124,8 @@ impl WorkerMetrics {
         total.connections_accepted += connections_accepted.get();
         total.handshakes_completed += handshakes_completed.get();
         total.handshakes_failed += handshakes_failed.get();
+        total.rate_limits_observed += rate_limits_observed.get();
+        total.requests_queued += requests_queued.get();
         for (sum, counter) in total.protocols.iter_mut().zip(protocols) {
             *sum += counter.get();
         }

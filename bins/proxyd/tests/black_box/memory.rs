@@ -1,0 +1,123 @@
+//! What happens when the process uses more memory than it may.
+
+use crate::support::{Config, reason, refusal};
+use proxy_testkit::{Gate, Log, Proxyd, RawClient, Reload, Upstream, get};
+use serde_json::Value;
+use std::fs;
+
+/// The least that can be set; the process uses more as soon as it runs.
+const TOO_LITTLE: &str = "max-memory-bytes \"16MiB\"";
+
+fn limited(upstream: &Upstream, limits: &str) -> Config {
+    Config::to(upstream).top(&format!("limits {{ {limits} }}"))
+}
+
+/// Waits for an event, or a record of the error log, that begins with these words.
+#[track_caller]
+fn wait_for(log: &Log, words: &str) -> String {
+    let record = log.find(0, |record| record.text("message").starts_with(words));
+    record.text("level").to_owned()
+}
+
+fn admin(proxyd: &Proxyd, path: &str) -> proxy_testkit::Response {
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    RawClient::connect(proxyd.admin_address()).ask(request)
+}
+
+/// Value of the sample of this name.
+#[track_caller]
+fn sample(proxyd: &Proxyd, name: &str) -> u64 {
+    let page = admin(proxyd, "/metrics").text();
+    let mut lines = page.lines();
+    let value = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    value
+        .unwrap_or_else(|| panic!("no {name}"))
+        .parse()
+        .unwrap()
+}
+
+#[test]
+fn connections_are_refused_while_memory_is_short() {
+    let upstream = Upstream::saying("");
+    let proxyd = limited(&upstream, "max-memory-bytes \"4GiB\"").start();
+    let mut before = proxyd.connect();
+    assert_eq!(before.ask(get("/", &[])).status, 200);
+    assert_eq!(sample(&proxyd, "proxy_memory_shedding"), 0);
+
+    assert_eq!(
+        proxyd.reload(&limited(&upstream, TOO_LITTLE).kdl()),
+        Reload::Applied
+    );
+    assert_eq!(wait_for(proxyd.stderr(), "memory limit exceeded"), "ERROR");
+    assert_eq!(wait_for(proxyd.stdout(), "memory limit exceeded"), "ERROR");
+    let response = proxyd.connect().response();
+
+    let message = refusal(&response, 503, "SERVICE_UNAVAILABLE");
+    assert_eq!(message, "Service unavailable: overloaded");
+    assert_eq!(response.fields.get("retry-after"), Some("1"));
+    assert_eq!(reason(&proxyd, &response), "memory_pressure");
+    // What is connected is served.
+    assert_eq!(before.ask(get("/", &[])).status, 200);
+    assert_eq!(sample(&proxyd, "proxy_memory_shedding"), 1);
+    assert_eq!(sample(&proxyd, "proxy_memory_limit_bytes"), 16 << 20);
+    let memory = &admin(&proxyd, "/admin/stats").json()["memory"];
+    assert_eq!(memory["shedding"], Value::Bool(true), "{memory}");
+    assert_eq!(memory["limit_bytes"], 16 << 20, "{memory}");
+
+    let enough = limited(&upstream, "max-memory-bytes \"4GiB\"").kdl();
+    assert_eq!(proxyd.reload(&enough), Reload::Applied);
+    assert_eq!(
+        wait_for(proxyd.stderr(), "memory is below its limit"),
+        "WARN"
+    );
+    assert_eq!(proxyd.connect().ask(get("/", &[])).status, 200);
+    assert_eq!(sample(&proxyd, "proxy_memory_shedding"), 0);
+}
+
+#[test]
+fn waiting_requests_are_refused_when_memory_is_short() {
+    let gate = Gate::new();
+    let upstream = Upstream::slow_reader(&gate);
+    let queue = "max-in-flight-requests 1; max-queue-wait-secs 60";
+    let proxyd = limited(&upstream, queue).start();
+    let mut first = proxyd.connect();
+    first.send(get("/", &[]));
+    upstream.wait_for_requests(1);
+    let mut waits = proxyd.connect();
+    waits.send(get("/", &[]));
+    crate::support::pause(&mut waits, 300);
+
+    let short = limited(&upstream, &format!("{queue}; {TOO_LITTLE}")).kdl();
+    assert_eq!(proxyd.reload(&short), Reload::Applied);
+
+    let response = waits.response();
+    refusal(&response, 503, "SERVICE_UNAVAILABLE");
+    assert_eq!(reason(&proxyd, &response), "memory_pressure");
+    gate.open();
+    assert_eq!(first.response().status, 200);
+}
+
+#[test]
+fn a_share_of_the_memory_is_a_limit_in_bytes() {
+    let upstream = Upstream::saying("");
+    let meminfo = fs::read_to_string("/proc/meminfo").unwrap();
+    let line = meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"));
+    let kib = line.unwrap().trim().strip_suffix(" kB").unwrap();
+    let machine: u64 = kib.parse::<u64>().unwrap() * 1024;
+    let limit = |limits: &str| {
+        let proxyd = limited(&upstream, limits).start();
+        sample(&proxyd, "proxy_memory_limit_bytes")
+    };
+
+    let half = limit("max-memory-percent 50.0");
+    assert!(half > 0 && half <= machine / 2, "{half} of {machine}");
+    // The group's limit may be anything; half of it is half of the whole.
+    let whole = limit("max-memory-percent 100.0");
+    assert!(whole.abs_diff(half * 2) <= 2, "{half} of {whole}");
+    assert_eq!(
+        limit("max-memory-percent 100.0; max-memory-bytes \"17MiB\""),
+        17 << 20
+    );
+}

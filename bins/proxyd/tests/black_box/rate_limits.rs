@@ -1,0 +1,295 @@
+//! How fast requests may come: of all clients, of each, on each route, and by the policy of a route.
+
+use crate::support::{Config, METRICS, metric, pause, reason, refusal, target};
+use proxy_testkit::{Gate, Proxyd, Response, Upstream, closed_port, get};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+const BEHIND_A_BALANCER: &str = r#"trusted-proxies "127.0.0.0/8""#;
+
+fn by_policy(upstream: &Upstream, limit: &str) -> Config {
+    Config::through(upstream, &format!("rate-limit {{ {limit} }}"))
+        .listener(BEHIND_A_BALANCER)
+        .route("metrics", &format!("priority 100; {METRICS}"))
+}
+
+fn by_limits(upstream: &Upstream, limits: &str) -> Config {
+    Config::new()
+        .listener(BEHIND_A_BALANCER)
+        .route("a", r#"upstream "u"; matches { path-prefix "/a" }"#)
+        .route("b", r#"upstream "u"; matches { path-prefix "/b" }"#)
+        .upstream("u", &target(upstream))
+        .top(&format!("limits {{ {limits} }}"))
+}
+
+/// What a request of the client at `address` is answered.
+fn ask(proxyd: &Proxyd, path: &str, address: &str) -> Response {
+    proxyd
+        .connect()
+        .ask(get(path, &[("X-Forwarded-For", address)]))
+}
+
+/// The statuses of so many requests.
+fn statuses(proxyd: &Proxyd, count: usize, path: &str, address: &str) -> Vec<u16> {
+    (0..count)
+        .map(|_| ask(proxyd, path, address).status)
+        .collect()
+}
+
+/// A field of `response` that holds a number.
+#[track_caller]
+fn number(response: &Response, field: &str) -> u64 {
+    let value = response.fields.get(field);
+    value
+        .unwrap_or_else(|| panic!("no {field}"))
+        .parse()
+        .unwrap()
+}
+
+/// Checks that a rate limit refused what was answered by `response`.
+#[track_caller]
+fn too_fast(proxyd: &Proxyd, response: &Response, word: &str, setting: &str) {
+    let message = refusal(response, 429, "RATE_LIMIT_EXCEEDED");
+    assert_eq!(message, "Rate limit exceeded: too many requests");
+    assert_eq!(number(response, "retry-after"), 1);
+    assert_eq!(response.json()["error"]["retry_after"], 1);
+    assert_eq!(number(response, "x-ratelimit-remaining"), 0);
+    assert_eq!(reason(proxyd, response), word);
+    let record = proxyd.limit_record(&response.correlation_id());
+    assert_eq!(record.text("level"), "WARN");
+    assert_eq!(record.text("message"), message);
+    assert_eq!(record.text("limit_type"), "request_rate");
+    assert_eq!(record.text("setting"), setting);
+    let limit = number(response, "x-ratelimit-limit");
+    let limit = f64::from(u32::try_from(limit).unwrap());
+    assert_eq!(
+        (record.number("limit"), record.number("actual")),
+        (Some(limit), Some(limit + 1.0))
+    );
+    assert!(record.has("client_ip"));
+}
+
+#[test]
+fn a_route_with_a_rate_limit_admits_its_burst_and_then_its_rate() {
+    let upstream = Upstream::saying("");
+    let proxyd = by_policy(&upstream, "requests-per-second 1; burst 3").start();
+    let mut client = proxyd.connect();
+
+    for left in [2, 1, 0] {
+        let response = client.ask(get("/", &[]));
+        assert_eq!(response.status, 200);
+        assert_eq!(number(&response, "x-ratelimit-limit"), 3);
+        assert_eq!(number(&response, "x-ratelimit-remaining"), left);
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap()
+            .as_secs();
+        let reset = number(&response, "x-ratelimit-reset");
+        assert!((now..now + 5).contains(&reset), "{reset} at {now}");
+    }
+    let response = client.ask(get("/", &[]));
+
+    too_fast(
+        &proxyd,
+        &response,
+        "policy_rate_limit",
+        "routes.route.policies.rate-limit",
+    );
+    assert_eq!(upstream.requests().len(), 3);
+    assert!((metric(&mut client, "proxy_rate_limit_exceeded_total") - 1.0).abs() < f64::EPSILON);
+    let blocked = "proxy_blocked_requests_total{reason=\"policy_rate_limit\"}";
+    assert!((metric(&mut client, blocked) - 1.0).abs() < f64::EPSILON);
+    pause(&mut client, 1_050);
+    assert_eq!(client.ask(get("/", &[])).status, 200);
+}
+
+#[test]
+fn a_burst_that_is_not_written_is_ten_times_the_rate() {
+    let upstream = Upstream::saying("");
+    let proxyd = by_policy(&upstream, "requests-per-second 1").start();
+
+    assert_eq!(
+        number(&ask(&proxyd, "/", "192.0.2.1"), "x-ratelimit-limit"),
+        10
+    );
+}
+
+#[test]
+fn each_rate_key_has_a_bucket_for_each_of_its_values() {
+    let upstream = Upstream::saying("");
+    let answers = |key: &str, requests: [(&str, &str, &str); 4]| -> Vec<u16> {
+        let limit = format!("requests-per-second 1; burst 1; key \"{key}\"");
+        let proxyd = by_policy(&upstream, &limit).start();
+        let ask = |(path, address, tenant)| {
+            let mut fields = vec![("X-Forwarded-For", address)];
+            if tenant != "" {
+                fields.push(("X-Tenant", tenant));
+            }
+            proxyd.connect().ask(get(path, &fields)).status
+        };
+        requests.map(ask).to_vec()
+    };
+    for (key, requests) in [
+        (
+            "client_ip",
+            [("/1", "192.0.2.1", "a"), ("/2", "192.0.2.1", "b")],
+        ),
+        (
+            "client_ip",
+            [("/1", "2001:db8::1", "a"), ("/2", "2001:db8::2", "b")],
+        ),
+        (
+            "header:X-Tenant",
+            [("/1", "192.0.2.1", "a"), ("/2", "192.0.2.2", "a")],
+        ),
+        (
+            "header:X-Tenant",
+            [("/1", "192.0.2.1", ""), ("/2", "192.0.2.2", "")],
+        ),
+        (
+            "path",
+            [("/1?a", "192.0.2.1", "a"), ("/%31?b", "192.0.2.2", "b")],
+        ),
+    ] {
+        let [first, same] = requests;
+        let other = ("/9", "192.0.2.9", "z");
+        let told = answers(key, [first, same, other, other]);
+        assert_eq!(told, [200, 429, 200, 429], "{key} {requests:?}");
+    }
+    let told = answers(
+        "route",
+        [
+            ("/1", "192.0.2.1", "a"),
+            ("/2", "192.0.2.2", "b"),
+            ("/3", "192.0.2.3", "c"),
+            ("/metrics", "192.0.2.3", "c"),
+        ],
+    );
+    assert_eq!(told, [200, 429, 429, 200]);
+}
+
+#[test]
+fn all_clients_together_have_a_rate() {
+    let upstream = Upstream::saying("");
+    let proxyd = by_limits(&upstream, "max-requests-per-second-global 1").start();
+
+    assert_eq!(statuses(&proxyd, 5, "/a", "192.0.2.1"), [200; 5]);
+    assert_eq!(statuses(&proxyd, 5, "/b", "192.0.2.2"), [200; 5]);
+    let response = ask(&proxyd, "/a", "192.0.2.3");
+
+    let setting = "limits.max-requests-per-second-global";
+    too_fast(&proxyd, &response, "global_rate_limit", setting);
+}
+
+#[test]
+fn each_client_has_a_rate_of_its_own() {
+    let upstream = Upstream::saying("");
+    let proxyd = by_limits(&upstream, "max-requests-per-second-per-client 1").start();
+
+    assert_eq!(statuses(&proxyd, 10, "/a", "192.0.2.1"), [200; 10]);
+    let response = ask(&proxyd, "/b", "192.0.2.1");
+
+    let setting = "limits.max-requests-per-second-per-client";
+    too_fast(&proxyd, &response, "client_rate_limit", setting);
+    assert_eq!(statuses(&proxyd, 10, "/a", "192.0.2.2"), [200; 10]);
+}
+
+#[test]
+fn each_route_has_a_rate_of_its_own() {
+    let upstream = Upstream::saying("");
+    let proxyd = by_limits(&upstream, "max-requests-per-second-per-route 1").start();
+
+    assert_eq!(statuses(&proxyd, 10, "/a", "192.0.2.1"), [200; 10]);
+    let response = ask(&proxyd, "/a", "192.0.2.2");
+
+    let setting = "limits.max-requests-per-second-per-route";
+    too_fast(&proxyd, &response, "route_rate_limit", setting);
+    assert_eq!(statuses(&proxyd, 10, "/b", "192.0.2.1"), [200; 10]);
+}
+
+#[test]
+fn a_limit_that_only_observes_serves_and_tells() {
+    let upstream = Upstream::saying("");
+    let limit = "requests-per-second 1; burst 1; observe-only #true";
+    let proxyd = by_policy(&upstream, limit).start();
+    let mut client = proxyd.connect();
+
+    let responses = [0; 2].map(|_| client.ask(get("/", &[])));
+
+    for response in &responses {
+        assert_eq!(response.status, 200);
+        assert_eq!(number(response, "x-ratelimit-remaining"), 0);
+    }
+    let record = proxyd.limit_record(&responses[1].correlation_id());
+    assert_eq!(record.text("limit_type"), "request_rate");
+    assert!(
+        record
+            .text("message")
+            .ends_with("(served: the limit only observes)")
+    );
+    let observed = metric(&mut client, "proxy_rate_limit_observed_total");
+    assert!((observed - 1.0).abs() < f64::EPSILON);
+    assert!(metric(&mut client, "proxy_rate_limit_exceeded_total").abs() < f64::EPSILON);
+}
+
+#[test]
+fn tokens_spent_stay_spent_over_a_reload_unless_the_limit_is_another() {
+    let upstream = Upstream::saying("");
+    let config = |limit: &str, more: &str| by_policy(&upstream, limit).top(more).kdl();
+    let limit = "requests-per-second 1; burst 2";
+    let proxyd = by_policy(&upstream, limit).start();
+    assert_eq!(statuses(&proxyd, 2, "/", "192.0.2.1"), [200; 2]);
+
+    proxyd.reload(&config(limit, "limits { max-header-count 50 }"));
+    let remaining = number(&ask(&proxyd, "/", "192.0.2.1"), "x-ratelimit-remaining");
+    assert_eq!(remaining, 0);
+    proxyd.reload(&config("requests-per-second 1; burst 5", ""));
+    let remaining = number(&ask(&proxyd, "/", "192.0.2.1"), "x-ratelimit-remaining");
+    assert_eq!(remaining, 4);
+}
+
+#[test]
+fn every_response_of_a_limited_route_tells_the_limit() {
+    let fields = "X-RateLimit-Limit: 999\r\nX-RateLimit-Remaining: 998\r\nX-RateLimit-Reset: 1";
+    let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n{fields}\r\n\r\n");
+    let upstream = Upstream::answering(answer);
+    let limit = r#"rate-limit { requests-per-second 10 }"#;
+    let proxyd = Config::new()
+        .route(
+            "answered",
+            &format!(r#"upstream "u"; matches {{ path "/answered" }}; {limit}"#),
+        )
+        .route(
+            "unreachable",
+            &format!(r#"upstream "gone"; {limit}; max-body-size 1"#),
+        )
+        .upstream("u", &target(&upstream))
+        .upstream("gone", &format!("target \"{}\"", closed_port()))
+        .start();
+
+    for (path, status) in [("/answered", 200), ("/", 502)] {
+        let response = proxyd.connect().ask(get(path, &[]));
+        assert_eq!(response.status, status);
+        assert_eq!(number(&response, "x-ratelimit-limit"), 100);
+        assert_eq!(number(&response, "x-ratelimit-remaining"), 99);
+        assert_eq!(response.fields.all("x-ratelimit-reset").len(), 1);
+        assert!(number(&response, "x-ratelimit-reset") > 1_000_000_000);
+    }
+    let response = proxyd.connect().ask(crate::support::post("/", "two"));
+    assert_eq!(response.status, 413);
+    assert_eq!(number(&response, "x-ratelimit-limit"), 100);
+}
+
+#[test]
+fn a_rate_limit_holds_over_all_workers() {
+    let gate = Gate::new();
+    let upstream = Upstream::slow_reader(&gate);
+    gate.open();
+    let limit = "requests-per-second 1; burst 20; key \"route\"";
+    let proxyd = by_policy(&upstream, limit).top("worker-threads 4").start();
+
+    let told = statuses(&proxyd, 60, "/", "192.0.2.1");
+
+    let admitted = told.iter().filter(|status| **status == 200).count();
+    // And those of the rate while the test lasts.
+    assert!((20..=25).contains(&admitted), "{admitted}");
+}

@@ -1,0 +1,144 @@
+//! How many connections each client has.
+
+use crate::client_key::{ClientKey, KeySeed};
+use crate::concurrency_limit::LimitReached;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::BuildHasher;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{MutexGuard, PoisonError};
+
+/// Parts of the table, each under a lock of its own. A power of two.
+const SHARDS: usize = 64;
+
+/// Connections of each client over all threads, up to a ceiling for each.
+///
+/// The table holds the clients that have a connection and no other: it is as large as the number of
+/// open connections at most.
+#[derive(Debug)]
+pub struct ConnectionsByClient {
+    max: AtomicU32,
+    seed: KeySeed,
+    shards: Box<[Shard]>,
+}
+
+#[expect(
+    clippy::disallowed_types,
+    reason = "taken when a connection begins and when it ends, for one look-up, and by no request"
+)]
+type Shard = std::sync::Mutex<HashMap<ClientKey, u32, KeySeed>>;
+
+impl ConnectionsByClient {
+    /// An empty table that admits up to `max` connections of each client. `seed` keeps clients from
+    /// choosing addresses that make look-ups slow.
+    #[must_use]
+    pub fn new(max: u32, seed: KeySeed) -> Self {
+        let shard = |_| Shard::new(HashMap::with_hasher(seed));
+        Self {
+            max: AtomicU32::new(max),
+            seed,
+            shards: (0..SHARDS).map(shard).collect(),
+        }
+    }
+
+    /// Counts one more connection of `client`, which [`Self::leave`] takes back.
+    ///
+    /// # Errors
+    /// [`LimitReached`] when the client has as many as it may have.
+    pub fn enter(&self, client: ClientKey) -> Result<(), LimitReached> {
+        let max = self.max.load(Ordering::Relaxed);
+        let Some(mut shard) = self.shard(client) else {
+            return Ok(());
+        };
+        let held = shard.get(&client).copied().unwrap_or_default();
+        if max <= held {
+            return Err(LimitReached { held, max });
+        }
+        shard.insert(client, held + 1);
+        Ok(())
+    }
+
+    /// Counts one connection of `client` less.
+    pub fn leave(&self, client: ClientKey) {
+        let Some(mut shard) = self.shard(client) else {
+            return;
+        };
+        if let Entry::Occupied(mut count) = shard.entry(client) {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
+            }
+        }
+    }
+
+    /// Moves the ceiling for connections that come from now on.
+    pub fn set_max(&self, max: u32) {
+        self.max.store(max, Ordering::Relaxed);
+    }
+
+    /// The ceiling of each client.
+    pub fn max(&self) -> u32 {
+        self.max.load(Ordering::Relaxed)
+    }
+
+    /// Connections of the client that has the most.
+    pub fn greatest(&self) -> u32 {
+        let greatest = |shard| lock(shard).values().copied().max();
+        self.shards.iter().filter_map(greatest).max().unwrap_or(0)
+    }
+
+    fn shard(&self, client: ClientKey) -> Option<MutexGuard<'_, HashMap<ClientKey, u32, KeySeed>>> {
+        // Low bits: the tables of the shards themselves go by the others first.
+        let hash = usize::try_from(self.seed.hash_one(client) & (SHARDS as u64 - 1));
+        self.shards.get(hash.unwrap_or_default()).map(lock)
+    }
+}
+
+fn lock(shard: &Shard) -> MutexGuard<'_, HashMap<ClientKey, u32, KeySeed>> {
+    shard.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SEED: KeySeed = KeySeed { low: 3, high: 4 };
+
+    #[test]
+    fn a_client_may_have_as_many_as_the_ceiling_and_others_are_not_concerned() {
+        let table = ConnectionsByClient::new(2, SEED);
+        let (one, other) = (ClientKey::V4(1), ClientKey::V4(2));
+
+        assert!(table.enter(one).is_ok());
+        assert!(table.enter(one).is_ok());
+        assert_eq!(table.enter(one), Err(LimitReached { held: 2, max: 2 }));
+        assert!(table.enter(other).is_ok());
+        assert_eq!(table.greatest(), 2);
+        table.leave(one);
+        assert!(table.enter(one).is_ok());
+    }
+
+    #[test]
+    fn a_client_without_connections_is_forgotten() {
+        let table = ConnectionsByClient::new(2, SEED);
+        for number in 0..1_000 {
+            table.enter(ClientKey::V6(number)).unwrap();
+            table.leave(ClientKey::V6(number));
+        }
+
+        assert!(table.shards.iter().all(|shard| lock(shard).is_empty()));
+    }
+
+    #[test]
+    fn threads_together_never_exceed_the_ceiling() {
+        let table = ConnectionsByClient::new(100, SEED);
+        let client = ClientKey::V4(9);
+        let entered: usize = std::thread::scope(|scope| {
+            let enter = || (0..100).filter(|_| table.enter(client).is_ok()).count();
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(enter)).collect();
+            threads.into_iter().map(|one| one.join().unwrap()).sum()
+        });
+
+        assert_eq!(entered, 100);
+    }
+}

@@ -1,0 +1,90 @@
+//! Refuses requests that come faster than a rate limit allows.
+
+use crate::error_log::{ErrorContext, note_observed};
+use crate::exchange::Exchange;
+use crate::route_limits::{RateLimitStatus, RateSubject};
+use crate::time::Time;
+use http::uri::PathAndQuery;
+use proxy_errors::{Detail, Problem, Reason};
+use proxy_limits::{ClientKey, RateDecision};
+use proxy_routing::{forgiving_path, is_plain_path};
+use std::borrow::Cow;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// Takes a token of each rate limit that concerns the request.
+#[inline]
+pub(crate) fn check(exchange: &mut Exchange, route: usize) -> Result<(), Problem> {
+    let limited = exchange.active().limits.get(route);
+    if limited.is_none_or(|limits| limits.rates.is_empty()) {
+        return Ok(());
+    }
+    take_tokens(exchange, route)
+}
+
+fn take_tokens(exchange: &mut Exchange, route: usize) -> Result<(), Problem> {
+    let active = Rc::clone(exchange.active());
+    let rules = active
+        .limits
+        .get(route)
+        .map_or(&[][..], |limits| &limits.rates);
+    let worker = Rc::clone(exchange.worker());
+    let now_ns = Time::shared_ns(&worker.shared.clock);
+    let raw = exchange.head.uri.path_and_query();
+    let raw = raw.map_or("/", PathAndQuery::path);
+    let path = if is_plain_path(raw) {
+        Cow::Borrowed(raw)
+    } else {
+        forgiving_path(raw).0
+    };
+    let subject = RateSubject {
+        client: ClientKey::of(exchange.completion.record.client_ip),
+        headers: &exchange.head.headers,
+        path: &path,
+    };
+    let mut nearest: Option<RateDecision> = None;
+    let mut refusal = None;
+    let mut observed = Vec::new();
+    for rule in rules {
+        let decision = rule.admit(subject, now_ns);
+        if decision.admitted {
+            let is_nearer = |other: RateDecision| decision.remaining < other.remaining;
+            if nearest.is_none_or(is_nearer) {
+                nearest = Some(decision);
+            }
+        } else if rule.observe_only {
+            observed.push(problem(rule.reason, decision));
+            nearest.get_or_insert(decision);
+        } else {
+            nearest = Some(decision);
+            refusal = Some(problem(rule.reason, decision));
+            break;
+        }
+    }
+    let unix = worker.time.unix(worker.time.elapsed());
+    for problem in observed {
+        let record = &exchange.completion.record;
+        let context = ErrorContext {
+            at: unix,
+            took: Duration::ZERO,
+            correlation_id: record.correlation_id.to_str().unwrap_or_default(),
+            client_ip: record.client_ip,
+            status: problem.status().as_u16(),
+            upstream: None,
+            route: exchange.completion.origin.route_id(record.parts),
+        };
+        note_observed(&worker, &problem, &context);
+    }
+    exchange.record().rate = nearest.map(|decision| Box::new(RateLimitStatus::of(decision, unix)));
+    refusal.map_or(Ok(()), Err)
+}
+
+fn problem(reason: Reason, decision: RateDecision) -> Problem {
+    let limit = u64::from(decision.limit);
+    // The burst is used up, and this is one more.
+    let detail = Detail::Limit {
+        current: limit + 1,
+        limit,
+    };
+    Problem::new(reason, detail).with_retry_after(decision.retry_after)
+}

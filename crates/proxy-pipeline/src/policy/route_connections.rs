@@ -1,0 +1,41 @@
+//! Refuses requests on connections beyond those that a route may serve at once.
+
+use crate::exchange::Exchange;
+use crate::places::RoutePermit;
+use proxy_errors::{Detail, Problem, Reason};
+use proxy_limits::{ConcurrencyLimit, LimitReached, Permit};
+use std::rc::Rc;
+
+/// Counts the connection among those of the route at this position, until the response's body ends.
+#[inline]
+pub(crate) fn admit(exchange: &mut Exchange, route: usize) -> Result<(), Problem> {
+    let limits = exchange.active().limits.get(route);
+    let Some(limit) = limits.and_then(|limits| limits.connections.as_ref()) else {
+        return Ok(());
+    };
+    let client = exchange.client();
+    let taken = if client.exclusive {
+        limit.acquire().map(RoutePermit::Own)
+    } else {
+        shared(exchange, limit).map(RoutePermit::Shared)
+    };
+    let permit = taken.map_err(|LimitReached { held, max }| {
+        let (current, limit) = (u64::from(held), u64::from(max));
+        Problem::new(
+            Reason::RouteConnectionLimit,
+            Detail::Limit { current, limit },
+        )
+    })?;
+    exchange.record().places.route = Some(permit);
+    Ok(())
+}
+
+fn shared(exchange: &Exchange, limit: &ConcurrencyLimit) -> Result<Rc<Permit>, LimitReached> {
+    let client = exchange.client();
+    if let Some(permit) = client.route_permit(limit) {
+        return Ok(permit);
+    }
+    let permit = Rc::new(limit.acquire()?);
+    client.keep_route_permit(&permit);
+    Ok(permit)
+}

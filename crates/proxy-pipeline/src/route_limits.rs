@@ -1,0 +1,99 @@
+//! How many connections each route serves, and how fast its requests may come: the state that all
+//! workers share, as one plan refers to it.
+
+use crate::names;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use proxy_errors::Reason;
+use proxy_limits::{ClientKey, ConcurrencyLimit, KeyedBuckets, RateDecision, RateKey, TokenBucket};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The limits of one route.
+#[derive(Clone, Debug)]
+pub struct RouteLimits {
+    /// Connections with a request of the route in hand; none for builtin handlers, which are exempt.
+    pub connections: Option<ConcurrencyLimit>,
+    /// In the order in which they are asked: the first that refuses a request takes nothing from those
+    /// behind it.
+    pub rates: Vec<RateRule>,
+}
+
+/// One limit on how fast requests may come.
+#[derive(Clone, Debug)]
+pub struct RateRule {
+    /// Why a request over it is refused.
+    pub reason: Reason,
+    /// Whether requests over it are served all the same.
+    pub observe_only: bool,
+    /// What has a bucket.
+    pub buckets: RateBuckets,
+}
+
+/// The buckets of one limit.
+#[derive(Clone, Debug)]
+pub enum RateBuckets {
+    /// One for all requests.
+    One(Arc<TokenBucket>),
+    /// One for each client.
+    Client(Arc<KeyedBuckets>),
+    /// One for each value of this field, and one for requests without it.
+    Header(HeaderName, Arc<KeyedBuckets>),
+    /// One for each path, in its normal form.
+    Path(Arc<KeyedBuckets>),
+}
+
+/// What every response tells of the rate limit that its request is nearest to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RateLimitStatus {
+    limit: u32,
+    remaining: u32,
+    /// When the bucket is full again, in seconds since 1970.
+    reset: u64,
+}
+
+/// What of a request its bucket may depend on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RateSubject<'a> {
+    pub(crate) client: ClientKey,
+    pub(crate) headers: &'a HeaderMap,
+    pub(crate) path: &'a str,
+}
+
+impl RateRule {
+    /// Takes one token for a request at `now_ns` of the clock of the process, if there is one.
+    pub(crate) fn admit(&self, subject: RateSubject<'_>, now_ns: u64) -> RateDecision {
+        match &self.buckets {
+            RateBuckets::One(bucket) => bucket.admit(now_ns),
+            RateBuckets::Client(table) => table.admit(&RateKey::Client(subject.client), now_ns),
+            RateBuckets::Header(name, table) => {
+                let value = subject.headers.get(name);
+                let value = value.map(HeaderValue::as_bytes);
+                table.admit(&RateKey::Header(value), now_ns)
+            }
+            RateBuckets::Path(table) => table.admit(&RateKey::Path(subject.path), now_ns),
+        }
+    }
+}
+
+impl RateLimitStatus {
+    pub(crate) fn of(decision: RateDecision, unix: Duration) -> Self {
+        let full = unix + decision.reset;
+        Self {
+            limit: decision.limit,
+            remaining: decision.remaining,
+            reset: full.as_secs() + u64::from(full.subsec_nanos() != 0),
+        }
+    }
+
+    /// Puts the fields in place of those that the target may have sent.
+    pub(crate) fn write(&self, headers: &mut HeaderMap) {
+        let Self {
+            limit,
+            remaining,
+            reset,
+        } = *self;
+        headers.insert(names::RATE_LIMIT_LIMIT, HeaderValue::from(limit));
+        headers.insert(names::RATE_LIMIT_REMAINING, HeaderValue::from(remaining));
+        headers.insert(names::RATE_LIMIT_RESET, HeaderValue::from(reset));
+    }
+}

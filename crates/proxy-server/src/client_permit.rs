@@ -1,0 +1,38 @@
+//! One connection's place among those of its client.
+
+use proxy_errors::{Detail, Problem, Reason};
+use proxy_limits::{ClientKey, LimitReached};
+use proxy_pipeline::Shared;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// A connection counted among those of its client until this is dropped.
+#[derive(Debug)]
+pub(crate) struct ClientPermit {
+    shared: Arc<Shared>,
+    client: ClientKey,
+}
+
+impl ClientPermit {
+    /// Counts one more connection of the client at `address`.
+    pub(crate) fn take(shared: &Arc<Shared>, address: IpAddr) -> Result<Self, LimitReached> {
+        let client = ClientKey::of(address);
+        shared.clients.enter(client)?;
+        Ok(Self {
+            shared: Arc::clone(shared),
+            client,
+        })
+    }
+}
+
+impl Drop for ClientPermit {
+    fn drop(&mut self) {
+        self.shared.clients.leave(self.client);
+    }
+}
+
+/// A limit on connections that was reached, as the client is told of it.
+pub(crate) fn limit_problem(reason: Reason, full: LimitReached) -> Problem {
+    let (current, limit) = (u64::from(full.held), u64::from(full.max));
+    Problem::new(reason, Detail::Limit { current, limit })
+}

@@ -1,0 +1,272 @@
+//! The limits of routes whose state outlives plans.
+
+use proxy_errors::Reason;
+use proxy_limits::{
+    ConcurrencyLimit, DEFAULT_KEY_CAPACITY, KeySeed, KeyedBuckets, Rate, RateError,
+    RateLimitSettings, TokenBucket,
+};
+use proxy_model::{Limits, RateKey, RateLimit};
+use proxy_pipeline::{RateBuckets, RateRule, RouteLimits};
+use proxy_plan::{Plan, RoutePlan, Service, StateRegistry, StateTransaction};
+use proxy_telemetry::{Registry, SharedCounter, names};
+use std::sync::Arc;
+
+/// Buckets and counts of the plan in force, each kept from plan to plan while its settings stay the same.
+#[derive(Debug)]
+pub(crate) struct LimitRegistry {
+    seed: KeySeed,
+    rates: StateRegistry<RateIdentity, RateState>,
+    connections: StateRegistry<Arc<str>, ConcurrencyLimit>,
+    /// Keyed limits, each with the count of its dropped keys that was counted last.
+    evictions: Vec<Evictions>,
+}
+
+/// The limits of the next plan.
+#[derive(Debug)]
+pub(crate) struct RouteLimitTransaction {
+    rates: StateTransaction<RateIdentity, RateState>,
+    connections: StateTransaction<Arc<str>, ConcurrencyLimit>,
+    /// By position of the route.
+    pub(crate) routes: Arc<[RouteLimits]>,
+}
+
+/// What makes a rate limit the same limit: all that its buckets depend on.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct RateIdentity {
+    scope: Scope,
+    settings: RateLimitSettings,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Scope {
+    Global,
+    PerClient,
+    PerRoute(Arc<str>),
+    Policy(Arc<str>, RateKey),
+}
+
+#[derive(Debug)]
+enum RateState {
+    One(Arc<TokenBucket>),
+    Keyed(Arc<KeyedBuckets>),
+}
+
+#[derive(Debug)]
+struct Evictions {
+    table: Arc<KeyedBuckets>,
+    counter: Arc<SharedCounter>,
+    counted: u64,
+}
+
+impl LimitRegistry {
+    /// No limits. `seed` is for tables of keys that clients choose.
+    pub(crate) fn new(seed: KeySeed) -> Self {
+        Self {
+            seed,
+            rates: StateRegistry::default(),
+            connections: StateRegistry::default(),
+            evictions: Vec::new(),
+        }
+    }
+
+    /// The limits that `plan` asks for; buckets that are new are full at `now_ns`. None of those in
+    /// force is changed.
+    pub(crate) fn prepare(&self, plan: &Plan, now_ns: u64) -> RouteLimitTransaction {
+        let mut transaction = RouteLimitTransaction {
+            rates: self.rates.begin(),
+            connections: self.connections.begin(),
+            routes: Arc::default(),
+        };
+        let mut builder = Builder {
+            rates: &mut transaction.rates,
+            limits: &plan.model().limits,
+            seed: self.seed,
+            now_ns,
+        };
+        let connections = &mut transaction.connections;
+        let max = *plan.model().limits.max_connections_per_route;
+        let routes = plan.routes().iter().zip(&plan.model().routes);
+        let routes = routes.map(|(route, model)| {
+            let is_served = !matches!(route.service, Service::Builtin(_));
+            let own = || connections.enter(Arc::clone(&route.id), || ConcurrencyLimit::new(max));
+            RouteLimits {
+                connections: is_served.then(own).map(|limit| limit.as_ref().clone()),
+                rates: builder.rules(route, model.policies.rate_limit.as_ref()),
+            }
+        });
+        transaction.routes = routes.collect();
+        transaction
+    }
+
+    /// Puts the limits of `plan`, which was prepared, in force.
+    pub(crate) fn commit(
+        &mut self,
+        transaction: RouteLimitTransaction,
+        plan: &Plan,
+        registry: &Registry,
+    ) {
+        let RouteLimitTransaction {
+            rates,
+            connections,
+            routes: _,
+        } = transaction;
+        self.rates.commit(rates);
+        self.connections.commit(connections);
+        let max = *plan.model().limits.max_connections_per_route;
+        for limit in self.connections.states() {
+            limit.set_max(max);
+        }
+        let known = std::mem::take(&mut self.evictions);
+        self.evictions = self
+            .rates
+            .entries()
+            .filter_map(|(identity, state)| {
+                let RateState::Keyed(table) = &**state else {
+                    return None;
+                };
+                let counted = known.iter().find(|known| Arc::ptr_eq(&known.table, table));
+                let route = identity.scope.route().unwrap_or_default();
+                Some(Evictions {
+                    table: Arc::clone(table),
+                    counter: registry.counter(&names::RATE_LIMIT_KEYS_EVICTED_TOTAL, [route]),
+                    counted: counted.map_or(0, |known| known.counted),
+                })
+            })
+            .collect();
+    }
+
+    /// Keeps buckets that go without requests from losing count of time, and tells how many keys were
+    /// dropped. To be called at least every five minutes.
+    pub(crate) fn settle(&mut self, now_ns: u64) {
+        for state in self.rates.states() {
+            match &**state {
+                RateState::One(bucket) => bucket.settle(now_ns),
+                RateState::Keyed(table) => table.settle(now_ns),
+            }
+        }
+        self.count_evictions();
+    }
+
+    /// Tells how many keys were dropped.
+    pub(crate) fn count_evictions(&mut self) {
+        for Evictions {
+            table,
+            counter,
+            counted,
+        } in &mut self.evictions
+        {
+            let evicted = table.evicted();
+            counter.add(evicted.saturating_sub(*counted));
+            *counted = evicted;
+        }
+    }
+}
+
+impl Scope {
+    fn route(&self) -> Option<&str> {
+        match self {
+            Self::Global | Self::PerClient => None,
+            Self::PerRoute(route) | Self::Policy(route, _) => Some(route),
+        }
+    }
+}
+
+struct Builder<'a> {
+    rates: &'a mut StateTransaction<RateIdentity, RateState>,
+    limits: &'a Limits,
+    seed: KeySeed,
+    now_ns: u64,
+}
+
+impl Builder<'_> {
+    /// The rate limits that concern `route`. Builtin handlers have none but their own.
+    fn rules(&mut self, route: &RoutePlan, policy: Option<&RateLimit>) -> Vec<RateRule> {
+        let mut rules = Vec::new();
+        rules.extend(policy.and_then(|policy| self.policy(route, policy)));
+        if matches!(route.service, Service::Builtin(_)) {
+            return rules;
+        }
+        let global = self.limits.max_requests_per_second_global;
+        let per_client = self.limits.max_requests_per_second_per_client;
+        let per_route = self.limits.max_requests_per_second_per_route;
+        for (reason, rate, scope) in [
+            (Reason::ClientRateLimit, per_client, Scope::PerClient),
+            (
+                Reason::RouteRateLimit,
+                per_route,
+                Scope::PerRoute(Arc::clone(&route.id)),
+            ),
+            (Reason::GlobalRateLimit, global, Scope::Global),
+        ] {
+            let settings = rate.map(|rate| RateLimitSettings::per_second(*rate));
+            let buckets = settings.and_then(Result::ok);
+            let buckets = buckets.and_then(|settings| self.buckets(scope, settings));
+            rules.extend(buckets.map(|buckets| RateRule {
+                reason,
+                observe_only: false,
+                buckets,
+            }));
+        }
+        rules
+    }
+
+    fn policy(&mut self, route: &RoutePlan, policy: &RateLimit) -> Option<RateRule> {
+        let RateLimit {
+            place: _,
+            requests_per_second,
+            burst,
+            key,
+            observe_only,
+        } = policy;
+        let settings = RateLimitSettings {
+            rate: Rate::per_second(**requests_per_second).ok()?,
+            burst: **burst,
+        };
+        let scope = Scope::Policy(Arc::clone(&route.id), key.value.clone());
+        Some(RateRule {
+            reason: Reason::PolicyRateLimit,
+            observe_only: **observe_only,
+            buckets: self.buckets(scope, settings)?,
+        })
+    }
+
+    /// The buckets of a limit: as they were, or new. None for settings that the registry of settings
+    /// does not let through.
+    fn buckets(&mut self, scope: Scope, settings: RateLimitSettings) -> Option<RateBuckets> {
+        let (seed, now_ns) = (self.seed, self.now_ns);
+        let identity = RateIdentity {
+            scope: scope.clone(),
+            settings,
+        };
+        let made = || new_state(&scope, settings, (seed, now_ns));
+        let state = self.rates.try_enter(identity, made).ok()?;
+        Some(match (&*state, scope) {
+            (RateState::One(bucket), _) => RateBuckets::One(Arc::clone(bucket)),
+            (RateState::Keyed(table), Scope::Policy(_, RateKey::Header(name))) => {
+                RateBuckets::Header(name, Arc::clone(table))
+            }
+            (RateState::Keyed(table), Scope::Policy(_, RateKey::Path)) => {
+                RateBuckets::Path(Arc::clone(table))
+            }
+            (RateState::Keyed(table), _) => RateBuckets::Client(Arc::clone(table)),
+        })
+    }
+}
+
+fn new_state(
+    scope: &Scope,
+    settings: RateLimitSettings,
+    (seed, now_ns): (KeySeed, u64),
+) -> Result<RateState, RateError> {
+    let is_keyed = match scope {
+        Scope::Global | Scope::PerRoute(_) | Scope::Policy(_, RateKey::Route) => false,
+        Scope::PerClient
+        | Scope::Policy(_, RateKey::ClientIp | RateKey::Header(_) | RateKey::Path) => true,
+    };
+    Ok(if is_keyed {
+        let table = KeyedBuckets::new(settings, DEFAULT_KEY_CAPACITY, seed)?;
+        RateState::Keyed(Arc::new(table))
+    } else {
+        RateState::One(Arc::new(TokenBucket::new(settings, now_ns)?))
+    })
+}

@@ -1,0 +1,64 @@
+//! Watches the memory of the process: sheds load above the limit, and tells so.
+
+use crate::system_memory;
+use proxy_limits::{MemoryChange, MemoryLimit, MemoryLimitSettings};
+use proxy_model::Limits;
+use proxy_telemetry::{Gauge, Registry, names, resident_memory_bytes};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often the memory in use is read while there is a limit.
+pub(crate) const MEMORY_INTERVAL: Duration = Duration::from_millis(100);
+
+/// The limit on memory as workers see it, and the metrics that show it.
+#[derive(Debug)]
+pub(crate) struct MemoryWatch {
+    limit: Arc<MemoryLimit>,
+    limit_bytes: Arc<Gauge>,
+    shedding: Arc<Gauge>,
+}
+
+impl MemoryWatch {
+    /// Watches `limit`, which has the settings of `limits` from now on.
+    pub(crate) fn new(limit: Arc<MemoryLimit>, registry: &Registry) -> Self {
+        Self {
+            limit,
+            limit_bytes: registry.gauge(&names::MEMORY_LIMIT_BYTES, []),
+            shedding: registry.gauge(&names::MEMORY_SHEDDING, []),
+        }
+    }
+
+    /// Applies `limits` from now on.
+    pub(crate) fn apply(&self, limits: &Limits) -> MemoryChange {
+        let total_bytes = system_memory::total_bytes().unwrap_or(u64::MAX);
+        let change = self.limit.apply(settings(limits), total_bytes);
+        self.limit_bytes.set(self.limit.max_bytes().unwrap_or(0));
+        self.show();
+        change
+    }
+
+    /// Reads how much memory is in use, if there is a limit.
+    pub(crate) fn check(&self) -> MemoryChange {
+        if self.limit.max_bytes().is_none() {
+            return MemoryChange::Unchanged;
+        }
+        let Some(used_bytes) = resident_memory_bytes() else {
+            return MemoryChange::Unchanged;
+        };
+        let change = self.limit.observe(used_bytes);
+        self.show();
+        change
+    }
+
+    fn show(&self) {
+        self.shedding.set(u64::from(self.limit.is_shedding()));
+    }
+}
+
+/// What `limits` say of memory.
+pub(crate) fn settings(limits: &Limits) -> MemoryLimitSettings {
+    MemoryLimitSettings {
+        max_bytes: limits.max_memory_bytes.map(|max| *max),
+        max_percent: limits.max_memory_percent.map(|max| *max),
+    }
+}
