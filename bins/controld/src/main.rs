@@ -22,7 +22,6 @@ use crate::config::ConfigFile;
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use std::error::Error;
 use std::process::ExitCode;
-use std::time::SystemTime;
 use tracing_subscriber::EnvFilter;
 
 #[tokio::main]
@@ -67,15 +66,10 @@ async fn run(matches: &ArgMatches, file: Option<&ConfigFile>) -> Result<ExitCode
         Some(Command::Admin(AdminCommand::Create(args))) => admin::create(args).await,
         Some(Command::Audit(AuditCommand::Verify(state))) => audit::verify(state).await,
         Some(Command::Backup(args)) => backup::run(args).await,
-        Some(Command::Check(args)) => Ok(check::run(&args, file, now())),
+        Some(Command::Check(args)) => Ok(check::run(&args, file, state::now())),
         Some(Command::Key(KeyCommand::Rotate(state))) => key::rotate(state).await,
         Some(Command::Key(KeyCommand::Prune(state))) => key::prune(state).await,
     }
-}
-
-/// The current time, for certificates.
-fn now() -> SystemTime {
-    jiff::Timestamp::now().into()
 }
 
 /// The error with what caused it.

@@ -5,7 +5,7 @@ use crate::check::{Prepared, prepare, tell};
 use crate::cli::ServeArgs;
 use crate::config::ConfigFile;
 use crate::connections::Connections;
-use crate::state::open_in;
+use crate::state::{now, open_in};
 use crate::trust::TrustedProxies;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -31,7 +31,7 @@ pub(crate) async fn run(
     args: ServeArgs,
     file: Option<&ConfigFile>,
 ) -> Result<ExitCode, Box<dyn std::error::Error>> {
-    let Prepared { data_dir, tls } = match prepare(&args, crate::now()) {
+    let Prepared { data_dir, tls } = match prepare(&args, now()) {
         Ok(prepared) => prepared,
         Err(faults) => {
             tell(&faults, file);

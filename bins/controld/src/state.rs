@@ -6,11 +6,17 @@ use control_app::{App, Environment};
 use control_store::Store;
 use jiff::Timestamp;
 use std::error::Error;
+use std::time::SystemTime;
 
 pub(crate) const ENVIRONMENT: Environment = Environment {
     now: Timestamp::now,
     fill,
 };
+
+/// The current time, for certificates.
+pub(crate) fn now() -> SystemTime {
+    Timestamp::now().into()
+}
 
 /// The application on the state that the command line names.
 pub(crate) async fn open(state: StateArgs) -> Result<App, Box<dyn Error>> {

@@ -27,7 +27,10 @@ fn compare(file: &str, generated: &str) {
 
 #[test]
 fn the_page_of_the_interface_is_up_to_date() {
-    compare("api.md", &control_api::reference_md());
+    compare(
+        "api.md",
+        &control_api::reference_md(&control_api::description()),
+    );
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `/api/docs`: one page without a script, so the strictest content security policy holds.
 
-use crate::reference::{Answer, Field, Kind, Operation, Reference, Schema};
+use crate::reference::model::{Answer, Field, Kind, Operation, Reference, Schema};
 use serde_json::Value;
 use std::fmt::Write as _;
 

@@ -1,7 +1,7 @@
 //! `docs/reference/api.md`
 
-use crate::reference::{Answer, Field, Kind, Operation, Reference, Schema};
-use crate::routes::description;
+use crate::reference::model::{Answer, Field, Kind, Operation, Reference, Schema};
+use serde_json::Value;
 use std::fmt::Write as _;
 
 const OPENING: &str = "\
@@ -16,9 +16,9 @@ Every operation may answer 400, 429, 500 and 503; one that needs a credential 40
 writes 409, 412, 413, 415 and 422. All failures have the body `ErrorResponse`.
 ";
 
-/// The page, from the description of this build.
-pub fn reference_md() -> String {
-    let reference = Reference::read(&description());
+/// The page of a description.
+pub fn reference_md(description: &Value) -> String {
+    let reference = Reference::read(description);
     let mut page = format!("# Interface of the control plane\n\n{OPENING}");
     for group in &reference.groups {
         let _ = write!(page, "\n## {}\n", group.name);
