@@ -192,7 +192,8 @@ fn a_database_that_is_killed_under_writes_loses_nothing() {
 
 #[test]
 fn a_full_disk_loses_nothing_and_is_told() {
-    let installation = Installation::new(&Database::sqlite().url);
+    let database = Database::sqlite();
+    let installation = Installation::new(&database.url);
     // Its files may not grow over 1 MiB (2 MiB by a shell that counts in KiB).
     let wrapper = installation.folder.path().join("limited");
     let script = format!("#!/bin/sh\ntrap '' XFSZ\nulimit -f 2048\nexec {CONTROLD} \"$@\"\n");

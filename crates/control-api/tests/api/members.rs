@@ -215,6 +215,9 @@ async fn an_organization_goes_when_its_projects_are_gone() {
             (early.status, early.code()),
             (StatusCode::CONFLICT, "CONFLICT")
         );
+        let node = format!("/projects/{{project}}/nodes/{}", world.node);
+        let node = delete(&world, &node, &admin).await;
+        assert_eq!(node.status, StatusCode::NO_CONTENT, "{}", node.body);
         let project = delete(&world, "/projects/{project}", &admin).await;
         assert_eq!(project.status, StatusCode::NO_CONTENT, "{}", project.body);
         let gone = delete(&world, "/orgs/{org}", &admin).await;
