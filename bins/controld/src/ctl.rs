@@ -3,6 +3,7 @@
 mod apply;
 mod client;
 mod error;
+mod files;
 mod grammar;
 mod lookup;
 mod manual;

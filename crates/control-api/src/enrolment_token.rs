@@ -88,7 +88,7 @@ impl EnrolmentTokenView {
 /// The enrolment tokens of a project.
 #[utoipa::path(
     get, path = "/projects/{project}/enrolment-tokens", operation_id = "list_enrolment_tokens",
-    tag = "nodes", params(PageQuery), responses((status = 200, body = List<EnrolmentTokenView>))
+    tag = "enrolment-tokens", params(PageQuery), responses((status = 200, body = List<EnrolmentTokenView>))
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
@@ -110,7 +110,7 @@ pub(crate) async fn list(
 /// Creates an enrolment token.
 #[utoipa::path(
     post, path = "/projects/{project}/enrolment-tokens", operation_id = "create_enrolment_token",
-    tag = "nodes", request_body = NewEnrolmentTokenRequest,
+    tag = "enrolment-tokens", request_body = NewEnrolmentTokenRequest,
     responses((status = 201, body = CreatedEnrolmentToken))
 )]
 pub(crate) async fn create(
@@ -140,7 +140,7 @@ pub(crate) async fn create(
 /// Revokes an enrolment token; it admits no node from then on.
 #[utoipa::path(
     post, path = "/projects/{project}/enrolment-tokens/{enrolment_token}/revoke",
-    operation_id = "revoke_enrolment_token", tag = "nodes",
+    operation_id = "revoke_enrolment_token", tag = "enrolment-tokens",
     responses((status = 200, body = EnrolmentTokenView))
 )]
 pub(crate) async fn revoke(

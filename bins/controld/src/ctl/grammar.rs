@@ -167,9 +167,9 @@ fn further(operation: &Operation) -> Vec<Arg> {
     };
     match &operation.body {
         RequestBody::None => {}
-        RequestBody::Json(_) => further.push(
-            file("file", 'f').help("The fields as JSON; `-`: standard input; flags add to them"),
-        ),
+        RequestBody::Json(_) => further.push(file("file", 'f').help(
+            "The fields as JSON (`-`: standard input), or a folder of files; flags add to them",
+        )),
         RequestBody::Bytes(kind) => {
             let help = format!("What to send ({kind}); `-`: standard input");
             further.push(file("file", 'f').required(true).help(help));
