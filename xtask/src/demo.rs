@@ -34,7 +34,7 @@ pub(crate) fn run(workspace: &Workspace, checked: bool, release: bool) -> Result
         let mut test = workspace.cargo(&arguments);
         test.args(release.then_some("--release"));
         command::run(&mut test)?;
-        return Control::start(workspace).map(drop);
+        return Control::start(workspace, CONFIG).map(drop);
     }
     let binary = build(workspace, release)?;
     let _upstreams = [serve("one", ONE)?, serve("two", TWO)?];
@@ -47,7 +47,7 @@ pub(crate) fn run(workspace: &Workspace, checked: bool, release: bool) -> Result
             program: binary.display().to_string(),
             source,
         })?;
-    let control = Control::start(workspace)?;
+    let control = Control::start(workspace, CONFIG)?;
     say(invitation(child.id()));
     say(control.invitation());
     let runtime = tokio::runtime::Builder::new_current_thread()

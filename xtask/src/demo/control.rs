@@ -5,7 +5,8 @@ use crate::task_error::TaskError;
 use crate::terminal::say;
 use crate::workspace::Workspace;
 use control_testkit::Program;
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
@@ -14,12 +15,12 @@ pub(super) struct Control {
     program: Program,
     controld: PathBuf,
     key: String,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Control {
     /// Builds and starts it, sets it up by its link, and makes a project and a key.
-    pub(super) fn start(workspace: &Workspace) -> Result<Self, TaskError> {
+    pub(super) fn start(workspace: &Workspace, config: &str) -> Result<Self, TaskError> {
         say("demo: building controld");
         let controld = build(workspace)?;
         let folder = tempfile::tempdir().map_err(|source| TaskError::System {
@@ -33,7 +34,7 @@ impl Control {
             program,
             controld,
             key: link,
-            _folder: folder,
+            folder,
         };
         say(format!(
             "demo: controld's one-time link, which the next command uses up:\n  {}/setup?token={}",
@@ -56,7 +57,7 @@ impl Control {
             "-o",
             "json",
         ];
-        control.key = secret(&control.ctl(&set_up)?, "/api_key/secret")?;
+        control.key = text(&control.ctl(&set_up)?, "/api_key/secret")?;
         control.ctl(&["project", "create", "--name", "edge"])?;
         let create = [
             "api-key",
@@ -68,9 +69,33 @@ impl Control {
             "-o",
             "json",
         ];
-        control.key = secret(&control.ctl(&create)?, "/secret")?;
-        control.ctl(&["project", "list"])?;
+        control.key = text(&control.ctl(&create)?, "/secret")?;
+        control.bundle(&workspace.root().join(config))?;
         Ok(control)
+    }
+
+    /// A signed bundle of the configuration that proxyd shows.
+    fn bundle(&self, config: &Path) -> Result<(), TaskError> {
+        let folder = self.folder.path().join("bundle");
+        let file = folder.join("proxy.kdl");
+        let copied = fs::create_dir_all(&folder).and_then(|()| fs::copy(config, &file));
+        copied.map_err(|source| TaskError::File { path: file, source })?;
+        let folder = folder.display().to_string();
+        let create = [
+            "bundle",
+            "create",
+            "--name",
+            "quickstart",
+            "-f",
+            &folder,
+            "-o",
+            "json",
+        ];
+        let made = self.ctl(&create)?;
+        match text(&made, "/state")?.as_str() {
+            "signed" => Ok(()),
+            other => Err(TaskError::Failed(format!("the bundle is {other}: {made}"))),
+        }
     }
 
     /// What to try.
@@ -83,7 +108,7 @@ demo: controld listens on {url}; its interface is shown at {url}/api/docs
 
   export CONTROLD_URL={url} CONTROLD_API_KEY={key}
   {controld} ctl whoami                                    the key, and what it may do
-  {controld} ctl project list
+  {controld} ctl bundle list
   {controld} ctl api-key list -o json
 "
         )
@@ -115,7 +140,7 @@ demo: controld listens on {url}; its interface is shown at {url}/api/docs
     }
 }
 
-fn secret(answer: &str, pointer: &str) -> Result<String, TaskError> {
+fn text(answer: &str, pointer: &str) -> Result<String, TaskError> {
     let value: Result<serde_json::Value, _> = serde_json::from_str(answer);
     let value = value.ok();
     let found = value
