@@ -59,7 +59,7 @@ impl DataDir {
     }
 }
 
-/// The variables of the environment that are text; others cannot be settings.
+/// Environment variables with a name and value in UTF-8. The rest is ignored.
 fn readable_variables() -> impl Iterator<Item = (String, String)> {
     let variables = std::env::vars_os();
     variables

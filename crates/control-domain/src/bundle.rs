@@ -114,7 +114,7 @@ pub struct BundleSignature {
 }
 
 impl Bundle {
-    /// A new bundle whose files are not checked yet.
+    /// A new bundle with files that are not checked yet.
     ///
     /// # Errors
     ///

@@ -64,7 +64,8 @@ pub(crate) struct RegisteredTarget {
 }
 
 impl Default for TargetRegistry {
-    /// A registry whose sticky cookies any other process could make: for plans that are only asked.
+    /// A registry with an all-zero sticky key, so cookies can be forged: for plans that serve no
+    /// traffic.
     fn default() -> Self {
         Self::new(StickyKey([0; 16]))
     }

@@ -5,7 +5,7 @@ use proxy_plan::{Plan, Service};
 use proxy_telemetry::{GaugeSource, Registry, names};
 use std::sync::Arc;
 
-/// The breakers of the plan in force, whose states are shown for as long as this is kept.
+/// The circuit breakers of the current plan. Their states are exported until this is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct BreakerStates(
     #[expect(dead_code, reason = "the registry holds weak references to them")]

@@ -418,7 +418,7 @@ impl Server {
         died
     }
 
-    /// Puts targets back whose ejection is over.
+    /// Returns targets to load balancing after their ejection has ended.
     pub(crate) fn end_ejections(&mut self) {
         if TargetHealth::end_ejections(&self.plan) {
             self.refresh();

@@ -47,7 +47,7 @@ impl TargetHealth {
         health
     }
 
-    /// Ends the ejections of targets of `plan` whose time is over. Says whether there were any.
+    /// Ends expired ejections of targets of `plan`. Returns whether there were any.
     pub(crate) fn end_ejections(plan: &Plan) -> bool {
         let now_ns = heartbeat::now_ns();
         let upstreams = plan.upstreams().iter();

@@ -1,8 +1,8 @@
 //! Targets of an upstream, and load balancing.
 //!
 //! A [`TargetState`] is the state of one target shared by all workers; a [`HealthyTargets`] list is
-//! one worker's list of usable targets; [`LoadBalancer`] selects one of them. A
-//! [`LoadBalancingPolicy`] also considers load, weight, latency and client, from a [`TargetSet`].
+//! one worker's list of usable targets; [`LoadBalancer`] selects one of them by load, weight, latency
+//! or client, as reported by a [`BalancerState`].
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod balancer_state;

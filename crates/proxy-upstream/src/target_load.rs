@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Requests that one target has in hand, of all workers. Kept only for upstreams whose load balancing
-/// looks at it: see [`LoadBalancer::reads_load`](crate::LoadBalancer::reads_load).
+/// Requests in flight to one target, over all workers. Kept only if the load balancing policy needs
+/// them: see [`LoadBalancer::reads_load`](crate::LoadBalancer::reads_load).
 #[derive(Clone, Debug, Default)]
 pub struct TargetLoad(Arc<Requests>);
 

@@ -109,7 +109,7 @@ fn a_half_open_breaker_lets_as_many_try_as_written() {
     ill.store(false, Ordering::Relaxed);
     let deadline = Instant::now() + Duration::from_secs(20);
     let mut held = Vec::new();
-    // Two may try at once; the others are refused.
+    // Two trials are admitted at once; further requests are refused.
     while held.len() < 2 {
         assert!(Instant::now() < deadline);
         let seen = upstream.requests().len();

@@ -1,4 +1,4 @@
-//! Passive health: targets whose answers fail are ejected for a time.
+//! Passive health: targets with failed responses are ejected for a time.
 
 use crate::support::{Config, admin, target};
 use proxy_testkit::{Proxyd, Upstream, get};

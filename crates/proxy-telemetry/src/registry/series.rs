@@ -21,7 +21,7 @@ pub(crate) struct SeriesTable {
     overflow: BTreeMap<&'static str, Series>,
 }
 
-/// A gauge whose value is known elsewhere, and read when the metrics are.
+/// A gauge read from its owner when the metrics are scraped.
 pub trait GaugeSource: fmt::Debug + Send + Sync {
     /// The value as of now.
     fn value(&self) -> u64;
