@@ -61,7 +61,7 @@ fn postgres_programs() -> String {
 fn every_command_of_the_page_works() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().display().to_string();
-    for made in ["etc/controld", "var/lib", "var/backups", "root"] {
+    for made in ["etc/controld", "var/lib", "var/backups", "srv/operator", "root"] {
         fs::create_dir_all(folder.path().join(made)).unwrap();
     }
     fs::write(folder.path().join("none"), "x".repeat(43)).unwrap();
@@ -82,7 +82,7 @@ fn every_command_of_the_page_works() {
     .replace("postgres://control@db/control", &database.url)
     .replace("/etc/", &format!("{root}/etc/"))
     .replace("/var/", &format!("{root}/var/"))
-    .replace("/root/", &format!("{root}/root/"));
+    .replace("/srv/", &format!("{root}/srv/"));
     let program = Path::new(env!("CARGO_BIN_EXE_controld"));
     let path = format!(
         "{}:{}:{}",

@@ -7,13 +7,14 @@ use control_domain::Tenant;
 
 const BURST: i64 = 60;
 
-async fn spend_address(world: &World) {
+/// Sends guesses until one is held off; gives their number. A token comes back every 200 ms.
+async fn spend_address(world: &World) -> i64 {
     let guess = Credential::Bearer("x".repeat(43));
-    for _ in 0..BURST {
-        let answer = world.get("/orgs", &guess).await;
-        assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
+    let (mut answer, mut sent) = (world.get("/orgs", &guess).await, 1);
+    while answer.status == StatusCode::UNAUTHORIZED && sent < 10 * BURST {
+        answer = world.get("/orgs", &guess).await;
+        sent += 1;
     }
-    let answer = world.get("/orgs", &guess).await;
     assert_eq!(answer.status, StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(answer.code(), "RATE_LIMIT_EXCEEDED");
     assert_eq!(
@@ -22,6 +23,14 @@ async fn spend_address(world: &World) {
     );
     assert_eq!(answer.header("x-ratelimit-limit"), "60");
     assert_eq!(answer.header("x-ratelimit-remaining"), "0");
+    sent
+}
+
+/// The answer to a right key that was never seen, from an address without tokens.
+async fn guess_right(world: &World) -> StatusCode {
+    let unknown = world.full_key().await;
+    spend_address(world).await;
+    world.get("/orgs", &unknown).await.status
 }
 
 #[tokio::test]
@@ -29,16 +38,15 @@ async fn guesses_spend_the_bucket_of_their_address() {
     for world in worlds().await {
         let known = world.full_key().await;
         assert_eq!(world.get("/orgs", &known).await.status, StatusCode::OK);
-        let unknown = world.full_key().await;
-        spend_address(&world).await;
+        let sent = spend_address(&world).await;
+        assert!(BURST < sent, "{sent}");
         let answer = world.get("/orgs", &known).await;
         assert_eq!(answer.status, StatusCode::OK, "a key that was good before");
-        let answer = world.get("/orgs", &unknown).await;
-        assert_eq!(
-            answer.status,
-            StatusCode::TOO_MANY_REQUESTS,
-            "a right guess looks like a wrong one"
-        );
+        let mut statuses = Vec::new();
+        while statuses.last() != Some(&StatusCode::TOO_MANY_REQUESTS) {
+            statuses.push(guess_right(&world).await);
+            assert!(statuses.len() < 10, "a right guess looks like a wrong one");
+        }
     }
 }
 
