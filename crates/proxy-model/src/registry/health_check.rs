@@ -61,7 +61,7 @@ settings! {
             .or(written("/", || "/".to_owned()))
             .also(BLOCK)
             .enforced("proxy-probe", "a_target_leaves_and_comes_back_by_its_checks");
-    /// The status of a successful `http` check that is good, or a range of them: `200`, `"200-399"`.
+    /// The status of a successful `http` check, or a range of them: `200`, `"200-399"`.
     EXPECTED_STATUS: Statuses, Given<StatusRange> =
         statuses("upstreams.upstream.health-check.type.expected-status")
             .or(StatusRange { first: 200, last: 200 })

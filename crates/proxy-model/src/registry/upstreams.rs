@@ -95,8 +95,8 @@ settings! {
         |text| text.parse::<TargetAddress>().map_err(|fault| fault.to_string()),
     )
     .enforced("proxy-pipeline", "the_target_goes_upstream_byte_for_byte");
-    /// The target's share beside the other targets, under every kind of load balancing but `round_robin`. 0 receives no
-    /// new requests.
+    /// The target's share beside the other targets, under every kind of load balancing but
+    /// `round_robin`. 0 receives no new requests.
     WEIGHT: Integer<u32>, Given<u32> =
         integer("upstreams.upstream.targets.target.weight", 0, 10_000, "")
             .or(1)
