@@ -211,9 +211,7 @@ impl Process {
                 _ = certificate_timer.tick() => {
                     self.flush_repeated_events();
                     self.server.settle_rate_limits();
-                    if looking.is_none() {
-                        looking = Some(self.server.check_certificates());
-                    }
+                    looking.get_or_insert_with(|| self.server.check_certificates());
                 }
                 changed = tls::end(&mut looking) => self.server.reload_certificates(changed),
                 () = shared.health_changes.notified() => self.server.refresh(),

@@ -1,4 +1,5 @@
 //! Requests that wait for a place among those in flight.
+#![expect(clippy::disallowed_methods, reason = "tests measure")]
 
 use crate::support::{Config, METRICS, metric, reason, refusal, request};
 use proxy_testkit::{Gate, Proxyd, RawClient, Upstream, get};

@@ -1,4 +1,5 @@
 //! How fast requests may come: of all clients, of each, on each route, and by the policy of a route.
+#![expect(clippy::disallowed_methods, reason = "a test reads the time of day")]
 
 use crate::support::{Config, METRICS, metric, pause, reason, refusal, target};
 use proxy_testkit::{Gate, Proxyd, Response, Upstream, closed_port, get};
@@ -121,7 +122,7 @@ fn each_rate_key_has_a_bucket_for_each_of_its_values() {
         let proxyd = by_policy(&upstream, &limit).start();
         let ask = |(path, address, tenant)| {
             let mut fields = vec![("X-Forwarded-For", address)];
-            if tenant != "" {
+            if !tenant.is_empty() {
                 fields.push(("X-Tenant", tenant));
             }
             proxyd.connect().ask(get(path, &fields)).status
@@ -252,7 +253,7 @@ fn every_response_of_a_limited_route_tells_the_limit() {
     let fields = "X-RateLimit-Limit: 999\r\nX-RateLimit-Remaining: 998\r\nX-RateLimit-Reset: 1";
     let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n{fields}\r\n\r\n");
     let upstream = Upstream::answering(answer);
-    let limit = r#"rate-limit { requests-per-second 10 }"#;
+    let limit = "rate-limit { requests-per-second 10 }";
     let proxyd = Config::new()
         .route(
             "answered",

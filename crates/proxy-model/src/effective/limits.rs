@@ -70,13 +70,13 @@ pub(super) fn limits(list: &mut List, limits: &Limits) {
         max_decompression_ratio,
         plain,
     );
-    list.put_any(&spec::MAX_MEMORY, max_memory_bytes.as_ref(), plain);
-    list.put_any(
-        &spec::MAX_MEMORY_PERCENT,
-        max_memory_percent.as_ref(),
-        plain,
-    );
+    memory(list, max_memory_bytes.as_ref(), max_memory_percent.as_ref());
     list.put(&spec::STANDARD_STATUSES, standard_statuses, plain);
+}
+
+fn memory(list: &mut List, bytes: Option<&Setting<u64>>, percent: Option<&Setting<f64>>) {
+    list.put_any(&spec::MAX_MEMORY, bytes, plain);
+    list.put_any(&spec::MAX_MEMORY_PERCENT, percent, plain);
 }
 
 fn rates(list: &mut List, rates: [&Option<Setting<u32>>; 3]) {
