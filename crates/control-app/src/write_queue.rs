@@ -137,7 +137,7 @@ async fn write_groups(store: Store, mut waiting: mpsc::Receiver<Waiting>) {
                     drop(one.done.send(Ok(written)));
                 }
             }
-            // Those who wait learn that the service is unavailable: trying each would take hours.
+            // All callers learn that the store is unavailable: retrying each write alone would take hours.
             Err(StoreError::Unavailable(_)) => group.clear(),
             Err(_) => write_each(&store, group.drain(..)).await,
         }
