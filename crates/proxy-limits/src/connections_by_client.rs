@@ -88,7 +88,7 @@ impl ConnectionsByClient {
     }
 
     fn shard(&self, client: ClientKey) -> Option<MutexGuard<'_, HashMap<ClientKey, u32, KeySeed>>> {
-        // Low bits: the tables of the shards themselves go by the others first.
+        // Low bits: the hash tables of the shards use the other bits first.
         let hash = usize::try_from(self.seed.hash_one(client) & (SHARDS as u64 - 1));
         self.shards.get(hash.unwrap_or_default()).map(lock)
     }

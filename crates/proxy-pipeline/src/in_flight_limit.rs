@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 pub struct InFlightLimit {
     places: ConcurrencyLimit,
     waiting: ConcurrencyLimit,
-    /// Places that were given back for a worker whose requests wait. Each still counts as taken.
+    /// Places handed over to a worker with waiting requests. Each still counts as taken.
     granted: Semaphore,
 }
 
@@ -60,7 +60,7 @@ impl InFlightLimit {
         }
     }
 
-    /// Gives a place back, or on to a worker whose requests wait.
+    /// Returns a place, or hands it over to a worker with waiting requests.
     #[inline]
     pub(crate) fn leave(&self) {
         self.places.leave();

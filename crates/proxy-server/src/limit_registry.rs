@@ -1,4 +1,4 @@
-//! The limits of routes whose state outlives plans.
+//! The limits of routes. Their state outlives plans.
 
 use proxy_errors::Reason;
 use proxy_limits::{
