@@ -92,7 +92,7 @@ impl Background {
         match tls.reload(self.app.now().into()) {
             Ok(()) => tracing::info!("the certificate was read"),
             Err(error) => {
-                tracing::error!(error, "the certificate cannot be used; the old one stays")
+                tracing::error!(error, "the certificate cannot be used; the old one stays");
             }
         }
         self.measure_certificate();

@@ -75,11 +75,11 @@ impl ConfigFile {
             return Err(unreadable("is larger than 1 MiB".to_owned()));
         }
         let text = fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
-        Self::parse(&name, text, flags)
+        Self::parse(&name, &text, flags)
     }
 
-    fn parse(name: &str, text: String, flags: &Command) -> Result<Self, ConfigError> {
-        let source = NamedSource::new(name, text.clone());
+    fn parse(name: &str, text: &str, flags: &Command) -> Result<Self, ConfigError> {
+        let source = NamedSource::new(name, text.to_owned());
         let fail = |faults| ConfigError {
             source_code: source.clone(),
             faults,
@@ -184,10 +184,8 @@ impl Setting {
         if node.children().is_some() {
             return Err(ConfigFault::new(format!("{name} has no block"), span));
         }
-        let most = match flag.get_action() {
-            ArgAction::Append => usize::MAX,
-            _ => 1,
-        };
+        let is_list = matches!(flag.get_action(), ArgAction::Append);
+        let most = if is_list { usize::MAX } else { 1 };
         if values.is_empty() || most < values.len() {
             let message = match most {
                 1 => format!("{name} wants one value"),
@@ -251,7 +249,7 @@ mod tests {
     use clap::CommandFactory;
 
     fn faults(text: &str) -> Vec<(String, String)> {
-        let read = ConfigFile::parse("controld.kdl", text.to_owned(), &Cli::command());
+        let read = ConfigFile::parse("controld.kdl", text, &Cli::command());
         let faults = read.err().map(|error| error.faults).unwrap_or_default();
         let told = faults.into_iter().map(|fault| {
             let (start, length) = (fault.span.offset(), fault.span.len());
@@ -284,7 +282,7 @@ mod tests {
     #[test]
     fn a_setting_is_the_default_of_its_flag() {
         let text = "listen \"127.0.0.9:9\"\ntrusted-proxies \"10.0.0.0/8\" \"::1/128\"\n";
-        let file = ConfigFile::parse("a", text.to_owned(), &Cli::command()).unwrap();
+        let file = ConfigFile::parse("a", text, &Cli::command()).unwrap();
         let parse = |arguments: &[&str]| {
             let command = file.apply(Cli::command());
             command.try_get_matches_from(arguments).unwrap()

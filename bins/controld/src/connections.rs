@@ -58,16 +58,11 @@ impl Connections {
                     let watcher = graceful.watcher();
                     tokio::spawn(Arc::clone(&own).connection(stream, peer, watcher));
                 }
-                Err(error) => {
-                    tracing::warn!(%error, "a connection could not be accepted");
-                    sleep(PAUSE).await;
-                }
+                Err(error) => pause(&error).await,
             }
         }
         drop(listener);
-        if timeout(DRAIN, graceful.shutdown()).await.is_err() {
-            tracing::warn!("requests were cut off when their time to end was over");
-        }
+        drain(graceful).await;
     }
 
     async fn connection(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, watcher: Watcher) {
@@ -129,6 +124,19 @@ fn secure(response: &mut Response<Body>) {
         if let Ok(secured) = HeaderValue::from_bytes(&secured) {
             *value = secured;
         }
+    }
+}
+
+/// Waits a little after an accept that failed: descriptors may come free.
+async fn pause(error: &std::io::Error) {
+    tracing::warn!(%error, "a connection could not be accepted");
+    sleep(PAUSE).await;
+}
+
+/// Waits until what is under way has ended, at most for [`DRAIN`].
+async fn drain(connections: GracefulShutdown) {
+    if timeout(DRAIN, connections.shutdown()).await.is_err() {
+        tracing::warn!("requests were cut off when their time to end was over");
     }
 }
 

@@ -60,7 +60,10 @@ impl World {
         ]);
         assert_eq!(set_up.code, 0, "{}", set_up.error);
         let made: Value = serde_json::from_str(&set_up.out).unwrap();
-        world.key = made["api_key"]["secret"].as_str().unwrap().to_owned();
+        made["api_key"]["secret"]
+            .as_str()
+            .unwrap()
+            .clone_into(&mut world.key);
         world
     }
 

@@ -61,7 +61,13 @@ fn postgres_programs() -> String {
 fn every_command_of_the_page_works() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().display().to_string();
-    for made in ["etc/controld", "var/lib", "var/backups", "srv/operator", "root"] {
+    for made in [
+        "etc/controld",
+        "var/lib",
+        "var/backups",
+        "srv/operator",
+        "root",
+    ] {
         fs::create_dir_all(folder.path().join(made)).unwrap();
     }
     fs::write(folder.path().join("none"), "x".repeat(43)).unwrap();

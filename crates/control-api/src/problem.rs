@@ -146,15 +146,12 @@ impl Problem {
         let unavailable = no_database
             .then_some("Service unavailable: database")
             .or(no_objects.then_some("Service unavailable: object store"));
-        let (status, code, message) = match unavailable {
-            Some(message) => {
-                let code = ErrorCode::ServiceUnavailable;
-                (StatusCode::SERVICE_UNAVAILABLE, code, message)
-            }
-            None => {
-                let status = StatusCode::INTERNAL_SERVER_ERROR;
-                (status, ErrorCode::Internal, "Internal error")
-            }
+        let (status, code, message) = if let Some(message) = unavailable {
+            let code = ErrorCode::ServiceUnavailable;
+            (StatusCode::SERVICE_UNAVAILABLE, code, message)
+        } else {
+            let status = StatusCode::INTERNAL_SERVER_ERROR;
+            (status, ErrorCode::Internal, "Internal error")
         };
         Self {
             cause: Some(format!("{error:?}")),

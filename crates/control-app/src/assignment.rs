@@ -109,7 +109,7 @@ async fn check_nodes(
     }
     for node in nodes {
         let found = tx.node(*node).await?;
-        if !found.is_some_and(|found| found.value.tenant.project == Some(project)) {
+        if found.is_none_or(|found| found.value.tenant.project != Some(project)) {
             return Err(
                 Refusal::invalid("nodes", "names a node that is not in the project").into(),
             );

@@ -114,7 +114,7 @@ label.
         let kind = format!("{kind:?}").to_lowercase();
         let labels: Vec<String> = labels.iter().map(|label| format!("`{label}`")).collect();
         let labels = labels.join(", ");
-        let _ = writeln!(page, "| `{name}` | {kind} | {labels} | {help} |");
+        writeln!(page, "| `{name}` | {kind} | {labels} | {help} |").unwrap_or_default();
     }
     page
 }

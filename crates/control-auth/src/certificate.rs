@@ -87,7 +87,7 @@ impl CheckedCertificate {
             return Err(CertificateError::Expired);
         }
         check_signatures(&chain, checked.not_before)?;
-        check_key(chain, private_key(key_pem)?)?;
+        check_key(chain, &private_key(key_pem)?)?;
         Ok(checked)
     }
 
@@ -214,9 +214,9 @@ fn check_signatures(
 
 fn check_key(
     chain: Vec<CertificateDer<'static>>,
-    key: PrivateKeyDer<'static>,
+    key: &PrivateKeyDer<'static>,
 ) -> Result<(), CertificateError> {
-    let key = any_supported_type(&key).map_err(|_| CertificateError::UnknownKey)?;
+    let key = any_supported_type(key).map_err(|_| CertificateError::UnknownKey)?;
     match CertifiedKey::new(chain, key).keys_match() {
         Ok(()) => Ok(()),
         Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => {

@@ -1,4 +1,5 @@
 //! The lives of nodes, enrolment tokens and signing keys: every state and every event.
+#![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
 
 use control_auth::SigningPair;
 use control_domain::{

@@ -158,7 +158,7 @@ impl Objects {
 
     fn key(&self, name: &str) -> Key {
         let parts = name.split('/');
-        parts.fold(self.prefix.clone(), |key, part| key.join(part))
+        parts.fold(self.prefix.clone(), object_store::path::Path::join)
     }
 }
 

@@ -64,6 +64,8 @@ impl ObjectServer {
             }
             said.push(line);
         }
+        drop(guard.kill());
+        drop(guard.wait());
         panic!("the object server did not start:\n{}", said.join("\n"));
     }
 

@@ -44,10 +44,10 @@ impl Problem {
     /// What was counted against the limit may be more than is told.
     #[must_use]
     pub fn at_least(self) -> Self {
-        let detail = match self.detail {
-            Detail::Limit { current, limit } => Detail::LimitAtLeast { current, limit },
-            other => other,
+        let Detail::Limit { current, limit } = self.detail else {
+            return self;
         };
+        let detail = Detail::LimitAtLeast { current, limit };
         Self { detail, ..self }
     }
 

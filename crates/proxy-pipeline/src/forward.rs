@@ -195,9 +195,10 @@ impl Attempts<'_, '_> {
                     self.send_http2(stream_slot, requested).await
                 }
             };
-            let tried = match outcome {
-                AttemptOutcome::Answered(answered) => self.judge(answered),
-                other => other,
+            let tried = if let AttemptOutcome::Answered(answered) = outcome {
+                self.judge(answered)
+            } else {
+                outcome
             };
             match tried {
                 AttemptOutcome::Answered(answered) => {
@@ -244,12 +245,11 @@ impl Attempts<'_, '_> {
     /// Starts the timer of the request's body, or of the response if there is none.
     fn start_timer(&self) {
         let times = &self.to.route.times;
-        match &self.upload {
-            Some(_) => self.timers.start(Timer::UpstreamWrite, times.read),
-            None => {
-                let wait = within_try(self.to.route, times.response);
-                self.timers.start(Timer::ResponseHeader, wait);
-            }
+        if self.upload.is_some() {
+            self.timers.start(Timer::UpstreamWrite, times.read);
+        } else {
+            let wait = within_try(self.to.route, times.response);
+            self.timers.start(Timer::ResponseHeader, wait);
         }
     }
 

@@ -33,7 +33,7 @@ pub struct Pool<B> {
     /// By slot of the target.
     target_pools: RefCell<Vec<Option<TargetPool<B>>>>,
     size: Cell<u32>,
-    http2_pool: Rc<Http2Pool>,
+    http2: Rc<Http2Pool>,
     /// Connections granted to requests that have not taken them yet, by ticket.
     handed_over: RefCell<HashMap<u64, Connection<B>>>,
     /// Targets with an idle connection to be closed, because a request waits for its permit.
@@ -101,7 +101,7 @@ impl<B> Pool<B> {
     pub fn new(clock: Rc<Clock>) -> Self {
         let (evictions, asked) = unbounded_channel();
         Self {
-            http2_pool: Rc::new(Http2Pool::new(Rc::clone(&clock), evictions.clone())),
+            http2: Rc::new(Http2Pool::new(Rc::clone(&clock), evictions.clone())),
             clock,
             target_pools: RefCell::default(),
             size: Cell::new(0),
@@ -136,7 +136,7 @@ impl<B> Pool<B> {
 
     /// Closes idle connections to `target` while requests wait for permits.
     fn evict(&self, target: TargetId) {
-        self.http2_pool.evict(target);
+        self.http2.evict(target);
         let mut target_pools = self.target_pools.borrow_mut();
         let Some(target_pool) = target_pool_of(&mut target_pools, target) else {
             return;
@@ -155,7 +155,7 @@ impl<B> Pool<B> {
     /// Applies the targets of a new plan. Idle connections to targets that remain are kept, all
     /// other idle connections are closed.
     pub fn apply(&self, targets: Vec<PoolSettings>) {
-        self.http2_pool.apply(&targets);
+        self.http2.apply(&targets);
         let mut target_pools = self.target_pools.borrow_mut();
         let mut old = std::mem::take(&mut *target_pools);
         let mut size = 0;
@@ -203,7 +203,7 @@ impl<B> Pool<B> {
 
     /// The pool of shared HTTP/2 connections.
     pub fn http2_pool(&self) -> &Rc<Http2Pool> {
-        &self.http2_pool
+        &self.http2
     }
 
     /// Number of idle connections.
@@ -219,7 +219,7 @@ impl<B> Pool<B> {
 
     /// Closes connections that were idle for too long or were closed by the target.
     pub fn sweep(&self) {
-        self.http2_pool.sweep();
+        self.http2.sweep();
         let now = self.clock.now();
         let mut cx = Context::from_waker(Waker::noop());
         let mut size = 0;
@@ -239,7 +239,7 @@ impl<B> Pool<B> {
 
     /// Closes every idle connection.
     pub fn clear(&self) {
-        self.http2_pool.clear();
+        self.http2.clear();
         for target_pool in self.target_pools.borrow_mut().iter_mut().flatten() {
             target_pool.idle.clear();
         }

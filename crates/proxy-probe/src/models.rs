@@ -3,7 +3,7 @@
 use crate::error::CheckError;
 use serde_json::Value;
 
-/// Checks that a list of models, as OpenAI or Ollama give it, has every one of `expected`.
+/// Checks that a list of models, as `OpenAI` or Ollama give it, has every one of `expected`.
 pub(crate) fn check(body: &[u8], expected: &[String]) -> Result<(), CheckError> {
     let document: Value = serde_json::from_slice(body).map_err(|_| CheckError::NotModels)?;
     let names = names(&document).ok_or(CheckError::NotModels)?;
@@ -14,7 +14,7 @@ pub(crate) fn check(body: &[u8], expected: &[String]) -> Result<(), CheckError> 
     }
 }
 
-/// `{"data": [{"id": …}]}` of OpenAI, or `{"models": [{"name": …}]}` of Ollama.
+/// `{"data": [{"id": …}]}` of `OpenAI`, or `{"models": [{"name": …}]}` of Ollama.
 fn names(document: &Value) -> Option<Vec<&str>> {
     let (list, key) = match (document.get("data"), document.get("models")) {
         (Some(list), _) => (list, "id"),

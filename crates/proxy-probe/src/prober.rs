@@ -144,7 +144,7 @@ impl AskedTarget {
         if let (Err(error), Verdict::Unhealthy) = (&result, self.counts.verdict()) {
             let last_error = format!("health check: {error}");
             let state = &self.state;
-            state.fail(HealthCause::ActiveCheck, last_error, (self.now)());
+            state.fail(HealthCause::ActiveCheck, &last_error, (self.now)());
         }
         let (upstream, target) = (&*self.upstream, &*settings.authority);
         match (changed, result) {

@@ -89,7 +89,7 @@ async fn one(name: &str, port: u16, state: &TargetState, now: SystemTime) -> boo
             if state.addresses().is_empty() {
                 state.fail(
                     HealthCause::Dns,
-                    format!("cannot resolve {name}: {error}"),
+                    &format!("cannot resolve {name}: {error}"),
                     now,
                 );
                 return true;
@@ -103,7 +103,7 @@ async fn one(name: &str, port: u16, state: &TargetState, now: SystemTime) -> boo
 fn settle(name: &str, state: &TargetState, addresses: Vec<SocketAddr>, now: SystemTime) -> bool {
     if addresses.is_empty() {
         if state.addresses().is_empty() {
-            state.fail(HealthCause::Dns, format!("{name} has no address"), now);
+            state.fail(HealthCause::Dns, &format!("{name} has no address"), now);
         }
         return true;
     }

@@ -24,7 +24,7 @@ impl EssentialTasks {
                 resume_unwind(error.into_panic());
             }
         }
-        pending().await
+        pending::<()>().await;
     }
 }
 

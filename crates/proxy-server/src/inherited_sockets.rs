@@ -76,7 +76,7 @@ impl InheritedSockets {
             tracing::info!(address = %passed.label.address, "no longer listening");
             match passed.label.purpose {
                 Purpose::Listener(_) if !passed.label.owned => {
-                    self.add_managed(Arc::new(passed.socket))
+                    self.add_managed(Arc::new(passed.socket));
                 }
                 Purpose::Listener(_) | Purpose::Admin | Purpose::Spare => passed.close(),
             }

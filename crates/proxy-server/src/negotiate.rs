@@ -159,7 +159,7 @@ async fn negotiate(mut accepted: Accepted, mut stream: ClientSocket) {
     };
     match negotiated {
         Ok(negotiated) if negotiated.version == HttpVersion::Http1 => {
-            serve_http1(accepted.into_ready(negotiated))
+            serve_http1(accepted.into_ready(negotiated));
         }
         Ok(negotiated) => http2::serve(accepted.into_ready(negotiated)).await,
         Err(error) => {

@@ -1,7 +1,7 @@
 //! Fake upstreams, a raw client and the real binary, for black-box tests.
 //!
 //! Everything runs on threads and plain sockets, so that a test sees every byte. All waiting has a
-//! deadline, [`EVENT_TIMEOUT`](crate::patience::EVENT_TIMEOUT); after it the test panics with the
+//! deadline, [`EVENT_TIMEOUT`]; after it the test panics with the
 //! events that did arrive.
 #![expect(
     clippy::expect_used,

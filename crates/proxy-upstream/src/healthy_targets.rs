@@ -65,7 +65,7 @@ mod tests {
         let mut ready = HealthyTargets::of(all());
         assert_eq!(ready.targets(), [0, 1, 2]);
 
-        let refused = "refused".to_owned();
+        let refused = "refused";
         targets[1].fail(HealthCause::Dns, refused, SystemTime::UNIX_EPOCH);
         ready.refresh(all());
         assert_eq!(ready.targets(), [0, 2]);

@@ -102,13 +102,13 @@ impl TargetState {
 
     /// Sets `cause`, which the caller owns, with the failure behind it. The time of the cause's first
     /// failure is kept.
-    pub fn fail(&self, cause: HealthCause, last_error: String, now: SystemTime) -> CauseChange {
+    pub fn fail(&self, cause: HealthCause, last_error: &str, now: SystemTime) -> CauseChange {
         self.failures.rcu(|failures| {
             let mut next = Vec::clone(failures);
             let known = next.iter().position(|(of, _)| *of == cause);
             let since = known.map_or(now, |at| next.remove(at).1.since);
             // The newest failure stands last.
-            let last_error = last_error.clone();
+            let last_error = last_error.to_owned();
             next.push((cause, Unhealthy { last_error, since }));
             next
         });
@@ -205,8 +205,8 @@ mod tests {
     fn a_failing_target_keeps_the_time_of_its_first_failure() {
         let target = TargetState::default();
         let (first, later) = (SystemTime::UNIX_EPOCH, Duration::from_secs(5));
-        target.fail(HealthCause::Dns, "refused".to_owned(), first);
-        target.fail(HealthCause::Dns, "timed out".to_owned(), first + later);
+        target.fail(HealthCause::Dns, "refused", first);
+        target.fail(HealthCause::Dns, "timed out", first + later);
 
         let reason = target.unhealthy_reason().unwrap();
         assert_eq!(
@@ -223,7 +223,7 @@ mod tests {
     fn what_one_cause_says_stays_when_another_is_cleared() {
         let target = TargetState::default();
         let (first, later) = (SystemTime::UNIX_EPOCH, Duration::from_secs(5));
-        target.fail(HealthCause::ActiveCheck, "status 500".to_owned(), first);
+        target.fail(HealthCause::ActiveCheck, "status 500", first);
         target.fail(
             HealthCause::Ejection,
             "5 failures".to_owned(),

@@ -148,9 +148,8 @@ mod tests {
     }
 
     fn steps(count: usize) -> String {
-        (1..=count)
-            .map(|number| format!("{number}. **Step.** In\n   `crates/a/src/b.rs::accept`.\n"))
-            .collect()
+        let step = |number| format!("{number}. **Step.** In\n   `crates/a/src/b.rs::accept`.\n");
+        (1..=count).map(step).collect::<Vec<_>>().concat()
     }
 
     #[test]

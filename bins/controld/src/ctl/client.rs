@@ -24,7 +24,7 @@ const DEADLINE: Duration = Duration::from_mins(1);
 /// How often a request is sent that is answered with 429 or 503.
 const ATTEMPTS: u32 = 4;
 /// A longer `Retry-After` is the caller's to wait for.
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
+const LONGEST_WAIT: Duration = Duration::from_mins(1);
 
 /// Sends requests with one credential to one control plane.
 pub(crate) struct Client {

@@ -22,7 +22,7 @@ impl CtlError {
         Self::Usage(text.into())
     }
 
-    pub(crate) fn failed(what: impl Into<String>, cause: impl ToString) -> Self {
+    pub(crate) fn failed(what: impl Into<String>, cause: impl std::fmt::Display) -> Self {
         Self::Failed {
             what: what.into(),
             cause: cause.to_string(),
@@ -59,10 +59,10 @@ fn told(status: u16, error: &ErrorBody) -> String {
     } = error;
     let mut text = format!("{code}: {message} (status {status}, correlation id {correlation_id})");
     for detail in details {
-        let _ = write!(text, "\n  {}: {}", detail.field, detail.reason);
+        write!(text, "\n  {}: {}", detail.field, detail.reason).unwrap_or_default();
     }
     if let Some(seconds) = retry_after {
-        let _ = write!(text, "\n  try again in {seconds} s");
+        write!(text, "\n  try again in {seconds} s").unwrap_or_default();
     }
     text
 }

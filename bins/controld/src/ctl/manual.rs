@@ -34,7 +34,7 @@ pub(crate) fn page(ctl: &Command) -> String {
     let mut page = OPENING.to_owned();
     for command in ctl.get_subcommands().filter(|one| !one.is_hide_set()) {
         let nested: Vec<&Command> = command.get_subcommands().collect();
-        let _ = write!(page, "\n## {}\n", command.get_name());
+        write!(page, "\n## {}\n", command.get_name()).unwrap_or_default();
         if nested.is_empty() {
             describe(&mut page, "", command);
         }
@@ -53,10 +53,10 @@ fn describe(page: &mut String, noun: &str, command: &Command) {
         .partition(|arg| arg.get_long().is_some());
     let mut usage = format!("ctl {noun} {}", command.get_name()).replace("  ", " ");
     for subject in subjects {
-        let _ = write!(usage, " <{}>", name(subject));
+        write!(usage, " <{}>", name(subject)).unwrap_or_default();
     }
     let about = command.get_about().map(ToString::to_string);
-    let _ = write!(page, "\n`{usage}`: {}\n", about.unwrap_or_default());
+    write!(page, "\n`{usage}`: {}\n", about.unwrap_or_default()).unwrap_or_default();
     if flags.is_empty() {
         return;
     }
@@ -69,12 +69,13 @@ fn describe(page: &mut String, noun: &str, command: &Command) {
             .iter()
             .map(|value| format!("`{}`", value.get_name()))
             .collect();
-        let values = match values.is_empty() || !flag.get_action().takes_values() {
-            true => String::new(),
-            false => format!(" ({})", values.join(", ")),
+        let values = if values.is_empty() || !flag.get_action().takes_values() {
+            String::new()
+        } else {
+            format!(" ({})", values.join(", "))
         };
         let help = help.replace('|', "\\|");
-        let _ = writeln!(page, "| `--{long}` | {help}{values} |");
+        writeln!(page, "| `--{long}` | {help}{values} |").unwrap_or_default();
     }
 }
 

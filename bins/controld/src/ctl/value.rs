@@ -61,10 +61,10 @@ pub(crate) fn object(file: &Path) -> Result<Map<String, Value>, CtlError> {
     let text = text_of(file)?;
     let value = serde_json::from_str(&text);
     let value = value.map_err(|error| CtlError::usage(format!("{place}: {error}")))?;
-    match value {
-        Value::Object(object) => Ok(object),
-        _ => Err(CtlError::usage(format!("{place}: is no JSON object"))),
+    if let Value::Object(object) = value {
+        return Ok(object);
     }
+    Err(CtlError::usage(format!("{place}: is no JSON object")))
 }
 
 fn value(field: &Field, matches: &ArgMatches, id: &str) -> Result<Option<Value>, CtlError> {

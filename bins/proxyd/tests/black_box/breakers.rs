@@ -1,4 +1,5 @@
 //! Circuit breakers: requests are refused while an upstream keeps failing.
+#![expect(clippy::disallowed_methods, reason = "a test waits until a deadline")]
 
 use crate::support::{Config, METRICS, metric, reason, refusal};
 use proxy_testkit::{Gate, Proxyd, RawClient, Reload, Upstream, get, ok};

@@ -1,4 +1,5 @@
 //! Active health checks: what is asked of targets, and which of them are called.
+#![expect(clippy::disallowed_methods, reason = "a test waits until a deadline")]
 
 use crate::support::{Config, admin, target};
 use proxy_testkit::{Gate, Proxyd, Reload, Upstream, closed_port, get, ok};

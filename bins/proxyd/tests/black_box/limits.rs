@@ -89,7 +89,7 @@ fn told_of_a_value(first: usize, later: &str) -> String {
     let begun = format!("GET / HTTP/1.1\r\nHost: a.test\r\nX: {}", "v".repeat(first));
     client.send(begun);
     pause(&mut client, 200);
-    client.send(later.to_owned());
+    client.send(later);
     let response = client.response();
     let record = proxyd.limit_record(&response.correlation_id());
     let message = refusal(&response, 429, "LIMIT_EXCEEDED");

@@ -1,4 +1,5 @@
 //! Passive health: targets with failed responses are ejected for a time.
+#![expect(clippy::disallowed_methods, reason = "a test waits until a deadline")]
 
 use crate::support::{Config, admin, target};
 use proxy_testkit::{Proxyd, Upstream, get};

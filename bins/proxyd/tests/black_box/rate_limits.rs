@@ -120,7 +120,7 @@ fn each_rate_key_has_a_bucket_for_each_of_its_values() {
     let answers = |key: &str, requests: [(&str, &str, &str); 4]| -> Vec<u16> {
         let limit = format!("requests-per-second 1; burst 1; key \"{key}\"");
         let proxyd = by_policy(&upstream, &limit).start();
-        let ask = |(path, address, tenant)| {
+        let ask = |(path, address, tenant): (&str, &str, &str)| {
             let mut fields = vec![("X-Forwarded-For", address)];
             if !tenant.is_empty() {
                 fields.push(("X-Tenant", tenant));

@@ -20,7 +20,7 @@ pub(crate) const END_STREAM: u8 = 0x1;
 pub(crate) const END_HEADERS: u8 = 0x4;
 pub(crate) const PADDED: u8 = 0x8;
 pub(crate) const WITH_PRIORITY: u8 = 0x20;
-/// A head with END_STREAM.
+/// A head with `END_STREAM`.
 pub(crate) const WHOLE: u8 = END_STREAM | END_HEADERS;
 
 pub(crate) const PROTOCOL_ERROR: u32 = 1;
@@ -177,7 +177,7 @@ pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8>
     frame
 }
 
-/// A head with END_STREAM, in as many frames as it needs.
+/// A head with `END_STREAM`, in as many frames as it needs.
 pub(crate) fn head_in_pieces(stream: u32, section: &[u8]) -> Vec<u8> {
     if section.len() <= 16_000 {
         return frame(HEADERS, WHOLE, stream, section);

@@ -1,4 +1,5 @@
 //! Health checks by HTTP/2 and over TLS.
+#![expect(clippy::disallowed_methods, reason = "a test waits for a result")]
 
 use crate::support::{Authority, BINARY, Http2Upstream, TlsUpstream, greeting};
 use proxy_testkit::{Launch, Proxyd, RawClient};

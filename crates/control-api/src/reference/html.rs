@@ -17,29 +17,31 @@ pub(crate) fn page(document: &Value) -> String {
         schemas,
     } = &reference;
     let mut html = String::new();
-    let _ = write!(
+    write!(
         html,
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>{0}</title>\n<link rel=\"stylesheet\" href=\"/api/docs/style.css\">\n</head>\n\
          <body>\n<nav aria-label=\"Contents\">\n<p><strong>{0}</strong></p>\n<ul>\n",
         escaped(title)
-    );
+    )
+    .unwrap_or_default();
     for group in groups {
         let name = escaped(&group.name);
-        let _ = writeln!(html, "<li><a href=\"#{name}\">{name}</a></li>");
+        writeln!(html, "<li><a href=\"#{name}\">{name}</a></li>").unwrap_or_default();
     }
-    let _ = write!(
+    write!(
         html,
         "<li><a href=\"#schemas\">schemas</a></li>\n</ul>\n\
          <p><a href=\"/api/v1/openapi.json\">openapi.json</a></p>\n</nav>\n<main>\n\
          <h1>{}</h1>\n<p>{}</p>\n",
         escaped(title),
         escaped(about)
-    );
+    )
+    .unwrap_or_default();
     for group in groups {
         let name = escaped(&group.name);
-        let _ = writeln!(html, "<section>\n<h2 id=\"{name}\">{name}</h2>");
+        writeln!(html, "<section>\n<h2 id=\"{name}\">{name}</h2>").unwrap_or_default();
         for operation in &group.operations {
             describe(&mut html, operation);
         }
@@ -64,7 +66,7 @@ fn describe(html: &mut String, operation: &Operation) {
         body,
         answers,
     } = operation;
-    let _ = write!(
+    write!(
         html,
         "<details id=\"{}\">\n<summary><code class=\"{}\">{method}</code> <code>{}</code> {}</summary>\n\
          <p>For {}.</p>\n",
@@ -73,12 +75,12 @@ fn describe(html: &mut String, operation: &Operation) {
         escaped(path),
         escaped(about),
         escaped(access)
-    );
+    ).unwrap_or_default();
     if !parameters.is_empty() {
         fields(html, "Parameters", parameters);
     }
     if let Some(body) = body {
-        let _ = writeln!(html, "<p>Body: {}</p>", told(body));
+        writeln!(html, "<p>Body: {}</p>", told(body)).unwrap_or_default();
     }
     html.push_str("<table>\n<caption>Answers</caption>\n");
     html.push_str("<tr><th>status</th><th>body</th><th>meaning</th></tr>\n");
@@ -90,16 +92,18 @@ fn describe(html: &mut String, operation: &Operation) {
         } = answer;
         let body = body.as_ref().map(told).unwrap_or_default();
         let about = escaped(about);
-        let _ = writeln!(
+        writeln!(
             html,
             "<tr><td>{status}</td><td>{body}</td><td>{about}</td></tr>"
-        );
+        )
+        .unwrap_or_default();
     }
-    let _ = writeln!(
+    writeln!(
         html,
         "</table>\n<pre>{}</pre>\n</details>",
         command(operation)
-    );
+    )
+    .unwrap_or_default();
 }
 
 /// The request as a shell command.
@@ -129,17 +133,18 @@ fn describe_schema(html: &mut String, schema: &Schema) {
         values,
     } = schema;
     let name = escaped(name);
-    let _ = writeln!(
+    writeln!(
         html,
         "<details id=\"schema-{name}\">\n<summary><code>{name}</code> {}</summary>",
         escaped(about)
-    );
+    )
+    .unwrap_or_default();
     if !values.is_empty() {
         let values: Vec<String> = values
             .iter()
             .map(|value| format!("<code>{}</code>", escaped(value)))
             .collect();
-        let _ = writeln!(html, "<p>One of {}.</p>", values.join(", "));
+        writeln!(html, "<p>One of {}.</p>", values.join(", ")).unwrap_or_default();
     }
     if !properties.is_empty() {
         fields(html, "Fields", properties);
@@ -148,11 +153,12 @@ fn describe_schema(html: &mut String, schema: &Schema) {
 }
 
 fn fields(html: &mut String, caption: &str, fields: &[Field]) {
-    let _ = writeln!(
+    writeln!(
         html,
         "<table>\n<caption>{caption}</caption>\n\
          <tr><th>name</th><th>type</th><th>meaning</th></tr>"
-    );
+    )
+    .unwrap_or_default();
     for field in fields {
         let Field {
             name,
@@ -167,13 +173,14 @@ fn fields(html: &mut String, caption: &str, fields: &[Field]) {
         } else {
             format!("in {place}: ")
         };
-        let _ = writeln!(
+        writeln!(
             html,
             "<tr><td><code>{}</code></td><td>{place}{}{need}</td><td>{}</td></tr>",
             escaped(name),
             told(kind),
             escaped(about)
-        );
+        )
+        .unwrap_or_default();
     }
     html.push_str("</table>\n");
 }

@@ -21,7 +21,7 @@ pub fn reference_md(description: &Value) -> String {
     let reference = Reference::read(description);
     let mut page = format!("# Interface of the control plane\n\n{OPENING}");
     for group in &reference.groups {
-        let _ = write!(page, "\n## {}\n", group.name);
+        write!(page, "\n## {}\n", group.name).unwrap_or_default();
         for operation in &group.operations {
             describe(&mut page, operation);
         }
@@ -44,8 +44,8 @@ fn describe(page: &mut String, operation: &Operation) {
         body,
         answers,
     } = operation;
-    let _ = write!(page, "\n### {method} `{path}`\n\n{about}\n\n");
-    let _ = writeln!(page, "`{id}`, for {access}.");
+    write!(page, "\n### {method} `{path}`\n\n{about}\n\n").unwrap_or_default();
+    writeln!(page, "`{id}`, for {access}.").unwrap_or_default();
     let own = parameters.iter().filter(|field| field.place == "query");
     let own: Vec<&Field> = own.collect();
     if !own.is_empty() {
@@ -55,7 +55,7 @@ fn describe(page: &mut String, operation: &Operation) {
         }
     }
     if let Some(body) = body {
-        let _ = writeln!(page, "\nBody: {}.", told(body));
+        writeln!(page, "\nBody: {}.", told(body)).unwrap_or_default();
     }
     for answer in answers
         .iter()
@@ -67,7 +67,7 @@ fn describe(page: &mut String, operation: &Operation) {
             body,
         } = answer;
         let body = body.as_ref().map_or("no body".to_owned(), told);
-        let _ = writeln!(page, "\nAnswer {status}: {body}.");
+        writeln!(page, "\nAnswer {status}: {body}.").unwrap_or_default();
     }
 }
 
@@ -78,13 +78,13 @@ fn describe_schema(page: &mut String, schema: &Schema) {
         fields,
         values,
     } = schema;
-    let _ = write!(page, "\n### {name}\n");
+    write!(page, "\n### {name}\n").unwrap_or_default();
     if !about.is_empty() {
-        let _ = write!(page, "\n{about}\n");
+        write!(page, "\n{about}\n").unwrap_or_default();
     }
     if !values.is_empty() {
         let values: Vec<String> = values.iter().map(|value| format!("`{value}`")).collect();
-        let _ = write!(page, "\nOne of {}.\n", values.join(", "));
+        write!(page, "\nOne of {}.\n", values.join(", ")).unwrap_or_default();
     }
     if !fields.is_empty() {
         page.push_str("\n| field | type | meaning |\n|---|---|---|\n");
@@ -104,7 +104,7 @@ fn row(page: &mut String, field: &Field) {
     } = field;
     let optional = if *required { "" } else { "; may be absent" };
     let about = about.replace('\n', " ").replace('|', "\\|");
-    let _ = writeln!(page, "| `{name}` | {}{optional} | {about} |", told(kind));
+    writeln!(page, "| `{name}` | {}{optional} | {about} |", told(kind)).unwrap_or_default();
 }
 
 fn told(kind: &Kind) -> String {

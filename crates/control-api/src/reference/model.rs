@@ -205,7 +205,7 @@ fn kind(schema: &Value) -> Kind {
     let mut words = words.join(" or ");
     let format = text(schema, "/format");
     if !format.is_empty() {
-        words.push_str(&format!(" ({format})"));
+        words.extend([" (", &format, ")"]);
     }
     words.push_str(&bounds(schema));
     Kind {

@@ -315,6 +315,15 @@ async fn no_wrong_actor_passes_any_route() {
     }
 }
 
+/// A body that the route accepts again and again.
+async fn fresh_body(world: &World, path: &str) -> Value {
+    let mut body = body(world, path).await;
+    if path == "/orgs/{org}/members" {
+        body["email"] = world.stranger().await.into();
+    }
+    body
+}
+
 #[tokio::test]
 async fn the_right_actor_passes_every_route() {
     for world in worlds().await {
@@ -324,10 +333,7 @@ async fn the_right_actor_passes_every_route() {
             for credential in right {
                 let world_path = target(&world, route).await;
                 let path = fresh_project(&world, route, world_path).await;
-                let mut body = body(&world, route.path).await;
-                if route.path == "/orgs/{org}/members" {
-                    body["email"] = world.stranger().await.into();
-                }
+                let body = fresh_body(&world, route.path).await;
                 let answer = world
                     .send(&route.method, &path, &credential, &body, &[])
                     .await;

@@ -100,14 +100,12 @@ async fn targets_show_their_counts_and_why_they_are_unhealthy() {
     cells.active.add(1);
     let since = UNIX_EPOCH + Duration::from_secs(1_700_000_000);
     let upstreams = admin.plan.upstreams();
-    upstreams[0].targets[1].state.fail(
-        HealthCause::ActiveCheck,
-        "connection refused".to_owned(),
-        since,
-    );
+    upstreams[0].targets[1]
+        .state
+        .fail(HealthCause::ActiveCheck, "connection refused", since);
     upstreams[1].targets[0]
         .state
-        .fail(HealthCause::ActiveCheck, "timed out".to_owned(), since);
+        .fail(HealthCause::ActiveCheck, "timed out", since);
 
     let document = admin.get("/admin/upstreams").await.json();
     assert_eq!(keys(&document), ["upstreams"]);

@@ -171,6 +171,10 @@ impl<'t> Block<'t> {
     }
 
     /// Reads one value by its row in the registry.
+    #[expect(
+        clippy::unused_self,
+        reason = "it is called as the other readers of a block are"
+    )]
     pub(super) fn read<K: Kind, D>(
         &self,
         d: &mut Decoder<'t, '_>,

@@ -24,13 +24,11 @@ fn is_strict(model: &Model, route: &Route) -> bool {
     if let Service::Static(_) = route.service {
         return true;
     }
-    match &route.policies.path_policy {
-        Some(policy) => **policy == PathPolicy::Strict,
-        None => {
-            let mut listeners = model.listeners.iter();
-            listeners.all(|listener| *listener.path_policy == PathPolicy::Strict)
-        }
+    if let Some(policy) = &route.policies.path_policy {
+        return **policy == PathPolicy::Strict;
     }
+    let mut listeners = model.listeners.iter();
+    listeners.all(|listener| *listener.path_policy == PathPolicy::Strict)
 }
 
 fn warn_of(route: &Route, faults: &mut Diagnostics) {

@@ -50,9 +50,6 @@ pub(crate) fn settle(exchange: &mut Exchange, outcome: Result<StatusCode, &Probl
 }
 
 fn is_failure(reason: Reason) -> bool {
-    match reason {
-        Reason::RequestTimeout => true,
-        Reason::NoFreeConnection => false,
-        reason => reason.counts_against_upstream(),
-    }
+    reason == Reason::RequestTimeout
+        || (reason != Reason::NoFreeConnection && reason.counts_against_upstream())
 }

@@ -15,20 +15,20 @@ const LINE_OVERHEAD: u64 = 4;
 /// Bounds on the fields of one section, by the settings of the same names.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldLimits {
-    max_header_size_bytes: u64,
-    max_header_count: u64,
-    max_header_name_bytes: u64,
-    max_header_value_bytes: u64,
+    size_bytes: u64,
+    fields: u64,
+    name_bytes: u64,
+    value_bytes: u64,
 }
 
 impl FieldLimits {
     #[inline]
     pub(crate) fn of(limits: &Limits) -> Self {
         Self {
-            max_header_size_bytes: *limits.max_header_size_bytes,
-            max_header_count: u64::from(*limits.max_header_count),
-            max_header_name_bytes: *limits.max_header_name_bytes,
-            max_header_value_bytes: *limits.max_header_value_bytes,
+            size_bytes: *limits.max_header_size_bytes,
+            fields: u64::from(*limits.max_header_count),
+            name_bytes: *limits.max_header_name_bytes,
+            value_bytes: *limits.max_header_value_bytes,
         }
     }
 }
@@ -47,21 +47,16 @@ pub(crate) fn check(head: &Parts, limits: &Limits) -> Result<(), Problem> {
 #[inline]
 pub(crate) fn check_fields(fields: &HeaderMap, limits: FieldLimits) -> Result<(), Problem> {
     let count = fields.len() as u64;
-    within(Reason::HeaderCountLimit, count, limits.max_header_count)?;
+    within(Reason::HeaderCountLimit, count, limits.fields)?;
     let mut total = 0;
     for (field, value) in fields {
         let (name, value) = (bytes(field), bytes(value));
         let of_this = |problem: Problem| problem.with_field(field.as_str());
-        within(Reason::HeaderNameLimit, name, limits.max_header_name_bytes).map_err(of_this)?;
-        within(
-            Reason::HeaderValueLimit,
-            value,
-            limits.max_header_value_bytes,
-        )
-        .map_err(of_this)?;
+        within(Reason::HeaderNameLimit, name, limits.name_bytes).map_err(of_this)?;
+        within(Reason::HeaderValueLimit, value, limits.value_bytes).map_err(of_this)?;
         total += name + value + LINE_OVERHEAD;
     }
-    within(Reason::HeaderSizeLimit, total, limits.max_header_size_bytes)
+    within(Reason::HeaderSizeLimit, total, limits.size_bytes)
 }
 
 #[inline]

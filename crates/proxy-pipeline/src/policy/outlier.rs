@@ -30,7 +30,7 @@ pub(crate) fn record(exchange: &Exchange, upstream: &UpstreamPlan, failed: bool)
 fn eject(exchange: &Exchange, target: &TargetPlan) {
     let worker = exchange.worker();
     let now = worker.time.time_of_day(worker.time.elapsed());
-    let why = "requests to it have failed; it is ejected for a time".to_owned();
+    let why = "requests to it have failed; it is ejected for a time";
     target.state.fail(HealthCause::Ejection, why, now);
     worker.shared.health_changes.notify_one();
 }

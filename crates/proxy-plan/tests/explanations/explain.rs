@@ -76,7 +76,7 @@ fn targets_that_may_not_be_called_say_why() {
     let unhealthy_reason = "connection refused".to_owned();
     plan.upstreams()[0].targets[1].state.fail(
         HealthCause::ActiveCheck,
-        unhealthy_reason,
+        &unhealthy_reason,
         SystemTime::UNIX_EPOCH,
     );
 

@@ -247,7 +247,7 @@ impl Connecting {
             Http2Connection::start(transport, keep_alive, self.generation, place).await?;
         let stream_slot = connection.reserve_stream(false);
         self.http2_pool.with_target(self.target, |target_pool| {
-            target_pool.connections.push(connection)
+            target_pool.connections.push(connection);
         });
         Ok(stream_slot)
     }

@@ -107,7 +107,7 @@ fn bind_aside(socket: &Socket, path: &Path) -> io::Result<PathBuf> {
         match socket.bind(&SockAddr::unix(&aside)?) {
             Ok(()) => return Ok(aside),
             Err(error) if error.kind() == io::ErrorKind::AddrInUse && tried < MAX_NAMES_TRIED => {
-                tried += 1
+                tried += 1;
             }
             Err(error) => return Err(error),
         }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::task::JoinHandle;
 
-/// Interval of calling [`CertificateManager::look`].
+/// Interval of calling [`CertificateManager::reload_changed`].
 pub(crate) const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 impl CertificateManager {
