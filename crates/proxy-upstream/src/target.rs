@@ -224,11 +224,7 @@ mod tests {
         let target = TargetState::default();
         let (first, later) = (SystemTime::UNIX_EPOCH, Duration::from_secs(5));
         target.fail(HealthCause::ActiveCheck, "status 500", first);
-        target.fail(
-            HealthCause::Ejection,
-            "5 failures".to_owned(),
-            first + later,
-        );
+        target.fail(HealthCause::Ejection, "5 failures", first + later);
         let last_error = || target.unhealthy_reason().unwrap().last_error;
         assert_eq!(last_error(), "5 failures");
 
