@@ -210,7 +210,9 @@ impl Exchange {
 
     /// Tells passive health how an attempt on the target asked last went.
     pub(crate) fn observe_outcome(&self, upstream: &UpstreamPlan, failed: bool) {
-        outlier::record(self, upstream, failed);
+        if let Some((_, target)) = self.completion.record.parts.upstream {
+            outlier::record(self.worker(), upstream, target, failed);
+        }
     }
 
     /// The error response for `problem`.

@@ -1,10 +1,7 @@
 //! How an upstream's requests are spread over its targets, compiled.
 
-use crate::decide::RequestHead;
-use crate::upstream_states::UpstreamStates;
-use http::header::COOKIE;
 use proxy_model::{LoadBalancing, Sticky, StickySecret, Upstream};
-use proxy_upstream::{BalancingRequest, LoadBalancer, StickyKey, StickyToken, client_hash};
+use proxy_upstream::{LoadBalancer, StickyKey, StickyToken};
 use std::time::Duration;
 
 /// How an upstream's requests are spread over its targets.
@@ -37,29 +34,6 @@ impl BalancingPlan {
             sticky: is_sticky.then(|| StickyPlan::compile(upstream, process_key)),
         }
     }
-
-    /// What the choice looks at in a request.
-    #[inline]
-    pub(crate) fn request(
-        &self,
-        head: &RequestHead<'_>,
-        states: &impl UpstreamStates,
-    ) -> BalancingRequest {
-        let mut request = BalancingRequest::default();
-        if self.balancer == LoadBalancer::RoundRobin && self.slow_start.is_none() {
-            return request;
-        }
-        if self.balancer == LoadBalancer::IpHash {
-            request.client_hash = client_hash(head.client_ip);
-        }
-        if self.balancer.reads_random() || self.slow_start.is_some() {
-            request.random = states.random();
-        }
-        if let Some(sticky) = &self.sticky {
-            request.session = sticky.session(head);
-        }
-        request
-    }
 }
 
 impl StickyPlan {
@@ -77,16 +51,6 @@ impl StickyPlan {
                 .map(|target| token(target.address.to_string()))
                 .collect(),
         }
-    }
-
-    /// What the request's cookie of this name says.
-    fn session(&self, head: &RequestHead<'_>) -> Option<StickyToken> {
-        let fields = head.headers.get_all(COOKIE).iter();
-        let mut pairs = fields.flat_map(|field| field.as_bytes().split(|byte| *byte == b';'));
-        pairs.find_map(|pair| {
-            let value = pair.trim_ascii().strip_prefix(self.cookie.as_bytes())?;
-            StickyToken::parse(value.strip_prefix(b"=")?)
-        })
     }
 }
 

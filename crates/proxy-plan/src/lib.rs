@@ -5,6 +5,7 @@
 //! the request's head, the [`UpstreamStates`] and the time.
 
 mod balancing;
+mod balancing_request;
 mod compile;
 mod decide;
 pub mod explain;

@@ -1,6 +1,6 @@
 //! The settings of the `limits` block.
 
-use super::{List, plain};
+use crate::effective::list::{List, plain};
 use crate::limits::Limits;
 use crate::place::Setting;
 use crate::registry::limits as spec;

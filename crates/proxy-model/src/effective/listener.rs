@@ -1,6 +1,6 @@
 //! The settings of a listener.
 
-use super::{List, path, plain, text};
+use crate::effective::list::{List, path, plain, text};
 use crate::listener::{Certificate, ClientAuth, Listener, ListenerTimeouts, ListenerTls};
 use crate::model::Model;
 use crate::registry::{listener_tls as tls_spec, listeners as spec};

@@ -1,9 +1,9 @@
 //! The settings of the process, its interfaces and its agents.
 
-use super::{List, path, plain, text};
 use crate::admin::Admin;
 use crate::agent::{Agent, AgentBreaker};
 use crate::control_plane::ControlPlane;
+use crate::effective::list::{List, path, plain, text};
 use crate::observability::{AccessLog, ErrorLog, Observability};
 use crate::registry::{
     admin as admin_spec, agents as agent_spec, control_plane as control_spec,

@@ -1,6 +1,6 @@
 //! The settings of a route.
 
-use super::{List, path, plain, text};
+use crate::effective::list::{List, path, plain, text};
 use crate::matches::Matches;
 use crate::model::Model;
 use crate::policies::{HeaderEdits, HeaderField, Policies, RateLimit, Retry, RouteTimeouts};

@@ -1,6 +1,6 @@
 //! The settings of an upstream.
 
-use super::{List, path, plain, text};
+use crate::effective::list::{List, path, plain, text};
 use crate::health::{HealthCheck, HealthCheckKind, OutlierDetection};
 use crate::registry::{
     health_check as check_spec, outlier_detection as outlier_spec, upstreams as spec,

@@ -115,7 +115,7 @@ settings! {
     /// How `load-balancing "sticky"` binds clients to targets.
     STICKY: Block, Unset = block("upstreams.upstream.sticky")
         .optional("each setting has its default")
-        .enforced("proxy-config", "every_block_is_decoded");
+        .enforced("proxy-pipeline", "a_sticky_cookie_has_the_name_and_secret_that_are_written");
     /// Name of the cookie.
     STICKY_COOKIE: Text<String>, Given<Written<String>> =
         text("upstreams.upstream.sticky.cookie", "a cookie's name", "proxy-target", cookie_name)
