@@ -121,6 +121,8 @@ fn in_force_as(path: &'static str) -> Option<&'static str> {
         "listeners.listener.tls.cert-file" => Some("listeners.listener.tls.certificate.cert-file"),
         "listeners.listener.tls.key-file" => Some("listeners.listener.tls.certificate.key-file"),
         "listeners.listener.tls.ocsp-file" => Some("listeners.listener.tls.certificate.ocsp-file"),
+        // Told by the settings of the kind that is chosen.
+        "upstreams.upstream.health-check.type" => None,
         path => Some(path),
     }
 }

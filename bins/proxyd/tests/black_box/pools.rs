@@ -243,8 +243,8 @@ fn clients_of_all_workers_share_few_connections() {
 
     let opened = upstream.connections();
     assert!(opened <= CLIENTS * REQUESTS / 4, "{opened} connections");
-    // A closed connection may be seen to end after its successor has begun.
-    assert!(most.load(Ordering::SeqCst) <= 4);
+    // The upstream may see a connection end after its successors have begun.
+    assert!(most.load(Ordering::SeqCst) <= CLIENTS);
 }
 
 #[test]

@@ -77,7 +77,10 @@ fn every_field_comes_back_as_it_was_given() {
                 certificate: Some(CertificateId(Uuid::from_u128(7))),
                 ..service_of(1, hostile, 10)
             },
-            service_of(2, "b", 11),
+            Service {
+                host: Some("b.example.com".to_owned()),
+                ..service_of(2, "b", 11)
+            },
         ],
         upstreams: vec![
             Upstream {

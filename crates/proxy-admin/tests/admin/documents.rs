@@ -119,6 +119,10 @@ async fn targets_show_their_counts_and_why_they_are_unhealthy() {
                 "active_connections": 1,
                 "total_requests": 5,
                 "failed_requests": 2,
+                "weight": 1,
+                "override": null,
+                "causes": [],
+                "recent_checks": [],
             },
             {
                 "address": "app.internal:80",
@@ -128,6 +132,10 @@ async fn targets_show_their_counts_and_why_they_are_unhealthy() {
                 "failed_requests": 0,
                 "last_error": "connection refused",
                 "unhealthy_since": "2023-11-14T22:13:20.000Z",
+                "weight": 1,
+                "override": null,
+                "causes": ["active_check"],
+                "recent_checks": [],
             },
         ],
     });

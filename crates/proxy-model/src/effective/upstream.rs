@@ -41,7 +41,8 @@ pub(super) fn upstream(list: &mut List, upstream: &Upstream) {
     }
     list.put(&spec::LOAD_BALANCING, load_balancing, text);
     list.any_time(&spec::SLOW_START, slow_start.as_ref());
-    if **load_balancing == LoadBalancing::Sticky {
+    let is_written = sticky.cookie.place().is_some() || sticky.secret.is_some();
+    if **load_balancing == LoadBalancing::Sticky || is_written {
         list.within("sticky", |list| self::sticky(list, sticky));
     }
     if let Some(check) = health_check {
