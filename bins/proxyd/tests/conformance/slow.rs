@@ -76,7 +76,7 @@ fn slow_clients_block_no_client_and_are_closed_in_time() {
             routes {{ route "all" {{ upstream "u" }} }}
             upstreams {{ upstream "u" {{ target "{address}" }} }}
             system {{ worker-threads 1 }}
-            limits {{ max-connections-per-client 10000 }}
+            limits {{ max-connections-per-client 10000; max-in-flight-requests-per-worker 10000 }}
             "#
         ),
     );

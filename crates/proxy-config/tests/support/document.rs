@@ -21,7 +21,7 @@ pub(crate) fn with(path: &str, value: &str) -> String {
         let inner = text;
         let own = block.rsplit('.').next().unwrap();
         let beside = beside(&block, &inner);
-        text = format!("{own} {}{{\n{inner}\n{beside}}}", title(&block));
+        text = format!("{own} {}{{\n{inner}\n{beside}}}", title(&block, &inner));
     }
     let upstream = "upstreams { upstream \"other\" { target \"127.0.0.1:9999\" } }";
     let route = "routes { route \"other\" { upstream \"other\" } }";
@@ -52,8 +52,14 @@ pub(crate) fn in_unit(spec: &SettingSpec, millis: u64) -> String {
     millis.div_ceil(per).to_string()
 }
 
-fn title(block: &str) -> &'static str {
+fn title(block: &str, inner: &str) -> &'static str {
     match block {
+        "upstreams.upstream.health-check.type" if inner.starts_with("service ") => "\"grpc\" ",
+        "upstreams.upstream.health-check.type"
+            if inner.starts_with("endpoint ") || inner.starts_with("expected-models ") =>
+        {
+            "\"inference\" "
+        }
         "upstreams.upstream.health-check.type" => "\"http\" ",
         "agents.agent.transport" => "\"unix_socket\" ",
         "agents.agent.unix-socket" | "upstreams.upstream.targets.target" => "",
@@ -65,6 +71,9 @@ fn title(block: &str) -> &'static str {
 /// The settings that a block needs beside `inner` to be valid.
 fn beside(block: &str, inner: &str) -> String {
     let needs: &[&str] = match block {
+        "upstreams.upstream.health-check" if inner.starts_with("timeout-") => {
+            &["interval-secs 3600"]
+        }
         "routes.route" if inner.starts_with("builtin-handler") => &["service-type \"builtin\""],
         "routes.route" if inner.starts_with("static-files") => &["service-type \"static\""],
         "routes.route" if inner.starts_with("service-type \"builtin\"") => {
