@@ -115,14 +115,13 @@ fn the_ends_of_every_range_are_taken_and_nothing_beyond() {
 /// The path of a setting's value in the effective configuration when it differs from its own path.
 fn in_force_as(path: &'static str) -> Option<&'static str> {
     match path {
-        "schema-version" | "include" => None,
+        // A check's kind is told by the settings of that kind.
+        "schema-version" | "include" | "upstreams.upstream.health-check.type" => None,
         "routes.route.policies.timeout-secs" => Some("routes.route.policies.timeouts.request-secs"),
         "upstreams.upstream.timeout-secs" => Some("upstreams.upstream.timeouts.request-secs"),
         "listeners.listener.tls.cert-file" => Some("listeners.listener.tls.certificate.cert-file"),
         "listeners.listener.tls.key-file" => Some("listeners.listener.tls.certificate.key-file"),
         "listeners.listener.tls.ocsp-file" => Some("listeners.listener.tls.certificate.ocsp-file"),
-        // Told by the settings of the kind that is chosen.
-        "upstreams.upstream.health-check.type" => None,
         path => Some(path),
     }
 }
