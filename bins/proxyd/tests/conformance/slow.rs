@@ -76,7 +76,7 @@ fn slow_clients_block_no_client_and_are_closed_in_time() {
             routes {{ route "all" {{ upstream "u" }} }}
             upstreams {{ upstream "u" {{ target "{address}" }} }}
             system {{ worker-threads 1 }}
-            limits {{ max-connections-per-client 10000; max-in-flight-requests-per-worker 10000 }}
+            limits {{ max-connections-per-client 10000; max-connections-per-route 10000; max-in-flight-requests-per-worker 10000 }}
             "#
         ),
     );
@@ -121,7 +121,8 @@ fn ask_on(proxyd: &Proxyd, over: &AtomicBool) -> Vec<Duration> {
     let mut waits = Vec::new();
     while !over.load(Ordering::Relaxed) {
         let asked = Instant::now();
-        assert_eq!(client.ask(get("/", &[])).status, 200);
+        let response = client.ask(get("/", &[]));
+        assert_eq!(response.status, 200, "{}", response.text());
         waits.push(asked.elapsed());
         thread::park_timeout(Duration::from_millis(5));
     }
