@@ -129,6 +129,7 @@ fn when_all_targets_fail_their_checks_requests_get_503() {
     let proxyd = config(&target(&upstream), &check).start();
     wait(&proxyd, 0, false);
 
+    wait_for_answers(&proxyd, |answers| !answers.contains(&"moody".to_owned()));
     let response = proxyd.connect().ask(get("/", &[]));
     let message = crate::support::refusal(&response, 503, "NO_HEALTHY_UPSTREAM");
     assert!(!message.contains("503 Service"), "{message}");
