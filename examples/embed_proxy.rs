@@ -26,6 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         build,
         program: None,
         events: None,
+        follow: None,
     })?;
     Ok(())
 }

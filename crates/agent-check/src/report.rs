@@ -1,0 +1,58 @@
+//! The results of a check.
+
+use serde::Serialize;
+use std::fmt;
+
+/// The result of one case.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CaseResult {
+    /// The case.
+    pub name: &'static str,
+    /// What the protocol asks of an agent.
+    pub rule: &'static str,
+    /// Whether the agent follows it.
+    pub passed: bool,
+    /// What it did instead, or why the case could not show all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// The results of all cases.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// The agent's socket.
+    pub socket: String,
+    /// The number of cases that passed.
+    pub passed: usize,
+    /// The number of cases that failed.
+    pub failed: usize,
+    /// All results, in the order in which they ran.
+    pub cases: Vec<CaseResult>,
+}
+
+impl Report {
+    pub(crate) fn new(socket: String, cases: Vec<CaseResult>) -> Self {
+        let passed = cases.iter().filter(|case| case.passed).count();
+        Self {
+            socket,
+            passed,
+            failed: cases.len() - passed,
+            cases,
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for case in &self.cases {
+            let verdict = if case.passed { "ok    " } else { "FAILED" };
+            write!(f, "{verdict} {}: {}", case.name, case.rule)?;
+            match &case.reason {
+                Some(reason) => writeln!(f, " ({reason})")?,
+                None => writeln!(f)?,
+            }
+        }
+        let Self { passed, failed, .. } = self;
+        write!(f, "{passed} passed, {failed} failed")
+    }
+}

@@ -1,0 +1,17 @@
+//! What a check is given.
+
+use agent_protocol::Header;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The agent, and how it is asked.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The agent's socket.
+    pub socket: PathBuf,
+    /// Time for each answer.
+    pub timeout: Duration,
+    /// Further headers of the sample requests, such as credentials without which the agent refuses
+    /// them.
+    pub headers: Vec<Header<'static>>,
+}

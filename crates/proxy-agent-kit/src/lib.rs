@@ -1,0 +1,19 @@
+//! One trait for an agent that decides about the proxy's requests.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
+//!
+//! [`Agent`] has one method for each event, of which only the first must be written; [`run`] listens
+//! on a Unix socket until SIGTERM or SIGINT. The messages are those of `agent-protocol`.
+
+mod agent;
+mod connection;
+mod requests;
+mod run;
+mod socket;
+
+pub use agent::{Agent, AgentFailure, Answer, allow, block, challenge, redirect};
+pub use agent_protocol::{
+    Allow, Block, BodyChunk, BodyMode, Challenge, Completion, Decision, EventKind, Header,
+    HeaderEdit, HeaderError, Metadata, Redirect, RequestHeaders, ResponseHeaders, Text, TlsClient,
+    Wants,
+};
+pub use run::{run, serve};

@@ -1,0 +1,188 @@
+//! The requests of a connection, and their running handlers.
+
+use crate::agent::{Agent, AgentFailure, Answer};
+use agent_protocol::{
+    AgentMessage, Decision, DecisionMessage, ErrorCode, ErrorMessage, EventKind, ProxyMessage,
+    RequestId, Wants,
+};
+use std::collections::HashMap;
+use std::future::pending;
+use std::sync::Arc;
+use tokio::task::{AbortHandle, Id, JoinSet};
+
+/// Maximum of requests on a connection; more are answered with an error.
+const MAX_REQUESTS: usize = 4096;
+
+/// The end of a handler.
+struct Done<S> {
+    id: RequestId,
+    state: S,
+    /// What is answered, with the number of the event; `None` after a completion.
+    answer: Option<(u32, Result<Answer, AgentFailure>)>,
+}
+
+enum Slot<S> {
+    /// Between two events.
+    Idle(S),
+    /// A handler runs.
+    Busy(AbortHandle),
+}
+
+/// The requests of one connection.
+pub(crate) struct Requests<A: Agent> {
+    agent: Arc<A>,
+    wants: Wants,
+    slots: HashMap<RequestId, Slot<A::State>>,
+    /// The request of each running handler.
+    running: HashMap<Id, RequestId>,
+    handlers: JoinSet<Done<A::State>>,
+}
+
+impl<A: Agent> Requests<A> {
+    pub(crate) fn new(agent: Arc<A>, wants: Wants) -> Self {
+        Self {
+            agent,
+            wants,
+            slots: HashMap::new(),
+            running: HashMap::new(),
+            handlers: JoinSet::new(),
+        }
+    }
+
+    /// Starts the handler of an event. Returns an answer that needs no handler.
+    ///
+    /// # Errors
+    /// The message does not belong here.
+    pub(crate) fn take(
+        &mut self,
+        message: ProxyMessage<'static>,
+    ) -> Result<Option<AgentMessage<'static>>, &'static str> {
+        let (id, is_first) = match &message {
+            ProxyMessage::Hello(_) => return Err("a second hello"),
+            ProxyMessage::Error(_) => return Err("the proxy reported an error"),
+            ProxyMessage::Cancel(cancel) => {
+                self.cancel(cancel.id);
+                return Ok(None);
+            }
+            ProxyMessage::RequestHeaders(event) => (event.id, true),
+            ProxyMessage::RequestBody(event) | ProxyMessage::ResponseBody(event) => {
+                (event.id, false)
+            }
+            ProxyMessage::ResponseHeaders(event) => (event.id, false),
+            ProxyMessage::Completion(event) => (event.id, false),
+        };
+        let state = match (self.slots.remove(&id), is_first) {
+            (None, true) if self.slots.len() < MAX_REQUESTS => A::State::default(),
+            (None, true) => {
+                return Ok(Some(failure(
+                    id,
+                    ErrorCode::Overloaded,
+                    "too many requests",
+                )));
+            }
+            (Some(Slot::Idle(state)), false) => state,
+            (None, false) => return Err("an event of an unknown request"),
+            (Some(_), true) => return Err("an id that is in use"),
+            (Some(Slot::Busy(_)), false) => return Err("an event before the last was answered"),
+        };
+        let agent = Arc::clone(&self.agent);
+        let handle = self.handlers.spawn(handle(agent, message, id, state));
+        self.running.insert(handle.id(), id);
+        self.slots.insert(id, Slot::Busy(handle));
+        Ok(None)
+    }
+
+    fn cancel(&mut self, id: RequestId) {
+        if let Some(Slot::Busy(handler)) = self.slots.remove(&id) {
+            handler.abort();
+        }
+    }
+
+    /// The end of the next handler, with its answer if it has one. Never ready while none runs. Cancel
+    /// safe.
+    pub(crate) async fn answer(&mut self) -> Option<AgentMessage<'static>> {
+        let Some(ended) = self.handlers.join_next_with_id().await else {
+            return pending().await;
+        };
+        match ended {
+            Ok((task, done)) => {
+                self.running.remove(&task);
+                self.settle(done)
+            }
+            Err(error) => {
+                let id = self.running.remove(&error.id())?;
+                if error.is_cancelled() {
+                    return None;
+                }
+                self.slots.remove(&id);
+                Some(failure(id, ErrorCode::Internal, "the handler panicked"))
+            }
+        }
+    }
+
+    fn settle(&mut self, done: Done<A::State>) -> Option<AgentMessage<'static>> {
+        let Done { id, state, answer } = done;
+        // A cancelled request may have ended just before it was aborted.
+        self.slots.remove(&id)?;
+        let (seq, answer) = answer?;
+        match answer {
+            Ok(mut decision) => {
+                keep_completion(&mut decision);
+                if self.wants.completion {
+                    self.slots.insert(id, Slot::Idle(state));
+                }
+                let message = DecisionMessage { id, seq, decision };
+                Some(AgentMessage::Decision(message))
+            }
+            Err(AgentFailure(cause)) => {
+                if self.wants.completion {
+                    self.slots.insert(id, Slot::Idle(state));
+                }
+                Some(failure(id, ErrorCode::Internal, &cause))
+            }
+        }
+    }
+}
+
+/// The state of a request lasts until its completion, so that no decision skips it.
+fn keep_completion(decision: &mut Decision) {
+    if let Decision::Allow(allow) = decision {
+        allow.skip.retain(|kind| *kind != EventKind::Completion);
+    }
+}
+
+async fn handle<A: Agent>(
+    agent: Arc<A>,
+    message: ProxyMessage<'static>,
+    id: RequestId,
+    mut state: A::State,
+) -> Done<A::State> {
+    let answer = match &message {
+        ProxyMessage::RequestHeaders(event) => {
+            Some((event.seq, agent.request_headers(event, &mut state).await))
+        }
+        ProxyMessage::RequestBody(event) => {
+            Some((event.seq, agent.request_body(event, &mut state).await))
+        }
+        ProxyMessage::ResponseHeaders(event) => {
+            Some((event.seq, agent.response_headers(event, &mut state).await))
+        }
+        ProxyMessage::ResponseBody(event) => {
+            Some((event.seq, agent.response_body(event, &mut state).await))
+        }
+        ProxyMessage::Completion(event) => {
+            agent.completion(event, &mut state).await;
+            None
+        }
+        ProxyMessage::Hello(_) | ProxyMessage::Cancel(_) | ProxyMessage::Error(_) => None,
+    };
+    Done { id, state, answer }
+}
+
+fn failure(id: RequestId, code: ErrorCode, message: &str) -> AgentMessage<'static> {
+    AgentMessage::Error(ErrorMessage {
+        id,
+        code,
+        message: message.to_owned().into(),
+    })
+}
