@@ -15,6 +15,10 @@ use uuid::Uuid;
 const RELAY_INTERVAL: Duration = Duration::from_secs(1);
 /// Between two rounds of giving nodes with a revoked bundle what they ran before.
 const RECALL_INTERVAL: Duration = Duration::from_secs(1);
+/// Between two rounds over the rollouts that move.
+const ROLLOUT_INTERVAL: Duration = Duration::from_secs(1);
+/// Between two looks for drift.
+const DRIFT_INTERVAL: Duration = Duration::from_secs(5);
 /// Between two rounds of housekeeping.
 const HOUSEKEEPING_INTERVAL: Duration = Duration::from_secs(30);
 
@@ -32,6 +36,30 @@ impl Background {
     /// database anyway.
     pub(crate) async fn run(self) {
         let replica = Uuid::now_v7();
+        tokio::join!(self.keep_up(replica), self.schedule(replica));
+    }
+
+    /// Rollouts and drift: beside the rest, for a large batch takes its time.
+    async fn schedule(&self, replica: Uuid) {
+        let mut rollouts = rounds(ROLLOUT_INTERVAL);
+        let mut drifts = rounds(DRIFT_INTERVAL);
+        loop {
+            let (task, done) = tokio::select! {
+                _ = rollouts.tick() => {
+                    let done = self.app.advance_rollouts(replica, self.app.now()).await;
+                    ("rollouts", done)
+                }
+                _ = drifts.tick() => {
+                    ("drift", self.app.watch_drift(replica, self.app.now()).await)
+                }
+            };
+            if let Err(error) = done {
+                failed(task, &error);
+            }
+        }
+    }
+
+    async fn keep_up(&self, replica: Uuid) {
         let mut relays = rounds(RELAY_INTERVAL);
         let mut recalls = rounds(RECALL_INTERVAL);
         let mut cleanings = rounds(HOUSEKEEPING_INTERVAL);

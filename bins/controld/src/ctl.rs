@@ -9,6 +9,7 @@ mod lookup;
 mod manual;
 mod operation;
 mod output;
+mod rollout;
 mod run;
 mod settings;
 mod value;

@@ -39,6 +39,11 @@ fn the_page_of_metrics_is_up_to_date() {
 }
 
 #[test]
+fn the_page_of_states_is_up_to_date() {
+    compare("states.md", &control_domain::states_md());
+}
+
+#[test]
 fn the_page_of_commands_is_up_to_date() {
     let mut manual = Command::new(env!("CARGO_BIN_EXE_controld"));
     let printed = manual.args(["ctl", "manual"]).output().unwrap();

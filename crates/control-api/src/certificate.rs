@@ -102,7 +102,7 @@ impl From<CertificateRequest> for NewCertificate {
 /// The certificates of a project.
 #[utoipa::path(
     get, path = "/projects/{project}/certificates", operation_id = "list_certificates",
-    tag = "services", params(PageQuery), responses((status = 200, body = List<CertificateView>))
+    tag = "certificates", params(PageQuery), responses((status = 200, body = List<CertificateView>))
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
@@ -124,7 +124,7 @@ pub(crate) async fn list(
 /// Creates a certificate. Chain, key and time are checked.
 #[utoipa::path(
     post, path = "/projects/{project}/certificates", operation_id = "create_certificate",
-    tag = "services", request_body = CertificateRequest,
+    tag = "certificates", request_body = CertificateRequest,
     responses((status = 201, body = CertificateView))
 )]
 pub(crate) async fn create(
@@ -143,7 +143,7 @@ pub(crate) async fn create(
 /// One certificate.
 #[utoipa::path(
     get, path = "/projects/{project}/certificates/{certificate}",
-    operation_id = "get_certificate", tag = "services",
+    operation_id = "get_certificate", tag = "certificates",
     responses((status = 200, body = CertificateView))
 )]
 pub(crate) async fn view(
@@ -159,7 +159,7 @@ pub(crate) async fn view(
 /// Replaces a certificate and its key, as at a renewal. The key before is forgotten.
 #[utoipa::path(
     put, path = "/projects/{project}/certificates/{certificate}",
-    operation_id = "update_certificate", tag = "services", request_body = CertificateRequest,
+    operation_id = "update_certificate", tag = "certificates", request_body = CertificateRequest,
     responses((status = 200, body = CertificateView))
 )]
 pub(crate) async fn update(
@@ -176,7 +176,7 @@ pub(crate) async fn update(
 /// Deletes a certificate that no service uses, and its key.
 #[utoipa::path(
     delete, path = "/projects/{project}/certificates/{certificate}",
-    operation_id = "delete_certificate", tag = "services", responses((status = 204))
+    operation_id = "delete_certificate", tag = "certificates", responses((status = 204))
 )]
 pub(crate) async fn delete(
     State(app): State<Arc<App>>,

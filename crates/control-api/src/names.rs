@@ -1,8 +1,9 @@
 //! The interface's own names of what the domain enumerates.
 
 use control_domain::{
-    ApiKeyState, BundleState, CertificateState, EnrolmentTokenState, LoadBalancing, NodeState,
-    Role, Scope, SigningKeyState,
+    ApiKeyState, BatchState, BundleState, CertificateState, DriftResolution, DriftState,
+    EnrolmentTokenState, LoadBalancing, NodeState, OnFailure, Role, RolloutState, Scope,
+    SigningKeyState,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -128,5 +129,55 @@ names! {
         LeastConnections = "least_connections",
         Weighted = "weighted",
         IpHash = "ip_hash",
+    }
+}
+
+names! {
+    /// How far a rollout has come.
+    RolloutStateName of RolloutState {
+        Planned = "planned",
+        AwaitingApproval = "awaiting_approval",
+        Running = "running",
+        Paused = "paused",
+        Completed = "completed",
+        Failed = "failed",
+        RollingBack = "rolling_back",
+        RolledBack = "rolled_back",
+        Cancelled = "cancelled",
+    }
+}
+
+names! {
+    /// How far a batch has come.
+    BatchStateName of BatchState {
+        Open = "open",
+        Switched = "switched",
+        Passed = "passed",
+        Failed = "failed",
+    }
+}
+
+names! {
+    /// What follows when a batch does not pass.
+    OnFailureName of OnFailure {
+        Pause = "pause",
+        RollBack = "roll_back",
+    }
+}
+
+names! {
+    /// Whether a drift goes on.
+    DriftStateName of DriftState {
+        Open = "open",
+        Resolved = "resolved",
+    }
+}
+
+names! {
+    /// How a drift ended.
+    DriftResolutionName of DriftResolution {
+        Automatic = "automatic",
+        Manual = "manual",
+        Rollout = "rollout",
     }
 }

@@ -11,8 +11,8 @@ use axum::http::{HeaderMap, StatusCode};
 use control_app::{App, RegisteredNode, desired_tag, heartbeat_interval_secs};
 use control_domain::Refusal;
 use control_wire::{
-    DesiredState, EventsRequest, HeartbeatRequest, HeartbeatResponse, NodeId, ProjectId,
-    RegisterRequest, RegisterResponse, TokenResponse,
+    CertificateId, DesiredState, EventsRequest, HeartbeatRequest, HeartbeatResponse,
+    NodeCertificate, NodeId, ProjectId, RegisterRequest, RegisterResponse, TokenResponse,
 };
 use metrics::gauge;
 use serde::Deserialize;
@@ -125,6 +125,20 @@ pub(crate) async fn desired(
     let state = app.desired(&call, node, &known, wait).await?;
     let tag = desired_tag(&state);
     Ok(Resource::tagged(tag, state))
+}
+
+/// A certificate of the node's project with its private key, which the node holds in memory.
+#[utoipa::path(
+    get, path = "/nodes/{node}/certificates/{certificate}",
+    operation_id = "get_node_certificate", tag = "node",
+    responses((status = 200, body = NodeCertificate))
+)]
+pub(crate) async fn certificate(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(place): Path<(NodeId, CertificateId)>,
+) -> Result<Resource<NodeCertificate>, Problem> {
+    Ok(Resource::issued(app.node_certificate(&call, place).await?))
 }
 
 /// Keeps what happened on the node.

@@ -102,6 +102,11 @@ fn complete_operation(route: &Route, operation: &mut Map<String, Value>) {
             });
             responses.entry(status).or_insert(failure);
         }
+        if route.method == Method::GET {
+            let unchanged =
+                json!({"description": "The resource still has an `ETag` of `If-None-Match`"});
+            responses.entry("304").or_insert(unchanged);
+        }
     }
     operation.insert("security".to_owned(), security_of(route.access));
     operation.insert("x-access".to_owned(), json!(access_text(route.access)));

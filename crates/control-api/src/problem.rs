@@ -205,13 +205,14 @@ impl From<Refusal> for Problem {
             | Refusal::LimitedToProject
             | Refusal::LowerRole(_)
             | Refusal::WrongCredential
+            | Refusal::OwnApproval
             | Refusal::MoreThanOwn(_) => {
                 let message = format!("Authorization failed: {refusal}");
                 let code = ErrorCode::AuthorizationFailed;
                 return Self::new(StatusCode::FORBIDDEN, code, message);
             }
             Refusal::Ended => return Self::unauthenticated(),
-            Refusal::WrongState { .. } | Refusal::NoSigningKey => {
+            Refusal::WrongState { .. } | Refusal::NoSigningKey | Refusal::Held => {
                 (StatusCode::CONFLICT, ErrorCode::WrongState)
             }
             Refusal::InUse(_) | Refusal::Taken(_) | Refusal::LastAdmin => {

@@ -2,9 +2,9 @@
 
 use crate::route::{PREFIX, Route, row};
 use crate::{
-    admission, answer, api_key, audit, bundle, bundle_archive, certificate, docs, enrolment_token,
-    invitation, member, node, node_session, openapi, org, project, service, setup, signing_key,
-    upstream, user,
+    admission, answer, api_key, audit, bundle, bundle_archive, certificate, docs, drift,
+    enrolment_token, invitation, member, node, node_session, openapi, org, project, rollout,
+    service, setup, signing_key, upstream, user,
 };
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -83,6 +83,7 @@ pub static ROUTES: &[Route] = &[
     row(POST, "/nodes/{node}/heartbeat", Access::OwnNode, || routes!(node_session::heartbeat)).with_body(HEARTBEAT_BYTES),
     row(GET, "/nodes/{node}/desired", Access::OwnNode, || routes!(node_session::desired)),
     row(POST, "/nodes/{node}/events", Access::OwnNode, || routes!(node_session::events)),
+    row(GET, "/nodes/{node}/certificates/{certificate}", Access::OwnNode, || routes!(node_session::certificate)),
     row(GET, "/nodes/{node}/bundles/{bundle}/archive", Access::OwnNode, || routes!(bundle_archive::node_archive)),
 
     row(GET, "/projects/{project}/bundles", Access::READ_BUNDLES, || routes!(bundle::list)),
@@ -95,6 +96,21 @@ pub static ROUTES: &[Route] = &[
     row(GET, "/projects/{project}/bundles/{bundle}/verify", Access::READ_BUNDLES, || routes!(bundle_archive::verify)),
     row(GET, "/projects/{project}/bundles/{bundle}/sbom", Access::READ_BUNDLES, || routes!(bundle_archive::sbom)),
     row(GET, "/projects/{project}/bundles/{bundle}/diff", Access::READ_BUNDLES, || routes!(bundle_archive::diff)),
+
+    row(GET, "/projects/{project}/rollouts", Access::READ_ROLLOUTS, || routes!(rollout::list)),
+    row(POST, "/projects/{project}/rollouts", Access::WRITE_ROLLOUTS, || routes!(rollout::create)),
+    row(GET, "/projects/{project}/rollouts/{rollout}", Access::READ_ROLLOUTS, || routes!(rollout::view)),
+    row(GET, "/projects/{project}/rollouts/{rollout}/nodes", Access::READ_ROLLOUTS, || routes!(rollout::nodes)),
+    row(POST, "/projects/{project}/rollouts/{rollout}/start", Access::WRITE_ROLLOUTS, || routes!(rollout::start)),
+    row(POST, "/projects/{project}/rollouts/{rollout}/approve", Access::WRITE_ROLLOUTS, || routes!(rollout::approve)),
+    row(POST, "/projects/{project}/rollouts/{rollout}/pause", Access::WRITE_ROLLOUTS, || routes!(rollout::pause)),
+    row(POST, "/projects/{project}/rollouts/{rollout}/resume", Access::WRITE_ROLLOUTS, || routes!(rollout::resume)),
+    row(POST, "/projects/{project}/rollouts/{rollout}/cancel", Access::WRITE_ROLLOUTS, || routes!(rollout::cancel)),
+    row(POST, "/projects/{project}/rollouts/{rollout}/rollback", Access::WRITE_ROLLOUTS, || routes!(rollout::rollback)),
+
+    row(GET, "/projects/{project}/drift", Access::READ_NODES, || routes!(drift::list)),
+    row(GET, "/projects/{project}/drift/{drift}", Access::READ_NODES, || routes!(drift::view)),
+    row(POST, "/projects/{project}/drift/{drift}/resolve", Access::WRITE_NODES, || routes!(drift::resolve)),
 
     row(GET, "/projects/{project}/services", Access::READ_SERVICES, || routes!(service::list)),
     row(POST, "/projects/{project}/services", Access::WRITE_SERVICES, || routes!(service::create)),

@@ -125,7 +125,7 @@ impl From<UpstreamRequest> for UpstreamSettings {
 /// The upstreams of a project.
 #[utoipa::path(
     get, path = "/projects/{project}/upstreams", operation_id = "list_upstreams",
-    tag = "services", params(PageQuery), responses((status = 200, body = List<UpstreamView>))
+    tag = "upstreams", params(PageQuery), responses((status = 200, body = List<UpstreamView>))
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
@@ -145,7 +145,7 @@ pub(crate) async fn list(
 /// Creates an upstream.
 #[utoipa::path(
     post, path = "/projects/{project}/upstreams", operation_id = "create_upstream",
-    tag = "services", request_body = UpstreamRequest,
+    tag = "upstreams", request_body = UpstreamRequest,
     responses((status = 201, body = UpstreamView))
 )]
 pub(crate) async fn create(
@@ -162,7 +162,7 @@ pub(crate) async fn create(
 /// One upstream.
 #[utoipa::path(
     get, path = "/projects/{project}/upstreams/{upstream}", operation_id = "get_upstream",
-    tag = "services", responses((status = 200, body = UpstreamView))
+    tag = "upstreams", responses((status = 200, body = UpstreamView))
 )]
 pub(crate) async fn view(
     State(app): State<Arc<App>>,
@@ -177,7 +177,7 @@ pub(crate) async fn view(
 /// Replaces the settings of an upstream. Bundles that were made before stay as they are.
 #[utoipa::path(
     put, path = "/projects/{project}/upstreams/{upstream}", operation_id = "update_upstream",
-    tag = "services", request_body = UpstreamRequest,
+    tag = "upstreams", request_body = UpstreamRequest,
     responses((status = 200, body = UpstreamView))
 )]
 pub(crate) async fn update(
@@ -194,7 +194,7 @@ pub(crate) async fn update(
 /// Deletes an upstream that no service uses.
 #[utoipa::path(
     delete, path = "/projects/{project}/upstreams/{upstream}", operation_id = "delete_upstream",
-    tag = "services", responses((status = 204))
+    tag = "upstreams", responses((status = 204))
 )]
 pub(crate) async fn delete(
     State(app): State<Arc<App>>,

@@ -148,16 +148,7 @@ impl App {
         if let Some(reservation) = call.reservation {
             tx.commit_reply(reservation).await?;
         }
-        let entry = AuditEntry {
-            at: call.now,
-            actor_kind: call.actor.kind(),
-            actor: call.actor.id(),
-            tenant: Some(tenant),
-            action,
-            subject,
-            correlation_id: &call.correlation_id,
-        };
-        let head = tx.append_audit(&entry).await?;
+        let head = record(&mut tx, call, action, tenant, subject).await?;
         tx.commit().await?;
         self.changes.publish(head);
         Ok(())
@@ -225,6 +216,26 @@ impl App {
         self.end_waits();
         self.store.close().await;
     }
+}
+
+/// Writes one entry of the audit log; for changes beside the one that [`App::commit`] tells of.
+pub(crate) async fn record(
+    tx: &mut Transaction,
+    call: &Call,
+    action: &str,
+    tenant: Tenant,
+    subject: Uuid,
+) -> Result<i64, Error> {
+    let entry = AuditEntry {
+        at: call.now,
+        actor_kind: call.actor.kind(),
+        actor: call.actor.id(),
+        tenant: Some(tenant),
+        action,
+        subject,
+        correlation_id: &call.correlation_id,
+    };
+    Ok(tx.append_audit(&entry).await?)
 }
 
 /// Where the project is, if it exists.

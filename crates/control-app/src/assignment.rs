@@ -46,6 +46,7 @@ impl App {
             org: tenant.org,
             bundle: id,
             digest,
+            rollout: None,
         };
         let orders = self
             .write_orders(&mut tx, &target, &nodes, call.now)
@@ -56,7 +57,7 @@ impl App {
         Ok(orders)
     }
 
-    /// One round of giving nodes with a revoked bundle what they ran before; gives their number.
+    /// One round of giving nodes with a revoked bundle their last good one; gives their number.
     ///
     /// # Errors
     ///
@@ -87,6 +88,7 @@ impl App {
                 org: bundle.tenant.org,
                 bundle: older,
                 digest,
+                rollout: None,
             };
             self.write_orders(&mut tx, &target, &nodes, now).await?;
             ordered.extend(nodes);
@@ -108,6 +110,9 @@ async fn check_nodes(
         return Err(Refusal::invalid("nodes", "needs 1 to 200 nodes").into());
     }
     for node in nodes {
+        if tx.is_held(*node).await? {
+            return Err(Refusal::Held.into());
+        }
         let found = tx.node(*node).await?;
         if found.is_none_or(|found| found.value.tenant.project != Some(project)) {
             return Err(

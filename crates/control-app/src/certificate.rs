@@ -4,9 +4,9 @@ use crate::app::{App, taken, tenant};
 use crate::call::Call;
 use crate::error::Error;
 use control_auth::CheckedCertificate;
-use control_domain::{Access, Certificate, CertificateFacts, Refusal, Tenant};
+use control_domain::{Access, Certificate, CertificateFacts, Node, Refusal, Tenant};
 use control_store::{Page, Transaction, Versioned};
-use control_wire::{CertificateId, ProjectId};
+use control_wire::{CertificateId, NodeCertificate, NodeId, ProjectId};
 use std::fmt;
 use zeroize::Zeroizing;
 
@@ -76,6 +76,34 @@ impl App {
         let tenant = found.value.tenant;
         call.actor.require(Access::READ_SERVICES, tenant)?;
         Ok(found)
+    }
+
+    /// A certificate with its private key, for a node of its project.
+    ///
+    /// Not audited: it changes nothing, and every node asks for it with each bundle.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn node_certificate(
+        &self,
+        call: &Call,
+        (node, id): (NodeId, CertificateId),
+    ) -> Result<NodeCertificate, Error> {
+        let tenant = Node::own(&call.actor, Access::OwnNode, node)?;
+        let project = tenant.project.ok_or(Refusal::NotFound)?;
+        let mut tx = self.store.read().await?;
+        let found = find(&mut tx, (project, id)).await?.value;
+        let stored = tx.secret(found.secret).await?.ok_or(Refusal::NotFound)?;
+        let key = self
+            .sealer
+            .open(&found.secret.to_string(), &stored.sealed)?;
+        let key = std::str::from_utf8(&key).map_err(|_| Refusal::NotFound)?;
+        Ok(NodeCertificate {
+            id,
+            chain_pem: found.chain_pem,
+            private_key_pem: key.to_owned(),
+        })
     }
 
     /// Replaces a certificate and its key, as at a renewal. The key before is forgotten.

@@ -1,7 +1,7 @@
 //! The check of a configuration: the same code as in the proxy.
 
 use control_bundle::{ENTRY_FILE, Files};
-use proxy_config::{Loaded, Report, load_from};
+use proxy_config::{Loaded, Report, load_bundle};
 use proxy_model::{Model, Place};
 use serde::{Deserialize, Serialize};
 
@@ -41,7 +41,7 @@ pub(crate) struct Checked {
 
 /// Reads the configuration that begins in [`ENTRY_FILE`]. Nothing outside of `files` is looked at.
 pub(crate) fn check(files: &Files) -> Checked {
-    match load_from(proxy_config::Files::Memory(files), ENTRY_FILE) {
+    match load_bundle(proxy_config::Files::Memory(files), ENTRY_FILE) {
         Ok(Loaded { model, warnings }) => Checked {
             model: Some(model),
             diagnostics: diagnostics(&warnings),

@@ -25,6 +25,7 @@ mod audit;
 mod bundle;
 mod bundle_archive;
 mod certificate;
+mod drift;
 mod enrolment_token;
 mod invitation;
 mod master_key;
@@ -35,6 +36,8 @@ mod node_session;
 mod order;
 mod org;
 mod project;
+mod rollout;
+mod scheduler;
 mod service;
 mod session;
 mod setup;
@@ -57,13 +60,15 @@ pub use configuration_diff::{Change, Comparison, FileChange, SettingChange};
 pub use control_bundle::Files;
 pub use control_store::{
     AuditFilter, AuditPage, AuditRecord, Member, NodeCounts, NodeFilter, ObjectBytes, ObjectError,
-    Objects, Page, Rate, Reply, Reservation, StoreError, Versioned,
+    Objects, Page, Rate, Reply, Reservation, RolloutNode, StoreError, StoredBatch, Versioned,
 };
+pub use drift::DriftRemedy;
 pub use error::Error;
 pub use invitation::Joined;
 pub use node::{KeyRotation, RegisteredNode};
 pub use node_session::heartbeat_interval_secs;
 pub use order::{OrderTarget, desired_tag};
 pub use rate_limit::Allowance;
+pub use rollout::{NodeSelection, RolloutProgress, StoredFigures, StoredSide};
 pub use setup::{Installation, NewInstallation};
 pub use user::Identity;

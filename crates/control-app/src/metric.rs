@@ -1,6 +1,7 @@
 //! Every metric of the control plane: its name, kind, labels and meaning.
 
-use metrics::{Unit, describe_counter, describe_gauge, describe_histogram, gauge};
+use control_domain::RolloutEvent;
+use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge};
 use std::fmt::Write as _;
 
 /// How a metric's value moves.
@@ -59,6 +60,8 @@ metrics! {
     DATABASE_UP "control_database_up" Gauge [] "1 while the database answers, else 0.";
     AUDIT_ENTRIES "control_audit_entries" Gauge [] "The number of the audit log's newest entry.";
     BACKGROUND_FAILURES "control_background_failures_total" Counter ["task"] "Rounds of background work that failed.";
+    ROLLOUT_EVENTS "control_rollout_events_total" Counter ["event"] "Steps of rollouts, by the event of the state machine.";
+    DRIFT_EVENTS "control_drift_events_total" Counter ["event"] "Drifts that were `opened` and `resolved`.";
     HOUSEKEEPING_DELETED "control_housekeeping_deleted_total" Counter [] "Rows that housekeeping has deleted.";
 }
 
@@ -88,6 +91,13 @@ pub fn describe_metrics(version: &'static str, now: jiff::Timestamp) {
     }
     gauge!(BUILD_INFO, "version" => version).set(1.0);
     gauge!(START_TIME).set(now.as_second() as f64);
+    // A series that begins with its first event has no increase to alert on.
+    for event in RolloutEvent::ALL {
+        counter!(ROLLOUT_EVENTS, "event" => event.name()).increment(0);
+    }
+    for event in ["opened", "resolved"] {
+        counter!(DRIFT_EVENTS, "event" => event).increment(0);
+    }
 }
 
 /// `docs/reference/control-metrics.md`

@@ -5,7 +5,7 @@ use crate::call::Call;
 use crate::error::Error;
 use control_domain::{Access, Node, SigningKeyState};
 use control_store::Transaction;
-use control_wire::{BundleId, DesiredState, NodeId, Order, OrgId};
+use control_wire::{BundleId, DesiredState, NodeId, Order, OrgId, RolloutId};
 use jiff::Timestamp;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -22,6 +22,8 @@ pub struct OrderTarget {
     pub bundle: BundleId,
     /// SHA-256 of its archive, Base64-URL.
     pub digest: String,
+    /// The rollout that orders it.
+    pub rollout: Option<RolloutId>,
 }
 
 impl App {
@@ -43,6 +45,7 @@ impl App {
             org,
             bundle,
             digest,
+            rollout,
         } = target;
         // Before any counter is read: of two transactions the second sees what the first wrote.
         let seq = tx.lock_audit().await?;
@@ -58,7 +61,7 @@ impl App {
                 signature: String::new(),
             };
             order.signature = pair.sign(order.signed_text().as_bytes());
-            tx.write_order(&order, seq, now).await?;
+            tx.write_order(&order, (seq, *rollout), now).await?;
             orders.push(order);
         }
         Ok(orders)

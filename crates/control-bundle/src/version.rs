@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 /// `major.minor.patch`; what follows a `-` or `+` is left out of the comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version([u32; 3]);
 
 impl FromStr for Version {

@@ -68,6 +68,12 @@ impl Access {
     pub const WRITE_SERVICES: Self =
         Self::member(ScopeRule::Has(Scope::ServicesWrite), Role::Operator);
 
+    /// Lists and views rollouts.
+    pub const READ_ROLLOUTS: Self = Self::member(ScopeRule::Has(Scope::RolloutsRead), Role::Reader);
+    /// Creates and steers rollouts.
+    pub const WRITE_ROLLOUTS: Self =
+        Self::member(ScopeRule::Has(Scope::RolloutsWrite), Role::Operator);
+
     const fn member(scope: ScopeRule, role: Role) -> Self {
         Self::Member { scope, role }
     }

@@ -14,7 +14,9 @@ mod text;
 mod api_key;
 mod bundle;
 mod certificate;
+mod drift;
 mod enrolment_token;
+mod gate;
 mod heartbeat;
 mod invitation;
 mod labels;
@@ -22,10 +24,12 @@ mod membership;
 mod node;
 mod org;
 mod project;
+mod rollout;
 mod service;
 mod session;
 mod setup_link;
 mod signing_key;
+mod states;
 mod upstream;
 mod user;
 
@@ -36,10 +40,12 @@ pub use bundle::{
     BUNDLE_TRANSITIONS, Bundle, BundleArchive, BundleEvent, BundleSignature, BundleState,
 };
 pub use certificate::{Certificate, CertificateFacts, CertificateState};
+pub use drift::{DRIFT_GRACE, DRIFT_TRANSITIONS, Drift, DriftEvent, DriftResolution, DriftState};
 pub use enrolment_token::{
     ENROLMENT_TOKEN_TRANSITIONS, EnrolmentToken, EnrolmentTokenEvent, EnrolmentTokenState,
     NewEnrolmentToken,
 };
+pub use gate::{Comparison, Figures, Gate, GateFailure, GateVerdict, error_permille, p99_ms};
 pub use heartbeat::{check_events, check_heartbeat};
 pub use invitation::Invitation;
 pub use labels::Labels;
@@ -52,10 +58,16 @@ pub use node::{
 pub use org::Org;
 pub use project::Project;
 pub use refusal::Refusal;
+pub use rollout::{
+    Batch, BatchCounts, BatchSize, BatchState, NewRollout, Observation, OnFailure,
+    ROLLOUT_TRANSITIONS, Rejection, RevertCounts, Rollout, RolloutChange, RolloutCommand,
+    RolloutEvent, RolloutState, Strategy,
+};
 pub use service::{Service, ServiceSettings};
 pub use session::Session;
 pub use setup_link::SetupLink;
 pub use signing_key::{SIGNING_KEY_TRANSITIONS, SigningKey, SigningKeyEvent, SigningKeyState};
+pub use states::states_md;
 pub use text::{Email, Name};
 pub use upstream::{LoadBalancing, Target, Upstream, UpstreamSettings, UpstreamTls};
 pub use user::{NewUser, User};

@@ -36,6 +36,12 @@ pub enum Refusal {
         /// What was asked for.
         event: &'static str,
     },
+    /// The actor that asked for approval cannot give it.
+    #[error("another actor must approve")]
+    OwnApproval,
+    /// A rollout moves the node, and has not ended.
+    #[error("a rollout that has not ended moves a node of these")]
+    Held,
     /// The organization would be left without an administrator.
     #[error("the last administrator stays")]
     LastAdmin,

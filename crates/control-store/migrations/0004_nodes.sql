@@ -63,11 +63,20 @@ CREATE TABLE node_heartbeats (
   verdict_order BIGINT,
   verdict TEXT,
   diagnostics TEXT,
-  -- JSON, as the node counted it.
-  traffic TEXT
+  -- JSON, as the node counted it since its active bundle came into force.
+  traffic TEXT,
+  -- Since when it runs something else than it was ordered to run.
+  diverged_at BIGINT,
+  -- Whether it has an open drift.
+  is_drifting BIGINT NOT NULL DEFAULT 0 CHECK (is_drifting IN (0, 1))
 );
 CREATE INDEX node_heartbeats_by_seen ON node_heartbeats (project_id, seen_at, node_id);
 CREATE INDEX node_heartbeats_by_active ON node_heartbeats (project_id, active_bundle_id);
+-- Drift to open and drift to resolve are found without a look at the fleet.
+CREATE INDEX node_heartbeats_diverged ON node_heartbeats (diverged_at)
+  WHERE diverged_at IS NOT NULL AND is_drifting = 0;
+CREATE INDEX node_heartbeats_returned ON node_heartbeats (node_id)
+  WHERE diverged_at IS NULL AND is_drifting = 1;
 
 -- What each node shall run: its newest order.
 CREATE TABLE node_orders (
@@ -82,7 +91,9 @@ CREATE TABLE node_orders (
   signature TEXT NOT NULL,
   made_at BIGINT NOT NULL,
   -- The audit entry of the change: replicas read what is newer than what they know.
-  seq BIGINT NOT NULL
+  seq BIGINT NOT NULL,
+  -- The rollout that made it; no foreign key, for rollouts come later than nodes.
+  rollout_id TEXT
 );
 CREATE INDEX node_orders_by_seq ON node_orders (seq);
 CREATE INDEX node_orders_by_bundle ON node_orders (bundle_id, node_id);
@@ -105,7 +116,7 @@ CREATE TABLE drift (
   project_id TEXT NOT NULL REFERENCES projects (id) ON DELETE CASCADE,
   node_id TEXT NOT NULL REFERENCES nodes (id) ON DELETE CASCADE,
   state TEXT NOT NULL CHECK (state IN ('open', 'resolved')),
-  desired_bundle_id TEXT,
+  desired_bundle_id TEXT NOT NULL,
   active_bundle_id TEXT,
   opened_at BIGINT NOT NULL,
   resolved_at BIGINT,
@@ -114,6 +125,8 @@ CREATE TABLE drift (
   version BIGINT NOT NULL
 );
 CREATE INDEX drift_by_project ON drift (project_id, id);
+CREATE INDEX drift_by_state ON drift (project_id, state, id);
+CREATE INDEX drift_by_node ON drift (node_id);
 CREATE INDEX drift_by_org ON drift (org_id);
 -- A node has one open event at a time.
 CREATE UNIQUE INDEX drift_one_open ON drift (node_id) WHERE state = 'open';

@@ -8,11 +8,12 @@ use crate::store::Transaction;
 use control_wire::{HeartbeatRequest, NodeId, NodeStatus};
 use jiff::Timestamp;
 
+/// What a node served is of the bundle that it runs: it goes with a change of that one.
 macro_rules! update {
     ($status:literal) => {
         concat!(
             "UPDATE node_heartbeats SET seen_at = $2, cpu_percent = $3,
-               software = COALESCE($4, software), traffic = COALESCE($5, traffic)",
+               software = COALESCE($4, software)",
             $status,
             " WHERE node_id = $1
              RETURNING COALESCE((SELECT o.counter FROM node_orders o WHERE o.node_id = $1), 0)
@@ -41,9 +42,18 @@ impl Transaction {
             traffic,
         } = said;
         let text = match status {
-            None => update!(""),
+            None => update!(", traffic = COALESCE($5, traffic)"),
             Some(_) => update!(
-                ", desired_bundle_id = $6, staged_bundle_id = $7, active_bundle_id = $8,
+                ", traffic = CASE
+                     WHEN $5 IS NULL AND active_bundle_id IS NOT DISTINCT FROM $8 THEN traffic
+                     ELSE $5
+                   END,
+                 diverged_at = CASE
+                     WHEN NOT EXISTS (SELECT 1 FROM node_orders o WHERE o.node_id = $1
+                                      AND o.bundle_id IS DISTINCT FROM $8) THEN NULL
+                     ELSE COALESCE(diverged_at, $2)
+                   END,
+                 desired_bundle_id = $6, staged_bundle_id = $7, active_bundle_id = $8,
                  last_good_bundle_id = $9, verdict_order = $10, verdict = $11, diagnostics = $12"
             ),
         };

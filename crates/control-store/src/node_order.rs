@@ -5,7 +5,7 @@ use crate::row::{id, named, number, text, written_rows};
 use crate::statement::sql;
 use crate::store::Transaction;
 use control_domain::SigningKeyState;
-use control_wire::{NodeId, Order};
+use control_wire::{NodeId, Order, RolloutId};
 use jiff::Timestamp;
 
 /// An order as it is stored.
@@ -57,7 +57,7 @@ impl Transaction {
     }
 
     /// Writes the order that follows the one before it by 1. `seq` is the audit entry of the
-    /// change.
+    /// change, `rollout` the rollout that made it.
     ///
     /// # Errors
     ///
@@ -66,7 +66,7 @@ impl Transaction {
     pub async fn write_order(
         &mut self,
         order: &Order,
-        seq: i64,
+        (seq, rollout): (i64, Option<RolloutId>),
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let Order {
@@ -78,12 +78,13 @@ impl Transaction {
             signature,
         } = order;
         let upsert = "INSERT INTO node_orders (node_id, counter, bundle_id, digest, kid, signature,
-                        made_at, seq) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+                        made_at, seq, rollout_id)
+                      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
                       ON CONFLICT (node_id) DO UPDATE SET
                         counter = excluded.counter, bundle_id = excluded.bundle_id,
                         digest = excluded.digest, kid = excluded.kid,
                         signature = excluded.signature, made_at = excluded.made_at,
-                        seq = excluded.seq,
+                        seq = excluded.seq, rollout_id = excluded.rollout_id,
                         previous_bundle_id = CASE
                           WHEN node_orders.bundle_id = excluded.bundle_id
                           THEN node_orders.previous_bundle_id
@@ -100,9 +101,18 @@ impl Transaction {
             .bind(signature.as_str())
             .bind(now)
             .bind(seq)
+            .bind(rollout)
             .run(self)
             .await?;
-        written_rows(done)
+        written_rows(done)?;
+        let diverges = "UPDATE node_heartbeats SET diverged_at = CASE
+                          WHEN active_bundle_id = $2 THEN NULL
+                          ELSE CAST($3 AS BIGINT)
+                        END
+                        WHERE node_id = $1";
+        let diverges = sql(diverges).bind(*node).bind(*bundle).bind(now);
+        diverges.run(self).await?;
+        Ok(())
     }
 
     /// Stores an order with the signature of another key, unless there is a newer order.

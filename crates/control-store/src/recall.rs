@@ -11,7 +11,7 @@ use control_wire::{BundleId, NodeId};
 pub struct Recall {
     /// The node.
     pub node: NodeId,
-    /// The signed bundle that it was ordered to run before.
+    /// A signed bundle that it ran, or was ordered to run, before.
     pub bundle: BundleId,
     /// The digest of that bundle.
     pub digest: String,
@@ -44,8 +44,9 @@ impl Transaction {
         row.map(|row| id(&row, "id")).transpose()
     }
 
-    /// Up to `limit` nodes that are ordered to run `bundle` and ran another one before that is
-    /// signed still.
+    /// Up to `limit` nodes that are ordered to run `bundle`, with what they go back to: their own last
+    /// good bundle, or the one that they were ordered before, if it is signed still. Nodes that a
+    /// rollout of the bundle holds go back with it.
     ///
     /// # Errors
     ///
@@ -55,9 +56,16 @@ impl Transaction {
         bundle: BundleId,
         limit: i64,
     ) -> Result<Vec<Recall>, StoreError> {
-        let recalls = "SELECT o.node_id AS node_id, p.id AS bundle_id, p.digest AS digest
-                       FROM node_orders o JOIN bundles p ON p.id = o.previous_bundle_id
-                       WHERE o.bundle_id = $1 AND p.state = 'signed'
+        let recalls = "SELECT o.node_id AS node_id, COALESCE(g.id, p.id) AS bundle_id,
+                         COALESCE(g.digest, p.digest) AS digest
+                       FROM node_orders o JOIN node_heartbeats h ON h.node_id = o.node_id
+                       LEFT JOIN bundles g ON g.id = h.last_good_bundle_id
+                         AND g.project_id = h.project_id AND g.state = 'signed'
+                       LEFT JOIN bundles p ON p.id = o.previous_bundle_id AND p.state = 'signed'
+                       WHERE o.bundle_id = $1 AND COALESCE(g.id, p.id) IS NOT NULL
+                         AND NOT EXISTS (
+                           SELECT 1 FROM rollout_nodes r JOIN rollouts a ON a.id = r.rollout_id
+                           WHERE r.node_id = o.node_id AND r.held = 1 AND a.bundle_id = $1)
                        ORDER BY o.node_id LIMIT $2";
         let rows = sql(recalls).bind(bundle).bind(limit).rows(self).await?;
         let recall = |row| {

@@ -23,6 +23,13 @@ pub(crate) fn number(row: &AnyRow, column: &'static str) -> Result<i64, StoreErr
     Ok(row.try_get(column)?)
 }
 
+pub(crate) fn optional_number(
+    row: &AnyRow,
+    column: &'static str,
+) -> Result<Option<i64>, StoreError> {
+    Ok(row.try_get(column)?)
+}
+
 pub(crate) fn real(row: &AnyRow, column: &'static str) -> Result<f64, StoreError> {
     Ok(row.try_get(column)?)
 }

@@ -3,6 +3,7 @@
 
 mod database;
 mod http;
+mod nodes;
 mod object_server;
 mod postgres;
 mod program;
@@ -10,6 +11,7 @@ mod wait;
 
 pub use database::{Database, databases};
 pub use http::{Answer, Client};
+pub use nodes::{Behaviour, NodeFleet};
 pub use object_server::ObjectServer;
 pub use postgres::Postgres;
 pub use program::{Program, kill};

@@ -43,10 +43,27 @@ impl Program {
         variables: &[(String, String)],
     ) -> Self {
         let variables = variables.iter().map(|(name, value)| (name, value));
-        let mut process = Command::new(controld)
+        let mut command = Command::new(controld);
+        command
             .envs(variables)
             .args(["--listen", "127.0.0.1:0"])
-            .args(arguments)
+            .args(arguments);
+        Self::launch(command)
+    }
+
+    /// As [`Program::start`], at the address that the arguments name.
+    ///
+    /// # Panics
+    ///
+    /// If it ends before.
+    pub fn start_on<S: AsRef<OsStr>>(controld: &str, arguments: &[S]) -> Self {
+        let mut command = Command::new(controld);
+        command.args(arguments);
+        Self::launch(command)
+    }
+
+    fn launch(mut command: Command) -> Self {
+        let mut process = command
             .stdout(Stdio::piped())
             .spawn()
             .expect("controld starts");

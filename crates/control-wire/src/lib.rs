@@ -1,12 +1,14 @@
 //! What nodes, clients and the control plane say to each other.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
+mod certificate;
 mod error;
 mod id;
 mod jwk;
 mod node;
 mod order;
 
+pub use certificate::NodeCertificate;
 pub use error::{ErrorBody, ErrorCode, ErrorDetail, ErrorResponse};
 pub use id::{
     ApiKeyId, BundleId, CertificateId, DriftId, EnrolmentTokenId, InvitationId, NodeEventId,

@@ -151,7 +151,7 @@ impl Apply<'_> {
         };
         let differs = |name: &String, value: &Value| {
             let own = found.get(name);
-            own.is_some_and(|own| own != value)
+            own.is_some_and(|own| !is_within(value, own))
         };
         let different = resolved.iter().filter(|(name, value)| differs(name, value));
         let different: Vec<&str> = different.map(|(name, _)| name.as_str()).collect();
@@ -193,5 +193,45 @@ impl Apply<'_> {
         let mut resolved = fields.clone();
         self.lookup.fields(noun.create, &mut resolved, list).await?;
         Ok(resolved)
+    }
+}
+
+/// Whether all that the file says is so: fields that it leaves out have their defaults.
+fn is_within(wanted: &Value, found: &Value) -> bool {
+    match (wanted, found) {
+        (Value::Object(wanted), Value::Object(found)) => wanted.iter().all(|(name, value)| {
+            let own = found.get(name);
+            own.is_some_and(|own| is_within(value, own))
+        }),
+        (Value::Array(wanted), Value::Array(found)) => {
+            let mut pairs = wanted.iter().zip(found);
+            wanted.len() == found.len() && pairs.all(|(wanted, found)| is_within(wanted, found))
+        }
+        _ => wanted == found,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_a_file_leaves_out_makes_no_difference() {
+        let found = json!([{"address": "a:1", "weight": 1}, {"address": "b:1", "weight": 2}]);
+        for (wanted, same) in [
+            (json!([{"address": "a:1"}, {"address": "b:1"}]), true),
+            (json!([{"address": "a:1"}]), false),
+            (
+                json!([{"address": "a:1"}, {"address": "b:1", "weight": 1}]),
+                false,
+            ),
+            (
+                json!([{"address": "a:1"}, {"address": "b:1", "color": 1}]),
+                false,
+            ),
+        ] {
+            assert_eq!(is_within(&wanted, &found), same, "{wanted}");
+        }
     }
 }

@@ -34,6 +34,9 @@ pub(crate) fn command(operations: &[Operation]) -> Command {
             .subcommand_required(true)
             .arg_required_else_help(true)
             .subcommands(own.map(verb));
+        if noun == "rollout" {
+            group = group.subcommand(rollout_status());
+        }
         if let Some(plural) = plural.filter(|plural| *plural != noun) {
             group = group.alias(plural);
         }
@@ -128,6 +131,22 @@ fn manual() -> Command {
     Command::new("manual")
         .about("Prints the page of all commands")
         .hide(true)
+}
+
+fn rollout_status() -> Command {
+    Command::new("status")
+        .about("How a rollout stands: progress, what the gate sees, and why it stopped")
+        .args([
+            place("project"),
+            Arg::new(path_id("rollout"))
+                .required(true)
+                .value_name("ROLLOUT")
+                .help("The rollout's id"),
+            Arg::new("wait")
+                .long("wait")
+                .action(ArgAction::SetTrue)
+                .help("Until it ends or is paused; exit code 0 only if it completes"),
+        ])
 }
 
 fn verb(operation: &Operation) -> Command {

@@ -8,6 +8,7 @@ use crate::ctl::lookup::Lookup;
 use crate::ctl::manual;
 use crate::ctl::operation::{Operation, RequestBody};
 use crate::ctl::output::{Output, print};
+use crate::ctl::rollout;
 use crate::ctl::settings::{KEY_VARIABLE, Login, Settings, bytes_of};
 use crate::ctl::value::{fields, parameters};
 use bytes::Bytes;
@@ -48,6 +49,13 @@ pub(crate) async fn run(
         _ => {}
     }
     let (verb, inner) = inner.subcommand().ok_or_else(no_command)?;
+    if (noun, verb) == ("rollout", "status") {
+        let lookup = Lookup {
+            client: &client,
+            operations,
+        };
+        return rollout::status(&lookup, inner, output).await;
+    }
     let mut all = operations.iter();
     let operation = all.find(|one| one.noun == noun && one.verb == verb);
     let operation = operation.ok_or_else(no_command)?;

@@ -3,9 +3,13 @@
 use crate::world::{Credential, Ended, World, sample, worlds};
 use axum::http::{Method, StatusCode};
 use control_api::{ROUTES, Route};
-use control_domain::{Access, ApiKey, EnrolmentToken, Role, Scope, ScopeRule, Tenant};
+use control_domain::{
+    Access, ApiKey, Drift, DriftState, EnrolmentToken, Role, Scope, ScopeRule, Tenant,
+};
+use control_wire::DriftId;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 type Case = (&'static str, Credential, StatusCode);
 
@@ -56,12 +60,67 @@ async fn target(world: &World, route: &Route) -> String {
         let key = world.standby_key().await;
         path = path.replace("{signing_key}", &key.to_string());
     }
+    fleet_target(world, route, path).await
+}
+
+async fn fleet_target(world: &World, route: &Route, mut path: String) -> String {
+    if path.contains("{rollout}") {
+        path = path.replace("{rollout}", &rollout(world, route.path).await);
+    }
+    if path.contains("{drift}") {
+        path = path.replace("{drift}", &drift(world).await);
+    }
     // A node's own paths name the node of the credential.
     if path.contains("{node}") && path.starts_with("/projects/") {
         let (node, _) = world.new_node(world.tenant()).await;
         path = path.replace("{node}", &node.to_string());
     }
     path
+}
+
+/// A rollout of a node of its own, in a state that the route's command may be given in.
+async fn rollout(world: &World, route: &str) -> String {
+    let (full, all) = (world.full_key().await, "/projects/{project}/rollouts");
+    let mut new = body(world, all).await;
+    new["needs_approval"] = json!(route.ends_with("/approve"));
+    let made = world.post(all, &full, new).await;
+    assert_eq!(made.status, StatusCode::CREATED, "{}", made.body);
+    let id = made.text("id");
+    let before: &[&str] = match route.rsplit('/').next() {
+        Some("approve" | "pause" | "rollback") => &["start"],
+        Some("resume") => &["start", "pause"],
+        _ => &[],
+    };
+    for command in before {
+        let path = format!("{all}/{id}/{command}");
+        let done = world.post(&path, &full, Value::Null).await;
+        assert_eq!(done.status, StatusCode::OK, "{}", done.body);
+    }
+    id
+}
+
+/// A drift of a node of its own, which has an order.
+async fn drift(world: &World) -> String {
+    let (full, bundles) = (world.full_key().await, "/projects/{project}/bundles");
+    let (node, _) = world.new_node(world.tenant()).await;
+    let bundle = world.post(bundles, &full, sample(bundles)).await.text("id");
+    let assign = format!("{bundles}/{bundle}/assign");
+    world.post(&assign, &full, json!({"nodes": [node]})).await;
+    let drift = Drift {
+        id: DriftId(Uuid::now_v7()),
+        tenant: world.tenant(),
+        node,
+        state: DriftState::Open,
+        desired: bundle.parse().unwrap(),
+        active: None,
+        opened_at: world.app.now(),
+        resolved_at: None,
+        resolution: None,
+    };
+    let mut tx = world.store.begin().await.unwrap();
+    tx.insert_drift(&drift).await.unwrap();
+    tx.commit().await.unwrap();
+    drift.id.to_string()
 }
 
 /// The caller that an enrolment token stands in for.
@@ -79,6 +138,12 @@ async fn body(world: &World, path: &str) -> Value {
         let (all, full) = ("/projects/{project}/upstreams", world.full_key().await);
         let upstream = world.post(all, &full, sample(all)).await;
         body["upstream"] = json!(upstream.text("id"));
+    }
+    if path.ends_with("/rollouts") {
+        let (all, full) = ("/projects/{project}/bundles", world.full_key().await);
+        let bundle = world.post(all, &full, sample(all)).await;
+        let (node, _) = world.new_node(world.tenant()).await;
+        body = json!({"bundle": bundle.text("id"), "nodes": [node]});
     }
     if path.ends_with("/assign") {
         body = json!({"nodes": [world.node]});

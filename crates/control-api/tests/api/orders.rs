@@ -40,6 +40,7 @@ async fn bundle(world: &World) -> OrderTarget {
         org: world.org,
         bundle: id,
         digest: "digest".to_owned(),
+        rollout: None,
     }
 }
 

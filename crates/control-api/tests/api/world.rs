@@ -415,7 +415,8 @@ pub(crate) fn sample(path: &str) -> Value {
         "/projects/{project}/enrolment-tokens" => json!({"name": "rack 1"}),
         "/projects/{project}/nodes/register" => json!({"name": Uuid::now_v7().to_string()}),
         "/projects/{project}/nodes/{node}" => json!({"labels": {"zone": "eu"}}),
-        "/projects/{project}/nodes/{node}/rotate-key" => json!({}),
+        "/projects/{project}/nodes/{node}/rotate-key"
+        | "/projects/{project}/drift/{drift}/resolve" => json!({}),
         "/nodes/{node}/heartbeat" => json!({"health": {"cpu_percent": 1.5}}),
         "/nodes/{node}/events" => {
             json!({"events": [{"at": "2026-01-01T00:00:00Z", "kind": "proxy.started"}]})

@@ -237,10 +237,10 @@ async fn an_order_follows_the_one_before() {
             counter,
             ..order.clone()
         };
-        tx.write_order(&next(1), 5, NOW).await.unwrap();
-        let again = tx.write_order(&next(1), 6, NOW).await;
+        tx.write_order(&next(1), (5, None), NOW).await.unwrap();
+        let again = tx.write_order(&next(1), (6, None), NOW).await;
         assert!(matches!(again, Err(StoreError::Stale)), "{again:?}");
-        tx.write_order(&next(2), 6, after(1)).await.unwrap();
+        tx.write_order(&next(2), (6, None), after(1)).await.unwrap();
         let found = tx.order(order.node).await.unwrap().unwrap();
         assert_eq!(found.order, next(2));
         let told = tx.write_heartbeat(order.node, &bare(), after(2)).await;
@@ -263,7 +263,7 @@ async fn an_order_follows_the_one_before() {
             node: NodeId(Uuid::from_u128(99)),
             ..next(1)
         };
-        let orphan = tx.write_order(&unknown, 7, NOW).await;
+        let orphan = tx.write_order(&unknown, (7, None), NOW).await;
         assert!(matches!(orphan, Err(StoreError::Reference)), "{orphan:?}");
     }
 }
@@ -302,7 +302,7 @@ async fn a_deleted_node_takes_all_along() {
         tx.commit().await.unwrap();
         store.add_bundle().await;
         let mut tx = store.begin().await.unwrap();
-        tx.write_order(&order, 1, NOW).await.unwrap();
+        tx.write_order(&order, (1, None), NOW).await.unwrap();
         assert!(
             tx.has_nodes(nodes[0].tenant.project.unwrap())
                 .await

@@ -1,0 +1,168 @@
+//! `ctl rollout status`: how a rollout stands, followed to its end with `--wait`.
+
+use crate::ctl::client::Call;
+use crate::ctl::error::CtlError;
+use crate::ctl::grammar::path_id;
+use crate::ctl::lookup::{Lookup, text};
+use crate::ctl::output::{Output, print};
+use clap::ArgMatches;
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::time::Duration;
+use tokio::time::sleep;
+
+/// Between two looks.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// Characters of the progress bar.
+const BAR: i64 = 20;
+
+/// Runs `ctl rollout status`.
+pub(crate) async fn status(
+    lookup: &Lookup<'_>,
+    matches: &ArgMatches,
+    output: Output,
+) -> Result<(), CtlError> {
+    let given = |name: &str| matches.get_one::<String>(&path_id(name)).cloned();
+    let project = lookup.place("project", given("project").as_deref()).await?;
+    let id = given("rollout").unwrap_or_default();
+    let path = format!("/api/v1/projects/{project}/rollouts/{id}");
+    let wait = matches.get_flag("wait");
+    let mut told = String::new();
+    loop {
+        let found = lookup.client.json(&Call::get(path.clone())).await?;
+        let ends = !wait || has_stopped(text(&found, "state"));
+        let line = line(&found);
+        if output == Output::Table && line != told {
+            printed(&line)?;
+            told = line;
+        }
+        if ends {
+            if output != Output::Table {
+                printed(&output.resource(&found))?;
+            }
+            return outcome(&found, wait);
+        }
+        sleep(INTERVAL).await;
+    }
+}
+
+fn has_stopped(state: &str) -> bool {
+    matches!(state, "completed" | "paused" | "rolled_back" | "cancelled")
+}
+
+fn outcome(found: &Value, wait: bool) -> Result<(), CtlError> {
+    let state = text(found, "state");
+    if !wait || state == "completed" {
+        return Ok(());
+    }
+    let what = format!("rollout {}", text(found, "id"));
+    let reason = text(found, "reason");
+    Err(CtlError::failed(what, format!("{state}: {reason}")))
+}
+
+/// One line: state, batch, bar, nodes, and the two sides of the gate.
+fn line(found: &Value) -> String {
+    let number = |pointer: &str| found.pointer(pointer).and_then(Value::as_i64);
+    let batches = found.get("batches").and_then(Value::as_array);
+    let passed = batches.into_iter().flatten();
+    let passed = passed.filter(|batch| text(batch, "state") == "passed");
+    let passed = passed.filter_map(|batch| batch.get("ready")?.as_i64());
+    let ready: i64 = passed.sum::<i64>() + number("/progress/ready").unwrap_or_default();
+    let nodes = number("/nodes").unwrap_or_default();
+    let full = (ready * BAR / nodes.max(1)).clamp(0, BAR);
+    let (full, rest) = (repeated('#', full), repeated('-', BAR - full));
+    let mut line = format!(
+        "{:<17} batch {}/{} [{full}{rest}] {ready}/{nodes} nodes",
+        text(found, "state"),
+        number("/batch").unwrap_or_default(),
+        number("/batch_total").unwrap_or_default(),
+    );
+    if let Some(offline) = number("/progress/offline").filter(|offline| *offline > 0) {
+        write!(line, ", {offline} offline").unwrap_or_default();
+    }
+    if let Some(figures) = gate_figures(found) {
+        write!(
+            line,
+            "\n  batch:  {}\n  others: {}",
+            side(figures, "batch"),
+            side(figures, "rest")
+        )
+        .unwrap_or_default();
+    }
+    let reason = text(found, "reason");
+    if !reason.is_empty() {
+        write!(line, "\n  {reason}").unwrap_or_default();
+    }
+    line.push('\n');
+    line
+}
+
+/// Of the batch under way, or of the last one that ended.
+fn gate_figures(found: &Value) -> Option<&Value> {
+    let batches = found.get("batches").and_then(Value::as_array);
+    let last = batches.and_then(|all| all.last());
+    let open = found.pointer("/progress/figures");
+    let ended = last.and_then(|batch| batch.get("figures"));
+    open.or(ended).filter(|figures| figures.is_object())
+}
+
+fn side(figures: &Value, name: &str) -> String {
+    let field = |field: &str| {
+        let value = figures.get(name).and_then(|side| side.get(field));
+        match value {
+            Some(Value::Number(number)) => number.as_i64().map_or_else(
+                || format!("{:.0}", number.as_f64().unwrap_or_default()),
+                |whole| whole.to_string(),
+            ),
+            _ => "-".to_owned(),
+        }
+    };
+    format!(
+        "{} nodes, {} requests, {} of 1000 with 5xx, p99 {} ms, {} % CPU",
+        field("nodes"),
+        field("requests"),
+        field("error_permille"),
+        field("p99_ms"),
+        field("cpu_percent"),
+    )
+}
+
+fn repeated(sign: char, count: i64) -> String {
+    let count = usize::try_from(count).unwrap_or_default();
+    std::iter::repeat_n(sign, count).collect()
+}
+
+fn printed(text: &str) -> Result<(), CtlError> {
+    print(text).map_err(|error| CtlError::failed("standard output", error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_line_tells_of_progress_the_gate_and_the_reason() {
+        let side = |p99: i64| {
+            json!({"nodes": 2, "requests": 900, "error_permille": 3, "p99_ms": p99,
+                "cpu_percent": 12.6})
+        };
+        let found = json!({
+            "id": "r", "state": "rolling_back", "reason": "too slow", "nodes": 8, "batch": 2,
+            "batch_total": 4, "progress": null,
+            "batches": [
+                {"state": "passed", "ready": 2, "figures": null},
+                {"state": "failed", "ready": 2, "figures": {"batch": side(40), "rest": side(4)}},
+            ],
+        });
+        let text = line(&found);
+        assert_eq!(
+            text,
+            "rolling_back      batch 2/4 [#####---------------] 2/8 nodes\n  \
+             batch:  2 nodes, 900 requests, 3 of 1000 with 5xx, p99 40 ms, 13 % CPU\n  \
+             others: 2 nodes, 900 requests, 3 of 1000 with 5xx, p99 4 ms, 13 % CPU\n  too slow\n"
+        );
+        assert!(outcome(&found, true).is_err());
+        assert!(outcome(&found, false).is_ok());
+    }
+}

@@ -1,0 +1,315 @@
+//! Rollouts: a bundle on its way to nodes, batch by batch.
+#![expect(unused_qualifications, reason = "the path macro writes them")]
+
+use crate::extract::{Body, Caller, Query};
+use crate::names::{OnFailureName, RolloutStateName};
+use crate::page::{List, PageQuery};
+use crate::problem::Problem;
+use crate::resource::Resource;
+use crate::rollout_view::{GateSettings, RolloutNodeView, RolloutSummary, RolloutView};
+use axum::Json;
+use axum::extract::{Path, State};
+use control_app::{App, Call, NodeSelection};
+use control_domain::{BatchSize, Gate, NewRollout, OnFailure, RolloutCommand, Strategy};
+use control_wire::{BundleId, NodeId, ProjectId, RolloutId};
+use jiff::Timestamp;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
+
+const DEFAULT_PERCENT: i64 = 10;
+const DEFAULT_DEADLINE_SECS: i64 = 600;
+const DEFAULT_SOAK_SECS: i64 = 60;
+
+/// A new rollout. Its nodes are chosen when it is made: by `nodes`, by `labels`, or all of the project.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewRolloutRequest {
+    /// The bundle that the nodes shall run.
+    bundle: BundleId,
+    /// Nodes by their identifiers.
+    #[schema(max_items = 1000)]
+    nodes: Option<Vec<NodeId>>,
+    /// Labels that a node must have, all of them.
+    labels: Option<BTreeMap<String, String>>,
+    /// Nodes of one batch; not beside `batch_percent`.
+    #[schema(minimum = 1)]
+    batch_count: Option<i64>,
+    /// Nodes of one batch in percent of all, rounded up; 10 unless there is a `batch_count`.
+    #[schema(minimum = 1, maximum = 100)]
+    batch_percent: Option<i64>,
+    /// Nodes of a batch that may be offline or late without stopping the rollout.
+    #[serde(default)]
+    #[schema(minimum = 0, default = 0)]
+    max_unavailable: i64,
+    /// Seconds in which a batch must switch and pass; absent: 600.
+    #[schema(minimum = 1, maximum = 604_800)]
+    deadline_secs: Option<i64>,
+    /// Seconds that a batch runs before it may pass, at most those of the deadline; absent: 60.
+    #[schema(minimum = 0, maximum = 604_800)]
+    soak_secs: Option<i64>,
+    /// What must hold after each batch; absent: the usual gate.
+    gate: Option<GateSettings>,
+    /// Leaves the gate out: the nodes' verdicts alone count. For nodes that serve nothing yet.
+    #[serde(default)]
+    skip_gate: bool,
+    /// Whether an actor other than the one that starts it must approve.
+    #[serde(default)]
+    needs_approval: bool,
+    /// What follows when a batch does not pass; absent: `roll_back`.
+    on_failure: Option<OnFailureName>,
+    /// No batch is opened before this time.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    not_before: Option<Timestamp>,
+}
+
+/// Which rollouts, and which page.
+#[derive(Clone, Copy, Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct RolloutQuery {
+    /// Only rollouts in this state.
+    state: Option<RolloutStateName>,
+    /// How many items at most.
+    #[param(minimum = 1, maximum = 200, default = 50)]
+    limit: Option<u32>,
+    /// `next_cursor` of the page before.
+    cursor: Option<Uuid>,
+}
+
+impl NewRolloutRequest {
+    fn read(self) -> Result<(NewRollout, NodeSelection), Problem> {
+        let Self {
+            bundle,
+            nodes,
+            labels,
+            batch_count,
+            batch_percent,
+            max_unavailable,
+            deadline_secs,
+            soak_secs,
+            gate,
+            skip_gate,
+            needs_approval,
+            on_failure,
+            not_before,
+        } = self;
+        let batch = match (batch_count, batch_percent) {
+            (Some(count), None) => BatchSize::Count(count),
+            (None, percent) => BatchSize::Percent(percent.unwrap_or(DEFAULT_PERCENT)),
+            (Some(_), Some(_)) => {
+                return Err(Problem::invalid(
+                    "batch_count",
+                    "stands beside `batch_percent`",
+                ));
+            }
+        };
+        let gate = match (gate, skip_gate) {
+            (Some(_), true) => return Err(Problem::invalid("gate", "stands beside `skip_gate`")),
+            (None, true) => None,
+            (gate, false) => Some(gate.map_or(Gate::DEFAULT, GateSettings::read)),
+        };
+        let selection = match (nodes, labels) {
+            (Some(_), Some(_)) => {
+                return Err(Problem::invalid("nodes", "stands beside `labels`"));
+            }
+            (Some(nodes), None) => NodeSelection::Named(nodes),
+            (None, labels) => NodeSelection::Labelled(labels.unwrap_or_default()),
+        };
+        let deadline_secs = deadline_secs.unwrap_or(DEFAULT_DEADLINE_SECS);
+        let soak_secs = soak_secs.unwrap_or(DEFAULT_SOAK_SECS.min(deadline_secs));
+        let strategy = Strategy {
+            batch,
+            max_unavailable,
+            deadline_secs,
+            soak_secs,
+            gate,
+            needs_approval,
+            on_failure: on_failure.map_or(OnFailure::RollBack, Into::into),
+        };
+        let new = NewRollout {
+            bundle,
+            strategy,
+            labels: BTreeMap::new(),
+            not_before,
+        };
+        Ok((new, selection))
+    }
+}
+
+/// The rollouts of a project.
+#[utoipa::path(
+    get, path = "/projects/{project}/rollouts", operation_id = "list_rollouts", tag = "rollouts",
+    params(RolloutQuery), responses((status = 200, body = List<RolloutSummary>))
+)]
+pub(crate) async fn list(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(project): Path<ProjectId>,
+    Query(query): Query<RolloutQuery>,
+) -> Result<Json<List<RolloutSummary>>, Problem> {
+    let RolloutQuery {
+        state,
+        limit,
+        cursor,
+    } = query;
+    let page = PageQuery { limit, cursor }.page()?;
+    let state = state.map(Into::into);
+    let found = app.rollouts(&call, project, state, page).await?;
+    let views = found.iter().map(|found| RolloutSummary::of(&found.value));
+    let views = views.collect();
+    Ok(Json(List::new(page, views, |view: &RolloutSummary| {
+        view.id.0
+    })))
+}
+
+/// Plans a rollout of a signed bundle; nothing is ordered before it is started.
+#[utoipa::path(
+    post, path = "/projects/{project}/rollouts", operation_id = "create_rollout",
+    tag = "rollouts", request_body = NewRolloutRequest,
+    responses((status = 201, body = RolloutSummary))
+)]
+pub(crate) async fn create(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(project): Path<ProjectId>,
+    Body(request): Body<NewRolloutRequest>,
+) -> Result<Resource<RolloutSummary>, Problem> {
+    let (new, selection) = request.read()?;
+    let made = app.create_rollout(&call, project, new, selection).await?;
+    let view = RolloutSummary::of(&made.value);
+    Ok(Resource::created(made.version, view))
+}
+
+/// One rollout: its settings, its batches, and how the batch under way stands.
+#[utoipa::path(
+    get, path = "/projects/{project}/rollouts/{rollout}", operation_id = "get_rollout",
+    tag = "rollouts", responses((status = 200, body = RolloutView))
+)]
+pub(crate) async fn view(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(place): Path<(ProjectId, RolloutId)>,
+) -> Result<Resource<RolloutView>, Problem> {
+    let found = app.rollout(&call, place).await?;
+    let view = RolloutView::of(&found.value);
+    // Heartbeats change the progress without a new version.
+    let revision = call.now.as_millisecond();
+    Ok(Resource::found(found.version, view).with_revision(revision))
+}
+
+/// The nodes of a rollout, and how far each is by its own word.
+#[utoipa::path(
+    get, path = "/projects/{project}/rollouts/{rollout}/nodes",
+    operation_id = "list_rollout_nodes", tag = "rollouts", params(PageQuery),
+    responses((status = 200, body = List<RolloutNodeView>))
+)]
+pub(crate) async fn nodes(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(place): Path<(ProjectId, RolloutId)>,
+    Query(query): Query<PageQuery>,
+) -> Result<Json<List<RolloutNodeView>>, Problem> {
+    let page = query.page()?;
+    let (bundle, found) = app.rollout_nodes(&call, place, page).await?;
+    let views = found.into_iter();
+    let views = views
+        .map(|node| RolloutNodeView::of(node, bundle))
+        .collect();
+    Ok(Json(List::new(page, views, |view: &RolloutNodeView| {
+        view.id.0
+    })))
+}
+
+/// Starts a rollout, or asks for approval where it needs one.
+#[utoipa::path(
+    post, path = "/projects/{project}/rollouts/{rollout}/start", operation_id = "start_rollout",
+    tag = "rollouts", responses((status = 200, body = RolloutSummary))
+)]
+pub(crate) async fn start(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(place): Path<(ProjectId, RolloutId)>,
+) -> Result<Resource<RolloutSummary>, Problem> {
+    command(&app, &call, place, RolloutCommand::Start).await
+}
+
+/// Approves a rollout; another actor must have asked for it.
+#[utoipa::path(
+    post, path = "/projects/{project}/rollouts/{rollout}/approve",
+    operation_id = "approve_rollout", tag = "rollouts",
+    responses((status = 200, body = RolloutSummary))
+)]
+pub(crate) async fn approve(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(place): Path<(ProjectId, RolloutId)>,
+) -> Result<Resource<RolloutSummary>, Problem> {
+    command(&app, &call, place, RolloutCommand::Approve).await
+}
+
+/// Pauses a rollout: no further batch is opened, nodes stay as they are.
+#[utoipa::path(
+    post, path = "/projects/{project}/rollouts/{rollout}/pause", operation_id = "pause_rollout",
+    tag = "rollouts", responses((status = 200, body = RolloutSummary))
+)]
+pub(crate) async fn pause(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(place): Path<(ProjectId, RolloutId)>,
+) -> Result<Resource<RolloutSummary>, Problem> {
+    command(&app, &call, place, RolloutCommand::Pause).await
+}
+
+/// Resumes a paused rollout: the batch that was under way begins anew.
+#[utoipa::path(
+    post, path = "/projects/{project}/rollouts/{rollout}/resume", operation_id = "resume_rollout",
+    tag = "rollouts", responses((status = 200, body = RolloutSummary))
+)]
+pub(crate) async fn resume(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(place): Path<(ProjectId, RolloutId)>,
+) -> Result<Resource<RolloutSummary>, Problem> {
+    command(&app, &call, place, RolloutCommand::Resume).await
+}
+
+/// Ends a rollout; nodes stay as they are.
+#[utoipa::path(
+    post, path = "/projects/{project}/rollouts/{rollout}/cancel", operation_id = "cancel_rollout",
+    tag = "rollouts", responses((status = 200, body = RolloutSummary))
+)]
+pub(crate) async fn cancel(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(place): Path<(ProjectId, RolloutId)>,
+) -> Result<Resource<RolloutSummary>, Problem> {
+    command(&app, &call, place, RolloutCommand::Cancel).await
+}
+
+/// Ends a rollout, and orders every node that was switched to run what it ran before.
+#[utoipa::path(
+    post, path = "/projects/{project}/rollouts/{rollout}/rollback",
+    operation_id = "rollback_rollout", tag = "rollouts",
+    responses((status = 200, body = RolloutSummary))
+)]
+pub(crate) async fn rollback(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(place): Path<(ProjectId, RolloutId)>,
+) -> Result<Resource<RolloutSummary>, Problem> {
+    command(&app, &call, place, RolloutCommand::RollBack).await
+}
+
+async fn command(
+    app: &App,
+    call: &Call,
+    place: (ProjectId, RolloutId),
+    command: RolloutCommand,
+) -> Result<Resource<RolloutSummary>, Problem> {
+    let changed = app.command_rollout(call, place, command).await?;
+    let view = RolloutSummary::of(&changed.value);
+    Ok(Resource::found(changed.version, view))
+}

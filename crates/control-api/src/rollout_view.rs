@@ -1,0 +1,448 @@
+//! Rollouts as operators see them.
+
+use crate::names::{BatchStateName, OnFailureName, RolloutStateName};
+use control_app::{RolloutNode, RolloutProgress, StoredBatch, StoredFigures, StoredSide};
+use control_domain::{Batch, BatchCounts, BatchSize, Gate, Rollout, Strategy};
+use control_wire::{BundleId, NodeId, ProjectId, RolloutId};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+/// A rollout, without its batches.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RolloutSummary {
+    pub(crate) id: RolloutId,
+    project: Option<ProjectId>,
+    bundle: BundleId,
+    state: RolloutStateName,
+    /// Why it stopped, and what it leaves behind.
+    reason: Option<String>,
+    /// Its nodes when it was planned.
+    nodes: i64,
+    /// Nodes of one batch.
+    batch_size: i64,
+    /// How many batches there are.
+    batch_total: i64,
+    /// The batch that was opened last, from 1; absent before the first.
+    batch: Option<i64>,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    started_at: Option<Timestamp>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    ended_at: Option<Timestamp>,
+}
+
+/// A rollout with its settings, its batches, and how the batch under way stands.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RolloutView {
+    #[serde(flatten)]
+    summary: RolloutSummary,
+    /// The labels by which its nodes were chosen.
+    labels: BTreeMap<String, String>,
+    /// Nodes of one batch, as they were asked for.
+    batch_count: Option<i64>,
+    /// The same in percent of the nodes.
+    batch_percent: Option<i64>,
+    /// Nodes of a batch that may be offline or late.
+    max_unavailable: i64,
+    /// Seconds in which a batch must switch and pass.
+    deadline_secs: i64,
+    /// Seconds that a batch runs before it may pass.
+    soak_secs: i64,
+    /// What must hold; absent: the nodes' verdicts alone count.
+    gate: Option<GateSettings>,
+    /// Whether a second actor must approve.
+    needs_approval: bool,
+    /// What follows when a batch does not pass.
+    on_failure: OnFailureName,
+    /// No batch is opened before.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    not_before: Option<Timestamp>,
+    /// The user or the API key that made it.
+    created_by: Uuid,
+    /// The user or the API key that asked for approval.
+    submitted_by: Option<Uuid>,
+    /// The batches that were opened.
+    batches: Vec<BatchView>,
+    /// How far the nodes of the batch under way are; absent if there is none.
+    progress: Option<ProgressView>,
+}
+
+/// What must hold after each batch, in comparison with nodes that were not moved yet.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct GateSettings {
+    /// Fewer requests than this, on either side, say nothing, and nothing does not pass.
+    #[serde(default = "default_gate::min_requests")]
+    #[schema(default = 100, minimum = 1)]
+    min_requests: i64,
+    /// By how much the share of 5xx may grow, in thousandths of all requests.
+    #[serde(default = "default_gate::max_error_increase_permille")]
+    #[schema(default = 10, minimum = 0, maximum = 1000)]
+    max_error_increase_permille: i64,
+    /// The 99th percentile of latency, in percent of that of the nodes compared with.
+    #[serde(default = "default_gate::max_p99_percent")]
+    #[schema(default = 150, minimum = 100, maximum = 100_000)]
+    max_p99_percent: i64,
+    /// What that percentile may grow by in any case, in milliseconds.
+    #[serde(default = "default_gate::p99_slack_ms")]
+    #[schema(default = 10, minimum = 0)]
+    p99_slack_ms: i64,
+    /// By how much the mean CPU of a node may grow; 100 is one core.
+    #[serde(default = "default_gate::max_cpu_increase_percent")]
+    #[schema(default = 50, minimum = 0)]
+    max_cpu_increase_percent: i64,
+    /// Failures of a reason that the nodes compared with do not have.
+    #[serde(default = "default_gate::max_new_failures")]
+    #[schema(default = 0, minimum = 0)]
+    max_new_failures: i64,
+}
+
+/// What stands for fields that are not given.
+mod default_gate {
+    use control_domain::Gate;
+
+    pub(super) fn min_requests() -> i64 {
+        Gate::DEFAULT.min_requests
+    }
+
+    pub(super) fn max_error_increase_permille() -> i64 {
+        Gate::DEFAULT.max_error_increase_permille
+    }
+
+    pub(super) fn max_p99_percent() -> i64 {
+        Gate::DEFAULT.max_p99_percent
+    }
+
+    pub(super) fn p99_slack_ms() -> i64 {
+        Gate::DEFAULT.p99_slack_ms
+    }
+
+    pub(super) fn max_cpu_increase_percent() -> i64 {
+        Gate::DEFAULT.max_cpu_increase_percent
+    }
+
+    pub(super) fn max_new_failures() -> i64 {
+        Gate::DEFAULT.max_new_failures
+    }
+}
+
+/// Nodes that are switched together.
+#[derive(Debug, Serialize, ToSchema)]
+struct BatchView {
+    /// Counted from 1.
+    number: i64,
+    state: BatchStateName,
+    #[schema(value_type = String, format = DateTime)]
+    opened_at: Timestamp,
+    /// When its nodes ran the bundle.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    switched_at: Option<Timestamp>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    ended_at: Option<Timestamp>,
+    /// Its nodes when it ended.
+    nodes: Option<i64>,
+    /// Those that ran the bundle then.
+    ready: Option<i64>,
+    /// What the gate saw then.
+    figures: Option<FiguresView>,
+}
+
+/// How far the nodes of a batch are, by their own word.
+#[derive(Debug, Serialize, ToSchema)]
+struct ProgressView {
+    nodes: i64,
+    /// Those that were not ordered yet.
+    unordered: i64,
+    /// Those that are online and run the bundle.
+    ready: i64,
+    /// Those that are not online.
+    offline: i64,
+    /// What the gate sees now.
+    figures: Option<FiguresView>,
+}
+
+/// The two sides of a gate.
+#[derive(Debug, Serialize, ToSchema)]
+struct FiguresView {
+    /// The nodes of the batch since they switched.
+    batch: SideView,
+    /// Nodes that were not moved yet, since the batch was opened; for the last batch, itself before.
+    rest: SideView,
+}
+
+/// What nodes report together.
+#[derive(Debug, Serialize, ToSchema)]
+struct SideView {
+    nodes: i64,
+    requests: u64,
+    /// 5xx in thousandths of the requests.
+    error_permille: i64,
+    /// The 99th percentile of latency; absent without requests.
+    p99_ms: Option<i64>,
+    /// The mean of a node; 100 is one core.
+    cpu_percent: Option<f64>,
+}
+
+/// A node of a rollout, as far as it has come by its own word.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RolloutNodeView {
+    pub(crate) id: NodeId,
+    name: String,
+    /// Counted from 1.
+    batch: i64,
+    state: RolloutNodeState,
+    /// What it ran before.
+    previous: Option<BundleId>,
+    /// What it says that it runs.
+    active: Option<BundleId>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    seen_at: Option<Timestamp>,
+}
+
+/// How far a node of a rollout is.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum RolloutNodeState {
+    /// Its batch was not opened yet.
+    Waiting,
+    /// It was ordered, and has not answered that order.
+    Ordered,
+    /// It runs the bundle.
+    Switched,
+    /// It refused the bundle.
+    Rejected,
+    /// It was ordered to go back.
+    Reverting,
+    /// It went back.
+    Reverted,
+    /// It has nothing to go back to.
+    LeftBehind,
+}
+
+impl RolloutSummary {
+    pub(crate) fn of(rollout: &Rollout) -> Self {
+        Self {
+            id: rollout.id,
+            project: rollout.tenant.project,
+            bundle: rollout.bundle,
+            state: rollout.state.into(),
+            reason: rollout.reason.clone(),
+            nodes: rollout.nodes,
+            batch_size: rollout.batch_size,
+            batch_total: rollout.batches(),
+            batch: rollout.batch.as_ref().map(|batch| batch.number),
+            created_at: rollout.created_at,
+            started_at: rollout.started_at,
+            ended_at: rollout.ended_at,
+        }
+    }
+}
+
+impl RolloutView {
+    pub(crate) fn of(progress: &RolloutProgress) -> Self {
+        let RolloutProgress {
+            rollout,
+            batches,
+            counts,
+            figures,
+        } = progress;
+        let Strategy {
+            batch,
+            max_unavailable,
+            deadline_secs,
+            soak_secs,
+            gate,
+            needs_approval,
+            on_failure,
+        } = rollout.strategy;
+        let (batch_count, batch_percent) = match batch {
+            BatchSize::Count(count) => (Some(count), None),
+            BatchSize::Percent(percent) => (None, Some(percent)),
+        };
+        Self {
+            summary: RolloutSummary::of(rollout),
+            labels: rollout.labels.clone(),
+            batch_count,
+            batch_percent,
+            max_unavailable,
+            deadline_secs,
+            soak_secs,
+            gate: gate.map(GateSettings::of),
+            needs_approval,
+            on_failure: on_failure.into(),
+            not_before: rollout.not_before,
+            created_by: rollout.created_by,
+            submitted_by: rollout.submitted_by,
+            batches: batches.iter().map(BatchView::of).collect(),
+            progress: counts.map(|counts| ProgressView::of(counts, *figures)),
+        }
+    }
+}
+
+impl GateSettings {
+    fn of(gate: Gate) -> Self {
+        let Gate {
+            min_requests,
+            max_error_increase_permille,
+            max_p99_percent,
+            p99_slack_ms,
+            max_cpu_increase_percent,
+            max_new_failures,
+        } = gate;
+        Self {
+            min_requests,
+            max_error_increase_permille,
+            max_p99_percent,
+            p99_slack_ms,
+            max_cpu_increase_percent,
+            max_new_failures,
+        }
+    }
+
+    pub(crate) fn read(self) -> Gate {
+        let Self {
+            min_requests,
+            max_error_increase_permille,
+            max_p99_percent,
+            p99_slack_ms,
+            max_cpu_increase_percent,
+            max_new_failures,
+        } = self;
+        Gate {
+            min_requests,
+            max_error_increase_permille,
+            max_p99_percent,
+            p99_slack_ms,
+            max_cpu_increase_percent,
+            max_new_failures,
+        }
+    }
+}
+
+impl BatchView {
+    fn of(stored: &StoredBatch) -> Self {
+        let StoredBatch {
+            batch:
+                Batch {
+                    number,
+                    state,
+                    opened_at,
+                    switched_at,
+                    ended_at,
+                },
+            nodes,
+            ready,
+            figures,
+        } = stored;
+        let figures = figures.as_deref();
+        let figures = figures.and_then(|text| serde_json::from_str::<StoredFigures>(text).ok());
+        Self {
+            number: *number,
+            state: (*state).into(),
+            opened_at: *opened_at,
+            switched_at: *switched_at,
+            ended_at: *ended_at,
+            nodes: *nodes,
+            ready: *ready,
+            figures: figures.map(FiguresView::of),
+        }
+    }
+}
+
+impl ProgressView {
+    fn of(counts: BatchCounts, figures: Option<StoredFigures>) -> Self {
+        let BatchCounts {
+            nodes,
+            unordered,
+            ready,
+            offline,
+        } = counts;
+        Self {
+            nodes,
+            unordered,
+            ready,
+            offline,
+            figures: figures.map(FiguresView::of),
+        }
+    }
+}
+
+impl FiguresView {
+    fn of(figures: StoredFigures) -> Self {
+        let StoredFigures { batch, rest } = figures;
+        Self {
+            batch: SideView::of(batch),
+            rest: SideView::of(rest),
+        }
+    }
+}
+
+impl SideView {
+    fn of(side: StoredSide) -> Self {
+        let StoredSide {
+            nodes,
+            requests,
+            error_permille,
+            p99_ms,
+            cpu_percent,
+        } = side;
+        Self {
+            nodes,
+            requests,
+            error_permille,
+            p99_ms,
+            cpu_percent,
+        }
+    }
+}
+
+impl RolloutNodeView {
+    pub(crate) fn of(found: RolloutNode, bundle: BundleId) -> Self {
+        let state = RolloutNodeState::of(&found, bundle);
+        let RolloutNode {
+            node,
+            name,
+            batch,
+            previous,
+            order: _,
+            back_order: _,
+            active,
+            verdict_order: _,
+            accepted: _,
+            seen_at,
+        } = found;
+        Self {
+            id: node,
+            name,
+            batch,
+            state,
+            previous,
+            active,
+            seen_at: Some(seen_at).filter(|time| *time != Timestamp::UNIX_EPOCH),
+        }
+    }
+}
+
+impl RolloutNodeState {
+    fn of(node: &RolloutNode, bundle: BundleId) -> Self {
+        let accepted = |order: i64| {
+            let newest = node.verdict_order.filter(|answered| order <= *answered);
+            newest.and(node.accepted)
+        };
+        match (node.order, node.back_order) {
+            (_, Some(0)) => Self::LeftBehind,
+            (_, Some(back)) if accepted(back) == Some(true) => Self::Reverted,
+            (_, Some(_)) => Self::Reverting,
+            (None, None) => Self::Waiting,
+            (Some(order), None) => match accepted(order) {
+                Some(true) if node.active == Some(bundle) => Self::Switched,
+                Some(false) => Self::Rejected,
+                Some(true) | None => Self::Ordered,
+            },
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! What stops a rollout, and how nodes come back.
+
+use crate::fleet::{Fleet, served, well};
+use crate::world::worlds;
+use serde_json::{Value, json};
+
+/// What the nodes of a bad batch say, and a part of the reason.
+fn bad_batches() -> Vec<(&'static str, Value, &'static str)> {
+    let none = json!({});
+    vec![
+        ("500", served(1_000, 600, 3, &none), "end with 5xx"),
+        (
+            "slow",
+            served(1_000, 1, 8, &none),
+            "99 % of requests take up to",
+        ),
+        (
+            "dead upstream",
+            served(1_000, 5, 3, &json!({"connect_refused": 5})),
+            "the reason connect_refused",
+        ),
+        (
+            "lost routes",
+            served(1_000, 0, 3, &json!({"route_not_found": 400})),
+            "the reason route_not_found",
+        ),
+        ("too few", served(20, 0, 3, &none), "too little data"),
+        ("silent", Value::Null, "too little data"),
+    ]
+}
+
+/// The nodes of the first batch say this of the new bundle; gives the bundle before and the rollout.
+async fn first_batch_says(fleet: &mut Fleet<'_>, traffic: &Value) -> (String, String) {
+    let (old, new) = (fleet.bundle(81).await, fleet.bundle(82).await);
+    fleet.run(&old).await;
+    let id = fleet.start(&new, json!({})).await;
+    fleet.tick(0).await;
+    for index in 0..2 {
+        fleet.nodes[index].traffic = traffic.clone();
+        fleet.obey(index).await;
+    }
+    fleet.serve(2..4).await;
+    fleet.tick(0).await;
+    if fleet.state(&id).await == "running" {
+        // Missing data is waited for until the deadline.
+        fleet.tick(61).await;
+    }
+    (old, id)
+}
+
+#[tokio::test]
+async fn a_bad_batch_is_stopped_and_comes_back() {
+    for world in worlds().await {
+        for (name, traffic, reason) in bad_batches() {
+            let mut fleet = Fleet::new(&world, 4).await;
+            let (old, id) = first_batch_says(&mut fleet, &traffic).await;
+            let view = fleet.view(&id).await;
+            assert_eq!(view["state"], "rolling_back", "{name}: {view}");
+            assert_eq!(view["batches"][0]["state"], "failed", "{name}");
+            let told = view["reason"].as_str().unwrap();
+            assert!(told.contains(reason), "{name}: {told}");
+            assert_eq!(view["batch"], 1, "{name}: no second batch");
+            for (index, orders) in [(0, 3), (1, 3), (2, 1), (3, 1)] {
+                let order = fleet.order(index).await.unwrap();
+                assert_eq!(order.bundle.to_string(), old, "{name} {index}");
+                assert_eq!(order.counter, orders, "{name} {index}");
+            }
+            assert_eq!(fleet.tick(0).await, 0, "{name}: the nodes' word is awaited");
+            for index in 0..2 {
+                fleet.nodes[index].traffic = well();
+                fleet.obey(index).await;
+            }
+            fleet.tick(0).await;
+            assert_eq!(fleet.state(&id).await, "rolled_back", "{name}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_hot_batch_is_stopped() {
+    for world in worlds().await {
+        let mut fleet = Fleet::new(&world, 3).await;
+        let (old, new) = (fleet.bundle(81).await, fleet.bundle(82).await);
+        fleet.run(&old).await;
+        let id = fleet.start(&new, json!({})).await;
+        fleet.tick(0).await;
+        for index in 0..2 {
+            fleet.nodes[index].cpu_percent = 80.0;
+            fleet.obey(index).await;
+        }
+        fleet.serve(2..3).await;
+        fleet.tick(0).await;
+        let view = fleet.view(&id).await;
+        assert!(
+            view["reason"].as_str().unwrap().contains("80 % CPU"),
+            "{view}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn one_node_that_rejects_the_bundle_stops_the_batch() {
+    for world in worlds().await {
+        for (on_failure, state) in [("roll_back", "rolling_back"), ("pause", "paused")] {
+            let mut fleet = Fleet::new(&world, 4).await;
+            let (old, new) = (fleet.bundle(81).await, fleet.bundle(82).await);
+            fleet.run(&old).await;
+            let settings = json!({"on_failure": on_failure, "max_unavailable": 1});
+            let id = fleet.start(&new, settings).await;
+            fleet.tick(0).await;
+            fleet.obey(0).await;
+            fleet.refuse(1).await;
+            fleet.tick(0).await;
+            let view = fleet.view(&id).await;
+            assert_eq!(view["state"], state, "{view}");
+            let reason = view["reason"].as_str().unwrap();
+            assert!(
+                reason.contains("rejected the bundle: no such upstream"),
+                "{reason}"
+            );
+            fleet.command(&id, "cancel").await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_old_refusal_says_nothing_of_a_newer_order() {
+    for world in worlds().await {
+        let mut fleet = Fleet::new(&world, 2).await;
+        let (old, new) = (fleet.bundle(81).await, fleet.bundle(82).await);
+        fleet.run(&old).await;
+        let settings = json!({"on_failure": "pause", "skip_gate": true});
+        let id = fleet.start(&new, settings).await;
+        fleet.tick(0).await;
+        fleet.obey(0).await;
+        fleet.refuse(1).await;
+        fleet.tick(0).await;
+        assert_eq!(fleet.state(&id).await, "paused");
+        let resumed = fleet.command(&id, "resume").await;
+        assert_eq!(resumed.text("state"), "running", "{}", resumed.body);
+        assert_eq!(
+            fleet.tick(0).await,
+            1,
+            "the node is ordered again, and no more"
+        );
+        assert_eq!(fleet.state(&id).await, "running");
+        assert_eq!(
+            fleet.order(0).await.unwrap().counter,
+            2,
+            "it runs the bundle"
+        );
+        assert_eq!(fleet.order(1).await.unwrap().counter, 3);
+        fleet.obey(1).await;
+        fleet.tick(0).await;
+        assert_eq!(fleet.state(&id).await, "completed");
+    }
+}
+
+#[tokio::test]
+async fn a_node_that_is_offline_is_skipped_and_joins_later() {
+    for world in worlds().await {
+        let mut fleet = Fleet::new(&world, 2).await;
+        let (old, new) = (fleet.bundle(81).await, fleet.bundle(82).await);
+        // The second one is enrolled, and never came.
+        let away = fleet.nodes.pop().unwrap();
+        fleet.run(&old).await;
+        fleet.nodes.push(away);
+        let settings = json!({"skip_gate": true, "max_unavailable": 1});
+        let id = fleet.start(&new, settings).await;
+        fleet.tick(0).await;
+        fleet.obey(0).await;
+        fleet.tick(0).await;
+        let view = fleet.view(&id).await;
+        assert_eq!(view["state"], "completed", "{view}");
+        assert_eq!(view["batches"][0]["ready"], 1, "{view}");
+        assert_eq!(view["batches"][0]["nodes"], 2, "{view}");
+        fleet.obey(1).await;
+        assert_eq!(fleet.nodes[1].active.as_ref(), Some(&new));
+
+        let strict = fleet
+            .start(&old, json!({"skip_gate": true, "on_failure": "pause"}))
+            .await;
+        fleet.tick(0).await;
+        fleet.obey(0).await;
+        fleet.tick(61).await;
+        let view = fleet.view(&strict).await;
+        assert_eq!(view["state"], "paused", "{view}");
+        let reason = view["reason"].as_str().unwrap();
+        assert!(
+            reason.contains("1 of 2 nodes did not switch in time"),
+            "{reason}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_revoked_bundle_is_taken_back_from_the_nodes_of_its_rollout() {
+    for world in worlds().await {
+        for command in ["", "pause"] {
+            let mut fleet = Fleet::new(&world, 2).await;
+            let (old, new) = (fleet.bundle(81).await, fleet.bundle(82).await);
+            fleet.run(&old).await;
+            let settings = json!({"skip_gate": true, "soak_secs": 60});
+            let id = fleet.start(&new, settings).await;
+            fleet.tick(0).await;
+            for index in 0..2 {
+                fleet.obey(index).await;
+            }
+            if !command.is_empty() {
+                fleet.command(&id, command).await;
+            }
+            let revoke = format!("/projects/{{project}}/bundles/{new}/revoke");
+            fleet.post(&revoke, Value::Null).await;
+            assert_eq!(
+                fleet.order(0).await.unwrap().counter,
+                2,
+                "the rollout does it"
+            );
+            fleet.tick(0).await;
+            let view = fleet.view(&id).await;
+            assert_eq!(view["reason"], "the bundle was revoked", "{view}");
+            for index in 0..2 {
+                let order = fleet.order(index).await.unwrap();
+                assert_eq!((order.bundle.to_string(), order.counter), (old.clone(), 3));
+                fleet.obey(index).await;
+            }
+            fleet.tick(0).await;
+            assert_eq!(fleet.state(&id).await, "rolled_back");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_node_with_nothing_to_go_back_to_is_told_of() {
+    for world in worlds().await {
+        let mut fleet = Fleet::new(&world, 1).await;
+        let new = fleet.bundle(82).await;
+        let id = fleet.start(&new, json!({"skip_gate": true})).await;
+        fleet.tick(0).await;
+        fleet.refuse(0).await;
+        fleet.tick(0).await;
+        let view = fleet.view(&id).await;
+        assert_eq!(view["state"], "rolled_back", "{view}");
+        let reason = view["reason"].as_str().unwrap();
+        assert!(
+            reason.ends_with("; 1 nodes had nothing to go back to"),
+            "{reason}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_was_counted_under_another_bundle_is_no_proof() {
+    for world in worlds().await {
+        let mut fleet = Fleet::new(&world, 2).await;
+        let (old, new) = (fleet.bundle(81).await, fleet.bundle(82).await);
+        fleet.run(&old).await;
+        let path = format!("/projects/{{project}}/nodes/{}", fleet.nodes[0].id);
+        let counted = async || world.get(&path, &world.full_key().await).await.body;
+        assert!(counted().await["traffic"].is_object());
+        let id = fleet.start(&new, json!({})).await;
+        fleet.tick(0).await;
+        fleet.nodes[0].traffic = Value::Null;
+        fleet.obey(0).await;
+        assert!(
+            counted().await["traffic"].is_null(),
+            "it was of the old bundle"
+        );
+        fleet.command(&id, "cancel").await;
+    }
+}

@@ -1,0 +1,236 @@
+//! Drift: noticed, shown, resolved.
+
+use crate::app::{App, record, tenant};
+use crate::call::Call;
+use crate::error::Error;
+use crate::metric;
+use crate::order::OrderTarget;
+use control_domain::{Access, Actor, BundleState, DRIFT_GRACE, Drift, DriftState, Refusal, Tenant};
+use control_store::{Divergence, Page, StoreError, Transaction, Versioned};
+use control_wire::{BundleId, DriftId, ProjectId};
+use jiff::Timestamp;
+use metrics::counter;
+use uuid::Uuid;
+
+/// Drifts of one transaction.
+const CHUNK: i64 = 100;
+
+/// What an operator does about a drift.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DriftRemedy {
+    /// The node is ordered again to run what it should.
+    Reorder,
+    /// The node is ordered to run what it runs.
+    Accept,
+}
+
+impl App {
+    /// The drifts of a project, perhaps only those in one state.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn drifts(
+        &self,
+        call: &Call,
+        project: ProjectId,
+        state: Option<DriftState>,
+        page: Page,
+    ) -> Result<Vec<Versioned<Drift>>, Error> {
+        let mut tx = self.store.read().await?;
+        let tenant = tenant(&mut tx, project).await?;
+        call.actor.require(Access::READ_NODES, tenant)?;
+        Ok(tx.drifts(project, state, page).await?)
+    }
+
+    /// One drift.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn drift(
+        &self,
+        call: &Call,
+        place: (ProjectId, DriftId),
+    ) -> Result<Versioned<Drift>, Error> {
+        let found = find(&mut self.store.read().await?, place).await?;
+        call.actor.require(Access::READ_NODES, found.value.tenant)?;
+        Ok(found)
+    }
+
+    /// Ends a drift with a new order to its node.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn resolve_drift(
+        &self,
+        call: &Call,
+        place: (ProjectId, DriftId),
+        remedy: DriftRemedy,
+    ) -> Result<Versioned<Drift>, Error> {
+        let mut tx = self.store.begin().await?;
+        tx.lock_audit().await?;
+        let found = find(&mut tx, place).await?;
+        let value = found.value.resolve(&call.actor, call.now)?;
+        call.expect_version(found.version)?;
+        let (node, tenant) = (value.node, value.tenant);
+        if tx.is_held(node).await? {
+            return Err(Refusal::Held.into());
+        }
+        let target = order_target(&mut tx, &value, remedy).await?;
+        let version = tx.update_drift(&value, found.version).await?;
+        self.write_orders(&mut tx, &target, &[node], call.now)
+            .await?;
+        self.commit(tx, call, "drift.resolved", tenant, value.id.0)
+            .await?;
+        counter!(metric::DRIFT_EVENTS, "event" => "resolved").increment(1);
+        self.announce_orders(&[node]);
+        Ok(Versioned { value, version })
+    }
+
+    /// One round: opens drifts of nodes that differ for longer than the grace, and resolves those of
+    /// nodes that follow their orders again. Gives the number of changes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn watch_drift(&self, replica: Uuid, now: Timestamp) -> Result<usize, Error> {
+        if !self.has_lease("drift", replica, now).await? {
+            return Ok(0);
+        }
+        let opened = self.open_drifts(now).await?;
+        let resolved = self.resolve_returned(now).await?;
+        counter!(metric::DRIFT_EVENTS, "event" => "opened").increment(opened as u64);
+        counter!(metric::DRIFT_EVENTS, "event" => "resolved").increment(resolved as u64);
+        Ok(opened + resolved)
+    }
+
+    async fn open_drifts(&self, now: Timestamp) -> Result<usize, Error> {
+        let since = now - DRIFT_GRACE;
+        let late = self.store.read().await?.divergences(since, CHUNK).await?;
+        if late.is_empty() {
+            return Ok(0);
+        }
+        let mut tx = self.store.begin().await?;
+        let call = Call::system(now);
+        let mut changes = Changes::default();
+        for divergence in late {
+            let drift = self.drift_of(&divergence, now);
+            tx.insert_drift(&drift).await?;
+            changes.push("drift.opened", &drift);
+        }
+        self.commit_all(tx, &call, changes).await
+    }
+
+    async fn resolve_returned(&self, now: Timestamp) -> Result<usize, Error> {
+        let returned = self.store.read().await?.returned_drifts(CHUNK).await?;
+        if returned.is_empty() {
+            return Ok(0);
+        }
+        let mut tx = self.store.begin().await?;
+        let call = Call::system(now);
+        let mut changes = Changes::default();
+        for (Versioned { value, version }, by_rollout) in returned {
+            let drift = value.follow(&Actor::System, by_rollout, now)?;
+            match tx.update_drift(&drift, version).await {
+                Ok(_) => changes.push("drift.resolved", &drift),
+                // An operator was faster.
+                Err(StoreError::Stale) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.commit_all(tx, &call, changes).await
+    }
+
+    fn drift_of(&self, divergence: &Divergence, now: Timestamp) -> Drift {
+        let Divergence {
+            node,
+            tenant,
+            desired,
+            active,
+        } = *divergence;
+        Drift {
+            id: DriftId::new(now, self.random_id()),
+            tenant,
+            node,
+            state: DriftState::Open,
+            desired,
+            active,
+            opened_at: now,
+            resolved_at: None,
+            resolution: None,
+        }
+    }
+
+    async fn commit_all(
+        &self,
+        mut tx: Transaction,
+        call: &Call,
+        changes: Changes,
+    ) -> Result<usize, Error> {
+        let Changes(mut entries) = changes;
+        let count = entries.len();
+        let Some((action, tenant, subject)) = entries.pop() else {
+            return Ok(0);
+        };
+        for (action, tenant, subject) in entries {
+            record(&mut tx, call, action, tenant, subject).await?;
+        }
+        self.commit(tx, call, action, tenant, subject).await?;
+        Ok(count)
+    }
+}
+
+/// Entries of the audit log.
+#[derive(Debug, Default)]
+struct Changes(Vec<(&'static str, Tenant, Uuid)>);
+
+impl Changes {
+    fn push(&mut self, action: &'static str, drift: &Drift) {
+        self.0.push((action, drift.tenant, drift.id.0));
+    }
+}
+
+async fn order_target(
+    tx: &mut Transaction,
+    drift: &Drift,
+    remedy: DriftRemedy,
+) -> Result<OrderTarget, Error> {
+    let node = tx.node(drift.node).await?.ok_or(Refusal::NotFound)?.value;
+    let ordered = node.order.map(|order| order.bundle);
+    let active = node.report.and_then(|report| report.status.active);
+    let bundle: Option<BundleId> = match remedy {
+        DriftRemedy::Reorder => ordered,
+        DriftRemedy::Accept => active,
+    };
+    let unknown = Refusal::invalid("remedy", "the node says that it runs no bundle");
+    let found = tx.bundle(bundle.ok_or(unknown)?).await?;
+    let found = found.filter(|found| found.value.tenant == drift.tenant);
+    let archive = found.and_then(|found| {
+        let bundle = found.value;
+        let is_signed = bundle.state == BundleState::Signed;
+        bundle
+            .archive
+            .filter(|_| is_signed)
+            .map(|archive| (bundle.id, archive.digest))
+    });
+    let refused = Refusal::invalid("remedy", "the bundle is not a signed one of the project");
+    let (bundle, digest) = archive.ok_or(refused)?;
+    Ok(OrderTarget {
+        org: drift.tenant.org,
+        bundle,
+        digest,
+        rollout: None,
+    })
+}
+
+/// A drift of another project looks like one that does not exist.
+async fn find(
+    tx: &mut Transaction,
+    (project, id): (ProjectId, DriftId),
+) -> Result<Versioned<Drift>, Error> {
+    let found = tx.drift(id).await?;
+    let found = found.filter(|found| found.value.tenant.project == Some(project));
+    Ok(found.ok_or(Refusal::NotFound)?)
+}

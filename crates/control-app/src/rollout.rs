@@ -1,0 +1,446 @@
+//! Rollouts, as operators steer them.
+
+use crate::app::{App, tenant};
+use crate::bundle;
+use crate::call::Call;
+use crate::error::Error;
+use crate::metric;
+use crate::order::OrderTarget;
+use control_domain::{
+    Access, BatchCounts, BundleState, Comparison, Figures, NewRollout, Node, Observation, Refusal,
+    Rollout, RolloutChange, RolloutCommand, RolloutEvent, RolloutState, Tenant, error_permille,
+    p99_ms,
+};
+use control_store::{Page, Revert, RolloutNode, StoreError, StoredBatch, Transaction, Versioned};
+use control_wire::{BundleId, NodeId, ProjectId, RolloutId};
+use jiff::Timestamp;
+use metrics::counter;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Nodes that are ordered in one transaction.
+const ORDER_CHUNK: i64 = 200;
+/// Nodes that are named one by one.
+const MAX_NAMED: usize = 1_000;
+
+/// Which nodes of the project.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NodeSelection {
+    /// These.
+    Named(Vec<NodeId>),
+    /// Those with all of these labels; none: all nodes.
+    Labelled(BTreeMap<String, String>),
+}
+
+/// A rollout with its batches, and how the one under way stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RolloutProgress {
+    /// The rollout.
+    pub rollout: Rollout,
+    /// The batches that were opened.
+    pub batches: Vec<StoredBatch>,
+    /// The nodes of the batch under way.
+    pub counts: Option<BatchCounts>,
+    /// What the gate sees of it now.
+    pub figures: Option<StoredFigures>,
+}
+
+/// What a gate saw, in few numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StoredFigures {
+    /// The nodes of the batch.
+    pub batch: StoredSide,
+    /// The nodes that they were compared with.
+    pub rest: StoredSide,
+}
+
+/// One side of a gate.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StoredSide {
+    /// Nodes that were looked at.
+    pub nodes: i64,
+    /// Requests that they answered.
+    pub requests: u64,
+    /// 5xx in thousandths.
+    pub error_permille: i64,
+    /// The 99th percentile of latency; none without requests.
+    pub p99_ms: Option<i64>,
+    /// The mean CPU of a node; 100 is one core.
+    pub cpu_percent: Option<f64>,
+}
+
+impl StoredFigures {
+    pub(crate) fn of(compared: &Comparison) -> Self {
+        let Comparison { batch, rest } = compared;
+        Self {
+            batch: StoredSide::of(batch),
+            rest: StoredSide::of(rest),
+        }
+    }
+}
+
+impl StoredSide {
+    fn of(figures: &Figures) -> Self {
+        let total = figures.total();
+        Self {
+            nodes: figures.nodes,
+            requests: total.requests,
+            error_permille: error_permille(&total),
+            p99_ms: p99_ms(&total),
+            cpu_percent: figures.mean_cpu_percent(),
+        }
+    }
+}
+
+impl App {
+    /// Plans a rollout: its nodes are chosen now.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn create_rollout(
+        &self,
+        call: &Call,
+        project: ProjectId,
+        mut new: NewRollout,
+        selection: NodeSelection,
+    ) -> Result<Versioned<Rollout>, Error> {
+        let mut tx = self.store.begin().await?;
+        let tenant = tenant(&mut tx, project).await?;
+        let id = RolloutId::new(call.now, self.random_id());
+        let bundle = new.bundle;
+        if let NodeSelection::Labelled(labels) = &selection {
+            new.labels.clone_from(labels);
+        }
+        let rollout = Rollout::create(&call.actor, tenant, id, new, call.now)?;
+        check_bundle(&mut tx, (project, bundle)).await?;
+        tx.insert_rollout(&rollout).await?;
+        let nodes = choose(&mut tx, (id, project), selection).await?;
+        let rollout = rollout.plan(nodes)?;
+        tx.number_batches(id, rollout.batch_size).await?;
+        let version = tx.update_rollout(&rollout, 1).await?;
+        self.commit(tx, call, "rollout.created", tenant, id.0)
+            .await?;
+        Ok(Versioned {
+            value: rollout,
+            version,
+        })
+    }
+
+    /// Carries out what an operator asks for.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn command_rollout(
+        &self,
+        call: &Call,
+        place: (ProjectId, RolloutId),
+        command: RolloutCommand,
+    ) -> Result<Versioned<Rollout>, Error> {
+        let mut tx = self.store.begin().await?;
+        let found = find(&mut tx, place).await?;
+        let change = found.value.decide(&call.actor, command, call.now)?;
+        call.expect_version(found.version)?;
+        if change.rollout.state == RolloutState::Running {
+            check_bundle(&mut tx, (place.0, found.value.bundle)).await?;
+        }
+        let stored = self.store_change(tx, call, (&change, None), found.version);
+        let version = stored.await?;
+        Ok(Versioned {
+            value: change.rollout,
+            version,
+        })
+    }
+
+    /// The rollouts of a project, perhaps only those in one state.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn rollouts(
+        &self,
+        call: &Call,
+        project: ProjectId,
+        state: Option<RolloutState>,
+        page: Page,
+    ) -> Result<Vec<Versioned<Rollout>>, Error> {
+        let mut tx = self.store.read().await?;
+        let tenant = tenant(&mut tx, project).await?;
+        call.actor.require(Access::READ_ROLLOUTS, tenant)?;
+        Ok(tx.rollouts(project, state, page).await?)
+    }
+
+    /// One rollout, with how it stands.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn rollout(
+        &self,
+        call: &Call,
+        place: (ProjectId, RolloutId),
+    ) -> Result<Versioned<RolloutProgress>, Error> {
+        let mut tx = self.store.read().await?;
+        let found = find(&mut tx, place).await?;
+        let tenant = found.value.tenant;
+        call.actor.require(Access::READ_ROLLOUTS, tenant)?;
+        let progress = progress(&mut tx, found.value, call.now).await?;
+        Ok(Versioned {
+            value: progress,
+            version: found.version,
+        })
+    }
+
+    /// The bundle and the nodes of a rollout, and how far each is.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]
+    pub async fn rollout_nodes(
+        &self,
+        call: &Call,
+        place: (ProjectId, RolloutId),
+        page: Page,
+    ) -> Result<(BundleId, Vec<RolloutNode>), Error> {
+        let mut tx = self.store.read().await?;
+        let found = find(&mut tx, place).await?;
+        let tenant = found.value.tenant;
+        call.actor.require(Access::READ_ROLLOUTS, tenant)?;
+        let nodes = tx.rollout_nodes(found.value.id, page).await?;
+        Ok((found.value.bundle, nodes))
+    }
+
+    /// Stores a step with all that follows from it, in one transaction; gives the next version.
+    ///
+    /// The rollout's row is written first: of two replicas with the same step, one waits here and
+    /// then finds another version.
+    pub(crate) async fn store_change(
+        &self,
+        mut tx: Transaction,
+        call: &Call,
+        (change, seen): (&RolloutChange, Option<&Observation>),
+        version: i64,
+    ) -> Result<i64, Error> {
+        let RolloutChange { rollout, event } = change;
+        let version = tx.update_rollout(rollout, version).await?;
+        if let Some(seen) = seen {
+            keep_figures(&mut tx, rollout, seen).await?;
+        }
+        let ordered = self.follow(&mut tx, rollout, *event, call.now).await?;
+        let (tenant, id) = (rollout.tenant, rollout.id);
+        self.commit(tx, call, &format!("rollout.{event}"), tenant, id.0)
+            .await?;
+        counter!(metric::ROLLOUT_EVENTS, "event" => event.name()).increment(1);
+        self.announce_orders(&ordered);
+        Ok(version)
+    }
+
+    /// What follows from an event; gives the nodes with new orders.
+    async fn follow(
+        &self,
+        tx: &mut Transaction,
+        rollout: &Rollout,
+        event: RolloutEvent,
+        now: Timestamp,
+    ) -> Result<Vec<NodeId>, Error> {
+        let since = Node::online_since(now);
+        match event {
+            RolloutEvent::Start | RolloutEvent::Approve => {
+                let held = tx.hold_nodes(rollout.id, true).await;
+                held.map_err(|error| {
+                    if matches!(error, StoreError::Conflict) {
+                        return Error::Refused(Refusal::Held);
+                    }
+                    error.into()
+                })?;
+            }
+            RolloutEvent::OpenBatch => {
+                tx.take_samples(rollout, since).await?;
+                return self.order_batch(tx, rollout, now).await;
+            }
+            RolloutEvent::OrderNodes => return self.order_batch(tx, rollout, now).await,
+            RolloutEvent::Resume if rollout.batch_under_way().is_some() => {
+                tx.take_samples(rollout, since).await?;
+                tx.reopen_batch(rollout, since).await?;
+            }
+            RolloutEvent::RevertNodes => return self.revert_nodes(tx, rollout, now).await,
+            RolloutEvent::PassBatch => tx.drop_samples(rollout.id).await?,
+            RolloutEvent::Complete | RolloutEvent::FinishRollback | RolloutEvent::Cancel => {
+                tx.hold_nodes(rollout.id, false).await?;
+                tx.drop_samples(rollout.id).await?;
+            }
+            RolloutEvent::Submit
+            | RolloutEvent::Resume
+            | RolloutEvent::SwitchBatch
+            | RolloutEvent::Pause
+            | RolloutEvent::Fail
+            | RolloutEvent::RollBack => {}
+        }
+        Ok(Vec::new())
+    }
+
+    async fn order_batch(
+        &self,
+        tx: &mut Transaction,
+        rollout: &Rollout,
+        now: Timestamp,
+    ) -> Result<Vec<NodeId>, Error> {
+        let number = rollout.batch.as_ref().map_or(0, |batch| batch.number);
+        // Before any counter is read.
+        tx.lock_audit().await?;
+        let nodes = tx.pending_nodes((rollout.id, number), ORDER_CHUNK).await?;
+        for node in &nodes {
+            tx.note_previous(rollout.id, *node).await?;
+        }
+        let found = tx.bundle(rollout.bundle).await?.ok_or(Refusal::NotFound)?;
+        let archive = found.value.archive.ok_or(Refusal::NotFound)?;
+        let target = target(rollout, rollout.bundle, archive.digest);
+        for order in self.write_orders(tx, &target, &nodes, now).await? {
+            let counter = i64::try_from(order.counter).unwrap_or(i64::MAX);
+            tx.note_order(rollout.id, order.node, counter).await?;
+        }
+        Ok(nodes)
+    }
+
+    async fn revert_nodes(
+        &self,
+        tx: &mut Transaction,
+        rollout: &Rollout,
+        now: Timestamp,
+    ) -> Result<Vec<NodeId>, Error> {
+        tx.lock_audit().await?;
+        let mut targets: BTreeMap<(BundleId, String), Vec<NodeId>> = BTreeMap::new();
+        for Revert { node, to } in tx.reverts(rollout.id, ORDER_CHUNK).await? {
+            match to {
+                Some(to) => targets.entry(to).or_default().push(node),
+                None => tx.note_revert(rollout.id, node, 0).await?,
+            }
+        }
+        let mut ordered = Vec::new();
+        for ((bundle, digest), nodes) in targets {
+            let target = target(rollout, bundle, digest);
+            for order in self.write_orders(tx, &target, &nodes, now).await? {
+                let counter = i64::try_from(order.counter).unwrap_or(i64::MAX);
+                tx.note_revert(rollout.id, order.node, counter).await?;
+            }
+            ordered.extend(nodes);
+        }
+        Ok(ordered)
+    }
+}
+
+fn target(rollout: &Rollout, bundle: BundleId, digest: String) -> OrderTarget {
+    let Tenant { org, project: _ } = rollout.tenant;
+    OrderTarget {
+        org,
+        bundle,
+        digest,
+        rollout: Some(rollout.id),
+    }
+}
+
+/// A rollout of another project looks like one that does not exist.
+async fn find(
+    tx: &mut Transaction,
+    (project, id): (ProjectId, RolloutId),
+) -> Result<Versioned<Rollout>, Error> {
+    let found = tx.rollout(id).await?;
+    let found = found.filter(|found| found.value.tenant.project == Some(project));
+    Ok(found.ok_or(Refusal::NotFound)?)
+}
+
+async fn progress(
+    tx: &mut Transaction,
+    rollout: Rollout,
+    now: Timestamp,
+) -> Result<RolloutProgress, Error> {
+    let batches = tx.rollout_batches(rollout.id).await?;
+    let is_open = rollout
+        .batch
+        .as_ref()
+        .is_some_and(|batch| batch.ended_at.is_none());
+    let since = Node::online_since(now);
+    let (mut counts, mut figures) = (None, None);
+    if is_open {
+        counts = tx.count_batch(&rollout, since).await?;
+        if rollout.strategy.gate.is_some() {
+            let compared = tx.compare_batch(&rollout, since).await?;
+            figures = Some(StoredFigures::of(&compared));
+        }
+    }
+    Ok(RolloutProgress {
+        rollout,
+        batches,
+        counts,
+        figures,
+    })
+}
+
+/// The figures behind the end of a batch outlive it.
+async fn keep_figures(
+    tx: &mut Transaction,
+    rollout: &Rollout,
+    seen: &Observation,
+) -> Result<(), Error> {
+    let ended = rollout
+        .batch
+        .as_ref()
+        .filter(|batch| batch.ended_at.is_some());
+    let (Some(batch), Some(counts)) = (ended, seen.batch) else {
+        return Ok(());
+    };
+    let figures = seen.compared.as_ref().map(StoredFigures::of);
+    let figures = figures.and_then(|figures| serde_json::to_string(&figures).ok());
+    let counted = (counts.nodes, counts.ready);
+    tx.keep_figures((rollout.id, batch.number), counted, figures)
+        .await?;
+    Ok(())
+}
+
+async fn check_bundle(
+    tx: &mut Transaction,
+    (project, id): (ProjectId, BundleId),
+) -> Result<(), Error> {
+    let found = bundle::find(tx, (project, id)).await;
+    let found = found.map_err(|error| {
+        if matches!(error, Error::Refused(Refusal::NotFound)) {
+            return Refusal::invalid("bundle", "does not exist in the project").into();
+        }
+        error
+    })?;
+    if found.value.state != BundleState::Signed {
+        return Err(Refusal::WrongState {
+            noun: "a bundle",
+            state: found.value.state.name(),
+            event: "be rolled out",
+        }
+        .into());
+    }
+    Ok(())
+}
+
+async fn choose(
+    tx: &mut Transaction,
+    (id, project): (RolloutId, ProjectId),
+    selection: NodeSelection,
+) -> Result<i64, Error> {
+    let nodes: BTreeSet<NodeId> = match selection {
+        NodeSelection::Labelled(labels) => {
+            return Ok(tx.choose_nodes(id, project, &labels).await?);
+        }
+        NodeSelection::Named(nodes) => nodes.into_iter().collect(),
+    };
+    if MAX_NAMED < nodes.len() {
+        return Err(Refusal::invalid("nodes", "are more than 1000: use labels").into());
+    }
+    for node in &nodes {
+        let found = tx.node(*node).await?;
+        if found.is_none_or(|found| found.value.tenant.project != Some(project)) {
+            let reason = "names a node that is not in the project";
+            return Err(Refusal::invalid("nodes", reason).into());
+        }
+        tx.choose_node(id, *node).await?;
+    }
+    Ok(i64::try_from(nodes.len()).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,11 @@
+//! A rollout: a bundle on its way to nodes, batch by batch.
+
+mod advance;
+mod command;
+mod state;
+mod strategy;
+
+pub use advance::{BatchCounts, Observation, Rejection, RevertCounts};
+pub use command::{Batch, BatchState, NewRollout, Rollout, RolloutChange, RolloutCommand};
+pub use state::{ROLLOUT_TRANSITIONS, RolloutEvent, RolloutState};
+pub use strategy::{BatchSize, OnFailure, Strategy};

@@ -1,0 +1,243 @@
+//! What the scheduler does next with a rollout.
+
+use crate::access::Access;
+use crate::actor::Actor;
+use crate::gate::{Comparison, GateVerdict};
+use crate::refusal::Refusal;
+use crate::rollout::command::{Batch, BatchState, Rollout, RolloutChange};
+use crate::rollout::state::{RolloutEvent, RolloutState};
+use crate::rollout::strategy::OnFailure;
+use jiff::{SignedDuration, Timestamp};
+use std::fmt::Write as _;
+
+/// What the database knows of a rollout that moves.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Observation {
+    /// Whether the bundle was revoked.
+    pub is_revoked: bool,
+    /// The nodes of the batch that is under way.
+    pub batch: Option<BatchCounts>,
+    /// A node of that batch that refused the bundle.
+    pub rejection: Option<Rejection>,
+    /// What the gate looks at; none if the rollout has no gate, or no node has switched.
+    pub compared: Option<Comparison>,
+    /// The nodes on their way back.
+    pub reverting: Option<RevertCounts>,
+}
+
+/// How many nodes of a batch are how far, by their own word.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BatchCounts {
+    /// All that exist.
+    pub nodes: i64,
+    /// Those that were not ordered yet.
+    pub unordered: i64,
+    /// Those that are online and run the bundle by the newest order.
+    pub ready: i64,
+    /// Those that are not online.
+    pub offline: i64,
+}
+
+/// A node that refused the bundle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rejection {
+    /// Its name.
+    pub node: String,
+    /// Its first diagnostic.
+    pub diagnostic: Option<String>,
+}
+
+/// How many nodes are how far on their way back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RevertCounts {
+    /// Those that were switched and not ordered back yet.
+    pub unordered: i64,
+    /// Those that are online and do not run what they were ordered.
+    pub waiting: i64,
+    /// Those that are offline; they have the order.
+    pub offline: i64,
+    /// Those that have nothing to go back to.
+    pub without_way: i64,
+}
+
+impl Rollout {
+    /// The next step; `None` to wait.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] unless the actor is the control plane itself.
+    pub fn advance(
+        &self,
+        actor: &Actor,
+        seen: &Observation,
+        now: Timestamp,
+    ) -> Result<Option<RolloutChange>, Refusal> {
+        actor.require(Access::System, self.tenant)?;
+        match self.state {
+            RolloutState::Running | RolloutState::Paused if seen.is_revoked => {
+                let reason = "the bundle was revoked".to_owned();
+                self.end_batch(RolloutEvent::Fail, reason, now).map(Some)
+            }
+            RolloutState::Running => self.run(seen, now).transpose(),
+            RolloutState::Failed => self.after(RolloutEvent::RollBack, now).map(Some),
+            RolloutState::RollingBack => self.revert(seen, now).transpose(),
+            RolloutState::Planned
+            | RolloutState::AwaitingApproval
+            | RolloutState::Paused
+            | RolloutState::Completed
+            | RolloutState::RolledBack
+            | RolloutState::Cancelled => Ok(None),
+        }
+    }
+
+    fn run(&self, seen: &Observation, now: Timestamp) -> Option<Result<RolloutChange, Refusal>> {
+        if self.not_before.is_some_and(|time| now < time) {
+            return None;
+        }
+        let Some(batch) = self.batch_under_way() else {
+            return Some(self.open_next(now));
+        };
+        let counts = seen.batch.unwrap_or_default();
+        if counts.unordered > 0 {
+            return Some(self.after(RolloutEvent::OrderNodes, now));
+        }
+        if let Some(Rejection { node, diagnostic }) = &seen.rejection {
+            let why = diagnostic.as_deref().unwrap_or("without a diagnostic");
+            return Some(self.fail(format!("node {node} rejected the bundle: {why}"), now));
+        }
+        self.look(batch, counts, seen, now)
+    }
+
+    fn look(
+        &self,
+        batch: &Batch,
+        counts: BatchCounts,
+        seen: &Observation,
+        now: Timestamp,
+    ) -> Option<Result<RolloutChange, Refusal>> {
+        let verdict = self.verdict(seen);
+        if let GateVerdict::Failed(failure) = &verdict
+            && failure.is_certain()
+        {
+            return Some(self.fail(failure.to_string(), now));
+        }
+        let is_late = batch.opened_at + seconds(self.strategy.deadline_secs) <= now;
+        let missing = counts.nodes - counts.ready;
+        let is_enough = missing <= self.strategy.max_unavailable;
+        // An online node is waited for; an offline one is not, while it may be missed.
+        let is_settled = is_enough && (missing <= counts.offline || is_late);
+        if !is_settled {
+            let all = counts.nodes;
+            return is_late.then(|| {
+                self.fail(
+                    format!("{missing} of {all} nodes did not switch in time"),
+                    now,
+                )
+            });
+        }
+        let Some(switched_at) = batch.switched_at else {
+            return Some(self.switch(now));
+        };
+        if now < switched_at + seconds(self.strategy.soak_secs) {
+            return None;
+        }
+        match verdict {
+            GateVerdict::Passed => Some(self.pass(now)),
+            GateVerdict::Failed(failure) => Some(self.fail(failure.to_string(), now)),
+            GateVerdict::NoData(why) => {
+                is_late.then(|| self.fail(format!("the gate has too little data: {why}"), now))
+            }
+        }
+    }
+
+    fn verdict(&self, seen: &Observation) -> GateVerdict {
+        match (self.strategy.gate, &seen.compared) {
+            (None, _) => GateVerdict::Passed,
+            (Some(gate), Some(compared)) => gate.judge(compared),
+            (Some(_), None) => GateVerdict::NoData("no node has switched".to_owned()),
+        }
+    }
+
+    fn open_next(&self, now: Timestamp) -> Result<RolloutChange, Refusal> {
+        let number = self.batch.as_ref().map_or(1, |batch| batch.number + 1);
+        if self.batches() < number {
+            return self.after(RolloutEvent::Complete, now);
+        }
+        let mut change = self.after(RolloutEvent::OpenBatch, now)?;
+        change.rollout.batch = Some(Batch::open(number, now));
+        Ok(change)
+    }
+
+    fn switch(&self, now: Timestamp) -> Result<RolloutChange, Refusal> {
+        let mut change = self.after(RolloutEvent::SwitchBatch, now)?;
+        if let Some(batch) = &mut change.rollout.batch {
+            batch.state = BatchState::Switched;
+            batch.switched_at = Some(now);
+        }
+        Ok(change)
+    }
+
+    fn pass(&self, now: Timestamp) -> Result<RolloutChange, Refusal> {
+        let mut change = self.after(RolloutEvent::PassBatch, now)?;
+        change.rollout.close_batch(BatchState::Passed, now);
+        Ok(change)
+    }
+
+    fn fail(&self, reason: String, now: Timestamp) -> Result<RolloutChange, Refusal> {
+        let event = match self.strategy.on_failure {
+            OnFailure::Pause => RolloutEvent::Pause,
+            OnFailure::RollBack => RolloutEvent::Fail,
+        };
+        self.end_batch(event, reason, now)
+    }
+
+    fn end_batch(
+        &self,
+        event: RolloutEvent,
+        reason: String,
+        now: Timestamp,
+    ) -> Result<RolloutChange, Refusal> {
+        let mut change = self.after(event, now)?;
+        change.rollout.reason = Some(reason);
+        change.rollout.close_batch(BatchState::Failed, now);
+        Ok(change)
+    }
+
+    fn revert(&self, seen: &Observation, now: Timestamp) -> Option<Result<RolloutChange, Refusal>> {
+        let counts = seen.reverting?;
+        if counts.unordered > 0 {
+            return Some(self.after(RolloutEvent::RevertNodes, now));
+        }
+        let since = self.reverting_since.unwrap_or(now);
+        let is_late = since + seconds(self.strategy.deadline_secs) <= now;
+        if counts.waiting > 0 && !is_late {
+            return None;
+        }
+        Some(self.finish_rollback(counts, now))
+    }
+
+    /// What is left behind is part of the reason: offline nodes have the order, and come back by it.
+    fn finish_rollback(
+        &self,
+        counts: RevertCounts,
+        now: Timestamp,
+    ) -> Result<RolloutChange, Refusal> {
+        let mut change = self.after(RolloutEvent::FinishRollback, now)?;
+        let mut reason = self.reason.clone().unwrap_or_default();
+        for (count, what) in [
+            (counts.waiting, "did not go back in time"),
+            (counts.offline, "offline will go back when they return"),
+            (counts.without_way, "had nothing to go back to"),
+        ] {
+            if count > 0 {
+                write!(reason, "; {count} nodes {what}").unwrap_or_default();
+            }
+        }
+        change.rollout.reason = Some(reason);
+        Ok(change)
+    }
+}
+
+fn seconds(secs: i64) -> SignedDuration {
+    SignedDuration::from_secs(secs)
+}

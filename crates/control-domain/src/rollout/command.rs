@@ -1,0 +1,303 @@
+//! A rollout, and what operators do with it.
+
+use crate::access::{Access, Tenant};
+use crate::actor::Actor;
+use crate::labels::Labels;
+use crate::machine::next_state;
+use crate::named::named;
+use crate::refusal::Refusal;
+use crate::rollout::state::{ROLLOUT_TRANSITIONS, RolloutEvent, RolloutState};
+use crate::rollout::strategy::Strategy;
+use control_wire::{BundleId, RolloutId};
+use jiff::Timestamp;
+use std::collections::BTreeMap;
+use uuid::Uuid;
+
+/// A rollout, without its nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rollout {
+    /// Its identifier.
+    pub id: RolloutId,
+    /// Its project.
+    pub tenant: Tenant,
+    /// The bundle that its nodes shall run.
+    pub bundle: BundleId,
+    /// How far it has come.
+    pub state: RolloutState,
+    /// How it goes.
+    pub strategy: Strategy,
+    /// The labels that its nodes had when it was planned; none: they were named, or all were meant.
+    pub labels: BTreeMap<String, String>,
+    /// Its nodes when it was planned.
+    pub nodes: i64,
+    /// Nodes of one batch.
+    pub batch_size: i64,
+    /// The batch that was opened last.
+    pub batch: Option<Batch>,
+    /// Why it stopped, or what it leaves behind.
+    pub reason: Option<String>,
+    /// No batch is opened before.
+    pub not_before: Option<Timestamp>,
+    /// The actor that made it.
+    pub created_by: Uuid,
+    /// The actor that asked for approval.
+    pub submitted_by: Option<Uuid>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it started.
+    pub started_at: Option<Timestamp>,
+    /// When the way back began.
+    pub reverting_since: Option<Timestamp>,
+    /// When nothing happened to it any more.
+    pub ended_at: Option<Timestamp>,
+}
+
+named! {
+    /// How far a batch has come.
+    BatchState {
+        /// Its nodes are ordered to run the bundle.
+        Open = "open",
+        /// Its nodes run the bundle, and are looked at.
+        Switched = "switched",
+        /// It passed.
+        Passed = "passed",
+        /// It did not.
+        Failed = "failed",
+    }
+}
+
+/// Nodes that are switched together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Batch {
+    /// Counted from 1.
+    pub number: i64,
+    /// How far it has come.
+    pub state: BatchState,
+    /// When its nodes were ordered first; a resumed rollout begins anew.
+    pub opened_at: Timestamp,
+    /// When its nodes ran the bundle.
+    pub switched_at: Option<Timestamp>,
+    /// When it passed or failed.
+    pub ended_at: Option<Timestamp>,
+}
+
+/// What is asked for when a rollout is made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewRollout {
+    /// The bundle.
+    pub bundle: BundleId,
+    /// How it shall go.
+    pub strategy: Strategy,
+    /// The labels of its nodes.
+    pub labels: BTreeMap<String, String>,
+    /// No batch is opened before.
+    pub not_before: Option<Timestamp>,
+}
+
+named! {
+    /// What an operator may do with a rollout.
+    RolloutCommand {
+        /// Begins it, or asks for approval.
+        Start = "start",
+        /// Agrees to it.
+        Approve = "approve",
+        /// Stops it for a while.
+        Pause = "pause",
+        /// Goes on.
+        Resume = "resume",
+        /// Ends it, and leaves nodes as they are.
+        Cancel = "cancel",
+        /// Brings its nodes back.
+        RollBack = "rollback",
+    }
+}
+
+/// A step of a rollout: stored together with what follows from the event, or not at all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RolloutChange {
+    /// The rollout behind the step.
+    pub rollout: Rollout,
+    /// What happened.
+    pub event: RolloutEvent,
+}
+
+impl Rollout {
+    /// A new rollout; its nodes are counted by [`Rollout::plan`].
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission, or for a bad field.
+    pub fn create(
+        actor: &Actor,
+        tenant: Tenant,
+        id: RolloutId,
+        new: NewRollout,
+        now: Timestamp,
+    ) -> Result<Self, Refusal> {
+        actor.require(Access::WRITE_ROLLOUTS, tenant)?;
+        let NewRollout {
+            bundle,
+            strategy,
+            labels,
+            not_before,
+        } = new;
+        strategy.check()?;
+        let labels = Labels::parse(labels)?.pairs().clone();
+        Ok(Self {
+            id,
+            tenant,
+            bundle,
+            state: RolloutState::Planned,
+            strategy,
+            labels,
+            nodes: 0,
+            batch_size: 1,
+            batch: None,
+            reason: None,
+            not_before,
+            created_by: actor.id(),
+            submitted_by: None,
+            created_at: now,
+            started_at: None,
+            reverting_since: None,
+            ended_at: None,
+        })
+    }
+
+    /// The rollout with its nodes, which are so many.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::Invalid`] for no nodes, or too many batches.
+    pub fn plan(self, nodes: i64) -> Result<Self, Refusal> {
+        if nodes < 1 {
+            return Err(Refusal::invalid("nodes", "no node of the project is meant"));
+        }
+        let batch_size = self.strategy.batch_size(nodes)?;
+        Ok(Self {
+            nodes,
+            batch_size,
+            ..self
+        })
+    }
+
+    /// Carries out what an operator asks for.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] without the permission, or in the wrong state.
+    pub fn decide(
+        &self,
+        actor: &Actor,
+        command: RolloutCommand,
+        now: Timestamp,
+    ) -> Result<RolloutChange, Refusal> {
+        actor.require(Access::WRITE_ROLLOUTS, self.tenant)?;
+        match command {
+            RolloutCommand::Start if self.strategy.needs_approval => self.submit(actor, now),
+            RolloutCommand::Start => self.after(RolloutEvent::Start, now),
+            RolloutCommand::Approve => self.approve(actor, now),
+            RolloutCommand::Pause => self.stop(RolloutEvent::Pause, "paused by hand", now),
+            RolloutCommand::Resume => self.resume(now),
+            RolloutCommand::Cancel => self.stop(RolloutEvent::Cancel, "cancelled by hand", now),
+            RolloutCommand::RollBack => {
+                self.stop(RolloutEvent::RollBack, "rolled back by hand", now)
+            }
+        }
+    }
+
+    /// How many batches there are.
+    pub fn batches(&self) -> i64 {
+        let size = self.batch_size.max(1);
+        self.nodes.saturating_add(size - 1) / size
+    }
+
+    /// The batch that was opened and has not passed.
+    pub fn batch_under_way(&self) -> Option<&Batch> {
+        let batch = self.batch.as_ref();
+        batch.filter(|batch| batch.state != BatchState::Passed)
+    }
+
+    fn submit(&self, actor: &Actor, now: Timestamp) -> Result<RolloutChange, Refusal> {
+        let mut change = self.after(RolloutEvent::Submit, now)?;
+        change.rollout.submitted_by = Some(actor.id());
+        Ok(change)
+    }
+
+    fn approve(&self, actor: &Actor, now: Timestamp) -> Result<RolloutChange, Refusal> {
+        let change = self.after(RolloutEvent::Approve, now)?;
+        let own = self.submitted_by == Some(actor.id());
+        (!own).then_some(change).ok_or(Refusal::OwnApproval)
+    }
+
+    /// The batch that was under way begins anew.
+    fn resume(&self, now: Timestamp) -> Result<RolloutChange, Refusal> {
+        let mut change = self.after(RolloutEvent::Resume, now)?;
+        change.rollout.reason = None;
+        if let Some(batch) = &mut change.rollout.batch
+            && batch.state != BatchState::Passed
+        {
+            *batch = Batch::open(batch.number, now);
+        }
+        Ok(change)
+    }
+
+    fn stop(
+        &self,
+        event: RolloutEvent,
+        reason: &str,
+        now: Timestamp,
+    ) -> Result<RolloutChange, Refusal> {
+        let mut change = self.after(event, now)?;
+        change.rollout.reason = Some(reason.to_owned());
+        if event != RolloutEvent::Pause {
+            change.rollout.close_batch(BatchState::Failed, now);
+        }
+        Ok(change)
+    }
+
+    /// Ends the batch under way.
+    pub(super) fn close_batch(&mut self, state: BatchState, now: Timestamp) {
+        if let Some(batch) = &mut self.batch
+            && batch.state != BatchState::Passed
+        {
+            batch.state = state;
+            batch.ended_at = Some(now);
+        }
+    }
+
+    /// The rollout in its next state, with the times that follow from it.
+    pub(super) fn after(
+        &self,
+        event: RolloutEvent,
+        now: Timestamp,
+    ) -> Result<RolloutChange, Refusal> {
+        let state = next_state(ROLLOUT_TRANSITIONS, self.state, event);
+        let state = state.ok_or(Refusal::WrongState {
+            noun: "a rollout",
+            state: self.state.name(),
+            event: event.name(),
+        })?;
+        let first = |time: Option<Timestamp>, is_now: bool| time.or(is_now.then_some(now));
+        let rollout = Self {
+            state,
+            started_at: first(self.started_at, state == RolloutState::Running),
+            reverting_since: first(self.reverting_since, state == RolloutState::RollingBack),
+            ended_at: first(self.ended_at, state.is_final()),
+            ..self.clone()
+        };
+        Ok(RolloutChange { rollout, event })
+    }
+}
+
+impl Batch {
+    pub(super) fn open(number: i64, now: Timestamp) -> Self {
+        Self {
+            number,
+            state: BatchState::Open,
+            opened_at: now,
+            switched_at: None,
+            ended_at: None,
+        }
+    }
+}

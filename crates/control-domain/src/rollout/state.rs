@@ -1,0 +1,107 @@
+//! The rollout's state machine as one table.
+
+use crate::machine::Transition;
+use crate::named::named;
+
+named! {
+    /// How far a rollout has come.
+    RolloutState {
+        /// Its nodes are chosen and nothing is ordered yet.
+        Planned = "planned",
+        /// It was submitted, and a second actor must agree.
+        AwaitingApproval = "awaiting_approval",
+        /// Batch follows batch.
+        Running = "running",
+        /// No further node is moved until it is resumed.
+        Paused = "paused",
+        /// Every batch has passed.
+        Completed = "completed",
+        /// A batch did not pass; the way back begins at once.
+        Failed = "failed",
+        /// Nodes are ordered to run what they ran before.
+        RollingBack = "rolling_back",
+        /// The nodes run what they ran before.
+        RolledBack = "rolled_back",
+        /// It was ended by hand; nodes stay as they are.
+        Cancelled = "cancelled",
+    }
+}
+
+named! {
+    /// What happens to a rollout.
+    RolloutEvent {
+        /// It shall start, and needs approval.
+        Submit = "submit",
+        /// It starts.
+        Start = "start",
+        /// A second actor agrees.
+        Approve = "approve",
+        /// The nodes of the next batch are ordered to run the bundle.
+        OpenBatch = "open_batch",
+        /// More nodes of a large batch are ordered.
+        OrderNodes = "order_nodes",
+        /// All nodes of the batch that are there run the bundle.
+        SwitchBatch = "switch_batch",
+        /// The batch has passed its gate.
+        PassBatch = "pass_batch",
+        /// It is paused, by hand or because a batch did not pass.
+        Pause = "pause",
+        /// It goes on with the batch that was under way.
+        Resume = "resume",
+        /// No batch is left.
+        Complete = "complete",
+        /// A batch did not pass, or the bundle was revoked.
+        Fail = "fail",
+        /// The way back begins.
+        RollBack = "roll_back",
+        /// Nodes are ordered to run what they ran before.
+        RevertNodes = "revert_nodes",
+        /// The way back has ended.
+        FinishRollback = "finish_rollback",
+        /// It is ended by hand.
+        Cancel = "cancel",
+    }
+}
+
+use RolloutEvent as Event;
+use RolloutState as State;
+
+/// Every way of a rollout.
+pub const ROLLOUT_TRANSITIONS: &[Transition<State, Event>] = &[
+    Transition::new(State::Planned, Event::Submit, State::AwaitingApproval),
+    Transition::new(State::Planned, Event::Start, State::Running),
+    Transition::new(State::Planned, Event::Cancel, State::Cancelled),
+    Transition::new(State::AwaitingApproval, Event::Approve, State::Running),
+    Transition::new(State::AwaitingApproval, Event::Cancel, State::Cancelled),
+    Transition::new(State::Running, Event::OpenBatch, State::Running),
+    Transition::new(State::Running, Event::OrderNodes, State::Running),
+    Transition::new(State::Running, Event::SwitchBatch, State::Running),
+    Transition::new(State::Running, Event::PassBatch, State::Running),
+    Transition::new(State::Running, Event::Complete, State::Completed),
+    Transition::new(State::Running, Event::Pause, State::Paused),
+    Transition::new(State::Running, Event::Fail, State::Failed),
+    Transition::new(State::Running, Event::RollBack, State::RollingBack),
+    Transition::new(State::Running, Event::Cancel, State::Cancelled),
+    Transition::new(State::Paused, Event::Resume, State::Running),
+    Transition::new(State::Paused, Event::Fail, State::Failed),
+    Transition::new(State::Paused, Event::RollBack, State::RollingBack),
+    Transition::new(State::Paused, Event::Cancel, State::Cancelled),
+    Transition::new(State::Failed, Event::RollBack, State::RollingBack),
+    Transition::new(State::RollingBack, Event::RevertNodes, State::RollingBack),
+    Transition::new(State::RollingBack, Event::FinishRollback, State::RolledBack),
+];
+
+impl RolloutState {
+    /// Whether the rollout keeps its nodes from other rollouts.
+    pub fn holds_nodes(self) -> bool {
+        matches!(
+            self,
+            Self::Running | Self::Paused | Self::Failed | Self::RollingBack
+        )
+    }
+
+    /// Whether nothing happens to it any more.
+    pub fn is_final(self) -> bool {
+        ROLLOUT_TRANSITIONS.iter().all(|row| row.from != self)
+    }
+}

@@ -1,0 +1,155 @@
+//! What passes the gate, and that no data does not.
+#![expect(clippy::indexing_slicing, reason = "a test may stop")]
+
+use control_domain::{Comparison, Figures, Gate, GateVerdict, p99_ms};
+use control_wire::{RouteTraffic, Traffic};
+use std::collections::BTreeMap;
+
+const GATE: Gate = Gate {
+    min_requests: 100,
+    max_error_increase_permille: 5,
+    max_p99_percent: 150,
+    p99_slack_ms: 0,
+    max_cpu_increase_percent: 20,
+    max_new_failures: 2,
+};
+
+fn route(requests: u64, errors: u64, bucket: usize) -> RouteTraffic {
+    let mut latency = [0; 12];
+    latency[bucket] = requests;
+    RouteTraffic {
+        requests,
+        errors,
+        latency,
+        ..RouteTraffic::default()
+    }
+}
+
+fn failing(reason: &str, failures: u64) -> RouteTraffic {
+    RouteTraffic {
+        reasons: BTreeMap::from([(reason.to_owned(), failures)]),
+        ..route(1_000, 0, 2)
+    }
+}
+
+fn traffic(routes: &[(&str, RouteTraffic)]) -> Traffic {
+    let routes = routes.iter().cloned();
+    Traffic {
+        routes: routes
+            .map(|(name, route)| (name.to_owned(), route))
+            .collect(),
+    }
+}
+
+fn node(cpu_percent: f64, routes: &[(&str, RouteTraffic)]) -> Figures {
+    let mut figures = Figures::default();
+    figures.add(cpu_percent, Some(traffic(routes)), None);
+    figures
+}
+
+fn verdict(batch: Figures, rest: Figures) -> &'static str {
+    match GATE.judge(&Comparison { batch, rest }) {
+        GateVerdict::Passed => "passed",
+        GateVerdict::NoData(_) => "no data",
+        GateVerdict::Failed(failure) => match failure {
+            control_domain::GateFailure::Errors(_) => "errors",
+            control_domain::GateFailure::NewReason(_) => "reason",
+            control_domain::GateFailure::Latency(_) => "latency",
+            control_domain::GateFailure::Cpu(_) => "cpu",
+        },
+    }
+}
+
+#[test]
+fn a_batch_passes_only_with_proof() {
+    let good = || node(10.0, &[("api", route(1_000, 0, 2))]);
+    let one = |route: RouteTraffic| node(10.0, &[("api", route)]);
+    let silent = || {
+        let mut figures = good();
+        figures.add(10.0, None, None);
+        figures
+    };
+    let rare = ("rare", route(150, 150, 2));
+    let cases = [
+        (good(), good(), "passed"),
+        (one(route(1_000, 5, 2)), good(), "passed"),
+        (one(route(1_000, 6, 2)), good(), "errors"),
+        (one(route(1_000, 0, 3)), good(), "latency"),
+        (one(route(99, 0, 2)), good(), "no data"),
+        (good(), one(route(99, 0, 2)), "no data"),
+        (Figures::default(), good(), "no data"),
+        (good(), Figures::default(), "no data"),
+        (silent(), good(), "no data"),
+        (node(30.0, &[("api", route(1_000, 0, 2))]), good(), "passed"),
+        (node(31.0, &[("api", route(1_000, 0, 2))]), good(), "cpu"),
+        (one(failing("connect_refused", 2)), good(), "passed"),
+        (one(failing("connect_refused", 3)), good(), "reason"),
+        (
+            one(failing("connect_refused", 3)),
+            one(failing("connect_refused", 1)),
+            "passed",
+        ),
+        (one(failing("route_not_found", 7)), good(), "passed"),
+        (one(failing("route_not_found", 8)), good(), "reason"),
+        (one(failing("client_aborted", 900)), good(), "passed"),
+        (one(failing("a reason of tomorrow", 3)), good(), "reason"),
+        // One broken route among many requests.
+        (
+            node(10.0, &[("api", route(100_000, 0, 2)), rare]),
+            good(),
+            "errors",
+        ),
+    ];
+    for (index, (batch, rest, expected)) in cases.into_iter().enumerate() {
+        assert_eq!(verdict(batch, rest), expected, "case {index}");
+    }
+}
+
+#[test]
+fn only_what_came_since_the_sample_counts() {
+    let before = traffic(&[("api", failing("timeout", 40))]);
+    let mut now = failing("timeout", 41);
+    now.requests += 500;
+    now.latency[2] += 500;
+    let mut figures = Figures::default();
+    figures.add(1.0, Some(traffic(&[("api", now)])), Some(&before));
+    let total = figures.total();
+    assert_eq!((total.requests, total.reasons["timeout"]), (500, 1));
+    // A node that began to count anew counts whole.
+    let mut figures = Figures::default();
+    figures.add(
+        1.0,
+        Some(traffic(&[("api", route(7, 0, 2))])),
+        Some(&before),
+    );
+    assert_eq!(figures.total().requests, 7);
+}
+
+#[test]
+fn counters_without_sense_stop_at_their_limit() {
+    let absurd = || RouteTraffic {
+        requests: u64::MAX,
+        errors: u64::MAX,
+        reasons: BTreeMap::from([("timeout".to_owned(), u64::MAX)]),
+        latency: [u64::MAX; 12],
+    };
+    let mut figures = node(f64::MAX, &[("api", absurd())]);
+    figures.add(f64::MAX, Some(traffic(&[("api", absurd())])), None);
+    assert_eq!(figures.total().requests, u64::MAX);
+    let good = node(10.0, &[("api", route(1_000, 0, 2))]);
+    assert_ne!(verdict(figures, good), "passed");
+}
+
+#[test]
+fn a_percentile_lies_within_its_bucket() {
+    let mut mixed = route(98, 0, 0);
+    mixed.latency[4] = 2;
+    for (route, expected) in [
+        (route(0, 0, 0), None),
+        (route(100, 0, 3), Some(9)),
+        (mixed, Some(17)),
+        (route(1, 0, 11), Some(9_950)),
+    ] {
+        assert_eq!(p99_ms(&route), expected, "{route:?}");
+    }
+}

@@ -1,0 +1,355 @@
+//! Rollouts and their batches.
+
+use crate::error::StoreError;
+use crate::node::to_json;
+use crate::row::{
+    id, json, named, number, optional_id, optional_number, optional_text, optional_time, time,
+    truth, versioned,
+};
+use crate::statement::{Record, sql};
+use crate::store::Transaction;
+use crate::versioned::{Page, Versioned};
+use control_domain::{
+    Batch, BatchSize, BatchState, Gate, OnFailure, Rollout, RolloutState, Strategy, Tenant,
+};
+use control_wire::{BundleId, ProjectId, RolloutId};
+use sqlx::any::AnyRow;
+
+/// Rollouts that one look takes up.
+const MAX_MOVING: i64 = 1_000;
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT r.id AS id, r.org_id AS org_id, r.project_id AS project_id,
+               r.bundle_id AS bundle_id, r.state AS state, r.batch_count AS batch_count,
+               r.batch_percent AS batch_percent, r.max_unavailable AS max_unavailable,
+               r.deadline_secs AS deadline_secs, r.soak_secs AS soak_secs,
+               r.gate_min_requests AS gate_min_requests,
+               r.gate_error_permille AS gate_error_permille,
+               r.gate_p99_percent AS gate_p99_percent, r.gate_p99_slack_ms AS gate_p99_slack_ms,
+               r.gate_cpu_percent AS gate_cpu_percent, r.gate_new_failures AS gate_new_failures,
+               r.needs_approval AS needs_approval, r.on_failure AS on_failure,
+               r.labels AS labels, r.nodes AS nodes, r.batch_size AS batch_size,
+               r.batch AS batch, r.reason AS reason, r.not_before AS not_before,
+               r.created_by AS created_by, r.submitted_by AS submitted_by,
+               r.created_at AS created_at, r.started_at AS started_at,
+               r.reverting_since AS reverting_since, r.ended_at AS ended_at,
+               r.version AS version, b.state AS batch_state, b.opened_at AS opened_at,
+               b.switched_at AS switched_at, b.ended_at AS batch_ended_at
+             FROM rollouts r
+             LEFT JOIN rollout_batches b ON b.rollout_id = r.id AND b.number = r.batch ",
+            $rest
+        )
+    };
+}
+
+/// A batch as it was kept when it ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredBatch {
+    /// The batch.
+    pub batch: Batch,
+    /// Its nodes; none before it ended.
+    pub nodes: Option<i64>,
+    /// Those that ran the bundle.
+    pub ready: Option<i64>,
+    /// JSON of what the gate saw.
+    pub figures: Option<String>,
+}
+
+impl Transaction {
+    /// Inserts a new rollout.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn insert_rollout(&mut self, rollout: &Rollout) -> Result<(), StoreError> {
+        let Rollout {
+            id,
+            tenant: Tenant { org, project },
+            bundle,
+            state,
+            strategy,
+            labels,
+            nodes,
+            batch_size,
+            batch: _,
+            reason: _,
+            not_before,
+            created_by,
+            submitted_by: _,
+            created_at,
+            started_at: _,
+            reverting_since: _,
+            ended_at: _,
+        } = rollout;
+        let Strategy {
+            batch,
+            max_unavailable,
+            deadline_secs,
+            soak_secs,
+            gate,
+            needs_approval,
+            on_failure,
+        } = *strategy;
+        let (batch_count, batch_percent) = match batch {
+            BatchSize::Count(count) => (Some(count), None),
+            BatchSize::Percent(percent) => (None, Some(percent)),
+        };
+        let insert = "INSERT INTO rollouts (id, org_id, project_id, bundle_id, state, batch_count,
+                        batch_percent, max_unavailable, deadline_secs, soak_secs, needs_approval,
+                        on_failure, labels, nodes, batch_size, not_before, created_by, created_at,
+                        gate_min_requests, gate_error_permille, gate_p99_percent,
+                        gate_p99_slack_ms, gate_cpu_percent, gate_new_failures, version)
+                      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15,
+                        $16, $17, $18, $19, $20, $21, $22, $23, $24, 1)";
+        let insert = sql(insert)
+            .bind(*id)
+            .bind(*org)
+            .bind(*project)
+            .bind(*bundle);
+        let insert = insert
+            .bind(state.name())
+            .bind(batch_count)
+            .bind(batch_percent);
+        let insert = insert
+            .bind(max_unavailable)
+            .bind(deadline_secs)
+            .bind(soak_secs)
+            .bind(needs_approval)
+            .bind(on_failure.name())
+            .bind(to_json(labels)?);
+        let insert = insert.bind(*nodes).bind(*batch_size).bind(*not_before);
+        let insert = insert.bind(*created_by).bind(*created_at);
+        let insert = insert
+            .bind(gate.map(|gate| gate.min_requests))
+            .bind(gate.map(|gate| gate.max_error_increase_permille))
+            .bind(gate.map(|gate| gate.max_p99_percent))
+            .bind(gate.map(|gate| gate.p99_slack_ms))
+            .bind(gate.map(|gate| gate.max_cpu_increase_percent))
+            .bind(gate.map(|gate| gate.max_new_failures));
+        insert.run(self).await?;
+        Ok(())
+    }
+
+    /// The rollout, if it exists.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn rollout(
+        &mut self,
+        rollout: RolloutId,
+    ) -> Result<Option<Versioned<Rollout>>, StoreError> {
+        let one = sql(select!("WHERE r.id = $1"));
+        one.bind(rollout).one(self).await
+    }
+
+    /// The rollouts of a project, perhaps only those in one state.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn rollouts(
+        &mut self,
+        project: ProjectId,
+        state: Option<RolloutState>,
+        page: Page,
+    ) -> Result<Vec<Versioned<Rollout>>, StoreError> {
+        let Some(state) = state else {
+            let list = select!("WHERE r.project_id = $1 AND r.id > $2 ORDER BY r.id LIMIT $3");
+            return sql(list).bind(project).page(self, page).await;
+        };
+        let list = select!(
+            "WHERE r.project_id = $1 AND r.state = $2 AND r.id > $3 ORDER BY r.id LIMIT $4"
+        );
+        let list = sql(list).bind(project).bind(state.name());
+        list.page(self, page).await
+    }
+
+    /// Rollouts that the scheduler has to look at. A paused one is among them if its bundle was
+    /// revoked.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn moving_rollouts(&mut self) -> Result<Vec<RolloutId>, StoreError> {
+        let moving = "SELECT r.id AS id FROM rollouts r
+                      WHERE r.state IN ('running', 'paused', 'failed', 'rolling_back')
+                        AND (r.state <> 'paused' OR EXISTS (
+                          SELECT 1 FROM bundles b WHERE b.id = r.bundle_id AND b.state = 'revoked'))
+                      ORDER BY r.id LIMIT $1";
+        let rows = sql(moving).bind(MAX_MOVING).rows(self).await?;
+        rows.iter().map(|row| id(row, "id")).collect()
+    }
+
+    /// Updates the rollout that had `version`, with the batch under way; gives the next version.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Stale`]
+    pub async fn update_rollout(
+        &mut self,
+        rollout: &Rollout,
+        version: i64,
+    ) -> Result<i64, StoreError> {
+        let update = "UPDATE rollouts SET state = $1, batch = $2, reason = $3, submitted_by = $4,
+                        started_at = $5, reverting_since = $6, ended_at = $7, nodes = $8,
+                        batch_size = $9, version = version + 1
+                      WHERE id = $10 AND version = $11";
+        let update = sql(update)
+            .bind(rollout.state.name())
+            .bind(rollout.batch.as_ref().map(|batch| batch.number))
+            .bind(rollout.reason.clone())
+            .bind(rollout.submitted_by);
+        let update = update
+            .bind(rollout.started_at)
+            .bind(rollout.reverting_since)
+            .bind(rollout.ended_at);
+        let update = update.bind(rollout.nodes).bind(rollout.batch_size);
+        let version = update.bind(rollout.id).write(self, version).await?;
+        if let Some(batch) = &rollout.batch {
+            self.write_batch(rollout.id, batch).await?;
+        }
+        Ok(version)
+    }
+
+    /// Keeps what was seen of a batch when it ended.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn keep_figures(
+        &mut self,
+        (rollout, batch): (RolloutId, i64),
+        (nodes, ready): (i64, i64),
+        figures: Option<String>,
+    ) -> Result<(), StoreError> {
+        let update = "UPDATE rollout_batches SET nodes = $3, ready = $4, figures = $5
+                      WHERE rollout_id = $1 AND number = $2";
+        let update = sql(update).bind(rollout).bind(batch).bind(nodes);
+        update.bind(ready).bind(figures).run(self).await?;
+        Ok(())
+    }
+
+    /// The batches of a rollout that were opened, at most 500.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn rollout_batches(
+        &mut self,
+        rollout: RolloutId,
+    ) -> Result<Vec<StoredBatch>, StoreError> {
+        let list = "SELECT number AS batch, state AS batch_state, opened_at, switched_at,
+                      ended_at AS batch_ended_at, nodes, ready, figures
+                    FROM rollout_batches WHERE rollout_id = $1 ORDER BY number";
+        let rows = sql(list).bind(rollout).rows(self).await?;
+        let stored = |row| {
+            Ok(StoredBatch {
+                batch: batch(row)?.ok_or(StoreError::Corrupt("batch"))?,
+                nodes: optional_number(row, "nodes")?,
+                ready: optional_number(row, "ready")?,
+                figures: optional_text(row, "figures")?,
+            })
+        };
+        rows.iter().map(stored).collect()
+    }
+
+    /// Whether a rollout that has not ended brings the bundle to nodes.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn bundle_moves(&mut self, bundle: BundleId) -> Result<bool, StoreError> {
+        let first = "SELECT id FROM rollouts WHERE bundle_id = $1
+                     AND state IN ('running', 'paused', 'failed', 'rolling_back') LIMIT 1";
+        Ok(sql(first).bind(bundle).row(self).await?.is_some())
+    }
+
+    async fn write_batch(&mut self, rollout: RolloutId, batch: &Batch) -> Result<(), StoreError> {
+        let Batch {
+            number,
+            state,
+            opened_at,
+            switched_at,
+            ended_at,
+        } = batch;
+        let upsert = "INSERT INTO rollout_batches (rollout_id, number, state, opened_at,
+                        switched_at, ended_at) VALUES ($1, $2, $3, $4, $5, $6)
+                      ON CONFLICT (rollout_id, number) DO UPDATE SET
+                        state = excluded.state, opened_at = excluded.opened_at,
+                        switched_at = excluded.switched_at, ended_at = excluded.ended_at";
+        let upsert = sql(upsert).bind(rollout).bind(*number).bind(state.name());
+        let upsert = upsert.bind(*opened_at).bind(*switched_at).bind(*ended_at);
+        upsert.run(self).await?;
+        Ok(())
+    }
+}
+
+impl Record for Rollout {
+    fn read(row: &AnyRow) -> Result<Versioned<Self>, StoreError> {
+        let rollout = Self {
+            id: id(row, "id")?,
+            tenant: Tenant::project(id(row, "org_id")?, id(row, "project_id")?),
+            bundle: id(row, "bundle_id")?,
+            state: named(row, "state", RolloutState::from_name)?,
+            strategy: strategy(row)?,
+            labels: json(row, "labels")?,
+            nodes: number(row, "nodes")?,
+            batch_size: number(row, "batch_size")?,
+            batch: batch(row)?,
+            reason: optional_text(row, "reason")?,
+            not_before: optional_time(row, "not_before")?,
+            created_by: id(row, "created_by")?,
+            submitted_by: optional_id(row, "submitted_by")?,
+            created_at: time(row, "created_at")?,
+            started_at: optional_time(row, "started_at")?,
+            reverting_since: optional_time(row, "reverting_since")?,
+            ended_at: optional_time(row, "ended_at")?,
+        };
+        versioned(rollout, row)
+    }
+}
+
+fn strategy(row: &AnyRow) -> Result<Strategy, StoreError> {
+    let count = optional_number(row, "batch_count")?.map(BatchSize::Count);
+    let percent = optional_number(row, "batch_percent")?.map(BatchSize::Percent);
+    let batch = count.or(percent);
+    Ok(Strategy {
+        batch: batch.ok_or(StoreError::Corrupt("batch_count"))?,
+        max_unavailable: number(row, "max_unavailable")?,
+        deadline_secs: number(row, "deadline_secs")?,
+        soak_secs: number(row, "soak_secs")?,
+        gate: gate(row)?,
+        needs_approval: truth(row, "needs_approval")?,
+        on_failure: named(row, "on_failure", OnFailure::from_name)?,
+    })
+}
+
+fn gate(row: &AnyRow) -> Result<Option<Gate>, StoreError> {
+    let Some(min_requests) = optional_number(row, "gate_min_requests")? else {
+        return Ok(None);
+    };
+    Ok(Some(Gate {
+        min_requests,
+        max_error_increase_permille: number(row, "gate_error_permille")?,
+        max_p99_percent: number(row, "gate_p99_percent")?,
+        p99_slack_ms: number(row, "gate_p99_slack_ms")?,
+        max_cpu_increase_percent: number(row, "gate_cpu_percent")?,
+        max_new_failures: number(row, "gate_new_failures")?,
+    }))
+}
+
+fn batch(row: &AnyRow) -> Result<Option<Batch>, StoreError> {
+    let Some(number) = optional_number(row, "batch")? else {
+        return Ok(None);
+    };
+    Ok(Some(Batch {
+        number,
+        state: named(row, "batch_state", BatchState::from_name)?,
+        opened_at: time(row, "opened_at")?,
+        switched_at: optional_time(row, "switched_at")?,
+        ended_at: optional_time(row, "batch_ended_at")?,
+    }))
+}

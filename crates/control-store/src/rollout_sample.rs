@@ -1,0 +1,160 @@
+//! What the gate of a rollout looks at: what nodes have counted since their batch was opened.
+
+use crate::error::StoreError;
+use crate::rollout_node::ready;
+use crate::row::{id, optional_id, optional_json, real};
+use crate::statement::sql;
+use crate::store::Transaction;
+use control_domain::{Comparison, Figures, Rollout};
+use control_wire::{BundleId, NodeId, RolloutId, Traffic};
+use jiff::Timestamp;
+use sqlx::any::AnyRow;
+
+/// Nodes that are not moved yet and that a batch is compared with.
+const MAX_OTHERS: i64 = 50;
+/// Nodes with counters in memory at once.
+const CHUNK: i64 = 100;
+
+impl Transaction {
+    /// Keeps what the nodes of the batch under way, and up to 50 later ones, have counted so far.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn take_samples(
+        &mut self,
+        rollout: &Rollout,
+        online_since: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.drop_samples(rollout.id).await?;
+        let Some(batch) = &rollout.batch else {
+            return Ok(());
+        };
+        let own = "INSERT INTO rollout_samples (rollout_id, node_id, of_batch, active_bundle_id,
+                     cpu_percent, traffic)
+                   SELECT $1, r.node_id, 1, h.active_bundle_id, h.cpu_percent, h.traffic
+                   FROM rollout_nodes r JOIN node_heartbeats h ON h.node_id = r.node_id
+                   WHERE r.rollout_id = $1 AND r.batch = $2";
+        sql(own)
+            .bind(rollout.id)
+            .bind(batch.number)
+            .run(self)
+            .await?;
+        let others = "INSERT INTO rollout_samples (rollout_id, node_id, of_batch,
+                        active_bundle_id, cpu_percent, traffic)
+                      SELECT $1, r.node_id, 0, h.active_bundle_id, h.cpu_percent, h.traffic
+                      FROM rollout_nodes r JOIN node_heartbeats h ON h.node_id = r.node_id
+                      WHERE r.rollout_id = $1 AND r.batch > $2 AND h.seen_at > $3
+                      ORDER BY r.batch, r.node_id LIMIT $4";
+        let others = sql(others).bind(rollout.id).bind(batch.number);
+        others.bind(online_since).bind(MAX_OTHERS).run(self).await?;
+        Ok(())
+    }
+
+    /// Forgets them.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn drop_samples(&mut self, rollout: RolloutId) -> Result<(), StoreError> {
+        let delete = sql("DELETE FROM rollout_samples WHERE rollout_id = $1");
+        delete.bind(rollout).run(self).await?;
+        Ok(())
+    }
+
+    /// The batch under way beside nodes that are not moved yet; for the last batch, beside itself
+    /// before it was switched.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]
+    pub async fn compare_batch(
+        &mut self,
+        rollout: &Rollout,
+        online_since: Timestamp,
+    ) -> Result<Comparison, StoreError> {
+        let mut rest = self.figures_of_others(rollout.id).await?;
+        if rest.nodes == 0 {
+            rest = self.figures_before(rollout).await?;
+        }
+        let batch = self.figures_of_batch(rollout, online_since).await?;
+        Ok(Comparison { batch, rest })
+    }
+
+    async fn figures_of_batch(
+        &mut self,
+        rollout: &Rollout,
+        online_since: Timestamp,
+    ) -> Result<Figures, StoreError> {
+        let list = concat!(
+            "SELECT r.node_id AS node_id, h.active_bundle_id AS active, h.cpu_percent AS cpu,
+               h.traffic AS traffic, s.active_bundle_id AS old_active, s.traffic AS old_traffic
+             FROM rollout_nodes r JOIN node_heartbeats h ON h.node_id = r.node_id
+             LEFT JOIN rollout_samples s ON s.rollout_id = r.rollout_id
+               AND s.of_batch = 1 AND s.node_id = r.node_id
+             WHERE r.rollout_id = $1 AND r.batch = $2 AND ",
+            ready!(),
+            " AND r.node_id > $5 ORDER BY r.node_id LIMIT $6"
+        );
+        let number = rollout.batch.as_ref().map_or(0, |batch| batch.number);
+        let (mut figures, mut last) = (Figures::default(), String::new());
+        loop {
+            let page = sql(list).bind(rollout.id).bind(number).bind(rollout.bundle);
+            let page = page.bind(online_since).bind(last.as_str()).bind(CHUNK);
+            let rows = page.rows(self).await?;
+            for row in &rows {
+                add(&mut figures, row)?;
+            }
+            match rows.last() {
+                Some(row) => last = id::<NodeId>(row, "node_id")?.to_string(),
+                None => return Ok(figures),
+            }
+        }
+    }
+
+    async fn figures_of_others(&mut self, rollout: RolloutId) -> Result<Figures, StoreError> {
+        // What a node counts under another bundle says nothing of the one before.
+        let list = "SELECT h.active_bundle_id AS active, h.cpu_percent AS cpu,
+                      h.traffic AS traffic, s.active_bundle_id AS old_active,
+                      s.traffic AS old_traffic
+                    FROM rollout_samples s JOIN node_heartbeats h ON h.node_id = s.node_id
+                    WHERE s.rollout_id = $1 AND s.of_batch = 0
+                      AND h.active_bundle_id IS NOT DISTINCT FROM s.active_bundle_id";
+        let rows = sql(list).bind(rollout).rows(self).await?;
+        let mut figures = Figures::default();
+        for row in &rows {
+            add(&mut figures, row)?;
+        }
+        Ok(figures)
+    }
+
+    async fn figures_before(&mut self, rollout: &Rollout) -> Result<Figures, StoreError> {
+        let list = "SELECT node_id, cpu_percent AS cpu, traffic FROM rollout_samples
+                    WHERE rollout_id = $1 AND of_batch = 1
+                      AND active_bundle_id IS DISTINCT FROM $2
+                      AND node_id > $3 ORDER BY node_id LIMIT $4";
+        let (mut figures, mut last) = (Figures::default(), String::new());
+        loop {
+            let page = sql(list).bind(rollout.id).bind(rollout.bundle);
+            let rows = page.bind(last.as_str()).bind(CHUNK).rows(self).await?;
+            for row in &rows {
+                let traffic: Option<Traffic> = optional_json(row, "traffic")?;
+                figures.add(real(row, "cpu")?, traffic, None);
+            }
+            match rows.last() {
+                Some(row) => last = id::<NodeId>(row, "node_id")?.to_string(),
+                None => return Ok(figures),
+            }
+        }
+    }
+}
+
+fn add(figures: &mut Figures, row: &AnyRow) -> Result<(), StoreError> {
+    let active: Option<BundleId> = optional_id(row, "active")?;
+    let same = active == optional_id(row, "old_active")?;
+    let now: Option<Traffic> = optional_json(row, "traffic")?;
+    let before: Option<Traffic> = optional_json(row, "old_traffic")?;
+    let before = before.as_ref().filter(|_| same);
+    figures.add(real(row, "cpu")?, now, before);
+    Ok(())
+}
