@@ -1,0 +1,238 @@
+//! Requests to the control plane, with bounds on everything that it may answer.
+
+use crate::error::ClientError;
+use crate::settings::Settings;
+use crate::state::Identity;
+use control_bundle::MAX_ARCHIVE_BYTES;
+use control_wire::{
+    CertificateId, DesiredState, EventsRequest, HeartbeatRequest, HeartbeatResponse, JsonWebKey,
+    JsonWebKeySet, NodeCertificate, NodeEvent, Order, OrgId, RegisterRequest, RegisterResponse,
+    TokenResponse,
+};
+use proxy_tls::{Alpn, ClientTls, ClientTlsSettings, PlatformRoots, TlsVersion};
+use reqwest::header::{IF_NONE_MATCH, RETRY_AFTER};
+use reqwest::redirect::Policy;
+use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::time::Duration;
+
+const CONNECT_TIME: Duration = Duration::from_secs(10);
+const ANSWER_TIME: Duration = Duration::from_secs(30);
+const ARCHIVE_TIME: Duration = Duration::from_mins(5);
+/// A long poll is answered so much later than it asks for at most.
+const POLL_GRACE: Duration = Duration::from_secs(15);
+const MAX_JSON_BYTES: usize = 1024 * 1024;
+const MAX_REASON_CHARS: usize = 200;
+
+/// Why there is no answer that can be used.
+#[derive(Debug)]
+pub(crate) enum ChannelError {
+    /// 401
+    Unauthorized,
+    /// 403, 404, 409 or 410: the same request would get the same answer.
+    Refused(String),
+    /// Away, slow, overloaded, or not making sense.
+    Failed(String, Option<Duration>),
+}
+
+/// A channel to the control plane.
+#[derive(Debug)]
+pub(crate) struct Channel {
+    client: Client,
+    base: String,
+    token: Option<String>,
+}
+
+/// What a long poll brought.
+#[derive(Debug)]
+pub(crate) enum Desired {
+    Unchanged,
+    Order(Order),
+}
+
+/// A client for any number of channels.
+pub(crate) fn client(settings: &Settings) -> Result<Client, ClientError> {
+    let tls = ClientTlsSettings {
+        sni: None,
+        ca_file: settings.ca_file.clone(),
+        client_certificate: None,
+        min_version: TlsVersion::V1_2,
+        alpn: vec![Alpn::Http1],
+    };
+    let tls = ClientTls::load(tls, &PlatformRoots::new()).map_err(|faults| {
+        let texts: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        ClientError::Roots(texts.join("; "))
+    })?;
+    let client = Client::builder()
+        .tls_backend_preconfigured((*tls.config()).clone())
+        .redirect(Policy::none())
+        .no_proxy()
+        .http1_only()
+        .connect_timeout(CONNECT_TIME)
+        .timeout(ANSWER_TIME)
+        .user_agent(format!("proxyd/{}", settings.version))
+        .build()?;
+    Ok(client)
+}
+
+impl Channel {
+    pub(crate) fn new(client: Client, url: &str) -> Self {
+        Self {
+            client,
+            base: url.trim_end_matches('/').to_owned(),
+            token: None,
+        }
+    }
+
+    pub(crate) async fn enrol(
+        &self,
+        project: &str,
+        token: &str,
+        body: &RegisterRequest,
+    ) -> Result<RegisterResponse, ChannelError> {
+        let path = format!("projects/{project}/nodes/register");
+        let request = self.client.post(self.url(&path)).bearer_auth(token);
+        read_json(send(with_json(request, body)).await?).await
+    }
+
+    pub(crate) async fn exchange_token(&mut self, own: &Identity) -> Result<(), ChannelError> {
+        let path = format!("nodes/{}/token", own.node);
+        let request = self.client.post(self.url(&path));
+        let request = request.header("x-service-node-key", own.key.as_str());
+        let response: TokenResponse = read_json(send(request).await?).await?;
+        self.token = Some(response.token);
+        Ok(())
+    }
+
+    /// The keys are public, and need no credential.
+    pub(crate) async fn keys(&self, org: OrgId) -> Result<Vec<JsonWebKey>, ChannelError> {
+        let request = self.client.get(self.url(&format!("orgs/{org}/jwks.json")));
+        let keys: JsonWebKeySet = read_json(send(request).await?).await?;
+        Ok(keys.keys)
+    }
+
+    pub(crate) async fn heartbeat(
+        &self,
+        own: &Identity,
+        body: &HeartbeatRequest,
+    ) -> Result<HeartbeatResponse, ChannelError> {
+        let request = self.request(Method::POST, own, "heartbeat");
+        read_json(send(with_json(request, body)).await?).await
+    }
+
+    pub(crate) async fn tell(
+        &self,
+        own: &Identity,
+        events: Vec<NodeEvent>,
+    ) -> Result<(), ChannelError> {
+        let request = self.request(Method::POST, own, "events");
+        send(with_json(request, &EventsRequest { events })).await?;
+        Ok(())
+    }
+
+    pub(crate) async fn desired(
+        &self,
+        own: &Identity,
+        known: &str,
+        wait: Duration,
+    ) -> Result<Desired, ChannelError> {
+        let path = format!("desired?wait={}", wait.as_secs());
+        let request = self.request(Method::GET, own, &path);
+        let request = match known {
+            "" => request,
+            known => request.header(IF_NONE_MATCH, format!("\"{known}\"")),
+        };
+        let response = send(request.timeout(wait + POLL_GRACE)).await?;
+        if response.status() == StatusCode::NOT_MODIFIED {
+            return Ok(Desired::Unchanged);
+        }
+        let state: DesiredState = read_json(response).await?;
+        Ok(state.order.map_or(Desired::Unchanged, Desired::Order))
+    }
+
+    pub(crate) async fn archive(
+        &self,
+        own: &Identity,
+        order: &Order,
+    ) -> Result<Vec<u8>, ChannelError> {
+        let path = format!("bundles/{}/archive", order.bundle);
+        let request = self.request(Method::GET, own, &path);
+        let response = send(request.timeout(ARCHIVE_TIME)).await?;
+        read(response, MAX_ARCHIVE_BYTES).await
+    }
+
+    pub(crate) async fn certificate(
+        &self,
+        own: &Identity,
+        id: CertificateId,
+    ) -> Result<NodeCertificate, ChannelError> {
+        let request = self.request(Method::GET, own, &format!("certificates/{id}"));
+        read_json(send(request).await?).await
+    }
+
+    fn request(&self, method: Method, own: &Identity, path: &str) -> RequestBuilder {
+        let url = self.url(&format!("nodes/{}/{path}", own.node));
+        let request = self.client.request(method, url);
+        match &self.token {
+            Some(token) => request.bearer_auth(token),
+            None => request,
+        }
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("{}/api/v1/{path}", self.base)
+    }
+}
+
+fn with_json(request: RequestBuilder, body: &impl Serialize) -> RequestBuilder {
+    let bytes = serde_json::to_vec(body).unwrap_or_default();
+    request
+        .header(reqwest::header::CONTENT_TYPE, "application/json")
+        .body(bytes)
+}
+
+async fn send(request: RequestBuilder) -> Result<Response, ChannelError> {
+    let response = request.send().await.map_err(|error| failed(&error))?;
+    let status = response.status();
+    if status.is_success() || status == StatusCode::NOT_MODIFIED {
+        return Ok(response);
+    }
+    let retry_after = response.headers().get(RETRY_AFTER);
+    let seconds = retry_after.and_then(|value| value.to_str().ok()?.parse().ok());
+    let why = format!("the control plane answered {status}");
+    Err(match status.as_u16() {
+        401 => ChannelError::Unauthorized,
+        403 | 404 | 409 | 410 | 422 => ChannelError::Refused(why),
+        _ => ChannelError::Failed(why, seconds.map(Duration::from_secs)),
+    })
+}
+
+async fn read_json<T: DeserializeOwned>(response: Response) -> Result<T, ChannelError> {
+    let bytes = read(response, MAX_JSON_BYTES).await?;
+    serde_json::from_slice(&bytes).map_err(|error| {
+        ChannelError::Failed(format!("the answer cannot be understood: {error}"), None)
+    })
+}
+
+async fn read(mut response: Response, most: usize) -> Result<Vec<u8>, ChannelError> {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|error| failed(&error))? {
+        if most < bytes.len() + chunk.len() {
+            let why = format!("the answer is larger than {most} bytes");
+            return Err(ChannelError::Failed(why, None));
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(bytes)
+}
+
+/// The innermost reason is the one that helps; the URL holds nothing secret.
+fn failed(error: &reqwest::Error) -> ChannelError {
+    let mut reason: &dyn std::error::Error = error;
+    while let Some(source) = reason.source() {
+        reason = source;
+    }
+    let why: String = reason.to_string().chars().take(MAX_REASON_CHARS).collect();
+    ChannelError::Failed(why, None)
+}

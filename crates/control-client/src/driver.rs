@@ -1,0 +1,479 @@
+//! Carries out what the machine asks for: one action, one outcome, and again.
+
+use crate::bundle::{Bundle, Certificates};
+use crate::channel::{self, Channel, ChannelError, Desired};
+use crate::error::ClientError;
+use crate::machine::{Action, Machine, Outcome};
+use crate::settings::Settings;
+use crate::state::{Identity, PersistedState};
+use crate::storage::{Kept, Storage};
+use control_bundle::Version;
+use control_wire::{
+    CertificateId, Health, HeartbeatRequest, NodeEvent, NodeStatus, RegisterRequest, Traffic,
+};
+use jiff::Timestamp;
+use std::collections::hash_map::RandomState;
+use std::fs;
+use std::hash::BuildHasher;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, sleep, timeout};
+use zeroize::Zeroizing;
+
+/// How long the start of the process may wait for private keys.
+const KEYS_AT_START: Duration = Duration::from_secs(10);
+/// A client that is given up at once would miss what it said before.
+const MAX_NAME_CHARS: usize = 100;
+
+/// What the node itself can do.
+pub trait Host: Send {
+    /// Puts the bundle in force, or says why not and changes nothing.
+    fn activate(
+        &mut self,
+        started: Started,
+    ) -> impl Future<Output = Result<(), Vec<String>>> + Send;
+
+    /// How the machine is, and what it served since the last activation.
+    fn measure(&mut self) -> Measured;
+}
+
+/// What a heartbeat tells of the machine.
+#[derive(Clone, Debug, Default)]
+pub struct Measured {
+    /// 100 for one core.
+    pub cpu_percent: f64,
+    /// What was served since the bundle came into force.
+    pub traffic: Option<Traffic>,
+}
+
+/// A bundle that is ready to be put in force.
+#[derive(Clone, Debug)]
+pub struct Started {
+    /// The bundle.
+    pub bundle: Arc<Bundle>,
+    /// The folder with its files; empty without a disk.
+    pub folder: PathBuf,
+    /// The private keys that it needs.
+    pub certificates: Certificates,
+}
+
+/// A node's client of the control plane.
+#[derive(Debug)]
+pub struct Client {
+    settings: Settings,
+    channel: Channel,
+    storage: Storage,
+    machine: Machine,
+    /// The bundle that is being put in force.
+    folder: PathBuf,
+    /// Folders in force now and before.
+    in_use: Vec<PathBuf>,
+    certificates: Certificates,
+    saved_identity: bool,
+    saved: Option<PersistedState>,
+    last_fault: Option<String>,
+    events: Vec<NodeEvent>,
+}
+
+impl Client {
+    /// Opens the node's folder. The bundle to start with comes with it, if there is one that can be
+    /// used; its private keys are waited for, for ten seconds.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`]
+    pub fn open(settings: Settings) -> Result<(Self, Option<Started>), ClientError> {
+        let storage = Storage::open(&settings.data_dir)?;
+        let http = channel::client(&settings)?;
+        let versions = versions(&settings);
+        let Kept {
+            identity,
+            state,
+            bundle,
+        } = storage.load(versions);
+        let mut client = Self {
+            channel: Channel::new(http, &settings.url),
+            saved_identity: identity.is_some(),
+            saved: Some(state.clone()),
+            machine: Machine::new(identity, state, versions),
+            settings,
+            storage,
+            folder: PathBuf::new(),
+            in_use: Vec::new(),
+            certificates: Certificates::default(),
+            last_fault: None,
+            events: Vec::new(),
+        };
+        let started = bundle.and_then(|bundle| client.prepare_start(bundle));
+        Ok((client, started))
+    }
+
+    /// A node without a disk, which shares an HTTP client with other nodes.
+    pub fn simulated(settings: Settings, http: reqwest::Client) -> Self {
+        let versions = versions(&settings);
+        Self {
+            channel: Channel::new(http, &settings.url),
+            saved_identity: false,
+            saved: None,
+            machine: Machine::new(None, PersistedState::default(), versions),
+            settings,
+            storage: Storage::Memory,
+            folder: PathBuf::new(),
+            in_use: Vec::new(),
+            certificates: Certificates::default(),
+            last_fault: None,
+            events: Vec::new(),
+        }
+    }
+
+    /// Notes how the start with the bundle of [`Client::open`] went.
+    pub fn started(&mut self, started: &Started, outcome: Result<(), Vec<String>>) {
+        if outcome.is_ok() {
+            self.in_use.push(started.folder.clone());
+        }
+        self.machine.started_with(&started.bundle, outcome);
+    }
+
+    /// What the node says of itself.
+    pub fn status(&self) -> NodeStatus {
+        self.machine.status()
+    }
+
+    /// Follows the control plane until it is dropped.
+    pub async fn run(mut self, host: &mut impl Host) {
+        let clock = Clock::start();
+        let mut action = self.machine.begin();
+        loop {
+            let outcome = self.perform(&action, host).await;
+            action = self.machine.next(outcome, clock.elapsed());
+            self.keep();
+        }
+    }
+
+    /// Unpacks the last good bundle; with private keys only if they arrive in time.
+    fn prepare_start(&mut self, bundle: Bundle) -> Option<Started> {
+        let bundle = Arc::new(bundle);
+        let folder = match self.storage.stage(&bundle) {
+            Ok(folder) => folder,
+            Err(error) => {
+                tracing::error!(%error, "the last good bundle cannot be unpacked");
+                let reason = format!("cannot unpack the bundle: {error}");
+                self.machine.started_with(&bundle, Err(vec![reason]));
+                return None;
+            }
+        };
+        let needed = bundle.certificates();
+        if !needed.is_empty()
+            && let Err(error) = self.certificates_at_start(&needed)
+        {
+            tracing::error!(error, "the last good bundle waits for its private keys");
+            self.machine.started_with(&bundle, Err(vec![error]));
+            return None;
+        }
+        let certificates = self.certificates.clone();
+        Some(Started {
+            bundle,
+            folder,
+            certificates,
+        })
+    }
+
+    fn certificates_at_start(&mut self, needed: &[CertificateId]) -> Result<(), String> {
+        let runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = { runtime }.enable_all().build();
+        let runtime = runtime.map_err(|error| error.to_string())?;
+        let fetching = async {
+            let Some(own) = self.machine.identity().cloned() else {
+                return Err("the node has no identity".to_owned());
+            };
+            self.channel.exchange_token(&own).await.map_err(told)?;
+            self.fetch_certificates(&own, needed).await.map_err(told)
+        };
+        let fetched = runtime.block_on(async { timeout(KEYS_AT_START, fetching).await });
+        fetched.unwrap_or_else(|_| Err("the control plane does not answer".to_owned()))
+    }
+
+    /// Writes what has changed. A disk that is full keeps nothing from running: the node says so, and
+    /// tries again after the next action.
+    fn keep(&mut self) {
+        let mut fault = None;
+        if let Some(identity) = self.machine.identity()
+            && !self.saved_identity
+        {
+            match self.storage.save_identity(identity) {
+                Ok(()) => self.saved_identity = true,
+                Err(error) => fault = Some(error),
+            }
+        }
+        if self.saved.as_ref() != Some(self.machine.state()) {
+            match self.storage.save_state(self.machine.state()) {
+                Ok(()) => self.saved = Some(self.machine.state().clone()),
+                Err(error) => fault = Some(error),
+            }
+        }
+        let fault = fault.map(|error| format!("the node's state cannot be kept: {error}"));
+        if let Some(fault) = &fault {
+            self.complain(fault);
+        }
+        self.machine.set_storage_fault(fault);
+        if !self.machine.is_activating() {
+            let saved = self.saved.as_ref();
+            self.storage
+                .clean(&[saved, Some(self.machine.state())], &self.in_use);
+        }
+        self.collect_events();
+    }
+
+    fn collect_events(&mut self) {
+        let at = Timestamp::now();
+        for event in self.machine.take_events() {
+            let (kind, message) = (event.kind.name(), event.message);
+            tracing::info!(event = kind, reason = message, "control plane");
+            self.events.push(NodeEvent {
+                at,
+                kind: kind.to_owned(),
+                message: message.chars().take(1_000).collect(),
+            });
+        }
+        let surplus = self.events.len().saturating_sub(100);
+        self.events.drain(..surplus);
+    }
+
+    async fn perform(&mut self, action: &Action, host: &mut impl Host) -> Outcome {
+        let outcome = self.attempt(action, host).await;
+        match outcome {
+            Ok(outcome) => {
+                if matches!(outcome, Outcome::Reported(_)) {
+                    self.last_fault = None;
+                }
+                outcome
+            }
+            Err(ChannelError::Unauthorized) => {
+                self.complain("the control plane does not accept the node's credential");
+                Outcome::Unauthorized
+            }
+            Err(ChannelError::Refused(why)) => {
+                self.complain(&why);
+                match action {
+                    Action::Fetch(_) | Action::FetchCertificates(_) => Outcome::Refused(why),
+                    Action::Enrol
+                    | Action::ExchangeToken
+                    | Action::FetchKeys(_)
+                    | Action::Report(_)
+                    | Action::Poll { .. }
+                    | Action::Stage(_)
+                    | Action::Activate(_)
+                    | Action::Wait(_) => Outcome::Failed(None),
+                }
+            }
+            Err(ChannelError::Failed(why, wait)) => {
+                self.complain(&why);
+                Outcome::Failed(wait)
+            }
+        }
+    }
+
+    async fn attempt(
+        &mut self,
+        action: &Action,
+        host: &mut impl Host,
+    ) -> Result<Outcome, ChannelError> {
+        match action {
+            Action::Wait(wait) => {
+                sleep(jittered(*wait)).await;
+                return Ok(Outcome::Waited);
+            }
+            Action::Enrol => return self.enrol().await,
+            Action::FetchKeys(org) => return Ok(Outcome::Keys(self.channel.keys(*org).await?)),
+            Action::Stage(bundle) => return Ok(self.stage(bundle)),
+            Action::Activate(bundle) => return Ok(self.activate(bundle, host).await),
+            Action::ExchangeToken
+            | Action::Report(_)
+            | Action::Poll { .. }
+            | Action::Fetch(_)
+            | Action::FetchCertificates(_) => {}
+        }
+        let Some(own) = self.machine.identity().cloned() else {
+            return Ok(Outcome::Failed(None));
+        };
+        match action {
+            Action::ExchangeToken => {
+                self.channel.exchange_token(&own).await?;
+                Ok(Outcome::TokenIssued)
+            }
+            Action::Report(status) => self.report(&own, status, host.measure()).await,
+            Action::Poll { known, wait } => self.poll(&own, known, *wait).await,
+            Action::Fetch(order) => {
+                let archive = self.channel.archive(&own, order).await?;
+                Ok(Outcome::Fetched(archive.into()))
+            }
+            Action::FetchCertificates(needed) => {
+                self.fetch_certificates(&own, needed).await?;
+                Ok(Outcome::CertificatesFetched)
+            }
+            Action::Enrol
+            | Action::FetchKeys(_)
+            | Action::Stage(_)
+            | Action::Activate(_)
+            | Action::Wait(_) => Ok(Outcome::Failed(None)),
+        }
+    }
+
+    /// The token is used only if its identity can be kept: it may be good for one node.
+    async fn enrol(&mut self) -> Result<Outcome, ChannelError> {
+        let failed = |why: String| ChannelError::Failed(why, None);
+        let Settings {
+            project,
+            enrolment_token_file,
+            name,
+            labels,
+            url: _, // The channel has it, the storage has the folder, its TLS the roots.
+            data_dir: _,
+            ca_file: _,
+            version: _,
+            schema_version: _,
+        } = &self.settings;
+        let (Some(project), Some(file)) = (project, enrolment_token_file) else {
+            let why = "the node has no identity, and no project and enrolment token to get one";
+            return Err(failed(why.to_owned()));
+        };
+        let token = fs::read_to_string(file).map(Zeroizing::new);
+        let token = token.map_err(|error| failed(format!("{}: {error}", file.display())))?;
+        let written = self.storage.save_state(self.machine.state());
+        written.map_err(|error| failed(format!("the node's state cannot be kept: {error}")))?;
+        let body = RegisterRequest {
+            name: name.chars().take(MAX_NAME_CHARS).collect(),
+            labels: labels.clone(),
+        };
+        let response = self.channel.enrol(project, token.trim(), &body).await?;
+        tracing::info!(node = %response.node_id, "enrolled at the control plane");
+        Ok(Outcome::Enrolled(response))
+    }
+
+    async fn report(
+        &mut self,
+        own: &Identity,
+        status: &NodeStatus,
+        measured: Measured,
+    ) -> Result<Outcome, ChannelError> {
+        let Measured {
+            cpu_percent,
+            traffic,
+        } = measured;
+        let body = HeartbeatRequest {
+            health: Health { cpu_percent },
+            version: Some(self.settings.version.to_owned()),
+            status: Some(status.clone()),
+            traffic,
+        };
+        let answer = self.channel.heartbeat(own, &body).await?;
+        if !self.events.is_empty() {
+            // Events inform; what is lost of them is not told again.
+            let events = std::mem::take(&mut self.events);
+            if let Err(error) = self.channel.tell(own, events).await {
+                self.complain(&told(error));
+            }
+        }
+        let interval = Duration::from_secs(answer.heartbeat_interval_secs);
+        Ok(Outcome::Reported(interval))
+    }
+
+    async fn poll(
+        &self,
+        own: &Identity,
+        known: &str,
+        wait: Duration,
+    ) -> Result<Outcome, ChannelError> {
+        let clock = Clock::start();
+        let desired = self.channel.desired(own, known, wait).await?;
+        Ok(match desired {
+            Desired::Unchanged => Outcome::Unchanged(clock.elapsed()),
+            Desired::Order(order) => Outcome::Assigned(order),
+        })
+    }
+
+    fn stage(&mut self, bundle: &Bundle) -> Outcome {
+        match self.storage.stage(bundle) {
+            Ok(folder) => {
+                self.folder = folder;
+                Outcome::Staged
+            }
+            Err(error) => Outcome::Rejected(vec![format!("cannot keep the bundle: {error}")]),
+        }
+    }
+
+    async fn activate(&mut self, bundle: &Arc<Bundle>, host: &mut impl Host) -> Outcome {
+        let started = Started {
+            bundle: Arc::clone(bundle),
+            folder: self.folder.clone(),
+            certificates: self.certificates.clone(),
+        };
+        let activated = host.activate(started).await;
+        if activated.is_ok() {
+            self.in_use.push(self.folder.clone());
+            // The one before is still read by requests under way.
+            let surplus = self.in_use.len().saturating_sub(2);
+            self.in_use.drain(..surplus);
+        }
+        activated.map_or_else(Outcome::Rejected, |()| Outcome::Activated)
+    }
+
+    async fn fetch_certificates(
+        &mut self,
+        own: &Identity,
+        needed: &[CertificateId],
+    ) -> Result<(), ChannelError> {
+        let mut keys = Certificates::default();
+        for id in needed {
+            let certificate = self.channel.certificate(own, *id).await?;
+            let key = Zeroizing::new(certificate.private_key_pem);
+            keys.0.insert(*id, key);
+        }
+        self.certificates = keys;
+        Ok(())
+    }
+
+    /// Says each fault once, until the next report arrives.
+    fn complain(&mut self, fault: &str) {
+        if self.last_fault.as_deref() != Some(fault) {
+            tracing::warn!(fault, "control plane");
+            self.last_fault = Some(fault.to_owned());
+        }
+    }
+}
+
+struct Clock(Instant);
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the driver is where time comes from"
+)]
+impl Clock {
+    fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.0.elapsed()
+    }
+}
+
+fn versions(settings: &Settings) -> (u32, Version) {
+    let version = settings.version.parse().unwrap_or_default();
+    (settings.schema_version, version)
+}
+
+fn told(error: ChannelError) -> String {
+    match error {
+        ChannelError::Unauthorized => "the credential is not accepted".to_owned(),
+        ChannelError::Refused(why) | ChannelError::Failed(why, _) => why,
+    }
+}
+
+/// Between a half and the whole of `wait`.
+fn jittered(wait: Duration) -> Duration {
+    let random = RandomState::new().hash_one(0) % 1_000;
+    let share = 500 + u32::try_from(random / 2).unwrap_or_default();
+    wait * share / 1_000
+}

@@ -1,0 +1,29 @@
+//! The node's side of the control plane.
+//!
+//! [`Machine`] decides and knows nothing of networks, disks and clocks. [`Client`] carries out what it
+//! asks for, one action after the other, on a thread of its own: no worker waits for it.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
+
+mod bundle;
+mod error;
+mod event;
+mod state;
+mod trust;
+
+mod machine;
+pub mod reference;
+
+mod channel;
+mod driver;
+mod settings;
+mod storage;
+
+pub use bundle::{Bundle, Certificates};
+pub use driver::{Client, Host, Measured, Started};
+pub use error::{ClientError, OrderError};
+pub use event::{Event, EventKind};
+pub use machine::{Action, Machine, Outcome};
+pub use settings::Settings;
+pub use state::{Answer, Identity, PersistedState};
+pub use storage::{Kept, Storage};
+pub use trust::{PinnedKey, Trust};

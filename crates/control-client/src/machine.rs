@@ -1,0 +1,520 @@
+//! The node's loop: enrol, token, keys, report, poll, fetch, verify, stage, activate, report.
+//!
+//! One action follows from one outcome. The driver carries it out, whatever that takes; the machine
+//! has neither network nor disk nor clock.
+
+mod phase;
+
+use crate::bundle::Bundle;
+use crate::error::OrderError;
+use crate::event::{Event, EventKind};
+use crate::state::{Answer, Identity, PersistedState};
+use crate::trust::Trust;
+use control_bundle::{Version, verify_order};
+use control_wire::{
+    CertificateId, JsonWebKey, NodeStatus, Order, OrgId, RegisterResponse, Verdict,
+};
+pub(crate) use phase::Phase;
+use std::sync::Arc;
+use std::time::Duration;
+
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+const LONGEST_WAIT: Duration = Duration::from_mins(1);
+/// Half of a token's life. Measured since the answer, so that a wrong clock does no harm.
+const TOKEN_RENEWAL: Duration = Duration::from_hours(6);
+const FIRST_INTERVAL: Duration = Duration::from_secs(30);
+/// A long poll may take so long; the control plane allows no more.
+const LONGEST_POLL: Duration = Duration::from_secs(30);
+const LEAST_INTERVAL: Duration = Duration::from_secs(1);
+const MAX_DIAGNOSTICS: usize = 100;
+const MAX_DIAGNOSTIC_CHARS: usize = 1_000;
+const MAX_EVENTS: usize = 100;
+
+/// What to do next.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Exchange the enrolment token for an identity.
+    Enrol,
+    /// Exchange the node key for a token of 12 hours.
+    ExchangeToken,
+    /// Fetch the published signing keys of the organization.
+    FetchKeys(OrgId),
+    /// Send a heartbeat with this status.
+    Report(NodeStatus),
+    /// Ask for an order other than the one with the tag `known`, and wait up to `wait` for it.
+    Poll {
+        /// The `ETag` of the last order that was dealt with.
+        known: String,
+        /// How long the control plane may hold the request.
+        wait: Duration,
+    },
+    /// Fetch the archive of the order.
+    Fetch(Order),
+    /// Write the bundle to the disk.
+    Stage(Arc<Bundle>),
+    /// Fetch these certificates with their private keys.
+    FetchCertificates(Vec<CertificateId>),
+    /// Put the bundle in force, or change nothing.
+    Activate(Arc<Bundle>),
+    /// Wait; the driver may shorten it by up to a half, so that a fleet does not come back at once.
+    Wait(Duration),
+}
+
+/// How an action went.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// The node has an identity.
+    Enrolled(RegisterResponse),
+    /// There is a new token.
+    TokenIssued,
+    /// The keys that are published.
+    Keys(Vec<JsonWebKey>),
+    /// The heartbeat was taken; the next one is wanted after this time.
+    Reported(Duration),
+    /// There is no other order; the answer took so long.
+    Unchanged(Duration),
+    /// There is this order.
+    Assigned(Order),
+    /// The archive.
+    Fetched(Arc<[u8]>),
+    /// The control plane will not give what was asked for: asking again is of no use.
+    Refused(String),
+    /// The bundle is on the disk.
+    Staged,
+    /// The certificates are in memory.
+    CertificatesFetched,
+    /// The bundle is in force.
+    Activated,
+    /// The bundle cannot be used; what ran before still does.
+    Rejected(Vec<String>),
+    /// The time has passed.
+    Waited,
+    /// The credential is not accepted.
+    Unauthorized,
+    /// The control plane is away, slow, or does not make sense; it may have said when to come back.
+    Failed(Option<Duration>),
+}
+
+/// What the node knows of itself, and what it does at present.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Machine {
+    identity: Option<Identity>,
+    state: PersistedState,
+    phase: Phase,
+    status: NodeStatus,
+    /// The version of the language, and that of the proxy.
+    versions: (u32, Version),
+    /// The tag of the last order that was dealt with.
+    known: String,
+    /// When the token was issued.
+    token_since: Option<Duration>,
+    now: Duration,
+    wait: Duration,
+    interval: Duration,
+    storage_fault: Option<String>,
+    events: Vec<Event>,
+    last_refusal: Option<String>,
+}
+
+impl Machine {
+    /// A node as its disk knows it. `versions` are those of the configuration's language and of the
+    /// proxy.
+    pub fn new(
+        identity: Option<Identity>,
+        mut state: PersistedState,
+        versions: (u32, Version),
+    ) -> Self {
+        if let Some(identity) = &identity
+            && state.trust.is_none()
+        {
+            state.trust = Some(identity.trust.clone());
+        }
+        let last_good = state.last_good.as_ref();
+        let status = NodeStatus {
+            desired: state.answer.as_ref().map(|answer| answer.bundle),
+            staged: None,
+            active: None,
+            last_good: last_good.map(|order| order.bundle),
+            order: state.answer.as_ref().map(|_| state.counter),
+            verdict: state.answer.as_ref().map(|answer| answer.verdict),
+            diagnostics: diagnostics_of(&state),
+        };
+        Self {
+            identity,
+            state,
+            phase: Phase::Waiting,
+            status,
+            versions,
+            known: String::new(),
+            token_since: None,
+            now: Duration::ZERO,
+            wait: FIRST_WAIT,
+            interval: FIRST_INTERVAL,
+            storage_fault: None,
+            events: Vec::new(),
+            last_refusal: None,
+        }
+    }
+
+    /// Begins with the network: clients do not wait for this.
+    pub fn begin(&mut self) -> Action {
+        self.resume()
+    }
+
+    /// Notes that the process began with this bundle, from its disk, or could not.
+    pub fn started_with(&mut self, bundle: &Bundle, outcome: Result<(), Vec<String>>) {
+        match outcome {
+            Ok(()) => self.status.active = Some(bundle.order.bundle),
+            Err(diagnostics) => self.failed_again(diagnostics),
+        }
+    }
+
+    /// What to keep on disk.
+    pub fn state(&self) -> &PersistedState {
+        &self.state
+    }
+
+    /// The node's identity, once it is enrolled.
+    pub fn identity(&self) -> Option<&Identity> {
+        self.identity.as_ref()
+    }
+
+    /// What the node says of itself.
+    pub fn status(&self) -> NodeStatus {
+        let mut status = self.status.clone();
+        status.diagnostics.extend(self.storage_fault.clone());
+        bound(&mut status.diagnostics);
+        status
+    }
+
+    /// What happened since the last call.
+    pub fn take_events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// Why the state cannot be kept; reported until it can be again.
+    pub fn set_storage_fault(&mut self, fault: Option<String>) {
+        self.storage_fault = fault;
+    }
+
+    /// Whether a bundle is on its way from the disk into force.
+    pub fn is_activating(&self) -> bool {
+        matches!(
+            self.phase,
+            Phase::Staging(_) | Phase::FetchingCertificates(_) | Phase::Activating(_)
+        )
+    }
+
+    pub(crate) fn phase(&self) -> &Phase {
+        &self.phase
+    }
+
+    /// What follows from an outcome; `now` is the time since any fixed moment.
+    pub fn next(&mut self, outcome: Outcome, now: Duration) -> Action {
+        self.now = now;
+        let phase = std::mem::replace(&mut self.phase, Phase::Waiting);
+        match (phase, outcome) {
+            (_, Outcome::Failed(wanted)) => self.back_off(wanted),
+            (Phase::Enrolling | Phase::ExchangingToken, Outcome::Unauthorized) => {
+                self.back_off(None)
+            }
+            (_, Outcome::Unauthorized) => {
+                self.token_since = None;
+                self.resume()
+            }
+            (Phase::Enrolling, Outcome::Enrolled(response)) => self.enrolled(response),
+            (Phase::ExchangingToken, Outcome::TokenIssued) => {
+                self.token_since = Some(now);
+                self.fetch_keys(None)
+            }
+            (Phase::FetchingKeys(order), Outcome::Keys(keys)) => self.take_keys(order, &keys),
+            (Phase::Reporting, Outcome::Reported(interval)) => self.poll(interval),
+            (Phase::Polling, Outcome::Unchanged(took)) => self.pace(took),
+            (Phase::Polling, Outcome::Assigned(order)) => self.consider(order, false),
+            (Phase::Fetching(order), Outcome::Fetched(archive)) => self.open(&order, archive),
+            (Phase::Fetching(order), Outcome::Refused(reason)) => {
+                self.settle(&order, Err(vec![format!("archive: {reason}")]))
+            }
+            (Phase::Staging(bundle), Outcome::Staged) => self.staged(bundle),
+            (Phase::FetchingCertificates(bundle), Outcome::CertificatesFetched) => {
+                self.activate(bundle)
+            }
+            (
+                Phase::Staging(bundle)
+                | Phase::FetchingCertificates(bundle)
+                | Phase::Activating(bundle),
+                Outcome::Rejected(diagnostics),
+            ) => self.settle(&bundle.order, Err(diagnostics)),
+            (Phase::FetchingCertificates(bundle), Outcome::Refused(reason)) => {
+                self.settle(&bundle.order, Err(vec![format!("certificates: {reason}")]))
+            }
+            (Phase::Activating(bundle), Outcome::Activated) => self.settle(&bundle.order, Ok(())),
+            // An outcome of another action than the one that is under way.
+            (_, _) => self.resume(),
+        }
+    }
+
+    fn back_off(&mut self, wanted: Option<Duration>) -> Action {
+        let wait = self.wait.max(wanted.unwrap_or_default());
+        self.wait = (self.wait * 2).min(LONGEST_WAIT);
+        self.phase = Phase::Waiting;
+        Action::Wait(wait.min(LONGEST_WAIT))
+    }
+
+    /// Goes on with what is needed first.
+    fn resume(&mut self) -> Action {
+        if self.identity.is_none() {
+            self.phase = Phase::Enrolling;
+            return Action::Enrol;
+        }
+        let age = |since| self.now.saturating_sub(since);
+        if self
+            .token_since
+            .is_none_or(|since| TOKEN_RENEWAL <= age(since))
+        {
+            self.phase = Phase::ExchangingToken;
+            return Action::ExchangeToken;
+        }
+        self.phase = Phase::Reporting;
+        Action::Report(self.status())
+    }
+
+    fn enrolled(&mut self, response: RegisterResponse) -> Action {
+        let identity = Identity::new(response);
+        self.state.trust = Some(identity.trust.clone());
+        self.identity = Some(identity);
+        self.resume()
+    }
+
+    /// With each token the node learns of new keys, and of those that are no longer good.
+    fn fetch_keys(&mut self, order: Option<Order>) -> Action {
+        let Some(identity) = &self.identity else {
+            return self.resume();
+        };
+        self.phase = Phase::FetchingKeys(order);
+        Action::FetchKeys(identity.org)
+    }
+
+    fn take_keys(&mut self, order: Option<Order>, keys: &[JsonWebKey]) -> Action {
+        let trust = self.state.trust.as_mut();
+        if trust.is_some_and(|trust| trust.update(keys)) {
+            let pinned = self
+                .state
+                .trust
+                .as_ref()
+                .map_or(0, |trust| trust.pinned().len());
+            self.note(EventKind::KeysChanged, format!("{pinned} keys are trusted"));
+        }
+        match order {
+            Some(order) => self.consider(order, true),
+            None => self.resume(),
+        }
+    }
+
+    fn poll(&mut self, interval: Duration) -> Action {
+        self.interval = interval.max(LEAST_INTERVAL);
+        self.phase = Phase::Polling;
+        Action::Poll {
+            known: self.known.clone(),
+            wait: self.interval.min(LONGEST_POLL),
+        }
+    }
+
+    /// An answer that comes early does not make the node ask faster.
+    fn pace(&mut self, took: Duration) -> Action {
+        self.last_refusal = None;
+        let rest = self.interval.saturating_sub(took);
+        if rest < LEAST_INTERVAL {
+            self.wait = FIRST_WAIT;
+            return self.resume();
+        }
+        let wait = self.wait.min(rest);
+        self.wait = (self.wait * 2).min(LONGEST_WAIT);
+        self.phase = Phase::Waiting;
+        Action::Wait(wait)
+    }
+
+    /// An order that is not proven is not fetched, and its counter is not believed.
+    fn consider(&mut self, order: Order, keys_are_fresh: bool) -> Action {
+        if self.is_done(&order) {
+            let tag = tag(&order);
+            if self.known == tag {
+                return self.pace(Duration::ZERO);
+            }
+            self.known = tag;
+            return self.poll(self.interval);
+        }
+        match self.check(&order) {
+            Ok(()) => {
+                self.status.desired = Some(order.bundle);
+                self.phase = Phase::Fetching(order.clone());
+                Action::Fetch(order)
+            }
+            Err(OrderError::UnknownKey(_)) if !keys_are_fresh => self.fetch_keys(Some(order)),
+            Err(error) => self.refuse(&order, &error),
+        }
+    }
+
+    /// Whether the order was answered already, and what it orders is in force if it was accepted.
+    fn is_done(&self, order: &Order) -> bool {
+        let Some(answer) = &self.state.answer else {
+            return false;
+        };
+        let same = order.counter == self.state.counter && is_answered(answer, order);
+        let in_force = self.status.active == Some(order.bundle);
+        same && (in_force || answer.verdict == Verdict::Rejected)
+    }
+
+    fn check(&self, order: &Order) -> Result<(), OrderError> {
+        let own = self.identity.as_ref().map(|identity| identity.node);
+        if own != Some(order.node) {
+            return Err(OrderError::OtherNode);
+        }
+        let (found, seen) = (order.counter, self.state.counter);
+        if found < seen || found == 0 {
+            return Err(OrderError::Old { found, seen });
+        }
+        let answer = self.state.answer.as_ref();
+        if found == seen && !answer.is_some_and(|answer| is_answered(answer, order)) {
+            return Err(OrderError::Conflict(found));
+        }
+        let trust = self.state.trust.as_ref();
+        let key = trust.and_then(|trust: &Trust| trust.key(order.kid));
+        let key = key.ok_or(OrderError::UnknownKey(order.kid))?;
+        verify_order(order, &key).map_err(|_| OrderError::Signature)
+    }
+
+    /// The order will come again, so the node waits before it asks. A verdict is given only for an
+    /// order that claims to be newer: an old one must not take the place of the answer.
+    fn refuse(&mut self, order: &Order, error: &OrderError) -> Action {
+        let reason = error.to_string();
+        if self.last_refusal.as_ref() != Some(&reason) {
+            self.note(EventKind::OrderRefused, reason.clone());
+            self.last_refusal = Some(reason.clone());
+        }
+        let is_own = *error != OrderError::OtherNode;
+        if is_own && self.state.counter < order.counter {
+            self.status.order = Some(order.counter);
+            self.status.verdict = Some(Verdict::Rejected);
+            self.status.diagnostics = vec![format!("order: {reason}")];
+        }
+        self.back_off(None)
+    }
+
+    fn open(&mut self, order: &Order, archive: Arc<[u8]>) -> Action {
+        match Bundle::open(order.clone(), archive, self.versions) {
+            Ok(bundle) => {
+                let bundle = Arc::new(bundle);
+                self.phase = Phase::Staging(Arc::clone(&bundle));
+                Action::Stage(bundle)
+            }
+            Err(error) => self.settle(order, Err(vec![format!("archive: {error}")])),
+        }
+    }
+
+    fn staged(&mut self, bundle: Arc<Bundle>) -> Action {
+        self.status.staged = Some(bundle.order.bundle);
+        let certificates = bundle.certificates();
+        if certificates.is_empty() {
+            return self.activate(bundle);
+        }
+        self.phase = Phase::FetchingCertificates(bundle);
+        Action::FetchCertificates(certificates)
+    }
+
+    fn activate(&mut self, bundle: Arc<Bundle>) -> Action {
+        self.phase = Phase::Activating(Arc::clone(&bundle));
+        Action::Activate(bundle)
+    }
+
+    /// Only here does the counter grow: after a failed fetch the order is given again.
+    fn settle(&mut self, order: &Order, outcome: Result<(), Vec<String>>) -> Action {
+        let is_again = order.counter == self.state.counter;
+        match outcome {
+            // An order that was carried out before the process ended stays carried out.
+            Err(diagnostics) if is_again => {
+                self.failed_again(diagnostics);
+                return self.back_off(None);
+            }
+            Err(mut diagnostics) => {
+                bound(&mut diagnostics);
+                let message = diagnostics.first().cloned().unwrap_or_default();
+                self.note(EventKind::BundleRejected, message);
+                self.answer(order, Verdict::Rejected, diagnostics);
+            }
+            Ok(()) => {
+                self.note(EventKind::BundleActivated, order.bundle.to_string());
+                self.status.active = Some(order.bundle);
+                self.status.last_good = Some(order.bundle);
+                self.status.staged = None;
+                self.state.last_good = Some(order.clone());
+                self.answer(order, Verdict::Accepted, Vec::new());
+            }
+        }
+        self.known = tag(order);
+        self.wait = FIRST_WAIT;
+        self.resume()
+    }
+
+    fn answer(&mut self, order: &Order, verdict: Verdict, diagnostics: Vec<String>) {
+        self.state.counter = order.counter;
+        self.status.order = Some(order.counter);
+        self.status.verdict = Some(verdict);
+        self.status.diagnostics.clone_from(&diagnostics);
+        self.state.answer = Some(Answer {
+            bundle: order.bundle,
+            digest: order.digest.clone(),
+            verdict,
+            diagnostics,
+        });
+    }
+
+    /// What ran before the process ended does not run now; the node tries again.
+    fn failed_again(&mut self, mut diagnostics: Vec<String>) {
+        bound(&mut diagnostics);
+        if self.status.diagnostics != diagnostics {
+            let message = diagnostics.first().cloned().unwrap_or_default();
+            self.note(EventKind::BundleRejected, message);
+        }
+        self.known.clear();
+        if self.status.order.is_some() {
+            self.status.verdict = Some(Verdict::Rejected);
+        }
+        self.status.diagnostics = diagnostics;
+    }
+
+    fn note(&mut self, kind: EventKind, message: String) {
+        if self.events.len() < MAX_EVENTS {
+            self.events.push(Event { kind, message });
+        }
+    }
+}
+
+/// The `ETag` of a desired state with this order.
+fn tag(order: &Order) -> String {
+    format!("{}-{}", order.counter, order.kid)
+}
+
+/// A key that signs again changes neither bundle nor digest.
+fn is_answered(answer: &Answer, order: &Order) -> bool {
+    answer.bundle == order.bundle && answer.digest == order.digest
+}
+
+fn diagnostics_of(state: &PersistedState) -> Vec<String> {
+    let answer = state.answer.as_ref();
+    answer
+        .map(|answer| answer.diagnostics.clone())
+        .unwrap_or_default()
+}
+
+/// Keeps to what a heartbeat may hold.
+fn bound(diagnostics: &mut Vec<String>) {
+    diagnostics.truncate(MAX_DIAGNOSTICS);
+    for text in diagnostics {
+        *text = text
+            .chars()
+            .filter(|c| *c != '\0')
+            .take(MAX_DIAGNOSTIC_CHARS)
+            .collect();
+    }
+}

@@ -1,0 +1,40 @@
+//! What the node waits for.
+
+use crate::bundle::Bundle;
+use control_wire::Order;
+use std::sync::Arc;
+
+/// What the node waits for.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Phase {
+    Enrolling,
+    ExchangingToken,
+    /// The order waits for the key that it is signed by.
+    FetchingKeys(Option<Order>),
+    Reporting,
+    Polling,
+    Fetching(Order),
+    Staging(Arc<Bundle>),
+    FetchingCertificates(Arc<Bundle>),
+    Activating(Arc<Bundle>),
+    Waiting,
+}
+
+impl Phase {
+    /// The name in the reference.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Enrolling => "enrolling",
+            Self::ExchangingToken => "exchanging token",
+            Self::FetchingKeys(None) => "fetching keys",
+            Self::FetchingKeys(Some(_)) => "fetching keys for an order",
+            Self::Reporting => "reporting",
+            Self::Polling => "polling",
+            Self::Fetching(_) => "fetching",
+            Self::Staging(_) => "staging",
+            Self::FetchingCertificates(_) => "fetching certificates",
+            Self::Activating(_) => "activating",
+            Self::Waiting => "waiting",
+        }
+    }
+}

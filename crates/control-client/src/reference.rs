@@ -1,0 +1,189 @@
+//! The page about what a node does in each phase: made by asking the machine.
+
+use crate::machine::{Action, Machine, Outcome, Phase};
+use crate::state::PersistedState;
+use control_auth::SigningPair;
+use control_bundle::{Requirements, Version, digest, pack};
+use control_wire::{JsonWebKey, Order, RegisterResponse, SigningKeyId};
+use std::sync::Arc;
+use std::time::Duration;
+
+const HEAD: &str = "# What a node does\n\n\
+    Made by `cargo xtask reference` from `crates/control-client/src/machine.rs`: each row is asked of the \
+    machine itself. Outcomes that are not listed for a phase belong to another action, and make the node \
+    report.\n\n\
+    | phase | outcome | next action | next phase |\n|---|---|---|---|\n";
+
+/// No key and no node of the sample has this number.
+const OTHER: u128 = 20;
+
+/// The table of every phase and every outcome that belongs to it, in Markdown.
+pub fn page() -> String {
+    let Some(sample) = Sample::new() else {
+        return HEAD.to_owned();
+    };
+    let mut page = HEAD.to_owned();
+    for (machine, _) in sample.phases() {
+        for (name, outcome) in sample.outcomes() {
+            let mut machine = machine.clone();
+            let phase = machine.phase().name();
+            if !belongs(machine.phase(), &outcome) {
+                continue;
+            }
+            let action = action_name(&machine.next(outcome, Duration::ZERO));
+            let next = machine.phase().name();
+            page.extend(["| ", phase, " | ", name, " | ", action, " | ", next, " |\n"]);
+        }
+    }
+    page
+}
+
+/// A node, an order for it, and its bundle.
+struct Sample {
+    registered: RegisterResponse,
+    key: JsonWebKey,
+    order: Order,
+    archive: Arc<[u8]>,
+}
+
+impl Sample {
+    fn new() -> Option<Self> {
+        let pair = SigningPair::new(&[7; 32]).ok()?;
+        let kid: SigningKeyId = id(1);
+        let key = JsonWebKey::ed25519(kid, pair.public().as_str().to_owned());
+        let chain = format!("certificates/{}.pem", uuid::Uuid::from_u128(2));
+        let files = [("proxy.kdl".to_owned(), Vec::new()), (chain, Vec::new())];
+        let requirements = Requirements {
+            schema_version: 1,
+            least_proxy_version: "0.0.0".to_owned(),
+        };
+        let archive = pack(&files.into(), &requirements).ok()?;
+        let mut order = Order {
+            node: id(3),
+            bundle: id(4),
+            digest: digest(&archive),
+            counter: 1,
+            kid,
+            signature: String::new(),
+        };
+        order.signature = pair.sign(order.signed_text().as_bytes());
+        let registered = RegisterResponse {
+            node_id: order.node,
+            node_key: String::new(),
+            project: id(5),
+            org: id(6),
+            signing_keys: vec![key.clone()],
+            heartbeat_interval_secs: 30,
+        };
+        let archive = archive.into();
+        Some(Self {
+            registered,
+            key,
+            order,
+            archive,
+        })
+    }
+
+    /// The machine in each phase, reached as a node reaches it.
+    fn phases(&self) -> Vec<(Machine, Action)> {
+        let mut machine = Machine::new(None, PersistedState::default(), (1, Version::default()));
+        let action = machine.begin();
+        let mut unknown = self.order.clone();
+        unknown.kid = id(OTHER);
+        let steps = [
+            Outcome::Enrolled(self.registered.clone()),
+            Outcome::TokenIssued,
+            Outcome::Keys(vec![self.key.clone()]),
+            Outcome::Reported(Duration::from_secs(30)),
+            Outcome::Assigned(self.order.clone()),
+            Outcome::Fetched(Arc::clone(&self.archive)),
+            Outcome::Staged,
+            Outcome::CertificatesFetched,
+        ];
+        let mut phases = vec![(machine.clone(), action)];
+        for step in steps {
+            let action = machine.next(step, Duration::ZERO);
+            phases.push((machine.clone(), action));
+            if *machine.phase() == Phase::Polling {
+                let mut other = machine.clone();
+                let action = other.next(Outcome::Assigned(unknown.clone()), Duration::ZERO);
+                phases.push((other, action));
+            }
+        }
+        let action = machine.next(Outcome::Failed(None), Duration::ZERO);
+        phases.push((machine, action));
+        phases
+    }
+
+    fn outcomes(&self) -> Vec<(&'static str, Outcome)> {
+        let mut forged = self.order.clone();
+        forged.counter = 2;
+        let mut foreign = self.order.clone();
+        foreign.node = id(OTHER);
+        let mut unknown = self.order.clone();
+        unknown.kid = id(OTHER);
+        let secs = Duration::from_secs;
+        vec![
+            ("enrolled", Outcome::Enrolled(self.registered.clone())),
+            ("token issued", Outcome::TokenIssued),
+            ("keys", Outcome::Keys(vec![self.key.clone()])),
+            ("heartbeat taken", Outcome::Reported(secs(30))),
+            ("no other order, in time", Outcome::Unchanged(secs(30))),
+            ("no other order, early", Outcome::Unchanged(secs(0))),
+            ("a genuine order", Outcome::Assigned(self.order.clone())),
+            ("an order by an unknown key", Outcome::Assigned(unknown)),
+            ("a forged order", Outcome::Assigned(forged)),
+            ("an order for another node", Outcome::Assigned(foreign)),
+            ("the archive", Outcome::Fetched(Arc::clone(&self.archive))),
+            ("another archive", Outcome::Fetched(Arc::from([]))),
+            ("refused for good", Outcome::Refused(String::new())),
+            ("staged", Outcome::Staged),
+            ("certificates fetched", Outcome::CertificatesFetched),
+            ("activated", Outcome::Activated),
+            ("rejected", Outcome::Rejected(vec![String::new()])),
+            ("waited", Outcome::Waited),
+            ("credential refused", Outcome::Unauthorized),
+            ("failed", Outcome::Failed(None)),
+        ]
+    }
+}
+
+fn id<T: From<uuid::Uuid>>(number: u128) -> T {
+    uuid::Uuid::from_u128(number).into()
+}
+
+fn belongs(phase: &Phase, outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Enrolled(_) => matches!(phase, Phase::Enrolling),
+        Outcome::TokenIssued => matches!(phase, Phase::ExchangingToken),
+        Outcome::Keys(_) => matches!(phase, Phase::FetchingKeys(_)),
+        Outcome::Reported(_) => matches!(phase, Phase::Reporting),
+        Outcome::Unchanged(_) | Outcome::Assigned(_) => matches!(phase, Phase::Polling),
+        Outcome::Fetched(_) => matches!(phase, Phase::Fetching(_)),
+        Outcome::Refused(_) => matches!(phase, Phase::Fetching(_) | Phase::FetchingCertificates(_)),
+        Outcome::Staged => matches!(phase, Phase::Staging(_)),
+        Outcome::CertificatesFetched => matches!(phase, Phase::FetchingCertificates(_)),
+        Outcome::Activated => matches!(phase, Phase::Activating(_)),
+        Outcome::Rejected(_) => matches!(phase, Phase::Staging(_) | Phase::Activating(_)),
+        Outcome::Waited => matches!(phase, Phase::Waiting),
+        Outcome::Unauthorized | Outcome::Failed(_) => !matches!(
+            phase,
+            Phase::Waiting | Phase::Staging(_) | Phase::Activating(_)
+        ),
+    }
+}
+
+fn action_name(action: &Action) -> &'static str {
+    match action {
+        Action::Enrol => "enrol",
+        Action::ExchangeToken => "exchange the node key for a token",
+        Action::FetchKeys(_) => "fetch the published keys",
+        Action::Report(_) => "send a heartbeat",
+        Action::Poll { .. } => "ask for orders",
+        Action::Fetch(_) => "fetch the archive",
+        Action::Stage(_) => "write the bundle to the disk",
+        Action::FetchCertificates(_) => "fetch certificates",
+        Action::Activate(_) => "put the bundle in force",
+        Action::Wait(_) => "wait",
+    }
+}

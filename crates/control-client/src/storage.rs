@@ -1,0 +1,278 @@
+//! The node's folder: identity, state, archives, and the files of bundles in force.
+//!
+//! Every file is written beside its place, synced, and renamed: a reader finds the old or the new one
+//! whole. A file that cannot be read is put aside, and the node goes on without it.
+
+use crate::bundle::Bundle;
+use crate::error::ClientError;
+use crate::state::{Identity, PersistedState};
+use control_bundle::{MAX_ARCHIVE_BYTES, Version, verify_order};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+const IDENTITY: &str = "identity.json";
+const STATE: &str = "state.json";
+const ARCHIVES: &str = "bundles";
+const ACTIVE: &str = "active";
+const MAX_STATE_BYTES: u64 = 1024 * 1024;
+
+/// Where a node keeps what outlives its process.
+#[derive(Debug)]
+pub enum Storage {
+    /// A folder of its own.
+    Folder {
+        /// Its path.
+        path: PathBuf,
+        /// How many bundles were unpacked by this process.
+        unpacked: u32,
+    },
+    /// Nothing is kept, for simulated nodes.
+    Memory,
+}
+
+/// What a folder holds.
+#[derive(Debug, Default)]
+pub struct Kept {
+    /// The node's identity.
+    pub identity: Option<Identity>,
+    /// Its state.
+    pub state: PersistedState,
+    /// The last good bundle, if its archive is still whole.
+    pub bundle: Option<Bundle>,
+}
+
+impl Storage {
+    /// Makes the folder, readable by its owner only, and removes what an earlier process unpacked.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError::Storage`]
+    pub fn open(path: &Path) -> Result<Self, ClientError> {
+        let fault = |source| ClientError::Storage {
+            folder: path.to_owned(),
+            source,
+        };
+        for folder in [path.to_owned(), path.join(ARCHIVES), path.join(ACTIVE)] {
+            make_folder(&folder).map_err(fault)?;
+        }
+        remove_unpacked(&path.join(ACTIVE), |owner| !is_alive(owner));
+        Ok(Self::Folder {
+            path: path.to_owned(),
+            unpacked: 0,
+        })
+    }
+
+    /// What was kept. A damaged file counts as missing, and is put aside.
+    pub fn load(&self, versions: (u32, Version)) -> Kept {
+        let Self::Folder { path, .. } = self else {
+            return Kept::default();
+        };
+        let identity: Option<Identity> = read_json(&path.join(IDENTITY));
+        let mut state: PersistedState = read_json(&path.join(STATE)).unwrap_or_default();
+        if identity.is_none() {
+            // Another node's trust and counter are worth nothing to the node that enrols next.
+            state = PersistedState::default();
+        }
+        let bundle = last_good(path, &state, versions);
+        Kept {
+            identity,
+            state,
+            bundle,
+        }
+    }
+
+    /// Keeps the identity.
+    ///
+    /// # Errors
+    ///
+    /// What the disk says.
+    pub fn save_identity(&self, identity: &Identity) -> io::Result<()> {
+        match self {
+            Self::Folder { path, .. } => write_json(&path.join(IDENTITY), identity),
+            Self::Memory => Ok(()),
+        }
+    }
+
+    /// Keeps the state.
+    ///
+    /// # Errors
+    ///
+    /// What the disk says.
+    pub fn save_state(&self, state: &PersistedState) -> io::Result<()> {
+        match self {
+            Self::Folder { path, .. } => write_json(&path.join(STATE), state),
+            Self::Memory => Ok(()),
+        }
+    }
+
+    /// Keeps the archive, and unpacks its files into a folder of their own; returns that folder.
+    ///
+    /// # Errors
+    ///
+    /// What the disk says; nothing that is in use was changed.
+    pub fn stage(&mut self, bundle: &Bundle) -> io::Result<PathBuf> {
+        let Self::Folder { path, unpacked } = self else {
+            return Ok(PathBuf::new());
+        };
+        let archive = path.join(ARCHIVES).join(&bundle.order.digest);
+        write(&archive, &bundle.archive)?;
+        *unpacked = unpacked.wrapping_add(1);
+        let name = format!("{}-{unpacked}", std::process::id());
+        let folder = path.join(ACTIVE).join(name);
+        let unpacking = unpack(&folder, bundle);
+        if unpacking.is_err() {
+            // What is left of it would only fill the disk.
+            drop(fs::remove_dir_all(&folder));
+        }
+        unpacking.map(|()| folder)
+    }
+
+    /// Removes archives other than those of `states`, and folders of this process other than
+    /// `in_use`. Requests under way may still read the folder of the bundle before.
+    pub fn clean(&self, states: &[Option<&PersistedState>], in_use: &[PathBuf]) {
+        let Self::Folder { path, .. } = self else {
+            return;
+        };
+        let orders = states
+            .iter()
+            .flatten()
+            .filter_map(|state| state.last_good.as_ref());
+        let wanted: Vec<&str> = orders.map(|order| order.digest.as_str()).collect();
+        for entry in entries(&path.join(ARCHIVES)) {
+            let name = entry.file_name().and_then(|name| name.to_str());
+            if name.is_none_or(|name| !wanted.contains(&name)) {
+                drop(fs::remove_file(entry));
+            }
+        }
+        let own = std::process::id();
+        remove_unpacked_except(&path.join(ACTIVE), own, in_use);
+    }
+}
+
+fn last_good(path: &Path, state: &PersistedState, versions: (u32, Version)) -> Option<Bundle> {
+    let order = state.last_good.clone()?;
+    let key = state.trust.as_ref().and_then(|trust| trust.key(order.kid));
+    if key.is_some_and(|key| verify_order(&order, &key).is_err()) {
+        tracing::warn!("the order of the last good bundle is not signed by its key");
+        return None;
+    }
+    let archive = path.join(ARCHIVES).join(&order.digest);
+    let read = read_bounded(&archive, MAX_ARCHIVE_BYTES as u64);
+    let opened = read.map_err(|error| error.to_string()).and_then(|bytes| {
+        Bundle::open(order, bytes.into(), versions).map_err(|error| error.to_string())
+    });
+    opened
+        .inspect_err(|error| tracing::warn!(error, "the last good bundle cannot be used"))
+        .ok()
+}
+
+fn unpack(folder: &Path, bundle: &Bundle) -> io::Result<()> {
+    make_folder(folder)?;
+    for (name, bytes) in &bundle.files {
+        // The names of an opened bundle are relative and leave no folder.
+        let file = folder.join(name);
+        if let Some(parent) = file.parent() {
+            make_folder(parent)?;
+        }
+        let mut options = OpenOptions::new();
+        let mut file = options
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(file)?;
+        file.write_all(bytes)?;
+    }
+    Ok(())
+}
+
+fn make_folder(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// A file that is missing or cannot be understood is `None`; the latter is put aside.
+fn read_json<T: DeserializeOwned>(path: &Path) -> Option<T> {
+    let read = read_bounded(path, MAX_STATE_BYTES);
+    let fault = match read {
+        Ok(bytes) => match serde_json::from_slice(&bytes) {
+            Ok(value) => return Some(value),
+            Err(error) => error.to_string(),
+        },
+        Err(error) if error.kind() == ErrorKind::NotFound => return None,
+        Err(error) => error.to_string(),
+    };
+    tracing::error!(file = %path.display(), fault, "damaged; the node goes on without it");
+    // If it cannot be renamed, the next write replaces it.
+    drop(fs::rename(path, path.with_extension("damaged")));
+    None
+}
+
+fn read_bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    // A folder or a pipe in the place of the file must not hold up the start.
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::new(ErrorKind::InvalidData, "not a regular file"));
+    }
+    File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
+    let small = u64::try_from(bytes.len()).is_ok_and(|length| length <= most);
+    let large = || io::Error::new(ErrorKind::InvalidData, "larger than it can be");
+    small.then_some(bytes).ok_or_else(large)
+}
+
+fn write_json(path: &Path, value: &impl Serialize) -> io::Result<()> {
+    write(path, &serde_json::to_vec(value)?)
+}
+
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let beside = path.with_extension("new");
+    let written = write_synced(&beside, bytes).and_then(|()| fs::rename(&beside, path));
+    if written.is_err() {
+        // Half a file would fill the disk for nothing.
+        drop(fs::remove_file(&beside));
+        return written;
+    }
+    let folder = path.parent().unwrap_or(Path::new("."));
+    File::open(folder)?.sync_all()
+}
+
+fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    let options = options.write(true).create(true).truncate(true).mode(0o600);
+    let mut file = options.open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    let read = fs::read_dir(folder).into_iter().flatten();
+    read.filter_map(|entry| Some(entry.ok()?.path()))
+}
+
+/// The process that unpacked a folder, from its name.
+fn owner(folder: &Path) -> Option<u32> {
+    let name = folder.file_name()?.to_str()?;
+    name.split_once('-')?.0.parse().ok()
+}
+
+fn is_alive(process: u32) -> bool {
+    process == std::process::id() || Path::new(&format!("/proc/{process}")).exists()
+}
+
+fn remove_unpacked(folder: &Path, is_surplus: impl Fn(u32) -> bool) {
+    for entry in entries(folder) {
+        if owner(&entry).is_none_or(&is_surplus) {
+            drop(fs::remove_dir_all(entry));
+        }
+    }
+}
+
+fn remove_unpacked_except(folder: &Path, process: u32, in_use: &[PathBuf]) {
+    for entry in entries(folder) {
+        if owner(&entry) == Some(process) && !in_use.contains(&entry) {
+            drop(fs::remove_dir_all(entry));
+        }
+    }
+}

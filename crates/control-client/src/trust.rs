@@ -1,0 +1,173 @@
+//! The signing keys that a node believes: pinned at its enrolment, changed by endorsement only.
+
+use control_auth::PublicKey;
+use control_wire::{JsonWebKey, OrgId, SigningKeyId, endorsed_text};
+use serde::{Deserialize, Serialize};
+
+/// Keys of one organization at most; the control plane holds the same bound.
+const MAX_KEYS: usize = 16;
+/// Retired keys that are remembered; the oldest are forgotten first.
+const MAX_RETIRED: usize = 64;
+
+/// The keys of one organization.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trust {
+    org: OrgId,
+    pinned: Vec<PinnedKey>,
+    /// Keys that were pinned and are no longer published: they are never believed again.
+    retired: Vec<SigningKeyId>,
+}
+
+/// A key that orders may be signed by.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PinnedKey {
+    /// Its identifier.
+    pub kid: SigningKeyId,
+    /// 32 bytes in Base64-URL.
+    pub x: String,
+}
+
+impl Trust {
+    /// Pins the keys of the enrolment: the one moment at which keys are believed without a proof.
+    pub fn pin(org: OrgId, keys: &[JsonWebKey]) -> Self {
+        let pinned = keys.iter().take(MAX_KEYS).map(|key| PinnedKey {
+            kid: key.kid,
+            x: key.x.clone(),
+        });
+        Self {
+            org,
+            pinned: pinned.collect(),
+            retired: Vec::new(),
+        }
+    }
+
+    /// The keys that are believed.
+    pub fn pinned(&self) -> &[PinnedKey] {
+        &self.pinned
+    }
+
+    /// The public half of the key `kid`, if it is pinned.
+    pub fn key(&self, kid: SigningKeyId) -> Option<PublicKey> {
+        let found = self.pinned.iter().find(|key| key.kid == kid)?;
+        Some(PublicKey::from_text(found.x.clone()))
+    }
+
+    /// Takes what the organization publishes: a key that a pinned key endorses is pinned, and a
+    /// pinned key that is missing is retired. A set without any key that could be believed changes
+    /// nothing, so an impostor of the control plane cannot take the last key away.
+    /// Returns whether something changed.
+    pub fn update(&mut self, published: &[JsonWebKey]) -> bool {
+        let before = self.clone();
+        let published = published.get(..MAX_KEYS).unwrap_or(published);
+        // An endorsed key may endorse the next one; each round pins at least one, or is the last.
+        while self.pin_endorsed(published) {}
+        let listed = |key: &PinnedKey| {
+            let same = |other: &JsonWebKey| other.kid == key.kid && other.x == key.x;
+            published.iter().any(same)
+        };
+        if self.pinned.iter().any(listed) {
+            let gone = self.pinned.iter().filter(|key| !listed(key));
+            self.retired.extend(gone.map(|key| key.kid));
+            self.pinned.retain(listed);
+        }
+        let surplus = self.retired.len().saturating_sub(MAX_RETIRED);
+        self.retired.drain(..surplus);
+        *self != before
+    }
+
+    fn pin_endorsed(&mut self, published: &[JsonWebKey]) -> bool {
+        let found = published.iter().find(|key| self.is_endorsed(key));
+        let Some(key) = found else { return false };
+        self.pinned.push(PinnedKey {
+            kid: key.kid,
+            x: key.x.clone(),
+        });
+        true
+    }
+
+    fn is_endorsed(&self, key: &JsonWebKey) -> bool {
+        let known = self.pinned.iter().any(|pinned| pinned.kid == key.kid);
+        if known || self.retired.contains(&key.kid) {
+            return false;
+        }
+        let (Some(by), Some(endorsement)) = (key.endorsed_by, &key.endorsement) else {
+            return false;
+        };
+        let text = endorsed_text(self.org, key.kid, &key.x);
+        let endorser = self.key(by);
+        endorser.is_some_and(|endorser| endorser.verify(text.as_bytes(), endorsement).is_ok())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use control_auth::SigningPair;
+    use uuid::Uuid;
+
+    const ORG: OrgId = OrgId(Uuid::from_u128(1));
+
+    fn pair(number: u8) -> SigningPair {
+        SigningPair::new(&[number; 32]).unwrap()
+    }
+
+    fn kid(number: u8) -> SigningKeyId {
+        SigningKeyId(Uuid::from_u128(number.into()))
+    }
+
+    fn key(number: u8) -> JsonWebKey {
+        JsonWebKey::ed25519(kid(number), pair(number).public().as_str().to_owned())
+    }
+
+    fn endorsed(number: u8, by: u8) -> JsonWebKey {
+        let mut key = key(number);
+        let text = endorsed_text(ORG, key.kid, &key.x);
+        key.endorsement = Some(pair(by).sign(text.as_bytes()));
+        key.endorsed_by = Some(kid(by));
+        key
+    }
+
+    fn believed(trust: &Trust) -> Vec<SigningKeyId> {
+        trust.pinned().iter().map(|key| key.kid).collect()
+    }
+
+    #[test]
+    fn endorsed_keys_are_pinned_in_a_chain() {
+        let mut trust = Trust::pin(ORG, &[key(1)]);
+        assert!(trust.update(&[endorsed(3, 2), endorsed(2, 1), key(1)]));
+        assert_eq!(believed(&trust), [kid(1), kid(2), kid(3)]);
+        assert!(!trust.update(&[key(1), endorsed(2, 1), endorsed(3, 2)]));
+    }
+
+    #[test]
+    fn a_key_without_a_true_endorsement_is_not_believed() {
+        let mut forged = endorsed(2, 1);
+        forged.endorsement = endorsed(3, 1).endorsement;
+        let mut foreign = endorsed(2, 4);
+        foreign.endorsed_by = Some(kid(1));
+        for key_set in [forged, foreign, key(2), endorsed(2, 4)] {
+            let mut trust = Trust::pin(ORG, &[key(1)]);
+            assert!(!trust.update(&[key(1), key_set]));
+            assert_eq!(believed(&trust), [kid(1)]);
+        }
+    }
+
+    #[test]
+    fn a_key_that_is_no_longer_published_is_never_believed_again() {
+        let mut trust = Trust::pin(ORG, &[key(1)]);
+        assert!(trust.update(&[endorsed(2, 1)]));
+        assert_eq!(believed(&trust), [kid(2)]);
+        assert!(!trust.update(&[endorsed(2, 1), endorsed(1, 2), endorsed(3, 1)]));
+        assert_eq!(believed(&trust), [kid(2)]);
+    }
+
+    #[test]
+    fn a_set_without_a_believable_key_changes_nothing() {
+        let mut trust = Trust::pin(ORG, &[key(1)]);
+        let other_x = JsonWebKey::ed25519(kid(1), pair(9).public().as_str().to_owned());
+        for published in [vec![], vec![key(2)], vec![other_x]] {
+            assert!(!trust.update(&published));
+            assert_eq!(believed(&trust), [kid(1)]);
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! The node's loop, explored: every state that can be reached, every outcome, and a crash before and
+//! after every write.
+#![expect(
+    clippy::expect_used,
+    clippy::wildcard_enum_match_arm,
+    reason = "a test looks at some actions, and stops at others"
+)]
+
+mod support;
+
+use control_client::{Action, Identity, Machine, Outcome, PersistedState};
+use control_wire::{BundleId, Order, Verdict};
+use std::collections::{HashSet, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::time::Duration;
+use support::{Sample, id};
+
+const NOW: Duration = Duration::ZERO;
+/// More than are reached; a machine that never repeats itself would not end.
+const MAX_STATES: usize = 200_000;
+
+/// A node on its way: the machine, what its disk holds, and what it is about to do.
+#[derive(Clone)]
+struct Node {
+    machine: Machine,
+    disk: (Option<Identity>, PersistedState),
+    action: Action,
+}
+
+impl Node {
+    fn new() -> Self {
+        Self::restarted((None, PersistedState::default()))
+    }
+
+    fn restarted(disk: (Option<Identity>, PersistedState)) -> Self {
+        let (identity, state) = disk.clone();
+        let mut machine = Machine::new(identity, state, support::versions());
+        let action = machine.begin();
+        Self {
+            machine,
+            disk,
+            action,
+        }
+    }
+
+    /// Two nodes with one key go on alike, but for the length of their waits.
+    fn key(&self) -> u64 {
+        let text = format!("{:?}", self.machine);
+        let (before, rest) = text.split_once(", wait: ").expect("a field");
+        let (_, after) = rest.split_once(", interval: ").expect("a field");
+        let (after, _) = after.split_once(", last_refusal: ").expect("a field");
+        hash(&(before, after, format!("{:?}", self.disk.1)))
+    }
+
+    /// After the outcome, and after the write that follows it.
+    fn after(&self, outcome: Outcome) -> Self {
+        let mut node = self.clone();
+        node.action = node.machine.next(outcome, NOW);
+        drop(node.machine.take_events());
+        node.disk = (
+            node.machine.identity().cloned(),
+            node.machine.state().clone(),
+        );
+        node
+    }
+}
+
+fn hash(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// What is true after each step, whatever happened.
+fn check(before: &Node, outcome: &Outcome, after: &Node, sample: &Sample) {
+    let (old, new) = (before.machine.state(), after.machine.state());
+    assert!(old.counter <= new.counter, "the counter fell");
+    let (was, is) = (
+        before.machine.status().active,
+        after.machine.status().active,
+    );
+    if was != is {
+        assert_eq!(*outcome, Outcome::Activated, "in force without activation");
+        assert!(matches!(before.action, Action::Activate(_)));
+    }
+    let order = match &after.action {
+        Action::Fetch(order) => Some(order),
+        Action::Stage(bundle) | Action::Activate(bundle) => {
+            let found = control_bundle::digest(&bundle.archive);
+            assert_eq!(found, bundle.order.digest, "another archive than ordered");
+            Some(&bundle.order)
+        }
+        _ => None,
+    };
+    if let Some(order) = order {
+        assert!(sample.is_genuine(order), "an unproven order is followed");
+        assert!(new.counter <= order.counter, "an old order is followed");
+    }
+    if let Some(answer) = &new.answer
+        && answer.verdict == Verdict::Accepted
+    {
+        let last_good = new.last_good.as_ref().map(|order| order.bundle);
+        assert_eq!(last_good, Some(answer.bundle));
+    }
+    if matches!(outcome, Outcome::Failed(_)) {
+        assert!(
+            matches!(after.action, Action::Wait(_)),
+            "asks again at once"
+        );
+    }
+}
+
+#[test]
+fn no_sequence_of_outcomes_and_crashes_makes_a_node_follow_what_is_not_proven() {
+    let sample = Sample::new();
+    let outcomes = sample.outcomes();
+    let mut disks = HashSet::new();
+    let (mut seen, mut open) = (HashSet::new(), VecDeque::from([Node::new()]));
+    while let Some(node) = open.pop_front() {
+        assert!(seen.len() < MAX_STATES, "the machine has too many states");
+        for outcome in &outcomes {
+            let next = node.after(outcome.clone());
+            check(&node, outcome, &next, &sample);
+            for disk in [&node.disk, &next.disk] {
+                if !disks.insert(hash(&format!("{disk:?}"))) {
+                    continue;
+                }
+                let restarted = Node::restarted(disk.clone());
+                assert_eq!(disk.1.counter, restarted.machine.state().counter);
+                if seen.insert(restarted.key()) {
+                    open.push_back(restarted);
+                }
+            }
+            if seen.insert(next.key()) {
+                open.push_back(next);
+            }
+        }
+    }
+    println!("{} states", seen.len());
+    assert!(1_000 < seen.len(), "only {} states", seen.len());
+}
+
+/// Carries a node to its first long poll.
+fn polling(sample: &Sample) -> Machine {
+    let mut machine = Machine::new(None, PersistedState::default(), support::versions());
+    assert_eq!(machine.begin(), Action::Enrol);
+    for outcome in [
+        Outcome::Enrolled(sample.registered.clone()),
+        Outcome::TokenIssued,
+        Outcome::Keys(vec![sample.key.clone()]),
+        Outcome::Reported(Duration::from_secs(30)),
+    ] {
+        machine.next(outcome, NOW);
+    }
+    machine
+}
+
+fn run(machine: &mut Machine, order: &Order, archive: &Arc<[u8]>) -> Action {
+    let fetched = machine.next(Outcome::Assigned(order.clone()), NOW);
+    assert_eq!(fetched, Action::Fetch(order.clone()));
+    let staged = machine.next(Outcome::Fetched(Arc::clone(archive)), NOW);
+    assert!(matches!(staged, Action::Stage(_)), "{staged:?}");
+    machine.next(Outcome::Staged, NOW);
+    machine.next(Outcome::Activated, NOW)
+}
+
+#[test]
+fn a_good_order_is_carried_out_and_reported() {
+    let sample = Sample::new();
+    let mut machine = polling(&sample);
+    let order = sample.order(1, &sample.good);
+    let Action::Report(status) = run(&mut machine, &order, &sample.good) else {
+        panic!("no report");
+    };
+    assert_eq!(status.active, Some(order.bundle));
+    assert_eq!(status.last_good, Some(order.bundle));
+    assert_eq!(
+        (status.order, status.verdict),
+        (Some(1), Some(Verdict::Accepted))
+    );
+    assert_eq!(machine.state().last_good, Some(order));
+}
+
+#[test]
+fn a_bundle_that_fails_leaves_the_one_before_in_force() {
+    let sample = Sample::new();
+    let mut machine = polling(&sample);
+    let first = sample.order(1, &sample.good);
+    run(&mut machine, &first, &sample.good);
+    machine.next(Outcome::Reported(Duration::from_secs(30)), NOW);
+    let mut second = sample.order(2, &sample.good);
+    second.bundle = BundleId(id(77));
+    sample.sign(&mut second);
+    machine.next(Outcome::Assigned(second.clone()), NOW);
+    machine.next(Outcome::Fetched(Arc::clone(&sample.good)), NOW);
+    machine.next(Outcome::Staged, NOW);
+    let action = machine.next(Outcome::Rejected(vec!["no".to_owned()]), NOW);
+    let Action::Report(status) = action else {
+        panic!("no report: {action:?}");
+    };
+    assert_eq!(status.active, Some(first.bundle));
+    assert_eq!(status.staged, Some(second.bundle));
+    assert_eq!(
+        (status.order, status.verdict),
+        (Some(2), Some(Verdict::Rejected))
+    );
+    assert_eq!(status.diagnostics, ["no"]);
+    assert_eq!(machine.state().last_good, Some(first));
+}
+
+#[test]
+fn an_order_by_a_new_key_is_believed_once_a_pinned_key_endorses_it() {
+    let sample = Sample::new();
+    let mut machine = polling(&sample);
+    let order = sample.order_by_next_key(1);
+    let asked = machine.next(Outcome::Assigned(order.clone()), NOW);
+    assert!(matches!(asked, Action::FetchKeys(_)), "{asked:?}");
+    let keys = vec![sample.key.clone(), sample.next_key.clone()];
+    let action = machine.next(Outcome::Keys(keys), NOW);
+    assert_eq!(action, Action::Fetch(order));
+}
+
+#[test]
+fn an_order_by_a_key_that_nothing_endorses_is_refused_and_asked_for_later() {
+    let sample = Sample::new();
+    let mut machine = polling(&sample);
+    let order = sample.order_by_next_key(1);
+    machine.next(Outcome::Assigned(order), NOW);
+    let mut bare = sample.next_key.clone();
+    bare.endorsement = None;
+    let action = machine.next(Outcome::Keys(vec![sample.key.clone(), bare]), NOW);
+    assert!(matches!(action, Action::Wait(_)), "{action:?}");
+    let status = machine.status();
+    assert_eq!(status.verdict, Some(Verdict::Rejected));
+    assert!(
+        status.diagnostics[0].contains("does not trust"),
+        "{status:?}"
+    );
+    assert_eq!(machine.state().counter, 0, "its counter is not believed");
+}
+
+#[test]
+fn a_token_is_renewed_by_elapsed_time_whatever_the_clock_says() {
+    let sample = Sample::new();
+    let mut machine = polling(&sample);
+    let unchanged = || Outcome::Unchanged(Duration::from_secs(30));
+    let action = machine.next(unchanged(), Duration::from_hours(5));
+    assert!(matches!(action, Action::Report(_)));
+    machine.next(
+        Outcome::Reported(Duration::from_secs(30)),
+        Duration::from_hours(5),
+    );
+    let action = machine.next(unchanged(), Duration::from_hours(6));
+    assert_eq!(action, Action::ExchangeToken);
+}
+
+#[test]
+fn a_control_plane_that_is_away_is_asked_ever_more_rarely() {
+    let sample = Sample::new();
+    let mut machine = polling(&sample);
+    let mut waits = Vec::new();
+    for _ in 0..8 {
+        match machine.next(Outcome::Failed(None), NOW) {
+            Action::Wait(wait) => waits.push(wait.as_secs()),
+            other => panic!("{other:?}"),
+        }
+        machine.next(Outcome::Waited, NOW);
+    }
+    assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60, 60]);
+}
+
+#[test]
+fn a_node_whose_bundle_did_not_start_tries_it_again() {
+    let sample = Sample::new();
+    let mut machine = polling(&sample);
+    let order = sample.order(1, &sample.good);
+    run(&mut machine, &order, &sample.good);
+    let (identity, state) = (machine.identity().cloned(), machine.state().clone());
+    let mut machine = Machine::new(identity, state, support::versions());
+    let bundle = sample.bundle(&order);
+    machine.started_with(&bundle, Err(vec!["the address is in use".to_owned()]));
+    assert_eq!(machine.begin(), Action::ExchangeToken);
+    machine.next(Outcome::TokenIssued, NOW);
+    machine.next(Outcome::Keys(vec![sample.key.clone()]), NOW);
+    machine.next(Outcome::Reported(Duration::from_secs(30)), NOW);
+    assert_eq!(machine.status().verdict, Some(Verdict::Rejected));
+    let action = run(&mut machine, &order, &sample.good);
+    let Action::Report(status) = action else {
+        panic!("no report: {action:?}");
+    };
+    assert_eq!(status.active, Some(order.bundle));
+    assert_eq!(status.verdict, Some(Verdict::Accepted));
+}
+
+#[test]
+fn the_reference_has_a_row_for_every_phase() {
+    let page = control_client::reference::page();
+    for phase in [
+        "enrolling",
+        "polling",
+        "fetching certificates",
+        "activating",
+        "waiting",
+    ] {
+        assert!(page.contains(&format!("\n| {phase} | ")), "{phase}\n{page}");
+    }
+}

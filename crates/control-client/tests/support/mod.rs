@@ -1,0 +1,163 @@
+//! A control plane's half: keys, orders, archives.
+
+use control_auth::SigningPair;
+use control_bundle::{Requirements, Version, digest, pack};
+use control_client::{Bundle, Outcome};
+use control_wire::{
+    BundleId, JsonWebKey, NodeId, Order, OrgId, ProjectId, RegisterResponse, SigningKeyId,
+    endorsed_text,
+};
+use std::sync::Arc;
+use std::time::Duration;
+use uuid::Uuid;
+
+pub(crate) fn versions() -> (u32, Version) {
+    (1, "0.1.0".parse().expect("a version"))
+}
+
+pub(crate) fn id(number: u128) -> Uuid {
+    Uuid::from_u128(number)
+}
+
+pub(crate) struct Sample {
+    pair: SigningPair,
+    next_pair: SigningPair,
+    pub(crate) registered: RegisterResponse,
+    pub(crate) key: JsonWebKey,
+    /// Endorsed by `key`.
+    pub(crate) next_key: JsonWebKey,
+    pub(crate) good: Arc<[u8]>,
+}
+
+impl Sample {
+    pub(crate) fn new() -> Self {
+        let pair = SigningPair::new(&[1; 32]).expect("a key");
+        let next_pair = SigningPair::new(&[2; 32]).expect("a key");
+        let org = OrgId(id(6));
+        let web_key = |number, pair: &SigningPair| {
+            let x = pair.public().as_str().to_owned();
+            JsonWebKey::ed25519(SigningKeyId(id(number)), x)
+        };
+        let key = web_key(1, &pair);
+        let mut next_key = web_key(2, &next_pair);
+        let text = endorsed_text(org, next_key.kid, &next_key.x);
+        next_key.endorsement = Some(pair.sign(text.as_bytes()));
+        next_key.endorsed_by = Some(key.kid);
+        let registered = RegisterResponse {
+            node_id: NodeId(id(3)),
+            node_key: "key".to_owned(),
+            project: ProjectId(id(5)),
+            org,
+            signing_keys: vec![key.clone()],
+            heartbeat_interval_secs: 30,
+        };
+        Self {
+            pair,
+            next_pair,
+            registered,
+            key,
+            next_key,
+            good: archive("listeners {}"),
+        }
+    }
+
+    pub(crate) fn order(&self, counter: u64, archive: &[u8]) -> Order {
+        let mut order = Order {
+            node: self.registered.node_id,
+            bundle: BundleId(id(10)),
+            digest: digest(archive),
+            counter,
+            kid: self.key.kid,
+            signature: String::new(),
+        };
+        self.sign(&mut order);
+        order
+    }
+
+    pub(crate) fn sign(&self, order: &mut Order) {
+        order.signature = self.pair.sign(order.signed_text().as_bytes());
+    }
+
+    pub(crate) fn order_by_next_key(&self, counter: u64) -> Order {
+        let mut order = self.order(counter, &self.good);
+        order.kid = self.next_key.kid;
+        order.signature = self.next_pair.sign(order.signed_text().as_bytes());
+        order
+    }
+
+    pub(crate) fn bundle(&self, order: &Order) -> Bundle {
+        let opened = Bundle::open(order.clone(), Arc::clone(&self.good), versions());
+        opened.expect("a good bundle")
+    }
+
+    /// Whether one of the two keys signed it for this node.
+    pub(crate) fn is_genuine(&self, order: &Order) -> bool {
+        let text = order.signed_text();
+        let by = |pair: &SigningPair| {
+            let public = pair.public();
+            public.verify(text.as_bytes(), &order.signature).is_ok()
+        };
+        order.node == self.registered.node_id && (by(&self.pair) || by(&self.next_pair))
+    }
+
+    /// Everything that a driver may say, and more than a control plane should.
+    pub(crate) fn outcomes(&self) -> Vec<Outcome> {
+        let newer = self.order(2, &self.good);
+        let mut forged = self.order(3, &self.good);
+        forged.signature.clone_from(&newer.signature);
+        let mut foreign = self.order(3, &self.good);
+        foreign.node = NodeId(id(99));
+        self.sign(&mut foreign);
+        let mut conflicting = self.order(1, &self.good);
+        conflicting.bundle = BundleId(id(11));
+        self.sign(&mut conflicting);
+        let with_certificate = archive_with_certificate();
+        vec![
+            Outcome::Enrolled(self.registered.clone()),
+            Outcome::TokenIssued,
+            Outcome::Keys(vec![self.key.clone(), self.next_key.clone()]),
+            Outcome::Keys(Vec::new()),
+            Outcome::Reported(Duration::from_secs(30)),
+            Outcome::Unchanged(Duration::from_secs(30)),
+            Outcome::Assigned(self.order(1, &self.good)),
+            Outcome::Assigned(newer),
+            Outcome::Assigned(self.order(2, &with_certificate)),
+            Outcome::Assigned(self.order_by_next_key(2)),
+            Outcome::Assigned(forged),
+            Outcome::Assigned(foreign),
+            Outcome::Assigned(conflicting),
+            Outcome::Fetched(Arc::clone(&self.good)),
+            Outcome::Fetched(with_certificate),
+            Outcome::Fetched(Arc::from(*b"garbage")),
+            Outcome::Refused("gone".to_owned()),
+            Outcome::Staged,
+            Outcome::CertificatesFetched,
+            Outcome::Activated,
+            Outcome::Rejected(vec!["no".to_owned()]),
+            Outcome::Waited,
+            Outcome::Unauthorized,
+            Outcome::Failed(None),
+        ]
+    }
+}
+
+fn archive(text: &str) -> Arc<[u8]> {
+    pack_files([("proxy.kdl".to_owned(), text.as_bytes().to_vec())])
+}
+
+fn archive_with_certificate() -> Arc<[u8]> {
+    pack_files([
+        ("proxy.kdl".to_owned(), Vec::new()),
+        (format!("certificates/{}.pem", id(40)), Vec::new()),
+    ])
+}
+
+fn pack_files<const N: usize>(files: [(String, Vec<u8>); N]) -> Arc<[u8]> {
+    let requirements = Requirements {
+        schema_version: 1,
+        least_proxy_version: "0.1.0".to_owned(),
+    };
+    pack(&files.into(), &requirements)
+        .expect("an archive")
+        .into()
+}
