@@ -1,0 +1,46 @@
+//! Errors of look-ups.
+
+use hickory_resolver::net::NetError;
+use std::time::Duration;
+
+/// The reason why a name has no addresses.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LookUpError {
+    /// The name does not exist, or has no records of the kind.
+    #[error("no such name, or it has no address")]
+    NoRecords,
+    /// The SRV records say that the service does not exist here. [RFC 2782]
+    #[error("the service does not exist")]
+    NoService,
+    /// No name server is configured, or `/etc/resolv.conf` cannot be read.
+    #[error("no name server: {0}")]
+    NoNameServer(String),
+    /// No name server has answered within its part of the time.
+    #[error("no answer")]
+    Silent,
+    /// No name server has answered in time.
+    #[error("no answer within {0:?}")]
+    TimedOut(Duration),
+    /// The name servers refused, failed, or sent nonsense.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl LookUpError {
+    /// Whether the answer was that there are no records.
+    pub(crate) const fn is_negative(&self) -> bool {
+        matches!(self, Self::NoRecords | Self::NoService)
+    }
+}
+
+impl From<NetError> for LookUpError {
+    fn from(error: NetError) -> Self {
+        if error.is_no_records_found() || error.is_nx_domain() {
+            Self::NoRecords
+        } else if matches!(error, NetError::Timeout) {
+            Self::Silent
+        } else {
+            Self::Failed(error.to_string())
+        }
+    }
+}

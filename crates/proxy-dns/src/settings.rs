@@ -1,0 +1,25 @@
+//! Settings of look-ups.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// Settings of look-ups.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResolverSettings {
+    /// Name servers; none takes those of `/etc/resolv.conf`.
+    pub name_servers: Vec<SocketAddr>,
+    /// Maximum time of a look-up.
+    pub timeout: Duration,
+    /// Least time from one look-up of a name to the next.
+    pub min_ttl: Duration,
+    /// Greatest time from one look-up of a name to the next; a greater `min_ttl` wins.
+    pub max_ttl: Duration,
+}
+
+impl ResolverSettings {
+    /// Time until the next look-up after an answer with this TTL.
+    #[must_use]
+    pub fn rest(&self, ttl: Duration) -> Duration {
+        ttl.min(self.max_ttl).max(self.min_ttl)
+    }
+}

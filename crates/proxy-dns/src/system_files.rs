@@ -1,0 +1,89 @@
+//! The resolver's files of the system: `/etc/hosts` and `/etc/resolv.conf`.
+
+use crate::error::LookUpError;
+use crate::settings::ResolverSettings;
+use hickory_resolver::config::{
+    ConnectionConfig, NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts,
+};
+use hickory_resolver::net::runtime::TokioRuntimeProvider;
+use hickory_resolver::system_conf::read_system_conf;
+use hickory_resolver::{Hosts, TokioResolver};
+use std::fs;
+use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt;
+use std::sync::Arc;
+
+const HOSTS: &str = "/etc/hosts";
+const RESOLV_CONF: &str = "/etc/resolv.conf";
+
+/// What was in the files when they were last read.
+#[derive(Clone)]
+pub(crate) struct SystemFiles {
+    pub(crate) hosts: Arc<Hosts>,
+    pub(crate) resolver: Result<TokioResolver, LookUpError>,
+    stamps: [Option<Stamp>; 2],
+}
+
+/// Tells whether a file has changed: device, inode, length and time of change.
+type Stamp = (u64, u64, u64, i64, i64);
+
+impl SystemFiles {
+    /// Reads the files. Blocks.
+    pub(crate) fn read(settings: &ResolverSettings) -> Self {
+        Self {
+            stamps: stamps(settings),
+            hosts: Arc::new(Hosts::from_system().unwrap_or_default()),
+            resolver: resolver(settings),
+        }
+    }
+
+    /// Whether a file has changed since. Blocks.
+    pub(crate) fn are_stale(&self, settings: &ResolverSettings) -> bool {
+        self.stamps != stamps(settings)
+    }
+}
+
+fn stamps(settings: &ResolverSettings) -> [Option<Stamp>; 2] {
+    let reads_resolv_conf = settings.name_servers.is_empty();
+    let resolv_conf = reads_resolv_conf.then(|| stamp(RESOLV_CONF)).flatten();
+    [stamp(HOSTS), resolv_conf]
+}
+
+fn stamp(path: &str) -> Option<Stamp> {
+    let file = fs::metadata(path).ok()?;
+    let (seconds, nanoseconds) = (file.ctime(), file.ctime_nsec());
+    Some((file.dev(), file.ino(), file.len(), seconds, nanoseconds))
+}
+
+fn resolver(settings: &ResolverSettings) -> Result<TokioResolver, LookUpError> {
+    let no_server = |error: String| LookUpError::NoNameServer(error);
+    let (config, options) = if settings.name_servers.is_empty() {
+        read_system_conf().map_err(|error| no_server(error.to_string()))?
+    } else {
+        let servers = settings.name_servers.iter().map(name_server);
+        let config = ResolverConfig::from_name_servers(servers.collect());
+        (config, ResolverOpts::default())
+    };
+    let builder = TokioResolver::builder_with_config(config, TokioRuntimeProvider::default());
+    let mut builder = builder.with_options(options);
+    let options = builder.options_mut();
+    // Two attempts fit into the timeout of the whole.
+    options.timeout = options.timeout.min(settings.timeout / 2);
+    options.attempts = 1;
+    // Each look-up wants to know the present.
+    options.cache_size = 0;
+    options.use_hosts_file = ResolveHosts::Never;
+    options.try_tcp_on_error = true;
+    builder
+        .build()
+        .map_err(|error| no_server(error.to_string()))
+}
+
+fn name_server(address: &SocketAddr) -> NameServerConfig {
+    let connections = [ConnectionConfig::udp(), ConnectionConfig::tcp()];
+    let connections = connections.map(|mut connection| {
+        connection.port = address.port();
+        connection
+    });
+    NameServerConfig::new(address.ip(), true, connections.into())
+}

@@ -1,0 +1,112 @@
+//! The side of the callers.
+
+use crate::bucket::SharedRate;
+use crate::status::Status;
+use crate::thread::{self, Ask};
+use proxy_limits::RateDecision;
+use redis::{Client, RedisError};
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+
+/// The server, and how long it may take.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct StoreSettings {
+    /// `redis://[user:password@]host[:port][/database]`.
+    pub url: String,
+    /// Longest time for an answer.
+    pub timeout: Duration,
+}
+
+/// Token buckets on a server. Dropping it ends its thread and its connection.
+#[derive(Debug)]
+pub struct SharedBuckets {
+    asks: mpsc::Sender<Ask>,
+    status: Arc<Status>,
+}
+
+/// A decision to come: `None` if the server does not answer in time.
+#[derive(Debug)]
+pub struct Answer {
+    reply: Option<oneshot::Receiver<Option<RateDecision>>>,
+    status: Arc<Status>,
+}
+
+/// Questions that may wait for the thread; more are not answered.
+const QUEUE: usize = 1_024;
+
+impl SharedBuckets {
+    /// Buckets on the server of `settings`, which need not be up.
+    ///
+    /// # Errors
+    /// The URL is not one of Redis, or there is no thread.
+    pub fn start(settings: &StoreSettings) -> io::Result<Self> {
+        let client = Client::open(&*settings.url);
+        let client = client.map_err(|error: RedisError| io::Error::other(error))?;
+        let (asks, asked) = mpsc::channel(QUEUE);
+        let status = Arc::new(Status::default());
+        thread::start(client, settings.timeout, asked, Arc::clone(&status))?;
+        Ok(Self { asks, status })
+    }
+
+    /// Takes a token of the bucket called `key`.
+    pub fn take(&self, key: Vec<u8>, rate: SharedRate) -> Answer {
+        let (reply, answer) = oneshot::channel();
+        let sent = self.asks.try_send(Ask { key, rate, reply });
+        Answer {
+            reply: sent.is_ok().then_some(answer),
+            status: Arc::clone(&self.status),
+        }
+    }
+
+    /// Whether the server answered last.
+    pub fn is_up(&self) -> bool {
+        self.status.is_up.load(Ordering::Relaxed)
+    }
+
+    /// Decisions of the server so far, and questions that it did not answer in time.
+    pub fn counts(&self) -> (u64, u64) {
+        let Status {
+            answered,
+            unanswered,
+            is_up: _,
+        } = &*self.status;
+        (
+            answered.load(Ordering::Relaxed),
+            unanswered.load(Ordering::Relaxed),
+        )
+    }
+}
+
+impl Future for Answer {
+    type Output = Option<RateDecision>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let decision = match &mut self.reply {
+            None => None,
+            Some(reply) => match Pin::new(reply).poll(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(decision) => decision.ok().flatten(),
+            },
+        };
+        let count = match decision {
+            Some(_) => &self.status.answered,
+            None => &self.status.unanswered,
+        };
+        count.fetch_add(1, Ordering::Relaxed);
+        Poll::Ready(decision)
+    }
+}
+
+impl std::fmt::Debug for StoreSettings {
+    /// Without the URL, which may hold a password.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StoreSettings")
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,11 @@
+//! How the server does.
+
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+/// How the server does, for metrics.
+#[derive(Debug, Default)]
+pub(crate) struct Status {
+    pub(crate) is_up: AtomicBool,
+    pub(crate) answered: AtomicU64,
+    pub(crate) unanswered: AtomicU64,
+}

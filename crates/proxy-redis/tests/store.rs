@@ -1,0 +1,117 @@
+//! Token buckets on a real server.
+#![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
+#![expect(clippy::disallowed_methods, reason = "tests wait until a deadline")]
+
+use proxy_limits::RateDecision;
+use proxy_redis::{SharedBuckets, SharedRate, StoreSettings};
+use proxy_testkit::RedisServer;
+use std::time::{Duration, Instant};
+
+fn buckets(url: &str) -> SharedBuckets {
+    let settings = StoreSettings {
+        url: url.to_owned(),
+        timeout: Duration::from_millis(500),
+    };
+    SharedBuckets::start(&settings).unwrap()
+}
+
+fn take(buckets: &SharedBuckets, key: &str, rate: SharedRate) -> Option<RateDecision> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    runtime.block_on(buckets.take(key.into(), rate))
+}
+
+/// Waits for the first decision.
+fn first(buckets: &SharedBuckets, key: &str, rate: SharedRate) -> RateDecision {
+    let begun = Instant::now();
+    loop {
+        if let Some(decision) = take(buckets, key, rate) {
+            return decision;
+        }
+        assert!(begun.elapsed() < proxy_testkit::EVENT_TIMEOUT, "no answer");
+    }
+}
+
+const SLOW: SharedRate = SharedRate {
+    requests_per_second: 1,
+    burst: 5,
+};
+
+#[test]
+fn two_proxies_share_a_bucket_and_each_key_has_its_own() {
+    let server = RedisServer::start();
+    let [one, other] = [buckets(&server.url()), buckets(&server.url())];
+    let begun = Instant::now();
+    assert_eq!(first(&one, "a", SLOW).remaining, 4);
+    assert_eq!(first(&other, "a", SLOW).remaining, 3);
+    let unanswered = one.counts().1 + other.counts().1;
+    let mut admitted = 2;
+    for _ in 0..10 {
+        for buckets in [&one, &other] {
+            let decision = take(buckets, "a", SLOW).unwrap();
+            admitted += u64::from(decision.admitted);
+            assert_eq!(decision.limit, 5);
+            if !decision.admitted {
+                assert!(decision.retry_after <= Duration::from_secs(1));
+                assert!(decision.reset <= Duration::from_secs(5));
+            }
+        }
+    }
+    assert!((5..=5 + begun.elapsed().as_secs() + 1).contains(&admitted));
+    assert!(take(&one, "b", SLOW).unwrap().admitted);
+    assert_eq!(one.counts().1 + other.counts().1, unanswered);
+}
+
+#[test]
+fn what_is_admitted_stays_within_burst_and_rate() {
+    let server = RedisServer::start();
+    let buckets = buckets(&server.url());
+    let rate = SharedRate {
+        requests_per_second: 300,
+        burst: 7,
+    };
+    let begun = Instant::now();
+    let mut admitted = u128::from(first(&buckets, "k", rate).admitted);
+    while begun.elapsed() < Duration::from_millis(600) {
+        admitted += u128::from(take(&buckets, "k", rate).unwrap().admitted);
+    }
+    let most = 7 + begun.elapsed().as_millis() * 300 / 1_000 + 1;
+    assert!(admitted <= most, "{admitted} of {most}");
+    assert!(admitted * 10 >= most * 5, "{admitted} of {most}");
+}
+
+#[test]
+fn a_server_that_is_away_is_not_waited_for_and_taken_up_again() {
+    let mut server = RedisServer::start();
+    let buckets = buckets(&server.url());
+    first(&buckets, "a", SLOW);
+    assert!(buckets.is_up());
+
+    server.stop();
+    while buckets.is_up() {
+        take(&buckets, "a", SLOW);
+    }
+    let begun = Instant::now();
+    assert_eq!(take(&buckets, "a", SLOW), None);
+    assert!(begun.elapsed() < Duration::from_millis(400));
+    server.start_again();
+    first(&buckets, "a", SLOW);
+    assert!(buckets.is_up());
+}
+
+#[test]
+fn a_server_that_hangs_is_waited_for_no_longer_than_allowed() {
+    let server = RedisServer::start();
+    let buckets = buckets(&server.url());
+    first(&buckets, "a", SLOW);
+    server.pause();
+    let begun = Instant::now();
+
+    assert_eq!(take(&buckets, "a", SLOW), None);
+
+    assert!(begun.elapsed() < Duration::from_millis(1_800));
+    assert!(!buckets.is_up());
+    server.resume();
+    first(&buckets, "a", SLOW);
+}
