@@ -43,6 +43,32 @@ pub(crate) enum Subcommands {
     /// Show which route a request takes, why other routes do not match, and the settings that
     /// apply.
     Explain(Explain),
+    /// Test external agents.
+    #[command(subcommand)]
+    Agent(AgentCommand),
+}
+
+/// Commands on agents.
+#[derive(Debug, Subcommand)]
+pub(crate) enum AgentCommand {
+    /// Run the conformance cases of the agent protocol against an agent.
+    Check(AgentCheck),
+}
+
+/// The agent to check.
+#[derive(Args, Debug)]
+pub(crate) struct AgentCheck {
+    /// The agent's Unix socket.
+    pub(crate) socket: PathBuf,
+    /// A header field of the sample requests, as "Name: value". May be repeated.
+    #[arg(short = 'H', long = "header", value_name = "FIELD")]
+    pub(crate) headers: Vec<String>,
+    /// Time for each answer, in milliseconds.
+    #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=60_000))]
+    pub(crate) timeout_ms: u64,
+    /// Print the results as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Commands on configurations.

@@ -1,8 +1,10 @@
 //! The commands.
 
+mod agent;
 mod fmt;
 
-use crate::cli::{Cli, ConfigCommand, Subcommands};
+use crate::cli::{AgentCommand, Cli, ConfigCommand, Subcommands};
+use crate::control_plane;
 use crate::logging;
 use crate::terminal::{complain, complain_of, say};
 use crate::upgrade;
@@ -40,6 +42,7 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
         }
         Some(Subcommands::Config(ConfigCommand::Fmt { files, check })) => fmt::run(&files, check),
         Some(Subcommands::Explain(explain)) => crate::explain::run(explain),
+        Some(Subcommands::Agent(AgentCommand::Check(arguments))) => agent::check(arguments),
         None if version => {
             say(format_args!(
                 "proxyd {} ({})",
@@ -69,6 +72,7 @@ fn serve(config: Option<PathBuf>) -> ExitCode {
         build: BUILD_INFO,
         program: upgrade::program(),
         events: Some(events.clone()),
+        follow: Some(control_plane::follow),
     };
     let code = match proxy_server::run(&options) {
         Ok(()) => ExitCode::SUCCESS,
@@ -78,6 +82,7 @@ fn serve(config: Option<PathBuf>) -> ExitCode {
                 StartError::Apply(_)
                 | StartError::TakeOver(_)
                 | StartError::WorkerLost(_)
+                | StartError::AdminLost
                 | StartError::Io(_) => {
                     format!("proxyd: {fault}")
                 }

@@ -2,9 +2,11 @@
 
 mod cli;
 mod commands;
+mod control_plane;
 mod explain;
 mod logging;
 mod terminal;
+mod traffic;
 mod upgrade;
 
 use std::process::ExitCode;

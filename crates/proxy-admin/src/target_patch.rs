@@ -5,6 +5,7 @@ use crate::upstreams;
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_plan::{Plan, TargetPlan, UpstreamPlan};
 use serde_json::{Map, Value};
+use std::sync::Arc;
 
 /// The highest weight, as in a configuration.
 const MAX_WEIGHT: u64 = 10_000;
@@ -24,26 +25,37 @@ pub(crate) fn apply(
     body: &[u8],
 ) -> Result<Value, Problem> {
     let documents = state.plan.load();
-    let target = find(&documents.plan, upstream, address)
+    let found = find(&documents.plan, upstream, address);
+    let shown = found
+        .first()
+        .map(|target| Arc::clone(&target.label))
         .ok_or_else(|| Problem::new(Reason::RouteNotFound, Detail::None))?;
     let TargetPatch { weight, draining } = TargetPatch::read(body)
         .map_err(|wrong| Problem::new(Reason::AdminBodyInvalid, Detail::text(wrong)))?;
-    if let Some(weight) = weight {
-        target.state.override_weight(Some(weight));
-    }
-    if let Some(draining) = draining {
-        target.state.drain(draining);
+    for target in found {
+        if let Some(weight) = weight {
+            target.state.override_weight(Some(weight));
+        }
+        if let Some(draining) = draining {
+            target.state.drain(draining);
+        }
     }
     state.sources.health_changes.notify_one();
     let snapshot = state.sources.registry.snapshot();
-    let document = upstreams::target_document(&documents.plan, &snapshot, (upstream, address));
+    let document = upstreams::target_document(&documents.plan, &snapshot, (upstream, &shown));
     document.ok_or_else(|| Problem::new(Reason::RouteNotFound, Detail::None))
 }
 
-fn find<'p>(plan: &'p Plan, upstream: &str, address: &str) -> Option<&'p TargetPlan> {
+/// The target at `address`, or all present addresses of the name.
+fn find<'p>(plan: &'p Plan, upstream: &str, address: &str) -> Vec<&'p TargetPlan> {
     let mut upstreams = plan.upstreams().iter();
-    let UpstreamPlan { targets, .. } = upstreams.find(|one| *one.name == *upstream)?;
-    targets.iter().find(|target| *target.label == *address)
+    let targets = upstreams.find(|one| *one.name == *upstream);
+    let targets = targets.map_or(&[][..], |UpstreamPlan { targets, .. }| targets);
+    let is_meant = |target: &&TargetPlan| {
+        let name = target.name.as_deref();
+        *target.label == *address || name == Some(address)
+    };
+    targets.iter().filter(is_meant).collect()
 }
 
 impl TargetPatch {

@@ -84,6 +84,9 @@ fn target(target: &TargetPlan, total: Option<&TargetTotal>) -> Value {
         "causes": causes.collect::<Vec<_>>(),
         "recent_checks": target.state.results().iter().collect::<Vec<_>>(),
     });
+    if let (Some(entry), Some(name)) = (entry.as_object_mut(), target.name.as_deref()) {
+        entry.insert("name".to_owned(), name.into());
+    }
     if let (Some(entry), Some(unhealthy_reason)) = (entry.as_object_mut(), unhealthy_reason) {
         entry.insert(
             "last_error".to_owned(),

@@ -30,6 +30,8 @@ pub enum Timer {
     ResponseBody,
     /// A tunnel (WebSocket) without traffic.
     TunnelIdle,
+    /// Waiting for an agent's decision.
+    Agent,
     /// Opening a file, or reading its next chunk.
     FileRead,
     /// Reading and discarding the client's remaining bytes after an early response.
@@ -53,6 +55,7 @@ impl Timer {
             Self::ResponseHeader => "response header",
             Self::ResponseBody => "response body",
             Self::TunnelIdle => "tunnel idle",
+            Self::Agent => "agent",
             Self::FileRead => "file read",
             Self::Linger => "linger",
             Self::Total => "request",

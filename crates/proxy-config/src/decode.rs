@@ -2,11 +2,13 @@
 //! result is dropped.
 
 mod block;
+mod compression;
 mod contents;
 mod decoder;
 mod field;
 mod known;
 mod names;
+mod shadow;
 mod suggest;
 mod title;
 mod unknown;

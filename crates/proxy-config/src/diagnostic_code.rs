@@ -90,6 +90,8 @@ fault_codes! {
     MissingFile = "missing-file", Error;
     /// Settings exclude each other, or need each other.
     Conflict = "conflict", Error;
+    /// A bundle of the control plane sets what only the node's own file may set.
+    NodeSetting = "node-setting", Error;
     /// A header is edited that frames the message or that the proxy itself sets.
     ProtectedHeader = "protected-header", Error;
     /// The admin interface listens on an address other than loopback without a token.

@@ -1,6 +1,6 @@
 //! The source of a configuration's files: the disk, or memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -13,13 +13,16 @@ pub enum Files<'a> {
     /// Files by name; `/` separates folders. No other file exists, and only includes are looked up:
     /// the files that settings name are not checked.
     Memory(&'a BTreeMap<String, Vec<u8>>),
+    /// The disk, and these files, which exist although no disk has them: private keys that a node
+    /// holds in memory.
+    DiskAnd(&'a BTreeSet<PathBuf>),
 }
 
 impl Files<'_> {
     /// Reads a file; of one larger than `limit` bytes, only its first `limit + 1`.
     pub(crate) fn read(self, name: &str, limit: u64) -> io::Result<Vec<u8>> {
         match self {
-            Self::Disk => {
+            Self::Disk | Self::DiskAnd(_) => {
                 let mut bytes = Vec::new();
                 File::open(name)?.take(limit + 1).read_to_end(&mut bytes)?;
                 Ok(bytes)
@@ -34,7 +37,7 @@ impl Files<'_> {
     /// The names of the files that match the glob `pattern`, sorted.
     pub(crate) fn matching(self, pattern: &str) -> Vec<String> {
         match self {
-            Self::Disk => on_disk(pattern),
+            Self::Disk | Self::DiskAnd(_) => on_disk(pattern),
             Self::Memory(files) => {
                 let pattern = without_dots(pattern);
                 let names = files.keys().filter(|name| matches_path(&pattern, name));
@@ -47,6 +50,7 @@ impl Files<'_> {
     pub(crate) fn lacks(self, path: &Path) -> bool {
         match self {
             Self::Disk => !path.exists(),
+            Self::DiskAnd(others) => !others.contains(path) && !path.exists(),
             Self::Memory(_) => false,
         }
     }
@@ -54,7 +58,7 @@ impl Files<'_> {
     /// Whether `path` exists and is not a folder.
     pub(crate) fn is_no_folder(self, path: &Path) -> bool {
         match self {
-            Self::Disk => path.exists() && !path.is_dir(),
+            Self::Disk | Self::DiskAnd(_) => path.exists() && !path.is_dir(),
             Self::Memory(_) => false,
         }
     }
@@ -62,7 +66,7 @@ impl Files<'_> {
     /// A canonical name, equal for all paths that lead to one file.
     pub(crate) fn identity(self, name: &str) -> PathBuf {
         match self {
-            Self::Disk => Path::new(name)
+            Self::Disk | Self::DiskAnd(_) => Path::new(name)
                 .canonicalize()
                 .unwrap_or_else(|_| name.into()),
             Self::Memory(_) => name.into(),

@@ -1,22 +1,13 @@
 //! Entry points: a file, a text, files in memory.
 
-use crate::decode::{self, Decoder};
+use crate::decode::{Decoder, model};
 use crate::files::Files;
-use crate::read::read;
+use crate::loaded::Loaded;
+use crate::read::{Texts, read, read_bundle, read_over};
 use crate::report::Report;
 use crate::warnings;
-use proxy_model::Model;
 use std::collections::BTreeMap;
 use std::path::Path;
-
-/// A valid configuration.
-#[derive(Clone, Debug)]
-pub struct Loaded {
-    /// The configuration, valid as a whole.
-    pub model: Model,
-    /// Doubtful settings.
-    pub warnings: Report,
-}
 
 /// Reads the configuration in the file at `path` and its includes.
 ///
@@ -44,14 +35,37 @@ pub fn parse(text: &str, name: &str) -> Result<Loaded, Report> {
 ///
 /// All errors, and the warnings too.
 pub fn load_from(files: Files<'_>, name: &str) -> Result<Loaded, Report> {
-    let mut texts = read(files, name);
+    decode(files, read(files, name))
+}
+
+/// Reads a bundle of the control plane with the main file `name`. What belongs to the node's own file
+/// is an error.
+///
+/// # Errors
+///
+/// All errors, and the warnings too.
+pub fn load_bundle(files: Files<'_>, name: &str) -> Result<Loaded, Report> {
+    decode(files, read_bundle(files, name))
+}
+
+/// Reads the bundle with the main file `bundle` over the file `own` of the node, which gives the
+/// admin interface, the control plane, the logs and the settings of the process, and nothing else.
+///
+/// # Errors
+///
+/// All errors, and the warnings too.
+pub fn load_over(files: Files<'_>, bundle: &str, own: &str) -> Result<Loaded, Report> {
+    decode(files, read_over(files, bundle, own))
+}
+
+fn decode(files: Files<'_>, mut texts: Texts) -> Result<Loaded, Report> {
     let faults = std::mem::take(&mut texts.faults);
     // An unreadable part leaves holes; checks of the model would report misleading consequences.
     if faults.has_errors() {
         return Err(faults.into_report(texts.sources));
     }
     let mut decoder = Decoder::new(&texts, files);
-    let model = decode::model(&mut decoder);
+    let model = model(&mut decoder);
     let mut faults = decoder.into_faults();
     if faults.has_errors() {
         return Err(faults.into_report(texts.sources));

@@ -6,6 +6,7 @@ use crate::diagnostics::Diagnostics;
 use crate::files::Files;
 use crate::kdl::{self, Node, Span, SyntaxError, Trouble, Value};
 use crate::lines::Lines;
+use proxy_model::registry::{system, top};
 use proxy_model::{FileId, Place, Sources};
 use std::path::PathBuf;
 
@@ -37,15 +38,57 @@ pub(crate) fn read(files: Files<'_>, name: &str) -> Texts {
         within: Vec::new(),
         bytes: 0,
     };
-    if let Err(fault) = reader.file(name) {
-        let file = reader.add(name, "");
-        let place = Place {
-            file,
-            ..Place::default()
-        };
-        reader.texts.faults.push(fault.at(place));
-    }
+    reader.main(name);
     reader.texts
+}
+
+/// Reads `bundle` and its includes, over the file `own` of the node: the node's blocks are taken
+/// from `own`, all other blocks from the bundle.
+pub(crate) fn read_over(files: Files<'_>, bundle: &str, own: &str) -> Texts {
+    let mut texts = read_bundle(files, bundle);
+    let bundled = std::mem::take(&mut texts.nodes);
+    let mut reader = Reader {
+        files,
+        texts,
+        within: Vec::new(),
+        bytes: 0,
+    };
+    reader.main(own);
+    let mut texts = reader.texts;
+    texts.nodes.retain(|(_, node)| is_of_node(&node.name.text));
+    texts.nodes.extend(bundled);
+    texts
+}
+
+/// Reads `name` and its includes as a bundle: blocks of the node's own file are faults.
+pub(crate) fn read_bundle(files: Files<'_>, name: &str) -> Texts {
+    let mut texts = read(files, name);
+    let nodes = std::mem::take(&mut texts.nodes);
+    for (file, node) in nodes {
+        if is_of_node(&node.name.text) {
+            let place = texts.place(file, node.name.span);
+            let message = format!("`{}` stands in the node's own file", node.name.text);
+            let fault = Diagnostic::new(DiagnosticCode::NodeSetting, place, message);
+            let help = "the machine decides about it; leave it out of the bundle";
+            texts.faults.push(fault.label("not in a bundle").help(help));
+        } else {
+            texts.nodes.push((file, node));
+        }
+    }
+    texts
+}
+
+/// Whether a block of this name belongs to the machine, not to what it serves.
+fn is_of_node(name: &str) -> bool {
+    [
+        top::ADMIN.name(),
+        top::CONTROL_PLANE.name(),
+        top::OBSERVABILITY.name(),
+        top::SYSTEM.name(),
+        "server",
+        system::WORKER_THREADS.name(),
+    ]
+    .contains(&name)
 }
 
 struct Reader<'f> {
@@ -79,6 +122,17 @@ impl Texts {
 }
 
 impl Reader<'_> {
+    fn main(&mut self, name: &str) {
+        if let Err(fault) = self.file(name) {
+            let file = self.add(name, "");
+            let place = Place {
+                file,
+                ..Place::default()
+            };
+            self.texts.faults.push(fault.at(place));
+        }
+    }
+
     fn file(&mut self, name: &str) -> Result<(), Unread> {
         let bytes = self.bytes_of(name)?;
         let text = match String::from_utf8(bytes) {

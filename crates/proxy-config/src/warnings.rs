@@ -7,13 +7,9 @@ use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
 use crate::diagnostics::Diagnostics;
 use crate::files::Files;
-use crate::load::Loaded;
-use proxy_model::{Model, Place, Route, Service, Setting, Upstream};
+use proxy_model::{Model, Route, Service, Upstream};
 use proxy_routing::{PathPattern, Router};
 use std::collections::HashSet;
-
-/// Descriptors that the process needs for itself, beside its connections.
-const DESCRIPTORS_FOR_OURSELVES: u64 = 100;
 
 pub(crate) fn find(model: &Model, files: Files<'_>, faults: &mut Diagnostics) {
     unreachable_routes(model, faults);
@@ -22,74 +18,6 @@ pub(crate) fn find(model: &Model, files: Files<'_>, faults: &mut Diagnostics) {
     plaintext_to_tls_ports(model, faults);
     regexes_that_could_be_plain(model, faults);
     foreign::find(model, files, faults);
-}
-
-impl Loaded {
-    /// Adds a warning if no request could be served. A part of a configuration may lack listeners
-    /// or routes; one that is about to be applied should not.
-    pub fn expect_to_serve(&mut self) {
-        let message = if self.model.listeners.is_empty() {
-            "there is no listener: nobody can connect"
-        } else if self.model.routes.is_empty() {
-            "there is no route: every request is answered 404"
-        } else {
-            return;
-        };
-        let nowhere = Place::default();
-        self.warnings.push(Diagnostic::new(
-            DiagnosticCode::NobodyServed,
-            nowhere,
-            message,
-        ));
-    }
-
-    /// Adds a warning if the connection limit exceeds `descriptors`, the process's limit of open
-    /// files, less those it needs for itself.
-    pub fn compare_with_descriptors(&mut self, descriptors: u64) {
-        let limit = &self.model.limits.max_total_connections;
-        let room = descriptors.saturating_sub(DESCRIPTORS_FOR_OURSELVES);
-        if u64::from(limit.value) <= room {
-            return;
-        }
-        let message = format!(
-            "`max-total-connections` is {limit}, but the process may have {descriptors} files only"
-        );
-        let place = limit.place().unwrap_or_default();
-        let label = if limit.place().is_some() {
-            "too many"
-        } else {
-            "nothing is written here; this is the default"
-        };
-        self.warnings.push(
-            Diagnostic::new(DiagnosticCode::TooManyConnections, place, message)
-                .label(label)
-                .help(format!(
-                    "set it to {room} or less, or raise the limit (`ulimit -n`)"
-                )),
-        );
-    }
-}
-
-impl Loaded {
-    /// Adds a warning that `worst_bytes`, the most memory that the configuration can take, are more than
-    /// `limit_bytes`, the limit on memory.
-    pub fn compare_with_memory(&mut self, worst_bytes: u64, limit_bytes: u64) {
-        let limits = &self.model.limits;
-        let bytes = limits.max_memory_bytes.as_ref().and_then(Setting::place);
-        let percent = limits.max_memory_percent.as_ref().and_then(Setting::place);
-        let place = bytes.or(percent).unwrap_or_default();
-        let message = format!(
-            "the limit on memory is {limit_bytes} bytes, but peers can make the process hold \
-             {worst_bytes}"
-        );
-        self.warnings.push(
-            Diagnostic::new(DiagnosticCode::MemoryBeyondLimit, place, message)
-                .label("new connections are refused before other limits are reached")
-                .help(
-                    "`--test --verbose` shows the sum; lower the limits in it, or raise this one",
-                ),
-        );
-    }
 }
 
 fn unreachable_routes(model: &Model, faults: &mut Diagnostics) {
@@ -121,7 +49,14 @@ fn unused_upstreams(model: &Model, faults: &mut Diagnostics) {
         Service::Upstream(index) => Some(index.position()),
         Service::Builtin(_) | Service::Static(_) => None,
     };
-    let used: HashSet<usize> = model.routes.iter().filter_map(named).collect();
+    let copied = |route: &Route| {
+        let shadow = route.policies.shadow.as_ref()?;
+        Some(shadow.upstream.position())
+    };
+    let routes = model.routes.iter();
+    let used: HashSet<usize> = routes
+        .flat_map(|route| named(route).into_iter().chain(copied(route)))
+        .collect();
     for (index, upstream) in model.upstreams.iter().enumerate() {
         if !used.contains(&index) {
             let message = format!("no route names upstream \"{}\"", upstream.name);

@@ -40,6 +40,17 @@ fn every_block_is_decoded() {
         *model.system.graceful_shutdown_timeout,
         Duration::from_secs(45)
     );
+    let dns = &model.system.dns;
+    let name_servers = ["10.0.0.53:53", "[2001:db8::53]:5353"];
+    assert_eq!(strings(&dns.name_servers), name_servers);
+    let times = [&dns.timeout, &dns.min_ttl, &dns.max_ttl].map(|time| time.as_secs());
+    assert_eq!(times, [3, 10, 60]);
+}
+
+#[test]
+fn settings_of_listeners_are_decoded() {
+    let model = fixture("every_block.kdl");
+
     let [public, six] = model.listeners.as_slice() else {
         unreachable!("two listeners are written");
     };
@@ -87,6 +98,9 @@ fn limits_admin_and_logs_are_decoded() {
     assert_eq!(*logs.access_log.buffer_lines, 1000);
     assert_eq!(*logs.error_log.level, LogLevel::Warn);
     assert_eq!(*logs.error_log.path, LogTarget::Stderr);
+    let traces = &logs.trace_context;
+    let trace_context = (*traces.begin, *traces.sample_percent);
+    assert_eq!(trace_context, (true, 12.5));
     assert_eq!(strings(&logs.redact_query), ["token", "key"]);
 }
 
@@ -174,6 +188,8 @@ fn an_upstream_has_its_targets_and_times() {
     assert_eq!(*upstream.timeouts.idle, Duration::from_mins(30));
     assert_eq!(*upstream.connection_pool.max_connections.unwrap(), 200);
     assert_eq!(*upstream.connection_pool.max_idle.unwrap(), 50);
+    let lifetime = upstream.connection_pool.max_lifetime.as_deref().copied();
+    assert_eq!(lifetime, Some(Duration::from_mins(10)));
     assert_eq!(
         *upstream.connection_pool.idle_timeout,
         Duration::from_secs(20)

@@ -115,8 +115,12 @@ fn the_ends_of_every_range_are_taken_and_nothing_beyond() {
 /// The path of a setting's value in the effective configuration when it differs from its own path.
 fn in_force_as(path: &'static str) -> Option<&'static str> {
     match path {
+        "agents.agent.transport.path" => Some("agents.agent.unix-socket"),
         // A check's kind is told by the settings of that kind.
-        "schema-version" | "include" | "upstreams.upstream.health-check.type" => None,
+        "schema-version"
+        | "include"
+        | "upstreams.upstream.health-check.type"
+        | "agents.agent.transport" => None,
         "routes.route.policies.timeout-secs" => Some("routes.route.policies.timeouts.request-secs"),
         "upstreams.upstream.timeout-secs" => Some("upstreams.upstream.timeouts.request-secs"),
         "listeners.listener.tls.cert-file" => Some("listeners.listener.tls.certificate.cert-file"),
@@ -136,7 +140,9 @@ fn every_setting_that_is_written_is_in_force() {
             continue;
         };
         let value = match spec.path {
-            "routes.route.upstream" | "listeners.listener.default-route" => "\"other\"".to_owned(),
+            "routes.route.upstream"
+            | "routes.route.policies.shadow.upstream"
+            | "listeners.listener.default-route" => "\"other\"".to_owned(),
             _ => value,
         };
         let text = with(spec.path, &value);

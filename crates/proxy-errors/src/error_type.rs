@@ -1,6 +1,6 @@
 //! The error types that clients see, with status and code.
 
-use crate::grpc::GrpcStatus;
+use crate::grpc_status::GrpcStatus;
 use http::StatusCode;
 
 /// The type of an error, sent as `error.code`.

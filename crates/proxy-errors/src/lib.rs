@@ -18,6 +18,7 @@ mod accept;
 mod response_form;
 
 mod grpc;
+mod grpc_status;
 mod html;
 mod json;
 
@@ -25,7 +26,7 @@ mod reference;
 
 pub use detail::Detail;
 pub use error_type::ErrorType;
-pub use grpc::GrpcStatus;
+pub use grpc_status::GrpcStatus;
 pub use limit_type::LimitType;
 pub use problem::Problem;
 pub use reason::Reason;

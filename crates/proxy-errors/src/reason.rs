@@ -1,7 +1,7 @@
 //! The reasons for which a request failed; each belongs to one error type.
 
 use crate::error_type::ErrorType;
-use crate::grpc::GrpcStatus;
+use crate::grpc_status::GrpcStatus;
 use crate::limit_type::LimitType;
 use http::StatusCode;
 use std::fmt;
@@ -50,19 +50,10 @@ macro_rules! optional {
     };
 }
 
+mod row;
 mod table;
 
 pub use table::Reason;
-
-pub(crate) struct Row {
-    name: &'static str,
-    owner: ErrorType,
-    limit_type: Option<LimitType>,
-    status: Option<u16>,
-    token: &'static str,
-    phrase: &'static str,
-    doc: &'static str,
-}
 
 impl Reason {
     /// The name in logs, metric labels and `Proxy-Status` details, for example `connect_refused`.

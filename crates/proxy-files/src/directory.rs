@@ -1,17 +1,19 @@
 //! Serving of a folder: from a request to a response.
 
 use crate::beneath;
-use crate::coding::{Accepted, Coding};
+
 use crate::conditions::{Conditions, Verdict};
 use crate::content::Content;
 use crate::file_path::FilePath;
 use crate::range::{Part, part};
 use crate::validators::Validators;
+use crate::variant::{VARIANTS, suffix};
 use http::header::{
     ACCEPT_RANGES, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderMap,
     LAST_MODIFIED, LOCATION, VARY,
 };
 use http::{HeaderValue, Method, StatusCode};
+use proxy_coding::{Accepted, Coding};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use std::fs::File;
@@ -92,7 +94,7 @@ impl FileRequest {
             with_slash,
             wants_bytes: *method == Method::GET,
             conditions: Conditions::of(method, headers),
-            accepted: Accepted::of(headers),
+            accepted: Accepted::of(headers, &VARIANTS),
         }
     }
 }
@@ -260,7 +262,7 @@ fn compressed(
 ) -> (Facts, Option<Coding>) {
     for coding in accepted.iter() {
         let mut neighbour = name.as_os_str().to_owned();
-        neighbour.push(coding.suffix());
+        neighbour.push(suffix(coding));
         let opened = beneath::file(root, Path::new(&neighbour));
         let opened = opened.map_err(FileError::from).and_then(Opened::of);
         if let Ok(Opened::File(file)) = opened

@@ -3,12 +3,13 @@
 mod directory;
 
 mod beneath;
-mod coding;
+
 mod conditions;
 mod content;
 mod file_path;
 mod range;
 mod validators;
+mod variant;
 
 pub use content::Content;
 pub use directory::{Directory, FileError, FileRequest, FileResponse};

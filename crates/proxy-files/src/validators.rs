@@ -1,7 +1,7 @@
 //! Validators: `ETag` and `Last-Modified`. [RFC 9110 §8.8]
 
-use crate::coding::Coding;
 use http::HeaderValue;
+use proxy_coding::Coding;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// `ETag` and `Last-Modified` of one representation.

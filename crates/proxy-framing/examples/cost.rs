@@ -16,7 +16,7 @@ const LIMITS: HeadLimits = HeadLimits {
     max_target_bytes: 8192,
 };
 
-const SMALL: &[u8] =
+const SMALL_HEAD: &[u8] =
     b"GET / HTTP/1.1\r\nHost: 127.0.0.1:8080\r\nUser-Agent: load\r\nAccept: */*\r\n\r\n";
 
 const BROWSER: &[u8] = b"GET /articles/2024/05/framing.html?ref=home&page=2 HTTP/1.1\r\n\
@@ -51,7 +51,7 @@ fn main() -> ExitCode {
     };
     let times: usize = times.parse().unwrap_or(0);
     let sound = match case.as_str() {
-        "small" => requests(times, &[SMALL]),
+        "small" => requests(times, &[SMALL_HEAD]),
         "browser" => requests(times, &[BROWSER]),
         "browser-cut" => requests(times, &<[&[u8]; 2]>::from(BROWSER.split_at(300))),
         "bytes" => requests(times, &BROWSER.chunks(1).collect::<Vec<_>>()),

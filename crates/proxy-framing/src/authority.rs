@@ -59,13 +59,13 @@ impl Authority {
 }
 
 fn literal(len: u8, colons: u8, byte: u8) -> Option<Authority> {
-    const LONGEST: u8 = 45;
+    const MAX_LITERAL_CHARS: u8 = 45;
     const MOST_COLONS: u8 = 8;
     let colons = colons + u8::from(byte == b':');
     match byte {
         b']' if 1 < len => Some(Authority::LiteralEnd),
         b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F' | b'.' | b':'
-            if len < LONGEST && colons <= MOST_COLONS =>
+            if len < MAX_LITERAL_CHARS && colons <= MOST_COLONS =>
         {
             Some(Authority::Literal {
                 len: len + 1,
@@ -77,10 +77,10 @@ fn literal(len: u8, colons: u8, byte: u8) -> Option<Authority> {
 }
 
 fn port(digits: u8, value: u16, byte: u8) -> Option<Authority> {
-    const LONGEST: u8 = 5;
+    const MAX_PORT_DIGITS: u8 = 5;
     let digit = u16::from(byte.wrapping_sub(b'0'));
     let value = value.checked_mul(10)?.checked_add(digit)?;
-    (digits < LONGEST).then_some(Authority::Port {
+    (digits < MAX_PORT_DIGITS).then_some(Authority::Port {
         digits: digits + 1,
         value,
     })

@@ -16,7 +16,7 @@ const V2_SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 const V2_FIXED_BYTES: usize = 16;
 
 /// Maximum size of the addresses and extensions of version 2, in bytes.
-const LONGEST_REST: usize = 4096;
+const MAX_V2_REST_BYTES: usize = 4096;
 
 /// The result of parsing the beginning of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,7 +139,7 @@ fn binary(bytes: &[u8]) -> ProxyHeader {
         (true, 0) | (false, _) => 0,
         (true, _) => return ProxyHeader::Malformed,
     };
-    if length < needed || LONGEST_REST < length {
+    if length < needed || MAX_V2_REST_BYTES < length {
         return ProxyHeader::Malformed;
     }
     let Some(rest) = rest.get(..length) else {

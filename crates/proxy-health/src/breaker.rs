@@ -28,6 +28,8 @@ struct Inner {
     // A phase and its generation: see `machine`.
     word: AtomicU64,
     settings: BreakerSettings,
+    /// By state: how often it was entered since that was last asked.
+    entered: [AtomicU64; BreakerState::ALL.len()],
 }
 
 /// Permission for one request. Dropped without a result, it releases a probe's slot and counts
@@ -56,6 +58,7 @@ impl CircuitBreaker {
         Self(Arc::new(Inner {
             word: AtomicU64::new(Phase::Closed { failures: 0 }.pack(0)),
             settings,
+            entered: Default::default(),
         }))
     }
 
@@ -83,6 +86,12 @@ impl CircuitBreaker {
     pub fn state(&self) -> BreakerState {
         let (phase, _) = Phase::unpack(self.0.word.load(Ordering::Acquire));
         phase.state()
+    }
+
+    /// How often each state was entered since the last call, in the order of [`BreakerState::ALL`].
+    pub fn take_entered(&self) -> [u64; BreakerState::ALL.len()] {
+        let entered = self.0.entered.each_ref();
+        entered.map(|count| count.swap(0, Ordering::Relaxed))
     }
 
     /// Its settings.
@@ -136,7 +145,10 @@ impl Inner {
             }
             let generation = next_generation(generation, phase, next);
             match self.exchange(seen, next.pack(generation)) {
-                Ok(()) => return Ok((generation, next.state() == BreakerState::HalfOpen)),
+                Ok(()) => {
+                    self.count_change(phase, next);
+                    return Ok((generation, next.state() == BreakerState::HalfOpen));
+                }
                 Err(other) => seen = other,
             }
         }
@@ -157,9 +169,23 @@ impl Inner {
             }
             let generation = next_generation(generation, phase, next);
             match self.exchange(seen, next.pack(generation)) {
-                Ok(()) => return (next.state() != phase.state()).then(|| next.state()),
+                Ok(()) => {
+                    self.count_change(phase, next);
+                    return (next.state() != phase.state()).then(|| next.state());
+                }
                 Err(other) => seen = other,
             }
+        }
+    }
+
+    fn count_change(&self, before: Phase, after: Phase) {
+        let position = BreakerState::ALL
+            .iter()
+            .position(|state| *state == after.state());
+        let changed = before.state() != after.state();
+        let count = position.and_then(|position| self.entered.get(position));
+        if let Some(count) = count.filter(|_| changed) {
+            count.fetch_add(1, Ordering::Relaxed);
         }
     }
 

@@ -1,19 +1,9 @@
 //! Decoding of a message body.
 
+use crate::body_length::BodyLength;
 use crate::chunked_decoder::{self, ChunkedDecoder};
 use bytes::{Bytes, BytesMut};
 use http_body::{Frame, SizeHint};
-
-/// The way in which the end of a body is determined. [RFC 9112 §6.3]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BodyLength {
-    /// By its length in bytes, which may be 0.
-    Length(u64),
-    /// By its last chunk.
-    Chunked,
-    /// By the end of the connection.
-    UntilClose,
-}
 
 /// The rest of a body.
 #[derive(Debug)]

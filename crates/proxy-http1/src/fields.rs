@@ -1,6 +1,6 @@
 //! Field lines, read from accepted bytes and written from headers.
 
-use crate::body_decoder::BodyLength;
+use crate::body_length::BodyLength;
 use crate::{buffer_pool, find_byte, names};
 use bytes::{Bytes, BytesMut};
 use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, TE, TRANSFER_ENCODING};

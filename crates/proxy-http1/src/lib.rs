@@ -5,6 +5,7 @@
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod body_decoder;
+mod body_length;
 mod buffer_pool;
 mod chunked_decoder;
 mod fields;
@@ -17,7 +18,8 @@ mod response;
 mod response_head_writer;
 mod splice;
 
-pub use body_decoder::{BodyDecoder, BodyLength};
+pub use body_decoder::BodyDecoder;
+pub use body_length::BodyLength;
 pub use buffer_pool::{bound_map, keep_map, lines};
 pub use fields::{Head, write_line};
 pub use message_writer::{Framing, MessageWriter, WriteError};

@@ -144,11 +144,11 @@ mod tests {
     use super::*;
     use std::task::Waker;
 
-    const MOST: usize = 512 * 1024;
+    const MAX_READ_BYTES: usize = 512 * 1024;
 
     /// The strategy after ten reads that filled their buffers.
     fn fed() -> ReadStrategy {
-        let mut appetite = ReadStrategy::up_to(MOST);
+        let mut appetite = ReadStrategy::up_to(MAX_READ_BYTES);
         for _ in 0..10 {
             let mut endless = tokio::io::repeat(0);
             let mut buffer = BytesMut::new();
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn reads_that_fill_their_room_grow() {
-        assert_eq!(fed().large, Some(MOST));
+        assert_eq!(fed().large, Some(MAX_READ_BYTES));
     }
 
     #[test]
@@ -178,6 +178,6 @@ mod tests {
 
         drop(hundreds);
         assert_eq!(TAKEN.get(), 0);
-        assert_eq!(fed().large, Some(MOST));
+        assert_eq!(fed().large, Some(MAX_READ_BYTES));
     }
 }

@@ -1,6 +1,6 @@
 //! Request heads.
 
-use crate::body_decoder::BodyLength;
+use crate::body_length::BodyLength;
 use crate::fields::{self, Fields, Head};
 use crate::{buffer_pool, find_byte};
 use bytes::Bytes;

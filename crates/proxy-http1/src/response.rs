@@ -1,6 +1,6 @@
 //! Parsing of response heads.
 
-use crate::body_decoder::BodyLength;
+use crate::body_length::BodyLength;
 use crate::buffer_pool;
 use crate::fields::{Fields, Head};
 use crate::response_head_writer::Reason;

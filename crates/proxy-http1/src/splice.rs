@@ -22,7 +22,7 @@ const PIPE_BYTES: usize = 256 * 1024;
 
 /// Minimum useful capacity of a pipe, in bytes. The kernel gives small pipes to users with very
 /// many. [pipe(7)]
-const LEAST_ROOM: usize = 64 * 1024;
+const MIN_PIPE_BYTES: usize = 64 * 1024;
 
 /// A body that can be moved into a pipe.
 pub trait SpliceFrom {
@@ -188,7 +188,7 @@ impl Ends {
         let flags = PipeFlags::CLOEXEC | PipeFlags::NONBLOCK;
         let (reader, writer) = pipe_with(flags).ok()?;
         let room = fcntl_setpipe_size(&writer, PIPE_BYTES).or_else(|_| fcntl_getpipe_size(&writer));
-        (LEAST_ROOM <= room.ok()?).then_some(Self { reader, writer })
+        (MIN_PIPE_BYTES <= room.ok()?).then_some(Self { reader, writer })
     }
 }
 

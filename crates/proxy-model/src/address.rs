@@ -20,8 +20,30 @@ pub enum BindAddress {
 pub struct TargetAddress {
     /// IP address or DNS name.
     pub host: Host,
-    /// TCP port, 1 to 65535.
+    /// TCP port, 1 to 65535; 0 for a name of SRV records, which have the ports.
     pub port: u16,
+}
+
+impl TargetAddress {
+    /// Whether its addresses come from DNS.
+    #[must_use]
+    pub const fn is_name(&self) -> bool {
+        match self.host {
+            Host::Ip(_) => false,
+            Host::Name(_) | Host::Service(_) => true,
+        }
+    }
+
+    /// The host that a certificate of the target has: for a name of SRV records its domain, which
+    /// unlike the hosts in an answer cannot be forged. [RFC 6125 §6.2.1]
+    #[must_use]
+    pub fn certificate_host(&self) -> String {
+        match &self.host {
+            Host::Ip(ip) => ip.to_string(),
+            Host::Name(name) => name.to_string(),
+            Host::Service(name) => service_domain(name).to_owned(),
+        }
+    }
 }
 
 /// A host, by address or by name.
@@ -31,6 +53,9 @@ pub enum Host {
     Ip(IpAddr),
     /// A DNS name, in lower case, without a trailing dot.
     Name(Box<str>),
+    /// A name of SRV records, as `_http._tcp.example.com`, in lower case, without a trailing dot. The
+    /// records name hosts, ports and weights. [RFC 2782]
+    Service(Box<str>),
 }
 
 /// The reason why text is not an address.
@@ -85,7 +110,7 @@ pub(crate) fn socket_address(text: &str) -> Result<SocketAddr, AddressError> {
         Host::Ip(IpAddr::V6(ip)) if ip.is_unicast_link_local() => Err(AddressError::NoScope),
         Host::Ip(ip) => Ok(SocketAddr::new(ip, port)),
         Host::Name(name) if *name == *"localhost" => Ok((Ipv4Addr::LOCALHOST, port).into()),
-        Host::Name(_) => Err(AddressError::Name),
+        Host::Name(_) | Host::Service(_) => Err(AddressError::Name),
     }
 }
 
@@ -154,6 +179,25 @@ fn plain_host(text: &str) -> Result<Host, AddressError> {
     Ok(Host::Name(name.to_ascii_lowercase().into()))
 }
 
+/// The domain of `_service._proto.domain`.
+fn service_domain(name: &str) -> &str {
+    name.splitn(3, '.').nth(2).unwrap_or(name)
+}
+
+/// Parses the name of SRV records: `_service._tcp.domain`, without a port. [RFC 2782]
+fn service(text: &str) -> Option<Box<str>> {
+    let (service, rest) = text.split_once('.')?;
+    let (protocol, _) = rest.split_once('.')?;
+    let is_marked = |label: &str| label.len() > 1 && label.starts_with('_');
+    if !is_marked(service) || !is_marked(protocol) || text.contains(':') {
+        return None;
+    }
+    match plain_host(text) {
+        Ok(Host::Name(name)) => Some(name),
+        Ok(Host::Ip(_) | Host::Service(_)) | Err(_) => None,
+    }
+}
+
 impl FromStr for BindAddress {
     type Err = AddressError;
 
@@ -170,6 +214,10 @@ impl FromStr for TargetAddress {
     type Err = AddressError;
 
     fn from_str(text: &str) -> Result<Self, AddressError> {
+        if let Some(service) = service(text) {
+            let host = Host::Service(service);
+            return Ok(Self { host, port: 0 });
+        }
         match host_and_port(text)? {
             (_, 0) => Err(AddressError::PortZero),
             (host, port) => Ok(Self { host, port }),
@@ -192,6 +240,7 @@ impl fmt::Display for TargetAddress {
         match host {
             Host::Ip(ip) => SocketAddr::new(*ip, *port).fmt(f),
             Host::Name(name) => write!(f, "{name}:{port}"),
+            Host::Service(name) => name.fmt(f),
         }
     }
 }
@@ -200,7 +249,7 @@ impl fmt::Display for Host {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ip(ip) => ip.fmt(f),
-            Self::Name(name) => name.fmt(f),
+            Self::Name(name) | Self::Service(name) => name.fmt(f),
         }
     }
 }
@@ -247,6 +296,25 @@ mod tests {
         ];
         for (text, fault) in cases {
             assert_eq!(text.parse::<BindAddress>(), Err(fault), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_name_of_srv_records_stands_without_a_port() {
+        let service = "_HTTP._tcp.App.Internal.".parse::<TargetAddress>().unwrap();
+        assert_eq!(service.to_string(), "_http._tcp.app.internal");
+        assert_eq!(service.certificate_host(), "app.internal");
+        assert!(service.is_name());
+        let plain = "_http._tcp.app.internal:80"
+            .parse::<TargetAddress>()
+            .unwrap();
+        assert_eq!(plain.host, Host::Name("_http._tcp.app.internal".into()));
+        for text in ["_http.app", "_http._tcp", "http._tcp.app", "_._tcp.app"] {
+            assert_eq!(
+                text.parse::<TargetAddress>(),
+                Err(AddressError::NoPort),
+                "{text}"
+            );
         }
     }
 

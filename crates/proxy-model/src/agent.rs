@@ -1,6 +1,7 @@
 //! External agents that decide about requests.
 
 use crate::place::{Place, Setting};
+use http::HeaderName;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,6 +17,16 @@ pub struct Agent {
     pub unix_socket: Setting<PathBuf>,
     /// Treatment of requests while the agent is unavailable.
     pub failure_mode: Setting<FailureMode>,
+    /// The protocol that it speaks.
+    pub protocol: Setting<AgentProtocol>,
+    /// The events that it may get beside the heads of requests.
+    pub events: Vec<Setting<AgentEventKind>>,
+    /// Treatment of bodies that are larger than it may see.
+    pub on_oversize: Setting<OversizeMode>,
+    /// The path of the request to a `forward-auth` agent.
+    pub request_path: Setting<String>,
+    /// Headers of a `forward-auth` agent's answer that are copied to the request.
+    pub copy_headers: Vec<Setting<HeaderName>>,
     /// Maximum time for one decision.
     pub timeout: Setting<Duration>,
     /// Encoding offered to the agent.
@@ -49,6 +60,39 @@ pub enum AgentEncoding {
     MessagePack,
 }
 
+/// The protocol of an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AgentProtocol {
+    /// The proxy's own.
+    Native,
+    /// `envoy.service.auth.v3`.
+    ExtAuthz,
+    /// A request over HTTP/1.1 for each decision.
+    ForwardAuth,
+}
+
+/// A point in a request at which an agent is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AgentEventKind {
+    /// The request's head arrived.
+    RequestHeaders,
+    /// The request's body arrived.
+    RequestBody,
+    /// The response's head arrived.
+    ResponseHeaders,
+    /// The response's body arrived.
+    ResponseBody,
+}
+
+/// Treatment of bodies that are larger than an agent may see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum OversizeMode {
+    /// They are refused.
+    Block,
+    /// They pass, and the agent sees their beginning.
+    Pass,
+}
+
 /// The circuit breaker of an agent.
 #[derive(Clone, Debug)]
 pub struct AgentBreaker {
@@ -74,6 +118,36 @@ impl fmt::Display for AgentEncoding {
         f.write_str(match self {
             Self::Json => "json",
             Self::MessagePack => "message-pack",
+        })
+    }
+}
+
+impl fmt::Display for AgentProtocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Native => "native",
+            Self::ExtAuthz => "ext-authz",
+            Self::ForwardAuth => "forward-auth",
+        })
+    }
+}
+
+impl fmt::Display for AgentEventKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::RequestHeaders => "request-headers",
+            Self::RequestBody => "request-body",
+            Self::ResponseHeaders => "response-headers",
+            Self::ResponseBody => "response-body",
+        })
+    }
+}
+
+impl fmt::Display for OversizeMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Block => "block",
+            Self::Pass => "pass",
         })
     }
 }

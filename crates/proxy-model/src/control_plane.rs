@@ -2,7 +2,6 @@
 
 use crate::place::{Place, Setting};
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// The `control-plane` block.
 #[derive(Clone, Debug)]
@@ -11,14 +10,31 @@ pub struct ControlPlane {
     pub place: Place,
     /// Base URL of the control plane.
     pub url: Setting<String>,
-    /// The node's id, assigned at registration.
-    pub node_id: Option<Setting<String>>,
-    /// The file with the node key.
-    pub node_key_file: Option<Setting<PathBuf>>,
-    /// The file with an enrolment token, used once, while there is no node key.
+    /// The project to enrol in; needed until the node has an identity.
+    pub project: Option<Setting<String>>,
+    /// The file with an enrolment token; needed until the node has an identity.
     pub enrolment_token_file: Option<Setting<PathBuf>>,
-    /// The folder in which the node stores keys and bundles.
+    /// The folder in which the node stores its identity and bundles.
     pub data_dir: Setting<PathBuf>,
-    /// Interval between heartbeats.
-    pub heartbeat_interval: Setting<Duration>,
+    /// Roots for the control plane's certificate; `None` for those of the system.
+    pub ca_file: Option<Setting<PathBuf>>,
+    /// The node's name; `None` for the host's.
+    pub node_name: Option<Setting<String>>,
+    /// The node's labels, given at its enrolment.
+    pub labels: Vec<Setting<Label>>,
+}
+
+/// A label of a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Label {
+    /// Its name.
+    pub name: String,
+    /// Its value; may be empty.
+    pub value: String,
+}
+
+impl std::fmt::Display for Label {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}={}", self.name, self.value)
+    }
 }

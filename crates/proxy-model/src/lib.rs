@@ -7,9 +7,11 @@
 mod address;
 mod admin;
 mod agent;
+mod compression;
 mod control_plane;
 mod effective;
 mod health;
+mod index;
 mod limits;
 mod listener;
 mod matches;
@@ -20,6 +22,7 @@ mod policies;
 mod route;
 mod secret;
 mod size;
+mod store_url;
 mod system;
 mod upstream;
 
@@ -27,29 +30,35 @@ pub mod registry;
 
 pub use address::{AddressError, BindAddress, Host, TargetAddress};
 pub use admin::Admin;
-pub use agent::{Agent, AgentBreaker, AgentEncoding, AgentTransport, FailureMode};
-pub use control_plane::ControlPlane;
+pub use agent::{
+    Agent, AgentBreaker, AgentEncoding, AgentEventKind, AgentProtocol, AgentTransport, FailureMode,
+    OversizeMode,
+};
+pub use compression::{Compression, MediaRange, MediaRangeError};
+pub use control_plane::{ControlPlane, Label};
 pub use effective::{EffectiveSetting, Part, effective, effective_in};
 pub use health::{HealthCheck, HealthCheckKind, HealthCheckType, OutlierDetection, StatusRange};
+pub use index::{AgentIndex, RouteIndex, UpstreamIndex};
 pub use limits::Limits;
 pub use listener::{
     Alpn, Certificate, ClientAuth, ClientAuthMode, Listener, ListenerProtocol, ListenerTimeouts,
     ListenerTls, PathPolicy, TlsVersion,
 };
 pub use matches::Matches;
-pub use model::{AgentIndex, Model, RouteIndex, UpstreamIndex};
-pub use observability::{AccessLog, ErrorLog, LogLevel, LogTarget, Observability};
+pub use model::Model;
+pub use observability::{AccessLog, ErrorLog, LogLevel, LogTarget, Observability, TraceContext};
 pub use place::{FileId, Origin, Place, Setting, SourceFile, Sources};
 pub use policies::{
     HeaderEdits, HeaderField, Policies, RateKey, RateKeyError, RateLimit, Retry, RetryCause,
-    RouteTimeouts,
+    RouteTimeouts, Shadow,
 };
 pub use route::{
     BuiltinHandler, CircuitBreaker, Route, Service, ServiceForm, ServiceType, StaticFiles,
 };
 pub use secret::{redacted_field, redacted_header, redacted_parameter};
 pub use size::show_size;
-pub use system::System;
+pub use store_url::{StoreUrl, StoreUrlError};
+pub use system::{Dns, System};
 pub use upstream::{
     ConnectionPool, LoadBalancing, Sticky, StickySecret, Target, Upstream, UpstreamProtocol,
     UpstreamTimeouts, UpstreamTls,

@@ -1,7 +1,7 @@
 //! Listeners: address, protocol, TLS and client timeouts.
 
 use crate::address::BindAddress;
-use crate::model::RouteIndex;
+use crate::index::RouteIndex;
 use crate::place::{Place, Setting};
 use ipnet::IpNet;
 use std::fmt;

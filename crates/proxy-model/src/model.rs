@@ -3,6 +3,7 @@
 use crate::admin::Admin;
 use crate::agent::Agent;
 use crate::control_plane::ControlPlane;
+use crate::index::{AgentIndex, RouteIndex, UpstreamIndex};
 use crate::limits::Limits;
 use crate::listener::Listener;
 use crate::observability::Observability;
@@ -36,18 +37,6 @@ pub struct Model {
     pub sources: Sources,
 }
 
-/// A route of a [`Model`], by its index in [`Model::routes`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RouteIndex(pub u32);
-
-/// An upstream of a [`Model`], by its index in [`Model::upstreams`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct UpstreamIndex(pub u32);
-
-/// An agent of a [`Model`], by its index in [`Model::agents`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct AgentIndex(pub u32);
-
 impl Model {
     /// The route at `index`; `None` only for an index of another model.
     pub fn route(&self, index: RouteIndex) -> Option<&Route> {
@@ -62,26 +51,5 @@ impl Model {
     /// The agent at `index`; `None` only for an index of another model.
     pub fn agent(&self, index: AgentIndex) -> Option<&Agent> {
         self.agents.get(index.position())
-    }
-}
-
-impl RouteIndex {
-    /// Index into [`Model::routes`].
-    pub const fn position(self) -> usize {
-        self.0 as usize
-    }
-}
-
-impl UpstreamIndex {
-    /// Index into [`Model::upstreams`].
-    pub const fn position(self) -> usize {
-        self.0 as usize
-    }
-}
-
-impl AgentIndex {
-    /// Index into [`Model::agents`].
-    pub const fn position(self) -> usize {
-        self.0 as usize
     }
 }

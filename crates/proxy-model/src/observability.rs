@@ -13,6 +13,17 @@ pub struct Observability {
     pub error_log: ErrorLog,
     /// Names of query parameters to redact, in lower case.
     pub redact_query: Vec<Setting<String>>,
+    /// Traces that begin here.
+    pub trace_context: TraceContext,
+}
+
+/// Traces that begin here.
+#[derive(Clone, Debug)]
+pub struct TraceContext {
+    /// Requests without a valid `traceparent` begin a trace.
+    pub begin: Setting<bool>,
+    /// Share of them that is marked as sampled, 0 to 100.
+    pub sample_percent: Setting<f64>,
 }
 
 /// The access log: one line of JSON per request.

@@ -1,7 +1,10 @@
 //! Policies of a route.
 
+use crate::compression::Compression;
+use crate::index::UpstreamIndex;
 use crate::listener::PathPolicy;
 use crate::place::{Place, Setting};
+use crate::store_url::StoreUrl;
 use http::{HeaderName, HeaderValue};
 use std::fmt;
 use std::str::FromStr;
@@ -29,6 +32,10 @@ pub struct Policies {
     pub buffer_responses: Setting<bool>,
     /// Retry policy; `None` retries once, and only if repeating is safe.
     pub retry: Option<Retry>,
+    /// Compression of responses; `None` leaves them as they are.
+    pub compression: Option<Compression>,
+    /// Copies of requests for a second upstream; `None` makes none.
+    pub shadow: Option<Shadow>,
 }
 
 /// Timeouts of a route; an absent one is the upstream's.
@@ -58,6 +65,21 @@ pub struct RateLimit {
     pub key: Setting<RateKey>,
     /// Whether requests over the limit are counted and logged, but served.
     pub observe_only: Setting<bool>,
+    /// The server with buckets that several proxies share; `None` keeps them in this process.
+    pub store: Option<Setting<StoreUrl>>,
+    /// Longest time for its answer.
+    pub store_timeout: Setting<Duration>,
+}
+
+/// Sends copies of a route's requests to a second upstream.
+#[derive(Clone, Debug)]
+pub struct Shadow {
+    /// Place of the block.
+    pub place: Place,
+    /// The upstream that gets the copies.
+    pub upstream: Setting<UpstreamIndex>,
+    /// Share of the requests that are copied, 0 to 100.
+    pub percent: Setting<f64>,
 }
 
 /// The key by which requests share a bucket.

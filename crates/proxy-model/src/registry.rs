@@ -4,6 +4,7 @@
 //! These rows are the single source: the decoder takes ranges and defaults from them, the reference
 //! page and the schema are generated from them, and a setting without effect is refused by its row.
 
+mod all;
 mod kind;
 mod number;
 mod spec;
@@ -30,10 +31,10 @@ pub mod top;
 pub mod upstreams;
 
 pub use crate::size::show_size;
+pub use all::{all, not_yet};
 pub use kind::{Block, Kind, Pair, Shape, Shaped, Word};
 pub use number::{Decimal, Integer, Size, Time, Whole};
 pub use spec::{Absent, Given, Many, Presence, Required, SettingSpec, Spec, Status, Unset};
-pub use table::{all, not_yet};
 pub use text::{Statuses, Text, Written};
 pub use value_error::{Raw, ValueError};
 pub use word::{Choice, Flag, Meaning};

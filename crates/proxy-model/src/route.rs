@@ -1,7 +1,7 @@
 //! Routes: match conditions, service and policies.
 
+use crate::index::{AgentIndex, UpstreamIndex};
 use crate::matches::Matches;
-use crate::model::{AgentIndex, UpstreamIndex};
 use crate::place::{Place, Setting};
 use crate::policies::Policies;
 use proxy_routing::Rule;

@@ -126,6 +126,8 @@ pub struct ConnectionPool {
     pub max_idle: Option<Setting<u32>>,
     /// Maximum idle time of a pooled connection.
     pub idle_timeout: Setting<Duration>,
+    /// Maximum age of a pooled connection; `None` is unlimited.
+    pub max_lifetime: Option<Setting<Duration>>,
 }
 
 impl LoadBalancing {

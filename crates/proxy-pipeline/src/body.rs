@@ -1,6 +1,7 @@
 //! The response body, with the state that lives as long as it does.
 
 use crate::completion::CompletionGuard;
+use crate::compressed_body::Compression;
 use crate::failure::exchange_problem;
 use crate::file_body::FileBody;
 use crate::names;
@@ -11,10 +12,12 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use proxy_clock::{RequestTimers, Timer};
-use proxy_errors::Problem;
+use proxy_coding::{Coding, CompressionLevels, Encoder};
+use proxy_errors::{Detail, Problem, Reason};
 use proxy_http1::{Pipe, SpliceFrom};
 use proxy_pool::{ResponseBody, SendError};
 use std::collections::VecDeque;
+use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -44,6 +47,10 @@ enum Source {
     File(Box<FileBody>),
     /// Read before it was wanted, and what comes behind that.
     Held(Box<Held>),
+    /// Read by agents before, and what they did not see.
+    Inspected(Box<InspectedBody>),
+    /// Compressed while it is sent.
+    Compressed(Box<CompressedBody>),
     /// The body failed; the bytes before are sent first.
     Failed(BodyError),
     /// The body failed; the trailers report it.
@@ -52,7 +59,7 @@ enum Source {
 
 /// The reason why a body ended early.
 #[derive(Debug)]
-enum Interruption {
+pub(crate) enum Interruption {
     Upstream(SendError),
     Own(Problem),
 }
@@ -65,6 +72,13 @@ struct UpstreamBody {
     read_time: Duration,
 }
 
+/// A body, and its compression.
+#[derive(Debug)]
+struct CompressedBody {
+    plain: Source,
+    compression: Compression,
+}
+
 /// What was read of a body before it was wanted.
 #[derive(Debug, Default)]
 struct Held {
@@ -72,6 +86,13 @@ struct Held {
     bytes: u64,
     /// What has not been read yet.
     rest: Option<Box<UpstreamBody>>,
+}
+
+/// A body of which agents have seen the beginning, or all of it.
+#[derive(Debug)]
+struct InspectedBody {
+    pieces: VecDeque<Frame<Bytes>>,
+    rest: Option<Source>,
 }
 
 impl Body {
@@ -113,6 +134,27 @@ impl Body {
         }
     }
 
+    /// The body in `coding`.
+    pub(crate) fn compress(
+        mut self,
+        coding: Coding,
+        levels: CompressionLevels,
+    ) -> io::Result<Self> {
+        let mut encoder = Encoder::new(coding, levels)?;
+        let plain = self.source.take();
+        self.source = if let Source::Bytes(bytes) = plain {
+            let mut compressed = encoder.push(&bytes)?.to_vec();
+            compressed.extend_from_slice(&encoder.finish()?);
+            Source::Bytes(compressed.into())
+        } else {
+            Source::Compressed(Box::new(CompressedBody {
+                plain,
+                compression: Compression::new(encoder),
+            }))
+        };
+        Ok(self)
+    }
+
     /// Ties the end of the exchange to the end of this body.
     pub(crate) fn with_completion(mut self, completion: Box<CompletionGuard>) -> Self {
         self.completion = Some(completion);
@@ -138,6 +180,8 @@ impl Body {
             Source::Bytes(bytes) => std::mem::take(bytes),
             Source::Upstream(_)
             | Source::Held(_)
+            | Source::Inspected(_)
+            | Source::Compressed(_)
             | Source::File(_)
             | Source::Failed(_)
             | Source::ErrorTrailers(_) => Bytes::new(),
@@ -151,8 +195,7 @@ impl Body {
         max_bytes: u64,
     ) -> Poll<Result<(), SendError>> {
         if let Source::Upstream(_) = &self.source {
-            let arriving = std::mem::replace(&mut self.source, Source::Bytes(Bytes::new()));
-            let Source::Upstream(rest) = arriving else {
+            let Source::Upstream(rest) = self.source.take() else {
                 return Poll::Ready(Ok(()));
             };
             self.source = Source::Held(Box::new(Held {
@@ -166,11 +209,29 @@ impl Body {
         held.poll_fill(cx, max_bytes)
     }
 
+    /// Reads the body until it ends or `take`, which sees every piece, wants no more. Ready with whether
+    /// it has ended. What was read is sent as if it had not been.
+    pub(crate) fn poll_inspect(
+        &mut self,
+        cx: &mut Context<'_>,
+        take: impl FnMut(&[u8]) -> bool,
+    ) -> Poll<Result<bool, Interruption>> {
+        if !matches!(self.source, Source::Inspected(_)) {
+            let rest = Some(self.source.take());
+            self.source = Source::Inspected(Box::new(InspectedBody {
+                pieces: VecDeque::new(),
+                rest,
+            }));
+        }
+        let Source::Inspected(inspected) = &mut self.source else {
+            return Poll::Ready(Ok(true));
+        };
+        inspected.poll_inspect(cx, take)
+    }
+
     /// Continues sending the request while the client does not read the response.
     pub fn poll_upload(&mut self, cx: &mut Context<'_>) {
-        if let Source::Upstream(upstream) = &mut self.source {
-            upstream.body.poll_upload(cx);
-        }
+        self.source.poll_upload(cx);
     }
 
     /// Ends a stream after a reload removed its route or target and its grace period is over.
@@ -178,7 +239,11 @@ impl Body {
     fn end_if_removed(&mut self) {
         let streams = matches!(
             self.source,
-            Source::Upstream(_) | Source::Held(_) | Source::File(_)
+            Source::Upstream(_)
+                | Source::Held(_)
+                | Source::Inspected(_)
+                | Source::File(_)
+                | Source::Compressed(_)
         );
         let completion = self.completion.as_deref_mut().filter(|_| streams);
         if let Some(problem) = completion.and_then(CompletionGuard::removed) {
@@ -205,6 +270,135 @@ impl Body {
             completion.record.problem = Some(Box::new(problem));
         }
         source
+    }
+}
+
+impl Source {
+    fn take(&mut self) -> Self {
+        std::mem::replace(self, Self::Bytes(Bytes::new()))
+    }
+
+    fn poll_upload(&mut self, cx: &mut Context<'_>) {
+        match self {
+            Self::Upstream(upstream) => upstream.body.poll_upload(cx),
+            Self::Compressed(compressed) => compressed.plain.poll_upload(cx),
+            Self::Inspected(inspected) => {
+                if let Some(rest) = &mut inspected.rest {
+                    rest.poll_upload(cx);
+                }
+            }
+            Self::Bytes(_)
+            | Self::Held(_)
+            | Self::File(_)
+            | Self::Failed(_)
+            | Self::ErrorTrailers(_) => {}
+        }
+    }
+
+    /// The next frame of a body that has not failed.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Interruption>>> {
+        match self {
+            Self::Bytes(bytes) if bytes.is_empty() => Poll::Ready(None),
+            Self::Bytes(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
+            Self::Upstream(upstream) => upstream.poll(cx).map_err(Interruption::Upstream),
+            Self::Held(held) => held.poll(cx).map_err(Interruption::Upstream),
+            Self::Inspected(inspected) => inspected.poll(cx),
+            Self::Compressed(compressed) => compressed.poll(cx),
+            Self::File(file) => file.poll(cx).map_err(Interruption::Own),
+            Self::Failed(_) | Self::ErrorTrailers(_) => Poll::Ready(None),
+        }
+    }
+}
+
+impl Source {
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Bytes(bytes) => bytes.is_empty(),
+            Self::Upstream(upstream) => upstream.body.is_end_stream(),
+            Self::Held(held) => held.pieces.is_empty() && held.rest.is_none(),
+            Self::Inspected(inspected) => inspected.pieces.is_empty() && inspected.rest.is_none(),
+            Self::Compressed(compressed) => compressed.compression.is_over(),
+            Self::File(file) => file.left() == 0,
+            Self::Failed(_) | Self::ErrorTrailers(_) => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Bytes(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Self::Upstream(upstream) => upstream.body.size_hint(),
+            Self::Held(held) => held.size_hint(),
+            Self::Inspected(inspected) => {
+                let rest = inspected.rest.as_ref().map(Self::size_hint);
+                size_of(&inspected.pieces, rest)
+            }
+            Self::File(file) => SizeHint::with_exact(file.left()),
+            Self::Compressed(_) | Self::Failed(_) | Self::ErrorTrailers(_) => SizeHint::default(),
+        }
+    }
+}
+
+/// The length of pieces that were read and of the rest, if both are known.
+fn size_of(pieces: &VecDeque<Frame<Bytes>>, rest: Option<SizeHint>) -> SizeHint {
+    let read = pieces.iter().filter_map(Frame::data_ref).map(Bytes::len);
+    let read = read.sum::<usize>() as u64;
+    match rest.map_or(Some(0), |rest| rest.exact()) {
+        Some(rest) if !pieces.iter().any(Frame::is_trailers) => SizeHint::with_exact(read + rest),
+        Some(_) | None => SizeHint::default(),
+    }
+}
+
+impl InspectedBody {
+    fn poll_inspect(
+        &mut self,
+        cx: &mut Context<'_>,
+        mut take: impl FnMut(&[u8]) -> bool,
+    ) -> Poll<Result<bool, Interruption>> {
+        while let Some(rest) = &mut self.rest {
+            match ready!(rest.poll(cx)) {
+                Some(Ok(frame)) => {
+                    let goes_on = frame.data_ref().is_none_or(|data| take(data));
+                    self.pieces.push_back(frame);
+                    if !goes_on {
+                        return Poll::Ready(Ok(false));
+                    }
+                }
+                Some(Err(interruption)) => return Poll::Ready(Err(interruption)),
+                None => self.rest = None,
+            }
+        }
+        Poll::Ready(Ok(true))
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Interruption>>> {
+        if let Some(piece) = self.pieces.pop_front() {
+            return Poll::Ready(Some(Ok(piece)));
+        }
+        match &mut self.rest {
+            Some(rest) => rest.poll(cx),
+            None => Poll::Ready(None),
+        }
+    }
+}
+
+impl Interruption {
+    /// The problem of a response that is not sent yet.
+    pub(crate) fn into_problem(self, completion: &CompletionGuard) -> Problem {
+        match self {
+            Self::Upstream(fault) => completion.interrupted(&fault),
+            Self::Own(problem) => problem,
+        }
+    }
+}
+
+impl CompressedBody {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Interruption>>> {
+        let Self { plain, compression } = self;
+        let broken = |error: io::Error| {
+            let detail = Detail::text(error.to_string());
+            Interruption::Own(Problem::new(Reason::InternalError, detail))
+        };
+        compression.poll(cx, |cx| plain.poll(cx), broken)
     }
 }
 
@@ -236,16 +430,8 @@ impl Held {
     }
 
     fn size_hint(&self) -> SizeHint {
-        let held = self.pieces.iter();
-        let held: usize = held.filter_map(Frame::data_ref).map(Bytes::len).sum();
-        let held = held as u64;
         let rest = self.rest.as_ref().map(|rest| rest.body.size_hint());
-        match rest.map_or(Some(0), |rest| rest.exact()) {
-            Some(rest) if !self.pieces.iter().any(Frame::is_trailers) => {
-                SizeHint::with_exact(held + rest)
-            }
-            Some(_) | None => SizeHint::default(),
-        }
+        size_of(&self.pieces, rest)
     }
 }
 
@@ -311,17 +497,18 @@ impl HttpBody for Body {
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         self.end_if_removed();
         let polled = match &mut self.source {
-            Source::Bytes(bytes) if bytes.is_empty() => Poll::Ready(None),
-            Source::Bytes(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
-            Source::Upstream(upstream) => upstream.poll(cx).map_err(Interruption::Upstream),
-            Source::Held(held) => held.poll(cx).map_err(Interruption::Upstream),
-            Source::File(file) => file.poll(cx).map_err(Interruption::Own),
             Source::Failed(error) => return Poll::Ready(Some(Err(*error))),
             Source::ErrorTrailers(trailers) => {
                 let trailers = std::mem::take(trailers);
                 self.source = Source::Bytes(Bytes::new());
                 return Poll::Ready(Some(Ok(Frame::trailers(trailers))));
             }
+            source @ (Source::Bytes(_)
+            | Source::Upstream(_)
+            | Source::Held(_)
+            | Source::Inspected(_)
+            | Source::Compressed(_)
+            | Source::File(_)) => source.poll(cx),
         };
         match polled {
             Poll::Pending => Poll::Pending,
@@ -349,23 +536,11 @@ impl HttpBody for Body {
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.source {
-            Source::Bytes(bytes) => bytes.is_empty(),
-            Source::Upstream(upstream) => upstream.body.is_end_stream(),
-            Source::Held(held) => held.pieces.is_empty() && held.rest.is_none(),
-            Source::File(file) => file.left() == 0,
-            Source::Failed(_) | Source::ErrorTrailers(_) => false,
-        }
+        self.source.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.source {
-            Source::Bytes(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Source::Upstream(upstream) => upstream.body.size_hint(),
-            Source::Held(held) => held.size_hint(),
-            Source::File(file) => SizeHint::with_exact(file.left()),
-            Source::Failed(_) | Source::ErrorTrailers(_) => SizeHint::default(),
-        }
+        self.source.size_hint()
     }
 }
 
@@ -375,6 +550,8 @@ impl SpliceFrom for Body {
             Source::Upstream(upstream) => upstream.body.can_splice(),
             Source::Bytes(_)
             | Source::Held(_)
+            | Source::Inspected(_)
+            | Source::Compressed(_)
             | Source::File(_)
             | Source::Failed(_)
             | Source::ErrorTrailers(_) => false,

@@ -1,15 +1,17 @@
 //! A request's body as received, for every protocol.
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use h2::RecvStream;
 use http::HeaderMap;
 use http::header::HOST;
 use http_body::{Body, Frame, SizeHint};
 use std::cell::Cell;
+use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
+use tokio::sync::oneshot;
 
 /// A request's body as received.
 #[derive(Debug)]
@@ -22,6 +24,33 @@ pub enum ClientBody {
     Http2(Streamed),
     /// Read whole before.
     Held(HeldBody),
+    /// Read in part by agents before.
+    Inspected(Box<Inspected>),
+    /// Copied while it is read.
+    Copied(Box<CopiedBody>),
+}
+
+/// A body with a copy of what was read of it. The copy is given to its receiver at the end of the body,
+/// and given up when it is larger than allowed.
+#[derive(Debug)]
+pub struct CopiedBody {
+    body: ClientBody,
+    copy: HeldCopy,
+    max_bytes: u64,
+    receiver: Option<oneshot::Sender<HeldBody>>,
+}
+
+#[derive(Debug, Default)]
+struct HeldCopy {
+    bytes: BytesMut,
+    trailers: Option<HeaderMap>,
+}
+
+/// A body of which the beginning was read before.
+#[derive(Debug)]
+pub struct Inspected {
+    pub(crate) pieces: VecDeque<Bytes>,
+    pub(crate) rest: ClientBody,
 }
 
 /// A body that was read whole.
@@ -77,6 +106,16 @@ impl BodyAborted {
 }
 
 impl ClientBody {
+    /// This body, with a copy of at most `max_bytes` for `receiver`.
+    pub(crate) fn copied(self, max_bytes: u64, receiver: oneshot::Sender<HeldBody>) -> Self {
+        Self::Copied(Box::new(CopiedBody {
+            body: self,
+            copy: HeldCopy::default(),
+            max_bytes,
+            receiver: Some(receiver),
+        }))
+    }
+
     /// The body on `stream`. `continue_wanted` is set when it is polled.
     #[must_use]
     pub fn streamed(stream: RecvStream, continue_wanted: Option<Rc<Cell<bool>>>) -> Self {
@@ -101,6 +140,11 @@ impl Body for ClientBody {
             Self::Http1(source) => source.poll_frame(cx),
             Self::Http2(streamed) => streamed.poll_frame(cx),
             Self::Held(held) => Poll::Ready(held.next_frame().map(Ok)),
+            Self::Copied(copied) => copied.poll_frame(cx),
+            Self::Inspected(inspected) => match inspected.pieces.pop_front() {
+                Some(piece) => Poll::Ready(Some(Ok(Frame::data(piece)))),
+                None => Pin::new(&mut inspected.rest).poll_frame(cx),
+            },
         }
     }
 
@@ -111,6 +155,10 @@ impl Body for ClientBody {
             Self::Http1(source) => source.is_over(),
             Self::Http2(streamed) => streamed.stream.is_end_stream(),
             Self::Held(held) => held.bytes.is_empty() && held.trailers.is_none(),
+            Self::Copied(copied) => copied.body.is_end_stream(),
+            Self::Inspected(inspected) => {
+                inspected.pieces.is_empty() && inspected.rest.is_end_stream()
+            }
         }
     }
 
@@ -121,6 +169,57 @@ impl Body for ClientBody {
             Self::Http1(source) => source.size_hint(),
             Self::Http2(_) => SizeHint::default(),
             Self::Held(held) => SizeHint::with_exact(held.bytes.len() as u64),
+            Self::Copied(copied) => copied.body.size_hint(),
+            Self::Inspected(inspected) => {
+                let read: usize = inspected.pieces.iter().map(Bytes::len).sum();
+                let rest = inspected.rest.size_hint().exact();
+                rest.map_or_else(SizeHint::default, |rest| {
+                    SizeHint::with_exact(read as u64 + rest)
+                })
+            }
+        }
+    }
+}
+
+impl CopiedBody {
+    fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyAborted>>> {
+        let polled = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        match &polled {
+            Some(Ok(frame)) => self.keep(frame),
+            Some(Err(_)) => self.receiver = None,
+            None => {}
+        }
+        if polled.is_none() || self.body.is_end_stream() {
+            self.hand_over();
+        }
+        Poll::Ready(polled)
+    }
+
+    fn keep(&mut self, frame: &Frame<Bytes>) {
+        if self.receiver.is_none() {
+            return;
+        }
+        if let Some(trailers) = frame.trailers_ref() {
+            self.copy.trailers = Some(trailers.clone());
+        }
+        let data = frame.data_ref().map_or(&[][..], |data| data);
+        if (self.copy.bytes.len() + data.len()) as u64 > self.max_bytes {
+            self.receiver = None;
+            self.copy = HeldCopy::default();
+        } else {
+            self.copy.bytes.extend_from_slice(data);
+        }
+    }
+
+    fn hand_over(&mut self) {
+        if let Some(receiver) = self.receiver.take() {
+            let HeldCopy { bytes, trailers } = std::mem::take(&mut self.copy);
+            let bytes = bytes.freeze();
+            // The copy may have been given up meanwhile.
+            drop(receiver.send(HeldBody { bytes, trailers }));
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The end of an exchange, normal or not: permits are released and its record is written.
 
+use crate::agent_record::{AgentRecord, UNNUMBERED};
 use crate::body::Body;
 use crate::connection_info::ConnectionInfo;
 use crate::error_log::{ErrorContext, log_problem};
@@ -13,6 +14,8 @@ use crate::removal::ReloadWatch;
 use crate::request_body::Progress;
 use crate::route_limits::RateLimitStatus;
 use crate::state::Worker;
+use crate::trace_context::TraceId;
+use agent_protocol::Completion;
 use http::header::CONNECTION;
 use http::{HeaderValue, Response, StatusCode};
 use proxy_errors::{Detail, Problem, Reason};
@@ -61,8 +64,50 @@ pub(crate) struct ExchangeRecord {
     pub(crate) load: Option<ActiveRequest>,
     /// Leave of the route's breaker, until it is told how the request went.
     pub(crate) breaker: Option<BreakerPermit>,
+    /// What agents have decided; `None` on routes without agents.
+    pub(crate) agents: Option<Box<AgentRecord>>,
     /// The encoded head for the access record; `None` if the log is off.
     pub(crate) access_head: Option<AccessLogHead>,
+    /// The trace that the request belongs to, if it says so, or if one began with it.
+    pub(crate) trace_id: Option<Box<TraceId>>,
+    /// A copy of a request for another upstream: it counts as no request.
+    pub(crate) is_copy: bool,
+}
+
+impl ExchangeRecord {
+    /// The record of an exchange that begins.
+    #[inline]
+    pub(crate) fn new(
+        began: Duration,
+        correlation_id: HeaderValue,
+        protocol: Protocol,
+        client_ip: IpAddr,
+    ) -> Self {
+        Self {
+            began,
+            correlation_id,
+            protocol,
+            client_ip,
+            parts: PlanParts::default(),
+            connected: false,
+            status: None,
+            bytes_out: 0,
+            tunnelled_in: 0,
+            complete: false,
+            retries: 0,
+            upstream_took: None,
+            upload: None,
+            problem: None,
+            places: Places::default(),
+            rate: None,
+            load: None,
+            breaker: None,
+            agents: None,
+            access_head: None,
+            trace_id: None,
+            is_copy: false,
+        }
+    }
 }
 
 impl CompletionGuard {
@@ -162,6 +207,9 @@ impl CompletionGuard {
     }
 
     fn settle(&mut self) {
+        if self.record.is_copy {
+            return self.leave_target();
+        }
         let now = self.worker.time.elapsed();
         self.client
             .in_flight
@@ -186,10 +234,32 @@ impl CompletionGuard {
             .route_metrics(self.record.parts)
             .record(&outcome);
         if let Some(problem) = &self.record.problem {
+            let reason = u16::try_from(problem.reason().index()).unwrap_or(u16::MAX);
+            self.origin.route_metrics(self.record.parts).fail(reason);
             self.record_problem(problem, status, took);
         }
         if let Some(access_head) = self.record.access_head.take() {
             self.record_access(access_head, &outcome, now);
+        }
+        if self.record.agents.is_some() {
+            self.complete_agents(&outcome);
+        }
+    }
+
+    #[cold]
+    fn complete_agents(&mut self, outcome: &Outcome) {
+        let problem = self.record.problem.as_deref();
+        let reason = problem.map(|problem| problem.reason().as_str());
+        let completion = Completion {
+            id: UNNUMBERED,
+            status: self.record.status.map(|status| status.as_u16()),
+            reason: reason.map(Into::into),
+            request_bytes: outcome.bytes_in,
+            response_bytes: outcome.bytes_out,
+            duration_ms: u64::try_from(outcome.took.as_millis()).unwrap_or(u64::MAX),
+        };
+        if let Some(agents) = &mut self.record.agents {
+            agents.complete(&completion);
         }
     }
 
@@ -221,6 +291,7 @@ impl CompletionGuard {
             at: self.worker.time.unix(self.record.began + took),
             took,
             correlation_id: self.record.correlation_id.to_str().unwrap_or_default(),
+            trace_id: self.record.trace_id.as_deref(),
             client_ip: self.record.client_ip,
             status,
             upstream: Some(upstream).filter(|name| !name.is_empty()),
@@ -250,6 +321,11 @@ impl CompletionGuard {
             error_type: problem.map(|problem| problem.error_type().name()),
             retries: record.retries,
             upstream_took: record.upstream_took,
+            trace_id: record.trace_id.as_deref().map(|id| &id[..]),
+            agent: record
+                .agents
+                .as_deref()
+                .and_then(AgentRecord::access_fields),
         };
         self.worker
             .logs

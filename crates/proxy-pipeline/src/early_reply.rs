@@ -6,8 +6,7 @@ use crate::connection_info::ConnectionInfo;
 use crate::correlation::is_acceptable;
 use crate::failure::waited;
 use crate::local_reply::{RawAnswer, raw_answer};
-use crate::origin::{Origin, PlanParts};
-use crate::places::Places;
+use crate::origin::Origin;
 use crate::refused_head;
 use crate::removal::ReloadWatch;
 use crate::state::{ActivePlan, Worker};
@@ -58,25 +57,12 @@ pub fn refuse_unread(
     drop(CompletionGuard {
         worker: Rc::clone(worker),
         record: ExchangeRecord {
-            began,
-            correlation_id,
-            protocol: Protocol::Http11,
-            client_ip: client.peer.ip,
-            parts: PlanParts::default(),
-            connected: false,
             status: Some(answer.status),
             bytes_out: answer.bytes.len() as u64,
-            tunnelled_in: 0,
             complete: true,
-            retries: 0,
-            upstream_took: None,
-            upload: None,
             problem: Some(Box::new(problem)),
-            places: Places::default(),
-            rate: None,
-            load: None,
-            breaker: None,
             access_head: access_head(worker, &active, unread.head),
+            ..ExchangeRecord::new(began, correlation_id, Protocol::Http11, client.peer.ip)
         },
         origin: Origin::Plan(active),
         watch: ReloadWatch::new(worker.reloads.get()),

@@ -3,6 +3,7 @@
 use crate::connection_info::ConnectionInfo;
 use crate::failure::waited;
 use crate::state::Worker;
+use crate::trace_context::TraceId;
 use proxy_errors::{Detail, ErrorType, LimitType, Problem, Reason};
 use proxy_telemetry::{ErrorRecord, Level, Limit, LimitRecord};
 use std::net::IpAddr;
@@ -15,6 +16,7 @@ pub(crate) struct ErrorContext<'a> {
     pub(crate) at: Duration,
     pub(crate) took: Duration,
     pub(crate) correlation_id: &'a str,
+    pub(crate) trace_id: Option<&'a TraceId>,
     pub(crate) client_ip: IpAddr,
     pub(crate) status: u16,
     pub(crate) upstream: Option<&'a str>,
@@ -28,6 +30,7 @@ pub(crate) fn log_problem(worker: &Worker, problem: &Problem, context: &ErrorCon
         at,
         took,
         correlation_id,
+        trace_id: _,
         client_ip,
         status,
         upstream,
@@ -40,7 +43,8 @@ pub(crate) fn log_problem(worker: &Worker, problem: &Problem, context: &ErrorCon
     if reason == Reason::ClientAborted {
         return;
     }
-    if reason.error_type() == ErrorType::RateLimit {
+    let is_refusal = matches!(reason, Reason::AgentBlocked | Reason::AgentChallenge);
+    if is_refusal || reason.error_type() == ErrorType::RateLimit {
         let index = u16::try_from(reason.index()).unwrap_or(u16::MAX);
         worker.metrics.blocked(index);
     }
@@ -100,6 +104,9 @@ fn write_limit(
 ) {
     let (actual, limit) = counted(problem.detail());
     let client_ip = context.client_ip.to_string();
+    let id = context.correlation_id;
+    let trace_id = context.trace_id.map(|id| &id[..]);
+    let trace_id = trace_id.and_then(|id| str::from_utf8(id).ok());
     worker.logs.borrow_mut().errors.limit(&LimitRecord {
         at: context.at,
         message,
@@ -107,7 +114,8 @@ fn write_limit(
         limit,
         actual,
         client_ip: &client_ip,
-        trace_id: Some(context.correlation_id).filter(|id| !id.is_empty()),
+        trace_id: Some(trace_id.unwrap_or(id)).filter(|id| !id.is_empty()),
+        correlation_id: trace_id.map(|_| id),
         setting: problem.setting(),
     });
 }
@@ -121,6 +129,7 @@ pub fn log_connection_problem(worker: &Worker, client: &ConnectionInfo, problem:
         at,
         took: waited(problem),
         correlation_id: correlation_id.to_str().unwrap_or_default(),
+        trace_id: None,
         client_ip: client.peer.ip,
         status: problem.status().as_u16(),
         upstream: None,

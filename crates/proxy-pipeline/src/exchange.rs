@@ -7,19 +7,19 @@ use crate::connection_info::{ConnectionInfo, RequestStream};
 use crate::correlation::is_acceptable;
 use crate::forwarded_headers::{ForwardedHeaders, client_ip};
 use crate::known_headers::{KnownHeaders, LoggedHeaders};
-use crate::local_reply::{Answer, ReplyFormat, local_reply};
+use crate::local_reply::{Answer, ReplyFormat, local_reply, replace_by_agent};
 use crate::names;
-use crate::origin::{Origin, PlanParts};
-use crate::places::Places;
+use crate::origin::Origin;
 use crate::policy::{header_edits, outlier};
 use crate::removal::ReloadWatch;
 use crate::request_body::RequestBody;
 use crate::state::{ActivePlan, ActiveUpstream, Worker};
+use crate::trace_context;
 use http::header::ACCEPT;
 use http::request::Parts;
 use http::uri::{Authority, PathAndQuery};
 use http::{HeaderValue, Method, Request, Response, Version};
-use proxy_clock::RequestTimers;
+use proxy_clock::{Deadline, RequestTimers};
 use proxy_errors::{Problem, ResponseForm, ServiceForm};
 use proxy_http1::RawTarget;
 use proxy_plan::{ListenerPlan, RequestHead, RoutePlan, Service, UpstreamPlan};
@@ -49,7 +49,7 @@ impl Exchange {
     pub(crate) fn begin(
         worker: Rc<Worker>,
         stream: RequestStream,
-        head: Parts,
+        mut head: Parts,
         body: ClientBody,
     ) -> Self {
         let active = worker.active();
@@ -69,6 +69,12 @@ impl Exchange {
         let client_ip = client_ip(&client.peer, &head.headers, &known, trusted);
         let correlation_id = correlation_id(&worker, &head, &known, began);
         let access_head = access_head(&worker, &active, &head, (&known, logged));
+        let begins = active.traces;
+        let trace_id = if known.has(KnownHeaders::TRACE_PARENT) || begins.is_some() {
+            trace_context::apply(&mut head.headers, &known, begins, &worker.ids)
+        } else {
+            None
+        };
         let html = known.has(KnownHeaders::ACCEPTS_HTML);
         let accept = html.then(|| head.headers.get(ACCEPT).cloned()).flatten();
         let completion = Box::new(CompletionGuard {
@@ -77,25 +83,9 @@ impl Exchange {
             origin: Origin::Plan(Rc::clone(&active)),
             client,
             record: ExchangeRecord {
-                began,
-                correlation_id,
-                protocol,
-                client_ip,
-                parts: PlanParts::default(),
-                connected: false,
-                status: None,
-                bytes_out: 0,
-                tunnelled_in: 0,
-                complete: false,
-                retries: 0,
-                upstream_took: None,
-                upload: None,
-                problem: None,
-                places: Places::default(),
-                rate: None,
-                load: None,
-                breaker: None,
                 access_head,
+                trace_id,
+                ..ExchangeRecord::new(began, correlation_id, protocol, client_ip)
             },
         });
         Self {
@@ -109,6 +99,50 @@ impl Exchange {
             accept,
             stream,
         }
+    }
+
+    /// A copy of the request with `head` and without a body, which is neither counted as a request nor
+    /// logged.
+    pub(crate) fn copy(&self, head: Parts) -> Self {
+        let of = &*self.completion;
+        let (known, _) = KnownHeaders::in_head(&head.headers);
+        let (listener, terms) = (Rc::clone(&of.client.listener), Rc::clone(&of.client.terms));
+        let peer = of.client.peer.clone();
+        let client = Rc::new(ConnectionInfo::new(listener, peer, true, terms));
+        let completion = Box::new(CompletionGuard {
+            worker: Rc::clone(&of.worker),
+            origin: Origin::Plan(Rc::clone(&self.active)),
+            watch: ReloadWatch::new(of.worker.reloads.get()),
+            client: Rc::clone(&client),
+            record: ExchangeRecord {
+                is_copy: true,
+                ..ExchangeRecord::new(
+                    of.worker.time.elapsed(),
+                    of.record.correlation_id.clone(),
+                    of.record.protocol,
+                    of.record.client_ip,
+                )
+            },
+        });
+        Self {
+            head,
+            body: None,
+            known,
+            completion,
+            active: Rc::clone(&self.active),
+            forwarded: None,
+            service: self.service,
+            accept: None,
+            stream: RequestStream {
+                client,
+                deadline: Rc::default(),
+            },
+        }
+    }
+
+    /// The deadline of the request, which a task has to watch.
+    pub(crate) fn deadline(&self) -> Rc<Deadline> {
+        Rc::clone(&self.stream.deadline)
     }
 
     /// The parts that the decision depends on.
@@ -196,6 +230,31 @@ impl Exchange {
         }
     }
 
+    /// Moves the attempt to another address of the same name, which answered sooner.
+    #[cold]
+    pub(crate) fn move_attempt(&mut self, target: u16) {
+        let Some((upstream, _)) = self.completion.record.parts.upstream else {
+            return;
+        };
+        self.completion.leave_target();
+        self.completion.record.parts.upstream = Some((upstream, target));
+        self.completion.record.load = self.active.begin_request(upstream, target);
+        if let Some((_, metrics)) = self.last_attempt() {
+            metrics.requests.add(1);
+        }
+    }
+
+    /// Records that an address of a name could not be connected to, while another one was tried.
+    #[cold]
+    pub(crate) fn address_failed(&self, upstream: &UpstreamPlan, target: u16) {
+        let active = self.active.upstreams.get(upstream.index);
+        let metrics = active.and_then(|active| active.targets.get(usize::from(target)));
+        if let Some(metrics) = metrics {
+            metrics.failures.add(1);
+        }
+        outlier::record(self.worker(), upstream, target, true);
+    }
+
     /// Records that the last target is connected; until then the request waits.
     pub(crate) fn connected(&mut self) {
         self.completion.enter_target();
@@ -217,7 +276,9 @@ impl Exchange {
 
     /// The error response for `problem`.
     pub(crate) fn refuse(&mut self, problem: Problem) -> Response<Body> {
-        let problem = if self.active.standard_statuses {
+        // An agent's own status stays.
+        let has_usual_status = problem.status() == problem.reason().status();
+        let problem = if self.active.standard_statuses && has_usual_status {
             let status = problem.reason().standard_status();
             problem.with_status(status)
         } else {
@@ -229,8 +290,9 @@ impl Exchange {
             .has(KnownHeaders::GRPC)
             .then_some(&b"application/grpc"[..]);
         let accept = self.accept.as_ref().map(HeaderValue::as_bytes);
+        let form = ResponseForm::choose(self.service, accept, content_type);
         let format = ReplyFormat {
-            form: ResponseForm::choose(self.service, accept, content_type),
+            form,
             correlation_id: &self.completion.record.correlation_id,
             method: &self.head.method,
             expose_reason: self
@@ -247,6 +309,12 @@ impl Exchange {
             .and_then(|at| routes.get(at))
         {
             header_edits::apply(&route.response_headers, response.headers_mut());
+        }
+        let agents = self.completion.record.agents.as_mut();
+        if let Some(reply) = agents.and_then(|agents| agents.reply.take())
+            && form != ResponseForm::Grpc
+        {
+            response = replace_by_agent(reply, response, &self.head.method);
         }
         self.completion.record.problem = Some(Box::new(problem));
         response

@@ -117,7 +117,7 @@ pub(crate) fn connect_problem(fault: &ConnectError, upstream: &str, target: &str
         ConnectError::NoAddress => {
             Problem::new(Reason::DnsFailed, named(format!("{target}: {fault}")))
         }
-        ConnectError::LimitReached { .. } => {
+        ConnectError::LimitReached { .. } | ConnectError::NoDescriptor(_) => {
             Problem::new(Reason::NoFreeConnection, named(fault.to_string()))
         }
         ConnectError::TimedOut { timer, after } => timeout_problem(*timer, *after),
@@ -299,6 +299,7 @@ pub(crate) const fn timeout_reason(timer: Timer) -> Reason {
         Timer::ResponseHeader => Reason::ResponseHeaderTimeout,
         Timer::ResponseBody => Reason::ResponseReadTimeout,
         Timer::TunnelIdle => Reason::TunnelIdleTimeout,
+        Timer::Agent => Reason::AgentTimeout,
         Timer::FileRead => Reason::StaticReadTimeout,
         Timer::Total => Reason::RequestTimeout,
     }

@@ -32,7 +32,7 @@ use proxy_pool::{Http2Request, Pool, ResponseBody, SendError, Tunnel};
 use proxy_upstream::LoadBalancer;
 use std::rc::Rc;
 use std::time::Duration;
-use upstream_connection::{PooledConnection, UpstreamConnection};
+use upstream_connection::{Acquired, PooledConnection, UpstreamConnection};
 
 /// The destination of a request.
 #[derive(Clone, Copy, Debug)]
@@ -111,7 +111,7 @@ pub(crate) async fn send(
     if to.route.buffer_requests
         && let Some(unread) = body.take()
     {
-        let (reading, progress) = upload(exchange, to, unread, &timers);
+        let (reading, progress) = upload(exchange, pace(exchange, to), unread, &timers);
         exchange.record().upload = Some(progress);
         let bounds = (to.route.max_body_buffer_bytes, &*to.upstream.name);
         let held = Box::pin(held_request::hold(exchange, bounds, reading)).await?;
@@ -127,7 +127,7 @@ pub(crate) async fn send(
     let replayable = may_repeat(&exchange.head.method, body.is_some());
     let (body, upload) = match body {
         Some(body) => {
-            let (body, progress) = upload(exchange, to, body, &timers);
+            let (body, progress) = upload(exchange, pace(exchange, to), body, &timers);
             (body, Some(progress))
         }
         None => (RequestBody::default(), None),
@@ -150,18 +150,18 @@ pub(crate) async fn send(
         fresh: false,
     };
     let answered = attempts.run(requested.as_ref()).await;
+    if to.route.buffer_responses
+        && let Ok(answered) = answered
+    {
+        // A response is whole, and so a success of its upstream, when all of it has arrived.
+        let held = Box::pin(attempts.hold_response(answered, requested.as_ref())).await;
+        let outcome = held.as_ref().map(Response::status);
+        circuit_breaker::settle(attempts.exchange, outcome);
+        return held;
+    }
     let outcome = answered.as_ref().map(Answered::status);
     circuit_breaker::settle(attempts.exchange, outcome);
-    let mut response = attempts.build_response(answered?, requested.as_ref())?;
-    if to.route.buffer_responses {
-        let held = held_response::hold(&mut response, to.route.max_body_buffer_bytes);
-        if let Err(fault) = Box::pin(held).await {
-            let problem = attempts.problem(&fault);
-            attempts.record_failure(&problem);
-            return Err(problem);
-        }
-    }
-    Ok(response)
+    attempts.build_response(answered?, requested.as_ref())
 }
 
 impl Attempts<'_, '_> {
@@ -170,8 +170,11 @@ impl Attempts<'_, '_> {
         let mut target = self.to.choice.target;
         loop {
             self.exchange.record_attempt(self.to.upstream.index, target);
-            let connection = match self.acquire(target).await {
-                Ok(connection) => connection,
+            let Acquired {
+                connection,
+                target: reached,
+            } = match self.acquire(target).await {
+                Ok(acquired) => acquired,
                 Err(fault) => {
                     let upstream = self.to.upstream;
                     let label = upstream.targets.get(usize::from(target));
@@ -181,6 +184,10 @@ impl Attempts<'_, '_> {
                     continue;
                 }
             };
+            if reached != target {
+                self.exchange.move_attempt(reached);
+                target = reached;
+            }
             self.exchange.connected();
             let began = self.began(&connection);
             if let Some(total) = self.to.total
@@ -318,6 +325,22 @@ impl Attempts<'_, '_> {
         }
     }
 
+    /// The response, with as much of its body as may be buffered.
+    async fn hold_response(
+        &mut self,
+        answered: Answered,
+        requested: Option<&RequestedUpgrade>,
+    ) -> Result<Response<Body>, Problem> {
+        let mut response = self.build_response(answered, requested)?;
+        let held = held_response::hold(&mut response, self.to.route.max_body_buffer_bytes);
+        if let Err(fault) = held.await {
+            let problem = self.problem(&fault);
+            self.record_failure(&problem);
+            return Err(problem);
+        }
+        Ok(response)
+    }
+
     fn build_response(
         &mut self,
         answered: Answered,
@@ -393,20 +416,26 @@ fn advance(exchange: &Exchange, active: &ActivePlan, upstream: &UpstreamPlan, ta
     }
 }
 
-fn upload(
+/// The route, and whether its clients may send as slowly as they like: a streaming gRPC client may send
+/// only heartbeats.
+fn pace<'p>(exchange: &Exchange, to: Destination<'p>) -> (&'p RoutePlan, bool) {
+    let any_rate = to.upstream.http2 && exchange.known.has(KnownHeaders::GRPC);
+    (to.route, any_rate)
+}
+
+/// A request's body, limited and timed as its route says; with `any_rate` any progress is enough.
+pub(crate) fn upload(
     exchange: &Exchange,
-    to: Destination<'_>,
+    (route, any_rate): (&RoutePlan, bool),
     body: ClientBody,
     timers: &RequestTimers,
 ) -> (RequestBody, Rc<Progress>) {
-    let route = to.route;
     let body_idle = exchange
         .listener()
         .map_or(route.times.read, |listener| listener.body_idle_time);
     let times = Times {
         body_idle,
-        // A streaming gRPC client may send only heartbeats.
-        any_rate: to.upstream.http2 && exchange.known.has(KnownHeaders::GRPC),
+        any_rate,
         write: route.times.read,
         response: within_try(route, route.times.response),
     };

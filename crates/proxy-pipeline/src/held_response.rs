@@ -17,7 +17,8 @@ pub(crate) async fn hold(response: &mut Response<Body>, max_bytes: u64) -> Resul
     Ok(())
 }
 
-fn is_stream(response: &Response<Body>) -> bool {
+/// Whether the body is one that may have no end.
+pub(crate) fn is_stream(response: &Response<Body>) -> bool {
     let media_type = response.headers().get(CONTENT_TYPE);
     media_type.is_some_and(|value| {
         let value = value.as_bytes().trim_ascii_start();

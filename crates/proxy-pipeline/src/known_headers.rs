@@ -49,6 +49,9 @@ impl KnownHeaders {
     /// `Content-Length` has leading zeros.
     pub(crate) const PADDED_LENGTH: u16 = 1 << 12;
 
+    /// `traceparent`.
+    pub(crate) const TRACE_PARENT: u16 = 1 << 13;
+
     /// Hop-by-hop fields.
     const HOP: u16 = Self::TE
         | Self::UPGRADE
@@ -92,6 +95,16 @@ impl KnownHeaders {
         (known, logged)
     }
 
+    /// Examines the head again after it was edited. Claims that it has now are believed. What the client
+    /// accepts stays as it said.
+    pub(crate) fn reread(&mut self, headers: &HeaderMap, is_trusted: bool) {
+        const OF_CLIENT: u16 = KnownHeaders::ACCEPTS_HTML | KnownHeaders::GRPC;
+        let (known, _) = Self::in_head(headers);
+        let claims = if is_trusted { 0 } else { Self::FORWARDING };
+        let bits = (known.bits & !OF_CLIENT & !claims) | (self.bits & OF_CLIENT);
+        *self = Self { bits, ..known };
+    }
+
     /// Like [`Self::in_head`], for a response, of which only names matter.
     pub(crate) fn in_response(headers: &HeaderMap) -> Self {
         let names = headers.keys();
@@ -117,6 +130,7 @@ fn rare(name: &HeaderName) -> u16 {
         7 if *name == UPGRADE => KnownHeaders::UPGRADE,
         10 if *name == CONNECTION => KnownHeaders::CONNECTION,
         10 if *name == names::KEEP_ALIVE => KnownHeaders::KEEP_ALIVE,
+        11 if *name == names::TRACE_PARENT => KnownHeaders::TRACE_PARENT,
         14 if *name == names::HTTP2_SETTINGS => KnownHeaders::HTTP2_SETTINGS,
         16 if *name == names::PROXY_CONNECTION => KnownHeaders::PROXY_CONNECTION,
         16 if *name == names::CORRELATION_ID => KnownHeaders::CORRELATION_ID,
@@ -197,6 +211,40 @@ pub(crate) fn takes_trailers(headers: &HeaderMap, known: &KnownHeaders) -> bool 
             .any(|value| names_in(value).any(|name| name.eq_ignore_ascii_case("trailers")))
 }
 
+/// Brings a head into the form that agents see and edit: without claims unless the peer is trusted, and
+/// without the fields that `Connection` nominates, of which it keeps the names of protocol options.
+#[cold]
+pub(crate) fn strip_for_agents(
+    headers: &mut HeaderMap,
+    known: &mut KnownHeaders,
+    is_trusted: bool,
+) {
+    if known.has(KnownHeaders::FORWARDING) {
+        remove_claims(headers, is_trusted);
+    }
+    if known.has(KnownHeaders::CONNECTION) {
+        strip_nominated(headers, |name| is_protocol_option(name.as_str()));
+        let options: Vec<_> = headers
+            .get_all(CONNECTION)
+            .iter()
+            .flat_map(names_in)
+            .filter(|name| is_protocol_option(name))
+            .collect();
+        let options = HeaderValue::try_from(options.join(", "));
+        if let Ok(options) = options {
+            headers.insert(CONNECTION, options);
+        }
+    }
+    known.reread(headers, is_trusted);
+}
+
+/// Whether `Connection` may have the name although no field of it is removed.
+fn is_protocol_option(name: &str) -> bool {
+    ["close", "http2-settings", "keep-alive", "te", "upgrade"]
+        .iter()
+        .any(|option| name.eq_ignore_ascii_case(option))
+}
+
 /// Removes hop-by-hop fields.
 #[inline]
 pub(crate) fn strip(headers: &mut HeaderMap, known: &KnownHeaders) {
@@ -208,7 +256,7 @@ pub(crate) fn strip(headers: &mut HeaderMap, known: &KnownHeaders) {
 #[cold]
 fn strip_found(headers: &mut HeaderMap, known: &KnownHeaders) {
     if known.has(KnownHeaders::CONNECTION) {
-        strip_nominated(headers);
+        strip_nominated(headers, |_| false);
         headers.remove(CONNECTION);
     }
     for (bit, name) in [
@@ -226,7 +274,8 @@ fn strip_found(headers: &mut HeaderMap, known: &KnownHeaders) {
     }
 }
 
-fn strip_nominated(headers: &mut HeaderMap) {
+/// Removes the fields that `Connection` names, but those that are protected or that `is_kept`.
+fn strip_nominated(headers: &mut HeaderMap, is_kept: impl Fn(&HeaderName) -> bool) {
     let usual = |value: &HeaderValue| {
         let value = value.as_bytes();
         value.eq_ignore_ascii_case(b"keep-alive") || value.eq_ignore_ascii_case(b"close")
@@ -239,7 +288,7 @@ fn strip_nominated(headers: &mut HeaderMap) {
         .iter()
         .flat_map(names_in)
         .filter_map(|name| HeaderName::from_bytes(name.as_bytes()).ok())
-        .filter(|name| !is_protected(name))
+        .filter(|name| !is_protected(name) && !is_kept(name))
         .collect();
     for name in nominated {
         headers.remove(name);

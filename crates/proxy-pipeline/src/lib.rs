@@ -6,6 +6,8 @@
 
 mod pipeline;
 
+mod agent_record;
+mod agents;
 mod exchange;
 mod state;
 mod view;
@@ -23,6 +25,7 @@ mod websocket;
 mod admission;
 mod body;
 mod completion;
+mod compressed_body;
 mod file_body;
 mod held_request;
 mod held_response;
@@ -32,6 +35,10 @@ mod places;
 mod removal;
 mod request_body;
 mod route_limits;
+mod shadow;
+mod shadow_counters;
+mod shared_limit;
+mod trace_context;
 mod trailers;
 
 mod builtin;
@@ -55,7 +62,7 @@ mod tunnel;
 
 pub use admission::Admission;
 pub use body::{Body, BodyError};
-pub use client_body::{BodyAborted, ClientBody, HeldBody, Source, Streamed};
+pub use client_body::{BodyAborted, ClientBody, CopiedBody, HeldBody, Inspected, Source, Streamed};
 pub use connection_info::{
     ConnectionInfo, ExtendedConnectProtocol, REMOVED_LISTENER, RequestStream, Switched, TlsSession,
 };
@@ -71,6 +78,8 @@ pub use pipeline::handle;
 pub use refused_head::refused_head_problem;
 pub use request_body::{RequestBody, RequestBodyError};
 pub use route_limits::{RateBuckets, RateRule, RouteLimits};
+pub use shadow_counters::MAX_COPIES;
+pub use shared_limit::SharedLimit;
 pub use state::{ActivePlan, Draining, Logs, Shared, UpstreamConnectors, Worker};
 pub use terms::ConnectionTerms;
 pub use time::Time;

@@ -1,5 +1,6 @@
 //! The proxy's own responses: problems and documents.
 
+use crate::agent_record::AgentReply;
 use crate::body::Body;
 use crate::names;
 use bytes::Bytes;
@@ -85,6 +86,32 @@ fn allowed(reason: Reason) -> Option<&'static str> {
         return Some("GET, HEAD");
     }
     (reason == Reason::ConnectMethodRefused).then_some("")
+}
+
+/// `response` with the headers of an agent's, and its body if it has one.
+pub(crate) fn replace_by_agent(
+    reply: AgentReply,
+    mut response: Response<Body>,
+    method: &Method,
+) -> Response<Body> {
+    let AgentReply { headers, body } = reply;
+    let fields = response.headers_mut();
+    if let Some(body) = body {
+        fields.remove(CONTENT_TYPE);
+        if *method == Method::HEAD {
+            fields.insert(http::header::CONTENT_LENGTH, HeaderValue::from(body.len()));
+        } else {
+            *response.body_mut() = Body::bytes(body);
+        }
+    }
+    let fields = response.headers_mut();
+    for (name, _) in &headers {
+        fields.remove(name);
+    }
+    for (name, value) in headers {
+        fields.append(name, value);
+    }
+    response
 }
 
 fn respond(

@@ -14,4 +14,6 @@ pub(crate) const RATE_LIMIT_LIMIT: HeaderName = HeaderName::from_static("x-ratel
 pub(crate) const RATE_LIMIT_REMAINING: HeaderName =
     HeaderName::from_static("x-ratelimit-remaining");
 pub(crate) const RATE_LIMIT_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
+pub(crate) const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
+pub(crate) const TRACE_STATE: HeaderName = HeaderName::from_static("tracestate");
 pub(crate) const HTTP2_SETTINGS: HeaderName = HeaderName::from_static("http2-settings");

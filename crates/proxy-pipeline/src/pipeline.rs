@@ -1,20 +1,21 @@
 //! The handling of a request, in order. Read this file first.
 
+use crate::agents;
 use crate::body::Body;
 use crate::client_body::ClientBody;
 use crate::connection_info::RequestStream;
 use crate::exchange::Exchange;
 use crate::policy::{
-    circuit_breaker, client_certificate, expectation, grpc_timeout, http2_head, in_flight,
-    max_forwards, misdirected, rate_limit, route_connections,
+    circuit_breaker, client_certificate, compression, expectation, grpc_timeout, http2_head,
+    in_flight, max_forwards, misdirected, rate_limit, route_connections,
 };
 use crate::state::Worker;
 use crate::view::WorkerView;
-use crate::{builtin, files, forward, panic};
+use crate::{builtin, files, forward, panic, shadow};
 use http::Response;
 use http::request::Parts;
 use proxy_errors::{Detail, Problem, Reason};
-use proxy_plan::{Outcome, RoutePlan};
+use proxy_plan::{Outcome, RouteAgents, RoutePlan};
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
@@ -58,37 +59,92 @@ async fn serve(exchange: &mut Exchange) -> Result<Response<Body>, Problem> {
         return refused(decision.outcome);
     };
     exchange.set_route(route);
-    rate_limit::check(exchange, route.index)?;
+    if rate_limit::check(exchange, route.index)? == rate_limit::Checked::NotShared {
+        Box::pin(rate_limit::check_shared(exchange, route.index)).await?;
+    }
     expectation::check(&exchange.head.headers, &exchange.known)?;
-    match decision.outcome {
+    let compression = compression::negotiate(exchange, route);
+    let (outcome, end_by) = (decision.outcome, decision.end_by);
+    let now = admit(exchange, route, &outcome).await?;
+    let response = match &route.agents {
+        None => {
+            let total = end_by.map(|end| end.saturating_sub(now));
+            carry_out(exchange, route, (outcome, total)).await
+        }
+        // Boxed: most routes have no agents.
+        Some(agents) => Box::pin(inspected(exchange, (route, agents), outcome, end_by)).await,
+    };
+    match compression {
+        Some(wanted) => compression::apply(wanted, route, response?),
+        None => response,
+    }
+}
+
+/// Carries out the plan's decision unless an agent refuses the request or its response.
+async fn inspected(
+    exchange: &mut Exchange,
+    (route, agents): (&RoutePlan, &RouteAgents),
+    outcome: Outcome<'_>,
+    end_by: Option<Duration>,
+) -> Result<Response<Body>, Problem> {
+    let asked = agents::inspect_request(exchange, (route, agents), end_by).await?;
+    if let Some(response) = asked {
+        return Ok(response);
+    }
+    let now = exchange.worker().time.elapsed();
+    let total = end_by.map(|end| end.saturating_sub(now));
+    let response = carry_out(exchange, route, (outcome, total)).await?;
+    agents::inspect_response(exchange, response, end_by).await
+}
+
+/// Carries out the plan's decision within the time `total`.
+async fn carry_out(
+    exchange: &mut Exchange,
+    route: &RoutePlan,
+    (outcome, total): (Outcome<'_>, Option<Duration>),
+) -> Result<Response<Body>, Problem> {
+    match outcome {
         Outcome::Refuse(problem) => Err(problem),
         Outcome::Answer(handler) => {
             let answer = builtin::answer(handler, exchange)?;
             Ok(exchange.answer(answer))
         }
-        Outcome::Files => {
-            let now = admit(exchange, route).await?;
-            let total = decision.end_by.map(|end| end.saturating_sub(now));
-            files::answer(exchange, route, total).await
-        }
+        Outcome::Files => files::answer(exchange, route, total).await,
         Outcome::Forward(upstream, choice) => {
-            max_forwards::spend(&mut exchange.head)?;
-            circuit_breaker::admit(exchange, route, upstream)?;
-            let now = admit(exchange, route).await?;
-            let own = decision.end_by.map(|end| end.saturating_sub(now));
+            if route.shadow.is_some() {
+                shadow::begin(exchange, route);
+            }
             let destination = forward::Destination {
                 route,
                 upstream,
                 choice,
-                total: grpc_timeout::bound(exchange, own),
+                total: grpc_timeout::bound(exchange, total),
             };
             forward::send(exchange, destination).await
         }
     }
 }
 
+/// Takes the request's permits, as its service requires. Gives the time after that.
+async fn admit(
+    exchange: &mut Exchange,
+    route: &RoutePlan,
+    outcome: &Outcome<'_>,
+) -> Result<Duration, Problem> {
+    match outcome {
+        Outcome::Refuse(problem) => Err(problem.clone()),
+        Outcome::Answer(_) => Ok(exchange.began()),
+        Outcome::Files => enter(exchange, route).await,
+        Outcome::Forward(upstream, _) => {
+            max_forwards::spend(&mut exchange.head)?;
+            circuit_breaker::admit(exchange, route, upstream)?;
+            enter(exchange, route).await
+        }
+    }
+}
+
 /// Takes the request's places, for which it may have to wait. Gives the time after that.
-async fn admit(exchange: &mut Exchange, route: &RoutePlan) -> Result<Duration, Problem> {
+async fn enter(exchange: &mut Exchange, route: &RoutePlan) -> Result<Duration, Problem> {
     route_connections::admit(exchange, route.index)?;
     if in_flight::try_admit(exchange) {
         return Ok(exchange.began());

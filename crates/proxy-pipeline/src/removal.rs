@@ -28,8 +28,12 @@ pub(crate) struct ReloadWatch {
 
 impl Removals {
     /// Records that `new` replaces `old`. Streams that depend on removed parts may continue until
-    /// `end`; an earlier end is kept, unless the part is back.
+    /// `end`; an earlier end is kept, unless the part is back. An address that a name no longer has
+    /// is not a removed target: its streams may end by themselves.
     pub(crate) fn apply(&mut self, old: &Plan, new: &Plan, end: Tick) {
+        if new.is_same_configuration(old) {
+            return;
+        }
         let present: HashSet<Part> = parts(new).collect();
         self.0.retain(|part, _| !present.contains(part));
         for part in parts(old).filter(|part| !present.contains(part)) {

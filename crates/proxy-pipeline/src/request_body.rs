@@ -1,6 +1,6 @@
 //! A request's body on its way upstream: counted, limited, and timed by progress.
 
-use crate::client_body::{BodyAborted, ClientBody, HeldBody};
+use crate::client_body::{BodyAborted, ClientBody, HeldBody, Inspected};
 use crate::policy::header_limits::{FieldLimits, check_fields};
 use crate::trailers;
 use bytes::{Bytes, BytesMut};
@@ -10,6 +10,7 @@ use proxy_clock::{MinDataRate, RequestTimers, Timer};
 use proxy_errors::{Detail, Reason};
 use proxy_http1::{Pipe, SpliceFrom};
 use std::cell::Cell;
+use std::collections::VecDeque;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -155,6 +156,81 @@ impl RequestBody {
                 }
             }
         }
+    }
+}
+
+impl RequestBody {
+    /// Reads the body into `held` until it ends or `take`, which sees every piece, wants no more.
+    pub(crate) fn poll_inspect(
+        &mut self,
+        cx: &mut Context<'_>,
+        held: &mut InspectedBody,
+        mut take: impl FnMut(&[u8]) -> bool,
+    ) -> Poll<Result<(), HoldError>> {
+        loop {
+            match Pin::new(&mut *self).poll_frame(cx) {
+                Poll::Ready(None) => {
+                    held.is_whole = true;
+                    return Poll::Ready(Ok(()));
+                }
+                Poll::Ready(Some(Err(fault))) => return Poll::Ready(Err(HoldError::Body(fault))),
+                Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
+                    Ok(data) => {
+                        let goes_on = take(&data);
+                        held.pieces.push_back(data);
+                        if !goes_on {
+                            held.is_whole = self.is_end_stream();
+                            return Poll::Ready(Ok(()));
+                        }
+                    }
+                    Err(frame) => held.trailers = frame.into_trailers().ok(),
+                },
+                Poll::Pending => {
+                    let progress = self.0.as_ref().map(|upload| &upload.progress);
+                    let expired = progress.and_then(|it| it.timers.deadline().take_expired());
+                    return match expired {
+                        Some((timer, after)) => Poll::Ready(Err(HoldError::Late(timer, after))),
+                        None => Poll::Pending,
+                    };
+                }
+            }
+        }
+    }
+}
+
+/// The beginning of a body that agents inspect, or all of it.
+#[derive(Debug, Default)]
+pub(crate) struct InspectedBody {
+    pieces: VecDeque<Bytes>,
+    trailers: Option<HeaderMap>,
+    is_whole: bool,
+}
+
+impl InspectedBody {
+    /// Whether nothing follows.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.is_whole
+    }
+
+    /// The length of a body that is whole and has no trailers.
+    pub(crate) fn whole_length(&self) -> Option<u64> {
+        let length = self.pieces.iter().map(Bytes::len).sum::<usize>();
+        (self.is_whole && self.trailers.is_none()).then_some(length as u64)
+    }
+
+    /// The body with what is left of it in `rest`.
+    pub(crate) fn into_body(self, rest: RequestBody) -> ClientBody {
+        let rest = match (self.is_whole, rest.0) {
+            (false, Some(upload)) => upload.incoming,
+            (true, _) | (_, None) => ClientBody::Held(HeldBody {
+                bytes: Bytes::new(),
+                trailers: self.trailers,
+            }),
+        };
+        ClientBody::Inspected(Box::new(Inspected {
+            pieces: self.pieces,
+            rest,
+        }))
     }
 }
 

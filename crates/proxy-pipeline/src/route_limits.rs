@@ -2,9 +2,11 @@
 //! workers share, as one plan refers to it.
 
 use crate::names;
+use crate::shared_limit::SharedLimit;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use proxy_errors::Reason;
 use proxy_limits::{ClientKey, ConcurrencyLimit, KeyedBuckets, RateDecision, RateKey, TokenBucket};
+use proxy_redis::Answer;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,6 +29,8 @@ pub struct RateRule {
     pub observe_only: bool,
     /// What has a bucket.
     pub buckets: RateBuckets,
+    /// Buckets that several proxies share. While they answer, they decide, and those above only count.
+    pub shared: Option<SharedLimit>,
 }
 
 /// The buckets of one limit.
@@ -72,6 +76,27 @@ impl RateRule {
             }
             RateBuckets::Path(table) => table.admit(&RateKey::Path(subject.path), now_ns),
         }
+    }
+}
+
+impl RateRule {
+    /// Asks the store for one token for a request, if the limit is in one.
+    pub(crate) fn ask(&self, subject: RateSubject<'_>) -> Option<Answer> {
+        let shared = self.shared.as_ref()?;
+        Some(match &self.buckets {
+            RateBuckets::One(_) => shared.take(None),
+            RateBuckets::Client(_) => {
+                let client = match subject.client {
+                    ClientKey::V4(bits) => format!("{bits:08x}"),
+                    ClientKey::V6(bits) => format!("{bits:016x}"),
+                };
+                shared.take(Some(client.as_bytes()))
+            }
+            RateBuckets::Header(name, _) => {
+                shared.take(subject.headers.get(name).map(HeaderValue::as_bytes))
+            }
+            RateBuckets::Path(_) => shared.take(Some(subject.path.as_bytes())),
+        })
     }
 }
 

@@ -9,17 +9,20 @@ use crate::in_flight_limit::InFlightLimit;
 use crate::removal::Removals;
 use crate::request_body::RequestBody;
 use crate::route_limits::RouteLimits;
+use crate::shadow_counters::{MAX_COPIES, ShadowCounters};
 use crate::time::Time;
+use crate::trace_context::Sampling;
+use proxy_agent::AgentClient;
 use proxy_clock::{Clock, ProcessClock, TimerRegistry};
 use proxy_files::Directory;
 use proxy_framing::HeadLimits;
 use proxy_limits::{ConcurrencyLimit, ConnectionsByClient, MemoryLimit, RetryBudget};
-use proxy_model::{Observability, Route, Service, StaticFiles};
+use proxy_model::{Observability, Route, Service, StaticFiles, TraceContext};
 use proxy_plan::{Plan, TargetIdentity, UpstreamPlan};
 use proxy_pool::{ConnectSettings, Pool};
 use proxy_telemetry::{
-    AccessFormat, EscapedFields, Lifecycle, OptionalField, Registry, RouteTable, TargetMetrics,
-    UpstreamMetrics, WorkerLog, WorkerMetrics,
+    AccessFormat, AgentMetrics, EscapedFields, Lifecycle, OptionalField, Registry, RouteTable,
+    TargetMetrics, UpstreamMetrics, WorkerLog, WorkerMetrics,
 };
 use proxy_upstream::{ActiveRequest, HealthyTargets, Rotation, TargetState};
 use std::cell::{Cell, OnceCell, RefCell};
@@ -66,6 +69,8 @@ pub struct Worker {
     pub logs: RefCell<Logs>,
     /// The requests that it serves, and those that wait for that.
     pub admission: Rc<Admission>,
+    /// The copies of requests under way.
+    pub(crate) shadows: ConcurrencyLimit,
     /// Whether its connections are to end.
     pub draining: Cell<Draining>,
     /// Idle connections that are to close, so that new ones get their descriptors.
@@ -127,10 +132,16 @@ pub struct ActivePlan {
     pub plan: Arc<Plan>,
     pub(crate) routes: RouteTable,
     pub(crate) upstreams: Vec<ActiveUpstream>,
+    /// By position of the agent.
+    pub(crate) agents: Vec<ActiveAgent>,
     /// By position of the route.
     pub(crate) limits: Arc<[RouteLimits]>,
+    /// By position of the route; `None` for routes without copies.
+    pub(crate) shadows: Vec<Option<ShadowCounters>>,
     /// Header limits are answered 431.
     pub(crate) standard_statuses: bool,
+    /// How traces begin here; `None` begins none.
+    pub(crate) traces: Option<Sampling>,
     /// Format of access records; `None` if the log is off.
     pub(crate) access_format: Option<AccessFormat>,
     /// Routes in the form of access records, by index; empty if the log is off.
@@ -141,6 +152,13 @@ pub struct ActivePlan {
     /// Created when a stream of an older plan needs it.
     route_ids: OnceCell<HashSet<Arc<str>>>,
     target_identities: OnceCell<HashSet<Arc<TargetIdentity>>>,
+}
+
+/// An agent with one worker's state for it.
+#[derive(Debug)]
+pub(crate) struct ActiveAgent {
+    pub(crate) client: Rc<AgentClient>,
+    pub(crate) metrics: Arc<AgentMetrics>,
 }
 
 /// An upstream with one worker's state for it.
@@ -195,10 +213,17 @@ impl ActivePlan {
             }
         }
         Self {
+            shadows: plan
+                .routes()
+                .iter()
+                .map(|route| ShadowCounters::of(route, registry))
+                .collect(),
             routes: RouteTable::new(Arc::clone(registry), worker, ids.collect()),
             upstreams,
+            agents: active_agents(&plan, registry, worker),
             limits,
             standard_statuses: *model.limits.standard_statuses,
+            traces: traces(&model.observability.trace_context),
             access_format,
             route_fields,
             response_limits: RESPONSE_LIMITS,
@@ -206,6 +231,29 @@ impl ActivePlan {
             route_ids: OnceCell::new(),
             target_identities: OnceCell::new(),
             plan,
+        }
+    }
+
+    /// The same configuration with other addresses of names, in `plan`, for the same worker.
+    #[must_use]
+    pub fn resolved(
+        &self,
+        plan: Arc<Plan>,
+        connectors: Vec<UpstreamConnectors>,
+        registry: &Arc<Registry>,
+        worker: usize,
+    ) -> Self {
+        Self::new(plan, connectors, Arc::clone(&self.limits), registry, worker)
+    }
+
+    /// Takes over the connections to agents of `earlier` that this plan has too.
+    fn adopt_agents(&mut self, earlier: &Self) {
+        for own in &mut self.agents {
+            let known = earlier.agents.iter();
+            let mut known = known.map(|agent| &agent.client);
+            if let Some(known) = known.find(|known| known.endpoint() == own.client.endpoint()) {
+                own.client = Rc::clone(known);
+            }
         }
     }
 
@@ -356,6 +404,7 @@ impl Worker {
             idle_to_close: Cell::new(0),
             ids,
             date: DateCache::default(),
+            shadows: ConcurrencyLimit::new(MAX_COPIES),
             host: HostValue::default(),
             disks: Disks::default(),
             active: RefCell::new(Rc::new(active)),
@@ -400,7 +449,8 @@ impl Worker {
 
     /// Activates `active` for new requests. Streams that depend on a removed route or target may
     /// continue for its grace period.
-    pub fn apply(&self, active: ActivePlan) {
+    pub fn apply(&self, mut active: ActivePlan) {
+        active.adopt_agents(&self.active.borrow());
         let model = active.plan.model();
         self.admission.apply(&model.limits);
         let time = *model.system.graceful_shutdown_timeout;
@@ -432,6 +482,15 @@ const RESPONSE_LIMITS: HeadLimits = HeadLimits {
     max_target_bytes: 1024,
 };
 
+fn active_agents(plan: &Plan, registry: &Registry, worker: usize) -> Vec<ActiveAgent> {
+    let agents = plan.agents().iter();
+    let agents = agents.map(|agent| ActiveAgent {
+        client: Rc::new(AgentClient::new(Arc::clone(&agent.endpoint))),
+        metrics: registry.agent(worker, &agent.name),
+    });
+    agents.collect()
+}
+
 fn folder(route: &Route) -> Option<Arc<Directory>> {
     let StaticFiles {
         place: _,
@@ -449,6 +508,14 @@ fn folder(route: &Route) -> Option<Arc<Directory>> {
         fallback: fallback.as_ref().map(|name| name.as_str().into()),
         precompressed: **precompressed,
     }))
+}
+
+fn traces(settings: &TraceContext) -> Option<Sampling> {
+    let TraceContext {
+        begin,
+        sample_percent,
+    } = settings;
+    begin.then(|| Sampling::of(**sample_percent))
 }
 
 fn access_format(observability: &Observability) -> Option<AccessFormat> {

@@ -25,31 +25,37 @@ pub struct StickyPlan {
 }
 
 impl BalancingPlan {
-    pub(crate) fn compile(upstream: &Upstream, process_key: StickyKey) -> Self {
+    /// For the targets of `upstream` with these `labels`.
+    pub(crate) fn compile<'l>(
+        upstream: &Upstream,
+        labels: impl Iterator<Item = &'l str>,
+        process_key: StickyKey,
+    ) -> Self {
         let balancer = balancer(*upstream.load_balancing);
         let is_sticky = balancer == LoadBalancer::Sticky;
         Self {
             balancer,
             slow_start: upstream.slow_start.map(|window| *window),
-            sticky: is_sticky.then(|| StickyPlan::compile(upstream, process_key)),
+            sticky: is_sticky.then(|| StickyPlan::compile(upstream, labels, process_key)),
         }
     }
 }
 
 impl StickyPlan {
-    fn compile(upstream: &Upstream, process_key: StickyKey) -> Self {
+    fn compile<'l>(
+        upstream: &Upstream,
+        labels: impl Iterator<Item = &'l str>,
+        process_key: StickyKey,
+    ) -> Self {
         let Sticky { cookie, secret } = &upstream.sticky;
         let key = match secret.as_ref().map(|secret| &secret.value) {
             Some(StickySecret(secret)) => StickyKey::from_secret(secret),
             None => process_key,
         };
-        let targets = upstream.targets.iter();
-        let token = |address: String| StickyToken::new(&key, &upstream.name, &address);
+        let token = |address: &str| StickyToken::new(&key, &upstream.name, address);
         Self {
             cookie: cookie.as_str().into(),
-            tokens: targets
-                .map(|target| token(target.address.to_string()))
-                .collect(),
+            tokens: labels.map(token).collect(),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Compilation of a model into a plan.
 
+use crate::agent;
 use crate::listener::ListenerPlan;
 use crate::plan::Plan;
 use crate::route::RoutePlan;
@@ -10,29 +11,59 @@ use proxy_routing::{Router, Rule};
 use std::sync::Arc;
 
 impl Plan {
-    /// Compiles `model`. Targets that the active plan has keep their ids and states; new ones exist
-    /// only in `targets` until it is committed.
+    /// Compiles `model` with the addresses that `targets` knows. Targets that the active plan has keep
+    /// their ids and states; new ones exist only in `targets` until it is committed.
     #[must_use]
     pub fn compile(generation: u64, model: Arc<Model>, targets: &mut TargetTransaction) -> Self {
-        let upstreams = model.upstreams.iter().enumerate();
-        let upstreams = upstreams
-            .map(|(index, upstream)| UpstreamPlan::compile(index, upstream, &model.limits, targets))
-            .collect();
+        let upstreams = upstreams(&model, targets);
+        let agents = agent::compile_all(&model, targets);
         let routes = model.routes.iter().enumerate();
         let routes = routes
             .map(|(index, route)| {
-                RoutePlan::compile(index, route, &model.upstreams, &model.limits, targets)
+                let parts = (model.upstreams.as_slice(), agents.as_slice());
+                RoutePlan::compile(index, route, parts, &model.limits, targets)
             })
             .collect();
         Self {
             generation,
-            router: Router::new(model.routes.iter().map(rule).collect()),
+            router: Arc::new(Router::new(model.routes.iter().map(rule).collect())),
             listeners: model.listeners.iter().map(ListenerPlan::compile).collect(),
             routes,
             upstreams,
+            agents,
             model,
         }
     }
+
+    /// The same configuration with the addresses that `targets` knows.
+    #[must_use]
+    pub fn resolved(&self, targets: &mut TargetTransaction) -> Self {
+        let Self {
+            generation,
+            model,
+            router,
+            listeners,
+            routes,
+            upstreams: _,
+            agents,
+        } = self;
+        Self {
+            generation: *generation,
+            upstreams: upstreams(model, targets),
+            model: Arc::clone(model),
+            router: Arc::clone(router),
+            listeners: Arc::clone(listeners),
+            routes: Arc::clone(routes),
+            agents: agents.clone(),
+        }
+    }
+}
+
+fn upstreams(model: &Model, targets: &mut TargetTransaction) -> Vec<UpstreamPlan> {
+    let upstreams = model.upstreams.iter().enumerate();
+    let upstreams = upstreams
+        .map(|(index, upstream)| UpstreamPlan::compile(index, upstream, &model.limits, targets));
+    upstreams.collect()
 }
 
 fn rule(route: &Route) -> Rule {

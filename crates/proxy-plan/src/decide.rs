@@ -95,7 +95,7 @@ impl Plan {
         let outcome = match route.service {
             Service::Builtin(handler) => Outcome::Answer(handler),
             Service::Static => Outcome::Files,
-            Service::Upstream(position) => self.forward(position, head, states),
+            Service::Upstream(position) => self.choose(position, head, states),
         };
         Decision {
             route: Some(route),
@@ -180,7 +180,8 @@ impl Plan {
         Problem::new(Reason::AmbiguousPath, Detail::text(detail))
     }
 
-    fn forward<'p>(
+    /// The target of the upstream at `position` for a request.
+    pub fn choose<'p>(
         &'p self,
         position: usize,
         head: &RequestHead<'_>,

@@ -11,7 +11,7 @@ pub use question::{ExplainError, ExplainRequest};
 pub use rejected::{Lost, Rejected};
 pub use winner::{Condition, Taken, Winner};
 
-use crate::decide::RequestHead;
+use crate::decide::{Decision, RequestHead};
 use crate::plan::Plan;
 use crate::upstream_states::UpstreamStates;
 use http::uri::PathAndQuery;
@@ -36,6 +36,8 @@ pub struct Explanation {
     pub listener: Option<Named>,
     /// The matching route, if any.
     pub winner: Option<Winner>,
+    /// The agents that are asked about the request, in their order.
+    pub agents: Vec<Named>,
     /// The service that answers.
     pub answerer: Handler,
     /// Every other route, in the order of the configuration; empty if the request is refused before
@@ -98,11 +100,25 @@ impl Plan {
             client_ip: None,
             listener: self.named_listener(head.listener),
             winner: self.winner(&decision, routing_head.as_ref(), head.listener),
+            agents: self.named_agents(&decision),
             answerer: self.answerer(&decision, routing_head.as_ref(), states),
             rejected: routing_head.map_or_else(Vec::new, |head| self.rejected(&decision, &head)),
             settings: self.applied(&decision, head.listener),
             sources: self.model.sources.clone(),
         }
+    }
+
+    fn named_agents(&self, decision: &Decision<'_>) -> Vec<Named> {
+        let route = decision
+            .route
+            .and_then(|one| self.model.routes.get(one.index));
+        let indexes = route.into_iter().flat_map(|route| &route.agents);
+        let agents = indexes.filter_map(|index| self.model.agent(index.value));
+        let named = agents.map(|agent| Named {
+            name: agent.name.clone(),
+            source: self.model.sources.file_and_line(agent.place),
+        });
+        named.collect()
     }
 
     fn named_listener(&self, position: usize) -> Option<Named> {

@@ -4,29 +4,36 @@
 //! that the running proxy executes, that `explain` shows and that tests verify: a pure function of
 //! the request's head, the [`UpstreamStates`] and the time.
 
+mod agent;
+mod agent_state;
 mod balancing;
 mod balancing_request;
 mod compile;
 mod decide;
+mod expansion;
 pub mod explain;
 mod listener;
 mod plan;
 mod registry;
 pub mod render;
+mod resolution;
 mod retry;
 mod route;
 mod targets;
 mod upstream;
 mod upstream_states;
 
+pub use agent::{AgentEndpoint, AgentPlan, EventSet, RouteAgents};
+pub use agent_state::AgentState;
 pub use balancing::{BalancingPlan, StickyPlan};
 pub use decide::{Choice, Decision, Outcome, RequestHead};
 pub use explain::{ExplainError, ExplainRequest, Explanation};
 pub use listener::ListenerPlan;
 pub use plan::Plan;
 pub use registry::{StateRegistry, StateTransaction};
+pub use resolution::{NameResolution, Resolution, ResolvedAddress};
 pub use retry::RetryPlan;
-pub use route::{RoutePlan, RouteTimes, Service};
+pub use route::{CompressionPlan, RoutePlan, RouteTimes, Service, ShadowPlan};
 pub use targets::{TargetIdentity, TargetRegistry, TargetTransaction};
 pub use upstream::{TargetPlan, UpstreamPlan};
 pub use upstream_states::{AssumeHealthy, IdleBalancer, UpstreamStates};

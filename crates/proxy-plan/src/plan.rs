@@ -1,5 +1,6 @@
 //! The compiled configuration.
 
+use crate::agent::AgentPlan;
 use crate::listener::ListenerPlan;
 use crate::route::RoutePlan;
 use crate::upstream::UpstreamPlan;
@@ -7,15 +8,16 @@ use proxy_model::Model;
 use proxy_routing::Router;
 use std::sync::Arc;
 
-/// A compiled configuration. Immutable; a reload makes a new one.
+/// A compiled configuration. Immutable; a reload makes a new one, as do new addresses of a name.
 #[derive(Debug)]
 pub struct Plan {
     pub(crate) generation: u64,
     pub(crate) model: Arc<Model>,
-    pub(crate) router: Router,
-    pub(crate) listeners: Vec<ListenerPlan>,
-    pub(crate) routes: Vec<RoutePlan>,
+    pub(crate) router: Arc<Router>,
+    pub(crate) listeners: Arc<[ListenerPlan]>,
+    pub(crate) routes: Arc<[RoutePlan]>,
     pub(crate) upstreams: Vec<UpstreamPlan>,
+    pub(crate) agents: Vec<Arc<AgentPlan>>,
 }
 
 impl Plan {
@@ -23,6 +25,12 @@ impl Plan {
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.generation
+    }
+
+    /// Whether `other` is the same configuration, perhaps with other addresses of names.
+    #[must_use]
+    pub fn is_same_configuration(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.routes, &other.routes)
     }
 
     /// The configuration it was made from.
@@ -53,5 +61,11 @@ impl Plan {
     #[must_use]
     pub fn upstreams(&self) -> &[UpstreamPlan] {
         &self.upstreams
+    }
+
+    /// The agents, in file order.
+    #[must_use]
+    pub fn agents(&self) -> &[Arc<AgentPlan>] {
+        &self.agents
     }
 }

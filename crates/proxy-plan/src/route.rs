@@ -1,11 +1,14 @@
 //! The compiled form of a route.
 
+use crate::agent::{AgentPlan, RouteAgents};
 use crate::retry::RetryPlan;
 use crate::targets::TargetTransaction;
+use proxy_coding::{Coding, CompressionLevels};
 use proxy_errors::ServiceForm as ErrorForm;
 use proxy_health::{BreakerSettings, CircuitBreaker};
 use proxy_model::{
-    self as model, BuiltinHandler, HeaderEdits, Limits, PathPolicy, ServiceForm, Upstream,
+    self as model, BuiltinHandler, HeaderEdits, Limits, MediaRange, PathPolicy, ServiceForm,
+    Upstream,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,12 +38,40 @@ pub struct RoutePlan {
     pub times: RouteTimes,
     /// Whether and when a request is sent again.
     pub retry: RetryPlan,
+    /// Whether and how responses are compressed.
+    pub compression: Option<Box<CompressionPlan>>,
+    /// Whether requests are copied.
+    pub shadow: Option<ShadowPlan>,
     /// Stops calling the upstream while it fails, if the route says so.
     pub breaker: Option<CircuitBreaker>,
+    /// The agents that decide about its requests; `None` for most routes.
+    pub agents: Option<Box<RouteAgents>>,
     /// Edits of the request headers sent upstream.
     pub request_headers: HeaderEdits,
     /// Edits of the response headers sent to the client.
     pub response_headers: HeaderEdits,
+}
+
+/// Compression of a route's responses.
+#[derive(Clone, Debug)]
+pub struct CompressionPlan {
+    /// In the proxy's order of preference.
+    pub codings: Vec<Coding>,
+    /// Types of the bodies that are compressed.
+    pub types: Vec<MediaRange>,
+    /// Bodies that are known to be smaller, in bytes, are not compressed.
+    pub min_bytes: u64,
+    /// How hard each coding compresses.
+    pub levels: CompressionLevels,
+}
+
+/// Copies of a route's requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShadowPlan {
+    /// Index of the upstream that gets them.
+    pub upstream: usize,
+    /// Share of the requests, of `u64::MAX`.
+    pub share: u64,
 }
 
 /// The service that answers a route's requests.
@@ -74,7 +105,7 @@ impl RoutePlan {
     pub(crate) fn compile(
         index: usize,
         route: &model::Route,
-        upstreams: &[Upstream],
+        (upstreams, agents): (&[Upstream], &[Arc<AgentPlan>]),
         limits: &Limits,
         transaction: &mut TargetTransaction,
     ) -> Self {
@@ -104,11 +135,14 @@ impl RoutePlan {
                 .map(|policy| *policy == PathPolicy::Strict),
             times: RouteTimes::compile(route, upstream),
             retry: RetryPlan::compile(policies.retry.as_ref()),
+            compression: policies.compression.as_ref().map(compression).map(Box::new),
+            shadow: policies.shadow.as_ref().map(shadow),
             breaker: upstream
                 .zip(route.circuit_breaker.as_ref())
                 .map(|(upstream, breaker)| {
                     transaction.breaker(&route.id, &upstream.name, breaker_settings(breaker))
                 }),
+            agents: RouteAgents::compile(&route.agents, agents),
             request_headers: policies.request_headers.clone(),
             response_headers: policies.response_headers.clone(),
         }
@@ -148,6 +182,46 @@ fn breaker_settings(breaker: &model::CircuitBreaker) -> BreakerSettings {
         timeout: **timeout,
         half_open_max_requests: **half_open_max_requests,
         success_threshold: **success_threshold,
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "the share is positive, and the cast saturates"
+)]
+fn shadow(settings: &model::Shadow) -> ShadowPlan {
+    let model::Shadow {
+        place: _,
+        upstream,
+        percent,
+    } = settings;
+    ShadowPlan {
+        upstream: upstream.position(),
+        share: (**percent / 100.0 * u64::MAX as f64) as u64,
+    }
+}
+
+fn compression(settings: &model::Compression) -> CompressionPlan {
+    let model::Compression {
+        place: _,
+        codings,
+        types,
+        min_size,
+        gzip_level,
+        brotli_level,
+        zstd_level,
+    } = settings;
+    CompressionPlan {
+        codings: codings.value.clone(),
+        types: types.value.clone(),
+        min_bytes: **min_size,
+        levels: CompressionLevels {
+            gzip: **gzip_level,
+            brotli: **brotli_level,
+            zstd: **zstd_level,
+        },
     }
 }
 

@@ -1,9 +1,12 @@
 //! The targets of the active plan, kept from plan to plan while they stay the same.
 
+use crate::agent_state::{AgentIdentity, AgentState};
+use crate::expansion::{ExpandedPlace, ExpandedTarget};
 use crate::registry::{StateRegistry, StateTransaction};
-use proxy_health::{BreakerSettings, CircuitBreaker};
+use crate::resolution::Resolution;
+use proxy_health::{BreakerSettings, CircuitBreaker, HealthCause};
 use proxy_limits::RetryBudget;
-use proxy_model::{Host, Setting, Target, Upstream, UpstreamTls};
+use proxy_model::{Setting, Upstream, UpstreamTls};
 use proxy_upstream::{StickyKey, TargetId, TargetState};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,8 +16,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Ids and states of all targets of the active plan.
 #[derive(Debug)]
 pub struct TargetRegistry {
-    targets: StateRegistry<Arc<TargetIdentity>, RegisteredTarget>,
+    targets: StateRegistry<AddressIdentity, RegisteredTarget>,
     breakers: StateRegistry<BreakerIdentity, CircuitBreaker>,
+    agents: StateRegistry<AgentIdentity, AgentState>,
     /// By name of the upstream.
     budgets: StateRegistry<String, RetryBudget>,
     /// The epoch of the next new target. Shared with transactions, so that no epoch is used twice
@@ -26,27 +30,31 @@ pub struct TargetRegistry {
 /// The targets of the next plan. Nothing active changes before [`TargetRegistry::commit`].
 #[derive(Debug)]
 pub struct TargetTransaction {
-    targets: StateTransaction<Arc<TargetIdentity>, RegisteredTarget>,
+    targets: StateTransaction<AddressIdentity, RegisteredTarget>,
     breakers: StateTransaction<BreakerIdentity, CircuitBreaker>,
+    agents: StateTransaction<AgentIdentity, AgentState>,
     budgets: StateTransaction<String, RetryBudget>,
     /// By slot: whether a target of the active plan or of this transaction uses it.
     taken: Vec<bool>,
     /// All slots before this one are in use.
     first_free: usize,
     next_epoch: Arc<AtomicU64>,
-    /// Targets from this epoch on are new.
-    first_epoch: u64,
     sticky_key: StickyKey,
+    resolution: Resolution,
 }
 
-/// The identity of a target: its upstream, its address, and the settings its state depends on. A
-/// target that a reload removes and a later one adds again has the same identity and another id.
+/// The identity of a target as it is written: its upstream, its address, and the settings its state
+/// depends on; one for all addresses of a name. A target that a reload removes and a later one adds
+/// again has the same identity and another id.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TargetIdentity {
     upstream: String,
     address: String,
     settings: String,
 }
+
+/// A target as written, and one of its addresses if it has any.
+type AddressIdentity = (Arc<TargetIdentity>, Option<SocketAddr>);
 
 /// What makes a breaker the same breaker: its route, the upstream, and its settings.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -59,7 +67,6 @@ struct BreakerIdentity {
 #[derive(Debug)]
 pub(crate) struct RegisteredTarget {
     pub(crate) id: TargetId,
-    pub(crate) identity: Arc<TargetIdentity>,
     pub(crate) state: Arc<TargetState>,
 }
 
@@ -78,6 +85,7 @@ impl TargetRegistry {
         Self {
             targets: StateRegistry::default(),
             breakers: StateRegistry::default(),
+            agents: StateRegistry::default(),
             budgets: StateRegistry::default(),
             next_epoch: Arc::default(),
             sticky_key,
@@ -94,12 +102,13 @@ impl TargetRegistry {
         TargetTransaction {
             targets: self.targets.begin(),
             breakers: self.breakers.begin(),
+            agents: self.agents.begin(),
             budgets: self.budgets.begin(),
             taken,
             first_free: 0,
             next_epoch: Arc::clone(&self.next_epoch),
-            first_epoch: self.next_epoch.load(Ordering::Relaxed),
             sticky_key: self.sticky_key,
+            resolution: Resolution::default(),
         }
     }
 
@@ -107,15 +116,26 @@ impl TargetRegistry {
     pub fn commit(&mut self, transaction: TargetTransaction) {
         self.targets.commit(transaction.targets);
         self.breakers.commit(transaction.breakers);
+        self.agents.commit(transaction.agents);
         self.budgets.commit(transaction.budgets);
+    }
+
+    /// Activates the targets of `transaction`, which resolved names of the active plan anew; its
+    /// breakers and budgets stay.
+    pub fn commit_addresses(&mut self, transaction: TargetTransaction) {
+        self.targets.commit(transaction.targets);
     }
 }
 
 impl TargetTransaction {
-    /// Whether the active plan does not have this target.
+    /// The transaction, for plans with the addresses in `resolution`.
     #[must_use]
-    pub fn is_new(&self, target: TargetId) -> bool {
-        self.first_epoch <= target.epoch
+    pub fn with_resolution(self, resolution: Resolution) -> Self {
+        Self { resolution, ..self }
+    }
+
+    pub(crate) fn resolution(&self) -> &Resolution {
+        &self.resolution
     }
 
     /// The breaker of a route towards an upstream: as it was, or closed.
@@ -136,6 +156,12 @@ impl TargetTransaction {
         CircuitBreaker::clone(&breaker)
     }
 
+    /// The state of an agent: as it was, or new.
+    pub(crate) fn agent(&mut self, identity: AgentIdentity) -> Arc<AgentState> {
+        let state = AgentState::new(&identity);
+        self.agents.enter(identity, || state)
+    }
+
     /// The retries that an upstream has to bear.
     pub(crate) fn retry_budget(&mut self, upstream: &str) -> Arc<RetryBudget> {
         self.budgets
@@ -146,31 +172,37 @@ impl TargetTransaction {
         self.sticky_key
     }
 
-    /// The state of `target`, new or kept.
-    pub(crate) fn enter(&mut self, upstream: &Upstream, target: &Target) -> Arc<RegisteredTarget> {
+    /// The state of `target`, new or kept, with the identity of all addresses of its name.
+    pub(crate) fn enter(
+        &mut self,
+        upstream: &Upstream,
+        target: &ExpandedTarget<'_>,
+    ) -> (Arc<TargetIdentity>, Arc<RegisteredTarget>) {
         let identity = Arc::new(TargetIdentity {
             upstream: upstream.name.clone(),
-            address: target.address.to_string(),
+            address: target.target.address.to_string(),
             settings: format!("{:?} {:?}", upstream.protocol.value, tls_settings(upstream)),
         });
         let Self {
             targets,
             breakers: _,
+            agents: _,
             budgets: _,
             taken,
             first_free,
             next_epoch,
-            first_epoch: _,
             sticky_key: _,
+            resolution: _,
         } = self;
-        targets.enter(Arc::clone(&identity), || RegisteredTarget {
-            identity,
+        let of_address = (Arc::clone(&identity), target.place.address());
+        let registered = targets.enter(of_address, || RegisteredTarget {
             id: TargetId {
                 slot: take_free(taken, first_free),
                 epoch: next_epoch.fetch_add(1, Ordering::Relaxed),
             },
-            state: Arc::new(first_state(target)),
-        })
+            state: Arc::new(first_state(&target.place)),
+        });
+        (identity, registered)
     }
 }
 
@@ -206,10 +238,14 @@ fn tls_settings(upstream: &Upstream) -> Option<impl std::fmt::Debug> {
     Some((sni, file(ca_file), file(cert_file), file(key_file)))
 }
 
-fn first_state(target: &Target) -> TargetState {
-    let address = &target.address.value;
-    match &address.host {
-        Host::Ip(ip) => TargetState::at(vec![SocketAddr::new(*ip, address.port)]),
-        Host::Name(_) => TargetState::default(),
+fn first_state(place: &ExpandedPlace) -> TargetState {
+    match place {
+        ExpandedPlace::At(address) => TargetState::at(*address),
+        ExpandedPlace::Unknown => TargetState::default(),
+        ExpandedPlace::Failed(error, since) => {
+            let state = TargetState::default();
+            state.fail(HealthCause::Dns, error, *since);
+            state
+        }
     }
 }

@@ -1,11 +1,12 @@
 //! The compiled form of an upstream.
 
 use crate::balancing::BalancingPlan;
+use crate::expansion::expand;
 use crate::targets::{TargetIdentity, TargetTransaction};
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_health::{HealthCause, OutlierSettings};
 use proxy_limits::RetryBudget;
-use proxy_model::{Limits, OutlierDetection, TargetAddress, Upstream, UpstreamProtocol};
+use proxy_model::{Limits, OutlierDetection, Upstream, UpstreamProtocol};
 use proxy_upstream::{StickyToken, TargetId, TargetState, target_hash};
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +21,7 @@ pub struct UpstreamPlan {
     pub index: usize,
     /// The upstream's name.
     pub name: Arc<str>,
-    /// The targets, in the order of the configuration.
+    /// The targets, in the order of the configuration; those of a name by address.
     pub targets: Vec<TargetPlan>,
     /// The load balancer.
     pub balancing: BalancingPlan,
@@ -34,6 +35,8 @@ pub struct UpstreamPlan {
     pub max_connections: Option<u32>,
     /// Maximum idle time of a connection.
     pub idle_for: Duration,
+    /// Maximum age of a connection; `None` is unlimited.
+    pub max_lifetime: Option<Duration>,
     /// The targets' protocol is HTTP/2.
     pub http2: bool,
     /// Connections to the targets use TLS.
@@ -45,13 +48,17 @@ pub struct UpstreamPlan {
 pub struct TargetPlan {
     /// The id, which the target keeps across plans.
     pub id: TargetId,
-    /// The identity by which other plans have the same target.
+    /// The identity by which other plans have the same target, one for all addresses of a name.
     pub identity: Arc<TargetIdentity>,
-    /// The address as written.
-    pub address: TargetAddress,
-    /// The address as text.
+    /// Index of the target as it is written; one for all addresses of a name.
+    pub position: usize,
+    /// The name as written, if the address is resolved from one.
+    pub name: Option<Arc<str>>,
+    /// The address as text; the name while that has none.
     pub label: Arc<str>,
-    /// Its configured share; 0 gets no new requests.
+    /// The `Host` of requests without one: the name or address as written.
+    pub authority: Arc<str>,
+    /// Its configured share, or that in an SRV record; 0 gets no new requests.
     pub weight: u32,
     /// The hash of its address.
     pub hash: u64,
@@ -94,25 +101,31 @@ impl UpstreamPlan {
         limits: &Limits,
         transaction: &mut TargetTransaction,
     ) -> Self {
-        let targets = upstream.targets.iter().map(|target| {
-            let known = transaction.enter(upstream, target);
-            let label = target.address.to_string();
+        let expanded = expand(upstream, transaction.resolution());
+        let targets = expanded.iter().map(|target| {
+            let (identity, known) = transaction.enter(upstream, target);
+            let label = target.label();
             TargetPlan {
                 id: known.id,
-                identity: Arc::clone(&known.identity),
-                address: target.address.value.clone(),
-                weight: *target.weight,
+                identity,
+                position: target.position,
+                name: target.name().map(Into::into),
+                weight: target.weight,
                 hash: target_hash(&label),
                 label: label.into(),
+                authority: target.authority().into(),
                 state: Arc::clone(&known.state),
             }
         });
+        let targets: Vec<_> = targets.collect();
+        let labels = targets.iter().map(|target| &*target.label);
+        let balancing = BalancingPlan::compile(upstream, labels, transaction.sticky_key());
         let pool = &upstream.connection_pool;
         Self {
             index,
             name: upstream.name.as_str().into(),
-            targets: targets.collect(),
-            balancing: BalancingPlan::compile(upstream, transaction.sticky_key()),
+            targets,
+            balancing,
             outlier_detection: upstream.outlier_detection.as_ref().map(outlier_settings),
             retry_budget: transaction.retry_budget(&upstream.name),
             max_idle: pool
@@ -120,6 +133,7 @@ impl UpstreamPlan {
                 .map_or(*limits.max_idle_connections_per_upstream, |max| *max),
             max_connections: pool.max_connections.map(|max| *max),
             idle_for: *pool.idle_timeout,
+            max_lifetime: pool.max_lifetime.map(|time| *time),
             http2: *upstream.protocol == UpstreamProtocol::H2,
             tls: upstream.tls.is_some(),
         }

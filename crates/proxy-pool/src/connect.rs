@@ -5,6 +5,8 @@ use crate::limit::ConnectionLimit;
 use crate::tls_stream::UpstreamTlsStream;
 use crate::upstream_stream::UpstreamStream;
 use proxy_tls::ClientTls;
+use rustix::io::Errno;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,9 +30,7 @@ pub(crate) async fn attempt(
     address: SocketAddr,
     settings: &ConnectSettings,
 ) -> Result<UpstreamStream, ConnectError> {
-    let stream = TcpStream::connect(address)
-        .await
-        .map_err(ConnectError::Io)?;
+    let stream = TcpStream::connect(address).await.map_err(io_error)?;
     stream.set_nodelay(true).map_err(ConnectError::Io)?;
     let Some((tls, name)) = &settings.tls else {
         return Ok(UpstreamStream::Tcp(stream));
@@ -41,4 +41,13 @@ pub(crate) async fn attempt(
         .await
         .map_err(ConnectError::Tls)?;
     Ok(UpstreamStream::Tls(Box::new(UpstreamTlsStream(stream))))
+}
+
+/// `EMFILE` and `ENFILE` say nothing of the target.
+fn io_error(error: io::Error) -> ConnectError {
+    let descriptors = [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error);
+    match error.raw_os_error() {
+        Some(code) if descriptors.contains(&code) => ConnectError::NoDescriptor(error),
+        Some(_) | None => ConnectError::Io(error),
+    }
 }

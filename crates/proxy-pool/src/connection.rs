@@ -14,7 +14,7 @@ use proxy_framing::{HeadLimits, RequestKind};
 use proxy_http1::{
     Framing, MessageWriter, Pipe, SpliceFrom, WriteError, keep_map, poll_hang_up, write_request,
 };
-use proxy_upstream::{TargetId, TargetState};
+use proxy_upstream::TargetId;
 use std::future::poll_fn;
 use std::task::{Context, Poll};
 
@@ -26,7 +26,8 @@ pub struct Connection<B> {
     permit: Option<ConnectionPermit>,
     /// The target of the connection.
     pub(crate) target: TargetId,
-    pub(crate) generation: u32,
+    /// When it was made.
+    pub(crate) since: Tick,
     pub(crate) idle_since: Tick,
     /// Present while it is idle, if connections are limited.
     pub(crate) idle_mark: Option<IdleMark>,
@@ -55,13 +56,12 @@ pub struct Tunnel {
 }
 
 impl<B> Connection<B> {
-    /// For `transport`, connected to `target` at an address of this `generation`. `permit` is
-    /// released when the connection ends.
+    /// For `transport`, connected to `target` at `since`. `permit` is released when the connection ends.
     #[must_use]
     pub fn new(
         transport: UpstreamStream,
         limits: HeadLimits,
-        (target, generation): (TargetId, u32),
+        (target, since): (TargetId, Tick),
         permit: Option<ConnectionPermit>,
     ) -> Self {
         Self {
@@ -74,7 +74,7 @@ impl<B> Connection<B> {
             }),
             permit,
             target,
-            generation,
+            since,
             idle_since: Tick::default(),
             idle_mark: None,
         }
@@ -95,22 +95,6 @@ impl<B> Connection<B> {
     /// Whether the last request was sent completely.
     pub fn has_sent_all(&self) -> bool {
         self.talk.outgoing.is_done()
-    }
-
-    /// Whether the peer's address is still one of the target's in `state`. A positive result is
-    /// cached until the addresses change.
-    #[inline]
-    pub(crate) fn is_current(&mut self, state: &TargetState) -> bool {
-        let generation = state.generation();
-        if self.generation == generation {
-            return true;
-        }
-        let peer = self.talk.transport.peer();
-        let stays = peer.is_some_and(|peer| state.addresses().contains(&peer));
-        if stays {
-            self.generation = generation;
-        }
-        stays
     }
 
     /// Bytes received since the last request began.

@@ -18,6 +18,9 @@ pub enum ConnectError {
         /// The upstream's `max-connections`.
         max: u32,
     },
+    /// The process or the system has no file descriptor left.
+    #[error("no file descriptor is left: {0}")]
+    NoDescriptor(#[source] io::Error),
     /// The connection was not established in time.
     #[error("no connection within {after:?}")]
     TimedOut {

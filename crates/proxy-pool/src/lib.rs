@@ -10,6 +10,7 @@ mod connect;
 mod connection;
 mod error;
 mod http2;
+mod idle_limit;
 mod limit;
 mod pool;
 mod race;
@@ -27,9 +28,10 @@ pub use http2::{
     Checkout, Connecting, ExtendedConnect, Http2Pool, Http2Request, Http2RequestError, StreamSlot,
     UnsentRequest, Waiting, call_tunnel,
 };
+pub use idle_limit::IdleLimit;
 pub use limit::{ConnectionLimit, ConnectionPermit};
 pub use pool::{Pool, PoolSettings};
-pub use race::connect;
+pub use race::{Candidate, Dialed, connect};
 pub use stream_pair::StreamPair;
 pub use tls_stream::UpstreamTlsStream;
 pub use upstream_stream::UpstreamStream;

@@ -46,9 +46,8 @@ static NEXT_TICKET: AtomicU64 = AtomicU64::new(0);
 #[derive(Debug)]
 struct Waiter {
     ticket: u64,
-    /// The pool that can give it a connection, and the generation of the addresses that it
-    /// requires.
-    pool: Option<(Arc<PoolMember>, u32)>,
+    /// The pool that can give it a connection.
+    pool: Option<Arc<PoolMember>>,
     overtaken: u32,
     grant: oneshot::Sender<Grant>,
 }
@@ -130,7 +129,7 @@ impl ConnectionLimit {
     }
 
     /// Queues a request, which may also get a connection of `pool`.
-    pub(crate) fn enter(self: &Arc<Self>, pool: Option<(Arc<PoolMember>, u32)>) -> Queued {
+    pub(crate) fn enter(self: &Arc<Self>, pool: Option<Arc<PoolMember>>) -> Queued {
         let (grant, granted) = oneshot::channel();
         let ticket = NEXT_TICKET.fetch_add(1, Ordering::Relaxed);
         let mut queue = self.lock();
@@ -154,11 +153,11 @@ impl ConnectionLimit {
         self.note_length(&queue);
     }
 
-    /// Ends the wait of a request that can use a connection of `pool` with addresses of
-    /// `generation`. Returns its ticket; `None` if the connection is to be closed.
-    pub(crate) fn hand_over(&self, pool: &Arc<PoolMember>, generation: u32) -> Option<u64> {
+    /// Ends the wait of a request that can use a connection of `pool`. Returns its ticket; `None` if
+    /// the connection is to be closed.
+    pub(crate) fn hand_over(&self, pool: &Arc<PoolMember>) -> Option<u64> {
         loop {
-            let waiter = self.pop_for(pool, generation)?;
+            let waiter = self.pop_for(pool)?;
             let ticket = waiter.ticket;
             if waiter.grant.send(Grant::Connection).is_ok() {
                 return Some(ticket);
@@ -180,12 +179,11 @@ impl ConnectionLimit {
         }
     }
 
-    fn pop_for(&self, pool: &Arc<PoolMember>, generation: u32) -> Option<Waiter> {
+    fn pop_for(&self, pool: &Arc<PoolMember>) -> Option<Waiter> {
         let mut queue = self.lock();
         let suits = |waiter: &Waiter| {
             let wanted = waiter.pool.as_ref();
-            wanted
-                .is_some_and(|(member, wanted)| Arc::ptr_eq(member, pool) && *wanted == generation)
+            wanted.is_some_and(|member| Arc::ptr_eq(member, pool))
         };
         let position = queue.waiters.iter().position(suits)?;
         if position > 0 {
@@ -401,26 +399,15 @@ mod tests {
         let _held = limit.acquire().unwrap();
         let (own, _own_asked) = member(&limit);
         let (other, _other_asked) = member(&limit);
-        let _first = limit.enter(Some((other, 0)));
-        let enter = || limit.enter(Some((Arc::clone(&own), 0)));
+        let _first = limit.enter(Some(other));
+        let enter = || limit.enter(Some(Arc::clone(&own)));
         let mut waiting: Vec<Queued> = (0..=MAX_OVERTAKEN).map(|_| enter()).collect();
 
         for queued in waiting.iter().take(MAX_OVERTAKEN as usize) {
-            assert_eq!(limit.hand_over(&own, 0), Some(queued.ticket));
+            assert_eq!(limit.hand_over(&own), Some(queued.ticket));
         }
-        assert_eq!(limit.hand_over(&own, 0), None);
+        assert_eq!(limit.hand_over(&own), None);
         let last = waiting.last_mut().unwrap();
         assert!(last.granted.try_recv().is_err());
-    }
-
-    #[test]
-    fn a_connection_by_old_addresses_is_not_handed_over() {
-        let limit = limit(1);
-        let _held = limit.acquire().unwrap();
-        let (own, _asked) = member(&limit);
-        let _waiting = limit.enter(Some((Arc::clone(&own), 2)));
-
-        assert_eq!(limit.hand_over(&own, 1), None);
-        assert!(limit.hand_over(&own, 2).is_some());
     }
 }

@@ -2,9 +2,10 @@
 
 use crate::connection::Connection;
 use crate::http2::Http2Pool;
+use crate::idle_limit::{IdleLimit, IdleShare};
 use crate::limit::{ConnectionLimit, PoolMember};
 use proxy_clock::{Clock, Tick};
-use proxy_upstream::{TargetId, TargetState};
+use proxy_upstream::TargetId;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -18,10 +19,12 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 pub struct PoolSettings {
     /// The target. Connections to other targets are neither accepted nor returned.
     pub target: TargetId,
-    /// Maximum number of idle connections per worker.
-    pub max_idle: usize,
+    /// Maximum number of idle connections, over all workers.
+    pub idle_limit: IdleLimit,
     /// Maximum idle time of a connection.
     pub idle_for: Duration,
+    /// Maximum age of a connection; `None` is unlimited.
+    pub max_lifetime: Option<Duration>,
     /// Limit of connections over all workers, idle ones included; `None` is unlimited.
     pub limit: Option<Arc<ConnectionLimit>>,
 }
@@ -45,6 +48,7 @@ pub struct Pool<B> {
 struct TargetPool<B> {
     settings: PoolSettings,
     idle: Vec<Connection<B>>,
+    idle_share: IdleShare,
     /// `None` if connections are unlimited.
     member: Option<Arc<PoolMember>>,
 }
@@ -61,7 +65,10 @@ impl<B> Pool<B> {
         let Some(target_pool) = target_pool_of(&mut target_pools, target) else {
             return;
         };
-        if target_pool.settings.max_idle == 0 {
+        if target_pool
+            .settings
+            .is_too_old(connection.since, self.clock.now())
+        {
             return;
         }
         if let Some(member) = target_pool
@@ -69,14 +76,14 @@ impl<B> Pool<B> {
             .as_ref()
             .filter(|it| it.limit().is_wanted())
         {
-            let handed = member.limit().hand_over(member, connection.generation);
+            let handed = member.limit().hand_over(member);
             if let Some(ticket) = handed {
                 self.handed_over.borrow_mut().insert(ticket, connection);
             }
             // Closed, so that its permit goes to the first waiting request.
             return;
         }
-        if target_pool.idle.len() >= target_pool.settings.max_idle {
+        if !target_pool.idle_share.covers(target_pool.idle.len() + 1) {
             return;
         }
         connection.idle_since = self.clock.now();
@@ -163,10 +170,20 @@ impl<B> Pool<B> {
             let slot = settings.target.slot as usize;
             let known = old.get_mut(slot).and_then(Option::take);
             let known = known.filter(|target_pool| target_pool.settings.target == settings.target);
-            let (idle, known) = match known {
-                Some(target_pool) => (target_pool.idle, target_pool.member),
-                None => (Vec::new(), None),
+            let (idle, idle_share, known) = match known {
+                Some(target_pool) => {
+                    let TargetPool {
+                        settings: _,
+                        idle,
+                        idle_share,
+                        member,
+                    } = target_pool;
+                    (idle, Some(idle_share), member)
+                }
+                None => (Vec::new(), None, None),
             };
+            let idle_share = idle_share.filter(|share| share.is_of(&settings.idle_limit));
+            let idle_share = idle_share.unwrap_or_else(|| IdleShare::of(&settings.idle_limit));
             let member = PoolMember::of(
                 settings.limit.as_ref(),
                 settings.target,
@@ -180,6 +197,7 @@ impl<B> Pool<B> {
                 *place = Some(TargetPool {
                     settings,
                     idle,
+                    idle_share,
                     member,
                 });
             }
@@ -187,14 +205,17 @@ impl<B> Pool<B> {
         self.size.set(u32::try_from(size).unwrap_or(u32::MAX));
     }
 
-    /// An idle connection to `target`, at one of its addresses in `state`.
-    pub fn checkout(&self, target: TargetId, state: &TargetState) -> Option<Connection<B>> {
+    /// An idle connection to `target`.
+    pub fn checkout(&self, target: TargetId) -> Option<Connection<B>> {
         let mut target_pools = self.target_pools.borrow_mut();
         let target_pool = target_pool_of(&mut target_pools, target)?;
         while let Some(mut connection) = target_pool.idle.pop() {
             connection.idle_mark = None;
             self.size.set(self.size.get().saturating_sub(1));
-            if connection.is_ready() && connection.is_current(state) {
+            let is_old = target_pool
+                .settings
+                .is_too_old(connection.since, self.clock.now());
+            if !is_old && connection.is_ready() {
                 return Some(connection);
             }
         }
@@ -224,11 +245,20 @@ impl<B> Pool<B> {
         let mut cx = Context::from_waker(Waker::noop());
         let mut size = 0;
         for target_pool in self.target_pools.borrow_mut().iter_mut().flatten() {
-            let TargetPool { settings, idle, .. } = target_pool;
+            let TargetPool {
+                settings,
+                idle,
+                idle_share,
+                member: _,
+            } = target_pool;
             idle.retain_mut(|connection| {
                 !is_over(connection.idle_since, settings.idle_for, now)
+                    && !settings.is_too_old(connection.since, now)
                     && connection.is_kept(&mut cx)
             });
+            let kept = idle_share.shrink(idle.len());
+            // The newest stand last.
+            idle.drain(..idle.len().saturating_sub(kept));
             if idle.is_empty() {
                 *idle = Vec::new();
             }
@@ -254,6 +284,15 @@ fn target_pool_of<B>(
 ) -> Option<&mut TargetPool<B>> {
     let target_pool = target_pools.get_mut(target.slot as usize)?.as_mut()?;
     (target_pool.settings.target == target).then_some(target_pool)
+}
+
+impl PoolSettings {
+    /// Whether a connection that was made at `since` may not serve another request.
+    #[inline]
+    pub(crate) fn is_too_old(&self, since: Tick, now: Tick) -> bool {
+        let over = |lifetime| is_over(since, lifetime, now);
+        self.max_lifetime.is_some_and(over)
+    }
 }
 
 fn is_over(since: Tick, idle_for: Duration, now: Tick) -> bool {

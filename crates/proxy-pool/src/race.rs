@@ -2,6 +2,7 @@
 
 use crate::connect::{ConnectSettings, attempt};
 use crate::error::ConnectError;
+use crate::limit::ConnectionPermit;
 use crate::upstream_stream::UpstreamStream;
 use proxy_clock::{RequestTimers, TICK, Tick, Timer};
 use std::future::poll_fn;
@@ -14,58 +15,130 @@ use std::time::Duration;
 /// §5]
 const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 
-/// Connects to the first of `addresses` that answers. They are tried in order from index `first`
-/// modulo their number; the next one is tried in parallel if one does not answer for a quarter of a
-/// second.
+/// One of the addresses that a connection may be made to.
+#[derive(Debug)]
+pub struct Candidate {
+    /// The caller's number of the target at this address.
+    pub position: u16,
+    /// The address; `None` if none is known.
+    pub address: Option<SocketAddr>,
+    /// Settings of connections to the target.
+    pub settings: ConnectSettings,
+    /// The connection's permit, if connections are limited.
+    pub permit: Option<ConnectionPermit>,
+}
+
+/// A connection to the first candidate that answered.
+#[derive(Debug)]
+pub struct Dialed {
+    /// The candidate's number.
+    pub position: u16,
+    /// The connection.
+    pub transport: UpstreamStream,
+    /// Its permit.
+    pub permit: Option<ConnectionPermit>,
+}
+
+/// Connects to `first` or, if it fails or does not answer for a quarter of a second, to the `others`
+/// one after the other; the first that answers wins. `candidate` makes a candidate of a position when
+/// its turn comes; one without gets none. `failed` is told of each candidate that fails while further ones
+/// are left.
 ///
 /// # Errors
-/// [`ConnectError`]; that of the last address if all failed.
+/// [`ConnectError`]; that of the last candidate if all failed.
 pub async fn connect(
-    addresses: &[SocketAddr],
-    first: usize,
-    settings: &ConnectSettings,
+    first: Candidate,
+    others: &[u16],
+    candidate: impl Fn(u16) -> Option<Candidate>,
+    failed: impl Fn(u16),
     timers: &RequestTimers,
-) -> Result<UpstreamStream, ConnectError> {
-    let connected = race(addresses, first, settings, timers).await;
+) -> Result<Dialed, ConnectError> {
+    let candidates = Candidates {
+        first: Some(first),
+        others: others.iter(),
+        candidate,
+    };
+    let connected = race(candidates, failed, timers).await;
     timers.stop();
     connected
 }
 
-/// The first connection established to any of `addresses`, tried in order from index `first` modulo
-/// their number, within `settings.timeout` for all together.
+/// The candidates that have not been tried.
+struct Candidates<'o, F> {
+    first: Option<Candidate>,
+    others: std::slice::Iter<'o, u16>,
+    candidate: F,
+}
+
+impl<F: Fn(u16) -> Option<Candidate>> Candidates<'_, F> {
+    fn next(&mut self) -> Option<Candidate> {
+        let candidate = &self.candidate;
+        let first = self.first.take();
+        first.or_else(|| self.others.find_map(|position| candidate(*position)))
+    }
+
+    /// Whether some may be left.
+    fn is_over(&self) -> bool {
+        self.first.is_none() && self.others.len() == 0
+    }
+}
+
+async fn dial(candidate: Candidate) -> (u16, Result<Dialed, ConnectError>) {
+    let Candidate {
+        position,
+        address,
+        settings,
+        permit,
+    } = candidate;
+    let connected = match address {
+        Some(address) => attempt(address, &settings).await,
+        None => Err(ConnectError::NoAddress),
+    };
+    let dialed = connected.map(|transport| Dialed {
+        position,
+        transport,
+        permit,
+    });
+    (position, dialed)
+}
+
+/// The first connection established to any of the candidates, within the timeout of the first for
+/// all together.
 async fn race(
-    addresses: &[SocketAddr],
-    first: usize,
-    settings: &ConnectSettings,
+    mut left: Candidates<'_, impl Fn(u16) -> Option<Candidate>>,
+    failed: impl Fn(u16),
     timers: &RequestTimers,
-) -> Result<UpstreamStream, ConnectError> {
-    let start = first.checked_rem(addresses.len()).unwrap_or_default();
-    let (before, from) = addresses.split_at(start);
-    let mut left = from.iter().chain(before).copied().peekable();
+) -> Result<Dialed, ConnectError> {
     let mut race = Race {
         attempts: Vec::new(),
-        last: ConnectError::NoAddress,
+        last: (None, ConnectError::NoAddress),
     };
-    let until = timers.clock().after(settings.timeout);
+    let timeout = left.first.as_ref().map(|first| first.settings.timeout);
+    let timeout = timeout.unwrap_or_default();
+    let until = timers.clock().after(timeout);
     let mut next_is_due = true;
     poll_fn(|cx| {
         loop {
-            if let Some(address) = left.next_if(|_| next_is_due) {
-                race.attempts.push(Box::pin(attempt(address, settings)));
+            if next_is_due && let Some(candidate) = left.next() {
+                race.attempts.push(Box::pin(dial(candidate)));
                 let rest = time_until(until, timers);
-                let delay = left.peek().map_or(rest, |_| ATTEMPT_DELAY.min(rest));
+                let delay = if left.is_over() {
+                    rest
+                } else {
+                    ATTEMPT_DELAY.min(rest)
+                };
                 timers.start(Timer::UpstreamConnect, delay);
             }
-            match race.poll(cx) {
-                Polled::Connected(transport) => return Poll::Ready(Ok(transport)),
-                Polled::Failed if left.peek().is_some() => {
+            match race.poll(cx, &failed) {
+                Polled::Connected(dialed) => return Poll::Ready(Ok(dialed)),
+                Polled::Failed if !left.is_over() => {
                     next_is_due = true;
                     continue;
                 }
                 Polled::Failed | Polled::Waiting => next_is_due = false,
             }
             if race.attempts.is_empty() {
-                let last = std::mem::replace(&mut race.last, ConnectError::NoAddress);
+                let (_, last) = std::mem::replace(&mut race.last, (None, ConnectError::NoAddress));
                 return Poll::Ready(Err(last));
             }
             match timers.deadline().take_expired() {
@@ -73,8 +146,8 @@ async fn race(
                 Some((timer @ Timer::Total, after)) => {
                     return Poll::Ready(Err(ConnectError::TimedOut { timer, after }));
                 }
-                Some((timer, _)) if left.peek().is_none() || until <= timers.clock().now() => {
-                    let after = settings.timeout;
+                Some((timer, _)) if left.is_over() || until <= timers.clock().now() => {
+                    let after = timeout;
                     return Poll::Ready(Err(ConnectError::TimedOut { timer, after }));
                 }
                 Some(_) => next_is_due = true,
@@ -87,37 +160,48 @@ async fn race(
 /// Attempts in progress.
 struct Race<F> {
     attempts: Vec<Pin<Box<F>>>,
-    /// The error of the last failed attempt.
-    last: ConnectError,
+    /// The last failed attempt, of which the caller is told once another follows.
+    last: (Option<u16>, ConnectError),
 }
 
 enum Polled {
-    Connected(UpstreamStream),
+    Connected(Dialed),
     /// At least one attempt has failed.
     Failed,
     Waiting,
 }
 
-impl<F: Future<Output = Result<UpstreamStream, ConnectError>>> Race<F> {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Polled {
+impl<F: Future<Output = (u16, Result<Dialed, ConnectError>)>> Race<F> {
+    fn poll(&mut self, cx: &mut Context<'_>, failed: &impl Fn(u16)) -> Polled {
         let mut polled = Polled::Waiting;
         let mut connected = None;
         let last = &mut self.last;
+        let mut fail = |position, error| {
+            if let (Some(before), _) = std::mem::replace(last, (Some(position), error)) {
+                failed(before);
+            }
+        };
         self.attempts.retain_mut(|attempt| {
             if connected.is_some() {
                 return true;
             }
             match attempt.as_mut().poll(cx) {
                 Poll::Pending => return true,
-                Poll::Ready(Ok(transport)) => connected = Some(transport),
-                Poll::Ready(Err(fault)) => {
-                    *last = fault;
+                Poll::Ready((_, Ok(dialed))) => connected = Some(dialed),
+                Poll::Ready((position, Err(error))) => {
+                    fail(position, error);
                     polled = Polled::Failed;
                 }
             }
             false
         });
-        connected.map_or(polled, Polled::Connected)
+        let Some(dialed) = connected else {
+            return polled;
+        };
+        if let Some(before) = self.last.0.take() {
+            failed(before);
+        }
+        Polled::Connected(dialed)
     }
 }
 
@@ -130,6 +214,7 @@ mod tests {
     use super::*;
     use proxy_clock::{Clock, Deadline, TimerRegistry};
     use socket2::{Domain, Socket, Type};
+    use std::cell::RefCell;
     use std::net::{Ipv4Addr, TcpListener};
     use std::rc::Rc;
 
@@ -165,8 +250,7 @@ mod tests {
     fn race_for(
         time: Duration,
         addresses: &[SocketAddr],
-        first: usize,
-    ) -> Result<UpstreamStream, ConnectError> {
+    ) -> (Result<Dialed, ConnectError>, Vec<u16>) {
         let (clock, sweep) = (Rc::<Clock>::default(), Rc::<TimerRegistry>::default());
         let deadline = Rc::<Deadline>::default();
         let _entry = sweep.register(Rc::clone(&deadline));
@@ -176,7 +260,20 @@ mod tests {
             .build()
             .unwrap();
         runtime.block_on(async {
-            let settings = settings();
+            let candidate = |position: u16| {
+                Some(Candidate {
+                    position,
+                    address: addresses.get(usize::from(position)).copied(),
+                    settings: settings(),
+                    permit: None,
+                })
+            };
+            let others: Vec<u16> = (1..3)
+                .filter(|at| usize::from(*at) < addresses.len())
+                .collect();
+            let failed = RefCell::<Vec<u16>>::default();
+            let fail = |position| failed.borrow_mut().push(position);
+            let first = candidate(0).unwrap();
             let passing = async {
                 let mut elapsed = Duration::ZERO;
                 loop {
@@ -186,10 +283,11 @@ mod tests {
                     tokio::task::yield_now().await;
                 }
             };
-            tokio::select! {
-                connected = race(addresses, first, &settings, &timers) => connected,
+            let connected = tokio::select! {
+                connected = connect(first, &others, candidate, fail, &timers) => connected,
                 never = passing => never,
-            }
+            };
+            (connected, failed.into_inner())
         })
     }
 
@@ -199,35 +297,22 @@ mod tests {
         let answering = TcpListener::bind("127.0.0.1:0").unwrap();
         let addresses = [silent, answering.local_addr().unwrap()];
 
-        let connected = race_for(Duration::from_secs(1), &addresses, 0);
+        let (connected, failed) = race_for(Duration::from_secs(1), &addresses);
 
-        assert!(connected.is_ok(), "{connected:?}");
+        assert_eq!(connected.unwrap().position, 1);
+        assert!(failed.is_empty(), "it may only be slow");
     }
 
     #[test]
     fn silent_addresses_are_given_up_together() {
         let (silent, _held) = silent();
 
-        let connected = race_for(Duration::from_secs(9), &[silent, silent], 1);
+        let (connected, _) = race_for(Duration::from_secs(9), &[silent, silent]);
 
         let Err(ConnectError::TimedOut { timer, after }) = connected else {
             panic!("{connected:?}");
         };
         assert_eq!((timer, after), (Timer::UpstreamConnect, settings().timeout));
-    }
-
-    #[test]
-    fn each_connection_begins_with_the_address_of_its_turn() {
-        let listeners = [0, 1, 2].map(|_| TcpListener::bind("127.0.0.1:0").unwrap());
-        let addresses = listeners.each_ref().map(|one| one.local_addr().unwrap());
-
-        for turn in 0..6 {
-            let connected = race_for(Duration::ZERO, &addresses, turn);
-            assert!(connected.is_ok());
-            let listener = &listeners[turn % 3];
-            listener.set_nonblocking(true).unwrap();
-            assert!(listener.accept().is_ok(), "turn {turn}");
-        }
     }
 
     #[test]
@@ -237,12 +322,15 @@ mod tests {
             .local_addr()
             .unwrap();
         let answering = TcpListener::bind("127.0.0.1:0").unwrap();
-        let addresses = [closed, answering.local_addr().unwrap()];
+        let addresses = [closed, closed, answering.local_addr().unwrap()];
 
-        assert!(race_for(Duration::ZERO, &addresses, 0).is_ok());
-        assert!(race_for(Duration::ZERO, &[closed], 0).is_err());
+        let (connected, failed) = race_for(Duration::ZERO, &addresses);
+        assert_eq!((connected.unwrap().position, failed), (2, vec![0, 1]));
+        let (refused, failed) = race_for(Duration::ZERO, &[closed, closed]);
+        assert!(refused.is_err());
+        assert_eq!(failed, [0], "the last one is the caller's error");
         assert!(matches!(
-            race_for(Duration::ZERO, &[], 3),
+            race_for(Duration::ZERO, &[]).0,
             Err(ConnectError::NoAddress)
         ));
     }

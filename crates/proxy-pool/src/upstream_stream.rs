@@ -4,7 +4,6 @@ use crate::stream_pair::StreamPair;
 use crate::tls_stream::UpstreamTlsStream;
 use proxy_http1::{Pipe, SpliceTo};
 use std::io::{self, IoSlice};
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -22,16 +21,6 @@ pub enum UpstreamStream {
 }
 
 impl UpstreamStream {
-    /// The peer's address; `None` for a stream of a shared connection, or if the target has closed
-    /// it.
-    pub(crate) fn peer(&self) -> Option<SocketAddr> {
-        match self {
-            Self::Tcp(stream) => stream.peer_addr().ok(),
-            Self::Tls(stream) => stream.0.get_ref().0.peer_addr().ok(),
-            Self::Stream(_) => None,
-        }
-    }
-
     /// Whether HTTP/2 may be used: without TLS by configuration, with TLS by ALPN.
     #[must_use]
     pub fn speaks_http2(&self) -> bool {

@@ -32,20 +32,19 @@ pub struct PlaceWait<B> {
 }
 
 impl<B> PlaceWait<B> {
-    /// Waits for a connection to `target` with addresses of `generation`, or for a permit under
-    /// `limit`.
+    /// Waits for a connection to `target`, or for a permit under `limit`.
     #[must_use]
     pub fn for_connection(
         pool: &Rc<Pool<B>>,
         limit: &Arc<ConnectionLimit>,
-        (target, generation): (TargetId, u32),
+        target: TargetId,
     ) -> Self {
         let member = pool.member(target);
         let member = member.filter(|member| Arc::ptr_eq(member.limit(), limit));
         Self {
             pool: Rc::clone(pool),
             limit: Arc::clone(limit),
-            queued: limit.enter(member.map(|member| (member, generation))),
+            queued: limit.enter(member),
         }
     }
 

@@ -1,10 +1,10 @@
 //! Idle connections are for the target that they lead to, whatever becomes of its slot.
 #![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
 
-use proxy_clock::Clock;
+use proxy_clock::{Clock, Tick};
 use proxy_framing::HeadLimits;
-use proxy_pool::{Checkout, Connection, Pool, PoolSettings, UpstreamStream};
-use proxy_upstream::{TargetId, TargetState};
+use proxy_pool::{Checkout, Connection, IdleLimit, Pool, PoolSettings, UpstreamStream};
+use proxy_upstream::TargetId;
 use std::net::TcpListener;
 use std::rc::Rc;
 use std::time::Duration;
@@ -25,8 +25,9 @@ fn id(slot: u32, epoch: u64) -> TargetId {
 fn settings(target: TargetId) -> PoolSettings {
     PoolSettings {
         target,
-        max_idle: 8,
+        idle_limit: IdleLimit::new(8),
         idle_for: Duration::from_mins(1),
+        max_lifetime: None,
         limit: None,
     }
 }
@@ -50,7 +51,7 @@ fn live<T>(work: impl AsyncFnOnce(&TcpListener) -> T) -> T {
 async fn connection(listener: &TcpListener, target: TargetId) -> Connection<()> {
     let stream = TcpStream::connect(listener.local_addr().unwrap()).await;
     let transport = UpstreamStream::Tcp(stream.unwrap());
-    Connection::new(transport, LIMITS, (target, 0), None)
+    Connection::new(transport, LIMITS, (target, Tick::default()), None)
 }
 
 #[test]
@@ -60,11 +61,8 @@ fn a_connection_is_given_to_its_own_target_only() {
         let pool = pool(&[old]);
         pool.checkin(connection(listener, old).await);
 
-        assert!(
-            pool.checkout(new, &TargetState::default()).is_none(),
-            "the slot is the same"
-        );
-        assert!(pool.checkout(old, &TargetState::default()).is_some());
+        assert!(pool.checkout(new).is_none(), "the slot is the same");
+        assert!(pool.checkout(old).is_some());
     });
 }
 
@@ -79,7 +77,7 @@ fn a_slot_s_next_target_inherits_no_connection() {
         pool.apply(vec![settings(new)]);
 
         assert_eq!((pool.size(), pool.idle(new)), (0, 0));
-        assert!(pool.checkout(new, &TargetState::default()).is_none());
+        assert!(pool.checkout(new).is_none());
     });
 }
 
@@ -94,8 +92,8 @@ fn a_connection_of_an_old_plan_is_not_taken_back_for_a_slot_s_next_target() {
         pool.checkin(late);
 
         assert_eq!(pool.size(), 0);
-        assert!(pool.checkout(new, &TargetState::default()).is_none());
-        assert!(pool.checkout(old, &TargetState::default()).is_none());
+        assert!(pool.checkout(new).is_none());
+        assert!(pool.checkout(old).is_none());
     });
 }
 
@@ -109,7 +107,7 @@ fn targets_that_stay_keep_their_connections_wherever_they_stand_in_the_plan() {
         pool.apply(vec![settings(third), settings(second)]);
 
         assert_eq!(pool.idle(second), 1);
-        assert!(pool.checkout(second, &TargetState::default()).is_some());
+        assert!(pool.checkout(second).is_some());
     });
 }
 
@@ -120,26 +118,8 @@ fn a_request_of_an_old_plan_makes_an_http2_connection_of_its_own() {
     pool.apply(vec![settings(new)]);
 
     assert!(matches!(
-        pool.http2_pool().checkout(old, &TargetState::default()),
+        pool.http2_pool().checkout(old),
         Checkout::Build(_)
     ));
     assert_eq!(pool.http2_pool().open(new), (0, 0));
-}
-
-#[test]
-fn a_changed_answer_keeps_connections_to_addresses_that_stay() {
-    live(async |listener| {
-        let (target, here) = (id(0, 0), listener.local_addr().unwrap());
-        let other = "127.0.0.9:9".parse().unwrap();
-        let pool = pool(&[target]);
-        let state = TargetState::at(vec![here]);
-        pool.checkin(connection(listener, target).await);
-
-        assert!(state.resolve(vec![here, other]));
-        let kept = pool.checkout(target, &state).unwrap();
-        pool.checkin(kept);
-        assert!(state.resolve(vec![other]));
-        assert!(pool.checkout(target, &state).is_none());
-        assert_eq!(pool.size(), 0);
-    });
 }

@@ -19,16 +19,16 @@ const AGENT: &str = "proxyd-health-check";
 
 /// Asks once, within the time for it.
 pub(crate) async fn check(
-    addresses: &[SocketAddr],
+    address: Option<SocketAddr>,
     settings: &ProbeSettings,
 ) -> Result<(), CheckError> {
-    let asking = ask(addresses, settings);
+    let asking = ask(address, settings);
     let answered = tokio::time::timeout(settings.timing.timeout, asking).await;
     answered.unwrap_or(Err(CheckError::TimedOut))
 }
 
-async fn ask(addresses: &[SocketAddr], settings: &ProbeSettings) -> Result<(), CheckError> {
-    let transport = connect(addresses, settings).await?;
+async fn ask(address: Option<SocketAddr>, settings: &ProbeSettings) -> Result<(), CheckError> {
+    let transport = connect(address, settings).await?;
     match &settings.check {
         Check::Tcp => Ok(()),
         Check::Http {

@@ -20,19 +20,14 @@ pub(crate) trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Transport for T {}
 
-/// Connects to the first of `addresses` that answers, with TLS where the settings have it.
+/// Connects to `address`, with TLS where the settings have it.
 pub(crate) async fn connect(
-    addresses: &[SocketAddr],
+    address: Option<SocketAddr>,
     settings: &ProbeSettings,
 ) -> Result<Box<dyn Transport>, CheckError> {
-    let mut last = CheckError::NoAddress;
-    for address in addresses {
-        match connect_to(*address, settings).await {
-            Ok(transport) => return Ok(transport),
-            Err(error) => last = CheckError::Connect(error),
-        }
-    }
-    Err(last)
+    let address = address.ok_or(CheckError::NoAddress)?;
+    let connected = connect_to(address, settings).await;
+    connected.map_err(CheckError::Connect)
 }
 
 async fn connect_to(

@@ -131,8 +131,7 @@ impl AskedTarget {
             // From the beginning of this check to that of the next.
             let next = current.timing.next_interval(random());
             pause = Box::pin(tokio::time::sleep(next));
-            let addresses = self.state.addresses();
-            let result = check(&addresses, &current).await;
+            let result = check(self.state.address(), &current).await;
             self.observe(result, &current);
         }
     }
@@ -146,7 +145,9 @@ impl AskedTarget {
             let state = &self.state;
             state.fail(HealthCause::ActiveCheck, &last_error, (self.now)());
         }
-        let (upstream, target) = (&*self.upstream, &*settings.authority);
+        let upstream = &*self.upstream;
+        let address = self.state.address().map(|address| address.to_string());
+        let target = address.as_deref().unwrap_or(&settings.authority);
         match (changed, result) {
             (Some(Verdict::Unhealthy), Err(error)) => {
                 tracing::warn!(upstream, target, %error, "a target fails its health checks");

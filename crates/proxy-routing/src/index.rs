@@ -2,6 +2,7 @@
 
 mod affix_index;
 mod bucket;
+mod candidate;
 mod hash;
 mod host_rules;
 mod keyed;
@@ -19,7 +20,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
 pub(crate) use affix_index::AffixIndex;
-pub(crate) use bucket::{Bucket, Candidate};
+pub(crate) use bucket::Bucket;
+pub(crate) use candidate::Candidate;
 pub(crate) use host_rules::HostRules;
 
 /// The index: each rule is stored once for every pair of its hosts and paths.

@@ -5,7 +5,7 @@ mod support;
 use proxy_routing::{Router, Work};
 use support::{Request, request, rules};
 
-const MANY: usize = 10_000;
+const RULES: usize = 10_000;
 
 /// Rules that differ in one way, a request for one of them in the middle, and one for none.
 const MIXES: &[(&str, &str, &str)] = &[
@@ -81,7 +81,7 @@ fn total(work: Work) -> usize {
 #[test]
 fn a_search_among_ten_thousand_compares_a_handful() {
     for (mix, hit, miss) in MIXES {
-        let router = router(mix, MANY);
+        let router = router(mix, RULES);
         let (found, on_hit) = work(&router, hit);
         let (none, on_miss) = work(&router, miss);
 
@@ -93,7 +93,7 @@ fn a_search_among_ten_thousand_compares_a_handful() {
 
 #[test]
 fn a_search_among_ten_thousand_regexes_runs_one() {
-    let router = router("regex:^/p#/[0-9]+$", MANY);
+    let router = router("regex:^/p#/[0-9]+$", RULES);
 
     let ran = |regexes| Work {
         rules: regexes,
@@ -118,7 +118,7 @@ fn regexes_are_told_apart_wherever_their_letters_stand() {
 
 #[test]
 fn rules_that_cannot_win_are_not_compared() {
-    let others = "prefix:/ header:X-A method:GET\n".repeat(MANY);
+    let others = "prefix:/ header:X-A method:GET\n".repeat(RULES);
     let rules = rules(&format!("path:/p\n{others}"));
     let (found, work) = work(&Router::new(rules), "GET - /p x-a=1");
 
@@ -127,7 +127,7 @@ fn rules_that_cannot_win_are_not_compared() {
 
 #[test]
 fn the_first_of_rules_that_differ_in_nothing_ends_the_search() {
-    let rules = rules(&"prefix:/p method:GET query:a header:X-A\n".repeat(MANY));
+    let rules = rules(&"prefix:/p method:GET query:a header:X-A\n".repeat(RULES));
     let (found, work) = work(&Router::new(rules), "GET - /p?a x-a=1");
 
     assert_eq!((found, total(work)), (Some(0), 1));
@@ -154,7 +154,7 @@ fn a_parameter_that_stands_a_thousand_times_in_a_query_is_looked_up_once() {
 
 #[test]
 fn a_path_of_slashes_meets_only_the_prefixes_of_slashes() {
-    let router = router("prefix:/p#", MANY);
+    let router = router("prefix:/p#", RULES);
     let (found, work) = router.find_counted(&with_path(&"/".repeat(8192)).head());
 
     assert_eq!((found, total(work)), (None, 0));
@@ -169,7 +169,7 @@ fn with_path(path: &str) -> Request {
 
 #[test]
 fn the_nearest_rule_of_ten_thousand_is_near() {
-    let router = router("path:/p/#/x method:GET", MANY);
+    let router = router("path:/p/#/x method:GET", RULES);
     let nearest = router.nearest(&request("POST - /p/5000/x").head()).unwrap();
     assert_eq!(nearest.rule, 5000);
 
@@ -179,8 +179,8 @@ fn the_nearest_rule_of_ten_thousand_is_near() {
 
 #[test]
 fn ten_thousand_unreachable_rules_are_all_found() {
-    let rules = rules(&"path:/p header:X-A\n".repeat(MANY));
+    let rules = rules(&"path:/p header:X-A\n".repeat(RULES));
     let unreachable = Router::new(rules).unreachable();
 
-    assert_eq!(unreachable.len(), MANY - 1);
+    assert_eq!(unreachable.len(), RULES - 1);
 }

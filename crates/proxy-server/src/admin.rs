@@ -13,7 +13,7 @@ use proxy_plan::Plan;
 use proxy_telemetry::{Lifecycle, Registry};
 use socket2::Socket;
 use std::sync::Arc;
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 pub(crate) use listeners::{AdminListeners, check};
 
@@ -23,6 +23,8 @@ pub(crate) struct Admin {
     state: Arc<AdminState>,
     tcp: Option<AdminListener>,
     unix: Option<AdminListener>,
+    /// Notified when a serving task has panicked.
+    lost: Arc<Notify>,
 }
 
 /// A socket with the task that serves it.
@@ -74,14 +76,26 @@ impl Admin {
             state,
             tcp: None,
             unix: None,
+            lost: Arc::default(),
         };
         admin.arrange(listeners);
         admin
     }
 
+    /// Notified when a task that accepts connections has panicked: the interface would take none
+    /// any more, and health checks of the process would wait.
+    pub(crate) fn lost(&self) -> Arc<Notify> {
+        Arc::clone(&self.lost)
+    }
+
     /// Serves `listeners`, reporting `plan`, which is now active.
     pub(crate) fn update(&mut self, listeners: AdminListeners, plan: &Arc<Plan>) {
         self.arrange(listeners);
+        self.state.publish(Arc::clone(plan));
+    }
+
+    /// Reports `plan`, which is now active.
+    pub(crate) fn report(&self, plan: &Arc<Plan>) {
         self.state.publish(Arc::clone(plan));
     }
 
@@ -167,7 +181,7 @@ impl Admin {
     fn begin(&self, listener: Listener, access: Arc<Access>) -> oneshot::Sender<()> {
         let (stop, stopped) = oneshot::channel::<()>();
         let state = Arc::clone(&self.state);
-        tokio::spawn(async move {
+        let serving = async move {
             let stopped = async {
                 // The listener is closed in both cases.
                 drop(stopped.await);
@@ -175,7 +189,43 @@ impl Admin {
             if let Err(error) = proxy_admin::serve(listener, state, access, stopped).await {
                 tracing::error!(%error, "the admin interface ended");
             }
-        });
+        };
+        spawn_watched(serving, Arc::clone(&self.lost));
         stop
+    }
+}
+
+/// Runs `serving`, and notifies `lost` when it panics.
+fn spawn_watched(serving: impl Future<Output = ()> + Send + 'static, lost: Arc<Notify>) {
+    let serving = tokio::spawn(serving);
+    tokio::spawn(async move {
+        if serving.await.is_err_and(|error| error.is_panic()) {
+            lost.notify_one();
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+    use tokio::runtime::Builder;
+    use tokio::time::timeout;
+
+    /// Whether the end of `serving` counts as a loss of the interface.
+    fn is_lost(serving: impl Future<Output = ()> + Send + 'static) -> bool {
+        let runtime = Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let lost = Arc::<Notify>::default();
+            spawn_watched(serving, Arc::clone(&lost));
+            let wait = timeout(Duration::from_millis(200), lost.notified());
+            wait.await.is_ok()
+        })
+    }
+
+    #[test]
+    fn a_panic_of_the_accepting_task_is_noticed_and_an_ordered_end_is_not() {
+        assert!(is_lost(async { panic!("a defect") }));
+        assert!(!is_lost(async {}));
     }
 }

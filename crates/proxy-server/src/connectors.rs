@@ -21,13 +21,15 @@ pub(crate) fn of(
         limit: limits.get(target.id),
     };
     let targets = upstream.targets.iter();
-    let targets = match tls {
+    let targets = targets.map_while(|target| match tls {
         // A target without a name would get no connector, rather than one in plaintext.
-        Some(LoadedUpstreamTls { tls, names }) => targets
-            .zip(names.iter().cloned())
-            .map(|(target, name)| link(target, Some((Arc::clone(tls), name))))
-            .collect(),
-        None => targets.map(|target| link(target, None)).collect(),
-    };
-    UpstreamConnectors { targets }
+        Some(LoadedUpstreamTls { tls, names }) => {
+            let name = names.get(target.position)?.clone();
+            Some(link(target, Some((Arc::clone(tls), name))))
+        }
+        None => Some(link(target, None)),
+    });
+    UpstreamConnectors {
+        targets: targets.collect(),
+    }
 }

@@ -1,116 +1,218 @@
-//! Resolution of targets that have a DNS name.
+//! Targets by name: their look-ups, and what has come of them.
 
-use proxy_health::HealthCause;
-use proxy_model::Host;
-use proxy_plan::{Plan, TargetTransaction};
-use proxy_upstream::{TargetId, TargetState};
-use std::net::SocketAddr;
+use proxy_dns::{Answer, LookUp, LookUpError, NameResolver, ResolverSettings};
+use proxy_model::{Dns, Model, TargetAddress};
+use proxy_plan::{NameResolution, Resolution};
+use proxy_telemetry::{Gauge, Registry, names};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::sync::mpsc::Receiver;
 
-/// Interval of resolving a name again.
-pub(crate) const EVERY: Duration = Duration::from_secs(10);
-
-/// Maximum number of concurrent lookups. A lookup without an answer does not delay other lookups.
-const MAX_LOOKUPS: usize = 32;
-
-/// Maximum delay of the start by the first lookups.
+/// Maximum delay of a start or a reload by the first look-ups of new names.
 const FIRST: Duration = Duration::from_secs(5);
 
-/// Resolves every name of `plan`. A name that cannot be resolved keeps its last addresses; a target
-/// that never had an address is marked unhealthy. Returns whether any target changed.
-pub(crate) async fn all(plan: &Plan, now: SystemTime) -> bool {
-    those(plan, |_| true, now).await
+/// The names of the active plan.
+#[derive(Debug)]
+pub(crate) struct NameTable {
+    resolver: NameResolver,
+    answers: Receiver<Answer>,
+    resolution: Resolution,
+    /// Names with a last look-up that failed.
+    failing: HashSet<TargetAddress>,
+    /// The number of addresses of each name, exposed while this value exists.
+    counts: HashMap<TargetAddress, Arc<Gauge>>,
+    registry: Arc<Registry>,
 }
 
-async fn those(plan: &Plan, wanted: impl Fn(TargetId) -> bool, now: SystemTime) -> bool {
-    let mut waiting = named(plan, wanted).into_iter();
-    let mut looking = JoinSet::new();
-    let mut changed = false;
-    loop {
-        let room = MAX_LOOKUPS.saturating_sub(looking.len());
-        for (name, port, state) in waiting.by_ref().take(room) {
-            looking.spawn(async move { one(&name, port, &state, now).await });
-        }
-        match looking.join_next().await {
-            // A task fails only by a panic, after which the target may have changed.
-            Some(one) => changed |= one.unwrap_or(true),
-            None => return changed,
+/// The names of the next plan, looked up. Nothing active has been changed.
+#[derive(Debug)]
+pub(crate) struct NameTransaction {
+    settings: ResolverSettings,
+    names: Vec<TargetAddress>,
+    first: Vec<Answer>,
+    /// The addresses that the plan is compiled with.
+    pub(crate) resolution: Resolution,
+}
+
+impl NameTable {
+    pub(crate) fn new(model: &Model, registry: Arc<Registry>) -> Self {
+        let (resolver, answers) = NameResolver::new(settings(&model.system.dns));
+        Self {
+            resolver,
+            answers,
+            resolution: Resolution::default(),
+            failing: HashSet::new(),
+            counts: HashMap::new(),
+            registry,
         }
     }
-}
 
-/// Resolves the names of new targets, for [`FIRST`] at most. The state of other targets belongs to
-/// the active plan.
-pub(crate) async fn first(plan: &Plan, targets: &TargetTransaction, now: SystemTime) {
-    let looking = those(plan, |target| targets.is_new(target), now);
-    if tokio::time::timeout(FIRST, looking).await.is_err() {
-        tracing::warn!("not all names of targets were resolved before the start");
-    }
-}
-
-/// Whether the current lookups changed anything; pending if there are none.
-pub(crate) async fn end(looking: &mut Option<JoinHandle<bool>>) -> bool {
-    let Some(found) = looking else {
-        return std::future::pending().await;
-    };
-    // The task fails only by a panic, after which a target may have changed.
-    let changed = found.await.unwrap_or(true);
-    *looking = None;
-    changed
-}
-
-fn named(plan: &Plan, wanted: impl Fn(TargetId) -> bool) -> Vec<(Box<str>, u16, Arc<TargetState>)> {
-    let targets = plan
-        .upstreams()
-        .iter()
-        .flat_map(|upstream| &upstream.targets);
-    targets
-        .filter(|target| wanted(target.id))
-        .filter_map(|target| match &target.address.host {
-            Host::Ip(_) => None,
-            Host::Name(name) => {
-                Some((name.clone(), target.address.port, Arc::clone(&target.state)))
+    /// Looks up the names of `model` that have no addresses yet, for a limited time. One without an
+    /// answer by then has none until it is looked up again.
+    pub(crate) async fn prepare(&self, model: &Model, now: SystemTime) -> NameTransaction {
+        let settings = settings(&model.system.dns);
+        let names = names_of(model);
+        let mut resolution = self.resolution.clone();
+        let is_known = |name: &TargetAddress| {
+            matches!(resolution.get(name), Some(NameResolution::Addresses(_)))
+        };
+        let new = names.iter().filter(|name| !is_known(name)).cloned();
+        let first = NameResolver::look_up(settings.clone(), new.collect(), FIRST).await;
+        for Answer { name, look_up } in &first {
+            match &look_up.found {
+                Ok(addresses) => drop(resolution.found(name.clone(), addresses.clone())),
+                Err(error) => {
+                    let error = failure(name, error);
+                    resolution.failed(name.clone(), &error, now);
+                }
             }
-        })
-        .collect()
-}
-
-async fn one(name: &str, port: u16, state: &TargetState, now: SystemTime) -> bool {
-    match tokio::net::lookup_host((name, port)).await {
-        Ok(found) => {
-            let mut addresses: Vec<SocketAddr> = found.collect();
-            addresses.sort_unstable();
-            addresses.dedup();
-            settle(name, state, addresses, now)
         }
-        Err(error) => {
-            if state.addresses().is_empty() {
-                state.fail(
-                    HealthCause::Dns,
-                    &format!("cannot resolve {name}: {error}"),
-                    now,
-                );
-                return true;
+        NameTransaction {
+            settings,
+            names,
+            first,
+            resolution,
+        }
+    }
+
+    /// Activates `transaction`: its names are resolved again and again from now on, and no other names.
+    pub(crate) fn commit(&mut self, transaction: NameTransaction) {
+        let NameTransaction {
+            settings,
+            names,
+            first,
+            resolution,
+        } = transaction;
+        self.resolution = resolution;
+        let present: HashSet<_> = names.iter().collect();
+        self.resolution.retain(|name| present.contains(name));
+        self.failing.retain(|name| present.contains(name));
+        self.counts.retain(|name, _| present.contains(name));
+        for answer in &first {
+            self.report(answer);
+        }
+        self.resolver.arrange(settings, names.into_iter(), &first);
+        self.show_counts();
+    }
+
+    /// The answers of one or more look-ups, as soon as there are any.
+    pub(crate) async fn next(&mut self) -> Vec<Answer> {
+        let mut answers = Vec::new();
+        // The channel is open as long as the resolver, which lives here.
+        if self.answers.recv_many(&mut answers, usize::MAX).await == 0 {
+            return std::future::pending().await;
+        }
+        answers
+    }
+
+    /// Notes `answers`. Returns whether the addresses of any name have changed.
+    pub(crate) fn adopt(&mut self, answers: Vec<Answer>, now: SystemTime) -> bool {
+        let mut changed = false;
+        for answer in answers {
+            self.report(&answer);
+            let Answer { name, look_up } = answer;
+            match look_up.found {
+                Ok(addresses) => changed |= self.resolution.found(name, addresses),
+                Err(error) => {
+                    let error = failure(&name, &error);
+                    self.resolution.failed(name, &error, now);
+                }
             }
-            tracing::warn!(name, %error, "cannot resolve a target; its last addresses are kept");
-            false
+        }
+        if changed {
+            self.show_counts();
+        }
+        changed
+    }
+
+    /// The addresses that names have now.
+    pub(crate) fn resolution(&self) -> &Resolution {
+        &self.resolution
+    }
+
+    /// Counts a look-up, and logs what is new.
+    fn report(&mut self, answer: &Answer) {
+        let Answer { name, look_up } = answer;
+        let LookUp {
+            found,
+            rest: _,
+            left_out,
+        } = look_up;
+        let result = if found.is_ok() { "success" } else { "failure" };
+        let label = name.to_string();
+        let counter = self
+            .registry
+            .counter(&names::DNS_LOOKUPS_TOTAL, [&label, result]);
+        counter.add(1);
+        match found {
+            Ok(addresses) => self.report_success(name, addresses.len(), *left_out),
+            Err(error) => self.report_failure(name, error),
+        }
+    }
+
+    fn report_success(&mut self, name: &TargetAddress, addresses: usize, left_out: usize) {
+        let before = self.addresses(name);
+        if self.failing.remove(name) || before != addresses {
+            tracing::info!(%name, addresses, before, "a target is resolved");
+        }
+        if left_out > 0 {
+            tracing::warn!(%name, addresses, left_out, "a target has too many addresses");
+        }
+    }
+
+    /// Logs the first failure in a row.
+    fn report_failure(&mut self, name: &TargetAddress, error: &LookUpError) {
+        if self.failing.insert(name.clone()) {
+            let kept = self.addresses(name);
+            tracing::warn!(%name, %error, kept, "cannot resolve a target");
+        }
+    }
+
+    /// Number of addresses of `name`.
+    fn addresses(&self, name: &TargetAddress) -> usize {
+        match self.resolution.get(name) {
+            Some(NameResolution::Addresses(addresses)) => addresses.len(),
+            Some(NameResolution::Failed { .. }) | None => 0,
+        }
+    }
+
+    fn show_counts(&mut self) {
+        let names: Vec<_> = self.resolver.names().cloned().collect();
+        for name in names {
+            let addresses = self.addresses(&name);
+            let registry = &self.registry;
+            let gauge = self.counts.entry(name).or_insert_with_key(|name| {
+                registry.gauge(&names::DNS_ADDRESSES, [&name.to_string()])
+            });
+            gauge.set(addresses as u64);
         }
     }
 }
 
-fn settle(name: &str, state: &TargetState, addresses: Vec<SocketAddr>, now: SystemTime) -> bool {
-    if addresses.is_empty() {
-        if state.addresses().is_empty() {
-            state.fail(HealthCause::Dns, &format!("{name} has no address"), now);
-        }
-        return true;
+fn failure(name: &TargetAddress, error: &dyn std::fmt::Display) -> String {
+    format!("cannot resolve {}: {error}", name.host)
+}
+
+fn settings(dns: &Dns) -> ResolverSettings {
+    let Dns {
+        name_servers,
+        timeout,
+        min_ttl,
+        max_ttl,
+    } = dns;
+    ResolverSettings {
+        name_servers: name_servers.iter().map(|server| server.value).collect(),
+        timeout: **timeout,
+        min_ttl: **min_ttl,
+        max_ttl: **max_ttl,
     }
-    let first = state.addresses().is_empty();
-    let changed = state.resolve(addresses);
-    if first {
-        state.clear(HealthCause::Dns);
-    }
-    changed || first
+}
+
+/// The names of all targets, each once.
+fn names_of(model: &Model) -> Vec<TargetAddress> {
+    let targets = model.upstreams.iter().flat_map(|one| &one.targets);
+    let addresses = targets.map(|target| &target.address.value);
+    let names: HashSet<_> = addresses.filter(|address| address.is_name()).collect();
+    names.into_iter().cloned().collect()
 }

@@ -15,6 +15,7 @@ mod signals;
 mod systemd;
 mod worker_pool;
 
+mod delivery;
 mod disk_thread;
 mod heartbeat;
 
@@ -55,6 +56,7 @@ mod target_health;
 mod tls;
 mod worst_case;
 
+pub use delivery::{Deliveries, Delivery, Follow, Follower, PrivateKeys, StartClient, Stop};
 pub use events::Events;
 pub use handover::Program;
 pub use listen::BindError;

@@ -6,9 +6,10 @@ use proxy_limits::{
     RateLimitSettings, TokenBucket,
 };
 use proxy_model::{Limits, RateKey, RateLimit};
-use proxy_pipeline::{RateBuckets, RateRule, RouteLimits};
+use proxy_pipeline::{RateBuckets, RateRule, RouteLimits, SharedLimit};
 use proxy_plan::{Plan, RoutePlan, Service, StateRegistry, StateTransaction};
-use proxy_telemetry::{Registry, SharedCounter, names};
+use proxy_redis::{SharedBuckets, SharedRate, StoreSettings};
+use proxy_telemetry::{Gauge, Registry, SharedCounter, names};
 use std::sync::Arc;
 
 /// Buckets and counts of the plan in force, each kept from plan to plan while its settings stay the same.
@@ -19,6 +20,8 @@ pub(crate) struct LimitRegistry {
     connections: StateRegistry<Arc<str>, ConcurrencyLimit>,
     /// Keyed limits, each with the count of its dropped keys that was counted last.
     evictions: Vec<Evictions>,
+    stores: StateRegistry<StoreIdentity, SharedBuckets>,
+    store_metrics: Vec<StoreMetrics>,
 }
 
 /// The limits of the next plan.
@@ -26,6 +29,7 @@ pub(crate) struct LimitRegistry {
 pub(crate) struct RouteLimitTransaction {
     rates: StateTransaction<RateIdentity, RateState>,
     connections: StateTransaction<Arc<str>, ConcurrencyLimit>,
+    stores: StateTransaction<StoreIdentity, SharedBuckets>,
     /// By position of the route.
     pub(crate) routes: Arc<[RouteLimits]>,
 }
@@ -51,6 +55,17 @@ enum RateState {
     Keyed(Arc<KeyedBuckets>),
 }
 
+/// A store: what it is called in metrics, and how it is reached.
+type StoreIdentity = (Box<str>, StoreSettings);
+
+#[derive(Debug)]
+struct StoreMetrics {
+    buckets: Arc<SharedBuckets>,
+    up: Arc<Gauge>,
+    unanswered: Arc<SharedCounter>,
+    counted: u64,
+}
+
 #[derive(Debug)]
 struct Evictions {
     table: Arc<KeyedBuckets>,
@@ -66,6 +81,8 @@ impl LimitRegistry {
             rates: StateRegistry::default(),
             connections: StateRegistry::default(),
             evictions: Vec::new(),
+            stores: StateRegistry::default(),
+            store_metrics: Vec::new(),
         }
     }
 
@@ -75,10 +92,12 @@ impl LimitRegistry {
         let mut transaction = RouteLimitTransaction {
             rates: self.rates.begin(),
             connections: self.connections.begin(),
+            stores: self.stores.begin(),
             routes: Arc::default(),
         };
         let mut builder = Builder {
             rates: &mut transaction.rates,
+            stores: &mut transaction.stores,
             limits: &plan.model().limits,
             seed: self.seed,
             now_ns,
@@ -108,8 +127,10 @@ impl LimitRegistry {
         let RouteLimitTransaction {
             rates,
             connections,
+            stores,
             routes: _,
         } = transaction;
+        self.commit_stores(stores, registry);
         self.rates.commit(rates);
         self.connections.commit(connections);
         let max = *plan.model().limits.max_connections_per_route;
@@ -133,6 +154,27 @@ impl LimitRegistry {
                 })
             })
             .collect();
+    }
+
+    fn commit_stores(
+        &mut self,
+        stores: StateTransaction<StoreIdentity, SharedBuckets>,
+        registry: &Registry,
+    ) {
+        self.stores.commit(stores);
+        let known = std::mem::take(&mut self.store_metrics);
+        let metrics = self.stores.entries().map(|((address, _), buckets)| {
+            let counted = known
+                .iter()
+                .find(|known| Arc::ptr_eq(&known.buckets, buckets));
+            StoreMetrics {
+                buckets: Arc::clone(buckets),
+                up: registry.gauge(&names::RATE_LIMIT_STORE_UP, [address]),
+                unanswered: registry.counter(&names::RATE_LIMIT_STORE_UNANSWERED_TOTAL, [address]),
+                counted: counted.map_or(0, |known| known.counted),
+            }
+        });
+        self.store_metrics = metrics.collect();
     }
 
     /// Keeps buckets that go without requests from losing count of time, and tells how many keys were
@@ -159,6 +201,13 @@ impl LimitRegistry {
             counter.add(evicted.saturating_sub(*counted));
             *counted = evicted;
         }
+        for metrics in &mut self.store_metrics {
+            metrics.up.set(u64::from(metrics.buckets.is_up()));
+            let (_, unanswered) = metrics.buckets.counts();
+            let more = unanswered.saturating_sub(metrics.counted);
+            metrics.unanswered.add(more);
+            metrics.counted = unanswered;
+        }
     }
 }
 
@@ -173,6 +222,7 @@ impl Scope {
 
 struct Builder<'a> {
     rates: &'a mut StateTransaction<RateIdentity, RateState>,
+    stores: &'a mut StateTransaction<StoreIdentity, SharedBuckets>,
     limits: &'a Limits,
     seed: KeySeed,
     now_ns: u64,
@@ -205,6 +255,7 @@ impl Builder<'_> {
                 reason,
                 observe_only: false,
                 buckets,
+                shared: None,
             }));
         }
         rules
@@ -217,6 +268,8 @@ impl Builder<'_> {
             burst,
             key,
             observe_only,
+            store: _,
+            store_timeout: _,
         } = policy;
         let settings = RateLimitSettings {
             rate: Rate::per_second(**requests_per_second).ok()?,
@@ -227,6 +280,39 @@ impl Builder<'_> {
             reason: Reason::PolicyRateLimit,
             observe_only: **observe_only,
             buckets: self.buckets(scope, settings)?,
+            shared: self.shared(route, policy),
+        })
+    }
+
+    /// The limit in its store. Without a thread for the store, the buckets of the process decide.
+    fn shared(&mut self, route: &RoutePlan, policy: &RateLimit) -> Option<SharedLimit> {
+        let store = policy.store.as_ref()?;
+        let settings = StoreSettings {
+            url: store.secret().to_owned(),
+            timeout: *policy.store_timeout,
+        };
+        let identity = (store.address().into(), settings.clone());
+        let made = || SharedBuckets::start(&settings);
+        let buckets = match self.stores.try_enter(identity, made) {
+            Ok(buckets) => buckets,
+            Err(error) => {
+                tracing::error!(%error, "no thread for a store of rate limits");
+                return None;
+            }
+        };
+        let rate = SharedRate {
+            requests_per_second: *policy.requests_per_second,
+            burst: *policy.burst,
+        };
+        let SharedRate {
+            requests_per_second: events,
+            burst,
+        } = rate;
+        let (id, key) = (&route.id, &policy.key.value);
+        Some(SharedLimit {
+            buckets,
+            rate,
+            prefix: format!("proxyd:{id}:{key}:{events}/{burst}:").into(),
         })
     }
 

@@ -1,65 +1,78 @@
 //! Settings of the connection pools.
 
-use proxy_plan::{Plan, StateRegistry, StateTransaction, UpstreamPlan};
-use proxy_pool::{ConnectionLimit, PoolSettings};
+use proxy_plan::{Plan, StateRegistry, StateTransaction, TargetPlan, UpstreamPlan};
+use proxy_pool::{ConnectionLimit, IdleLimit, PoolSettings};
 use proxy_upstream::TargetId;
 use std::sync::Arc;
 
-/// The connection limits by target. They outlive plans: connections made under an earlier plan
+/// The limits on connections by target. They outlive plans: connections made under an earlier plan
 /// still count.
 #[derive(Debug, Default)]
-pub(crate) struct ConnectionLimits(StateRegistry<TargetId, ConnectionLimit>);
+pub(crate) struct ConnectionLimits {
+    all: StateRegistry<TargetId, ConnectionLimit>,
+    idle: StateRegistry<TargetId, IdleLimit>,
+}
 
 /// The limits of the next plan.
-pub(crate) type LimitTransaction = StateTransaction<TargetId, ConnectionLimit>;
+#[derive(Debug)]
+pub(crate) struct LimitTransaction {
+    all: StateTransaction<TargetId, ConnectionLimit>,
+    idle: StateTransaction<TargetId, IdleLimit>,
+}
 
 impl ConnectionLimits {
     /// The limits that `plan` requires; active ones are not changed.
     pub(crate) fn prepare(&self, plan: &Plan) -> LimitTransaction {
-        let mut transaction = self.0.begin();
-        for (target, max) in wanted(plan) {
-            transaction.enter(target, || ConnectionLimit::new(max));
+        let (mut all, mut idle) = (self.all.begin(), self.idle.begin());
+        for (upstream, target) in targets(plan) {
+            if let Some(max) = upstream.max_connections {
+                all.enter(target.id, || ConnectionLimit::new(max));
+            }
+            idle.enter(target.id, || IdleLimit::new(upstream.max_idle));
         }
-        transaction
+        LimitTransaction { all, idle }
     }
 
     /// Activates the prepared limits of `plan`.
     pub(crate) fn commit(&mut self, transaction: LimitTransaction, plan: &Plan) {
-        self.0.commit(transaction);
-        for (target, max) in wanted(plan) {
-            if let Some(limit) = self.get(target) {
+        let LimitTransaction { all, idle } = transaction;
+        self.all.commit(all);
+        self.idle.commit(idle);
+        for (upstream, target) in targets(plan) {
+            if let Some((limit, max)) = self.get(target.id).zip(upstream.max_connections) {
                 limit.set_max(max);
+            }
+            if let Some(limit) = self.idle.get(&target.id) {
+                limit.set_max(upstream.max_idle);
             }
         }
     }
 
     /// The limit of `target`; `None` if its connections are unlimited.
     pub(crate) fn get(&self, target: TargetId) -> Option<Arc<ConnectionLimit>> {
-        self.0.get(&target).cloned()
+        self.all.get(&target).cloned()
     }
 
-    /// Pool settings of every target of `plan` for one of `workers` workers.
-    pub(crate) fn pool_settings(&self, plan: &Plan, workers: usize) -> Vec<PoolSettings> {
-        let settings = |upstream: &UpstreamPlan, target| PoolSettings {
-            target,
-            max_idle: (upstream.max_idle as usize).div_ceil(workers.max(1)),
-            idle_for: upstream.idle_for,
-            limit: self.get(target),
-        };
-        let upstreams = plan.upstreams().iter();
-        let targets = upstreams.flat_map(|upstream| {
-            let targets = upstream.targets.iter();
-            targets.map(move |target| settings(upstream, target.id))
+    /// Pool settings of every target of `plan`.
+    pub(crate) fn pool_settings(&self, plan: &Plan) -> Vec<PoolSettings> {
+        let settings = targets(plan).map(|(upstream, target)| {
+            let idle_limit = self.idle.get(&target.id);
+            let idle_limit = idle_limit.map(|limit| IdleLimit::clone(limit));
+            PoolSettings {
+                target: target.id,
+                idle_limit: idle_limit.unwrap_or_else(|| IdleLimit::new(upstream.max_idle)),
+                idle_for: upstream.idle_for,
+                max_lifetime: upstream.max_lifetime,
+                limit: self.get(target.id),
+            }
         });
-        targets.collect()
+        settings.collect()
     }
 }
 
-/// The targets with a limit on their connections, and the limit.
-fn wanted(plan: &Plan) -> impl Iterator<Item = (TargetId, u32)> {
+fn targets(plan: &Plan) -> impl Iterator<Item = (&UpstreamPlan, &TargetPlan)> {
     plan.upstreams().iter().flat_map(|upstream| {
-        let max = upstream.max_connections;
         let targets = upstream.targets.iter();
-        targets.filter_map(move |target| Some((target.id, max?)))
+        targets.map(move |target| (upstream, target))
     })
 }

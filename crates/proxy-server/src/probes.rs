@@ -24,12 +24,14 @@ fn of_upstream(
     check: &HealthCheck,
     tls: Option<&LoadedUpstreamTls>,
 ) -> Vec<Probe> {
-    let targets = upstream.targets.iter().enumerate();
-    let probes = targets.map(|(position, target)| Probe {
+    // A name without an address has nothing to ask.
+    let targets = upstream.targets.iter();
+    let targets = targets.filter(|target| target.state.address().is_some());
+    let probes = targets.map(|target| Probe {
         target: target.id,
         state: Arc::clone(&target.state),
         upstream: Arc::clone(&upstream.name),
-        settings: settings(check, target, upstream.http2, (position, tls)),
+        settings: settings(check, target, upstream.http2, tls),
     });
     probes.collect()
 }
@@ -38,7 +40,7 @@ fn settings(
     check: &HealthCheck,
     target: &TargetPlan,
     http2: bool,
-    (position, tls): (usize, Option<&LoadedUpstreamTls>),
+    tls: Option<&LoadedUpstreamTls>,
 ) -> ProbeSettings {
     let HealthCheck {
         place: _,
@@ -50,7 +52,7 @@ fn settings(
         unhealthy_threshold,
     } = check;
     let tls = tls.and_then(|LoadedUpstreamTls { tls, names }| {
-        Some((Arc::clone(tls), names.get(position)?.clone()))
+        Some((Arc::clone(tls), names.get(target.position)?.clone()))
     });
     ProbeSettings {
         check: asked(kind),
@@ -62,7 +64,7 @@ fn settings(
                 unhealthy: **unhealthy_threshold,
             },
         },
-        authority: Arc::clone(&target.label),
+        authority: Arc::clone(&target.authority),
         tls,
         http2,
     }

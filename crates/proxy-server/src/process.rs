@@ -2,6 +2,7 @@
 
 use crate::admin;
 use crate::control_loop;
+use crate::delivery::{Delivery, Follow, PrivateKeys};
 use crate::events::Events;
 use crate::handover::Program;
 use crate::inherited_sockets::InheritedSockets;
@@ -10,7 +11,7 @@ use crate::server::{ApplyError, now, worker_count};
 use crate::system_memory;
 use crate::tls;
 use crate::worst_case::WorstCase;
-use proxy_config::{Diagnostic, DiagnosticCode, Loaded, Report};
+use proxy_config::{Diagnostic, DiagnosticCode, Files, Loaded, Report};
 use proxy_model::{Model, Place};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::borrow::Cow;
@@ -29,6 +30,9 @@ pub struct Options {
     /// The log of the process's events, for its metrics and summaries; `None` leaves events to the
     /// program.
     pub events: Option<Events>,
+    /// Starts the client of the control plane, if the configuration names one; `None` for a program
+    /// without such a client, which then follows none.
+    pub follow: Option<Follow>,
 }
 
 /// The source of a configuration.
@@ -70,6 +74,9 @@ pub enum StartError {
     /// The worker with this number died while serving.
     #[error("worker {0} has died")]
     WorkerLost(usize),
+    /// The task that accepts connections of the admin interface panicked.
+    #[error("the admin interface has died")]
+    AdminLost,
     /// An error of the operating system.
     #[error("{0}")]
     Io(#[from] io::Error),
@@ -97,10 +104,25 @@ pub fn run(options: &Options) -> Result<(), StartError> {
 /// # Errors
 /// All diagnostics.
 pub fn load(config: &Source) -> Result<Loaded, Report> {
-    let mut loaded = read(config)?;
+    check(read(config)?, &PrivateKeys::default())
+}
+
+/// Loads a bundle over the node's own configuration, and checks it like [`load`].
+pub(crate) fn load_over(config: &Source, delivery: &Delivery) -> Result<Loaded, Report> {
+    let Source::File(own) = config else {
+        // Only a file can name a control plane.
+        return load(config);
+    };
+    let files = Files::DiskAnd(delivery.keys.files());
+    let bundle = delivery.entry_file.to_string_lossy();
+    let loaded = proxy_config::load_over(files, &bundle, &own.to_string_lossy())?;
+    check(loaded, &delivery.keys)
+}
+
+fn check(mut loaded: Loaded, keys: &PrivateKeys) -> Result<Loaded, Report> {
     let token = admin::check(&loaded.model.admin).err();
     let mut faults: Vec<Diagnostic> = token.into_iter().collect();
-    match tls::check(&loaded.model, now()) {
+    match tls::check(&loaded.model, keys, now()) {
         Ok(doubtful) => {
             for fault in doubtful {
                 loaded.warnings.push(fault);

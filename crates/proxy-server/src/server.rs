@@ -1,8 +1,10 @@
 //! The control thread's state of the running proxy: workers, sockets, and the active plan.
 
 use crate::breaker_states::BreakerStates;
+use crate::delivery::PrivateKeys;
 use crate::descriptors;
 use crate::disk_thread::DiskThread;
+use crate::dns::{NameTable, NameTransaction};
 use crate::handover::Label;
 use crate::heartbeat;
 use crate::inherited_sockets::InheritedSockets;
@@ -15,9 +17,12 @@ use crate::pools::{ConnectionLimits, LimitTransaction};
 use crate::probes;
 use crate::target_health::TargetHealth;
 use crate::tls::{CertificateChanges, CertificateManager, LoadedTls};
-use crate::worker::{Command, Common, Handle, ListenerUpdate, PlanUpdate, SocketAssignment};
+use crate::worker::{
+    AddressUpdate, Command, Common, Handle, ListenerUpdate, PlanUpdate, SocketAssignment,
+};
 use crate::worker_pool::{WorkerHealth, WorkerPool};
 use proxy_config::Diagnostic;
+use proxy_dns::Answer;
 use proxy_limits::{ConcurrencyLimit, ConnectionsByClient, KeySeed, MemoryChange};
 use proxy_model::{BindAddress, LogLevel, Model};
 use proxy_pipeline::{
@@ -66,6 +71,7 @@ pub(crate) struct Server {
     disk: DiskThread,
     workers: WorkerPool,
     targets: TargetRegistry,
+    names: NameTable,
     listeners: ListenerSet,
     limits: ConnectionLimits,
     route_limits: LimitRegistry,
@@ -83,6 +89,7 @@ pub(crate) struct Server {
 struct Preparation {
     plan: Arc<Plan>,
     targets: TargetTransaction,
+    names: NameTransaction,
     limits: LimitTransaction,
     route_limits: RouteLimitTransaction,
     loaded_tls: LoadedTls,
@@ -114,13 +121,18 @@ impl Server {
         relieve_predecessor: impl AsyncFnOnce(),
     ) -> Result<Self, ApplyError> {
         let certificates = CertificateManager::new();
-        let loaded_tls = certificates.load(&model, now()).await;
+        let loaded_tls = certificates
+            .load(&model, &PrivateKeys::default(), now())
+            .await;
         let loaded_tls = loaded_tls.map_err(ApplyError::Tls)?;
         let sticky_key = StickyKey(random_key().map_err(ApplyError::Random)?);
         let (targets, limits) = (TargetRegistry::new(sticky_key), ConnectionLimits::default());
-        let mut named = targets.begin();
+        let names = NameTable::new(&model, Arc::clone(&registry));
+        let looked_up = names.prepare(&model, now()).await;
+        let mut named = targets
+            .begin()
+            .with_resolution(looked_up.resolution.clone());
         let plan = Arc::new(Plan::compile(1, model, &mut named));
-        crate::dns::first(&plan, &named, now()).await;
         let health_changes = Arc::<Notify>::default();
         let prober = Prober::new(Arc::clone(&health_changes), now);
         let ids = IdSource::of_the_system().map_err(ApplyError::Thread)?;
@@ -139,6 +151,7 @@ impl Server {
             route_limits: route_limits.prepare(&plan, now_ns),
             plan: Arc::clone(&plan),
             targets: named,
+            names: looked_up,
             loaded_tls,
             logs: None,
         };
@@ -147,6 +160,7 @@ impl Server {
             disk,
             workers: WorkerPool::default(),
             targets,
+            names,
             listeners: ListenerSet::default(),
             limits,
             route_limits,
@@ -163,6 +177,36 @@ impl Server {
         relieve_predecessor().await;
         server.commit(transaction).await;
         Ok(server)
+    }
+
+    /// The answers of one or more look-ups of names, as soon as there are any.
+    pub(crate) async fn next_answers(&mut self) -> Vec<Answer> {
+        self.names.next().await
+    }
+
+    /// Activates the addresses in `answers`. Returns whether the plan is another one now.
+    pub(crate) fn adopt_answers(&mut self, answers: Vec<Answer>) -> bool {
+        if !self.names.adopt(answers, now()) {
+            return false;
+        }
+        let targets = self.targets.begin();
+        let mut targets = targets.with_resolution(self.names.resolution().clone());
+        let plan = Arc::new(self.plan.resolved(&mut targets));
+        let limits = self.limits.prepare(&plan);
+        self.targets.commit_addresses(targets);
+        self.limits.commit(limits, &plan);
+        let loaded_tls = self.certificates.loaded();
+        let update = AddressUpdate {
+            plan: Arc::clone(&plan),
+            connectors: connectors(&plan, loaded_tls, &self.limits),
+            pools: self.limits.pool_settings(&plan),
+        };
+        self.prober.arrange(probes::of(&plan, loaded_tls));
+        self.health = TargetHealth::of(&plan, &self.common.registry, &self.health);
+        self.plan = plan;
+        let update = || Command::ApplyAddresses(Box::new(update.clone()));
+        self.workers.send_all(update);
+        true
     }
 
     /// The active plan.
@@ -186,24 +230,30 @@ impl Server {
     }
 
     /// Applies `model` completely or not at all: steps that can fail come first and change nothing
-    /// active.
-    pub(crate) async fn apply(&mut self, model: Arc<Model>) -> Result<(), ApplyError> {
-        let loaded_tls = self.certificates.load(&model, now()).await;
+    /// active. `keys` are those that the node holds in memory.
+    pub(crate) async fn apply(
+        &mut self,
+        model: Arc<Model>,
+        keys: &PrivateKeys,
+    ) -> Result<(), ApplyError> {
+        let loaded_tls = self.certificates.load(&model, keys, now()).await;
         let loaded_tls = loaded_tls.map_err(ApplyError::Tls)?;
         let generation = self.plan.generation() + 1;
-        let mut targets = self.targets.begin();
+        let names = self.names.prepare(&model, now()).await;
+        let targets = self.targets.begin();
+        let mut targets = targets.with_resolution(names.resolution.clone());
         let plan = Arc::new(Plan::compile(generation, model, &mut targets));
         let logs = if self.logs.are_those_of(&plan.model().observability) {
             None
         } else {
             Some(open_logs(&self.disk, &plan, &self.common.registry).await?)
         };
-        crate::dns::first(&plan, &targets, now()).await;
         let prepared = Preparation {
             limits: self.limits.prepare(&plan),
             route_limits: self.route_limits.prepare(&plan, self.process_ns()),
             plan,
             targets,
+            names,
             loaded_tls,
             logs,
         };
@@ -263,6 +313,7 @@ impl Server {
         let Preparation {
             plan,
             targets,
+            names,
             limits,
             route_limits,
             loaded_tls,
@@ -278,7 +329,8 @@ impl Server {
         let change = self.memory.apply(&plan.model().limits);
         self.log_memory_change(change);
         self.targets.commit(targets);
-        end_overrides(&plan);
+        self.names.commit(names);
+        TargetHealth::end_overrides(&plan);
         self.limits.commit(limits, &plan);
         let route_states = Arc::clone(&route_limits.routes);
         let registry = Arc::clone(&self.common.registry);
@@ -289,7 +341,7 @@ impl Server {
             &plan,
             assignments,
             (&loaded_tls, &route_states),
-            (count, new_workers, fresh_logs),
+            (new_workers, fresh_logs),
         );
         let probes = probes::of(&plan, &loaded_tls);
         self.certificates.apply(loaded_tls, &self.common.registry);
@@ -360,22 +412,22 @@ impl Server {
         self.route_limits.settle(self.process_ns());
     }
 
-    /// Counts the keys that full rate limits have dropped.
+    /// Counts the keys that full rate limits have dropped, and reports changes of breakers.
     pub(crate) fn count_evictions(&mut self) {
         self.route_limits.count_evictions();
+        self.breakers.report(&self.common.registry);
     }
 
-    /// The update for each worker about `plan`; `workers` is the number of workers, the number of
-    /// new ones, and whether all get new ends of the logs.
+    /// The update for each worker about `plan`, with the number of new workers, and whether all get new
+    /// ends of the logs.
     fn plan_updates(
         &mut self,
         plan: &Arc<Plan>,
         assignments: Vec<Vec<SocketAssignment>>,
         (loaded_tls, limits): (&LoadedTls, &Arc<[RouteLimits]>),
-        workers: (usize, usize, bool),
+        (new_workers, fresh_logs): (usize, bool),
     ) -> Vec<PlanUpdate> {
-        let (count, new_workers, fresh_logs) = workers;
-        let pools = self.limits.pool_settings(plan, count);
+        let pools = self.limits.pool_settings(plan);
         let connectors = connectors(plan, loaded_tls, &self.limits);
         let serving = self.workers.len();
         let new = serving.saturating_sub(new_workers)..serving;
@@ -482,15 +534,6 @@ impl Server {
     pub(crate) async fn stop(self) {
         self.workers.stop().await;
         self.logs.close();
-    }
-}
-
-/// What the admin interface has changed of targets lasts until a reload.
-fn end_overrides(plan: &Plan) {
-    let targets = plan.upstreams().iter().flat_map(|one| &one.targets);
-    for target in targets {
-        target.state.override_weight(None);
-        target.state.drain(false);
     }
 }
 

@@ -66,6 +66,15 @@ impl TargetHealth {
         ended
     }
 
+    /// Ends what the admin interface has changed of targets of `plan`: it lasts until a reload.
+    pub(crate) fn end_overrides(plan: &Plan) {
+        let targets = plan.upstreams().iter().flat_map(|one| &one.targets);
+        for target in targets {
+            target.state.override_weight(None);
+            target.state.drain(false);
+        }
+    }
+
     /// Updates the gauge of each target. The slow start of those that take requests again begins.
     pub(crate) fn publish(&mut self) {
         for target in &mut self.0 {

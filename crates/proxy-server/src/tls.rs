@@ -5,6 +5,7 @@ mod renewal;
 mod settings;
 mod watching;
 
+use crate::delivery::PrivateKeys;
 use proxy_config::Diagnostic;
 use proxy_model::Model;
 use proxy_telemetry::{Gauge, Registry};
@@ -70,12 +71,18 @@ impl CertificateManager {
     pub(crate) async fn load(
         &self,
         model: &Arc<Model>,
+        keys: &PrivateKeys,
         now: SystemTime,
     ) -> Result<LoadedTls, Vec<Diagnostic>> {
-        let (loader, model) = (self.loader.clone(), Arc::clone(model));
-        let loading = spawn_blocking(move || loader.load(&model, now));
+        let (loader, model, keys) = (self.loader.clone(), Arc::clone(model), keys.clone());
+        let loading = spawn_blocking(move || loader.load(&model, &keys, now));
         let lost = |error: JoinError| Err(vec![faults::of_thread(&error)]);
         loading.await.unwrap_or_else(lost)
+    }
+
+    /// The active certificates, keys and roots.
+    pub(crate) fn loaded(&self) -> &LoadedTls {
+        &self.loader.held
     }
 
     /// Activates `loaded_tls`: only its files are watched from now on.
@@ -105,11 +112,16 @@ impl Loader {
     }
 
     /// Like [`CertificateManager::load`]. Blocks.
-    fn load(&self, model: &Model, now: SystemTime) -> Result<LoadedTls, Vec<Diagnostic>> {
+    fn load(
+        &self,
+        model: &Model,
+        keys: &PrivateKeys,
+        now: SystemTime,
+    ) -> Result<LoadedTls, Vec<Diagnostic>> {
         let (mut loaded, mut found) = (LoadedTls::default(), Vec::new());
         for listener in &model.listeners {
             let server = listener.tls.as_ref().and_then(|tls| {
-                let settings = settings::of_listener(tls);
+                let settings = settings::of_listener(tls, keys);
                 let known = self.held.server(&settings).or(loaded.server(&settings));
                 if let Some(known) = known {
                     return Some(Arc::clone(known));
@@ -234,7 +246,11 @@ impl LoadedTls {
 ///
 /// # Errors
 /// Unusable files.
-pub(crate) fn check(model: &Model, now: SystemTime) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
-    let loaded_tls = Loader::new().load(model, now)?;
+pub(crate) fn check(
+    model: &Model,
+    keys: &PrivateKeys,
+    now: SystemTime,
+) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
+    let loaded_tls = Loader::new().load(model, keys, now)?;
     Ok(faults::warnings(model, &loaded_tls, now))
 }

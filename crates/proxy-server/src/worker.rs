@@ -45,6 +45,15 @@ pub(crate) struct PlanUpdate {
     pub(crate) logs: Option<Logs>,
 }
 
+/// The active plan with other addresses of names, with everything that a worker needs to apply it.
+#[derive(Clone, Debug)]
+pub(crate) struct AddressUpdate {
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) connectors: Vec<UpstreamConnectors>,
+    /// Settings of every target's pool.
+    pub(crate) pools: Vec<PoolSettings>,
+}
+
 /// The update of one listener.
 #[derive(Debug)]
 pub(crate) struct ListenerUpdate {
@@ -70,6 +79,8 @@ pub(crate) enum Command {
     Probe(oneshot::Sender<()>),
     /// Apply this plan; reply when that is done.
     Apply(Box<PlanUpdate>, oneshot::Sender<()>),
+    /// Apply the new addresses of names, to requests from now on.
+    ApplyAddresses(Box<AddressUpdate>),
     /// Recompute the healthy targets.
     Refresh,
     /// Stop accepting; reply when the listening sockets are closed.
@@ -177,6 +188,7 @@ async fn run(
                     // The receiver is dropped if the process is exiting.
                     done.send(()).unwrap_or_default();
                 }
+                Some(Command::ApplyAddresses(update)) => worker_loop.apply_addresses(*update),
                 Some(Command::Refresh) => worker_loop.worker.active().refresh(),
                 Some(Command::StopAccepting(done)) => {
                     worker_loop.close_listeners();
@@ -260,6 +272,18 @@ impl WorkerLoop {
             self.worker.logs.replace(logs);
         }
         self.update_listeners(listeners);
+    }
+
+    fn apply_addresses(&self, update: AddressUpdate) {
+        let AddressUpdate {
+            plan,
+            connectors,
+            pools,
+        } = update;
+        let active = self.worker.active();
+        let active = active.resolved(plan, connectors, &self.registry, self.number);
+        self.worker.apply(active);
+        self.worker.pool.apply(pools);
     }
 
     /// Opens new listeners, closes removed ones, and updates the index of all.

@@ -1,7 +1,9 @@
 //! The most memory that a configuration can take, term by term.
 
+use proxy_coding::Encoder;
 use proxy_limits::{DEFAULT_KEY_CAPACITY, KeyedBuckets};
 use proxy_model::{Alpn, Limits, Listener, Model, RateKey};
+use proxy_pipeline::MAX_COPIES;
 use std::fmt;
 
 const KIB: u64 = 1 << 10;
@@ -94,6 +96,20 @@ impl WorstCase {
                 held_bodies(model) * in_flight,
                 body_bytes(limits),
             ),
+            row(
+                "compressed responses",
+                if compresses(model) { in_flight } else { 0 },
+                Encoder::MAX_BYTES,
+            ),
+            row(
+                "copies of requests",
+                if copies(model) {
+                    workers * COPIES_OF_WORKER
+                } else {
+                    0
+                },
+                UPSTREAM_BYTES + REQUEST_BYTES + head + body_bytes(limits),
+            ),
             row("queued requests", queued, QUEUED_BYTES),
             row(
                 "rate-limit keys",
@@ -126,6 +142,7 @@ impl WorstCase {
     }
 }
 
+const COPIES_OF_WORKER: u64 = MAX_COPIES as u64;
 const KEYS: u64 = DEFAULT_KEY_CAPACITY as u64;
 
 impl Term {
@@ -152,6 +169,16 @@ fn held_bodies(model: &Model) -> u64 {
     let requests = policies().any(|policies| *policies.buffer_requests);
     let responses = policies().any(|policies| *policies.buffer_responses);
     u64::from(requests) + u64::from(responses)
+}
+
+fn copies(model: &Model) -> bool {
+    let mut routes = model.routes.iter();
+    routes.any(|route| route.policies.shadow.is_some())
+}
+
+fn compresses(model: &Model) -> bool {
+    let mut routes = model.routes.iter();
+    routes.any(|route| route.policies.compression.is_some())
 }
 
 /// How many rate limits have a bucket for each of many keys.
@@ -227,6 +254,14 @@ mod tests {
             (
                 "routes { route \"r\" { upstream \"u\"; rate-limit { requests-per-second 1 } } }",
                 "rate-limit keys",
+            ),
+            (
+                "routes { route \"r\" { upstream \"u\"; shadow { upstream \"u\" } } }",
+                "copies of requests",
+            ),
+            (
+                "routes { route \"r\" { upstream \"u\"; compression } }",
+                "compressed responses",
             ),
             (
                 "listeners { listener \"h2\" { address \"127.0.0.1:1\"; h2c #true } }",

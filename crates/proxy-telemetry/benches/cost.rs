@@ -125,6 +125,8 @@ fn access(repeat: u64) {
             error_type: None,
             retries: 0,
             upstream_took: Some(Duration::from_micros(1_100)),
+            trace_id: None,
+            agent: None,
         };
         if let Some(access_head) = worker.access_head(&black_box(facts), &format) {
             worker.access(&black_box(record), access_head);

@@ -6,6 +6,7 @@
 mod agent;
 mod cell;
 mod enum_counters;
+mod group;
 mod histogram;
 mod quantile;
 pub(crate) mod reason_counters;
@@ -16,18 +17,10 @@ mod worker;
 
 pub use agent::{AgentMetrics, AgentTotal};
 pub use cell::{Counter, Gauge, SharedCounter};
+pub(crate) use group::MetricGroup;
 pub(crate) use histogram::BOUNDS_TEXT;
 pub use histogram::{BOUNDS_NS, Histogram, HistogramTotal};
 pub use route::{Outcome, RouteMetrics, RouteTotal};
 pub use target::{TargetMetrics, TargetTotal};
 pub use upstream::{UpstreamMetrics, UpstreamTotal};
 pub use worker::{WorkerMetrics, WorkerTotal};
-
-/// A group of metrics that can be summed over workers.
-pub(crate) trait MetricGroup: Default {
-    /// The sum of such groups.
-    type Total: Clone + Default;
-
-    /// Adds the current values to `total`.
-    fn add_to(&self, total: &mut Self::Total);
-}

@@ -135,6 +135,25 @@ pub const RATE_LIMIT_KEYS_EVICTED_TOTAL: CounterOf<1> = CounterOf::new(
     &["route"],
     "Keys that a full keyed rate limit forgot to make room; without a route that of all clients.",
 );
+/// Whether a store of shared rate limits answers.
+pub const RATE_LIMIT_STORE_UP: GaugeOf<1> = GaugeOf::new(
+    "proxy_rate_limit_store_up",
+    &["store"],
+    "1 while the store of shared rate limits answers, 0 while each proxy limits for itself.",
+);
+/// Requests that a store did not decide on.
+pub const RATE_LIMIT_STORE_UNANSWERED_TOTAL: CounterOf<1> = CounterOf::new(
+    "proxy_rate_limit_store_unanswered_total",
+    &["store"],
+    "Requests that the proxy's own bucket decided on, for want of an answer of the store.",
+);
+/// Copies of requests for another upstream.
+pub const SHADOW_REQUESTS_TOTAL: CounterOf<2> = CounterOf::new(
+    "proxy_shadow_requests_total",
+    &["route", "result"],
+    "Copies of requests for another upstream: answered, failed, or dropped because too many were under \
+     way or the body was too large.",
+);
 /// All client connections.
 pub const OPEN_CONNECTIONS: Metric = Metric::gauge(
     "proxy_open_connections",
@@ -293,6 +312,24 @@ pub const AGENT_QUEUE_DEPTH: Metric = Metric::gauge(
     "Calls that wait for the agent.",
     agents::queue_depth,
 );
+/// Changes of circuit breakers.
+pub const CIRCUIT_BREAKER_TRANSITIONS_TOTAL: CounterOf<3> = CounterOf::new(
+    "proxy_circuit_breaker_transitions_total",
+    &["component", "route", "state"],
+    "Changes of a circuit breaker, by the state that it entered: closed, open or half-open.",
+);
+/// Look-ups of targets by name.
+pub const DNS_LOOKUPS_TOTAL: CounterOf<2> = CounterOf::new(
+    "proxy_dns_lookups_total",
+    &["name", "result"],
+    "Look-ups of a target's name, by result: success or failure.",
+);
+/// Addresses of targets by name.
+pub const DNS_ADDRESSES: GaugeOf<1> = GaugeOf::new(
+    "proxy_dns_addresses",
+    &["name"],
+    "Addresses of a target's name, by the last good answer.",
+);
 /// Reloads of the configuration.
 pub const CONFIG_RELOADS_TOTAL: CounterOf<1> = CounterOf::new(
     "proxy_config_reloads_total",
@@ -432,6 +469,9 @@ pub const METRICS: &[Metric] = &[
     RATE_LIMIT_EXCEEDED_TOTAL,
     RATE_LIMIT_OBSERVED_TOTAL,
     RATE_LIMIT_KEYS_EVICTED_TOTAL.metric,
+    SHADOW_REQUESTS_TOTAL.metric,
+    RATE_LIMIT_STORE_UP.metric,
+    RATE_LIMIT_STORE_UNANSWERED_TOTAL.metric,
     OPEN_CONNECTIONS,
     CONNECTIONS_ACTIVE,
     CONNECTIONS_IDLE,
@@ -450,11 +490,14 @@ pub const METRICS: &[Metric] = &[
     UPSTREAM_TARGET_FAILURES_TOTAL,
     UPSTREAM_TARGET_ACTIVE_REQUESTS,
     CIRCUIT_BREAKER_STATE.metric,
+    CIRCUIT_BREAKER_TRANSITIONS_TOTAL.metric,
     AGENT_REQUESTS_TOTAL,
     AGENT_DURATION_SECONDS,
     AGENT_TIMEOUTS_TOTAL,
     AGENT_FAILURES_TOTAL,
     AGENT_QUEUE_DEPTH,
+    DNS_LOOKUPS_TOTAL.metric,
+    DNS_ADDRESSES.metric,
     CONFIG_RELOADS_TOTAL.metric,
     UPGRADES_TOTAL.metric,
     CONFIG_GENERATION.metric,

@@ -1,6 +1,7 @@
 //! Log records, encoded as one line of JSON each.
 
 mod access;
+mod access_format;
 mod access_log_head;
 mod digits;
 mod error;
@@ -13,7 +14,8 @@ mod redact;
 mod short;
 mod timestamp;
 
-pub use access::{AccessFormat, AccessRecord, OptionalField};
+pub use access::{AccessRecord, AgentFields};
+pub use access_format::{AccessFormat, OptionalField};
 pub(crate) use access_log_head::SpareNotes;
 pub use access_log_head::{AccessLogHead, AccessLogRequest};
 pub use error::{ErrorRecord, Level};

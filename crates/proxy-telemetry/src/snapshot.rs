@@ -43,6 +43,12 @@ impl Snapshot {
         self.routes.iter().map(|(_, total)| total.requests()).sum()
     }
 
+    /// Failed requests of a route by the name of their reason; `other` beyond the eight that a worker
+    /// counts separately.
+    pub fn failures_of(&self, total: &RouteTotal) -> BTreeMap<&'static str, u64> {
+        self.by_reason(&total.failures)
+    }
+
     /// Single series of a metric.
     pub(crate) fn series(&self, name: &str) -> &[SeriesValue] {
         self.series.get(name).map(Vec::as_slice).unwrap_or_default()

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 pub struct LimitUse<'a> {
     /// The limit's name, as in the configuration.
     pub name: &'a str,
-    /// Current use, in the limit's unit.
-    pub current: u64,
+    /// Current use, in the limit's unit; `None` for a limit on each single request.
+    pub current: Option<u64>,
     /// Maximum; `None` if unlimited.
     pub limit: Option<u64>,
     /// Requests or connections refused because of it.

@@ -68,6 +68,8 @@ fn write(log: &mut WorkerLog, path: &str) {
         error_type: None,
         retries: 0,
         upstream_took: None,
+        trace_id: None,
+        agent: None,
     };
     log.access(&record, access_head);
 }

@@ -80,6 +80,8 @@ fn full(plan: &Plan) -> AccessRecord<'_> {
         error_type: Some("Upstream"),
         retries: 1,
         upstream_took: Some(Duration::from_micros(999)),
+        trace_id: Some(b"4bf92f3577b34da6a3ce929d0e0e4736"),
+        agent: None,
     }
 }
 
@@ -140,6 +142,7 @@ fn an_access_record_says_every_fact() {
         "error_type": "Upstream",
         "retries": 1,
         "upstream_ms": 0.999,
+        "trace_id": "4bf92f3577b34da6a3ce929d0e0e4736",
         "user_agent": "curl/8",
         "referer": "https://example.com/?token=REDACTED",
     });
@@ -160,7 +163,8 @@ fn the_fields_of_an_access_record_have_one_order() {
             r#""path":"/a/b?c=d&token=s3cret","status":502,"duration_ms":1.234,"#,
             r#""bytes_in":10,"bytes_out":4294967296,"protocol":"HTTP/2","#,
             r#""reason":"connect_refused","error_type":"Upstream","retries":1,"#,
-            r#""upstream_ms":0.999,"user_agent":"curl/8","#,
+            r#""upstream_ms":0.999,"trace_id":"4bf92f3577b34da6a3ce929d0e0e4736","#,
+            r#""user_agent":"curl/8","#,
             r#""referer":"https://example.com/?token=s3cret"}"#,
             "\n"
         )
@@ -177,6 +181,8 @@ fn what_is_not_there_is_left_out() {
         error_type: None,
         retries: 0,
         upstream_took: None,
+        trace_id: None,
+        agent: None,
         ..full(&plan)
     };
     let facts = AccessLogRequest {
@@ -260,6 +266,7 @@ fn a_limit_record_says_what_was_allowed_and_what_was_met() {
         actual: 120,
         client_ip: "192.0.2.1",
         trace_id: Some("c-1"),
+        correlation_id: Some("d-1"),
         setting: Some("limits.max-header-count"),
     };
 
@@ -274,6 +281,7 @@ fn a_limit_record_says_what_was_allowed_and_what_was_met() {
         "actual": 120,
         "client_ip": "192.0.2.1",
         "trace_id": "c-1",
+        "correlation_id": "d-1",
         "setting": "limits.max-header-count",
     });
     assert_eq!(parsed(&line), expected);

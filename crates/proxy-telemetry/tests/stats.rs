@@ -28,7 +28,7 @@ fn the_document_has_the_documented_shape() {
     registry.worker(1).connections_idle.add(3);
     let limits = [LimitUse {
         name: "max-in-flight-requests",
-        current: 1,
+        current: Some(1),
         limit: Some(10_000),
         rejected: 0,
     }];

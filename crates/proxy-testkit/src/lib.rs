@@ -22,7 +22,9 @@ mod wire;
 
 mod client;
 
+mod agent;
 mod demo;
+mod dns_server;
 mod fakes;
 mod served;
 mod upstream;
@@ -33,10 +35,13 @@ mod log;
 mod ports;
 mod process;
 mod proxyd;
+mod redis_server;
 
+pub use agent::{AgentReply, FakeAgent, event_number};
 pub use client::{RawClient, get};
 pub use corpus::replay;
 pub use demo::demo_upstream;
+pub use dns_server::{DnsReply, DnsServer};
 pub use fakes::ok;
 pub use fields::Fields;
 pub use full_pipe::full_pipe;
@@ -48,6 +53,7 @@ pub use message::{Framing, Request, Response};
 pub use patience::EVENT_TIMEOUT;
 pub use ports::{closed_port, free_port};
 pub use proxyd::{Proxyd, Reload, Upgrade};
+pub use redis_server::RedisServer;
 pub use served::Served;
 pub use upstream::Upstream;
 pub use wire::{Broken, End, Wire};

@@ -38,11 +38,15 @@ impl SourceContents {
         let CertificateSource {
             cert_file,
             key_file,
+            key_pem,
             ocsp_file,
             server_names: _, // Read by the listener's index of certificates.
         } = source;
         let cert = Contents::read(cert_file);
-        let key = Contents::read(key_file);
+        let key = match key_pem {
+            Some(pem) => Ok(Contents::held(pem)),
+            None => Contents::read(key_file),
+        };
         let ocsp = ocsp_file.as_deref().map(Contents::read).transpose();
         match (cert, key, ocsp) {
             (Ok(cert), Ok(key), Ok(ocsp)) => Ok(Self { cert, key, ocsp }),
@@ -77,6 +81,7 @@ impl Certificate {
         let CertificateSource {
             cert_file,
             key_file,
+            key_pem: _, // Its contents have been read.
             ocsp_file,
             server_names: _, // Read by the listener's index of certificates.
         } = source;

@@ -1,8 +1,8 @@
 //! TLS of one upstream: from settings to a shared rustls configuration.
 
 use crate::certificate::{Certificate, SourceContents};
+use crate::certificate_info::CertificateInfo;
 use crate::error::{TlsError, TlsWarning};
-use crate::expiry::CertificateInfo;
 use crate::file::{Contents, Digest, digest};
 use crate::listed::ListedVerifier;
 use crate::roots::PlatformRoots;

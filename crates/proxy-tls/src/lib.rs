@@ -6,6 +6,7 @@
 //! starts no threads, reads no clock and installs no process-wide provider.
 
 mod certificate;
+mod certificate_info;
 mod classify;
 mod client;
 mod client_auth;
@@ -25,17 +26,18 @@ mod staple;
 mod tickets;
 mod watch;
 
+pub use certificate_info::CertificateInfo;
 pub use classify::{TlsFailure, VerifyFailure, classify, classify_io, io_error_text};
 pub use client::{BadServerName, ClientTls, server_name};
 pub use client_auth::ClientAuthVerdict;
 pub use close_notify::send_close_notify;
 pub use error::{StapleError, TlsError, TlsWarning};
-pub use expiry::{CertificateInfo, EXPIRY_WARNING};
+pub use expiry::EXPIRY_WARNING;
 pub use roots::PlatformRoots;
 pub use server::ServerTls;
 pub use settings::{
-    Alpn, CertificateSource, ClientAuth, ClientTlsSettings, ServerTlsSettings, TlsVersion,
-    TlsVersionError,
+    Alpn, CertificateSource, ClientAuth, ClientTlsSettings, PrivateKeyPem, ServerTlsSettings,
+    TlsVersion, TlsVersionError,
 };
 pub use tickets::TicketKeys;
 pub use watch::{Change, Watcher};

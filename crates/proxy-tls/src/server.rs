@@ -1,9 +1,9 @@
 //! TLS of one listener: from settings to a shared rustls configuration.
 
 use crate::certificate::Certificate;
+use crate::certificate_info::CertificateInfo;
 use crate::client_auth::{ClientAuthVerdict, ClientAuthority};
 use crate::error::{TlsError, TlsWarning};
-use crate::expiry::CertificateInfo;
 use crate::file::Digest;
 use crate::provider;
 use crate::resolver::CertificateStore;

@@ -3,8 +3,11 @@
 use rustls::SupportedProtocolVersion;
 use rustls::version::{TLS12, TLS13};
 use rustls_pki_types::ServerName;
+use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
+use zeroize::Zeroizing;
 
 /// The `tls` block of a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,11 +47,24 @@ pub struct CertificateSource {
     pub cert_file: PathBuf,
     /// PEM, unencrypted PKCS#8, PKCS#1 or SEC1; may be the same file as `cert_file`.
     pub key_file: PathBuf,
+    /// The contents in place of those of `key_file`, which then need not exist: a key that is held in
+    /// memory only.
+    pub key_pem: Option<PrivateKeyPem>,
     /// A DER OCSP response for the leaf, stapled while it is fresh.
     pub ocsp_file: Option<PathBuf>,
     /// The names that a listener serves it for, in lower case, `*.` for one label; empty for the
     /// names in the certificate. Not used by upstreams.
     pub server_names: Vec<String>,
+}
+
+/// A private key in PEM that no disk has.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PrivateKeyPem(pub Arc<Zeroizing<String>>);
+
+impl fmt::Debug for PrivateKeyPem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PrivateKeyPem(…)")
+    }
 }
 
 /// Client certificates of a listener.

@@ -7,6 +7,7 @@ use crate::file::Stamp;
 use crate::resolver::CertificateStore;
 use crate::server::ServerTls;
 use crate::settings::CertificateSource;
+use std::iter;
 use std::mem;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -61,10 +62,12 @@ impl Watcher {
             let CertificateSource {
                 cert_file,
                 key_file,
+                key_pem,
                 ocsp_file,
                 server_names: _,
             } = source.clone();
-            let files = [cert_file, key_file].into_iter().chain(ocsp_file);
+            let key_file = key_pem.is_none().then_some(key_file);
+            let files = iter::once(cert_file).chain(key_file).chain(ocsp_file);
             self.entries.push(Entry::new(
                 files.collect(),
                 Subject::Certificate {

@@ -7,17 +7,14 @@ use proxy_health::{
     CauseChange, HealthCause, HealthCauses, HealthFlags, OutlierState, RecentResults,
 };
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::SystemTime;
 
 /// The state of one target, shared by all workers and kept across reloads while upstream, address
 /// and settings stay the same. Written by the control thread, read by workers.
 #[derive(Debug)]
 pub struct TargetState {
-    addresses: ArcSwap<Vec<SocketAddr>>,
-    addresses_generation: AtomicU32,
-    turn: AtomicUsize,
+    address: Option<SocketAddr>,
     flags: HealthFlags,
     /// One for each cause that holds, apart from draining.
     failures: ArcSwap<Vec<(HealthCause, Unhealthy)>>,
@@ -43,19 +40,22 @@ pub struct Unhealthy {
 const NO_OVERRIDE: u32 = u32::MAX;
 
 impl Default for TargetState {
+    /// A target without an address: its name is not resolved.
     fn default() -> Self {
-        Self::at(Vec::new())
+        Self::new(None)
     }
 }
 
 impl TargetState {
-    /// A healthy target at `addresses`.
+    /// A healthy target at `address`.
     #[must_use]
-    pub fn at(addresses: Vec<SocketAddr>) -> Self {
+    pub fn at(address: SocketAddr) -> Self {
+        Self::new(Some(address))
+    }
+
+    fn new(address: Option<SocketAddr>) -> Self {
         Self {
-            addresses: ArcSwap::from_pointee(addresses),
-            addresses_generation: AtomicU32::default(),
-            turn: AtomicUsize::default(),
+            address,
             flags: HealthFlags::default(),
             failures: ArcSwap::default(),
             serving_since_ns: AtomicU64::default(),
@@ -73,31 +73,11 @@ impl TargetState {
         self.flags.causes()
     }
 
-    /// The addresses of its name, in the order to try. Empty until it was first resolved.
-    pub fn addresses(&self) -> Arc<Vec<SocketAddr>> {
-        self.addresses.load_full()
-    }
-
-    /// An incrementing number that selects the first address for a new connection, modulo the
-    /// number of addresses.
-    pub fn next_turn(&self) -> usize {
-        self.turn.fetch_add(1, Ordering::Relaxed)
-    }
-
-    /// Changes with the addresses: a connection of another generation is not reused.
+    /// Its address; `None` while its name has none. It never changes: another address is another
+    /// target.
     #[inline]
-    pub fn generation(&self) -> u32 {
-        self.addresses_generation.load(Ordering::Acquire)
-    }
-
-    /// Sets the addresses. Returns whether they changed.
-    pub fn resolve(&self, addresses: Vec<SocketAddr>) -> bool {
-        if **self.addresses.load() == addresses {
-            return false;
-        }
-        self.addresses.store(Arc::new(addresses));
-        self.addresses_generation.fetch_add(1, Ordering::Release);
-        true
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.address
     }
 
     /// Sets `cause`, which the caller owns, with the failure behind it. The time of the cause's first
@@ -244,16 +224,5 @@ mod tests {
         assert!(target.unhealthy_reason().is_none());
         target.drain(false);
         assert!(target.causes().takes_requests());
-    }
-
-    #[test]
-    fn the_same_addresses_again_change_nothing() {
-        let one: SocketAddr = "127.0.0.1:80".parse().unwrap();
-        let target = TargetState::at(vec![one]);
-
-        assert!(!target.resolve(vec![one]));
-        assert_eq!(target.generation(), 0);
-        assert!(target.resolve(vec![]));
-        assert_eq!(target.generation(), 1);
     }
 }

@@ -92,7 +92,8 @@ fn each_word_of_load_balancing_has_its_own_distribution() {
         ("weighted", [100, 200, 300], 55, false),
         ("least_connections", [200, 400, 0], 55, false),
         ("ip_hash", [100, 200, 300], 55, true),
-        ("random_two", [250, 350, 0], 55, false),
+        // An answer that is not yet settled when the next request comes changes the shares.
+        ("random_two", [225, 375, 0], 80, false),
         // How quickly `a` and `b` answer is the machine's affair.
         ("peak_ewma", [300, 300, 0], 280, false),
         ("sticky", [100, 200, 300], 55, false),

@@ -2,7 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "a test waits until a deadline")]
 
 use crate::support::{Config, METRICS, metric, reason, refusal};
-use proxy_testkit::{Gate, Proxyd, RawClient, Reload, Upstream, get, ok};
+use proxy_testkit::{Gate, Proxyd, RawClient, Record, Reload, Upstream, get, ok};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -81,6 +81,52 @@ fn a_breaker_opens_after_its_failures_and_closes_again() {
     assert_eq!(ask_until_tried(&mut client), 200);
     assert!(state(&mut client) < 0.5);
     assert_eq!(statuses(&mut client, 5), [200; 5]);
+}
+
+#[test]
+fn changes_of_a_breaker_are_counted_and_logged() {
+    let ill = Arc::new(AtomicBool::new(true));
+    let upstream = moody(&ill, &Gate::new());
+    let proxyd = started(&upstream, "failure-threshold 2; timeout-ms 100");
+    let mut client = proxyd.connect();
+
+    assert_eq!(statuses(&mut client, 3), [500, 500, 503]);
+    let said = |what: &'static str| {
+        let is_it = move |record: &Record| record.text("message") == what;
+        proxyd.stderr().find(0, is_it)
+    };
+    let opened = said("a circuit breaker has opened");
+    assert_eq!(
+        (opened.text("upstream"), opened.text("route")),
+        ("u", "all")
+    );
+    ill.store(false, Ordering::Relaxed);
+    assert_eq!(ask_until_tried(&mut client), 200);
+    let _ = said("a circuit breaker has closed");
+
+    for state in ["open", "half-open", "closed"] {
+        let name = format!(
+            "proxy_circuit_breaker_transitions_total{{component=\"u\",route=\"all\",state=\"{state}\"}}"
+        );
+        assert!((metric(&mut client, &name) - 1.0).abs() < 0.1, "{state}");
+    }
+}
+
+#[test]
+fn a_held_response_that_breaks_is_a_failure_of_its_upstream() {
+    let upstream = Upstream::start(|served| {
+        if served.request().is_some() {
+            served.send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\npart");
+        }
+    });
+    let route = "policies { buffer-responses #true }; circuit-breaker { failure-threshold 2; timeout-seconds 60 }";
+    let proxyd = Config::through(&upstream, route).start();
+    let mut client = proxyd.connect();
+
+    let statuses = statuses(&mut client, 3);
+
+    assert_eq!(statuses, [502, 502, 503]);
+    assert_eq!(upstream.requests().len(), 2);
 }
 
 #[test]

@@ -120,6 +120,24 @@ fn no_more_than_four_times_the_limit_of_a_header_is_counted() {
 }
 
 #[test]
+fn the_size_of_trailers_that_are_too_large_is_told_as_far_as_they_came() {
+    let upstream = Upstream::start(|served| {
+        served.head();
+        served.end();
+    });
+    let proxyd = limited(&upstream, SMALL_HEADS).start();
+    let body = format!("2\r\nhi\r\n0\r\nX: {}\r\n\r\n", "v".repeat(150));
+    let text = request("POST /", "Transfer-Encoding: chunked\r\n", &body);
+    let response = proxyd.connect().ask(text);
+    assert_eq!(
+        refusal(&response, 429, "LIMIT_EXCEEDED"),
+        "Limit exceeded: header_size - Current value 150 exceeds limit 100"
+    );
+    let record = proxyd.limit_record(&response.correlation_id());
+    assert_eq!(record.number("actual"), Some(150.0));
+}
+
+#[test]
 fn standard_statuses_answer_431() {
     let upstream = Upstream::saying("");
     let proxyd = limited(

@@ -1,9 +1,10 @@
 //! What happens when the process uses more memory than it may.
 
-use crate::support::{Config, reason, refusal};
+use crate::support::{BINARY, Config, reason, refusal};
 use proxy_testkit::{Gate, Log, Proxyd, RawClient, Reload, Upstream, get};
 use serde_json::Value;
 use std::fs;
+use std::process::Command;
 
 /// The least that can be set; the process uses more as soon as it runs.
 const TOO_LITTLE: &str = "max-memory-bytes \"16MiB\"";
@@ -120,4 +121,76 @@ fn a_share_of_the_memory_is_a_limit_in_bytes() {
         limit("max-memory-percent 100.0; max-memory-bytes \"17MiB\""),
         17 << 20
     );
+}
+
+/// The sum of the worst case, as `--test --verbose` prints it.
+fn printed_sum(proxyd: &Proxyd) -> u64 {
+    let output = Command::new(BINARY)
+        .args(["--test", "--verbose", "--config"])
+        .arg(proxyd.config())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let line = text
+        .lines()
+        .find(|line| line.trim().starts_with("together"));
+    let words = line.unwrap_or_else(|| panic!("{text}")).split_whitespace();
+    words.rev().nth(1).unwrap().parse().unwrap()
+}
+
+#[test]
+fn peers_at_their_worst_stay_within_the_printed_sum() {
+    const HELD: usize = 256 << 10;
+    let large = "word ".repeat(200_000);
+    let length = large.len();
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {length}\r\n\r\n{large}"
+    );
+    let upstream = Upstream::answering(head);
+    let policies = "buffer-requests #true; buffer-responses #true; compression";
+    let limits = format!(
+        "limits {{ max-total-connections 500; max-connections-per-client 500; \
+         max-in-flight-requests 200; max-in-flight-requests-per-worker 200; \
+         max-body-buffer-bytes {HELD}; max-body-size-bytes {HELD} }}"
+    );
+    let proxyd = Config::through(&upstream, policies).top(&limits).start();
+    let sum = printed_sum(&proxyd);
+    let before = proxyd.rss_bytes();
+    let mut clients: Vec<RawClient> = Vec::new();
+    // Bodies that lack their last byte.
+    let body = format!(
+        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {HELD}\r\n\r\n{}",
+        "a".repeat(HELD - 1)
+    );
+    for _ in 0..150 {
+        let mut client = proxyd.connect();
+        client.send(&body);
+        clients.push(client);
+    }
+    // Compressed responses that are not read.
+    for _ in 0..45 {
+        let mut client = RawClient::connect_with_small_buffer(proxyd.address(), 4_096);
+        client.send(get("/", &[("Accept-Encoding", "zstd")]));
+        clients.push(client);
+    }
+    // Heads without an end.
+    let long = "b".repeat(4_000);
+    for _ in 0..300 {
+        let mut client = proxyd.connect();
+        client.send(format!(
+            "GET / HTTP/1.1\r\nHost: a\r\nX-A: {long}\r\nX-B: {long}"
+        ));
+        clients.push(client);
+    }
+    upstream.wait_for_requests(45);
+    // All bodies have arrived when so much memory is in use.
+    while proxyd.rss_bytes() < before + 150 * HELD as u64 {
+        assert!(proxyd.peak_rss_bytes() < sum);
+    }
+    let mut last = proxyd.connect();
+    assert_eq!(last.ask(get("/", &[])).status, 200);
+
+    let peak = proxyd.peak_rss_bytes();
+    assert!(peak < sum, "{peak} of {sum}");
+    drop(clients);
 }

@@ -6,11 +6,15 @@ use std::sync::LazyLock;
 use std::thread;
 use std::time::Duration;
 
-const LONG: usize = 3 * 1024 * 1024 + 17;
+const BODY_BYTES: usize = 3 * 1024 * 1024 + 17;
 
 /// Bytes that identify their position in the body.
-static BODY: LazyLock<Vec<u8>> =
-    LazyLock::new(|| (0_u32..).flat_map(u32::to_be_bytes).take(LONG).collect());
+static BODY: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    (0_u32..)
+        .flat_map(u32::to_be_bytes)
+        .take(BODY_BYTES)
+        .collect()
+});
 
 fn head(length: usize) -> String {
     format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n")
@@ -20,7 +24,7 @@ fn head(length: usize) -> String {
 fn sending(piece: usize) -> Upstream {
     Upstream::start(move |served| {
         while served.request().is_some() {
-            served.send(head(LONG));
+            served.send(head(BODY_BYTES));
             if !BODY.chunks(piece).all(|piece| served.send(piece)) {
                 return;
             }
@@ -32,7 +36,7 @@ fn sending(piece: usize) -> Upstream {
 fn beginning(sent: usize, then: impl Fn(&mut Served) + Send + Sync + 'static) -> Upstream {
     Upstream::start(move |served| {
         served.request();
-        served.send(head(LONG));
+        served.send(head(BODY_BYTES));
         served.send(&BODY[..sent]);
         then(served);
     })
@@ -107,7 +111,7 @@ fn what_is_short_or_in_chunks_needs_no_pipe() {
 fn a_head_request_for_a_long_body_waits_for_none() {
     let upstream = Upstream::start(|served| {
         while served.request().is_some() {
-            served.send(head(LONG));
+            served.send(head(BODY_BYTES));
         }
     });
     let proxyd = Config::to(&upstream).start();
@@ -168,7 +172,7 @@ fn a_client_that_leaves_a_long_body_takes_its_upstream_request_along() {
 fn bytes_behind_a_long_body_are_not_delivered() {
     let upstream = Upstream::start(move |served| {
         served.request();
-        served.send(head(LONG));
+        served.send(head(BODY_BYTES));
         served.send(&*BODY);
         served.send("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison");
         served.end();
@@ -187,11 +191,11 @@ fn bytes_behind_a_long_body_are_not_delivered() {
 fn an_upload_goes_on_while_its_long_answer_comes() {
     let upstream = Upstream::start(move |served| {
         let mut request = served.head().unwrap();
-        served.send(head(LONG));
-        served.send(&BODY[..LONG / 2]);
+        served.send(head(BODY_BYTES));
+        served.send(&BODY[..BODY_BYTES / 2]);
         served.body(&mut request);
         assert!(request.body == *BODY);
-        served.send(&BODY[LONG / 2..]);
+        served.send(&BODY[BODY_BYTES / 2..]);
         served.end();
     });
     let proxyd = Config::to(&upstream).start();
@@ -199,7 +203,7 @@ fn an_upload_goes_on_while_its_long_answer_comes() {
 
     client.send(request(
         "POST /",
-        &format!("Content-Length: {LONG}\r\n"),
+        &format!("Content-Length: {BODY_BYTES}\r\n"),
         "",
     ));
     let mut head = client.head();
@@ -242,7 +246,7 @@ fn more_stalled_downloads_than_pipes_all_come_to_their_end_and_then_none_is_open
 #[test]
 fn without_files_left_for_a_pipe_a_long_body_is_copied() {
     let upstream = Upstream::start(|served| {
-        for length in [10, LONG] {
+        for length in [10, BODY_BYTES] {
             served.request();
             served.send(head(length));
             served.send(&BODY[..length]);

@@ -59,20 +59,30 @@ fn surplus() -> Vec<Row> {
     const CHUNKS: &str =
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
     const EMPTY: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
-    const MORE: &str = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison";
+    const SECOND_RESPONSE: &str = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison";
     let with = |name, first: &str, behind: &str, want| row(name, &[first, behind].concat(), want);
     vec![
         row("a length", LENGTH, HELLO),
         row("chunks", CHUNKS, HELLO),
         with("a length and more bytes", LENGTH, "more", HELLO),
-        with("a length and another response", LENGTH, MORE, HELLO),
+        with(
+            "a length and another response",
+            LENGTH,
+            SECOND_RESPONSE,
+            HELLO,
+        ),
         with("a length and a line end", LENGTH, "\r\n", HELLO),
         with("chunks and more bytes", CHUNKS, "more", HELLO),
-        with("chunks and another response", CHUNKS, MORE, HELLO),
+        with(
+            "chunks and another response",
+            CHUNKS,
+            SECOND_RESPONSE,
+            HELLO,
+        ),
         with(
             "a length of nothing and another response",
             EMPTY,
-            MORE,
+            SECOND_RESPONSE,
             Want::Whole(200, "", &[]),
         ),
         with(

@@ -120,11 +120,11 @@ fn an_idle_connection_still_serves_after_its_buffers_were_freed() {
 
 #[test]
 fn a_client_is_told_that_its_connection_ends() {
-    const SHORT: &str = "timeouts { keep-alive-secs 1; header-secs 1 }";
+    const SHORT_TIMEOUTS: &str = "timeouts { keep-alive-secs 1; header-secs 1 }";
     let authority = Authority::new("root");
     let site = authority.issue(&["a.test"]);
     let upstream = Upstream::saying("hello");
-    let listener = format!("{}; {SHORT}", over_tls(""));
+    let listener = format!("{}; {SHORT_TIMEOUTS}", over_tls(""));
     let proxyd = start(&to(&upstream, &listener), &[("site", &site)]);
 
     live(async {

@@ -10,7 +10,7 @@ pub(crate) const PIECE: usize = 1024;
 pub(crate) const BULK: usize = 4 << 20;
 
 /// Interval between two chunks of a stream.
-const EVERY: Duration = Duration::from_millis(20);
+const CHUNK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The upstreams.
 pub(crate) struct Backend {
@@ -46,8 +46,8 @@ fn stream(served: &mut Served, pieces: Option<usize>, over: &Gate) {
     for number in 0..last {
         served.send(format!("{PIECE:x}\r\n{}\r\n", piece(number)));
         let ends = match pieces {
-            Some(_) => never.opens_within(EVERY),
-            None => over.opens_within(EVERY),
+            Some(_) => never.opens_within(CHUNK_INTERVAL),
+            None => over.opens_within(CHUNK_INTERVAL),
         };
         if ends {
             break;

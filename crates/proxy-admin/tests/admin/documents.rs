@@ -126,6 +126,7 @@ async fn targets_show_their_counts_and_why_they_are_unhealthy() {
             },
             {
                 "address": "app.internal:80",
+                "name": "app.internal:80",
                 "healthy": false,
                 "active_connections": 0,
                 "total_requests": 0,
@@ -150,6 +151,8 @@ async fn stats_count_requests_by_status_and_route() {
     worker.requests_in_flight.add(3);
     worker.connections_active.add(4);
     worker.limit_met(Limit::ConnectionCount);
+    worker.limit_met(Limit::BodySize);
+    worker.limit_met(Limit::BodySize);
     let shop = admin.sources.registry.route(0, "shop");
     for status in [200, 200, 404, 502] {
         shop.record(&Outcome {
@@ -180,6 +183,12 @@ async fn stats_count_requests_by_status_and_route() {
         "max-in-flight-requests": {"current": 0, "limit": 500, "rejected": 0},
         "max-queued-requests": {"current": 0, "limit": 300, "rejected": 0},
         "max-total-connections": {"current": 2, "limit": 1000, "rejected": 1},
+        "max-header-size-bytes": {"current": null, "limit": 8192, "rejected": 0},
+        "max-header-count": {"current": null, "limit": 100, "rejected": 0},
+        "max-body-size-bytes": {"current": null, "limit": 10_485_760, "rejected": 2},
+        "max-body-buffer-bytes": {"current": null, "limit": 1_048_576, "rejected": 0},
+        "max-decompressed-size-bytes": {"current": null, "limit": 104_857_600, "rejected": 0},
+        "max-requests-per-second-global": {"current": null, "limit": null, "rejected": 0},
     });
     assert_eq!(stats["limits"], limits);
     assert_eq!(

@@ -5,13 +5,19 @@ use super::decoder::Decoder;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
 use proxy_model::registry::agents as spec;
-use proxy_model::{Agent, AgentBreaker, Setting};
+use proxy_model::{Agent, AgentBreaker, AgentEventKind, AgentProtocol, Setting};
 use std::path::PathBuf;
 
 pub(super) fn agent<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Agent> {
     let name = b.name(d);
     let unix_socket = socket(d, b);
     let failure_mode = b.required(d, &spec::FAILURE_MODE);
+    let protocol = b.setting(d, &spec::PROTOCOL);
+    let events = b.list(d, &spec::EVENTS);
+    let on_oversize = b.setting(d, &spec::ON_OVERSIZE);
+    let request_path = b.setting(d, &spec::REQUEST_PATH);
+    let copy_headers = b.list(d, &spec::COPY_HEADERS);
+    check_protocol(d, *protocol, &events);
     let timeout = b.setting(d, &spec::TIMEOUT);
     let encoding = b.setting(d, &spec::ENCODING);
     let circuit_breaker = breaker(d, b);
@@ -20,10 +26,35 @@ pub(super) fn agent<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Agent>
         place: b.place(d),
         unix_socket: unix_socket?,
         failure_mode: failure_mode?,
+        protocol,
+        events,
+        on_oversize,
+        request_path,
+        copy_headers,
         timeout,
         encoding,
         circuit_breaker,
     })
+}
+
+/// Reports events that the agent's protocol does not have.
+fn check_protocol(
+    d: &mut Decoder<'_, '_>,
+    protocol: AgentProtocol,
+    events: &[Setting<AgentEventKind>],
+) {
+    for event in events {
+        let exists = match protocol {
+            AgentProtocol::Native => true,
+            AgentProtocol::ExtAuthz | AgentProtocol::ForwardAuth => {
+                event.value == AgentEventKind::RequestHeaders
+            }
+        };
+        if let Some(place) = event.place().filter(|_| !exists) {
+            let message = format!("the protocol `{protocol}` has no event `{}`", event.value);
+            d.fault(DiagnosticCode::Conflict, place, message);
+        }
+    }
 }
 
 /// The agent's socket path, in any of its three spellings.

@@ -7,18 +7,21 @@ use proxy_model::registry::control_plane as spec;
 
 pub(super) fn control_plane<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<ControlPlane> {
     let url = b.required(d, &spec::URL);
-    let node_id = b.optional(d, &spec::NODE_ID);
-    let node_key_file = b.file(d, &spec::NODE_KEY_FILE);
-    let enrolment_token_file = b.file(d, &spec::ENROLMENT_TOKEN_FILE);
+    let project = b.optional(d, &spec::PROJECT);
+    // The token is used once, and its file may be gone afterwards.
+    let enrolment_token_file = b.path(d, &spec::ENROLMENT_TOKEN_FILE);
     let data_dir = b.setting(d, &spec::DATA_DIR);
-    let heartbeat_interval = b.setting(d, &spec::HEARTBEAT_INTERVAL);
+    let ca_file = b.file(d, &spec::CA_FILE);
+    let node_name = b.optional(d, &spec::NODE_NAME);
+    let labels = b.list(d, &spec::LABELS);
     Some(ControlPlane {
         place: b.place(d),
         url: url?,
-        node_id,
-        node_key_file,
+        project,
         enrolment_token_file,
         data_dir,
-        heartbeat_interval,
+        ca_file,
+        node_name,
+        labels,
     })
 }

@@ -4,16 +4,23 @@ use super::block::Block;
 use super::decoder::Decoder;
 use crate::diagnostic_code::DiagnosticCode;
 use proxy_model::registry::observability as spec;
-use proxy_model::{AccessLog, ErrorLog, LogTarget, Observability, Setting};
+use proxy_model::{AccessLog, ErrorLog, LogTarget, Observability, Setting, TraceContext};
 
 pub(super) fn observability<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Observability {
     let access = b.inner(d, &spec::ACCESS_LOG).unwrap_or_else(Block::empty);
     let error = b.inner(d, &spec::ERROR_LOG).unwrap_or_else(Block::empty);
+    let trace = b.inner(d, &spec::TRACE_CONTEXT);
+    let trace = trace.unwrap_or_else(Block::empty);
     let observability = Observability {
         access_log: access_log(d, &access),
         error_log: error_log(d, &error),
         redact_query: lower(b.list(d, &spec::REDACT_QUERY)),
+        trace_context: TraceContext {
+            begin: trace.setting(d, &spec::TRACE_BEGIN),
+            sample_percent: trace.setting(d, &spec::TRACE_SAMPLE),
+        },
     };
+    trace.close(d);
     access.close(d);
     error.close(d);
     observability

@@ -1,8 +1,10 @@
 //! The `policies` block of a route.
 
 use super::block::Block;
+use super::compression::compression;
 use super::decoder::Decoder;
 use super::headers::{Rows, edits, protected_in_requests, protected_in_responses};
+use super::shadow::shadow;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
 use proxy_model::registry::policies as spec;
@@ -37,6 +39,8 @@ pub(super) fn policies<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Policies {
         buffer_requests: b.setting(d, &spec::BUFFER_REQUESTS),
         buffer_responses: b.setting(d, &spec::BUFFER_RESPONSES),
         retry: retry(d, &b),
+        compression: compression(d, &b),
+        shadow: shadow(d, &b),
     };
     b.close(d);
     policies
@@ -82,6 +86,8 @@ fn rate_limit<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<RateLimit> {
     let burst = b.optional(d, &spec::BURST);
     let key = b.setting(d, &spec::KEY);
     let observe_only = b.setting(d, &spec::OBSERVE_ONLY);
+    let store = b.optional(d, &spec::STORE);
+    let store_timeout = b.setting(d, &spec::STORE_TIMEOUT);
     b.close(d);
     let requests_per_second = requests_per_second?;
     let burst = burst.unwrap_or_else(|| Setting::defaulted(requests_per_second.saturating_mul(10)));
@@ -91,6 +97,8 @@ fn rate_limit<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<RateLimit> {
         burst,
         key,
         observe_only,
+        store,
+        store_timeout,
     })
 }
 

@@ -21,6 +21,7 @@ pub(super) fn route<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Route>
     let service = service(d, b, service_type);
     let matches = matches(d, b);
     let policies = policies(d, b);
+    super::shadow::check(d, policies.shadow.as_ref(), service.as_ref());
     let circuit_breaker = breaker(d, b);
     let agents = b.list(d, &spec::AGENTS);
     let agents: Vec<_> = agents

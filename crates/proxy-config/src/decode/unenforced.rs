@@ -189,7 +189,7 @@ fn agents_static_files_and_the_control_plane_are_decoded() {
         }
         control-plane {
             url "https://control.example"
-            heartbeat-interval-secs 10
+            labels "region=eu" "tier=edge"
         }
         tests { test "anything goes here" { request nonsense=#true } }
         "#,
@@ -215,5 +215,6 @@ fn agents_static_files_and_the_control_plane_are_decoded() {
     let agents: Vec<_> = route.agents.iter().map(|index| index.position()).collect();
     assert_eq!(agents, [2, 0]);
     let control_plane = model.control_plane.unwrap();
-    assert_eq!(*control_plane.heartbeat_interval, Duration::from_secs(10));
+    let labels = control_plane.labels.iter().map(ToString::to_string);
+    assert_eq!(labels.collect::<Vec<_>>(), ["region=eu", "tier=edge"]);
 }

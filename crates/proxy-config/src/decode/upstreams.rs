@@ -8,7 +8,7 @@ use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
 use proxy_model::registry::upstreams as spec;
 use proxy_model::{
-    ConnectionPool, Setting, Sticky, Target, Upstream, UpstreamTimeouts, UpstreamTls,
+    ConnectionPool, LoadBalancing, Setting, Sticky, Target, Upstream, UpstreamTimeouts, UpstreamTls,
 };
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ pub(super) fn upstream<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Ups
     let targets = targets(d, b);
     let load_balancing = b.setting(d, &spec::LOAD_BALANCING);
     let slow_start = b.optional(d, &spec::SLOW_START);
-    let sticky = sticky(d, b);
+    let sticky = sticky(d, b, &load_balancing);
     let health_check = health_check(d, b);
     let outlier_detection = outlier_detection(d, b);
     let tls = tls(d, b);
@@ -105,8 +105,24 @@ fn tls<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<UpstreamTls> {
     Some(tls)
 }
 
-fn sticky<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Sticky {
-    let b = b.inner(d, &spec::STICKY).unwrap_or_else(Block::empty);
+fn sticky<'t>(
+    d: &mut Decoder<'t, '_>,
+    b: &Block<'t>,
+    load_balancing: &Setting<LoadBalancing>,
+) -> Sticky {
+    let written = b.inner(d, &spec::STICKY);
+    if let Some(block) = &written
+        && **load_balancing != LoadBalancing::Sticky
+    {
+        let place = block.place(d);
+        let message = format!(
+            "`sticky` has no effect under `load-balancing \"{}\"`",
+            load_balancing.name()
+        );
+        let fault = Diagnostic::new(DiagnosticCode::Conflict, place, message);
+        d.push(fault.help("write `load-balancing \"sticky\"`, or remove the block"));
+    }
+    let b = written.unwrap_or_else(Block::empty);
     let sticky = Sticky {
         cookie: b.setting(d, &spec::STICKY_COOKIE),
         secret: b.optional(d, &spec::STICKY_SECRET),
@@ -150,6 +166,7 @@ fn connection_pool<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> ConnectionPool
         max_connections,
         max_idle,
         idle_timeout: b.setting(d, &spec::IDLE_TIMEOUT),
+        max_lifetime: b.optional(d, &spec::MAX_LIFETIME),
     };
     b.close(d);
     pool

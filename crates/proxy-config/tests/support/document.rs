@@ -25,7 +25,8 @@ pub(crate) fn with(path: &str, value: &str) -> String {
     }
     let upstream = "upstreams { upstream \"other\" { target \"127.0.0.1:9999\" } }";
     let route = "routes { route \"other\" { upstream \"other\" } }";
-    format!("{text}\n{upstream}\n{route}\n")
+    let agent = "agents { agent \"waf\" { unix-socket \"/run/x.sock\"; failure-mode \"open\" } }";
+    format!("{text}\n{upstream}\n{route}\n{agent}\n")
 }
 
 /// Sample values of a setting, as written. None for blocks and pairs.
@@ -85,7 +86,11 @@ fn beside(block: &str, inner: &str) -> String {
         "routes.route" if inner.starts_with("upstream ") => &[],
         "routes.route" => &["upstream \"other\""],
         "upstreams.upstream" if inner.starts_with("target") => &[],
+        "upstreams.upstream" if inner.starts_with("sticky ") => {
+            &["load-balancing \"sticky\"", "target \"127.0.0.1:9000\""]
+        }
         "upstreams.upstream" => &["target \"127.0.0.1:9000\""],
+        "agents.agent" if inner.starts_with("transport") => &["failure-mode \"open\""],
         "agents.agent" => &["unix-socket \"/run/x.sock\"", "failure-mode \"open\""],
         "listeners.listener" if inner.starts_with("proxy-protocol") => {
             &["trusted-proxies \"10.0.0.0/8\""]

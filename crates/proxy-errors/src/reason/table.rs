@@ -1,6 +1,6 @@
 //! All reasons: name, type, own status, `Proxy-Status` error type, phrase, meaning.
 
-use super::Row;
+use super::row::Row;
 use crate::error_type::ErrorType;
 use crate::limit_type::LimitType;
 
@@ -220,7 +220,8 @@ reasons! {
     Overloaded "overloaded" ServiceUnavailable, "http_request_denied", "overloaded";
     /// `max-memory-bytes` or `max-memory-percent` is reached.
     MemoryPressure "memory_pressure" ServiceUnavailable, "http_request_denied", "overloaded";
-    /// The target's `max-connections` are in use and none became free in time.
+    /// The target's `max-connections` are in use and none became free in time; or the process has no
+    /// file descriptor left, though idle connections were closed.
     NoFreeConnection "no_free_connection" ServiceUnavailable, "connection_limit_reached", "no free upstream connection";
     /// The breaker of the route and its upstream is open after consecutive failures.
     BreakerOpen "breaker_open" CircuitBreakerOpen, "destination_unavailable", "circuit breaker open";

@@ -4,23 +4,36 @@ use crate::admin::Admin;
 use crate::agent::{Agent, AgentBreaker};
 use crate::control_plane::ControlPlane;
 use crate::effective::list::{List, path, plain, text};
-use crate::observability::{AccessLog, ErrorLog, Observability};
+use crate::observability::{AccessLog, ErrorLog, Observability, TraceContext};
 use crate::registry::{
     admin as admin_spec, agents as agent_spec, control_plane as control_spec,
     observability as log_spec, system as system_spec,
 };
-use crate::system::System;
+use crate::system::{Dns, System};
 
 pub(super) fn system(list: &mut List, system: &System) {
     let System {
         worker_threads,
         graceful_shutdown_timeout,
+        dns,
     } = system;
     list.put(&system_spec::WORKER_THREADS, worker_threads, plain);
     list.time(
         &system_spec::GRACEFUL_SHUTDOWN_TIMEOUT,
         graceful_shutdown_timeout,
     );
+    list.within("dns", |list| {
+        let Dns {
+            name_servers,
+            timeout,
+            min_ttl,
+            max_ttl,
+        } = dns;
+        list.put_all(&system_spec::NAME_SERVERS, name_servers, text);
+        list.time(&system_spec::DNS_TIMEOUT, timeout);
+        list.time(&system_spec::MIN_TTL_SECS, min_ttl);
+        list.time(&system_spec::MAX_TTL_SECS, max_ttl);
+    });
 }
 
 pub(super) fn admin(list: &mut List, admin: &Admin) {
@@ -42,6 +55,7 @@ pub(super) fn observability(list: &mut List, observability: &Observability) {
         access_log,
         error_log,
         redact_query,
+        trace_context,
     } = observability;
     list.within("access-log", |list| {
         let AccessLog {
@@ -59,6 +73,14 @@ pub(super) fn observability(list: &mut List, observability: &Observability) {
         list.put(&log_spec::ERROR_PATH, path, text);
     });
     list.put_all(&log_spec::REDACT_QUERY, redact_query, text);
+    list.within("trace-context", |list| {
+        let TraceContext {
+            begin,
+            sample_percent,
+        } = trace_context;
+        list.put(&log_spec::TRACE_BEGIN, begin, plain);
+        list.put(&log_spec::TRACE_SAMPLE, sample_percent, plain);
+    });
 }
 
 pub(super) fn agent(list: &mut List, agent: &Agent) {
@@ -67,12 +89,22 @@ pub(super) fn agent(list: &mut List, agent: &Agent) {
         place: _,
         unix_socket,
         failure_mode,
+        protocol,
+        events,
+        on_oversize,
+        request_path,
+        copy_headers,
         timeout,
         encoding,
         circuit_breaker,
     } = agent;
     list.put(&agent_spec::UNIX_SOCKET, unix_socket, path);
     list.put(&agent_spec::FAILURE_MODE, failure_mode, text);
+    list.put(&agent_spec::PROTOCOL, protocol, text);
+    list.put_all(&agent_spec::EVENTS, events, text);
+    list.put(&agent_spec::ON_OVERSIZE, on_oversize, text);
+    list.put(&agent_spec::REQUEST_PATH, request_path, text);
+    list.put_all(&agent_spec::COPY_HEADERS, copy_headers, text);
     list.time(&agent_spec::TIMEOUT, timeout);
     list.put(&agent_spec::ENCODING, encoding, text);
     let Some(breaker) = circuit_breaker else {
@@ -93,35 +125,22 @@ pub(super) fn control_plane(list: &mut List, control_plane: &ControlPlane) {
     let ControlPlane {
         place: _,
         url,
-        node_id,
-        node_key_file,
+        project,
         enrolment_token_file,
         data_dir,
-        heartbeat_interval,
+        ca_file,
+        node_name,
+        labels,
     } = control_plane;
-    list.put(&control_spec::URL, url, |url| {
-        without_credentials(url).into()
-    });
-    list.put_any(&control_spec::NODE_ID, node_id.as_ref(), text);
-    list.put_any(&control_spec::NODE_KEY_FILE, node_key_file.as_ref(), path);
+    list.put(&control_spec::URL, url, text);
+    list.put_any(&control_spec::PROJECT, project.as_ref(), text);
     list.put_any(
         &control_spec::ENROLMENT_TOKEN_FILE,
         enrolment_token_file.as_ref(),
         path,
     );
     list.put(&control_spec::DATA_DIR, data_dir, path);
-    list.time(&control_spec::HEARTBEAT_INTERVAL, heartbeat_interval);
-}
-
-/// A URL without its user information.
-fn without_credentials(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else {
-        return url.to_owned();
-    };
-    let host_ends = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    let (authority, tail) = rest.split_at(host_ends);
-    match authority.rsplit_once('@') {
-        Some((_, host)) => format!("{scheme}://(redacted)@{host}{tail}"),
-        None => url.to_owned(),
-    }
+    list.put_any(&control_spec::CA_FILE, ca_file.as_ref(), path);
+    list.put_any(&control_spec::NODE_NAME, node_name.as_ref(), text);
+    list.put_all(&control_spec::LABELS, labels, text);
 }

@@ -1,9 +1,12 @@
 //! The settings of a route.
 
+use crate::compression::Compression;
 use crate::effective::list::{List, path, plain, text};
 use crate::matches::Matches;
 use crate::model::Model;
-use crate::policies::{HeaderEdits, HeaderField, Policies, RateLimit, Retry, RouteTimeouts};
+use crate::policies::{
+    HeaderEdits, HeaderField, Policies, RateLimit, Retry, RouteTimeouts, Shadow,
+};
 use crate::registry::{
     circuit_breaker as breaker_spec, matches as match_spec, policies as policy_spec, routes as spec,
 };
@@ -44,7 +47,7 @@ pub(super) fn route(list: &mut List, model: &Model, route: &Route) {
             Service::Static(_) => "static".into(),
         });
     }
-    list.within("policies", |list| self::policies(list, policies));
+    list.within("policies", |list| self::policies(list, model, policies));
     if let Some(breaker) = circuit_breaker {
         list.within("circuit-breaker", |list| self::breaker(list, breaker));
     }
@@ -93,7 +96,7 @@ fn static_files(list: &mut List, files: &StaticFiles) {
     list.put(&spec::STATIC_PRECOMPRESSED, precompressed, plain);
 }
 
-fn policies(list: &mut List, policies: &Policies) {
+fn policies(list: &mut List, model: &Model, policies: &Policies) {
     let Policies {
         timeouts,
         max_body_size,
@@ -104,6 +107,8 @@ fn policies(list: &mut List, policies: &Policies) {
         buffer_requests,
         buffer_responses,
         retry,
+        compression,
+        shadow,
     } = policies;
     list.within("timeouts", |list| times(list, timeouts));
     list.put_any(&policy_spec::MAX_BODY_SIZE, max_body_size.as_ref(), plain);
@@ -128,6 +133,12 @@ fn policies(list: &mut List, policies: &Policies) {
     if let Some(retry) = retry {
         list.within("retry", |list| self::retry(list, retry));
     }
+    if let Some(compression) = compression {
+        list.within("compression", |list| self::compression(list, compression));
+    }
+    if let Some(shadow) = shadow {
+        list.within("shadow", |list| self::shadow(list, model, shadow));
+    }
 }
 
 fn times(list: &mut List, timeouts: &RouteTimeouts) {
@@ -150,6 +161,8 @@ fn rate_limit(list: &mut List, limit: &RateLimit) {
         burst,
         key,
         observe_only,
+        store,
+        store_timeout,
     } = limit;
     list.put(
         &policy_spec::REQUESTS_PER_SECOND,
@@ -159,6 +172,8 @@ fn rate_limit(list: &mut List, limit: &RateLimit) {
     list.put(&policy_spec::BURST, burst, plain);
     list.put(&policy_spec::KEY, key, text);
     list.put(&policy_spec::OBSERVE_ONLY, observe_only, plain);
+    list.put_any(&policy_spec::STORE, store.as_ref(), text);
+    list.time(&policy_spec::STORE_TIMEOUT, store_timeout);
 }
 
 fn header(field: &HeaderField) -> Value {
@@ -179,6 +194,41 @@ fn retry(list: &mut List, retry: &Retry) {
     });
     list.put(&policy_spec::BUDGET_PERCENT, budget_percent, plain);
     list.any_time(&policy_spec::PER_TRY_TIMEOUT, per_try_timeout.as_ref());
+}
+
+fn shadow(list: &mut List, model: &Model, shadow: &Shadow) {
+    let Shadow {
+        place: _,
+        upstream,
+        percent,
+    } = shadow;
+    list.put(&policy_spec::SHADOW_UPSTREAM, upstream, |index| {
+        let upstream = model.upstream(*index);
+        upstream.map(|upstream| upstream.name.clone()).into()
+    });
+    list.put(&policy_spec::SHADOW_PERCENT, percent, plain);
+}
+
+fn compression(list: &mut List, compression: &Compression) {
+    let Compression {
+        place: _,
+        codings,
+        types,
+        min_size,
+        gzip_level,
+        brotli_level,
+        zstd_level,
+    } = compression;
+    list.put(&policy_spec::COMPRESSION_CODINGS, codings, |codings| {
+        codings.iter().map(|coding| coding.name()).collect()
+    });
+    list.put(&policy_spec::COMPRESSION_TYPES, types, |types| {
+        types.iter().map(text).collect()
+    });
+    list.put(&policy_spec::COMPRESSION_MIN_SIZE, min_size, plain);
+    list.put(&policy_spec::GZIP_LEVEL, gzip_level, plain);
+    list.put(&policy_spec::BROTLI_LEVEL, brotli_level, plain);
+    list.put(&policy_spec::ZSTD_LEVEL, zstd_level, plain);
 }
 
 fn breaker(list: &mut List, breaker: &CircuitBreaker) {

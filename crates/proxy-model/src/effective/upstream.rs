@@ -1,6 +1,6 @@
 //! The settings of an upstream.
 
-use crate::effective::list::{List, path, plain, text};
+use crate::effective::list::{List, named, path, plain, text};
 use crate::health::{HealthCheck, HealthCheckKind, OutlierDetection};
 use crate::registry::{
     health_check as check_spec, outlier_detection as outlier_spec, upstreams as spec,
@@ -31,13 +31,10 @@ pub(super) fn upstream(list: &mut List, upstream: &Upstream) {
             address,
             weight,
         } = target;
-        list.within(
-            &super::named("targets.target", &address.to_string()),
-            |list| {
-                list.put(&spec::ADDRESS, address, text);
-                list.put(&spec::WEIGHT, weight, plain);
-            },
-        );
+        list.within(&named("targets.target", &address.to_string()), |list| {
+            list.put(&spec::ADDRESS, address, text);
+            list.put(&spec::WEIGHT, weight, plain);
+        });
     }
     list.put(&spec::LOAD_BALANCING, load_balancing, text);
     list.any_time(&spec::SLOW_START, slow_start.as_ref());
@@ -170,8 +167,10 @@ fn pool(list: &mut List, pool: &ConnectionPool) {
         max_connections,
         max_idle,
         idle_timeout,
+        max_lifetime,
     } = pool;
     list.put_any(&spec::MAX_CONNECTIONS, max_connections.as_ref(), plain);
     list.put_any(&spec::MAX_IDLE, max_idle.as_ref(), plain);
     list.time(&spec::IDLE_TIMEOUT, idle_timeout);
+    list.any_time(&spec::MAX_LIFETIME, max_lifetime.as_ref());
 }

@@ -3,10 +3,14 @@
 use super::kind::Block;
 use super::number::{Integer, Time};
 use super::spec::{Given, Many, Required, Unset};
-use super::table::{block, choice, file, integer, named, settings, time, word};
-use super::text::Text;
+use super::table::{block, choice, file, integer, named, settings, text, time, word, written};
+use super::text::{Text, Written};
 use super::word::{Choice, Meaning};
-use crate::agent::{AgentEncoding, AgentTransport, FailureMode};
+use crate::agent::{
+    AgentEncoding, AgentEventKind, AgentProtocol, AgentTransport, FailureMode, OversizeMode,
+};
+use http::HeaderName;
+use http::uri::PathAndQuery;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -24,53 +28,149 @@ const ENCODINGS: &[Meaning<AgentEncoding>] = &[
     ),
 ];
 
+const PROTOCOLS: &[Meaning<AgentProtocol>] = &[
+    word(
+        "native",
+        AgentProtocol::Native,
+        "the protocol of `agent-protocol.md`",
+    ),
+    word(
+        "ext-authz",
+        AgentProtocol::ExtAuthz,
+        "`envoy.service.auth.v3.Authorization/Check`, gRPC over the socket",
+    ),
+    word(
+        "forward-auth",
+        AgentProtocol::ForwardAuth,
+        "a GET over the socket: 2xx allows, any other answer is the client's",
+    ),
+];
+
+const EVENT_KINDS: &[Meaning<AgentEventKind>] = &[
+    word(
+        "request-headers",
+        AgentEventKind::RequestHeaders,
+        "the request's head",
+    ),
+    word(
+        "request-body",
+        AgentEventKind::RequestBody,
+        "the request's body",
+    ),
+    word(
+        "response-headers",
+        AgentEventKind::ResponseHeaders,
+        "the response's head",
+    ),
+    word(
+        "response-body",
+        AgentEventKind::ResponseBody,
+        "the response's body, with its head",
+    ),
+];
+
+const OVERSIZE: &[Meaning<OversizeMode>] = &[
+    word(
+        "block",
+        OversizeMode::Block,
+        "the request is answered 413, a response 502",
+    ),
+    word(
+        "pass",
+        OversizeMode::Pass,
+        "the agent sees the beginning, and the rest passes",
+    ),
+];
+
 const TRANSPORTS: &[Meaning<AgentTransport>] = &[word(
     "unix_socket",
     AgentTransport::UnixSocket,
     "a Unix socket; with `path`",
 )];
 
+/// A path in origin form, with a query if there is one.
+fn origin_path(text: &str) -> Result<String, String> {
+    let parsed = PathAndQuery::try_from(text).map_err(|error| error.to_string())?;
+    if parsed.as_str().starts_with('/') {
+        Ok(text.to_owned())
+    } else {
+        Err("it does not begin with `/`".to_owned())
+    }
+}
+
+fn header_name(text: &str) -> Result<HeaderName, String> {
+    HeaderName::from_bytes(text.as_bytes()).map_err(|error| error.to_string())
+}
+
 settings! {
     /// An external agent.
-    AGENT: Block, Many = named("agents.agent", "a name").many().not_yet("agents");
+    AGENT: Block, Many = named("agents.agent", "a name").many().enforced("proxy-pipeline", "an_agent_sees_the_head_and_the_request_goes_on");
     /// The agent's socket: `unix-socket "/run/waf.sock"` or `unix-socket path="/run/waf.sock"`.
     UNIX_SOCKET: Text<PathBuf>, Unset =
         file("agents.agent.unix-socket", "a socket", "/run/waf.sock")
             .optional("there must be a `transport`")
-            .not_yet("agents");
+            .enforced("proxy-pipeline", "an_agent_sees_the_head_and_the_request_goes_on");
     /// The agent's socket, in the form `transport "unix_socket" { path "/run/waf.sock" }`.
     TRANSPORT: Choice<AgentTransport>, Unset = choice("agents.agent.transport", TRANSPORTS)
         .optional("there must be a `unix-socket`")
-        .not_yet("agents");
+        .enforced("proxy-pipeline", "a_transport_is_another_spelling_of_the_socket");
     /// Path of the agent's socket.
     PATH: Text<PathBuf>, Required = file("agents.agent.transport.path", "a socket", "/run/waf.sock")
         .also(&["agents.agent.unix-socket"])
-        .not_yet("agents");
+        .enforced("proxy-pipeline", "a_transport_is_another_spelling_of_the_socket");
     /// Treatment of requests while the agent is unavailable. Required, because neither choice is a
     /// safe default.
     FAILURE_MODE: Choice<FailureMode>, Required =
-        choice("agents.agent.failure-mode", MODES).not_yet("agents");
-    /// Maximum time for one decision. Then 504.
+        choice("agents.agent.failure-mode", MODES).enforced("proxy-pipeline", "a_failing_agent_that_is_open_lets_requests_pass");
+    /// The protocol that the agent speaks. `ext-authz` and `forward-auth` decide about the heads of
+    /// requests alone.
+    PROTOCOL: Choice<AgentProtocol>, Given<AgentProtocol> =
+        choice("agents.agent.protocol", PROTOCOLS)
+            .or(AgentProtocol::Native)
+            .enforced("proxy-agent", "an_allowing_call_edits_the_request_and_the_response");
+    /// The events that the agent may get beside `request-headers`, which it always gets. An agent that
+    /// asks for further events is not used, and one gets only those that it asks for. A body that an agent gets
+    /// is decompressed for it, and no byte is passed on before the agent has decided about it.
+    EVENTS: Choice<AgentEventKind>, Many = choice("agents.agent.events", EVENT_KINDS)
+        .many()
+        .enforced("proxy-pipeline", "an_agent_that_asks_for_events_it_may_not_have_is_not_used");
+    /// Treatment of bodies that are larger than the agent may see.
+    ON_OVERSIZE: Choice<OversizeMode>, Given<OversizeMode> =
+        choice("agents.agent.on-oversize", OVERSIZE)
+            .or(OversizeMode::Block)
+            .enforced("proxy-pipeline", "a_body_larger_than_the_agent_may_see_is_refused_or_passes_as_written");
+    /// The path of the request to a `forward-auth` agent.
+    REQUEST_PATH: Text<String>, Given<Written<String>> =
+        text("agents.agent.request-path", "a path", "/verify", origin_path)
+            .or(written("/", || "/".to_owned()))
+            .enforced("proxy-agent", "a_2xx_allows_and_its_named_headers_replace_the_clients");
+    /// The headers of a `forward-auth` agent's 2xx answer that replace those of the request. A client's
+    /// own are removed, whether the agent sends them or not.
+    COPY_HEADERS: Text<HeaderName>, Many =
+        text("agents.agent.copy-headers", "a header name", "x-user", header_name)
+            .many()
+            .enforced("proxy-agent", "a_2xx_allows_and_its_named_headers_replace_the_clients");
+    /// Maximum time for one decision, kept to a tenth of a second. Then 504.
     TIMEOUT: Time, Given<Duration> = time("agents.agent.timeout-ms", Duration::from_mins(1))
         .or(Duration::from_secs(1))
-        .not_yet("agents");
+        .enforced("proxy-pipeline", "an_agent_takes_no_more_than_its_time_and_less_if_the_request_has_less");
     /// Encoding offered to the agent.
     ENCODING: Choice<AgentEncoding>, Given<AgentEncoding> =
         choice("agents.agent.encoding", ENCODINGS)
             .or(AgentEncoding::Json)
-            .not_yet("agents");
+            .enforced("proxy-pipeline", "a_reload_keeps_the_connections_of_an_agent_with_the_same_settings");
     /// Stops calling an agent that fails, and tries again later.
     CIRCUIT_BREAKER: Block, Unset = block("agents.agent.circuit-breaker")
         .optional("it is always asked")
-        .not_yet("agents");
+        .enforced("proxy-pipeline", "a_breaker_stops_calling_an_agent_that_fails_and_tries_again");
     /// Consecutive failures that open the breaker.
     FAILURE_THRESHOLD: Integer<u32>, Given<u32> =
         integer("agents.agent.circuit-breaker.failure-threshold", 1, 1_000_000, "failures")
             .or(5)
-            .not_yet("agents");
+            .enforced("proxy-pipeline", "a_breaker_stops_calling_an_agent_that_fails_and_tries_again");
     /// Time for which the breaker stays open.
     BREAKER_TIMEOUT: Time, Given<Duration> =
         time("agents.agent.circuit-breaker.timeout-seconds", Duration::from_hours(1))
             .or(Duration::from_secs(30))
-            .not_yet("agents");
+            .enforced("proxy-pipeline", "a_breaker_stops_calling_an_agent_that_fails_and_tries_again");
 }

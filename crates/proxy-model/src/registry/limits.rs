@@ -44,16 +44,16 @@ settings! {
     /// Bytes of one body that agents inspect.
     MAX_BODY_INSPECTION: Size, Given<u64> = size("limits.max-body-inspection-bytes", 0, GIB)
         .or(1_048_576)
-        .not_yet("agents");
+        .enforced("proxy-pipeline", "a_body_larger_than_the_agent_may_see_is_refused_or_passes_as_written");
     /// Ratio of decompressed to compressed size.
     MAX_DECOMPRESSION_RATIO: Decimal, Given<f64> =
         decimal("limits.max-decompression-ratio", 1.0, 10_000.0, "")
             .or(100.0)
-            .not_yet("agents");
+            .enforced("proxy-pipeline", "a_body_that_grows_beyond_its_limits_is_refused_though_larger_ones_pass");
     /// Size of a decompressed body.
     MAX_DECOMPRESSED_SIZE: Size, Given<u64> = size("limits.max-decompressed-size-bytes", KIB, TIB)
         .or(104_857_600)
-        .not_yet("agents");
+        .enforced("proxy-pipeline", "a_body_that_grows_beyond_its_limits_is_refused_though_larger_ones_pass");
     /// Connections from one client address; IPv6 counts by /64. Over it new ones are answered 503 and
     /// closed. Peers among `trusted-proxies` are not limited: a PROXY protocol header names the client
     /// that is.
@@ -109,15 +109,15 @@ settings! {
     MAX_AGENT_QUEUE_DEPTH: Integer<u32>, Given<u32> =
         integer("limits.max-agent-queue-depth", 1, 1_000_000, "requests")
             .or(100)
-            .not_yet("agents");
+            .enforced("proxy-pipeline", "no_more_calls_wait_for_an_agent_than_its_queue_allows");
     /// Bytes of one body sent to agents.
     MAX_AGENT_BODY: Size, Given<u64> = size("limits.max-agent-body-bytes", 0, GIB)
         .or(1_048_576)
-        .not_yet("agents");
+        .enforced("proxy-pipeline", "a_body_larger_than_the_agent_may_see_is_refused_or_passes_as_written");
     /// Size of an agent's response.
-    MAX_AGENT_RESPONSE: Size, Given<u64> = size("limits.max-agent-response-bytes", 64, 16 * MIB)
+    MAX_AGENT_RESPONSE: Size, Given<u64> = size("limits.max-agent-response-bytes", KIB, 16 * MIB)
         .or(10_240)
-        .not_yet("agents");
+        .enforced("proxy-pipeline", "an_answer_larger_than_the_limit_is_refused");
     /// Requests a second of all clients on all routes; bursts may be 10 times as many. Over it: 429
     /// `RATE_LIMIT_EXCEEDED`. Builtin handlers are exempt.
     MAX_REQUESTS_PER_SECOND_GLOBAL: Integer<u32>, Unset =

@@ -1,9 +1,9 @@
 //! The `observability` block.
 
 use super::kind::Block;
-use super::number::Integer;
+use super::number::{Decimal, Integer};
 use super::spec::{Given, Many, Unset};
-use super::table::{block, choice, flag, integer, settings, text, word, words, written};
+use super::table::{block, choice, decimal, flag, integer, settings, text, word, words, written};
 use super::text::{Text, Written};
 use super::word::{Choice, Flag, Meaning};
 use crate::observability::{LogLevel, LogTarget};
@@ -78,4 +78,21 @@ settings! {
         words("observability.redact-query", "a parameter's name", "token")
             .many()
             .enforced("proxy-telemetry", "secrets_are_never_written");
+    /// Trace context (W3C). A valid `traceparent` is passed on as it came, with `tracestate`, and its
+    /// trace's ID is `trace_id` in access and limit records.
+    TRACE_CONTEXT: Block, Unset = block("observability.trace-context")
+        .optional("each setting has its default")
+        .enforced("proxy-config", "every_block_is_decoded");
+    /// Whether requests without a valid `traceparent` begin a trace here; their `tracestate` is removed.
+    TRACE_BEGIN: Flag, Given<bool> = flag("observability.trace-context.begin")
+        .or(false)
+        .enforced("proxy-pipeline", "a_request_without_a_trace_begins_one_where_that_is_set");
+    /// Share of the traces begun here that are marked as sampled. The mark of traces begun elsewhere is never changed.
+    TRACE_SAMPLE: Decimal, Given<f64> =
+        decimal("observability.trace-context.sample-percent", 0.0, 100.0, "percent")
+            .or(100.0)
+            .enforced(
+                "proxy-pipeline",
+                "a_request_without_a_trace_begins_one_where_that_is_set",
+            );
 }

@@ -2,15 +2,18 @@
 
 use super::kind::{Block, Pair};
 use super::listeners::PATH_POLICIES;
-use super::number::{Integer, Size, Time};
+use super::number::{Decimal, Integer, Size, Time};
 use super::spec::{Given, Many, Required, Unset};
 use super::table::{
-    block, choice, flag, integer, pair, settings, size, text, time, word, words, written,
+    block, choice, decimal, flag, integer, pair, settings, size, text, time, word, words, written,
 };
 use super::text::{Text, Written};
 use super::word::{Choice, Flag, Meaning};
+use crate::compression::MediaRange;
 use crate::listener::PathPolicy;
 use crate::policies::{RateKey, RetryCause};
+use crate::store_url::StoreUrl;
+use proxy_coding::Coding;
 use std::time::Duration;
 
 const ROUTE: &[&str] = &["routes.route"];
@@ -40,6 +43,12 @@ const CAUSES: &[Meaning<RetryCause>] = &[
         "the target answered 503",
     ),
     word("504", RetryCause::GatewayTimeout, "the target answered 504"),
+];
+
+const CODINGS: &[Meaning<Coding>] = &[
+    word("zstd", Coding::Zstd, "Zstandard, RFC 8878"),
+    word("br", Coding::Brotli, "Brotli, RFC 7932"),
+    word("gzip", Coding::Gzip, "gzip, RFC 1952"),
 ];
 
 settings! {
@@ -118,6 +127,25 @@ settings! {
     OBSERVE_ONLY: Flag, Given<bool> = flag("routes.route.policies.rate-limit.observe-only")
         .or(false)
         .enforced("proxy-pipeline", "a_limit_that_only_observes_serves_and_tells");
+    /// A Redis or Valkey with buckets that all proxies with this route, limit and store share: together
+    /// they admit at most burst + rate × time, by its clock. The URL may have a password and a database:
+    /// `redis://:secret@host:6379/1`. When there is no answer in time, the proxy's own bucket decides,
+    /// which all its requests have been counted in, and the store is left alone for a second.
+    STORE: Text<StoreUrl>, Unset = text(
+        "routes.route.policies.rate-limit.store",
+        "the URL of a Redis",
+        "redis://127.0.0.1:6379",
+        |text| text.parse::<StoreUrl>().map_err(|error| error.to_string()),
+    )
+    .optional("buckets of this process")
+    .enforced("proxy-pipeline", "two_proxies_share_the_limit_of_a_store");
+    /// Longest time that a request waits for the store.
+    STORE_TIMEOUT: Time, Given<Duration> = time(
+        "routes.route.policies.rate-limit.store-timeout-ms",
+        Duration::from_secs(10),
+    )
+    .or(Duration::from_millis(50))
+    .enforced("proxy-pipeline", "a_store_that_hangs_delays_a_request_by_its_time_at_most");
     /// Edits of the request headers sent upstream.
     REQUEST_HEADERS: Block, Unset = block("routes.route.policies.request-headers")
         .optional("no change but the proxy's own")
@@ -221,4 +249,65 @@ settings! {
         time("routes.route.policies.retry.per-try-timeout-secs", Duration::from_hours(1))
             .optional("as long as the upstream's times allow")
             .enforced("proxy-pipeline", "an_attempt_has_a_time_of_its_own");
+    /// Compresses responses for clients that accept it, files too. `compression` alone takes every
+    /// default. Left as they are: what is already encoded, parts of a range, event streams, gRPC,
+    /// responses or requests with `Cache-Control: no-transform`, and clients of HTTP/1.0. A compressed
+    /// response has a weak `ETag` and no `Accept-Ranges`; every response of a type below has
+    /// `Vary: Accept-Encoding`. What arrives slowly is passed on at once. Do not
+    /// compress pages that show secrets beside text of the request (BREACH).
+    COMPRESSION: Block, Unset = block("routes.route.policies.compression")
+        .optional("as the upstream sends it")
+        .also(ROUTE)
+        .enforced("proxy-pipeline", "a_response_is_compressed_as_the_client_prefers");
+    /// Codings, those that are preferred first. A client's own weights come before. Without the
+    /// setting: `zstd`, `br`, `gzip`.
+    COMPRESSION_CODINGS: Choice<Coding>, Many = choice("routes.route.policies.compression.codings", CODINGS)
+        .many()
+        .enforced("proxy-pipeline", "a_route_says_which_codings_it_prefers");
+    /// Types of the bodies to compress. Without the setting: text, JSON, JavaScript, XML, SVG,
+    /// WebAssembly and uncompressed fonts.
+    COMPRESSION_TYPES: Text<MediaRange>, Many = text(
+        "routes.route.policies.compression.types",
+        "a media type",
+        "text/*",
+        |text| text.parse::<MediaRange>().map_err(|error| error.to_string()),
+    )
+    .many()
+    .enforced("proxy-pipeline", "a_route_says_which_types_it_compresses");
+    /// Bodies with a shorter `Content-Length` are not compressed.
+    COMPRESSION_MIN_SIZE: Size, Given<u64> = size("routes.route.policies.compression.min-size", 0, 1 << 30)
+        .or(1_024)
+        .enforced("proxy-pipeline", "a_body_below_the_least_size_is_left_as_it_is");
+    /// Level of gzip: more takes more CPU time for fewer bytes.
+    GZIP_LEVEL: Integer<u8>, Given<u8> =
+        integer("routes.route.policies.compression.gzip-level", 1, 9, "")
+            .or(5)
+            .enforced("proxy-pipeline", "a_higher_level_makes_fewer_bytes");
+    /// Level of Brotli. Higher ones would take up to 32 MiB for each response.
+    BROTLI_LEVEL: Integer<u8>, Given<u8> =
+        integer("routes.route.policies.compression.br-level", 0, 6, "")
+            .or(4)
+            .enforced("proxy-pipeline", "a_higher_level_makes_fewer_bytes");
+    /// Level of Zstandard.
+    ZSTD_LEVEL: Integer<u8>, Given<u8> =
+        integer("routes.route.policies.compression.zstd-level", 1, 9, "")
+            .or(3)
+            .enforced("proxy-pipeline", "a_higher_level_makes_fewer_bytes");
+    /// Sends copies of requests to a second upstream and drops its responses. A copy never delays its
+    /// request: it is sent when the request's body has been read, and left out when 64 copies of the worker
+    /// are under way or the body is larger than `limits { max-body-buffer-bytes }`. As with Envoy, `-shadow`
+    /// is appended to the host's name. Upgrades are not copied.
+    SHADOW: Block, Unset = block("routes.route.policies.shadow")
+        .optional("no copies")
+        .also(ROUTE)
+        .enforced("proxy-pipeline", "a_shadow_gets_a_copy_of_each_request");
+    /// The upstream that gets the copies.
+    SHADOW_UPSTREAM: Text<String>, Required =
+        words("routes.route.policies.shadow.upstream", "an upstream's name", "other")
+            .enforced("proxy-pipeline", "a_shadow_gets_a_copy_of_each_request");
+    /// Share of the requests that are copied.
+    SHADOW_PERCENT: Decimal, Given<f64> =
+        decimal("routes.route.policies.shadow.percent", 0.0, 100.0, "percent")
+            .or(100.0)
+            .enforced("proxy-pipeline", "a_shadow_gets_its_share_of_the_requests");
 }

@@ -132,5 +132,5 @@ settings! {
     /// Agents that decide about each request, in this order.
     AGENTS: Text<String>, Many = words("routes.route.agents", "an agent's name", "waf")
         .many()
-        .not_yet("agents");
+        .enforced("proxy-pipeline", "edits_of_agents_reach_the_next_agent_and_the_target_in_order");
 }

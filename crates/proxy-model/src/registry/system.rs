@@ -1,9 +1,25 @@
 //! The `system` block.
 
+use super::kind::Block;
 use super::number::{Integer, Time};
-use super::spec::Given;
-use super::table::{integer, settings, time_from};
+use super::spec::{Given, Many, Unset};
+use super::table::{block, integer, settings, text, time, time_from};
+use super::text::Text;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
+
+const DNS_PORT: u16 = 53;
+const MIN_TTL: Duration = Duration::from_secs(1);
+const MAX_TTL: Duration = Duration::from_hours(24);
+
+fn name_server(text: &str) -> Result<SocketAddr, String> {
+    let bare = text
+        .parse::<IpAddr>()
+        .map(|ip| SocketAddr::new(ip, DNS_PORT));
+    bare.or_else(|_| text.parse::<SocketAddr>()).map_err(|_| {
+        "a name server is written as an IP address, with a port if it is not 53".to_owned()
+    })
+}
 
 settings! {
     /// Number of worker threads. 0 starts one for each core available to the process.
@@ -20,4 +36,27 @@ settings! {
     )
     .or(Duration::from_secs(30))
     .enforced("proxy-server", "requests_are_cut_when_the_shutdown_timeout_is_over");
+    /// Resolution of targets that are written by name. `/etc/hosts` is looked at first.
+    DNS: Block, Unset = block("system.dns")
+        .optional("each setting has its default")
+        .enforced("proxy-config", "every_block_is_decoded");
+    /// Name servers, asked in turn, by UDP and, for long answers, by TCP.
+    NAME_SERVERS: Text<SocketAddr>, Many =
+        text("system.dns.name-servers", "an IP address", "10.0.0.53", name_server)
+            .many()
+            .enforced("proxy-dns", "each_address_of_a_name_is_a_target_of_its_own");
+    /// Maximum time of a look-up, over all name servers.
+    DNS_TIMEOUT: Time, Given<Duration> =
+        time("system.dns.timeout-secs", Duration::from_mins(1))
+            .or(Duration::from_secs(5))
+            .enforced("proxy-dns", "a_name_server_that_is_silent_is_given_up_in_time");
+    /// Least time from one look-up of a name to the next; also the time after one that failed.
+    MIN_TTL_SECS: Time, Given<Duration> = time_from("system.dns.min-ttl-secs", MIN_TTL, MAX_TTL)
+        .or(Duration::from_secs(5))
+        .enforced("proxy-dns", "names_are_looked_up_again_by_their_ttl_within_bounds");
+    /// Greatest time from one look-up of a name to the next, whatever its records say. A greater
+    /// `min-ttl-secs` wins.
+    MAX_TTL_SECS: Time, Given<Duration> = time_from("system.dns.max-ttl-secs", MIN_TTL, MAX_TTL)
+        .or(Duration::from_mins(5))
+        .enforced("proxy-dns", "names_are_looked_up_again_by_their_ttl_within_bounds");
 }

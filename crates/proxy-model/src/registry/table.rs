@@ -1,14 +1,10 @@
-//! The functions that rows are written with, and the list of all rows.
+//! The functions that rows are written with.
 
 use super::kind::{Block, Pair};
 use super::number::{Decimal, Integer, Size, Time};
-use super::spec::{Required, SettingSpec, Spec, row};
+use super::spec::{Required, Spec, row};
 use super::text::{Statuses, Text, Written};
 use super::word::{Choice, Flag, Meaning};
-use super::{
-    admin, agents, circuit_breaker, control_plane, health_check, limits, listener_tls, listeners,
-    matches, observability, outlier_detection, policies, routes, system, top, upstreams,
-};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -29,35 +25,6 @@ macro_rules! settings {
     };
 }
 pub(super) use settings;
-
-/// All settings, in the order of the reference.
-pub fn all() -> Vec<SettingSpec> {
-    let files = [
-        top::rows(),
-        system::rows(),
-        listeners::rows(),
-        listener_tls::rows(),
-        routes::rows(),
-        matches::rows(),
-        policies::rows(),
-        circuit_breaker::rows(),
-        upstreams::rows(),
-        health_check::rows(),
-        outlier_detection::rows(),
-        agents::rows(),
-        limits::rows(),
-        admin::rows(),
-        observability::rows(),
-        control_plane::rows(),
-    ];
-    files.into_iter().flatten().collect()
-}
-
-/// Number of settings that are refused because they have no effect yet.
-pub fn not_yet() -> usize {
-    let all = all();
-    all.iter().filter(|spec| spec.not_yet().is_some()).count()
-}
 
 pub(super) const fn flag(path: &'static str) -> Spec<Flag, Required> {
     row(path, Flag)

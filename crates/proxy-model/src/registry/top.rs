@@ -35,7 +35,7 @@ settings! {
         .many()
         .enforced("proxy-config", "every_block_is_decoded");
     /// External agents that decide about requests.
-    AGENTS: Block, Many = block("agents").many().not_yet("agents");
+    AGENTS: Block, Many = block("agents").many().enforced("proxy-pipeline", "an_agent_sees_the_head_and_the_request_goes_on");
     /// Global limits.
     LIMITS: Block, Many = block("limits")
         .many()
@@ -49,7 +49,9 @@ settings! {
         .many()
         .enforced("proxy-config", "every_block_is_decoded");
     /// The control plane that this node follows.
-    CONTROL_PLANE: Block, Many = block("control-plane").many().not_yet("control-plane");
+    CONTROL_PLANE: Block, Many = block("control-plane")
+        .many()
+        .enforced("control-client", "a_node_enrols_and_runs_the_bundle_of_its_order");
     /// Requests with the expected result of this configuration; run by `--test`.
     TESTS: Block, Many = block("tests").many().not_yet("config-tests");
     /// A request and its expected result.

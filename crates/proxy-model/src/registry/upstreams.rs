@@ -87,7 +87,9 @@ settings! {
         .many()
         .also(&["upstreams.upstream"])
         .enforced("proxy-upstream", "round_robin_shares_requests_out_evenly");
-    /// The target's host and port. A name is resolved again when its records expire.
+    /// The target's host and port. Each address of a name is a target of its own, with the weight
+    /// written here; a name is resolved again when its records expire. A name of SRV records is
+    /// written without a port, as `_http._tcp.example.com`: its records have the ports and weights.
     ADDRESS: Text<TargetAddress>, Required = text(
         "upstreams.upstream.targets.target.address",
         "a host and a port",
@@ -194,7 +196,7 @@ settings! {
         integer("upstreams.upstream.connection-pool.max-connections", 1, 1_000_000, "connections")
             .optional("no limit but the global ones")
             .enforced("proxy-pool", "the_limit_on_connections_holds_over_all_workers");
-    /// Maximum number of idle connections to one target. 0 keeps none.
+    /// Maximum number of idle connections to one target, over all workers. 0 keeps none.
     MAX_IDLE: Integer<u32>, Unset =
         integer("upstreams.upstream.connection-pool.max-idle", 0, 1_000_000, "connections")
             .optional("`limits { max-idle-connections-per-upstream }`")
@@ -204,4 +206,10 @@ settings! {
         time("upstreams.upstream.connection-pool.idle-timeout-secs", HOUR)
             .or(Duration::from_mins(1))
             .enforced("proxy-pool", "an_idle_connection_is_closed_in_time");
+    /// Maximum age of a pooled connection. An older one is closed after the response in hand, and no
+    /// request begins on it.
+    MAX_LIFETIME: Time, Unset =
+        time("upstreams.upstream.connection-pool.max-lifetime-secs", WEEK)
+            .optional("no limit")
+            .enforced("proxy-pool", "a_connection_that_is_too_old_serves_no_further_request");
 }

@@ -5,8 +5,8 @@ use crate::request_body::RequestBody;
 use proxy_clock::Timer;
 use proxy_plan::TargetPlan;
 use proxy_pool::{
-    Checkout, ConnectError, ConnectSettings, Connecting, Connection, ConnectionLimit,
-    ConnectionPermit, Place, PlaceWait, StreamSlot, UpstreamStream, Waiting, connect,
+    Candidate, Checkout, ConnectError, ConnectSettings, Connecting, Connection, ConnectionLimit,
+    ConnectionPermit, Dialed, Place, PlaceWait, StreamSlot, Waiting, connect,
 };
 use proxy_upstream::TargetId;
 use std::future::poll_fn;
@@ -31,76 +31,152 @@ pub(super) struct PooledConnection {
     pub(super) at_hand: bool,
 }
 
+/// A connection, and the target that it leads to.
+pub(super) struct Acquired {
+    pub(super) connection: UpstreamConnection,
+    /// Another address of the same name, if the one chosen did not answer.
+    pub(super) target: u16,
+}
+
 impl Attempts<'_, '_> {
     /// A connection to `target`: a pooled one, else a new one.
-    pub(super) async fn acquire(&self, target: u16) -> Result<UpstreamConnection, ConnectError> {
+    pub(super) async fn acquire(&self, target: u16) -> Result<Acquired, ConnectError> {
         let plan = self.to.upstream.targets.get(usize::from(target));
         let plan = plan.ok_or(ConnectError::NoAddress)?;
-        let origin = (plan.id, plan.state.generation());
         if self.to.upstream.http2 {
-            return self
-                .acquire_stream(target, plan)
-                .await
-                .map(UpstreamConnection::Http2);
+            return self.acquire_stream(target, plan).await;
         }
-        let pooled = (!self.fresh)
-            .then(|| self.pool.checkout(plan.id, &plan.state))
-            .flatten();
-        let pooled = match pooled {
-            Some(connection) => PooledConnection {
-                connection,
-                reused: true,
-                at_hand: true,
-            },
+        let pooled = (!self.fresh).then(|| self.pool.checkout(plan.id)).flatten();
+        match pooled {
+            Some(connection) => Ok(Acquired {
+                connection: UpstreamConnection::Http1(PooledConnection {
+                    connection,
+                    reused: true,
+                    at_hand: true,
+                }),
+                target,
+            }),
             // Boxed, because it is rare and would enlarge every request's future.
-            None => Box::pin(self.open(target, origin)).await?,
-        };
-        Ok(UpstreamConnection::Http1(pooled))
+            None => Box::pin(self.open(target, plan.id)).await,
+        }
     }
 
-    async fn open(
-        &self,
-        target: u16,
-        origin: (TargetId, u32),
-    ) -> Result<PooledConnection, ConnectError> {
-        let (plan, settings) = self.settings(target)?;
-        let permit = match &settings.limit {
+    async fn open(&self, target: u16, origin: TargetId) -> Result<Acquired, ConnectError> {
+        let candidate = self.candidate(target)?;
+        let permit = match &candidate.settings.limit {
             None => None,
-            Some(limit) => match self.place(limit, origin, settings.timeout).await? {
+            Some(limit) => match self
+                .place(limit, origin, candidate.settings.timeout)
+                .await?
+            {
                 Place::Permit(permit) => Some(permit),
                 Place::Connection(connection) => {
-                    return Ok(PooledConnection {
-                        connection,
-                        reused: true,
-                        at_hand: false,
+                    return Ok(Acquired {
+                        connection: UpstreamConnection::Http1(PooledConnection {
+                            connection,
+                            reused: true,
+                            at_hand: false,
+                        }),
+                        target,
                     });
                 }
             },
         };
-        let transport = self.dial(plan, &settings).await?;
+        let (dialed, origin) = self
+            .dial(Candidate {
+                permit,
+                ..candidate
+            })
+            .await?;
+        let Dialed {
+            position,
+            transport,
+            permit,
+        } = dialed;
         let limits = self.active.response_limits;
-        Ok(PooledConnection {
-            connection: Connection::new(transport, limits, origin, permit),
-            reused: false,
-            at_hand: false,
+        let since = self.timers.clock().now();
+        Ok(Acquired {
+            connection: UpstreamConnection::Http1(PooledConnection {
+                connection: Connection::new(transport, limits, (origin, since), permit),
+                reused: false,
+                at_hand: false,
+            }),
+            target: position,
         })
     }
 
-    /// A new connection, to the next address in rotation or the first that answers after it.
-    async fn dial(
-        &self,
-        plan: &TargetPlan,
-        settings: &ConnectSettings,
-    ) -> Result<UpstreamStream, ConnectError> {
-        let (addresses, first) = (plan.state.addresses(), plan.state.next_turn());
-        connect(&addresses, first, settings, &self.timers).await
+    /// A new connection to `first`, or to another address of the same name that answers sooner. Those
+    /// that fail meanwhile have failed as targets.
+    async fn dial(&self, first: Candidate) -> Result<(Dialed, TargetId), ConnectError> {
+        let others = self.other_addresses(first.position);
+        let other = |target| {
+            let mut candidate = self.candidate(target).ok()?;
+            if let Some(limit) = &candidate.settings.limit {
+                candidate.permit = Some(limit.acquire()?);
+            }
+            Some(candidate)
+        };
+        let failed = |target| self.exchange.address_failed(self.to.upstream, target);
+        let (position, limit) = (first.position, first.settings.limit.clone());
+        let dialed = match connect(first, &others, other, failed, &self.timers).await {
+            Err(ConnectError::NoDescriptor(_)) => {
+                // The descriptors of idle connections are of more use to this request.
+                self.exchange.worker().free_descriptors();
+                let mut again = self.candidate(position)?;
+                if let Some(limit) = limit {
+                    let full = ConnectError::LimitReached { max: limit.max() };
+                    again.permit = Some(limit.acquire().ok_or(full)?);
+                }
+                connect(again, &[], |_| None, |_| {}, &self.timers).await?
+            }
+            dialed => dialed?,
+        };
+        let target = self.to.upstream.targets.get(usize::from(dialed.position));
+        let target = target.ok_or(ConnectError::NoAddress)?;
+        Ok((dialed, target.id))
+    }
+
+    /// The other usable addresses of the name of `target`, in turn from there; none if it is written as
+    /// an address.
+    fn other_addresses(&self, target: u16) -> Vec<u16> {
+        let targets = &self.to.upstream.targets;
+        let chosen = targets.get(usize::from(target));
+        let Some(chosen) = chosen.filter(|chosen| chosen.name.is_some()) else {
+            return Vec::new();
+        };
+        let upstream = self.active.upstreams.get(self.to.upstream.index);
+        let ready = upstream.map(|upstream| upstream.ready.borrow());
+        let ready = ready.as_ref().map_or(&[][..], |ready| ready.targets());
+        let is_other = |other: &u16| {
+            let plan = targets.get(usize::from(*other));
+            *other != target
+                && !self.tried.contains(other)
+                && plan.is_some_and(|plan| plan.position == chosen.position)
+        };
+        let (before, behind): (Vec<u16>, Vec<u16>) = ready
+            .iter()
+            .copied()
+            .filter(is_other)
+            .partition(|other| *other < target);
+        behind.into_iter().chain(before).collect()
+    }
+
+    /// `target` without a permit, with the settings for this request's connection.
+    fn candidate(&self, target: u16) -> Result<Candidate, ConnectError> {
+        let (plan, settings) = self.settings(target)?;
+        Ok(Candidate {
+            position: target,
+            address: plan.state.address(),
+            settings,
+            permit: None,
+        })
     }
 
     /// A permit for a new connection, or a connection returned meanwhile.
     async fn place(
         &self,
         limit: &Arc<ConnectionLimit>,
-        origin: (TargetId, u32),
+        origin: TargetId,
         timeout: Duration,
     ) -> Result<Place<RequestBody>, ConnectError> {
         if let Some(permit) = limit.acquire() {
@@ -115,11 +191,16 @@ impl Attempts<'_, '_> {
         &self,
         target: u16,
         plan: &TargetPlan,
-    ) -> Result<StreamSlot, ConnectError> {
+    ) -> Result<Acquired, ConnectError> {
         let mut first = true;
         loop {
-            match self.pool.http2_pool().checkout(plan.id, &plan.state) {
-                Checkout::StreamSlot(stream_slot) => return Ok(stream_slot),
+            match self.pool.http2_pool().checkout(plan.id) {
+                Checkout::StreamSlot(stream_slot) => {
+                    return Ok(Acquired {
+                        connection: UpstreamConnection::Http2(stream_slot),
+                        target,
+                    });
+                }
                 Checkout::Build(connecting) => {
                     return Box::pin(self.build(target, connecting)).await;
                 }
@@ -129,19 +210,36 @@ impl Attempts<'_, '_> {
         }
     }
 
-    async fn build(&self, target: u16, connecting: Connecting) -> Result<StreamSlot, ConnectError> {
-        let (plan, settings) = self.settings(target)?;
-        let permit = match &settings.limit {
-            Some(limit) => Some(self.permit(limit, settings.timeout).await?),
+    async fn build(&self, target: u16, connecting: Connecting) -> Result<Acquired, ConnectError> {
+        let candidate = self.candidate(target)?;
+        let permit = match &candidate.settings.limit {
+            Some(limit) => Some(self.permit(limit, candidate.settings.timeout).await?),
             None => None,
         };
-        let transport = self.dial(plan, &settings).await?;
+        let (dialed, origin) = self
+            .dial(Candidate {
+                permit,
+                ..candidate
+            })
+            .await?;
+        let Dialed {
+            position,
+            transport,
+            permit,
+        } = dialed;
         if !transport.speaks_http2() {
             let error = io::Error::other("the target did not agree to HTTP/2");
             return Err(ConnectError::Tls(error));
         }
-        let built = connecting.finish(transport, permit).await;
-        built.map_err(|error| ConnectError::Io(io::Error::other(error)))
+        let built = connecting
+            .for_target(origin)
+            .finish(transport, permit)
+            .await;
+        let stream_slot = built.map_err(|error| ConnectError::Io(io::Error::other(error)))?;
+        Ok(Acquired {
+            connection: UpstreamConnection::Http2(stream_slot),
+            target: position,
+        })
     }
 
     /// Waits for another request's connection attempt, for at most the connect timeout.

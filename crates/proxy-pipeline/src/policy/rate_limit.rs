@@ -12,17 +12,69 @@ use std::borrow::Cow;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Takes a token of each rate limit that concerns the request.
-#[inline]
-pub(crate) fn check(exchange: &mut Exchange, route: usize) -> Result<(), Problem> {
-    let limited = exchange.active().limits.get(route);
-    if limited.is_none_or(|limits| limits.rates.is_empty()) {
-        return Ok(());
-    }
-    take_tokens(exchange, route)
+/// Whether a store has still to be asked: see [`check_shared`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Checked {
+    Whole,
+    NotShared,
 }
 
-fn take_tokens(exchange: &mut Exchange, route: usize) -> Result<(), Problem> {
+/// Takes a token of each rate limit that concerns the request, unless one of them is in a store.
+#[inline]
+pub(crate) fn check(exchange: &mut Exchange, route: usize) -> Result<Checked, Problem> {
+    let limited = exchange.active().limits.get(route);
+    let rates = limited.map_or(&[][..], |limits| &limits.rates);
+    if rates.is_empty() {
+        return Ok(Checked::Whole);
+    }
+    if rates.iter().any(|rule| rule.shared.is_some()) {
+        return Ok(Checked::NotShared);
+    }
+    take_tokens(exchange, route, None)?;
+    Ok(Checked::Whole)
+}
+
+/// The same where a store decides on one of the limits.
+pub(crate) async fn check_shared(exchange: &mut Exchange, route: usize) -> Result<(), Problem> {
+    let active = Rc::clone(exchange.active());
+    let limited = active.limits.get(route);
+    let rates = limited.map_or(&[][..], |limits| &limits.rates);
+    let answer = {
+        let path = path(exchange);
+        let subject = subject(exchange, &path);
+        rates.iter().find_map(|rule| rule.ask(subject))
+    };
+    let decided = match answer {
+        Some(answer) => answer.await,
+        None => None,
+    };
+    take_tokens(exchange, route, decided)
+}
+
+fn path(exchange: &Exchange) -> Cow<'_, str> {
+    let raw = exchange.head.uri.path_and_query();
+    let raw = raw.map_or("/", PathAndQuery::path);
+    if is_plain_path(raw) {
+        Cow::Borrowed(raw)
+    } else {
+        forgiving_path(raw).0
+    }
+}
+
+fn subject<'a>(exchange: &'a Exchange, path: &'a str) -> RateSubject<'a> {
+    RateSubject {
+        client: ClientKey::of(exchange.completion.record.client_ip),
+        headers: &exchange.head.headers,
+        path,
+    }
+}
+
+/// `decided` is what a store has said about the limit that is in it.
+fn take_tokens(
+    exchange: &mut Exchange,
+    route: usize,
+    decided: Option<RateDecision>,
+) -> Result<(), Problem> {
     let active = Rc::clone(exchange.active());
     let rules = active
         .limits
@@ -30,23 +82,14 @@ fn take_tokens(exchange: &mut Exchange, route: usize) -> Result<(), Problem> {
         .map_or(&[][..], |limits| &limits.rates);
     let worker = Rc::clone(exchange.worker());
     let now_ns = Time::shared_ns(&worker.shared.clock);
-    let raw = exchange.head.uri.path_and_query();
-    let raw = raw.map_or("/", PathAndQuery::path);
-    let path = if is_plain_path(raw) {
-        Cow::Borrowed(raw)
-    } else {
-        forgiving_path(raw).0
-    };
-    let subject = RateSubject {
-        client: ClientKey::of(exchange.completion.record.client_ip),
-        headers: &exchange.head.headers,
-        path: &path,
-    };
+    let path = path(exchange);
+    let subject = subject(exchange, &path);
     let mut nearest: Option<RateDecision> = None;
     let mut refusal = None;
     let mut observed = Vec::new();
     for rule in rules {
-        let decision = rule.admit(subject, now_ns);
+        let own = rule.admit(subject, now_ns);
+        let decision = decided.filter(|_| rule.shared.is_some()).unwrap_or(own);
         if decision.admitted {
             let is_nearer = |other: RateDecision| decision.remaining < other.remaining;
             if nearest.is_none_or(is_nearer) {
@@ -68,6 +111,7 @@ fn take_tokens(exchange: &mut Exchange, route: usize) -> Result<(), Problem> {
             at: unix,
             took: Duration::ZERO,
             correlation_id: record.correlation_id.to_str().unwrap_or_default(),
+            trace_id: record.trace_id.as_deref(),
             client_ip: record.client_ip,
             status: problem.status().as_u16(),
             upstream: None,

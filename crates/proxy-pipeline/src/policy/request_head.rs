@@ -142,7 +142,7 @@ fn into_http2(head: &mut Parts, to: Destination<'_>, requested: Option<&Requeste
     let authority = host.and_then(|host| Authority::from_maybe_shared(host).ok());
     parts.authority = authority.or_else(|| {
         let target = to.upstream.targets.get(usize::from(to.choice.target))?;
-        Authority::from_str(&target.label).ok()
+        Authority::from_str(&target.authority).ok()
     });
     parts.scheme = Some(if to.upstream.tls {
         Scheme::HTTPS
@@ -193,7 +193,7 @@ fn rooted(target: PathAndQuery) -> PathAndQuery {
 #[cold]
 fn own_host(to: Destination<'_>) -> HeaderValue {
     let target = to.upstream.targets.get(usize::from(to.choice.target));
-    let label = target.map(|target| HeaderValue::from_str(&target.label));
+    let label = target.map(|target| HeaderValue::from_str(&target.authority));
     label
         .and_then(Result::ok)
         .unwrap_or(HeaderValue::from_static(""))

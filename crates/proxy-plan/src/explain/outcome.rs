@@ -42,8 +42,10 @@ pub enum Handler {
 /// A target of the upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// Its address.
+    /// Its address; its name while that has none.
     pub address: String,
+    /// The name that the address is resolved from, if it is.
+    pub name: Option<String>,
     /// Whether it is usable.
     pub readiness: Readiness,
 }
@@ -158,6 +160,7 @@ fn candidates(
     let ready = state.as_ref().map_or(&[][..], BalancerState::ready);
     let candidates = all.map(|(target, index)| Candidate {
         address: target.label.to_string(),
+        name: target.name.as_deref().map(str::to_owned),
         readiness: if next == Some(index) {
             Readiness::Next
         } else if ready.contains(&index) {

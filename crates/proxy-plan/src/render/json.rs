@@ -19,6 +19,7 @@ pub fn json(explanation: &Explanation) -> Value {
         client_ip,
         listener,
         winner,
+        agents,
         answerer,
         rejected,
         settings,
@@ -41,6 +42,7 @@ pub fn json(explanation: &Explanation) -> Value {
         },
         "listener": listener.as_ref().map(named),
         "route": winner.as_ref().map(won),
+        "agents": agents.iter().map(named).collect::<Vec<_>>(),
         "outcome": outcome(answerer),
         "rejected": rejected.collect::<Vec<_>>(),
         "settings": settings.collect::<Vec<_>>(),
@@ -149,7 +151,12 @@ fn candidates(all: &[Candidate]) -> Value {
             Readiness::Draining => ("draining", None),
             Readiness::Unhealthy(last_error) => ("unhealthy", last_error.as_deref()),
         };
-        json!({ "address": candidate.address, "state": state, "last_error": last_error })
+        json!({
+            "address": candidate.address,
+            "name": candidate.name,
+            "state": state,
+            "last_error": last_error,
+        })
     });
     all.collect()
 }

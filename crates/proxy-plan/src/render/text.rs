@@ -28,6 +28,7 @@ pub fn text(explanation: &Explanation) -> String {
         client_ip,
         listener,
         winner,
+        agents,
         answerer,
         rejected,
         settings: applied,
@@ -42,6 +43,10 @@ pub fn text(explanation: &Explanation) -> String {
     if let Some(winner) = winner {
         facts.row(["route", &placed(&winner.route)]);
         taken(&mut facts, &winner.taken);
+    }
+    for (position, agent) in agents.iter().enumerate() {
+        let label = if position == 0 { "agents" } else { "" };
+        facts.row([label, &placed(agent)]);
     }
     answer(&mut facts, answerer);
     page.push('\n');
@@ -144,12 +149,12 @@ fn refusal(facts: &mut Table<2>, problem: &Problem, nearest: Option<&Nearest>) {
 }
 
 fn targets(facts: &mut Table<2>, candidates: &[Candidate]) {
-    let longest = candidates
-        .iter()
-        .map(|one| one.address.chars().count())
-        .max();
+    let addresses = candidates.iter().map(address_and_name);
+    let addresses: Vec<String> = addresses.collect();
+    let longest = addresses.iter().map(|one| one.chars().count()).max();
     let width = longest.unwrap_or_default();
-    for (position, Candidate { address, readiness }) in candidates.iter().enumerate() {
+    let rows = candidates.iter().zip(&addresses).enumerate();
+    for (position, (Candidate { readiness, .. }, address)) in rows {
         let label = if position == 0 { "targets" } else { "" };
         let state = match readiness {
             Readiness::Next => "next",
@@ -159,6 +164,16 @@ fn targets(facts: &mut Table<2>, candidates: &[Candidate]) {
             Readiness::Unhealthy(Some(error)) => &format!("unhealthy: {error}"),
         };
         facts.row([label, &format!("{address:width$}  {state}")]);
+    }
+}
+
+/// The address, with the name that it is resolved from.
+fn address_and_name(candidate: &Candidate) -> String {
+    let Candidate { address, name, .. } = candidate;
+    match name {
+        Some(name) if name == address => format!("{address} (by DNS)"),
+        Some(name) => format!("{address} ({name})"),
+        None => address.clone(),
     }
 }
 

@@ -100,7 +100,7 @@ fn targets_that_may_not_be_called_say_why() {
         "{page}"
     );
     assert!(
-        page.contains("10.0.0.2:8080    unhealthy: connection refused\n"),
+        page.contains("10.0.0.2:8080             unhealthy: connection refused\n"),
         "{page}"
     );
 }
@@ -139,6 +139,25 @@ fn what_a_route_overrides_is_not_shown_twice() {
     let paths: Vec<_> = plain.settings.iter().map(|one| one.path.as_str()).collect();
     assert!(paths.contains(&"upstreams.upstream[\"app\"].timeouts.connect-secs"));
     assert!(paths.contains(&"limits.max-body-size-bytes"));
+}
+
+#[test]
+fn the_agents_of_a_route_are_told_in_their_order() {
+    let text = r#"
+        listeners { listener "a" { address "127.0.0.1:80" } }
+        routes { route "r" { upstream "u"; agents "waf" "auth" } }
+        upstreams { upstream "u" { target "127.0.0.1:1" } }
+        agents {
+            agent "auth" { unix-socket "/run/auth.sock"; failure-mode "closed" }
+            agent "waf" { unix-socket "/run/waf.sock"; failure-mode "open" }
+        }
+    "#;
+
+    let explanation = explain(text, "GET http://a.test/");
+
+    let agents = explanation.agents.iter();
+    let names: Vec<_> = agents.map(|agent| agent.name.as_str()).collect();
+    assert_eq!(names, ["waf", "auth"]);
 }
 
 #[test]

@@ -8,11 +8,9 @@ use bytes::Bytes;
 use h2::client::{Builder, Connection, SendRequest};
 use h2::{Ping, PingPong};
 use proxy_clock::{Clock, Tick};
-use proxy_upstream::TargetState;
 use std::cell::Cell;
 use std::fmt;
 use std::future::poll_fn;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -40,10 +38,8 @@ pub(super) struct Http2Connection {
     keep_alive: Rc<KeepAlivePing>,
     clock: Rc<Clock>,
     open_streams: Cell<u32>,
+    since: Tick,
     idle_since: Cell<Tick>,
-    generation: Cell<u32>,
-    /// The peer's address.
-    peer: Option<SocketAddr>,
     /// `None` if connections are unlimited.
     member: Option<Arc<PoolMember>>,
     /// Present while it is idle, if connections are limited.
@@ -63,12 +59,10 @@ impl Http2Connection {
     pub(super) async fn start(
         transport: UpstreamStream,
         keep_alive: KeepAlivePing,
-        generation: u32,
         (permit, member): (Option<ConnectionPermit>, Option<Arc<PoolMember>>),
     ) -> Result<Rc<Self>, h2::Error> {
         let clock = Rc::clone(keep_alive.clock());
         let keep_alive = Rc::new(keep_alive);
-        let peer = transport.peer();
         let io = Http2Io::new(transport, Rc::clone(&keep_alive));
         let mut builder = Builder::new();
         builder
@@ -83,28 +77,12 @@ impl Http2Connection {
             sender,
             keep_alive,
             open_streams: Cell::new(0),
+            since: clock.now(),
             idle_since: Cell::new(clock.now()),
             clock,
-            generation: Cell::new(generation),
-            peer,
             member,
             idle_mark: Cell::new(None),
         }))
-    }
-
-    /// Whether the peer's address is still one of the target's in `state`.
-    pub(super) fn is_current(&self, state: &TargetState) -> bool {
-        let generation = state.generation();
-        if self.generation.get() == generation {
-            return true;
-        }
-        let stays = self
-            .peer
-            .is_some_and(|peer| state.addresses().contains(&peer));
-        if stays {
-            self.generation.set(generation);
-        }
-        stays
     }
 
     /// Whether it accepts no more requests.
@@ -136,6 +114,11 @@ impl Http2Connection {
             connection: Rc::clone(self),
             reused,
         }
+    }
+
+    /// Tick of its beginning.
+    pub(super) fn since(&self) -> Tick {
+        self.since
     }
 
     /// Tick since which it is idle; `None` while it is in use.

@@ -3,11 +3,12 @@
 use super::connect_notify::{ConnectNotify, Waiting};
 use super::connection::{Http2Connection, StreamSlot};
 use super::keep_alive_ping::{KeepAlivePing, is_past};
+use crate::idle_limit::IdleShare;
 use crate::limit::{ConnectionPermit, PoolMember};
 use crate::pool::PoolSettings;
 use crate::upstream_stream::UpstreamStream;
 use proxy_clock::Clock;
-use proxy_upstream::{TargetId, TargetState};
+use proxy_upstream::TargetId;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -25,6 +26,7 @@ pub struct Http2Pool {
 #[derive(Debug)]
 struct TargetPool {
     settings: PoolSettings,
+    idle_share: IdleShare,
     /// `None` if connections are unlimited.
     member: Option<Arc<PoolMember>>,
     connections: Vec<Rc<Http2Connection>>,
@@ -55,7 +57,6 @@ const USUAL_ROOM: u32 = 100;
 pub struct Connecting {
     http2_pool: Rc<Http2Pool>,
     target: TargetId,
-    generation: u32,
     notify: Rc<ConnectNotify>,
 }
 
@@ -70,26 +71,18 @@ impl Http2Pool {
         }
     }
 
-    /// A place on a connection to `target`, at one of its addresses in `state`. The active plan may
-    /// not have this target any more: then a request of an older plan makes a connection that is
-    /// not shared.
-    pub fn checkout(self: &Rc<Self>, target: TargetId, state: &TargetState) -> Checkout {
-        let generation = state.generation();
+    /// A place on a connection to `target`. The active plan may not have this target any more: then
+    /// a request of an older plan makes a connection that is not shared.
+    pub fn checkout(self: &Rc<Self>, target: TargetId) -> Checkout {
         let mut target_pools = self.target_pools.borrow_mut();
-        let build = |notify| {
-            Checkout::Build(Connecting {
-                http2_pool: Rc::clone(self),
-                target,
-                generation,
-                notify,
-            })
-        };
         let Some(target_pool) = target_pool_of(&mut target_pools, target) else {
-            return build(Rc::default());
+            drop(target_pools);
+            return Checkout::Build(self.begin(target));
         };
-        target_pool
-            .connections
-            .retain(|connection| connection.is_current(state) && !connection.is_over());
+        let (settings, now) = (&target_pool.settings, self.clock.now());
+        target_pool.connections.retain(|connection| {
+            !connection.is_over() && !settings.is_too_old(connection.since(), now)
+        });
         if let Some(connection) = target_pool
             .connections
             .iter()
@@ -100,8 +93,21 @@ impl Http2Pool {
         if target_pool.notify.waiting() < target_pool.expected() {
             return Checkout::Wait(target_pool.notify.wait());
         }
-        target_pool.connecting += 1;
-        build(Rc::clone(&target_pool.notify))
+        drop(target_pools);
+        Checkout::Build(self.begin(target))
+    }
+
+    /// A connection attempt that other requests may wait for, if the active plan has the target.
+    fn begin(self: &Rc<Self>, target: TargetId) -> Connecting {
+        let notify = self.with_target(target, |target_pool| {
+            target_pool.connecting += 1;
+            Rc::clone(&target_pool.notify)
+        });
+        Connecting {
+            http2_pool: Rc::clone(self),
+            target,
+            notify: notify.unwrap_or_default(),
+        }
     }
 
     /// Number of connections to one target, and of idle ones among them.
@@ -131,6 +137,9 @@ impl Http2Pool {
                 target_pool.member.take(),
                 &self.evictions,
             );
+            if !target_pool.idle_share.is_of(&settings.idle_limit) {
+                target_pool.idle_share = IdleShare::of(&settings.idle_limit);
+            }
             target_pool.settings = settings;
             let slots = target_pools.len().max(slot + 1);
             target_pools.resize_with(slots, || None);
@@ -157,16 +166,24 @@ impl Http2Pool {
     pub(crate) fn sweep(&self) {
         let now = self.clock.now();
         for target_pool in self.target_pools.borrow_mut().iter_mut().flatten() {
-            let settings = &target_pool.settings;
+            let TargetPool {
+                settings,
+                idle_share,
+                connections,
+                ..
+            } = target_pool;
             let mut kept = 0;
-            target_pool.connections.retain(|connection| {
+            connections.retain(|connection| {
                 connection.check();
+                if settings.is_too_old(connection.since(), now) {
+                    return false;
+                }
                 let Some(since) = connection.idle_since() else {
                     return !connection.is_over();
                 };
                 kept += 1;
-                let stale = kept > settings.max_idle;
-                !stale && !is_past(since, settings.idle_for, now) && !connection.is_over()
+                let fits = idle_share.covers(kept);
+                fits && !is_past(since, settings.idle_for, now) && !connection.is_over()
             });
         }
     }
@@ -200,6 +217,7 @@ fn target_pool_of(
 impl TargetPool {
     fn new(settings: PoolSettings) -> Self {
         Self {
+            idle_share: IdleShare::of(&settings.idle_limit),
             settings,
             member: None,
             connections: Vec::new(),
@@ -227,6 +245,15 @@ impl TargetPool {
 }
 
 impl Connecting {
+    /// The same attempt, now for `target`, which answered in its place.
+    #[must_use]
+    pub fn for_target(self, target: TargetId) -> Self {
+        if self.target == target {
+            return self;
+        }
+        self.http2_pool.begin(target)
+    }
+
     /// Starts HTTP/2 over `transport`, for all waiting requests. `permit` is released when the
     /// connection ends.
     ///
@@ -243,8 +270,7 @@ impl Connecting {
             .http2_pool
             .with_target(self.target, |target_pool| target_pool.member.clone());
         let place = (permit, member.flatten());
-        let connection =
-            Http2Connection::start(transport, keep_alive, self.generation, place).await?;
+        let connection = Http2Connection::start(transport, keep_alive, place).await?;
         let stream_slot = connection.reserve_stream(false);
         self.http2_pool.with_target(self.target, |target_pool| {
             target_pool.connections.push(connection);

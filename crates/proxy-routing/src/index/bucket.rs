@@ -1,20 +1,12 @@
 //! The rules of one host and one path.
 
+use super::candidate::Candidate;
 use super::keyed::Keyed;
 use crate::rank::Rank;
 use crate::rule::Rule;
 
 /// Number of rules with conditions above which a bucket is indexed by them too.
 const MAX_UNKEYED_RULES: usize = 8;
-
-/// A rule with a host and a path that are known to match.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Candidate {
-    /// Its rank if all its header conditions hold, which is its best rank.
-    pub(crate) bound: Rank,
-    /// It has no other conditions.
-    pub(crate) bare: bool,
-}
 
 /// Candidates, best first.
 #[derive(Debug)]

@@ -1,7 +1,8 @@
 //! The rules of one host, indexed by path.
 
 use super::affix_index::AffixIndex;
-use super::bucket::{Bucket, Candidate};
+use super::bucket::Bucket;
+use super::candidate::Candidate;
 use super::regexes::{Group, Regexes};
 use crate::path_pattern::{PathKind, PathPattern};
 use crate::rank::Rank;

@@ -1,6 +1,6 @@
 //! Rules of one host and path, indexed by methods, headers or query parameters.
 
-use super::bucket::Candidate;
+use super::candidate::Candidate;
 use super::hash::Hash;
 use super::table::Table;
 use crate::head::Head;

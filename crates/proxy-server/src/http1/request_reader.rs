@@ -199,15 +199,7 @@ impl RequestReader {
         match stop {
             None => {}
             Some(Stop::FramingError(fault)) => {
-                let refused = fresh.get(accepted..).unwrap_or_default();
-                self.meter = SizeMeter::new(fault).filter(|_| self.validator.in_head());
-                self.fault = match &mut self.meter {
-                    Some(meter) => {
-                        meter.push(refused);
-                        meter.is_over().then(|| meter.fault())
-                    }
-                    None => Some(fault),
-                };
+                self.refuse(fault, before + accepted);
                 self.unread.truncate(before + accepted);
             }
             Some(Stop::Upgrade) => {
@@ -215,5 +207,19 @@ impl RequestReader {
                 self.upgrade_pending = true;
             }
         }
+    }
+
+    /// Refuses the input from `position` in the buffer on. The rest of a head that is too large is
+    /// still read to measure it; of trailers only what has arrived is measured, because their
+    /// request is in progress.
+    fn refuse(&mut self, fault: FramingError, position: usize) {
+        let refused = self.unread.get(position..).unwrap_or_default();
+        let mut meter = SizeMeter::new(fault);
+        if let Some(meter) = &mut meter {
+            meter.push(refused);
+        }
+        let ends = !self.validator.in_head() || meter.as_ref().is_none_or(SizeMeter::is_over);
+        self.fault = ends.then(|| meter.as_ref().map_or(fault, SizeMeter::fault));
+        self.meter = meter;
     }
 }

@@ -1,8 +1,9 @@
 //! Conversion of TLS settings to the types of `proxy-tls`.
 
+use crate::delivery::PrivateKeys;
 use proxy_config::{Diagnostic, DiagnosticCode};
 use proxy_model::{
-    Certificate, ClientAuth, ClientAuthMode, Host, ListenerTls, Target, Upstream, UpstreamProtocol,
+    Certificate, ClientAuth, ClientAuthMode, ListenerTls, Target, Upstream, UpstreamProtocol,
     UpstreamTls,
 };
 use proxy_tls::{
@@ -11,7 +12,7 @@ use proxy_tls::{
 use rustls_pki_types::ServerName;
 
 /// The settings of a listener.
-pub(super) fn of_listener(tls: &ListenerTls) -> ServerTlsSettings {
+pub(super) fn of_listener(tls: &ListenerTls, keys: &PrivateKeys) -> ServerTlsSettings {
     let ListenerTls {
         place: _,
         certificates,
@@ -25,7 +26,7 @@ pub(super) fn of_listener(tls: &ListenerTls) -> ServerTlsSettings {
         .map(|protocol| offered(protocol.value))
         .collect();
     ServerTlsSettings {
-        certificates: certificates.iter().map(source).collect(),
+        certificates: certificates.iter().map(|one| source(one, keys)).collect(),
         min_version: version(min_version.value),
         max_version: version(max_version.value),
         client_auth: asked(client_auth.as_ref()),
@@ -65,6 +66,7 @@ pub(super) fn of_upstream(
             .map(|(cert, key)| CertificateSource {
                 cert_file: cert.value.clone(),
                 key_file: key.value.clone(),
+                key_pem: None,
                 ocsp_file: None,
                 server_names: Vec::new(),
             }),
@@ -82,11 +84,7 @@ pub(super) fn target_names(
     sni: Option<&ServerName<'static>>,
 ) -> Result<Vec<ServerName<'static>>, Diagnostic> {
     let name = |target: &Target| {
-        let host = match &target.address.host {
-            Host::Ip(ip) => ip.to_string(),
-            Host::Name(name) => name.to_string(),
-        };
-        server_name(sni, &host).map_err(|bad| {
+        server_name(sni, &target.address.certificate_host()).map_err(|bad| {
             let place = target.address.place().unwrap_or(target.place);
             let help = "write the name of its certificate in `tls { sni }`";
             Diagnostic::new(DiagnosticCode::BadValue, place, bad.to_string()).help(help)
@@ -95,7 +93,7 @@ pub(super) fn target_names(
     upstream.targets.iter().map(name).collect()
 }
 
-fn source(certificate: &Certificate) -> CertificateSource {
+fn source(certificate: &Certificate, keys: &PrivateKeys) -> CertificateSource {
     let Certificate {
         cert_file,
         key_file,
@@ -105,6 +103,7 @@ fn source(certificate: &Certificate) -> CertificateSource {
     let names = server_names.iter();
     CertificateSource {
         cert_file: cert_file.value.clone(),
+        key_pem: keys.get(&key_file.value),
         key_file: key_file.value.clone(),
         ocsp_file: ocsp_file.as_ref().map(|file| file.value.clone()),
         server_names: names.map(|name| name.value.to_ascii_lowercase()).collect(),

@@ -1,13 +1,16 @@
 //! Metrics of one route on one worker.
 
-use super::MetricGroup;
 use super::cell::Counter;
+use super::group::MetricGroup;
 use super::histogram::{Histogram, HistogramTotal};
 use super::reason_counters::{ReasonCounters, ReasonTotals};
 use std::time::Duration;
 
 /// Number of statuses that a worker counts separately for one route.
 const MAX_STATUSES: usize = 12;
+
+/// Number of reasons of failures that a worker counts separately for one route.
+const MAX_REASONS: usize = 8;
 
 /// The result of a request, as far as metrics record it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +39,7 @@ pub struct RouteMetrics {
     bytes_out: Counter,
     failed: Counter,
     aborted: Counter,
+    failures: ReasonCounters<MAX_REASONS>,
 }
 
 /// Metrics of one route over all workers.
@@ -52,6 +56,7 @@ pub struct RouteTotal {
     pub failed: u64,
     /// Requests aborted by the client.
     pub aborted: u64,
+    pub(crate) failures: ReasonTotals,
 }
 
 impl RouteMetrics {
@@ -75,6 +80,13 @@ impl RouteMetrics {
     }
 }
 
+impl RouteMetrics {
+    /// Counts the reason of a failed request, an index into the registry's reasons.
+    pub fn fail(&self, reason: u16) {
+        self.failures.add(reason);
+    }
+}
+
 impl MetricGroup for RouteMetrics {
     type Total = RouteTotal;
 
@@ -85,6 +97,7 @@ impl MetricGroup for RouteMetrics {
         total.bytes_out += self.bytes_out.get();
         total.failed += self.failed.get();
         total.aborted += self.aborted.get();
+        self.failures.add_to(&mut total.failures);
     }
 }
 
@@ -101,6 +114,12 @@ impl RouteTotal {
             .by_key
             .iter()
             .map(|(key, count)| (*key, *count))
+    }
+
+    /// Requests with a status of 500 or more.
+    pub fn server_errors(&self) -> u64 {
+        let failed = self.by_status().filter(|(status, _)| 500 <= *status);
+        failed.map(|(_, count)| count).sum()
     }
 
     /// Requests with a status beyond the twelve that a worker counts separately for one route.

@@ -1,7 +1,7 @@
 //! Metrics of one target of an upstream on one worker.
 
-use super::MetricGroup;
 use super::cell::{Counter, Gauge};
+use super::group::MetricGroup;
 
 /// Metrics of one target on one worker.
 #[derive(Debug, Default)]

@@ -1,7 +1,7 @@
 //! Metrics of one upstream on one worker.
 
-use super::MetricGroup;
 use super::cell::{Counter, Gauge};
+use super::group::MetricGroup;
 use super::histogram::{Histogram, HistogramTotal};
 use super::reason_counters::{ReasonCounters, ReasonTotals};
 use std::time::Duration;

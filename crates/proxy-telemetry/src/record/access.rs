@@ -39,24 +39,21 @@ pub struct AccessRecord<'a> {
     pub retries: u32,
     /// From the last attempt's start to the head of its response.
     pub upstream_took: Option<Duration>,
+    /// The trace that the request belongs to, of `[0-9a-f]`; written without escaping.
+    pub trace_id: Option<&'a [u8]>,
+    /// What agents decided, if any were asked.
+    pub agent: Option<AgentFields<'a>>,
 }
 
-/// A field that is written only if the configuration requests it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OptionalField {
-    /// `user_agent`.
-    UserAgent,
-    /// `referer`, with the same query values redacted as in `path`.
-    Referer,
-}
-
-/// The format of access records. Part of a plan.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AccessFormat {
-    /// Optional fields to write.
-    pub fields: Vec<OptionalField>,
-    /// Names of query parameters with values to be replaced by `REDACTED`, ignoring case.
-    pub redact_query: Vec<String>,
+/// What agents decided about a request.
+#[derive(Clone, Copy, Debug)]
+pub struct AgentFields<'a> {
+    /// The last agent that was asked.
+    pub agent: &'a str,
+    /// Its decision, or `failed` or `failed_open`.
+    pub decision: &'a str,
+    /// Time spent on waiting for all agents.
+    pub took: Duration,
 }
 
 impl AccessRecord<'_> {
@@ -101,6 +98,20 @@ impl AccessRecord<'_> {
         }
         if let Some(took) = self.upstream_took {
             line.millis(",\"upstream_ms\":", took);
+        }
+        if let Some(id) = self.trace_id {
+            line.plain(",\"trace_id\":\"", id);
+            line.raw("\"");
+        }
+        if let Some(AgentFields {
+            agent,
+            decision,
+            took,
+        }) = self.agent
+        {
+            line.text(",\"agent\":\"", agent.as_bytes());
+            line.text(",\"agent_decision\":\"", decision.as_bytes());
+            line.millis(",\"agent_ms\":", took);
         }
         line.0.extend_from_slice(access_head.optional());
         line.end();

@@ -1,6 +1,6 @@
 //! The part of an access record that comes from the request's head, encoded while the head exists.
 
-use super::access::{AccessFormat, OptionalField};
+use super::access_format::{AccessFormat, OptionalField};
 use super::json::Line;
 use super::redact;
 

@@ -21,8 +21,10 @@ pub struct LimitRecord<'a> {
     pub actual: u64,
     /// The client's address, as limits see it.
     pub client_ip: &'a str,
-    /// Correlation ID of the request; `None` for a connection without one.
+    /// ID of the request's trace, or else its correlation ID; `None` for a connection without one.
     pub trace_id: Option<&'a str>,
+    /// Correlation ID of the request, where `trace_id` is another.
+    pub correlation_id: Option<&'a str>,
     /// The setting of the limit; `None` for a fixed limit.
     pub setting: Option<&'a str>,
 }
@@ -39,6 +41,7 @@ impl LimitRecord<'_> {
         line.number(",\"actual\":", self.actual);
         line.text(",\"client_ip\":\"", self.client_ip.as_bytes());
         line.optional(",\"trace_id\":\"", self.trace_id);
+        line.optional(",\"correlation_id\":\"", self.correlation_id);
         line.optional(",\"setting\":\"", self.setting);
         line.end();
     }

@@ -131,6 +131,7 @@ fn a_key_that_never_fits_is_said_once() {
     let CertificateSource {
         cert_file,
         key_file,
+        key_pem: _,
         ocsp_file: _,
         server_names: _,
     } = watched.source.clone();
@@ -205,6 +206,7 @@ fn files_behind_a_link_are_swapped_by_the_link() {
     let source = CertificateSource {
         cert_file: dir.path("tls.crt"),
         key_file: dir.path("tls.key"),
+        key_pem: None,
         ocsp_file: None,
         server_names: Vec::new(),
     };

@@ -1,0 +1,56 @@
+//! `proxyd agent check`.
+
+use crate::cli::AgentCheck;
+use crate::terminal::{complain, say};
+use agent_check::Settings;
+use agent_protocol::Header;
+use std::process::ExitCode;
+use std::time::Duration;
+
+const EXIT_FAILED: u8 = 1;
+const EXIT_USAGE: u8 = 2;
+
+/// Runs the conformance cases. Exit code 0: all passed; 1: some failed; 2: invalid use.
+pub(crate) fn check(arguments: AgentCheck) -> ExitCode {
+    let AgentCheck {
+        socket,
+        headers,
+        timeout_ms,
+        json,
+    } = arguments;
+    let headers: Result<Vec<_>, String> = headers.iter().map(|text| header(text)).collect();
+    let headers = match headers {
+        Ok(headers) => headers,
+        Err(text) => {
+            complain(format_args!("not a header field: {text}"));
+            return ExitCode::from(EXIT_USAGE);
+        }
+    };
+    let report = agent_check::check(&Settings {
+        socket,
+        timeout: Duration::from_millis(timeout_ms),
+        headers,
+    });
+    if json {
+        match serde_json::to_string_pretty(&report) {
+            Ok(text) => say(text),
+            Err(error) => complain(error),
+        }
+    } else {
+        say(&report);
+    }
+    if report.failed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(EXIT_FAILED)
+    }
+}
+
+fn header(text: &str) -> Result<Header<'static>, String> {
+    let field = text.split_once(':');
+    let header = field.and_then(|(name, value)| {
+        let (name, value) = (name.trim().to_owned(), value.trim().to_owned());
+        Header::new(name, value).ok()
+    });
+    header.ok_or_else(|| text.to_owned())
+}

@@ -1,0 +1,186 @@
+//! The client of the control plane: a thread of its own beside the proxy.
+
+use crate::traffic::TrafficMeter;
+use control_client::{Client, Host, Measured, Settings, Started};
+use proxy_model::ControlPlane;
+use proxy_model::registry::top;
+use proxy_server::{Deliveries, Delivery, Follower, PrivateKeys, Stop};
+use proxy_telemetry::Process;
+use rustix::time::{ClockId, clock_gettime};
+use std::thread;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+const ENTRY_FILE: &str = "proxy.kdl";
+/// Until the folder of the node is looked at again, after it could not be used.
+const RETRY_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Prepares the client: opens the node's folder, and finds the bundle to start with.
+///
+/// A folder that cannot be used keeps nothing from being served; the client tries it again.
+pub(crate) fn follow(settings: &ControlPlane, deliveries: Deliveries) -> Follower {
+    let settings = client_settings(settings);
+    let mut host = ProxyHost::new(deliveries);
+    match Client::open(settings.clone()) {
+        Ok((mut client, started)) => Follower {
+            first: started.as_ref().map(delivery),
+            start: Box::new(move |outcome| {
+                if let Some((started, outcome)) = started.zip(outcome) {
+                    client.started(&started, outcome);
+                }
+                spawn(async move || client.run(&mut host).await)
+            }),
+        },
+        Err(error) => {
+            tracing::error!(%error, "the control plane is not followed yet");
+            Follower {
+                first: None,
+                start: Box::new(move |_| spawn(async move || retry(settings, &mut host).await)),
+            }
+        }
+    }
+}
+
+async fn retry(settings: Settings, host: &mut ProxyHost) {
+    loop {
+        tokio::time::sleep(RETRY_INTERVAL).await;
+        let Ok((mut client, started)) = Client::open(settings.clone()) else {
+            continue;
+        };
+        if let Some(started) = started {
+            let outcome = host.activate(started.clone()).await;
+            client.started(&started, outcome);
+        }
+        client.run(host).await;
+    }
+}
+
+/// Runs `work` on a thread of its own until the result is dropped.
+fn spawn<F: Future<Output = ()>>(work: impl FnOnce() -> F + Send + 'static) -> Stop {
+    let (stop, stopped) = oneshot::channel::<()>();
+    let run = move || {
+        let runtime = tokio::runtime::Builder::new_current_thread();
+        match { runtime }.enable_all().build() {
+            Ok(runtime) => runtime.block_on(async {
+                tokio::select! {
+                    () = work() => {}
+                    _ = stopped => {}
+                }
+            }),
+            Err(error) => tracing::error!(%error, "the control plane is not followed"),
+        }
+    };
+    let thread = thread::Builder::new().name("control-plane".to_owned());
+    if let Err(error) = thread.spawn(run) {
+        tracing::error!(%error, "the control plane is not followed");
+    }
+    Box::new(stop)
+}
+
+fn client_settings(settings: &ControlPlane) -> Settings {
+    let ControlPlane {
+        place: _,
+        url,
+        project,
+        enrolment_token_file,
+        data_dir,
+        ca_file,
+        node_name,
+        labels,
+    } = settings;
+    let labels = labels
+        .iter()
+        .map(|label| (label.value.name.clone(), label.value.value.clone()));
+    Settings {
+        url: url.value.clone(),
+        project: project.as_ref().map(|project| project.value.clone()),
+        enrolment_token_file: enrolment_token_file.as_ref().map(|file| file.value.clone()),
+        data_dir: data_dir.value.clone(),
+        ca_file: ca_file.as_ref().map(|file| file.value.clone()),
+        name: node_name
+            .as_ref()
+            .map_or_else(host_name, |name| name.value.clone()),
+        labels: labels.collect(),
+        version: env!("CARGO_PKG_VERSION"),
+        schema_version: top::SCHEMA_VERSION.default(),
+    }
+}
+
+fn host_name() -> String {
+    rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .into_owned()
+}
+
+/// This process, as the client sees it.
+struct ProxyHost {
+    deliveries: Deliveries,
+    traffic: TrafficMeter,
+    /// Processor time and time of day of the last heartbeat.
+    last: Option<(Duration, Duration)>,
+}
+
+impl ProxyHost {
+    fn new(deliveries: Deliveries) -> Self {
+        Self {
+            deliveries,
+            traffic: TrafficMeter::default(),
+            last: None,
+        }
+    }
+
+    /// Since the last call; 100 is one core.
+    fn cpu_percent(&mut self) -> f64 {
+        let now = monotonic();
+        let Some(cpu) = Process::read().cpu else {
+            return 0.0;
+        };
+        let (cpu_before, before) = self.last.replace((cpu, now)).unwrap_or_default();
+        let elapsed = now.saturating_sub(before).as_secs_f64();
+        let used = cpu.saturating_sub(cpu_before).as_secs_f64();
+        if elapsed > 0.0 {
+            used / elapsed * 100.0
+        } else {
+            0.0
+        }
+    }
+}
+
+impl Host for ProxyHost {
+    async fn activate(&mut self, started: Started) -> Result<(), Vec<String>> {
+        self.deliveries.apply(delivery(&started)).await?;
+        self.traffic.begin(&self.deliveries.registry().snapshot());
+        Ok(())
+    }
+
+    fn measure(&mut self) -> Measured {
+        let cpu_percent = self.cpu_percent();
+        let traffic = self.traffic.read(&self.deliveries.registry().snapshot());
+        Measured {
+            cpu_percent,
+            traffic: Some(traffic),
+        }
+    }
+}
+
+fn delivery(started: &Started) -> Delivery {
+    let Started {
+        bundle: _,
+        folder,
+        certificates,
+    } = started;
+    let mut keys = PrivateKeys::default();
+    for (file, pem) in certificates.by_file() {
+        keys.insert(folder.join(file), pem.clone());
+    }
+    Delivery {
+        entry_file: folder.join(ENTRY_FILE),
+        keys,
+    }
+}
+
+fn monotonic() -> Duration {
+    let now = clock_gettime(ClockId::Monotonic);
+    Duration::try_from(now).unwrap_or_default()
+}

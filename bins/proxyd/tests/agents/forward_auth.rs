@@ -1,0 +1,173 @@
+//! Agents that speak HTTP: `protocol "forward-auth"`.
+
+use crate::support::{Setup, reason, refusal};
+use proxy_testkit::{Upstream, get, ok};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use tempfile::TempDir;
+
+const SETTINGS: &str = "failure-mode \"closed\"; protocol \"forward-auth\"; \
+    request-path \"/verify?x=1\"; copy-headers \"x-user\" \"x-groups\"; timeout-ms 2000";
+
+fn upstream() -> Upstream {
+    Upstream::start(|served| {
+        while served.request().is_some() {
+            served.send(ok("served"));
+        }
+    })
+}
+
+/// An authentication server over HTTP/1.1, which answers every request so.
+struct AuthServer {
+    path: PathBuf,
+    requests: Receiver<String>,
+    _folder: TempDir,
+}
+
+impl AuthServer {
+    fn start(answer: &'static str) -> Self {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("auth.sock");
+        let listener = UnixListener::bind(&path).unwrap();
+        let (requests_tx, requests) = channel();
+        thread::spawn(move || {
+            while let Ok((stream, _)) = listener.accept() {
+                let requests = requests_tx.clone();
+                thread::spawn(move || serve(stream, &requests, answer));
+            }
+        });
+        Self {
+            path,
+            requests,
+            _folder: folder,
+        }
+    }
+
+    fn setup(&self, upstream: &Upstream) -> Setup {
+        Setup::to(upstream).agent_at("auth", self.path.to_str().unwrap(), SETTINGS)
+    }
+}
+
+fn serve(mut stream: UnixStream, requests: &Sender<String>, answer: &str) {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    loop {
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            if reader.read_line(&mut head).unwrap_or(0) == 0 {
+                return;
+            }
+        }
+        requests.send(head).unwrap_or_default();
+        if stream.write_all(answer.as_bytes()).is_err() {
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_2xx_allows_and_its_named_headers_replace_the_clients() {
+    let upstream = upstream();
+    let server = AuthServer::start("HTTP/1.1 204 No Content\r\nX-User: ann\r\nX-Other: no\r\n\r\n");
+    let proxyd = server.setup(&upstream).start();
+    let mut client = proxyd.connect();
+    let fields = [
+        ("X-User", "mallory"),
+        ("X-Groups", "wheel"),
+        ("Cookie", "s=1"),
+    ];
+
+    for _ in 0..2 {
+        assert_eq!(client.ask(get("/a?b=c", &fields)).status, 200);
+    }
+
+    let request = upstream.last_request();
+    assert_eq!(request.fields.all("x-user"), ["ann"]);
+    assert!(
+        !request.fields.has("x-groups"),
+        "a client's own is no agent's"
+    );
+    assert!(!request.fields.has("x-other"));
+    let asked = server.requests.recv().unwrap();
+    assert!(asked.starts_with("GET /verify?x=1 HTTP/1.1\r\n"), "{asked}");
+    for line in [
+        "cookie: s=1",
+        "x-forwarded-method: GET",
+        "x-forwarded-uri: /a?b=c",
+        "x-forwarded-proto: http",
+        "x-forwarded-for: 127.0.0.1",
+        "x-original-uri: /a?b=c",
+    ] {
+        assert!(
+            asked.contains(&format!("\r\n{line}\r\n")),
+            "{line} in {asked}"
+        );
+    }
+}
+
+#[test]
+fn any_other_answer_is_the_clients() {
+    for (answer, status) in [
+        (
+            "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic\r\nContent-Length: 5\r\n\r\nlogin",
+            401,
+        ),
+        (
+            "HTTP/1.1 403 Forbidden\r\nX-Why: no\r\nContent-Length: 4\r\n\r\nstop",
+            403,
+        ),
+        (
+            "HTTP/1.1 302 Found\r\nLocation: /login\r\nContent-Length: 0\r\n\r\n",
+            302,
+        ),
+        ("HTTP/1.1 503 Busy\r\nContent-Length: 4\r\n\r\nbusy", 503),
+    ] {
+        let upstream = upstream();
+        let server = AuthServer::start(answer);
+        let proxyd = server.setup(&upstream).start();
+
+        let response = proxyd.connect().ask(get("/", &[]));
+
+        assert_eq!(response.status, status);
+        let body = answer.split("\r\n\r\n").nth(1).unwrap();
+        assert_eq!(response.text(), body);
+        for (field, value) in [
+            ("www-authenticate", "Basic"),
+            ("x-why", "no"),
+            ("location", "/login"),
+        ] {
+            let sent = answer.to_lowercase().contains(&format!("\r\n{field}:"));
+            assert_eq!(
+                response.fields.get(field),
+                sent.then_some(value),
+                "{status}"
+            );
+        }
+        assert!(upstream.requests().is_empty());
+    }
+}
+
+#[test]
+fn an_answer_that_is_no_http_or_too_large_is_a_bad_reply() {
+    let large: &'static str = format!(
+        "HTTP/1.1 403 No\r\nContent-Length: 20000\r\n\r\n{}",
+        "x".repeat(20_000)
+    )
+    .leak();
+    for answer in [
+        "nonsense\r\n\r\n",
+        large,
+        "HTTP/1.1 302 Found\r\nContent-Length: 0\r\n\r\n",
+    ] {
+        let upstream = upstream();
+        let server = AuthServer::start(answer);
+        let proxyd = server.setup(&upstream).start();
+
+        let response = proxyd.connect().ask(get("/", &[]));
+
+        refusal(&response, 500, "AGENT");
+        assert_eq!(reason(&proxyd, &response), "agent_bad_reply");
+    }
+}

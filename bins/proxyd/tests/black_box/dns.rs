@@ -1,0 +1,384 @@
+//! Targets by name, resolved by a real name server.
+
+use crate::support::{Config, admin, reason, refusal, target};
+use proxy_testkit::{DnsReply, DnsServer, Proxyd, RawClient, Upstream, get, ok};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr, TcpListener};
+
+/// The nth address of the loopback network, from 1.
+fn ip(number: u8) -> IpAddr {
+    Ipv4Addr::new(127, 0, 0, number).into()
+}
+
+/// Upstreams at `127.0.0.1`, `127.0.0.2`, … with one port, each saying its address.
+fn upstreams<const N: usize>() -> ([Upstream; N], u16) {
+    let scripts = |listeners: [TcpListener; N]| {
+        listeners.map(|listener| {
+            let said = listener.local_addr().unwrap().ip().to_string();
+            Upstream::start_on(listener, move |served| {
+                while served.request().is_some() {
+                    served.send(ok(&said));
+                }
+            })
+        })
+    };
+    loop {
+        let first = TcpListener::bind((ip(1), 0)).unwrap();
+        let port = first.local_addr().unwrap().port();
+        let others = (2..).take(N - 1);
+        let others = others.map(|number| TcpListener::bind((ip(number), port)));
+        let Ok(others) = others.collect::<Result<Vec<_>, _>>() else {
+            continue;
+        };
+        let all: Vec<_> = std::iter::once(first).chain(others).collect();
+        return (scripts(all.try_into().unwrap()), port);
+    }
+}
+
+/// A configuration that asks `server`, with times of one second.
+fn config(server: &DnsServer, upstream: &str) -> Config {
+    let address = server.address();
+    Config::new()
+        .route("all", r#"upstream "u""#)
+        .upstream("u", upstream)
+        .top(&format!(
+            "admin {{ address \"127.0.0.1:0\" }}\n\
+             system {{ dns {{ name-servers \"{address}\"; timeout-secs 1; min-ttl-secs 1; max-ttl-secs 1 }} }}"
+        ))
+}
+
+fn targets(proxyd: &Proxyd) -> Vec<Value> {
+    let document = admin(proxyd, "/admin/upstreams");
+    document["upstreams"]["u"]["targets"]
+        .as_array()
+        .unwrap()
+        .clone()
+}
+
+fn addresses(proxyd: &Proxyd) -> Vec<String> {
+    let targets = targets(proxyd);
+    let address = |target: &Value| target["address"].as_str().unwrap().to_owned();
+    targets.iter().map(address).collect()
+}
+
+/// Asks until the targets are as wanted; after each look-up at the latest.
+#[track_caller]
+fn settle(proxyd: &Proxyd, server: &DnsServer, wanted: &[String]) {
+    for _ in 0..20 {
+        if addresses(proxyd) == wanted {
+            return;
+        }
+        server.wait_for_queries(1);
+    }
+    panic!("{:?} is not {wanted:?}", addresses(proxyd));
+}
+
+/// The upstreams that answer 12 requests.
+fn answering(client: &mut RawClient) -> BTreeSet<String> {
+    (0..12).map(|_| client.ask(get("/", &[])).text()).collect()
+}
+
+fn at(number: u8, port: u16) -> String {
+    format!("127.0.0.{number}:{port}")
+}
+
+#[test]
+fn each_address_of_a_name_is_a_target_of_its_own() {
+    let (upstreams, port) = upstreams::<3>();
+    let server = DnsServer::start();
+    server.set_addresses("app.test", &[ip(1), ip(2), ip(3)]);
+    let proxyd = config(&server, &format!("target \"app.test:{port}\"")).start();
+    let mut client = proxyd.connect();
+
+    for _ in 0..12 {
+        assert_eq!(client.ask(get("/", &[])).status, 200);
+    }
+
+    let shares = upstreams.each_ref().map(|one| one.requests().len());
+    assert_eq!(shares, [4, 4, 4]);
+    let listed = targets(&proxyd);
+    let names: Vec<_> = listed.iter().map(|one| one["name"].clone()).collect();
+    assert_eq!(names, [(); 3].map(|()| format!("app.test:{port}")));
+    let expected = [1, 2, 3].map(|number| at(number, port));
+    assert_eq!(addresses(&proxyd), expected);
+    let page = metrics(&proxyd);
+    let counted = format!("proxy_dns_addresses{{name=\"app.test:{port}\"}} 3");
+    assert!(page.contains(&counted), "{page}");
+}
+
+fn metrics(proxyd: &Proxyd) -> String {
+    let mut client = RawClient::connect(proxyd.admin_address());
+    client
+        .ask("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .text()
+}
+
+#[test]
+fn a_changed_answer_keeps_the_connections_of_addresses_that_stay() {
+    let (upstreams, port) = upstreams::<3>();
+    let server = DnsServer::start();
+    server.set_addresses("app.test", &[ip(1), ip(2)]);
+    let proxyd = config(&server, &format!("target \"app.test:{port}\"")).start();
+    let mut client = proxyd.connect();
+    assert_eq!(answering(&mut client).len(), 2);
+
+    server.set_addresses("app.test", &[ip(3), ip(2)]);
+    settle(&proxyd, &server, &[at(2, port), at(3, port)]);
+    upstreams[0].wait_for_ends(1);
+
+    let answering = answering(&mut client);
+    assert_eq!(
+        answering,
+        ["127.0.0.2", "127.0.0.3"].map(str::to_owned).into()
+    );
+    let connections = upstreams.each_ref().map(Upstream::connections);
+    assert_eq!(connections, [1, 1, 1]);
+    let targets = targets(&proxyd);
+    assert!(
+        targets[0]["total_requests"].as_u64() > Some(6),
+        "{targets:?}"
+    );
+}
+
+#[test]
+fn the_last_good_answer_is_kept_when_name_servers_fail() {
+    let (_upstreams, port) = upstreams::<2>();
+    let server = DnsServer::start();
+    server.set_addresses("app.test", &[ip(1), ip(2)]);
+    let proxyd = config(&server, &format!("target \"app.test:{port}\"")).start();
+    let mut client = proxyd.connect();
+    let failures = |proxyd: &Proxyd| {
+        let page = metrics(proxyd);
+        let name =
+            format!("proxy_dns_lookups_total{{name=\"app.test:{port}\",result=\"failure\"}} ");
+        let line = page.lines().find_map(|line| line.strip_prefix(&name));
+        line.map_or(0, |count| count.parse::<u32>().unwrap())
+    };
+
+    let mut before = 0;
+    for reply in [
+        Some(DnsReply::Failure),
+        Some(DnsReply::Silence),
+        Some(DnsReply::Garbage),
+        Some(DnsReply::Addresses(1, Vec::new())),
+        None,
+    ] {
+        let told = format!("{reply:?}");
+        match reply {
+            Some(reply) => server.set("app.test", reply),
+            None => server.remove("app.test"),
+        }
+        let failed = (0..100).any(|_| {
+            server.wait_for_queries(1);
+            before < failures(&proxyd)
+        });
+        assert!(failed, "{told}");
+        before = failures(&proxyd);
+        assert_eq!(answering(&mut client).len(), 2, "{told}");
+    }
+    assert!(targets(&proxyd).iter().all(|one| one["healthy"] == true));
+}
+
+#[test]
+fn a_name_that_never_had_an_address_is_answered_502_until_it_has_one() {
+    let (_upstreams, port) = upstreams::<1>();
+    let server = DnsServer::start();
+    let proxyd = config(&server, &format!("target \"app.test:{port}\"")).start();
+    let mut client = proxyd.connect();
+
+    let refused = client.ask(get("/", &[]));
+    refusal(&refused, 502, "UPSTREAM_ERROR");
+    assert_eq!(reason(&proxyd, &refused), "dns_failed");
+    let [unhealthy] = &targets(&proxyd)[..] else {
+        panic!("one target stands for the name");
+    };
+    assert_eq!(unhealthy["address"], format!("app.test:{port}"));
+    assert_eq!(unhealthy["causes"], serde_json::json!(["dns"]));
+    let error = unhealthy["last_error"].as_str().unwrap();
+    assert!(error.contains("cannot resolve app.test"), "{error}");
+
+    server.set_addresses("app.test", &[ip(1)]);
+    settle(&proxyd, &server, &[at(1, port)]);
+    assert_eq!(client.ask(get("/", &[])).text(), "127.0.0.1");
+}
+
+#[test]
+fn a_name_server_that_is_silent_is_given_up_in_time() {
+    let (_upstreams, port) = upstreams::<1>();
+    let server = DnsServer::start();
+    server.set("app.test", DnsReply::Silence);
+    let proxyd = config(&server, &format!("target \"app.test:{port}\"")).start();
+
+    let error = targets(&proxyd)[0]["last_error"].clone();
+
+    assert!(
+        error.as_str().unwrap().contains("no answer within 1s"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_truncated_answer_is_asked_for_by_tcp_and_a_huge_one_is_cut() {
+    let (_upstreams, port) = upstreams::<1>();
+    let server = DnsServer::start();
+    let many = (1..=250).chain(1..=250).map(ip);
+    let more = (1..=250).map(|last| IpAddr::from([127, 0, 1, last]));
+    let all: Vec<IpAddr> = many.chain(more).collect();
+    server.set_addresses("app.test", &all);
+    let proxyd = config(&server, &format!("target \"app.test:{port}\"")).start();
+
+    assert_eq!(targets(&proxyd).len(), 256);
+    let by_tcp = |query: &(&str, String, u16)| query.0 == "tcp";
+    assert!(server.queries().iter().any(by_tcp));
+    let lines = proxyd.stderr().lines().concat();
+    assert!(lines.contains("a target has too many addresses"));
+}
+
+#[test]
+fn srv_records_give_hosts_ports_and_weights() {
+    let (upstreams, port) = upstreams::<2>();
+    let spare = Upstream::saying("spare");
+    let server = DnsServer::start();
+    let service = |priority, weight, port, host: &str| (priority, weight, port, host.to_owned());
+    let records = vec![
+        service(10, 30, port, "one.app.test"),
+        service(10, 10, port, "two.app.test"),
+        service(20, 10, spare.address().port(), "one.app.test"),
+    ];
+    server.set("_http._tcp.app.test", DnsReply::Services(1, records));
+    server.set_addresses("one.app.test", &[ip(1)]);
+    server.set_addresses("two.app.test", &[ip(2)]);
+    let settings = r#"target "_http._tcp.app.test"; load-balancing "weighted""#;
+    let proxyd = config(&server, settings).start();
+    let mut client = proxyd.connect();
+
+    for _ in 0..40 {
+        assert_eq!(client.ask(get("/", &[])).status, 200);
+    }
+
+    let shares = upstreams.each_ref().map(|one| one.requests().len());
+    assert_eq!((shares, spare.requests().len()), ([30, 10], 0));
+    assert_eq!(targets(&proxyd)[0]["name"], "_http._tcp.app.test");
+    let lower = vec![service(20, 10, spare.address().port(), "one.app.test")];
+    server.set("_http._tcp.app.test", DnsReply::Services(1, lower));
+    settle(&proxyd, &server, &[spare.address().to_string()]);
+    assert_eq!(client.ask(get("/", &[])).text(), "spare");
+}
+
+#[test]
+fn names_are_looked_up_again_by_their_ttl_within_bounds() {
+    let (_upstreams, port) = upstreams::<1>();
+    let server = DnsServer::start();
+    server.set("long.test", DnsReply::Addresses(86_400, vec![ip(1)]));
+    server.set("short.test", DnsReply::Addresses(0, vec![ip(1)]));
+    let upstream = format!("target \"long.test:{port}\"; target \"short.test:{port}\"");
+    let proxyd = Config::new()
+        .route("all", r#"upstream "u""#)
+        .upstream("u", &upstream)
+        .top(&format!(
+            "system {{ dns {{ name-servers \"{}\"; min-ttl-secs 1; max-ttl-secs 3 }} }}",
+            server.address()
+        ))
+        .start();
+
+    // Two queries for each look-up, one of each family.
+    let count = |wanted: &str| {
+        let queries = server.queries();
+        queries.iter().filter(|(_, name, _)| name == wanted).count() / 2
+    };
+    while count("long.test") < 3 {
+        server.wait_for_queries(1);
+    }
+    let short = count("short.test");
+    // In the six seconds of two long rests.
+    assert!((5..=8).contains(&short), "{short}");
+    drop(proxyd);
+}
+
+#[test]
+fn an_address_that_refuses_costs_no_request_of_its_name() {
+    let (mut upstreams, port) = upstreams::<3>();
+    upstreams[0].stop_accepting();
+    upstreams[2].stop_accepting();
+    let server = DnsServer::start();
+    server.set_addresses("app.test", &[ip(1), ip(2), ip(3)]);
+    let settings = format!("target \"app.test:{port}\"; connection-pool {{ max-idle 0 }}");
+    let proxyd = config(&server, &settings).start();
+    let mut client = proxyd.connect();
+
+    for _ in 0..30 {
+        // A method that is not tried again by itself.
+        let response = client.ask(crate::support::post("/", "x"));
+        assert_eq!(response.text(), "127.0.0.2");
+    }
+
+    let targets = targets(&proxyd);
+    let failed = |position: usize| targets[position]["failed_requests"].as_u64().unwrap();
+    assert!(failed(0) > 0 && failed(2) > 0, "{targets:?}");
+    assert_eq!(failed(1), 0);
+    assert_eq!(targets[1]["total_requests"].as_u64(), Some(30));
+}
+
+#[test]
+fn a_target_keeps_its_health_while_other_addresses_of_its_name_change() {
+    let (_upstreams, port) = upstreams::<2>();
+    let server = DnsServer::start();
+    // No server listens at the third address.
+    server.set_addresses("app.test", &[ip(1), ip(3)]);
+    let check =
+        r#"health-check type="tcp" { interval-ms 50; timeout-ms 50; unhealthy-threshold 1 }"#;
+    let settings = format!("target \"app.test:{port}\"; {check}");
+    let proxyd = config(&server, &settings).start();
+    let unhealthy = || {
+        let listed = targets(&proxyd).into_iter();
+        let unhealthy = listed.filter(|one| one["healthy"] == false);
+        unhealthy
+            .map(|one| (one["address"].clone(), one["unhealthy_since"].clone()))
+            .collect::<Vec<_>>()
+    };
+    while unhealthy().is_empty() {
+        std::thread::yield_now();
+    }
+    let before = unhealthy();
+    assert_eq!(before[0].0, at(3, port));
+
+    server.set_addresses("app.test", &[ip(1), ip(2), ip(3)]);
+    settle(&proxyd, &server, &[1, 2, 3].map(|number| at(number, port)));
+
+    assert_eq!(unhealthy(), before);
+}
+
+#[test]
+fn a_reload_keeps_resolved_targets_and_their_connections() {
+    let (upstreams, port) = upstreams::<2>();
+    let server = DnsServer::start();
+    server.set_addresses("app.test", &[ip(1), ip(2)]);
+    let config = config(&server, &format!("target \"app.test:{port}\""));
+    let proxyd = config.start();
+    let mut client = proxyd.connect();
+    assert_eq!(answering(&mut client).len(), 2);
+
+    let kdl = config
+        .route("more", r#"matches { path "/x" }; upstream "u""#)
+        .kdl();
+    assert!(matches!(
+        proxyd.reload(&kdl),
+        proxy_testkit::Reload::Applied
+    ));
+
+    assert_eq!(answering(&mut client).len(), 2);
+    let connections = upstreams.each_ref().map(Upstream::connections);
+    assert_eq!(connections, [1, 1]);
+}
+
+#[test]
+fn a_name_in_the_hosts_file_needs_no_name_server() {
+    let upstream = Upstream::saying("here");
+    let server = DnsServer::start();
+    let named = target(&upstream).replace("127.0.0.1", "localhost");
+    let proxyd = config(&server, &named).start();
+
+    assert_eq!(proxyd.connect().ask(get("/", &[])).text(), "here");
+    assert!(server.queries().is_empty(), "{:?}", server.queries());
+}

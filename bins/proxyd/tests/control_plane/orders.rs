@@ -1,0 +1,164 @@
+//! What a node does with the orders of its own control plane.
+
+use crate::world::{PROXYD, Page, World, said, until_says};
+use control_testkit::until;
+use proxy_testkit::{Launch, Reload};
+use serde_json::{Value, json};
+use std::net::TcpListener;
+
+#[test]
+fn a_node_enrols_and_runs_the_bundle_of_its_order() {
+    let world = World::start();
+    let (url, project) = (&world.url, &world.project);
+    let (token, folder) = (world.token.display(), world.folder.path().display());
+    let own = format!(
+        "worker-threads 1; control-plane {{ url \"{url}\"; project \"{project}\"; \
+         enrolment-token-file \"{token}\"; data-dir \"{folder}/node\" }}\n"
+    );
+    let proxyd = Launch::new(PROXYD, &own).start();
+    let node = world.node_id();
+    let page = Page::new("one");
+    let one = world.bundle(&page.files);
+    world.assign(&one, &node);
+    until_says(page.address, "one");
+    let status = world.verdict(&node, &one);
+    assert_eq!(status["verdict"], "accepted", "{status}");
+    for field in ["desired", "active", "last_good"] {
+        assert_eq!(status[field], json!(one), "{field}");
+    }
+    assert_eq!(status["staged"], Value::Null);
+    for _ in 0..5 {
+        assert_eq!(said(page.address), "one");
+    }
+    // An order again makes the node report at once, and does not make it serve less.
+    let other = Page::on(page.address, "two");
+    let two = world.bundle(&other.files);
+    world.assign(&two, &node);
+    until_says(page.address, "two");
+    let status = world.verdict(&node, &two);
+    assert_eq!(status["active"], json!(two), "{status}");
+    drop(proxyd);
+}
+
+#[test]
+fn a_bundle_that_fails_on_the_node_changes_nothing_and_is_reported_with_traffic() {
+    let world = World::start();
+    let _proxyd = world.node("node");
+    let node = world.node_id();
+    let page = Page::new("one");
+    let one = world.bundle(&page.files);
+    world.assign(&one, &node);
+    until_says(page.address, "one");
+    world.verdict(&node, &one);
+    for _ in 0..9 {
+        said(page.address);
+    }
+    // Another program has the address: only the node can find that out.
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let bad = Page::on(taken.local_addr().unwrap(), "two");
+    let bad = world.bundle(&bad.files);
+    world.assign(&bad, &node);
+    let status = world.verdict(&node, &bad);
+    assert_eq!(status["verdict"], "rejected", "{status}");
+    assert_eq!(status["active"], json!(one), "{status}");
+    assert_eq!(status["last_good"], json!(one));
+    let reason = status["diagnostics"][0].as_str().unwrap();
+    assert!(reason.contains("cannot listen"), "{status}");
+    assert_eq!(said(page.address), "one");
+    let traffic = &world.view(&node)["traffic"]["routes"]["page"];
+    assert!(
+        traffic["requests"].as_u64() >= Some(9),
+        "{}",
+        world.view(&node)
+    );
+    let counts = traffic["latency"].as_array().unwrap().iter();
+    let counted: u64 = counts.filter_map(Value::as_u64).sum();
+    assert_eq!(Some(counted), traffic["requests"].as_u64());
+}
+
+#[test]
+fn a_bundle_leaves_the_machines_own_settings_alone() {
+    let world = World::start();
+    let files = json!({"proxy.kdl": "control-plane { url \"http://127.0.0.1:1\" }\n"});
+    let made = world
+        .post("bundles", &json!({"name": "edge", "files": files}))
+        .json();
+    assert_eq!(made["state"], "rejected", "{made}");
+    assert_eq!(made["diagnostics"][0]["code"], "node-setting");
+}
+
+#[test]
+fn a_revoked_bundle_gives_way_to_the_one_before() {
+    let world = World::start();
+    let _proxyd = world.node("node");
+    let node = world.node_id();
+    let page = Page::new("one");
+    let one = world.bundle(&page.files);
+    world.assign(&one, &node);
+    until_says(page.address, "one");
+    world.verdict(&node, &one);
+    let two = world.bundle(&Page::on(page.address, "two").files);
+    world.assign(&two, &node);
+    until_says(page.address, "two");
+    world.verdict(&node, &two);
+    world.post(&format!("bundles/{two}/revoke"), &Value::Null);
+    until_says(page.address, "one");
+    assert_eq!(world.verdict(&node, &one)["active"], json!(one));
+}
+
+#[test]
+fn an_order_by_a_rotated_key_is_believed() {
+    let world = World::start();
+    let _proxyd = world.node("node");
+    let node = world.node_id();
+    let keys = format!("/api/v1/orgs/{}/signing-keys", world.org);
+    let old = world.operator.get(&keys).json()["items"][0]["id"].clone();
+    for step in [keys.clone(), format!("{keys}/rotate")] {
+        let answer = world.operator.post(&step, &json!({}));
+        assert!(answer.status < 300, "{step}: {}", answer.text);
+    }
+    let deactivate = format!("{keys}/{}/deactivate", old.as_str().unwrap());
+    let answer = world.operator.post(&deactivate, &json!({}));
+    assert!(answer.status < 300, "{}", answer.text);
+    let page = Page::new("rotated");
+    let bundle = world.bundle(&page.files);
+    world.assign(&bundle, &node);
+    until_says(page.address, "rotated");
+    assert_eq!(world.verdict(&node, &bundle)["verdict"], "accepted");
+}
+
+#[test]
+fn a_node_enrols_with_its_name_and_labels() {
+    let world = World::start();
+    let own = world.own("node", &world.url);
+    let named = own.replace(
+        "node-name \"node\"",
+        "node-name \"edge-7\"\n    labels \"region=eu\" \"tier=a\"",
+    );
+    let _proxyd = Launch::new(PROXYD, &named).start();
+    let node = world.view(&world.node_id());
+    assert_eq!(node["name"], "edge-7", "{node}");
+    assert_eq!(node["labels"], json!({"region": "eu", "tier": "a"}));
+}
+
+#[test]
+fn a_reload_keeps_the_bundle_and_takes_the_nodes_own_settings() {
+    let world = World::start();
+    let proxyd = world.node("node");
+    let node = world.node_id();
+    let page = Page::new("one");
+    let one = world.bundle(&page.files);
+    world.assign(&one, &node);
+    until_says(page.address, "one");
+    let own = world
+        .own("node", &world.url)
+        .replace("worker-threads 1", "worker-threads 2");
+    assert_eq!(proxyd.reload(&own), Reload::Applied);
+    assert_eq!(said(page.address), "one");
+    until("both workers serve", || {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", proxyd.id())).unwrap();
+        let names =
+            tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
+        names.filter(|name| name.contains("proxy-worker")).count() == 2
+    });
+}

@@ -1,0 +1,153 @@
+//! What a node does without its control plane, without its disk, and with damaged files.
+
+use crate::world::{PROXYD, Page, World, on_a_full_disk, said, until_says};
+use control_testkit::until;
+use proxy_testkit::{Launch, RawClient};
+use serde_json::json;
+use std::fs;
+use std::path::Path;
+
+/// A node that has run a bundle and ended.
+fn ran(world: &World) -> (String, Page, String) {
+    let mut proxyd = world.node("node");
+    let node = world.node_id();
+    let page = Page::new("one");
+    let one = world.bundle(&page.files);
+    world.assign(&one, &node);
+    until_says(page.address, "one");
+    world.verdict(&node, &one);
+    proxyd.terminate();
+    proxyd.wait();
+    (node, page, one)
+}
+
+#[test]
+fn a_node_starts_from_its_last_good_bundle_while_the_control_plane_is_away() {
+    let mut world = World::start();
+    let (node, page, one) = ran(&world);
+    world.kill();
+    let _proxyd = world.node("node");
+    until_says(page.address, "one");
+    world.restart();
+    until("the node reports again", || {
+        world.view(&node)["status"]["active"] == json!(one)
+    });
+    assert_eq!(said(page.address), "one");
+}
+
+#[test]
+fn a_control_plane_that_goes_away_takes_nothing_with_it() {
+    let mut world = World::start();
+    let _proxyd = world.node("node");
+    let node = world.node_id();
+    let page = Page::new("one");
+    let one = world.bundle(&page.files);
+    world.assign(&one, &node);
+    until_says(page.address, "one");
+    world.kill();
+    for _ in 0..50 {
+        assert_eq!(said(page.address), "one");
+    }
+    world.restart();
+    let two = world.bundle(&Page::on(page.address, "two").files);
+    world.assign(&two, &node);
+    until_says(page.address, "two");
+    world.verdict(&node, &two);
+}
+
+#[test]
+fn damaged_files_in_the_data_folder_cost_no_more_than_a_fetch() {
+    let world = World::start();
+    let (node, page, one) = ran(&world);
+    let data = world.folder.path().join("node");
+    fs::write(data.join("state.json"), b"\x00garbage").unwrap();
+    for archive in files(&data.join("bundles")) {
+        fs::write(archive, b"garbage").unwrap();
+    }
+    fs::create_dir_all(data.join("active/garbage")).unwrap();
+    let mut proxyd = world.node("node");
+    until_says(page.address, "one");
+    assert_eq!(world.verdict(&node, &one)["active"], json!(one));
+    proxyd.terminate();
+    proxyd.wait();
+    for archive in files(&data.join("bundles")) {
+        let whole = fs::read(&archive).unwrap();
+        fs::write(archive, &whole[..whole.len() / 2]).unwrap();
+    }
+    let _proxyd = world.node("node");
+    until_says(page.address, "one");
+}
+
+#[test]
+fn a_node_whose_identity_is_damaged_enrols_again() {
+    let world = World::start();
+    let (node, ..) = ran(&world);
+    let data = world.folder.path().join("node");
+    fs::write(data.join("identity.json"), "{").unwrap();
+    let own = world.own("node", &world.url);
+    let renamed = own.replace("node-name \"node\"", "node-name \"again\"");
+    let proxyd = Launch::new(PROXYD, &renamed).start();
+    until("another node has enrolled", || {
+        world.get("nodes")["items"]
+            .as_array()
+            .is_some_and(|nodes| nodes.len() == 2)
+    });
+    assert_ne!(world.get("nodes")["items"][1]["id"], json!(node));
+    // The admin interface is there, whatever becomes of the control plane.
+    drop(RawClient::connect(proxyd.admin_address()));
+}
+
+#[test]
+fn a_full_disk_keeps_the_bundle_in_force() {
+    let world = World::start();
+    let limited = on_a_full_disk(world.folder.path(), 64);
+    let own = world.own("node", &world.url);
+    let _proxyd = Launch::new(&limited, &own).start();
+    let node = world.node_id();
+    let page = Page::new("one");
+    let one = world.bundle(&page.files);
+    world.assign(&one, &node);
+    until_says(page.address, "one");
+    world.verdict(&node, &one);
+    let mut large = Page::on(page.address, "two").files;
+    // Text that no compression makes small enough.
+    let mut state = 1_u64;
+    let noise = (0..400_000).map(|_| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        char::from(b'!' + u8::try_from((state >> 33) % 90).unwrap())
+    });
+    large["www/large.txt"] = json!(noise.collect::<String>());
+    let two = world.bundle(&large);
+    world.assign(&two, &node);
+    let status = world.verdict(&node, &two);
+    assert_eq!(status["verdict"], "rejected", "{status}");
+    assert_eq!(status["active"], json!(one), "{status}");
+    let reason = status["diagnostics"][0].as_str().unwrap();
+    assert!(reason.contains("cannot keep the bundle"), "{status}");
+    assert_eq!(said(page.address), "one");
+}
+
+#[test]
+fn a_data_folder_that_cannot_be_used_keeps_nothing_from_being_served() {
+    let world = World::start();
+    fs::write(world.folder.path().join("node"), "a file, not a folder").unwrap();
+    let page = Page::new("");
+    let own = world.own("node", &world.url);
+    let local = format!(
+        "listeners {{ listener \"main\" {{ address \"{}\" }} }}\n\
+         routes {{ route \"r\" {{ service-type \"builtin\"; builtin-handler \"health\" }} }}\n{own}",
+        page.address
+    );
+    let proxyd = Launch::new(PROXYD, &local).start();
+    until("the node serves", || said(page.address).contains("healthy"));
+    drop(proxyd.stderr().find(0, |record| {
+        record.text("message").contains("not followed yet")
+    }));
+}
+
+fn files(folder: &Path) -> Vec<std::path::PathBuf> {
+    let found = fs::read_dir(folder).unwrap();
+    found.map(|entry| entry.unwrap().path()).collect()
+}

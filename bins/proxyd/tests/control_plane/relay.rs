@@ -1,0 +1,148 @@
+//! What stands between a node and its control plane, and may be up to no good.
+
+use proxy_testkit::{Request, Served, Upstream};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// What the relay does with answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Mode {
+    Pass,
+    /// One byte of every archive is another.
+    TamperedArchive,
+    /// Another signature on every order.
+    OtherSignature,
+    /// Every order is the first one that came by.
+    FirstOrder,
+    /// Bytes that are no HTTP.
+    Garbage,
+    /// A body without an end.
+    Flood,
+    /// No answer.
+    Silence,
+}
+
+const MODES: [Mode; 7] = [
+    Mode::Pass,
+    Mode::TamperedArchive,
+    Mode::OtherSignature,
+    Mode::FirstOrder,
+    Mode::Garbage,
+    Mode::Flood,
+    Mode::Silence,
+];
+
+pub(crate) struct Relay {
+    upstream: Upstream,
+    mode: Arc<AtomicU8>,
+}
+
+impl Relay {
+    /// Stands before the control plane at `url`.
+    pub(crate) fn before(url: &str) -> Self {
+        let target = url.strip_prefix("http://").unwrap().to_owned();
+        let mode = Arc::new(AtomicU8::new(Mode::Pass as u8));
+        let (shared, first) = (Arc::clone(&mode), Arc::new(OnceLock::new()));
+        let upstream = Upstream::start(move |served| {
+            let Some(request) = served.request() else {
+                return;
+            };
+            relay(served, &request, &target, &shared, &first);
+        });
+        Self { upstream, mode }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.upstream.address())
+    }
+
+    pub(crate) fn set(&self, mode: Mode) {
+        self.mode.store(mode as u8, Ordering::SeqCst);
+    }
+
+    /// How many requests have come.
+    pub(crate) fn requests(&self) -> usize {
+        self.upstream.requests().len()
+    }
+}
+
+fn relay(
+    served: &mut Served,
+    request: &Request,
+    target: &str,
+    mode: &AtomicU8,
+    first: &OnceLock<Vec<u8>>,
+) {
+    let mode = || MODES[usize::from(mode.load(Ordering::SeqCst))];
+    match mode() {
+        Mode::Garbage => {
+            served.send(b"\x00\xffnothing that could be read\r\n\r\n\r\n");
+            return;
+        }
+        Mode::Flood => {
+            served.send("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n[");
+            let piece = "[".repeat(65_536);
+            while served.send(&piece) {}
+            return;
+        }
+        Mode::Silence => {
+            drop(served.end());
+            return;
+        }
+        Mode::Pass | Mode::TamperedArchive | Mode::OtherSignature | Mode::FirstOrder => {}
+    }
+    let Some(mut answer) = forward(request, target) else {
+        return;
+    };
+    let is_order = request.target.contains("/desired") && find(&answer, b"\"signature\"").is_some();
+    if is_order {
+        first.get_or_init(|| answer.clone());
+    }
+    // A long poll is answered in the mode of that time, not of the time when it was asked.
+    match mode() {
+        Mode::TamperedArchive if request.target.ends_with("/archive") => {
+            if let Some(byte) = answer.last_mut() {
+                *byte ^= 1;
+            }
+        }
+        Mode::OtherSignature if is_order => {
+            let at = find(&answer, b"\"signature\":\"").unwrap() + 14;
+            answer[at] = if answer[at] == b'A' { b'B' } else { b'A' };
+        }
+        Mode::FirstOrder if request.target.contains("/desired") => {
+            if let Some(first) = first.get() {
+                answer.clone_from(first);
+            }
+        }
+        Mode::Pass
+        | Mode::TamperedArchive
+        | Mode::OtherSignature
+        | Mode::FirstOrder
+        | Mode::Garbage
+        | Mode::Flood
+        | Mode::Silence => {}
+    }
+    served.send(answer);
+}
+
+/// The answer of the control plane, which closes its connection afterwards.
+fn forward(request: &Request, target: &str) -> Option<Vec<u8>> {
+    let head_end = find(&request.raw, b"\r\n\r\n")?;
+    let head = String::from_utf8_lossy(&request.raw[..head_end]).into_owned();
+    let mut stream = TcpStream::connect(target).ok()?;
+    let message = format!("{head}\r\nconnection: close\r\n\r\n");
+    stream.write_all(message.as_bytes()).ok()?;
+    stream.write_all(&request.body).ok()?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).ok()?;
+    Some(answer)
+}
+
+fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
+    bytes
+        .windows(wanted.len())
+        .position(|window| window == wanted)
+}

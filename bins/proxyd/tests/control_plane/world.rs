@@ -1,0 +1,219 @@
+//! A running control plane, and nodes that follow it.
+
+use control_testkit::{Answer, Client, Program, until};
+use proxy_testkit::{Launch, Proxyd, RawClient, free_port};
+use serde_json::{Value, json};
+use std::fs;
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+pub(crate) const PROXYD: &str = env!("CARGO_BIN_EXE_proxyd");
+
+/// A control plane with a project, an operator and an enrolment token for ten nodes.
+pub(crate) struct World {
+    pub(crate) folder: TempDir,
+    pub(crate) controld: Option<Program>,
+    pub(crate) operator: Client,
+    pub(crate) org: String,
+    pub(crate) project: String,
+    pub(crate) url: String,
+    pub(crate) token: PathBuf,
+}
+
+/// `controld` lies beside `proxyd`, as `cargo build --workspace` leaves it.
+fn program() -> String {
+    let program = Path::new(PROXYD).with_file_name("controld");
+    assert!(program.is_file(), "build controld too: --workspace");
+    program.display().to_string()
+}
+
+impl World {
+    pub(crate) fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("controld");
+        let arguments = ["--data-dir".to_owned(), data.display().to_string()];
+        let mut controld = Program::start(&program(), &arguments);
+        let token = controld.setup_token();
+        let body = json!({
+            "org_name": "acme", "project_name": "edge", "api_key_name": "first",
+            "email": "ann@example.com", "user_name": "Ann", "password": "correct horse battery",
+        });
+        let url = controld.base_url().to_owned();
+        let made = Client::new(&url)
+            .with_bearer(&token)
+            .post("/api/v1/setup", &body)
+            .json();
+        let text = |value: &Value| {
+            value
+                .as_str()
+                .unwrap_or_else(|| panic!("{made}"))
+                .to_owned()
+        };
+        let operator = Client::new(&url).with_bearer(&text(&made["api_key"]["secret"]));
+        let (org, project) = (text(&made["org"]["id"]), text(&made["project"]["id"]));
+        let path = format!("/api/v1/projects/{project}/enrolment-tokens");
+        let made = operator
+            .post(&path, &json!({"name": "nodes", "max_uses": 10}))
+            .json();
+        let secret = made["secret"].as_str();
+        let token = folder.path().join("enrolment.token");
+        fs::write(&token, secret.unwrap_or_else(|| panic!("{made}"))).unwrap();
+        Self {
+            folder,
+            controld: Some(controld),
+            operator,
+            org,
+            project,
+            url,
+            token,
+        }
+    }
+
+    /// The control plane again, on the port and the data of before.
+    pub(crate) fn restart(&mut self) {
+        drop(self.controld.take());
+        let data = self.folder.path().join("controld");
+        let address = self.url.strip_prefix("http://").unwrap();
+        let arguments = ["--data-dir", data.to_str().unwrap(), "--listen", address];
+        self.controld = Some(Program::start_on(&program(), &arguments));
+    }
+
+    pub(crate) fn kill(&mut self) {
+        self.controld.take().unwrap().kill();
+    }
+
+    pub(crate) fn path(&self, rest: &str) -> String {
+        format!("/api/v1/projects/{}/{rest}", self.project)
+    }
+
+    pub(crate) fn post(&self, rest: &str, body: &Value) -> Answer {
+        let answer = self.operator.post(&self.path(rest), body);
+        assert!(answer.status < 300, "{rest}: {}", answer.text);
+        answer
+    }
+
+    pub(crate) fn get(&self, rest: &str) -> Value {
+        self.operator.get(&self.path(rest)).json()
+    }
+
+    /// A node's own file, with this data folder below the world's.
+    pub(crate) fn own(&self, data: &str, url: &str) -> String {
+        let (project, token) = (&self.project, self.token.display());
+        let data = self.folder.path().join(data);
+        format!(
+            "worker-threads 1\ncontrol-plane {{\n    url \"{url}\"\n    project \"{project}\"\n    \
+             enrolment-token-file \"{token}\"\n    data-dir \"{}\"\n    node-name \"{}\"\n}}\n",
+            data.display(),
+            data.file_name().unwrap().to_str().unwrap(),
+        )
+    }
+
+    /// A node that follows the control plane itself.
+    pub(crate) fn node(&self, data: &str) -> Proxyd {
+        Launch::new(PROXYD, &self.own(data, &self.url)).start()
+    }
+
+    /// The only node of the project, once it has enrolled.
+    pub(crate) fn node_id(&self) -> String {
+        let mut id = String::new();
+        until("a node has enrolled", || {
+            let nodes = self.get("nodes");
+            let found = nodes["items"][0]["id"].as_str();
+            found.unwrap_or_default().clone_into(&mut id);
+            !id.is_empty()
+        });
+        id
+    }
+
+    pub(crate) fn view(&self, node: &str) -> Value {
+        self.get(&format!("nodes/{node}"))
+    }
+
+    /// A signed bundle of these files.
+    pub(crate) fn bundle(&self, files: &Value) -> String {
+        let made = self
+            .post("bundles", &json!({"name": "edge", "files": files}))
+            .json();
+        assert_eq!(made["state"], "signed", "{made}");
+        made["id"].as_str().unwrap().to_owned()
+    }
+
+    pub(crate) fn assign(&self, bundle: &str, node: &str) {
+        self.post(
+            &format!("bundles/{bundle}/assign"),
+            &json!({"nodes": [node]}),
+        );
+    }
+
+    /// Waits until the node has answered its newest order, which is for `bundle`.
+    pub(crate) fn verdict(&self, node: &str, bundle: &str) -> Value {
+        let mut view = Value::Null;
+        until("the node has answered", || {
+            view = self.view(node);
+            let (desired, status) = (&view["desired"], &view["status"]);
+            desired["bundle"] == bundle
+                && status["verdict"] != Value::Null
+                && status["order"] == desired["order"]
+        });
+        said_of(&view)
+    }
+}
+
+/// What a node said, with its diagnostics.
+pub(crate) fn said_of(view: &Value) -> Value {
+    let mut status = view["status"].clone();
+    status["diagnostics"] = view["diagnostics"].clone();
+    status
+}
+
+/// A bundle that answers on a port of its own with a page that says `word`.
+pub(crate) struct Page {
+    pub(crate) address: SocketAddr,
+    pub(crate) files: Value,
+}
+
+impl Page {
+    pub(crate) fn new(word: &str) -> Self {
+        let port = free_port();
+        Self::on(SocketAddr::from(([127, 0, 0, 1], port)), word)
+    }
+
+    pub(crate) fn on(address: SocketAddr, word: &str) -> Self {
+        let config = format!(
+            "listeners {{ listener \"main\" {{ address \"{address}\" }} }}\n\
+             routes {{ route \"page\" {{ service-type \"static\"; static-files {{ root \"www\" }} }} }}\n"
+        );
+        Self {
+            address,
+            files: json!({"proxy.kdl": config, "www/index.html": word}),
+        }
+    }
+}
+
+/// What the page at `address` says; nothing while there is none.
+pub(crate) fn said(address: SocketAddr) -> String {
+    let Ok(mut client) = RawClient::try_connect(address) else {
+        return String::new();
+    };
+    client.send(proxy_testkit::get("/", &[]));
+    client
+        .try_response()
+        .map(|response| response.text())
+        .unwrap_or_default()
+}
+
+pub(crate) fn until_says(address: SocketAddr, word: &str) {
+    until(&format!("{address} says {word}"), || said(address) == word);
+}
+
+/// A program that runs proxyd with files of at most `kibibytes`, as on a disk that is full.
+pub(crate) fn on_a_full_disk(folder: &Path, kibibytes: u32) -> PathBuf {
+    let wrapper = folder.join("limited");
+    // A shell counts in blocks of 512 or 1024 bytes.
+    let script = format!("#!/bin/sh\ntrap '' XFSZ\nulimit -f {kibibytes}\nexec {PROXYD} \"$@\"\n");
+    fs::write(&wrapper, script).unwrap();
+    fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755)).unwrap();
+    wrapper
+}

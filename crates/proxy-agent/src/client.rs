@@ -1,0 +1,66 @@
+//! One worker's access to one agent, whatever protocol it speaks.
+
+use crate::error::CallError;
+use crate::ext_authz::ExtAuthzClient;
+use crate::forward_auth::ForwardAuthClient;
+use crate::native::NativeClient;
+use crate::session::HeadAnswer;
+use agent_protocol::RequestHeaders;
+use proxy_model::AgentProtocol;
+use proxy_plan::AgentEndpoint;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// One worker's access to one agent. Connections are opened on demand, and closed when it is dropped.
+#[derive(Debug)]
+pub struct AgentClient {
+    endpoint: Arc<AgentEndpoint>,
+    protocol: Protocol,
+}
+
+#[derive(Debug)]
+enum Protocol {
+    Native(NativeClient),
+    ForwardAuth(ForwardAuthClient),
+    ExtAuthz(ExtAuthzClient),
+}
+
+impl AgentClient {
+    /// No connections yet.
+    #[must_use]
+    pub fn new(endpoint: Arc<AgentEndpoint>) -> Self {
+        let own = Arc::clone(&endpoint);
+        let protocol = match endpoint.protocol {
+            AgentProtocol::Native => Protocol::Native(NativeClient::new(own)),
+            AgentProtocol::ForwardAuth => Protocol::ForwardAuth(ForwardAuthClient::new(own)),
+            AgentProtocol::ExtAuthz => Protocol::ExtAuthz(ExtAuthzClient::new(own)),
+        };
+        Self { endpoint, protocol }
+    }
+
+    /// What its connections depend on.
+    pub fn endpoint(&self) -> &Arc<AgentEndpoint> {
+        &self.endpoint
+    }
+
+    /// Asks about the head of a request, at the time `now` since the worker's start. `head` has the id
+    /// and the number of events replaced.
+    ///
+    /// # Errors
+    /// There is no decision.
+    pub async fn begin(
+        &self,
+        now: Duration,
+        head: RequestHeaders<'_>,
+    ) -> Result<HeadAnswer, CallError> {
+        let decision = match &self.protocol {
+            Protocol::Native(client) => return client.begin(now, head).await,
+            Protocol::ForwardAuth(client) => client.decide(&head).await?,
+            Protocol::ExtAuthz(client) => client.decide(&head).await?,
+        };
+        Ok(HeadAnswer {
+            decision,
+            session: None,
+        })
+    }
+}

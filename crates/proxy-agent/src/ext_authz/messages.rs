@@ -1,0 +1,194 @@
+//! The messages of `envoy.service.auth.v3`, as far as they are used.
+
+use agent_protocol::RequestHeaders;
+use prost::{Message, Oneof};
+use std::collections::BTreeMap;
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct CheckRequest {
+    #[prost(message, optional, tag = "1")]
+    attributes: Option<AttributeContext>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct AttributeContext {
+    #[prost(message, optional, tag = "1")]
+    source: Option<Peer>,
+    #[prost(message, optional, tag = "4")]
+    request: Option<AttributeRequest>,
+    #[prost(btree_map = "string, string", tag = "10")]
+    context_extensions: BTreeMap<String, String>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Peer {
+    #[prost(message, optional, tag = "1")]
+    address: Option<Address>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Address {
+    #[prost(message, optional, tag = "1")]
+    socket_address: Option<SocketAddress>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct SocketAddress {
+    #[prost(string, tag = "2")]
+    address: String,
+    #[prost(uint32, tag = "3")]
+    port_value: u32,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct AttributeRequest {
+    #[prost(message, optional, tag = "2")]
+    http: Option<HttpRequest>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct HttpRequest {
+    #[prost(string, tag = "1")]
+    id: String,
+    #[prost(string, tag = "2")]
+    method: String,
+    #[prost(btree_map = "string, string", tag = "3")]
+    headers: BTreeMap<String, String>,
+    #[prost(string, tag = "4")]
+    path: String,
+    #[prost(string, tag = "5")]
+    host: String,
+    #[prost(string, tag = "6")]
+    scheme: String,
+    #[prost(int64, tag = "9")]
+    size: i64,
+    #[prost(string, tag = "10")]
+    protocol: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct CheckResponse {
+    #[prost(message, optional, tag = "1")]
+    pub(crate) status: Option<Status>,
+    #[prost(oneof = "HttpResponse", tags = "2, 3")]
+    pub(crate) http_response: Option<HttpResponse>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Status {
+    #[prost(int32, tag = "1")]
+    pub(crate) code: i32,
+}
+
+#[derive(Clone, PartialEq, Oneof)]
+pub(crate) enum HttpResponse {
+    #[prost(message, tag = "2")]
+    Denied(DeniedHttpResponse),
+    #[prost(message, tag = "3")]
+    Ok(OkHttpResponse),
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct DeniedHttpResponse {
+    #[prost(message, optional, tag = "1")]
+    pub(crate) status: Option<HttpStatus>,
+    #[prost(message, repeated, tag = "2")]
+    pub(crate) headers: Vec<HeaderValueOption>,
+    #[prost(string, tag = "3")]
+    pub(crate) body: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct HttpStatus {
+    #[prost(int32, tag = "1")]
+    pub(crate) code: i32,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct OkHttpResponse {
+    #[prost(message, repeated, tag = "2")]
+    pub(crate) headers: Vec<HeaderValueOption>,
+    #[prost(string, repeated, tag = "5")]
+    pub(crate) headers_to_remove: Vec<String>,
+    #[prost(message, repeated, tag = "6")]
+    pub(crate) response_headers_to_add: Vec<HeaderValueOption>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct HeaderValueOption {
+    #[prost(message, optional, tag = "1")]
+    pub(crate) header: Option<HeaderValue>,
+    #[prost(message, optional, tag = "2")]
+    pub(crate) append: Option<BoolValue>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct HeaderValue {
+    #[prost(string, tag = "1")]
+    pub(crate) key: String,
+    #[prost(string, tag = "2")]
+    pub(crate) value: String,
+    #[prost(bytes = "vec", tag = "3")]
+    pub(crate) raw_value: Vec<u8>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct BoolValue {
+    #[prost(bool, tag = "1")]
+    pub(crate) value: bool,
+}
+
+impl CheckRequest {
+    /// The question about a request. Lines of one field are joined by commas.
+    pub(crate) fn of(head: &RequestHeaders<'_>) -> Self {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let mut headers = BTreeMap::<String, String>::new();
+        for field in &head.headers {
+            let value = text(field.value().as_bytes());
+            headers
+                .entry(field.name().to_owned())
+                .and_modify(|line| {
+                    line.push(',');
+                    line.push_str(&value);
+                })
+                .or_insert(value);
+        }
+        let host = text(head.authority.as_bytes());
+        let path = text(head.target.as_bytes());
+        // Envoy has the parts of the request line among the fields.
+        for (name, value) in [
+            (":authority", &host),
+            (":path", &path),
+            (":method", &head.method.clone().into_owned()),
+            (":scheme", &head.scheme.clone().into_owned()),
+        ] {
+            headers.insert(name.to_owned(), value.clone());
+        }
+        let address = SocketAddress {
+            address: head.client_ip.clone().into_owned(),
+            port_value: head.client_port.map_or(0, u32::from),
+        };
+        let http = HttpRequest {
+            id: head.correlation_id.clone().into_owned(),
+            method: head.method.clone().into_owned(),
+            headers,
+            path,
+            host,
+            scheme: head.scheme.clone().into_owned(),
+            size: -1,
+            protocol: head.http_version.clone().into_owned(),
+        };
+        let route = ("route".to_owned(), head.route.clone().into_owned());
+        Self {
+            attributes: Some(AttributeContext {
+                source: Some(Peer {
+                    address: Some(Address {
+                        socket_address: Some(address),
+                    }),
+                }),
+                request: Some(AttributeRequest { http: Some(http) }),
+                context_extensions: BTreeMap::from([route]),
+            }),
+        }
+    }
+}

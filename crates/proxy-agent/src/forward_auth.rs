@@ -1,0 +1,177 @@
+//! Agents that are asked by a request over HTTP/1.1, as by nginx's `auth_request` and Traefik's
+//! `forwardAuth`.
+
+use crate::error::CallError;
+use crate::http_answer::{HttpAnswer, limited_body};
+use agent_protocol::{Allow, Decision, Header, HeaderEdit, RequestHeaders, is_protected};
+use bytes::Bytes;
+use http::header::{HOST, HeaderMap};
+use http::{HeaderName, HeaderValue, Method, Request, Response};
+use http_body_util::Empty;
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use proxy_plan::AgentEndpoint;
+use std::cell::RefCell;
+use std::sync::Arc;
+use tokio::net::UnixStream;
+
+/// Idle connections that are kept.
+const MAX_IDLE: usize = 16;
+/// The least buffer that the HTTP library works with.
+const MIN_BUFFER_BYTES: usize = 8_192;
+
+/// Connections of one worker to one agent; each carries one request at a time.
+#[derive(Debug)]
+pub(crate) struct ForwardAuthClient {
+    endpoint: Arc<AgentEndpoint>,
+    idle: RefCell<Vec<http1::SendRequest<Empty<Bytes>>>>,
+}
+
+impl ForwardAuthClient {
+    pub(crate) fn new(endpoint: Arc<AgentEndpoint>) -> Self {
+        Self {
+            endpoint,
+            idle: RefCell::default(),
+        }
+    }
+
+    /// Asks about the head of a request. A request on an idle connection that ends under it is sent
+    /// again, on a new one.
+    pub(crate) async fn decide(&self, head: &RequestHeaders<'_>) -> Result<Decision, CallError> {
+        loop {
+            let idle = self.idle.borrow_mut().pop();
+            let Some(mut connection) = idle else {
+                break;
+            };
+            if connection.ready().await.is_ok()
+                && let Ok(response) = connection.send_request(self.request(head)).await
+            {
+                return self.finish(connection, response).await;
+            }
+        }
+        let mut connection = self.connect().await?;
+        let sent = connection.send_request(self.request(head)).await;
+        let response = sent.map_err(|error| failed(&error))?;
+        self.finish(connection, response).await
+    }
+
+    async fn connect(&self) -> Result<http1::SendRequest<Empty<Bytes>>, CallError> {
+        let stream = UnixStream::connect(&self.endpoint.socket).await;
+        let stream = stream.map_err(|error| CallError::Unreachable(error.to_string()))?;
+        let limit = usize::try_from(self.endpoint.max_response_bytes).unwrap_or(usize::MAX);
+        let (sender, connection) = http1::Builder::new()
+            .max_buf_size(limit.max(MIN_BUFFER_BYTES))
+            .handshake(TokioIo::new(stream))
+            .await
+            .map_err(|error| CallError::Unreachable(error.to_string()))?;
+        tokio::task::spawn_local(async move {
+            // The request that fails with it tells the cause.
+            connection.await.unwrap_or_default();
+        });
+        Ok(sender)
+    }
+
+    async fn finish(
+        &self,
+        connection: http1::SendRequest<Empty<Bytes>>,
+        response: Response<Incoming>,
+    ) -> Result<Decision, CallError> {
+        let (head, body) = response.into_parts();
+        let body = limited_body(body, self.endpoint.max_response_bytes).await?;
+        let mut idle = self.idle.borrow_mut();
+        if !connection.is_closed() && idle.len() < MAX_IDLE {
+            idle.push(connection);
+        }
+        drop(idle);
+        if head.status.is_success() {
+            return Ok(allow(&self.endpoint.copy_headers, &head.headers));
+        }
+        let answer = HttpAnswer {
+            status: head.status.as_u16(),
+            headers: plain_headers(&head.headers),
+            body: body.to_vec(),
+        };
+        answer.into_decision()
+    }
+
+    /// The request that asks: a GET with the client's fields, and its method, URL and address in fields
+    /// of their own.
+    fn request(&self, head: &RequestHeaders<'_>) -> Request<Empty<Bytes>> {
+        let mut request = Request::new(Empty::new());
+        *request.method_mut() = Method::GET;
+        *request.uri_mut() = self.endpoint.request_path.parse().unwrap_or_default();
+        let headers = request.headers_mut();
+        for field in head
+            .headers
+            .iter()
+            .filter(|field| !is_protected(field.name()))
+        {
+            let name = HeaderName::from_bytes(field.name().as_bytes());
+            let value = HeaderValue::from_bytes(field.value().as_bytes());
+            if let (Ok(name), Ok(value)) = (name, value) {
+                headers.append(name, value);
+            }
+        }
+        let target = head.target.as_bytes();
+        let authority = head.authority.as_bytes();
+        let url = [head.scheme.as_bytes(), b"://", authority, target].concat();
+        for (name, value) in [
+            ("x-correlation-id", head.correlation_id.as_bytes()),
+            ("x-forwarded-for", head.client_ip.as_bytes()),
+            ("x-forwarded-host", authority),
+            ("x-forwarded-method", head.method.as_bytes()),
+            ("x-forwarded-proto", head.scheme.as_bytes()),
+            ("x-forwarded-uri", target),
+            ("x-original-method", head.method.as_bytes()),
+            ("x-original-uri", target),
+            ("x-original-url", &url),
+        ] {
+            if let Ok(value) = HeaderValue::from_bytes(value) {
+                headers.insert(HeaderName::from_static(name), value);
+            }
+        }
+        let host = HeaderValue::from_bytes(authority);
+        let local = HeaderValue::from_static("localhost");
+        let host = host.ok().filter(|host| !host.is_empty()).unwrap_or(local);
+        headers.insert(HOST, host);
+        request
+    }
+}
+
+/// Sets the fields of `names` that the answer has, and removes the rest: the client's own are not to
+/// pass for the agent's.
+fn allow(names: &[HeaderName], answered: &HeaderMap) -> Decision {
+    let mut edits = Vec::new();
+    for name in names {
+        edits.extend(HeaderEdit::remove(name.as_str().to_owned()).ok());
+        let values = answered.get_all(name).iter();
+        let added =
+            values.filter_map(|value| HeaderEdit::add(name.as_str().to_owned(), text(value)).ok());
+        edits.extend(added);
+    }
+    Decision::Allow(Allow {
+        request_headers: edits,
+        ..Allow::default()
+    })
+}
+
+fn plain_headers(headers: &HeaderMap) -> Vec<Header<'static>> {
+    let plain = headers
+        .iter()
+        .filter(|(name, _)| !is_protected(name.as_str()));
+    let plain =
+        plain.filter_map(|(name, value)| Header::new(name.as_str().to_owned(), text(value)).ok());
+    plain.collect()
+}
+
+fn text(value: &HeaderValue) -> agent_protocol::Text<'static> {
+    agent_protocol::Text(value.as_bytes().to_vec().into())
+}
+
+fn failed(error: &hyper::Error) -> CallError {
+    if error.is_parse() {
+        return CallError::BadReply(error.to_string());
+    }
+    CallError::Closed
+}

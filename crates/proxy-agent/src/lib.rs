@@ -1,0 +1,20 @@
+//! Calls external agents, which decide about requests, over Unix sockets.
+//!
+//! An [`AgentClient`] keeps the connections of one worker to one agent. A [`Session`] is one request on
+//! one connection. Deadlines are the caller's: a call that is dropped is given up.
+
+mod client;
+mod connection;
+mod driver;
+mod error;
+mod ext_authz;
+mod forward_auth;
+mod http_answer;
+mod native;
+mod outcome;
+mod session;
+
+pub use client::AgentClient;
+pub use error::CallError;
+pub use outcome::{AgentOutcome, BreakerResult, outcomes_page};
+pub use session::{HeadAnswer, Session};

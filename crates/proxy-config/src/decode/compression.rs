@@ -1,0 +1,40 @@
+//! The `compression` block of a route.
+
+use super::block::Block;
+use super::decoder::Decoder;
+use proxy_coding::Coding;
+use proxy_model::registry::policies as spec;
+use proxy_model::registry::{Kind, Many, Spec};
+use proxy_model::{Compression, MediaRange, Setting};
+
+/// Without a list: the one that compresses fastest for its size first.
+const PREFERRED: [Coding; 3] = [Coding::Zstd, Coding::Brotli, Coding::Gzip];
+
+pub(super) fn compression<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Compression> {
+    let b = b.inner(d, &spec::COMPRESSION)?;
+    let compression = Compression {
+        place: b.place(d),
+        codings: list_or(d, &b, &spec::COMPRESSION_CODINGS, || PREFERRED.to_vec()),
+        types: list_or(d, &b, &spec::COMPRESSION_TYPES, MediaRange::usual),
+        min_size: b.setting(d, &spec::COMPRESSION_MIN_SIZE),
+        gzip_level: b.setting(d, &spec::GZIP_LEVEL),
+        brotli_level: b.setting(d, &spec::BROTLI_LEVEL),
+        zstd_level: b.setting(d, &spec::ZSTD_LEVEL),
+    };
+    b.close(d);
+    Some(compression)
+}
+
+fn list_or<'t, K: Kind>(
+    d: &mut Decoder<'t, '_>,
+    b: &Block<'t>,
+    spec: &Spec<K, Many>,
+    usual: impl FnOnce() -> Vec<K::Value>,
+) -> Setting<Vec<K::Value>> {
+    let list = b.list(d, spec);
+    let first = list.first().and_then(Setting::place);
+    match first {
+        Some(place) => Setting::at(list.into_iter().map(|one| one.value).collect(), place),
+        None => Setting::defaulted(usual()),
+    }
+}

@@ -1,0 +1,33 @@
+//! The `shadow` block of a route.
+
+use super::block::Block;
+use super::decoder::Decoder;
+use super::names::Among;
+use crate::diagnostic_code::DiagnosticCode;
+use proxy_model::registry::policies as spec;
+use proxy_model::{Service, Setting, Shadow, UpstreamIndex};
+
+pub(super) fn shadow<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Shadow> {
+    let b = b.inner(d, &spec::SHADOW)?;
+    let place = b.place(d);
+    let name = b.required(d, &spec::SHADOW_UPSTREAM);
+    let percent = b.setting(d, &spec::SHADOW_PERCENT);
+    b.close(d);
+    let upstream = d.resolve_name(Among::Upstreams, &name?)?;
+    Some(Shadow {
+        place,
+        upstream: Setting {
+            value: UpstreamIndex(upstream.value),
+            origin: upstream.origin,
+        },
+        percent,
+    })
+}
+
+/// Reports copies on a route that forwards nothing.
+pub(super) fn check(d: &mut Decoder<'_, '_>, shadow: Option<&Shadow>, service: Option<&Service>) {
+    if let (Some(shadow), Some(Service::Builtin(_) | Service::Static(_))) = (shadow, service) {
+        let message = "`shadow` goes with an `upstream`";
+        d.fault(DiagnosticCode::Conflict, shadow.place, message);
+    }
+}

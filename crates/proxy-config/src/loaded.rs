@@ -1,0 +1,84 @@
+//! A valid configuration, and the warnings that depend on where it is to run.
+
+use crate::diagnostic::Diagnostic;
+use crate::diagnostic_code::DiagnosticCode;
+use crate::report::Report;
+use proxy_model::{Model, Place, Setting};
+
+/// Descriptors that the process needs for itself, beside its connections.
+const DESCRIPTORS_FOR_OURSELVES: u64 = 100;
+
+/// A valid configuration.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The configuration, valid as a whole.
+    pub model: Model,
+    /// Doubtful settings.
+    pub warnings: Report,
+}
+
+impl Loaded {
+    /// Adds a warning if no request could be served. A part of a configuration may lack listeners
+    /// or routes; one that is about to be applied should not.
+    pub fn expect_to_serve(&mut self) {
+        let message = if self.model.listeners.is_empty() {
+            "there is no listener: nobody can connect"
+        } else if self.model.routes.is_empty() {
+            "there is no route: every request is answered 404"
+        } else {
+            return;
+        };
+        let nowhere = Place::default();
+        self.warnings.push(Diagnostic::new(
+            DiagnosticCode::NobodyServed,
+            nowhere,
+            message,
+        ));
+    }
+
+    /// Adds a warning if the connection limit exceeds `descriptors`, the process's limit of open
+    /// files, less those it needs for itself.
+    pub fn compare_with_descriptors(&mut self, descriptors: u64) {
+        let limit = &self.model.limits.max_total_connections;
+        let room = descriptors.saturating_sub(DESCRIPTORS_FOR_OURSELVES);
+        if u64::from(limit.value) <= room {
+            return;
+        }
+        let message = format!(
+            "`max-total-connections` is {limit}, but the process may have {descriptors} files only"
+        );
+        let place = limit.place().unwrap_or_default();
+        let label = if limit.place().is_some() {
+            "too many"
+        } else {
+            "nothing is written here; this is the default"
+        };
+        self.warnings.push(
+            Diagnostic::new(DiagnosticCode::TooManyConnections, place, message)
+                .label(label)
+                .help(format!(
+                    "set it to {room} or less, or raise the limit (`ulimit -n`)"
+                )),
+        );
+    }
+
+    /// Adds a warning that `worst_bytes`, the most memory that the configuration can take, are more than
+    /// `limit_bytes`, the limit on memory.
+    pub fn compare_with_memory(&mut self, worst_bytes: u64, limit_bytes: u64) {
+        let limits = &self.model.limits;
+        let bytes = limits.max_memory_bytes.as_ref().and_then(Setting::place);
+        let percent = limits.max_memory_percent.as_ref().and_then(Setting::place);
+        let place = bytes.or(percent).unwrap_or_default();
+        let message = format!(
+            "the limit on memory is {limit_bytes} bytes, but peers can make the process hold \
+             {worst_bytes}"
+        );
+        self.warnings.push(
+            Diagnostic::new(DiagnosticCode::MemoryBeyondLimit, place, message)
+                .label("new connections are refused before other limits are reached")
+                .help(
+                    "`--test --verbose` shows the sum; lower the limits in it, or raise this one",
+                ),
+        );
+    }
+}

@@ -1,0 +1,12 @@
+//! The length of a body.
+
+/// The way in which the end of a body is determined. [RFC 9112 §6.3]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyLength {
+    /// By its length in bytes, which may be 0.
+    Length(u64),
+    /// By its last chunk.
+    Chunked,
+    /// By the end of the connection.
+    UntilClose,
+}

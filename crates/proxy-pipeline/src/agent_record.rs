@@ -1,0 +1,73 @@
+//! What agents have decided about a request so far.
+
+use agent_protocol::{Completion, HeaderEdit, MetadataByAgent, RequestId};
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue};
+use proxy_agent::Session;
+use proxy_plan::AgentPlan;
+use proxy_telemetry::AgentFields;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What agents have decided about a request so far, and their sessions.
+#[derive(Debug, Default)]
+pub(crate) struct AgentRecord {
+    /// In the order of the route; agents that failed have none.
+    pub(crate) sessions: Vec<AgentSession>,
+    pub(crate) metadata: MetadataByAgent,
+    /// Edits of the response that were decided before it came.
+    pub(crate) response_edits: Vec<HeaderEdit>,
+    /// The last agent that was asked, and what came of it.
+    pub(crate) last: Option<(Arc<str>, &'static str)>,
+    /// Time spent on waiting for agents.
+    pub(crate) took: Duration,
+    /// The response that an agent gives in place of the proxy's own.
+    pub(crate) reply: Option<AgentReply>,
+}
+
+/// An agent with a session for the request.
+#[derive(Debug)]
+pub(crate) struct AgentSession {
+    pub(crate) agent: Arc<AgentPlan>,
+    pub(crate) session: Session,
+}
+
+/// What an agent gives for the response to a request that it refuses.
+#[derive(Debug, Default)]
+pub(crate) struct AgentReply {
+    pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
+    /// `None` keeps the proxy's own.
+    pub(crate) body: Option<Bytes>,
+}
+
+impl AgentRecord {
+    /// Takes the session at `index`, which [`Self::put_back`] returns to its place.
+    pub(crate) fn take(&mut self, index: usize) -> Option<AgentSession> {
+        (index < self.sessions.len()).then(|| self.sessions.remove(index))
+    }
+
+    pub(crate) fn put_back(&mut self, index: usize, session: AgentSession) {
+        self.sessions
+            .insert(index.min(self.sessions.len()), session);
+    }
+
+    /// What the access log says.
+    pub(crate) fn access_fields(&self) -> Option<AgentFields<'_>> {
+        let (agent, decision) = self.last.as_ref()?;
+        Some(AgentFields {
+            agent,
+            decision,
+            took: self.took,
+        })
+    }
+
+    /// Tells every agent that wants to know it how the request ended.
+    pub(crate) fn complete(&mut self, completion: &Completion<'_>) {
+        for AgentSession { session, .. } in self.sessions.drain(..) {
+            session.complete(completion.clone());
+        }
+    }
+}
+
+/// A completion of which the agent's session sets the id.
+pub(crate) const UNNUMBERED: RequestId = RequestId::CONNECTION;

@@ -1,0 +1,161 @@
+//! The agents of a route: asked about its requests before they are forwarded, and about the responses.
+
+mod call;
+mod content;
+mod edits;
+mod event;
+mod failure;
+mod reply;
+mod request_body;
+mod response_body;
+
+use crate::agent_record::AgentSession;
+use crate::body::Body;
+use crate::exchange::Exchange;
+use crate::known_headers;
+use agent_protocol::{Allow, Decision, EventKind, ProxyMessage};
+use call::{AgentCall, CallOutcome};
+use http::Response;
+use proxy_clock::RequestTimers;
+use proxy_errors::Problem;
+use proxy_plan::{AgentPlan, RouteAgents, RoutePlan};
+use proxy_telemetry::AgentEvent;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Asks the agents about the request, one after the other. Returns the response of one that sends the
+/// client elsewhere. `end_by` is the time, since the worker's start, at which the request must end.
+pub(crate) async fn inspect_request(
+    exchange: &mut Exchange,
+    (route, agents): (&RoutePlan, &RouteAgents),
+    end_by: Option<Duration>,
+) -> Result<Option<Response<Body>>, Problem> {
+    prepare_head(exchange);
+    let timers = timers(exchange, end_by);
+    for agent in &agents.agents {
+        let Some(decision) = ask_about_request(exchange, agent, &timers).await? else {
+            continue;
+        };
+        if let Some(response) = reply::to_request(exchange, agent, decision)? {
+            return Ok(Some(response));
+        }
+    }
+    let replied = request_body::inspect(exchange, route, &timers).await?;
+    timers.stop();
+    Ok(replied)
+}
+
+/// Asks the agents about the response, in the order of the route, and applies their edits.
+pub(crate) async fn inspect_response(
+    exchange: &mut Exchange,
+    mut response: Response<Body>,
+    end_by: Option<Duration>,
+) -> Result<Response<Body>, Problem> {
+    let Some(record) = &mut exchange.record().agents else {
+        return Ok(response);
+    };
+    let early = std::mem::take(&mut record.response_edits);
+    edits::apply(&early, response.headers_mut());
+    let timers = timers(exchange, end_by);
+    let mut index = 0;
+    while let Some(mut session) = response_body::take_session(exchange, index) {
+        let agent = Arc::clone(&session.agent);
+        let decision = if session.session.wants_response_headers() {
+            ask_about_response(exchange, &mut session, &response, &timers).await
+        } else {
+            Ok(Some(Decision::Allow(Allow::default())))
+        };
+        // The session of an agent that failed ends here, other agents are told how the request ends.
+        if !matches!(decision, Ok(None)) {
+            exchange
+                .record()
+                .agents
+                .get_or_insert_default()
+                .put_back(index, session);
+            index += 1;
+        }
+        if let Some(decision) = decision?
+            && let Some(reply) = reply::to_response(exchange, &agent, decision, &mut response)?
+        {
+            return Ok(reply);
+        }
+    }
+    let replied = response_body::inspect(exchange, &mut response, &timers).await?;
+    timers.stop();
+    Ok(replied.unwrap_or(response))
+}
+
+/// Brings the head into the form that agents see and edit: without claims of untrusted peers, and without
+/// fields that `Connection` names, or a client could have an agent's fields removed by it.
+fn prepare_head(exchange: &mut Exchange) {
+    let is_trusted = exchange.client().peer.trusted.get();
+    let Exchange { head, known, .. } = exchange;
+    known_headers::strip_for_agents(&mut head.headers, known, is_trusted);
+}
+
+fn timers(exchange: &Exchange, end_by: Option<Duration>) -> RequestTimers {
+    let total = end_by.map(|end| end.saturating_sub(exchange.worker().time.elapsed()));
+    exchange.timers(total)
+}
+
+/// The decision about the request's head; `None` if the agent failed and the request goes on without it.
+async fn ask_about_request(
+    exchange: &mut Exchange,
+    agent: &Arc<AgentPlan>,
+    timers: &RequestTimers,
+) -> Result<Option<Decision>, Problem> {
+    let active = Rc::clone(exchange.active());
+    let call = AgentCall::new(&active, agent, AgentEvent::RequestHeaders);
+    let outcome = {
+        let worker = exchange.worker();
+        let head = event::request_head(exchange, agent);
+        let asked = call.client().map(async |client| {
+            let answer = client.begin(worker.time.elapsed(), head).await?;
+            edits::check(&answer.decision).map(|()| answer)
+        });
+        call.run(worker, timers, asked).await
+    };
+    let CallOutcome { result, took } = outcome;
+    let mut session = None;
+    let decision = result.map(|answer| {
+        session = answer.session;
+        answer.decision
+    });
+    let decision = call.record(exchange, decision, took)?;
+    if let Some(mut session) = session {
+        let body = exchange.body.as_ref();
+        if body.is_none_or(http_body::Body::is_end_stream) {
+            session.end_events(EventKind::RequestBody);
+        }
+        let record = exchange.record().agents.get_or_insert_default();
+        record.sessions.push(AgentSession {
+            agent: Arc::clone(agent),
+            session,
+        });
+    }
+    Ok(decision)
+}
+
+/// The decision about the response's head; `None` if the agent failed and the response goes on without
+/// it.
+async fn ask_about_response(
+    exchange: &mut Exchange,
+    AgentSession { agent, session }: &mut AgentSession,
+    response: &Response<Body>,
+    timers: &RequestTimers,
+) -> Result<Option<Decision>, Problem> {
+    let active = Rc::clone(exchange.active());
+    let call = AgentCall::new(&active, agent, AgentEvent::ResponseHeaders);
+    let upstream = exchange.completion.upstream_name();
+    let head = event::response_head((session.next_event(), agent), upstream, response);
+    let message = ProxyMessage::ResponseHeaders(head);
+    let asked = async {
+        let asked = session.call(&message, (EventKind::ResponseHeaders, false));
+        let decision = asked.await?;
+        edits::check(&decision).map(|()| decision)
+    };
+    let CallOutcome { result, took } = call.run(exchange.worker(), timers, Some(asked)).await;
+    session.end_events(EventKind::ResponseHeaders);
+    call.record(exchange, result, took)
+}

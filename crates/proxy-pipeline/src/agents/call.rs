@@ -1,0 +1,198 @@
+//! One call of an agent: its permits, its time, and what is counted of it.
+
+use super::failure::AgentFailure;
+use crate::exchange::Exchange;
+use crate::state::{ActiveAgent, ActivePlan, Worker};
+use agent_protocol::Decision;
+use proxy_agent::{AgentClient, BreakerResult, CallError};
+use proxy_clock::RequestTimers;
+use proxy_clock::Timer;
+use proxy_errors::Problem;
+use proxy_health::{BreakerOpen, BreakerPermit};
+use proxy_limits::Permit;
+use proxy_plan::AgentPlan;
+use proxy_telemetry::{AgentDecision, AgentEvent, AgentMetrics};
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+/// A call of an agent about one event.
+#[derive(Debug)]
+pub(super) struct AgentCall<'a> {
+    agent: &'a Arc<AgentPlan>,
+    own: Option<&'a ActiveAgent>,
+    event: AgentEvent,
+}
+
+/// What came of a call.
+#[derive(Debug)]
+pub(super) struct CallOutcome<T> {
+    pub(super) result: Result<T, AgentFailure>,
+    pub(super) took: Duration,
+}
+
+/// A call among those without an answer.
+struct Pending<'a> {
+    metrics: &'a AgentMetrics,
+    _place: Permit,
+}
+
+impl<'a> AgentCall<'a> {
+    pub(super) fn new(
+        active: &'a ActivePlan,
+        agent: &'a Arc<AgentPlan>,
+        event: AgentEvent,
+    ) -> Self {
+        Self {
+            agent,
+            own: active.agents.get(agent.index),
+            event,
+        }
+    }
+
+    pub(super) fn client(&self) -> Option<&AgentClient> {
+        self.own.map(|own| &*own.client)
+    }
+
+    /// Awaits `call` within the agent's time, if its breaker and its queue admit it.
+    pub(super) async fn run<T>(
+        &self,
+        worker: &Worker,
+        timers: &RequestTimers,
+        call: Option<impl Future<Output = Result<T, CallError>>>,
+    ) -> CallOutcome<T> {
+        let began = worker.time.elapsed();
+        let (Some(own), Some(call)) = (self.own, call) else {
+            let error = CallError::Unreachable("the agent is not in the plan".to_owned());
+            let result = Err(AgentFailure::Call(error));
+            return CallOutcome {
+                result,
+                took: Duration::ZERO,
+            };
+        };
+        let admitted = self.admit(&own.metrics, worker.time.process_ns(began));
+        let (breaker, pending) = match admitted {
+            Ok(admitted) => admitted,
+            Err(failure) => {
+                return CallOutcome {
+                    result: Err(failure),
+                    took: Duration::ZERO,
+                };
+            }
+        };
+        let result = within(timers, self.agent.timeout, call).await;
+        drop(pending);
+        let ended = worker.time.elapsed();
+        settle(breaker, &result, worker.time.process_ns(ended));
+        CallOutcome {
+            result,
+            took: ended.saturating_sub(began),
+        }
+    }
+
+    fn admit<'m>(
+        &self,
+        metrics: &'m AgentMetrics,
+        now_ns: u64,
+    ) -> Result<(Option<BreakerPermit>, Pending<'m>), AgentFailure> {
+        let state = &self.agent.state;
+        let breaker = state.breaker.as_ref().map(|breaker| breaker.admit(now_ns));
+        let breaker = breaker
+            .transpose()
+            .map_err(|BreakerOpen { retry_after }| AgentFailure::BreakerOpen { retry_after })?;
+        let place = state.queue.acquire().map_err(AgentFailure::QueueFull)?;
+        metrics.queue_depth.add(1);
+        let pending = Pending {
+            metrics,
+            _place: place,
+        };
+        Ok((breaker, pending))
+    }
+
+    /// Counts and records the outcome. `None` if the agent failed and the request goes on without it.
+    pub(super) fn record(
+        &self,
+        exchange: &mut Exchange,
+        result: Result<Decision, AgentFailure>,
+        took: Duration,
+    ) -> Result<Option<Decision>, Problem> {
+        let record = exchange.record().agents.get_or_insert_default();
+        record.took += took;
+        let metrics = self.own.map(|own| &*own.metrics);
+        let name = Arc::clone(&self.agent.name);
+        let failure = match result {
+            Ok(decision) => {
+                record.last = Some((name, decision.name()));
+                if let Some(metrics) = metrics {
+                    metrics.decided(self.event, in_metrics(&decision), took);
+                }
+                return Ok(Some(decision));
+            }
+            Err(failure) => failure,
+        };
+        if let Some(metrics) = metrics {
+            failure.count(metrics, self.event);
+        }
+        let goes_on = self.agent.fails_open && failure.outcome().obeys_failure_mode();
+        record.last = Some((name, if goes_on { "failed_open" } else { "failed" }));
+        if goes_on {
+            return Ok(None);
+        }
+        Err(failure.into_problem(self.agent))
+    }
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        self.metrics.queue_depth.sub(1);
+    }
+}
+
+/// Awaits `call` for at most `time`, or until the request's own time is over.
+async fn within<T>(
+    timers: &RequestTimers,
+    time: Duration,
+    call: impl Future<Output = Result<T, CallError>>,
+) -> Result<T, AgentFailure> {
+    timers.start(Timer::Agent, time);
+    let mut call = pin!(call);
+    let result = poll_fn(|cx| {
+        if let Poll::Ready(answered) = call.as_mut().poll(cx) {
+            return Poll::Ready(answered.map_err(AgentFailure::Call));
+        }
+        match timers.deadline().take_expired() {
+            Some((timer, after)) => Poll::Ready(Err(AgentFailure::TimedOut { timer, after })),
+            None => Poll::Pending,
+        }
+    });
+    let result = result.await;
+    timers.stop();
+    result
+}
+
+/// Tells the breaker how the call went. The end of the request's own time is not the agent's failure.
+fn settle<T>(permit: Option<BreakerPermit>, result: &Result<T, AgentFailure>, now_ns: u64) {
+    let Some(permit) = permit else {
+        return;
+    };
+    let told = result.as_ref().map_or_else(
+        |failure| failure.outcome().breaker(),
+        |_| BreakerResult::Success,
+    );
+    match told {
+        BreakerResult::Success => permit.success(now_ns),
+        BreakerResult::Failure => permit.failure(now_ns),
+        BreakerResult::Nothing => None,
+    };
+}
+
+fn in_metrics(decision: &Decision) -> AgentDecision {
+    match decision {
+        Decision::Allow(_) => AgentDecision::Allow,
+        Decision::Block(_) => AgentDecision::Block,
+        Decision::Redirect(_) => AgentDecision::Redirect,
+        Decision::Challenge(_) => AgentDecision::Challenge,
+    }
+}

@@ -1,0 +1,152 @@
+//! The content of a body, decompressed, as far as agents may see it.
+
+use agent_protocol::BodyData;
+use http::HeaderMap;
+use proxy_coding::{Decoder, DecodingError, DecodingLimits};
+use proxy_errors::{Detail, Problem, Reason};
+use proxy_model::Limits;
+use proxy_plan::AgentPlan;
+use std::borrow::Cow;
+
+/// The greatest piece of a body in one event, in bytes.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// The content of a body, decompressed, as far as agents may see it.
+#[derive(Debug)]
+pub(super) struct Content {
+    bytes: Vec<u8>,
+    max_bytes: u64,
+    /// Bytes of the body as it was sent.
+    raw_bytes: u64,
+    decoder: Option<Decoder>,
+    was_decoded: bool,
+    /// The body goes on, or may.
+    is_truncated: bool,
+    error: Option<DecodingError>,
+}
+
+/// A piece of the content, for one event.
+#[derive(Debug)]
+pub(super) struct Shown<'c> {
+    pub(super) data: BodyData<'c>,
+    pub(super) is_last: bool,
+    pub(super) is_truncated: bool,
+    pub(super) was_decoded: bool,
+}
+
+impl Content {
+    /// No content yet, of a body with these fields. A coding that is not known is not decompressed.
+    pub(super) fn of(
+        headers: &HeaderMap,
+        limits: &Limits,
+        max_bytes: u64,
+    ) -> Result<Self, Problem> {
+        let limits = DecodingLimits {
+            max_ratio: *limits.max_decompression_ratio,
+            max_bytes: *limits.max_decompressed_size_bytes,
+        };
+        let decoder = match Decoder::of(headers, limits) {
+            Ok(decoder) => decoder,
+            Err(DecodingError::Unsupported) => None,
+            Err(error) => return Err(problem(error)),
+        };
+        Ok(Self {
+            bytes: Vec::new(),
+            max_bytes,
+            raw_bytes: 0,
+            was_decoded: decoder.is_some(),
+            decoder,
+            is_truncated: false,
+            error: None,
+        })
+    }
+
+    /// Takes a piece of the body as it was sent. Returns whether agents may see more.
+    pub(super) fn push(&mut self, piece: &[u8]) -> bool {
+        self.raw_bytes += piece.len() as u64;
+        let Self { bytes, decoder, .. } = self;
+        match decoder {
+            None => bytes.extend_from_slice(piece),
+            Some(decoder) => {
+                let decoded = decoder.push(piece, |content| bytes.extend_from_slice(content));
+                self.error = decoded.err();
+            }
+        }
+        let seen = self.raw_bytes.max(self.bytes.len() as u64);
+        self.is_truncated = self.max_bytes < seen;
+        self.error.is_none() && !self.is_truncated
+    }
+
+    /// Shows nothing of a body that may have no end.
+    pub(super) fn skip(&mut self) {
+        self.is_truncated = true;
+    }
+
+    /// Ends the content with the body.
+    pub(super) fn finish(&mut self) -> Result<(), Problem> {
+        if let Some(error) = self.error {
+            return Err(problem(error));
+        }
+        let Some(decoder) = self.decoder.take() else {
+            return Ok(());
+        };
+        let bytes = &mut self.bytes;
+        let finished = decoder.finish(|content| bytes.extend_from_slice(content));
+        finished.map_err(problem)?;
+        self.is_truncated = self.max_bytes < self.bytes.len() as u64;
+        Ok(())
+    }
+
+    /// The problem of a body that cannot be decompressed.
+    pub(super) fn decoding_problem(&self) -> Option<Problem> {
+        self.error.map(problem)
+    }
+
+    /// Refuses content that is larger than `agent` may see, unless the rest may pass.
+    pub(super) fn check(&self, agent: &AgentPlan) -> Result<(), Problem> {
+        if !self.is_truncated || agent.passes_oversize {
+            return Ok(());
+        }
+        let detail = Detail::Limit {
+            current: self.raw_bytes.max(self.bytes.len() as u64),
+            limit: self.max_bytes,
+        };
+        let problem = Problem::new(Reason::BodySizeLimit, detail);
+        Err(problem.with_setting(agent.max_body_setting).at_least())
+    }
+
+    /// What an agent sees: in pieces if `in_pieces`, else in one.
+    pub(super) fn pieces(&self, in_pieces: bool) -> impl Iterator<Item = Shown<'_>> {
+        let max = usize::try_from(self.max_bytes).unwrap_or(usize::MAX);
+        let seen = self.bytes.get(..max).unwrap_or(&self.bytes);
+        let size = if in_pieces {
+            PIECE_BYTES
+        } else {
+            seen.len().max(1)
+        };
+        let count = seen.len().div_ceil(size).max(1);
+        (0..count).map(move |index| {
+            let end = seen.len().min((index + 1).saturating_mul(size));
+            let piece = seen.get(index * size..end).unwrap_or_default();
+            Shown {
+                data: BodyData(Cow::Borrowed(piece)),
+                is_last: index + 1 == count,
+                is_truncated: self.is_truncated,
+                was_decoded: self.was_decoded,
+            }
+        })
+    }
+}
+
+/// A body over a limit is refused whether or not agents let larger ones pass: it is an attack.
+fn problem(error: DecodingError) -> Problem {
+    match error {
+        DecodingError::Size { limit, current } | DecodingError::Ratio { limit, current } => {
+            Problem::new(Reason::DecompressionLimit, Detail::Limit { current, limit })
+        }
+        DecodingError::Malformed | DecodingError::Unsupported => {
+            let detail = Detail::text(error.to_string());
+            Problem::new(Reason::BadContentEncoding, detail)
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Agents' edits of headers.
+
+use agent_protocol::{Block, Challenge, Decision, Header, HeaderEdit, Redirect, is_protected};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use proxy_agent::CallError;
+
+/// Applies `edits` in their order.
+pub(super) fn apply(edits: &[HeaderEdit], headers: &mut HeaderMap) {
+    for edit in edits {
+        match edit {
+            HeaderEdit::Set(header) => {
+                if let Some((name, value)) = field(header) {
+                    headers.insert(name, value);
+                }
+            }
+            HeaderEdit::Add(header) => {
+                if let Some((name, value)) = field(header) {
+                    headers.append(name, value);
+                }
+            }
+            HeaderEdit::Remove(name) => {
+                headers.remove(name.as_str());
+            }
+        }
+    }
+}
+
+/// Whether `decision` touches no field that is not an agent's to change.
+pub(super) fn check(decision: &Decision) -> Result<(), CallError> {
+    let touched = match decision {
+        Decision::Allow(allow) => {
+            let mut of_request = allow.request_headers.iter().map(HeaderEdit::name);
+            let of_request =
+                of_request.find(|name| is_protected(name) || is_written_by_proxy(name));
+            let mut of_response = allow.response_headers.iter().map(HeaderEdit::name);
+            of_request.or_else(|| of_response.find(|name| is_protected(name)))
+        }
+        Decision::Block(Block { headers, .. })
+        | Decision::Redirect(Redirect { headers, .. })
+        | Decision::Challenge(Challenge { headers, .. }) => headers
+            .iter()
+            .map(Header::name)
+            .find(|name| is_protected(name)),
+    };
+    match touched {
+        Some(name) => Err(CallError::BadReply(format!(
+            "the field `{name}` is not an agent's to change"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Fields of requests that the proxy writes itself.
+fn is_written_by_proxy(name: &str) -> bool {
+    matches!(
+        name,
+        "via" | "x-forwarded-for" | "x-forwarded-host" | "x-forwarded-proto"
+    )
+}
+
+/// The fields of an agent's response.
+pub(super) fn fields(headers: &[Header<'_>]) -> Vec<(HeaderName, HeaderValue)> {
+    headers.iter().filter_map(field).collect()
+}
+
+fn field(header: &Header<'_>) -> Option<(HeaderName, HeaderValue)> {
+    let name = HeaderName::from_bytes(header.name().as_bytes()).ok()?;
+    let value = HeaderValue::from_bytes(header.value().as_bytes()).ok()?;
+    Some((name, value))
+}

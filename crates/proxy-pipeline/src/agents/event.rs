@@ -1,0 +1,121 @@
+//! What agents are told.
+
+use super::content::Shown;
+use crate::body::Body;
+use crate::exchange::Exchange;
+use agent_protocol::{BodyChunk, Header, RequestHeaders, RequestId, ResponseHeaders, TlsClient};
+use http::uri::{Authority, PathAndQuery};
+use http::{HeaderMap, HeaderValue, Response, Version};
+use http_body::Body as _;
+use proxy_http1::RawTarget;
+use proxy_plan::AgentPlan;
+use std::borrow::Cow;
+
+/// The head of the request. Its id and number are the session's.
+pub(super) fn request_head<'e>(exchange: &'e Exchange, agent: &AgentPlan) -> RequestHeaders<'e> {
+    let Exchange { head, known, .. } = exchange;
+    let record = &exchange.completion.record;
+    let client = exchange.client();
+    let authority = head
+        .uri
+        .authority()
+        .map(|host| Authority::as_str(host).as_bytes());
+    let authority = authority.or_else(|| known.host.as_ref().map(HeaderValue::as_bytes));
+    let target = head.uri.path_and_query().map_or("", PathAndQuery::as_str);
+    let raw = head.extensions.get::<RawTarget>();
+    let target = raw.map_or(target.as_bytes(), |RawTarget(raw)| raw);
+    let routes = exchange.active().plan.routes();
+    let route = record.parts.route.and_then(|at| routes.get(at));
+    RequestHeaders {
+        id: RequestId::CONNECTION,
+        seq: 0,
+        timeout_ms: millis(agent),
+        correlation_id: record.correlation_id.to_str().unwrap_or_default().into(),
+        route: route.map_or("", |route| &*route.id).into(),
+        client_ip: record.client_ip.to_string().into(),
+        client_port: None,
+        tls: client.peer.tls.then(|| tls(exchange)),
+        method: head.method.as_str().into(),
+        scheme: if client.peer.tls { "https" } else { "http" }.into(),
+        authority: authority.unwrap_or_default().into(),
+        target: target.into(),
+        http_version: version(head.version).into(),
+        headers: fields(&head.headers),
+        has_body: exchange
+            .body
+            .as_ref()
+            .is_some_and(|body| !body.is_end_stream()),
+        metadata: record
+            .agents
+            .as_ref()
+            .map_or_else(Cow::default, |agents| Cow::Owned(agents.metadata.clone())),
+    }
+}
+
+/// A piece of a body.
+pub(super) fn body_chunk<'c>(
+    ((id, seq), agent): ((RequestId, u32), &AgentPlan),
+    shown: Shown<'c>,
+) -> BodyChunk<'c> {
+    let Shown {
+        data,
+        is_last,
+        is_truncated,
+        was_decoded,
+    } = shown;
+    BodyChunk {
+        id,
+        seq,
+        timeout_ms: millis(agent),
+        data,
+        last: is_last,
+        truncated: is_last && is_truncated,
+        decoded: was_decoded,
+    }
+}
+
+/// The head of the response, as the client would get it.
+pub(super) fn response_head<'e>(
+    ((id, seq), agent): ((RequestId, u32), &AgentPlan),
+    upstream: &'e str,
+    response: &'e Response<Body>,
+) -> ResponseHeaders<'e> {
+    ResponseHeaders {
+        id,
+        seq,
+        timeout_ms: millis(agent),
+        upstream: (!upstream.is_empty()).then(|| upstream.into()),
+        status: response.status().as_u16(),
+        http_version: version(response.version()).into(),
+        headers: fields(response.headers()),
+        has_body: !response.body().is_end_stream(),
+    }
+}
+
+fn tls(exchange: &Exchange) -> TlsClient<'_> {
+    let session = exchange.client().session.as_ref();
+    let server_name = session.and_then(|session| session.server_name.as_deref());
+    TlsClient {
+        version: None,
+        server_name: server_name.map(Cow::Borrowed),
+        certificate_sha256: None,
+    }
+}
+
+fn fields(headers: &HeaderMap) -> Vec<Header<'_>> {
+    let fields = headers.iter();
+    let fields = fields.map(|(name, value)| Header::parsed(name.as_str(), value.as_bytes()));
+    fields.collect()
+}
+
+fn version(version: Version) -> &'static str {
+    match version {
+        Version::HTTP_10 => "HTTP/1.0",
+        Version::HTTP_2 => "HTTP/2",
+        _ => "HTTP/1.1",
+    }
+}
+
+fn millis(agent: &AgentPlan) -> u64 {
+    u64::try_from(agent.timeout.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,77 @@
+//! Calls without a decision.
+
+use crate::failure::timeout_problem;
+use proxy_agent::{AgentOutcome, CallError};
+use proxy_clock::Timer;
+use proxy_errors::{Detail, Problem, Reason};
+use proxy_limits::LimitReached;
+use proxy_plan::AgentPlan;
+use proxy_telemetry::{AgentEvent, AgentMetrics};
+use std::time::Duration;
+
+/// Why a call has no decision.
+#[derive(Debug)]
+pub(super) enum AgentFailure {
+    /// A timer ran out: the agent's, or that of the request.
+    TimedOut { timer: Timer, after: Duration },
+    /// The agent's circuit breaker refuses the call.
+    BreakerOpen { retry_after: Duration },
+    /// As many calls as `max-agent-queue-depth` are without an answer.
+    QueueFull(LimitReached),
+    /// The agent could not be called, or its answer is wrong.
+    Call(CallError),
+}
+
+impl AgentFailure {
+    /// Its row in the table of outcomes.
+    pub(super) fn outcome(&self) -> AgentOutcome {
+        match self {
+            Self::TimedOut {
+                timer: Timer::Total,
+                ..
+            } => AgentOutcome::RequestTimeout,
+            Self::TimedOut { .. } => AgentOutcome::Timeout,
+            Self::BreakerOpen { .. } => AgentOutcome::BreakerOpen,
+            Self::QueueFull(_) => AgentOutcome::QueueFull,
+            Self::Call(CallError::Overloaded(_)) => AgentOutcome::Overloaded,
+            Self::Call(CallError::Unreachable(_)) => AgentOutcome::Unreachable,
+            Self::Call(CallError::Closed) => AgentOutcome::Closed,
+            Self::Call(CallError::BadReply(_)) => AgentOutcome::BadReply,
+        }
+    }
+
+    fn reason(&self) -> Reason {
+        // Every failure has a reason.
+        self.outcome().reason().unwrap_or(Reason::InternalError)
+    }
+
+    pub(super) fn count(&self, metrics: &AgentMetrics, event: AgentEvent) {
+        let reason = self.reason();
+        if reason == Reason::AgentTimeout {
+            metrics.timed_out(event);
+        }
+        metrics.failed(u16::try_from(reason.index()).unwrap_or(u16::MAX));
+    }
+
+    /// The problem of a request that is refused for it.
+    pub(super) fn into_problem(self, agent: &AgentPlan) -> Problem {
+        let reason = self.reason();
+        let named = |text: String| Problem::new(reason, Detail::named(&*agent.name, text));
+        match self {
+            Self::TimedOut {
+                timer: timer @ Timer::Total,
+                after,
+            } => timeout_problem(timer, after),
+            Self::TimedOut { after, .. } => {
+                named(format!("no answer within {} ms", after.as_millis()))
+            }
+            Self::BreakerOpen { retry_after } => {
+                named("its circuit breaker is open".to_owned()).with_retry_after(retry_after)
+            }
+            Self::QueueFull(LimitReached { held, max }) => {
+                named(format!("{held} calls without an answer, {max} allowed"))
+            }
+            Self::Call(error) => named(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Bodies of requests: read as far as agents may see them, and shown to them before any byte is
+//! forwarded.
+
+use super::call::{AgentCall, CallOutcome};
+use super::content::Content;
+use super::{edits, event, reply};
+use crate::agent_record::AgentSession;
+use crate::body::Body;
+use crate::exchange::Exchange;
+use crate::failure::{exchange_problem, timeout_problem};
+use crate::forward;
+use crate::known_headers::KnownHeaders;
+use crate::request_body::{HoldError, InspectedBody};
+use agent_protocol::{BodyMode, Decision, EventKind, ProxyMessage};
+use http::header::CONTENT_LENGTH;
+use http::{HeaderValue, Response};
+use proxy_agent::{CallError, Session};
+use proxy_clock::RequestTimers;
+use proxy_errors::{Detail, Problem, Reason};
+use proxy_plan::RoutePlan;
+use proxy_pool::SendError;
+use proxy_telemetry::AgentEvent;
+use std::future::poll_fn;
+use std::rc::Rc;
+
+/// Shows the body to the agents that want it, in the order of the route.
+pub(super) async fn inspect(
+    exchange: &mut Exchange,
+    route: &RoutePlan,
+    timers: &RequestTimers,
+) -> Result<Option<Response<Body>>, Problem> {
+    let Some(max_bytes) = wanted(exchange) else {
+        return Ok(None);
+    };
+    let content = read(exchange, (route, max_bytes), timers).await?;
+    let mut index = 0;
+    while let Some(mut session) = take(exchange, index) {
+        let shown = if session.session.request_body() == BodyMode::None {
+            Ok(Some(Verdict::Allowed))
+        } else {
+            show(exchange, &mut session, &content, timers).await
+        };
+        // The session of an agent that failed ends here, other agents are told how the request ends.
+        if !matches!(shown, Ok(None)) {
+            exchange
+                .record()
+                .agents
+                .get_or_insert_default()
+                .put_back(index, session);
+            index += 1;
+        }
+        if let Some(Verdict::Reply(response)) = shown? {
+            return Ok(Some(*response));
+        }
+    }
+    Ok(None)
+}
+
+fn take(exchange: &mut Exchange, index: usize) -> Option<AgentSession> {
+    exchange.record().agents.as_mut()?.take(index)
+}
+
+/// What an agent says of a body.
+enum Verdict {
+    Allowed,
+    // Boxed, because it is rare.
+    Reply(Box<Response<Body>>),
+}
+
+/// The most that an agent may see of the body; `None` if none wants it.
+fn wanted(exchange: &Exchange) -> Option<u64> {
+    let agents = exchange.completion.record.agents.as_ref()?;
+    let mut wanting = agents
+        .sessions
+        .iter()
+        .filter(|one| one.session.request_body() != BodyMode::None);
+    wanting.next().map(|one| one.agent.max_body_bytes)
+}
+
+/// Reads the body until it ends or agents may see no more of it, and puts it back.
+async fn read(
+    exchange: &mut Exchange,
+    (route, max_bytes): (&RoutePlan, u64),
+    timers: &RequestTimers,
+) -> Result<Content, Problem> {
+    let limits = &exchange.active().plan.model().limits;
+    let mut content = Content::of(&exchange.head.headers, limits, max_bytes)?;
+    let Some(body) = exchange.body.take() else {
+        return Ok(content);
+    };
+    let any_rate = exchange.known.has(KnownHeaders::GRPC);
+    let (mut reading, progress) = forward::upload(exchange, (route, any_rate), body, timers);
+    exchange.record().upload = Some(progress);
+    let mut held = InspectedBody::default();
+    let read = poll_fn(|cx| reading.poll_inspect(cx, &mut held, |piece| content.push(piece)));
+    let read = read.await;
+    timers.stop();
+    read.map_err(|fault| match fault {
+        HoldError::TooLarge(_) => Problem::new(Reason::InternalError, Detail::None),
+        HoldError::Late(timer, after) => timeout_problem(timer, after),
+        HoldError::Body(fault) => {
+            let unread = exchange.client().fault.get();
+            exchange_problem(&SendError::RequestBody, "", Some(fault), unread)
+        }
+    })?;
+    if let Some(problem) = content.decoding_problem() {
+        return Err(problem);
+    }
+    if held.is_whole() {
+        content.finish()?;
+        if let Some(length) = held.whole_length() {
+            exchange.known.content_length = Some(length);
+            let headers = &mut exchange.head.headers;
+            headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+        }
+    }
+    exchange.body = Some(held.into_body(reading));
+    Ok(content)
+}
+
+/// Asks about a piece of a body. The answer touches no field that is not an agent's to change.
+pub(super) async fn ask(
+    session: &mut Session,
+    message: &ProxyMessage<'_>,
+    (kind, is_chunk): (EventKind, bool),
+) -> Result<Decision, CallError> {
+    let decision = session.call(message, (kind, is_chunk)).await?;
+    edits::check(&decision).map(|()| decision)
+}
+
+/// Shows the content to one agent; `None` if it failed and the request goes on without it.
+async fn show(
+    exchange: &mut Exchange,
+    AgentSession { agent, session }: &mut AgentSession,
+    content: &Content,
+    timers: &RequestTimers,
+) -> Result<Option<Verdict>, Problem> {
+    content.check(agent)?;
+    let active = Rc::clone(exchange.active());
+    let is_chunk = session.request_body() == BodyMode::Chunks;
+    for shown in content.pieces(is_chunk) {
+        let call = AgentCall::new(&active, agent, AgentEvent::RequestBody);
+        let chunk = event::body_chunk((session.next_event(), agent), shown);
+        let message = ProxyMessage::RequestBody(chunk);
+        let asked = ask(session, &message, (EventKind::RequestBody, is_chunk));
+        let CallOutcome { result, took } = call.run(exchange.worker(), timers, Some(asked)).await;
+        let Some(decision) = call.record(exchange, result, took)? else {
+            return Ok(None);
+        };
+        if let Some(response) = reply::to_request(exchange, agent, decision)? {
+            return Ok(Some(Verdict::Reply(Box::new(response))));
+        }
+        if session.request_body() == BodyMode::None {
+            break;
+        }
+    }
+    session.end_events(EventKind::RequestBody);
+    Ok(Some(Verdict::Allowed))
+}

@@ -1,0 +1,123 @@
+//! Bodies of responses: read as far as agents may see them, and shown to them before the client gets a
+//! byte.
+
+use super::call::{AgentCall, CallOutcome};
+use super::content::Content;
+use super::{event, reply, request_body};
+use crate::agent_record::AgentSession;
+use crate::body::Body;
+use crate::exchange::Exchange;
+use crate::held_response::is_stream;
+use agent_protocol::{BodyMode, EventKind, ProxyMessage};
+use http::{Response, StatusCode};
+use http_body::Body as _;
+use proxy_clock::RequestTimers;
+use proxy_errors::Problem;
+use proxy_telemetry::AgentEvent;
+use std::future::poll_fn;
+use std::rc::Rc;
+
+/// Shows the body to the agents that want it, in the order of the route. Returns the response that takes
+/// its place, if an agent refuses it.
+pub(super) async fn inspect(
+    exchange: &mut Exchange,
+    response: &mut Response<Body>,
+    timers: &RequestTimers,
+) -> Result<Option<Response<Body>>, Problem> {
+    let Some(max_bytes) = wanted(exchange).filter(|_| !response.body().is_end_stream()) else {
+        return Ok(None);
+    };
+    let content = read(exchange, response, max_bytes).await?;
+    let mut index = 0;
+    while let Some(mut session) = take_session(exchange, index) {
+        let shown = if session.session.response_body() == BodyMode::None {
+            Ok(Some(None))
+        } else {
+            show(exchange, &mut session, (&content, &mut *response), timers).await
+        };
+        // The session of an agent that failed ends here, other agents are told how the request ends.
+        if !matches!(shown, Ok(None)) {
+            let record = exchange.record().agents.get_or_insert_default();
+            record.put_back(index, session);
+            index += 1;
+        }
+        if let Some(Some(reply)) = shown? {
+            return Ok(Some(*reply));
+        }
+    }
+    Ok(None)
+}
+
+/// The session at `index`, to be put back.
+pub(super) fn take_session(exchange: &mut Exchange, index: usize) -> Option<AgentSession> {
+    exchange.record().agents.as_mut()?.take(index)
+}
+
+/// The most that an agent may see of the body; `None` if none wants it.
+fn wanted(exchange: &Exchange) -> Option<u64> {
+    let agents = exchange.completion.record.agents.as_ref()?;
+    let mut wanting = agents
+        .sessions
+        .iter()
+        .filter(|one| one.session.response_body() != BodyMode::None);
+    wanting.next().map(|one| one.agent.max_body_bytes)
+}
+
+/// Reads the body until it ends or agents may see no more of it. A body that may have no end is not read.
+async fn read(
+    exchange: &Exchange,
+    response: &mut Response<Body>,
+    max_bytes: u64,
+) -> Result<Content, Problem> {
+    let limits = &exchange.active().plan.model().limits;
+    let mut content = Content::of(response.headers(), limits, max_bytes).map_err(of_upstream)?;
+    if is_stream(response) {
+        content.skip();
+        return Ok(content);
+    }
+    let body = response.body_mut();
+    let read = poll_fn(|cx| body.poll_inspect(cx, |piece| content.push(piece))).await;
+    let is_whole = read.map_err(|fault| fault.into_problem(&exchange.completion))?;
+    if let Some(problem) = content.decoding_problem() {
+        return Err(of_upstream(problem));
+    }
+    if is_whole {
+        content.finish().map_err(of_upstream)?;
+    }
+    Ok(content)
+}
+
+/// The same problem, which is not the client's doing.
+fn of_upstream(problem: Problem) -> Problem {
+    problem.with_status(StatusCode::BAD_GATEWAY)
+}
+
+/// Shows the content to one agent; `None` if it failed and the response goes on without it.
+async fn show(
+    exchange: &mut Exchange,
+    AgentSession { agent, session }: &mut AgentSession,
+    (content, response): (&Content, &mut Response<Body>),
+    timers: &RequestTimers,
+) -> Result<Option<Option<Box<Response<Body>>>>, Problem> {
+    content.check(agent).map_err(of_upstream)?;
+    let active = Rc::clone(exchange.active());
+    let is_chunk = session.response_body() == BodyMode::Chunks;
+    for shown in content.pieces(is_chunk) {
+        let call = AgentCall::new(&active, agent, AgentEvent::ResponseBody);
+        let chunk = event::body_chunk((session.next_event(), agent), shown);
+        let message = ProxyMessage::ResponseBody(chunk);
+        let asked = request_body::ask(session, &message, (EventKind::ResponseBody, is_chunk));
+        let CallOutcome { result, took } = call.run(exchange.worker(), timers, Some(asked)).await;
+        let Some(decision) = call.record(exchange, result, took)? else {
+            return Ok(None);
+        };
+        if let Some(reply) = reply::to_response(exchange, agent, decision, response)? {
+            return Ok(Some(Some(Box::new(reply))));
+        }
+        if session.response_body() == BodyMode::None {
+            break;
+        }
+    }
+    session.end_events(EventKind::ResponseBody);
+    Ok(Some(None))
+}

@@ -1,0 +1,148 @@
+//! Compresses responses that the client accepts in a content coding. [RFC 9110 §8.4]
+
+use crate::body::Body;
+use crate::exchange::Exchange;
+use http::header::{
+    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE,
+    ETAG, HeaderMap, HeaderName, VARY,
+};
+use http::{HeaderValue, Method, Response, StatusCode, Version};
+use proxy_coding::{Accepted, Coding};
+use proxy_errors::{Detail, Problem, Reason};
+use proxy_plan::{CompressionPlan, RoutePlan};
+
+/// What a request says about compression, kept while its head goes upstream.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    coding: Option<Coding>,
+    is_head: bool,
+}
+
+/// Types that are never compressed, whatever the route lists: their receivers read them piece by piece.
+const STREAMS: [&[u8]; 2] = [b"text/event-stream", b"application/grpc"];
+
+/// The client's wish; `None` if the response is to be left as it is.
+#[inline]
+pub(crate) fn negotiate(exchange: &Exchange, route: &RoutePlan) -> Option<Wanted> {
+    let plan = route.compression.as_deref()?;
+    let head = &exchange.head;
+    if head.version == Version::HTTP_10
+        || head.method == Method::CONNECT
+        || forbids_transformation(&head.headers)
+    {
+        return None;
+    }
+    Some(Wanted {
+        coding: Accepted::of(&head.headers, &plan.codings).iter().next(),
+        is_head: head.method == Method::HEAD,
+    })
+}
+
+/// Compresses the body of `response`, if it is one that may be, and says so in its head.
+pub(crate) fn apply(
+    wanted: Wanted,
+    route: &RoutePlan,
+    response: Response<Body>,
+) -> Result<Response<Body>, Problem> {
+    let Some(plan) = route.compression.as_deref() else {
+        return Ok(response);
+    };
+    let Wanted { coding, is_head } = wanted;
+    if !is_compressible(plan, response.status(), response.headers()) {
+        return Ok(response);
+    }
+    let (mut head, mut body) = response.into_parts();
+    vary(&mut head.headers);
+    let is_large = content_length(&head.headers).is_none_or(|length| length >= plan.min_bytes);
+    let Some(coding) = coding.filter(|_| is_large) else {
+        return Ok(Response::from_parts(head, body));
+    };
+    let headers = &mut head.headers;
+    headers.insert(CONTENT_ENCODING, coding.value());
+    headers.remove(CONTENT_LENGTH);
+    headers.remove(ACCEPT_RANGES);
+    weaken(headers);
+    if !is_head {
+        let compressed = body.compress(coding, plan.levels);
+        body = compressed.map_err(|error| {
+            Problem::new(Reason::InternalError, Detail::text(error.to_string()))
+        })?;
+    }
+    Ok(Response::from_parts(head, body))
+}
+
+fn is_compressible(plan: &CompressionPlan, status: StatusCode, headers: &HeaderMap) -> bool {
+    let has_content = !status.is_informational()
+        && ![
+            StatusCode::NO_CONTENT,
+            StatusCode::RESET_CONTENT,
+            StatusCode::PARTIAL_CONTENT,
+            StatusCode::NOT_MODIFIED,
+        ]
+        .contains(&status);
+    has_content
+        && !headers.contains_key(CONTENT_RANGE)
+        && !is_encoded(headers)
+        && !forbids_transformation(headers)
+        && has_type(plan, headers)
+}
+
+fn has_type(plan: &CompressionPlan, headers: &HeaderMap) -> bool {
+    let Some(media_type) = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes) else {
+        return false;
+    };
+    let name = media_type.trim_ascii_start();
+    let is_stream = STREAMS.iter().any(|stream| {
+        let beginning = name.get(..stream.len());
+        beginning.is_some_and(|beginning| beginning.eq_ignore_ascii_case(stream))
+    });
+    !is_stream && plan.types.iter().any(|range| range.contains(name))
+}
+
+fn is_encoded(headers: &HeaderMap) -> bool {
+    let codings = headers.get_all(CONTENT_ENCODING).iter();
+    codings
+        .into_iter()
+        .any(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity"))
+}
+
+fn forbids_transformation(headers: &HeaderMap) -> bool {
+    lists(headers, &CACHE_CONTROL, "no-transform")
+}
+
+fn vary(headers: &mut HeaderMap) {
+    if !lists(headers, &VARY, "accept-encoding") && !lists(headers, &VARY, "*") {
+        headers.append(VARY, HeaderValue::from_static("Accept-Encoding"));
+    }
+}
+
+/// Whether the comma-separated field `name` has `member`, ignoring case.
+fn lists(headers: &HeaderMap, name: &HeaderName, member: &str) -> bool {
+    let lines = headers.get_all(name).iter();
+    let mut lines = lines.filter_map(|line| line.to_str().ok());
+    lines.any(|line| {
+        let mut members = line.split(',').map(str::trim);
+        members.any(|one| one.eq_ignore_ascii_case(member))
+    })
+}
+
+/// The compressed bytes are another representation, which means the same: its tag is a weak one.
+/// [RFC 9110 §8.8.1]
+fn weaken(headers: &mut HeaderMap) {
+    let Some(tag) = headers
+        .get(ETAG)
+        .filter(|tag| tag.as_bytes().starts_with(b"\""))
+    else {
+        return;
+    };
+    let weak = [b"W/", tag.as_bytes()].concat();
+    match HeaderValue::from_bytes(&weak) {
+        Ok(weak) => headers.insert(ETAG, weak),
+        Err(_) => headers.remove(ETAG),
+    };
+}
+
+fn content_length(headers: &HeaderMap) -> Option<u64> {
+    let length = headers.get(CONTENT_LENGTH)?;
+    length.to_str().ok()?.parse().ok()
+}

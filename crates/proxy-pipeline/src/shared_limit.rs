@@ -1,0 +1,39 @@
+//! A rate limit that a store decides for several proxies.
+
+use aws_lc_rs::digest::{SHA256, digest};
+use proxy_redis::{Answer, SharedBuckets, SharedRate};
+use std::sync::Arc;
+
+/// The share of one rate limit in a store.
+#[derive(Clone, Debug)]
+pub struct SharedLimit {
+    /// The store.
+    pub buckets: Arc<SharedBuckets>,
+    /// Rate and burst.
+    pub rate: SharedRate,
+    /// What all keys of the limit begin with. Proxies with the same limit have the same.
+    pub prefix: Arc<str>,
+}
+
+/// A longer value is told by its digest.
+const MAX_VALUE_BYTES: usize = 128;
+
+impl SharedLimit {
+    /// Asks for one token of the bucket of `value`; `None` is a value of its own.
+    pub(crate) fn take(&self, value: Option<&[u8]>) -> Answer {
+        let mut key = self.prefix.as_bytes().to_vec();
+        // The first byte tells apart what is absent, written and digested.
+        match value {
+            None => key.push(b'-'),
+            Some(value) if value.len() <= MAX_VALUE_BYTES => {
+                key.push(b'=');
+                key.extend_from_slice(value);
+            }
+            Some(value) => {
+                key.push(b'#');
+                key.extend_from_slice(digest(&SHA256, value).as_ref());
+            }
+        }
+        self.buckets.take(key, self.rate)
+    }
+}

@@ -1,0 +1,244 @@
+//! The compiled form of agents, and of a route's list of them.
+
+use crate::agent_state::{AgentIdentity, AgentState};
+use crate::targets::TargetTransaction;
+use http::HeaderName;
+use proxy_health::BreakerSettings;
+use proxy_model::{
+    Agent, AgentBreaker, AgentEncoding, AgentEventKind, AgentIndex, AgentProtocol, FailureMode,
+    Limits, Model, OversizeMode, Setting,
+};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A compiled agent.
+#[derive(Debug)]
+pub struct AgentPlan {
+    /// Index among the plan's agents.
+    pub index: usize,
+    /// The agent's name.
+    pub name: Arc<str>,
+    /// What its connections depend on: plans with the same value share them.
+    pub endpoint: Arc<AgentEndpoint>,
+    /// State shared by all workers.
+    pub state: Arc<AgentState>,
+    /// Maximum time for one decision.
+    pub timeout: Duration,
+    /// Requests continue when it fails.
+    pub fails_open: bool,
+    /// The events that it may get.
+    pub events: EventSet,
+    /// Larger bodies pass, and it gets their beginning.
+    pub passes_oversize: bool,
+    /// The most that it gets of one body, in bytes.
+    pub max_body_bytes: u64,
+    /// The setting that `max_body_bytes` comes from.
+    pub max_body_setting: &'static str,
+}
+
+/// What the connections to an agent depend on.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct AgentEndpoint {
+    /// The agent's name.
+    pub name: Arc<str>,
+    /// Path of its socket.
+    pub socket: PathBuf,
+    /// The protocol.
+    pub protocol: AgentProtocol,
+    /// Encoding offered to it.
+    pub encoding: AgentEncoding,
+    /// The events that it may ask for.
+    pub events: EventSet,
+    /// Maximum size of an event, in bytes.
+    pub max_event_bytes: u64,
+    /// Maximum size of an answer, in bytes.
+    pub max_response_bytes: u64,
+    /// The path of the request to a `forward-auth` agent.
+    pub request_path: String,
+    /// Headers of a `forward-auth` agent's answer that are copied to the request.
+    pub copy_headers: Vec<HeaderName>,
+}
+
+/// The agents of a route.
+#[derive(Clone, Debug)]
+pub struct RouteAgents {
+    /// In the order of the route.
+    pub agents: Vec<Arc<AgentPlan>>,
+    /// The events that at least one of them gets. A body among them is never spliced, because the
+    /// agent must see it.
+    pub events: EventSet,
+}
+
+/// A set of events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct EventSet(u8);
+
+impl EventSet {
+    /// Whether `event` is in the set.
+    #[must_use]
+    #[inline]
+    pub const fn has(self, event: AgentEventKind) -> bool {
+        self.0 & bit(event) != 0
+    }
+
+    /// The events in order.
+    pub fn iter(self) -> impl Iterator<Item = AgentEventKind> {
+        ALL_EVENTS.into_iter().filter(move |event| self.has(*event))
+    }
+}
+
+impl FromIterator<AgentEventKind> for EventSet {
+    fn from_iter<I: IntoIterator<Item = AgentEventKind>>(events: I) -> Self {
+        Self(events.into_iter().fold(0, |set, event| set | bit(event)))
+    }
+}
+
+const ALL_EVENTS: [AgentEventKind; 4] = [
+    AgentEventKind::RequestHeaders,
+    AgentEventKind::RequestBody,
+    AgentEventKind::ResponseHeaders,
+    AgentEventKind::ResponseBody,
+];
+
+const fn bit(event: AgentEventKind) -> u8 {
+    match event {
+        AgentEventKind::RequestHeaders => 1,
+        AgentEventKind::RequestBody => 1 << 1,
+        AgentEventKind::ResponseHeaders => 1 << 2,
+        AgentEventKind::ResponseBody => 1 << 3,
+    }
+}
+
+impl AgentPlan {
+    pub(crate) fn compile(
+        index: usize,
+        agent: &Agent,
+        limits: &Limits,
+        transaction: &mut TargetTransaction,
+    ) -> Self {
+        let Agent {
+            name,
+            place: _,
+            unix_socket,
+            failure_mode,
+            protocol,
+            events,
+            on_oversize,
+            request_path,
+            copy_headers,
+            timeout,
+            encoding,
+            circuit_breaker,
+        } = agent;
+        let name: Arc<str> = name.as_str().into();
+        let events = event_set(events);
+        let (max_body_bytes, max_body_setting) = max_body(limits);
+        let identity = AgentIdentity {
+            name: name.as_ref().to_owned(),
+            socket: unix_socket.value.clone(),
+            breaker: circuit_breaker.as_ref().map(breaker_settings),
+            max_queue_depth: *limits.max_agent_queue_depth,
+        };
+        Self {
+            index,
+            state: transaction.agent(identity),
+            endpoint: Arc::new(AgentEndpoint {
+                name: Arc::clone(&name),
+                socket: unix_socket.value.clone(),
+                protocol: **protocol,
+                encoding: **encoding,
+                events,
+                max_event_bytes: max_event_bytes(max_body_bytes, *limits.max_header_size_bytes),
+                max_response_bytes: *limits.max_agent_response_bytes,
+                request_path: request_path.value.clone(),
+                copy_headers: copy_headers.iter().map(|name| name.value.clone()).collect(),
+            }),
+            name,
+            timeout: **timeout,
+            fails_open: **failure_mode == FailureMode::Open,
+            events,
+            passes_oversize: **on_oversize == OversizeMode::Pass,
+            max_body_bytes,
+            max_body_setting,
+        }
+    }
+}
+
+impl RouteAgents {
+    /// The agents at `indexes`; `None` if there are none.
+    pub(crate) fn compile(
+        indexes: &[Setting<AgentIndex>],
+        agents: &[Arc<AgentPlan>],
+    ) -> Option<Box<Self>> {
+        let listed = indexes
+            .iter()
+            .filter_map(|index| agents.get(index.position()));
+        let listed: Vec<_> = listed.map(Arc::clone).collect();
+        let events = listed
+            .iter()
+            .flat_map(|agent| agent.events.iter())
+            .collect();
+        (!listed.is_empty()).then(|| {
+            Box::new(Self {
+                agents: listed,
+                events,
+            })
+        })
+    }
+}
+
+/// All agents of `model`, in file order.
+pub(crate) fn compile_all(
+    model: &Model,
+    transaction: &mut TargetTransaction,
+) -> Vec<Arc<AgentPlan>> {
+    let agents = model.agents.iter().enumerate();
+    let agents =
+        agents.map(|(index, agent)| AgentPlan::compile(index, agent, &model.limits, transaction));
+    agents.map(Arc::new).collect()
+}
+
+/// The smaller of the two limits on a body, and its setting.
+fn max_body(limits: &Limits) -> (u64, &'static str) {
+    let inspected = *limits.max_body_inspection_bytes;
+    let sent = *limits.max_agent_body_bytes;
+    if sent < inspected {
+        (sent, "limits.max-agent-body-bytes")
+    } else {
+        (inspected, "limits.max-body-inspection-bytes")
+    }
+}
+
+/// The most that an event may take: a body in base64, or a head of which every byte is escaped.
+fn max_event_bytes(max_body_bytes: u64, max_head_bytes: u64) -> u64 {
+    const REST_BYTES: u64 = 64 << 10;
+    let body = max_body_bytes.saturating_mul(4) / 3;
+    let head = max_head_bytes.saturating_mul(6);
+    body.max(head)
+        .saturating_add(REST_BYTES)
+        .min(u64::from(u32::MAX))
+}
+
+fn event_set(events: &[Setting<AgentEventKind>]) -> EventSet {
+    let mut set: EventSet = events.iter().map(|event| event.value).collect();
+    set.0 |= bit(AgentEventKind::RequestHeaders);
+    if set.has(AgentEventKind::ResponseBody) {
+        set.0 |= bit(AgentEventKind::ResponseHeaders);
+    }
+    set
+}
+
+fn breaker_settings(breaker: &AgentBreaker) -> BreakerSettings {
+    let AgentBreaker {
+        place: _,
+        failure_threshold,
+        timeout,
+    } = breaker;
+    BreakerSettings {
+        failure_threshold: **failure_threshold,
+        timeout: **timeout,
+        half_open_max_requests: 1,
+        success_threshold: 1,
+    }
+}

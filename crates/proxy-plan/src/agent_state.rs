@@ -1,0 +1,32 @@
+//! State of agents that outlives plans.
+
+use proxy_health::{BreakerSettings, CircuitBreaker};
+use proxy_limits::ConcurrencyLimit;
+use std::path::PathBuf;
+
+/// State of an agent that all workers share, kept from plan to plan while its settings stay the same.
+#[derive(Debug)]
+pub struct AgentState {
+    /// Stops calling the agent while it fails.
+    pub breaker: Option<CircuitBreaker>,
+    /// Calls without an answer.
+    pub queue: ConcurrencyLimit,
+}
+
+/// What makes the state of an agent the same state.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct AgentIdentity {
+    pub(crate) name: String,
+    pub(crate) socket: PathBuf,
+    pub(crate) breaker: Option<BreakerSettings>,
+    pub(crate) max_queue_depth: u32,
+}
+
+impl AgentState {
+    pub(crate) fn new(identity: &AgentIdentity) -> Self {
+        Self {
+            breaker: identity.breaker.map(CircuitBreaker::new),
+            queue: ConcurrencyLimit::new(identity.max_queue_depth),
+        }
+    }
+}

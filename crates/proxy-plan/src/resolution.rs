@@ -1,0 +1,111 @@
+//! The addresses of targets that are written by name.
+
+use proxy_model::TargetAddress;
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// The answers to all look-ups so far, by what is written in the configuration.
+///
+/// A plan is compiled with one: each address of a name becomes a target. A name that was not looked
+/// up is one target without an address, as in `config check` and `explain`.
+#[derive(Clone, Debug, Default)]
+pub struct Resolution(HashMap<TargetAddress, NameResolution>);
+
+/// What is known of a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NameResolution {
+    /// The last good answer: at least one address, sorted, none twice.
+    Addresses(Arc<[ResolvedAddress]>),
+    /// There never was one.
+    Failed {
+        /// The last failure.
+        error: Arc<str>,
+        /// Time of the first one.
+        since: SystemTime,
+    },
+}
+
+/// One address of a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ResolvedAddress {
+    /// The address.
+    pub address: SocketAddr,
+    /// The weight in an SRV record; `None` takes the target's.
+    pub weight: Option<u32>,
+}
+
+impl Resolution {
+    /// What is known of `name`.
+    #[must_use]
+    pub fn get(&self, name: &TargetAddress) -> Option<&NameResolution> {
+        self.0.get(name)
+    }
+
+    /// Notes a good answer: at least one address. Returns whether it differs from the last one.
+    pub fn found(&mut self, name: TargetAddress, mut addresses: Vec<ResolvedAddress>) -> bool {
+        addresses.sort_unstable();
+        addresses.dedup_by_key(|one| one.address);
+        let found = NameResolution::Addresses(addresses.into());
+        let before = self.0.insert(name, found.clone());
+        before != Some(found)
+    }
+
+    /// Notes a failure. The last good answer is kept; returns whether there is none.
+    pub fn failed(&mut self, name: TargetAddress, error: &str, now: SystemTime) -> bool {
+        let since = match self.0.get(&name) {
+            Some(NameResolution::Addresses(_)) => return false,
+            Some(NameResolution::Failed { since, .. }) => *since,
+            None => now,
+        };
+        let error = error.into();
+        self.0.insert(name, NameResolution::Failed { error, since });
+        true
+    }
+
+    /// Forgets all names but those for which `is_kept`.
+    pub fn retain(&mut self, is_kept: impl Fn(&TargetAddress) -> bool) {
+        self.0.retain(|name, _| is_kept(name));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> ResolvedAddress {
+        ResolvedAddress {
+            address: text.parse().unwrap(),
+            weight: None,
+        }
+    }
+
+    fn name() -> TargetAddress {
+        "app:80".parse().unwrap()
+    }
+
+    #[test]
+    fn an_answer_in_another_order_is_the_same_answer() {
+        let mut resolution = Resolution::default();
+        let [one, two] = ["10.0.0.1:80", "10.0.0.2:80"].map(at);
+
+        assert!(resolution.found(name(), vec![two, one]));
+        assert!(!resolution.found(name(), vec![one, two, one]));
+        assert!(resolution.found(name(), vec![one]));
+    }
+
+    #[test]
+    fn a_failure_keeps_the_last_good_answer() {
+        let mut resolution = Resolution::default();
+        let now = SystemTime::UNIX_EPOCH;
+        assert!(resolution.failed(name(), "no such name", now));
+        resolution.found(name(), vec![at("10.0.0.1:80")]);
+
+        assert!(!resolution.failed(name(), "no answer", now));
+        assert!(matches!(
+            resolution.get(&name()),
+            Some(NameResolution::Addresses(_))
+        ));
+    }
+}

@@ -1,0 +1,135 @@
+//! A limit on the idle connections to one target, shared by the pools of all workers.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The maximum number of idle connections to one target, over all workers. Clones share it.
+#[derive(Clone, Debug)]
+pub struct IdleLimit(Arc<Idle>);
+
+#[derive(Debug)]
+struct Idle {
+    held: AtomicU32,
+    max: AtomicU32,
+}
+
+/// One pool's part of a limit. Places are kept while connections come and go, and given back with
+/// [`Self::shrink`], so that a request with an idle connection at hand touches no shared memory.
+#[derive(Debug)]
+pub(crate) struct IdleShare {
+    limit: IdleLimit,
+    held: u32,
+}
+
+impl IdleLimit {
+    /// A limit of `max` connections; 0 keeps none.
+    #[must_use]
+    pub fn new(max: u32) -> Self {
+        Self(Arc::new(Idle {
+            held: AtomicU32::new(0),
+            max: AtomicU32::new(max),
+        }))
+    }
+
+    /// Sets the maximum. With a lower one connections are closed within a second.
+    pub fn set_max(&self, max: u32) {
+        self.0.max.store(max, Ordering::Relaxed);
+    }
+
+    fn is_exceeded(&self) -> bool {
+        let Idle { held, max } = &*self.0;
+        max.load(Ordering::Relaxed) < held.load(Ordering::Relaxed)
+    }
+}
+
+impl IdleShare {
+    pub(crate) fn of(limit: &IdleLimit) -> Self {
+        Self {
+            limit: limit.clone(),
+            held: 0,
+        }
+    }
+
+    /// Whether it is a share of `limit`.
+    pub(crate) fn is_of(&self, limit: &IdleLimit) -> bool {
+        Arc::ptr_eq(&self.limit.0, &limit.0)
+    }
+
+    /// Whether there are places for `idle` connections.
+    #[inline]
+    pub(crate) fn covers(&mut self, idle: usize) -> bool {
+        idle <= self.held as usize || self.grow(idle)
+    }
+
+    #[cold]
+    fn grow(&mut self, idle: usize) -> bool {
+        let Idle { held, max } = &*self.limit.0;
+        while (self.held as usize) < idle {
+            let max = max.load(Ordering::Relaxed);
+            let one_more = |held| (held < max).then_some(held + 1);
+            let taken = held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
+            if taken.is_err() {
+                return false;
+            }
+            self.held += 1;
+        }
+        true
+    }
+
+    /// Gives back the places beyond `idle`, and more while the limit is exceeded. Returns how many
+    /// connections may stay.
+    pub(crate) fn shrink(&mut self, idle: usize) -> usize {
+        let unused = self
+            .held
+            .saturating_sub(u32::try_from(idle).unwrap_or(u32::MAX));
+        self.give_back(unused);
+        while self.limit.is_exceeded() && self.held > 0 {
+            self.give_back(1);
+        }
+        self.held as usize
+    }
+
+    fn give_back(&mut self, places: u32) {
+        self.limit.0.held.fetch_sub(places, Ordering::Relaxed);
+        self.held -= places;
+    }
+}
+
+impl Drop for IdleShare {
+    fn drop(&mut self) {
+        self.give_back(self.held);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_pools_together_keep_no_more_than_the_limit() {
+        let limit = IdleLimit::new(3);
+        let [mut one, mut other] = [0, 1].map(|_| IdleShare::of(&limit));
+
+        assert!(one.covers(2) && other.covers(1));
+        assert!(!one.covers(3) && !other.covers(2));
+        assert_eq!(one.shrink(1), 1);
+        assert!(
+            other.covers(2),
+            "a place that is given back is free at once"
+        );
+        drop(other);
+        assert!(one.covers(3));
+    }
+
+    #[test]
+    fn a_lower_limit_takes_places_away() {
+        let limit = IdleLimit::new(3);
+        let mut share = IdleShare::of(&limit);
+        assert!(share.covers(3));
+
+        limit.set_max(1);
+
+        assert_eq!(share.shrink(3), 1);
+        assert!(!share.covers(2));
+    }
+}
