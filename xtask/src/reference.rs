@@ -16,6 +16,10 @@ struct Page {
 /// All generated pages.
 const PAGES: &[Page] = &[
     Page {
+        file: "agent-protocol.schema.json",
+        generate: agent_protocol::schema_json,
+    },
+    Page {
         file: "config.md",
         generate: proxy_config::reference::config_md,
     },
@@ -34,6 +38,10 @@ const PAGES: &[Page] = &[
     Page {
         file: "circuit-breakers.md",
         generate: proxy_health::breaker_reference_page,
+    },
+    Page {
+        file: "agent-outcomes.md",
+        generate: proxy_agent::outcomes_page,
     },
     Page {
         file: "metrics.md",

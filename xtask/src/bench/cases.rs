@@ -201,6 +201,26 @@ pub(super) const CASES: &[Case] = &[
         &[("no log", Setup::PLAIN), ("access log", LOGGED)],
         CPU,
     ),
+    Case {
+        thorough: true,
+        ..ours(
+            "protections",
+            "GET 100 B, 64 connections, with every protection of a route",
+            Plan::Fine(GET),
+            &[("none", Setup::PLAIN), ("all", PROTECTED)],
+            CPU,
+        )
+    },
+    Case {
+        field: Field::Peers(PROTECTED),
+        thorough: true,
+        ..peers(
+            "protected",
+            "GET 100 B, 64 connections, limited by client, checked and retried",
+            GET,
+            CPU,
+        )
+    },
     ours(
         "routes",
         "GET 100 B, 64 connections, many routes",
@@ -255,6 +275,11 @@ pub(super) const CASES: &[Case] = &[
         thorough: false,
     },
 ];
+
+const PROTECTED: Setup = Setup {
+    protected: true,
+    ..Setup::PLAIN
+};
 
 const LOGGED: Setup = Setup {
     access_log: true,

@@ -17,8 +17,15 @@ pub(super) struct Ports {
 }
 
 /// The template of a program for a set-up, under the `bench` folder.
-fn template(program: &Program, tls: bool) -> &'static str {
-    match (program, tls) {
+fn template(program: &Program, setup: &Setup) -> &'static str {
+    if setup.protected {
+        return match program {
+            Program::Proxyd => "proxyd/protected.kdl",
+            Program::Nginx => "nginx/protected.conf",
+            Program::Haproxy => "haproxy/protected.cfg",
+        };
+    }
+    match (program, setup.tls) {
         (Program::Proxyd, false) => "proxyd/plain.kdl",
         (Program::Proxyd, true) => "proxyd/tls.kdl",
         (Program::Nginx, false) => "nginx/plain.conf",
@@ -35,7 +42,7 @@ pub(super) fn write(
     setup: &Setup,
     ports: Ports,
 ) -> Result<PathBuf, TaskError> {
-    let template = template(program, setup.tls);
+    let template = template(program, setup);
     let kept = environment.kept(template);
     let text =
         fs::read_to_string(&kept).map_err(|source| TaskError::File { path: kept, source })?;
@@ -128,7 +135,7 @@ mod tests {
     /// proxyd's configuration for a set-up.
     fn proxyd(setup: &Setup) -> String {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-        let name = template(&Program::Proxyd, setup.tls);
+        let name = template(&Program::Proxyd, setup);
         let text = fs::read_to_string(root.join("bench").join(name)).unwrap();
         let filled = fill(&text, &values(Path::new("run"), setup, PORTS)).unwrap();
         filled + &growth(setup)
@@ -140,6 +147,10 @@ mod tests {
         let setups = [
             plain,
             Setup { tls: true, ..plain },
+            Setup {
+                protected: true,
+                ..plain
+            },
             Setup {
                 access_log: true,
                 ..plain

@@ -36,6 +36,9 @@ pub(super) struct Setup {
     pub(super) upstreams: u32,
     /// Requests are logged to a file; proxyd only.
     pub(super) access_log: bool,
+    /// With every protection of a route: limits by client, in flight and on rates, checks, retries and a
+    /// breaker, none of which ever takes effect. Without TLS.
+    pub(super) protected: bool,
 }
 
 /// Number of routes requested in a set-up with many, spread from first to last.
@@ -49,6 +52,7 @@ impl Setup {
         routes: 0,
         upstreams: 0,
         access_log: false,
+        protected: false,
     };
 
     /// The paths for a response, by its letter.

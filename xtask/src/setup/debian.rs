@@ -7,7 +7,14 @@ use crate::workspace::Workspace;
 use rustix::process::geteuid;
 use std::process::Command;
 
-/// A Debian package, with a program that proves its presence.
+/// The library of Debian's package, in the folder of the architecture.
+const LIBMODSECURITY: &str = if cfg!(target_arch = "aarch64") {
+    "/usr/lib/aarch64-linux-gnu/libmodsecurity.so.3"
+} else {
+    "/usr/lib/x86_64-linux-gnu/libmodsecurity.so.3"
+};
+
+/// A Debian package, with a program or another file that proves its presence.
 struct Package {
     name: &'static str,
     program: &'static str,
@@ -35,9 +42,33 @@ const PACKAGES: &[Package] = &[
         bench_only: false,
     },
     Package {
+        name: "redis-server",
+        program: "redis-server",
+        reason: "rate limits of several proxies are tested against a real server",
+        bench_only: false,
+    },
+    Package {
+        name: "prometheus",
+        program: "promtool",
+        reason: "tests check the rules and queries of docs/operate",
+        bench_only: false,
+    },
+    Package {
         name: "python3-venv",
         program: "python3",
         reason: "the S3-compatible server of the control plane's tests is a Python program",
+        bench_only: false,
+    },
+    Package {
+        name: "libmodsecurity3",
+        program: LIBMODSECURITY,
+        reason: "the example of a web application firewall runs it",
+        bench_only: false,
+    },
+    Package {
+        name: "modsecurity-crs",
+        program: "/usr/share/modsecurity-crs/rules/REQUEST-901-INITIALIZATION.conf",
+        reason: "the rules of the example of a web application firewall",
         bench_only: false,
     },
     Package {

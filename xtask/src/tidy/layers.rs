@@ -36,7 +36,11 @@ const ROWS: &[Row] = &[
         chains: &[
             &["proxy-probe", "proxy-pool", "proxy-tls"],
             &["proxy-agent"],
+            &["proxy-dns"],
+            &["proxy-agent-kit"],
+            &["agent-check"],
             &["proxy-files"],
+            &["proxy-redis"],
             &["proxy-pool", "proxy-http1"],
         ],
     },
@@ -55,10 +59,12 @@ const ROWS: &[Row] = &[
             &["proxy-upstream", "proxy-health"],
             &["proxy-routing"],
             &["proxy-limits"],
+            &["proxy-coding"],
             &["proxy-errors"],
             &["proxy-framing"],
             &["proxy-clock"],
             &["control-wire"],
+            &["agent-protocol"],
         ],
     },
 ];
@@ -159,7 +165,7 @@ fn crosses_planes_rightly(own: &str, other: &str) -> bool {
     let control = |name: &str| name.starts_with("control");
     match (control(own), control(other)) {
         (true, false) => other == "proxy-tls" || matches!(layer_of(other), Some("core" | "model")),
-        (false, true) => own == "proxyd" && other == "control-client",
+        (false, true) => own == "proxyd" && matches!(other, "control-client" | "control-wire"),
         (true, true) => other != "control-client",
         (false, false) => true,
     }

@@ -7,6 +7,8 @@ use super::violation::Violation;
 const PAGE: &str = "docs/threat-model.md";
 /// Names of test folders in the page, with their paths.
 const PLACES: &[(&str, &str)] = &[
+    ("agents", "bins/proxyd/tests/agents"),
+    ("control plane", "bins/proxyd/tests/control_plane"),
     ("black box", "bins/proxyd/tests/black_box"),
     ("edge", "bins/proxyd/tests/edge"),
     ("conformance", "bins/proxyd/tests/conformance"),
