@@ -85,6 +85,14 @@ pub(crate) enum ConfigCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Run the tests in a configuration; nothing is sent.
+    Test {
+        /// The configuration file.
+        file: PathBuf,
+        /// Print the results as JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Write configurations in the usual layout; comments and the spelling of values stay.
     Fmt {
         /// The configurations, each written in its place.

@@ -1,6 +1,7 @@
 //! The commands.
 
 mod agent;
+mod config_test;
 mod fmt;
 
 use crate::cli::{AgentCommand, Cli, ConfigCommand, Subcommands};
@@ -36,6 +37,9 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
     match command {
         Some(Subcommands::Config(ConfigCommand::Check { file, strict, json })) => {
             check(&file, strict, json)
+        }
+        Some(Subcommands::Config(ConfigCommand::Test { file, json })) => {
+            config_test::run(&file, json)
         }
         Some(Subcommands::Config(ConfigCommand::Migrate { file, output })) => {
             migrate(&file, &output)

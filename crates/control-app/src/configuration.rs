@@ -3,6 +3,7 @@
 use control_bundle::{ENTRY_FILE, Files};
 use proxy_config::{Loaded, Report, load_bundle};
 use proxy_model::{Model, Place};
+use proxy_plan::failed_tests;
 use serde::{Deserialize, Serialize};
 
 /// Diagnostics that are kept of one configuration.
@@ -39,9 +40,13 @@ pub(crate) struct Checked {
     pub(crate) diagnostics: Vec<Diagnostic>,
 }
 
-/// Reads the configuration that begins in [`ENTRY_FILE`]. Nothing outside of `files` is looked at.
+/// Reads the configuration that begins in [`ENTRY_FILE`], and runs its tests. Nothing outside of `files` is looked at.
 pub(crate) fn check(files: &Files) -> Checked {
-    match load_bundle(proxy_config::Files::Memory(files), ENTRY_FILE) {
+    let loaded = load_bundle(proxy_config::Files::Memory(files), ENTRY_FILE).and_then(|loaded| {
+        let failed = failed_tests(&loaded.model);
+        loaded.unless_failed(failed)
+    });
+    match loaded {
         Ok(Loaded { model, warnings }) => Checked {
             model: Some(model),
             diagnostics: diagnostics(&warnings),
@@ -96,6 +101,21 @@ mod tests {
         assert_eq!((found.line, found.column), (2, 5));
         assert_eq!(found.file, ENTRY_FILE);
         assert!(found.help.is_some() || !found.label.is_empty());
+    }
+
+    #[test]
+    fn a_configuration_whose_test_fails_is_refused() {
+        let checked = check(&files(
+            r#"
+            listeners { listener "main" { address "127.0.0.1:8080" } }
+            routes { route "all" { upstream "app" } }
+            upstreams { upstream "app" { target "127.0.0.1:3000" } }
+            tests { test "nobody gets in" { request "GET" "/"; expect { status 404 } } }
+            "#,
+        ));
+        assert!(checked.model.is_none());
+        let found = checked.diagnostics.first().unwrap();
+        assert_eq!((found.code.as_str(), found.line), ("config-test-failed", 5));
     }
 
     #[test]

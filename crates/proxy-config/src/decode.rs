@@ -16,6 +16,7 @@ mod values;
 
 mod admin;
 mod agents;
+mod config_tests;
 mod control_plane;
 mod headers;
 mod health_check;
@@ -23,13 +24,13 @@ mod limits;
 mod listener_tls;
 mod listeners;
 mod matches;
+#[cfg(test)]
+mod model_tests;
 mod observability;
 mod policies;
 mod routes;
 mod system;
 mod top;
-#[cfg(test)]
-mod unenforced;
 mod upstreams;
 
 pub(crate) use decoder::Decoder;

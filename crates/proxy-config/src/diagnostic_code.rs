@@ -96,9 +96,8 @@ fault_codes! {
     ProtectedHeader = "protected-header", Error;
     /// The admin interface listens on an address other than loopback without a token.
     AdminWithoutToken = "admin-without-token", Error;
-    /// The setting is known and has no effect yet; it is refused so that no deployment relies on
-    /// it.
-    NotImplementedYet = "not-implemented-yet", Error;
+    /// A test of the configuration expects another decision.
+    ConfigTestFailed = "config-test-failed", Error;
     /// Another process, or another listener of this file, is bound to the address.
     AddressInUse = "address-in-use", Error;
     /// An address cannot be bound: it is not an address of this host, permission is missing, or the

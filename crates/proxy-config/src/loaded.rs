@@ -3,7 +3,7 @@
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
 use crate::report::Report;
-use proxy_model::{Model, Place, Setting};
+use proxy_model::{FailedTest, Model, Place, Setting};
 
 /// Descriptors that the process needs for itself, beside its connections.
 const DESCRIPTORS_FOR_OURSELVES: u64 = 100;
@@ -18,6 +18,36 @@ pub struct Loaded {
 }
 
 impl Loaded {
+    /// The configuration, unless tests of it have failed.
+    ///
+    /// # Errors
+    /// A diagnostic for each failed test, and the warnings.
+    pub fn unless_failed(self, failed: Vec<FailedTest>) -> Result<Self, Report> {
+        if failed.is_empty() {
+            return Ok(self);
+        }
+        let mut report = self.warnings;
+        for FailedTest {
+            name,
+            place,
+            request,
+            difference,
+            explain,
+        } in failed
+        {
+            let message = format!("test \"{name}\" fails: {difference}");
+            let fault = Diagnostic::new(DiagnosticCode::ConfigTestFailed, place, message)
+                .label("expected here")
+                .help(format!("`{explain}` tells why"));
+            report.push(if request == place {
+                fault
+            } else {
+                fault.related(request, "of this request")
+            });
+        }
+        Err(report)
+    }
+
     /// Adds a warning if no request could be served. A part of a configuration may lack listeners
     /// or routes; one that is about to be applied should not.
     pub fn expect_to_serve(&mut self) {

@@ -29,7 +29,7 @@ pub enum Part<'m> {
 }
 
 /// Every effective setting, in the order of the model. Absent settings without a default are left
-/// out, and so are settings without effect.
+/// out.
 pub fn effective(model: &Model) -> Vec<EffectiveSetting> {
     let Model {
         listeners,
@@ -41,6 +41,8 @@ pub fn effective(model: &Model) -> Vec<EffectiveSetting> {
         observability,
         system,
         control_plane,
+        // They decide on no request.
+        tests: _,
         sources: _,
     } = model;
     let mut list = List::default();

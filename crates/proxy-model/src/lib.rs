@@ -8,6 +8,7 @@ mod address;
 mod admin;
 mod agent;
 mod compression;
+mod config_test;
 mod control_plane;
 mod effective;
 mod health;
@@ -35,6 +36,7 @@ pub use agent::{
     OversizeMode,
 };
 pub use compression::{Compression, MediaRange, MediaRangeError};
+pub use config_test::{ConfigTest, Expectation, FailedTest, TestRequest};
 pub use control_plane::{ControlPlane, Label};
 pub use effective::{EffectiveSetting, Part, effective, effective_in};
 pub use health::{HealthCheck, HealthCheckKind, HealthCheckType, OutlierDetection, StatusRange};

@@ -2,6 +2,7 @@
 
 use crate::admin::Admin;
 use crate::agent::Agent;
+use crate::config_test::ConfigTest;
 use crate::control_plane::ControlPlane;
 use crate::index::{AgentIndex, RouteIndex, UpstreamIndex};
 use crate::limits::Limits;
@@ -33,6 +34,8 @@ pub struct Model {
     pub system: System,
     /// The control plane of this node; `None` for a node without one.
     pub control_plane: Option<ControlPlane>,
+    /// Tests of this configuration, in file order.
+    pub tests: Vec<ConfigTest>,
     /// The files of the configuration, for the places in this model.
     pub sources: Sources,
 }

@@ -74,6 +74,14 @@ impl<T> Setting<T> {
         }
     }
 
+    /// The value made by `make`, with the same origin.
+    pub fn map<U>(self, make: impl FnOnce(T) -> U) -> Setting<U> {
+        Setting {
+            value: make(self.value),
+            origin: self.origin,
+        }
+    }
+
     /// The place where it is written; `None` for a default.
     pub const fn place(&self) -> Option<Place> {
         match self.origin {

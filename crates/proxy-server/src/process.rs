@@ -13,6 +13,7 @@ use crate::tls;
 use crate::worst_case::WorstCase;
 use proxy_config::{Diagnostic, DiagnosticCode, Files, Loaded, Report};
 use proxy_model::{Model, Place};
+use proxy_plan::failed_tests;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::borrow::Cow;
 use std::io;
@@ -119,7 +120,9 @@ pub(crate) fn load_over(config: &Source, delivery: &Delivery) -> Result<Loaded, 
     check(loaded, &delivery.keys)
 }
 
-fn check(mut loaded: Loaded, keys: &PrivateKeys) -> Result<Loaded, Report> {
+fn check(loaded: Loaded, keys: &PrivateKeys) -> Result<Loaded, Report> {
+    let failed = failed_tests(&loaded.model);
+    let mut loaded = loaded.unless_failed(failed)?;
     let token = admin::check(&loaded.model.admin).err();
     let mut faults: Vec<Diagnostic> = token.into_iter().collect();
     match tls::check(&loaded.model, keys, now()) {

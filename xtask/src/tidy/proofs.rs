@@ -4,7 +4,7 @@ use super::items::{self, Item, has_word};
 use super::source::Source;
 use super::tree::{File, Tree};
 use super::violation::Violation;
-use proxy_model::registry::{self, SettingSpec, Status};
+use proxy_model::registry::{self, SettingSpec};
 use std::collections::{BTreeMap, BTreeSet};
 
 const REGISTRY: &str = "crates/proxy-model/src/registry";
@@ -21,10 +21,7 @@ pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
     let settings = registry::all();
     settings
         .iter()
-        .filter_map(|setting| match setting.status {
-            Status::Enforced { test, .. } => fault(&tests, setting, test),
-            Status::NotYet { .. } => None,
-        })
+        .filter_map(|setting| fault(&tests, setting, setting.proof.test))
         .collect()
 }
 

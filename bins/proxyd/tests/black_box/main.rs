@@ -31,6 +31,7 @@ mod buffers;
 mod builtins;
 mod command_line;
 mod compression;
+mod config_tests;
 mod connection_limits;
 mod correlation;
 mod dns;

@@ -6,7 +6,7 @@ use super::known::Meaning;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
 use crate::kdl::Node;
-use proxy_model::{FileId, Place};
+use proxy_model::FileId;
 use std::cell::RefCell;
 
 /// A block during decoding. Several nodes of one name are merged into one block.
@@ -16,26 +16,21 @@ pub(super) struct Block<'t> {
     pub(super) nodes: Vec<(FileId, &'t Node)>,
     /// Fields that no decoder has read yet.
     pub(super) fields: RefCell<Vec<Field<'t>>>,
-    /// An enclosing block is refused as not implemented, so its settings are not reported again.
-    pub(super) muted: bool,
     /// Settings that an unknown name probably misspells; they are not reported as missing.
     pub(super) meant: Vec<&'static str>,
 }
 
 impl<'t> Block<'t> {
-    /// Opens the block at `path`, written as `nodes`. Reports unknown names and settings without
-    /// effect; no other code checks for the latter.
+    /// Opens the block at `path`, written as `nodes`. Reports unknown names.
     pub(super) fn open(
         d: &mut Decoder<'t, '_>,
         path: &'static str,
         nodes: Vec<(FileId, &'t Node)>,
-        muted: bool,
     ) -> Self {
         let mut block = Self {
             path,
             nodes,
             fields: RefCell::default(),
-            muted,
             meant: Vec::new(),
         };
         let mut fields = Vec::new();
@@ -57,7 +52,6 @@ impl<'t> Block<'t> {
             path: "",
             nodes: Vec::new(),
             fields: RefCell::default(),
-            muted: false,
             meant: Vec::new(),
         }
     }
@@ -96,16 +90,8 @@ impl<'t> Block<'t> {
             d.push(fault);
             return None;
         };
-        let Meaning {
-            path,
-            not_yet,
-            deprecated,
-        } = known;
+        let Meaning { path, deprecated } = known;
         let name = field.name();
-        if let Some(issue) = not_yet.filter(|_| !self.muted) {
-            let fault = not_yet_fault(&format!("`{name}`"), issue, place);
-            d.push(fault);
-        }
         if let Some(instead) = deprecated {
             let message = format!("`{name}` is deprecated{}", self.within(d));
             let fault = Diagnostic::new(DiagnosticCode::DeprecatedSetting, place, message)
@@ -115,13 +101,4 @@ impl<'t> Block<'t> {
         }
         Some(Field { path, ..field })
     }
-}
-
-/// The fault of a setting or word that is known and has no effect yet.
-fn not_yet_fault(what: &str, issue: &str, place: Place) -> Diagnostic {
-    let message = format!("{what} is not implemented yet");
-    let fault = Diagnostic::new(DiagnosticCode::NotImplementedYet, place, message);
-    fault.label("has no effect yet").help(format!(
-        "it comes with the work on `{issue}`; leave it out until then"
-    ))
 }

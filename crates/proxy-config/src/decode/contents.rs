@@ -77,7 +77,7 @@ impl<'t> Block<'t> {
         spec: &Spec<K, D>,
         nodes: Vec<(FileId, &'t Node)>,
     ) -> Self {
-        let block = Self::open(d, spec.path, nodes, self.muted || is_not_yet(spec));
+        let block = Self::open(d, spec.path, nodes);
         let loose = self.take_if(|field| parent(field.path) == spec.path);
         block.fields.borrow_mut().extend(loose);
         block
@@ -89,7 +89,6 @@ impl<'t> Block<'t> {
         d: &mut Decoder<'t, '_>,
         spec: &Spec<registry::Block, D>,
     ) -> Vec<Self> {
-        let muted = self.muted || is_not_yet(spec);
         let fields = self.take(spec.path);
         let nodes: Vec<_> = fields
             .iter()
@@ -97,7 +96,7 @@ impl<'t> Block<'t> {
             .collect();
         let blocks = nodes
             .into_iter()
-            .map(|node| Self::open(d, spec.path, vec![node], muted));
+            .map(|node| Self::open(d, spec.path, vec![node]));
         blocks.collect()
     }
 
@@ -125,10 +124,6 @@ impl<'t> Block<'t> {
             d.fault(DiagnosticCode::Conflict, place, message);
         }
     }
-}
-
-fn is_not_yet<K, D>(spec: &Spec<K, D>) -> bool {
-    matches!(spec.status, registry::Status::NotYet { .. })
 }
 
 fn parent(path: &str) -> &str {

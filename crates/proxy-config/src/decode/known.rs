@@ -22,8 +22,6 @@ pub(crate) struct KnownName {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Meaning {
     pub(crate) path: &'static str,
-    /// The issue that will implement the setting; `None` if it is implemented.
-    pub(crate) not_yet: Option<&'static str>,
     pub(crate) deprecated: Option<&'static str>,
 }
 
@@ -62,7 +60,6 @@ impl Known {
 fn names_of(spec: &SettingSpec) -> Vec<KnownName> {
     let meaning = Meaning {
         path: spec.path,
-        not_yet: spec.not_yet(),
         deprecated: spec.deprecated,
     };
     let name = |name: &str, is_main| KnownName {

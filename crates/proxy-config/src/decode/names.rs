@@ -1,4 +1,4 @@
-//! Names of routes, upstreams and agents, and the references to them.
+//! Names of listeners, routes, upstreams and agents, and the references to them.
 
 use super::block::Block;
 use super::decoder::Decoder;
@@ -12,6 +12,7 @@ use std::collections::HashMap;
 /// All named blocks, by kind.
 #[derive(Debug, Default)]
 pub(crate) struct Names<'t> {
+    pub(super) listeners: Defined<'t>,
     pub(super) routes: Defined<'t>,
     pub(super) upstreams: Defined<'t>,
     pub(super) agents: Defined<'t>,
@@ -78,6 +79,7 @@ impl<'t> Defined<'t> {
 /// The kind of block that a reference names.
 #[derive(Clone, Copy)]
 pub(super) enum Among {
+    Listeners,
     Routes,
     Upstreams,
     Agents,
@@ -91,6 +93,7 @@ impl<'t> Decoder<'t, '_> {
         name: &Setting<String>,
     ) -> Option<Setting<u32>> {
         let defined = match among {
+            Among::Listeners => &self.names.listeners,
             Among::Routes => &self.names.routes,
             Among::Upstreams => &self.names.upstreams,
             Among::Agents => &self.names.agents,

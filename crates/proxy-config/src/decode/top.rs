@@ -3,20 +3,22 @@
 
 use super::agents::agent;
 use super::block::Block;
+use super::config_tests::config_test;
 use super::decoder::Decoder;
 use super::listeners::{listener, no_two_alike};
 use super::names::{Defined, Names};
 use super::routes::route;
 use super::upstreams::upstream;
 use super::{admin, control_plane, limits, observability, system};
-use proxy_model::registry::{self, Many, Spec, agents, listeners, routes, top, upstreams};
-use proxy_model::{Agent, Listener, Model, Route, Upstream};
+use proxy_model::registry::{
+    self, Many, Spec, agents, config_tests, listeners, routes, top, upstreams,
+};
+use proxy_model::{Agent, ConfigTest, Listener, Model, Route, Upstream};
 
 /// The model of all blocks. It is valid only if no fault was reported.
 pub(crate) fn model(d: &mut Decoder<'_, '_>) -> Model {
     let file = Block::top(d);
     file.setting(d, &top::SCHEMA_VERSION);
-    file.take(top::TESTS.path);
     let named = Named::of(d, &file);
     let system = file.inner(d, &top::SYSTEM);
     let limits = file.inner(d, &top::LIMITS);
@@ -35,6 +37,7 @@ pub(crate) fn model(d: &mut Decoder<'_, '_>) -> Model {
         admin: closing(d, written(admin), admin::admin),
         observability: closing(d, written(observability), observability::observability),
         system: closing(d, written(system), system::system),
+        tests: lists.tests,
         control_plane: control_plane.flatten(),
         sources: d.sources().clone(),
     };
@@ -63,6 +66,7 @@ struct Named<'t> {
     routes: Vec<Block<'t>>,
     upstreams: Vec<Block<'t>>,
     agents: Vec<Block<'t>>,
+    tests: Vec<Block<'t>>,
 }
 
 /// The named blocks after decoding.
@@ -71,6 +75,7 @@ struct Lists {
     routes: Vec<Route>,
     upstreams: Vec<Upstream>,
     agents: Vec<Agent>,
+    tests: Vec<ConfigTest>,
 }
 
 impl<'t> Named<'t> {
@@ -81,9 +86,11 @@ impl<'t> Named<'t> {
             routes: members(d, file, &top::ROUTES, &routes::ROUTE),
             upstreams: members(d, file, &top::UPSTREAMS, &upstreams::UPSTREAM),
             agents: members(d, file, &top::AGENTS, &agents::AGENT),
+            tests: members(d, file, &top::TESTS, &config_tests::TEST),
         };
-        Defined::of(d, "listener", &named.listeners);
+        Defined::of(d, "test", &named.tests);
         d.names = Names {
+            listeners: Defined::of(d, "listener", &named.listeners),
             routes: Defined::of(d, "route", &named.routes),
             upstreams: Defined::of(d, "upstream", &named.upstreams),
             agents: Defined::of(d, "agent", &named.agents),
@@ -97,6 +104,7 @@ impl<'t> Named<'t> {
             routes: all(d, self.routes, route),
             upstreams: all(d, self.upstreams, upstream),
             agents: all(d, self.agents, agent),
+            tests: all(d, self.tests, config_test),
         }
     }
 }

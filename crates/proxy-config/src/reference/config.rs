@@ -71,9 +71,6 @@ fn row(setting: &SettingSpec) -> String {
         .chain(aliases)
         .map(|name| format!("`{name}`"))
         .collect();
-    let not_yet = setting
-        .not_yet()
-        .map_or(String::new(), |issue| format!("*Not yet* ({issue}). "));
     let deprecated = setting.deprecated;
     let deprecated = deprecated.map_or(String::new(), |new| {
         format!("*Deprecated*: write `{new}`. ")
@@ -84,7 +81,7 @@ fn row(setting: &SettingSpec) -> String {
     });
     let places: String = places.collect();
     let meaning = format!(
-        "{not_yet}{deprecated}{}{places}{}",
+        "{deprecated}{}{places}{}",
         one_line(&setting.doc),
         words(&setting.shape)
     );

@@ -58,9 +58,6 @@ fn property(spec: &SettingSpec, settings: &[SettingSpec]) -> Value {
     if let Presence::Default(default) = &spec.presence {
         schema.insert("default".to_owned(), default_value(default));
     }
-    if let Some(issue) = spec.not_yet() {
-        schema.insert("x-not-yet".to_owned(), issue.into());
-    }
     if spec.deprecated.is_some() {
         schema.insert("deprecated".to_owned(), true.into());
     }

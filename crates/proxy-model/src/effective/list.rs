@@ -1,7 +1,7 @@
 //! The settings listed so far.
 
 use crate::place::{Origin, Setting};
-use crate::registry::{Spec, Status};
+use crate::registry::Spec;
 use serde_json::Value;
 use std::fmt;
 use std::path::PathBuf;
@@ -61,9 +61,6 @@ impl List {
         setting: &Setting<T>,
         show: impl Fn(&T) -> Value,
     ) {
-        if matches!(spec.status, Status::NotYet { .. }) {
-            return;
-        }
         self.settings.push(EffectiveSetting {
             path: format!("{}.{}", self.block, spec.name()),
             row: spec.path,

@@ -2,8 +2,9 @@
 
 use super::spec::SettingSpec;
 use super::{
-    admin, agents, circuit_breaker, control_plane, health_check, limits, listener_tls, listeners,
-    matches, observability, outlier_detection, policies, routes, system, top, upstreams,
+    admin, agents, circuit_breaker, config_tests, control_plane, health_check, limits,
+    listener_tls, listeners, matches, observability, outlier_detection, policies, routes, system,
+    top, upstreams,
 };
 
 /// All settings, in the order of the reference.
@@ -25,12 +26,7 @@ pub fn all() -> Vec<SettingSpec> {
         admin::rows(),
         observability::rows(),
         control_plane::rows(),
+        config_tests::rows(),
     ];
     files.into_iter().flatten().collect()
-}
-
-/// Number of settings that are refused because they have no effect yet.
-pub fn not_yet() -> usize {
-    let all = all();
-    all.iter().filter(|spec| spec.not_yet().is_some()).count()
 }

@@ -118,6 +118,14 @@ pub struct Block {
     pub(super) argument: Option<&'static str>,
 }
 
+impl Pair {
+    /// A valid name and value, as written.
+    #[must_use]
+    pub const fn example(&self) -> &'static str {
+        self.example
+    }
+}
+
 impl Shaped for Pair {
     fn shape(&self) -> Shape {
         let Self { what, example } = *self;

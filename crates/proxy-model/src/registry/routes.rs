@@ -39,7 +39,7 @@ const SERVICE_TYPES: &[Meaning<ServiceType>] = &[
     ),
 ];
 
-const HANDLERS: &[Meaning<BuiltinHandler>] = &[
+pub(super) const HANDLERS: &[Meaning<BuiltinHandler>] = &[
     word(
         "health",
         BuiltinHandler::Health,

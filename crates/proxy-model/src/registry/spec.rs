@@ -16,8 +16,8 @@ pub struct Spec<K, D> {
     pub presence: D,
     /// Its meaning, for operators.
     pub doc: &'static str,
-    /// Whether it has an effect.
-    pub status: Status,
+    /// The proof of its effect.
+    pub proof: Proof,
     /// Other blocks that accept the same name.
     pub also: &'static [&'static str],
     /// Other names in the same block.
@@ -26,21 +26,13 @@ pub struct Spec<K, D> {
     pub deprecated: Option<&'static str>,
 }
 
-/// Whether a setting has an effect.
+/// The proof that a setting has an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
-    /// Enforced by a crate and proven by a test.
-    Enforced {
-        /// The crate that enforces it.
-        by: &'static str,
-        /// The test that fails if it is not enforced.
-        test: &'static str,
-    },
-    /// Without effect; a file with it is refused.
-    NotYet {
-        /// The issue that will implement it.
-        issue: &'static str,
-    },
+pub struct Proof {
+    /// The crate that enforces it.
+    pub by: &'static str,
+    /// The test that fails if it is not enforced.
+    pub test: &'static str,
 }
 
 /// The setting must be written.
@@ -69,8 +61,8 @@ pub struct SettingSpec {
     pub presence: Presence,
     /// Its meaning, for operators.
     pub doc: String,
-    /// Whether it has an effect.
-    pub status: Status,
+    /// The proof of its effect.
+    pub proof: Proof,
     /// Other blocks that accept the same name.
     pub also: &'static [&'static str],
     /// Other names in the same block.
@@ -129,7 +121,8 @@ impl<K: Kind> Absent<K> for Given<K::Given> {
 }
 
 const FIRST_VERSION: &str = "0.1";
-const NOT_ENFORCED: Status = Status::NotYet { issue: "" };
+/// Of a row that is not finished; a test of this crate finds it.
+const NO_PROOF: Proof = Proof { by: "", test: "" };
 
 /// Begins a row, as [`Required`]; [`Spec::or`], [`Spec::optional`] and [`Spec::many`] change that.
 pub(super) const fn row<K: Copy>(path: &'static str, kind: K) -> Spec<K, Required> {
@@ -138,7 +131,7 @@ pub(super) const fn row<K: Copy>(path: &'static str, kind: K) -> Spec<K, Require
         kind,
         presence: Required,
         doc: "",
-        status: NOT_ENFORCED,
+        proof: NO_PROOF,
         also: &[],
         aliases: &[],
         deprecated: None,
@@ -166,7 +159,7 @@ impl<K: Copy> Spec<K, Required> {
             kind: self.kind,
             presence,
             doc: self.doc,
-            status: self.status,
+            proof: self.proof,
             also: self.also,
             aliases: self.aliases,
             deprecated: self.deprecated,
@@ -176,12 +169,7 @@ impl<K: Copy> Spec<K, Required> {
 
 impl<K: Copy, D: Copy> Spec<K, D> {
     pub(super) const fn enforced(mut self, by: &'static str, test: &'static str) -> Self {
-        self.status = Status::Enforced { by, test };
-        self
-    }
-
-    pub(super) const fn not_yet(mut self, issue: &'static str) -> Self {
-        self.status = Status::NotYet { issue };
+        self.proof = Proof { by, test };
         self
     }
 
@@ -238,7 +226,7 @@ impl<K: Shaped, D: Absent<K>> Spec<K, D> {
             kind,
             presence,
             doc,
-            status,
+            proof,
             also,
             aliases,
             deprecated,
@@ -249,7 +237,7 @@ impl<K: Shaped, D: Absent<K>> Spec<K, D> {
             shape: kind.shape(),
             presence: presence.presence(kind, name_of(path)),
             doc: doc.trim().replace("\n ", "\n"),
-            status: *status,
+            proof: *proof,
             also,
             aliases: own_aliases.chain(kind.alias(name_of(path))).collect(),
             deprecated: *deprecated,
@@ -267,14 +255,6 @@ impl SettingSpec {
     /// The path of its block; empty at the top level.
     pub fn block(&self) -> &'static str {
         self.path.rsplit_once('.').map_or("", |(block, _)| block)
-    }
-
-    /// The issue that will implement the setting; `None` if it has an effect.
-    pub fn not_yet(&self) -> Option<&'static str> {
-        match self.status {
-            Status::Enforced { .. } => None,
-            Status::NotYet { issue } => Some(issue),
-        }
     }
 }
 

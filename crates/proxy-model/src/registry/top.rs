@@ -3,7 +3,7 @@
 use super::kind::Block;
 use super::number::Integer;
 use super::spec::{Given, Many};
-use super::table::{block, integer, named, settings, words};
+use super::table::{block, integer, settings, words};
 use super::text::Text;
 
 settings! {
@@ -52,8 +52,8 @@ settings! {
     CONTROL_PLANE: Block, Many = block("control-plane")
         .many()
         .enforced("control-client", "a_node_enrols_and_runs_the_bundle_of_its_order");
-    /// Requests with the expected result of this configuration; run by `--test`.
-    TESTS: Block, Many = block("tests").many().not_yet("config-tests");
-    /// A request and its expected result.
-    TEST: Block, Many = named("tests.test", "a sentence").many().not_yet("config-tests");
+    /// Requests with the decision that is expected on each.
+    TESTS: Block, Many = block("tests")
+        .many()
+        .enforced("proxy-plan", "a_test_whose_expectation_holds_passes");
 }

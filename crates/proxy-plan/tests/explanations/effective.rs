@@ -1,7 +1,6 @@
 //! Which settings are in force, and what is said of them.
 
 use crate::support::{SHOP, plan};
-use proxy_model::registry::{Status, all};
 use proxy_model::{EffectiveSetting, effective};
 use proxy_plan::render;
 use serde_json::{Value, json};
@@ -49,16 +48,6 @@ fn every_setting_of_a_list_has_its_own_place() {
     ];
     let [a, b, c, d] = &expected;
     assert_eq!(prefixes, [(a, b), (c, d)]);
-}
-
-#[test]
-fn settings_without_effect_are_not_in_force() {
-    let rows = all();
-    for setting in of_shop().0 {
-        let row = rows.iter().find(|row| row.path == setting.row).unwrap();
-        let enforced = matches!(row.status, Status::Enforced { .. });
-        assert!(enforced, "{}", setting.row);
-    }
 }
 
 #[test]

@@ -1,25 +1,23 @@
-//! Tests that settings without effect are decoded although they are refused, so that enabling one
-//! changes a word in the registry and nothing here.
+//! Tests that settings of every block are decoded.
 
 use super::decoder::Decoder;
 use super::top::model;
-use crate::diagnostic_code::DiagnosticCode;
 use crate::files::Files;
 use crate::read::read;
-use proxy_model::{ClientAuthMode, HealthCheckKind, Model, RetryCause, Service, TlsVersion};
+use proxy_model::{
+    ClientAuthMode, Expectation, HealthCheckKind, Model, RetryCause, Service, TlsVersion,
+};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The model of `text`; its only faults must be settings without effect.
+/// The model of `text`.
 fn decoded(text: &str) -> Model {
     let files = BTreeMap::from([("x.kdl".to_owned(), text.as_bytes().to_vec())]);
     let texts = read(Files::Memory(&files), "x.kdl");
     let mut decoder = Decoder::new(&texts, Files::Memory(&files));
     let model = model(&mut decoder);
     let report = decoder.into_faults().into_report(texts.sources.clone());
-    let not_yet =
-        |fault: &crate::diagnostic::Diagnostic| fault.code == DiagnosticCode::NotImplementedYet;
-    assert!(report.faults().iter().all(not_yet), "{report}");
+    assert!(report.is_empty(), "{report}");
     model
 }
 
@@ -167,7 +165,7 @@ fn what_makes_upstreams_resilient_is_decoded() {
 }
 
 #[test]
-fn agents_static_files_and_the_control_plane_are_decoded() {
+fn agents_static_files_control_plane_and_tests_are_decoded() {
     let model = decoded(
         r#"
         agents {
@@ -191,7 +189,13 @@ fn agents_static_files_and_the_control_plane_are_decoded() {
             url "https://control.example"
             labels "region=eu" "tier=edge"
         }
-        tests { test "anything goes here" { request nonsense=#true } }
+        tests {
+            test "pages are files" {
+                request "GET" "/"
+                header "Accept" "text/html"
+                expect { route "r"; agents "c" "a" }
+            }
+        }
         "#,
     );
 
@@ -217,4 +221,26 @@ fn agents_static_files_and_the_control_plane_are_decoded() {
     let control_plane = model.control_plane.unwrap();
     let labels = control_plane.labels.iter().map(ToString::to_string);
     assert_eq!(labels.collect::<Vec<_>>(), ["region=eu", "tier=edge"]);
+    let test = &model.tests[0];
+    assert_eq!(test.name, "pages are files");
+    assert_eq!(
+        (test.request.method.as_str(), test.request.url.as_str()),
+        ("GET", "/")
+    );
+    assert_eq!(
+        test.request.headers,
+        [("Accept".to_owned(), "text/html".to_owned())]
+    );
+    let expected: Vec<_> = test
+        .expectations
+        .iter()
+        .map(|one| one.value.clone())
+        .collect();
+    assert_eq!(
+        expected,
+        [
+            Expectation::Route("r".to_owned()),
+            Expectation::Agents(vec!["c".to_owned(), "a".to_owned()])
+        ]
+    );
 }

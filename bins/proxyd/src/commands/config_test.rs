@@ -1,0 +1,70 @@
+//! `proxyd config test`: the tests in a configuration.
+
+use super::EXIT_FAULTS;
+use crate::terminal::{complain, complain_of, say};
+use proxy_config::Loaded;
+use proxy_model::{FailedTest, Model};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Runs the tests in the configuration `file`. Exit code 0: all pass; 1: one fails, there is none, or
+/// the configuration has errors.
+pub(super) fn run(file: &Path, json: bool) -> ExitCode {
+    let Loaded { model, warnings } = match proxy_config::load(file) {
+        Ok(loaded) => loaded,
+        Err(report) => {
+            complain_of(&report);
+            return ExitCode::from(EXIT_FAULTS);
+        }
+    };
+    let failed = proxy_plan::failed_tests(&model);
+    if json {
+        say(document(&model, &failed));
+    } else {
+        for test in &model.tests {
+            let passes = failed.iter().all(|one| one.name != test.name);
+            let word = if passes { "ok    " } else { "failed" };
+            say(format_args!("{word}  {}", test.name));
+        }
+    }
+    let passes = failed.is_empty() && !model.tests.is_empty();
+    let count = model.tests.len();
+    let loaded = Loaded { model, warnings };
+    match loaded.unless_failed(failed) {
+        Ok(_) if count == 0 => complain(format_args!("{}: there is no test", file.display())),
+        Ok(_) if json => {}
+        Ok(_) if count == 1 => say(format_args!("{}: 1 test passes", file.display())),
+        Ok(_) => say(format_args!("{}: {count} tests pass", file.display())),
+        Err(_) if json => {}
+        Err(report) => complain_of(&report),
+    }
+    if passes {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(EXIT_FAULTS)
+    }
+}
+
+/// Each test with its failures.
+fn document(model: &Model, failed: &[FailedTest]) -> Value {
+    let tests = model.tests.iter().map(|test| {
+        let failures = failed.iter().filter(|one| one.name == test.name);
+        let failures: Vec<Value> = failures
+            .map(|one| {
+                json!({
+                    "at": model.sources.file_and_line(one.place),
+                    "difference": one.difference,
+                    "explain": one.explain,
+                })
+            })
+            .collect();
+        json!({
+            "name": test.name,
+            "at": model.sources.file_and_line(test.place),
+            "passed": failures.is_empty(),
+            "failures": failures,
+        })
+    });
+    Value::Array(tests.collect())
+}

@@ -1,0 +1,96 @@
+//! Tests inside a configuration: they pass before anything is served.
+
+use crate::support::{BINARY, Config};
+use proxy_testkit::{Reload, Upstream, get};
+use serde_json::Value;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+const PASSING: &str = r#"
+    test "all goes to the app" { request "GET" "/x"; expect { route "all"; upstream "u" } }
+"#;
+const FAILING: &str = r#"
+    test "nobody gets in" { request "GET" "/x"; expect { status 403 } }
+"#;
+
+/// A file with these tests, in a folder of its own.
+fn file(tests: &str) -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("edge.kdl");
+    let text = format!(
+        r#"
+        listeners {{ listener "main" {{ address "127.0.0.1:0" }} }}
+        routes {{ route "all" {{ upstream "u" }} }}
+        upstreams {{ upstream "u" {{ target "127.0.0.1:9" }} }}
+        tests {{ {tests} }}
+        "#
+    );
+    fs::write(&path, text).unwrap();
+    (folder, path)
+}
+
+fn run(words: &[&str], tests: &str) -> Output {
+    let (_folder, path) = file(tests);
+    let mut command = Command::new(BINARY);
+    command.env_remove("PROXYD_CONFIG").args(words).arg(path);
+    command.output().unwrap()
+}
+
+#[test]
+fn a_configuration_whose_test_fails_is_never_served() {
+    for words in [
+        &["--test", "--config"][..],
+        &["config", "check"],
+        &["config", "test"],
+        &["--config"],
+    ] {
+        let output = run(words, FAILING);
+        assert_eq!(output.status.code(), Some(1), "{words:?}");
+        let told = String::from_utf8_lossy(&output.stderr);
+        for part in [
+            "config-test-failed",
+            "edge.kdl:6:",
+            "nobody gets in",
+            "the request goes to upstream",
+            "proxyd explain GET '/x'",
+        ] {
+            assert!(told.contains(part), "{part} is not in:\n{told}");
+        }
+    }
+}
+
+#[test]
+fn the_tests_of_a_configuration_are_listed() {
+    let output = run(&["config", "test"], PASSING);
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    assert!(told.contains("ok      all goes to the app\n"), "{told}");
+    assert!(told.contains("1 test passes"), "{told}");
+
+    let both = format!("{PASSING}{FAILING}");
+    let output = run(&["config", "test", "--json"], &both);
+    assert_eq!(output.status.code(), Some(1));
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(told[0]["passed"], true);
+    assert_eq!(told[1]["name"], "nobody gets in");
+    assert_eq!(told[1]["failures"].as_array().unwrap().len(), 1);
+
+    let output = run(&["config", "test"], "");
+    assert_eq!(output.status.code(), Some(1), "a file without tests");
+}
+
+#[test]
+fn a_reload_whose_test_fails_changes_nothing() {
+    let (old, new) = (Upstream::saying("old"), Upstream::saying("new"));
+    let proxyd = Config::to(&old).start();
+
+    let failing = Config::to(&new).top(&format!("tests {{ {FAILING} }}"));
+    assert!(matches!(proxyd.reload(&failing.kdl()), Reload::Refused(_)));
+    assert_eq!(proxyd.connect().ask(get("/", &[])).text(), "old");
+
+    let passing = Config::to(&new).top(&format!("tests {{ {PASSING} }}"));
+    assert_eq!(proxyd.reload(&passing.kdl()), Reload::Applied);
+    assert_eq!(proxyd.connect().ask(get("/", &[])).text(), "new");
+}
