@@ -8,6 +8,7 @@ mod decoder;
 mod field;
 mod known;
 mod names;
+mod references;
 mod shadow;
 mod suggest;
 mod title;

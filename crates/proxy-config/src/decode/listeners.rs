@@ -3,7 +3,7 @@
 use super::block::Block;
 use super::decoder::Decoder;
 use super::listener_tls::listener_tls;
-use super::names::Among;
+use super::references::Among;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
 use proxy_model::registry::listeners as spec;

@@ -1,13 +1,11 @@
-//! Names of listeners, routes, upstreams and agents, and the references to them.
+//! The names of listeners, routes, upstreams and agents, each with its position.
 
-use super::block::Block;
-use super::decoder::Decoder;
 use super::suggest::nearest;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
-use proxy_model::registry::{Spec, Text, Unset};
 use proxy_model::{Place, Setting};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 /// All named blocks, by kind.
 #[derive(Debug, Default)]
@@ -27,26 +25,38 @@ pub(crate) struct Defined<'t> {
 }
 
 impl<'t> Defined<'t> {
-    /// Records the names of `blocks` and reports duplicates.
-    pub(super) fn of(d: &mut Decoder<'t, '_>, noun: &'static str, blocks: &[Block<'t>]) -> Self {
-        let mut by_name: HashMap<&'t str, (u32, Place)> = HashMap::new();
-        for (index, block) in (0..).zip(blocks) {
-            let Some((name, place)) = block.title(d) else {
-                continue;
-            };
-            if let Some((_, first)) = by_name.get(name) {
-                let message = format!("there are two {noun}s called \"{name}\"");
+    /// No names yet; `noun` is the kind of block, as in "route".
+    pub(super) fn new(noun: &'static str) -> Self {
+        Self {
+            noun,
+            by_name: HashMap::new(),
+        }
+    }
+
+    /// Records that the block at `index` is called `name`; a duplicate is reported and not recorded.
+    pub(super) fn insert(
+        &mut self,
+        name: &'t str,
+        (index, place): (u32, Place),
+    ) -> Result<(), Box<Diagnostic>> {
+        match self.by_name.entry(name) {
+            Entry::Vacant(free) => {
+                free.insert((index, place));
+                Ok(())
+            }
+            Entry::Occupied(taken) => {
+                let (_, first) = *taken.get();
+                let message = format!("there are two {}s called \"{name}\"", self.noun);
                 let fault = Diagnostic::new(DiagnosticCode::DuplicateName, place, message);
-                d.push(fault.label("again here").related(*first, "first here"));
-            } else {
-                by_name.insert(name, (index, place));
+                Err(Box::new(
+                    fault.label("again here").related(first, "first here"),
+                ))
             }
         }
-        Self { noun, by_name }
     }
 
     /// The position of the block called `name`, or a fault with the nearest known name.
-    fn find(&self, name: &Setting<String>) -> Result<Setting<u32>, Box<Diagnostic>> {
+    pub(super) fn find(&self, name: &Setting<String>) -> Result<Setting<u32>, Box<Diagnostic>> {
         let Setting {
             value: name,
             origin,
@@ -73,48 +83,5 @@ impl<'t> Defined<'t> {
             None if known.is_empty() => fault.help(format!("no {} is defined at all", self.noun)),
             None => fault.label("not defined"),
         }))
-    }
-}
-
-/// The kind of block that a reference names.
-#[derive(Clone, Copy)]
-pub(super) enum Among {
-    Listeners,
-    Routes,
-    Upstreams,
-    Agents,
-}
-
-impl<'t> Decoder<'t, '_> {
-    /// The position of the block that `name` refers to; reports an undefined name.
-    pub(super) fn resolve_name(
-        &mut self,
-        among: Among,
-        name: &Setting<String>,
-    ) -> Option<Setting<u32>> {
-        let defined = match among {
-            Among::Listeners => &self.names.listeners,
-            Among::Routes => &self.names.routes,
-            Among::Upstreams => &self.names.upstreams,
-            Among::Agents => &self.names.agents,
-        };
-        match defined.find(name) {
-            Ok(index) => Some(index),
-            Err(fault) => {
-                self.push(*fault);
-                None
-            }
-        }
-    }
-
-    /// Reads a setting that names a block, as that block's position.
-    pub(super) fn reference(
-        &mut self,
-        block: &Block<'t>,
-        spec: &Spec<Text<String>, Unset>,
-        among: Among,
-    ) -> Option<Setting<u32>> {
-        let name = block.optional(self, spec)?;
-        self.resolve_name(among, &name)
     }
 }

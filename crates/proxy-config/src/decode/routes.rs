@@ -3,8 +3,8 @@
 use super::block::Block;
 use super::decoder::Decoder;
 use super::matches::matches;
-use super::names::Among;
 use super::policies::policies;
+use super::references::Among;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
 use proxy_model::registry::{circuit_breaker, routes as spec};

@@ -2,7 +2,7 @@
 
 use super::block::Block;
 use super::decoder::Decoder;
-use super::names::Among;
+use super::references::Among;
 use crate::diagnostic_code::DiagnosticCode;
 use proxy_model::registry::policies as spec;
 use proxy_model::{Service, Setting, Shadow, UpstreamIndex};

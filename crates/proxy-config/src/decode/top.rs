@@ -6,7 +6,7 @@ use super::block::Block;
 use super::config_tests::config_test;
 use super::decoder::Decoder;
 use super::listeners::{listener, no_two_alike};
-use super::names::{Defined, Names};
+use super::names::Names;
 use super::routes::route;
 use super::upstreams::upstream;
 use super::{admin, control_plane, limits, observability, system};
@@ -88,12 +88,12 @@ impl<'t> Named<'t> {
             agents: members(d, file, &top::AGENTS, &agents::AGENT),
             tests: members(d, file, &top::TESTS, &config_tests::TEST),
         };
-        Defined::of(d, "test", &named.tests);
+        d.define("test", &named.tests);
         d.names = Names {
-            listeners: Defined::of(d, "listener", &named.listeners),
-            routes: Defined::of(d, "route", &named.routes),
-            upstreams: Defined::of(d, "upstream", &named.upstreams),
-            agents: Defined::of(d, "agent", &named.agents),
+            listeners: d.define("listener", &named.listeners),
+            routes: d.define("route", &named.routes),
+            upstreams: d.define("upstream", &named.upstreams),
+            agents: d.define("agent", &named.agents),
         };
         named
     }
