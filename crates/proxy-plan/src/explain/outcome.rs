@@ -1,6 +1,6 @@
 //! The service that answers a request, and its alternatives.
 
-use super::Named;
+use super::named::Named;
 use crate::decide::{Decision, Outcome};
 use crate::plan::Plan;
 use crate::route::RoutePlan;

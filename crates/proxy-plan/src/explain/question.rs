@@ -1,6 +1,6 @@
 //! A request to be explained, as given by operators and programs.
 
-use super::Explanation;
+use super::explanation::Explanation;
 use crate::decide::RequestHead;
 use crate::plan::Plan;
 use crate::upstream_states::UpstreamStates;

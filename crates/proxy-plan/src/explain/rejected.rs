@@ -1,6 +1,6 @@
 //! The routes that do not take a request, with the reasons.
 
-use super::Named;
+use super::named::Named;
 use crate::decide::Decision;
 use crate::plan::Plan;
 use proxy_model::{Setting, redacted_header, redacted_parameter};

@@ -1,6 +1,6 @@
 //! The route that takes a request, with the reason.
 
-use super::Named;
+use super::named::Named;
 use crate::decide::Decision;
 use crate::plan::Plan;
 use proxy_model::{Origin, Route, redacted_header, redacted_parameter};
