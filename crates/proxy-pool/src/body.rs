@@ -1,8 +1,8 @@
 //! The body of a response, which drives its connection while it is read.
 
 use crate::connection::Connection;
-use crate::error::SendError;
-use crate::http2::{Http2Request, Http2RequestError};
+use crate::error::{Http2RequestError, SendError};
+use crate::http2::Http2Request;
 use crate::pool::Pool;
 use bytes::Bytes;
 use h2::RecvStream;

@@ -1,9 +1,9 @@
 //! A connection to a target that carries one request at a time.
 
 use crate::error::SendError;
-use crate::http2::StreamSlot;
 use crate::limit::{ConnectionPermit, IdleMark};
 use crate::response_reader::ResponseReader;
+use crate::tunnel::Tunnel;
 use crate::upstream_stream::UpstreamStream;
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
@@ -42,17 +42,6 @@ struct Talk<B> {
     took_body: bool,
     /// The connection failed.
     broken: bool,
-}
-
-/// A connection after `101 Switching Protocols`.
-#[derive(Debug)]
-pub struct Tunnel {
-    /// The stream, now without HTTP.
-    pub transport: UpstreamStream,
-    /// Bytes that the target sent behind its response.
-    pub early: Bytes,
-    /// The stream of a shared HTTP/2 connection, if it is one.
-    pub stream_slot: Option<StreamSlot>,
 }
 
 impl<B> Connection<B> {

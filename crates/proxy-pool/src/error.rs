@@ -1,6 +1,6 @@
 //! Errors of connections to a target.
 
-use crate::http2::Http2RequestError;
+use h2::Reason;
 use proxy_clock::Timer;
 use proxy_framing::FramingError;
 use std::io;
@@ -63,4 +63,32 @@ pub enum SendError {
     /// An HTTP/2 request failed.
     #[error("http/2")]
     Http2Request(#[source] Http2RequestError),
+}
+
+/// The reason why an HTTP/2 request has no response.
+#[derive(Debug, thiserror::Error)]
+pub enum Http2RequestError {
+    /// The connection accepts no more requests, or the target has not processed this one: it may be
+    /// retried whatever its method.
+    #[error("the target has not looked at the request")]
+    Unprocessed(#[source] h2::Error),
+    /// The connection ended, or the target reset the stream.
+    #[error("{0}")]
+    Broken(#[source] h2::Error),
+    /// The request's body failed.
+    #[error("the request's body failed")]
+    RequestBody,
+    /// The target sent too many interim responses.
+    #[error("too many informational responses")]
+    TooManyInformational,
+}
+
+impl From<h2::Error> for Http2RequestError {
+    fn from(error: h2::Error) -> Self {
+        let refused = error.is_reset() && error.reason() == Some(Reason::REFUSED_STREAM);
+        if error.is_remote() && (refused || error.is_go_away()) {
+            return Self::Unprocessed(error);
+        }
+        Self::Broken(error)
+    }
 }

@@ -5,7 +5,7 @@
 //! read by the request's own task, so that a slow client delays only its own stream.
 
 mod connect_notify;
-mod connection;
+pub(crate) mod connection;
 mod io;
 mod keep_alive_ping;
 mod pool;
@@ -15,4 +15,4 @@ mod upload;
 pub use connect_notify::Waiting;
 pub use connection::StreamSlot;
 pub use pool::{Checkout, Connecting, Http2Pool};
-pub use request::{ExtendedConnect, Http2Request, Http2RequestError, UnsentRequest, call_tunnel};
+pub use request::{ExtendedConnect, Http2Request, UnsentRequest, call_tunnel};

@@ -13,26 +13,30 @@ mod http2;
 mod idle_limit;
 mod limit;
 mod pool;
+mod pool_settings;
 mod race;
 mod response_reader;
 mod stream_pair;
 mod tls_stream;
+mod tunnel;
 mod upstream_stream;
 mod waiting;
 
 pub use body::ResponseBody;
 pub use connect::ConnectSettings;
-pub use connection::{Connection, Tunnel};
-pub use error::{ConnectError, SendError};
+pub use connection::Connection;
+pub use error::{ConnectError, Http2RequestError, SendError};
 pub use http2::{
-    Checkout, Connecting, ExtendedConnect, Http2Pool, Http2Request, Http2RequestError, StreamSlot,
-    UnsentRequest, Waiting, call_tunnel,
+    Checkout, Connecting, ExtendedConnect, Http2Pool, Http2Request, StreamSlot, UnsentRequest,
+    Waiting, call_tunnel,
 };
 pub use idle_limit::IdleLimit;
 pub use limit::{ConnectionLimit, ConnectionPermit};
-pub use pool::{Pool, PoolSettings};
+pub use pool::Pool;
+pub use pool_settings::PoolSettings;
 pub use race::{Candidate, Dialed, connect};
 pub use stream_pair::StreamPair;
 pub use tls_stream::UpstreamTlsStream;
+pub use tunnel::Tunnel;
 pub use upstream_stream::UpstreamStream;
 pub use waiting::{Place, PlaceWait};

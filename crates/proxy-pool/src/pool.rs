@@ -2,32 +2,17 @@
 
 use crate::connection::Connection;
 use crate::http2::Http2Pool;
-use crate::idle_limit::{IdleLimit, IdleShare};
-use crate::limit::{ConnectionLimit, PoolMember};
-use proxy_clock::{Clock, Tick};
+use crate::idle_limit::IdleShare;
+use crate::limit::PoolMember;
+use crate::pool_settings::PoolSettings;
+use proxy_clock::Clock;
 use proxy_upstream::TargetId;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
-use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-
-/// Settings of the pool of one target.
-#[derive(Clone, Debug)]
-pub struct PoolSettings {
-    /// The target. Connections to other targets are neither accepted nor returned.
-    pub target: TargetId,
-    /// Maximum number of idle connections, over all workers.
-    pub idle_limit: IdleLimit,
-    /// Maximum idle time of a connection.
-    pub idle_for: Duration,
-    /// Maximum age of a connection; `None` is unlimited.
-    pub max_lifetime: Option<Duration>,
-    /// Limit of connections over all workers, idle ones included; `None` is unlimited.
-    pub limit: Option<Arc<ConnectionLimit>>,
-}
 
 /// The idle connections of one worker, newest first.
 #[derive(Debug)]
@@ -41,7 +26,7 @@ pub struct Pool<B> {
     handed_over: RefCell<HashMap<u64, Connection<B>>>,
     /// Targets with an idle connection to be closed, because a request waits for its permit.
     evictions: UnboundedSender<TargetId>,
-    asked: RefCell<UnboundedReceiver<TargetId>>,
+    eviction_requests: RefCell<UnboundedReceiver<TargetId>>,
 }
 
 #[derive(Debug)]
@@ -106,7 +91,7 @@ impl<B> Pool<B> {
     /// A pool without connections.
     #[must_use]
     pub fn new(clock: Rc<Clock>) -> Self {
-        let (evictions, asked) = unbounded_channel();
+        let (evictions, eviction_requests) = unbounded_channel();
         Self {
             http2: Rc::new(Http2Pool::new(Rc::clone(&clock), evictions.clone())),
             clock,
@@ -114,16 +99,16 @@ impl<B> Pool<B> {
             size: Cell::new(0),
             handed_over: RefCell::default(),
             evictions,
-            asked: RefCell::new(asked),
+            eviction_requests: RefCell::new(eviction_requests),
         }
     }
 
-    /// Closes idle connections for waiting requests of other workers, as soon as that is asked for.
+    /// Closes idle connections for waiting requests of other workers, as soon as that is requested.
     /// Never ready: a worker polls it beside everything else.
     pub fn poll_evictions(&self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
-            let asked = self.asked.borrow_mut().poll_recv(cx);
-            match ready!(asked) {
+            let requested = self.eviction_requests.borrow_mut().poll_recv(cx);
+            match ready!(requested) {
                 Some(target) => self.evict(target),
                 None => return Poll::Pending,
             }
@@ -252,7 +237,7 @@ impl<B> Pool<B> {
                 member: _,
             } = target_pool;
             idle.retain_mut(|connection| {
-                !is_over(connection.idle_since, settings.idle_for, now)
+                !settings.is_idle_too_long(connection.idle_since, now)
                     && !settings.is_too_old(connection.since, now)
                     && connection.is_kept(&mut cx)
             });
@@ -284,18 +269,4 @@ fn target_pool_of<B>(
 ) -> Option<&mut TargetPool<B>> {
     let target_pool = target_pools.get_mut(target.slot as usize)?.as_mut()?;
     (target_pool.settings.target == target).then_some(target_pool)
-}
-
-impl PoolSettings {
-    /// Whether a connection that was made at `since` may not serve another request.
-    #[inline]
-    pub(crate) fn is_too_old(&self, since: Tick, now: Tick) -> bool {
-        let over = |lifetime| is_over(since, lifetime, now);
-        self.max_lifetime.is_some_and(over)
-    }
-}
-
-fn is_over(since: Tick, idle_for: Duration, now: Tick) -> bool {
-    let ticks = idle_for.as_millis() / proxy_clock::TICK.as_millis();
-    u128::from(now.0.saturating_sub(since.0)) > ticks
 }

@@ -137,7 +137,7 @@ impl Http2Connection {
 impl fmt::Debug for Http2Connection {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
-            .debug_struct("Trunk")
+            .debug_struct("Http2Connection")
             .field("keep_alive", &self.keep_alive)
             .field("open_streams", &self.open_streams)
             .finish_non_exhaustive()
@@ -150,13 +150,13 @@ impl StreamSlot {
     }
 
     /// Records that a request was sent.
-    pub(super) fn asked(&self) {
-        self.connection.keep_alive.asked();
+    pub(super) fn request_sent(&self) {
+        self.connection.keep_alive.request_sent();
     }
 
     /// Waits for the target's settings.
-    pub(super) async fn settled(&self) {
-        self.connection.keep_alive.settled().await;
+    pub(super) async fn settings_received(&self) {
+        self.connection.keep_alive.settings_received().await;
     }
 
     /// Whether the target supports extended CONNECT. [RFC 8441 §3]

@@ -75,7 +75,7 @@ impl KeepAlivePing {
     }
 
     /// Waits for the first data, and lets the driver process it before the waiting task continues.
-    pub(super) async fn settled(&self) {
+    pub(super) async fn settings_received(&self) {
         while !self.begun.get() {
             self.notify.changed().await;
         }
@@ -83,7 +83,7 @@ impl KeepAlivePing {
 
     /// Records that a request was sent.
     #[inline]
-    pub(super) fn asked(&self) {
+    pub(super) fn request_sent(&self) {
         if self.waiting.get().is_none() {
             self.waiting.set(Some(self.clock.now()));
         }
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn silence_after_a_request_is_looked_into() {
         let (keep_alive, clock) = keep_alive();
-        keep_alive.asked();
+        keep_alive.request_sent();
         clock.advance_to(SUSPECT_AFTER);
         keep_alive.check();
         assert!(!keep_alive.takes_ping());
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn an_answered_ping_ends_the_suspicion() {
         let (keep_alive, clock) = keep_alive();
-        keep_alive.asked();
+        keep_alive.request_sent();
         clock.advance_to(SUSPECT_AFTER * 2);
         keep_alive.check();
         assert!(keep_alive.takes_ping() && keep_alive.awaits_pong());
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn an_idle_connection_is_pinged_only_after_minutes() {
         let (keep_alive, clock) = keep_alive();
-        keep_alive.asked();
+        keep_alive.request_sent();
         keep_alive.heard();
         clock.advance_to(IDLE_PING_INTERVAL);
         keep_alive.check();

@@ -5,7 +5,7 @@ use super::connection::{Http2Connection, StreamSlot};
 use super::keep_alive_ping::{KeepAlivePing, is_past};
 use crate::idle_limit::IdleShare;
 use crate::limit::{ConnectionPermit, PoolMember};
-use crate::pool::PoolSettings;
+use crate::pool_settings::PoolSettings;
 use crate::upstream_stream::UpstreamStream;
 use proxy_clock::Clock;
 use proxy_upstream::TargetId;

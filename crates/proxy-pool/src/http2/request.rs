@@ -2,13 +2,13 @@
 
 use super::connection::StreamSlot;
 use super::upload::{Upload, UploadError};
-use crate::connection::Tunnel;
-use crate::error::SendError;
+use crate::error::{Http2RequestError, SendError};
 use crate::stream_pair::StreamPair;
+use crate::tunnel::Tunnel;
 use crate::upstream_stream::UpstreamStream;
 use bytes::Bytes;
+use h2::RecvStream;
 use h2::client::ResponseFuture;
-use h2::{Reason, RecvStream};
 use http::request::Parts;
 use http::{Request, Response};
 use http_body::{Body, Frame};
@@ -35,34 +35,6 @@ pub struct Http2Request<B> {
 /// A request that could not be sent, with the error.
 pub type UnsentRequest<B> = (Http2RequestError, Request<B>);
 
-/// The reason why a request has no response.
-#[derive(Debug, thiserror::Error)]
-pub enum Http2RequestError {
-    /// The connection accepts no more requests, or the target has not processed this one: it may be
-    /// retried whatever its method.
-    #[error("the target has not looked at the request")]
-    Unprocessed(#[source] h2::Error),
-    /// The connection ended, or the target reset the stream.
-    #[error("{0}")]
-    Broken(#[source] h2::Error),
-    /// The request's body failed.
-    #[error("the request's body failed")]
-    RequestBody,
-    /// The target sent too many interim responses.
-    #[error("too many informational responses")]
-    TooManyInformational,
-}
-
-impl Http2RequestError {
-    fn of(error: h2::Error) -> Self {
-        let refused = error.is_reset() && error.reason() == Some(Reason::REFUSED_STREAM);
-        if error.is_remote() && (refused || error.is_go_away()) {
-            return Self::Unprocessed(error);
-        }
-        Self::Broken(error)
-    }
-}
-
 impl<B: Body<Data = Bytes> + Unpin> Http2Request<B> {
     /// Sends `request`; its URI has scheme and authority.
     ///
@@ -80,7 +52,7 @@ impl<B: Body<Data = Bytes> + Unpin> Http2Request<B> {
             .send_request(Request::from_parts(head, ()), ends);
         match sent {
             Ok((response, send)) => {
-                stream_slot.asked();
+                stream_slot.request_sent();
                 Ok(Self {
                     response,
                     upload: Some(Upload::new(send, body)).filter(|_| !ends),
@@ -122,7 +94,7 @@ impl<B: Body<Data = Bytes> + Unpin> Http2Request<B> {
             Poll::Ready(Err(_)) | Poll::Pending if self.failed == Some(UploadError::Body) => {
                 Poll::Ready(Err(Http2RequestError::RequestBody))
             }
-            Poll::Ready(Err(error)) => Poll::Ready(Err(Http2RequestError::of(error))),
+            Poll::Ready(Err(error)) => Poll::Ready(Err(Http2RequestError::from(error))),
             Poll::Pending => Poll::Pending,
         }
     }
@@ -193,15 +165,18 @@ pub async fn call_tunnel(
     deadline: &Deadline,
 ) -> Result<Option<ExtendedConnect>, SendError> {
     let digging = async {
-        stream_slot.settled().await;
+        stream_slot.settings_received().await;
         if !stream_slot.takes_tunnels() {
             return Ok(None);
         }
         let request = Request::from_parts(head, ());
         let sent = stream_slot.sender().send_request(request, false);
         let (response, send) = sent.map_err(Http2RequestError::Unprocessed)?;
-        stream_slot.asked();
-        Ok(Some((response.await.map_err(Http2RequestError::of)?, send)))
+        stream_slot.request_sent();
+        Ok(Some((
+            response.await.map_err(Http2RequestError::from)?,
+            send,
+        )))
     };
     let mut digging = Box::pin(digging);
     let answered = poll_fn(|cx| match digging.as_mut().poll(cx) {
