@@ -1,6 +1,6 @@
 //! Samples of agents.
 
-use super::Scrape;
+use super::scrape::Scrape;
 use super::text::Samples;
 use crate::metrics::HistogramTotal;
 use crate::vocabulary::{AgentDecision, AgentEvent};

@@ -1,6 +1,6 @@
 //! Samples of routes.
 
-use super::Scrape;
+use super::scrape::Scrape;
 use super::text::Samples;
 use crate::metrics::RouteTotal;
 

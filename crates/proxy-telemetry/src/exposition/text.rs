@@ -1,7 +1,5 @@
 //! Text form of the samples of one metric.
 
-use super::Format;
-use crate::metric::Metric;
 use crate::metrics::{BOUNDS_TEXT, HistogramTotal};
 use std::borrow::Cow;
 use std::time::Duration;
@@ -10,28 +8,24 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(crate) struct Samples<'page> {
     page: &'page mut String,
-    metric: &'page Metric,
+    name: &'static str,
+    /// Label names, in the order of the values.
+    labels: &'static [&'static str],
 }
 
 impl<'page> Samples<'page> {
-    /// Writes the metadata lines, which precede the samples.
-    pub(crate) fn begin(page: &'page mut String, metric: &'page Metric, format: Format) -> Self {
-        let family = match format {
-            Format::Prometheus => metric.name,
-            Format::OpenMetrics => metric.name.strip_suffix("_total").unwrap_or(metric.name),
-        };
-        for part in ["# HELP ", family, " ", metric.help, "\n"] {
-            page.push_str(part);
-        }
-        for part in ["# TYPE ", family, " ", metric.kind.name(), "\n"] {
-            page.push_str(part);
-        }
-        Self { page, metric }
+    /// For the samples of the metric called `name`, with these label names.
+    pub(crate) fn new(
+        page: &'page mut String,
+        name: &'static str,
+        labels: &'static [&'static str],
+    ) -> Self {
+        Self { page, name, labels }
     }
 
     /// Writes a whole number, with the values of the metric's labels.
     pub(crate) fn count(&mut self, values: &[&str], n: u64) {
-        let labels = labels_text(self.metric.labels, values);
+        let labels = labels_text(self.labels, values);
         self.rendered(&labels, n);
     }
 
@@ -54,7 +48,7 @@ impl<'page> Samples<'page> {
 
     /// Writes a histogram: cumulative buckets, sum and count.
     pub(crate) fn histogram(&mut self, values: &[&str], total: &HistogramTotal) {
-        let mut labels = labels_text(self.metric.labels, values);
+        let mut labels = labels_text(self.labels, values);
         let own = labels.len();
         let mut count = 0;
         for (bucket, bound) in total.buckets.iter().zip(BOUNDS_TEXT) {
@@ -68,7 +62,7 @@ impl<'page> Samples<'page> {
     }
 
     fn sample(&mut self, suffix: &str, labels: &str, value: &str) {
-        self.page.push_str(self.metric.name);
+        self.page.push_str(self.name);
         self.page.push_str(suffix);
         if !labels.is_empty() {
             self.page.push('{');

@@ -1,6 +1,6 @@
 //! Samples of upstreams and their targets.
 
-use super::Scrape;
+use super::scrape::Scrape;
 use super::text::Samples;
 use crate::metrics::{TargetTotal, UpstreamTotal};
 

@@ -1,6 +1,6 @@
 //! Samples of workers.
 
-use super::Scrape;
+use super::scrape::Scrape;
 use super::text::Samples;
 use crate::vocabulary::{Limit, Protocol};
 

@@ -1,7 +1,7 @@
 //! Single counters and gauges, by metric and labels.
 
 use super::family::OVERFLOW;
-use crate::exposition::labels_text;
+use crate::exposition::text::labels_text;
 use crate::metric::Metric;
 use crate::metrics::{Gauge, SharedCounter};
 use crate::snapshot::SeriesValue;
