@@ -1,5 +1,6 @@
 //! Starting of the real binary.
 
+use crate::configuration::with_admin;
 use crate::log::Log;
 use crate::proxyd::Proxyd;
 use std::ffi::OsString;
@@ -9,9 +10,6 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
-
-/// Added unless a test has its own: the default port would be the same for all tests.
-const ADMIN: &str = "\nadmin { address \"127.0.0.1:0\" }\n";
 
 /// Socket activation as by systemd: descriptor 3, and the process it is for.
 const ACTIVATE: &str = "export LISTEN_PID=$$ LISTEN_FDS=1; exec \"$0\" \"$@\" 3<&0 </dev/null";
@@ -151,10 +149,11 @@ impl Launch {
     }
 }
 
-pub(crate) fn with_admin(kdl: &str) -> String {
-    if kdl.contains("admin") {
-        kdl.to_owned()
-    } else {
-        [kdl, ADMIN].concat()
+impl Proxyd {
+    /// Starts the binary with this configuration and waits until it listens.
+    #[must_use]
+    #[track_caller]
+    pub fn start(binary: impl AsRef<Path>, kdl: &str) -> Self {
+        Launch::new(binary, kdl).start()
     }
 }

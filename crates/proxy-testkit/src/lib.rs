@@ -29,6 +29,7 @@ mod fakes;
 mod served;
 mod upstream;
 
+mod configuration;
 mod full_pipe;
 mod launch;
 mod log;

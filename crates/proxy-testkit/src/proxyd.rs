@@ -1,7 +1,7 @@
 //! A running proxyd: requests, signals and measurements.
 
 use crate::client::RawClient;
-use crate::launch::{Launch, with_admin};
+use crate::configuration::with_admin;
 use crate::log::{Log, Record};
 use crate::patience::EVENT_TIMEOUT;
 use crate::process::Process;
@@ -46,13 +46,6 @@ pub enum Upgrade {
 }
 
 impl Proxyd {
-    /// Starts the binary with this configuration and waits until it listens.
-    #[must_use]
-    #[track_caller]
-    pub fn start(binary: impl AsRef<Path>, kdl: &str) -> Self {
-        Launch::new(binary, kdl).start()
-    }
-
     pub(crate) fn new(
         child: Child,
         folder: TempDir,
