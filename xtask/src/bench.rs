@@ -2,6 +2,7 @@
 //! run.
 
 mod capacity;
+mod case_runner;
 mod cases;
 mod certificate;
 mod chart;
@@ -21,6 +22,7 @@ mod options;
 mod page;
 mod proof;
 mod publish;
+pub(crate) mod rehearsal;
 mod reload;
 mod report;
 #[cfg(test)]
@@ -34,13 +36,12 @@ mod statistics;
 mod tables;
 mod targets;
 
-use self::cases::{CASES, Case, Plan};
+use self::cases::{Case, Plan};
 use self::comparison::Comparison;
-use self::effort::Effort;
 use self::environment::{Environment, LoadBuild};
 use self::machine::Machine;
-use self::report::{CaseReport, Report};
-use self::results::{CaseResult, Results};
+use self::report::Report;
+use self::results::Results;
 use self::server::{OURS, Program};
 use self::targets::{Standing, Targets, Verdict};
 use crate::ship;
@@ -49,14 +50,9 @@ use crate::terminal::{complain, say};
 use crate::workspace::Workspace;
 use proxy_load::clock::Stopwatch;
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::PathBuf;
 
 pub(crate) use self::guard::{Guarded, guard};
 pub(crate) use self::options::Options;
-
-/// Targets of a run.
-const TARGETS: &str = "bench/bench-targets.toml";
 
 /// Measures, prints and stores the results; `--gate` also judges them.
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), TaskError> {
@@ -64,12 +60,12 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), TaskEr
         return guard::compare(workspace).map(drop);
     }
     let cases = options.cases()?;
-    let targets = Targets::load(&workspace.root().join(TARGETS))?;
+    let targets = Targets::load(&workspace.root().join(targets::PATH))?;
     let proxyd = ship::build(workspace)?;
     let environment = Environment::prepare(workspace, LoadBuild::Release, proxyd)?;
     let watch = Stopwatch::start();
     let report = measure(workspace, &environment, options, &cases, &targets)?;
-    keep(&environment, &report)?;
+    publish::keep(&environment, &report)?;
     let results = Results::from(&report);
     let verdicts = targets.judge(&results);
     show(&results, &verdicts);
@@ -81,26 +77,6 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), TaskEr
         return Ok(());
     }
     judge(&verdicts)
-}
-
-/// Runs every load briefly on `proxyd` alone, without results, to train the compiler's profile.
-pub(crate) fn rehearse(workspace: &Workspace, proxyd: PathBuf) -> Result<(), TaskError> {
-    let environment = Environment::prepare(workspace, LoadBuild::Release, proxyd)?;
-    let mut comparison = Comparison::of_proxyd_alone(&environment, Effort::QUICK)?;
-    for case in CASES
-        .iter()
-        .filter(|case| !matches!(case.plan, Plan::Count))
-    {
-        let held = hold(&mut comparison, case)?;
-        let lacking = held
-            .entries
-            .iter()
-            .find_map(|entry| entry.unsupported.as_deref());
-        if let Some(why) = lacking {
-            return Err(TaskError::Failed(format!("{}: {why}", held.name)));
-        }
-    }
-    Ok(())
 }
 
 fn measure(
@@ -125,7 +101,7 @@ fn measure(
         cases: Vec::new(),
     };
     for case in cases {
-        let held = hold(&mut comparison, case)?;
+        let held = case_runner::run(&mut comparison, case)?;
         report.cases.push(held);
     }
     if options.gate {
@@ -138,17 +114,6 @@ fn measure(
         }
     }
     Ok(report)
-}
-
-fn hold(comparison: &mut Comparison<'_>, case: &Case) -> Result<CaseReport, TaskError> {
-    let watch = Stopwatch::start();
-    let held = comparison.hold(case)?;
-    let seconds = watch.elapsed().as_secs_f64();
-    say(format!(
-        "bench: {} ({seconds:.1} s)",
-        summary(&CaseResult::from(&held))
-    ));
-    Ok(held)
 }
 
 /// Repeats the rounds of close results, on either side of the gate, so that chance favours neither,
@@ -166,7 +131,7 @@ fn decide(
         if !matches!(case.plan, Plan::Load(_) | Plan::Fine(_)) || !undecided.contains(&case.name) {
             continue;
         }
-        let again = hold(comparison, case)?;
+        let again = case_runner::run(comparison, case)?;
         let first = report.cases.iter_mut().find(|held| held.name == case.name);
         if let Some(first) = first {
             first.extend(again);
@@ -188,22 +153,6 @@ fn versions(environment: &Environment) -> BTreeMap<String, String> {
     said.collect()
 }
 
-/// A case on one line: the first figure of each server.
-fn summary(case: &CaseResult) -> String {
-    let figure = case.figures.first().copied();
-    let entries = case.entries.iter().map(|entry| {
-        let spread = figure.and_then(|figure| Some((figure, entry.spread(figure)?)));
-        match spread {
-            Some((figure, spread)) => {
-                let doubt = if entry.is_doubtful() { "?" } else { "" };
-                format!("{} {}{doubt}", entry.name, figure.written(spread.median))
-            }
-            None => format!("{} –", entry.name),
-        }
-    });
-    format!("{}: {}", case.name, entries.collect::<Vec<_>>().join(", "))
-}
-
 fn show(results: &Results, verdicts: &[Verdict]) {
     for grid in [tables::peers(results), tables::ours(results)] {
         if !grid.is_empty() {
@@ -219,26 +168,6 @@ fn show(results: &Results, verdicts: &[Verdict]) {
     for remark in tables::remarks(results) {
         complain(remark);
     }
-}
-
-/// Writes the run and its chart under `target/bench`.
-fn keep(environment: &Environment, report: &Report) -> Result<(), TaskError> {
-    let files = [
-        (environment.result("report.json"), publish::json(report)?),
-        (
-            environment.result("report.svg"),
-            chart::svg(&Results::from(report)),
-        ),
-    ];
-    for (path, text) in files {
-        say(format!("bench: wrote {}", path.display()));
-        write(path, &text)?;
-    }
-    Ok(())
-}
-
-fn write(path: PathBuf, text: &str) -> Result<(), TaskError> {
-    fs::write(&path, text).map_err(|source| TaskError::File { path, source })
 }
 
 fn judge(verdicts: &[Verdict]) -> Result<(), TaskError> {

@@ -7,6 +7,7 @@ mod fleet;
 mod folder;
 mod fuzz;
 mod fuzz_api;
+mod llvm_profdata;
 mod reference;
 mod setup;
 mod ship;

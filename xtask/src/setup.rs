@@ -4,7 +4,7 @@ mod debian;
 mod object_server;
 
 use crate::command;
-use crate::ship;
+use crate::llvm_profdata;
 use crate::task_error::TaskError;
 use crate::terminal::say;
 use crate::workspace::Workspace;
@@ -58,7 +58,9 @@ fn rust_component(workspace: &Workspace, component: &str, subcommand: &str) -> O
 
 /// The tools of `cargo xtask ship`.
 fn llvm_tools(workspace: &Workspace) -> Option<String> {
-    component_if(workspace, "llvm-tools", || ship::merger(workspace).is_ok())
+    component_if(workspace, "llvm-tools", || {
+        llvm_profdata::path(workspace).is_ok()
+    })
 }
 
 fn component_if(

@@ -4,9 +4,10 @@
 //! the spot: an instrumented build runs every case of the benchmarks briefly, without peers.
 //! Decision 0018.
 
-use crate::bench;
+use crate::bench::rehearsal::rehearse;
 use crate::command;
 use crate::folder;
+use crate::llvm_profdata;
 use crate::setup;
 use crate::task_error::TaskError;
 use crate::terminal::say;
@@ -79,14 +80,14 @@ fn build_with(workspace: &Workspace, profile: &Path) -> Result<PathBuf, TaskErro
 /// Runs the benchmarks with an instrumented binary, and merges its counts into `profile`.
 fn train(workspace: &Workspace, profile: &Path) -> Result<(), TaskError> {
     setup::for_training(workspace)?;
-    let merger = merger(workspace)?;
+    let merger = llvm_profdata::path(workspace)?;
     let training = workspace.target_dir()?.join("training");
     let counts = training.join("counts");
     folder::empty(&counts)?;
     say("ship: building proxyd with counters");
     let count = format!("-Cprofile-generate={}", counts.display());
     let counting = compile(workspace, &training, &[&count])?;
-    bench::rehearse(workspace, counting)?;
+    rehearse(workspace, counting)?;
     let mut merge = workspace.command(&merger.to_string_lossy());
     // Sparse: functions that were never called are optimized without a profile, not as rare.
     merge.args(["merge", "--sparse", "--output"]);
@@ -110,16 +111,4 @@ fn compile(workspace: &Workspace, target: &Path, flags: &[&str]) -> Result<PathB
         .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
     command::run(&mut cargo)?;
     Ok(target.join(host).join("release").join("proxyd"))
-}
-
-/// The `llvm-profdata` of the current compiler, because the format depends on its version.
-pub(crate) fn merger(workspace: &Workspace) -> Result<PathBuf, TaskError> {
-    let sysroot = command::read(workspace.command("rustc").args(["--print", "sysroot"]))?;
-    let library = Path::new(sysroot.trim()).join("lib/rustlib");
-    let program = library.join(workspace.host()?).join("bin/llvm-profdata");
-    if program.is_file() {
-        return Ok(program);
-    }
-    let advice = "llvm-profdata is missing; `rustup component add llvm-tools` installs it";
-    Err(TaskError::Failed(advice.to_owned()))
 }

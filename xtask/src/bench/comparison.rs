@@ -1,14 +1,9 @@
-//! A run: the requested cases, one after the other.
+//! The state of a run: its environment, and the processes that live longer than one case.
 
-use super::cases::{Case, Field, Plan};
-use super::count;
+use super::cases::{Case, Field};
 use super::effort::Effort;
 use super::environment::{BACKEND_PORT, Environment};
-use super::fresh;
 use super::load_process::LoadProcess;
-use super::reload;
-use super::report::CaseReport;
-use super::rounds;
 use super::running_servers::RunningServers;
 use super::server::{OURS, Program, Server, Setup};
 use crate::task_error::TaskError;
@@ -46,29 +41,8 @@ impl<'a> Comparison<'a> {
         })
     }
 
-    /// Measures one case.
-    pub(super) fn hold(&mut self, case: &Case) -> Result<CaseReport, TaskError> {
-        let servers = self.servers(case);
-        let Effort { usual, fine, .. } = self.effort;
-        let entries = match case.plan {
-            Plan::Load(load) => rounds::take(self, &servers, (&load, usual))?,
-            Plan::Fine(load) => rounds::take(self, &servers, (&load, fine))?,
-            Plan::Idle(connections) => fresh::rest(self, &servers, connections)?,
-            Plan::Start => fresh::weigh(self, &servers)?,
-            Plan::Reload(load) => reload::repeat(self, &servers, &load)?,
-            Plan::Count => count::all(self, &servers)?,
-        };
-        Ok(CaseReport {
-            name: case.name.to_owned(),
-            title: case.title.to_owned(),
-            with_peers: matches!(case.field, Field::Peers(_)),
-            figures: case.figures.to_vec(),
-            entries,
-        })
-    }
-
     /// The servers of a case.
-    fn servers(&self, case: &Case) -> Vec<Server> {
+    pub(super) fn servers(&self, case: &Case) -> Vec<Server> {
         let server = |name: &str, program: Program, setup: Setup| Server {
             name: name.to_owned(),
             program,

@@ -1,11 +1,10 @@
 //! The guard of `test-all`: the counted cost of a small GET must not change.
 
-use super::TARGETS;
 use super::count::{self, PerRequest};
 use super::environment::{BACKEND_PORT, Environment, LoadBuild};
 use super::load_process::LoadProcess;
 use super::server::{OURS, Program, Server, Setup};
-use super::targets::{Guard, Targets};
+use super::targets::{self, Guard, Targets};
 use crate::command;
 use crate::ship;
 use crate::task_error::TaskError;
@@ -24,7 +23,7 @@ pub(crate) enum Guarded {
 /// Compares, if the tools and committed counts exist.
 pub(crate) fn guard(workspace: &Workspace) -> Result<Guarded, TaskError> {
     if committed(workspace)?.is_none() {
-        let why = format!("{TARGETS} holds no [guard] to compare with");
+        let why = format!("{} holds no [guard] to compare with", targets::PATH);
         return Ok(Guarded::Skipped(why));
     }
     if command::find("valgrind").is_none() {
@@ -43,7 +42,8 @@ pub(super) fn compare(workspace: &Workspace) -> Result<(), TaskError> {
     ));
     let Some(guard) = committed else {
         return Err(TaskError::Failed(format!(
-            "{TARGETS} holds no [guard] to compare with"
+            "{} holds no [guard] to compare with",
+            targets::PATH
         )));
     };
     let faults = faults(&guard, &found);
@@ -51,13 +51,14 @@ pub(super) fn compare(workspace: &Workspace) -> Result<(), TaskError> {
         return Ok(());
     }
     Err(TaskError::Failed(format!(
-        "a small GET costs {}; if it should, write it into {TARGETS}",
-        faults.join(" and ")
+        "a small GET costs {}; if it should, write it into {}",
+        faults.join(" and "),
+        targets::PATH
     )))
 }
 
 fn committed(workspace: &Workspace) -> Result<Option<Guard>, TaskError> {
-    let path = workspace.root().join(TARGETS);
+    let path = workspace.root().join(targets::PATH);
     Targets::load(&path).map(|targets| targets.guard)
 }
 

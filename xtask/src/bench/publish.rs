@@ -1,6 +1,7 @@
 //! The committed figures and the page generated from them.
 
 use super::chart;
+use super::environment::Environment;
 use super::page;
 use super::report::Report;
 use super::results::Results;
@@ -8,7 +9,8 @@ use super::targets::Targets;
 use crate::task_error::TaskError;
 use crate::terminal::say;
 use serde::Serialize;
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 /// The run on the page.
 const RESULTS: &str = "bench/results.json";
@@ -27,7 +29,7 @@ pub(super) fn write(root: &Path, report: &Report, targets: &Targets) -> Result<(
     let results = json(&Results::from(report))?;
     let Shown { page, chart } = show(&results, targets)?;
     for (name, text) in [(RESULTS, results), (PAGE, page), (CHART, chart)] {
-        super::write(root.join(name), &text)?;
+        write_file(root.join(name), &text)?;
         say(format!("bench: wrote {name}"));
     }
     Ok(())
@@ -54,6 +56,26 @@ fn error(source: serde_json::Error) -> TaskError {
     }
 }
 
+/// Writes the run and its chart under `target/bench`.
+pub(super) fn keep(environment: &Environment, report: &Report) -> Result<(), TaskError> {
+    let files = [
+        (environment.result("report.json"), json(report)?),
+        (
+            environment.result("report.svg"),
+            chart::svg(&Results::from(report)),
+        ),
+    ];
+    for (path, text) in files {
+        say(format!("bench: wrote {}", path.display()));
+        write_file(path, &text)?;
+    }
+    Ok(())
+}
+
+fn write_file(path: PathBuf, text: &str) -> Result<(), TaskError> {
+    fs::write(&path, text).map_err(|source| TaskError::File { path, source })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -68,7 +90,7 @@ mod tests {
     }
 
     fn targets() -> Targets {
-        Targets::load(&project().join(crate::bench::TARGETS)).unwrap()
+        Targets::load(&project().join(crate::bench::targets::PATH)).unwrap()
     }
 
     fn assert_shown_as_measured(root: &Path) {

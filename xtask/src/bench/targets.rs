@@ -9,6 +9,9 @@ use serde::Deserialize;
 use std::fs;
 use std::path::Path;
 
+/// Path of the file in the project.
+pub(super) const PATH: &str = "bench/bench-targets.toml";
+
 /// The whole file.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
