@@ -67,9 +67,9 @@ fn idle(repeat: u64) {
 /// Counts finished requests.
 fn record(repeat: u64) {
     let registry = registry();
-    let cells = registry.route(0, "api");
+    let metrics = registry.route(0, "api");
     for number in 0..repeat {
-        cells.record(&black_box(outcome(number)));
+        metrics.record(&black_box(outcome(number)));
     }
     black_box(registry.snapshot());
 }

@@ -16,7 +16,7 @@ mod timestamp;
 
 pub use access::{AccessRecord, AgentFields};
 pub use access_format::{AccessFormat, OptionalField};
-pub(crate) use access_log_head::SpareNotes;
+pub(crate) use access_log_head::SpareHeadBuffers;
 pub use access_log_head::{AccessLogHead, AccessLogRequest};
 pub use error::{ErrorRecord, Level};
 pub use escaped_fields::{EscapedField, EscapedFields};

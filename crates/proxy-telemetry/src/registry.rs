@@ -91,12 +91,12 @@ impl Registry {
 
     /// Metrics of a route on a worker.
     pub fn route(&self, worker: usize, id: &str) -> Arc<RouteMetrics> {
-        self.cells(worker, id.into(), |state| &mut state.routes)
+        self.metrics(worker, id.into(), |state| &mut state.routes)
     }
 
     /// Metrics of an upstream on a worker.
     pub fn upstream(&self, worker: usize, name: &str) -> Arc<UpstreamMetrics> {
-        self.cells(worker, name.into(), |state| &mut state.upstreams)
+        self.metrics(worker, name.into(), |state| &mut state.upstreams)
     }
 
     /// Metrics of a target on a worker.
@@ -105,12 +105,12 @@ impl Registry {
             upstream: upstream.into(),
             address: address.into(),
         };
-        self.cells(worker, name, |state| &mut state.targets)
+        self.metrics(worker, name, |state| &mut state.targets)
     }
 
     /// Metrics of an agent on a worker.
     pub fn agent(&self, worker: usize, name: &str) -> Arc<AgentMetrics> {
-        self.cells(worker, name.into(), |state| &mut state.agents)
+        self.metrics(worker, name.into(), |state| &mut state.agents)
     }
 
     /// The counter with these label values. Any thread may count.
@@ -185,8 +185,8 @@ impl Registry {
         drop(state);
 
         let mut total = WorkerTotal::default();
-        for cells in &workers {
-            cells.add_to(&mut total);
+        for metrics in &workers {
+            metrics.add_to(&mut total);
         }
         Snapshot {
             workers: total,
@@ -200,7 +200,7 @@ impl Registry {
         }
     }
 
-    fn cells<K: Name, C: MetricGroup>(
+    fn metrics<K: Name, C: MetricGroup>(
         &self,
         worker: usize,
         name: K,

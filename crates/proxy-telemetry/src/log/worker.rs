@@ -7,7 +7,7 @@ use super::counts::LineCounts;
 use super::spare::SpareBuffers;
 use crate::record::{
     AccessFormat, AccessLogHead, AccessLogRequest, AccessRecord, ErrorRecord, EventRecord,
-    LimitRecord, SpareNotes, TimestampText,
+    LimitRecord, SpareHeadBuffers, TimestampText,
 };
 use std::mem;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub struct WorkerLog {
     /// Lines of the batch counted already, because it could not be sent before.
     entered: u64,
     clock: TimestampText,
-    notes: SpareNotes,
+    head_buffers: SpareHeadBuffers,
     /// `None` if the log is off.
     wire: Option<Wire>,
 }
@@ -64,7 +64,7 @@ impl WorkerLog {
             most_lines,
             entered: 0,
             clock: TimestampText::default(),
-            notes: SpareNotes::default(),
+            head_buffers: SpareHeadBuffers::default(),
             wire,
         }
     }
@@ -84,7 +84,7 @@ impl WorkerLog {
         format: &AccessFormat,
     ) -> Option<AccessLogHead> {
         self.is_on()
-            .then(|| facts.access_head(format, &mut self.notes))
+            .then(|| facts.access_head(format, &mut self.head_buffers))
     }
 
     /// Appends the record of a finished request.
@@ -92,7 +92,7 @@ impl WorkerLog {
     pub fn access(&mut self, record: &AccessRecord<'_>, access_head: AccessLogHead) {
         if self.is_on() {
             record.write(&mut self.batch, &mut self.clock, &access_head);
-            self.notes.keep(access_head);
+            self.head_buffers.keep(access_head);
             self.end_line();
         }
     }

@@ -46,19 +46,19 @@ pub(crate) struct EventTotal {
 impl AgentMetrics {
     /// Counts a call with an answer.
     pub fn decided(&self, event: AgentEvent, decision: AgentDecision, took: Duration) {
-        let Some(cells) = self.events.get(event.index()) else {
+        let Some(counts) = self.events.get(event.index()) else {
             return;
         };
-        cells.duration.record(took);
-        if let Some(counter) = cells.decisions.get(decision.index()) {
+        counts.duration.record(took);
+        if let Some(counter) = counts.decisions.get(decision.index()) {
             counter.add(1);
         }
     }
 
     /// Counts a call that timed out.
     pub fn timed_out(&self, event: AgentEvent) {
-        if let Some(cells) = self.events.get(event.index()) {
-            cells.timeouts.add(1);
+        if let Some(counts) = self.events.get(event.index()) {
+            counts.timeouts.add(1);
         }
     }
 
@@ -74,10 +74,10 @@ impl MetricGroup for AgentMetrics {
     fn add_to(&self, total: &mut AgentTotal) {
         total.queue_depth += self.queue_depth.get();
         self.failures.add_to(&mut total.failures);
-        for (sum, cells) in total.events.iter_mut().zip(&self.events) {
-            sum.timeouts += cells.timeouts.get();
-            cells.duration.add_to(&mut sum.duration);
-            for (decisions, counter) in sum.decisions.iter_mut().zip(&cells.decisions) {
+        for (sum, counts) in total.events.iter_mut().zip(&self.events) {
+            sum.timeouts += counts.timeouts.get();
+            counts.duration.add_to(&mut sum.duration);
+            for (decisions, counter) in sum.decisions.iter_mut().zip(&counts.decisions) {
                 *decisions += counter.get();
             }
         }

@@ -38,9 +38,9 @@ pub struct AccessLogHead {
     optional_at: usize,
 }
 
-/// Unused buffers.
+/// Unused buffers of encoded heads.
 #[derive(Debug, Default)]
-pub(crate) struct SpareNotes(Vec<Vec<u8>>);
+pub(crate) struct SpareHeadBuffers(Vec<Vec<u8>>);
 
 impl AccessLogHead {
     /// From the method to the key of the status; the string before it is not closed.
@@ -61,7 +61,7 @@ impl AccessLogRequest<'_> {
     pub(crate) fn access_head(
         &self,
         format: &AccessFormat,
-        spare: &mut SpareNotes,
+        spare: &mut SpareHeadBuffers,
     ) -> AccessLogHead {
         let AccessFormat {
             fields,
@@ -80,12 +80,12 @@ impl AccessLogRequest<'_> {
         redact::push_path(line.0, self.path, redact_query);
         line.raw("\",\"status\":");
         let optional_at = line.0.len();
-        self.note_optional(&mut line, fields, redact_query);
+        self.write_optional(&mut line, fields, redact_query);
         AccessLogHead { bytes, optional_at }
     }
 
     #[inline]
-    fn note_optional(&self, line: &mut Line<'_>, fields: &[OptionalField], redact: &[String]) {
+    fn write_optional(&self, line: &mut Line<'_>, fields: &[OptionalField], redact: &[String]) {
         for field in fields {
             match (field, self.user_agent, self.referer) {
                 (OptionalField::UserAgent, Some(agent), _) => {
@@ -102,7 +102,7 @@ impl AccessLogRequest<'_> {
     }
 }
 
-impl SpareNotes {
+impl SpareHeadBuffers {
     #[inline]
     fn take(&mut self) -> Vec<u8> {
         let spare = self.0.pop();
@@ -124,7 +124,7 @@ impl SpareNotes {
 mod tests {
     use super::*;
 
-    fn access_head(path: &[u8], spare: &mut SpareNotes) -> AccessLogHead {
+    fn access_head(path: &[u8], spare: &mut SpareHeadBuffers) -> AccessLogHead {
         let facts = AccessLogRequest {
             method: b"GET",
             host: None,
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn buffers_are_used_again() {
-        let mut spare = SpareNotes::default();
+        let mut spare = SpareHeadBuffers::default();
         for path in [&b"/long"[..], b"/", b"/longer"] {
             let one = access_head(path, &mut spare);
             assert!(spare.0.is_empty());
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn neither_long_nor_many_buffers_are_kept() {
-        let mut spare = SpareNotes::default();
+        let mut spare = SpareHeadBuffers::default();
         let long = access_head(&[b'a'; 2 * KEPT_BYTES], &mut spare);
         spare.keep(long);
         assert!(spare.0.is_empty());

@@ -128,32 +128,32 @@ impl Name for TargetName {
 }
 
 fn place<C: MetricGroup>(slots: &mut Slots<C>, worker: usize) -> Arc<C> {
-    if let Some(Some(cells)) = slots.get(worker) {
-        return Arc::clone(cells);
+    if let Some(Some(metrics)) = slots.get(worker) {
+        return Arc::clone(metrics);
     }
-    let cells = Arc::new(C::default());
+    let metrics = Arc::new(C::default());
     let mut wider = slots.to_vec();
     if wider.len() <= worker {
         wider.resize(worker + 1, None);
     }
     if let Some(slot) = wider.get_mut(worker) {
-        *slot = Some(Arc::clone(&cells));
+        *slot = Some(Arc::clone(&metrics));
     }
     *slots = wider.into();
-    cells
+    metrics
 }
 
 /// Whether only the registry holds references to these metrics. `get_mut` rather than the reference
 /// count, because it also makes the writes of the last holder visible.
 fn is_unused<C>(slots: &mut Slots<C>) -> bool {
     Arc::get_mut(slots).is_some_and(|slots| {
-        let mut cells = slots.iter_mut().flatten();
-        cells.all(|cells| Arc::get_mut(cells).is_some())
+        let mut metrics = slots.iter_mut().flatten();
+        metrics.all(|metrics| Arc::get_mut(metrics).is_some())
     })
 }
 
 fn add_up<C: MetricGroup>(slots: &Slots<C>, total: &mut C::Total) {
-    for cells in slots.iter().flatten() {
-        cells.add_to(total);
+    for metrics in slots.iter().flatten() {
+        metrics.add_to(total);
     }
 }
