@@ -1,5 +1,13 @@
 //! The response body, with the state that lives as long as it does.
 
+mod error;
+mod held_body;
+mod interruption;
+mod source;
+mod upstream_body;
+
+pub use error::BodyError;
+
 use crate::completion::CompletionGuard;
 use crate::compressed_body::Compression;
 use crate::failure::exchange_problem;
@@ -8,19 +16,22 @@ use crate::names;
 use crate::request_body::RequestBody;
 use crate::trailers;
 use bytes::Bytes;
+use held_body::Held;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body::{Body as HttpBody, Frame, SizeHint};
-use proxy_clock::{RequestTimers, Timer};
+use interruption::Interruption;
+use proxy_clock::RequestTimers;
 use proxy_coding::{Coding, CompressionLevels, Encoder};
-use proxy_errors::{Detail, Problem, Reason};
 use proxy_http1::{Pipe, SpliceFrom};
 use proxy_pool::{ResponseBody, SendError};
+use source::{CompressedBody, InspectedBody, Source};
 use std::collections::VecDeque;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
+use upstream_body::UpstreamBody;
 
 /// A response body. Its drop ends the exchange: the record is written and permits are released.
 #[derive(Debug)]
@@ -29,70 +40,6 @@ pub struct Body {
     completion: Option<Box<CompletionGuard>>,
     /// A failure is reported in trailers.
     errors_in_trailers: bool,
-}
-
-/// The response is incomplete; the protocol signals that by ending the connection or resetting the
-/// stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the response broke off: {reason}")]
-pub struct BodyError {
-    /// The reason's name.
-    pub reason: &'static str,
-}
-
-#[derive(Debug)]
-enum Source {
-    Bytes(Bytes),
-    Upstream(Box<UpstreamBody>),
-    File(Box<FileBody>),
-    /// Read before it was wanted, and what comes behind that.
-    Held(Box<Held>),
-    /// Read by agents before, and what they did not see.
-    Inspected(Box<InspectedBody>),
-    /// Compressed while it is sent.
-    Compressed(Box<CompressedBody>),
-    /// The body failed; the bytes before are sent first.
-    Failed(BodyError),
-    /// The body failed; the trailers report it.
-    ErrorTrailers(HeaderMap),
-}
-
-/// The reason why a body ended early.
-#[derive(Debug)]
-pub(crate) enum Interruption {
-    Upstream(SendError),
-    Own(Problem),
-}
-
-/// A body that still arrives from the upstream.
-#[derive(Debug)]
-struct UpstreamBody {
-    body: ResponseBody<RequestBody>,
-    timers: RequestTimers,
-    read_time: Duration,
-}
-
-/// A body, and its compression.
-#[derive(Debug)]
-struct CompressedBody {
-    plain: Source,
-    compression: Compression,
-}
-
-/// What was read of a body before it was wanted.
-#[derive(Debug, Default)]
-struct Held {
-    pieces: VecDeque<Frame<Bytes>>,
-    bytes: u64,
-    /// What has not been read yet.
-    rest: Option<Box<UpstreamBody>>,
-}
-
-/// A body of which agents have seen the beginning, or all of it.
-#[derive(Debug)]
-struct InspectedBody {
-    pieces: VecDeque<Frame<Bytes>>,
-    rest: Option<Source>,
 }
 
 impl Body {
@@ -270,220 +217,6 @@ impl Body {
             completion.record.problem = Some(Box::new(problem));
         }
         source
-    }
-}
-
-impl Source {
-    fn take(&mut self) -> Self {
-        std::mem::replace(self, Self::Bytes(Bytes::new()))
-    }
-
-    fn poll_upload(&mut self, cx: &mut Context<'_>) {
-        match self {
-            Self::Upstream(upstream) => upstream.body.poll_upload(cx),
-            Self::Compressed(compressed) => compressed.plain.poll_upload(cx),
-            Self::Inspected(inspected) => {
-                if let Some(rest) = &mut inspected.rest {
-                    rest.poll_upload(cx);
-                }
-            }
-            Self::Bytes(_)
-            | Self::Held(_)
-            | Self::File(_)
-            | Self::Failed(_)
-            | Self::ErrorTrailers(_) => {}
-        }
-    }
-
-    /// The next frame of a body that has not failed.
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Interruption>>> {
-        match self {
-            Self::Bytes(bytes) if bytes.is_empty() => Poll::Ready(None),
-            Self::Bytes(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
-            Self::Upstream(upstream) => upstream.poll(cx).map_err(Interruption::Upstream),
-            Self::Held(held) => held.poll(cx).map_err(Interruption::Upstream),
-            Self::Inspected(inspected) => inspected.poll(cx),
-            Self::Compressed(compressed) => compressed.poll(cx),
-            Self::File(file) => file.poll(cx).map_err(Interruption::Own),
-            Self::Failed(_) | Self::ErrorTrailers(_) => Poll::Ready(None),
-        }
-    }
-}
-
-impl Source {
-    fn is_end_stream(&self) -> bool {
-        match self {
-            Self::Bytes(bytes) => bytes.is_empty(),
-            Self::Upstream(upstream) => upstream.body.is_end_stream(),
-            Self::Held(held) => held.pieces.is_empty() && held.rest.is_none(),
-            Self::Inspected(inspected) => inspected.pieces.is_empty() && inspected.rest.is_none(),
-            Self::Compressed(compressed) => compressed.compression.is_over(),
-            Self::File(file) => file.left() == 0,
-            Self::Failed(_) | Self::ErrorTrailers(_) => false,
-        }
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match self {
-            Self::Bytes(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Self::Upstream(upstream) => upstream.body.size_hint(),
-            Self::Held(held) => held.size_hint(),
-            Self::Inspected(inspected) => {
-                let rest = inspected.rest.as_ref().map(Self::size_hint);
-                size_of(&inspected.pieces, rest)
-            }
-            Self::File(file) => SizeHint::with_exact(file.left()),
-            Self::Compressed(_) | Self::Failed(_) | Self::ErrorTrailers(_) => SizeHint::default(),
-        }
-    }
-}
-
-/// The length of pieces that were read and of the rest, if both are known.
-fn size_of(pieces: &VecDeque<Frame<Bytes>>, rest: Option<SizeHint>) -> SizeHint {
-    let read = pieces.iter().filter_map(Frame::data_ref).map(Bytes::len);
-    let read = read.sum::<usize>() as u64;
-    match rest.map_or(Some(0), |rest| rest.exact()) {
-        Some(rest) if !pieces.iter().any(Frame::is_trailers) => SizeHint::with_exact(read + rest),
-        Some(_) | None => SizeHint::default(),
-    }
-}
-
-impl InspectedBody {
-    fn poll_inspect(
-        &mut self,
-        cx: &mut Context<'_>,
-        mut take: impl FnMut(&[u8]) -> bool,
-    ) -> Poll<Result<bool, Interruption>> {
-        while let Some(rest) = &mut self.rest {
-            match ready!(rest.poll(cx)) {
-                Some(Ok(frame)) => {
-                    let goes_on = frame.data_ref().is_none_or(|data| take(data));
-                    self.pieces.push_back(frame);
-                    if !goes_on {
-                        return Poll::Ready(Ok(false));
-                    }
-                }
-                Some(Err(interruption)) => return Poll::Ready(Err(interruption)),
-                None => self.rest = None,
-            }
-        }
-        Poll::Ready(Ok(true))
-    }
-
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Interruption>>> {
-        if let Some(piece) = self.pieces.pop_front() {
-            return Poll::Ready(Some(Ok(piece)));
-        }
-        match &mut self.rest {
-            Some(rest) => rest.poll(cx),
-            None => Poll::Ready(None),
-        }
-    }
-}
-
-impl Interruption {
-    /// The problem of a response that is not sent yet.
-    pub(crate) fn into_problem(self, completion: &CompletionGuard) -> Problem {
-        match self {
-            Self::Upstream(fault) => completion.interrupted(&fault),
-            Self::Own(problem) => problem,
-        }
-    }
-}
-
-impl CompressedBody {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Interruption>>> {
-        let Self { plain, compression } = self;
-        let broken = |error: io::Error| {
-            let detail = Detail::text(error.to_string());
-            Interruption::Own(Problem::new(Reason::InternalError, detail))
-        };
-        compression.poll(cx, |cx| plain.poll(cx), broken)
-    }
-}
-
-impl Held {
-    fn poll_fill(&mut self, cx: &mut Context<'_>, max_bytes: u64) -> Poll<Result<(), SendError>> {
-        while self.bytes < max_bytes
-            && let Some(rest) = &mut self.rest
-        {
-            match ready!(rest.poll(cx)) {
-                Some(Ok(frame)) => {
-                    self.bytes += frame.data_ref().map_or(0, Bytes::len) as u64;
-                    self.pieces.push_back(frame);
-                }
-                Some(Err(fault)) => return Poll::Ready(Err(fault)),
-                None => self.rest = None,
-            }
-        }
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, SendError>>> {
-        if let Some(piece) = self.pieces.pop_front() {
-            return Poll::Ready(Some(Ok(piece)));
-        }
-        match &mut self.rest {
-            Some(rest) => rest.poll(cx),
-            None => Poll::Ready(None),
-        }
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        let rest = self.rest.as_ref().map(|rest| rest.body.size_hint());
-        size_of(&self.pieces, rest)
-    }
-}
-
-impl UpstreamBody {
-    /// Whether the client does not read: then its timer runs, whatever the upstream does.
-    #[inline]
-    fn is_client_stalled(&self) -> bool {
-        self.timers.deadline().running() == Some(Timer::ResponseWrite)
-    }
-
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, SendError>>> {
-        match self.body.poll_frame(cx) {
-            Poll::Pending => self.poll_timeout().map(|fault| Some(Err(fault))),
-            frame @ Poll::Ready(_) => {
-                self.received();
-                frame
-            }
-        }
-    }
-
-    fn poll_splice(
-        &mut self,
-        cx: &mut Context<'_>,
-        pipe: &mut Pipe,
-        most: u64,
-    ) -> Poll<Result<Option<usize>, SendError>> {
-        match self.body.poll_splice(cx, pipe, most) {
-            Poll::Pending => self.poll_timeout().map(Err),
-            moved @ Poll::Ready(_) => {
-                self.received();
-                moved
-            }
-        }
-    }
-
-    #[inline]
-    fn received(&self) {
-        if !self.is_client_stalled() {
-            self.timers.stop();
-        }
-    }
-
-    /// Ready with an error if a timer expired while no data arrived.
-    fn poll_timeout(&self) -> Poll<SendError> {
-        if self.is_client_stalled() {
-            return Poll::Pending;
-        }
-        self.timers.ensure(Timer::ResponseBody, self.read_time);
-        match self.timers.deadline().take_expired() {
-            Some((timer, after)) => Poll::Ready(SendError::TimedOut { timer, after }),
-            None => Poll::Pending,
-        }
     }
 }
 

@@ -1,13 +1,9 @@
 //! The end of an exchange, normal or not: permits are released and its record is written.
 
 use crate::agent_record::{AgentRecord, UNNUMBERED};
-use crate::body::Body;
 use crate::connection_info::ConnectionInfo;
 use crate::error_log::{ErrorContext, log_problem};
-use crate::exchange::never_indexed;
 use crate::failure::{exchange_problem, malformed_body, timeout_problem};
-use crate::known_headers::KnownHeaders;
-use crate::names;
 use crate::origin::{Origin, PlanParts};
 use crate::places::Places;
 use crate::removal::ReloadWatch;
@@ -16,11 +12,10 @@ use crate::route_limits::RateLimitStatus;
 use crate::state::Worker;
 use crate::trace_context::TraceId;
 use agent_protocol::Completion;
-use http::header::CONNECTION;
-use http::{HeaderValue, Response, StatusCode};
+use http::{HeaderValue, StatusCode};
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_health::BreakerPermit;
-use proxy_pool::SendError;
+use proxy_pool::{ConnectionPermit, SendError, Tunnel};
 use proxy_telemetry::{AccessLogHead, AccessRecord, Outcome, Protocol};
 use proxy_upstream::ActiveRequest;
 use std::net::IpAddr;
@@ -70,8 +65,21 @@ pub(crate) struct ExchangeRecord {
     pub(crate) access_head: Option<AccessLogHead>,
     /// The trace that the request belongs to, if it says so, or if one began with it.
     pub(crate) trace_id: Option<Box<TraceId>>,
+    /// The stream to the target of a protocol switch that the response agrees to.
+    pub(crate) upgrade: Option<Box<AgreedUpgrade>>,
     /// A copy of a request for another upstream: it counts as no request.
     pub(crate) is_copy: bool,
+}
+
+/// A protocol switch that target and client have agreed to, until its response is finished.
+#[derive(Debug)]
+pub(crate) struct AgreedUpgrade {
+    /// The target's side.
+    pub(crate) tunnel: Tunnel,
+    /// The permit of its connection, if it is exclusive and limited.
+    pub(crate) permit: Option<ConnectionPermit>,
+    /// Maximum time without traffic in either direction.
+    pub(crate) idle: Duration,
 }
 
 impl ExchangeRecord {
@@ -105,56 +113,13 @@ impl ExchangeRecord {
             agents: None,
             access_head: None,
             trace_id: None,
+            upgrade: None,
             is_copy: false,
         }
     }
 }
 
 impl CompletionGuard {
-    /// Sets the correlation ID of the response, and ties the end of the exchange to the end of its
-    /// body.
-    pub(crate) fn finish(
-        mut self: Box<Self>,
-        known: &KnownHeaders,
-        mut response: Response<Body>,
-    ) -> Response<Body> {
-        let upgrade_slot = self.client.take_upgrade();
-        let headers = response.headers_mut();
-        // HTTP/1.x takes the field from the body, which saves an insertion.
-        if !self.client.exclusive || upgrade_slot.is_some() {
-            let id = self.record.correlation_id.clone();
-            headers.insert(names::CORRELATION_ID, never_indexed(id));
-        }
-        if self.client.exclusive
-            && (self.client.should_close(&self.worker) || self.client.close.get())
-        {
-            headers.insert(CONNECTION, HeaderValue::from_static("close"));
-        }
-        if let Some(rate) = self.record.rate.take() {
-            rate.write(headers);
-        }
-        if self.record.parts.upstream.is_none() {
-            self.client.earn_reset();
-        }
-        self.record.status = Some(response.status());
-        match upgrade_slot {
-            None => response.map(|body| {
-                let by_http2 = self.record.protocol == Protocol::Http2;
-                let body = body.with_completion(self);
-                if by_http2 && known.has(KnownHeaders::GRPC) {
-                    return body.with_errors_in_trailers();
-                }
-                body
-            }),
-            Some(upgrade_slot) => {
-                self.origin.extract(self.record.parts);
-                let client = Rc::clone(&self.client);
-                client.switch(upgrade_slot, self);
-                response
-            }
-        }
-    }
-
     /// The problem of a response that ended early; the client's own error has precedence.
     pub(crate) fn interrupted(&self, fault: &SendError) -> Problem {
         let upload = self.record.upload.as_ref();
@@ -344,19 +309,23 @@ impl Drop for CompletionGuard {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::active_plan::{ActivePlan, UpstreamConnectors};
+    use crate::body::Body;
     use crate::client_body::ClientBody;
     use crate::connection_info::RequestStream;
     use crate::correlation::IdSource;
     use crate::exchange::Exchange;
     use crate::forwarded_headers::Peer;
     use crate::in_flight_limit::InFlightLimit;
-    use crate::state::{ActivePlan, Logs, Shared, UpstreamConnectors};
+    use crate::reply::Reply;
+    use crate::state::{Logs, Shared};
     use crate::time::Time;
-    use http::Request;
+    use crate::tunnel::Switched;
+    use http::{Request, Response};
     use proxy_clock::{Deadline, ProcessClock};
     use proxy_limits::{ConcurrencyLimit, ConnectionsByClient, KeySeed};
     use proxy_plan::{Plan, TargetRegistry};
-    use proxy_pool::{ConnectSettings, Tunnel, UpstreamStream};
+    use proxy_pool::{ConnectSettings, UpstreamStream};
     use proxy_telemetry::{Lifecycle, Registry, RegistrySettings};
     use std::cell::Cell;
     use std::net::{Ipv4Addr, TcpListener};
@@ -425,17 +394,13 @@ mod tests {
         }
     }
 
-    /// A request that has become a tunnel, with its client.
-    async fn switched(worker: &Rc<Worker>) -> Rc<ConnectionInfo> {
+    /// A request that has become a tunnel.
+    async fn switched(worker: &Rc<Worker>) -> Box<Switched> {
         let peer = Peer::new(Ipv4Addr::LOCALHOST.into(), false, &[]);
-        let client = Rc::new(ConnectionInfo::new(
-            Rc::new(Cell::new(0)),
-            peer,
-            true,
-            Rc::default(),
-        ));
+        let listener = Rc::new(Cell::new(0));
+        let client = ConnectionInfo::new(listener, peer, true, Rc::default());
         let stream = RequestStream {
-            client: Rc::clone(&client),
+            client: Rc::new(client),
             deadline: Rc::<Deadline>::default(),
         };
         let (head, ()) = Request::new(()).into_parts();
@@ -443,13 +408,17 @@ mod tests {
         let plan = Rc::clone(exchange.active());
         exchange.set_route(&plan.plan.routes()[0]);
         exchange.record_attempt(0, 0);
-        client.offer_upgrade(tunnel().await, None, Duration::from_mins(1));
+        exchange.record().upgrade = Some(Box::new(AgreedUpgrade {
+            tunnel: tunnel().await,
+            permit: None,
+            idle: Duration::from_mins(1),
+        }));
         let Exchange {
             completion, known, ..
         } = exchange;
         let response = Response::new(Body::bytes(bytes::Bytes::new()));
-        drop(completion.finish(&known, response));
-        client
+        let Reply { upgrade, .. } = Reply::finish(completion, &known, response);
+        upgrade.unwrap()
     }
 
     #[tokio::test]
@@ -457,13 +426,12 @@ mod tests {
         let registry = registry();
         let worker = worker(active(1, "old", &registry), &registry);
         let plan: Weak<Plan> = Arc::downgrade(&worker.active().plan);
-        let client = switched(&worker).await;
+        let mut tunnel = switched(&worker).await;
         assert!(plan.upgrade().is_some());
 
         worker.apply(active(2, "new", &registry));
 
         assert!(plan.upgrade().is_none(), "something holds the old plan");
-        let mut tunnel = client.take_switched().unwrap();
         assert_eq!(tunnel.completion.upstream_name(), "u");
         assert_eq!(
             tunnel

@@ -1,6 +1,5 @@
 //! State shared by the pipeline and the connection of a request.
 
-use crate::completion::CompletionGuard;
 use crate::forwarded_headers::Peer;
 use crate::state::{Draining, Worker};
 use crate::terms::ConnectionTerms;
@@ -8,7 +7,6 @@ use http::HeaderValue;
 use proxy_clock::{Deadline, Tick, Timer};
 use proxy_framing::FramingError;
 use proxy_limits::{ConcurrencyLimit, Permit};
-use proxy_pool::{ConnectionPermit, Tunnel};
 use proxy_tls::{ClientAuthVerdict, ServerTls};
 use std::cell::{Cell, RefCell, RefMut};
 use std::rc::{Rc, Weak};
@@ -49,19 +47,15 @@ pub struct ConnectionInfo {
     /// Requests answered or forwarded since the last [`Self::take_earned_resets`]: each allows the
     /// client one reset.
     earned_resets: Cell<u32>,
-    // Boxed, because it is rare.
-    aside: RefCell<Option<Box<Aside>>>,
+    // Boxed, and `None` on most connections.
+    rare: RefCell<Option<Box<RareState>>>,
 }
 
-/// State beside a request and its response.
+/// State that few connections need.
 #[derive(Debug, Default)]
-struct Aside {
+struct RareState {
     /// Heads of 1xx responses to be written.
     interim: Vec<u8>,
-    /// The upstream's side, before the 101 is written.
-    upgrade_slot: Option<UpgradeSlot>,
-    /// The upstream's side, after the 101 was written.
-    switched: Option<Switched>,
     /// Of routes with requests on the connection just now; some may be over. HTTP/2 only.
     route_permits: Vec<Weak<Permit>>,
 }
@@ -76,19 +70,6 @@ pub struct TlsSession {
     /// The verdict on the client's certificate.
     pub verdict: ClientAuthVerdict,
 }
-
-/// A connection after a protocol switch: the upstream's side, and the guard of the exchange.
-#[derive(Debug)]
-pub struct Switched {
-    /// The upstream's side.
-    pub tunnel: Tunnel,
-    /// Maximum time without traffic in either direction.
-    pub idle: Duration,
-    pub(crate) permit: Option<ConnectionPermit>,
-    pub(crate) completion: Box<CompletionGuard>,
-}
-
-type UpgradeSlot = (Tunnel, Option<ConnectionPermit>, Duration);
 
 /// The protocol of an extended CONNECT, stored in the request's extensions; the request itself is
 /// then a GET. [RFC 8441 §4]
@@ -127,7 +108,7 @@ impl ConnectionInfo {
             timed_out: Cell::new(None),
             malformed: Cell::new(false),
             earned_resets: Cell::new(0),
-            aside: RefCell::default(),
+            rare: RefCell::default(),
         }
     }
 
@@ -189,73 +170,40 @@ impl ConnectionInfo {
     /// Heads of 1xx responses to be written before the next response.
     #[inline]
     pub fn take_interim(&self) -> Option<Vec<u8>> {
-        let mut aside = self.aside.borrow_mut();
-        let interim = &mut aside.as_mut()?.interim;
+        let mut rare = self.rare.borrow_mut();
+        let interim = &mut rare.as_mut()?.interim;
         (!interim.is_empty()).then(|| std::mem::take(interim))
     }
 
     /// Whether 1xx responses are to be written.
     #[inline]
     pub fn has_interim(&self) -> bool {
-        let aside = self.aside.borrow();
-        aside.as_ref().is_some_and(|it| !it.interim.is_empty())
+        let rare = self.rare.borrow();
+        rare.as_ref().is_some_and(|it| !it.interim.is_empty())
     }
 
     pub(crate) fn queue_interim(&self, heads: &[u8]) {
-        self.aside().interim.extend_from_slice(heads);
-    }
-
-    /// The upstream's side, once the 101 has been written.
-    pub fn take_switched(&self) -> Option<Switched> {
-        self.aside.borrow_mut().as_mut()?.switched.take()
-    }
-
-    pub(crate) fn offer_upgrade(
-        &self,
-        tunnel: Tunnel,
-        permit: Option<ConnectionPermit>,
-        idle: Duration,
-    ) {
-        self.aside().upgrade_slot = Some((tunnel, permit, idle));
-    }
-
-    pub(crate) fn take_upgrade(&self) -> Option<UpgradeSlot> {
-        self.aside.borrow_mut().as_mut()?.upgrade_slot.take()
-    }
-
-    /// Keeps the exchange open, although its response has no body, until the tunnel ends.
-    pub(crate) fn switch(
-        &self,
-        (tunnel, permit, idle): UpgradeSlot,
-        completion: Box<CompletionGuard>,
-    ) {
-        self.aside().switched = Some(Switched {
-            tunnel,
-            idle,
-            permit,
-            completion,
-        });
+        self.rare().interim.extend_from_slice(heads);
     }
 
     /// The connection's permit of `limit`, if one of its requests has it.
     pub(crate) fn route_permit(&self, limit: &ConcurrencyLimit) -> Option<Rc<Permit>> {
-        let aside = self.aside.borrow();
-        let mut permits = aside.as_ref()?.route_permits.iter();
+        let rare = self.rare.borrow();
+        let mut permits = rare.as_ref()?.route_permits.iter();
         permits.find_map(|permit| permit.upgrade().filter(|permit| permit.is_of(limit)))
     }
 
     /// Lets other requests of the same route share `permit` while it lasts.
     pub(crate) fn keep_route_permit(&self, permit: &Rc<Permit>) {
-        let mut aside = self.aside();
-        aside
-            .route_permits
+        let mut rare = self.rare();
+        rare.route_permits
             .retain(|permit| permit.strong_count() > 0);
-        aside.route_permits.push(Rc::downgrade(permit));
+        rare.route_permits.push(Rc::downgrade(permit));
     }
 
-    fn aside(&self) -> RefMut<'_, Aside> {
-        RefMut::map(self.aside.borrow_mut(), |aside| {
-            &mut **aside.get_or_insert_default()
+    fn rare(&self) -> RefMut<'_, RareState> {
+        RefMut::map(self.rare.borrow_mut(), |rare| {
+            &mut **rare.get_or_insert_default()
         })
     }
 }

@@ -138,6 +138,13 @@ pub fn is_acceptable(id: &[u8]) -> bool {
     (1..=128).contains(&id.len()) && id.iter().all(allowed)
 }
 
+/// Marks a unique value as not to be indexed by HTTP/2's table, which would be slow to search among
+/// many similar ones.
+pub(crate) fn never_indexed(mut value: HeaderValue) -> HeaderValue {
+    value.set_sensitive(true);
+    value
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

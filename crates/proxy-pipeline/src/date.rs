@@ -1,6 +1,5 @@
 //! The `Date` field, formatted once per second.
 
-use crate::state::Worker;
 use bytes::Bytes;
 use http::HeaderValue;
 use std::cell::RefCell;
@@ -10,11 +9,10 @@ use std::time::{Duration, UNIX_EPOCH};
 #[derive(Debug, Default)]
 pub(crate) struct DateCache(RefCell<Option<(u64, HeaderValue)>>);
 
-impl Worker {
-    /// The value of `Date` for a response that has none. [RFC 9110 §6.6.1]
-    pub fn date(&self) -> HeaderValue {
-        let second = self.time.unix_second();
-        let mut held = self.date.0.borrow_mut();
+impl DateCache {
+    /// The value of `Date` in this second since 1970.
+    pub(crate) fn value(&self, second: u64) -> HeaderValue {
+        let mut held = self.0.borrow_mut();
         if let Some((made, value)) = &*held
             && *made == second
         {

@@ -1,6 +1,7 @@
 //! Responses to input that never became a request: malformed bytes, a head that timed out, a
 //! rejected connection.
 
+use crate::active_plan::ActivePlan;
 use crate::completion::{CompletionGuard, ExchangeRecord};
 use crate::connection_info::ConnectionInfo;
 use crate::correlation::is_acceptable;
@@ -9,7 +10,7 @@ use crate::local_reply::{RawAnswer, raw_answer};
 use crate::origin::Origin;
 use crate::refused_head;
 use crate::removal::ReloadWatch;
-use crate::state::{ActivePlan, Worker};
+use crate::state::Worker;
 use http::HeaderValue;
 use proxy_errors::Problem;
 use proxy_telemetry::{AccessLogHead, Protocol};

@@ -1,5 +1,6 @@
 //! The current request with its state.
 
+use crate::active_plan::{ActivePlan, ActiveUpstream};
 use crate::body::Body;
 use crate::client_body::ClientBody;
 use crate::completion::{CompletionGuard, ExchangeRecord};
@@ -13,7 +14,7 @@ use crate::origin::Origin;
 use crate::policy::{header_edits, outlier};
 use crate::removal::ReloadWatch;
 use crate::request_body::RequestBody;
-use crate::state::{ActivePlan, ActiveUpstream, Worker};
+use crate::state::Worker;
 use crate::trace_context;
 use http::header::ACCEPT;
 use http::request::Parts;
@@ -316,7 +317,10 @@ impl Exchange {
         {
             response = replace_by_agent(reply, response, &self.head.method);
         }
-        self.completion.record.problem = Some(Box::new(problem));
+        let record = &mut self.completion.record;
+        // A tunnel that was about to begin ends here: its response is not sent.
+        record.upgrade = None;
+        record.problem = Some(Box::new(problem));
         response
     }
 
@@ -338,13 +342,6 @@ fn correlation_id(
         .filter(|id| is_acceptable(id.as_bytes()));
     sent.cloned()
         .unwrap_or_else(|| worker.ids.next(worker.time.unix(began)))
-}
-
-/// Marks a unique value as not to be indexed by HTTP/2's table, which would be slow to search among
-/// many similar ones.
-pub(crate) fn never_indexed(mut value: HeaderValue) -> HeaderValue {
-    value.set_sensitive(true);
-    value
 }
 
 fn protocol(version: Version) -> Protocol {

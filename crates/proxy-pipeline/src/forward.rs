@@ -1,14 +1,18 @@
 //! Forwarding of a request to a target.
 
+mod acquired;
+mod attempts;
+pub(crate) mod destination;
 mod http1;
 mod http2;
 mod retry;
 mod upstream_connection;
 
+use crate::active_plan::ActivePlan;
 use crate::body::Body;
 use crate::client_body::ClientBody;
 use crate::exchange::Exchange;
-use crate::failure::{connect_problem, exchange_problem, unfit_response};
+use crate::failure::{connect_problem, unfit_response};
 use crate::held_request;
 use crate::held_response;
 use crate::known_headers::KnownHeaders;
@@ -16,90 +20,23 @@ use crate::policy::header_limits::FieldLimits;
 use crate::policy::request_head::{self, Length};
 use crate::policy::{circuit_breaker, grpc_timeout, http2_fields, response_head, sticky_cookie};
 use crate::request_body::{BodyLimits, Progress, RequestBody, Times};
-use crate::state::ActivePlan;
 use crate::upgrade::{self, RequestedUpgrade};
 use crate::view::WorkerView;
+use acquired::{Acquired, PooledConnection, UpstreamConnection};
+use attempts::{Answered, AttemptOutcome, Attempts};
 use bytes::Bytes;
-use h2::RecvStream;
+use destination::{Destination, within_try};
 use http::header::CONTENT_LENGTH;
-use http::{HeaderMap, Method, Request, Response, StatusCode, Version};
+use http::{Method, Response, StatusCode};
 use http_body::Body as _;
-use proxy_clock::{RequestTimers, Timer};
+use proxy_clock::RequestTimers;
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_framing::RequestKind;
-use proxy_plan::{Choice, RoutePlan, UpstreamPlan, UpstreamStates};
-use proxy_pool::{Http2Request, Pool, ResponseBody, SendError, Tunnel};
+use proxy_plan::{RoutePlan, UpstreamPlan, UpstreamStates};
+use proxy_pool::ResponseBody;
 use proxy_upstream::LoadBalancer;
 use std::rc::Rc;
 use std::time::Duration;
-use upstream_connection::{Acquired, PooledConnection, UpstreamConnection};
-
-/// The destination of a request.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Destination<'p> {
-    pub(crate) route: &'p RoutePlan,
-    pub(crate) upstream: &'p UpstreamPlan,
-    pub(crate) choice: Choice,
-    pub(crate) total: Option<Duration>,
-}
-
-/// State of all attempts to send one request.
-struct Attempts<'e, 'p> {
-    exchange: &'e mut Exchange,
-    /// Kept in one place, because it is large and futures that pass it on would each hold a copy.
-    request: Request<RequestBody>,
-    active: Rc<ActivePlan>,
-    pool: Rc<Pool<RequestBody>>,
-    to: Destination<'p>,
-    timers: RequestTimers,
-    kind: RequestKind,
-    replayable: bool,
-    upload: Option<Rc<Progress>>,
-    tried: Vec<u16>,
-    /// Whether the next attempt needs a new connection: a kept one has just ended under the request.
-    fresh: bool,
-}
-
-/// The result of an attempt.
-enum AttemptOutcome {
-    Answered(Answered),
-    /// The connection was unusable; no target failed.
-    RetrySame,
-    /// The target has not processed the request.
-    RetryNext,
-    Failed(Problem),
-}
-
-/// The response, by protocol.
-enum Answered {
-    Http1(Response<()>, PooledConnection),
-    Http2(Response<RecvStream>, Box<Http2Request<RequestBody>>),
-    Tunnel(Response<()>, Tunnel),
-    /// The target's refusal of a tunnel.
-    Refusal(Response<()>),
-}
-
-impl Answered {
-    fn status(&self) -> StatusCode {
-        match self {
-            Self::Http1(response, _) | Self::Tunnel(response, _) | Self::Refusal(response) => {
-                response.status()
-            }
-            Self::Http2(response, _) => response.status(),
-        }
-    }
-
-    /// Status and fields of a response over HTTP/2.
-    fn by_http2(&self) -> Option<(StatusCode, &HeaderMap)> {
-        match self {
-            Self::Http1(..) => None,
-            Self::Http2(response, _) => Some((response.status(), response.headers())),
-            Self::Tunnel(response, _) | Self::Refusal(response) => {
-                Some((response.status(), response.headers()))
-            }
-        }
-    }
-}
 
 /// Forwards the request of `exchange` and returns the target's response.
 pub(crate) async fn send(
@@ -235,69 +172,6 @@ impl Attempts<'_, '_> {
             return self.exchange.began();
         }
         self.exchange.worker().time.elapsed()
-    }
-
-    fn untried(&self) -> Option<u16> {
-        let worker = self.exchange.worker();
-        let view = WorkerView {
-            worker,
-            active: &self.active,
-            now: worker.time.elapsed(),
-        };
-        let state = view.balancer(self.to.upstream)?;
-        let balancer = self.to.upstream.balancing.balancer;
-        balancer.choose(&state, &self.to.choice.request, &self.tried)
-    }
-
-    /// Starts the timer of the request's body, or of the response if there is none.
-    fn start_timer(&self) {
-        let times = &self.to.route.times;
-        if self.upload.is_some() {
-            self.timers.start(Timer::UpstreamWrite, times.read);
-        } else {
-            let wait = within_try(self.to.route, times.response);
-            self.timers.start(Timer::ResponseHeader, wait);
-        }
-    }
-
-    /// Whether the client accepts interim responses. HTTP/1.0 has one response for each request.
-    /// [RFC 9110 §15.2]
-    fn client_takes_interim(&self) -> bool {
-        self.exchange.head.version >= Version::HTTP_11
-    }
-
-    fn record_retry(&mut self) {
-        self.exchange.record().retries += 1;
-        if let Some((upstream, _)) = self.exchange.last_attempt() {
-            upstream.metrics.retries.add(1);
-        }
-    }
-
-    fn record_stale(&self) {
-        if let Some((upstream, _)) = self.exchange.last_attempt() {
-            upstream.metrics.pool_stale.add(1);
-        }
-    }
-
-    fn record_failure(&self, problem: &Problem) {
-        let reason = problem.reason();
-        if !reason.counts_against_upstream() {
-            return;
-        }
-        if let Some((upstream, target)) = self.exchange.last_attempt() {
-            upstream
-                .metrics
-                .failed(u16::try_from(reason.index()).unwrap_or(u16::MAX));
-            target.failures.add(1);
-        }
-        self.exchange.observe_outcome(self.to.upstream, true);
-    }
-
-    fn problem(&self, fault: &SendError) -> Problem {
-        let upload = self.upload.as_ref();
-        let upload = upload.and_then(|progress| progress.fault.get());
-        let unread = self.exchange.client().fault.get();
-        exchange_problem(fault, &self.to.upstream.name, upload, unread)
     }
 
     fn answered(&mut self, began: Duration) {
@@ -444,12 +318,6 @@ pub(crate) fn upload(
         trailers: FieldLimits::of(&exchange.active().plan.model().limits),
     };
     RequestBody::new(body, limits, times, timers.clone())
-}
-
-/// `wait`, within the time that the route's policy gives one attempt.
-pub(crate) fn within_try(route: &RoutePlan, wait: Duration) -> Duration {
-    let longest = route.retry.per_try_timeout;
-    longest.map_or(wait, |longest| wait.min(longest))
 }
 
 /// Whether the proxy may retry a request: it has no body and an idempotent method. [RFC 9110

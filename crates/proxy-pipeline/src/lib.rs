@@ -6,6 +6,7 @@
 
 mod pipeline;
 
+mod active_plan;
 mod agent_record;
 mod agents;
 mod exchange;
@@ -33,6 +34,7 @@ mod in_flight_limit;
 mod origin;
 mod places;
 mod removal;
+mod reply;
 mod request_body;
 mod route_limits;
 mod shadow;
@@ -60,11 +62,12 @@ mod terms;
 mod time;
 mod tunnel;
 
+pub use active_plan::{ActivePlan, UpstreamConnectors};
 pub use admission::Admission;
 pub use body::{Body, BodyError};
 pub use client_body::{BodyAborted, ClientBody, CopiedBody, HeldBody, Inspected, Source, Streamed};
 pub use connection_info::{
-    ConnectionInfo, ExtendedConnectProtocol, REMOVED_LISTENER, RequestStream, Switched, TlsSession,
+    ConnectionInfo, ExtendedConnectProtocol, REMOVED_LISTENER, RequestStream, TlsSession,
 };
 pub use correlation::{IdSource, is_acceptable, random_key};
 pub use early_reply::{UnreadRequest, refuse_unread};
@@ -76,11 +79,12 @@ pub use interim::informational;
 pub use local_reply::RawAnswer;
 pub use pipeline::handle;
 pub use refused_head::refused_head_problem;
+pub use reply::Reply;
 pub use request_body::{RequestBody, RequestBodyError};
 pub use route_limits::{RateBuckets, RateRule, RouteLimits};
 pub use shadow_counters::MAX_COPIES;
 pub use shared_limit::SharedLimit;
-pub use state::{ActivePlan, Draining, Logs, Shared, UpstreamConnectors, Worker};
+pub use state::{Draining, Logs, Shared, Worker};
 pub use terms::ConnectionTerms;
 pub use time::Time;
-pub use tunnel::{Carried, TunnelEnd, join};
+pub use tunnel::{Carried, Switched, TunnelEnd, join};

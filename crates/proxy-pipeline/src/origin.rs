@@ -1,7 +1,7 @@
 //! The parts of a request's plan that its end depends on.
 
+use crate::active_plan::ActivePlan;
 use crate::removal::Part;
-use crate::state::ActivePlan;
 use proxy_plan::TargetIdentity;
 use proxy_telemetry::{EscapedField, EscapedFields, RouteMetrics, TargetMetrics};
 use std::rc::Rc;

@@ -5,10 +5,12 @@ use crate::body::Body;
 use crate::client_body::ClientBody;
 use crate::connection_info::RequestStream;
 use crate::exchange::Exchange;
+use crate::forward::destination::Destination;
 use crate::policy::{
     circuit_breaker, client_certificate, compression, expectation, grpc_timeout, http2_head,
     in_flight, max_forwards, misdirected, rate_limit, route_connections,
 };
+use crate::reply::Reply;
 use crate::state::Worker;
 use crate::view::WorkerView;
 use crate::{builtin, files, forward, panic, shadow};
@@ -20,13 +22,13 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Handles one request, which begins now; it always returns a response.
+/// Handles one request, which begins now; it always returns a reply.
 pub fn handle(
     worker: Rc<Worker>,
     stream: RequestStream,
     head: Parts,
     body: ClientBody,
-) -> impl Future<Output = Response<Body>> {
+) -> impl Future<Output = Reply> {
     let mut exchange = Exchange::begin(worker, stream, head, body);
     async move {
         let served = panic::contain(pin!(serve(&mut exchange))).await;
@@ -37,7 +39,7 @@ pub fn handle(
         let Exchange {
             completion, known, ..
         } = exchange;
-        completion.finish(&known, response)
+        Reply::finish(completion, &known, response)
     }
 }
 
@@ -114,7 +116,7 @@ async fn carry_out(
             if route.shadow.is_some() {
                 shadow::begin(exchange, route);
             }
-            let destination = forward::Destination {
+            let destination = Destination {
                 route,
                 upstream,
                 choice,

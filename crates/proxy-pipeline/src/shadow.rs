@@ -4,7 +4,8 @@
 use crate::body::Body;
 use crate::client_body::{ClientBody, HeldBody};
 use crate::exchange::Exchange;
-use crate::forward::{self, Destination};
+use crate::forward;
+use crate::forward::destination::Destination;
 use crate::known_headers::KnownHeaders;
 use crate::shadow_counters::ShadowCounters;
 use crate::view::WorkerView;

@@ -1,9 +1,9 @@
 //! The tunnel after `101 Switching Protocols`: two joined byte streams.
 
-use crate::connection_info::Switched;
+use crate::completion::CompletionGuard;
 use crate::failure::timeout_problem;
 use proxy_clock::{Clock, Deadline, Timer};
-use proxy_pool::Tunnel;
+use proxy_pool::{ConnectionPermit, Tunnel};
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -23,6 +23,17 @@ pub enum TunnelEnd {
     Idle(Duration),
     /// It was ended by the proxy.
     Cut,
+}
+
+/// A connection after a protocol switch: the upstream's side, and the guard of the exchange.
+#[derive(Debug)]
+pub struct Switched {
+    /// The upstream's side.
+    pub tunnel: Tunnel,
+    /// Maximum time without traffic in either direction.
+    pub idle: Duration,
+    pub(crate) permit: Option<ConnectionPermit>,
+    pub(crate) completion: Box<CompletionGuard>,
 }
 
 /// Bytes carried in each direction.

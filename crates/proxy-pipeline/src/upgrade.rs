@@ -1,6 +1,7 @@
 //! Protocol upgrades: `101 Switching Protocols`, or a 200 over HTTP/2.
 
 use crate::body::Body;
+use crate::completion::AgreedUpgrade;
 use crate::exchange::Exchange;
 use crate::names;
 use crate::policy::response_head;
@@ -38,9 +39,9 @@ impl RequestedUpgrade {
     }
 }
 
-/// Takes the stream out of `connection` and stores it at the client's connection.
+/// Takes the stream out of `connection` and stores it in the record of the exchange.
 pub(crate) fn switch(
-    exchange: &Exchange,
+    exchange: &mut Exchange,
     route: &RoutePlan,
     connection: Connection<RequestBody>,
     head: http::response::Parts,
@@ -58,9 +59,9 @@ pub(crate) fn switch(
     ))
 }
 
-/// Stores the tunnel of a shared connection at the client's connection.
+/// Stores the tunnel of a shared connection in the record of the exchange.
 pub(crate) fn open(
-    exchange: &Exchange,
+    exchange: &mut Exchange,
     route: &RoutePlan,
     tunnel: Tunnel,
     mut head: http::response::Parts,
@@ -78,7 +79,7 @@ pub(crate) fn open(
 }
 
 fn agree(
-    exchange: &Exchange,
+    exchange: &mut Exchange,
     route: &RoutePlan,
     (tunnel, permit): (Tunnel, Option<ConnectionPermit>),
     mut head: http::response::Parts,
@@ -97,8 +98,10 @@ fn agree(
         head.headers.insert(CONNECTION, upgrade);
         head.headers.insert(UPGRADE, requested.protocol.clone());
     }
-    exchange
-        .client()
-        .offer_upgrade(tunnel, permit, route.times.tunnel_idle);
+    exchange.record().upgrade = Some(Box::new(AgreedUpgrade {
+        tunnel,
+        permit,
+        idle: route.times.tunnel_idle,
+    }));
     Response::from_parts(head, Body::bytes(Bytes::new()))
 }

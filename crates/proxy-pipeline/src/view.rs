@@ -1,6 +1,7 @@
 //! The worker's state for decisions.
 
-use crate::state::{ActivePlan, ActiveUpstream, Worker};
+use crate::active_plan::{ActivePlan, ActiveUpstream};
+use crate::state::Worker;
 use proxy_plan::{TargetPlan, UpstreamPlan, UpstreamStates};
 use proxy_upstream::{
     BalancerState, HealthyTargets, Rotation, StickyToken, WHOLE_SHARE, slow_start_share,

@@ -3,8 +3,9 @@
 use crate::client_permit::{ClientPermit, limit_problem};
 use crate::client_socket::ClientSocket;
 use crate::essential_tasks::EssentialTasks;
-use crate::negotiate::{Accepted, ConnectionGuard, start};
-use crate::overload;
+use crate::negotiate::{Accepted, start};
+use crate::overload::{self, Rejected, Rejections};
+use crate::ready_connection::ConnectionGuard;
 use crate::settings::ConnectionSettings;
 use crate::timeout::ConnectionDeadline;
 use proxy_clock::{Deadline, Tick, Timer};
@@ -35,8 +36,7 @@ pub(crate) struct WorkerListener {
     pub(crate) index: Rc<Cell<usize>>,
     /// Settings of connections accepted from now on.
     pub(crate) settings: RefCell<Rc<ConnectionSettings>>,
-    /// Number of connections being rejected for the connection limit.
-    pub(crate) rejections: Cell<u32>,
+    rejections: Rc<Rejections>,
     /// Accept loops by the index of their socket.
     accept_loops: RefCell<BTreeMap<usize, Rc<AcceptLoop>>>,
 }
@@ -56,7 +56,7 @@ impl WorkerListener {
             name: name.to_owned(),
             index: Rc::new(Cell::new(0)),
             settings: RefCell::new(Rc::clone(settings)),
-            rejections: Cell::new(0),
+            rejections: Rc::default(),
             accept_loops: RefCell::default(),
         }
     }
@@ -220,7 +220,15 @@ fn admit(worker: &Rc<Worker>, listener: &Rc<WorkerListener>, stream: ClientSocke
             };
             start(accepted, stream);
         }
-        Err(problem) => overload::reject(worker, listener, stream, peer, problem),
+        Err(problem) => {
+            let rejected = Rejected {
+                settings: Rc::clone(&listener.settings.borrow()),
+                listener: Rc::clone(&listener.index),
+                peer,
+                problem,
+            };
+            overload::reject(worker, &listener.rejections, rejected, stream);
+        }
     }
 }
 

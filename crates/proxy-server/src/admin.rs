@@ -4,7 +4,7 @@ mod listeners;
 
 use crate::handover::{Label, Purpose};
 use crate::listen::SocketFile;
-use crate::process::Build;
+use crate::options::Build;
 use crate::server::Server;
 use listeners::{Change, OpenPlace, OpenPlaces, Opened};
 use proxy_admin::{Access, AdminState, BuildInfo, Listener, Sources};

@@ -1,16 +1,28 @@
 //! Connectors to the targets of an upstream.
 
 use crate::pools::ConnectionLimits;
-use crate::tls::LoadedUpstreamTls;
+use crate::tls::{LoadedTls, LoadedUpstreamTls};
 use proxy_pipeline::UpstreamConnectors;
-use proxy_plan::{TargetPlan, UpstreamPlan};
+use proxy_plan::{Plan, TargetPlan, UpstreamPlan};
 use proxy_pool::ConnectSettings;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Connectors to the targets of every upstream of `plan`.
+pub(crate) fn for_plan(
+    plan: &Plan,
+    loaded_tls: &LoadedTls,
+    limits: &ConnectionLimits,
+) -> Vec<UpstreamConnectors> {
+    let upstreams = plan.upstreams().iter().zip(&loaded_tls.upstreams);
+    upstreams
+        .map(|(upstream, tls)| for_upstream(upstream, tls.as_ref(), limits))
+        .collect()
+}
+
 /// Connectors to the targets of `upstream`; the connect timeout is the route's and is set for each
 /// request.
-pub(crate) fn of(
+fn for_upstream(
     upstream: &UpstreamPlan,
     tls: Option<&LoadedUpstreamTls>,
     limits: &ConnectionLimits,

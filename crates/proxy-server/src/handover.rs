@@ -10,6 +10,7 @@ mod label;
 mod pass;
 mod predecessor;
 mod program;
+mod protocol;
 mod successor;
 
 pub(crate) use label::{Label, Purpose};
@@ -17,10 +18,3 @@ pub(crate) use pass::Passed;
 pub(crate) use predecessor::Predecessor;
 pub use program::Program;
 pub(crate) use successor::{Candidate, Successor, UpgradeError, begin};
-
-/// The environment variable with the process id of the sender: standard input is where the sockets
-/// come from.
-const PREDECESSOR_VARIABLE: &str = "PROXYD_UPGRADE_FROM";
-
-/// Sent by the new process when it is ready, and by the old one to confirm.
-const READY_BYTE: u8 = b'!';

@@ -4,7 +4,7 @@ use crate::client_permit::limit_problem;
 use crate::client_socket::ClientSocket;
 use crate::client_stream::ClientStream;
 use crate::linger;
-use crate::negotiate::{HttpVersion, Negotiated};
+use crate::negotiated::{HttpVersion, Negotiated};
 use crate::settings::ConnectionSettings;
 use crate::timeout::ConnectionDeadline;
 use crate::tls_stream::ClientTlsStream;

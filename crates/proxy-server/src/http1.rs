@@ -2,5 +2,6 @@
 
 pub(crate) mod connection;
 pub(crate) mod driver;
+mod end;
 mod exchange;
 mod request_reader;

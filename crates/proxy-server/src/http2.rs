@@ -10,10 +10,8 @@ mod io;
 mod refused_streams;
 mod response_sender;
 mod session;
-mod settings;
+pub(crate) mod settings;
 mod stream;
-mod task_pool;
+pub(crate) mod task_pool;
 
 pub(crate) use connection::serve;
-pub(crate) use settings::{builder, max_section_bytes};
-pub(crate) use task_pool::TaskPool;

@@ -2,10 +2,12 @@
 //!
 //! A worker is a thread that shares nothing with other workers while it serves requests: see
 //! `worker.rs`, then `accept.rs` and `http1/driver.rs`. The control thread handles configuration
-//! and signals: see `process.rs` and `server.rs`.
+//! and signals: see `control_loop.rs` and `server.rs`.
 
+mod options;
 mod probes;
 mod process;
+mod start_error;
 
 mod control_loop;
 mod events;
@@ -31,16 +33,20 @@ mod http1;
 mod http2;
 mod linger;
 mod negotiate;
+mod negotiated;
 mod overload;
 mod preface;
 mod proxy_protocol;
+mod ready_connection;
 mod settings;
 mod tick_timer;
 mod timeout;
 mod tls_stream;
 
 mod admin;
+mod apply_error;
 mod breaker_states;
+mod configuration;
 mod connectors;
 mod descriptors;
 mod dns;
@@ -51,15 +57,20 @@ mod listener_set;
 mod logs;
 mod memory_watch;
 mod pools;
+mod socket_assignment;
+mod system_clock;
 mod system_memory;
 mod target_health;
 mod tls;
 mod worst_case;
 
+pub use apply_error::ApplyError;
+pub use configuration::{load, worst_case};
 pub use delivery::{Deliveries, Delivery, Follow, Follower, PrivateKeys, StartClient, Stop};
 pub use events::Events;
 pub use handover::Program;
 pub use listen::BindError;
-pub use process::{Build, Options, Source, StartError, load, run, worst_case};
-pub use server::ApplyError;
+pub use options::{Build, Options, Source};
+pub use process::run;
+pub use start_error::StartError;
 pub use worst_case::WorstCase;

@@ -1,9 +1,11 @@
 //! Listening sockets: bound before use, shared by workers, handed over to a new process.
 
+mod backlog;
 mod tcp;
 mod unix;
 
-use proxy_model::BindAddress;
+use proxy_config::{Diagnostic, DiagnosticCode};
+use proxy_model::{BindAddress, Place};
 use socket2::Socket;
 use std::io;
 use std::path::Path;
@@ -38,6 +40,17 @@ impl BindError {
             why,
             source,
         }
+    }
+
+    /// The error as a diagnostic at `place`, which is that of its address.
+    pub(crate) fn diagnostic(&self, place: Place) -> Diagnostic {
+        let code = if self.source.kind() == io::ErrorKind::AddrInUse {
+            DiagnosticCode::AddressInUse
+        } else {
+            DiagnosticCode::CannotListen
+        };
+        let message = format!("cannot listen on {}", self.address);
+        Diagnostic::new(code, place, message).label(self.why.clone())
     }
 }
 
@@ -134,7 +147,7 @@ impl Bound {
     pub(crate) fn listen(&self, backlog: u32) -> Result<(), BindError> {
         for socket in &self.sockets {
             if !socket.is_listener().unwrap_or_default() {
-                let listening = socket.listen(length(backlog));
+                let listening = socket.listen(backlog::queue_length(backlog));
                 listening.map_err(|source| BindError::new(&self.at, source))?;
             }
         }
@@ -143,12 +156,12 @@ impl Bound {
 
     /// Sets the length of each socket's accept queue.
     pub(crate) fn set_backlog(&self, backlog: u32) {
-        if let Some(limit) = longest_queue().filter(|limit| *limit < backlog) {
+        if let Some(limit) = backlog::longest_queue().filter(|limit| *limit < backlog) {
             tracing::warn!(address = %self.at, backlog, limit, "the system lets fewer connections wait");
         }
-        let backlog = length(backlog);
+        let length = backlog::queue_length(backlog);
         for socket in &self.sockets {
-            if let Err(error) = socket.listen(backlog) {
+            if let Err(error) = socket.listen(length) {
                 tracing::error!(address = %self.at, %error, "the backlog stays as it was");
             }
         }
@@ -180,17 +193,6 @@ fn of_file(address: &BindAddress, path: &Path, backlog: u32) -> io::Result<Bound
         file: Some(Arc::new(file)),
         owned: true,
     })
-}
-
-/// The kernel's maximum length of an accept queue, if it is known.
-fn longest_queue() -> Option<u32> {
-    let told = std::fs::read_to_string("/proc/sys/net/core/somaxconn").ok()?;
-    told.trim().parse().ok()
-}
-
-/// In the type of `listen`.
-fn length(backlog: u32) -> i32 {
-    i32::try_from(backlog).unwrap_or(i32::MAX)
 }
 
 #[cfg(test)]

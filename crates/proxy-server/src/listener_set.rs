@@ -3,10 +3,9 @@
 use crate::handover::{Label, Purpose};
 use crate::inherited_sockets::InheritedSockets;
 use crate::listen::{self, BindError, Bound};
-use crate::worker::{ListenerId, SocketAssignment};
+use crate::socket_assignment::{ListenerId, OwnedSockets, SocketAssignment};
 use proxy_model::{BindAddress, Model};
 use socket2::Socket;
-use std::collections::BTreeSet;
 use std::io;
 
 /// Bound listeners, in the order of the plan's listeners.
@@ -15,9 +14,6 @@ pub(crate) struct ListenerSet {
     known: Vec<BoundListener>,
     next: u32,
 }
-
-/// Sockets of which a worker holds duplicates: a listener, and an index into its sockets.
-pub(crate) type OwnedSockets = BTreeSet<(ListenerId, usize)>;
 
 #[derive(Clone, Debug)]
 struct BoundListener {

@@ -1,9 +1,10 @@
 //! Watches the memory of the process: sheds load above the limit, and tells so.
 
+use crate::logs::OpenLogs;
 use crate::system_memory;
 use proxy_limits::{MemoryChange, MemoryLimit, MemoryLimitSettings};
-use proxy_model::Limits;
-use proxy_telemetry::{Gauge, Registry, names, resident_memory_bytes};
+use proxy_model::{Limits, LogLevel};
+use proxy_telemetry::{EventFields, Gauge, Registry, names, resident_memory_bytes};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -61,4 +62,32 @@ pub(crate) fn settings(limits: &Limits) -> MemoryLimitSettings {
         max_bytes: limits.max_memory_bytes.map(|max| *max),
         max_percent: limits.max_memory_percent.map(|max| *max),
     }
+}
+
+/// Tells, in the events and in the error log, when the process begins or ceases to shed load.
+pub(crate) fn log_change(change: MemoryChange, logs: &mut OpenLogs) {
+    const SHEDDING: &str = "memory limit exceeded: new connections are refused";
+    const RECOVERED: &str = "memory is below its limit again: connections are taken";
+    let mut fields = EventFields::default();
+    let (level, message) = match change {
+        MemoryChange::Unchanged => return,
+        MemoryChange::SheddingBegan {
+            used_bytes,
+            max_bytes,
+        } => {
+            tracing::error!(used_bytes, max_bytes, "{SHEDDING}");
+            fields.plain("used_bytes", used_bytes);
+            fields.plain("max_bytes", max_bytes);
+            (LogLevel::Error, SHEDDING)
+        }
+        MemoryChange::Recovered {
+            used_bytes,
+            max_bytes: _,
+        } => {
+            tracing::warn!(used_bytes, "{RECOVERED}");
+            fields.plain("used_bytes", used_bytes);
+            (LogLevel::Warn, RECOVERED)
+        }
+    };
+    logs.tell(level, message, &fields);
 }

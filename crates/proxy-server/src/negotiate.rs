@@ -7,45 +7,16 @@ use crate::handshake::{self, HandshakeError};
 use crate::http1::connection::Connection;
 use crate::http1::driver::Driver;
 use crate::http2;
+use crate::negotiated::{HttpVersion, Negotiated};
 use crate::preface;
 use crate::proxy_protocol;
+use crate::ready_connection::{ConnectionGuard, ReadyConnection};
 use crate::settings::ConnectionSettings;
 use crate::timeout::ConnectionDeadline;
-use bytes::Bytes;
-use proxy_clock::{Deadline, Tick, Timer, TimerGuard};
-use proxy_limits::Permit;
-use proxy_pipeline::{ConnectionInfo, Peer, TlsSession, Worker};
+use proxy_clock::{Deadline, Tick, Timer};
+use proxy_pipeline::{ConnectionInfo, Peer, Worker};
 use std::cell::Cell;
 use std::rc::Rc;
-
-/// The version of HTTP of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum HttpVersion {
-    Http1,
-    Http2,
-}
-
-/// A connection with a known version of HTTP.
-#[derive(Debug)]
-pub(crate) struct Negotiated {
-    pub(crate) version: HttpVersion,
-    pub(crate) session: Option<TlsSession>,
-    pub(crate) transport: ClientStream,
-    /// Input that was read for the detection.
-    pub(crate) early: Bytes,
-}
-
-impl Negotiated {
-    /// HTTP/1.x, without TLS.
-    fn plain_http1(stream: ClientSocket) -> Self {
-        Self {
-            version: HttpVersion::Http1,
-            session: None,
-            transport: ClientStream::Plain(stream),
-            early: Bytes::new(),
-        }
-    }
-}
 
 /// An accepted connection: its peer and its listener.
 #[derive(Debug)]
@@ -57,54 +28,6 @@ pub(crate) struct Accepted {
     pub(crate) guard: ConnectionGuard,
     /// Tick at which the connection reaches its maximum age.
     pub(crate) ends_at: Tick,
-}
-
-/// A connection's permit and its registered deadline; ended on drop.
-#[derive(Debug)]
-pub(crate) struct ConnectionGuard {
-    pub(crate) deadline: Rc<Deadline>,
-    pub(crate) worker: Rc<Worker>,
-    _entry: TimerGuard,
-    _permit: Permit,
-    /// Its place among the connections of its client; none where no client is known.
-    client: Option<ClientPermit>,
-}
-
-/// A connection ready to be served.
-#[derive(Debug)]
-pub(crate) struct ReadyConnection {
-    pub(crate) settings: Rc<ConnectionSettings>,
-    pub(crate) client: Rc<ConnectionInfo>,
-    pub(crate) guard: ConnectionGuard,
-    pub(crate) transport: ClientStream,
-    /// Input that was read already.
-    pub(crate) early: Bytes,
-}
-
-impl ConnectionGuard {
-    pub(crate) fn new(
-        worker: &Rc<Worker>,
-        permit: Permit,
-        client: Option<ClientPermit>,
-        ends_at: Tick,
-    ) -> Self {
-        let deadline = Rc::<Deadline>::default();
-        deadline.set_alarm(ends_at);
-        worker.metrics.connections_active.add(1);
-        Self {
-            _entry: worker.timers.register(Rc::clone(&deadline)),
-            deadline,
-            worker: Rc::clone(worker),
-            _permit: permit,
-            client,
-        }
-    }
-}
-
-impl Drop for ConnectionGuard {
-    fn drop(&mut self) {
-        self.worker.metrics.connections_active.sub(1);
-    }
 }
 
 /// Starts serving an accepted connection.
@@ -213,7 +136,7 @@ async fn read_proxy_header(
     if let Some(client) = named {
         let permit = ClientPermit::take(&accepted.worker.shared, client);
         let permit = permit.map_err(|full| HandshakeError::TooManyOfClient(full, None))?;
-        accepted.guard.client = Some(permit);
+        accepted.guard.set_client(permit);
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Detection of the HTTP/2 preface without TLS.
 
 use crate::client_socket::ClientSocket;
-use crate::negotiate::HttpVersion;
+use crate::negotiated::HttpVersion;
 use bytes::{Bytes, BytesMut};
 use std::io;
 use tokio::io::AsyncReadExt;

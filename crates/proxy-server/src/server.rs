@@ -1,68 +1,41 @@
 //! The control thread's state of the running proxy: workers, sockets, and the active plan.
 
+mod shared_state;
+mod transaction;
+
+use crate::apply_error::ApplyError;
 use crate::breaker_states::BreakerStates;
+use crate::connectors;
 use crate::delivery::PrivateKeys;
-use crate::descriptors;
 use crate::disk_thread::DiskThread;
-use crate::dns::{NameTable, NameTransaction};
+use crate::dns::NameTable;
 use crate::handover::Label;
 use crate::heartbeat;
 use crate::inherited_sockets::InheritedSockets;
-use crate::limit_registry::{LimitRegistry, RouteLimitTransaction};
-use crate::listen::BindError;
+use crate::limit_registry::LimitRegistry;
 use crate::listener_set::ListenerSet;
 use crate::logs::OpenLogs;
-use crate::memory_watch::MemoryWatch;
-use crate::pools::{ConnectionLimits, LimitTransaction};
+use crate::memory_watch::{self, MemoryWatch};
+use crate::pools::ConnectionLimits;
 use crate::probes;
+use crate::socket_assignment::SocketAssignment;
+use crate::system_clock::now;
 use crate::target_health::TargetHealth;
 use crate::tls::{CertificateChanges, CertificateManager, LoadedTls};
-use crate::worker::{
-    AddressUpdate, Command, Common, Handle, ListenerUpdate, PlanUpdate, SocketAssignment,
-};
-use crate::worker_pool::{WorkerHealth, WorkerPool};
-use proxy_config::Diagnostic;
+use crate::worker::{AddressUpdate, Command, Common, ListenerUpdate, PlanUpdate};
+use crate::worker_pool::{WorkerHealth, WorkerPool, worker_count};
 use proxy_dns::Answer;
-use proxy_limits::{ConcurrencyLimit, ConnectionsByClient, KeySeed, MemoryChange};
 use proxy_model::{BindAddress, LogLevel, Model};
-use proxy_pipeline::{
-    Draining, IdSource, InFlightLimit, RouteLimits, Shared, Time, UpstreamConnectors, random_key,
-};
-use proxy_plan::{Plan, TargetRegistry, TargetTransaction};
+use proxy_pipeline::{Draining, IdSource, RouteLimits, Shared, Time, random_key};
+use proxy_plan::{Plan, TargetRegistry};
 use proxy_probe::Prober;
 use proxy_telemetry::{EventFields, Lifecycle, Registry};
 use proxy_upstream::StickyKey;
 use socket2::Socket;
-use std::io;
 use std::sync::Arc;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
-
-/// The reason why a valid configuration cannot be applied.
-#[derive(Debug, thiserror::Error)]
-pub enum ApplyError {
-    /// An address cannot be bound.
-    #[error(transparent)]
-    Bind(#[from] BindError),
-    /// Certificates, keys or roots cannot be used; at least one diagnostic.
-    #[error("certificates cannot be used")]
-    Tls(Vec<Diagnostic>),
-    /// A log cannot be opened.
-    #[error("{}", .0.message)]
-    Log(Diagnostic),
-    /// A thread cannot be started, or its sockets cannot be duplicated.
-    #[error("cannot start a worker: {0}")]
-    Thread(#[source] io::Error),
-    /// The system gives no random bytes.
-    #[error("{0}")]
-    Random(#[source] io::Error),
-    /// The thread that waits for disks has ended.
-    #[error("cannot wait for a disk: {0}")]
-    Disk(#[source] io::Error),
-    /// A worker does not respond.
-    #[error("a worker does not answer")]
-    Unresponsive,
-}
+use transaction::{Preparation, Transaction};
 
 /// The running proxy.
 #[derive(Debug)]
@@ -83,31 +56,6 @@ pub(crate) struct Server {
     breakers: BreakerStates,
     prober: Prober,
     plan: Arc<Plan>,
-}
-
-/// A compiled plan with its files loaded. Nothing active has been changed.
-struct Preparation {
-    plan: Arc<Plan>,
-    targets: TargetTransaction,
-    names: NameTransaction,
-    limits: LimitTransaction,
-    route_limits: RouteLimitTransaction,
-    loaded_tls: LoadedTls,
-    /// `None` if the open logs remain in use.
-    logs: Option<OpenLogs>,
-}
-
-/// A plan with all its system resources: from here on nothing can fail. Dropped instead of
-/// committed, it changes nothing.
-struct Transaction {
-    prepared: Preparation,
-    /// Number of workers.
-    count: usize,
-    listeners: ListenerSet,
-    /// New workers, started and idle.
-    spawned: Vec<Handle>,
-    /// Sockets of each worker: the current ones, the new ones, those that leave.
-    assignments: Vec<Vec<SocketAssignment>>,
 }
 
 impl Server {
@@ -137,7 +85,7 @@ impl Server {
         let prober = Prober::new(Arc::clone(&health_changes), now);
         let ids = IdSource::of_the_system().map_err(ApplyError::Thread)?;
         let outside = (Arc::clone(&health_changes), lifecycle);
-        let shared = shared_state(&plan, ids.key_seed(), outside);
+        let shared = shared_state::new(&plan, ids.key_seed(), outside);
         let route_limits = LimitRegistry::new(ids.key_seed());
         let memory = MemoryWatch::new(Arc::clone(&shared.memory), &registry);
         let now_ns = Time::shared_ns(&shared.clock);
@@ -198,7 +146,7 @@ impl Server {
         let loaded_tls = self.certificates.loaded();
         let update = AddressUpdate {
             plan: Arc::clone(&plan),
-            connectors: connectors(&plan, loaded_tls, &self.limits),
+            connectors: connectors::for_plan(&plan, loaded_tls, &self.limits),
             pools: self.limits.pool_settings(&plan),
         };
         self.prober.arrange(probes::of(&plan, loaded_tls));
@@ -325,9 +273,9 @@ impl Server {
             Some(logs) => self.logs = logs,
             None => self.logs.reopen(),
         }
-        self.set_shared_limits(&plan);
+        shared_state::set_limits(&self.common.shared, &plan);
         let change = self.memory.apply(&plan.model().limits);
-        self.log_memory_change(change);
+        memory_watch::log_change(change, &mut self.logs);
         self.targets.commit(targets);
         self.names.commit(names);
         TargetHealth::end_overrides(&plan);
@@ -353,53 +301,10 @@ impl Server {
         self.workers.scale_down(count);
     }
 
-    fn set_shared_limits(&self, plan: &Plan) {
-        let limits = &plan.model().limits;
-        let Shared {
-            in_flight,
-            connections,
-            health_changes: _,
-            clients,
-            lifecycle: _,
-            memory: _,
-            clock: _,
-        } = &*self.common.shared;
-        in_flight.set_max(*limits.max_in_flight_requests, *limits.max_queued_requests);
-        connections.set_max(descriptors::max_connections(*limits.max_total_connections));
-        clients.set_max(*limits.max_connections_per_client);
-    }
-
     /// Reads how much memory the process uses, and tells when it begins or ceases to shed load.
     pub(crate) fn check_memory(&mut self) {
         let change = self.memory.check();
-        self.log_memory_change(change);
-    }
-
-    fn log_memory_change(&mut self, change: MemoryChange) {
-        const SHEDDING: &str = "memory limit exceeded: new connections are refused";
-        const RECOVERED: &str = "memory is below its limit again: connections are taken";
-        let mut fields = EventFields::default();
-        let (level, message) = match change {
-            MemoryChange::Unchanged => return,
-            MemoryChange::SheddingBegan {
-                used_bytes,
-                max_bytes,
-            } => {
-                tracing::error!(used_bytes, max_bytes, "{SHEDDING}");
-                fields.plain("used_bytes", used_bytes);
-                fields.plain("max_bytes", max_bytes);
-                (LogLevel::Error, SHEDDING)
-            }
-            MemoryChange::Recovered {
-                used_bytes,
-                max_bytes: _,
-            } => {
-                tracing::warn!(used_bytes, "{RECOVERED}");
-                fields.plain("used_bytes", used_bytes);
-                (LogLevel::Warn, RECOVERED)
-            }
-        };
-        self.logs.tell(level, message, &fields);
+        memory_watch::log_change(change, &mut self.logs);
     }
 
     /// The time by which the state that workers share goes.
@@ -428,7 +333,7 @@ impl Server {
         (new_workers, fresh_logs): (usize, bool),
     ) -> Vec<PlanUpdate> {
         let pools = self.limits.pool_settings(plan);
-        let connectors = connectors(plan, loaded_tls, &self.limits);
+        let connectors = connectors::for_plan(plan, loaded_tls, &self.limits);
         let serving = self.workers.len();
         let new = serving.saturating_sub(new_workers)..serving;
         let plan_updates = assignments
@@ -548,51 +453,4 @@ async fn open_logs(
     let opening = disk.run(move || OpenLogs::open(&plan.model().observability, &registry));
     let opened = opening.await.map_err(ApplyError::Disk)?;
     opened.map_err(ApplyError::Log)
-}
-
-/// The state that all workers share, for the limits of `plan`.
-fn shared_state(
-    plan: &Plan,
-    seed: KeySeed,
-    (health_changes, lifecycle): (Arc<Notify>, Arc<Lifecycle>),
-) -> Shared {
-    let limits = &plan.model().limits;
-    let (max, max_waiting) = (*limits.max_in_flight_requests, *limits.max_queued_requests);
-    let connections = descriptors::max_connections(*limits.max_total_connections);
-    Shared {
-        in_flight: Arc::new(InFlightLimit::new(max, max_waiting)),
-        connections: ConcurrencyLimit::new(connections),
-        clients: ConnectionsByClient::new(*limits.max_connections_per_client, seed),
-        memory: Arc::default(),
-        clock: Time::process_clock(),
-        health_changes,
-        lifecycle,
-    }
-}
-
-fn connectors(
-    plan: &Plan,
-    loaded_tls: &LoadedTls,
-    limits: &ConnectionLimits,
-) -> Vec<UpstreamConnectors> {
-    let upstreams = plan.upstreams().iter().zip(&loaded_tls.upstreams);
-    upstreams
-        .map(|(upstream, tls)| crate::connectors::of(upstream, tls.as_ref(), limits))
-        .collect()
-}
-
-/// Number of workers: one per core if the configuration sets none.
-pub(crate) fn worker_count(model: &Model) -> usize {
-    match *model.system.worker_threads {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
-        count => count as usize,
-    }
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the control thread tells the time"
-)]
-pub(crate) fn now() -> std::time::SystemTime {
-    std::time::SystemTime::now()
 }

@@ -1,6 +1,7 @@
 //! Settings of a listener's connections, computed once for each plan.
 
-use crate::http2::{self, TaskPool};
+use crate::http2::settings as http2_settings;
+use crate::http2::task_pool::TaskPool;
 use ipnet::IpNet;
 use proxy_framing::HeadLimits;
 use proxy_model::Limits;
@@ -80,9 +81,9 @@ impl ConnectionSettings {
         Self {
             task_pool: TaskPool::default(),
             limits: limits_of_heads,
-            http2: http2::builder(listener, limits),
+            http2: http2_settings::builder(listener, limits),
             max_stream_resets: listener.max_stream_resets,
-            max_section_bytes: http2::max_section_bytes(limits),
+            max_section_bytes: http2_settings::max_section_bytes(limits),
             h2c: listener.h2c,
             proxy_protocol: listener.proxy_protocol,
             tls,

@@ -3,8 +3,8 @@
 use crate::accept::WorkerListener;
 use crate::essential_tasks::EssentialTasks;
 use crate::heartbeat::{Heartbeat, HeartbeatMonitor};
-use crate::listener_set::OwnedSockets;
 use crate::settings::ConnectionSettings;
+use crate::socket_assignment::{ListenerId, OwnedSockets, SocketAssignment};
 use crate::tick_timer::TickTimer;
 use proxy_http1::close_spare_pipes;
 use proxy_pipeline::{
@@ -15,7 +15,6 @@ use proxy_plan::Plan;
 use proxy_pool::PoolSettings;
 use proxy_telemetry::Registry;
 use proxy_tls::ServerTls;
-use socket2::Socket;
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::io;
@@ -25,10 +24,6 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
-
-/// Identifies a listener across plans: the index of its address among all that were ever bound.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct ListenerId(pub(crate) u32);
 
 /// A plan with everything that a worker needs to apply it.
 #[derive(Debug)]
@@ -60,16 +55,6 @@ pub(crate) struct ListenerUpdate {
     pub(crate) assignment: SocketAssignment,
     /// TLS of the listener.
     pub(crate) tls: Option<Arc<ServerTls>>,
-}
-
-/// The sockets of a listener that a worker accepts from.
-#[derive(Debug)]
-pub(crate) struct SocketAssignment {
-    pub(crate) id: ListenerId,
-    /// Indexes of its sockets; other workers accept from the rest.
-    pub(crate) serves: Vec<usize>,
-    /// Sockets of which the worker has no duplicate yet.
-    pub(crate) fresh: Vec<(usize, Socket)>,
 }
 
 /// A command of the control thread to a worker.

@@ -1,9 +1,10 @@
 //! The pool of workers: started, updated, and scaled down.
 
+use crate::apply_error::ApplyError;
 use crate::heartbeat;
-use crate::listener_set::OwnedSockets;
-use crate::server::ApplyError;
+use crate::socket_assignment::OwnedSockets;
 use crate::worker::{self, Command, Common, Handle, PLAN_UPDATE_TIMEOUT, PlanUpdate};
+use proxy_model::Model;
 use proxy_pipeline::Draining;
 use std::io;
 use std::time::Duration;
@@ -211,6 +212,14 @@ impl WorkerPool {
 fn join(worker: Handle) {
     if worker.thread.join().is_err() {
         tracing::error!("a worker panicked");
+    }
+}
+
+/// Number of workers: one per core if the configuration sets none.
+pub(crate) fn worker_count(model: &Model) -> usize {
+    match *model.system.worker_threads {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        count => count as usize,
     }
 }
 

@@ -1,8 +1,9 @@
 //! One call of an agent: its permits, its time, and what is counted of it.
 
 use super::failure::AgentFailure;
+use crate::active_plan::{ActiveAgent, ActivePlan};
 use crate::exchange::Exchange;
-use crate::state::{ActiveAgent, ActivePlan, Worker};
+use crate::state::Worker;
 use agent_protocol::Decision;
 use proxy_agent::{AgentClient, BreakerResult, CallError};
 use proxy_clock::RequestTimers;

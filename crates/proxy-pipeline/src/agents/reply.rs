@@ -44,8 +44,8 @@ pub(super) fn to_response(
             Ok(None)
         }
         refused @ (Decision::Block(_) | Decision::Redirect(_) | Decision::Challenge(_)) => {
-            // A tunnel that was about to begin ends with its slot.
-            drop(exchange.client().take_upgrade());
+            // A tunnel that was about to begin ends here.
+            exchange.record().upgrade = None;
             refuse(exchange, agent, refused).map(Some)
         }
     }

@@ -1,7 +1,7 @@
 //! An attempt over HTTP/1.1.
 
-use super::upstream_connection::PooledConnection;
-use super::{Answered, AttemptOutcome, Attempts};
+use super::acquired::PooledConnection;
+use super::attempts::{Answered, AttemptOutcome, Attempts};
 use crate::interim;
 use proxy_model::RetryCause;
 use proxy_pool::SendError;

@@ -1,6 +1,6 @@
 //! An attempt over HTTP/2.
 
-use super::{Answered, AttemptOutcome, Attempts};
+use super::attempts::{Answered, AttemptOutcome, Attempts};
 use crate::interim;
 use crate::request_body::RequestBody;
 use crate::upgrade::RequestedUpgrade;

@@ -1,6 +1,6 @@
 //! Whether a request is sent again, and where.
 
-use super::{Answered, AttemptOutcome, Attempts};
+use super::attempts::{Answered, AttemptOutcome, Attempts};
 use http::StatusCode;
 use proxy_clock::Timer;
 use proxy_errors::Problem;

@@ -1,12 +1,14 @@
 //! The connection to a target: an exclusive one, or a stream of a shared one.
 
-use super::{Attempts, within_try};
+use super::acquired::{Acquired, PooledConnection, UpstreamConnection};
+use super::attempts::Attempts;
+use super::destination::within_try;
 use crate::request_body::RequestBody;
 use proxy_clock::Timer;
 use proxy_plan::TargetPlan;
 use proxy_pool::{
     Candidate, Checkout, ConnectError, ConnectSettings, Connecting, Connection, ConnectionLimit,
-    ConnectionPermit, Dialed, Place, PlaceWait, StreamSlot, Waiting, connect,
+    ConnectionPermit, Dialed, Place, PlaceWait, Waiting, connect,
 };
 use proxy_upstream::TargetId;
 use std::future::poll_fn;
@@ -15,28 +17,6 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
-
-/// A connection to a target.
-pub(super) enum UpstreamConnection {
-    Http1(PooledConnection),
-    Http2(StreamSlot),
-}
-
-/// An exclusive connection.
-pub(super) struct PooledConnection {
-    pub(super) connection: Connection<RequestBody>,
-    /// It has served a request before.
-    pub(super) reused: bool,
-    /// It was available without waiting.
-    pub(super) at_hand: bool,
-}
-
-/// A connection, and the target that it leads to.
-pub(super) struct Acquired {
-    pub(super) connection: UpstreamConnection,
-    /// Another address of the same name, if the one chosen did not answer.
-    pub(super) target: u16,
-}
 
 impl Attempts<'_, '_> {
     /// A connection to `target`: a pooled one, else a new one.

@@ -1,8 +1,9 @@
 //! Rewrites a client's request head for the upstream.
 
 use crate::connection_info::ExtendedConnectProtocol;
-use crate::exchange::{Exchange, never_indexed};
-use crate::forward::Destination;
+use crate::correlation::never_indexed;
+use crate::exchange::Exchange;
+use crate::forward::destination::Destination;
 use crate::forwarded_headers::ForwardedHeaders;
 use crate::host_value::HostValue;
 use crate::known_headers::{self, KnownHeaders};

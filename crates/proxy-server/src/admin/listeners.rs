@@ -3,7 +3,6 @@
 
 use crate::inherited_sockets::InheritedSockets;
 use crate::listen::{BindError, SocketFile, open_unix};
-use crate::process::cannot_listen;
 use proxy_admin::{Listener, Token, WidePermissions};
 use proxy_config::{Diagnostic, DiagnosticCode};
 use proxy_model::{Admin as Settings, BindAddress, Place};
@@ -139,7 +138,7 @@ impl Opened {
 }
 
 fn at_its_place(bind: &BindError, place: Option<Place>) -> Diagnostic {
-    let fault = cannot_listen(bind, place.unwrap_or_default());
+    let fault = bind.diagnostic(place.unwrap_or_default());
     match place {
         Some(_) => fault,
         None => fault.help("it is the admin interface's; `admin { address \"…\" }` names another"),

@@ -1,6 +1,6 @@
 //! The upgrade: the steps of both processes, in order.
 
-use super::Process;
+use super::process::Process;
 use crate::admin::Admin;
 use crate::events::ANSWER;
 use crate::handover::{self, Candidate, Passed, Successor, UpgradeError};

@@ -1,7 +1,7 @@
 //! The new process's side of a handover.
 
 use super::pass::{Passed, receive};
-use super::{PREDECESSOR_VARIABLE, READY_BYTE};
+use super::protocol::{PREDECESSOR_VARIABLE, READY_BYTE};
 use rustix::process::getppid;
 use std::io;
 use std::os::fd::AsFd;

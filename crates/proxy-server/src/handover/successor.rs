@@ -2,7 +2,7 @@
 
 use super::pass::{Passed, send};
 use super::program::Program;
-use super::{PREDECESSOR_VARIABLE, READY_BYTE};
+use super::protocol::{PREDECESSOR_VARIABLE, READY_BYTE};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdStream;

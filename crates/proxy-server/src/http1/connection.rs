@@ -3,7 +3,7 @@
 
 use crate::client_stream::ClientStream;
 use crate::http1::request_reader::RequestReader;
-use crate::negotiate::{ConnectionGuard, ReadyConnection};
+use crate::ready_connection::{ConnectionGuard, ReadyConnection};
 use crate::settings::ConnectionSettings;
 use crate::timeout::ConnectionDeadline;
 use bytes::Bytes;

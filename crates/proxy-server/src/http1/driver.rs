@@ -4,11 +4,11 @@
 //! socket, so that thousands of them cost little: see [`poll_hibernating`].
 
 use crate::http1::connection::{Connection, ConnectionIo};
+use crate::http1::end::End;
 use crate::http1::exchange::exchange;
 use crate::linger;
-use crate::negotiate::ConnectionGuard;
+use crate::ready_connection::ConnectionGuard;
 use proxy_clock::Timer;
-use proxy_framing::FramingError;
 use proxy_http1::{MessageWriter, RequestHead};
 use proxy_pipeline::{UnreadRequest, refuse_unread, refused_head_problem, timeout_problem};
 use std::future::poll_fn;
@@ -22,21 +22,6 @@ const HIBERNATE_AFTER: Duration = Duration::from_secs(2);
 
 /// Maximum time for reading the rest of a head that is refused for its size, to report the size.
 const MEASURE_TIME: Duration = Duration::from_secs(1);
-
-/// The reason why no further request is read.
-#[derive(Debug)]
-pub(crate) enum End {
-    /// One side closed the connection, or it failed.
-    Closed,
-    /// It ended within a response delimited by the connection's end, which must not look complete.
-    Truncated,
-    /// The connection is idle.
-    Idle,
-    /// The client's request is malformed.
-    Malformed(FramingError),
-    /// A timer expired.
-    TimedOut(Timer, Duration),
-}
 
 /// Serves an HTTP/1.x connection until it ends.
 ///
@@ -91,14 +76,12 @@ async fn serving(conn: Rc<Connection>) -> bool {
 async fn finish(conn: &Rc<Connection>, end: End) {
     let mut wire = ConnectionIo(Rc::clone(conn));
     match end {
-        End::Closed => {
-            if let Some(switched) = conn.client.take_switched() {
-                let unread = conn.reader().take_unread();
-                let timing = (&*conn.guard.worker.clock, &*conn.guard.deadline);
-                switched.carry(wire, &unread, timing).await;
-            } else if !conn.eof.get() {
-                linger::close(&mut wire, conn.timeout()).await;
-            }
+        End::Closed if conn.eof.get() => {}
+        End::Closed => linger::close(&mut wire, conn.timeout()).await,
+        End::Switched(switched) => {
+            let unread = conn.reader().take_unread();
+            let timing = (&*conn.guard.worker.clock, &*conn.guard.deadline);
+            switched.carry(wire, &unread, timing).await;
         }
         End::Truncated => conn.abort(),
         End::Malformed(fault) => {

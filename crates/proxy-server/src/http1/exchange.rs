@@ -1,13 +1,13 @@
 //! One HTTP/1.x exchange: the request is handled, then its response is written.
 
 use crate::http1::connection::{Connection, ConnectionIo};
-use crate::http1::driver::End;
+use crate::http1::end::End;
 use http::{HeaderValue, Method, Response, StatusCode, Version};
 use http_body::Body as _;
 use proxy_http1::{
     Framing, MessageWriter, RequestHead, ResponseContext, Written, keep_map, write_response,
 };
-use proxy_pipeline::{Body, RequestStream, handle};
+use proxy_pipeline::{Body, Reply, RequestStream, handle};
 use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
@@ -34,8 +34,8 @@ pub(crate) async fn exchange(
         keeps: head.keeps && *head.request.method() != Method::CONNECT,
         takes_trailers: head.takes_trailers,
     };
-    let response = match handle_request(conn, writer, head).await {
-        Ok(response) => response,
+    let Reply { response, upgrade } = match handle_request(conn, writer, head).await {
+        Ok(reply) => reply,
         Err(end) => {
             conn.guard.deadline.clear();
             return Some(end);
@@ -50,9 +50,14 @@ pub(crate) async fn exchange(
     let end = poll_fn(|cx| poll_response(conn, writer, cx)).await;
     conn.write_unblocked();
     conn.guard.deadline.clear();
+    if end.is_some() && written.framing == Some(Framing::UntilClose) {
+        return Some(End::Truncated);
+    }
+    if let (None | Some(End::Closed), Some(switched)) = (&end, upgrade) {
+        return Some(End::Switched(switched));
+    }
     if end.is_some() {
-        let ends_it = written.framing == Some(Framing::UntilClose);
-        return if ends_it { Some(End::Truncated) } else { end };
+        return end;
     }
     if switches || !written.keeps || !poll_fn(|cx| Poll::Ready(conn.discard_body(cx))).await {
         return Some(End::Closed);
@@ -66,7 +71,7 @@ async fn handle_request(
     conn: &Rc<Connection>,
     writer: &mut MessageWriter<Body>,
     head: RequestHead,
-) -> Result<Response<Body>, End> {
+) -> Result<Reply, End> {
     let stream = RequestStream {
         client: Rc::clone(&conn.client),
         deadline: Rc::clone(&conn.guard.deadline),
@@ -76,11 +81,11 @@ async fn handle_request(
     let mut handling = pin!(handle(Rc::clone(&conn.guard.worker), stream, head, body));
     poll_fn(|cx| {
         conn.guard.deadline.watch(cx.waker());
-        if let Poll::Ready(response) = handling.as_mut().poll(cx) {
+        if let Poll::Ready(reply) = handling.as_mut().poll(cx) {
             if let Some(heads) = conn.take_interim() {
                 writer.text().extend_from_slice(&heads);
             }
-            return Poll::Ready(Ok(response));
+            return Poll::Ready(Ok(reply));
         }
         if let Some(heads) = conn.take_interim() {
             writer.text().extend_from_slice(&heads);

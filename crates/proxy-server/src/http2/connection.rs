@@ -3,7 +3,7 @@
 use super::io::SessionIo;
 use super::session::Session;
 use super::stream::StreamTask;
-use crate::negotiate::ReadyConnection;
+use crate::ready_connection::ReadyConnection;
 use crate::settings::ConnectionSettings;
 use crate::timeout::ConnectionDeadline;
 use bytes::Bytes;
@@ -11,6 +11,7 @@ use h2::Reason as Code;
 use h2::server::Connection;
 use proxy_clock::{Deadline, Timer, TimerGuard};
 use proxy_errors::{Detail, Problem, Reason};
+use proxy_framing::h2::FrameMeter;
 use proxy_pipeline::{Worker, log_connection_problem, timeout_problem};
 use std::future::poll_fn;
 use std::ops::ControlFlow;
@@ -32,7 +33,8 @@ pub(crate) async fn serve(ready: ReadyConnection) {
     let worker = &guard.worker;
     let clock = Rc::clone(&worker.clock);
     let deadline = Rc::clone(&guard.deadline);
-    let session = Session::new(client, deadline, clock, &settings);
+    let meter = FrameMeter::new(settings.max_stream_resets, settings.max_section_bytes);
+    let session = Session::new(client, deadline, clock, (meter, settings.write_time));
     let session = Rc::new(session);
     let io = SessionIo::new(transport, Rc::clone(&session), early);
     let timeout = ConnectionDeadline {
@@ -111,7 +113,9 @@ impl ConnectionDriver<'_> {
                     ControlFlow::Break(()) => return Poll::Ready(()),
                 },
             }
-            self.session.arm(self.settings.in_force());
+            let settings = self.settings.in_force();
+            self.session
+                .arm(settings.header_time, settings.keep_alive_time);
             return Poll::Pending;
         }
     }

@@ -1,7 +1,6 @@
 //! State shared by the connection, its socket and its streams.
 
 use super::refused_streams::RefusedStreams;
-use crate::settings::ConnectionSettings;
 use proxy_clock::{Clock, Deadline, MinDataRate, Tick, Timer};
 use proxy_framing::h2::{Flood, FrameMeter};
 use proxy_pipeline::ConnectionInfo;
@@ -60,9 +59,8 @@ impl Session {
         client: Rc<ConnectionInfo>,
         deadline: Rc<Deadline>,
         clock: Rc<Clock>,
-        settings: &ConnectionSettings,
+        (meter, write_time): (FrameMeter, Duration),
     ) -> Self {
-        let meter = FrameMeter::new(settings.max_stream_resets, settings.max_section_bytes);
         Self {
             client,
             deadline,
@@ -73,7 +71,7 @@ impl Session {
             notice: Cell::new(false),
             leaving: Cell::new(false),
             ending: Cell::new(false),
-            write_time: settings.write_time,
+            write_time,
             write_blocked: Cell::new(false),
             min_rate: MinDataRate::default(),
             unsent_bytes: Cell::new(0),
@@ -115,8 +113,9 @@ impl Session {
         due
     }
 
-    /// Starts the timer for the connection's current wait, unless it runs already.
-    pub(super) fn arm(&self, settings: &ConnectionSettings) {
+    /// Starts the timer for the connection's current wait, unless it runs already: `header_time` for
+    /// the head of a request, `keep_alive_time` between requests.
+    pub(super) fn arm(&self, header_time: Duration, keep_alive_time: Duration) {
         if self.write_blocked.get() || self.ending.get() {
             return;
         }
@@ -125,11 +124,11 @@ impl Session {
         let (timer, time) = if !in_head && !self.is_idle() {
             return self.deadline.stop();
         } else if in_head || !begun && !self.leaving.get() {
-            (Timer::RequestHeader, settings.header_time)
+            (Timer::RequestHeader, header_time)
         } else if self.leaving.get() {
             (Timer::Linger, GOAWAY_FLUSH_TIMEOUT)
         } else {
-            (Timer::KeepAlive, settings.keep_alive_time)
+            (Timer::KeepAlive, keep_alive_time)
         };
         if self.deadline.running() != Some(timer) {
             self.deadline.start(&self.clock, timer, time);

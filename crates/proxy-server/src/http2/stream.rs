@@ -12,7 +12,7 @@ use http::{HeaderValue, Method, Request, Response, StatusCode, request, response
 use http_body::Body as _;
 use proxy_clock::Deadline;
 use proxy_pipeline::{
-    Body, ClientBody, ExtendedConnectProtocol, RequestStream, Switched, Worker, handle,
+    Body, ClientBody, ExtendedConnectProtocol, Reply, RequestStream, Switched, Worker, handle,
     informational, log_connection_problem,
 };
 use proxy_pool::StreamPair;
@@ -77,7 +77,7 @@ pub(super) async fn serve(
         }
         polled
     });
-    let Some(answer) = answered.await else {
+    let Some(Reply { response, upgrade }) = answered.await else {
         // The client has reset the stream, or it is malformed.
         let is_malformed = session.refused_streams.is_malformed(number);
         session.client.malformed.set(is_malformed);
@@ -85,18 +85,16 @@ pub(super) async fn serve(
         session.client.malformed.set(false);
         return;
     };
-    // No other stream has run since: the upgrade is this stream's.
-    let switched = session.client.take_switched();
-    let (mut head, body) = answer.into_parts();
+    let (mut head, body) = response.into_parts();
     complete(worker, session, &mut head, &body);
-    let ends = switched.is_none() && body.is_end_stream();
+    let ends = upgrade.is_none() && body.is_end_stream();
     let Ok(send) = respond.send_response(Response::from_parts(head, ()), ends) else {
         return respond.send_reset(Code::INTERNAL_ERROR);
     };
-    if let (Some(switched), Some(tunnel_in)) = (switched, tunnel_in) {
+    if let (Some(switched), Some(tunnel_in)) = (upgrade, tunnel_in) {
         let pair = StreamPair::new(send, tunnel_in);
         // Boxed, because it is large and rare.
-        return Box::pin(carry(switched, pair, session, deadline)).await;
+        return Box::pin(carry(*switched, pair, session, deadline)).await;
     }
     if ends {
         return;

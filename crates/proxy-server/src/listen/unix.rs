@@ -1,5 +1,6 @@
 //! Unix sockets and their files.
 
+use super::backlog::queue_length;
 use rustix::fs::{Mode, OFlags};
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::fs::{self, Permissions};
@@ -85,7 +86,7 @@ pub(crate) fn open(
     if let Some(mode) = mode {
         file.permit(mode)?;
     }
-    socket.listen(super::length(backlog))?;
+    socket.listen(queue_length(backlog))?;
     fs::rename(&aside, path)?;
     let inode = file.inode;
     file.keep(true);

@@ -1,6 +1,6 @@
 //! Diagnostics of certificates, at the place of the setting that names the file.
 
-use super::LoadedTls;
+use super::loaded::LoadedTls;
 use proxy_config::{Diagnostic, DiagnosticCode};
 use proxy_model::{ListenerTls, Model, Place, Setting, UpstreamTls};
 use proxy_tls::{TlsError, TlsWarning};

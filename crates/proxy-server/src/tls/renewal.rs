@@ -1,11 +1,11 @@
 //! Periodic work: changed files are applied, ticket keys are rotated.
 
-use super::CertificateManager;
+use super::manager::CertificateManager;
 use super::watching::CertificateChanges;
-use proxy_telemetry::{Registry, names};
+use proxy_telemetry::Registry;
 use proxy_tls::{Change, TlsError};
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 use tokio::task::JoinHandle;
 
 /// Interval of calling [`CertificateManager::reload_changed`].
@@ -35,23 +35,6 @@ impl CertificateManager {
         if let Some(Err(error)) = self.loader.tickets.get().map(|tickets| tickets.rotate(now)) {
             tracing::error!(%error, "cannot renew the keys of session tickets");
         }
-    }
-
-    /// Updates the metric of certificate expiry.
-    pub(super) fn show_expiry(&mut self, registry: &Registry) {
-        let servers = self
-            .loader
-            .held
-            .servers()
-            .flat_map(|server| server.certificates());
-        let shown = servers.map(|certificate| {
-            let file = certificate.file.display().to_string();
-            let gauge = registry.gauge(&names::TLS_CERTIFICATE_EXPIRY_SECONDS, [&file]);
-            let at = certificate.not_after.duration_since(UNIX_EPOCH);
-            gauge.set(at.unwrap_or_default().as_secs());
-            gauge
-        });
-        self.expiry = shown.collect();
     }
 }
 

@@ -1,0 +1,26 @@
+//! The connection of an attempt: an exclusive one, or a stream of a shared one.
+
+use crate::request_body::RequestBody;
+use proxy_pool::{Connection, StreamSlot};
+
+/// A connection to a target.
+pub(super) enum UpstreamConnection {
+    Http1(PooledConnection),
+    Http2(StreamSlot),
+}
+
+/// An exclusive connection.
+pub(super) struct PooledConnection {
+    pub(super) connection: Connection<RequestBody>,
+    /// It has served a request before.
+    pub(super) reused: bool,
+    /// It was available without waiting.
+    pub(super) at_hand: bool,
+}
+
+/// A connection, and the target that it leads to.
+pub(super) struct Acquired {
+    pub(super) connection: UpstreamConnection,
+    /// Another address of the same name, if the one chosen did not answer.
+    pub(super) target: u16,
+}

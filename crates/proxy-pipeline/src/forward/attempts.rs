@@ -1,0 +1,141 @@
+//! State of all attempts to send one request, and what every attempt records.
+
+use super::acquired::PooledConnection;
+use super::destination::{Destination, within_try};
+use crate::active_plan::ActivePlan;
+use crate::exchange::Exchange;
+use crate::failure::exchange_problem;
+use crate::request_body::{Progress, RequestBody};
+use crate::view::WorkerView;
+use h2::RecvStream;
+use http::{HeaderMap, Request, Response, StatusCode, Version};
+use proxy_clock::{RequestTimers, Timer};
+use proxy_errors::Problem;
+use proxy_framing::RequestKind;
+use proxy_plan::UpstreamStates;
+use proxy_pool::{Http2Request, Pool, SendError, Tunnel};
+use std::rc::Rc;
+
+/// State of all attempts to send one request.
+pub(super) struct Attempts<'e, 'p> {
+    pub(super) exchange: &'e mut Exchange,
+    /// Kept in one place, because it is large and futures that pass it on would each hold a copy.
+    pub(super) request: Request<RequestBody>,
+    pub(super) active: Rc<ActivePlan>,
+    pub(super) pool: Rc<Pool<RequestBody>>,
+    pub(super) to: Destination<'p>,
+    pub(super) timers: RequestTimers,
+    pub(super) kind: RequestKind,
+    pub(super) replayable: bool,
+    pub(super) upload: Option<Rc<Progress>>,
+    pub(super) tried: Vec<u16>,
+    /// Whether the next attempt needs a new connection: a kept one has just ended under the request.
+    pub(super) fresh: bool,
+}
+
+/// The result of an attempt.
+pub(super) enum AttemptOutcome {
+    Answered(Answered),
+    /// The connection was unusable; no target failed.
+    RetrySame,
+    /// The target has not processed the request.
+    RetryNext,
+    Failed(Problem),
+}
+
+/// The response, by protocol.
+pub(super) enum Answered {
+    Http1(Response<()>, PooledConnection),
+    Http2(Response<RecvStream>, Box<Http2Request<RequestBody>>),
+    Tunnel(Response<()>, Tunnel),
+    /// The target's refusal of a tunnel.
+    Refusal(Response<()>),
+}
+
+impl Answered {
+    pub(super) fn status(&self) -> StatusCode {
+        match self {
+            Self::Http1(response, _) | Self::Tunnel(response, _) | Self::Refusal(response) => {
+                response.status()
+            }
+            Self::Http2(response, _) => response.status(),
+        }
+    }
+
+    /// Status and fields of a response over HTTP/2.
+    pub(super) fn by_http2(&self) -> Option<(StatusCode, &HeaderMap)> {
+        match self {
+            Self::Http1(..) => None,
+            Self::Http2(response, _) => Some((response.status(), response.headers())),
+            Self::Tunnel(response, _) | Self::Refusal(response) => {
+                Some((response.status(), response.headers()))
+            }
+        }
+    }
+}
+
+impl Attempts<'_, '_> {
+    /// Another target than those tried, if there is one.
+    pub(super) fn untried(&self) -> Option<u16> {
+        let worker = self.exchange.worker();
+        let view = WorkerView {
+            worker,
+            active: &self.active,
+            now: worker.time.elapsed(),
+        };
+        let state = view.balancer(self.to.upstream)?;
+        let balancer = self.to.upstream.balancing.balancer;
+        balancer.choose(&state, &self.to.choice.request, &self.tried)
+    }
+
+    /// Starts the timer of the request's body, or of the response if there is none.
+    pub(super) fn start_timer(&self) {
+        let times = &self.to.route.times;
+        if self.upload.is_some() {
+            self.timers.start(Timer::UpstreamWrite, times.read);
+        } else {
+            let wait = within_try(self.to.route, times.response);
+            self.timers.start(Timer::ResponseHeader, wait);
+        }
+    }
+
+    /// Whether the client accepts interim responses. HTTP/1.0 has one response for each request.
+    /// [RFC 9110 §15.2]
+    pub(super) fn client_takes_interim(&self) -> bool {
+        self.exchange.head.version >= Version::HTTP_11
+    }
+
+    pub(super) fn record_retry(&mut self) {
+        self.exchange.record().retries += 1;
+        if let Some((upstream, _)) = self.exchange.last_attempt() {
+            upstream.metrics.retries.add(1);
+        }
+    }
+
+    pub(super) fn record_stale(&self) {
+        if let Some((upstream, _)) = self.exchange.last_attempt() {
+            upstream.metrics.pool_stale.add(1);
+        }
+    }
+
+    pub(super) fn record_failure(&self, problem: &Problem) {
+        let reason = problem.reason();
+        if !reason.counts_against_upstream() {
+            return;
+        }
+        if let Some((upstream, target)) = self.exchange.last_attempt() {
+            upstream
+                .metrics
+                .failed(u16::try_from(reason.index()).unwrap_or(u16::MAX));
+            target.failures.add(1);
+        }
+        self.exchange.observe_outcome(self.to.upstream, true);
+    }
+
+    pub(super) fn problem(&self, fault: &SendError) -> Problem {
+        let upload = self.upload.as_ref();
+        let upload = upload.and_then(|progress| progress.fault.get());
+        let unread = self.exchange.client().fault.get();
+        exchange_problem(fault, &self.to.upstream.name, upload, unread)
+    }
+}

@@ -1,0 +1,19 @@
+//! The destination of a request.
+
+use proxy_plan::{Choice, RoutePlan, UpstreamPlan};
+use std::time::Duration;
+
+/// The destination of a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Destination<'p> {
+    pub(crate) route: &'p RoutePlan,
+    pub(crate) upstream: &'p UpstreamPlan,
+    pub(crate) choice: Choice,
+    pub(crate) total: Option<Duration>,
+}
+
+/// `wait`, within the time that the route's policy gives one attempt.
+pub(crate) fn within_try(route: &RoutePlan, wait: Duration) -> Duration {
+    let longest = route.retry.per_try_timeout;
+    longest.map_or(wait, |longest| wait.min(longest))
+}

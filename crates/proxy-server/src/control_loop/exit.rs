@@ -1,0 +1,136 @@
+//! The exit of the process.
+
+use super::process::Process;
+use crate::handover::Candidate;
+use crate::signals::{Event, Signals};
+use crate::start_error::StartError;
+use crate::systemd;
+use sd_notify::NotifyState;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+/// Interval of checking whether the workers have ended.
+const DRAIN_CHECK_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Time that requests in flight have to finish after a worker or the admin interface has died.
+const LAST_GRACE: Duration = Duration::from_secs(5);
+
+/// The kind of exit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    Gracefully,
+    HandedOver,
+    Now,
+    /// The worker with this number has died.
+    WorkerLost(usize),
+    /// The task that accepts connections of the admin interface has panicked.
+    AdminLost,
+}
+
+impl End {
+    /// The exit that `event` requests; `event` must be one that ends the process.
+    pub(super) fn of(event: Event) -> Self {
+        match event {
+            Event::Quit => Self::Now,
+            Event::Drain | Event::Reload | Event::ReopenLogs | Event::Upgrade => Self::Gracefully,
+        }
+    }
+}
+
+impl Process {
+    /// Ends as `end` says. An error is the loss that the process ends for.
+    pub(super) async fn finish(
+        &mut self,
+        end: End,
+        signals: &mut Signals,
+    ) -> Result<(), StartError> {
+        let lost = match end {
+            End::Gracefully => {
+                self.drain(signals).await;
+                return Ok(());
+            }
+            End::HandedOver => {
+                self.leave(signals).await;
+                return Ok(());
+            }
+            End::Now => return Ok(()),
+            End::WorkerLost(worker) => StartError::WorkerLost(worker),
+            End::AdminLost => StartError::AdminLost,
+        };
+        tracing::error!("{lost}; the process ends");
+        self.drain_briefly(signals).await;
+        Err(lost)
+    }
+
+    /// Stops accepting, and waits until requests in flight finish or the grace period ends.
+    async fn drain(&mut self, signals: &mut Signals) {
+        tracing::info!("draining");
+        self.follower = None;
+        self.upgrade.take().inspect(Candidate::abort);
+        systemd::tell(NotifyState::Stopping);
+        self.end(signals).await;
+    }
+
+    /// As [`drain`](Self::drain), for a few seconds: the process does not listen meanwhile, so its
+    /// restart must not be delayed for long.
+    async fn drain_briefly(&mut self, signals: &mut Signals) {
+        drop(tokio::time::timeout(LAST_GRACE, self.drain(signals)).await);
+    }
+
+    /// After a handover: waits until requests in flight finish, without a limit.
+    async fn leave(&mut self, signals: &mut Signals) {
+        // The successor follows the control plane with the same identity.
+        self.follower = None;
+        if let Some(admin) = self.admin.take() {
+            admin.keep_files(true);
+        }
+        self.server.hand_over();
+        while !self.server.is_over() {
+            tokio::select! {
+                event = signals.next() => match event {
+                    Event::Drain => return self.end(signals).await,
+                    Event::Quit => return,
+                    Event::ReopenLogs => self.server.reopen_logs(),
+                    Event::Reload | Event::Upgrade => {
+                        tracing::info!("handed over already: another process is in charge");
+                    }
+                },
+                () = tokio::time::sleep(DRAIN_CHECK_INTERVAL) => self.flush_repeated_events(),
+            }
+        }
+    }
+
+    async fn end(&mut self, signals: &mut Signals) {
+        self.server.drain().await;
+        let time = *self.server.plan().model().system.graceful_shutdown_timeout;
+        let deadline = tokio::time::sleep(time);
+        tokio::pin!(deadline);
+        while !self.server.is_over() {
+            tokio::select! {
+                () = &mut deadline => {
+                    tracing::warn!("the time to drain is over; connections are cut");
+                    return;
+                }
+                event = signals.next() => {
+                    if self.handle_while_draining(event).is_break() {
+                        return;
+                    }
+                }
+                () = tokio::time::sleep(DRAIN_CHECK_INTERVAL) => self.flush_repeated_events(),
+            }
+        }
+    }
+
+    /// Handles a signal during the drain; breaks if the process is to exit at once.
+    fn handle_while_draining(&self, event: Event) -> ControlFlow<()> {
+        match event {
+            Event::Quit => return ControlFlow::Break(()),
+            Event::ReopenLogs => self.server.reopen_logs(),
+            Event::Reload | Event::Upgrade => {
+                tracing::warn!("draining: this process neither reloads nor hands over");
+            }
+            Event::Drain => tracing::info!("draining already; SIGQUIT cuts it short"),
+        }
+        ControlFlow::Continue(())
+    }
+}

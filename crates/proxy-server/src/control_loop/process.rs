@@ -1,0 +1,40 @@
+//! State of the running process.
+
+use crate::admin::Admin;
+use crate::delivery::{Delivery, Inbox, Stop};
+use crate::disk_thread::DiskThread;
+use crate::events::Events;
+use crate::handover::{Candidate, Program};
+use crate::options::Source;
+use crate::server::Server;
+use proxy_telemetry::{Lifecycle, Registry};
+use std::sync::Arc;
+
+/// State of the running process.
+pub(super) struct Process {
+    pub(super) config: Source,
+    pub(super) disk: DiskThread,
+    pub(super) program: Option<Program>,
+    pub(super) events: Option<Events>,
+    pub(super) server: Server,
+    pub(super) admin: Option<Admin>,
+    pub(super) registry: Arc<Registry>,
+    pub(super) lifecycle: Arc<Lifecycle>,
+    pub(super) upgrade: Option<Candidate>,
+    /// A reload was requested during an upgrade.
+    pub(super) reload_pending: bool,
+    /// The bundle in force; `None` for the node's own configuration.
+    pub(super) bundle: Option<Delivery>,
+    pub(super) inbox: Inbox,
+    /// Drop ends the client of the control plane.
+    pub(super) follower: Option<Stop>,
+}
+
+impl Process {
+    /// Writes a line about each kind of event that was repeated.
+    pub(super) fn flush_repeated_events(&self) {
+        if let Some(events) = &self.events {
+            events.sum_up(false);
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The start of the process.
+
+use super::process::Process;
+use super::reload::{load_on_disk_thread, prepare_admin, warn};
+use super::upgrade;
+use crate::admin::Admin;
+use crate::delivery::{Deliveries, Follow, Follower};
+use crate::disk_thread::DiskThread;
+use crate::handover::Predecessor;
+use crate::inherited_sockets::InheritedSockets;
+use crate::options::{Build, Options};
+use crate::server::Server;
+use crate::start_error::{StartError, at_its_place};
+use crate::system_clock::now;
+use proxy_errors::Reason;
+use proxy_model::ControlPlane;
+use proxy_telemetry::{DEFAULT_MAX_SERIES, Lifecycle, Registry, RegistrySettings};
+use std::sync::{Arc, LazyLock};
+
+static REASONS: LazyLock<Vec<&'static str>> =
+    LazyLock::new(|| Reason::ALL.iter().map(|reason| reason.as_str()).collect());
+
+impl Process {
+    /// Loads the configuration, and starts to serve it.
+    pub(super) async fn start(
+        options: &Options,
+        mut inherited: InheritedSockets,
+        predecessor: Option<Predecessor>,
+    ) -> Result<Self, StartError> {
+        let Options {
+            config,
+            build,
+            program,
+            events,
+            follow,
+        } = options;
+        let disk = DiskThread::start()?;
+        let loaded = load_on_disk_thread(&disk, config).await?;
+        warn(&loaded);
+        let settings = RegistrySettings {
+            reasons: &REASONS,
+            max_series: DEFAULT_MAX_SERIES,
+        };
+        let registry = Arc::new(Registry::new(settings));
+        if let Some(events) = events {
+            events.count_into(&registry);
+        }
+        let Build {
+            version, commit, ..
+        } = *build;
+        let lifecycle = Lifecycle::new((version, commit), Arc::clone(&registry), now());
+        let lifecycle = Arc::new(lifecycle);
+        let model = Arc::new(loaded.model);
+        let (deliveries, inbox) = Deliveries::new(Arc::clone(&registry));
+        let follower = follower(&disk, follow.zip(model.control_plane.clone()), deliveries).await?;
+        // Before serving begins: nothing may fail once a client is accepted.
+        let listeners = prepare_admin(&disk, None, &model, &mut inherited).await?;
+        let started = Server::start(
+            Arc::clone(&model),
+            Arc::clone(&registry),
+            Arc::clone(&lifecycle),
+            (disk.clone(), inherited),
+            async || {
+                if let Some(predecessor) = predecessor {
+                    predecessor.relieve().await;
+                    upgrade::count(&registry, "success");
+                }
+            },
+        );
+        let server = started.await.map_err(|fault| at_its_place(fault, &model))?;
+        let admin = Admin::open(listeners, &server, *build, (&registry, &lifecycle));
+        announce(&server, follower.is_none().then_some(&*lifecycle));
+        let mut process = Self {
+            config: config.clone(),
+            disk,
+            program: program.clone(),
+            events: events.clone(),
+            server,
+            admin: Some(admin),
+            registry,
+            lifecycle,
+            upgrade: None,
+            reload_pending: false,
+            bundle: None,
+            inbox,
+            follower: None,
+        };
+        // Sockets of a predecessor that the bundle asks for must not be closed before.
+        process.follow(follower).await;
+        process.server.finish_handover();
+        process
+            .admin
+            .iter()
+            .for_each(|admin| admin.keep_files(false));
+        process.lifecycle.serves(process.server.plan().generation());
+        Ok(process)
+    }
+
+    /// Puts the client's bundle in force, and lets the client run.
+    async fn follow(&mut self, follower: Option<Follower>) {
+        let Some(Follower { first, start }) = follower else {
+            return;
+        };
+        let outcome = match first {
+            None => None,
+            Some(delivery) => Some(self.deliver(delivery).await),
+        };
+        self.follower = Some(start(outcome));
+    }
+}
+
+/// Prepares the client of the control plane on the disk thread, which may block.
+async fn follower(
+    disk: &DiskThread,
+    follow: Option<(Follow, ControlPlane)>,
+    deliveries: Deliveries,
+) -> Result<Option<Follower>, StartError> {
+    let Some((follow, settings)) = follow else {
+        return Ok(None);
+    };
+    let prepared = disk.run(move || follow(&settings, deliveries)).await?;
+    Ok(Some(prepared))
+}
+
+/// Reports the sockets. A process that serves already is ready before that: a reader may ask at once.
+fn announce(server: &Server, serving: Option<&Lifecycle>) {
+    if let Some(lifecycle) = serving {
+        lifecycle.serves(server.plan().generation());
+    }
+    for bound in server.bound() {
+        tracing::info!(address = %bound, "listening");
+    }
+}

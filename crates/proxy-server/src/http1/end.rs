@@ -1,0 +1,23 @@
+//! The reason why no further request is read from a connection.
+
+use proxy_clock::Timer;
+use proxy_framing::FramingError;
+use proxy_pipeline::Switched;
+use std::time::Duration;
+
+/// The reason why no further request is read.
+#[derive(Debug)]
+pub(crate) enum End {
+    /// One side closed the connection, or it failed.
+    Closed,
+    /// The client has the head of the response to a protocol switch.
+    Switched(Box<Switched>),
+    /// It ended within a response delimited by the connection's end, which must not look complete.
+    Truncated,
+    /// The connection is idle.
+    Idle,
+    /// The client's request is malformed.
+    Malformed(FramingError),
+    /// A timer expired.
+    TimedOut(Timer, Duration),
+}

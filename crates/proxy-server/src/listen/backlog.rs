@@ -1,0 +1,12 @@
+//! The length of an accept queue.
+
+/// The kernel's maximum length of an accept queue, if it is known.
+pub(super) fn longest_queue() -> Option<u32> {
+    let told = std::fs::read_to_string("/proc/sys/net/core/somaxconn").ok()?;
+    told.trim().parse().ok()
+}
+
+/// `backlog` in the type of `listen`.
+pub(super) fn queue_length(backlog: u32) -> i32 {
+    i32::try_from(backlog).unwrap_or(i32::MAX)
+}

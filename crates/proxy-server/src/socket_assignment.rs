@@ -1,0 +1,21 @@
+//! The sockets of a listener that a worker accepts from.
+
+use socket2::Socket;
+use std::collections::BTreeSet;
+
+/// Identifies a listener across plans: the index of its address among all that were ever bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct ListenerId(pub(crate) u32);
+
+/// The sockets of a listener that a worker accepts from.
+#[derive(Debug)]
+pub(crate) struct SocketAssignment {
+    pub(crate) id: ListenerId,
+    /// Indexes of its sockets; other workers accept from the rest.
+    pub(crate) serves: Vec<usize>,
+    /// Sockets of which the worker has no duplicate yet.
+    pub(crate) fresh: Vec<(usize, Socket)>,
+}
+
+/// Sockets of which a worker holds duplicates: a listener, and an index into its sockets.
+pub(crate) type OwnedSockets = BTreeSet<(ListenerId, usize)>;
