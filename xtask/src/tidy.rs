@@ -38,6 +38,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), TaskError> {
         layers::violations(&graph),
         links::violations(&tree),
         manifests::violations(&tree, &graph),
+        modules::violations(&tree),
         noise::violations(&tree),
         opening::violations(&tree),
         places::violations(&tree),

@@ -102,7 +102,6 @@ mod tests {
                 "longest           crates/a/src/lib.rs 3",
                 "tests             2",
                 "linked by proxyd  1 packages",
-                "module circles    0, of 0 modules: ",
                 "people words      0 in 1 000 comment lines",
                 "bare constants    0",
             ]

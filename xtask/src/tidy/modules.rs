@@ -1,51 +1,55 @@
-//! The modules of each crate, and circles among them, from paths in their code.
+//! The modules of each crate form no circle: a module never uses, directly or through others, a
+//! module that uses it. The uses are the paths in their code, tests excluded.
 
 use super::source::Source;
 use super::tree::Tree;
+use super::violation::Violation;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A module: its names from the crate's root, which has none.
 type Module = Vec<String>;
 
-/// Modules in circles, by crate.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Circles(BTreeMap<String, Vec<Vec<String>>>);
+/// The uses of modules by a module, each with a path that it is written by.
+type Uses = BTreeMap<Module, String>;
 
-impl Circles {
-    /// Of every crate.
-    pub(super) fn of(tree: &Tree) -> Self {
-        let mut crates: BTreeMap<&str, BTreeMap<Module, &Source>> = BTreeMap::new();
-        for (file, source) in tree.rust() {
-            if let Some((folder, module)) = place(&file.path) {
-                crates.entry(folder).or_default().insert(module, source);
-            }
+/// A violation for each circle, with the uses that make it.
+pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    for (folder, uses) in crates(tree) {
+        violations.extend(circles(&uses).iter().map(|circle| {
+            let what = format!(
+                "modules use each other in a circle: {}",
+                listed(circle, &uses)
+            );
+            Violation::whole(folder, what)
+        }));
+    }
+    violations
+}
+
+/// The uses of every module, by the crate's folder.
+fn crates(tree: &Tree) -> BTreeMap<&str, BTreeMap<Module, Uses>> {
+    let mut sources: BTreeMap<&str, BTreeMap<Module, &Source>> = BTreeMap::new();
+    for (file, source) in tree.rust() {
+        if let Some((folder, module)) = place(&file.path) {
+            sources.entry(folder).or_default().insert(module, source);
         }
-        let circles = crates.into_iter().map(|(folder, modules)| {
-            let name = folder.rsplit('/').next().unwrap_or_default().to_owned();
-            (name, circles(&edges(&modules)))
-        });
-        Self(circles.filter(|(_, circles)| !circles.is_empty()).collect())
     }
+    let crates = sources.iter();
+    crates.map(|(folder, of)| (*folder, uses(of))).collect()
+}
 
-    /// Number of modules in circles, for each crate with any.
-    pub(super) fn modules(&self) -> BTreeMap<&str, usize> {
-        let counted = self.0.iter().map(|(name, circles)| {
-            let modules = circles.iter().map(Vec::len).sum();
-            (name.as_str(), modules)
-        });
-        counted.collect()
+/// The uses within a circle, in the order of its modules.
+fn listed(circle: &[&Module], uses: &BTreeMap<Module, Uses>) -> String {
+    let mut told = Vec::new();
+    for module in circle {
+        let within = uses.get(*module).into_iter().flatten();
+        let within = within.filter(|(target, _)| circle.contains(target));
+        told.extend(within.map(|(target, path)| {
+            format!("{} → {} by `{path}`", written(module), written(target))
+        }));
     }
-
-    /// Number of circles.
-    pub(super) fn count(&self) -> usize {
-        self.0.values().map(Vec::len).sum()
-    }
-
-    /// The circles of one crate, a line each.
-    pub(super) fn lines(&self, name: &str) -> Vec<String> {
-        let circles = self.0.get(name).into_iter().flatten();
-        circles.map(|modules| modules.join(", ")).collect()
-    }
+    told.join(", ")
 }
 
 /// The crate's folder and the module of a file, if it belongs to a crate.
@@ -67,21 +71,24 @@ fn place(path: &str) -> Option<(&str, Module)> {
     Some((folder, names))
 }
 
-fn edges(modules: &BTreeMap<Module, &Source>) -> BTreeMap<Module, BTreeSet<Module>> {
-    let mut edges = BTreeMap::new();
+fn uses(modules: &BTreeMap<Module, &Source>) -> BTreeMap<Module, Uses> {
+    let mut all = BTreeMap::new();
     for (module, source) in modules {
         let code = source
             .code
             .get(..source.tests_start)
             .unwrap_or_default()
             .join("\n");
-        let mut named = BTreeSet::new();
+        let mut uses = Uses::new();
         for path in paths(&code) {
-            named.extend(target(modules, module, &path).filter(|target| target != module));
+            let target = target(modules, module, &path).filter(|target| target != module);
+            if let Some(target) = target {
+                uses.entry(target).or_insert_with(|| path.join("::"));
+            }
         }
-        edges.insert(module.clone(), named);
+        all.insert(module.clone(), uses);
     }
-    edges
+    all
 }
 
 /// The module of the same crate that a path leads into, if any.
@@ -194,35 +201,35 @@ fn group<'a>(text: &'a str, prefix: &[String], found: &mut Vec<Vec<String>>) -> 
 }
 
 /// The strongly connected components with more than one module, sorted by name.
-fn circles(edges: &BTreeMap<Module, BTreeSet<Module>>) -> Vec<Vec<String>> {
-    let reached: BTreeMap<&Module, BTreeSet<&Module>> = edges
+fn circles(uses: &BTreeMap<Module, Uses>) -> Vec<Vec<&Module>> {
+    let reached: BTreeMap<&Module, BTreeSet<&Module>> = uses
         .keys()
-        .map(|module| (module, reach(edges, module)))
+        .map(|module| (module, reach(uses, module)))
         .collect();
     let reaches =
         |from: &Module, to: &Module| reached.get(from).is_some_and(|set| set.contains(to));
     let mut placed: BTreeSet<&Module> = BTreeSet::new();
     let mut circles = Vec::new();
-    for module in edges.keys() {
+    for module in uses.keys() {
         if placed.contains(module) || !reaches(module, module) {
             continue;
         }
-        let circle: Vec<&Module> = edges
+        let circle: Vec<&Module> = uses
             .keys()
             .filter(|other| reaches(module, other) && reaches(other, module))
             .collect();
         placed.extend(&circle);
-        circles.push(circle.into_iter().map(written).collect());
+        circles.push(circle);
     }
     circles
 }
 
-fn reach<'a>(edges: &'a BTreeMap<Module, BTreeSet<Module>>, from: &Module) -> BTreeSet<&'a Module> {
+fn reach<'a>(uses: &'a BTreeMap<Module, Uses>, from: &Module) -> BTreeSet<&'a Module> {
     let mut seen = BTreeSet::new();
-    let mut open: Vec<&Module> = edges.get(from).into_iter().flatten().collect();
+    let mut open: Vec<&Module> = uses.get(from).into_iter().flat_map(Uses::keys).collect();
     while let Some(module) = open.pop() {
         if seen.insert(module) {
-            open.extend(edges.get(module).into_iter().flatten());
+            open.extend(uses.get(module).into_iter().flat_map(Uses::keys));
         }
     }
     seen
@@ -239,6 +246,7 @@ fn written(module: &Module) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tidy::violation::told;
 
     fn found(files: &[(&str, &str)]) -> Vec<String> {
         let files: Vec<(String, &str)> = files
@@ -249,7 +257,14 @@ mod tests {
             .iter()
             .map(|(path, text)| (path.as_str(), *text))
             .collect();
-        Circles::of(&Tree::of(&files)).lines("a")
+        told(&violations(&Tree::of(&files)))
+    }
+
+    /// The violation of a circle of these uses.
+    fn circle(uses: &str) -> [String; 1] {
+        [format!(
+            "crates/a: modules use each other in a circle: {uses}"
+        )]
     }
 
     #[test]
@@ -260,7 +275,10 @@ mod tests {
         let sound = [root, b, ("c.rs", "use std::fmt;\n"), d];
         assert_eq!(found(&sound), [""; 0]);
         let round = [root, b, ("c.rs", "fn a() {\n    crate::d::go();\n}\n"), d];
-        assert_eq!(found(&round), ["b, c, d"]);
+        assert_eq!(
+            found(&round),
+            circle("b → c by `crate::c::D`, c → d by `crate::d::go`, d → b by `super::b::A`")
+        );
     }
 
     #[test]
@@ -271,8 +289,11 @@ mod tests {
         );
         let bare = ("b.rs", "mod c;\nfn go() {\n    c::go();\n}\n");
         let child = ("b/c.rs", "use super::B;\n");
-        assert_eq!(found(&[parent, child]), ["b, b::c"]);
-        assert_eq!(found(&[bare, child]), ["b, b::c"]);
+        let up = "b::c → b by `super::B`";
+        let down = circle(&format!("b → b::c by `self::c::C`, {up}"));
+        assert_eq!(found(&[parent, child]), down);
+        let down = circle(&format!("b → b::c by `c::go`, {up}"));
+        assert_eq!(found(&[bare, child]), down);
         assert_eq!(
             found(&[parent, ("b/c.rs", "use super::super::d::D;\n")]),
             [""; 0]
@@ -283,7 +304,8 @@ mod tests {
     fn the_root_is_a_module_and_groups_are_followed() {
         let root = ("lib.rs", "mod b;\npub use b::{self, c::{D, E}};\n");
         let leaf = ("b.rs", "use crate::Other;\n");
-        assert_eq!(found(&[root, leaf]), ["crate, b"]);
+        let uses = "crate → b by `b::c::D`, b → crate by `crate::Other`";
+        assert_eq!(found(&[root, leaf]), circle(uses));
     }
 
     #[test]
@@ -294,19 +316,6 @@ mod tests {
         assert_eq!(
             found(&[root, ("b.rs", b), ("c.rs", "use crate::b::B;\n")]),
             [""; 0]
-        );
-    }
-
-    #[test]
-    fn figures_count_circles_and_their_modules() {
-        let tree = Tree::of(&[
-            ("crates/a/src/b.rs", "use crate::c::C;\n"),
-            ("crates/a/src/c.rs", "use crate::b::B;\n"),
-        ]);
-        let circles = Circles::of(&tree);
-        assert_eq!(
-            (circles.count(), circles.modules()),
-            (1, BTreeMap::from([("a", 2)]))
         );
     }
 }

@@ -1,12 +1,10 @@
 //! Figures that may only fall, compared with their committed maxima.
 
-use super::modules::Circles;
 use super::tree::Tree;
 use super::violation::Violation;
 use super::words::Words;
 use crate::task_error::TaskError;
 use serde::Deserialize;
-use std::collections::BTreeMap;
 
 /// The committed maxima.
 const PAGE: &str = "xtask/ratchet.toml";
@@ -21,28 +19,12 @@ struct Maxima {
     people_words_per_mille: usize,
     /// Constants with neither noun nor unit in their name.
     bare_constants: usize,
-    /// Modules in circles, by crate; 0 for a crate that is not listed.
-    modules_in_circles: BTreeMap<String, usize>,
 }
 
 /// The current figures, each with its name.
 pub(super) fn figures(tree: &Tree) -> Vec<(&'static str, String)> {
-    let (circles, words) = (Circles::of(tree), Words::of(tree));
-    let modules = circles.modules();
-    let by_crate: Vec<String> = modules
-        .iter()
-        .map(|(name, count)| format!("{name} {count}"))
-        .collect();
-    let total: usize = modules.values().sum();
+    let words = Words::of(tree);
     vec![
-        (
-            "module circles",
-            format!(
-                "{}, of {total} modules: {}",
-                circles.count(),
-                by_crate.join(", ")
-            ),
-        ),
         (
             "people words",
             format!("{} in 1 000 comment lines", words.people_per_mille()),
@@ -63,21 +45,9 @@ fn exceeded(tree: &Tree, maxima: &Maxima) -> Vec<Violation> {
     let Maxima {
         people_words_per_mille,
         bare_constants,
-        modules_in_circles,
     } = maxima;
-    let (circles, words) = (Circles::of(tree), Words::of(tree));
+    let words = Words::of(tree);
     let mut violations = Vec::new();
-    for (name, count) in circles.modules() {
-        let most = modules_in_circles.get(name).copied().unwrap_or(0);
-        if count > most {
-            let circles = circles.lines(name).join("; ");
-            violations.push(above(
-                &format!("{name}: {count} modules in circles"),
-                most,
-                &circles,
-            ));
-        }
-    }
     let people = words.people_per_mille();
     if people > *people_words_per_mille {
         let what = format!("{people} people words in 1 000 comment lines");
@@ -115,11 +85,8 @@ mod tests {
 
     fn tree() -> Tree {
         Tree::of(&[
-            (
-                "crates/a/src/b.rs",
-                "//! Who.\nuse crate::c::C;\nconst LONG: u8 = 1;\n",
-            ),
-            ("crates/a/src/c.rs", "//! C.\nuse crate::b::B;\n"),
+            ("crates/a/src/b.rs", "//! Who.\nconst LONG: u8 = 1;\n"),
+            ("crates/a/src/c.rs", "//! C.\n"),
         ])
     }
 
@@ -128,7 +95,6 @@ mod tests {
         let maxima = Maxima {
             people_words_per_mille: 500,
             bare_constants: 1,
-            modules_in_circles: BTreeMap::from([("a".to_owned(), 2)]),
         };
         assert_eq!(told(&exceeded(&tree(), &maxima)), [""; 0]);
     }
@@ -138,11 +104,10 @@ mod tests {
         assert_eq!(
             told(&exceeded(&tree(), &Maxima::default())),
             [
-                "xtask/ratchet.toml: a: 2 modules in circles; at most 0, and never more again: b, c",
                 "xtask/ratchet.toml: 500 people words in 1 000 comment lines; at most 0, and never \
                  more again: crates/a/src/b.rs:1 who",
                 "xtask/ratchet.toml: 1 constants without noun or unit; at most 0, and never more \
-                 again: crates/a/src/b.rs:3 LONG",
+                 again: crates/a/src/b.rs:2 LONG",
             ]
         );
     }
