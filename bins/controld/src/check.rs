@@ -52,6 +52,7 @@ pub(crate) fn prepare(args: &ServeArgs, now: SystemTime) -> Result<Prepared, Vec
         tls_cert,
         tls_key,
         trusted_proxies,
+        heartbeat_secs: _, // The flag has bounds.
     } = args;
     let mut faults = Vec::new();
     let mut fault = |setting, message: String| faults.push(Fault { setting, message });

@@ -1,6 +1,7 @@
 //! The command line.
 
 use clap::{Args, Parser, Subcommand};
+use control_domain::HeartbeatInterval;
 use ipnet::IpNet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -104,6 +105,15 @@ pub(crate) struct ServeArgs {
     /// Networks of balancers with a trusted `X-Forwarded-For`, such as 10.0.0.0/8.
     #[arg(long, env = "CONTROLD_TRUSTED_PROXIES", value_delimiter = ',')]
     pub(crate) trusted_proxies: Vec<IpNet>,
+    /// Seconds between two heartbeats of a node, 1 to 300; a node that misses three is offline. The gates of
+    /// rollouts see what nodes serve as often. Replicas have the same.
+    #[arg(
+        long,
+        env = "CONTROLD_HEARTBEAT_SECS",
+        default_value_t = HeartbeatInterval::default().secs(),
+        value_parser = clap::value_parser!(u16).range(1..=300)
+    )]
+    pub(crate) heartbeat_secs: u16,
 }
 
 /// The new administrator.

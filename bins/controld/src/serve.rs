@@ -14,6 +14,7 @@ use axum::routing::get;
 use axum::{Json, Router};
 use control_app::metric::describe_metrics;
 use control_app::{App, Error};
+use control_domain::HeartbeatInterval;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -41,7 +42,9 @@ pub(crate) async fn run(
     let metrics = PrometheusBuilder::new()
         .set_buckets(BUCKETS)?
         .install_recorder()?;
-    let app = Arc::new(open_in(&data_dir).await?);
+    let mut app = open_in(&data_dir).await?;
+    app.heartbeat_interval = HeartbeatInterval::from_secs(args.heartbeat_secs);
+    let app = Arc::new(app);
     describe_metrics(env!("CARGO_PKG_VERSION"), app.now());
     let listener = TcpListener::bind(args.listen).await?;
     let address = listener.local_addr()?;

@@ -214,3 +214,14 @@ fn a_file_sets_what_flags_leave_open() {
     let verified = run(&["audit", "verify", "--config", &file]);
     assert!(verified.status.success(), "{}", text(&verified.stderr));
 }
+
+#[test]
+fn heartbeats_have_bounds() {
+    let folder = Folder::new();
+    for (secs, is_good) in [(0, false), (1, true), (300, true), (301, false)] {
+        let checked = folder.check(&format!("heartbeat-secs {secs}\n"));
+        let told = text(&checked.stderr);
+        assert_eq!(checked.status.success(), is_good, "{secs}: {told}");
+        assert_eq!(told.contains("heartbeat-secs"), !is_good, "{secs}: {told}");
+    }
+}

@@ -10,8 +10,8 @@ use crate::resource::Resource;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use control_app::{App, KeyRotation, NodeCounts, NodeFilter};
-use control_domain::NodeState;
+use control_app::{App, KeyRotation, NodeCounts, NodeFilter, Versioned};
+use control_domain::{Node, NodeState};
 use control_wire::{BundleId, NodeEvent, NodeEventId, NodeId, ProjectId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -128,7 +128,8 @@ pub(crate) async fn list(
         state: state.map(NodeState::from),
     };
     let found = app.nodes(&call, project, &filter, page).await?;
-    let views = found.iter().map(|node| NodeView::of(&node.value, call.now));
+    let view = |node: &Versioned<Node>| NodeView::of(&node.value, app.heartbeat_interval, call.now);
+    let views = found.iter().map(view);
     let views = views.collect();
     Ok(Json(List::new(page, views, |view: &NodeView| view.id.0)))
 }
@@ -178,8 +179,8 @@ pub(crate) async fn view(
     Path((project, node)): Path<(ProjectId, NodeId)>,
 ) -> Result<Resource<NodeDetailView>, Problem> {
     let found = app.node(&call, project, node).await?;
-    let view = NodeDetailView::of(&found.value, call.now);
-    let revision = revision(&found, call.now);
+    let view = NodeDetailView::of(&found.value, app.heartbeat_interval, call.now);
+    let revision = revision(&found, app.heartbeat_interval, call.now);
     Ok(Resource::found(found.version, view).with_revision(revision))
 }
 
@@ -195,8 +196,8 @@ pub(crate) async fn update(
     Body(NodePatch { labels }): Body<NodePatch>,
 ) -> Result<Resource<NodeDetailView>, Problem> {
     let changed = app.label_node(&call, node, labels).await?;
-    let view = NodeDetailView::of(&changed.value, call.now);
-    let revision = revision(&changed, call.now);
+    let view = NodeDetailView::of(&changed.value, app.heartbeat_interval, call.now);
+    let revision = revision(&changed, app.heartbeat_interval, call.now);
     Ok(Resource::found(changed.version, view).with_revision(revision))
 }
 

@@ -8,7 +8,7 @@ use crate::signing_key::web_key;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
-use control_app::{App, RegisteredNode, desired_tag, heartbeat_interval_secs};
+use control_app::{App, RegisteredNode, desired_tag};
 use control_domain::Refusal;
 use control_wire::{
     CertificateId, DesiredState, EventsRequest, HeartbeatRequest, HeartbeatResponse,
@@ -72,7 +72,7 @@ pub(crate) async fn register(
         project: node.tenant.project.ok_or(Refusal::NotFound)?,
         org: node.tenant.org,
         signing_keys: signing_keys.iter().map(web_key).collect(),
-        heartbeat_interval_secs: heartbeat_interval_secs(),
+        heartbeat_interval_secs: app.heartbeat_interval.secs().into(),
     };
     Ok(Resource::secret(1, response))
 }

@@ -2,7 +2,7 @@
 
 use crate::names::NodeStateName;
 use control_app::Versioned;
-use control_domain::{Node, NodeReport, OrderSummary, Tenant};
+use control_domain::{HeartbeatInterval, Node, NodeReport, OrderSummary, Tenant};
 use control_wire::{BundleId, NodeId, NodeStatus, ProjectId, Traffic, Verdict};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -80,8 +80,8 @@ pub(crate) struct NodeDetailView {
 }
 
 impl NodeView {
-    pub(crate) fn of(node: &Node, now: Timestamp) -> Self {
-        let state = node.state(now).into();
+    pub(crate) fn of(node: &Node, interval: HeartbeatInterval, now: Timestamp) -> Self {
+        let state = node.state(interval, now).into();
         let Node {
             id,
             tenant: Tenant { org: _, project },
@@ -111,11 +111,11 @@ impl NodeView {
 }
 
 impl NodeDetailView {
-    pub(crate) fn of(node: &Node, now: Timestamp) -> Self {
+    pub(crate) fn of(node: &Node, interval: HeartbeatInterval, now: Timestamp) -> Self {
         let report = node.report.as_ref();
         let diagnostics = report.map(|report| report.status.diagnostics.clone());
         Self {
-            node: NodeView::of(node, now),
+            node: NodeView::of(node, interval, now),
             diagnostics: diagnostics.unwrap_or_default(),
             traffic: report.and_then(|report| report.traffic.clone()),
         }
@@ -163,10 +163,14 @@ impl StatusView {
 }
 
 /// What the `ETag` has behind the version: a heartbeat, an order and time change the view as well.
-pub(crate) fn revision(node: &Versioned<Node>, now: Timestamp) -> String {
+pub(crate) fn revision(
+    node: &Versioned<Node>,
+    interval: HeartbeatInterval,
+    now: Timestamp,
+) -> String {
     let node = &node.value;
     let seen = |report: &NodeReport| report.seen_at.as_millisecond();
     let seen = node.report.as_ref().map_or(0, seen);
     let order = node.order.map_or(0, |order| order.counter);
-    format!("{seen}-{order}-{}", node.state(now))
+    format!("{seen}-{order}-{}", node.state(interval, now))
 }

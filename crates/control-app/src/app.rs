@@ -8,7 +8,7 @@ use crate::order_signals::OrderSignals;
 use crate::rate_limit::{Allowance, RateLimiter};
 use crate::write_queue::WriteQueue;
 use control_auth::{Sealer, Secret};
-use control_domain::{Refusal, Tenant};
+use control_domain::{HeartbeatInterval, Refusal, Tenant};
 use control_store::{AuditEntry, Objects, Rate, Store, StoreError, Transaction};
 use control_wire::ProjectId;
 use jiff::Timestamp;
@@ -37,6 +37,8 @@ pub struct App {
     heavy_tasks: Semaphore,
     /// Wakes long polls and live pages.
     pub changes: Changes,
+    /// What nodes are told of the time between two heartbeats; replicas have the same.
+    pub heartbeat_interval: HeartbeatInterval,
 }
 
 /// The clock and the random bytes. The program has the real ones, a test its own.
@@ -71,6 +73,7 @@ impl App {
             orders: OrderSignals::default(),
             heavy_tasks: Semaphore::new(HEAVY_TASKS),
             changes: Changes::default(),
+            heartbeat_interval: HeartbeatInterval::default(),
         }
     }
 

@@ -66,7 +66,6 @@ pub use drift::DriftRemedy;
 pub use error::Error;
 pub use invitation::Joined;
 pub use node::{KeyRotation, RegisteredNode};
-pub use node_session::heartbeat_interval_secs;
 pub use order::{OrderTarget, desired_tag};
 pub use rate_limit::Allowance;
 pub use rollout::{NodeSelection, RolloutProgress, StoredFigures, StoredSide};

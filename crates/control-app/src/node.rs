@@ -79,7 +79,7 @@ impl App {
         let mut tx = self.store.read().await?;
         let tenant = tenant(&mut tx, project).await?;
         call.actor.require(Access::READ_NODES, tenant)?;
-        let since = Node::online_since(call.now);
+        let since = self.heartbeat_interval.online_since(call.now);
         Ok(tx.nodes(project, filter, since, page).await?)
     }
 
@@ -92,7 +92,7 @@ impl App {
         let mut tx = self.store.read().await?;
         let tenant = tenant(&mut tx, project).await?;
         call.actor.require(Access::READ_NODES, tenant)?;
-        let since = Node::online_since(call.now);
+        let since = self.heartbeat_interval.online_since(call.now);
         Ok(tx.count_nodes(project, since).await?)
     }
 
@@ -190,7 +190,9 @@ impl App {
     ) -> Result<(), Error> {
         let mut tx = self.store.begin().await?;
         let found = find(&mut tx, project, id).await?;
-        found.value.delete(&call.actor, call.now)?;
+        found
+            .value
+            .delete(&call.actor, self.heartbeat_interval, call.now)?;
         call.expect_version(found.version)?;
         tx.delete_node(id, found.version).await?;
         let tenant = found.value.tenant;

@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::call::Call;
 use crate::error::Error;
 use control_auth::{Claims, TOKEN_LIFETIME};
-use control_domain::{Access, HEARTBEAT_INTERVAL, Node, Refusal, check_events, check_heartbeat};
+use control_domain::{Access, Node, Refusal, check_events, check_heartbeat};
 use control_wire::{
     EventsRequest, HeartbeatRequest, HeartbeatResponse, NodeEventId, NodeId, TokenResponse,
 };
@@ -53,7 +53,7 @@ impl App {
         let written = self.writes.heartbeat(id, said, call.now).await?;
         let order = written.ok_or(Refusal::NotFound)?;
         Ok(HeartbeatResponse {
-            heartbeat_interval_secs: heartbeat_interval_secs(),
+            heartbeat_interval_secs: self.heartbeat_interval.secs().into(),
             order: u64::try_from(order).unwrap_or_default(),
         })
     }
@@ -86,9 +86,4 @@ impl App {
         }
         Ok(tx.commit().await?)
     }
-}
-
-/// What nodes are told of the time between two heartbeats.
-pub fn heartbeat_interval_secs() -> u64 {
-    HEARTBEAT_INTERVAL.as_secs().unsigned_abs()
 }

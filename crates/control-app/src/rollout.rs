@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::metric;
 use crate::order::OrderTarget;
 use control_domain::{
-    Access, BatchCounts, BundleState, Comparison, Figures, NewRollout, Node, Observation, Refusal,
+    Access, BatchCounts, BundleState, Comparison, Figures, NewRollout, Observation, Refusal,
     Rollout, RolloutChange, RolloutCommand, RolloutEvent, RolloutState, Tenant, error_permille,
     p99_ms,
 };
@@ -185,7 +185,12 @@ impl App {
         let found = find(&mut tx, place).await?;
         let tenant = found.value.tenant;
         call.actor.require(Access::READ_ROLLOUTS, tenant)?;
-        let progress = progress(&mut tx, found.value, call.now).await?;
+        let progress = progress(
+            &mut tx,
+            found.value,
+            self.heartbeat_interval.online_since(call.now),
+        )
+        .await?;
         Ok(Versioned {
             value: progress,
             version: found.version,
@@ -244,7 +249,7 @@ impl App {
         event: RolloutEvent,
         now: Timestamp,
     ) -> Result<Vec<NodeId>, Error> {
-        let since = Node::online_since(now);
+        let since = self.heartbeat_interval.online_since(now);
         match event {
             RolloutEvent::Start | RolloutEvent::Approve => {
                 let held = tx.hold_nodes(rollout.id, true).await;
@@ -353,14 +358,13 @@ async fn find(
 async fn progress(
     tx: &mut Transaction,
     rollout: Rollout,
-    now: Timestamp,
+    since: Timestamp,
 ) -> Result<RolloutProgress, Error> {
     let batches = tx.rollout_batches(rollout.id).await?;
     let is_open = rollout
         .batch
         .as_ref()
         .is_some_and(|batch| batch.ended_at.is_none());
-    let since = Node::online_since(now);
     let (mut counts, mut figures) = (None, None);
     if is_open {
         counts = tx.count_batch(&rollout, since).await?;

@@ -3,7 +3,7 @@
 use crate::app::App;
 use crate::call::Call;
 use crate::error::Error;
-use control_domain::{Actor, BundleState, Node, Observation, Rollout, RolloutState};
+use control_domain::{Actor, BundleState, Observation, Rollout, RolloutState};
 use control_store::{StoreError, Transaction, Versioned};
 use control_wire::RolloutId;
 use jiff::{SignedDuration, Timestamp};
@@ -73,7 +73,7 @@ impl App {
         let Some(Versioned { value, version }) = tx.rollout(id).await? else {
             return Ok(false);
         };
-        let seen = observe(&mut tx, &value, now).await?;
+        let seen = observe(&mut tx, &value, self.heartbeat_interval.online_since(now)).await?;
         drop(tx);
         let Some(change) = value.advance(&Actor::System, &seen, now)? else {
             return Ok(false);
@@ -86,13 +86,13 @@ impl App {
     }
 }
 
-/// What the database knows of a rollout; the cost is that of its batch.
+/// What the database knows of a rollout; a node is online if its last heartbeat came after `since`. The
+/// cost is that of the batch.
 async fn observe(
     tx: &mut Transaction,
     rollout: &Rollout,
-    now: Timestamp,
+    since: Timestamp,
 ) -> Result<Observation, Error> {
-    let since = Node::online_since(now);
     let bundle = tx.bundle(rollout.bundle).await?;
     let is_revoked = bundle.is_none_or(|found| found.value.state == BundleState::Revoked);
     let mut seen = Observation {

@@ -52,7 +52,7 @@ pub use labels::Labels;
 pub use machine::{Transition, next_state};
 pub use membership::Membership;
 pub use node::{
-    HEARTBEAT_INTERVAL, NODE_TRANSITIONS, Node, NodeReport, NodeState, NodeTransitionEvent,
+    HeartbeatInterval, NODE_TRANSITIONS, Node, NodeReport, NodeState, NodeTransitionEvent,
     OrderSummary,
 };
 pub use org::Org;

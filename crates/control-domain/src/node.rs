@@ -11,10 +11,9 @@ use control_wire::{BundleId, NodeId, NodeStatus, Traffic};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
 
-/// Between two heartbeats of a node.
-pub const HEARTBEAT_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
-/// A node is offline after three missed heartbeats.
-const ONLINE: SignedDuration = SignedDuration::from_secs(90);
+/// The time between two heartbeats of a node: 1 to 300 seconds, 30 by default.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeartbeatInterval(u16);
 
 named! {
     /// Whether a node is there.
@@ -103,6 +102,35 @@ pub struct OrderSummary {
     pub made_at: Timestamp,
 }
 
+impl HeartbeatInterval {
+    /// Missed heartbeats after which a node is offline.
+    const MISSED: i64 = 3;
+
+    /// An interval of `secs`, or the nearest one within the bounds.
+    #[must_use]
+    pub fn from_secs(secs: u16) -> Self {
+        Self(secs.clamp(1, 300))
+    }
+
+    /// The seconds of the interval.
+    #[must_use]
+    pub fn secs(self) -> u16 {
+        self.0
+    }
+
+    /// A node with a later last heartbeat is online at `now`.
+    #[must_use]
+    pub fn online_since(self, now: Timestamp) -> Timestamp {
+        now - SignedDuration::from_secs(Self::MISSED * i64::from(self.0))
+    }
+}
+
+impl Default for HeartbeatInterval {
+    fn default() -> Self {
+        Self(30)
+    }
+}
+
 impl Node {
     /// A new node of `tenant`.
     ///
@@ -130,17 +158,12 @@ impl Node {
     }
 
     /// The state at `now`.
-    pub fn state(&self, now: Timestamp) -> NodeState {
+    pub fn state(&self, interval: HeartbeatInterval, now: Timestamp) -> NodeState {
         match &self.report {
             None => Enrolled,
-            Some(report) if Self::online_since(now) < report.seen_at => Online,
+            Some(report) if interval.online_since(now) < report.seen_at => Online,
             Some(_) => Offline,
         }
-    }
-
-    /// A node with a later last heartbeat is online at `now`.
-    pub fn online_since(now: Timestamp) -> Timestamp {
-        now - ONLINE
     }
 
     /// The node with changed labels; `None` removes one.
@@ -172,9 +195,14 @@ impl Node {
     /// # Errors
     ///
     /// [`Refusal`] without the permission.
-    pub fn delete(&self, actor: &Actor, now: Timestamp) -> Result<(), Refusal> {
+    pub fn delete(
+        &self,
+        actor: &Actor,
+        interval: HeartbeatInterval,
+        now: Timestamp,
+    ) -> Result<(), Refusal> {
         actor.require(Access::WRITE_NODES, self.tenant)?;
-        let state = self.state(now);
+        let state = self.state(interval, now);
         let next = next_state(NODE_TRANSITIONS, state, Delete);
         next.map(drop).ok_or(Refusal::WrongState {
             noun: "a node",

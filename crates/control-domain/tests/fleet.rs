@@ -4,9 +4,10 @@
 use control_auth::SigningPair;
 use control_domain::{
     Access, Actor, ENROLMENT_TOKEN_TRANSITIONS, EnrolmentToken, EnrolmentTokenEvent,
-    EnrolmentTokenState, NODE_TRANSITIONS, NewEnrolmentToken, Node, NodeCredential, NodeReport,
-    NodeState, NodeTransitionEvent, Refusal, Role, SIGNING_KEY_TRANSITIONS, SigningKey,
-    SigningKeyEvent, SigningKeyState, Tenant, Transition, next_state,
+    EnrolmentTokenState, HeartbeatInterval, NODE_TRANSITIONS, NewEnrolmentToken, Node,
+    NodeCredential, NodeReport, NodeState, NodeTransitionEvent, Refusal, Role,
+    SIGNING_KEY_TRANSITIONS, SigningKey, SigningKeyEvent, SigningKeyState, Tenant, Transition,
+    next_state,
 };
 use control_wire::{
     EnrolmentTokenId, NodeId, NodeStatus, OrgId, ProjectId, SecretId, SessionId, SigningKeyId,
@@ -115,24 +116,35 @@ fn node(seen_at: Option<Timestamp>) -> Node {
 #[test]
 fn a_node_moves_as_the_table_says() {
     use NodeTransitionEvent::{Delete, Heartbeat, Miss};
+    let interval = HeartbeatInterval::default();
     let (new, there, gone) = (node(None), node(Some(NOW)), node(Some(after(-90))));
     for (node, state) in [
         (&new, NodeState::Enrolled),
         (&there, NodeState::Online),
         (&gone, NodeState::Offline),
     ] {
-        assert_eq!(node.state(NOW), state);
+        assert_eq!(node.state(interval, NOW), state);
         let next = |event| next_state(NODE_TRANSITIONS, state, event);
-        let beaten = self::node(Some(after(1))).state(after(1));
+        let beaten = self::node(Some(after(1))).state(interval, after(1));
         assert_eq!(next(Heartbeat), Some(beaten));
-        let missed = node.state(after(90));
+        let missed = node.state(interval, after(90));
         assert_eq!(next(Miss).unwrap_or(state), missed);
-        let deleted = node.delete(&user(Role::Operator), NOW);
+        let deleted = node.delete(&user(Role::Operator), interval, NOW);
         assert_eq!(deleted.is_ok(), next(Delete).is_some());
     }
-    assert_eq!(there.state(after(89)), NodeState::Online);
-    let reader = there.delete(&user(Role::Reader), NOW);
+    assert_eq!(there.state(interval, after(89)), NodeState::Online);
+    let reader = there.delete(&user(Role::Reader), interval, NOW);
     assert_eq!(reader, Err(Refusal::LowerRole(Role::Operator)));
+}
+
+#[test]
+fn a_node_is_online_for_three_of_its_intervals() {
+    let node = node(Some(NOW));
+    for (secs, online) in [(1, 2), (10, 29), (300, 899), (0, 2), (u16::MAX, 899)] {
+        let interval = HeartbeatInterval::from_secs(secs);
+        assert_eq!(node.state(interval, after(online)), NodeState::Online);
+        assert_eq!(node.state(interval, after(online + 1)), NodeState::Offline);
+    }
 }
 
 #[test]
